@@ -1,0 +1,116 @@
+/**
+ * What a device has to be able to do, and which devices there are.
+ *
+ * A backend gets checked, planned work on storages of its device; it knows nothing of tensors,
+ * promotion or broadcasting. What a backend lacks it hands to the one it was built on.
+ *
+ * @module
+ */
+import type { DType } from "./dtype.ts";
+import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "./ops.ts";
+import type { Plan } from "./plan.ts";
+import type { Storage } from "./storage.ts";
+
+/** A batch of matrices in a storage; offsets and strides in elements. */
+export interface MatrixRef {
+  /** The elements. */
+  readonly storage: Storage;
+  /** Where each matrix of the batch starts. */
+  readonly offsets: readonly number[];
+  /** From row to row. */
+  readonly rowStride: number;
+  /** From column to column. */
+  readonly columnStride: number;
+}
+
+/** How the numbers of a random op are distributed. */
+export type Distribution = "bits" | "uniform" | "normal" | "integers";
+
+/** One device's implementation of every op. All storages of a call are on that device. */
+export interface Backend {
+  /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
+  readonly name: string;
+  /**
+   * Runs `row` in the arithmetic of `compute`; inputs are cast as they are read, the result as it
+   * is written.
+   */
+  map(
+    row: MapRow,
+    compute: DType,
+    plan: Plan,
+    out: Storage,
+    a: Storage,
+    b: Storage | null,
+    c: Storage | null,
+  ): void;
+  /** Folds `a` (and `b`) into `out`. */
+  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void;
+  /** Writes the position of the preferred element, counted in the plan's order, as int32. */
+  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void;
+  /** Folds along the plan's last axes and writes every step. */
+  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void;
+  /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
+  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;
+  /**
+   * Sorts `runs` dense runs of `size` elements each in place, or, with `indices` (int32), leaves
+   * them and writes the sorting order. Stable; NaN goes last.
+   */
+  sort(
+    values: Storage,
+    offset: number,
+    runs: number,
+    size: number,
+    descending: boolean,
+    indices: Storage | null,
+  ): void;
+  /**
+   * Adds `index * stride` to each of the dense `positions` (int32, or float64 for huge storages)
+   * that `plan` pairs with an element of `index`; negative indexes count from `size`. Gives the
+   * place of the first index that is out of range, or -1.
+   */
+  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number;
+  /**
+   * For each of the first `count` positions p copies the block that `plan` walks: from `source`,
+   * operand 1, at p further on, to `out`, operand 0, `step` further on each time.
+   */
+  gather(
+    plan: Plan,
+    out: Storage,
+    source: Storage,
+    positions: Storage,
+    count: number,
+    step: number,
+  ): void;
+  /** The reverse: `target`, operand 0, at position p, gets `values`, operand 1. Later ones win. */
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    positions: Storage,
+    count: number,
+    step: number,
+  ): void;
+  /** Writes the places of the nonzero ones among `length` dense elements to dense int32 `out`. */
+  nonzero(out: Storage, input: Storage, offset: number, length: number): void;
+  /** Fills dense `out` with the random numbers that `key`, two 32-bit words, names. */
+  random(
+    out: Storage,
+    kind: Distribution,
+    key0: number,
+    key1: number,
+    low: bigint,
+    high: bigint,
+  ): void;
+}
+
+const backends = new Map<string, Backend>();
+
+/** Makes `backend` serve `device`. */
+export function registerBackend(device: string, backend: Backend): void {
+  backends.set(device, backend);
+}
+
+/** The backend that serves `device`, if any. */
+export function backendOf(device: string): Backend | undefined {
+  return backends.get(device);
+}

@@ -1,0 +1,367 @@
+/**
+ * Writes the JavaScript of one element: load, cast, the row's expression, cast, store.
+ *
+ * Values are numbers, or pairs of 32-bit words for the 64-bit integers, since BigInts are slow. The
+ * texts hold nothing but names from the op table and from here. Knows nothing of loops.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../../dtype.ts";
+import { type Expr, parseExpr, printExpr, someExpr } from "../../expr.ts";
+
+/** A value in generated code: a number's text, or the texts of the two words of a 64-bit integer. */
+export type Value =
+  | { readonly kind: "number"; readonly text: string }
+  | {
+    readonly kind: "pair";
+    readonly low: string;
+    readonly high: string;
+    readonly signed: boolean;
+  };
+
+/** Makes the {@link Value} of a number. */
+export function number(text: string): Value {
+  return { kind: "number", text };
+}
+
+const MAX_SAFE = 9007199254740991;
+
+/** Collects the statements of one element. */
+export class Emitter {
+  /** The statements so far. */
+  lines: string[] = [];
+  #temporaries = 0;
+
+  /** Adds a statement. */
+  add(line: string): void {
+    this.lines.push(line);
+  }
+
+  /** Names the value of `text`. */
+  hold(text: string): string {
+    const name = `t${this.#temporaries++}`;
+    this.lines.push(`const ${name} = ${text};`);
+    return name;
+  }
+
+  /** Takes the statements that were collected. */
+  take(): string {
+    const text = this.lines.join(" ");
+    this.lines = [];
+    return text;
+  }
+
+  /** Reads element `index` of `array` as what it is. Wide dtypes are reached through words. */
+  load(dtype: DType, array: string, index: string): Value {
+    const { wide, kind } = DTYPE[dtype];
+    if (wide) {
+      const at = this.hold(`2 * (${index})`);
+      return {
+        kind: "pair",
+        low: this.hold(`${array}[${at}]`),
+        high: this.hold(`${array}[${at} + 1]`),
+        signed: kind === "i",
+      };
+    }
+    if (dtype === "float16") return number(this.hold(`half[${array}[${index}]]`));
+    if (dtype === "bfloat16") return number(this.hold(`fromBrain(${array}[${index}])`));
+    return number(this.hold(`${array}[${index}]`));
+  }
+
+  /** Writes `value`, already of `dtype`, to element `index` of `array`. */
+  store(dtype: DType, array: string, index: string, value: Value): void {
+    if (value.kind === "pair") {
+      const at = this.hold(`2 * (${index})`);
+      this.add(`${array}[${at}] = ${value.low}; ${array}[${at} + 1] = ${value.high};`);
+    } else if (dtype === "float16") this.add(`${array}[${index}] = toHalf(${value.text});`);
+    else if (dtype === "bfloat16") this.add(`${array}[${index}] = toBrain(${value.text});`);
+    else this.add(`${array}[${index}] = ${value.text};`);
+  }
+
+  /** Casts as `astype` does; integers that stay 32 bits or fewer are wrapped by the store. */
+  cast(value: Value, from: DType, to: DType): Value {
+    if (from === to) return value;
+    const [source, target] = [DTYPE[from], DTYPE[to]];
+    if (target.kind === "b") {
+      const text = value.kind === "pair" ? `(${value.low} | ${value.high})` : value.text;
+      return source.kind === "b" ? value : number(`(${text} != 0 ? 1 : 0)`);
+    }
+    if (target.wide) return this.#toPair(value, from, to);
+    if (target.kind === "f") {
+      if (to === "float64") return number(this.#toNumber(value));
+      if (value.kind === "pair") {
+        return number(
+          this.#round(`${value.signed ? "i" : "u"}64ToF32(${value.low}, ${value.high})`, to),
+        );
+      }
+      // float16 and bfloat16 to float32 is exact, as is any small integer.
+      const exact = source.kind === "f"
+        ? to === "float32" && source.bytes === 2
+        : source.kind === "b";
+      return exact ? value : number(this.#round(value.text, to));
+    }
+    if (value.kind === "pair") return number(value.low);
+    if (source.kind !== "f") return number(this.#wrap(value.text, to));
+    const x = this.hold(value.text);
+    return number(
+      this.hold(
+        `${x} > ${target.min} ? (${x} < ${target.max} ? trunc(${x}) : ${target.max}) : ` +
+          `${x} <= ${target.min} ? ${target.min} : 0`,
+      ),
+    );
+  }
+
+  #wrap(text: string, to: DType): string {
+    const { kind, bytes } = DTYPE[to];
+    if (kind === "u") {
+      return bytes === 4 ? `(${text} >>> 0)` : `(${text} & ${2 ** (8 * bytes) - 1})`;
+    }
+    return bytes === 4 ? `(${text} | 0)` : `(${text} << ${32 - 8 * bytes} >> ${32 - 8 * bytes})`;
+  }
+
+  #round(text: string, to: DType): string {
+    if (to === "float32") return this.hold(`fround(${text})`);
+    return this.hold(to === "float16" ? `roundHalf(${text})` : `roundBrain(${text})`);
+  }
+
+  #toNumber(value: Value): string {
+    if (value.kind === "number") return value.text;
+    const high = value.signed ? value.high : `(${value.high} >>> 0)`;
+    return this.hold(`${high} * 4294967296 + (${value.low} >>> 0)`);
+  }
+
+  #toPair(value: Value, from: DType, to: DType): Value {
+    const signed = DTYPE[to].kind === "i";
+    if (value.kind === "pair") return { ...value, signed };
+    if (DTYPE[from].kind === "f") {
+      const x = this.hold(`saturate${signed ? "I" : "U"}64(${value.text})`);
+      return {
+        kind: "pair",
+        low: this.hold(`lowWord(${x})`),
+        high: this.hold(`highWord(${x})`),
+        signed,
+      };
+    }
+    const x = this.hold(value.text);
+    return {
+      kind: "pair",
+      low: this.hold(`${x} | 0`),
+      high: this.hold(`${x} < 0 ? -1 : 0`),
+      signed,
+    };
+  }
+
+  /** Rounds a float result to its dtype when it is to be cast further. */
+  settle(value: Value, dtype: DType): Value {
+    if (value.kind === "pair" || dtype === "float64") return value;
+    if (DTYPE[dtype].kind === "f") return number(this.#round(value.text, dtype));
+    return DTYPE[dtype].kind === "b" ? value : number(this.#wrap(value.text, dtype));
+  }
+
+  /**
+   * Computes `text` on the values of `names`, in the arithmetic of `dtype`. The result is a pair
+   * where a pair enters arithmetic, otherwise a number.
+   */
+  compute(text: string, names: Readonly<Record<string, Value>>, dtype: DType): Value {
+    const expr = parseExpr(text);
+    const pairs = someExpr(
+      expr,
+      (part) => part.kind === "name" && names[part.name]?.kind === "pair",
+    );
+    if (pairs) return new PairPrinter(this, names).value(expr);
+    const { kind, bytes } = DTYPE[dtype];
+    const printed = printExpr(substitute(expr, names), {
+      num: (n) => n,
+      call: (name, args) => {
+        if (name === "nextafter") return `nextafter_${dtype}(${args.join(", ")})`;
+        return `${name}(${args.map((arg) => arg === "bits" ? String(bytes * 8) : arg).join(", ")})`;
+      },
+      binary: (op, l, r) => op === "*" && kind !== "f" ? `imul(${l}, ${r})` : undefined,
+    });
+    return number(this.hold(printed));
+  }
+
+  /**
+   * Computes an expression that calls primitives on 64-bit integers: in numbers while everything is
+   * a safe integer, else by `slow`, a function of the BigInt values.
+   */
+  computeWide(
+    text: string,
+    names: Readonly<Record<string, Value>>,
+    slow: string,
+    signed: boolean,
+  ): Value {
+    const safe: string[] = [];
+    const slowArgs: string[] = [];
+    const numbers: Record<string, Value> = {};
+    for (const [name, value] of Object.entries(names)) {
+      if (value.kind === "number") {
+        numbers[name] = value;
+        continue;
+      }
+      const x = this.#toNumber(value);
+      numbers[name] = number(x);
+      safe.push(`${x} >= -${MAX_SAFE} && ${x} <= ${MAX_SAFE}`);
+      slowArgs.push(value.low, value.high);
+    }
+    const printed = printExpr(substitute(parseExpr(text), numbers), {
+      num: (n) => n,
+      call: (name, args) => `${name}Wide(${args.map((a) => a === "bits" ? "64" : a).join(", ")})`,
+    });
+    this.add(`let r = ${safe.join(" && ")} ? ${printed} : NaN; let rl = 0, rh = 0;`);
+    this.add(
+      `if (r >= -${MAX_SAFE} && r <= ${MAX_SAFE}) { rl = lowWord(r); rh = highWord(r); } ` +
+        `else { ${slow}(${slowArgs.join(", ")}); rl = words[0]; rh = words[1]; }`,
+    );
+    return { kind: "pair", low: "rl", high: "rh", signed };
+  }
+}
+
+function substitute(expr: Expr, names: Readonly<Record<string, Value>>): Expr {
+  switch (expr.kind) {
+    case "name": {
+      const value = names[expr.name];
+      return value?.kind === "number" ? { kind: "name", name: value.text } : expr;
+    }
+    case "call":
+      return { ...expr, args: expr.args.map((arg) => substitute(arg, names)) };
+    case "unary":
+      return { ...expr, arg: substitute(expr.arg, names) };
+    case "binary":
+      return { ...expr, left: substitute(expr.left, names), right: substitute(expr.right, names) };
+    case "if":
+      return {
+        ...expr,
+        test: substitute(expr.test, names),
+        then: substitute(expr.then, names),
+        otherwise: substitute(expr.otherwise, names),
+      };
+    default:
+      return expr;
+  }
+}
+
+interface Pair {
+  readonly low: string;
+  readonly high: string;
+}
+
+/** Prints expressions over 64-bit integers as statements on pairs of words. */
+class PairPrinter {
+  #signed = true;
+
+  constructor(readonly emitter: Emitter, readonly names: Readonly<Record<string, Value>>) {
+    for (const value of Object.values(names)) {
+      if (value.kind === "pair") this.#signed = value.signed;
+    }
+  }
+
+  value(expr: Expr): Value {
+    if (isCondition(expr)) return number(this.emitter.hold(`${this.condition(expr)} ? 1 : 0`));
+    if (expr.kind === "if" && expr.then.kind === "num" && expr.otherwise.kind === "num") {
+      return number(
+        this.emitter.hold(
+          `${this.condition(expr.test)} ? ${expr.then.text} : ${expr.otherwise.text}`,
+        ),
+      );
+    }
+    return { kind: "pair", ...this.pair(expr), signed: this.#signed };
+  }
+
+  condition(expr: Expr): string {
+    if (expr.kind === "unary" && expr.op === "!") return `!${this.condition(expr.arg)}`;
+    if (expr.kind === "binary") {
+      const { op } = expr;
+      if (op === "&&" || op === "||") {
+        return `(${this.condition(expr.left)} ${op} ${this.condition(expr.right)})`;
+      }
+      if (isCondition(expr.left)) {
+        return `(${this.condition(expr.left)} ${op} ${this.condition(expr.right)})`;
+      }
+      const [l, r] = [this.pair(expr.left), this.pair(expr.right)];
+      if (op === "==") return `(${l.low} === ${r.low} && ${l.high} === ${r.high})`;
+      if (op === "!=") return `(${l.low} !== ${r.low} || ${l.high} !== ${r.high})`;
+      const sign = this.#signed ? "" : " >>> 0";
+      const strict = op[0]!;
+      return `((${l.high}${sign}) ${strict} (${r.high}${sign}) || ` +
+        `(${l.high} === ${r.high} && (${l.low} >>> 0) ${op} (${r.low} >>> 0)))`;
+    }
+    throw new SyntaxError(`Not a condition: ${JSON.stringify(expr)}`);
+  }
+
+  pair(expr: Expr): Pair {
+    const { emitter } = this;
+    switch (expr.kind) {
+      case "num":
+        return { low: expr.text, high: "0" };
+      case "name": {
+        const value = this.names[expr.name]!;
+        if (value.kind === "pair") return value;
+        return {
+          low: emitter.hold(`${value.text} | 0`),
+          high: emitter.hold(`${value.text} < 0 ? -1 : 0`),
+        };
+      }
+      case "unary": {
+        const x = this.pair(expr.arg);
+        if (expr.op === "~") return { low: `~${x.low}`, high: `~${x.high}` };
+        const low = emitter.hold(`-${x.low} | 0`);
+        return { low, high: emitter.hold(`${low} === 0 ? -${x.high} | 0 : ~${x.high}`) };
+      }
+      case "if": {
+        const test = emitter.hold(this.condition(expr.test));
+        const [l, r] = [this.pair(expr.then), this.pair(expr.otherwise)];
+        return {
+          low: emitter.hold(`${test} ? ${l.low} : ${r.low}`),
+          high: emitter.hold(`${test} ? ${l.high} : ${r.high}`),
+        };
+      }
+      case "binary": {
+        const [l, r] = [this.pair(expr.left), this.pair(expr.right)];
+        switch (expr.op) {
+          case "+": {
+            const sum = emitter.hold(`(${l.low} >>> 0) + (${r.low} >>> 0)`);
+            return {
+              low: emitter.hold(`${sum} | 0`),
+              high: emitter.hold(`${l.high} + ${r.high} + (${sum} > 4294967295 ? 1 : 0) | 0`),
+            };
+          }
+          case "-": {
+            const borrow = `((${l.low} >>> 0) < (${r.low} >>> 0) ? 1 : 0)`;
+            return {
+              low: emitter.hold(`${l.low} - ${r.low} | 0`),
+              high: emitter.hold(`${l.high} - ${r.high} - ${borrow} | 0`),
+            };
+          }
+          case "*":
+            return {
+              low: emitter.hold(`imul(${l.low}, ${r.low})`),
+              high: emitter.hold(
+                `mulHigh(${l.low}, ${r.low}) + imul(${l.high}, ${r.low}) + imul(${l.low}, ${r.high}) | 0`,
+              ),
+            };
+          case "&":
+          case "|":
+          case "^":
+            return {
+              low: `(${l.low} ${expr.op} ${r.low})`,
+              high: `(${l.high} ${expr.op} ${r.high})`,
+            };
+        }
+      }
+    }
+    throw new SyntaxError(`No 64-bit form: ${JSON.stringify(expr)}`);
+  }
+}
+
+const CONDITIONS = ["==", "!=", "<", "<=", ">", ">=", "&&", "||"];
+
+function isCondition(expr: Expr): boolean {
+  return (expr.kind === "binary" && CONDITIONS.includes(expr.op)) ||
+    (expr.kind === "unary" && expr.op === "!");
+}
+
+/** True when `text` calls a primitive, so that pairs cannot serve it. */
+export function hasCall(text: string): boolean {
+  return someExpr(parseExpr(text), (part) => part.kind === "call");
+}

@@ -1,0 +1,1 @@
+export function fillRandom(..._: unknown[]): void {}

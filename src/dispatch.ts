@@ -1,0 +1,593 @@
+/**
+ * The one way from a call to a backend: check, promote, plan, allocate, run.
+ *
+ * Works on operands (storage, layout, access); knows nothing of the class Tensor, which registers
+ * itself as what results are wrapped in. Every op passes through here, so that a tape or a profiler
+ * has one place to listen.
+ *
+ * @module
+ */
+import { type Backend, backendOf } from "./backend.ts";
+import {
+  checkDType,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Kind,
+  promoteScalar,
+  promoteTypes,
+  type Scalar,
+  scalarDType,
+} from "./dtype.ts";
+import { writeElement } from "./element.ts";
+import { AxisError, DeviceError, DTypeError, ReadOnlyError, ShapeError } from "./errors.ts";
+import { Layout } from "./layout.ts";
+import {
+  type ArgReduceRow,
+  MAP,
+  type MapRow,
+  type ReduceRow,
+  type Row,
+  type ScanRow,
+} from "./ops.ts";
+import { ATTRIBUTES, type Plan, planMap, planReduce } from "./plan.ts";
+import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
+import { allocate, checkAlive, type CowHandle, Storage } from "./storage.ts";
+
+/** Set on a handle that may not be written through. */
+export const READ_ONLY = 1;
+/** Set on a handle that copies before its first write. */
+export const COW = 2;
+/** Set on a handle that looks at a storage that another one made. */
+export const VIEW = 4;
+
+/** What an op works on. Tensors are operands. */
+export interface Operand extends CowHandle {
+  /** The memory. */
+  readonly storage: Storage;
+  /** How elements lie in it. */
+  readonly layout: Layout;
+  /** {@link READ_ONLY}, {@link COW} and {@link VIEW}. */
+  readonly access: number;
+}
+
+/** What every op takes besides its operands. */
+export interface OpOptions {
+  /** Write the result here instead of allocating; its shape must be the result's. */
+  readonly out?: Operand;
+  /** With `false`, operands of different shapes are refused. */
+  readonly broadcast?: boolean;
+}
+
+/** What reductions take besides their operand. */
+export interface ReduceOptions {
+  /** Write the result here instead of allocating. */
+  readonly out?: Operand;
+  /** Keep reduced axes as axes of size 1. */
+  readonly keepDims?: boolean;
+  /** Cast the input first; the sum of int32 values as float64, for instance. */
+  readonly dtype?: DType;
+}
+
+let wrap: (storage: Storage, layout: Layout) => Operand;
+
+/** Says what results are wrapped in. Called once, by tensor.ts. */
+export function wrapResultsIn(make: (storage: Storage, layout: Layout) => Operand): void {
+  wrap = make;
+}
+
+/** Wraps a result. */
+export function result(storage: Storage, layout: Layout): Operand {
+  return wrap(storage, layout);
+}
+
+let cpu: Backend | undefined;
+
+/** The backend of an operand's device. */
+export function backendFor(storage: Storage, op: string): Backend {
+  if (storage.device === "cpu") {
+    cpu ??= backendOf("cpu");
+    if (cpu !== undefined) return cpu;
+  }
+  const backend = backendOf(storage.device);
+  if (backend === undefined) throw new DeviceError(`Cannot ${op} on ${storage.device}: no backend`);
+  return backend;
+}
+
+/** Makes the next op look its backend up again. */
+export function forgetBackend(): void {
+  cpu = undefined;
+}
+
+/** True for a tensor. */
+export function isOperand(value: unknown): value is Operand {
+  return typeof value === "object" && value !== null &&
+    (value as Operand).layout instanceof Layout && (value as Operand).storage instanceof Storage;
+}
+
+/** Throws unless `value` is a tensor that is still there. */
+export function checkOperand(value: unknown, op: string): asserts value is Operand {
+  if (!isOperand(value)) {
+    throw new DTypeError(`Cannot ${op}: expected a tensor, got ${describe(value)}`);
+  }
+  checkAlive(value.storage, op);
+}
+
+function describe(value: unknown): string {
+  if (Array.isArray(value)) return "an array (make a tensor of it with tensor(...))";
+  return value === null ? "null" : typeof value === "object" ? "an object" : String(value);
+}
+
+// ---- dtypes ------------------------------------------------------------------------------------
+
+/** What a row does with a dtype. */
+interface Rule {
+  readonly compute: DType;
+  readonly result: DType;
+}
+
+const rules: (Rule | undefined)[] = [];
+
+/** The dtypes that `row` computes in and gives for input of `info`. */
+function ruleFor(row: Row, info: DTypeInfo): Rule {
+  return rules[row.id * 16 + info.id] ??= makeRule(row, info);
+}
+
+const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
+
+function makeRule(row: Row, info: DTypeInfo): Rule {
+  const { name, kind } = info;
+  if (!row.takes.includes(kind)) {
+    const takes = [...row.takes].map((k) => KINDS[k as Kind]).join(", ");
+    const advice = kind === "b" ? "; cast with astype()" : "";
+    throw new DTypeError(`Cannot ${row.name} ${name}: it takes ${takes} dtypes${advice}`);
+  }
+  switch (row.result) {
+    case "bool":
+      return { compute: name, result: "bool" };
+    case "int32":
+      return { compute: name, result: "int32" };
+    case "float": {
+      const float = kind === "f" ? name : "float32";
+      return { compute: float, result: float };
+    }
+    case "sum":
+      return { compute: name, result: kind === "f" || name === "uint64" ? name : "int64" };
+    case "same":
+      return { compute: name, result: name };
+  }
+}
+
+/** Throws unless results of `from` may be written to a tensor of `to`. */
+function checkStore(from: DType, to: DType, op: string): void {
+  if (from === to) return;
+  const rank = (dtype: DType): number => "buif".indexOf(DTYPE[dtype].kind);
+  if (rank(from) > rank(to)) {
+    throw new DTypeError(`Cannot ${op} into ${to}: the result is ${from}; cast with astype()`);
+  }
+}
+
+// ---- scalars -----------------------------------------------------------------------------------
+
+const SCALAR_LAYOUT = Layout.contiguous([]);
+const scalars: (Storage | undefined)[] = [];
+
+/** A storage that holds `value` until the same slot is used again. */
+function scalarStorage(value: Scalar, dtype: DType, slot: number): Storage {
+  const { id } = DTYPE[dtype];
+  const storage = scalars[slot * 16 + id] ??= new Storage(
+    new DTYPE[dtype].array(1),
+    DTYPE[dtype],
+    true,
+    false,
+  );
+  writeElement(storage, 0, value);
+  return storage;
+}
+
+function isScalar(value: unknown): value is Scalar {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
+}
+
+/** Checks one argument of an elementwise op. */
+function checkArgument(value: unknown, op: string): asserts value is Operand | Scalar {
+  if (isScalar(value)) return;
+  if (!isOperand(value)) {
+    throw new DTypeError(`Cannot ${op}: expected a tensor or a scalar, got ${describe(value)}`);
+  }
+  checkAlive(value.storage, op);
+}
+
+// ---- writing -----------------------------------------------------------------------------------
+
+/**
+ * Makes `target` ready to be written, or throws: it is alive, writable, has no two indexes for one
+ * element, and nobody who asked for a copy on write still looks at its bytes.
+ */
+export function prepareWrite(target: Operand, op: string): void {
+  checkAlive(target.storage, op);
+  if (target.access & READ_ONLY) {
+    throw new ReadOnlyError(`Cannot ${op}: the tensor is read-only`);
+  }
+  if (target.layout.overlapsItself) {
+    throw new ReadOnlyError(
+      `Cannot ${op}: the target of shape ${formatShape(target.layout.shape)} is broadcast ` +
+        `(strides ${formatShape(target.layout.strides)}), so that several indexes share an element`,
+    );
+  }
+  if (target.access & COW) target.detach();
+  else if (target.storage.cows !== null) settleCows(target.storage);
+}
+
+/** Gives every copy-on-write handle of `storage` its copy. */
+export function settleCows(storage: Storage): void {
+  const cows = storage.cows;
+  storage.cows = null;
+  if (cows !== null) for (const ref of cows) ref.deref()?.detach();
+}
+
+/** True when writing through `target` element by element could change what `source` still reads. */
+function conflicts(target: Operand, source: Operand): boolean {
+  if (target.storage.array.buffer !== source.storage.array.buffer) return false;
+  const [t, s] = [target.layout, source.layout];
+  if (target.storage === source.storage && t.offset === s.offset && sameShape(t.shape, s.shape)) {
+    if (sameShape(t.strides, s.strides)) return false;
+  }
+  const [tLow, tHigh] = byteExtent(target);
+  const [sLow, sHigh] = byteExtent(source);
+  return tLow < sHigh && sLow < tHigh;
+}
+
+function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
+  const [low, high] = layout.extent();
+  const { byteOffset } = storage.array as Uint8Array;
+  return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
+}
+
+/** `source`, or a copy of it when writing `target` would disturb it. */
+function undisturbed(source: Operand, target: Operand): Operand {
+  return conflicts(target, source) ? contiguousCopy(source) : source;
+}
+
+function checkDevice(a: Storage, b: Storage, op: string): void {
+  if (a.device !== b.device) {
+    throw new DeviceError(`Cannot ${op} tensors on ${a.device} and ${b.device}: move one with to()`);
+  }
+}
+
+/** Checks a given output and makes it ready. */
+function prepareOut(out: Operand, shape: readonly number[], dtype: DType, like: Storage, op: string): void {
+  checkOperand(out, op);
+  checkDevice(out.storage, like, op);
+  if (!sameShape(out.layout.shape, shape)) {
+    throw new ShapeError(
+      `Cannot ${op} into shape ${formatShape(out.layout.shape)}: the result has shape ${
+        formatShape(shape)
+      }`,
+    );
+  }
+  checkStore(dtype, out.storage.info.name, op);
+  prepareWrite(out, op);
+}
+
+// ---- elementwise -------------------------------------------------------------------------------
+
+/**
+ * Runs an elementwise row. Tensors promote together, scalars are weak; shapes broadcast unless
+ * `options.broadcast` is false. Attributes are the row's extra numbers, in its order.
+ */
+export function apply(
+  row: MapRow,
+  a: Operand | Scalar,
+  b?: Operand | Scalar,
+  c?: Operand | Scalar,
+  options?: OpOptions,
+  attributes?: readonly number[],
+): Operand {
+  // Two tensors of one dtype, shape and density are most calls; they skip what follows.
+  if (
+    options === undefined && row.arity === 2 && isOperand(a) && isOperand(b) &&
+    a.storage.info === b.storage.info && a.layout.contiguous && b.layout.contiguous &&
+    a.storage.device === b.storage.device && sameShape(a.layout.shape, b.layout.shape)
+  ) {
+    checkAlive(a.storage, row.name);
+    checkAlive(b.storage, row.name);
+    const rule = ruleFor(row, a.storage.info);
+    const layout = a.layout.offset === 0 ? a.layout : Layout.contiguous(a.layout.shape);
+    const out = allocate(rule.result, layout.size, false);
+    const plan = planMap(layout, a.layout, b.layout, null);
+    if (attributes !== undefined) setAttributes(plan, attributes);
+    backendFor(a.storage, row.name).map(row, rule.compute, plan, out, a.storage, b.storage, null);
+    return wrap(out, layout);
+  }
+  return applyGeneral(row, a, b, c, options, attributes);
+}
+
+function applyGeneral(
+  row: MapRow,
+  a: Operand | Scalar,
+  b: Operand | Scalar | undefined,
+  c: Operand | Scalar | undefined,
+  options: OpOptions | undefined,
+  attributes: readonly number[] | undefined,
+): Operand {
+  const { name, arity } = row;
+  checkArgument(a, name);
+  if (arity > 1) checkArgument(b, name);
+  if (arity > 2) checkArgument(c, name);
+  const args = arity === 1 ? [a] : arity === 2 ? [a, b!] : [a, b!, c!];
+
+  // dtype: tensors first, then scalars against what the tensors make.
+  const first = row.condition ? 1 : 0;
+  let dtype: DType | undefined;
+  let like: Storage | undefined;
+  for (let k = 0; k < arity; k++) {
+    const arg = args[k]!;
+    if (isScalar(arg)) continue;
+    if (like === undefined) like = arg.storage;
+    else checkDevice(like, arg.storage, name);
+    if (k < first) continue;
+    dtype = dtype === undefined
+      ? arg.storage.info.name
+      : promoteTypes(dtype, arg.storage.info.name, name);
+  }
+  if (dtype === undefined) dtype = scalarsDType(args.slice(first) as Scalar[], name);
+  else {
+    for (let k = first; k < arity; k++) {
+      const arg = args[k]!;
+      if (isScalar(arg)) dtype = promoteWeak(row, dtype, arg);
+    }
+  }
+  const rule = ruleFor(row, DTYPE[dtype]);
+  const condition = row.condition ? args[0]! : undefined;
+  if (condition !== undefined && !isScalar(condition) && condition.storage.info.name !== "bool") {
+    throw new DTypeError(
+      `Cannot ${name} by a condition of ${condition.storage.info.name}: it must be bool`,
+    );
+  }
+
+  // shape
+  let shape: readonly number[] | undefined;
+  for (let k = 0; k < arity; k++) {
+    const arg = args[k]!;
+    if (isScalar(arg)) continue;
+    if (shape === undefined) shape = arg.layout.shape;
+    else if (!sameShape(shape, arg.layout.shape)) {
+      if (options?.broadcast === false) {
+        throw new ShapeError(
+          `Cannot ${name} shapes ${formatShape(shape)} and ${formatShape(arg.layout.shape)}: ` +
+            "broadcasting is off",
+        );
+      }
+      shape = broadcastShapes(name, shape, arg.layout.shape);
+    }
+  }
+  shape ??= [];
+
+  const out = options?.out;
+  if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, name);
+  const storages: (Storage | null)[] = [null, null, null];
+  const layouts: (Layout | null)[] = [null, null, null];
+  for (let k = 0; k < arity; k++) {
+    const arg = args[k]!;
+    if (isScalar(arg)) {
+      storages[k] = scalarStorage(arg, k < first ? "bool" : scalarStore(rule.compute, arg), k);
+      layouts[k] = SCALAR_LAYOUT;
+    } else {
+      const safe = out === undefined ? arg : undisturbed(arg, out);
+      storages[k] = safe.storage;
+      layouts[k] = safe.layout;
+    }
+  }
+  const target = out === undefined ? Layout.contiguous(shape) : out.layout;
+  const storage = out === undefined ? allocate(rule.result, target.size, false) : out.storage;
+  const plan = planMap(target, layouts[0]!, layouts[1]!, layouts[2]!);
+  if (attributes !== undefined) setAttributes(plan, attributes);
+  backendFor(like ?? storage, name)
+    .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
+  if (out === undefined) return wrap(storage, target);
+  storage.version++;
+  return out;
+}
+
+/** A scalar is stored in the dtype that the op computes in. */
+function scalarStore(compute: DType, _value: Scalar): DType {
+  return compute;
+}
+
+/** The dtype of an op on a tensor of `dtype` and a scalar; comparisons and powers name the op. */
+function promoteWeak(row: MapRow, dtype: DType, value: Scalar): DType {
+  // An integer op that gives floats takes fractions: int32 div 1.5 is computed in float32.
+  if (row.result === "float" && DTYPE[dtype].kind !== "f") return "float32";
+  return promoteScalar(dtype, value, row.name);
+}
+
+function scalarsDType(values: readonly Scalar[], op: string): DType {
+  let dtype = scalarDType(values[0]!);
+  for (const value of values) dtype = promoteTypes(dtype, scalarDType(value), op);
+  return dtype;
+}
+
+function setAttributes(plan: Plan, attributes: readonly number[]): void {
+  for (let i = 0; i < attributes.length; i++) plan.data[ATTRIBUTES + i] = attributes[i]!;
+}
+
+// ---- copies ------------------------------------------------------------------------------------
+
+/** A dense row-major copy, in `dtype`. */
+export function contiguousCopy(source: Operand, dtype: DType = source.storage.info.name): Operand {
+  checkAlive(source.storage, "copy");
+  const layout = Layout.contiguous(source.layout.shape);
+  const storage = allocate(dtype, layout.size, false);
+  fill(storage, layout, source);
+  return wrap(storage, layout);
+}
+
+/** `source` itself when it is dense, else a dense copy. */
+export function contiguous(source: Operand): Operand {
+  return source.layout.contiguous ? source : contiguousCopy(source);
+}
+
+/** Casts `source` element by element into a storage that nobody else sees yet. */
+export function fill(storage: Storage, layout: Layout, source: Operand): void {
+  backendFor(source.storage, "copy").map(
+    MAP.copy,
+    source.storage.info.name,
+    planMap(layout, source.layout, null, null),
+    storage,
+    source.storage,
+    null,
+    null,
+  );
+}
+
+// ---- reductions --------------------------------------------------------------------------------
+
+/** Which axes are reduced, and the shapes that come of it. */
+interface Reduction {
+  readonly reduced: boolean[];
+  readonly kept: Layout;
+  readonly shape: number[];
+  /** How many elements are folded into one. */
+  readonly count: number;
+}
+
+/** Works out a reduction of `layout` over `axes`. */
+export function reduction(
+  op: string,
+  layout: Layout,
+  axes: number | readonly number[] | null | undefined,
+  keepDims: boolean,
+): Reduction {
+  const rank = layout.shape.length;
+  const list = normalizeAxes(op, axes, rank);
+  const reduced: boolean[] = new Array(rank).fill(false);
+  for (const axis of list) reduced[axis] = true;
+  const kept: number[] = [];
+  const shape: number[] = [];
+  let count = 1;
+  for (let axis = 0; axis < rank; axis++) {
+    const n = layout.shape[axis]!;
+    kept.push(reduced[axis] ? 1 : n);
+    if (reduced[axis]) count *= n;
+    if (!reduced[axis]) shape.push(n);
+    else if (keepDims) shape.push(1);
+  }
+  return { reduced, kept: Layout.contiguous(kept), shape, count };
+}
+
+/** Throws when `row` would have to make a value of nothing. */
+function checkNotEmpty(op: string, layout: Layout, { kept, count }: Reduction): void {
+  if (count === 0 && kept.size > 0) {
+    const axis = layout.shape.indexOf(0);
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(layout.shape)}: axis ${axis} is empty, and there is no ` +
+        `${op} of nothing`,
+    );
+  }
+}
+
+/** Runs a reduction row over `axes` (all when undefined or null). `second` broadcasts to `a`. */
+export function applyReduce(
+  row: ReduceRow,
+  a: Operand,
+  axes: number | readonly number[] | null | undefined,
+  options: ReduceOptions = {},
+  attributes: (count: number) => readonly number[] = () => [],
+  second?: Operand,
+): Operand {
+  const { name } = row;
+  checkOperand(a, name);
+  const { dtype, keepDims = false, out } = options;
+  if (dtype !== undefined) {
+    checkDType(dtype, name);
+    if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
+  }
+  const rule = ruleFor(row, a.storage.info);
+  const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
+  const what = reduction(name, a.layout, axes, keepDims);
+  if (row.nonEmpty) checkNotEmpty(name, a.layout, what);
+  if (out !== undefined) prepareOut(out, what.shape, to, a.storage, name);
+  const storage = allocate(to, what.kept.size, false);
+  const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
+  setAttributes(plan, attributes(what.count));
+  backendFor(a.storage, name).reduce(row, plan, storage, a.storage, second?.storage ?? null);
+  return delivered(storage, what.shape, out);
+}
+
+/** Wraps a finished result, or copies it into the given output. */
+function delivered(storage: Storage, shape: readonly number[], out: Operand | undefined): Operand {
+  const made = wrap(storage, Layout.contiguous(shape));
+  if (out === undefined) return made;
+  fill(out.storage, out.layout, made);
+  out.storage.version++;
+  return out;
+}
+
+/** Runs argmax or argmin along `axis`, or over all elements in row-major order. */
+export function applyArgReduce(
+  row: ArgReduceRow,
+  a: Operand,
+  axis: number | null | undefined,
+  options: { keepDims?: boolean; out?: Operand } = {},
+): Operand {
+  const { name } = row;
+  checkOperand(a, name);
+  if (axis !== undefined && axis !== null && typeof axis !== "number") {
+    throw new AxisError(`Cannot ${name} along ${String(axis)}: it takes one axis or none`);
+  }
+  const rule = ruleFor(row, a.storage.info);
+  const what = reduction(name, a.layout, axis, options.keepDims ?? false);
+  checkNotEmpty(name, a.layout, what);
+  if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, name);
+  const storage = allocate(rule.result, what.kept.size, false);
+  const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
+  backendFor(a.storage, name).argReduce(row, plan, storage, a.storage);
+  return delivered(storage, what.shape, options.out);
+}
+
+/** Runs a scan row along `axis`; with `includeInitial` the result begins with the start value. */
+export function applyScan(
+  row: ScanRow,
+  a: Operand,
+  axis: number | undefined,
+  options: { dtype?: DType; includeInitial?: boolean; out?: Operand } = {},
+): Operand {
+  const { name } = row;
+  checkOperand(a, name);
+  const { dtype, includeInitial = false, out } = options;
+  const rank = a.layout.shape.length;
+  if (axis === undefined && rank !== 1) {
+    throw new AxisError(
+      `Cannot ${name} shape ${formatShape(a.layout.shape)}: name an axis when the rank is not 1`,
+    );
+  }
+  const along = normalizeAxis(name, axis ?? 0, rank);
+  if (dtype !== undefined) {
+    checkDType(dtype, name);
+    if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
+  }
+  const to = dtype ?? ruleFor(row, a.storage.info).result;
+  const shape = a.layout.shape.slice();
+  if (includeInitial) shape[along]!++;
+  if (out !== undefined) prepareOut(out, shape, to, a.storage, name);
+  const layout = Layout.contiguous(shape);
+  const storage = allocate(to, layout.size, false);
+  let target = layout;
+  if (includeInitial) {
+    fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);
+    target = layout.sliceAxis(along, 1, a.layout.shape[along]!, 1);
+  }
+  const reduced = shape.map((_, i) => i === along);
+  const plan = planReduce(target, a.layout, null, reduced, true);
+  backendFor(a.storage, name).scan(row, plan, storage, a.storage);
+  return delivered(storage, shape, out);
+}
+
+/** Writes `value` to every element that `layout` reaches. */
+export function fillScalar(storage: Storage, layout: Layout, value: Scalar): void {
+  const { name } = storage.info;
+  const one = scalarStorage(value, name, 0);
+  const plan = planMap(layout, SCALAR_LAYOUT, null, null);
+  backendFor(storage, "fill").map(MAP.copy, name, plan, storage, one, null, null);
+}

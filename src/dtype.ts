@@ -1,0 +1,300 @@
+/**
+ * Element types: their names, sizes, limits, typed arrays, and how they promote.
+ *
+ * Knows nothing of tensors, shapes or ops.
+ *
+ * @module
+ */
+import { DTypeError } from "./errors.ts";
+
+/** The name of an element type. */
+export type DType =
+  | "bool"
+  | "int8"
+  | "int16"
+  | "int32"
+  | "int64"
+  | "uint8"
+  | "uint16"
+  | "uint32"
+  | "uint64"
+  | "float16"
+  | "bfloat16"
+  | "float32"
+  | "float64";
+
+/** A JavaScript value that stands for one element. */
+export type Scalar = number | bigint | boolean;
+
+/** The typed array that {@link DType} elements are handed out in. bfloat16 gives its raw bits. */
+export interface TypedArrayOf {
+  /** One byte, 0 or 1. */
+  bool: Uint8Array;
+  /** 8-bit two's complement. */
+  int8: Int8Array;
+  /** 16-bit two's complement. */
+  int16: Int16Array;
+  /** 32-bit two's complement. */
+  int32: Int32Array;
+  /** 64-bit two's complement. */
+  int64: BigInt64Array;
+  /** 8-bit unsigned. */
+  uint8: Uint8Array;
+  /** 16-bit unsigned. */
+  uint16: Uint16Array;
+  /** 32-bit unsigned. */
+  uint32: Uint32Array;
+  /** 64-bit unsigned. */
+  uint64: BigUint64Array;
+  /** IEEE binary16. */
+  float16: Float16Array;
+  /** The upper 16 bits of a float32, as bits. */
+  bfloat16: Uint16Array;
+  /** IEEE binary32. */
+  float32: Float32Array;
+  /** IEEE binary64. */
+  float64: Float64Array;
+}
+
+/** Any array that can hold elements. */
+export type TypedArray =
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array
+  | Float16Array
+  | Float32Array
+  | Float64Array;
+
+/** `b` for bool, `i` and `u` for signed and unsigned integers, `f` for floats. */
+export type Kind = "b" | "i" | "u" | "f";
+
+/** What there is to know about one element type. */
+export interface DTypeInfo {
+  /** Its name. */
+  readonly name: DType;
+  /** Its place in {@link DTYPES}: the number that kernel tables and the native side use. */
+  readonly id: number;
+  /** Bytes per element. */
+  readonly bytes: number;
+  /** Bool, signed, unsigned or float. */
+  readonly kind: Kind;
+  /** True for the 64-bit integers, whose values a JavaScript number cannot all hold. */
+  readonly wide: boolean;
+  /** The array that storages keep its elements in (float16 and bfloat16 as bits). */
+  readonly array: TypedArrayConstructor;
+  /** The array that users see. */
+  readonly userArray: TypedArrayConstructor;
+  /** Smallest value. */
+  readonly min: number | bigint;
+  /** Largest value. */
+  readonly max: number | bigint;
+}
+
+/** A constructor of one of the typed arrays. */
+export interface TypedArrayConstructor {
+  /** Bytes per element. */
+  readonly BYTES_PER_ELEMENT: number;
+  /** Makes an array of `length` zeros. */
+  new (length: number): TypedArray;
+  /** Makes a view on `buffer`. */
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArray;
+}
+
+function info(
+  id: number,
+  name: DType,
+  kind: Kind,
+  array: unknown,
+  min: number | bigint,
+  max: number | bigint,
+  userArray: unknown = array,
+): DTypeInfo {
+  const ctor = array as TypedArrayConstructor;
+  return {
+    name,
+    id,
+    bytes: ctor.BYTES_PER_ELEMENT,
+    kind,
+    wide: kind !== "f" && ctor.BYTES_PER_ELEMENT === 8,
+    array: ctor,
+    userArray: userArray as TypedArrayConstructor,
+    min,
+    max,
+  };
+}
+
+const F32_MAX = 3.4028234663852886e38;
+const BF16_MAX = 3.3895313892515355e38;
+
+/** Every dtype by name. */
+export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
+  bool: info(0, "bool", "b", Uint8Array, 0, 1),
+  int8: info(1, "int8", "i", Int8Array, -128, 127),
+  int16: info(2, "int16", "i", Int16Array, -32768, 32767),
+  int32: info(3, "int32", "i", Int32Array, -2147483648, 2147483647),
+  int64: info(4, "int64", "i", BigInt64Array, -(2n ** 63n), 2n ** 63n - 1n),
+  uint8: info(5, "uint8", "u", Uint8Array, 0, 255),
+  uint16: info(6, "uint16", "u", Uint16Array, 0, 65535),
+  uint32: info(7, "uint32", "u", Uint32Array, 0, 4294967295),
+  uint64: info(8, "uint64", "u", BigUint64Array, 0n, 2n ** 64n - 1n),
+  float16: info(9, "float16", "f", Uint16Array, -65504, 65504, globalThis.Float16Array ?? Uint16Array),
+  bfloat16: info(10, "bfloat16", "f", Uint16Array, -BF16_MAX, BF16_MAX),
+  float32: info(11, "float32", "f", Float32Array, -F32_MAX, F32_MAX),
+  float64: info(12, "float64", "f", Float64Array, -Number.MAX_VALUE, Number.MAX_VALUE),
+};
+
+/** The dtype names, in the order of their ids. */
+export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];
+
+/** True for the float dtypes. */
+export function isFloat(dtype: DType): boolean {
+  return DTYPE[dtype].kind === "f";
+}
+
+/** True for the signed and unsigned integer dtypes (not bool). */
+export function isInt(dtype: DType): boolean {
+  const kind = DTYPE[dtype].kind;
+  return kind === "i" || kind === "u";
+}
+
+/** Throws unless `dtype` is the name of a dtype. */
+export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
+  if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {
+    throw new DTypeError(
+      `Cannot ${op}: ${String(dtype)} is not a dtype (expected one of ${DTYPES.join(", ")})`,
+    );
+  }
+}
+
+function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
+  if (a === b) return a.name;
+  if (a.kind === "b") return b.name;
+  if (b.kind === "b") return a.name;
+  if (a.kind === "f" && b.kind === "f") {
+    return a.bytes === b.bytes ? "float32" : a.bytes > b.bytes ? a.name : b.name;
+  }
+  if (a.kind === "f") return a.name;
+  if (b.kind === "f") return b.name;
+  if (a.kind === b.kind) return a.bytes > b.bytes ? a.name : b.name;
+  const [signed, unsigned] = a.kind === "i" ? [a, b] : [b, a];
+  if (signed.bytes > unsigned.bytes) return signed.name;
+  return ({ 1: "int16", 2: "int32", 4: "int64" } as Record<number, DType>)[unsigned.bytes];
+}
+
+const PROMOTION: (DType | undefined)[] = DTYPES.flatMap((a) =>
+  DTYPES.map((b) => promotePair(DTYPE[a], DTYPE[b]))
+);
+
+/**
+ * The dtype that `a` and `b` promote to, as in the array API standard; a float with an integer
+ * gives the float, bool gives way to everything, float16 with bfloat16 gives float32.
+ *
+ * Throws a {@link DTypeError} for uint64 with a signed integer, which no integer dtype can hold.
+ */
+export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
+  if (a === b) return a;
+  const result = PROMOTION[DTYPE[a].id * DTYPES.length + DTYPE[b].id];
+  if (result === undefined) {
+    throw new DTypeError(
+      `Cannot ${op} ${a} and ${b}: no integer dtype holds both; cast one with astype()`,
+    );
+  }
+  return result;
+}
+
+/** The dtype that a JavaScript value makes on its own: float32, int64 or bool. */
+export function scalarDType(value: Scalar): DType {
+  return typeof value === "number" ? "float32" : typeof value === "bigint" ? "int64" : "bool";
+}
+
+/**
+ * The dtype of an op between a tensor of `dtype` and the JavaScript scalar `value`. Scalars are
+ * weak: they take the tensor's dtype when their kind is the same or lower.
+ *
+ * Throws a {@link DTypeError} for a fractional number with an integer tensor, and for a scalar
+ * outside the dtype's range.
+ */
+export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
+  const kind = DTYPE[dtype].kind;
+  if (kind === "f") return dtype;
+  if (typeof value === "boolean") return dtype;
+  if (kind === "b") return scalarDType(value);
+  checkScalar(dtype, value, op);
+  return dtype;
+}
+
+/** Throws unless an integer or bool `dtype` can hold `value` exactly; floats take every number. */
+export function checkScalar(dtype: DType, value: Scalar, op: string): void {
+  const { kind, min, max } = DTYPE[dtype];
+  if (kind === "f" || kind === "b" || typeof value === "boolean") return;
+  if (typeof value === "number" && !Number.isInteger(value)) {
+    throw new DTypeError(`Cannot ${op} ${value} to ${dtype}: it is not an integer`);
+  }
+  if (value < min || value > max) {
+    throw new DTypeError(`Cannot ${op} ${value} to ${dtype}: it is outside ${min} to ${max}`);
+  }
+}
+
+/** Limits of a float dtype. */
+export interface FloatInfo {
+  /** Bits per element. */
+  readonly bits: number;
+  /** Difference between 1 and the next larger number. */
+  readonly eps: number;
+  /** Largest finite number. */
+  readonly max: number;
+  /** Most negative finite number. */
+  readonly min: number;
+  /** Smallest positive normal number. */
+  readonly smallestNormal: number;
+  /** The dtype. */
+  readonly dtype: DType;
+}
+
+const FLOAT_INFO: Partial<Record<DType, [eps: number, smallestNormal: number]>> = {
+  float16: [2 ** -10, 2 ** -14],
+  bfloat16: [2 ** -7, 2 ** -126],
+  float32: [2 ** -23, 2 ** -126],
+  float64: [2 ** -52, 2 ** -1022],
+};
+
+/** Limits of a float dtype. Throws a {@link DTypeError} for others. */
+export function finfo(dtype: DType): FloatInfo {
+  checkDType(dtype, "finfo");
+  const row = FLOAT_INFO[dtype];
+  if (row === undefined) throw new DTypeError(`Cannot finfo ${dtype}: it is not a float dtype`);
+  const { bytes, min, max } = DTYPE[dtype];
+  return {
+    bits: bytes * 8,
+    eps: row[0],
+    smallestNormal: row[1],
+    min: Number(min),
+    max: Number(max),
+    dtype,
+  };
+}
+
+/** Limits of an integer dtype. */
+export interface IntInfo {
+  /** Bits per element. */
+  readonly bits: number;
+  /** Largest value; a bigint for the 64-bit dtypes. */
+  readonly max: number | bigint;
+  /** Smallest value; a bigint for the 64-bit dtypes. */
+  readonly min: number | bigint;
+  /** The dtype. */
+  readonly dtype: DType;
+}
+
+/** Limits of an integer dtype. Throws a {@link DTypeError} for others. */
+export function iinfo(dtype: DType): IntInfo {
+  checkDType(dtype, "iinfo");
+  if (!isInt(dtype)) throw new DTypeError(`Cannot iinfo ${dtype}: it is not an integer dtype`);
+  const { bytes, min, max } = DTYPE[dtype];
+  return { bits: bytes * 8, min, max, dtype };
+}

@@ -1,0 +1,224 @@
+/**
+ * What the file readers share: tensors as plain bytes, and a cursor that cannot leave its bytes.
+ *
+ * Every fault that it finds is a {@link FormatError} with the file and the offset. Knows no file
+ * format, and nothing of the class Tensor.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../dtype.ts";
+import { FormatError, OutOfMemoryError, ShapeError } from "../errors.ts";
+import { formatShape } from "../shape.ts";
+
+/** A tensor as it lies in a file: little-endian, row-major, without gaps. */
+export interface RawTensor {
+  /** Element type. */
+  readonly dtype: DType;
+  /** Sizes, outermost axis first. */
+  readonly shape: readonly number[];
+  /** The elements' bytes; from a reader they may be a view of its input, at any alignment. */
+  readonly data: Uint8Array;
+}
+
+/** What stands for a file's name where there are only bytes. */
+export const NO_FILE = "<bytes>";
+
+/** The most axes that a file may declare: NumPy's limit, far above any real tensor. */
+export const MAX_RANK = 64;
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Decodes UTF-8; `undefined` where it is not valid. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    // The copy also takes the bytes out of shared memory, which TextDecoder refuses.
+    return UTF8.decode(bytes.slice());
+  } catch {
+    return undefined;
+  }
+}
+
+/** A value from a file as an error message shows it: quoted, escaped, cut to 60 characters. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+}
+
+/** Reads numbers and text from `bytes`, never past their end. */
+export class Cursor {
+  /** Index into the bytes of what is read next. */
+  at: number;
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  readonly #file: string;
+  readonly #base: number;
+
+  /** `base` is the offset in the file of the first byte; errors count from the file's start. */
+  constructor(bytes: Uint8Array, file: string, at = 0, base = 0) {
+    if (!(bytes instanceof Uint8Array)) throw new TypeError(`${file}: expected a Uint8Array`);
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#file = file;
+    this.#base = base;
+    this.at = at;
+  }
+
+  /** How many bytes are left. */
+  get left(): number {
+    return this.#bytes.length - this.at;
+  }
+
+  /** Throws a {@link FormatError} that points at index `at`. */
+  fail(message: string, at = this.at): never {
+    throw new FormatError(message, this.#file, this.#base + at);
+  }
+
+  /** A view of the next `count` bytes, which `what` names. */
+  take(count: number, what: string): Uint8Array {
+    const start = this.#step(count, what);
+    return this.#bytes.subarray(start, start + count);
+  }
+
+  /** The next two bytes, little-endian. */
+  u16(what: string): number {
+    return this.#view.getUint16(this.#step(2, what), true);
+  }
+
+  /** The next four bytes, little-endian. */
+  u32(what: string): number {
+    return this.#view.getUint32(this.#step(4, what), true);
+  }
+
+  /** The next eight bytes, little-endian. */
+  u64(what: string): bigint {
+    return this.#view.getBigUint64(this.#step(8, what), true);
+  }
+
+  #step(count: number, what: string): number {
+    if (count > this.left) {
+      this.fail(`truncated: ${what} needs ${count} bytes, but ${Math.max(this.left, 0)} are left`);
+    }
+    const start = this.at;
+    this.at += count;
+    return start;
+  }
+
+  /** Skips blanks and takes `token` if it is next. */
+  accept(token: string): boolean {
+    this.skipSpace();
+    for (let i = 0; i < token.length; i++) {
+      if (this.#bytes[this.at + i] !== token.charCodeAt(i)) return false;
+    }
+    this.at += token.length;
+    return true;
+  }
+
+  /** Skips blanks and takes `token`, which has to be next. */
+  expect(token: string): void {
+    if (!this.accept(token)) this.fail(`expected ${quote(token)}, found ${this.#found()}`);
+  }
+
+  /** Skips blanks, after which nothing may follow. */
+  expectEnd(): void {
+    this.skipSpace();
+    if (this.left > 0) this.fail(`expected the end of the header, found ${this.#found()}`);
+  }
+
+  /** Skips blanks. */
+  skipSpace(): void {
+    for (;; this.at++) {
+      const byte = this.#bytes[this.at];
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
+    }
+  }
+
+  /** The text from here to the byte `close` or the end, at most 60 bytes, for a message. */
+  excerpt(close = -1): string {
+    let end = this.at;
+    while (end < this.#bytes.length && end - this.at < 60 && this.#bytes[end] !== close) end++;
+    return Array.from(this.#bytes.subarray(this.at, end), (b) => String.fromCharCode(b)).join("");
+  }
+
+  /** Skips blanks and takes a decimal integer of 0 to 2^53 − 1, which `what` names. */
+  integer(what: string): number {
+    this.skipSpace();
+    const start = this.at;
+    let value = 0;
+    for (; this.at < this.#bytes.length; this.at++) {
+      const digit = this.#bytes[this.at] - 0x30;
+      if (digit < 0 || digit > 9) break;
+      value = value * 10 + digit;
+      if (value > Number.MAX_SAFE_INTEGER) this.fail(`${what} is above 2^53 - 1`, start);
+    }
+    const digits = this.at - start;
+    if (digits === 0) {
+      this.fail(`expected ${what} (an integer of 0 or more), found ${this.#found()}`);
+    }
+    if (digits > 1 && this.#bytes[start] === 0x30) this.fail(`${what} has leading zeros`, start);
+    return value;
+  }
+
+  /** Skips blanks and takes a JSON string. */
+  jsonString(): string {
+    this.expect('"');
+    const start = this.at - 1;
+    while (this.left > 0 && this.#bytes[this.at] !== 0x22) {
+      this.at += this.#bytes[this.at] === 0x5c ? 2 : 1;
+    }
+    if (this.left <= 0) this.fail("the string does not end", start);
+    const text = decodeUtf8(this.#bytes.subarray(start, ++this.at));
+    if (text === undefined) this.fail("the string is not UTF-8", start);
+    try {
+      const value: string = JSON.parse(text);
+      if (value.isWellFormed()) return value;
+    } catch {
+      // A bad escape or a raw control character: reported below like a lone surrogate.
+    }
+    this.fail(`the string ${quote(text)} is not valid JSON`, start);
+  }
+
+  #found(): string {
+    return this.left > 0 ? quote(this.excerpt().slice(0, 12)) : "the end";
+  }
+}
+
+/**
+ * Bytes of a tensor of `shape` with `width` bytes per element; `undefined` beyond 2^53 − 1. Sizes
+ * of 0 count as 1 in that check, since strides are products of the other sizes.
+ */
+export function checkedBytes(shape: readonly number[], width: number): number | undefined {
+  let bound = width;
+  for (const size of shape) bound *= Math.max(size, 1);
+  if (bound > Number.MAX_SAFE_INTEGER) return undefined;
+  return shape.includes(0) ? 0 : bound;
+}
+
+/** Throws unless every byte of a bool tensor, which begins at `offset` in `file`, is 0 or 1. */
+export function checkBools(data: Uint8Array, file: string, offset: number): void {
+  for (let i = 0; i < data.length; i++) {
+    if (data[i] > 1) throw new FormatError(`bool byte is ${data[i]}, not 0 or 1`, file, offset + i);
+  }
+}
+
+/** Throws a {@link ShapeError} unless a tensor that is to be written fits its own shape. */
+export function checkRaw(raw: RawTensor, op: string): void {
+  const shape = formatShape(raw.shape);
+  if (raw.shape.length > MAX_RANK) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${shape}: ${raw.shape.length} axes, at most ${MAX_RANK}`,
+    );
+  }
+  if (checkedBytes(raw.shape, DTYPE[raw.dtype].bytes) !== raw.data.length) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${shape} of ${raw.dtype}: it does not take ${raw.data.length} bytes`,
+    );
+  }
+}
+
+/** Zeroed bytes; throws an {@link OutOfMemoryError} where there is no room. */
+export function allocate(count: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(count);
+  } catch {
+    throw new OutOfMemoryError(count, "cpu");
+  }
+}

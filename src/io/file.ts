@@ -1,0 +1,107 @@
+/**
+ * Reading and writing whole files and parts of them, for the formats beside this file.
+ *
+ * One code for Deno and Bun: node:fs/promises, loaded at the first use. What the system refuses
+ * (no such file, no permission) stays the system's error. Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import type { FileHandle } from "node:fs/promises";
+import { DisposedError, FormatError } from "../errors.ts";
+import { allocate, type RawTensor } from "./bytes.ts";
+import {
+  findInfo,
+  headerLength,
+  parseHeader,
+  rawTensor,
+  type SafetensorsHeader,
+} from "./safetensors.ts";
+
+/** A path, or a `file:` URL. */
+export type Path = string | URL;
+
+/** No system call may be asked for more. */
+const CHUNK = 2 ** 30;
+
+/** Fills a new array from `begin` to `end` of an open file. */
+async function readRange(
+  handle: FileHandle,
+  begin: number,
+  end: number,
+  file: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = allocate(end - begin);
+  for (let at = 0; at < bytes.length;) {
+    const length = Math.min(CHUNK, bytes.length - at);
+    const { bytesRead } = await handle.read(bytes, at, length, begin + at);
+    if (bytesRead === 0) throw new FormatError("the file has become shorter", file, begin + at);
+    at += bytesRead;
+  }
+  return bytes;
+}
+
+/** All bytes of a file, as many as its size says when it is opened. */
+export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
+  const { open } = await import("node:fs/promises");
+  const handle = await open(path);
+  try {
+    return await readRange(handle, 0, (await handle.stat()).size, String(path));
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Replaces a file's bytes. */
+export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
+  const { writeFile } = await import("node:fs/promises");
+  await writeFile(path, bytes);
+}
+
+/** An open .safetensors file: its header is in memory, its tensors are read when asked for. */
+export class RawSafetensorsFile {
+  /** The parsed header. */
+  readonly header: SafetensorsHeader;
+  /** The path, as errors give it. */
+  readonly file: string;
+  #handle: FileHandle | undefined;
+
+  private constructor(handle: FileHandle, file: string, header: SafetensorsHeader) {
+    this.#handle = handle;
+    this.file = file;
+    this.header = header;
+  }
+
+  /** Opens a file and checks its header; the file is closed again when that fails. */
+  static async open(path: Path): Promise<RawSafetensorsFile> {
+    const { open } = await import("node:fs/promises");
+    const file = String(path);
+    const handle = await open(path);
+    try {
+      const { size } = await handle.stat();
+      const start = await readRange(handle, 0, Math.min(8, size), file);
+      const length = headerLength(start, size, file);
+      const text = await readRange(handle, 8, 8 + length, file);
+      return new RawSafetensorsFile(handle, file, parseHeader(text, size, file));
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  /** Reads one tensor. Throws a DisposedError once the file is closed. */
+  async get(name: string): Promise<RawTensor> {
+    const info = findInfo(this.header, name, this.file);
+    if (this.#handle === undefined) {
+      throw new DisposedError(`Cannot get ${JSON.stringify(name)}: ${this.file} is closed`);
+    }
+    const data = await readRange(this.#handle, info.begin, info.end, this.file);
+    return rawTensor(info, name, data, this.file);
+  }
+
+  /** Closes the file; once is enough, and more does no harm. */
+  async close(): Promise<void> {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    await handle?.close();
+  }
+}

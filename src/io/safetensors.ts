@@ -1,0 +1,311 @@
+/**
+ * The safetensors format: a JSON header, then the tensors' bytes without gaps.
+ *
+ * Format: https://github.com/huggingface/safetensors#format. Header and bytes are read apart, so
+ * that a file's tensors can be fetched on demand. The header is checked while it is parsed, in one
+ * pass and by position, which JSON.parse (last duplicate wins, no offsets) cannot do. Knows nothing
+ * of files or of the class Tensor.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../dtype.ts";
+import { FormatError } from "../errors.ts";
+import { formatShape } from "../shape.ts";
+import {
+  allocate,
+  checkBools,
+  checkedBytes,
+  checkRaw,
+  Cursor,
+  MAX_RANK,
+  NO_FILE,
+  quote,
+  type RawTensor,
+} from "./bytes.ts";
+
+/** What the header says about one tensor. */
+export interface SafetensorsInfo {
+  /** Its element type; undefined for one that is not read (the 8-bit floats, for example). */
+  readonly dtype: DType | undefined;
+  /** The element type as the file names it: `"F32"`. */
+  readonly type: string;
+  /** Its sizes. */
+  readonly shape: readonly number[];
+  /** Where its bytes begin in the file. */
+  readonly begin: number;
+  /** Where its bytes end in the file. */
+  readonly end: number;
+}
+
+/** A parsed header. */
+export interface SafetensorsHeader {
+  /** The tensors by name, in the header's order. */
+  readonly tensors: ReadonlyMap<string, SafetensorsInfo>;
+  /** The strings of `__metadata__`, on an object without a prototype. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** The reference implementation's limit. */
+const MAX_HEADER = 100_000_000;
+const LENGTH_BYTES = 8;
+
+/** The formats' names, in the order in which the reference implementation lays tensors out. */
+const TYPE: { readonly [D in DType]: string } = {
+  uint64: "U64",
+  int64: "I64",
+  float64: "F64",
+  float32: "F32",
+  uint32: "U32",
+  int32: "I32",
+  bfloat16: "BF16",
+  float16: "F16",
+  uint16: "U16",
+  int16: "I16",
+  int8: "I8",
+  uint8: "U8",
+  bool: "BOOL",
+};
+const BY_TYPE = new Map(Object.entries(TYPE).map(([dtype, type]) => [type, dtype as DType]));
+const ORDER = Object.keys(TYPE);
+
+/** How long the header is, from the file's first eight bytes, for a file of `fileSize` bytes. */
+export function headerLength(start: Uint8Array, fileSize: number, file: string = NO_FILE): number {
+  const cursor = new Cursor(start, file);
+  const length = cursor.u64("the header's length");
+  if (length > MAX_HEADER) {
+    cursor.fail(`a header of ${length} bytes is above ${MAX_HEADER}`, 0);
+  }
+  if (LENGTH_BYTES + Number(length) > fileSize) {
+    cursor.fail(`truncated: a header of ${length} bytes in a file of ${fileSize}`, 0);
+  }
+  return Number(length);
+}
+
+/**
+ * Parses and checks a header: `text` is its JSON, which begins at byte 8 of a file of `fileSize`
+ * bytes.
+ *
+ * Throws a FormatError unless every tensor's bytes fit its shape and all together cover the rest of
+ * the file without gap or overlap.
+ */
+export function parseHeader(
+  text: Uint8Array,
+  fileSize: number,
+  file: string = NO_FILE,
+): SafetensorsHeader {
+  const cursor = new Cursor(text, file, 0, LENGTH_BYTES);
+  const dataStart = LENGTH_BYTES + text.length;
+  const tensors = new Map<string, SafetensorsInfo>();
+  let metadata: Record<string, string> | undefined;
+  if (text[0] !== 0x7b) cursor.fail("the header does not begin with {");
+  readObject(cursor, (name, start) => {
+    if (name !== "__metadata__") {
+      if (tensors.has(name)) cursor.fail(`tensor ${quote(name)} is there twice`, start);
+      tensors.set(name, readInfo(cursor, name, start, dataStart, fileSize));
+    } else if (metadata === undefined) metadata = readMetadata(cursor);
+    else cursor.fail("__metadata__ is there twice", start);
+  });
+  cursor.expectEnd();
+  checkCoverage(tensors, dataStart, fileSize, file);
+  return { tensors, metadata: metadata ?? Object.create(null) };
+}
+
+/** Reads `{"key": value, …}`; `readValue` takes each value, told its key and where that began. */
+function readObject(cursor: Cursor, readValue: (key: string, start: number) => void): void {
+  cursor.expect("{");
+  if (cursor.accept("}")) return;
+  do {
+    cursor.skipSpace();
+    const start = cursor.at;
+    const key = cursor.jsonString();
+    cursor.expect(":");
+    readValue(key, start);
+  } while (cursor.accept(","));
+  cursor.expect("}");
+}
+
+function readIntegers(cursor: Cursor, what: string, most: number): number[] {
+  const out: number[] = [];
+  cursor.expect("[");
+  if (cursor.accept("]")) return out;
+  do {
+    out.push(cursor.integer(what));
+    if (out.length > most) cursor.fail(`more than ${most} numbers`);
+  } while (cursor.accept(","));
+  cursor.expect("]");
+  return out;
+}
+
+function readMetadata(cursor: Cursor): Record<string, string> {
+  const out: Record<string, string> = Object.create(null);
+  readObject(cursor, (key, start) => {
+    if (Object.hasOwn(out, key)) cursor.fail(`metadata ${quote(key)} is there twice`, start);
+    out[key] = cursor.jsonString();
+  });
+  return out;
+}
+
+function readInfo(
+  cursor: Cursor,
+  name: string,
+  start: number,
+  dataStart: number,
+  fileSize: number,
+): SafetensorsInfo {
+  let type: string | undefined;
+  let shape: number[] | undefined;
+  let offsets: number[] | undefined;
+  readObject(cursor, (key, at) => {
+    if (key === "dtype" && type === undefined) type = cursor.jsonString();
+    else if (key === "shape" && shape === undefined) {
+      shape = readIntegers(cursor, "a size", MAX_RANK);
+    } else if (key === "data_offsets" && offsets === undefined) {
+      offsets = readIntegers(cursor, "an offset", 2);
+    } else cursor.fail(`key ${quote(key)} is repeated or unknown`, at);
+  });
+  if (type === undefined || shape === undefined || offsets?.length !== 2) {
+    cursor.fail(`tensor ${quote(name)} lacks a dtype, a shape or two data_offsets`, start);
+  }
+  const [begin, end] = [dataStart + offsets[0], dataStart + offsets[1]];
+  if (begin > end || end > fileSize) {
+    cursor.fail(
+      `tensor ${quote(name)} has data_offsets ${formatShape(offsets)}, but the file holds ` +
+        `${fileSize - dataStart} bytes of data`,
+      start,
+    );
+  }
+  const dtype = BY_TYPE.get(type);
+  if (dtype !== undefined && checkedBytes(shape, DTYPE[dtype].bytes) !== end - begin) {
+    cursor.fail(
+      `tensor ${quote(name)} of ${type} and shape ${formatShape(shape)} does not take ` +
+        `${end - begin} bytes`,
+      start,
+    );
+  }
+  return { dtype, type, shape, begin, end };
+}
+
+function checkCoverage(
+  tensors: ReadonlyMap<string, SafetensorsInfo>,
+  dataStart: number,
+  fileSize: number,
+  file: string,
+): void {
+  const sorted = [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
+  let at = dataStart;
+  for (const [name, { begin, end }] of sorted) {
+    if (begin !== at) {
+      const fault = begin < at ? "overlaps the tensor before it" : "leaves a gap before it";
+      throw new FormatError(`tensor ${quote(name)} ${fault}`, file, begin);
+    }
+    at = end;
+  }
+  if (at !== fileSize) throw new FormatError(`${fileSize - at} bytes follow the data`, file, at);
+}
+
+/**
+ * What the header says about `name`.
+ *
+ * Throws a FormatError where the file has no such tensor.
+ */
+export function findInfo(
+  header: SafetensorsHeader,
+  name: string,
+  file: string = NO_FILE,
+): SafetensorsInfo {
+  const info = header.tensors.get(name);
+  if (info === undefined) {
+    throw new FormatError(`no tensor is named ${quote(name)}`, file, LENGTH_BYTES);
+  }
+  return info;
+}
+
+/**
+ * The tensor that `info` describes, from its bytes.
+ *
+ * Throws a FormatError for an element type that is not read, and for bools other than 0 and 1.
+ */
+export function rawTensor(
+  info: SafetensorsInfo,
+  name: string,
+  data: Uint8Array,
+  file: string = NO_FILE,
+): RawTensor {
+  const { dtype, type, shape, begin } = info;
+  if (dtype === undefined) {
+    throw new FormatError(
+      `tensor ${quote(name)} has dtype ${quote(type)}, which is not read`,
+      file,
+      begin,
+    );
+  }
+  if (dtype === "bool") checkBools(data, file, begin);
+  return { dtype, shape, data };
+}
+
+/**
+ * The bytes that the reference implementation writes for the same tensors: widest types first, then
+ * by name, the header padded to 8 bytes.
+ *
+ * Throws a FormatError for names that the format cannot hold.
+ */
+export function encodeSafetensors(
+  tensors: Iterable<readonly [string, RawTensor]>,
+  metadata: Readonly<Record<string, string>> = {},
+): Uint8Array<ArrayBuffer> {
+  const sorted = [...tensors].sort(([nameA, a], [nameB, b]) =>
+    ORDER.indexOf(a.dtype) - ORDER.indexOf(b.dtype) || compareCodePoints(nameA, nameB)
+  );
+  const parts: string[] = [];
+  const strings = Object.entries(metadata).map(([key, value]) => `${json(key)}:${json(value)}`);
+  if (strings.length > 0) parts.push(`"__metadata__":{${strings.join(",")}}`);
+  let size = 0;
+  for (const [name, raw] of sorted) {
+    checkRaw(raw, "encodeSafetensors");
+    if (name === "__metadata__") {
+      throw new FormatError('a tensor cannot be named "__metadata__"', NO_FILE, LENGTH_BYTES);
+    }
+    const end = size + raw.data.length;
+    parts.push(
+      `${json(name)}:{"dtype":"${TYPE[raw.dtype]}","shape":[${raw.shape.join(",")}],` +
+        `"data_offsets":[${size},${end}]}`,
+    );
+    size = end;
+  }
+  const header = new TextEncoder().encode(`{${parts.join(",")}}`);
+  const length = Math.ceil(header.length / 8) * 8;
+  if (length > MAX_HEADER) {
+    throw new FormatError(`a header of ${length} bytes is above ${MAX_HEADER}`, NO_FILE, 0);
+  }
+  const out = allocate(LENGTH_BYTES + length + size);
+  new DataView(out.buffer).setBigUint64(0, BigInt(length), true);
+  out.set(header, LENGTH_BYTES);
+  let at = LENGTH_BYTES + length;
+  out.fill(0x20, LENGTH_BYTES + header.length, at);
+  for (const [, { data }] of sorted) {
+    out.set(data, at);
+    at += data.length;
+  }
+  return out;
+}
+
+function json(text: unknown): string {
+  if (typeof text !== "string" || !text.isWellFormed()) {
+    throw new FormatError(
+      `${quote(String(text))} is not a well-formed string`,
+      NO_FILE,
+      LENGTH_BYTES,
+    );
+  }
+  return JSON.stringify(text);
+}
+
+/** JavaScript compares UTF-16 units, which sorts U+FFFF behind the planes above it. */
+function compareCodePoints(a: string, b: string): number {
+  const [left, right] = [a[Symbol.iterator](), b[Symbol.iterator]()];
+  for (;;) {
+    const [x, y] = [left.next(), right.next()];
+    if (x.done || y.done) return Number(y.done ?? false) - Number(x.done ?? false);
+    if (x.value !== y.value) return x.value.codePointAt(0)! - y.value.codePointAt(0)!;
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * Shapes: checking, broadcasting, axes, reshaping, as functions on plain arrays of sizes.
+ *
+ * Knows nothing of tensors, strides or dtypes.
+ *
+ * @module
+ */
+import { AxisError, ShapeError } from "./errors.ts";
+
+/** The sizes of a tensor, outermost axis first; `[]` is the shape of a single element. */
+export type Shape = readonly number[];
+
+/** Writes a shape as it stands in messages: `[2, 3]`. */
+export function formatShape(shape: Shape): string {
+  return `[${shape.join(", ")}]`;
+}
+
+/** The number of elements of a shape: the product of its sizes, 1 for `[]`. */
+export function sizeOf(shape: Shape): number {
+  let size = 1;
+  for (let i = 0; i < shape.length; i++) size *= shape[i];
+  return size;
+}
+
+/** True when both shapes have the same rank and the same sizes. */
+export function sameShape(a: Shape, b: Shape): boolean {
+  if (a === b) return true;
+  const rank = a.length;
+  if (rank !== b.length) return false;
+  for (let i = 0; i < rank; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+/**
+ * Checks what a caller gave as a shape for `op`, and returns a copy of it.
+ *
+ * Throws a {@link ShapeError} when it is not an array of integers of at least 0, or has more than
+ * 2^53 - 1 elements (zeros left aside, so that strides stay exact too).
+ */
+export function checkShape(shape: unknown, op: string): number[] {
+  if (!Array.isArray(shape)) {
+    throw new ShapeError(`Cannot ${op} shape ${String(shape)}: a shape is an array of sizes`);
+  }
+  const rank = shape.length;
+  const result: number[] = new Array(rank);
+  let size = 1;
+  for (let i = 0; i < rank; i++) {
+    const n = shape[i];
+    if (!Number.isInteger(n) || n < 0) {
+      throw new ShapeError(
+        `Cannot ${op} shape ${formatShape(shape)}: axis ${i} has size ${String(n)}, ` +
+          "which is not an integer of at least 0",
+      );
+    }
+    result[i] = n + 0; // -0 becomes 0
+    if (n > 1) size *= n;
+  }
+  if (size > Number.MAX_SAFE_INTEGER) throw tooLarge(op, shape);
+  return result;
+}
+
+function tooLarge(op: string, shape: Shape): ShapeError {
+  return new ShapeError(
+    `Cannot ${op} shape ${formatShape(shape)}: it has more than 2^53 - 1 elements`,
+  );
+}
+
+function joinShapes(shapes: readonly Shape[]): string {
+  const texts = shapes.map(formatShape);
+  const last = texts.pop();
+  return texts.length === 0 ? `${last}` : `${texts.join(", ")} and ${last}`;
+}
+
+/**
+ * The shape that `a` and `b` broadcast to: aligned at the right, sizes equal or 1 (0 with 1 gives 0).
+ *
+ * Throws a {@link ShapeError} that names the first axis from the right at which they differ.
+ */
+export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
+  if (sameShape(a, b)) return a;
+  const rank = a.length > b.length ? a.length : b.length;
+  const shiftA = a.length - rank;
+  const shiftB = b.length - rank;
+  const result: number[] = new Array(rank);
+  let size = 1;
+  for (let i = rank - 1; i >= 0; i--) {
+    const m = i + shiftA >= 0 ? a[i + shiftA] : 1;
+    const n = i + shiftB >= 0 ? b[i + shiftB] : 1;
+    if (m !== n && m !== 1 && n !== 1) throw mismatch(op, [a, b], i - rank, m, n);
+    const length = m === 1 ? n : m;
+    result[i] = length;
+    if (length > 1) size *= length;
+  }
+  if (size > Number.MAX_SAFE_INTEGER) throw tooLarge(op, result);
+  return result;
+}
+
+/** The shape that all `shapes` broadcast to, `[]` for none; errors as {@link broadcastShapes}. */
+export function broadcastAll(op: string, shapes: readonly Shape[]): Shape {
+  let result: Shape = shapes.length === 0 ? [] : shapes[0];
+  for (let k = 1; k < shapes.length; k++) {
+    const shape = shapes[k];
+    for (let axis = -1; axis >= -Math.min(result.length, shape.length); axis--) {
+      const m = result[result.length + axis];
+      const n = shape[shape.length + axis];
+      // Checked here, so that the message shows the shapes as given and not a partial result.
+      if (m !== n && m !== 1 && n !== 1) throw mismatch(op, shapes, axis, m, n);
+    }
+    result = broadcastShapes(op, result, shape);
+  }
+  return result;
+}
+
+function mismatch(
+  op: string,
+  shapes: readonly Shape[],
+  axis: number,
+  m: number,
+  n: number,
+): ShapeError {
+  return new ShapeError(
+    `Cannot ${op} shapes ${joinShapes(shapes)}: axis ${axis} has sizes ${m} and ${n}`,
+  );
+}
+
+/**
+ * Turns an axis, which may count from the end, into one from 0 to `rank - 1`.
+ *
+ * Throws an {@link AxisError} when it is not an integer or there is no such axis.
+ */
+export function normalizeAxis(op: string, axis: number, rank: number): number {
+  if (!Number.isInteger(axis) || axis < -rank || axis >= rank) {
+    throw new AxisError(
+      `Cannot ${op} along axis ${String(axis)}: ` +
+        (rank === 0 ? "rank 0 has no axes" : `rank ${rank} has axes ${-rank} to ${rank - 1}`),
+    );
+  }
+  return axis < 0 ? axis + rank : axis + 0;
+}
+
+/**
+ * Turns one axis, several (their order is kept) or none (all of them, in order) into axes from 0 to
+ * `rank - 1`.
+ *
+ * Throws an {@link AxisError} for an axis that does not exist or is named twice.
+ */
+export function normalizeAxes(
+  op: string,
+  axes: number | readonly number[] | undefined | null,
+  rank: number,
+): number[] {
+  if (typeof axes === "number") return [normalizeAxis(op, axes, rank)];
+  if (axes === undefined || axes === null) {
+    const all: number[] = new Array(rank);
+    for (let i = 0; i < rank; i++) all[i] = i;
+    return all;
+  }
+  if (!Array.isArray(axes)) {
+    throw new AxisError(
+      `Cannot ${op} along axis ${String(axes)}: an axis is an integer or an array of them`,
+    );
+  }
+  const count = axes.length;
+  const result: number[] = new Array(count);
+  for (let i = 0; i < count; i++) {
+    const axis = normalizeAxis(op, axes[i], rank);
+    for (let j = 0; j < i; j++) {
+      if (result[j] === axis) {
+        throw new AxisError(
+          `Cannot ${op} along axes ${
+            formatShape(axes)
+          }: axis ${axis} of rank ${rank} is named twice`,
+        );
+      }
+    }
+    result[i] = axis;
+  }
+  return result;
+}
+
+/**
+ * Completes a new shape for `size` elements that now have the shape `from`: one size may be -1 and
+ * is inferred. Returns a copy.
+ *
+ * Throws a {@link ShapeError} when the sizes are bad, do not multiply to `size`, or leave -1 without
+ * one answer (a second -1, or a 0 beside it, as in NumPy).
+ */
+export function resolveReshape(shape: Shape, size: number, from: Shape): number[] {
+  if (!Array.isArray(shape)) {
+    throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${String(shape)}: not an array`);
+  }
+  const rank = shape.length;
+  const result: number[] = new Array(rank);
+  let known = 1;
+  let inferred = -1;
+  for (let i = 0; i < rank; i++) {
+    const n = shape[i];
+    if (!Number.isInteger(n) || n < 0) {
+      if (n !== -1) {
+        throw badReshape(
+          from,
+          shape,
+          `axis ${i} has size ${String(n)}, which is not -1 or an integer of at least 0`,
+        );
+      }
+      if (inferred >= 0) throw badReshape(from, shape, "more than one size is -1");
+      inferred = i;
+      result[i] = 1;
+    } else {
+      known *= n;
+      result[i] = n + 0;
+    }
+  }
+  if (inferred < 0) {
+    if (known !== size) {
+      // NaN is an overflow to infinity that then met a 0.
+      const count = known <= Number.MAX_SAFE_INTEGER ? `${known}` : "more than 2^53 - 1";
+      throw badReshape(from, shape, `they have ${size} and ${count} elements`);
+    }
+    if (size === 0) checkShape(result, "reshape to");
+    return result;
+  }
+  if (known === 0) throw badReshape(from, shape, "-1 beside a size of 0 has no single answer");
+  if (known > Number.MAX_SAFE_INTEGER || size % known !== 0) {
+    throw badReshape(from, shape, `${size} elements do not divide by ${known}`);
+  }
+  result[inferred] = size / known;
+  return result;
+}
+
+function badReshape(from: Shape, to: Shape, why: string): ShapeError {
+  return new ShapeError(`Cannot reshape ${formatShape(from)} to ${formatShape(to)}: ${why}`);
+}
+
+/** The shape after a reduction along normalized `axes`: dropped, or of size 1 with `keepDims`. */
+export function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean): number[] {
+  const result: number[] = [];
+  for (let axis = 0; axis < shape.length; axis++) {
+    if (!axes.includes(axis)) result.push(shape[axis]);
+    else if (keepDims) result.push(1);
+  }
+  return result;
+}

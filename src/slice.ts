@@ -1,0 +1,327 @@
+/**
+ * Basic indexing: numbers, slices, ranges, new axes and index strings, applied to a layout.
+ *
+ * Never touches elements; masks and index tensors, which pick elements, are not known here.
+ *
+ * @module
+ */
+import { IndexError } from "./errors.ts";
+import { Layout } from "./layout.ts";
+import { formatShape, normalizeAxis } from "./shape.ts";
+
+/**
+ * The elements from `start` up to, not including, `stop`, `stepSize` apart, as Python's `slice`:
+ * negative bounds count from the end, `null` is an open end, and what lies outside is clipped.
+ *
+ * ```ts
+ * Slice.from(1).to(8).step(3); // 1, 4, 7
+ * Slice.full().step(-1); // last to first
+ * ```
+ */
+export class Slice {
+  /** The first index; `null` is the end that the step comes from. */
+  readonly start: number | null;
+  /** The index to stop before; `null` goes on to the end. */
+  readonly stop: number | null;
+  /** The distance between neighbours; negative goes backwards. */
+  readonly stepSize: number;
+
+  /** Throws an {@link IndexError} for a step of 0 and for values that are not integers. */
+  constructor(start: number | null = null, stop: number | null = null, step = 1) {
+    if (start !== null) checkInteger("slice", "start", start);
+    if (stop !== null) checkInteger("slice", "stop", stop);
+    checkInteger("slice", "step", step);
+    if (step === 0) throw new IndexError("Cannot slice with step 0");
+    this.start = start;
+    this.stop = stop;
+    this.stepSize = step;
+  }
+
+  /** Everything. */
+  static full(): Slice {
+    return new Slice();
+  }
+
+  /** From index `start` on. */
+  static from(start: number): Slice {
+    return new Slice(start);
+  }
+
+  /** Up to, not including, index `stop`. */
+  static to(stop: number): Slice {
+    return new Slice(null, stop);
+  }
+
+  /** Every `step`-th element; from the end when negative. */
+  static step(step: number): Slice {
+    return new Slice(null, null, step);
+  }
+
+  /** Both ends opened, the step kept. */
+  full(): Slice {
+    return new Slice(null, null, this.stepSize);
+  }
+
+  /** The same slice with another start. */
+  from(start: number): Slice {
+    return new Slice(start, this.stop, this.stepSize);
+  }
+
+  /** The same slice with another stop. */
+  to(stop: number): Slice {
+    return new Slice(this.start, stop, this.stepSize);
+  }
+
+  /** The same slice with another step. */
+  step(step: number): Slice {
+    return new Slice(this.start, this.stop, step);
+  }
+}
+
+/** Consecutive indexes between two bounds, backwards when the first is above the second. */
+export class Range {
+  /** The first index. */
+  readonly start: number;
+  /** The index to stop before, or at. */
+  readonly stop: number;
+  /** Whether `stop` itself belongs to the range. */
+  readonly inclusive: boolean;
+
+  /** Throws an {@link IndexError} for bounds that are not integers; {@link range} makes these. */
+  constructor(start: number, stop: number, inclusive: boolean) {
+    checkInteger("slice by a range", "start", start);
+    checkInteger("slice by a range", "stop", stop);
+    this.start = start;
+    this.stop = stop;
+    this.inclusive = inclusive;
+  }
+}
+
+/**
+ * The indexes from `start` up or down to, not including, `stop`: `range(2, 5)` gives 2, 3, 4 and
+ * `range(5, 2)` gives 5, 4, 3.
+ *
+ * Negative bounds count from the end, which settles the direction; then what lies outside the axis
+ * is clipped.
+ */
+export function range(start: number, stop: number): Range {
+  return new Range(start, stop, false);
+}
+
+/** As {@link range}, with `stop`: `rangeInclusive(2, 5)` gives 2, 3, 4, 5. */
+export function rangeInclusive(start: number, stop: number): Range {
+  return new Range(start, stop, true);
+}
+
+function checkInteger(op: string, what: string, value: unknown): void {
+  if (!Number.isInteger(value)) {
+    throw new IndexError(`Cannot ${op} with ${what} ${String(value)}: it is not an integer`);
+  }
+}
+
+/** One axis of a view: `length` indexes from `start` on, `step` apart. */
+export interface Span {
+  /** The first index; of no meaning when `length` is 0. */
+  readonly start: number;
+  /** How many indexes. */
+  readonly length: number;
+  /** The distance between neighbours. */
+  readonly step: number;
+}
+
+/** What a slice or a range takes of an axis of `size` elements. */
+export function resolveSlice(slice: Slice | Range, size: number): Span {
+  return slice instanceof Slice ? resolveStepped(slice, size) : resolveRange(slice, size);
+}
+
+function resolveStepped({ start, stop, stepSize }: Slice, size: number): Span {
+  const forward = stepSize > 0;
+  // Going backwards, the ends are the last index and the one before the first.
+  const low = forward ? 0 : -1;
+  const high = forward ? size : size - 1;
+  const first = start === null ? (forward ? low : high) : clip(start, size, low, high);
+  const end = stop === null ? (forward ? high : low) : clip(stop, size, low, high);
+  const length = forward ? end - first : first - end;
+  if (length <= 0) return { start: first, length: 0, step: stepSize };
+  if (stepSize === 1) return { start: first, length, step: stepSize };
+  return { start: first, length: Math.ceil(length / Math.abs(stepSize)), step: stepSize };
+}
+
+function clip(bound: number, size: number, low: number, high: number): number {
+  const index = bound < 0 ? bound + size : bound;
+  return index < low ? low : index > high ? high : index;
+}
+
+function resolveRange({ start, stop, inclusive }: Range, size: number): Span {
+  const first = start < 0 ? start + size : start;
+  const last = stop < 0 ? stop + size : stop;
+  const extra = inclusive ? 1 : 0;
+  if (first > last) {
+    const top = Math.min(first, size - 1);
+    return { start: top, length: Math.max(0, top - Math.max(last - extra, -1)), step: -1 };
+  }
+  const bottom = Math.max(first, 0);
+  return { start: bottom, length: Math.max(0, Math.min(last + extra, size) - bottom), step: 1 };
+}
+
+/**
+ * What basic indexing takes for an axis: an index (drops the axis), a {@link Slice}, a range, `null`
+ * for a new axis, or a string: `"3"`, `"1:8:3"`, `"..."` for all axes that are not mentioned.
+ */
+export type BasicIndex = number | string | Slice | Range | null;
+
+const PARSED = new Map<string, readonly BasicIndex[]>();
+const PARSED_LIMIT = 256;
+
+/**
+ * Reads an index string for all axes, as `"2:, 3, :, 1"`, into its parts: numbers, slices, `null`
+ * for `None` or `newaxis`, and `"..."`.
+ *
+ * Throws an {@link IndexError} for a part that is none of these, and for step 0.
+ */
+export function parseIndexString(text: string): readonly BasicIndex[] {
+  let parts = PARSED.get(text);
+  if (parts === undefined) {
+    parts = text.split(",").map((part) => parsePart(part.trim(), text));
+    if (PARSED.size >= PARSED_LIMIT) PARSED.clear();
+    PARSED.set(text, parts);
+  }
+  return parts;
+}
+
+const INTEGER = /^-?\d{1,15}$/;
+
+function parsePart(part: string, text: string): BasicIndex {
+  if (part === "...") return part;
+  if (part === "None" || part === "newaxis") return null;
+  if (INTEGER.test(part)) return Number(part) + 0;
+  const fields = part.split(":").map((field) => field.trim());
+  if (
+    fields.length < 2 || fields.length > 3 ||
+    fields.some((field) => field !== "" && !INTEGER.test(field))
+  ) {
+    throw new IndexError(
+      `Cannot slice by "${text}": "${part}" is not an index, start:stop:step, "..." or None`,
+    );
+  }
+  const [start, stop, step] = fields.map((field) => field === "" ? null : Number(field));
+  return new Slice(start, stop, step ?? 1);
+}
+
+/** Parses the strings of an index; a lone string may be for all axes, others are for one each. */
+function parseStrings(index: readonly BasicIndex[]): readonly BasicIndex[] {
+  if (index.length === 1) return parseIndexString(index[0] as string);
+  const result: BasicIndex[] = new Array(index.length);
+  for (let i = 0; i < index.length; i++) {
+    const arg = index[i];
+    if (typeof arg !== "string") {
+      result[i] = arg;
+      continue;
+    }
+    const parts = parseIndexString(arg);
+    if (parts.length !== 1) {
+      throw new IndexError(
+        `Cannot slice by "${arg}" beside other indexes: a string for all axes stands alone`,
+      );
+    }
+    result[i] = parts[0];
+  }
+  return result;
+}
+
+/**
+ * The view of `layout` that `index` takes: one entry per axis from the left, axes that are not
+ * mentioned whole, or one string for all axes.
+ *
+ * Throws an {@link IndexError} for an index outside its axis, too many indexes, a second `"..."`,
+ * and anything that is not a {@link BasicIndex}.
+ */
+export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout {
+  const count = index.length;
+  const first = index[0];
+  // A lone index is the step of every loop over a tensor: here it costs two thirds.
+  if (count === 1 && typeof first === "number" && layout.shape.length > 0) {
+    return layout.selectAxis(0, layout.checkIndex("slice", 0, first));
+  }
+  // Axes of the result, and axes that no index names: "..." stands for these, or else the end does.
+  let rank = layout.shape.length;
+  let rest = rank;
+  let ellipses = 0;
+  for (let i = 0; i < count; i++) {
+    const arg = index[i];
+    if (typeof arg === "number") {
+      rank--;
+      rest--;
+    } else if (arg instanceof Slice || arg instanceof Range) rest--;
+    else if (arg === null) rank++;
+    else if (arg === "...") ellipses++;
+    else if (typeof arg === "string") return sliceBasic(layout, parseStrings(index));
+    else throw new IndexError(`Cannot slice by ${String(arg)}: it is not an index, slice or range`);
+  }
+  if (ellipses > 1) throw new IndexError('Cannot slice with more than one "..."');
+  if (rest < 0) {
+    throw new IndexError(
+      `Cannot slice shape ${formatShape(layout.shape)} by ${layout.shape.length - rest} indexes: ` +
+        `it has rank ${layout.shape.length}`,
+    );
+  }
+  const shape: number[] = new Array(rank);
+  const strides: number[] = new Array(rank);
+  let offset = layout.offset;
+  let size = 1;
+  let axis = 0;
+  let out = 0;
+  for (let i = 0; i <= count; i++) {
+    const arg = i < count ? index[i] : "...";
+    if (typeof arg === "number") {
+      offset += layout.checkIndex("slice", axis, arg) * layout.strides[axis];
+      axis++;
+    } else if (arg === null) {
+      shape[out] = 1;
+      strides[out] = 0;
+      out++;
+    } else if (typeof arg === "string") {
+      for (; rest > 0; rest--) {
+        shape[out] = layout.shape[axis];
+        strides[out] = layout.strides[axis];
+        size *= shape[out];
+        axis++;
+        out++;
+      }
+    } else {
+      const span = resolveSlice(arg, layout.shape[axis]);
+      const stride = layout.strides[axis];
+      shape[out] = span.length;
+      strides[out] = stride * span.step + 0; // 0 * -1 is -0
+      size *= span.length;
+      offset += span.start * stride;
+      axis++;
+      out++;
+    }
+  }
+  // An empty view keeps the offset of its source, as everywhere in Layout.
+  return new Layout(shape, strides, size === 0 ? layout.offset : offset, size);
+}
+
+/**
+ * The view that takes `arg` along one axis of `layout`: an index drops the axis.
+ *
+ * Throws an {@link IndexError} for an index outside the axis or an argument of no meaning here, and
+ * an AxisError for an axis that does not exist.
+ */
+export function sliceAxisBy(layout: Layout, axis: number, arg: BasicIndex): Layout {
+  const at = normalizeAxis("slice", axis, layout.shape.length);
+  let one = arg;
+  if (typeof one === "string") {
+    const parts = parseIndexString(one);
+    if (parts.length === 1) one = parts[0];
+  }
+  if (typeof one === "number") return layout.selectAxis(at, layout.checkIndex("slice", at, one));
+  if (!(one instanceof Slice || one instanceof Range)) {
+    throw new IndexError(
+      `Cannot slice axis ${axis} by ${String(arg)}: it is not an index, slice or range`,
+    );
+  }
+  const { start, length, step } = resolveSlice(one, layout.shape[at]);
+  return layout.sliceAxis(at, start, length, step);
+}

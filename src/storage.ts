@@ -1,0 +1,201 @@
+/**
+ * The memory behind tensors: allocate, share, recycle.
+ *
+ * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count on it. Knows
+ * nothing of shapes. Small arrays are cut from slabs, since a fresh ArrayBuffer costs more than the
+ * op that fills it; what the last handle gives back is kept for the next request of the same size,
+ * unless its bytes have been handed out.
+ *
+ * @module
+ */
+import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "./dtype.ts";
+import { DisposedError, OutOfMemoryError } from "./errors.ts";
+
+/** What may happen to a storage behind its handles' backs. */
+export interface CowHandle {
+  /** Gives the handle a copy of its own, before the shared bytes change. */
+  detach(): void;
+}
+
+/** From here on positions, or those of their 32-bit words, may not fit 31 bits. */
+const HUGE = 2 ** 30;
+
+/** A run of elements of one dtype, held by one or more tensors. */
+export class Storage {
+  /** The elements; float16 and bfloat16 as bits. Moves when the storage leaves a slab. */
+  array: TypedArray;
+  /** Their dtype. */
+  readonly info: DTypeInfo;
+  /** How many tensors hold this storage. */
+  handles = 0;
+  /** How many times it has been written. */
+  version = 0;
+  /** True when its bytes may be known outside, so that they must never be reused. */
+  escaped: boolean;
+  /** True while the bytes are part of a slab. */
+  onSlab: boolean;
+  /** Copy-on-write handles that want a copy before the next write, if any. */
+  cows: Set<WeakRef<CowHandle>> | null = null;
+  /** Where it is: `"cpu"`, `"cuda:0"`, … */
+  readonly device: string = "cpu";
+  /** True when element positions may not fit 32-bit integers. */
+  readonly huge: boolean;
+  #words: Int32Array | null = null;
+
+  /** Wraps `array`. */
+  constructor(array: TypedArray, info: DTypeInfo, escaped: boolean, onSlab: boolean) {
+    this.array = array;
+    this.info = info;
+    this.escaped = escaped;
+    this.onSlab = onSlab;
+    this.huge = array.length > HUGE;
+  }
+
+  /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
+  get words(): Int32Array {
+    return this.#words ??= new Int32Array(
+      this.array.buffer,
+      this.array.byteOffset,
+      this.array.byteLength >> 2,
+    );
+  }
+
+  /** True when the bytes are shared between workers. */
+  get shared(): boolean {
+    return typeof SharedArrayBuffer !== "undefined" &&
+      this.array.buffer instanceof SharedArrayBuffer;
+  }
+
+  /** Makes the bytes safe to hand out: off the slab, never recycled. */
+  escape(): void {
+    if (this.onSlab) {
+      const own = new this.info.array(this.array.length);
+      own.set(this.array as never);
+      this.array = own;
+      this.#words = null;
+      this.onSlab = false;
+    }
+    this.escaped = true;
+  }
+}
+
+/** What a tensor holds after `dispose()` or a move: nothing. */
+export const GONE: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
+
+/** Throws a {@link DisposedError} that names `op` when `storage` is gone. */
+export function checkAlive(storage: Storage, op: string): void {
+  if (storage === GONE) {
+    throw new DisposedError(`Cannot ${op}: the tensor was disposed or moved`);
+  }
+}
+
+const SLAB_BYTES = 1 << 16;
+const SLAB_LIMIT_BYTES = 1 << 11;
+/** No more than this is kept for reuse. */
+const POOL_LIMIT_BYTES = 1 << 28;
+
+let slab = new ArrayBuffer(0);
+let slabUsed = 0;
+
+const pool = new Map<number, TypedArray[]>();
+let pooledBytes = 0;
+let liveBytes = 0;
+let peakBytes = 0;
+
+const collected = new FinalizationRegistry<number>((bytes) => {
+  liveBytes -= bytes;
+});
+
+function newBuffer(bytes: number): ArrayBuffer {
+  let buffer: ArrayBuffer;
+  try {
+    buffer = new ArrayBuffer(bytes);
+  } catch {
+    throw new OutOfMemoryError(bytes, "cpu");
+  }
+  liveBytes += bytes;
+  if (liveBytes > peakBytes) peakBytes = liveBytes;
+  collected.register(buffer, bytes);
+  return buffer;
+}
+
+/**
+ * Makes a storage of `length` elements. With `zeroed` they are 0; otherwise they may be anything,
+ * and the caller writes all of them before anyone can read.
+ */
+export function allocate(dtype: DType, length: number, zeroed: boolean): Storage {
+  const info = DTYPE[dtype];
+  const bytes = length * info.bytes;
+  if (pooledBytes > 0) {
+    const list = pool.get(length * 16 + info.id);
+    if (list !== undefined && list.length > 0) {
+      const array = list.pop()!;
+      pooledBytes -= bytes;
+      if (zeroed) new Uint8Array(array.buffer, array.byteOffset, bytes).fill(0);
+      return new Storage(array, info, false, bytes <= SLAB_LIMIT_BYTES);
+    }
+  }
+  if (bytes > SLAB_LIMIT_BYTES) {
+    return new Storage(new info.array(newBuffer(bytes), 0, length), info, false, false);
+  }
+  if (slabUsed + bytes > slab.byteLength) {
+    slab = newBuffer(SLAB_BYTES);
+    slabUsed = 0;
+  }
+  const array = new info.array(slab, slabUsed, length);
+  // 16-byte steps keep every dtype and vector load aligned.
+  slabUsed += (bytes + 15) & ~15;
+  return new Storage(array, info, false, true);
+}
+
+/** Makes a storage on memory that workers can share. */
+export function allocateShared(dtype: DType, length: number): Storage {
+  const info = DTYPE[dtype];
+  let buffer: SharedArrayBuffer;
+  try {
+    buffer = new SharedArrayBuffer(length * info.bytes);
+  } catch {
+    throw new OutOfMemoryError(length * info.bytes, "cpu");
+  }
+  return new Storage(new info.array(buffer, 0, length), info, true, false);
+}
+
+/** Wraps memory that belongs to the caller; it is never recycled. */
+export function adopt(dtype: DType, array: TypedArray): Storage {
+  return new Storage(array, DTYPE[dtype], true, false);
+}
+
+/** Called when the last handle is gone: keeps the memory for the next request of this size. */
+export function recycle(storage: Storage): void {
+  if (storage.escaped) return;
+  const { array, info } = storage;
+  const bytes = array.byteLength;
+  if (bytes === 0 || pooledBytes + bytes > POOL_LIMIT_BYTES) return;
+  const key = array.length * 16 + info.id;
+  const list = pool.get(key);
+  if (list === undefined) pool.set(key, [array]);
+  else list.push(array);
+  pooledBytes += bytes;
+  storage.escaped = true;
+}
+
+/** How much memory tensors take; see {@link memory}. */
+export interface MemoryInfo {
+  /** Bytes of the buffers that rowmajor has made and the collector has not taken back. */
+  readonly bytes: number;
+  /** The most that `bytes` has been. */
+  readonly peakBytes: number;
+  /** The part of `bytes` that is kept for reuse. */
+  readonly pooledBytes: number;
+}
+
+/** How much CPU memory tensors take. Memory that was handed in (`fromBuffer`) is not counted. */
+export function memory(): MemoryInfo {
+  return { bytes: liveBytes, peakBytes, pooledBytes };
+}
+
+/** Lets go of the memory that is kept for reuse. */
+export function emptyPool(): void {
+  pool.clear();
+  pooledBytes = 0;
+}

@@ -1,0 +1,179 @@
+/**
+ * Shapes of ops on two or more tensors at compile time: elementwise, in place, matmul and its kin.
+ *
+ * Knows nothing of axes that a caller names, nor of the class Tensor.
+ *
+ * @module
+ */
+import type { Shape } from "../shape.ts";
+import type { NewShape, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
+import type { OkDType, PromoteAll, PromoteOperands, ToFloat } from "./dtype.ts";
+
+/** The size that different sizes `A` and `B` broadcast to, or "differ"; an unknown one fits. */
+export type FitOther<A extends number, B extends number> = number extends A
+  ? B extends 1 ? number : B
+  : number extends B ? A extends 1 ? number : A
+  : A extends 1 ? B
+  : B extends 1 ? A
+  : "differ";
+
+/** Broadcasts `A` and `B` from the right, before the sizes `Out`; or which axis does not fit. */
+export type Align<A extends Shape, B extends Shape, Out extends number[] = []> = A extends
+  readonly [...infer AR extends Shape, infer AL extends number]
+  ? B extends readonly [...infer BR extends Shape, infer BL extends number]
+    // Same, written out: the sizes of generic code go on without a look at FitOther.
+    ? ((x: AL) => AL) extends ((x: BL) => BL) ? Align<AR, BR, [AL, ...Out]>
+    : FitOther<AL, BL> extends infer N extends number ? Align<AR, BR, [N, ...Out]>
+    : `axis -${[...Out, 0]["length"]} has sizes ${AL} and ${BL}`
+  : [...A, ...Out]
+  : [...B, ...Out];
+
+/** The shape that `A` and `B` broadcast to, or why they do not. */
+export type Broadcast<A extends Shape, B extends Shape, Op extends string = "broadcast"> =
+  number extends A["length"] | B["length"] ? Shape
+    : Align<A, B> extends infer R
+      ? R extends string ? `Cannot ${Op} shapes ${Show<A>} and ${Show<B>}: ${R}` : R
+    : never;
+
+/** The shape that all of a list of shapes broadcast to, or why they do not. */
+export type BroadcastAll<
+  Ss extends readonly Shape[],
+  Op extends string = "broadcast",
+  Out extends Shape = [],
+> = number extends Ss["length"] ? Shape
+  : Ss extends readonly [infer H extends Shape, ...infer R extends readonly Shape[]]
+    ? Broadcast<Out, H, Op> extends infer N ? N extends Shape ? BroadcastAll<R, Op, N> : N : never
+  : Out;
+
+/** The shape of an elementwise op on two operands, or why its shapes or dtypes do not fit. */
+export type Binary<Op extends string, A extends Operand, B extends Operand> = [
+  PromoteOperands<A, B, Op>,
+] extends [infer E extends `Cannot ${string}`] ? E
+  : Broadcast<ShapeOf<A>, ShapeOf<B>, Op>;
+
+/** The dtype of an elementwise op on two operands. */
+export type BinaryDType<A extends Operand, B extends Operand> = OkDType<PromoteOperands<A, B>>;
+
+/** The dtype of `div`: {@link BinaryDType} if that is a float, else float32. */
+export type DivDType<A extends Operand, B extends Operand> = ToFloat[BinaryDType<A, B>];
+
+/** The shape of `where(condition, a, b)`, or why its shapes or dtypes do not fit. */
+export type Where<C extends Operand, A extends Operand, B extends Operand> = [
+  PromoteOperands<A, B, "where">,
+] extends [infer E extends `Cannot ${string}`] ? E
+  : BroadcastAll<[ShapeOf<C>, ShapeOf<A>, ShapeOf<B>], "where">;
+
+/** `T` when it may be written, else why not. */
+export type Writable<Op extends string, T> = T extends { readonly access: "read" }
+  ? `Cannot ${Op} a read-only tensor: copy it with toOwned()`
+  : T;
+
+/** The shape of a write of `B` into `A`, whose shape must not grow; or why it is refused. */
+export type InPlace<Op extends string, A extends Typed, B extends Operand> = Writable<Op, A> extends
+  infer E extends string ? E
+  : Binary<Op, A, B> extends infer R
+    ? R extends string ? R
+    : R extends ShapeOf<A> ? R
+    : ShapeOf<A> extends R ? R
+    : R extends Shape
+      ? `Cannot ${Op} shapes ${Show<ShapeOf<A>>} and ${Show<ShapeOf<B>>}: the result ${Show<
+        R
+      >} does not fit the target`
+    : never
+  : never;
+
+/** True when sizes can be equal. */
+export type Agree<A extends number, B extends number> = Same<
+  A,
+  B,
+  true,
+  number extends A ? true : number extends B ? true : false
+>;
+
+/** `Yes` when inner sizes agree, else the error of `Op`. */
+export type Inner<
+  Op extends string,
+  A extends Shape,
+  B extends Shape,
+  K extends number,
+  L extends number,
+  Yes,
+> = Agree<K, L> extends true ? Yes
+  : `Cannot ${Op} shapes ${Show<A>} and ${Show<B>}: inner sizes ${K} and ${L} differ`;
+
+/** The shape of a matrix product (1-D, 2-D or batched with broadcasting), or why there is none. */
+export type MatMul<A extends Shape, B extends Shape> = number extends A["length"] | B["length"]
+  ? Shape
+  : A extends readonly [] ? NoScalars<A, B>
+  : B extends readonly [] ? NoScalars<A, B>
+  : A extends readonly [infer K extends number]
+    ? B extends readonly [infer L extends number] ? Inner<"matmul", A, B, K, L, []>
+    : B extends readonly [...infer BB extends Shape, infer L extends number, infer N extends number]
+      ? Inner<"matmul", A, B, K, L, [...BB, N]>
+    : never
+  : A extends readonly [...infer AB extends Shape, infer M extends number, infer K extends number]
+    ? B extends readonly [infer L extends number] ? Inner<"matmul", A, B, K, L, [...AB, M]>
+    : B extends readonly [...infer BB extends Shape, infer L extends number, infer N extends number]
+      ? Inner<"matmul", A, B, K, L, Align<AB, BB, [M, N]>> extends infer R
+        ? R extends `axis ${string}` ? `Cannot matmul shapes ${Show<A>} and ${Show<B>}: ${R}` : R
+      : never
+    : never
+  : never;
+
+/** The error for a matrix product with a rank-0 tensor. */
+export type NoScalars<A extends Shape, B extends Shape> =
+  `Cannot matmul shapes ${Show<A>} and ${Show<B>}: both need at least 1 axis`;
+
+/** The shape `[]` of the inner product of two vectors, or why there is none. */
+export type Dot<A extends Shape, B extends Shape> = number extends A["length"] | B["length"] ? []
+  : A extends readonly [infer K extends number]
+    ? B extends readonly [infer L extends number] ? Inner<"dot", A, B, K, L, []>
+    : `Cannot dot shapes ${Show<A>} and ${Show<B>}: both need 1 axis`
+  : `Cannot dot shapes ${Show<A>} and ${Show<B>}: both need 1 axis`;
+
+/** The shape [M, N] of the outer product of two vectors, or why there is none. */
+export type Outer<A extends Shape, B extends Shape> = number extends A["length"] | B["length"]
+  ? [number, number]
+  : A extends readonly [infer M extends number]
+    ? B extends readonly [infer N extends number] ? [M, N]
+    : `Cannot outer shapes ${Show<A>} and ${Show<B>}: both need 1 axis`
+  : `Cannot outer shapes ${Show<A>} and ${Show<B>}: both need 1 axis`;
+
+/** The shape of `linear`: x: [..., I] with weight: [O, I] gives [..., O]; or why there is none. */
+export type Linear<X extends Shape, W extends Shape> = number extends X["length"] | W["length"]
+  ? Shape
+  : W extends readonly [infer O extends number, infer I extends number]
+    ? X extends readonly [...infer R extends Shape, infer K extends number]
+      ? Inner<"linear", X, W, K, I, [...R, O]>
+    : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the input needs at least 1 axis`
+  : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the weight needs 2 axes`;
+
+/** The shape of `broadcastTo(to)`, or why `S` does not broadcast to it. */
+export type BroadcastTo<S extends Shape, To extends Shape> =
+  NewShape<"broadcast to", To> extends infer N
+    ? N extends string ? N
+    : number extends S["length"] | To["length"] ? N
+    : [Stretch<S, To>] extends [never] ? N
+    : `Cannot broadcast shape ${Show<S>} to ${Show<To>}: ${Stretch<S, To>}`
+    : never;
+
+/** Which axis of `S` does not stretch to `To`, from the right; `never` when all do. */
+export type Stretch<S extends Shape, To extends Shape, Seen extends unknown[] = []> = S extends
+  readonly [...infer SR extends Shape, infer A extends number]
+  ? To extends readonly [...infer TR extends Shape, infer B extends number]
+    ? A extends 1 ? Stretch<SR, TR, [...Seen, 0]>
+    : Agree<A, B> extends true ? Stretch<SR, TR, [...Seen, 0]>
+    : `axis -${[...Seen, 0]["length"]} has sizes ${A} and ${B}`
+  : `rank ${[...S, ...Seen]["length"] & number} is above ${Seen["length"]}`
+  : never;
+
+/** The shape of a product of two tensors whose shapes give `R`, or why their dtypes do not fit. */
+export type ProductOf<Op extends string, A extends Typed, B extends Typed, R> = [
+  PromoteOperands<A, B, Op>,
+] extends [infer E extends `Cannot ${string}`] ? E
+  : R;
+
+/** The shape `R` of an op on a list of tensors, or why their dtypes do not fit. */
+export type ListOf<Op extends string, Ts extends readonly Typed[], R> = [PromoteAll<Ts, Op>] extends
+  [infer E extends `Cannot ${string}`] ? E
+  : R;

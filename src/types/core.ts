@@ -1,0 +1,97 @@
+/**
+ * What every type function of this folder leans on: how a result is told from an error, how sizes
+ * compare, and how shapes are written in messages.
+ *
+ * A type function gives a shape (or a dtype), or a string that says what is wrong, in the words of
+ * the error at run time. Unknown sizes are `number`, an unknown rank is {@link Shape}; both pass
+ * every check here and are checked at run time. Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import type { DType, Scalar } from "../dtype.ts";
+import type { Shape } from "../shape.ts";
+
+/** What the type functions need of a tensor. */
+export interface Typed {
+  /** The element type. */
+  readonly dtype: DType;
+  /** The sizes. */
+  readonly shape: Shape;
+}
+
+/** A device as programs name it. */
+export type Device = "cpu" | "cuda" | `cuda:${number}`;
+
+/** Whether a tensor may be written through this handle. */
+export type Access = "read" | "write";
+
+/**
+ * The type of a parameter that `R` judges: `P`, or the error text, so that the compiler's complaint
+ * about the argument shows it. NoInfer keeps the text from taking part in the inference of `P`.
+ */
+export type Guard<R, P> = [R] extends [string] ? NoInfer<R> : P;
+
+/** {@link Guard} for rest parameters: `P`, or a tuple that the error text does not fit. */
+export type GuardRest<R, P extends readonly unknown[]> = [R] extends [string]
+  ? [error: NoInfer<R>, ...rest: unknown[]]
+  : P;
+
+/** The shape in `R`, or the dynamic shape where `R` is an error. */
+// `any`, because `extends Shape` would stay undecided for generic sizes.
+// deno-lint-ignore no-explicit-any
+export type Ok<R> = R extends readonly any[] ? R : Shape;
+
+/**
+ * `Yes` when both types are identical, else `No`. As functions they compare at once even when they
+ * are type parameters, which is what lets generic code be checked. Never call it with `T["key"]` of
+ * two type parameters: their constraints would be compared, before anything is known.
+ */
+export type Same<A, B, Yes = true, No = false> = ((x: A) => A) extends ((x: B) => B) ? Yes : No;
+
+/** The shape of a tensor without its `readonly`; `[]` for a scalar. */
+export type ShapeOf<T> = T extends { readonly shape: infer S extends Shape }
+  ? number extends S["length"] ? Shape : S extends readonly [...infer P extends Shape] ? P : Shape
+  : [];
+
+/** What an elementwise op takes beside its receiver. */
+export type Operand = Typed | Scalar;
+
+/** A size in a message: `?` when it is unknown. */
+export type ShowSize<N extends number> = number extends N ? "?" : `${N}`;
+
+/** A shape in a message, as at run time: `[2, 3]`. */
+export type Show<S extends Shape, Out extends string = ""> = number extends S["length"] ? "[...]"
+  : S extends readonly [infer H extends number, ...infer R extends Shape]
+    ? Show<R, Out extends "" ? ShowSize<H> : `${Out}, ${ShowSize<H>}`>
+  : `[${Out}]`;
+
+/** Every size unknown, the rank kept. */
+export type Sizes<S extends Shape> = number extends S["length"] ? Shape
+  : { -readonly [K in keyof S]: number };
+
+/** `S` with the size `N` after its last; a dynamic rank stays dynamic. */
+export type Append<S extends Shape, N extends number> = number extends S["length"] ? Shape : [...S, N];
+
+/** A shape of `N` unknown sizes: what is left of a shape when only its rank is known. */
+export type OfRank<N extends number, Out extends number[] = []> = number extends N ? Shape
+  : Out["length"] extends N ? Out
+  : Out["length"] extends 32 ? Shape
+  : OfRank<N, [...Out, number]>;
+
+/** `N` (a decimal text) as a tuple of that length; `never` above 64. */
+export type Span<N extends string, Out extends unknown[] = []> = `${Out["length"]}` extends N ? Out
+  : Out["length"] extends 64 ? never
+  : Span<N, [...Out, unknown]>;
+
+/** The first size that no axis can have, as `axis 1 has size -2`; `never` if all are fine. */
+export type BadSize<S extends Shape, Seen extends unknown[] = []> = S extends
+  readonly [infer H extends number, ...infer R extends Shape]
+  ? `${H}` extends `-${string}` | `${string}.${string}` | `${string}e${string}`
+    ? `axis ${Seen["length"]} has size ${H}`
+  : BadSize<R, [...Seen, H]>
+  : never;
+
+/** `S` without its `readonly` as the shape of a new tensor, or what is wrong with it. */
+export type NewShape<Op extends string, S extends Shape> = number extends S["length"] ? Shape
+  : [BadSize<S>] extends [never] ? [...S]
+  : `Cannot ${Op} shape ${Show<S>}: ${BadSize<S>}, which is not an integer of at least 0`;

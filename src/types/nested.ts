@@ -1,0 +1,68 @@
+/**
+ * Nested arrays at compile time: the shape and dtype of what `tensor(data)` is given, and the type
+ * of what `toArray()` gives.
+ *
+ * @module
+ */
+import type { DType, Scalar, TypedArray } from "../dtype.ts";
+import type { Shape } from "../shape.ts";
+
+/** Scalars in arrays of any depth. */
+export type Nested<E = Scalar> = E | readonly Nested<E>[];
+
+/** What `tensor` takes. */
+export type TensorData = Nested | TypedArray;
+
+/** `unknown` and `any` as they are, everything else as data: the bound of what `tensor` takes. */
+export type DataArg<X> = unknown extends X ? X : TensorData;
+
+/** The shape of nested arrays or of a typed array, or that they are ragged. */
+export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
+  : [X] extends [Scalar] ? Out
+  : [X] extends [TypedArray] ? [...Out, number]
+  : [X] extends [readonly unknown[]]
+    ? Out["length"] extends 16 ? Shape
+    : X["length"] extends infer N
+      ? IsUnion<N> extends true
+        ? `Cannot make a tensor of ragged arrays: axis ${Out["length"]} has more than one size`
+      : N extends 0 ? [...Out, 0]
+      : DataShape<X[number], [...Out, N & number]>
+    : never
+  : Shape;
+
+/** True for a union of at least two types. */
+export type IsUnion<X, All = X> = X extends unknown ? [All] extends [X] ? false : true : never;
+
+/** The innermost elements of nested arrays. */
+export type Leaf<X> = X extends readonly (infer E)[] ? Leaf<E> : X;
+
+/** The dtype of nested arrays or of a typed array. */
+export type DataDType<X> = unknown extends X ? DType
+  : X extends TypedArray ? ArrayDType<X>
+  : LeafDType<Leaf<X>>;
+
+/** The dtype of innermost elements; any for a mixture. */
+export type LeafDType<E> = [E] extends [never] ? "float32"
+  : [E] extends [number] ? "float32"
+  : [E] extends [bigint] ? "int64"
+  : [E] extends [boolean] ? "bool"
+  : DType;
+
+/** The dtype of a typed array. */
+export type ArrayDType<X extends TypedArray> = X extends Int8Array ? "int8"
+  : X extends Int16Array ? "int16"
+  : X extends Int32Array ? "int32"
+  : X extends BigInt64Array ? "int64"
+  : X extends Uint8Array ? "uint8"
+  : X extends Uint16Array ? "uint16"
+  : X extends Uint32Array ? "uint32"
+  : X extends BigUint64Array ? "uint64"
+  : X extends Float16Array ? "float16"
+  : X extends Float32Array ? "float32"
+  : X extends Float64Array ? "float64"
+  : DType;
+
+/** The nested arrays of elements `E` that a tensor of shape `S` unpacks to. */
+export type ToArray<S extends Shape, E> = number extends S["length"] ? Nested<E>
+  : S extends readonly [number, ...infer R extends Shape] ? ToArray<R, E>[]
+  : E;
