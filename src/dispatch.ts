@@ -130,17 +130,22 @@ const rules: (Rule | undefined)[] = [];
 
 /** The dtypes that `row` computes in and gives for input of `info`. */
 function ruleFor(row: Row, info: DTypeInfo): Rule {
-  return rules[row.id * 16 + info.id] ??= makeRule(row, info);
+  return rules[row.id * 16 + info.id] ??= makeRule(row, info, row.name);
+}
+
+/** The dtype that `row` gives for `dtype`. Throws a DTypeError that names `op` if it takes it not. */
+export function resultDType(row: Row, dtype: DType, op: string): DType {
+  return makeRule(row, DTYPE[dtype], op).result;
 }
 
 const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
 
-function makeRule(row: Row, info: DTypeInfo): Rule {
+function makeRule(row: Row, info: DTypeInfo, op: string): Rule {
   const { name, kind } = info;
   if (!row.takes.includes(kind)) {
     const takes = [...row.takes].map((k) => KINDS[k as Kind]).join(", ");
     const advice = kind === "b" ? "; cast with astype()" : "";
-    throw new DTypeError(`Cannot ${row.name} ${name}: it takes ${takes} dtypes${advice}`);
+    throw new DTypeError(`Cannot ${op} ${name}: it takes ${takes} dtypes${advice}`);
   }
   switch (row.result) {
     case "bool":
@@ -159,7 +164,7 @@ function makeRule(row: Row, info: DTypeInfo): Rule {
 }
 
 /** Throws unless results of `from` may be written to a tensor of `to`. */
-function checkStore(from: DType, to: DType, op: string): void {
+export function checkStore(from: DType, to: DType, op: string): void {
   if (from === to) return;
   const rank = (dtype: DType): number => "buif".indexOf(DTYPE[dtype].kind);
   if (rank(from) > rank(to)) {
@@ -226,13 +231,9 @@ export function settleCows(storage: Storage): void {
   if (cows !== null) for (const ref of cows) ref.deref()?.detach();
 }
 
-/** True when writing through `target` element by element could change what `source` still reads. */
-function conflicts(target: Operand, source: Operand): boolean {
+/** True when `target` and `source` may have bytes in common. */
+export function overlaps(target: Operand, source: Operand): boolean {
   if (target.storage.array.buffer !== source.storage.array.buffer) return false;
-  const [t, s] = [target.layout, source.layout];
-  if (target.storage === source.storage && t.offset === s.offset && sameShape(t.shape, s.shape)) {
-    if (sameShape(t.strides, s.strides)) return false;
-  }
   const [tLow, tHigh] = byteExtent(target);
   const [sLow, sHigh] = byteExtent(source);
   return tLow < sHigh && sLow < tHigh;
@@ -244,19 +245,30 @@ function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
   return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
 }
 
-/** `source`, or a copy of it when writing `target` would disturb it. */
-function undisturbed(source: Operand, target: Operand): Operand {
-  return conflicts(target, source) ? contiguousCopy(source) : source;
+/** `source`, or a copy of it when writing `target` element by element would disturb it. */
+export function undisturbed(source: Operand, target: Operand): Operand {
+  if (!overlaps(target, source)) return source;
+  const [t, s] = [target.layout, source.layout];
+  const same = target.storage === source.storage && t.offset === s.offset &&
+    sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
+  return same ? source : contiguousCopy(source);
 }
 
-function checkDevice(a: Storage, b: Storage, op: string): void {
+/** Throws unless both are on one device. */
+export function checkDevice(a: Storage, b: Storage, op: string): void {
   if (a.device !== b.device) {
     throw new DeviceError(`Cannot ${op} tensors on ${a.device} and ${b.device}: move one with to()`);
   }
 }
 
 /** Checks a given output and makes it ready. */
-function prepareOut(out: Operand, shape: readonly number[], dtype: DType, like: Storage, op: string): void {
+export function prepareOut(
+  out: Operand,
+  shape: readonly number[],
+  dtype: DType,
+  like: Storage,
+  op: string,
+): void {
   checkOperand(out, op);
   checkDevice(out.storage, like, op);
   if (!sameShape(out.layout.shape, shape)) {
@@ -371,7 +383,7 @@ function applyGeneral(
   for (let k = 0; k < arity; k++) {
     const arg = args[k]!;
     if (isScalar(arg)) {
-      storages[k] = scalarStorage(arg, k < first ? "bool" : scalarStore(rule.compute, arg), k);
+      storages[k] = scalarStorage(arg, k < first ? "bool" : rule.compute, k);
       layouts[k] = SCALAR_LAYOUT;
     } else {
       const safe = out === undefined ? arg : undisturbed(arg, out);
@@ -388,11 +400,6 @@ function applyGeneral(
   if (out === undefined) return wrap(storage, target);
   storage.version++;
   return out;
-}
-
-/** A scalar is stored in the dtype that the op computes in. */
-function scalarStore(compute: DType, _value: Scalar): DType {
-  return compute;
 }
 
 /** The dtype of an op on a tensor of `dtype` and a scalar; comparisons and powers name the op. */

@@ -190,7 +190,6 @@ function swapBytes(data: Uint8Array, width: number): Uint8Array {
 /** Copies column-major elements into row-major order. */
 function toRowMajor(data: Uint8Array, shape: readonly number[], width: number): Uint8Array {
   const out = allocate(data.length);
-  if (data.length === 0) return out;
   const strides: number[] = [];
   shape.reduce((stride, size) => (strides.push(stride), stride * size), width);
   const last = shape.length - 1;

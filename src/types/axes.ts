@@ -41,8 +41,7 @@ export type AxisIndexes<
   Out extends number[] = [],
 > = As extends readonly [infer H extends number, ...infer R extends Shape]
   ? number extends H ? AxisIndexes<Op, S, R, All, [...Out, number]>
-  : AxisIndex<S, H> extends infer I
-    ? [I] extends [never] ? NoAxis<Op, S, H>
+  : AxisIndex<S, H> extends infer I ? [I] extends [never] ? NoAxis<Op, S, H>
     : I extends (number extends Out[number] ? never : Out[number])
       ? `Cannot ${Op} along axes ${Show<All>}: axis ${I & number} of rank ${S[
         "length"
@@ -79,7 +78,8 @@ export type PickAxes<S extends Shape, Is extends Shape> = {
 };
 
 /** The shape of what lies at one index of axis 0. */
-export type Row<S extends Shape> = S extends readonly [number, ...infer R extends Shape] ? R : Shape;
+export type Row<S extends Shape> = S extends readonly [number, ...infer R extends Shape] ? R
+  : Shape;
 
 /** Unknown sizes, one axis fewer than `S`. */
 export type OneLess<S extends Shape> = Sizes<S> extends [number, ...infer R extends Shape] ? R
@@ -92,8 +92,7 @@ export type Reduce<Op extends string, S extends Shape, A extends AxisArg, Keep e
     : number extends S["length"] ? Shape
     : A extends number
       ? number extends A ? Keep extends true ? Sizes<S> : OneLess<S> : ReduceAxes<Op, S, [A], Keep>
-    : A extends Shape
-      ? number extends A["length"] ? Keep extends true ? Sizes<S> : Shape
+    : A extends Shape ? number extends A["length"] ? Keep extends true ? Sizes<S> : Shape
       : ReduceAxes<Op, S, A, Keep>
     : never;
 
@@ -120,8 +119,7 @@ export type Permute<S extends Shape, As extends Shape> = number extends S["lengt
   ? number extends As["length"] ? Shape : OfRank<As["length"]>
   : number extends As["length"] ? Sizes<S>
   : AxisIndexes<"permute", S, As> extends infer Is
-    ? Is extends Shape
-      ? Is["length"] extends S["length"] ? PickAxes<S, Is>
+    ? Is extends Shape ? Is["length"] extends S["length"] ? PickAxes<S, Is>
       : `Cannot permute shape ${Show<S>} by ${Show<As>}: it has ${S["length"]} axes, and ${As[
         "length"
       ]} are named`
@@ -130,7 +128,8 @@ export type Permute<S extends Shape, As extends Shape> = number extends S["lengt
 
 /** All axes in reverse order. */
 export type Transpose<S extends Shape, Out extends Shape = []> = number extends S["length"] ? Shape
-  : S extends readonly [infer H extends number, ...infer R extends Shape] ? Transpose<R, [H, ...Out]>
+  : S extends readonly [infer H extends number, ...infer R extends Shape]
+    ? Transpose<R, [H, ...Out]>
   : Out;
 
 /** The last two axes exchanged; dynamic below rank 2, which is an error at run time. */
@@ -139,24 +138,24 @@ export type MatrixTranspose<S extends Shape> = S extends
   : Shape;
 
 /** Two axes exchanged, or which one is missing. */
-export type SwapAxes<S extends Shape, A extends number, B extends number> =
-  number extends S["length"] ? Shape
-    : number extends A | B ? Sizes<S>
-    : [AxisIndex<S, A>] extends [never] ? NoAxis<"swapAxes", S, A>
-    : [AxisIndex<S, B>] extends [never] ? NoAxis<"swapAxes", S, B>
-    : {
-      -readonly [K in keyof S]: K extends `${AxisIndex<S, A>}` ? S[AxisIndex<S, B>]
-        : K extends `${AxisIndex<S, B>}` ? S[AxisIndex<S, A>]
-        : S[K];
-    };
+export type SwapAxes<S extends Shape, A extends number, B extends number> = number extends
+  S["length"] ? Shape
+  : number extends A | B ? Sizes<S>
+  : [AxisIndex<S, A>] extends [never] ? NoAxis<"swapAxes", S, A>
+  : [AxisIndex<S, B>] extends [never] ? NoAxis<"swapAxes", S, B>
+  : {
+    -readonly [K in keyof S]: K extends `${AxisIndex<S, A>}` ? S[AxisIndex<S, B>]
+      : K extends `${AxisIndex<S, B>}` ? S[AxisIndex<S, A>]
+      : S[K];
+  };
 
 /** The axis `A` moved to `B`, the others in their order; or which one is missing. */
-export type MoveAxis<S extends Shape, A extends number, B extends number> =
-  number extends S["length"] ? Shape
-    : number extends A | B ? Sizes<S>
-    : [AxisIndex<S, A>] extends [never] ? NoAxis<"moveAxis", S, A>
-    : [AxisIndex<S, B>] extends [never] ? NoAxis<"moveAxis", S, B>
-    : InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, B>, [S[AxisIndex<S, A>]]>;
+export type MoveAxis<S extends Shape, A extends number, B extends number> = number extends
+  S["length"] ? Shape
+  : number extends A | B ? Sizes<S>
+  : [AxisIndex<S, A>] extends [never] ? NoAxis<"moveAxis", S, A>
+  : [AxisIndex<S, B>] extends [never] ? NoAxis<"moveAxis", S, B>
+  : InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, B>, [S[AxisIndex<S, A>]]>;
 
 /** A new axis of size `N` before the axis `A` of the result, or why there is no such place. */
 export type ExpandDims<
@@ -266,29 +265,28 @@ export type StackAll<
 > = R extends readonly [infer H extends Typed, ...infer Others extends readonly Typed[]]
   ? number extends ShapeOf<H>["length"] ? StackAll<Ts, Others, Out>
   : number extends Out["length"] ? StackAll<Ts, Others, ShapeOf<H>>
-  : Join<Out, ShapeOf<H>, -1> extends infer N
-    ? N extends Shape ? StackAll<Ts, Others, N>
+  : Join<Out, ShapeOf<H>, -1> extends infer N ? N extends Shape ? StackAll<Ts, Others, N>
     : `Cannot stack shapes ${ShowAll<Ts>}: ${N & string}`
   : never
   : Out;
 
 /** The shape of each part of `S` cut along `A` into `N` equal parts, or why that cannot be. */
-export type Split<S extends Shape, N extends number | Shape, A extends number> =
-  number extends S["length"] ? Shape
-    : number extends A ? Sizes<S>
-    : HasAxis<
-      "split",
-      S,
-      A,
-      N extends number ? SplitEqual<S, AxisIndex<S, A>, N> : SetAxes<S, AxisIndex<S, A>, number>
-    >;
+export type Split<S extends Shape, N extends number | Shape, A extends number> = number extends
+  S["length"] ? Shape
+  : number extends A ? Sizes<S>
+  : HasAxis<
+    "split",
+    S,
+    A,
+    N extends number ? SplitEqual<S, AxisIndex<S, A>, N> : SetAxes<S, AxisIndex<S, A>, number>
+  >;
 
 /** {@link Split} into equal parts along an axis from 0 on. */
-export type SplitEqual<S extends Shape, I extends number, N extends number> =
-  number extends S[I] | N ? SetAxes<S, I, number>
-    : [Quotient<S[I], N>] extends [never]
-      ? `Cannot split shape ${Show<S>} along axis ${I}: size ${S[I]} is not a multiple of ${N}`
-    : SetAxes<S, I, Quotient<S[I], N>>;
+export type SplitEqual<S extends Shape, I extends number, N extends number> = number extends
+  S[I] | N ? SetAxes<S, I, number>
+  : [Quotient<S[I], N>] extends [never]
+    ? `Cannot split shape ${Show<S>} along axis ${I}: size ${S[I]} is not a multiple of ${N}`
+  : SetAxes<S, I, Quotient<S[I], N>>;
 
 /** The shape of `repeat` or `roll`-like ops that change the size of one axis only. */
 export type Resize<Op extends string, S extends Shape, A extends number> = number extends A
@@ -303,22 +301,22 @@ export type Tile<S extends Shape, R extends Shape> = number extends S["length"] 
   : Sizes<R>;
 
 /** The shape of `take` with indexes of shape `I` along the axis `A`, or that it is missing. */
-export type Take<S extends Shape, I extends Shape, A extends number> =
-  number extends S["length"] | I["length"] ? Shape
-    : number extends A ? OfRank<[...OneLess<S>, ...I]["length"] & number>
-    : HasAxis<
-      "take",
-      S,
-      A,
-      InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, A>, I>
-    >;
+export type Take<S extends Shape, I extends Shape, A extends number> = number extends
+  S["length"] | I["length"] ? Shape
+  : number extends A ? OfRank<[...OneLess<S>, ...I]["length"] & number>
+  : HasAxis<
+    "take",
+    S,
+    A,
+    InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, A>, I>
+  >;
 
 /** The shape of `diagonal`: the two axes go, and one of unknown size comes last. */
-export type Diagonal<S extends Shape, A extends number = 0, B extends number = 1> =
-  number extends S["length"] ? Shape
-    : ReduceAxes<"diagonal", S, [A, B], false> extends infer R
-      ? R extends Shape ? number extends A | B ? OneLess<S> : [...R, number] : R
-    : never;
+export type Diagonal<S extends Shape, A extends number = 0, B extends number = 1> = number extends
+  S["length"] ? Shape
+  : ReduceAxes<"diagonal", S, [A, B], false> extends infer R
+    ? R extends Shape ? number extends A | B ? OneLess<S> : [...R, number] : R
+  : never;
 
 /** `S` as a shape of rank `N`, or that its rank is another. */
 export type AsRank<S extends Shape, N extends number> = number extends S["length"] ? OfRank<N>
@@ -327,8 +325,8 @@ export type AsRank<S extends Shape, N extends number> = number extends S["length
   : `Cannot take shape ${Show<S>} as rank ${N}: its rank is ${S["length"]}`;
 
 /** `To`, or why a tensor of shape `S` cannot have it; unknown sizes on either side pass. */
-export type AsShape<S extends Shape, To extends Shape> =
-  number extends S["length"] | To["length"] ? number extends To["length"] ? S : [...To]
-    : Join<S, To, -1> extends infer R
-      ? R extends Shape ? R : `Cannot take shape ${Show<S>} as ${Show<To>}: ${R & string}`
-    : never;
+export type AsShape<S extends Shape, To extends Shape> = number extends S["length"] | To["length"]
+  ? number extends To["length"] ? S : [...To]
+  : Join<S, To, -1> extends infer R
+    ? R extends Shape ? R : `Cannot take shape ${Show<S>} as ${Show<To>}: ${R & string}`
+  : never;

@@ -71,8 +71,7 @@ export type Writable<Op extends string, T> = T extends { readonly access: "read"
 /** The shape of a write of `B` into `A`, whose shape must not grow; or why it is refused. */
 export type InPlace<Op extends string, A extends Typed, B extends Operand> = Writable<Op, A> extends
   infer E extends string ? E
-  : Binary<Op, A, B> extends infer R
-    ? R extends string ? R
+  : Binary<Op, A, B> extends infer R ? R extends string ? R
     : R extends ShapeOf<A> ? R
     : ShapeOf<A> extends R ? R
     : R extends Shape
@@ -121,8 +120,9 @@ export type MatMul<A extends Shape, B extends Shape> = number extends A["length"
   : never;
 
 /** The error for a matrix product with a rank-0 tensor. */
-export type NoScalars<A extends Shape, B extends Shape> =
-  `Cannot matmul shapes ${Show<A>} and ${Show<B>}: both need at least 1 axis`;
+export type NoScalars<A extends Shape, B extends Shape> = `Cannot matmul shapes ${Show<
+  A
+>} and ${Show<B>}: both need at least 1 axis`;
 
 /** The shape `[]` of the inner product of two vectors, or why there is none. */
 export type Dot<A extends Shape, B extends Shape> = number extends A["length"] | B["length"] ? []
@@ -149,13 +149,12 @@ export type Linear<X extends Shape, W extends Shape> = number extends X["length"
   : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the weight needs 2 axes`;
 
 /** The shape of `broadcastTo(to)`, or why `S` does not broadcast to it. */
-export type BroadcastTo<S extends Shape, To extends Shape> =
-  NewShape<"broadcast to", To> extends infer N
-    ? N extends string ? N
-    : number extends S["length"] | To["length"] ? N
-    : [Stretch<S, To>] extends [never] ? N
-    : `Cannot broadcast shape ${Show<S>} to ${Show<To>}: ${Stretch<S, To>}`
-    : never;
+export type BroadcastTo<S extends Shape, To extends Shape> = NewShape<"broadcast to", To> extends
+  infer N ? N extends string ? N
+  : number extends S["length"] | To["length"] ? N
+  : [Stretch<S, To>] extends [never] ? N
+  : `Cannot broadcast shape ${Show<S>} to ${Show<To>}: ${Stretch<S, To>}`
+  : never;
 
 /** Which axis of `S` does not stretch to `To`, from the right; `never` when all do. */
 export type Stretch<S extends Shape, To extends Shape, Seen extends unknown[] = []> = S extends

@@ -70,7 +70,8 @@ export type Sizes<S extends Shape> = number extends S["length"] ? Shape
   : { -readonly [K in keyof S]: number };
 
 /** `S` with the size `N` after its last; a dynamic rank stays dynamic. */
-export type Append<S extends Shape, N extends number> = number extends S["length"] ? Shape : [...S, N];
+export type Append<S extends Shape, N extends number> = number extends S["length"] ? Shape
+  : [...S, N];
 
 /** A shape of `N` unknown sizes: what is left of a shape when only its rank is known. */
 export type OfRank<N extends number, Out extends number[] = []> = number extends N ? Shape

@@ -72,8 +72,7 @@ export type SubDigits<
     readonly [...Unary[Last<B>], ...Borrow, ...infer R extends 0[]]
     ? `${R["length"]}` extends `1${infer D extends Digit}`
       ? SubDigits<Rest<A>, Rest<B>, [], [D, ...Out]>
-    : `${R["length"]}` extends infer D extends Digit
-      ? SubDigits<Rest<A>, Rest<B>, [0], [D, ...Out]>
+    : `${R["length"]}` extends infer D extends Digit ? SubDigits<Rest<A>, Rest<B>, [0], [D, ...Out]>
     : never
   : never;
 

@@ -20,8 +20,7 @@ export type DataArg<X> = unknown extends X ? X : TensorData;
 export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
   : [X] extends [Scalar] ? Out
   : [X] extends [TypedArray] ? [...Out, number]
-  : [X] extends [readonly unknown[]]
-    ? Out["length"] extends 16 ? Shape
+  : [X] extends [readonly unknown[]] ? Out["length"] extends 16 ? Shape
     : X["length"] extends infer N
       ? IsUnion<N> extends true
         ? `Cannot make a tensor of ragged arrays: axis ${Out["length"]} has more than one size`

@@ -19,8 +19,7 @@ export type Without<S extends Shape, N extends number, Out extends Shape = []> =
 export type Cancel<S extends Shape, To extends Shape, Left extends Shape = []> = S extends
   readonly [infer H extends number, ...infer R extends Shape]
   ? number extends H ? Cancel<R, To, [...Left, H]>
-  : Without<To, H> extends infer T
-    ? [T] extends [never] ? Cancel<R, To, [...Left, H]>
+  : Without<To, H> extends infer T ? [T] extends [never] ? Cancel<R, To, [...Left, H]>
     : T extends Shape ? Cancel<R, T, Left>
     : never
   : never
@@ -37,8 +36,7 @@ export type Reshape<S extends Shape, To extends Shape> = number extends To["leng
   : Cancel<S, To> extends [infer L extends Shape, infer R extends Shape]
     ? [...L, ...R] extends readonly [] ? [...To]
     : -1 extends KnownSizes<R> ? ReshapeInferred<S, To, L, R>
-    : [BadSize<To>] extends [never]
-      ? number extends L[number] | R[number] ? [...To]
+    : [BadSize<To>] extends [never] ? number extends L[number] | R[number] ? [...To]
       : Product<L> extends Product<R> ? [...To]
       : 0 extends S[number] ? 0 extends To[number] ? [...To] : BadCount<S, To>
       : BadCount<S, To>
@@ -58,8 +56,7 @@ export type ReshapeInferred<S extends Shape, To extends Shape, L extends Shape, 
     : [BadSize<Infer<To, 0>>] extends [never]
       ? 0 extends KnownSizes<To> ? BadReshape<S, To, "-1 beside a size of 0 has no single answer">
       : number extends L[number] | Others[number] ? Infer<To, number>
-      : Quotient<Product<L>, Product<Others>> extends infer Q
-        ? [Q] extends [never] ? BadReshape<
+      : Quotient<Product<L>, Product<Others>> extends infer Q ? [Q] extends [never] ? BadReshape<
             S,
             To,
             `${Product<S>} elements do not divide by ${Product<Without<To, -1>>}`

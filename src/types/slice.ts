@@ -10,7 +10,15 @@ import type { Shape } from "../shape.ts";
 import type { Range, Slice } from "../slice.ts";
 import type { AxisIndex, DropAxes, HasAxis, OneLess, SetAxes } from "./axes.ts";
 import type { Show, Sizes, Typed } from "./core.ts";
-import type { AddDigits, Digits, DivDigits, SubDigits, ToDigits, ToNumber, ToText } from "./digits.ts";
+import type {
+  AddDigits,
+  Digits,
+  DivDigits,
+  SubDigits,
+  ToDigits,
+  ToNumber,
+  ToText,
+} from "./digits.ts";
 
 /** One argument of `slice`. */
 export type SliceArg = number | string | null | Slice | Range | readonly number[] | Typed;
@@ -52,13 +60,14 @@ export interface Mask extends Typed {
 }
 
 /** The shape of `slice(...A)`, or what is wrong with an argument. */
-export type SliceShape<S extends Shape, A extends readonly unknown[]> =
-  number extends A["length"] | S["length"] ? Shape
-    : SliceArgs<A> extends infer T extends readonly unknown[]
-      ? Picks<T> extends "many" ? Shape
-      : S extends readonly [...Consuming<T>, ...Shape] ? SliceWalk<S, T, S>
-      : `Cannot slice shape ${Show<S>} by ${Consuming<T>["length"]} indexes: it has rank ${S["length"]}`
-    : never;
+export type SliceShape<S extends Shape, A extends readonly unknown[]> = number extends
+  A["length"] | S["length"] ? Shape
+  : SliceArgs<A> extends infer T extends readonly unknown[] ? Picks<T> extends "many" ? Shape
+    : S extends readonly [...Consuming<T>, ...Shape] ? SliceWalk<S, T, S>
+    : `Cannot slice shape ${Show<S>} by ${Consuming<
+      T
+    >["length"]} indexes: it has rank ${S["length"]}`
+  : never;
 
 /** "many" when the shape is left to run time: unknown texts, and picks beside other picks. */
 export type Picks<A extends readonly unknown[], Seen extends "none" | "index" | "pick" = "none"> =
@@ -81,10 +90,8 @@ export type SliceWalk<
   A extends readonly unknown[],
   All extends Shape,
   Out extends Shape = [],
-> = A extends readonly [infer H, ...infer R]
-  ? H extends null ? SliceWalk<S, R, All, [...Out, 1]>
-  : H extends "..."
-    ? "..." extends R[number] ? 'Cannot slice with more than one "..."'
+> = A extends readonly [infer H, ...infer R] ? H extends null ? SliceWalk<S, R, All, [...Out, 1]>
+  : H extends "..." ? "..." extends R[number] ? 'Cannot slice with more than one "..."'
     : S extends readonly [...infer Skip extends Shape, ...Consuming<R>]
       ? S extends readonly [...Skip, ...infer Left extends Shape]
         ? SliceWalk<Left, R, All, [...Out, ...Skip]>
@@ -95,8 +102,7 @@ export type SliceWalk<
       ? SliceWalk<Left, R, All, [...Out, number]>
     : never
   : S extends readonly [infer N extends number, ...infer Left extends Shape]
-    ? H extends number
-      ? InBounds<H, N> extends true ? SliceWalk<Left, R, All, Out>
+    ? H extends number ? InBounds<H, N> extends true ? SliceWalk<Left, R, All, Out>
       : BadIndex<All, AxisAt<All, S>, H, N>
     : H extends string
       ? SliceText<H, N> extends infer L
@@ -142,8 +148,7 @@ export type SliceParts<
   B extends string,
   C extends string,
   N extends number,
-> = [A | B | C] extends ["" | `${bigint}`]
-  ? C extends "0" | "-0" ? "Cannot slice with step 0"
+> = [A | B | C] extends ["" | `${bigint}`] ? C extends "0" | "-0" ? "Cannot slice with step 0"
   : number extends N ? number
   : C extends `-${infer P}` ? `${A}${B}` extends "" ? EveryNth<ToDigits<N>, P> : number
   : EveryNth<
@@ -176,10 +181,8 @@ export type SliceAxis<S extends Shape, A extends number, I> = I extends string
 /** {@link SliceAxis} by a parsed argument. */
 export type SliceAxisBy<S extends Shape, A extends number, I> = number extends S["length"] ? Shape
   : number extends A ? I extends number ? OneLess<S> : Sizes<S>
-  : HasAxis<"slice", S, A> extends infer E
-    ? E extends string ? E
-    : I extends number
-      ? InBounds<I, S[AxisIndex<S, A>]> extends true ? DropAxes<S, AxisIndex<S, A>>
+  : HasAxis<"slice", S, A> extends infer E ? E extends string ? E
+    : I extends number ? InBounds<I, S[AxisIndex<S, A>]> extends true ? DropAxes<S, AxisIndex<S, A>>
       : BadIndex<S, AxisIndex<S, A>, I, S[AxisIndex<S, A>]>
     : I extends string
       ? SliceText<I, S[AxisIndex<S, A>]> extends infer L

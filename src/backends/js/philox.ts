@@ -127,7 +127,7 @@ export function fillBits(
  * are exact in float32; float16 takes 11 and bfloat16 8, so that no result rounds up to 1.
  */
 export function fillUniform32(
-  out: Float32Array,
+  out: Float32Array | Float64Array,
   start: number,
   count: number,
   key0: number,
@@ -161,12 +161,29 @@ export function fillUniform64(
 const PAIR = new Float64Array(2);
 
 // Box-Muller for u in (0, 1], v in [0, 1): PAIR = sqrt(-2 ln u) * (cos 2πv, sin 2πv). Turning by whole
-// quarters first keeps the angle within ±π/4, where sine and cosine have their full relative accuracy.
+// quarters first, exactly, leaves an eighth at most; there short polynomials (scripts/fit_erf.py) are
+// faster than Math.sin and keep the full relative accuracy.
 function normalPair(u: number, v: number): void {
   const radius = Math.sqrt(-2 * Math.log(u));
   const quarter = Math.floor(4 * v + 0.5);
-  const angle = (v - quarter * 0.25) * (2 * Math.PI);
-  const cos = radius * Math.cos(angle), sin = radius * Math.sin(angle);
+  const g = v - quarter * 0.25;
+  const t = g * g;
+  let sin = 3.7808689593022957;
+  sin = sin * t - 15.093804209987114;
+  sin = sin * t + 42.058685020160894;
+  sin = sin * t - 76.70585970427454;
+  sin = sin * t + 81.60524927594804;
+  sin = sin * t - 41.341702240399634;
+  sin = sin * t + 6.283185307179586;
+  let cos = 7.810290968144191;
+  cos = cos * t - 26.42425703488269;
+  cos = cos * t + 60.24462008593029;
+  cos = cos * t - 85.45681709034115;
+  cos = cos * t + 64.93939402236538;
+  cos = cos * t - 19.73920880217842;
+  cos = cos * t + 1.0;
+  sin *= radius * g;
+  cos *= radius;
   const swap = (quarter & 1) !== 0;
   const x = swap ? sin : cos, y = swap ? cos : sin;
   PAIR[0] = ((quarter + 1) & 2) !== 0 ? -x : x;
@@ -179,7 +196,7 @@ function normalPair(u: number, v: number): void {
  * sqrt(-2 ln u) * (cos 2πv, sin 2πv). At most 5.77 in size.
  */
 export function fillNormal32(
-  out: Float32Array,
+  out: Float32Array | Float64Array,
   start: number,
   count: number,
   key0: number,
@@ -216,6 +233,9 @@ export function fillNormal64(
   });
 }
 
+// One kind of array to compute into: stores to arrays of changing kinds are slow.
+const VALUES = new Int32Array(2 * WORDS.length);
+
 /** What {@link fillIntegers} can fill. */
 export type IntegerArray =
   | Int8Array
@@ -246,34 +266,33 @@ export function fillIntegers(
 ): void {
   const base = BigInt(low);
   const range = BigInt(high) - base;
+  const baseLow = word(base), baseHigh = word(base >> 32n);
   const wide = out instanceof BigInt64Array || out instanceof BigUint64Array;
-  const words = wide ? new Uint32Array(out.buffer, out.byteOffset, 2 * count) : undefined;
-  const baseLow = Number(BigInt.asUintN(32, base)),
-    baseHigh = Number(BigInt.asIntN(32, base >> 32n));
-  const store = (i: number, valueLow: number, valueHigh: number): void => {
+  const target = wide ? new Int32Array(out.buffer, out.byteOffset, 2 * count) : out;
+  const each = wide ? 2 : 1;
+  const put = (i: number, valueLow: number, valueHigh: number): void => {
     const sum = baseLow + valueLow;
-    if (words === undefined) {
-      (out as Int32Array)[i] = sum;
-    } else {
-      words[2 * i] = sum;
-      words[2 * i + 1] = baseHigh + valueHigh + (sum > 0xffffffff ? 1 : 0);
-    }
+    VALUES[each * i] = sum;
+    if (wide) VALUES[2 * i + 1] = baseHigh + valueHigh + (sum > 0xffffffff ? 1 : 0);
   };
+  const flush = (done: number, n: number): void =>
+    target.set(VALUES.subarray(0, each * n), each * done);
   if (range <= 0x10000n) {
     const size = Number(range);
     chunks(1, start, count, key0, key1, (done, n, at) => {
       // The product is exact, as it has 48 bits.
-      for (let i = 0; i < n; i++) store(done + i, WORDS[at + i]! * size * TWO_NEG_32 >>> 0, 0);
+      for (let i = 0; i < n; i++) put(i, Math.floor(WORDS[at + i]! * size * TWO_NEG_32), 0);
+      flush(done, n);
     });
     return;
   }
   const everything = range === 2n ** 64n;
-  const rangeLow = Number(BigInt.asUintN(32, range)), rangeHigh = Number(range >> 32n);
+  const rangeLow = word(range), rangeHigh = word(range >> 32n);
   chunks(2, start, count, key0, key1, (done, n, at) => {
     for (let i = 0; i < n; i++) {
       const l = WORDS[at + 2 * i]!, h = WORDS[at + 2 * i + 1]!;
       if (everything) {
-        store(done + i, l, h);
+        put(i, l, h);
         continue;
       }
       // Columns of the schoolbook product of two words by two words; doubles hold their sums.
@@ -281,9 +300,14 @@ export function fillIntegers(
         (Math.imul(l, rangeHigh) >>> 0);
       const third = Math.floor(second * TWO_NEG_32) + mulHigh(h, rangeLow) + mulHigh(l, rangeHigh) +
         (Math.imul(h, rangeHigh) >>> 0);
-      store(done + i, third >>> 0, mulHigh(h, rangeHigh) + Math.floor(third * TWO_NEG_32));
+      put(i, third >>> 0, mulHigh(h, rangeHigh) + Math.floor(third * TWO_NEG_32));
     }
+    flush(done, n);
   });
+}
+
+function word(value: bigint): number {
+  return Number(BigInt.asUintN(32, value));
 }
 
 /** `count` independent keys made from `key`: key i is words 0 and 1 of the block (i, 0, 0, 1). */
@@ -300,7 +324,6 @@ export function foldIn(key: PhiloxKey, data: number | bigint): PhiloxKey {
 }
 
 function childKey(key: PhiloxKey, data: bigint, c2: number): PhiloxKey {
-  const low = Number(BigInt.asUintN(32, data)), high = Number(BigInt.asUintN(32, data >> 32n));
-  const block = philox4x32(key[0], key[1], low, high, c2, 1);
+  const block = philox4x32(key[0], key[1], word(data), word(data >> 32n), c2, 1);
   return [block[0]!, block[1]!];
 }

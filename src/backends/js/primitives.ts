@@ -30,46 +30,48 @@ function rint(x: number): number {
 // Coefficients: scripts/fit_erf.py. For |x| <= 1.
 function erfSmall(x: number): number {
   const t = x * x;
-  let r = -7.795898827002142e-10;
-  r = r * t + 1.3720064546777686e-08;
-  r = r * t - 1.6208483801871705e-07;
-  r = r * t + 1.6447424703317362e-06;
-  r = r * t - 1.492473690741966e-05;
-  r = r * t + 0.00012055294904839707;
-  r = r * t - 0.0008548325975389692;
-  r = r * t + 0.0052239776071164225;
-  r = r * t - 0.02686617064323777;
-  r = r * t + 0.11283791670945006;
-  r = r * t - 0.37612638903183543;
-  r = r * t + 1.1283791670955126;
-  return x * r;
+  const tt = t * t;
+  let even = 1.3720064546777686e-08;
+  even = even * tt + 1.6447424703317362e-06;
+  even = even * tt + 0.00012055294904839707;
+  even = even * tt + 0.0052239776071164225;
+  even = even * tt + 0.11283791670945006;
+  even = even * tt + 1.1283791670955126;
+  let odd = -7.795898827002142e-10;
+  odd = odd * tt - 1.6208483801871705e-07;
+  odd = odd * tt - 1.492473690741966e-05;
+  odd = odd * tt - 0.0008548325975389692;
+  odd = odd * tt - 0.02686617064323777;
+  odd = odd * tt - 0.37612638903183543;
+  return x * (even + t * odd);
 }
 
 // exp(x * x) * erfc(x) for x in [0.5, 28].
 function erfcx(x: number): number {
   const t = (x - 4) / (x + 4);
-  let r = -9.455982939872743e-09;
-  r = r * t + 7.389680444833914e-08;
-  r = r * t + 5.941337955131871e-08;
-  r = r * t - 7.811785785175153e-07;
-  r = r * t + 3.0842678654442027e-07;
-  r = r * t + 5.678446518677392e-06;
-  r = r * t - 1.1230434994851926e-05;
-  r = r * t - 2.4385454299846383e-05;
-  r = r * t + 0.0001506247026512128;
-  r = r * t - 0.000199260546967223;
-  r = r * t - 0.0007577739752266992;
-  r = r * t + 0.005031970657505758;
-  r = r * t - 0.016197733962200932;
-  r = r * t + 0.03716751546515809;
-  r = r * t - 0.0663303658198799;
-  r = r * t + 0.09373283500259434;
-  r = r * t - 0.10103906603599298;
-  r = r * t + 0.06809705425457811;
-  r = r * t + 0.015379652102614858;
-  r = r * t - 0.1396211168405616;
-  r = r * t + 1.2329951186255526;
-  return r / (1 + 2 * x);
+  const tt = t * t;
+  let even = -9.455982939872743e-09;
+  even = even * tt + 5.941337955131871e-08;
+  even = even * tt + 3.0842678654442027e-07;
+  even = even * tt - 1.1230434994851926e-05;
+  even = even * tt + 0.0001506247026512128;
+  even = even * tt - 0.0007577739752266992;
+  even = even * tt - 0.016197733962200932;
+  even = even * tt - 0.0663303658198799;
+  even = even * tt - 0.10103906603599298;
+  even = even * tt + 0.015379652102614858;
+  even = even * tt + 1.2329951186255526;
+  let odd = 7.389680444833914e-08;
+  odd = odd * tt - 7.811785785175153e-07;
+  odd = odd * tt + 5.678446518677392e-06;
+  odd = odd * tt - 2.4385454299846383e-05;
+  odd = odd * tt - 0.000199260546967223;
+  odd = odd * tt + 0.005031970657505758;
+  odd = odd * tt + 0.03716751546515809;
+  odd = odd * tt + 0.09373283500259434;
+  odd = odd * tt + 0.06809705425457811;
+  odd = odd * tt - 0.1396211168405616;
+  return (even + t * odd) / (1 + 2 * x);
 }
 
 // exp(c * x * x) with the rounding error of the square put back: it would grow with x.
@@ -161,8 +163,7 @@ function hypot(x: number, y: number): number {
 
 function logaddexp(x: number, y: number): number {
   if (x === y) return x + Math.LN2;
-  const d = x - y;
-  return d > 0 ? x + Math.log1p(Math.exp(-d)) : d <= 0 ? y + Math.log1p(Math.exp(d)) : d;
+  return Math.max(x, y) + Math.log1p(Math.exp(-Math.abs(x - y)));
 }
 
 function ffloordiv(x: number, y: number): number {

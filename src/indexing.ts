@@ -1,0 +1,410 @@
+/**
+ * Reading and writing by numbers, slices, masks and integer tensors, with NumPy's rules.
+ *
+ * Numbers and slices only move the layout; masks and integer tensors become element positions that
+ * the backend gathers from or scatters to. Indexes are all checked before anything is written.
+ *
+ * @module
+ */
+import { checkScalar, DTYPE, type Scalar } from "./dtype.ts";
+import {
+  apply,
+  applyReduce,
+  backendFor,
+  checkDevice,
+  checkOperand,
+  checkStore,
+  contiguous,
+  contiguousCopy,
+  fillScalar,
+  isOperand,
+  type Operand,
+  overlaps,
+  prepareWrite,
+  result,
+  undisturbed,
+} from "./dispatch.ts";
+import { readElement } from "./element.ts";
+import { DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { Layout } from "./layout.ts";
+import { MAP, REDUCE } from "./ops.ts";
+import { planMap } from "./plan.ts";
+import { broadcastAll, formatShape, normalizeAxis, sameShape } from "./shape.ts";
+import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
+import { allocate, type Storage } from "./storage.ts";
+
+/** One argument of an index: see `Tensor.slice`. */
+export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
+
+/** 0, 1, … n - 1 as int32. */
+export function iota(n: number): Operand {
+  return integers(Array.from({ length: n }, (_, i) => i));
+}
+
+/** A vector of int32. */
+export function integers(values: readonly number[]): Operand {
+  const storage = allocate("int32", values.length, false);
+  (storage.array as Int32Array).set(values);
+  return result(storage, Layout.contiguous([values.length]));
+}
+
+function isBasic(argument: IndexArgument): argument is BasicIndex {
+  return argument === null || typeof argument !== "object" ||
+    (!Array.isArray(argument) && !isOperand(argument));
+}
+
+/** The positions that an index with tensors in it picks, and the blocks that lie at each. */
+interface Selection {
+  /** Element positions, less the block's offset, one for each index of `shape`'s picked axes. */
+  readonly positions: Storage;
+  readonly count: number;
+  /** The source's layout along the axes that are sliced, not picked. */
+  readonly block: Layout;
+  /** The result's shape, and the place in it where the `picked` axes stand. */
+  readonly shape: number[];
+  readonly place: number;
+  readonly picked: readonly number[];
+}
+
+/** Turns a JavaScript array into a tensor of indexes or a mask. */
+function fromArray(values: readonly unknown[]): Operand {
+  if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
+    const storage = allocate("bool", values.length, false);
+    values.forEach((value, i) => storage.array[i] = value ? 1 : 0);
+    return result(storage, Layout.contiguous([values.length]));
+  }
+  for (const value of values) {
+    if (!Number.isInteger(value)) {
+      throw new IndexError(`Cannot slice at ${String(value)}: an index is an integer`);
+    }
+  }
+  return integers(values as number[]);
+}
+
+/** The places of the nonzero elements, one int32 vector for each axis. */
+export function nonzero(x: Operand, op = "nonzero"): Operand[] {
+  checkOperand(x, op);
+  const { shape } = x.layout;
+  if (shape.length === 0) {
+    throw new ShapeError(`Cannot ${op} shape []: it has no axes; use expandDims()`);
+  }
+  const counted = applyReduce(REDUCE.countNonzero, x, undefined);
+  const count = Number(readElement(counted.storage, counted.layout.offset));
+  const dense = contiguous(x);
+  const storage = allocate("int32", count, false);
+  backendFor(x.storage, op).nonzero(storage, dense.storage, dense.layout.offset, dense.layout.size);
+  let rest = result(storage, Layout.contiguous([count]));
+  const axes: Operand[] = [];
+  for (let axis = shape.length - 1; axis > 0; axis--) {
+    const n = Math.max(1, shape[axis]!);
+    axes.unshift(apply(MAP.remainder, rest, n));
+    rest = apply(MAP.floorDivide, rest, n);
+  }
+  return [rest, ...axes];
+}
+
+function select(op: string, x: Operand, given: readonly IndexArgument[]): Selection {
+  const { layout } = x;
+  const rank = layout.shape.length;
+  const args = given.map((argument) =>
+    Array.isArray(argument) ? fromArray(argument) : argument as BasicIndex | Operand
+  );
+  const axesOf = (argument: BasicIndex | Operand): number =>
+    argument === null || argument === "..."
+      ? 0
+      : isOperand(argument) && argument.storage.info.kind === "b"
+      ? argument.layout.shape.length
+      : 1;
+  const used = args.reduce<number>((sum, argument) => sum + axesOf(argument), 0);
+  if (used > rank) {
+    throw new IndexError(
+      `Cannot ${op} shape ${formatShape(layout.shape)} with ${used} indexes: it has ${rank} axes`,
+    );
+  }
+  const dots = args.indexOf("...");
+  if (args.indexOf("...", dots + 1) !== -1 && dots !== -1) {
+    throw new IndexError(`Cannot ${op} with "..." twice`);
+  }
+  const full: ":"[] = new Array(rank - used).fill(":");
+  if (dots === -1) args.push(...full);
+  else args.splice(dots, 1, ...full);
+
+  const blockShape: number[] = [];
+  const blockStrides: number[] = [];
+  let offset = layout.offset;
+  const indexes: { tensor: Operand; axis: number }[] = [];
+  let place = -1;
+  let apart = false;
+  let last = -1;
+  let axis = 0;
+  args.forEach((argument, i) => {
+    if (argument === null) {
+      blockShape.push(1);
+      blockStrides.push(0);
+      return;
+    }
+    const tensor = isOperand(argument);
+    const line = new Layout([layout.shape[axis]!], [layout.strides[axis]!], 0);
+    if (!tensor) {
+      const part = lineSlice(op, layout, axis, line, argument);
+      offset += part.offset;
+      if (part.shape.length === 1) {
+        blockShape.push(part.shape[0]!);
+        blockStrides.push(part.strides[0]!);
+        axis++;
+        return;
+      }
+    }
+    // Beside tensors a number counts as one of them, as in NumPy.
+    if (place === -1) place = blockShape.length;
+    else if (last !== i - 1) apart = true;
+    last = i;
+    if (!tensor) {
+      axis++;
+      return;
+    }
+    checkOperand(argument, op);
+    checkDevice(x.storage, argument.storage, op);
+    const { kind, name } = argument.storage.info;
+    if (kind === "b") {
+      const { shape } = argument.layout;
+      const covered = layout.shape.slice(axis, axis + shape.length);
+      if (!sameShape(shape, covered)) {
+        throw new IndexError(
+          `Cannot ${op} shape ${formatShape(layout.shape)} by a mask of shape ${
+            formatShape(shape)
+          }: its axes ${axis} to ${axis + shape.length - 1} are ${formatShape(covered)}`,
+        );
+      }
+      for (const tensor of nonzero(argument, op)) indexes.push({ tensor, axis: axis++ });
+    } else if (kind === "f") {
+      throw new DTypeError(`Cannot ${op} by a tensor of ${name}: indexes are integers or bools`);
+    } else indexes.push({ tensor: argument, axis: axis++ });
+  });
+  if (apart) place = 0;
+
+  const picked = broadcastAll(op, indexes.map(({ tensor }) => tensor.layout.shape));
+  const target = Layout.contiguous(picked);
+  const positions = allocate(x.storage.huge ? "float64" : "int32", target.size, true);
+  const backend = backendFor(x.storage, op);
+  for (const { tensor, axis } of indexes) {
+    const index = tensor.layout.broadcastTo(picked);
+    const plan = planMap(target, index, null, null);
+    const n = layout.shape[axis]!;
+    const bad = backend.position(plan, positions, tensor.storage, n, layout.strides[axis]!);
+    if (bad >= 0) {
+      const at = contiguousCopy(result(tensor.storage, index));
+      throw new IndexError(
+        `Cannot ${op} axis ${axis} of shape ${formatShape(layout.shape)} at ${
+          readElement(at.storage, bad)
+        }: it has size ${n}`,
+      );
+    }
+  }
+  const shape = [...blockShape.slice(0, place), ...picked, ...blockShape.slice(place)];
+  const block = new Layout(blockShape, blockStrides, offset);
+  return { positions, count: target.size, block, shape, place, picked };
+}
+
+/** Slices one axis, with the axis and the whole shape in the error. */
+function lineSlice(
+  op: string,
+  layout: Layout,
+  axis: number,
+  line: Layout,
+  argument: BasicIndex,
+): Layout {
+  if (typeof argument === "number") {
+    return line.selectAxis(0, layout.checkIndex(op, axis, argument));
+  }
+  return sliceAxisBy(line, 0, argument);
+}
+
+/** The layout of the axes of `dense` that belong to the blocks, and the step from pick to pick. */
+function blockOf(layout: Layout, { place, picked }: Selection): { block: Layout; step: number } {
+  const keep = (values: readonly number[]): number[] => [
+    ...values.slice(0, place),
+    ...values.slice(place + picked.length),
+  ];
+  let step = 0;
+  // The picked axes are dense among themselves: the innermost that counts gives the step.
+  for (let i = place + picked.length - 1; i >= place && step === 0; i--) {
+    if (layout.shape[i] !== 1) step = layout.strides[i]!;
+  }
+  return { block: new Layout(keep(layout.shape), keep(layout.strides), layout.offset), step };
+}
+
+/** The tensor without its type's constraints: what `slice` accepts. */
+export function index(x: Operand, args: readonly IndexArgument[]): Operand {
+  checkOperand(x, "slice");
+  if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args));
+  const what = select("slice", x, args);
+  const layout = Layout.contiguous(what.shape);
+  const storage = allocate(x.storage.info.name, layout.size, false);
+  if (layout.size > 0) {
+    const to = blockOf(layout, what);
+    backendFor(x.storage, "slice").gather(
+      planMap(to.block, what.block, null, null),
+      storage,
+      x.storage,
+      what.positions,
+      what.count,
+      to.step,
+    );
+  }
+  return result(storage, layout);
+}
+
+/** Writes `value`, broadcast, to the elements of `x` that the index picks. */
+export function setAt(
+  x: Operand,
+  given: readonly IndexArgument[] | string,
+  value: Operand | Scalar,
+): void {
+  prepareWrite(x, "set");
+  if (typeof given !== "string" && !Array.isArray(given)) {
+    throw new IndexError("Cannot set: the index is an array of arguments, one for each axis");
+  }
+  const args = typeof given === "string" ? parseIndexString(given) : given;
+  const dtype = x.storage.info.name;
+  if (isOperand(value)) {
+    checkOperand(value, "set");
+    checkDevice(x.storage, value.storage, "set");
+    checkStore(value.storage.info.name, dtype, "set");
+  } else if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
+    checkScalar(dtype, value, "set");
+  } else throw new DTypeError(`Cannot set to ${String(value)}: expected a tensor or a scalar`);
+
+  if (args.every(isBasic)) {
+    const layout = sliceBasic(x.layout, args);
+    if (!isOperand(value)) fillScalar(x.storage, layout, value);
+    else {
+      const target = result(x.storage, layout);
+      const source = undisturbed(broadcastValue(value, layout.shape), target);
+      const plan = planMap(layout, source.layout, null, null);
+      const from = source.storage;
+      backendFor(from, "set").map(MAP.copy, from.info.name, plan, x.storage, from, null, null);
+    }
+    x.storage.version++;
+    return;
+  }
+  const what = select("set", x, args);
+  let source: Operand;
+  if (isOperand(value)) {
+    source = broadcastValue(value, what.shape);
+    const usable = source.storage.info.name === dtype && !overlaps(x, source) &&
+      source.layout.contiguous;
+    if (!usable) source = contiguousCopy(source, dtype);
+  } else {
+    const one = allocate(dtype, 1, false);
+    fillScalar(one, Layout.contiguous([]), value);
+    source = result(one, Layout.contiguous([]).broadcastTo(what.shape));
+  }
+  if (source.layout.size > 0) {
+    const from = blockOf(source.layout, what);
+    backendFor(x.storage, "set").scatter(
+      planMap(what.block, from.block, null, null),
+      x.storage,
+      source.storage,
+      what.positions,
+      what.count,
+      from.step,
+    );
+  }
+  x.storage.version++;
+}
+
+/** A value against the shape that it is assigned to; leading axes of size 1 may be too many. */
+function broadcastValue(value: Operand, shape: readonly number[]): Operand {
+  let { layout } = value;
+  while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
+  return result(value.storage, layout.broadcastTo(shape));
+}
+
+/** An integer tensor from what a caller gave as indexes. */
+function toIndexes(op: string, indexes: Operand | readonly number[] | number): Operand {
+  if (isOperand(indexes)) {
+    checkOperand(indexes, op);
+    const { kind, name } = indexes.storage.info;
+    if (kind !== "i" && kind !== "u") {
+      throw new DTypeError(`Cannot ${op} by a tensor of ${name}: indexes are integers`);
+    }
+    return indexes;
+  }
+  if (typeof indexes === "number") {
+    const one = integers([indexes]);
+    return result(one.storage, Layout.contiguous([], one.layout.offset));
+  }
+  return fromArray(indexes);
+}
+
+/** The elements at `indexes` along `axis`, whose place the axes of `indexes` take. */
+export function take(
+  x: Operand,
+  indexes: Operand | readonly number[] | number,
+  axis: number,
+): Operand {
+  checkOperand(x, "take");
+  const along = normalizeAxis("take", axis, x.layout.shape.length);
+  const args: IndexArgument[] = new Array(along).fill(":");
+  return index(x, [...args, toIndexes("take", indexes)]);
+}
+
+/** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */
+function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Operand[] {
+  checkOperand(x, op);
+  const rank = x.layout.shape.length;
+  const along = normalizeAxis(op, axis, rank);
+  const tensor = toIndexes(op, indexes);
+  if (tensor.layout.shape.length !== rank) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(x.layout.shape)} by indexes of shape ${
+        formatShape(tensor.layout.shape)
+      }: the ranks differ`,
+    );
+  }
+  return x.layout.shape.map((n, i) => {
+    if (i === along) return tensor;
+    const places = iota(n);
+    const shape = x.layout.shape.map((_, j) => i === j ? n : 1);
+    return result(places.storage, Layout.contiguous(shape, places.layout.offset));
+  });
+}
+
+/** `x[…, indexes[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
+export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Operand {
+  return index(x, alongAxis("takeAlongAxis", x, indexes, axis));
+}
+
+/** Writes `values` where {@link takeAlongAxis} would read. */
+export function putAlongAxis(
+  x: Operand,
+  indexes: Operand,
+  values: Operand | Scalar,
+  axis: number,
+): void {
+  setAt(x, alongAxis("putAlongAxis", x, indexes, axis), values);
+}
+
+/** Class numbers as rows of zeros with a single one. */
+export function oneHot(x: Operand, classes: number, dtype: "float32" | keyof typeof DTYPE): Operand {
+  const tensor = toIndexes("oneHot", x);
+  if (!Number.isInteger(classes) || classes < 0) {
+    throw new ShapeError(`Cannot oneHot to ${String(classes)} classes: not a size`);
+  }
+  if (tensor.layout.size > 0) {
+    const extreme = (row: typeof REDUCE.max | typeof REDUCE.min): number => {
+      const found = applyReduce(row, tensor, undefined);
+      return Number(readElement(found.storage, found.layout.offset));
+    };
+    const [low, high] = [extreme(REDUCE.min), extreme(REDUCE.max)];
+    if (low < 0 || high >= classes) {
+      throw new IndexError(
+        `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${classes - 1}`,
+      );
+    }
+  }
+  const column = result(tensor.storage, tensor.layout.expandDims(-1));
+  const labels = contiguousCopy(iota(classes), tensor.storage.info.name);
+  return contiguousCopy(apply(MAP.equal, column, labels), dtype);
+}

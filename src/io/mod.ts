@@ -1,0 +1,236 @@
+/**
+ * The public namespace `io`: tensors to and from .npy, .npz and .safetensors.
+ *
+ * Only carries tensors to plain bytes and back; the formats are in the files beside it. Functions
+ * on bytes are synchronous, functions on paths are not. Whatever is wrong with a file is a
+ * FormatError that names the file and the offset.
+ *
+ * @module
+ */
+import type { DType } from "../dtype.ts";
+import { checkOperand, contiguous, result } from "../dispatch.ts";
+import { DeviceError } from "../errors.ts";
+import { Layout } from "../layout.ts";
+import { allocate } from "../storage.ts";
+import type { Tensor } from "../tensor.ts";
+import { NO_FILE, type RawTensor } from "./bytes.ts";
+import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
+import * as npy from "./npy.ts";
+import * as npz from "./npz.ts";
+import * as safetensors from "./safetensors.ts";
+
+export type { Path } from "./file.ts";
+export type { NpyOptions } from "./npy.ts";
+export type { NpzOptions, NpzWriteOptions } from "./npz.ts";
+export type { SafetensorsInfo } from "./safetensors.ts";
+
+/** A tensor whose dtype and shape are known at run time only. */
+export type AnyTensor = Tensor<DType>;
+
+/** Tensors to write, by name. */
+export type TensorRecord = Readonly<Record<string, AnyTensor>>;
+
+/** How to read safetensors bytes. */
+export interface SafetensorsOptions {
+  /** The file's name in errors. */
+  readonly file?: string;
+}
+
+/** How to write safetensors. */
+export interface SafetensorsWriteOptions {
+  /** Strings to keep with the tensors, as `__metadata__`. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+function fromRaw({ dtype, shape, data }: RawTensor): AnyTensor {
+  const layout = Layout.contiguous([...shape]);
+  const storage = allocate(dtype, layout.size, false);
+  const { buffer, byteOffset, byteLength } = storage.array;
+  new Uint8Array(buffer, byteOffset, byteLength).set(data);
+  return result(storage, layout) as unknown as AnyTensor;
+}
+
+function toRaw(tensor: AnyTensor, op: string): RawTensor {
+  checkOperand(tensor, op);
+  const { device, info } = tensor.storage;
+  if (device !== "cpu") {
+    throw new DeviceError(`Cannot ${op} a tensor on ${device}: move it with to("cpu")`);
+  }
+  const { storage, layout } = contiguous(tensor);
+  const begin = storage.array.byteOffset + layout.offset * info.bytes;
+  const data = new Uint8Array(storage.array.buffer, begin, layout.size * info.bytes);
+  return { dtype: info.name, shape: layout.shape, data };
+}
+
+function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
+  return Object.entries(tensors).map(([name, tensor]) => [name, toRaw(tensor, op)]);
+}
+
+/**
+ * The tensor in .npy bytes (NumPy's `save`), of any byte order and memory order.
+ *
+ * Throws a FormatError for damaged bytes and for dtypes that tensors do not have.
+ */
+export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): AnyTensor {
+  return fromRaw(npy.decodeNpy(bytes, options));
+}
+
+/**
+ * The .npy bytes that NumPy's `save` writes for the same array.
+ *
+ * Throws a DTypeError for bfloat16, which the format cannot name: safetensors can.
+ */
+export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
+  return npy.encodeNpy(toRaw(tensor, "encodeNpy"));
+}
+
+/** {@link decodeNpy} of a file. */
+export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<AnyTensor> {
+  return decodeNpy(await readFile(path), { file: String(path), ...options });
+}
+
+/** Writes a tensor to a .npy file. Throws as {@link encodeNpy} does. */
+export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
+  await writeFile(path, encodeNpy(tensor));
+}
+
+/**
+ * The tensors in .npz bytes (NumPy's `savez`, compressed or not), by name, on an object without a
+ * prototype. `names` picks some; `maxBytes` bounds what compressed ones may inflate to.
+ *
+ * Throws a FormatError for damaged bytes, and as {@link decodeNpy} does.
+ */
+export function decodeNpz(
+  bytes: Uint8Array,
+  options: npz.NpzOptions = {},
+): Record<string, AnyTensor> {
+  const out: Record<string, AnyTensor> = Object.create(null);
+  for (const [name, raw] of npz.decodeNpz(bytes, options)) out[name] = fromRaw(raw);
+  return out;
+}
+
+/**
+ * A .npz archive of the tensors; uncompressed, the bytes that NumPy's `savez` writes.
+ *
+ * Throws a DTypeError for bfloat16.
+ */
+export function encodeNpz(
+  tensors: TensorRecord,
+  options: npz.NpzWriteOptions = {},
+): Uint8Array<ArrayBuffer> {
+  return npz.encodeNpz(toRaws(tensors, "encodeNpz"), options);
+}
+
+/** {@link decodeNpz} of a file. */
+export async function readNpz(
+  path: Path,
+  options: npz.NpzOptions = {},
+): Promise<Record<string, AnyTensor>> {
+  return decodeNpz(await readFile(path), { file: String(path), ...options });
+}
+
+/** Writes tensors to a .npz file. Throws as {@link encodeNpz} does. */
+export async function writeNpz(
+  path: Path,
+  tensors: TensorRecord,
+  options: npz.NpzWriteOptions = {},
+): Promise<void> {
+  await writeFile(path, encodeNpz(tensors, options));
+}
+
+/** What a safetensors header says. */
+export interface SafetensorsIndex {
+  /** The tensors' names, in the header's order. */
+  readonly names: readonly string[];
+  /** The strings that were kept with the tensors, on an object without a prototype. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Dtype, shape and place of a tensor. Throws a FormatError where there is none of that name. */
+  info(name: string): safetensors.SafetensorsInfo;
+}
+
+/** Tensors in safetensors bytes. */
+export interface Safetensors extends SafetensorsIndex {
+  /**
+   * Copies the tensor of that name out of the bytes.
+   *
+   * Throws a FormatError where there is none, and for element types that tensors do not have.
+   */
+  get(name: string): AnyTensor;
+}
+
+/** An open .safetensors file. `await using` closes it. */
+export interface SafetensorsFile extends SafetensorsIndex, AsyncDisposable {
+  /**
+   * Reads the tensor of that name from the file.
+   *
+   * Throws as {@link Safetensors.get} does, and a DisposedError once the file is closed.
+   */
+  get(name: string): Promise<AnyTensor>;
+  /** Closes the file. */
+  close(): Promise<void>;
+}
+
+function indexOf(header: safetensors.SafetensorsHeader, file: string): SafetensorsIndex {
+  return {
+    names: [...header.tensors.keys()],
+    metadata: header.metadata,
+    info: (name) => safetensors.findInfo(header, name, file),
+  };
+}
+
+/**
+ * The tensors in safetensors bytes. The bytes are kept, not copied.
+ *
+ * Throws a FormatError for a header that breaks the format's rules: its tensors have to fit their
+ * shapes and to cover the bytes without gap or overlap.
+ */
+export function decodeSafetensors(
+  bytes: Uint8Array,
+  options: SafetensorsOptions = {},
+): Safetensors {
+  const { file = NO_FILE } = options;
+  const end = 8 + safetensors.headerLength(bytes, bytes.length, file);
+  const header = safetensors.parseHeader(bytes.subarray(8, end), bytes.length, file);
+  const index = indexOf(header, file);
+  return {
+    ...index,
+    get(name): AnyTensor {
+      const info = index.info(name);
+      const data = bytes.subarray(info.begin, info.end);
+      return fromRaw(safetensors.rawTensor(info, name, data, file));
+    },
+  };
+}
+
+/**
+ * The bytes that the reference implementation writes for the same tensors.
+ *
+ * Throws a FormatError for names that the format cannot hold.
+ */
+export function encodeSafetensors(
+  tensors: TensorRecord,
+  options: SafetensorsWriteOptions = {},
+): Uint8Array<ArrayBuffer> {
+  const raws = toRaws(tensors, "encodeSafetensors");
+  return safetensors.encodeSafetensors(raws, options.metadata);
+}
+
+/** Opens a .safetensors file and reads its header. Throws as {@link decodeSafetensors} does. */
+export async function openSafetensors(path: Path): Promise<SafetensorsFile> {
+  const raw = await RawSafetensorsFile.open(path);
+  return {
+    ...indexOf(raw.header, raw.file),
+    get: async (name) => fromRaw(await raw.get(name)),
+    close: () => raw.close(),
+    [Symbol.asyncDispose]: () => raw.close(),
+  };
+}
+
+/** Writes tensors to a .safetensors file. Throws as {@link encodeSafetensors} does. */
+export async function writeSafetensors(
+  path: Path,
+  tensors: TensorRecord,
+  options: SafetensorsWriteOptions = {},
+): Promise<void> {
+  await writeFile(path, encodeSafetensors(tensors, options));
+}

@@ -1,0 +1,167 @@
+/**
+ * Products of matrices and vectors, on operands.
+ *
+ * Works out batches, strides and shapes, and leaves the multiplying to the backend. Knows nothing
+ * of the class Tensor.
+ *
+ * @module
+ */
+import type { MatrixRef } from "./backend.ts";
+import { DTYPE, type DType, promoteTypes } from "./dtype.ts";
+import {
+  apply,
+  backendFor,
+  checkDevice,
+  checkOperand,
+  contiguousCopy,
+  fill,
+  fillScalar,
+  type Operand,
+  type OpOptions,
+  overlaps,
+  prepareOut,
+  result,
+} from "./dispatch.ts";
+import { DTypeError, ShapeError } from "./errors.ts";
+import { Layout } from "./layout.ts";
+import { MAP } from "./ops.ts";
+import { broadcastShapes, formatShape } from "./shape.ts";
+import { allocate, type Storage } from "./storage.ts";
+
+/** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
+function batchOffsets(layout: Layout): number[] {
+  const rank = layout.shape.length - 2;
+  let offsets = [layout.offset];
+  for (let axis = 0; axis < rank; axis++) {
+    const next: number[] = [];
+    for (const offset of offsets) {
+      for (let i = 0; i < layout.shape[axis]!; i++) next.push(offset + i * layout.strides[axis]!);
+    }
+    offsets = next;
+  }
+  return offsets;
+}
+
+function matrixRef(storage: Storage, layout: Layout): MatrixRef {
+  const rank = layout.shape.length;
+  return {
+    storage,
+    offsets: batchOffsets(layout),
+    rowStride: layout.strides[rank - 2]!,
+    columnStride: layout.strides[rank - 1]!,
+  };
+}
+
+function productDType(op: string, a: Operand, b: Operand): DType {
+  checkOperand(a, op);
+  checkOperand(b, op);
+  checkDevice(a.storage, b.storage, op);
+  const dtype = promoteTypes(a.storage.info.name, b.storage.info.name, op);
+  if (DTYPE[dtype].kind === "b") {
+    throw new DTypeError(`Cannot ${op} bool: it takes number dtypes; cast with astype()`);
+  }
+  return dtype;
+}
+
+function cast(a: Operand, dtype: DType): Operand {
+  return a.storage.info.name === dtype ? a : contiguousCopy(a, dtype);
+}
+
+function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
+  return new ShapeError(`Cannot ${op} ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`);
+}
+
+/** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
+export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "matmul"): Operand {
+  const dtype = productDType(op, a, b);
+  const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
+  if (ra === 0 || rb === 0) {
+    throw doNotFit(op, a.layout, b.layout, "a single element is no matrix; use mul()");
+  }
+  const k = a.layout.shape[ra - 1]!;
+  const kb = b.layout.shape[rb === 1 ? 0 : rb - 2]!;
+  if (k !== kb) throw doNotFit(op, a.layout, b.layout, `inner sizes ${k} and ${kb} differ`);
+  let left = ra === 1 ? a.layout.expandDims(0) : a.layout;
+  let right = rb === 1 ? b.layout.expandDims(1) : b.layout;
+  const m = left.shape[left.shape.length - 2]!;
+  const n = right.shape[right.shape.length - 1]!;
+  const batch = broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
+  const full = Layout.contiguous([...batch, m, n]);
+  const shape = [...batch];
+  if (ra > 1) shape.push(m);
+  if (rb > 1) shape.push(n);
+  const { out } = options;
+  if (out !== undefined) prepareOut(out, shape, dtype, a.storage, op);
+
+  const [x, y] = [cast(a, dtype), cast(b, dtype)];
+  if (x !== a) left = ra === 1 ? x.layout.expandDims(0) : x.layout;
+  if (y !== b) right = rb === 1 ? y.layout.expandDims(1) : y.layout;
+  left = left.broadcastTo([...batch, m, k]);
+  right = right.broadcastTo([...batch, k, n]);
+  // The result is written where it belongs unless that would disturb what is still being read.
+  const direct = out !== undefined && out.storage.info.name === dtype &&
+    !overlaps(out, a) && !overlaps(out, b);
+  const storage = direct ? out.storage : allocate(dtype, full.size, false);
+  let target = direct ? out.layout : full;
+  if (direct) {
+    if (rb === 1) target = target.expandDims(target.shape.length);
+    if (ra === 1) target = target.expandDims(target.shape.length - 1);
+  }
+  if (k === 0) fillScalar(storage, target, 0);
+  else if (full.size > 0) {
+    backendFor(storage, op)
+      .matmul(m, n, k, matrixRef(storage, target), matrixRef(x.storage, left), matrixRef(y.storage, right));
+  }
+  if (out === undefined) return result(storage, Layout.contiguous(shape));
+  if (!direct) fill(out.storage, out.layout, result(storage, Layout.contiguous(shape)));
+  out.storage.version++;
+  return out;
+}
+
+/** [K] times [K]: the sum of the products, of rank 0. */
+export function dot(a: Operand, b: Operand, options: OpOptions = {}): Operand {
+  productDType("dot", a, b);
+  if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
+    throw doNotFit("dot", a.layout, b.layout, "it takes two vectors; use matmul()");
+  }
+  return matmul(a, b, options, "dot");
+}
+
+/** [M] and [N] give [M, N]: every product of two elements. */
+export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand {
+  productDType("outer", a, b);
+  if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
+    throw doNotFit("outer", a.layout, b.layout, "it takes two vectors");
+  }
+  return apply(
+    MAP.mul,
+    result(a.storage, a.layout.expandDims(1)),
+    result(b.storage, b.layout.expandDims(0)),
+    undefined,
+    options,
+  );
+}
+
+/** x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
+export function linear(
+  x: Operand,
+  weight: Operand,
+  bias: Operand | undefined,
+  options: OpOptions = {},
+): Operand {
+  productDType("linear", x, weight);
+  if (weight.layout.shape.length !== 2 || x.layout.shape.length === 0) {
+    throw doNotFit("linear", x.layout, weight.layout, "it takes x: [..., I] and weight: [O, I]");
+  }
+  if (bias !== undefined) {
+    checkOperand(bias, "linear");
+    const [n] = weight.layout.shape;
+    if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
+      throw doNotFit("linear", bias.layout, weight.layout, `the bias must have shape [${n}]`);
+    }
+  }
+  const columns = result(weight.storage, weight.layout.transpose());
+  if (bias === undefined) return matmul(x, columns, options, "linear");
+  const product = matmul(x, columns, {}, "linear");
+  return apply(MAP.add, product, bias, undefined, { out: options.out ?? product });
+}

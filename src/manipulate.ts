@@ -1,0 +1,398 @@
+/**
+ * Joining, splitting, repeating, padding and sorting, on operands.
+ *
+ * Mostly copies between layouts; knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import { checkScalar, type DType, promoteTypes, type Scalar } from "./dtype.ts";
+import {
+  apply,
+  backendFor,
+  checkDevice,
+  checkOperand,
+  contiguous,
+  contiguousCopy,
+  fill,
+  fillScalar,
+  type Operand,
+  type OpOptions,
+  prepareOut,
+  result,
+} from "./dispatch.ts";
+import { AxisError, DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { iota, take } from "./indexing.ts";
+import { Layout } from "./layout.ts";
+import { MAP } from "./ops.ts";
+import { checkShape, formatShape, normalizeAxis } from "./shape.ts";
+import { allocate } from "./storage.ts";
+
+function view(x: Operand, layout: Layout): Operand {
+  return result(x.storage, layout);
+}
+
+/** `x` in one dimension: a view where strides allow, else a copy. */
+export function flatten(x: Operand): Operand {
+  return reshape(x, [x.layout.size]);
+}
+
+/** `x` in another shape of as many elements: a view where strides allow, else a copy. */
+export function reshape(x: Operand, shape: readonly number[]): Operand {
+  checkOperand(x, "reshape");
+  const layout = x.layout.reshape(shape);
+  if (layout !== null) return view(x, layout);
+  const copy = contiguousCopy(x);
+  return view(copy, copy.layout.reshape(shape)!);
+}
+
+/** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
+export function concat(
+  xs: readonly Operand[],
+  axis: number | null = 0,
+  options: OpOptions = {},
+): Operand {
+  if (!Array.isArray(xs) || xs.length === 0) {
+    throw new ShapeError("Cannot concat: it takes an array of at least one tensor");
+  }
+  for (const x of xs) checkOperand(x, "concat");
+  if (axis === null) return concat(xs.map(flatten), 0, options);
+  const [first] = xs as [Operand, ...Operand[]];
+  const { shape } = first.layout;
+  const along = normalizeAxis("concat", axis, shape.length);
+  let dtype: DType = first.storage.info.name;
+  const total = shape.slice();
+  total[along] = 0;
+  for (const x of xs) {
+    checkDevice(first.storage, x.storage, "concat");
+    dtype = promoteTypes(dtype, x.storage.info.name, "concat");
+    const other = x.layout.shape;
+    for (let i = 0; i < Math.max(shape.length, other.length); i++) {
+      if (i !== along && shape[i] !== other[i]) {
+        throw new ShapeError(
+          `Cannot concat shapes ${formatShape(shape)} and ${formatShape(other)}: ` + (
+            shape.length !== other.length
+              ? "the ranks differ"
+              : `axis ${i} has sizes ${shape[i]} and ${other[i]}`
+          ),
+        );
+      }
+    }
+    if (other.length !== shape.length) {
+      throw new ShapeError(
+        `Cannot concat shapes ${formatShape(shape)} and ${formatShape(other)}: the ranks differ`,
+      );
+    }
+    total[along]! += other[along]!;
+  }
+  const layout = Layout.contiguous(checkShape(total, "concat"));
+  const storage = allocate(dtype, layout.size, false);
+  let start = 0;
+  for (const x of xs) {
+    const n = x.layout.shape[along]!;
+    fill(storage, layout.sliceAxis(along, start, n, 1), x);
+    start += n;
+  }
+  return delivered(result(storage, layout), options.out, first, "concat");
+}
+
+function delivered(made: Operand, out: Operand | undefined, like: Operand, op: string): Operand {
+  if (out === undefined) return made;
+  prepareOut(out, made.layout.shape, made.storage.info.name, like.storage, op);
+  fill(out.storage, out.layout, made);
+  out.storage.version++;
+  return out;
+}
+
+/** Joins tensors of one shape along a new axis. */
+export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {}): Operand {
+  if (!Array.isArray(xs) || xs.length === 0) {
+    throw new ShapeError("Cannot stack: it takes an array of at least one tensor");
+  }
+  for (const x of xs) checkOperand(x, "stack");
+  const [first] = xs as [Operand, ...Operand[]];
+  for (const x of xs) {
+    const [a, b] = [first.layout.shape, x.layout.shape];
+    if (a.length !== b.length || a.some((n, i) => n !== b[i])) {
+      throw new ShapeError(
+        `Cannot stack shapes ${formatShape(a)} and ${formatShape(b)}: they must be equal`,
+      );
+    }
+  }
+  const at = normalizeAxis("stack", axis, first.layout.shape.length + 1);
+  return concat(xs.map((x) => view(x, x.layout.expandDims(at))), at, options);
+}
+
+/** Views of `x` along `axis`: so many equal parts, or cut before each of the given indexes. */
+export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
+  checkOperand(x, "split");
+  const { layout } = x;
+  const along = normalizeAxis("split", axis, layout.shape.length);
+  const n = layout.shape[along]!;
+  let cuts: number[];
+  if (typeof parts === "number") {
+    if (!Number.isInteger(parts) || parts < 1 || n % parts !== 0) {
+      throw new ShapeError(
+        `Cannot split shape ${formatShape(layout.shape)} along axis ${along}: ` +
+          `size ${n} is not a multiple of ${parts}`,
+      );
+    }
+    cuts = Array.from({ length: parts - 1 }, (_, i) => (i + 1) * (n / parts));
+  } else {
+    cuts = parts.map((cut) => {
+      if (!Number.isInteger(cut)) {
+        throw new IndexError(`Cannot split at ${String(cut)}: an index is an integer`);
+      }
+      return Math.min(n, Math.max(0, cut < 0 ? cut + n : cut));
+    });
+  }
+  const starts = [0, ...cuts];
+  return starts.map((start, i) => {
+    const end = Math.max(start, cuts[i] ?? n);
+    return view(x, layout.sliceAxis(along, start, end - start, 1));
+  });
+}
+
+/** Every sub-tensor along `axis`, as views. */
+export function unstack(x: Operand, axis = 0): Operand[] {
+  checkOperand(x, "unstack");
+  const along = normalizeAxis("unstack", axis, x.layout.shape.length);
+  return Array.from(
+    { length: x.layout.shape[along]! },
+    (_, i) => view(x, x.layout.selectAxis(along, i)),
+  );
+}
+
+/** Inserts an axis of stride 0 and size `n` before `axis`, so that a copy repeats what follows. */
+function repeated(layout: Layout, axis: number, n: number): Layout {
+  const shape = layout.shape.slice();
+  const strides = layout.strides.slice();
+  shape.splice(axis, 0, n);
+  strides.splice(axis, 0, 0);
+  return new Layout(checkShape(shape, "repeat"), strides, layout.offset);
+}
+
+/** The whole tensor repeated along each axis, as often as `repeats` says. */
+export function tile(x: Operand, repeats: readonly number[]): Operand {
+  checkOperand(x, "tile");
+  const counts = checkShape(repeats, "tile by");
+  let { layout } = x;
+  while (layout.shape.length < counts.length) layout = layout.expandDims(0);
+  while (counts.length < layout.shape.length) counts.unshift(1);
+  const shape = layout.shape.map((n, i) => n * counts[i]!);
+  for (let axis = counts.length - 1; axis >= 0; axis--) layout = repeated(layout, axis, counts[axis]!);
+  return reshape(contiguousCopy(view(x, layout)), checkShape(shape, "tile"));
+}
+
+/** Each element repeated along `axis`, so often or as often as an array says; flat without axis. */
+export function repeat(
+  x: Operand,
+  repeats: number | readonly number[],
+  axis?: number,
+): Operand {
+  checkOperand(x, "repeat");
+  if (axis === undefined) return repeat(flatten(x), repeats, 0);
+  const along = normalizeAxis("repeat", axis, x.layout.shape.length);
+  const n = x.layout.shape[along]!;
+  const counts = checkShape(typeof repeats === "number" ? [repeats] : repeats, "repeat by");
+  if (counts.length === 1) {
+    const shape = x.layout.shape.slice();
+    shape[along]! *= counts[0]!;
+    return reshape(contiguousCopy(view(x, repeated(x.layout, along + 1, counts[0]!))), shape);
+  }
+  if (counts.length !== n) {
+    throw new ShapeError(
+      `Cannot repeat axis ${along} of shape ${
+        formatShape(x.layout.shape)
+      }: it has size ${n}, and ${counts.length} counts are given`,
+    );
+  }
+  return take(x, counts.flatMap((count, i) => new Array<number>(count).fill(i)), along);
+}
+
+/** Elements moved along axes by `shift`, those that fall off coming in at the other end. */
+export function roll(
+  x: Operand,
+  shift: number | readonly number[],
+  axis?: number | readonly number[],
+): Operand {
+  checkOperand(x, "roll");
+  if (axis === undefined) {
+    if (typeof shift !== "number") throw new AxisError("Cannot roll by several shifts without axes");
+    return reshape(roll(flatten(x), shift, 0), x.layout.shape);
+  }
+  const axes = typeof axis === "number" ? [axis] : axis;
+  const shifts = typeof shift === "number" ? axes.map(() => shift) : shift;
+  if (shifts.length !== axes.length) {
+    throw new AxisError(`Cannot roll ${axes.length} axes by ${shifts.length} shifts`);
+  }
+  const layout = Layout.contiguous(x.layout.shape);
+  let made = x;
+  axes.forEach((one, i) => {
+    const along = normalizeAxis("roll", one, layout.shape.length);
+    if (!Number.isInteger(shifts[i])) {
+      throw new IndexError(`Cannot roll by ${String(shifts[i])}: not an integer`);
+    }
+    const n = layout.shape[along]!;
+    const by = n === 0 ? 0 : ((shifts[i]! % n) + n) % n;
+    const storage = allocate(x.storage.info.name, layout.size, false);
+    const part = (from: Layout, start: number, length: number): Layout =>
+      from.sliceAxis(along, start, length, 1);
+    fill(storage, part(layout, by, n - by), view(made, part(made.layout, 0, n - by)));
+    fill(storage, part(layout, 0, by), view(made, part(made.layout, n - by, by)));
+    made = result(storage, layout);
+  });
+  return made === x ? contiguousCopy(x) : made;
+}
+
+/** How `pad` fills. */
+export interface PadOptions {
+  /** With a value, the edge's element, a mirror image without the edge, or the other end. */
+  readonly mode?: "constant" | "edge" | "reflect" | "wrap";
+  /** The value of mode `"constant"`; 0. */
+  readonly value?: Scalar;
+}
+
+/** How many elements to add: everywhere, before and after, or before and after each axis. */
+export type PadWidths = number | readonly [number, number] | readonly (readonly [number, number])[];
+
+/** `x` with elements added before and after along its axes. */
+export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Operand {
+  checkOperand(x, "pad");
+  const { mode = "constant", value = 0 } = options;
+  const { shape } = x.layout;
+  const pairs = shape.map((_, i): readonly number[] =>
+    typeof widths === "number"
+      ? [widths, widths]
+      : typeof widths[0] === "number"
+      ? widths as readonly number[]
+      : widths[i] as readonly number[] ?? []
+  );
+  for (const pair of pairs) {
+    if (pair.length !== 2) throw new ShapeError("Cannot pad: it takes [before, after] for each axis");
+    checkShape(pair, "pad by");
+  }
+  if (Array.isArray(widths) && typeof widths[0] !== "number" && widths.length !== shape.length) {
+    throw new ShapeError(
+      `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
+    );
+  }
+  if (mode === "constant") {
+    checkScalar(x.storage.info.name, value, "pad");
+    const layout = Layout.contiguous(
+      checkShape(shape.map((n, i) => n + pairs[i]![0]! + pairs[i]![1]!), "pad"),
+    );
+    const storage = allocate(x.storage.info.name, layout.size, false);
+    fillScalar(storage, layout, value);
+    let inner = layout;
+    shape.forEach((n, i) => inner = inner.sliceAxis(i, pairs[i]![0]!, n, 1));
+    fill(storage, inner, x);
+    return result(storage, layout);
+  }
+  if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
+    throw new ShapeError(`Cannot pad with mode ${String(mode)}`);
+  }
+  return shape.reduce((made, n, axis) => {
+    const [before, after] = pairs[axis] as [number, number];
+    if (before === 0 && after === 0) return made;
+    if (n === 0) {
+      throw new ShapeError(`Cannot pad axis ${axis} of shape ${formatShape(shape)}: it is empty`);
+    }
+    const places = Array.from({ length: before + n + after }, (_, i) => source(i - before, n, mode));
+    return take(made, places, axis);
+  }, contiguousCopy(x));
+}
+
+/** The index from 0 to n - 1 that stands for index `i` outside. */
+function source(i: number, n: number, mode: "edge" | "reflect" | "wrap"): number {
+  if (mode === "edge") return Math.min(n - 1, Math.max(0, i));
+  if (mode === "wrap") return ((i % n) + n) % n;
+  if (n === 1) return 0;
+  const period = 2 * (n - 1);
+  const at = ((i % period) + period) % period;
+  return at < n ? at : period - at;
+}
+
+/** The elements on one side of the diagonal `k` of the last two axes; zero elsewhere. */
+export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
+  checkOperand(x, op);
+  const { shape } = x.layout;
+  if (shape.length < 2) {
+    throw new ShapeError(`Cannot ${op} shape ${formatShape(shape)}: it takes at least two axes`);
+  }
+  if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${String(k)}`);
+  const row = iota(shape[shape.length - 2]!);
+  const column = iota(shape[shape.length - 1]!);
+  const shifted = apply(MAP.add, row, k);
+  const lines = view(shifted, shifted.layout.expandDims(1));
+  const mask = apply(op === "tril" ? MAP.lessEqual : MAP.greaterEqual, column, lines);
+  return apply(MAP.where, mask, x, x.storage.info.kind === "b" ? false : 0);
+}
+
+/** Options of `sort` and `argsort`. */
+export interface SortOptions {
+  /** Largest first. NaN goes last all the same. */
+  readonly descending?: boolean;
+}
+
+/** The elements along `axis` in order, or (`op` argsort) their indexes as int32. Stable. */
+export function sort(
+  op: "sort" | "argsort",
+  x: Operand,
+  axis = -1,
+  options: SortOptions = {},
+): Operand {
+  checkOperand(x, op);
+  const { descending = false } = options;
+  const along = normalizeAxis(op, axis, x.layout.shape.length);
+  const moved = view(x, x.layout.moveAxis(along, -1));
+  // Values are sorted in a copy of their own; orders only read.
+  const dense = op === "sort" ? contiguousCopy(moved) : contiguous(moved);
+  const { shape, size, offset } = dense.layout;
+  const n = shape[shape.length - 1]!;
+  const order = op === "argsort" ? allocate("int32", size, false) : null;
+  if (size > 0) {
+    backendFor(x.storage, op).sort(dense.storage, offset, size / n, n, descending, order);
+  }
+  const sorted = order === null ? dense : result(order, Layout.contiguous(shape));
+  if (along === shape.length - 1) return sorted;
+  return contiguousCopy(view(sorted, sorted.layout.moveAxis(-1, along)));
+}
+
+/** The n-th differences between neighbours along `axis`. */
+export function diff(x: Operand, n = 1, axis = -1): Operand {
+  checkOperand(x, "diff");
+  if (!Number.isInteger(n) || n < 0) throw new ShapeError(`Cannot diff ${String(n)} times`);
+  const along = normalizeAxis("diff", axis, x.layout.shape.length);
+  let made = x;
+  for (let i = 0; i < n && made.layout.shape[along]! > 0; i++) {
+    const { layout } = made;
+    const length = layout.shape[along]! - 1;
+    const row = made.storage.info.kind === "b" ? MAP.notEqual : MAP.sub;
+    made = apply(
+      row,
+      view(made, layout.sliceAxis(along, 1, length, 1)),
+      view(made, layout.sliceAxis(along, 0, length, 1)),
+    );
+  }
+  return made;
+}
+
+/** The coordinates of a grid, as read-only broadcast views: one tensor for each vector. */
+export function meshgrid(xs: readonly Operand[], indexing: "xy" | "ij" = "xy"): Operand[] {
+  for (const x of xs) {
+    checkOperand(x, "meshgrid");
+    if (x.layout.shape.length !== 1) {
+      throw new ShapeError(`Cannot meshgrid shape ${formatShape(x.layout.shape)}: it takes vectors`);
+    }
+  }
+  if (indexing !== "xy" && indexing !== "ij") {
+    throw new DTypeError(`Cannot meshgrid with indexing ${String(indexing)}`);
+  }
+  const shape = xs.map((x) => x.layout.size);
+  return xs.map((x, axis) => {
+    const line = shape.map((n, i) => i === axis ? n : 1);
+    const grid = x.layout.reshape(line) ?? contiguousCopy(x).layout.reshape(line)!;
+    const full = grid.broadcastTo(shape);
+    return view(x, indexing === "xy" && xs.length > 1 ? full.swapAxes(0, 1) : full);
+  });
+}
