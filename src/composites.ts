@@ -13,10 +13,10 @@ import {
   contiguousCopy,
   fill,
   isOperand,
+  lens,
   type Operand,
   prepareOut,
   type ReduceOptions,
-  result,
   resultDType,
 } from "./dispatch.ts";
 import { AxisError, ShapeError } from "./errors.ts";
@@ -91,7 +91,7 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
     : finiteMax(input, axes);
   const { keepDims, out } = options;
   const log = applyReduce(REDUCE.logSumExp, input, axes, { keepDims }, undefined, shift);
-  const aligned = result(shift.storage, Layout.contiguous(log.layout.shape, shift.layout.offset));
+  const aligned = lens(shift, Layout.contiguous(log.layout.shape, shift.layout.offset));
   return apply(MAP.add, log, aligned, undefined, { out: out ?? log });
 }
 

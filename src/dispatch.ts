@@ -1,7 +1,7 @@
 /**
  * The one way from a call to a backend: check, promote, plan, allocate, run.
  *
- * Works on operands (storage, layout, access); knows nothing of the class Tensor, which registers
+ * Works on operands (storage, layout, flags); knows nothing of the class Tensor, which registers
  * itself as what results are wrapped in. Every op passes through here, so that a tape or a profiler
  * has one place to listen.
  *
@@ -48,7 +48,7 @@ export interface Operand extends CowHandle {
   /** How elements lie in it. */
   readonly layout: Layout;
   /** {@link READ_ONLY}, {@link COW} and {@link VIEW}. */
-  readonly access: number;
+  readonly flags: number;
 }
 
 /** What every op takes besides its operands. */
@@ -82,6 +82,13 @@ export function result(storage: Storage, layout: Layout): Operand {
 }
 
 let cpu: Backend | undefined;
+
+/** `x` seen through another layout, for use inside an op: no handle of its own. */
+export function lens(x: Operand, layout: Layout): Operand {
+  return { storage: x.storage, layout, flags: x.flags, detach: nothing };
+}
+
+function nothing(): void {}
 
 /** The backend of an operand's device. */
 export function backendFor(storage: Storage, op: string): Backend {
@@ -211,7 +218,7 @@ function checkArgument(value: unknown, op: string): asserts value is Operand | S
  */
 export function prepareWrite(target: Operand, op: string): void {
   checkAlive(target.storage, op);
-  if (target.access & READ_ONLY) {
+  if (target.flags & READ_ONLY) {
     throw new ReadOnlyError(`Cannot ${op}: the tensor is read-only`);
   }
   if (target.layout.overlapsItself) {
@@ -220,7 +227,7 @@ export function prepareWrite(target: Operand, op: string): void {
         `(strides ${formatShape(target.layout.strides)}), so that several indexes share an element`,
     );
   }
-  if (target.access & COW) target.detach();
+  if (target.flags & COW) target.detach();
   else if (target.storage.cows !== null) settleCows(target.storage);
 }
 

@@ -18,6 +18,7 @@ import {
   contiguousCopy,
   fillScalar,
   isOperand,
+  lens,
   type Operand,
   overlaps,
   prepareWrite,
@@ -193,7 +194,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
     const n = layout.shape[axis]!;
     const bad = backend.position(plan, positions, tensor.storage, n, layout.strides[axis]!);
     if (bad >= 0) {
-      const at = contiguousCopy(result(tensor.storage, index));
+      const at = contiguousCopy(lens(tensor, index));
       throw new IndexError(
         `Cannot ${op} axis ${axis} of shape ${formatShape(layout.shape)} at ${
           readElement(at.storage, bad)
@@ -279,7 +280,7 @@ export function setAt(
     const layout = sliceBasic(x.layout, args);
     if (!isOperand(value)) fillScalar(x.storage, layout, value);
     else {
-      const target = result(x.storage, layout);
+      const target = lens(x, layout);
       const source = undisturbed(broadcastValue(value, layout.shape), target);
       const plan = planMap(layout, source.layout, null, null);
       const from = source.storage;
@@ -318,7 +319,7 @@ export function setAt(
 function broadcastValue(value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
-  return result(value.storage, layout.broadcastTo(shape));
+  return lens(value, layout.broadcastTo(shape));
 }
 
 /** An integer tensor from what a caller gave as indexes. */
@@ -333,7 +334,7 @@ function toIndexes(op: string, indexes: Operand | readonly number[] | number): O
   }
   if (typeof indexes === "number") {
     const one = integers([indexes]);
-    return result(one.storage, Layout.contiguous([], one.layout.offset));
+    return lens(one, Layout.contiguous([], one.layout.offset));
   }
   return fromArray(indexes);
 }
@@ -367,7 +368,7 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
     if (i === along) return tensor;
     const places = iota(n);
     const shape = x.layout.shape.map((_, j) => i === j ? n : 1);
-    return result(places.storage, Layout.contiguous(shape, places.layout.offset));
+    return lens(places, Layout.contiguous(shape, places.layout.offset));
   });
 }
 
@@ -404,7 +405,7 @@ export function oneHot(x: Operand, classes: number, dtype: "float32" | keyof typ
       );
     }
   }
-  const column = result(tensor.storage, tensor.layout.expandDims(-1));
+  const column = lens(tensor, tensor.layout.expandDims(-1));
   const labels = contiguousCopy(iota(classes), tensor.storage.info.name);
   return contiguousCopy(apply(MAP.equal, column, labels), dtype);
 }

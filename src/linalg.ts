@@ -16,6 +16,7 @@ import {
   contiguousCopy,
   fill,
   fillScalar,
+  lens,
   type Operand,
   type OpOptions,
   overlaps,
@@ -135,8 +136,8 @@ export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand 
   }
   return apply(
     MAP.mul,
-    result(a.storage, a.layout.expandDims(1)),
-    result(b.storage, b.layout.expandDims(0)),
+    lens(a, a.layout.expandDims(1)),
+    lens(b, b.layout.expandDims(0)),
     undefined,
     options,
   );
@@ -160,7 +161,7 @@ export function linear(
       throw doNotFit("linear", bias.layout, weight.layout, `the bias must have shape [${n}]`);
     }
   }
-  const columns = result(weight.storage, weight.layout.transpose());
+  const columns = lens(weight, weight.layout.transpose());
   if (bias === undefined) return matmul(x, columns, options, "linear");
   const product = matmul(x, columns, {}, "linear");
   return apply(MAP.add, product, bias, undefined, { out: options.out ?? product });

@@ -15,6 +15,7 @@ import {
   contiguousCopy,
   fill,
   fillScalar,
+  lens,
   type Operand,
   type OpOptions,
   prepareOut,
@@ -119,7 +120,7 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
     }
   }
   const at = normalizeAxis("stack", axis, first.layout.shape.length + 1);
-  return concat(xs.map((x) => view(x, x.layout.expandDims(at))), at, options);
+  return concat(xs.map((x) => lens(x, x.layout.expandDims(at))), at, options);
 }
 
 /** Views of `x` along `axis`: so many equal parts, or cut before each of the given indexes. */
@@ -180,7 +181,7 @@ export function tile(x: Operand, repeats: readonly number[]): Operand {
   while (counts.length < layout.shape.length) counts.unshift(1);
   const shape = layout.shape.map((n, i) => n * counts[i]!);
   for (let axis = counts.length - 1; axis >= 0; axis--) layout = repeated(layout, axis, counts[axis]!);
-  return reshape(contiguousCopy(view(x, layout)), checkShape(shape, "tile"));
+  return reshape(contiguousCopy(lens(x, layout)), checkShape(shape, "tile"));
 }
 
 /** Each element repeated along `axis`, so often or as often as an array says; flat without axis. */
@@ -197,7 +198,7 @@ export function repeat(
   if (counts.length === 1) {
     const shape = x.layout.shape.slice();
     shape[along]! *= counts[0]!;
-    return reshape(contiguousCopy(view(x, repeated(x.layout, along + 1, counts[0]!))), shape);
+    return reshape(contiguousCopy(lens(x, repeated(x.layout, along + 1, counts[0]!))), shape);
   }
   if (counts.length !== n) {
     throw new ShapeError(
@@ -237,8 +238,8 @@ export function roll(
     const storage = allocate(x.storage.info.name, layout.size, false);
     const part = (from: Layout, start: number, length: number): Layout =>
       from.sliceAxis(along, start, length, 1);
-    fill(storage, part(layout, by, n - by), view(made, part(made.layout, 0, n - by)));
-    fill(storage, part(layout, 0, by), view(made, part(made.layout, n - by, by)));
+    fill(storage, part(layout, by, n - by), lens(made, part(made.layout, 0, n - by)));
+    fill(storage, part(layout, 0, by), lens(made, part(made.layout, n - by, by)));
     made = result(storage, layout);
   });
   return made === x ? contiguousCopy(x) : made;
@@ -323,7 +324,7 @@ export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
   const row = iota(shape[shape.length - 2]!);
   const column = iota(shape[shape.length - 1]!);
   const shifted = apply(MAP.add, row, k);
-  const lines = view(shifted, shifted.layout.expandDims(1));
+  const lines = lens(shifted, shifted.layout.expandDims(1));
   const mask = apply(op === "tril" ? MAP.lessEqual : MAP.greaterEqual, column, lines);
   return apply(MAP.where, mask, x, x.storage.info.kind === "b" ? false : 0);
 }
@@ -344,7 +345,7 @@ export function sort(
   checkOperand(x, op);
   const { descending = false } = options;
   const along = normalizeAxis(op, axis, x.layout.shape.length);
-  const moved = view(x, x.layout.moveAxis(along, -1));
+  const moved = lens(x, x.layout.moveAxis(along, -1));
   // Values are sorted in a copy of their own; orders only read.
   const dense = op === "sort" ? contiguousCopy(moved) : contiguous(moved);
   const { shape, size, offset } = dense.layout;
@@ -355,7 +356,7 @@ export function sort(
   }
   const sorted = order === null ? dense : result(order, Layout.contiguous(shape));
   if (along === shape.length - 1) return sorted;
-  return contiguousCopy(view(sorted, sorted.layout.moveAxis(-1, along)));
+  return contiguousCopy(lens(sorted, sorted.layout.moveAxis(-1, along)));
 }
 
 /** The n-th differences between neighbours along `axis`. */
@@ -370,8 +371,8 @@ export function diff(x: Operand, n = 1, axis = -1): Operand {
     const row = made.storage.info.kind === "b" ? MAP.notEqual : MAP.sub;
     made = apply(
       row,
-      view(made, layout.sliceAxis(along, 1, length, 1)),
-      view(made, layout.sliceAxis(along, 0, length, 1)),
+      lens(made, layout.sliceAxis(along, 1, length, 1)),
+      lens(made, layout.sliceAxis(along, 0, length, 1)),
     );
   }
   return made;

@@ -1,0 +1,56 @@
+"""Print the polynomials of erf and erfc in src/backends/js/primitives.ts, and of philox.ts.
+
+erf(x) = x * N(x * x) on [0, 1], a polynomial through Chebyshev nodes.
+erfc(x) = exp(-x * x) / (1 + 2 * x) * P(t) on [0.5, 28], likewise, where t = (x - 4) / (x + 4) spreads
+the nodes and 1 + 2 * x makes the rest nearly constant. Needs: pip install mpmath.
+"""
+
+from mpmath import chebyfit, cos, erf, erfc, exp, mp, mpf, nstr, pi, sin, sqrt
+
+mp.prec = 400
+
+
+def horner(name, variable, coefficients):
+    *rest, first = [float(c) for c in coefficients]
+    print(f"  let {name} = {first!r};")
+    for c in reversed(rest):
+        print(f"  {name} = {name} * {variable} {'-' if c < 0 else '+'} {abs(c)!r};")
+
+
+def show(title, error, coefficients):
+    """Horner's scheme as TypeScript: even and odd powers apart, as two short chains run at once."""
+    print(f"// {title}: error {nstr(error, 3)}")
+    horner("even", "tt", coefficients[0::2])
+    horner("odd", "tt", coefficients[1::2])
+
+
+def fit_erf(degree=11):
+    def f(t):
+        return erf(sqrt(t)) / sqrt(t) if t > 0 else 2 / sqrt(pi)
+
+    p, error = chebyfit(f, [mpf(0), mpf(1)], degree + 1, error=True)
+    show("erf(x) / x in t = x * x on [0, 1]", error, p[::-1])
+
+
+def fit_erfc(degree=20, lo=mpf(1) / 2, hi=mpf(28), k=4):
+    def f(t):
+        x = k * (1 + t) / (1 - t)
+        return exp(x * x) * erfc(x) * (1 + 2 * x)
+
+    p, error = chebyfit(f, [(lo - k) / (lo + k), (hi - k) / (hi + k)], degree + 1, error=True)
+    show("exp(x * x) * erfc(x) * (1 + 2 * x) in t, x in [0.5, 28]", error, p[::-1])
+
+
+def fit_turn(degree):
+    """sin(2 pi g) / g and cos(2 pi g) in g * g for g in [-1/8, 1/8], for philox.ts."""
+    for name, f in ("sin(2πg) / g", lambda g: sin(2 * pi * g) / g if g else 2 * pi), (
+        "cos(2πg)", lambda g: cos(2 * pi * g)):
+        p, error = chebyfit(lambda t: f(sqrt(t)), [mpf(0), mpf(1) / 64], degree + 1, error=True)
+        print(f"// {name} in t = g * g: error {nstr(error, 3)}")
+        horner(name[:3], "t", p[::-1])
+
+
+if __name__ == "__main__":
+    fit_erf()
+    fit_erfc()
+    fit_turn(6)

@@ -1,0 +1,99 @@
+/**
+ * Dtypes that the compiler works out. Only type-checked, never run.
+ *
+ * @module
+ */
+import { concat, type Tensor, where, zeros } from "./api.ts";
+import { type Assert, type Equal, is } from "./assert.ts";
+import type { DType } from "../../src/dtype.ts";
+import type { Promote } from "../../src/types.ts";
+
+declare const some: Tensor<DType, [2]>;
+declare const n: number;
+const bool = zeros([2], { dtype: "bool" });
+const int8 = zeros([2], { dtype: "int8" });
+const int32 = zeros([2], { dtype: "int32" });
+const int64 = zeros([2], { dtype: "int64" });
+const uint8 = zeros([2], { dtype: "uint8" });
+const uint32 = zeros([2], { dtype: "uint32" });
+const uint64 = zeros([2], { dtype: "uint64" });
+const float16 = zeros([2], { dtype: "float16" });
+const bfloat16 = zeros([2], { dtype: "bfloat16" });
+const float32 = zeros([2]);
+const float64 = zeros([2], { dtype: "float64" });
+
+export function promotion(): void {
+  is<"int32", [2]>()(int32.add(int32));
+  is<"int32", [2]>()(int32.add(int8));
+  is<"int16", [2]>()(int8.add(uint8));
+  is<"int64", [2]>()(int32.add(uint32));
+  is<"uint32", [2]>()(uint8.add(uint32));
+  is<"int8", [2]>()(bool.add(int8));
+  is<"float16", [2]>()(int64.add(float16));
+  is<"float32", [2]>()(float32.add(uint64));
+  is<"float32", [2]>()(float16.add(bfloat16));
+  is<"float32", [2]>()(bfloat16.add(float32));
+  is<"float64", [2]>()(float32.add(float64));
+  is<DType, [2]>()(some.add(some));
+  is<"float64", [4]>()(concat([int8, float64]));
+  is<"float32", [2]>()(where(bool, int8, float32));
+  is<"int8", [2]>()(where(bool, int8, 0));
+  is<"float32", [2]>()(where(bool, 1, 0));
+  is<"int64", [2]>()(where(bool, 1n, 0n));
+}
+
+export function scalars(): void {
+  is<"int32", [2]>()(int32.add(1));
+  is<"int32", [2]>()(int32.add(n));
+  is<"int32", [2]>()(int32.add(1n));
+  is<"int32", [2]>()(int32.add(true));
+  is<"float16", [2]>()(float16.add(1.5));
+  is<"float16", [2]>()(float16.add(1n));
+  is<"float32", [2]>()(bool.add(1));
+  is<"int64", [2]>()(bool.add(1n));
+  is<"bool", [2]>()(bool.add(true));
+}
+
+export function results(): void {
+  is<"float32", [2]>()(int32.div(int32));
+  is<"float32", [2]>()(int32.div(2));
+  is<"float64", [2]>()(int32.div(float64));
+  is<"float16", [2]>()(float16.div(2));
+  is<"int64", []>()(bool.sum());
+  is<"int64", []>()(int8.sum());
+  is<"int64", []>()(uint32.sum());
+  is<"uint64", []>()(uint64.sum());
+  is<"float16", []>()(float16.sum());
+  is<"float32", []>()(int32.mean());
+  is<"bfloat16", []>()(bfloat16.mean());
+  is<"int8", []>()(int8.max());
+  is<"bool", []>()(int8.any());
+  is<"bool", [2]>()(int8.less(1));
+  is<"int32", []>()(float64.argmax());
+  is<"float32", [2]>()(int32.exp());
+  is<"int8", [2]>()(float32.astype("int8"));
+  is<"int64", [2]>()(bool.cumulativeSum());
+}
+
+const item = {
+  bool: () => bool.item(),
+  int64: () => int64.item(),
+  wide: () => int64.item({ bigint: true }),
+  narrow: () => int8.item({ bigint: true }),
+  float: () => float32.item(),
+  nested: () => uint64.toArray({ bigint: true }),
+};
+
+export type Items = [
+  Assert<Equal<ReturnType<typeof item.bool>, boolean>>,
+  Assert<Equal<ReturnType<typeof item.int64>, number>>,
+  Assert<Equal<ReturnType<typeof item.wide>, bigint>>,
+  Assert<Equal<ReturnType<typeof item.narrow>, number>>,
+  Assert<Equal<ReturnType<typeof item.float>, number>>,
+  Assert<Equal<ReturnType<typeof item.nested>, bigint[]>>,
+  Assert<Equal<typeof float64.data, Float64Array>>,
+  Assert<Equal<Promote<"bool", "bool">, "bool">>,
+  Assert<Equal<Promote<"uint16", "int8">, "int32">>,
+  Assert<Equal<Promote<"uint16", "int64">, "int64">>,
+  Assert<Equal<Promote<"float16" | "float32", "bfloat16">, "float32">>,
+];

@@ -1,0 +1,189 @@
+/**
+ * Programs that must not compile, each with the message that its author must see.
+ *
+ * Type-checked as it stands, it proves that each line is an error; types_test.ts takes the
+ * `ts-expect-error` comments out and compares the messages.
+ *
+ * @module
+ */
+import { concat, ones, stack, type Tensor, tensor, where, zeros } from "./api.ts";
+
+declare const n: number;
+declare const dynamic: Tensor;
+const a = zeros([2, 3]);
+const b = zeros([2, 3, 4]);
+const mask = zeros([2, 3], { dtype: "bool" });
+const ints = zeros([2, 3], { dtype: "int32" });
+const wide = zeros([2, 3], { dtype: "uint64" });
+const frozen = a.readonly();
+
+export function elementwise(): void {
+  // @ts-expect-error: Cannot add shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  a.add(zeros([4]));
+  // @ts-expect-error: Cannot sub shapes [2, 3] and [4, 3]: axis -2 has sizes 2 and 4
+  a.sub(zeros([4, 3]));
+  // @ts-expect-error: Cannot mul shapes [?, 3] and [2, 2]: axis -1 has sizes 3 and 2
+  zeros([n, 3]).mul(zeros([2, 2]));
+  // @ts-expect-error: Cannot less shapes [2, 3, 4] and [3]: axis -1 has sizes 4 and 3
+  b.less(zeros([3]));
+  // @ts-expect-error: Cannot add int32 and uint64: no integer dtype holds both
+  ints.add(wide);
+  // @ts-expect-error: Cannot add 1.5 to int32: it is not an integer
+  ints.add(1.5);
+  // @ts-expect-error: Cannot mul 1e-7 to int32: it is not an integer
+  ints.mul(1e-7);
+  // @ts-expect-error: Cannot where shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  where(mask, a, zeros([4]));
+  // @ts-expect-error: Argument of type 'Tensor<"int32", [2, 3], "cpu", "write">' is not assignable
+  where(ints, a, 0);
+}
+
+export function inPlace(): void {
+  // @ts-expect-error: Cannot add_ shapes [3] and [2, 3]: the result [2, 3] does not fit the target
+  zeros([3]).add_(a);
+  // @ts-expect-error: Cannot add_ a read-only tensor: copy it with toOwned()
+  frozen.add_(1);
+  // @ts-expect-error: Cannot relu_ a read-only tensor: copy it with toOwned()
+  frozen.relu_();
+  // @ts-expect-error: Cannot add_ a read-only tensor: copy it with toOwned()
+  frozen.T.add_(1);
+  // @ts-expect-error: Type '"read"' is not assignable to type '"write"'
+  const writable: Tensor<"float32", [2, 3]> = frozen;
+  void writable;
+  // @ts-expect-error: Cannot assign to '0' because it is a read-only property
+  a.shape[0] = 4;
+}
+
+export function products(): void {
+  // @ts-expect-error: Cannot matmul shapes [2, 3] and [4, 5]: inner sizes 3 and 4 differ
+  a.matmul(zeros([4, 5]));
+  // @ts-expect-error: Cannot matmul shapes [2, 3] and [2]: inner sizes 3 and 2 differ
+  a.matmul(zeros([2]));
+  // @ts-expect-error: Cannot matmul shapes [2] and [3]: inner sizes 2 and 3 differ
+  zeros([2]).matmul(zeros([3]));
+  // @ts-expect-error: Cannot matmul shapes [2, 3, 4] and [5, 4, 3]: axis -3 has sizes 2 and 5
+  b.matmul(zeros([5, 4, 3]));
+  // @ts-expect-error: Cannot matmul shapes [2, 3] and []: both need at least 1 axis
+  a.matmul(zeros([]));
+  // @ts-expect-error: Cannot dot shapes [2] and [3]: inner sizes 2 and 3 differ
+  zeros([2]).dot(zeros([3]));
+  // @ts-expect-error: Cannot outer shapes [2, 3] and [3]: both need 1 axis
+  a.outer(zeros([3]));
+  // @ts-expect-error: Cannot linear shapes [2, 3] and [10, 4]: inner sizes 3 and 4 differ
+  a.linear(zeros([10, 4]));
+}
+
+export function reshapes(): void {
+  // @ts-expect-error: Cannot reshape [2, 3] to [4, 2]: they have 6 and 8 elements
+  a.reshape([4, 2]);
+  // @ts-expect-error: Cannot reshape [2, 3] to [4, -1]: 6 elements do not divide by 4
+  a.reshape([4, -1]);
+  // @ts-expect-error: Cannot reshape [2, 3] to [-1, -1]: more than one size is -1
+  a.reshape([-1, -1]);
+  // @ts-expect-error: Cannot reshape [2, 3] to [2, -3]: axis 1 has size -3, which is not -1
+  a.reshape([2, -3]);
+  // @ts-expect-error: Cannot reshape [0, 3] to [-1, 0]: -1 beside a size of 0 has no single answer
+  zeros([0, 3]).reshape([-1, 0]);
+  // @ts-expect-error: Cannot reshape [987654, 123456789] to [121932591483007]: they have
+  zeros([987654, 123456789]).reshape([121932591483007]);
+  // @ts-expect-error: Cannot broadcast shape [2, 3] to [2, 4]: axis -1 has sizes 3 and 4
+  a.broadcastTo([2, 4]);
+  // @ts-expect-error: Cannot broadcast shape [2, 3] to [3]: rank 2 is above 1
+  a.broadcastTo([3]);
+}
+
+export function axes(): void {
+  // @ts-expect-error: Cannot sum along axis 2: rank 2 has axes -2 to 1
+  a.sum(2);
+  // @ts-expect-error: Cannot mean along axis -3: rank 2 has axes -2 to 1
+  a.mean(-3);
+  // @ts-expect-error: Cannot max along axis 0: rank 0 has no axes
+  zeros([]).max(0);
+  // @ts-expect-error: Cannot sum along axes [0, -2]: axis 0 of rank 2 is named twice
+  a.sum([0, -2]);
+  // @ts-expect-error: Cannot softmax along axis 5: rank 2 has axes -2 to 1
+  a.softmax(5);
+  // @ts-expect-error: Cannot flip along axis 2: rank 2 has axes -2 to 1
+  a.flip([0, 2]);
+  // @ts-expect-error: Cannot permute along axis 3: rank 3 has axes -3 to 2
+  b.permute(0, 1, 3);
+  // @ts-expect-error: Cannot permute along axes [0, 0, 1]: axis 0 of rank 3 is named twice
+  b.permute(0, 0, 1);
+  // @ts-expect-error: Cannot permute shape [2, 3, 4] by [1, 0]: it has 3 axes, and 2 are named
+  b.permute(1, 0);
+  // @ts-expect-error: Cannot swapAxes along axis 2: rank 2 has axes -2 to 1
+  a.swapAxes(0, 2);
+  // @ts-expect-error: Cannot expandDims along axis 3: rank 3 has axes -3 to 2
+  a.unsqueeze(3);
+  // @ts-expect-error: Cannot squeeze axis 0 of shape [2, 3]: it has size 2, not 1
+  a.squeeze(0);
+  // @ts-expect-error: Cannot take along axis 2: rank 2 has axes -2 to 1
+  a.take(ints, 2);
+}
+
+export function joins(): void {
+  // @ts-expect-error: Cannot concat shapes [2, 3] and [2, 4] along axis 0: axis 1 has sizes 3 and 4
+  concat([a, zeros([2, 4])]);
+  // @ts-expect-error: Cannot concat shapes [2, 3] and [2, 3, 4] along axis 0: their ranks differ
+  concat([a, b]);
+  // @ts-expect-error: Cannot concat along axis 2: rank 2 has axes -2 to 1
+  concat([a, a], 2);
+  // @ts-expect-error: Cannot concat int32 and uint64: no integer dtype holds both
+  concat([ints, wide]);
+  // @ts-expect-error: Cannot concat no tensors: it needs at least 1
+  concat([]);
+  // @ts-expect-error: Cannot stack shapes [2, 3] and [3, 2]: axis 0 has sizes 2 and 3
+  stack([a, zeros([3, 2])]);
+  // @ts-expect-error: Cannot stack along axis 4: rank 3 has axes -3 to 2
+  stack([a, a], 4);
+  // @ts-expect-error: Cannot split shape [2, 3] along axis 1: size 3 is not a multiple of 2
+  a.split(2, 1);
+}
+
+export function slices(): void {
+  // @ts-expect-error: Cannot slice axis 0 of shape [2, 3] at 2: it has size 2
+  a.slice(2);
+  // @ts-expect-error: Cannot slice axis 1 of shape [2, 3] at -4: it has size 3
+  a.slice(":", -4);
+  // @ts-expect-error: Cannot slice axis 1 of shape [2, 3] at 3: it has size 3
+  a.slice(":, 3");
+  // @ts-expect-error: Cannot slice shape [2, 3] by 3 indexes: it has rank 2
+  a.slice(0, 0, 0);
+  // @ts-expect-error: Cannot slice with step 0
+  a.slice("::0");
+  // @ts-expect-error: Cannot slice by "x": it is not an index, start:stop:step, "..." or None
+  a.slice("x");
+  // @ts-expect-error: Cannot slice by "1:y": it is not an index, start:stop:step, "..." or None
+  a.slice("1:y, 0");
+  // @ts-expect-error: Cannot slice with more than one "..."
+  a.slice("...", "...");
+  // @ts-expect-error: Cannot slice along axis 2: rank 2 has axes -2 to 1
+  a.sliceAxis(2, 0);
+  // @ts-expect-error: Cannot slice axis 1 of shape [2, 3] at 3: it has size 3
+  a.sliceAxis(1, 3);
+}
+
+export function creation(): void {
+  // @ts-expect-error: Cannot zeros shape [2, -1]: axis 1 has size -1, which is not an integer
+  zeros([2, -1]);
+  // @ts-expect-error: Cannot ones shape [1.5]: axis 0 has size 1.5, which is not an integer
+  ones([1.5]);
+  // @ts-expect-error: Cannot make a tensor of ragged arrays: axis 1 has more than one size
+  tensor([[1, 2], [3]]);
+  // @ts-expect-error: is not assignable to type 'Tensor<"int64", [2], Device, "write">'
+  const integers: Tensor<"int64", [2]> = zeros([2]);
+  // @ts-expect-error: is not assignable to type 'Tensor<"float32", [2, 4], Device, "write">'
+  const wrongSize: Tensor<"float32", [2, 4]> = a;
+  // @ts-expect-error: is not assignable to type 'Tensor<"float32", [number], Device, "write">'
+  const wrongRank: Tensor<"float32", [number]> = a;
+  void [integers, wrongSize, wrongRank];
+}
+
+export function ranks(): void {
+  // @ts-expect-error: Cannot take shape [2, 3] as rank 3: its rank is 2
+  a.asRank(3);
+  // @ts-expect-error: Cannot take shape [2, 3] as [2, 4]: axis 1 has sizes 3 and 4
+  a.asShape([2, 4]);
+  // @ts-expect-error: Cannot matmul shapes [?, 4] and [2, 3, 4]: inner sizes 4 and 3 differ
+  dynamic.asRank(2).add(1).asShape([n, 4]).matmul(b);
+}
