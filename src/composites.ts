@@ -86,9 +86,7 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
     if (layout.shape[axis] === 0) empty = true;
   }
   const zero = { keepDims: true };
-  const shift = empty
-    ? applyReduce(REDUCE.sum, input, axes, zero)
-    : finiteMax(input, axes);
+  const shift = empty ? applyReduce(REDUCE.sum, input, axes, zero) : finiteMax(input, axes);
   const { keepDims, out } = options;
   const log = applyReduce(REDUCE.logSumExp, input, axes, { keepDims }, undefined, shift);
   const aligned = lens(shift, Layout.contiguous(log.layout.shape, shift.layout.offset));
@@ -105,7 +103,9 @@ function alongFloats(
 ): Operand {
   checkOperand(x, op);
   const to = resultDType(MAP.exp, x.storage.info.name, op);
-  if (typeof axis !== "number") throw new AxisError(`Cannot ${op} along ${String(axis)}: name one axis`);
+  if (typeof axis !== "number") {
+    throw new AxisError(`Cannot ${op} along ${String(axis)}: name one axis`);
+  }
   const along = normalizeAxis(op, axis, x.layout.shape.length);
   // Sums of 16-bit floats are kept in 32 bits until the end.
   const dtype = DTYPE[to].bytes === 2 ? "float32" : to;
@@ -182,5 +182,9 @@ export function isclose(x: Operand, y: Operand | Scalar, options: CloseOptions =
     return DTYPE[value.storage.info.name].kind === "f" ? value : contiguousCopy(value, "float64");
   };
   checkOperand(x, "isclose");
-  return apply(MAP.isclose, float(x), float(y), undefined, undefined, [rtol, atol, equalNan ? 1 : 0]);
+  return apply(MAP.isclose, float(x), float(y), undefined, undefined, [
+    rtol,
+    atol,
+    equalNan ? 1 : 0,
+  ]);
 }

@@ -235,7 +235,7 @@ export function prepareWrite(target: Operand, op: string): void {
 export function settleCows(storage: Storage): void {
   const cows = storage.cows;
   storage.cows = null;
-  if (cows !== null) for (const ref of cows) ref.deref()?.detach();
+  if (cows !== null) { for (const ref of cows) ref.deref()?.detach(); }
 }
 
 /** True when `target` and `source` may have bytes in common. */
@@ -264,7 +264,9 @@ export function undisturbed(source: Operand, target: Operand): Operand {
 /** Throws unless both are on one device. */
 export function checkDevice(a: Storage, b: Storage, op: string): void {
   if (a.device !== b.device) {
-    throw new DeviceError(`Cannot ${op} tensors on ${a.device} and ${b.device}: move one with to()`);
+    throw new DeviceError(
+      `Cannot ${op} tensors on ${a.device} and ${b.device}: move one with to()`,
+    );
   }
 }
 
@@ -424,6 +426,27 @@ function scalarsDType(values: readonly Scalar[], op: string): DType {
 
 function setAttributes(plan: Plan, attributes: readonly number[]): void {
   for (let i = 0; i < attributes.length; i++) plan.data[ATTRIBUTES + i] = attributes[i]!;
+}
+
+/** Runs a row with `target` as first operand and output; the result's shape must be the target's. */
+export function applyInPlace(row: MapRow, target: Operand, other?: Operand | Scalar): Operand {
+  const op = `${row.name}_`;
+  checkOperand(target, op);
+  if (isOperand(other)) {
+    checkOperand(other, op);
+    const [mine, theirs] = [target.layout.shape, other.layout.shape];
+    if (!sameShape(mine, theirs)) {
+      const shape = broadcastShapes(op, mine, theirs);
+      if (!sameShape(shape, mine)) {
+        throw new ShapeError(
+          `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
+            formatShape(shape)
+          } does not fit the target`,
+        );
+      }
+    }
+  }
+  return applyGeneral(row, target, other, undefined, { out: target }, undefined);
 }
 
 // ---- copies ------------------------------------------------------------------------------------

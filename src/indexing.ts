@@ -388,7 +388,11 @@ export function putAlongAxis(
 }
 
 /** Class numbers as rows of zeros with a single one. */
-export function oneHot(x: Operand, classes: number, dtype: "float32" | keyof typeof DTYPE): Operand {
+export function oneHot(
+  x: Operand,
+  classes: number,
+  dtype: "float32" | keyof typeof DTYPE,
+): Operand {
   const tensor = toIndexes("oneHot", x);
   if (!Number.isInteger(classes) || classes < 0) {
     throw new ShapeError(`Cannot oneHot to ${String(classes)} classes: not a size`);
@@ -401,7 +405,9 @@ export function oneHot(x: Operand, classes: number, dtype: "float32" | keyof typ
     const [low, high] = [extreme(REDUCE.min), extreme(REDUCE.max)];
     if (low < 0 || high >= classes) {
       throw new IndexError(
-        `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${classes - 1}`,
+        `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${
+          classes - 1
+        }`,
       );
     }
   }

@@ -111,7 +111,14 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   if (k === 0) fillScalar(storage, target, 0);
   else if (full.size > 0) {
     backendFor(storage, op)
-      .matmul(m, n, k, matrixRef(storage, target), matrixRef(x.storage, left), matrixRef(y.storage, right));
+      .matmul(
+        m,
+        n,
+        k,
+        matrixRef(storage, target),
+        matrixRef(x.storage, left),
+        matrixRef(y.storage, right),
+      );
   }
   if (out === undefined) return result(storage, Layout.contiguous(shape));
   if (!direct) fill(out.storage, out.layout, result(storage, Layout.contiguous(shape)));

@@ -180,7 +180,9 @@ export function tile(x: Operand, repeats: readonly number[]): Operand {
   while (layout.shape.length < counts.length) layout = layout.expandDims(0);
   while (counts.length < layout.shape.length) counts.unshift(1);
   const shape = layout.shape.map((n, i) => n * counts[i]!);
-  for (let axis = counts.length - 1; axis >= 0; axis--) layout = repeated(layout, axis, counts[axis]!);
+  for (let axis = counts.length - 1; axis >= 0; axis--) {
+    layout = repeated(layout, axis, counts[axis]!);
+  }
   return reshape(contiguousCopy(lens(x, layout)), checkShape(shape, "tile"));
 }
 
@@ -218,7 +220,9 @@ export function roll(
 ): Operand {
   checkOperand(x, "roll");
   if (axis === undefined) {
-    if (typeof shift !== "number") throw new AxisError("Cannot roll by several shifts without axes");
+    if (typeof shift !== "number") {
+      throw new AxisError("Cannot roll by several shifts without axes");
+    }
     return reshape(roll(flatten(x), shift, 0), x.layout.shape);
   }
   const axes = typeof axis === "number" ? [axis] : axis;
@@ -269,7 +273,9 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
       : widths[i] as readonly number[] ?? []
   );
   for (const pair of pairs) {
-    if (pair.length !== 2) throw new ShapeError("Cannot pad: it takes [before, after] for each axis");
+    if (pair.length !== 2) {
+      throw new ShapeError("Cannot pad: it takes [before, after] for each axis");
+    }
     checkShape(pair, "pad by");
   }
   if (Array.isArray(widths) && typeof widths[0] !== "number" && widths.length !== shape.length) {
@@ -298,7 +304,10 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
     if (n === 0) {
       throw new ShapeError(`Cannot pad axis ${axis} of shape ${formatShape(shape)}: it is empty`);
     }
-    const places = Array.from({ length: before + n + after }, (_, i) => source(i - before, n, mode));
+    const places = Array.from(
+      { length: before + n + after },
+      (_, i) => source(i - before, n, mode),
+    );
     return take(made, places, axis);
   }, contiguousCopy(x));
 }
@@ -383,7 +392,9 @@ export function meshgrid(xs: readonly Operand[], indexing: "xy" | "ij" = "xy"): 
   for (const x of xs) {
     checkOperand(x, "meshgrid");
     if (x.layout.shape.length !== 1) {
-      throw new ShapeError(`Cannot meshgrid shape ${formatShape(x.layout.shape)}: it takes vectors`);
+      throw new ShapeError(
+        `Cannot meshgrid shape ${formatShape(x.layout.shape)}: it takes vectors`,
+      );
     }
   }
   if (indexing !== "xy" && indexing !== "ij") {

@@ -85,7 +85,9 @@ export type Row = MapRow | ReduceRow | ArgReduceRow | ScanRow;
 
 let rows = 0;
 
-type MapExtra = Partial<Pick<MapRow, "int" | "bool" | "ulp" | "domain" | "attributes" | "condition">>;
+type MapExtra = Partial<
+  Pick<MapRow, "int" | "bool" | "ulp" | "domain" | "attributes" | "condition">
+>;
 
 function map(
   name: string,
@@ -112,7 +114,10 @@ function map(
 }
 
 type ReduceExtra = Partial<
-  Pick<ReduceRow, "map" | "finish" | "nonEmpty" | "compensated" | "arity" | "attributes" | "bool" | "ulp">
+  Pick<
+    ReduceRow,
+    "map" | "finish" | "nonEmpty" | "compensated" | "arity" | "attributes" | "bool" | "ulp"
+  >
 >;
 
 function reduce(
@@ -246,7 +251,9 @@ export const MAP = {
     "np.isclose(x, y)",
     { attributes: ["rtol", "atol", "equalNan"] },
   ),
-  where: map("where", 3, "biuf", "same", "x != 0 ? y : z", "np.where(x, y, z)", { condition: true }),
+  where: map("where", 3, "biuf", "same", "x != 0 ? y : z", "np.where(x, y, z)", {
+    condition: true,
+  }),
   clip: map("clip", 3, "iuf", "same", "minimum(maximum(x, y), z)", "np.clip(x, y, z)", {
     int: "(x < y ? y : x) > z ? z : (x < y ? y : x)",
   }),
@@ -302,13 +309,21 @@ export const REDUCE = {
     finish: "sqrt(a)",
     compensated: true,
   }),
-  normP: reduce("normP", "iuf", "float", "a + x", 0, "np.sum(np.abs(x) ** 3, axis=axis) ** (1 / 3)", {
-    map: "pow(fabs(x), ord)",
-    finish: "pow(a, 1 / ord)",
-    attributes: ["ord"],
-    compensated: true,
-    ulp: 2,
-  }),
+  normP: reduce(
+    "normP",
+    "iuf",
+    "float",
+    "a + x",
+    0,
+    "np.sum(np.abs(x) ** 3, axis=axis) ** (1 / 3)",
+    {
+      map: "pow(fabs(x), ord)",
+      finish: "pow(a, 1 / ord)",
+      attributes: ["ord"],
+      compensated: true,
+      ulp: 2,
+    },
+  ),
   normMax: reduce("normMax", "iuf", "float", larger, 0, "np.max(np.abs(x), axis=axis)", {
     map: "fabs(x)",
   }),
@@ -321,12 +336,20 @@ export const REDUCE = {
     map: "exp(x - y)",
     compensated: true,
   }),
-  logSumExp: reduce("logSumExp", "iuf", "float", "a + x", 0, "np.log(np.sum(np.exp(x - y), axis=axis))", {
-    arity: 2,
-    map: "exp(x - y)",
-    finish: "log(a)",
-    compensated: true,
-  }),
+  logSumExp: reduce(
+    "logSumExp",
+    "iuf",
+    "float",
+    "a + x",
+    0,
+    "np.log(np.sum(np.exp(x - y), axis=axis))",
+    {
+      arity: 2,
+      map: "exp(x - y)",
+      finish: "log(a)",
+      compensated: true,
+    },
+  ),
 } as const satisfies Record<string, ReduceRow>;
 
 function argReduce(name: string, expr: string, numpy: string): ArgReduceRow {

@@ -60,7 +60,10 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
   const plan = shared;
   const operands = c !== null ? 4 : b !== null ? 3 : 2;
   // The common case, in a few comparisons: everything dense and of one shape, or a single element.
-  if (out.contiguous && dense(a, out) && (b === null || dense(b, out)) && (c === null || dense(c, out))) {
+  if (
+    out.contiguous && dense(a, out) && (b === null || dense(b, out)) &&
+    (c === null || dense(c, out))
+  ) {
     const data = plan.data;
     plan.rank = 1;
     plan.operands = data[1] = operands;

@@ -1,0 +1,75 @@
+//! Builds the native shim: `zig build` for this machine into zig-out/lib, `zig build all` for every
+//! supported target into zig-out/lib/<platform>-<arch>.
+
+const std = @import("std");
+
+const sources = [_][]const u8{ "common.c", "map.c", "reduce.c", "blas.c" };
+
+const flags = [_][]const u8{
+    "-std=gnu11",
+    "-O3",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    // Integers wrap, and bits agree with the other backends: no contraction to fused operations.
+    "-fwrapv",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+};
+
+/// The oldest systems that are supported, as zig names them.
+const targets = [_]struct { folder: []const u8, triple: []const u8 }{
+    .{ .folder = "linux-x64", .triple = "x86_64-linux-gnu.2.17" },
+    .{ .folder = "linux-arm64", .triple = "aarch64-linux-gnu.2.17" },
+    .{ .folder = "darwin-x64", .triple = "x86_64-macos.11.0" },
+    .{ .folder = "darwin-arm64", .triple = "aarch64-macos.11.0" },
+    .{ .folder = "win32-x64", .triple = "x86_64-windows-gnu" },
+};
+
+pub fn build(b: *std.Build) !void {
+    const host = b.resolveTargetQuery(.{});
+    for (targets) |target| {
+        var query = try std.Target.Query.parse(.{ .arch_os_abi = target.triple });
+        // Every x86-64 machine since 2009; wider vectors need a choice at run time.
+        if (query.cpu_arch == .x86_64) query.cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v2 };
+        const resolved = b.resolveTargetQuery(query);
+        const library = addShim(b, resolved);
+        const folder = b.fmt("lib/{s}", .{target.folder});
+        b.step(target.folder, b.fmt("Build for {s}", .{target.triple}))
+            .dependOn(addInstall(b, library, folder));
+        all(b).dependOn(addInstall(b, library, folder));
+        // The library of this machine is the one that is shipped for it.
+        if (resolved.result.os.tag == host.result.os.tag and resolved.result.cpu.arch == host.result.cpu.arch) {
+            b.getInstallStep().dependOn(addInstall(b, library, "lib"));
+        }
+    }
+}
+
+fn all(b: *std.Build) *std.Build.Step {
+    if (b.top_level_steps.get("all")) |found| return &found.step;
+    return b.step("all", "Build for every supported target");
+}
+
+fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u8) *std.Build.Step {
+    return &b.addInstallArtifact(library, .{
+        .dest_dir = .{ .override = .{ .custom = folder } },
+        .pdb_dir = .disabled,
+        .h_dir = .disabled,
+        .implib_dir = .disabled,
+    }).step;
+}
+
+fn addShim(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
+    const module = b.createModule(.{
+        .target = target,
+        .optimize = .ReleaseFast,
+        .link_libc = true,
+        .strip = true,
+        .pic = true,
+        .sanitize_c = .off,
+    });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
+    if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
+    return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
+}

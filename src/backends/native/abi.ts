@@ -1,0 +1,100 @@
+/**
+ * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
+ *
+ * One table of symbols, each with its line of shim/rowmajor.h, serves the loaders of both runtimes;
+ * a hash over it and the op table tells whether a library was built from the same ones. Knows
+ * nothing of how libraries are opened or what the functions are called for.
+ *
+ * @module
+ */
+import { DTYPES, type TypedArray } from "../../dtype.ts";
+import { ROWS } from "../../ops.ts";
+
+/** A foreign type: a 32-bit integer, or memory, which is always handed over as a typed array. */
+export type ForeignType = "i32" | "buffer";
+
+/** A symbol of the shim. */
+export interface ForeignSymbol {
+  /** Its declaration in shim/rowmajor.h. */
+  readonly c: string;
+  /** Its parameters; every one returns an `i32`. */
+  readonly parameters: readonly ForeignType[];
+}
+
+/** Every symbol of the shim. */
+export const SYMBOLS = {
+  rm_version: { c: "int32_t rm_version(void)", parameters: [] },
+  rm_table_hash: { c: "int32_t rm_table_hash(void)", parameters: [] },
+  rm_last_error: {
+    c: "int32_t rm_last_error(void *buffer, int32_t length)",
+    parameters: ["buffer", "i32"],
+  },
+  rm_map: {
+    c: "int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, " +
+      "const void *a, const void *b, const void *c)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_reduce: {
+    c: "int32_t rm_reduce(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, " +
+      "void *out, const void *a, const void *b)",
+    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_matmul: {
+    c: "int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, " +
+      "const void *b)",
+    parameters: ["i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_blas_open: { c: "int32_t rm_blas_open(const void *path)", parameters: ["buffer"] },
+  rm_blas_info: {
+    c: "int32_t rm_blas_info(void *buffer, int32_t length)",
+    parameters: ["buffer", "i32"],
+  },
+} as const satisfies Record<string, ForeignSymbol>;
+
+type Arguments<P extends readonly ForeignType[]> = {
+  [I in keyof P]: P[I] extends "i32" ? number : TypedArray | null;
+};
+
+/** The functions of an open shim. */
+export type Shim = {
+  readonly [N in keyof typeof SYMBOLS]: (
+    ...args: Arguments<(typeof SYMBOLS)[N]["parameters"]>
+  ) => number;
+};
+
+/** Why something native does not serve. */
+export interface Unavailable {
+  /** In words, for `info()`. */
+  readonly reason: string;
+}
+
+/** `RM_VERSION` of shim/rowmajor.h. */
+export const VERSION = 1;
+
+/** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
+export const STATUS = {
+  ok: 0,
+  unsupported: 1,
+  badArgument: 2,
+  notFound: 3,
+  bounds: 4,
+} as const;
+
+/** Stands for the dtype of an operand that is not there. */
+export const NO_DTYPE = 15;
+
+/** FNV-1a over all that the numbers in a call depend on, as a signed 32-bit integer. */
+export function tableHash(): number {
+  const parts: unknown[] = [DTYPES, Object.values(SYMBOLS).map(({ c }) => c)];
+  for (const row of ROWS) {
+    const { skeleton, id, name, arity, takes, result, expr, int, bool } = row;
+    parts.push([skeleton, id, name, arity, takes, result, expr, int, bool]);
+    if (row.skeleton === "reduce") parts.push([row.map, row.finish, row.identity, row.attributes]);
+    else if (row.skeleton === "map") parts.push([row.condition, row.attributes]);
+  }
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return hash | 0;
+}

@@ -1,0 +1,93 @@
+/**
+ * Finds and opens the shim when someone asks for it, and says why when it cannot.
+ *
+ * Importing this opens nothing. A missing library, a refused permission or a library of another
+ * version are no errors: the reason comes back and the backend that was there goes on serving.
+ * Knows nothing of ops.
+ *
+ * @module
+ */
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { type Backend, backendOf, registerBackend } from "../../backend.ts";
+import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
+import { NativeBackend } from "./backend.ts";
+import { bunVariable, isBun, openInBun } from "./bun.ts";
+import { deno, denoVariable, mayOpen, openInDeno } from "./deno.ts";
+
+export type { Unavailable } from "./abi.ts";
+
+const FILES: Record<string, string> = {
+  win32: "rowmajor.dll",
+  darwin: "librowmajor.dylib",
+};
+
+/** An error's message in one line. */
+function inWords(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\s+/g, " ").trim();
+}
+
+/** Where the library should be: what `ROWMAJOR_LIB` says, else the folder that zig builds into. */
+function findLibrary(): string | Unavailable {
+  const named = deno !== undefined ? denoVariable("ROWMAJOR_LIB") : bunVariable("ROWMAJOR_LIB");
+  if (named !== undefined && named !== "") return named;
+  const url = new URL(
+    `../../../zig-out/lib/${FILES[process.platform] ?? "librowmajor.so"}`,
+    import.meta.url,
+  );
+  if (url.protocol !== "file:") {
+    return { reason: "no native library comes with a remote module: set ROWMAJOR_LIB" };
+  }
+  return fileURLToPath(url);
+}
+
+/**
+ * Opens the shim at `path`, or where it is usually found, and checks that it speaks this version.
+ * Never throws and never prompts.
+ */
+export function openShim(path?: string): Shim | Unavailable {
+  try {
+    const found = path ?? findLibrary();
+    if (typeof found !== "string") return found;
+    let shim: Shim;
+    if (deno !== undefined) {
+      if (!mayOpen(found)) return { reason: `not allowed to open ${found}: use --allow-ffi` };
+      shim = openInDeno(found);
+    } else if (isBun) shim = openInBun(found);
+    else return { reason: "only Deno and Bun can open native libraries" };
+    if (shim.rm_version() !== VERSION) {
+      return {
+        reason: `${found} has version ${shim.rm_version()}, not ${VERSION}: build it again`,
+      };
+    }
+    if (shim.rm_table_hash() !== tableHash()) {
+      return { reason: `${found} was built from another op table: build it again` };
+    }
+    return shim;
+  } catch (error) {
+    return { reason: inWords(error) };
+  }
+}
+
+/**
+ * The native backend on top of `fallback`, which does what the shim lacks; or the reason why there
+ * is none. Never throws and never prompts.
+ */
+export function openNative(fallback: Backend): NativeBackend | Unavailable {
+  const shim = openShim();
+  return "reason" in shim ? shim : new NativeBackend(shim, fallback);
+}
+
+/**
+ * Makes the native backend serve `"cpu"`, on top of the one that does so now; gives the reason when
+ * that cannot be, and then changes nothing. A second call gives what the first one made.
+ */
+export function useNative(): NativeBackend | Unavailable {
+  const current = backendOf("cpu");
+  if (current === undefined) return { reason: "no backend serves the cpu yet" };
+  if (current instanceof NativeBackend) return current;
+  const native = openNative(current);
+  if (!("reason" in native)) registerBackend("cpu", native);
+  return native;
+}

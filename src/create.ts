@@ -1,0 +1,625 @@
+/**
+ * Making tensors: from data, by value, by rule; and the functions that take several.
+ *
+ * @module
+ */
+import { backendOf } from "./backend.ts";
+import {
+  checkDType,
+  checkScalar,
+  DTYPE,
+  type DType,
+  type Scalar,
+  scalarDType,
+  type TypedArray,
+} from "./dtype.ts";
+import {
+  apply,
+  checkOperand,
+  contiguousCopy,
+  fill,
+  fillScalar,
+  isOperand,
+  type Operand,
+  result,
+} from "./dispatch.ts";
+import { castScalar, writeElement } from "./element.ts";
+import { DeviceError, DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { Layout } from "./layout.ts";
+import * as joins from "./manipulate.ts";
+import { MAP } from "./ops.ts";
+import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
+import { adopt, allocate } from "./storage.ts";
+import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
+import type * as t from "./types.ts";
+
+/** What functions that make tensors take. */
+export interface CreateOptions<E extends DType, V extends t.Device> {
+  /** The element type. */
+  readonly dtype?: E;
+  /** Where the tensor is made. */
+  readonly device?: V;
+}
+
+/** Throws unless a backend serves `device`. */
+function checkDevice(device: string | undefined, op: string): void {
+  if (device !== undefined && backendOf(device) === undefined) {
+    throw new DeviceError(`Cannot ${op} on ${String(device)}: no backend serves it`);
+  }
+}
+
+function checkOptions(options: CreateOptions<DType, t.Device>, op: string): void {
+  if (options.dtype !== undefined) checkDType(options.dtype, op);
+  checkDevice(options.device, op);
+}
+
+function filled(
+  op: string,
+  shape: unknown,
+  value: Scalar,
+  dtype: DType,
+  options: CreateOptions<DType, t.Device>,
+): never {
+  checkOptions(options, op);
+  const layout = Layout.contiguous(checkShape(shape, op));
+  const to = options.dtype ?? dtype;
+  checkScalar(to, value, op);
+  const zero = value === 0 && !Object.is(value, -0) || value === false;
+  const storage = allocate(to, layout.size, zero);
+  if (!zero) fillScalar(storage, layout, value);
+  return new Tensor(storage, layout) as never;
+}
+
+/**
+ * A tensor of zeros.
+ *
+ * Throws a ShapeError for sizes that are not integers of at least 0.
+ *
+ * @example
+ * ```ts
+ * zeros([2, 3], { dtype: "int32" }).toArray(); // => [[0, 0, 0], [0, 0, 0]]
+ * ```
+ */
+export function zeros<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  shape: t.Guard<t.NewShape<"zeros", N>, N>,
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"zeros", N>>, NoInfer<V>> {
+  return filled("zeros", shape, 0, "float32", options);
+}
+
+/** A tensor of ones. */
+export function ones<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  shape: t.Guard<t.NewShape<"ones", N>, N>,
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"ones", N>>, NoInfer<V>> {
+  return filled("ones", shape, 1, "float32", options);
+}
+
+/** A tensor whose elements may be anything until they are written; here, zeros. */
+export function empty<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  shape: t.Guard<t.NewShape<"empty", N>, N>,
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"empty", N>>, NoInfer<V>> {
+  return filled("empty", shape, 0, "float32", options);
+}
+
+/**
+ * A tensor of one value; a number makes float32, a bigint int64, a boolean bool, unless `dtype` says
+ * otherwise.
+ */
+export function full<
+  const N extends Shape,
+  const X extends Scalar,
+  E extends DType = t.DataDType<X>,
+  V extends t.Device = "cpu",
+>(
+  shape: t.Guard<t.NewShape<"full", N>, N>,
+  value: X,
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, NoInfer<V>> {
+  if (typeof value !== "number" && typeof value !== "bigint" && typeof value !== "boolean") {
+    throw new DTypeError(`Cannot full with ${String(value)}: expected a number, bigint or boolean`);
+  }
+  return filled("full", shape, value, scalarDType(value), options);
+}
+
+/** A tensor of the smallest finite value of its dtype. */
+export function fullMin<const N extends Shape, E extends DType = "float32">(
+  shape: t.Guard<t.NewShape<"fullMin", N>, N>,
+  options: CreateOptions<E, t.Device> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, "cpu"> {
+  return filled("fullMin", shape, DTYPE[options.dtype ?? "float32"].min, "float32", options);
+}
+
+/** A tensor of the largest finite value of its dtype. */
+export function fullMax<const N extends Shape, E extends DType = "float32">(
+  shape: t.Guard<t.NewShape<"fullMax", N>, N>,
+  options: CreateOptions<E, t.Device> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, "cpu"> {
+  return filled("fullMax", shape, DTYPE[options.dtype ?? "float32"].max, "float32", options);
+}
+
+/** Zeros in the shape, dtype and device of `x`. */
+export function zerosLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V> {
+  return filledLike("zerosLike", x, 0);
+}
+
+/** Ones in the shape, dtype and device of `x`. */
+export function onesLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V> {
+  return filledLike("onesLike", x, 1);
+}
+
+/** One value in the shape, dtype and device of `x`. */
+export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+  value: Scalar,
+): Tensor<D, S, V> {
+  return filledLike("fullLike", x, value);
+}
+
+function filledLike(op: string, x: AnyTensor, value: Scalar): never {
+  checkOperand(x, op);
+  return filled(op, x.layout.shape, value, x.dtype, { dtype: x.dtype, device: x.device });
+}
+
+/** A tensor of rank 0. */
+export function scalar<const X extends Scalar, E extends DType = t.DataDType<X>>(
+  value: X,
+  options: CreateOptions<E, t.Device> = {},
+): Tensor<NoInfer<E>, [], "cpu"> {
+  return full([] as never, value, options) as never;
+}
+
+const BY_ARRAY = new Map<unknown, DType>([
+  [Int8Array, "int8"],
+  [Int16Array, "int16"],
+  [Int32Array, "int32"],
+  [BigInt64Array, "int64"],
+  [Uint8Array, "uint8"],
+  [Uint8ClampedArray, "uint8"],
+  [Uint16Array, "uint16"],
+  [Uint32Array, "uint32"],
+  [BigUint64Array, "uint64"],
+  [globalThis.Float16Array, "float16"],
+  [Float32Array, "float32"],
+  [Float64Array, "float64"],
+]);
+
+/** The dtype of a typed array. Node's Buffer and other subclasses count as what they extend. */
+function arrayDType(array: ArrayBufferView, op: string): DType {
+  for (
+    let proto = Object.getPrototypeOf(array);
+    proto !== null;
+    proto = Object.getPrototypeOf(proto)
+  ) {
+    const dtype = BY_ARRAY.get(proto.constructor);
+    if (dtype !== undefined) return dtype;
+  }
+  throw new DTypeError(`Cannot ${op}: ${array.constructor.name} has no dtype`);
+}
+
+/** The shape of nested arrays, and their elements in a row. */
+function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
+  const shape: number[] = [];
+  for (let level = data; Array.isArray(level); level = level[0]) shape.push(level.length);
+  const leaves: Scalar[] = [];
+  const visit = (level: unknown, axis: number): void => {
+    if (axis === shape.length) {
+      if (Array.isArray(level)) throw ragged(axis);
+      if (typeof level !== "number" && typeof level !== "bigint" && typeof level !== "boolean") {
+        throw new DTypeError(
+          `Cannot make a tensor of ${level === null ? "null" : typeof level}: ` +
+            "expected numbers, bigints or booleans",
+        );
+      }
+      leaves.push(level);
+      return;
+    }
+    if (!Array.isArray(level) || level.length !== shape[axis]) throw ragged(axis);
+    for (let i = 0; i < level.length; i++) visit(level[i], axis + 1);
+  };
+  visit(data, 0);
+  return { shape, leaves };
+}
+
+function ragged(axis: number): ShapeError {
+  return new ShapeError(
+    `Cannot make a tensor of ragged arrays: axis ${axis} has more than one size`,
+  );
+}
+
+/** The dtype of JavaScript values, which must be all numbers, all bigints or all booleans. */
+function leavesDType(leaves: readonly Scalar[]): DType {
+  if (leaves.length === 0) return "float32";
+  const type = typeof leaves[0];
+  for (const leaf of leaves) {
+    if (typeof leaf !== type) {
+      throw new DTypeError(
+        `Cannot make a tensor of a ${type} and a ${typeof leaf}: say which dtype is meant`,
+      );
+    }
+  }
+  return scalarDType(leaves[0]!);
+}
+
+/** `shape` against the number of elements at hand. */
+function shapeFor(shape: unknown, length: number, op: string): number[] {
+  const checked = checkShape(shape, op);
+  if (sizeOf(checked) !== length) {
+    throw new ShapeError(
+      `Cannot ${op} ${length} elements in shape ${formatShape(checked)}: it takes ${
+        sizeOf(checked)
+      }`,
+    );
+  }
+  return checked;
+}
+
+/**
+ * A tensor of a value, nested arrays, a typed array or another tensor, whose elements are copied.
+ *
+ * Numbers make float32, bigints int64, booleans bool, typed arrays their own dtype; `dtype` casts
+ * (a number that an integer dtype cannot hold is a DTypeError). `shape` arranges the elements.
+ *
+ * Throws a ShapeError for ragged arrays and for a shape of another size.
+ *
+ * @example
+ * ```ts
+ * tensor([[1, 2], [3, 4]]).shape; // => [2, 2]
+ * tensor(new Int32Array(6), { shape: [2, 3] }).dtype; // => int32
+ * ```
+ */
+export function tensor<
+  const X,
+  const N extends Shape | undefined = undefined,
+  E extends DType = t.DataDType<X>,
+  V extends t.Device = "cpu",
+>(
+  data: t.Guard<t.DataShape<X>, X & t.DataArg<X>>,
+  options: CreateOptions<E, V> & { readonly shape?: N } = {},
+): Tensor<
+  NoInfer<E>,
+  N extends Shape ? t.Ok<t.NewShape<"tensor", N>> : t.Ok<t.DataShape<X>>,
+  NoInfer<V>
+> {
+  return make(data, options) as never;
+}
+
+function make(
+  data: unknown,
+  options: CreateOptions<DType, t.Device> & { readonly shape?: Shape },
+): Operand {
+  checkOptions(options, "make a tensor");
+  const { dtype, shape } = options;
+  if (isOperand(data)) {
+    checkOperand(data, "make a tensor");
+    const copy = contiguousCopy(data, dtype);
+    if (shape === undefined) return copy;
+    const layout = Layout.contiguous(shapeFor(shape, copy.layout.size, "arrange"));
+    return result(copy.storage, layout);
+  }
+  if (ArrayBuffer.isView(data) && !(data instanceof DataView)) {
+    const from = arrayDType(data, "make a tensor");
+    const array = data as unknown as TypedArray;
+    const layout = Layout.contiguous(shapeFor(shape ?? [array.length], array.length, "arrange"));
+    const bits = DTYPE[from].array === DTYPE[from].userArray
+      ? array
+      : new Uint16Array(array.buffer, array.byteOffset, array.length);
+    const storage = allocate(dtype ?? from, array.length, false);
+    if (storage.info.name === from) (storage.array as Float64Array).set(bits as Float64Array);
+    else fill(storage, layout, { storage: adopt(from, bits), layout, flags: 0, detach() {} });
+    return result(storage, layout);
+  }
+  const { shape: own, leaves } = unnest(data);
+  const to = dtype ?? leavesDType(leaves);
+  const layout = Layout.contiguous(
+    shape === undefined
+      ? checkShape(own, "make a tensor of")
+      : shapeFor(shape, leaves.length, "arrange"),
+  );
+  for (let i = 0; i < leaves.length; i++) checkScalar(to, leaves[i]!, "write");
+  const storage = allocate(to, leaves.length, false);
+  if (to === "float32" || to === "float64") {
+    const array = storage.array as Float64Array;
+    for (let i = 0; i < leaves.length; i++) array[i] = Number(leaves[i]);
+  } else for (let i = 0; i < leaves.length; i++) writeElement(storage, i, leaves[i]!);
+  return result(storage, layout);
+}
+
+/** How {@link fromBuffer} reads memory. */
+export interface BufferOptions<E extends DType, N extends Shape> {
+  /** The dtype; needed for an ArrayBuffer, and for bfloat16, float16 and bool on raw bits. */
+  readonly dtype?: E;
+  /** The shape; one axis over everything without it. */
+  readonly shape?: N;
+  /** Strides in elements; dense without them. */
+  readonly strides?: readonly number[];
+  /** The first element's position, in elements. */
+  readonly offset?: number;
+}
+
+/**
+ * A tensor on memory that is there already: writing to one writes the other.
+ *
+ * Throws a ShapeError when shape, strides and offset leave the memory, and a DTypeError when the
+ * array cannot hold the dtype.
+ *
+ * @example
+ * ```ts
+ * const bytes = new Float32Array([1, 2, 3, 4]);
+ * const x = fromBuffer(bytes, { shape: [2, 2] });
+ * bytes[3] = 9;
+ * x.toArray(); // => [[1, 2], [3, 9]]
+ * ```
+ */
+export function fromBuffer<
+  const X extends ArrayBufferView | ArrayBufferLike,
+  E extends DType = t.DataDType<X>,
+  const N extends Shape = [number],
+>(buffer: X, options: BufferOptions<E, N> = {}): Tensor<NoInfer<E>, N, "cpu"> {
+  const op = "make a tensor from a buffer";
+  const view = ArrayBuffer.isView(buffer);
+  if (!view && !isBuffer(buffer)) {
+    throw new DTypeError(`Cannot ${op}: expected a typed array or an ArrayBuffer`);
+  }
+  if (options.dtype !== undefined) checkDType(options.dtype, op);
+  const dtype: DType | undefined = options.dtype ?? (view ? arrayDType(buffer, op) : undefined);
+  if (dtype === undefined) throw new DTypeError(`Cannot ${op}: an ArrayBuffer needs a dtype`);
+  const info = DTYPE[dtype];
+  const bytes = buffer.byteLength;
+  const begin = view ? buffer.byteOffset : 0;
+  const memory = view ? buffer.buffer : buffer;
+  if (view && dtype !== arrayDType(buffer, op)) {
+    const raw = arrayDType(buffer, op);
+    if (DTYPE[raw].kind !== "u" || DTYPE[raw].bytes !== info.bytes) {
+      throw new DTypeError(`Cannot ${op}: ${raw} elements are not the bits of ${dtype}`);
+    }
+  }
+  if (begin % info.bytes !== 0 || bytes % info.bytes !== 0) {
+    throw new ShapeError(
+      `Cannot ${op}: ${bytes} bytes at byte ${begin} are no whole ${dtype} elements`,
+    );
+  }
+  const length = bytes / info.bytes;
+  const { offset = 0, strides } = options;
+  if (!Number.isSafeInteger(offset) || offset < 0 || offset > length) {
+    throw new IndexError(`Cannot ${op} of ${length} elements at offset ${String(offset)}`);
+  }
+  const shape = checkShape(options.shape ?? [length - offset], op);
+  if (strides !== undefined && strides.length !== shape.length) {
+    throw new ShapeError(
+      `Cannot ${op}: ${strides.length} strides for shape ${formatShape(shape)}`,
+    );
+  }
+  for (const stride of strides ?? []) {
+    if (!Number.isSafeInteger(stride)) {
+      throw new ShapeError(`Cannot ${op}: stride ${String(stride)}`);
+    }
+  }
+  const layout = strides === undefined
+    ? Layout.contiguous(shape, offset)
+    : new Layout(shape, strides.slice(), offset);
+  const [low, high] = layout.extent();
+  if (
+    strides === undefined && options.shape !== undefined && offset === 0 && layout.size !== length
+  ) {
+    throw new ShapeError(
+      `Cannot ${op} of ${length} elements in shape ${formatShape(shape)}: it takes ${layout.size}`,
+    );
+  }
+  if (layout.size > 0 && (low < 0 || high >= length)) {
+    throw new ShapeError(
+      `Cannot ${op} of ${length} elements: shape ${formatShape(shape)} with strides ${
+        formatShape(layout.strides)
+      } and offset ${offset} reaches positions ${low} to ${high}`,
+    );
+  }
+  const array = new info.array(memory, begin, length);
+  if (dtype === "bool" && (array as Uint8Array).some((byte) => byte > 1)) {
+    throw new DTypeError(`Cannot ${op}: a bool is a byte of 0 or 1`);
+  }
+  return new Tensor(adopt(dtype, array), layout) as never;
+}
+
+function isBuffer(value: unknown): value is ArrayBufferLike {
+  return value instanceof ArrayBuffer ||
+    (typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer);
+}
+
+/**
+ * The numbers from `start` (0) up to but not including `stop`, `step` (1) apart; float32 unless
+ * asked. `arange(stop)` starts at 0.
+ *
+ * @example
+ * ```ts
+ * arange(5, 1, -2, { dtype: "int32" }).toArray(); // => [5, 3]
+ * ```
+ */
+export function arange<E extends DType = "float32">(
+  stop: number,
+  options?: CreateOptions<E, t.Device>,
+): Tensor<NoInfer<E>, [number], "cpu">;
+export function arange<E extends DType = "float32">(
+  start: number,
+  stop: number,
+  step?: number,
+  options?: CreateOptions<E, t.Device>,
+): Tensor<NoInfer<E>, [number], "cpu">;
+export function arange(...args: unknown[]): AnyTensor {
+  const last = args[args.length - 1];
+  const options = (typeof last === "object" && last !== null ? args.pop() : {}) as CreateOptions<
+    DType,
+    t.Device
+  >;
+  const given = args.filter((arg) => arg !== undefined) as number[];
+  const [start, stop, step]: number[] = given.length === 1
+    ? [0, given[0]!, 1]
+    : [given[0]!, given[1]!, given[2] ?? 1];
+  checkOptions(options, "arange");
+  for (const value of [start, stop, step]) {
+    if (typeof value !== "number" || !Number.isFinite(value)) {
+      throw new ShapeError(`Cannot arange with ${String(value)}: expected a finite number`);
+    }
+  }
+  if (step === 0) throw new IndexError("Cannot arange by step 0");
+  const dtype = options.dtype ?? "float32";
+  const length = Math.max(0, Math.ceil((stop! - start!) / step!));
+  checkShape([length], "arange");
+  return ramp(length, (i) => start! + i * step!, dtype, "arange");
+}
+
+function ramp(length: number, at: (i: number) => number, dtype: DType, op: string): AnyTensor {
+  if (length > 0) {
+    checkScalar(dtype, at(0), op);
+    checkScalar(dtype, at(length - 1), op);
+  }
+  const storage = allocate(dtype, length, false);
+  if (DTYPE[dtype].kind === "f" && DTYPE[dtype].bytes > 2) {
+    const array = storage.array as Float64Array;
+    for (let i = 0; i < length; i++) array[i] = at(i);
+  } else {
+    for (let i = 0; i < length; i++) writeElement(storage, i, castScalar(at(i), dtype));
+  }
+  return new Tensor(storage, Layout.contiguous([length])) as never;
+}
+
+/**
+ * `count` numbers from `start` to `stop`, equally far apart; float32 unless asked. With `endpoint`
+ * false, `stop` itself is left out.
+ */
+export function linspace<E extends DType = "float32">(
+  start: number,
+  stop: number,
+  count: number,
+  options: CreateOptions<E, t.Device> & { readonly endpoint?: boolean } = {},
+): Tensor<NoInfer<E>, [number], "cpu"> {
+  checkOptions(options, "linspace");
+  checkShape([count], "linspace");
+  for (const value of [start, stop]) {
+    if (typeof value !== "number" || !Number.isFinite(value)) {
+      throw new ShapeError(`Cannot linspace with ${String(value)}: expected a finite number`);
+    }
+  }
+  const { endpoint = true, dtype = "float32" } = options;
+  const gaps = Math.max(1, endpoint ? count - 1 : count);
+  const step = (stop - start) / gaps;
+  const at = (i: number): number => endpoint && i === count - 1 && i > 0 ? stop : start + i * step;
+  return ramp(
+    count,
+    DTYPE[dtype].kind === "f" ? at : (i) => Math.trunc(at(i)),
+    dtype,
+    "linspace",
+  ) as never;
+}
+
+/** A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns], square without the latter. */
+export function eye<
+  const R extends number,
+  const C extends number = R,
+  E extends DType = "float32",
+>(
+  rows: R,
+  columns?: C,
+  options: CreateOptions<E, t.Device> & { readonly k?: number } = {},
+): Tensor<NoInfer<E>, [R, C], "cpu"> {
+  const { k = 0 } = options;
+  if (!Number.isInteger(k)) throw new IndexError(`Cannot eye at diagonal ${String(k)}`);
+  const made: AnyTensor = filled("eye", [rows, columns ?? rows], 0, "float32", options);
+  const diagonal = made.layout.diagonal(k);
+  fillScalar(made.storage, diagonal, 1);
+  return made as never;
+}
+
+/** Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes. */
+export function meshgrid(
+  tensors: readonly AnyTensor[],
+  options: { readonly indexing?: "xy" | "ij" } = {},
+): AnyTensor[] {
+  return joins.meshgrid(tensors, options.indexing) as AnyTensor[];
+}
+
+/**
+ * Tensors joined along an existing axis (0); null joins all elements in a row. Dtypes promote.
+ *
+ * Throws a ShapeError that names both shapes and the axis.
+ *
+ * @example
+ * ```ts
+ * concat([zeros([1, 2]), ones([2, 2])]).shape; // => [3, 2]
+ * ```
+ */
+export function concat<const Ts extends readonly AnyTensor[], const B extends number | null = 0>(
+  tensors: t.Guard<
+    t.ListOf<"concat", Ts, B extends number ? t.Concat<Ts, B> : [number]>,
+    Ts
+  >,
+  axis?: B,
+  options?: { readonly out?: AnyTensor },
+): Tensor<
+  t.OkDType<t.PromoteAll<Ts>>,
+  t.Ok<B extends number ? t.Concat<Ts, B> : [number]>,
+  Ts[number]["device"]
+> {
+  return joins.concat(tensors as Ts, axis, options) as never;
+}
+
+/** Tensors of one shape joined along a new axis (0). Dtypes promote. */
+export function stack<const Ts extends readonly AnyTensor[], const B extends number = 0>(
+  tensors: t.Guard<t.ListOf<"stack", Ts, t.Stack<Ts, B>>, Ts>,
+  axis?: B,
+  options?: { readonly out?: AnyTensor },
+): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.Ok<t.Stack<Ts, B>>, Ts[number]["device"]> {
+  return joins.stack(tensors as Ts, axis, options) as never;
+}
+
+/**
+ * Elements of `a` where `condition` (bool) holds, of `b` elsewhere; all three broadcast.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([-1, 2]);
+ * where(x.greater(0), x, 0).toArray(); // => [0, 2]
+ * ```
+ */
+export function where<
+  C extends Tensor<"bool", Shape, t.Device, t.Access>,
+  const P extends TensorOrScalar,
+  const Q extends TensorOrScalar,
+>(
+  condition: C,
+  a: P,
+  b: t.Guard<t.Where<C, P, Q>, Q>,
+  options?: { readonly out?: AnyTensor },
+): Tensor<t.BinaryDType<P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]> {
+  return apply(MAP.where, condition, a as Operand, b as Operand, options) as never;
+}
+
+/** Tensors broadcast to their common shape, as views. */
+export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] {
+  for (const x of tensors) checkOperand(x, "broadcastTensors");
+  const shape = broadcastAll("broadcastTensors", tensors.map((x) => x.layout.shape));
+  return tensors.map((x) => x.broadcastTo(shape) as AnyTensor);
+}
+
+/** True when both tensors look at the same memory. */
+export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
+  checkOperand(a, "sharesBuffer");
+  checkOperand(b, "sharesBuffer");
+  return a.storage === b.storage;
+}

@@ -1,0 +1,312 @@
+/**
+ * How tensors are shown: as text in the manner of NumPy, and as an HTML table for notebooks.
+ *
+ * Reads only the elements that it shows, through the layout, so that views print as what they are
+ * and a huge tensor prints as fast as a small one. Works on operands and knows nothing of the class
+ * Tensor.
+ *
+ * @module
+ */
+import type { Operand } from "./dispatch.ts";
+import type { DType, DTypeInfo } from "./dtype.ts";
+import { readElement } from "./element.ts";
+import { ShapeError } from "./errors.ts";
+import { roundBrain, roundHalf } from "./half.ts";
+import { formatShape } from "./shape.ts";
+import { GONE } from "./storage.ts";
+
+/** How a tensor is shown; what is left out is as in NumPy. */
+export interface FormatOptions {
+  /** At most this many digits after the point; 8 unless given. */
+  readonly precision?: number;
+  /** Tensors of more elements than this are elided; 1000 unless given. */
+  readonly threshold?: number;
+  /** How many items an elided axis shows at either end; 3 unless given. */
+  readonly edgeItems?: number;
+  /** Where lines are broken; 80 columns unless given. */
+  readonly lineWidth?: number;
+  /** Whether floats have exponents; depends on their range unless given. */
+  readonly scientific?: boolean;
+}
+
+/** One element as text. */
+interface Cell {
+  /** Padded on the left, so that all cells that have nothing after the point end alike. */
+  readonly text: string;
+  /** The spaces that stand where others have more digits after the point. */
+  readonly after: string;
+}
+
+/** The part of a tensor that is shown. */
+interface Excerpt {
+  /** For each axis the indexes that are shown, with {@link GAP} where some are left out. */
+  readonly axes: readonly (readonly number[])[];
+  /** The elements at these indexes in row-major order. */
+  readonly cells: readonly Cell[];
+  /** How wide a cell is, with what comes after it. */
+  readonly width: number;
+}
+
+const GAP = -1;
+const PREFIX = "tensor(";
+
+/**
+ * An elided tensor shows no more elements than this, even one of many short axes, which NumPy
+ * prints whole.
+ */
+const MOST_SHOWN = 2000;
+
+/**
+ * Shows a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`, its
+ * rows aligned on lines of their own.
+ *
+ * Throws a {@link ShapeError} for an option that is not a count.
+ */
+export function formatTensor(x: Operand, options: FormatOptions = {}): string {
+  if (x.storage === GONE) return "tensor(disposed)";
+  const lineWidth = count("lineWidth", options.lineWidth, 80);
+  const excerpt = read(x, options);
+  const about = describe(x);
+  const data = x.layout.size === 0 ? "[]" : writeRows(excerpt, lineWidth);
+  const lastLine = data.length - (data.lastIndexOf("\n") + 1) +
+    (data.includes("\n") ? 0 : PREFIX.length);
+  const fits = lastLine + about.length + 3 <= lineWidth;
+  return `${PREFIX}${data},${fits ? " " : `\n${" ".repeat(PREFIX.length)}`}${about})`;
+}
+
+/**
+ * Shows a tensor of any shape on one line, for use inside other objects: as {@link formatTensor}
+ * does where that takes one line, and otherwise without its elements.
+ */
+export function inspectTensor(x: Operand): string {
+  const text = formatTensor(x);
+  return text.includes("\n") ? `${PREFIX}${describe(x)})` : text;
+}
+
+/** Shows a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
+export function formatHtml(x: Operand): string {
+  if (x.storage === GONE) return "<div>tensor(disposed)</div>";
+  const { axes, cells } = read(x, {});
+  const rank = axes.length;
+  const rows: readonly number[] = rank < 2 ? [0] : axes[rank - 2];
+  const columns: readonly number[] = rank < 1 ? [0] : axes[rank - 1];
+  let next = 0;
+  const td = (text: string) =>
+    `<td style="text-align:right;white-space:pre;font-family:monospace">${escapeHtml(text)}</td>`;
+  const cell = () => cells[next].text + cells[next++].after;
+  const row = (i: number) =>
+    `<tr>${columns.map((j) => td(i === GAP || j === GAP ? "..." : cell())).join("")}</tr>`;
+  const table = (index: readonly number[]): string => {
+    const axis = index.length;
+    if (axis < rank - 2) {
+      return axes[axis].map((i) => i === GAP ? "<div>...</div>" : table([...index, i])).join("");
+    }
+    const caption = axis === 0 ? "" : `<caption>${escapeHtml(formatShape(index))}</caption>`;
+    return `<table>${caption}${rows.map(row).join("")}</table>`;
+  };
+  return `<div>${x.layout.size === 0 ? "" : table([])}<div>${escapeHtml(describe(x))}</div></div>`;
+}
+
+function describe(x: Operand): string {
+  return `shape ${formatShape(x.layout.shape)}, ${x.storage.info.name}`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+function count(name: keyof FormatOptions, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise;
+  if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
+  throw new ShapeError(
+    `Cannot format with ${name} ${String(value)}: it is not an integer of at least 0`,
+  );
+}
+
+// ---- what is shown -----------------------------------------------------------------------------
+
+function read(x: Operand, options: FormatOptions): Excerpt {
+  const { storage, layout } = x;
+  const { shape, strides, offset } = layout;
+  const precision = count("precision", options.precision, 8);
+  const threshold = count("threshold", options.threshold, 1000);
+  const edge = count("edgeItems", options.edgeItems, 3);
+  const axes = shownIndexes(shape, layout.size > threshold ? edge : Infinity);
+  const values: (number | bigint)[] = [];
+  const visit = (axis: number, position: number): void => {
+    if (axis === axes.length) {
+      values.push(readElement(storage, position));
+      return;
+    }
+    for (const i of axes[axis]) if (i !== GAP) visit(axis + 1, position + i * strides[axis]);
+  };
+  // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
+  if (layout.size > 0) visit(0, offset);
+  return { axes, ...writeCells(values, storage.info, precision, options.scientific) };
+}
+
+function shownIndexes(shape: readonly number[], edge: number): number[][] {
+  if (shape.includes(0)) return shape.map(() => []);
+  const heads = shape.map((n) => n > 2 * edge ? edge : n);
+  const tails = shape.map((n) => n > 2 * edge ? edge : 0);
+  if (edge < Infinity) {
+    let shown = 1;
+    for (let axis = 0; axis < shape.length; axis++) shown *= heads[axis] + tails[axis];
+    for (let axis = 0; axis < shape.length - 1 && shown > MOST_SHOWN; axis++) {
+      shown /= heads[axis] + tails[axis];
+      heads[axis] = 1;
+      tails[axis] = 0;
+    }
+  }
+  return shape.map((n, axis) => {
+    const head = Array.from({ length: heads[axis] }, (_, i) => i);
+    const tail = Array.from({ length: tails[axis] }, (_, i) => n - tails[axis] + i);
+    return head.length + tail.length < n ? [...head, GAP, ...tail] : [...head, ...tail];
+  });
+}
+
+function writeRows(excerpt: Excerpt, lineWidth: number): string {
+  const { axes, cells, width } = excerpt;
+  const rank = axes.length;
+  let next = 0;
+  const cell = (i: number): Cell => i === GAP ? { text: "...", after: "" } : cells[next++];
+  if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
+    // A single row has nothing to be aligned with.
+    const row = rank === 0
+      ? cells[0].text.trim()
+      : "[".repeat(rank) + axes[rank - 1].map((i) => cell(i).text.trim()).join(", ") +
+        "]".repeat(rank);
+    if (rank === 0 || PREFIX.length + row.length < lineWidth) return row;
+    next = 0;
+  }
+  const indent = (axis: number): string => " ".repeat(PREFIX.length + axis + 1);
+  const room = lineWidth - PREFIX.length - 2 * rank - 1;
+  const write = (axis: number): string => {
+    if (axis < rank - 1) {
+      const items = axes[axis].map((i) => i === GAP ? "..." : write(axis + 1));
+      return `[${items.join(`,${"\n".repeat(rank - 1 - axis)}${indent(axis)}`)}]`;
+    }
+    const lines: string[] = [];
+    let line = "";
+    for (const i of axes[axis]) {
+      if (line !== "" && line.length + (i === GAP ? 3 : width) > room) {
+        lines.push(line.trimEnd());
+        line = "";
+      }
+      const { text, after } = cell(i);
+      line += `${text},${after} `;
+    }
+    lines.push(line.trimEnd().slice(0, -1));
+    return `[${lines.join(`\n${indent(axis)}`)}]`;
+  };
+  return write(0);
+}
+
+// ---- elements ----------------------------------------------------------------------------------
+
+/** How the floats that are narrower than float64 round. */
+const ROUND: Partial<Record<DType, (value: number) => number>> = {
+  float16: roundHalf,
+  bfloat16: roundBrain,
+  float32: Math.fround,
+};
+
+function writeCells(
+  values: readonly (number | bigint)[],
+  info: DTypeInfo,
+  precision: number,
+  scientific: boolean | undefined,
+): Pick<Excerpt, "cells" | "width"> {
+  const texts = info.kind === "b"
+    ? values.map((value) => value ? "true" : "false")
+    : info.kind === "f"
+    ? writeFloats(values as readonly number[], ROUND[info.name], precision, scientific)
+    : values.map(String);
+  // From the point to the end; NaN and Infinity stand at the right end.
+  const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);
+  const most = largest(decimals);
+  const after = texts.map((text, i) => /\d$/.test(text) ? most - decimals[i] : 0);
+  const width = largest(texts.map((text, i) => text.length + after[i]));
+  return {
+    cells: texts.map((text, i) => ({
+      text: text.padStart(width - after[i]),
+      after: " ".repeat(after[i]),
+    })),
+    width,
+  };
+}
+
+function writeFloats(
+  values: readonly number[],
+  round: ((value: number) => number) | undefined,
+  precision: number,
+  scientific: boolean | undefined,
+): string[] {
+  const finite = values.filter(Number.isFinite);
+  const shortest = new Map(finite.map((value) => [value, shortestDigits(value, round)]));
+  const digits = Math.min(100, precision);
+  if (!(scientific ?? wantsExponent(finite, round))) {
+    return values.map((value) => {
+      const found = shortest.get(value);
+      if (found === undefined) return String(value);
+      const places = Math.max(0, found.places - found.exponent);
+      // toFixed() itself turns to exponents there.
+      const text = Math.abs(value) < 1e21
+        ? signed(value, value.toFixed(Math.min(places, digits)))
+        : String(BigInt(value));
+      return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+    });
+  }
+  const places = largest(Array.from(shortest, ([value, found]) => {
+    const text = value.toExponential(Math.min(found.places, digits));
+    return /\.(\d*[1-9])0*e/.exec(text)?.[1].length ?? 0;
+  }));
+  const parts = values.map((value) => value.toExponential(places).split("e"));
+  const powers = Math.max(2, largest(parts.map(([, power = ""]) => power.length - 1)));
+  return parts.map(([mantissa, power], i) => {
+    if (power === undefined) return mantissa;
+    return signed(values[i], `${mantissa}e${power[0]}${power.slice(1).padStart(powers, "0")}`);
+  });
+}
+
+/** Not Math.max(...list), which overflows the stack for long lists. */
+function largest(list: readonly number[]): number {
+  return list.reduce((a, b) => a > b ? a : b, 0);
+}
+
+/** JavaScript does not write the sign of -0. */
+function signed(value: number, text: string): string {
+  return Object.is(value, -0) ? `-${text}` : text;
+}
+
+/** The fewest digits that no neighbour of `value` shares, as in `value.toExponential(places)`. */
+function shortestDigits(
+  value: number,
+  round: ((value: number) => number) | undefined,
+): { places: number; exponent: number } {
+  let text = value.toExponential();
+  if (round !== undefined) {
+    let places = 0;
+    do text = value.toExponential(places++); while (round(Number(text)) !== value);
+  }
+  const [mantissa, exponent] = text.split("e");
+  return { places: mantissa.split(".")[1]?.length ?? 0, exponent: Number(exponent) };
+}
+
+/** NumPy's rule, but whole numbers stay whole below 1e8, however far they are from each other. */
+function wantsExponent(
+  finite: readonly number[],
+  round: (value: number) => number = Number,
+): boolean {
+  let min = Infinity;
+  let max = 0;
+  for (const value of finite) {
+    const magnitude = Math.abs(value);
+    if (magnitude > max) max = magnitude;
+    if (magnitude > 0 && magnitude < min) min = magnitude;
+  }
+  if (max === 0) return false;
+  if (max >= 1e8) return true;
+  // Rounded, since 0.0001 in float32 is below 0.0001.
+  return (min < round(1e-4) || round(max / min) > 1000) && !finite.every(Number.isInteger);
+}

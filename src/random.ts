@@ -1,0 +1,186 @@
+/**
+ * Random tensors with explicit keys: the same key gives the same numbers, on every device.
+ *
+ * The generator is Philox4x32-10 (Salmon et al., SC 2011); element i depends on the key and i only.
+ * There is no hidden state: split a key to get independent ones.
+ *
+ * @module
+ */
+import { checkDType, DTYPE, type DType } from "./dtype.ts";
+import { apply, backendFor } from "./dispatch.ts";
+import { DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
+import { Layout } from "./layout.ts";
+import { sort } from "./manipulate.ts";
+import { MAP } from "./ops.ts";
+import { checkShape, type Shape } from "./shape.ts";
+import { allocate } from "./storage.ts";
+import { full } from "./create.ts";
+import { Tensor } from "./tensor.ts";
+import type * as t from "./types.ts";
+import type { Distribution } from "./backend.ts";
+
+/** Names a stream of random numbers; immutable. Make one with {@link key}. */
+export interface Key {
+  /** The first 32 bits. */
+  readonly word0: number;
+  /** The last 32 bits. */
+  readonly word1: number;
+}
+
+/** What functions that make random tensors take. */
+export interface RandomOptions<E extends DType> {
+  /** The dtype of the result. */
+  readonly dtype?: E;
+}
+
+/**
+ * A key from a seed: an integer of up to 64 bits.
+ *
+ * Throws an IndexError for anything else.
+ *
+ * @example
+ * ```ts
+ * const key = random.key(42);
+ * random.uniform(key, [2]).equal(random.uniform(key, [2])).toArray(); // => [true, true]
+ * ```
+ */
+export function key(seed: number | bigint): Key {
+  if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
+    throw new IndexError(`Cannot make a key of ${String(seed)}: a seed is an integer`);
+  }
+  const bits = BigInt.asUintN(64, BigInt(seed));
+  return { word0: Number(bits & 0xffffffffn), word1: Number(bits >> 32n) };
+}
+
+function words(of: Key, op: string): [number, number] {
+  const [word0, word1] = [of?.word0, of?.word1];
+  if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
+    throw new IndexError(`Cannot ${op}: the first argument is a key, made by random.key(seed)`);
+  }
+  return [word0, word1];
+}
+
+function fromWords([word0, word1]: readonly [number, number]): Key {
+  return { word0, word1 };
+}
+
+/** `count` (2) independent keys from one, which should then not be used again. */
+export function split(of: Key, count: number = 2): Key[] {
+  checkShape([count], "split a key");
+  return splitKey(words(of, "split a key"), count).map(fromWords);
+}
+
+/** A key from another and a number: one for each step of a loop, say. */
+export function foldIn(of: Key, data: number | bigint): Key {
+  if (typeof data !== "bigint" && !Number.isSafeInteger(data)) {
+    throw new IndexError(`Cannot fold ${String(data)} into a key: it is not an integer`);
+  }
+  return fromWords(fold(words(of, "fold a number into a key"), data));
+}
+
+function generate(
+  op: string,
+  of: Key,
+  shape: unknown,
+  dtype: DType,
+  kinds: string,
+  kind: Distribution,
+  low = 0n,
+  high = 0n,
+): never {
+  const [key0, key1] = words(of, op);
+  checkDType(dtype, op);
+  if (!kinds.includes(DTYPE[dtype].kind)) {
+    throw new DTypeError(`Cannot make random ${op} of ${dtype}`);
+  }
+  const layout = Layout.contiguous(checkShape(shape, op));
+  const storage = allocate(dtype, layout.size, false);
+  backendFor(storage, op).random(storage, kind, key0, key1, low, high);
+  return new Tensor(storage, layout) as never;
+}
+
+/** Random bits, as uint32. */
+export function bits<const N extends Shape>(
+  key: Key,
+  shape: t.Guard<t.NewShape<"bits", N>, N>,
+): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, "cpu"> {
+  return generate("bits", key, shape, "uint32", "u", "bits");
+}
+
+/** Floats from `low` (0) up to but not including `high` (1), equally likely; float32. */
+export function uniform<const N extends Shape, E extends DType = "float32">(
+  key: Key,
+  shape: t.Guard<t.NewShape<"uniform", N>, N>,
+  options: RandomOptions<E> & { readonly low?: number; readonly high?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, "cpu"> {
+  const { low = 0, high = 1, dtype = "float32" } = options;
+  if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
+    throw new IndexError(`Cannot make uniform numbers from ${String(low)} to ${String(high)}`);
+  }
+  const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform");
+  if (low === 0 && high === 1) return x as never;
+  spread(x, low, high - low);
+  // Rounding must not reach what is excluded.
+  const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
+  const last = low < high ? apply(MAP.nextafter, end, start) : start;
+  return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
+}
+
+/** Normally distributed floats with the given mean (0) and standard deviation (1); float32. */
+export function normal<const N extends Shape, E extends DType = "float32">(
+  key: Key,
+  shape: t.Guard<t.NewShape<"normal", N>, N>,
+  options: RandomOptions<E> & { readonly mean?: number; readonly std?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, "cpu"> {
+  const { mean = 0, std = 1, dtype = "float32" } = options;
+  if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
+    throw new IndexError(`Cannot make normal numbers of mean ${String(mean)}, std ${String(std)}`);
+  }
+  return spread(generate("normal", key, shape, dtype, "f", "normal"), mean, std);
+}
+
+/** `x * scale + shift`, in place. */
+function spread(x: Tensor<DType>, shift: number, scale: number): never {
+  if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
+  if (shift !== 0) apply(MAP.add, x, shift, undefined, { out: x });
+  return x as never;
+}
+
+/**
+ * Integers from `low` up to but not including `high`, equally likely to within 2^-16; int32 unless
+ * asked.
+ *
+ * Throws an IndexError for an empty range and a DTypeError for one that the dtype cannot hold.
+ */
+export function integers<const N extends Shape, E extends DType = "int32">(
+  key: Key,
+  shape: t.Guard<t.NewShape<"integers", N>, N>,
+  low: number | bigint,
+  high: number | bigint,
+  options: RandomOptions<E> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, "cpu"> {
+  const dtype: DType = options.dtype ?? "int32";
+  checkDType(dtype, "integers");
+  for (const bound of [low, high]) {
+    if (typeof bound !== "bigint" && !Number.isSafeInteger(bound)) {
+      throw new IndexError(`Cannot make integers from ${String(low)} to ${String(high)}`);
+    }
+  }
+  const [from, to] = [BigInt(low), BigInt(high)];
+  if (from >= to) throw new IndexError(`Cannot make integers from ${low} to ${high}: none fits`);
+  const { min, max, kind } = DTYPE[dtype];
+  if (kind !== "f" && (from < BigInt(min) || to - 1n > BigInt(max))) {
+    throw new DTypeError(`Cannot make integers from ${low} to ${high} of ${dtype}`);
+  }
+  return generate("integers", key, shape, dtype, "iu", "integers", from, to);
+}
+
+/** The integers from 0 to `n` - 1 in random order, as int32. */
+export function permutation(key: Key, n: number): Tensor<"int32", [number], "cpu"> {
+  checkShape([n], "permutation");
+  if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
+  // Two words for each, so that ties (which keep their order) do not matter.
+  const keys = generate("permutation", key, [n], "float64", "f", "uniform");
+  return sort("argsort", keys, 0) as never;
+}

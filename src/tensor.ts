@@ -1,0 +1,2116 @@
+/**
+ * The class Tensor: documented one-line methods over the layers below.
+ *
+ * A tensor is a handle: a storage, a layout and a few flags. What a method does is in dispatch.ts
+ * (elementwise, reductions), layout.ts (views), indexing.ts, manipulate.ts, linalg.ts and
+ * composites.ts; nothing is decided here. The types that compute shapes are in types.ts.
+ *
+ * @module
+ */
+import { backendOf, registerBackend } from "./backend.ts";
+import { JsBackend } from "./backends/js/backend.ts";
+import {
+  type Axes,
+  type CloseOptions,
+  deviation,
+  isclose,
+  logSoftmax,
+  logSumExp,
+  mean,
+  norm,
+  softmax,
+} from "./composites.ts";
+import {
+  checkDType,
+  checkScalar,
+  type DType,
+  type Scalar,
+  type TypedArray,
+  type TypedArrayOf,
+} from "./dtype.ts";
+import {
+  apply,
+  applyArgReduce,
+  applyInPlace,
+  applyReduce,
+  applyScan,
+  checkOperand,
+  contiguousCopy,
+  COW,
+  fill,
+  fillScalar,
+  type Operand,
+  prepareWrite,
+  READ_ONLY,
+  VIEW,
+  wrapResultsIn,
+} from "./dispatch.ts";
+import { readElement } from "./element.ts";
+import { AxisError, DeviceError, IndexError, ShapeError, SharedError } from "./errors.ts";
+import { formatHtml, formatTensor } from "./format.ts";
+import { index, nonzero, oneHot, putAlongAxis, setAt, take, takeAlongAxis } from "./indexing.ts";
+import { Layout } from "./layout.ts";
+import { dot, linear, matmul, outer } from "./linalg.ts";
+import {
+  diff,
+  flatten,
+  pad,
+  type PadOptions,
+  type PadWidths,
+  repeat,
+  reshape,
+  roll,
+  sort,
+  type SortOptions,
+  split,
+  tile,
+  triangle,
+  unstack,
+} from "./manipulate.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "./ops.ts";
+import { formatShape, normalizeAxis, sameShape, type Shape } from "./shape.ts";
+import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "./slice.ts";
+import { allocateShared, checkAlive, GONE, recycle, Storage } from "./storage.ts";
+import type * as t from "./types.ts";
+
+/** Any tensor, read-only or not: what functions take that work on all. */
+export type AnyTensor = Tensor<DType, Shape, t.Device, t.Access>;
+
+/** A tensor that a function only reads. */
+export type ReadonlyTensor<D extends DType = "float32", S extends Shape = Shape> = Tensor<
+  D,
+  S,
+  t.Device,
+  t.Access
+>;
+
+/** What an elementwise op takes beside its receiver. */
+export type TensorOrScalar = AnyTensor | Scalar;
+
+/** The type of `x.T`. */
+export type TransposeOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.Transpose<S>, V, A>
+  : never;
+
+/** The type of `x.mT`. */
+export type MatrixTransposeOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.MatrixTranspose<S>, V, A>
+  : never;
+
+/** The type of what iterating over `x` gives. */
+export type RowOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.Row<S>, V, A>
+  : never;
+
+/** `X` with the shape that `R` gives. */
+export type View<X extends AnyTensor, R> = Tensor<X["dtype"], t.Ok<R>, X["device"], X["access"]>;
+
+/** What elementwise ops on one tensor take. */
+export interface UnaryOptions {
+  /** Write the result here instead of allocating: a tensor of its shape, of its dtype or wider. */
+  readonly out?: AnyTensor;
+}
+
+/** What elementwise ops on two tensors take. */
+export interface BinaryOptions extends UnaryOptions {
+  /** With `false`, tensors of different shapes are refused. */
+  readonly broadcast?: boolean;
+}
+
+/** What reductions take. */
+export interface KeepOptions<K extends boolean> extends UnaryOptions {
+  /** Keep the reduced axes, with size 1. */
+  readonly keepDims?: K;
+}
+
+/** What sums, products and means take. */
+export interface ReductionOptions<K extends boolean, E extends DType> extends KeepOptions<K> {
+  /** Cast the input to this dtype first. */
+  readonly dtype?: E;
+}
+
+/** What running sums and products take. */
+export interface ScanOptions<I extends boolean> extends UnaryOptions {
+  /** Begin with the value of nothing: 0 for sums, 1 for products. */
+  readonly includeInitial?: I;
+}
+
+/** Who owns a tensor's memory; see docs/memory.md. */
+export type Ownership = "owned" | "view" | "cow" | "shared";
+
+/** Tensors made since a `scope` began, if one is open. */
+let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
+
+/**
+ * Runs `body` and disposes of every tensor made in it, except those it returns (alone, or in an
+ * array or object). What was there before stays.
+ *
+ * @example
+ * ```ts
+ * const y = scope(() => tensor([1, 2]).add(1).mul(2)); // the sum is gone, the product is kept
+ * y.toArray(); // => [4, 6]
+ * ```
+ */
+export function scope<R>(body: () => R): R {
+  const outer = scoped;
+  const mine: AnyTensor[] = scoped = [];
+  let kept: unknown;
+  try {
+    const made = body();
+    if (made instanceof Promise) {
+      throw new TypeError("Cannot scope an async function: what it awaits would run outside");
+    }
+    kept = made;
+    return made;
+  } finally {
+    scoped = outer;
+    const keep = new Set<unknown>(kept instanceof Tensor ? [kept] : values(kept));
+    for (const one of mine) {
+      if (!keep.has(one)) one.dispose();
+      else if (outer !== null) outer.push(one);
+    }
+  }
+}
+
+function values(kept: unknown): unknown[] {
+  if (Array.isArray(kept)) return kept;
+  return typeof kept === "object" && kept !== null ? Object.values(kept) : [];
+}
+
+/** The elements of `layout` in `storage` as the typed array that users see, on the same memory. */
+function userArray(storage: Storage, offset: number, size: number): TypedArray {
+  const { array, info } = storage;
+  if (offset === 0 && size === array.length && info.array === info.userArray) return array;
+  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
+}
+
+/**
+ * An n-dimensional array of one dtype on one device.
+ *
+ * `D` is the dtype, `S` the shape as far as it is known (`[2, 3]`, `[number, 3]`, or any), `V` the
+ * device, `A` whether it may be written. Make one with {@link tensor}, {@link zeros} and the like.
+ *
+ * Ops give new tensors; methods that end in `_` write in place; views (`slice`, `reshape`,
+ * `permute`, …) share memory with what they look at.
+ */
+export class Tensor<
+  out D extends DType = "float32",
+  out S extends Shape = Shape,
+  out V extends t.Device = t.Device,
+  out A extends t.Access = "write",
+> implements Operand {
+  /** The memory: for backends; programs use {@link data}. @internal */
+  storage: Storage;
+  /** Shape, strides and offset: immutable, and usable without the data. */
+  layout: Layout;
+  /** @internal */
+  flags: number;
+
+  /** Programs use {@link tensor} and its kin. @internal */
+  constructor(storage: Storage, layout: Layout, flags: number = 0) {
+    this.storage = storage;
+    this.layout = layout;
+    this.flags = flags;
+    storage.handles++;
+    if (scoped !== null) scoped.push(this as never);
+  }
+
+  // ---- what it is ------------------------------------------------------------------------------
+
+  /** The element type. */
+  get dtype(): D {
+    return this.storage.info.name as D;
+  }
+
+  /** The size of each axis, frozen; `[]` for a single element. */
+  get shape(): Readonly<S> {
+    return Object.freeze(this.layout.shape) as Readonly<S>;
+  }
+
+  /** The distance between neighbours along each axis, in elements; 0 where broadcast. */
+  get strides(): readonly number[] {
+    return Object.freeze(this.layout.strides);
+  }
+
+  /** {@link strides} in bytes, for other programs. */
+  get byteStrides(): readonly number[] {
+    return this.layout.strides.map((stride) => stride * this.storage.info.bytes);
+  }
+
+  /** The position of the first element in its buffer, in elements. */
+  get offset(): number {
+    return this.layout.offset;
+  }
+
+  /** The number of axes. */
+  get rank(): S["length"] {
+    return this.layout.shape.length;
+  }
+
+  /** The number of elements. */
+  get size(): number {
+    return this.layout.size;
+  }
+
+  /** The number of bytes that the elements take, each counted once. */
+  get nbytes(): number {
+    return this.layout.size * this.storage.info.bytes;
+  }
+
+  /** Where the elements are. */
+  get device(): V {
+    return this.storage.device as V;
+  }
+
+  /** `"read"` for a read-only tensor, else `"write"`. */
+  get access(): A {
+    return (this.flags & READ_ONLY ? "read" : "write") as A;
+  }
+
+  /** True when the elements lie densely in row-major order. */
+  get isContiguous(): boolean {
+    return this.layout.contiguous;
+  }
+
+  /** True after `dispose()` or a move. */
+  get isDisposed(): boolean {
+    return this.storage === GONE;
+  }
+
+  /** Who owns the memory: this tensor, another one, another until the first write, or all. */
+  get ownership(): Ownership {
+    if (this.flags & COW) return "cow";
+    return this.flags & VIEW ? "view" : this.storage.shared ? "shared" : "owned";
+  }
+
+  // ---- values ----------------------------------------------------------------------------------
+
+  /**
+   * The only element of a tensor of any rank, as a JavaScript value.
+   *
+   * Throws a ShapeError unless there is exactly one, and a RangeError for an int64 or uint64 beyond
+   * ±2^53 unless asked for a bigint.
+   *
+   * @example
+   * ```ts
+   * tensor([[7]]).item(); // => 7
+   * ```
+   */
+  item(options: { readonly bigint: true }): t.BigItem[D];
+  item(options?: { readonly bigint?: false }): t.Item[D];
+  item(options: { readonly bigint?: boolean } = {}): unknown {
+    checkAlive(this.storage, "item");
+    if (this.layout.size !== 1) {
+      throw new ShapeError(
+        `Cannot item shape ${
+          formatShape(this.layout.shape)
+        }: it has ${this.layout.size} elements, not 1`,
+      );
+    }
+    return toValue(this, this.layout.offset, options.bigint ?? false, "item");
+  }
+
+  /**
+   * The element at one index for each axis, as a JavaScript value; negative ones count from the end.
+   *
+   * Throws an IndexError that names the axis.
+   */
+  get(...index: number[]): t.Item[D] {
+    checkAlive(this.storage, "get");
+    return toValue(this, this.layout.flatIndex("get", index), false, "get") as t.Item[D];
+  }
+
+  /**
+   * All elements as nested arrays (a bare value at rank 0).
+   *
+   * Throws a RangeError for an int64 or uint64 beyond ±2^53 unless asked for bigints.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).T.toArray(); // => [[1, 3], [2, 4]]
+   * ```
+   */
+  toArray<X extends AnyTensor>(
+    this: X,
+    options: { readonly bigint: true },
+  ): t.ToArray<X["shape"], t.BigItem[X["dtype"]]>;
+  toArray<X extends AnyTensor>(
+    this: X,
+    options?: { readonly bigint?: false },
+  ): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
+  toArray(options: { readonly bigint?: boolean } = {}): unknown {
+    checkAlive(this.storage, "toArray");
+    const { shape, strides } = this.layout;
+    const unpack = (axis: number, position: number): unknown => {
+      if (axis === shape.length) {
+        return toValue(this as never, position, options.bigint ?? false, "toArray");
+      }
+      return Array.from(
+        { length: shape[axis]! },
+        (_, i) => unpack(axis + 1, position + i * strides[axis]!),
+      );
+    };
+    return unpack(0, this.layout.offset);
+  }
+
+  /**
+   * The elements in row-major order in a typed array of its own. bfloat16 gives raw bits.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).T.toTypedArray(); // => Float32Array(4) [ 1, 3, 2, 4 ]
+   * ```
+   */
+  toTypedArray(): TypedArrayOf[D] {
+    checkAlive(this.storage, "toTypedArray");
+    const { info } = this.storage;
+    const own = new Storage(new info.array(this.layout.size), info, true, false);
+    fill(own, Layout.contiguous(this.layout.shape), this);
+    return userArray(own, 0, this.layout.size) as TypedArrayOf[D];
+  }
+
+  /**
+   * The elements themselves, not copied: writing to the array writes the tensor.
+   *
+   * Throws a ShapeError when they do not lie densely in row-major order, and a ReadOnlyError for a
+   * read-only tensor: {@link toTypedArray} copies.
+   */
+  get data(): TypedArrayOf[D] {
+    checkAlive(this.storage, "data");
+    if (!this.layout.contiguous) {
+      throw new ShapeError(
+        `Cannot data shape ${formatShape(this.layout.shape)} with strides ${
+          formatShape(this.layout.strides)
+        }: it is not contiguous; use toTypedArray()`,
+      );
+    }
+    prepareWrite(this, "data");
+    this.storage.escape();
+    return userArray(this.storage, this.layout.offset, this.layout.size) as TypedArrayOf[D];
+  }
+
+  /** {@link toTypedArray} for every device, without blocking. */
+  read(): Promise<TypedArrayOf[D]> {
+    return new Promise((resolve) => resolve(this.toTypedArray()));
+  }
+
+  /**
+   * Gives the elements away: the array is the tensor's own memory when it is contiguous and nobody
+   * else holds it, else a copy. This tensor is then unusable.
+   */
+  intoTypedArray(): TypedArrayOf[D] {
+    checkAlive(this.storage, "intoTypedArray");
+    const { storage, layout } = this;
+    const movable = layout.contiguous && storage.handles === 1 &&
+      !(this.flags & (READ_ONLY | COW)) &&
+      storage.cows === null;
+    const made = movable ? undefined : this.toTypedArray();
+    release(this);
+    if (made !== undefined) return made;
+    storage.escape();
+    return userArray(storage, layout.offset, layout.size) as TypedArrayOf[D];
+  }
+
+  /**
+   * Gives the whole buffer away in storage order, whatever the view: a copy when others hold it.
+   * This tensor is then unusable.
+   */
+  intoRaw(): TypedArrayOf[D] {
+    checkAlive(this.storage, "intoRaw");
+    const { storage } = this;
+    const alone = storage.handles === 1 && !(this.flags & (READ_ONLY | COW)) &&
+      storage.cows === null;
+    release(this);
+    if (alone) {
+      storage.escape();
+      return userArray(storage, 0, storage.array.length) as TypedArrayOf[D];
+    }
+    const copy = wholeCopy(storage);
+    return userArray(copy, 0, copy.array.length) as TypedArrayOf[D];
+  }
+
+  /** Text with aligned columns, the shape and the dtype; long tensors are elided. */
+  toString(): string {
+    return this.storage === GONE ? "tensor(disposed)" : formatTensor(this);
+  }
+
+  /** What `Deno.inspect` and `console.log` show in Deno. */
+  [Symbol.for("Deno.customInspect")](): string {
+    return this.toString();
+  }
+
+  /** What `util.inspect` and `console.log` show in Bun and Node. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+
+  /** What Jupyter shows: a table, and text where there are no tables. */
+  [Symbol.for("Jupyter.display")](): { "text/html": string; "text/plain": string } {
+    return { "text/html": formatHtml(this), "text/plain": this.toString() };
+  }
+
+  /** Views of what lies along axis 0, one by one. */
+  *[Symbol.iterator](): Generator<RowOf<this>> {
+    yield* this.iterate(0) as Generator<RowOf<this>>;
+  }
+
+  /** Views of what lies along `axis`, every `step`-th; a negative step goes from the end. */
+  *iterate(axis: number = 0, step: number = 1): Generator<Tensor<D, Shape, V, A>> {
+    checkAlive(this.storage, "iterate");
+    const along = normalizeAxis("iterate", axis, this.layout.shape.length);
+    if (!Number.isInteger(step) || step === 0) {
+      throw new IndexError(`Cannot iterate axis ${along} by step ${String(step)}`);
+    }
+    const n = this.layout.shape[along]!;
+    for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
+      yield viewOf(this, this.layout.selectAxis(along, i)) as never;
+    }
+  }
+
+  // ---- ownership -------------------------------------------------------------------------------
+
+  /** Lets go of the memory at once, unless other tensors hold it. Any later use is an error. */
+  dispose(): void {
+    if (this.storage === GONE) return;
+    const { storage } = this;
+    release(this);
+    if (storage.handles === 0) recycle(storage);
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Another handle on the same elements. */
+  view(): Tensor<D, S, V, A> {
+    return viewOf(this, this.layout) as never;
+  }
+
+  /** Another handle on the same elements, through which they cannot be written. */
+  readonly(): Tensor<D, S, V, "read"> {
+    checkAlive(this.storage, "readonly");
+    return new Tensor(this.storage, this.layout, this.flags | VIEW | READ_ONLY) as never;
+  }
+
+  /** A dense copy with memory of its own. */
+  toOwned(): Tensor<D, S, V> {
+    return contiguousCopy(this) as never;
+  }
+
+  /** {@link toOwned}. */
+  copy(): Tensor<D, S, V> {
+    return this.toOwned();
+  }
+
+  /** This tensor when it is dense, else a dense copy. */
+  contiguous(): Tensor<D, S, V, A> {
+    checkAlive(this.storage, "contiguous");
+    return (this.layout.contiguous ? this : contiguousCopy(this)) as never;
+  }
+
+  /**
+   * A tensor with memory of its own: an owned one moves (this handle is then unusable), a view or a
+   * copy-on-write tensor is copied densely, a shared one moves when nobody else holds it.
+   *
+   * Throws a SharedError for a shared tensor that others hold.
+   */
+  intoOwned(): Tensor<D, S, V> {
+    return intoOwned(this, "intoOwned", () => contiguousCopy(this) as never) as never;
+  }
+
+  /** {@link intoOwned}, but a copy keeps strides and offset, and takes the whole buffer along. */
+  intoOwnedKeepLayout(): Tensor<D, S, V> {
+    return intoOwned(
+      this,
+      "intoOwnedKeepLayout",
+      () => new Tensor(wholeCopy(this.storage), this.layout),
+    ) as never;
+  }
+
+  /**
+   * A tensor that shares this one's memory until either is written, and then has a copy. This
+   * tensor stays usable, and neither sees what is written through the other.
+   */
+  intoCow(): Tensor<D, S, V> {
+    checkAlive(this.storage, "intoCow");
+    const cow = new Tensor(this.storage, this.layout, COW);
+    watchWrites(cow);
+    return cow as never;
+  }
+
+  /** A dense tensor on memory that workers can share; this handle is then unusable. */
+  intoShared(): Tensor<D, S, V> {
+    return intoShared(
+      this,
+      Layout.contiguous(this.layout.shape),
+      "intoShared",
+      this.layout.size,
+    ) as never;
+  }
+
+  /** {@link intoShared}, with the whole buffer, strides and offset. */
+  intoSharedKeepLayout(): Tensor<D, S, V> {
+    return intoShared(
+      this,
+      this.layout,
+      "intoSharedKeepLayout",
+      this.storage.array.length,
+    ) as never;
+  }
+
+  /** Takes a copy-on-write handle off the memory that is about to change. @internal */
+  detach(): void {
+    if (!(this.flags & COW) || this.storage === GONE) return;
+    const { storage } = this;
+    const copy = contiguousCopy(this);
+    forgetWrites(this, storage);
+    storage.handles--;
+    this.storage = copy.storage;
+    this.layout = copy.layout;
+    this.flags &= ~COW;
+  }
+
+  /**
+   * This tensor on `device`: a view when it is there already.
+   *
+   * Throws a DeviceError when there is no such device.
+   */
+  to<W extends t.Device>(device: W): Tensor<D, S, NoInfer<W>> {
+    checkAlive(this.storage, "to");
+    if (device === this.storage.device as string) return viewOf(this, this.layout) as never;
+    if (backendOf(device) === undefined) {
+      throw new DeviceError(`Cannot move a tensor to ${String(device)}: no backend serves it`);
+    }
+    throw new DeviceError(`Cannot move a tensor from ${this.storage.device} to ${String(device)}`);
+  }
+
+  /** {@link to} the CPU. */
+  cpu(): Tensor<D, S, "cpu"> {
+    return this.to("cpu");
+  }
+
+  /** {@link to} the first CUDA device. */
+  cuda(): Tensor<D, S, "cuda"> {
+    return this.to("cuda");
+  }
+
+  // ---- writing ---------------------------------------------------------------------------------
+
+  /**
+   * Writes `value`, a scalar or a tensor that broadcasts, to the elements that `index` picks: an
+   * array of arguments as {@link slice} takes them, or one string.
+   *
+   * Throws an IndexError, ShapeError, DTypeError or ReadOnlyError before anything is written.
+   *
+   * @example
+   * ```ts
+   * zeros([2, 2]).set([1, ":"], 5).toArray(); // => [[0, 0], [5, 5]]
+   * ```
+   */
+  set<X extends AnyTensor>(
+    this: t.Writable<"set", X>,
+    index: readonly t.SliceArg[] | string,
+    value: TensorOrScalar,
+  ): X {
+    setAt(this as X, index as never, value);
+    return this as X;
+  }
+
+  /** Writes `value` to every element. */
+  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar): X {
+    const x = this as X;
+    prepareWrite(x, "fill_");
+    checkScalar(x.dtype, value, "fill_");
+    fillScalar(x.storage, x.layout, value);
+    x.storage.version++;
+    return x;
+  }
+
+  /** Limits every element in place; see {@link clip}. */
+  clip_<X extends AnyTensor>(
+    this: t.Writable<"clip_", X>,
+    min?: TensorOrScalar | null,
+    max?: TensorOrScalar | null,
+  ): X {
+    const x = this as X;
+    if (min !== undefined && min !== null) applyInPlace(MAP.maximum, x, min);
+    if (max !== undefined && max !== null) applyInPlace(MAP.minimum, x, max);
+    return x;
+  }
+
+  // ---- in place --------------------------------------------------------------------------------
+
+  /** {@link add} in place: the result's shape must be this tensor's. */
+  add_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"add_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.add, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link sub} in place: the result's shape must be this tensor's. */
+  sub_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"sub_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.sub, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link mul} in place: the result's shape must be this tensor's. */
+  mul_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"mul_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.mul, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link div} in place: the result's shape must be this tensor's. */
+  div_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"div_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.div, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link floorDivide} in place: the result's shape must be this tensor's. */
+  floorDivide_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"floorDivide_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.floorDivide, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link remainder} in place: the result's shape must be this tensor's. */
+  remainder_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"remainder_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.remainder, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link pow} in place: the result's shape must be this tensor's. */
+  pow_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"pow_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.pow, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link minimum} in place: the result's shape must be this tensor's. */
+  minimum_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"minimum_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.minimum, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link maximum} in place: the result's shape must be this tensor's. */
+  maximum_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"maximum_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.maximum, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseAnd} in place: the result's shape must be this tensor's. */
+  bitwiseAnd_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseAnd_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseAnd, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseOr} in place: the result's shape must be this tensor's. */
+  bitwiseOr_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseOr_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseOr, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseXor} in place: the result's shape must be this tensor's. */
+  bitwiseXor_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseXor_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseXor, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link neg} in place. */
+  neg_<X extends AnyTensor>(this: t.Writable<"neg_", X>): X {
+    return applyInPlace(MAP.neg, this as never) as never;
+  }
+
+  /** {@link abs} in place. */
+  abs_<X extends AnyTensor>(this: t.Writable<"abs_", X>): X {
+    return applyInPlace(MAP.abs, this as never) as never;
+  }
+
+  /** {@link square} in place. */
+  square_<X extends AnyTensor>(this: t.Writable<"square_", X>): X {
+    return applyInPlace(MAP.square, this as never) as never;
+  }
+
+  /** {@link sqrt} in place. */
+  sqrt_<X extends AnyTensor>(this: t.Writable<"sqrt_", X>): X {
+    return applyInPlace(MAP.sqrt, this as never) as never;
+  }
+
+  /** {@link exp} in place. */
+  exp_<X extends AnyTensor>(this: t.Writable<"exp_", X>): X {
+    return applyInPlace(MAP.exp, this as never) as never;
+  }
+
+  /** {@link log} in place. */
+  log_<X extends AnyTensor>(this: t.Writable<"log_", X>): X {
+    return applyInPlace(MAP.log, this as never) as never;
+  }
+
+  /** {@link tanh} in place. */
+  tanh_<X extends AnyTensor>(this: t.Writable<"tanh_", X>): X {
+    return applyInPlace(MAP.tanh, this as never) as never;
+  }
+
+  /** {@link sigmoid} in place. */
+  sigmoid_<X extends AnyTensor>(this: t.Writable<"sigmoid_", X>): X {
+    return applyInPlace(MAP.sigmoid, this as never) as never;
+  }
+
+  /** {@link relu} in place. */
+  relu_<X extends AnyTensor>(this: t.Writable<"relu_", X>): X {
+    return applyInPlace(MAP.relu, this as never) as never;
+  }
+
+  /** {@link gelu} in place. */
+  gelu_<X extends AnyTensor>(this: t.Writable<"gelu_", X>): X {
+    return applyInPlace(MAP.gelu, this as never) as never;
+  }
+
+  /** {@link silu} in place. */
+  silu_<X extends AnyTensor>(this: t.Writable<"silu_", X>): X {
+    return applyInPlace(MAP.silu, this as never) as never;
+  }
+
+  /** {@link floor} in place. */
+  floor_<X extends AnyTensor>(this: t.Writable<"floor_", X>): X {
+    return applyInPlace(MAP.floor, this as never) as never;
+  }
+
+  /** {@link ceil} in place. */
+  ceil_<X extends AnyTensor>(this: t.Writable<"ceil_", X>): X {
+    return applyInPlace(MAP.ceil, this as never) as never;
+  }
+
+  /** {@link round} in place. */
+  round_<X extends AnyTensor>(this: t.Writable<"round_", X>): X {
+    return applyInPlace(MAP.round, this as never) as never;
+  }
+
+  // ---- views -----------------------------------------------------------------------------------
+
+  /** All axes in reverse order: a view. */
+  get T(): TransposeOf<this> {
+    return viewOf(this, this.layout.transpose()) as never;
+  }
+
+  /** The last two axes exchanged: a view. */
+  get mT(): MatrixTransposeOf<this> {
+    checkAlive(this.storage, "mT");
+    if (this.layout.shape.length < 2) {
+      throw new AxisError(
+        `Cannot mT shape ${formatShape(this.layout.shape)}: it takes at least 2 axes`,
+      );
+    }
+    return viewOf(this, this.layout.swapAxes(-2, -1)) as never;
+  }
+
+  /** All axes in reverse order: a view. */
+  transpose(): TransposeOf<this> {
+    if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
+    return viewOf(this, this.layout.transpose()) as never;
+  }
+
+  /**
+   * The axes in the given order: a view.
+   *
+   * @example
+   * ```ts
+   * zeros([1, 2, 3]).permute(2, 0, 1).shape; // => [3, 1, 2]
+   * ```
+   */
+  permute<X extends AnyTensor, const B extends readonly number[]>(
+    this: X,
+    ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
+  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.permute(axes as readonly number[])) as never;
+  }
+
+  /** {@link permute}, by the name of the array API standard. */
+  permuteDims<X extends AnyTensor, const B extends readonly number[]>(
+    this: X,
+    ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
+  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.permute(axes as readonly number[])) as never;
+  }
+
+  /** Two axes exchanged: a view. */
+  swapAxes<X extends AnyTensor, const B extends number, const C extends number>(
+    this: X,
+    axis1: B,
+    axis2: t.Guard<t.SwapAxes<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.SwapAxes<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.swapAxes(axis1, axis2 as number)) as never;
+  }
+
+  /** One axis moved to another place: a view. */
+  moveAxis<X extends AnyTensor, const B extends number, const C extends number>(
+    this: X,
+    source: B,
+    destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.MoveAxis<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.moveAxis(source, destination as number)) as never;
+  }
+
+  /**
+   * Another shape of as many elements, one of whose sizes may be -1: a view where strides allow,
+   * else a copy.
+   *
+   * @example
+   * ```ts
+   * arange(6).reshape([2, -1]).toArray(); // => [[0, 1, 2], [3, 4, 5]]
+   * ```
+   */
+  reshape<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.Reshape<t.ShapeOf<X>, N>> {
+    const layout = this.layout.reshape(shape as Shape);
+    if (layout !== null) return viewOf(this, layout) as never;
+    return reshape(this, shape as Shape) as never;
+  }
+
+  /** All elements in one axis: a view where strides allow, else a copy. */
+  flatten<X extends AnyTensor>(this: X): View<X, t.Reshape<t.ShapeOf<X>, [-1]>> {
+    checkAlive(this.storage, "flatten");
+    const layout = this.layout.reshape([this.layout.size]);
+    return (layout !== null ? viewOf(this, layout) : flatten(this)) as never;
+  }
+
+  /** A new axis of size 1 before `axis`: a view. */
+  expandDims<X extends AnyTensor, const B extends number = 0>(
+    this: X,
+    axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.expandDims(axis as number)) as never;
+  }
+
+  /** {@link expandDims}. */
+  unsqueeze<X extends AnyTensor, const B extends number = 0>(
+    this: X,
+    axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.expandDims(axis as number)) as never;
+  }
+
+  /** Without the given axes, or all axes, of size 1: a view. */
+  squeeze<X extends AnyTensor, const B extends t.AxisArg = undefined>(
+    this: X,
+    axis?: t.Guard<t.Squeeze<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.Squeeze<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.squeeze(axis as Axes)) as never;
+  }
+
+  /** The order of the elements reversed along the given axes, or all: a view. */
+  flip<X extends AnyTensor, const B extends t.AxisArg = undefined>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"flip", t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ShapeOf<X>> {
+    return viewOf(this, this.layout.flip(axis as Axes)) as never;
+  }
+
+  /** The elements repeated to a larger shape without copying: a view with strides of 0. */
+  broadcastTo<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.BroadcastTo<t.ShapeOf<X>, N>> {
+    return viewOf(this, this.layout.broadcastTo(shape as Shape)) as never;
+  }
+
+  /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
+  diagonal<X extends AnyTensor, const B extends number = 0, const C extends number = 1>(
+    this: X,
+    offset?: number,
+    axis1?: B,
+    axis2?: t.Guard<t.Diagonal<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.Diagonal<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.diagonal(offset, axis1, axis2 as number)) as never;
+  }
+
+  /**
+   * Part of the tensor, one argument for each axis: a number, a `"start:stop:step"` string, a Slice
+   * or range, `"..."`, `null` for a new axis; or one string for all axes. These give a view.
+   * Arrays of numbers, integer tensors and bool masks pick elements, and give a copy.
+   *
+   * Throws an IndexError that names the axis.
+   *
+   * @example
+   * ```ts
+   * const x = arange(12).reshape([3, 4]);
+   * x.slice("1:, ::2").toArray(); // => [[4, 6], [8, 10]]
+   * x.slice(-1, [0, 3]).toArray(); // => [8, 11]
+   * ```
+   */
+  slice<X extends AnyTensor, const I extends readonly t.SliceArg[]>(
+    this: X,
+    ...index: t.GuardRest<t.SliceShape<t.ShapeOf<X>, I>, I>
+  ): View<X, t.SliceShape<t.ShapeOf<X>, I>> {
+    checkAlive(this.storage, "slice");
+    const args = index as readonly unknown[];
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i];
+      if (typeof arg === "object" && (Array.isArray(arg) || arg instanceof Tensor)) {
+        return pick(this, args as never) as never;
+      }
+    }
+    return viewOf(this, sliceBasic(this.layout, args as readonly BasicIndex[])) as never;
+  }
+
+  /** Part of one axis: a number (which drops it), a string, a Slice or a range. A view. */
+  sliceAxis<
+    X extends AnyTensor,
+    const B extends number,
+    const I extends number | string | Slice | Range,
+  >(
+    this: X,
+    axis: B,
+    index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
+  ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
+    return viewOf(this, sliceAxisBy(this.layout, axis, index as BasicIndex)) as never;
+  }
+
+  /** Views along `axis` (0): so many equal parts, or cut before each of the given indexes. */
+  split<
+    X extends AnyTensor,
+    const N extends number | readonly number[],
+    const B extends number = 0,
+  >(
+    this: X,
+    parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
+    axis?: B,
+  ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
+    return split(this, parts as number, axis).map((part) => viewOf(this, part.layout)) as never;
+  }
+
+  /** A view of every index of `axis` (0). */
+  unstack(axis?: number): Tensor<D, Shape, V, A>[] {
+    return unstack(this, axis).map((part) => viewOf(this, part.layout)) as never;
+  }
+
+  /** The same tensor with rank `N` in its type. Throws a ShapeError when it has another rank. */
+  asRank<X extends AnyTensor, const N extends number>(
+    this: X,
+    rank: t.Guard<t.AsRank<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.AsRank<t.ShapeOf<X>, N>> {
+    const have = this.layout.shape.length;
+    if (have !== rank as number) {
+      throw new ShapeError(
+        `Cannot take shape ${formatShape(this.layout.shape)} as rank ${
+          String(rank)
+        }: its rank is ${have}`,
+      );
+    }
+    return viewOf(this, this.layout) as never;
+  }
+
+  /** The same tensor with a dynamic shape in its type. */
+  asDynamic(): Tensor<D, Shape, V, A> {
+    return viewOf(this, this.layout) as never;
+  }
+
+  /** The same tensor with the given shape in its type. Throws a ShapeError when it is another. */
+  asShape<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.AsShape<t.ShapeOf<X>, N>> {
+    checkShapeIs(this, shape as Shape, "asShape");
+    return viewOf(this, this.layout) as never;
+  }
+
+  /** The same tensor with the shape of `other` in its type. Throws a ShapeError when it differs. */
+  like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
+    checkOperand(other, "like");
+    checkShapeIs(this, other.layout.shape, "like");
+    return viewOf(this, this.layout) as never;
+  }
+
+  // ---- copies ----------------------------------------------------------------------------------
+
+  /**
+   * The elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
+   * wrap; to bool, everything but 0 is true.
+   *
+   * @example
+   * ```ts
+   * tensor([1.9, -1.9, 300]).astype("uint8").toArray(); // => [1, 0, 255]
+   * ```
+   */
+  astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
+    checkDType(dtype, "astype");
+    return contiguousCopy(this, dtype) as never;
+  }
+
+  /** The whole tensor repeated along each axis, as often as `repeats` says. */
+  tile<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    repeats: N,
+  ): Tensor<X["dtype"], t.Tile<t.ShapeOf<X>, N>, X["device"]> {
+    return tile(this, repeats) as never;
+  }
+
+  /** Each element repeated along `axis` (flat without one), so often or as often as an array says. */
+  repeat<X extends AnyTensor, const B extends number = number>(
+    this: X,
+    repeats: number | readonly number[],
+    axis?: t.Guard<t.Resize<"repeat", t.ShapeOf<X>, B>, B>,
+  ): Tensor<X["dtype"], t.Ok<t.Resize<"repeat", t.ShapeOf<X>, B>>, X["device"]> {
+    return repeat(this, repeats, axis as number) as never;
+  }
+
+  /** Elements moved along `axis` (flat without one), those that fall off coming in at the other end. */
+  roll(shift: number | readonly number[], axis?: number | readonly number[]): Tensor<D, S, V> {
+    return roll(this, shift, axis) as never;
+  }
+
+  /** Elements added before and after each axis: a value, or by another {@link PadOptions.mode}. */
+  pad<X extends AnyTensor>(
+    this: X,
+    widths: PadWidths,
+    options?: PadOptions,
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return pad(this, widths, options) as never;
+  }
+
+  /** The lower triangle of the last two axes, up to diagonal `k`; zero elsewhere. */
+  tril(k?: number): Tensor<D, S, V> {
+    return triangle("tril", this, k) as never;
+  }
+
+  /** The upper triangle of the last two axes, from diagonal `k` on; zero elsewhere. */
+  triu(k?: number): Tensor<D, S, V> {
+    return triangle("triu", this, k) as never;
+  }
+
+  /** The sub-tensors at `indexes` along `axis` (0); the axes of `indexes` take its place. */
+  take<
+    X extends AnyTensor,
+    const I extends AnyTensor | readonly number[] | number,
+    const B extends number = 0,
+  >(
+    this: X,
+    indexes: I,
+    axis?: t.Guard<t.Take<t.ShapeOf<X>, IndexShape<I>, B>, B>,
+  ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]> {
+    return take(this, indexes as Operand, (axis ?? 0) as number) as never;
+  }
+
+  /** `x[…, indexes[…], …]`: what `argsort(axis)` and `argmax(axis, { keepDims: true })` point to. */
+  takeAlongAxis(indexes: AnyTensor, axis: number = -1): Tensor<D, Shape, V> {
+    return takeAlongAxis(this, indexes, axis) as never;
+  }
+
+  /** Writes `values` in place where {@link takeAlongAxis} would read. */
+  putAlongAxis_<X extends AnyTensor>(
+    this: t.Writable<"putAlongAxis_", X>,
+    indexes: AnyTensor,
+    values: TensorOrScalar,
+    axis: number = -1,
+  ): X {
+    putAlongAxis(this as X, indexes, values, axis);
+    return this as X;
+  }
+
+  /** The indexes (int32) of the nonzero elements: one vector for each axis. */
+  nonzero(): Tensor<"int32", [number], V>[] {
+    return nonzero(this) as never;
+  }
+
+  /** Class numbers as rows of zeros with a single one, along a new last axis. */
+  oneHot<X extends AnyTensor, const N extends number, E extends DType = "float32">(
+    this: X,
+    classes: N,
+    options: { readonly dtype?: E } = {},
+  ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]> {
+    return oneHot(this, classes, options.dtype ?? "float32") as never;
+  }
+
+  /** The elements along `axis` (the last one) from small to large, stable; NaN goes last. */
+  sort(axis?: number, options?: SortOptions): Tensor<D, S, V> {
+    return sort("sort", this, axis, options) as never;
+  }
+
+  /** The indexes (int32) that would {@link sort} along `axis`. */
+  argsort(axis?: number, options?: SortOptions): Tensor<"int32", S, V> {
+    return sort("argsort", this, axis, options) as never;
+  }
+
+  /** The `n`-th differences between neighbours along `axis` (the last one). */
+  diff<X extends AnyTensor>(
+    this: X,
+    n?: number,
+    axis?: number,
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return diff(this, n, axis) as never;
+  }
+
+  // ---- products --------------------------------------------------------------------------------
+
+  /**
+   * The matrix product: [..., M, K] by [..., K, N] gives [..., M, N]. Batches broadcast; a vector
+   * counts as one row or column, and that axis is dropped. Operands of any strides are taken.
+   *
+   * Throws a ShapeError that names both shapes, and a DTypeError for bool.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).matmul(tensor([1, 1])).toArray(); // => [3, 7]
+   * ```
+   */
+  matmul<X extends AnyTensor, U extends AnyTensor>(
+    this: X,
+    other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    options?: UnaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+    return matmul(this, other as U, options) as never;
+  }
+
+  /** The sum of the products of two vectors [K], of rank 0. */
+  dot<X extends AnyTensor, U extends AnyTensor>(
+    this: X,
+    other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    options?: UnaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, [], X["device"]> {
+    return dot(this, other as U, options) as never;
+  }
+
+  /** Every product of an element of [M] and one of [N]: [M, N]. */
+  outer<X extends AnyTensor, U extends AnyTensor>(
+    this: X,
+    other: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    options?: UnaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+    return outer(this, other as U, options) as never;
+  }
+
+  /** [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
+  linear<X extends AnyTensor, W extends AnyTensor>(
+    this: X,
+    weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
+    bias?: AnyTensor,
+    options?: UnaryOptions,
+  ): Tensor<t.BinaryDType<X, W>, t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, X["device"]> {
+    return linear(this, weight as W, bias, options) as never;
+  }
+
+  /**
+   * x limited to `min` and `max`, either of which may be left out (or null); NaN stays.
+   *
+   * @example
+   * ```ts
+   * tensor([-1, 0.5, 2]).clip(0, 1).toArray(); // => [0, 0.5, 1]
+   * ```
+   */
+  clip(
+    min?: TensorOrScalar | null,
+    max?: TensorOrScalar | null,
+    options?: UnaryOptions,
+  ): Tensor<D, S, V> {
+    const [low, high] = [min ?? undefined, max ?? undefined];
+    if (low === undefined && high === undefined) {
+      return apply(MAP.copy, this, undefined, undefined, options) as never;
+    }
+    if (low === undefined) return apply(MAP.minimum, this, high, undefined, options) as never;
+    if (high === undefined) return apply(MAP.maximum, this, low, undefined, options) as never;
+    return apply(MAP.clip, this, low, high, options) as never;
+  }
+
+  /** Where |x - y| <= atol + rtol |y| (1e-8, 1e-5). */
+  isclose<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"isclose", X, U>, U>,
+    options?: CloseOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"isclose", X, U>>, X["device"]> {
+    return isclose(this, other as TensorOrScalar, options) as never;
+  }
+
+  /** Whether {@link isclose} holds everywhere. */
+  allclose(other: TensorOrScalar, options?: CloseOptions): boolean {
+    const close = applyReduce(REDUCE.all, isclose(this, other, options), undefined);
+    return readElement(close.storage, close.layout.offset) === 1;
+  }
+
+  // ---- elementwise -----------------------------------------------------------------------------
+
+  /**
+   * -x. Unsigned integers wrap.
+   *
+   * @example
+   * ```ts
+   * tensor([1, -2]).neg().toArray(); // => [-1, 2]
+   * ```
+   */
+  neg(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.neg, this, undefined, undefined, options) as never;
+  }
+
+  /** x itself, copied; refuses bool. */
+  positive(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.positive, this, undefined, undefined, options) as never;
+  }
+
+  /** The absolute value; the smallest signed integer stays as it is. */
+  abs(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.abs, this, undefined, undefined, options) as never;
+  }
+
+  /** -1, 0 or 1 by the sign of x; NaN stays NaN. */
+  sign(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.sign, this, undefined, undefined, options) as never;
+  }
+
+  /** x * x. */
+  square(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.square, this, undefined, undefined, options) as never;
+  }
+
+  /** The square root; NaN below 0. */
+  sqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sqrt, this, undefined, undefined, options) as never;
+  }
+
+  /** One over the square root. */
+  rsqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.rsqrt, this, undefined, undefined, options) as never;
+  }
+
+  /** One over x. */
+  reciprocal(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.reciprocal, this, undefined, undefined, options) as never;
+  }
+
+  /** e to the power of x. */
+  exp(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.exp, this, undefined, undefined, options) as never;
+  }
+
+  /** exp(x) - 1, exact near 0. */
+  expm1(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.expm1, this, undefined, undefined, options) as never;
+  }
+
+  /** 2 to the power of x. */
+  exp2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.exp2, this, undefined, undefined, options) as never;
+  }
+
+  /** The natural logarithm. */
+  log(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log, this, undefined, undefined, options) as never;
+  }
+
+  /** log(1 + x), exact near 0. */
+  log1p(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log1p, this, undefined, undefined, options) as never;
+  }
+
+  /** The logarithm to base 2. */
+  log2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log2, this, undefined, undefined, options) as never;
+  }
+
+  /** The logarithm to base 10. */
+  log10(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log10, this, undefined, undefined, options) as never;
+  }
+
+  /** The sine of x in radians. */
+  sin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sin, this, undefined, undefined, options) as never;
+  }
+
+  /** The cosine of x in radians. */
+  cos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.cos, this, undefined, undefined, options) as never;
+  }
+
+  /** The tangent of x in radians. */
+  tan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.tan, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse sine, in radians; NaN outside [-1, 1]. */
+  asin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.asin, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse cosine, in radians; NaN outside [-1, 1]. */
+  acos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.acos, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse tangent, in radians. */
+  atan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.atan, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic sine. */
+  sinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sinh, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic cosine. */
+  cosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.cosh, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic tangent. */
+  tanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.tanh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic sine. */
+  asinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.asinh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic cosine; NaN below 1. */
+  acosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.acosh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic tangent; NaN outside [-1, 1]. */
+  atanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.atanh, this, undefined, undefined, options) as never;
+  }
+
+  /** The error function. */
+  erf(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.erf, this, undefined, undefined, options) as never;
+  }
+
+  /** 1 / (1 + exp(-x)), without overflow. */
+  sigmoid(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sigmoid, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * x where it is above 0, else 0; NaN stays NaN.
+   *
+   * @example
+   * ```ts
+   * tensor([-1, 2]).relu().toArray(); // => [0, 2]
+   * ```
+   */
+  relu(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.relu, this, undefined, undefined, options) as never;
+  }
+
+  /** x times the normal distribution function of x (the exact form). */
+  gelu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.gelu, this, undefined, undefined, options) as never;
+  }
+
+  /** x * sigmoid(x). */
+  silu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.silu, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer at or below x; integers stay. */
+  floor(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.floor, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer at or above x; integers stay. */
+  ceil(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.ceil, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer towards 0; integers stay. */
+  trunc(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.trunc, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * The nearest integer, halves to the even one; integers stay.
+   *
+   * @example
+   * ```ts
+   * tensor([0.5, 1.5, 2.5]).round().toArray(); // => [0, 2, 2]
+   * ```
+   */
+  round(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.round, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is NaN. */
+  isnan(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isnan, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is infinite. */
+  isinf(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isinf, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is neither infinite nor NaN. */
+  isfinite(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isfinite, this, undefined, undefined, options) as never;
+  }
+
+  /** Where the sign bit of x is set: below 0, or -0. */
+  signbit(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.signbit, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is 0 or false. */
+  logicalNot(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.logicalNot, this, undefined, undefined, options) as never;
+  }
+
+  /** Every bit of an integer inverted; not, for bool. */
+  bitwiseInvert(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.bitwiseInvert, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * x + y. Integers wrap.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2]).add(tensor([10, 20])).toArray(); // => [11, 22]
+   * ```
+   */
+  add<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"add", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"add", X, U>>, X["device"]> {
+    return apply(MAP.add, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x - y. Integers wrap. */
+  sub<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"sub", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"sub", X, U>>, X["device"]> {
+    return apply(MAP.sub, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x * y, element by element; integers wrap. For matrices see {@link matmul}. */
+  mul<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"mul", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"mul", X, U>>, X["device"]> {
+    return apply(MAP.mul, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /**
+   * x / y; integers give float32.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2], { dtype: "int32" }).div(2).toArray(); // => [0.5, 1]
+   * ```
+   */
+  div<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"div", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"div", X, U>>, X["device"]> {
+    return apply(MAP.div, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x / y rounded down; an integer divided by 0 gives 0. */
+  floorDivide<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"floorDivide", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"floorDivide", X, U>>, X["device"]> {
+    return apply(MAP.floorDivide, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /**
+   * What {@link floorDivide} leaves: it has the sign of y.
+   *
+   * @example
+   * ```ts
+   * tensor([-7, 7]).remainder(3).toArray(); // => [2, 1]
+   * ```
+   */
+  remainder<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"remainder", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"remainder", X, U>>, X["device"]> {
+    return apply(MAP.remainder, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x to the power of y. Integers wrap; to a negative power they truncate. */
+  pow<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"pow", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"pow", X, U>>, X["device"]> {
+    return apply(MAP.pow, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The angle of the point (y, x), in radians: x is the second argument. */
+  atan2<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"atan2", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"atan2", X, U>>, X["device"]> {
+    return apply(MAP.atan2, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The size of x with the sign of y. */
+  copysign<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"copysign", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"copysign", X, U>>, X["device"]> {
+    return apply(MAP.copysign, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The square root of x² + y², without overflow. */
+  hypot<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"hypot", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"hypot", X, U>>, X["device"]> {
+    return apply(MAP.hypot, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** log(exp(x) + exp(y)), without overflow. */
+  logaddexp<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logaddexp", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"logaddexp", X, U>>, X["device"]> {
+    return apply(MAP.logaddexp, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The smaller of x and y; NaN if either is. */
+  minimum<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"minimum", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"minimum", X, U>>, X["device"]> {
+    return apply(MAP.minimum, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The larger of x and y; NaN if either is. */
+  maximum<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"maximum", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"maximum", X, U>>, X["device"]> {
+    return apply(MAP.maximum, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The float next to x in the direction of y. */
+  nextafter<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"nextafter", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"nextafter", X, U>>, X["device"]> {
+    return apply(MAP.nextafter, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x equals y. */
+  equal<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"equal", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"equal", X, U>>, X["device"]> {
+    return apply(MAP.equal, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x differs from y. */
+  notEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"notEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"notEqual", X, U>>, X["device"]> {
+    return apply(MAP.notEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is below y. */
+  less<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"less", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"less", X, U>>, X["device"]> {
+    return apply(MAP.less, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is at most y. */
+  lessEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"lessEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"lessEqual", X, U>>, X["device"]> {
+    return apply(MAP.lessEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is above y. */
+  greater<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"greater", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"greater", X, U>>, X["device"]> {
+    return apply(MAP.greater, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is at least y. */
+  greaterEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"greaterEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"greaterEqual", X, U>>, X["device"]> {
+    return apply(MAP.greaterEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where both are nonzero. */
+  logicalAnd<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalAnd", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalAnd", X, U>>, X["device"]> {
+    return apply(MAP.logicalAnd, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where at least one is nonzero. */
+  logicalOr<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalOr", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalOr", X, U>>, X["device"]> {
+    return apply(MAP.logicalOr, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where exactly one is nonzero. */
+  logicalXor<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalXor", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalXor", X, U>>, X["device"]> {
+    return apply(MAP.logicalXor, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that both integers, or bools, have. */
+  bitwiseAnd<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseAnd", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseAnd", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseAnd, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that either integer, or bool, has. */
+  bitwiseOr<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseOr", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseOr", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseOr, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that exactly one integer, or bool, has. */
+  bitwiseXor<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseXor", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseXor", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseXor, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x shifted left by y bits; by its width and more, 0. */
+  bitwiseLeftShift<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseLeftShift", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseLeftShift", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseLeftShift, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x shifted right by y bits, its sign kept; by its width and more, 0. */
+  bitwiseRightShift<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseRightShift", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseRightShift", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseRightShift, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  // ---- reductions ------------------------------------------------------------------------------
+
+  /**
+   * The sum over `axis` (all axes without one). Integers sum in int64, wrapping (uint64 stays);
+   * floats are summed in double precision, float64 with compensation. Of nothing, 0.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).sum(0).toArray(); // => [4, 6]
+   * ```
+   */
+  sum<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.sum, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The product over `axis`; dtypes as for {@link sum}. Of nothing, 1.
+   */
+  prod<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.prod, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The arithmetic mean over `axis`; integers give float32. Of nothing, NaN.
+   */
+  mean<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return mean(this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The largest element over `axis`; NaN if there is one. Of nothing, a ShapeError.
+   */
+  max<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.max, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The smallest element over `axis`; NaN if there is one. Of nothing, a ShapeError.
+   */
+  min<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.min, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * Whether any element over `axis` is nonzero. Of nothing, false.
+   */
+  any<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.any, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * Whether all elements over `axis` are nonzero. Of nothing, true.
+   */
+  all<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.all, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * How many elements over `axis` are nonzero.
+   */
+  countNonzero<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.countNonzero, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The log of the sum of exponentials over `axis`, without overflow. Of nothing, -Infinity.
+   */
+  logsumexp<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return logSumExp(this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The variance over `axis`, in two passes; the sum of squares is divided by the count less
+   * `correction` (0). Integers give float32.
+   */
+  var<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K> & { readonly correction?: number },
+  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.var, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The standard deviation over `axis`, in two passes; the sum of squares is divided by the count less
+   * `correction` (0). Integers give float32.
+   */
+  std<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K> & { readonly correction?: number },
+  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.std, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The norm of the elements over `axis`: the 2-norm, or that of `ord` (0 counts what is nonzero,
+   * ±Infinity give the largest and smallest magnitude). Integers give float32.
+   */
+  norm<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K> & { readonly ord?: number },
+  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return norm(this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The index (int32) of the first largest element along `axis`, or among all in row-major order; NaN
+   * wins. Of nothing, a ShapeError.
+   */
+  argmax<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"argmax", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"argmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyArgReduce(ARG_REDUCE.argmax, this, axis as number, options) as never;
+  }
+
+  /**
+   * The index (int32) of the first smallest element along `axis`, or among all in row-major order; NaN
+   * wins. Of nothing, a ShapeError.
+   */
+  argmin<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"argmin", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"argmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyArgReduce(ARG_REDUCE.argmin, this, axis as number, options) as never;
+  }
+
+  /**
+   * The running sums along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
+   * With `includeInitial` the result starts with the sum of nothing and is one longer.
+   */
+  cumulativeSum<X extends AnyTensor, const B extends number = -1, const I extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"cumulativeSum", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I>,
+  ): Tensor<
+    t.ToSum[X["dtype"]],
+    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
+    X["device"]
+  > {
+    return applyScan(SCAN.cumulativeSum, this, axis as number, options) as never;
+  }
+
+  /**
+   * The running products along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
+   * With `includeInitial` the result starts with the product of nothing and is one longer.
+   */
+  cumulativeProd<X extends AnyTensor, const B extends number = -1, const I extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I>,
+  ): Tensor<
+    t.ToSum[X["dtype"]],
+    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
+    X["device"]
+  > {
+    return applyScan(SCAN.cumulativeProd, this, axis as number, options) as never;
+  }
+
+  /** exp(x) over its sum along `axis` (the last one); integers give float32. */
+  softmax<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return softmax(this, (axis ?? -1) as number, options) as never;
+  }
+
+  /** The log of {@link softmax}, computed without its rounding, along `axis` (the last one); integers give float32. */
+  logSoftmax<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return logSoftmax(this, (axis ?? -1) as number, options) as never;
+  }
+}
+
+registerBackend("cpu", new JsBackend());
+wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never);
+
+/** The shape of what `take` gets as indexes. */
+export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>
+  : I extends readonly unknown[] ? [number]
+  : [];
+
+/** A view: another handle on `x`'s storage, with its restrictions. */
+function viewOf(x: AnyTensor, layout: Layout): AnyTensor {
+  checkAlive(x.storage, "view");
+  const view = new Tensor(x.storage, layout, x.flags | VIEW);
+  if (x.flags & COW) watchWrites(view as never);
+  return view as never;
+}
+
+function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
+  return index(x, args) as never;
+}
+
+/** The handle lets go of its storage. */
+function release(x: AnyTensor): void {
+  if (x.flags & COW) forgetWrites(x, x.storage);
+  x.storage.handles--;
+  x.storage = GONE;
+}
+
+/** Has `x` copied before its storage is written through another handle. */
+function watchWrites(x: AnyTensor): void {
+  const cows = x.storage.cows ??= new Set();
+  // Handles that were collected without being disposed leave empty references.
+  if (cows.size >= 64) { for (const ref of cows) if (ref.deref() === undefined) cows.delete(ref); }
+  cows.add(new WeakRef(x));
+}
+
+function forgetWrites(x: AnyTensor, storage: Storage): void {
+  const { cows } = storage;
+  if (cows === null) return;
+  for (const ref of cows) {
+    const held = ref.deref();
+    if (held === undefined || held === x as unknown) cows.delete(ref);
+  }
+  if (cows.size === 0) storage.cows = null;
+}
+
+/** A storage with the same elements, of which nothing is shared. */
+function wholeCopy(storage: Storage): Storage {
+  return new Storage(storage.array.slice() as TypedArray, storage.info, true, false);
+}
+
+function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
+  checkAlive(x.storage, op);
+  const { storage, layout, flags } = x;
+  if (flags & (VIEW | COW)) {
+    const made = copy();
+    release(x);
+    return made;
+  }
+  if (storage.shared && storage.handles > 1) {
+    throw new SharedError(
+      `Cannot ${op}: the memory is shared by ${storage.handles} tensors; toOwned() copies`,
+    );
+  }
+  release(x);
+  return new Tensor(storage, layout) as never;
+}
+
+function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
+  checkAlive(x.storage, op);
+  const { storage } = x;
+  if (storage.shared && sameShape(layout.strides, x.layout.strides)) {
+    const same = x.layout;
+    release(x);
+    return new Tensor(storage, same) as never;
+  }
+  const shared = allocateShared(storage.info.name, length);
+  if (length === storage.array.length && layout === x.layout) {
+    (shared.array as Float64Array).set(storage.array as Float64Array);
+  } else fill(shared, layout, x);
+  release(x);
+  return new Tensor(shared, layout) as never;
+}
+
+function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
+  checkAlive(x.storage, op);
+  if (!sameShape(x.layout.shape, shape)) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(shape)}: the tensor has shape ${
+        formatShape(x.layout.shape)
+      }`,
+    );
+  }
+}
+
+function toValue(x: AnyTensor, position: number, bigint: boolean, op: string): Scalar {
+  const value = readElement(x.storage, position);
+  const { kind } = x.storage.info;
+  if (kind === "b") return value !== 0;
+  if (typeof value !== "bigint" || bigint) {
+    return bigint && kind !== "f" ? BigInt(value) : value;
+  }
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) {
+    throw new RangeError(
+      `Cannot ${op} ${value} as a number: it is beyond 2^53; use { bigint: true }`,
+    );
+  }
+  return number;
+}

@@ -1,0 +1,86 @@
+/**
+ * Are two results the same, within a row's tolerance?
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../../src/dtype.ts";
+import type { Row } from "../../src/ops.ts";
+import type { Num } from "./operands.ts";
+
+/** How far results may be apart. */
+export interface Tolerance {
+  /** In units in the last place of the expected value. */
+  readonly ulp: number;
+  /** And as a plain number on top. */
+  readonly slack?: number;
+  /** True when zeros may differ in sign. */
+  readonly eitherZero?: boolean;
+}
+
+/** Nothing but the same bits will do; all NaN are one. */
+export const EXACT: Tolerance = { ulp: 0 };
+
+/** Bits of the mantissa and the smallest exponent of a normal number. */
+const FLOATS: { readonly [D in DType]?: readonly [mantissa: number, exponent: number] } = {
+  float16: [10, -14],
+  bfloat16: [7, -126],
+  float32: [23, -126],
+  float64: [52, -1022],
+};
+
+/** The distance between neighbours of `dtype` near `value`. */
+export function spacing(value: number, dtype: DType): number {
+  const [mantissa, least] = FLOATS[dtype]!;
+  return 2 ** (Math.max(Math.floor(Math.log2(Math.abs(value))), least) - mantissa);
+}
+
+/** What an elementwise row promises of results in `dtype`; see primitives.ts for float64. */
+export function mapTolerance(row: Row, dtype: DType): Tolerance {
+  if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return EXACT;
+  return { ulp: dtype === "float64" ? 4 : dtype === "float32" ? row.ulp : 1 };
+}
+
+/**
+ * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
+ * float64 accumulator, which the sum of the magnitudes bounds.
+ */
+export function foldTolerance(row: Row, dtype: DType, values: readonly Num[]): Tolerance {
+  if (DTYPE[dtype].kind !== "f" || row.result === "same") return { ulp: 0, eitherZero: true };
+  const magnitude = values.reduce<number>((sum, x) => {
+    const size = Math.abs(Number(x));
+    return Number.isFinite(size) ? sum + size : sum;
+  }, 0);
+  const count = values.length + 4;
+  // Products and powers have relative errors of their own, one for each element.
+  const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
+  return { ulp, slack: count * magnitude * 2 ** -53, eitherZero: true };
+}
+
+/** Throws, naming the case and the element, unless `actual` is `expected`. */
+export function assertSame(
+  what: () => string,
+  actual: readonly Num[],
+  expected: readonly Num[],
+  dtype: DType,
+  tolerance: Tolerance = EXACT,
+): void {
+  if (actual.length !== expected.length) {
+    throw new Error(`${what()}: ${actual.length} elements, expected ${expected.length}`);
+  }
+  for (let i = 0; i < actual.length; i++) {
+    const [a, e] = [actual[i]!, expected[i]!];
+    if (Object.is(a, e) || near(a, e, dtype, tolerance)) continue;
+    throw new Error(`${what()}: element ${i} is ${show(a)}, expected ${show(e)}`);
+  }
+}
+
+function near(a: Num, e: Num, dtype: DType, { ulp, slack = 0, eitherZero }: Tolerance): boolean {
+  if (typeof a === "bigint" || typeof e === "bigint") return a === e;
+  if (a === e) return eitherZero === true;
+  if (ulp === 0 || !Number.isFinite(a) || !Number.isFinite(e)) return false;
+  return Math.abs(a - e) <= ulp * spacing(e, dtype) + slack;
+}
+
+function show(value: Num): string {
+  return typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : String(value);
+}
