@@ -94,6 +94,8 @@ DIFFERENCES = [
 ]
 # Rows whose zeros may have either sign, see DIFFERENCES.
 EITHER_ZERO = {"minimum", "maximum", "clip", "relu"}
+# Rows whose error is in units of the larger operand, where that is larger: their results cancel.
+CANCELS = {"logaddexp"}
 # Rows that have to be computed in the dtype itself.
 NATIVE = {"nextafter"}
 
@@ -205,6 +207,11 @@ def gelu(x):
     return np.where(np.isneginf(x), np.nan, np.where(x == 0, x, np.where(x <= -100, -0.0, exact)))
 
 
+def nextafter(x, y):
+    # As in C, equal operands give the second; NumPy gives the first for float16.
+    return np.where(x == y, y, np.nextafter(x, y)).astype(x.dtype)
+
+
 def shift(x, y, f):
     bits = 8 * x.dtype.itemsize
     valid = (y >= 0) & (y < bits)
@@ -220,7 +227,8 @@ def int_power(x, y):
 
 # Instead of the row's own expression, for the reasons given in DIFFERENCES or beside the function.
 INSTEAD = {
-    "gelu": lambda x: gelu(x),
+    "gelu": gelu,
+    "nextafter": nextafter,
     "bitwiseLeftShift": lambda x, y: shift(x, y, np.left_shift),
     "bitwiseRightShift": lambda x, y: shift(x, y, np.right_shift),
 }
@@ -253,7 +261,10 @@ def compute_map(row, dtype, operands):
     if operands[0].dtype.kind not in "biu" and row["name"] not in NATIVE:
         wide = dtype.wide_float if row["ulp"] > 0 and dtype.kind == "f" else np.float64
         operands = [x.astype(wide) for x in operands]
-    return to_dtype(evaluate(row, condition + operands), result)
+    made = evaluate(row, condition + operands)
+    if dtype.kind != "f" and row["result"] == "same" and made.dtype != dtype.np:
+        sys.exit(f"{row['name']}: {row['numpy']} makes {made.dtype} of {dtype.name}")
+    return to_dtype(made, result)
 
 
 def compute_fold(row, dtype, operands, axis):
@@ -261,7 +272,7 @@ def compute_fold(row, dtype, operands, axis):
     if row["result"] == "sum" and dtype.kind != "f":
         operands = [to_dtype(x, result) for x in operands]
     elif row["result"] == "float" or (row["result"] == "sum" and dtype.kind == "f"):
-        operands = [x.astype(np.longdouble) for x in operands]
+        operands = [x.astype(dtype.wide_float) for x in operands]
     elif dtype.name == "bfloat16":
         operands = [x.astype(np.float32) for x in operands]
     return to_dtype(evaluate(row, operands, axis), result)
@@ -348,7 +359,13 @@ def fold_cases(row, dtype, arrays):
 def cast_values(dtype):
     rng = random.Random(f"{dtype.name} casts")
     if dtype.kind != "f":
-        return dtype.array(dtype.specials() + [dtype.draw(rng, (-8, 8)) for _ in range(40)])
+        values = dtype.specials() + [dtype.draw(rng, (-8, 8)) for _ in range(40)]
+        if dtype.np.itemsize >= 4:
+            # Halfway between neighbours of the float dtypes, and one to either side.
+            for bits in (8, 11, 24, 53)[: 3 if dtype.np.itemsize == 4 else 4]:
+                for up in (1, 5, 8 * dtype.np.itemsize - bits - 3):
+                    values += [(2**bits + odd << up) + one for odd in (1, 3) for one in (-1, 0, 1)]
+        return dtype.array(values)
     values = list(dtype.array(dtype.specials()))
     wide = dtype.wide_float if dtype.name == "float64" else np.float64
     for bits in (7, 8, 15, 16, 31, 32, 53, 63, 64):
@@ -394,6 +411,8 @@ def golden(table, dtype):
         entry = {"numpy": row["numpy"], "result": result_dtype(row, dtype).name}
         if row["name"] in EITHER_ZERO:
             entry["eitherZero"] = True
+        if row["name"] in CANCELS:
+            entry["cancels"] = True
         if row.get("attributes"):
             entry["attributes"] = {k: ATTRIBUTES[k] for k in row["attributes"] if k != "count"}
         if row["skeleton"] == "map":

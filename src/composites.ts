@@ -10,6 +10,7 @@ import {
   apply,
   applyReduce,
   checkOperand,
+  checkOptions,
   contiguousCopy,
   fill,
   isOperand,
@@ -46,6 +47,7 @@ export function deviation(
   options: VarianceOptions = {},
 ): Operand {
   checkOperand(x, row.name);
+  checkOptions(row.name, options, ["correction", "keepDims", "dtype", "out"]);
   const { correction = 0 } = options;
   if (typeof correction !== "number" || Number.isNaN(correction)) {
     throw new ShapeError(`Cannot ${row.name} with correction ${String(correction)}: not a number`);
@@ -62,7 +64,11 @@ export function deviation(
     row,
     input,
     axes,
-    { ...options, dtype: options.dtype === undefined ? undefined : to },
+    {
+      keepDims: options.keepDims,
+      out: options.out,
+      dtype: options.dtype === undefined ? undefined : to,
+    },
     (count) => [Math.max(0, count - correction)],
     center,
   );
@@ -145,7 +151,8 @@ export function norm(
   axes: Axes,
   options: ReduceOptions & { ord?: number } = {},
 ): Operand {
-  const { ord = 2 } = options;
+  checkOptions("norm", options, ["ord", "keepDims", "dtype", "out"]);
+  const { ord = 2, keepDims, dtype, out } = options;
   if (typeof ord !== "number" || Number.isNaN(ord)) {
     throw new ShapeError(`Cannot norm with ord ${String(ord)}: not a number`);
   }
@@ -157,11 +164,11 @@ export function norm(
   };
   if (ord === 0) {
     const nonzero = apply(MAP.notEqual, x, 0);
-    const dtype = x.storage.info.kind === "f" ? x.storage.info.name : "float32";
-    const { keepDims, out } = options;
-    return applyReduce(REDUCE.sum, nonzero, axes, { keepDims, out, dtype });
+    const to = dtype ?? (x.storage.info.kind === "f" ? x.storage.info.name : "float32");
+    return applyReduce(REDUCE.sum, nonzero, axes, { keepDims, out, dtype: to });
   }
-  return applyReduce(rows[String(ord)] ?? REDUCE.normP, x, axes, options, () => [ord]);
+  const row = rows[String(ord)] ?? REDUCE.normP;
+  return applyReduce(row, x, axes, { keepDims, dtype, out }, () => [ord]);
 }
 
 /** Options of `isclose` and `allclose`. */

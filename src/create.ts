@@ -247,15 +247,17 @@ function ragged(axis: number): ShapeError {
 /** The dtype of JavaScript values, which must be all numbers, all bigints or all booleans. */
 function leavesDType(leaves: readonly Scalar[]): DType {
   if (leaves.length === 0) return "float32";
-  const type = typeof leaves[0];
+  const kind = scalarDType(leaves[0]!);
   for (const leaf of leaves) {
-    if (typeof leaf !== type) {
+    if (scalarDType(leaf) !== kind) {
       throw new DTypeError(
-        `Cannot make a tensor of a ${type} and a ${typeof leaf}: say which dtype is meant`,
+        `Cannot make a tensor of a ${typeof leaves[
+          0
+        ]} and a ${typeof leaf}: say which dtype is meant`,
       );
     }
   }
-  return scalarDType(leaves[0]!);
+  return kind;
 }
 
 /** `shape` against the number of elements at hand. */
@@ -546,12 +548,34 @@ export function eye<
   return made as never;
 }
 
-/** Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes. */
+/**
+ * Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes.
+ *
+ * Throws a ShapeError for a tensor that is no vector.
+ */
 export function meshgrid(
   tensors: readonly AnyTensor[],
   options: { readonly indexing?: "xy" | "ij" } = {},
 ): AnyTensor[] {
-  return joins.meshgrid(tensors, options.indexing) as AnyTensor[];
+  const { indexing = "xy" } = options;
+  if (indexing !== "xy" && indexing !== "ij") {
+    throw new TypeError(`Cannot meshgrid with indexing ${String(indexing)}: it is "xy" or "ij"`);
+  }
+  for (const x of tensors) {
+    checkOperand(x, "meshgrid");
+    if (x.layout.shape.length !== 1) {
+      throw new ShapeError(
+        `Cannot meshgrid shape ${formatShape(x.layout.shape)}: it takes vectors`,
+      );
+    }
+  }
+  const swaps = indexing === "xy" && tensors.length > 1;
+  const axisOf = (k: number): number => swaps && k < 2 ? 1 - k : k;
+  const shape = tensors.map((_, k) => tensors[axisOf(k)]!.layout.size);
+  return tensors.map((x, k) => {
+    using line = x.reshape(shape.map((n, axis) => axis === axisOf(k) ? n : 1));
+    return line.broadcastTo(shape) as AnyTensor;
+  });
 }
 
 /**

@@ -32,7 +32,7 @@ import {
 } from "./ops.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "./plan.ts";
 import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
-import { allocate, checkAlive, type CowHandle, Storage } from "./storage.ts";
+import { allocate, allocateFor, checkAlive, type CowHandle, Storage } from "./storage.ts";
 
 /** Set on a handle that may not be written through. */
 export const READ_ONLY = 1;
@@ -131,6 +131,7 @@ function describe(value: unknown): string {
 interface Rule {
   readonly compute: DType;
   readonly result: DType;
+  readonly resultInfo: DTypeInfo;
 }
 
 const rules: (Rule | undefined)[] = [];
@@ -154,20 +155,13 @@ function makeRule(row: Row, info: DTypeInfo, op: string): Rule {
     const advice = kind === "b" ? "; cast with astype()" : "";
     throw new DTypeError(`Cannot ${op} ${name}: it takes ${takes} dtypes${advice}`);
   }
-  switch (row.result) {
-    case "bool":
-      return { compute: name, result: "bool" };
-    case "int32":
-      return { compute: name, result: "int32" };
-    case "float": {
-      const float = kind === "f" ? name : "float32";
-      return { compute: float, result: float };
-    }
-    case "sum":
-      return { compute: name, result: kind === "f" || name === "uint64" ? name : "int64" };
-    case "same":
-      return { compute: name, result: name };
-  }
+  const compute = row.result === "float" && kind !== "f" ? "float32" : name;
+  const result = row.result === "bool" || row.result === "int32"
+    ? row.result
+    : row.result === "sum" && kind !== "f" && name !== "uint64"
+    ? "int64"
+    : compute;
+  return { compute, result, resultInfo: DTYPE[result] };
 }
 
 /** Throws unless results of `from` may be written to a tensor of `to`. */
@@ -305,23 +299,84 @@ export function apply(
   options?: OpOptions,
   attributes?: readonly number[],
 ): Operand {
-  // Two tensors of one dtype, shape and density are most calls; they skip what follows.
-  if (
-    options === undefined && row.arity === 2 && isOperand(a) && isOperand(b) &&
-    a.storage.info === b.storage.info && a.layout.contiguous && b.layout.contiguous &&
-    a.storage.device === b.storage.device && sameShape(a.layout.shape, b.layout.shape)
-  ) {
-    checkAlive(a.storage, row.name);
-    checkAlive(b.storage, row.name);
-    const rule = ruleFor(row, a.storage.info);
-    const layout = a.layout.offset === 0 ? a.layout : Layout.contiguous(a.layout.shape);
-    const out = allocate(rule.result, layout.size, false);
-    const plan = planMap(layout, a.layout, b.layout, null);
-    if (attributes !== undefined) setAttributes(plan, attributes);
-    backendFor(a.storage, row.name).map(row, rule.compute, plan, out, a.storage, b.storage, null);
-    return wrap(out, layout);
+  let out: Operand | undefined;
+  if (options !== undefined) {
+    checkOptions(row.name, options, MAP_OPTIONS);
+    out = options.out;
+  }
+  // With operands of one dtype on one device there is little to settle.
+  if (isOperand(a) && row.arity < 3 && options?.broadcast !== false) {
+    const { storage, layout } = a;
+    const { info } = storage;
+    checkAlive(storage, row.name);
+    if (row.arity === 1) {
+      return run(row, layout.shape, out, attributes, a, null, null, null);
+    }
+    if (isOperand(b)) {
+      if (b.storage.info === info && b.storage.device === storage.device) {
+        checkAlive(b.storage, row.name);
+        const shape = broadcastShapes(row.name, layout.shape, b.layout.shape);
+        return run(row, shape, out, attributes, a, b, b.storage, b.layout);
+      }
+    } else if (isScalar(b) && promoteWeak(row, info.name, b) === info.name) {
+      const one = scalarStorage(b, info.name, 1);
+      return run(row, layout.shape, out, attributes, a, null, one, SCALAR_LAYOUT);
+    }
   }
   return applyGeneral(row, a, b, c, options, attributes);
+}
+
+/** Plans and runs a map of one or two operands of one dtype; `other` is the second as a tensor. */
+function run(
+  row: MapRow,
+  shape: readonly number[],
+  out: Operand | undefined,
+  attributes: readonly number[] | undefined,
+  a: Operand,
+  other: Operand | null,
+  b: Storage | null,
+  layoutB: Layout | null,
+): Operand {
+  const rule = ruleFor(row, a.storage.info);
+  let target: Layout;
+  let storage: Storage;
+  if (out === undefined) {
+    const { layout } = a;
+    const reusable = layout.contiguous && layout.offset === 0 && layout.shape === shape;
+    target = reusable ? layout : Layout.contiguous(shape);
+    storage = allocateFor(rule.resultInfo, target.size, false);
+  } else {
+    prepareOut(out, shape, rule.result, a.storage, row.name);
+    a = undisturbed(a, out);
+    if (other !== null) {
+      other = undisturbed(other, out);
+      b = other.storage;
+      layoutB = other.layout;
+    }
+    target = out.layout;
+    storage = out.storage;
+    storage.version++;
+  }
+  const plan = planMap(target, a.layout, layoutB, null);
+  if (attributes !== undefined) setAttributes(plan, attributes);
+  backendFor(storage, row.name).map(row, rule.compute, plan, storage, a.storage, b, null);
+  return out === undefined ? wrap(storage, target) : out;
+}
+
+const MAP_OPTIONS = ["out", "broadcast"];
+const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
+const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
+
+/** Throws a TypeError for an option that the op does not have. */
+export function checkOptions(op: string, options: object, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null || isOperand(options)) {
+    throw new TypeError(`Cannot ${op}: options come last, in an object of ${known.join(", ")}`);
+  }
+  for (const name in options) {
+    if (!known.includes(name)) {
+      throw new TypeError(`Cannot ${op} with option "${name}": it takes ${known.join(", ")}`);
+    }
+  }
 }
 
 function applyGeneral(
@@ -446,7 +501,7 @@ export function applyInPlace(row: MapRow, target: Operand, other?: Operand | Sca
       }
     }
   }
-  return applyGeneral(row, target, other, undefined, { out: target }, undefined);
+  return apply(row, target, other, undefined, { out: target });
 }
 
 // ---- copies ------------------------------------------------------------------------------------
@@ -535,6 +590,7 @@ export function applyReduce(
 ): Operand {
   const { name } = row;
   checkOperand(a, name);
+  checkOptions(name, options, REDUCE_OPTIONS);
   const { dtype, keepDims = false, out } = options;
   if (dtype !== undefined) {
     checkDType(dtype, name);
@@ -573,6 +629,7 @@ export function applyArgReduce(
   if (axis !== undefined && axis !== null && typeof axis !== "number") {
     throw new AxisError(`Cannot ${name} along ${String(axis)}: it takes one axis or none`);
   }
+  checkOptions(name, options, ["keepDims", "out"]);
   const rule = ruleFor(row, a.storage.info);
   const what = reduction(name, a.layout, axis, options.keepDims ?? false);
   checkNotEmpty(name, a.layout, what);
@@ -592,6 +649,7 @@ export function applyScan(
 ): Operand {
   const { name } = row;
   checkOperand(a, name);
+  checkOptions(name, options, SCAN_OPTIONS);
   const { dtype, includeInitial = false, out } = options;
   const rank = a.layout.shape.length;
   if (axis === undefined && rank !== 1) {

@@ -8,16 +8,17 @@
  */
 
 /** One float32 … */
-export const F32: Float32Array = new Float32Array(1);
-/** … and its bits. */
-export const U32: Uint32Array = new Uint32Array(F32.buffer);
+const F32: Float32Array = new Float32Array(1);
+/** … and its bits, signed, so that arithmetic on them stays in 32-bit integers. */
+const I32: Int32Array = new Int32Array(F32.buffer);
 
-let table: Float32Array | undefined;
+let halves: Float32Array | undefined;
+let brains: Float32Array | undefined;
 
 /** The value of every float16, by its bits. Made at the first use. */
 export function halfTable(): Float32Array {
-  if (table !== undefined) return table;
-  table = new Float32Array(65536);
+  if (halves !== undefined) return halves;
+  halves = new Float32Array(65536);
   for (let bits = 0; bits < 65536; bits++) {
     const exponent = (bits >> 10) & 31;
     const mantissa = bits & 1023;
@@ -26,21 +27,28 @@ export function halfTable(): Float32Array {
       : exponent === 31
       ? mantissa === 0 ? Infinity : NaN
       : (1024 + mantissa) * 2 ** (exponent - 25);
-    table[bits] = bits >= 32768 ? -magnitude : magnitude;
+    halves[bits] = bits >= 32768 ? -magnitude : magnitude;
   }
-  return table;
+  return halves;
+}
+
+/** The value of every bfloat16, by its bits. Made at the first use. */
+export function brainTable(): Float32Array {
+  if (brains !== undefined) return brains;
+  brains = new Float32Array(Int32Array.from({ length: 65536 }, (_, bits) => bits << 16).buffer);
+  return brains;
 }
 
 /** The float16 nearest to `value`, as bits. */
 export function toHalf(value: number): number {
   F32[0] = value;
-  const bits = U32[0]!;
+  const bits = I32[0]!;
   const sign = (bits >>> 16) & 0x8000;
   const magnitude = bits & 0x7fffffff;
   if (magnitude < 0x38800000) {
     // Below 2^-14 the result is a multiple of 2^-24, which adding 0.5 rounds to.
     F32[0] = Math.abs(F32[0]!) + 0.5;
-    return sign | (U32[0]! - 0x3f000000);
+    return sign | (I32[0]! - 0x3f000000);
   }
   if (magnitude < 0x477ff000) {
     return sign | ((magnitude - 0x37fff001 + ((magnitude >>> 13) & 1)) >>> 13);
@@ -51,15 +59,14 @@ export function toHalf(value: number): number {
 /** The bfloat16 nearest to `value`, as bits. */
 export function toBrain(value: number): number {
   F32[0] = value;
-  const bits = U32[0]!;
+  const bits = I32[0]!;
   if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }
 
 /** The value of a bfloat16, from its bits. */
 export function fromBrain(bits: number): number {
-  U32[0] = bits << 16;
-  return F32[0]!;
+  return brainTable()[bits]!;
 }
 
 /** Rounds to float16. */

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { checkScalar, DTYPE, type Scalar } from "./dtype.ts";
+import { checkScalar, type DType, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
@@ -30,7 +30,7 @@ import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
-import { broadcastAll, formatShape, normalizeAxis, sameShape } from "./shape.ts";
+import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
 import { allocate, type Storage } from "./storage.ts";
 
@@ -107,9 +107,17 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
 function select(op: string, x: Operand, given: readonly IndexArgument[]): Selection {
   const { layout } = x;
   const rank = layout.shape.length;
-  const args = given.map((argument) =>
-    Array.isArray(argument) ? fromArray(argument) : argument as BasicIndex | Operand
-  );
+  const args = given.map((argument): BasicIndex | Operand => {
+    if (Array.isArray(argument)) return fromArray(argument);
+    if (typeof argument !== "string") return argument as BasicIndex | Operand;
+    const parts = parseIndexString(argument);
+    if (parts.length !== 1) {
+      throw new IndexError(
+        `Cannot ${op} by "${argument}" beside other indexes: a string for all axes stands alone`,
+      );
+    }
+    return parts[0]!;
+  });
   const axesOf = (argument: BasicIndex | Operand): number =>
     argument === null || argument === "..."
       ? 0
@@ -128,7 +136,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   }
   const full: ":"[] = new Array(rank - used).fill(":");
   if (dots === -1) args.push(...full);
-  else args.splice(dots, 1, ...full);
+  else if (full.length > 0) args.splice(dots, 1, ...full);
 
   const blockShape: number[] = [];
   const blockStrides: number[] = [];
@@ -139,6 +147,8 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   let last = -1;
   let axis = 0;
   args.forEach((argument, i) => {
+    // Dots for no axis still part the tensors on either side, as in NumPy.
+    if (argument === "...") return;
     if (argument === null) {
       blockShape.push(1);
       blockStrides.push(0);
@@ -319,6 +329,11 @@ export function setAt(
 function broadcastValue(value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
+  if (!sameShape(broadcastShapes("set", shape, layout.shape), shape)) {
+    throw new ShapeError(
+      `Cannot set shape ${formatShape(shape)} to a value of shape ${formatShape(layout.shape)}`,
+    );
+  }
   return lens(value, layout.broadcastTo(shape));
 }
 
@@ -391,7 +406,7 @@ export function putAlongAxis(
 export function oneHot(
   x: Operand,
   classes: number,
-  dtype: "float32" | keyof typeof DTYPE,
+  dtype: DType,
 ): Operand {
   const tensor = toIndexes("oneHot", x);
   if (!Number.isInteger(classes) || classes < 0) {

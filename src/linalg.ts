@@ -69,7 +69,9 @@ function cast(a: Operand, dtype: DType): Operand {
 }
 
 function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
-  return new ShapeError(`Cannot ${op} ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`);
+  return new ShapeError(
+    `Cannot ${op} shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`,
+  );
 }
 
 /** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
@@ -86,6 +88,12 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   let right = rb === 1 ? b.layout.expandDims(1) : b.layout;
   const m = left.shape[left.shape.length - 2]!;
   const n = right.shape[right.shape.length - 1]!;
+  for (let axis = 3; axis <= Math.min(left.shape.length, right.shape.length); axis++) {
+    const [p, q] = [left.shape.at(-axis)!, right.shape.at(-axis)!];
+    if (p !== q && p !== 1 && q !== 1) {
+      throw doNotFit(op, a.layout, b.layout, `axis -${axis} has sizes ${p} and ${q}`);
+    }
+  }
   const batch = broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
   const full = Layout.contiguous([...batch, m, n]);
   const shape = [...batch];
@@ -160,6 +168,10 @@ export function linear(
   productDType("linear", x, weight);
   if (weight.layout.shape.length !== 2 || x.layout.shape.length === 0) {
     throw doNotFit("linear", x.layout, weight.layout, "it takes x: [..., I] and weight: [O, I]");
+  }
+  const [k, kw] = [x.layout.shape.at(-1)!, weight.layout.shape[1]!];
+  if (k !== kw) {
+    throw doNotFit("linear", x.layout, weight.layout, `inner sizes ${k} and ${kw} differ`);
   }
   if (bias !== undefined) {
     checkOperand(bias, "linear");

@@ -21,29 +21,31 @@ import {
   prepareOut,
   result,
 } from "./dispatch.ts";
-import { AxisError, DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { AxisError, IndexError, ShapeError } from "./errors.ts";
 import { iota, take } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { checkShape, formatShape, normalizeAxis } from "./shape.ts";
 import { allocate } from "./storage.ts";
 
-function view(x: Operand, layout: Layout): Operand {
-  return result(x.storage, layout);
+/** A dense copy of `x` in another shape of as many elements; the only handle on its memory. */
+function copyAs(x: Operand, shape: readonly number[]): Operand {
+  const storage = allocate(x.storage.info.name, x.layout.size, false);
+  fill(storage, Layout.contiguous(x.layout.shape), x);
+  return result(storage, Layout.contiguous(shape));
 }
 
-/** `x` in one dimension: a view where strides allow, else a copy. */
+/** `x` in one dimension: a lens where strides allow, else a copy. */
 export function flatten(x: Operand): Operand {
   return reshape(x, [x.layout.size]);
 }
 
-/** `x` in another shape of as many elements: a view where strides allow, else a copy. */
+/** `x` in another shape of as many elements: a lens where strides allow, else a copy. */
 export function reshape(x: Operand, shape: readonly number[]): Operand {
   checkOperand(x, "reshape");
   const layout = x.layout.reshape(shape);
-  if (layout !== null) return view(x, layout);
-  const copy = contiguousCopy(x);
-  return view(copy, copy.layout.reshape(shape)!);
+  if (layout !== null) return lens(x, layout);
+  return copyAs(x, Layout.contiguous(x.layout.shape).reshape(shape)!.shape);
 }
 
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
@@ -123,7 +125,7 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
   return concat(xs.map((x) => lens(x, x.layout.expandDims(at))), at, options);
 }
 
-/** Views of `x` along `axis`: so many equal parts, or cut before each of the given indexes. */
+/** Lenses on `x` along `axis`: so many equal parts, or cut before each of the given indexes. */
 export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
   checkOperand(x, "split");
   const { layout } = x;
@@ -149,17 +151,17 @@ export function split(x: Operand, parts: number | readonly number[], axis = 0): 
   const starts = [0, ...cuts];
   return starts.map((start, i) => {
     const end = Math.max(start, cuts[i] ?? n);
-    return view(x, layout.sliceAxis(along, start, end - start, 1));
+    return lens(x, layout.sliceAxis(along, start, end - start, 1));
   });
 }
 
-/** Every sub-tensor along `axis`, as views. */
+/** Every sub-tensor along `axis`, as lenses. */
 export function unstack(x: Operand, axis = 0): Operand[] {
   checkOperand(x, "unstack");
   const along = normalizeAxis("unstack", axis, x.layout.shape.length);
   return Array.from(
     { length: x.layout.shape[along]! },
-    (_, i) => view(x, x.layout.selectAxis(along, i)),
+    (_, i) => lens(x, x.layout.selectAxis(along, i)),
   );
 }
 
@@ -183,7 +185,7 @@ export function tile(x: Operand, repeats: readonly number[]): Operand {
   for (let axis = counts.length - 1; axis >= 0; axis--) {
     layout = repeated(layout, axis, counts[axis]!);
   }
-  return reshape(contiguousCopy(lens(x, layout)), checkShape(shape, "tile"));
+  return copyAs(lens(x, layout), checkShape(shape, "tile"));
 }
 
 /** Each element repeated along `axis`, so often or as often as an array says; flat without axis. */
@@ -200,7 +202,7 @@ export function repeat(
   if (counts.length === 1) {
     const shape = x.layout.shape.slice();
     shape[along]! *= counts[0]!;
-    return reshape(contiguousCopy(lens(x, repeated(x.layout, along + 1, counts[0]!))), shape);
+    return copyAs(lens(x, repeated(x.layout, along + 1, counts[0]!)), shape);
   }
   if (counts.length !== n) {
     throw new ShapeError(
@@ -223,13 +225,23 @@ export function roll(
     if (typeof shift !== "number") {
       throw new AxisError("Cannot roll by several shifts without axes");
     }
-    return reshape(roll(flatten(x), shift, 0), x.layout.shape);
+    return rollAxes(flatten(x), [shift], [0], x.layout.shape);
   }
-  const axes = typeof axis === "number" ? [axis] : axis;
-  const shifts = typeof shift === "number" ? axes.map(() => shift) : shift;
+  const axes = Array.isArray(axis) ? axis : [axis];
+  const shifts = Array.isArray(shift) ? shift : axes.map(() => shift);
   if (shifts.length !== axes.length) {
     throw new AxisError(`Cannot roll ${axes.length} axes by ${shifts.length} shifts`);
   }
+  return rollAxes(x, shifts, axes, x.layout.shape);
+}
+
+/** Rolls `x` and gives what comes of it in `shape`. */
+function rollAxes(
+  x: Operand,
+  shifts: readonly number[],
+  axes: readonly number[],
+  shape: readonly number[],
+): Operand {
   const layout = Layout.contiguous(x.layout.shape);
   let made = x;
   axes.forEach((one, i) => {
@@ -244,7 +256,7 @@ export function roll(
       from.sliceAxis(along, start, length, 1);
     fill(storage, part(layout, by, n - by), lens(made, part(made.layout, 0, n - by)));
     fill(storage, part(layout, 0, by), lens(made, part(made.layout, n - by, by)));
-    made = result(storage, layout);
+    made = result(storage, i === axes.length - 1 ? Layout.contiguous(shape) : layout);
   });
   return made === x ? contiguousCopy(x) : made;
 }
@@ -274,7 +286,9 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
   );
   for (const pair of pairs) {
     if (pair.length !== 2) {
-      throw new ShapeError("Cannot pad: it takes [before, after] for each axis");
+      throw new ShapeError(
+        `Cannot pad by ${String(widths)}: it takes [before, after] for each axis`,
+      );
     }
     checkShape(pair, "pad by");
   }
@@ -384,27 +398,5 @@ export function diff(x: Operand, n = 1, axis = -1): Operand {
       lens(made, layout.sliceAxis(along, 0, length, 1)),
     );
   }
-  return made;
-}
-
-/** The coordinates of a grid, as read-only broadcast views: one tensor for each vector. */
-export function meshgrid(xs: readonly Operand[], indexing: "xy" | "ij" = "xy"): Operand[] {
-  for (const x of xs) {
-    checkOperand(x, "meshgrid");
-    if (x.layout.shape.length !== 1) {
-      throw new ShapeError(
-        `Cannot meshgrid shape ${formatShape(x.layout.shape)}: it takes vectors`,
-      );
-    }
-  }
-  if (indexing !== "xy" && indexing !== "ij") {
-    throw new DTypeError(`Cannot meshgrid with indexing ${String(indexing)}`);
-  }
-  const shape = xs.map((x) => x.layout.size);
-  return xs.map((x, axis) => {
-    const line = shape.map((n, i) => i === axis ? n : 1);
-    const grid = x.layout.reshape(line) ?? contiguousCopy(x).layout.reshape(line)!;
-    const full = grid.broadcastTo(shape);
-    return view(x, indexing === "xy" && xs.length > 1 ? full.swapAxes(0, 1) : full);
-  });
+  return made === x ? contiguousCopy(x) : made;
 }

@@ -194,7 +194,7 @@ export const MAP = {
   floor: rounding("floor", "floor(x)", "np.floor(x)"),
   ceil: rounding("ceil", "ceil(x)", "np.ceil(x)"),
   trunc: rounding("trunc", "trunc(x)", "np.trunc(x)"),
-  round: rounding("round", "rint(x)", "np.rint(x)"),
+  round: rounding("round", "rint(x)", "np.round(x)"),
   isnan: map("isnan", 1, "iuf", "bool", "isnan(x)", "np.isnan(x)", { int: "0" }),
   isinf: map("isinf", 1, "iuf", "bool", "isinf(x)", "np.isinf(x)", { int: "0" }),
   isfinite: map("isfinite", 1, "iuf", "bool", "isfinite(x)", "np.isfinite(x)", { int: "1" }),

@@ -2,8 +2,8 @@
  * The memory behind tensors: allocate, share, recycle.
  *
  * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count on it. Knows
- * nothing of shapes. Small arrays are cut from slabs, since a fresh ArrayBuffer costs more than the
- * op that fills it; what the last handle gives back is kept for the next request of the same size,
+ * nothing of shapes. In V8, small arrays are cut from slabs, since a fresh ArrayBuffer costs more
+ * than the op that fills it; what the last handle gives back is kept for the next request of the same size,
  * unless its bytes have been handed out.
  *
  * @module
@@ -36,10 +36,6 @@ export class Storage {
   onSlab: boolean;
   /** Copy-on-write handles that want a copy before the next write, if any. */
   cows: Set<WeakRef<CowHandle>> | null = null;
-  /** Where it is: `"cpu"`, `"cuda:0"`, … */
-  readonly device: string = "cpu";
-  /** True when element positions may not fit 32-bit integers. */
-  readonly huge: boolean;
   #words: Int32Array | null = null;
 
   /** Wraps `array`. */
@@ -48,7 +44,16 @@ export class Storage {
     this.info = info;
     this.escaped = escaped;
     this.onSlab = onSlab;
-    this.huge = array.length > HUGE;
+  }
+
+  /** Where it is: `"cpu"`, `"cuda:0"`, … */
+  get device(): string {
+    return "cpu";
+  }
+
+  /** True when element positions may not fit 32-bit integers. */
+  get huge(): boolean {
+    return this.array.length > HUGE;
   }
 
   /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
@@ -90,7 +95,10 @@ export function checkAlive(storage: Storage, op: string): void {
 }
 
 const SLAB_BYTES = 1 << 16;
-const SLAB_LIMIT_BYTES = 1 << 11;
+/** Up to here arrays are too small to be worth a buffer of their own. */
+const SMALL_BYTES = 1 << 11;
+/** Bun makes small arrays faster than views on a slab; V8 does not. */
+const SLABS = !("Bun" in globalThis);
 /** No more than this is kept for reuse. */
 const POOL_LIMIT_BYTES = 1 << 28;
 
@@ -124,7 +132,11 @@ function newBuffer(bytes: number): ArrayBuffer {
  * and the caller writes all of them before anyone can read.
  */
 export function allocate(dtype: DType, length: number, zeroed: boolean): Storage {
-  const info = DTYPE[dtype];
+  return allocateFor(DTYPE[dtype], length, zeroed);
+}
+
+/** {@link allocate}, where the dtype has been looked up. */
+export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
   const bytes = length * info.bytes;
   if (pooledBytes > 0) {
     const list = pool.get(length * 16 + info.id);
@@ -132,12 +144,13 @@ export function allocate(dtype: DType, length: number, zeroed: boolean): Storage
       const array = list.pop()!;
       pooledBytes -= bytes;
       if (zeroed) new Uint8Array(array.buffer, array.byteOffset, bytes).fill(0);
-      return new Storage(array, info, false, bytes <= SLAB_LIMIT_BYTES);
+      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES);
     }
   }
-  if (bytes > SLAB_LIMIT_BYTES) {
+  if (bytes > SMALL_BYTES) {
     return new Storage(new info.array(newBuffer(bytes), 0, length), info, false, false);
   }
+  if (!SLABS) return new Storage(new info.array(length), info, false, false);
   if (slabUsed + bytes > slab.byteLength) {
     slab = newBuffer(SLAB_BYTES);
     slabUsed = 0;
@@ -189,7 +202,10 @@ export interface MemoryInfo {
   readonly pooledBytes: number;
 }
 
-/** How much CPU memory tensors take. Memory that was handed in (`fromBuffer`) is not counted. */
+/**
+ * How much CPU memory tensors take. Memory that was handed in (`fromBuffer`) is not counted, nor, in
+ * Bun, are arrays of up to 2 KiB.
+ */
 export function memory(): MemoryInfo {
   return { bytes: liveBytes, peakBytes, pooledBytes };
 }

@@ -47,7 +47,7 @@ import {
 } from "./dispatch.ts";
 import { readElement } from "./element.ts";
 import { AxisError, DeviceError, IndexError, ShapeError, SharedError } from "./errors.ts";
-import { formatHtml, formatTensor } from "./format.ts";
+import { formatHtml, formatTensor, inspectTensor } from "./format.ts";
 import { index, nonzero, oneHot, putAlongAxis, setAt, take, takeAlongAxis } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { dot, linear, matmul, outer } from "./linalg.ts";
@@ -358,7 +358,7 @@ export class Tensor<
    *
    * @example
    * ```ts
-   * tensor([[1, 2], [3, 4]]).T.toTypedArray(); // => Float32Array(4) [ 1, 3, 2, 4 ]
+   * tensor([[1, 2], [3, 4]]).T.toTypedArray(); // => Float32Array [1, 3, 2, 4]
    * ```
    */
   toTypedArray(): TypedArrayOf[D] {
@@ -431,17 +431,15 @@ export class Tensor<
 
   /** Text with aligned columns, the shape and the dtype; long tensors are elided. */
   toString(): string {
-    return this.storage === GONE ? "tensor(disposed)" : formatTensor(this);
+    return formatTensor(this);
   }
 
-  /** What `Deno.inspect` and `console.log` show in Deno. */
-  [Symbol.for("Deno.customInspect")](): string {
-    return this.toString();
-  }
-
-  /** What `util.inspect` and `console.log` show in Bun and Node. */
-  [Symbol.for("nodejs.util.inspect.custom")](): string {
-    return this.toString();
+  /** What `console.log` shows in Deno, Bun and Node: one line inside other objects. */
+  [Symbol.for("nodejs.util.inspect.custom")](
+    depth?: number,
+    options?: { readonly depth?: number },
+  ): string {
+    return depth === options?.depth ? formatTensor(this) : inspectTensor(this);
   }
 
   /** What Jupyter shows: a table, and text where there are no tables. */

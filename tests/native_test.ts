@@ -15,11 +15,12 @@ import process from "node:process";
 import { test } from "node:test";
 import { plainMap, plainReduce } from "../scripts/gen_ops_def.ts";
 import { findTool, root } from "../scripts/tools.ts";
-import { type Backend, backendOf, type MatrixRef, registerBackend } from "../src/backend.ts";
+import { type Backend, type MatrixRef } from "../src/backend.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { type Shim, STATUS } from "../src/backends/native/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
-import { openShim, useNative } from "../src/backends/native/load.ts";
+import { openShim } from "../src/backends/native/load.ts";
+import { arange, DeviceError, info, setBackend } from "../mod.ts";
 import { DTYPE, type DType, type TypedArray } from "../src/dtype.ts";
 import { NativeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
@@ -490,17 +491,27 @@ check("without a BLAS products are handed on", () => {
   );
 });
 
-check("the native backend serves the cpu only when asked to", () => {
-  const before = backendOf("cpu");
-  registerBackend("cpu", js);
+check("setBackend chooses what serves the cpu, and tensors work on both", () => {
+  const before = info().devices.cpu;
+  const compute = (): unknown => {
+    const x = arange(600).reshape([20, 30]);
+    return [
+      x.T.add(1).sum(0).toArray(),
+      x.matmul(x.T).slice(0, 0).item(),
+      x.exp().isinf().any().item(),
+    ];
+  };
+  const expected = compute();
   try {
-    const made = useNative();
-    assert(made instanceof NativeBackend, "reason" in made ? made.reason : "");
-    assertEquals(backendOf("cpu"), made);
-    assertEquals(useNative(), made);
+    setBackend("native");
+    assertEquals(info().devices.cpu, "native");
+    assertEquals(info().backends.native, "in use");
+    assertEquals(compute(), expected);
   } finally {
-    if (before !== undefined) registerBackend("cpu", before);
+    setBackend("js");
   }
+  assertEquals(info().devices.cpu, before);
+  assertThrows(() => setBackend("abacus" as "js"), DeviceError, "abacus");
 });
 
 check("what is no library, or another one, gives a reason", () => {

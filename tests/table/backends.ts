@@ -1,13 +1,15 @@
 /**
  * The backends that the op table is tested on, and the one that says what is right.
  *
- * A backend that is to pass the same tests joins {@link BACKENDS}; nothing else changes. Native ones
- * must not leave short arrays to JavaScript here. Knows nothing of ops.
+ * A backend that is to pass the same tests joins {@link BACKENDS}; nothing else changes. Knows
+ * nothing of ops.
  *
  * @module
  */
 import { type Backend, backendOf, registerBackend } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
+import { NativeBackend } from "../../src/backends/native/backend.ts";
+import { openShim } from "../../src/backends/native/load.ts";
 import { forgetBackend } from "../../src/dispatch.ts";
 
 /** A backend under test. */
@@ -18,11 +20,22 @@ export interface Target {
   readonly exact: boolean;
 }
 
-/** The backends under test. */
-export const BACKENDS: readonly Target[] = [
+const targets: Target[] = [
   { name: "generated loops", backend: new JsBackend(true), exact: true },
   { name: "interpreter", backend: new JsBackend(false), exact: true },
 ];
+
+/** The native library, or why there is none to test. */
+const shim = openShim();
+if ("reason" in shim) console.log(`The table is not tested on the native backend: ${shim.reason}`);
+else {
+  // Short arrays go through the library too.
+  const backend = new NativeBackend(shim, new JsBackend(), { crossover: 0 });
+  targets.push({ name: "native", backend, exact: false });
+}
+
+/** The backends under test. */
+export const BACKENDS: readonly Target[] = targets;
 
 const reference = new JsBackend(false);
 
@@ -39,7 +52,17 @@ export function using<T>(backend: Backend, run: () => T): T {
   }
 }
 
+let asker = "";
+let answers: unknown[] = [];
+let next = 0;
+
+/** Begins the cases of a row: each target asks the reference the same questions in the same order. */
+export function beginCases(row: string): void {
+  if (row !== asker) [asker, answers] = [row, []];
+  next = 0;
+}
+
 /** What the reference, the interpreter, gives; to be asked for plain dense operands only. */
 export function referenceOf<T>(run: () => T): T {
-  return using(reference, run);
+  return (answers[next++] ??= using(reference, run)) as T;
 }

@@ -34,10 +34,10 @@ export function spacing(value: number, dtype: DType): number {
   return 2 ** (Math.max(Math.floor(Math.log2(Math.abs(value))), least) - mantissa);
 }
 
-/** What an elementwise row promises of results in `dtype`; see primitives.ts for float64. */
-export function mapTolerance(row: Row, dtype: DType): Tolerance {
-  if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return EXACT;
-  return { ulp: dtype === "float64" ? 4 : dtype === "float32" ? row.ulp : 1 };
+/** The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. */
+export function mapUlp(row: Row, dtype: DType): number {
+  if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return 0;
+  return dtype === "float64" ? 4 : dtype === "float32" ? row.ulp : 1;
 }
 
 /**
@@ -81,6 +81,7 @@ function near(a: Num, e: Num, dtype: DType, { ulp, slack = 0, eitherZero }: Tole
   return Math.abs(a - e) <= ulp * spacing(e, dtype) + slack;
 }
 
-function show(value: Num): string {
+/** A value as it would be written, with the sign of zero. */
+export function show(value: Num): string {
   return typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : String(value);
 }

@@ -30,6 +30,8 @@ export interface Entry {
   readonly attributes?: Record<string, number>;
   /** True when zeros may have either sign. */
   readonly eitherZero?: boolean;
+  /** True when errors count in units of the largest operand. */
+  readonly cancels?: boolean;
   /** For maps: the inputs, by their name, and the result. */
   readonly inputs: string;
   readonly expected: string;

@@ -71,11 +71,24 @@ export function place(
 /** Where the elements of `layout` are, in row-major order; broadcast to `shape`. */
 export function positions(layout: Layout, shape: readonly number[] = layout.shape): number[] {
   const missing = shape.length - layout.shape.length;
-  let at = [layout.offset];
-  shape.forEach((size, axis) => {
+  const strides = shape.map((size, axis) => {
     const own = axis - missing;
-    const stride = own < 0 || (layout.shape[own] === 1 && size !== 1) ? 0 : layout.strides[own]!;
-    at = at.flatMap((p) => Array.from({ length: size }, (_, i) => p + i * stride));
+    return own < 0 || (layout.shape[own] === 1 && size !== 1) ? 0 : layout.strides[own]!;
+  });
+  return spread(shape, strides, layout.offset);
+}
+
+/** The positions that `strides` give to the elements of `shape`, in row-major order. */
+export function spread(
+  shape: readonly number[],
+  strides: readonly number[],
+  offset: number,
+): number[] {
+  let at = [offset];
+  shape.forEach((size, axis) => {
+    const further: number[] = [];
+    for (const from of at) for (let i = 0; i < size; i++) further.push(from + i * strides[axis]!);
+    at = further;
   });
   return at;
 }

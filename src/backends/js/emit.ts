@@ -64,7 +64,7 @@ export class Emitter {
       };
     }
     if (dtype === "float16") return number(this.hold(`half[${array}[${index}]]`));
-    if (dtype === "bfloat16") return number(this.hold(`fromBrain(${array}[${index}])`));
+    if (dtype === "bfloat16") return number(this.hold(`brain[${array}[${index}]]`));
     return number(this.hold(`${array}[${index}]`));
   }
 
@@ -194,7 +194,8 @@ export class Emitter {
     const safe: string[] = [];
     const slowArgs: string[] = [];
     const numbers: Record<string, Value> = {};
-    for (const [name, value] of Object.entries(names)) {
+    // In the order x, y, z, whichever was read first.
+    for (const [name, value] of Object.entries(names).sort(([a], [b]) => a < b ? -1 : 1)) {
       if (value.kind === "number") {
         numbers[name] = value;
         continue;

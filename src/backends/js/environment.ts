@@ -6,7 +6,7 @@
  * @module
  */
 import { DTYPE, type DType } from "../../dtype.ts";
-import { fromBrain, halfTable, roundBrain, roundHalf, toBrain, toHalf } from "../../half.ts";
+import { brainTable, halfTable, roundBrain, roundHalf, toBrain, toHalf } from "../../half.ts";
 import { exprFor, ROWS } from "../../ops.ts";
 import type { TypedArray } from "../../dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
@@ -25,12 +25,13 @@ export type Loop = (
 export const COLUMNS = 256;
 const words = new Int32Array(2);
 
-/** The high word of the product of two unsigned words. */
+/** The high word of the product of two unsigned words, in integer arithmetic only. */
 export function mulHigh(x: number, y: number): number {
-  const [xl, xh, yl, yh] = [x & 0xffff, x >>> 16, y & 0xffff, y >>> 16];
-  const middle = xh * yl + ((xl * yl) >>> 16);
-  const other = xl * yh + (middle & 0xffff);
-  return (xh * yh + Math.floor(middle / 65536) + Math.floor(other / 65536)) | 0;
+  const { imul } = Math;
+  const xl = x & 0xffff, xh = x >>> 16, yl = y & 0xffff, yh = y >>> 16;
+  const p = imul(xh, yl), q = imul(xl, yh);
+  const carry = (imul(xl, yl) >>> 16) + (p & 0xffff) + (q & 0xffff);
+  return (imul(xh, yh) + (p >>> 16) + (q >>> 16) + (carry >>> 16)) | 0;
 }
 
 /** The low word of an integer-valued number, modulo 2^64. */
@@ -89,7 +90,6 @@ const NAMES = {
   high: new Int32Array(COLUMNS),
   // After an infinity the error terms are NaN, and the plain sum is right.
   corrected: (sum: number, error: number): number => error - error === 0 ? sum + error : sum,
-  fromBrain,
   toBrain,
   toHalf,
   roundHalf,
@@ -101,7 +101,7 @@ let names: Record<string, unknown> | undefined;
 /** Everything that generated loops may name. */
 export function environment(): Record<string, unknown> {
   if (names !== undefined) return names;
-  names = { ...INT, ...FLOAT, ...NAMES, half: halfTable() };
+  names = { ...INT, ...FLOAT, ...NAMES, half: halfTable(), brain: brainTable() };
   for (const [name, f] of Object.entries(WIDE)) names[`${name}Wide`] = f;
   for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
     names[`nextafter_${dtype}`] = nextafterFor(dtype);

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../../dtype.ts";
+import { DTYPE, type DType, isInt } from "../../dtype.ts";
 import { castScalar, readElement, writeElement } from "../../element.ts";
 import { type Expr, parseExpr } from "../../expr.ts";
 import {
@@ -143,6 +143,22 @@ function settle(value: Num, dtype: DType): Num {
   return castScalar(BigInt(value), dtype);
 }
 
+/**
+ * Casts an element of `from`. A number may be an integer, which wraps, or a float, which saturates:
+ * castScalar cannot tell. Nor does it know the float dtype that a 64-bit integer is to be rounded to.
+ */
+function castFrom(value: Num, from: DType, to: DType): Num {
+  if (from === to) return value;
+  if (!isInt(from)) return castScalar(to === "uint64" && value < 0 ? 0 : value, to);
+  let exact = BigInt(value);
+  if (DTYPE[to].kind === "f" && to !== "float64" && !Number.isSafeInteger(Number(exact))) {
+    // One sticky bit for the last twelve, so that rounding to float64 on the way changes nothing.
+    const rest = exact & 4095n;
+    exact += (rest === 0n ? 0n : 2048n) - rest;
+  }
+  return castScalar(exact, to);
+}
+
 function attributes(row: { readonly attributes?: readonly string[] }, plan: Plan, env: Env): void {
   row.attributes?.forEach((name, i) => env[name] = plan.data[ATTRIBUTES + i]!);
 }
@@ -186,11 +202,12 @@ export function interpretMap(
     for (let k = 0; k < inputs.length; k++) {
       let value: Num = readElement(inputs[k]!, at[k + 1]!);
       if (!(row.condition && k === 0)) {
-        if (inputs[k]!.info.name !== compute) value = settle(castScalar(value, compute), compute);
+        const from = inputs[k]!.info.name;
+        if (from !== compute) value = settle(castFrom(value, from, compute), compute);
       } else if (wide) value = BigInt(value);
       env["xyz"[k]!] = value;
     }
-    writeElement(out, at[0]!, settle(f(env), result));
+    writeElement(out, at[0]!, castFrom(settle(f(env), result), result, out.info.name));
   });
 }
 
@@ -228,7 +245,7 @@ export function interpretReduce(
       let x = map === null ? env.x! : map(env);
       if (DTYPE[accumulate].wide) x = BigInt(x);
       else if (map !== null && typeof x === "bigint") x = Number(x);
-      else if (to === "bool") x = x ? 1 : 0;
+      else if (to === "bool") x = x == 0 ? 0 : 1;
       if (floats && row.compensated) {
         const [a, t] = [acc as number, x as number];
         const sum = a + t;

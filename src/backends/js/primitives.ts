@@ -151,6 +151,12 @@ function copysign(x: number, y: number): number {
   return y < 0 || (y === 0 && 1 / y < 0) ? -Math.abs(x) : Math.abs(x);
 }
 
+// V8 loses the sign of a result that underflows.
+function atan2(x: number, y: number): number {
+  const r = Math.atan2(x, y);
+  return r === 0 ? copysign(0, x) : r;
+}
+
 function hypot(x: number, y: number): number {
   const s = x * x + y * y;
   if (s > 1e-280 && s < 1e300) return Math.sqrt(s);
@@ -271,7 +277,7 @@ export const FLOAT: Record<string, NumberPrimitive> = {
   silu: (x: number): number => x * sigmoid(x),
   gelu,
   pow,
-  atan2: Math.atan2,
+  atan2,
   copysign,
   hypot,
   logaddexp,

@@ -15,10 +15,10 @@ import type { Storage } from "../../storage.ts";
 import { NO_DTYPE, type Shim, STATUS, type Unavailable } from "./abi.ts";
 
 /**
- * Below this many elements the loop of the fallback is faster than crossing over. Only exactly
+ * Below this many elements the loop of the fallback measures faster than crossing over. Only exactly
  * rounded rows use it: no other value may depend on how many elements there are.
  */
-const CROSSOVER = "Deno" in globalThis ? 64 : 16;
+const CROSSOVER = "Deno" in globalThis ? 64 : 48;
 
 /** How a {@link NativeBackend} may be made to differ, for tests. */
 export interface NativeOptions {

@@ -78,16 +78,3 @@ export function openNative(fallback: Backend): NativeBackend | Unavailable {
   const shim = openShim();
   return "reason" in shim ? shim : new NativeBackend(shim, fallback);
 }
-
-/**
- * Makes the native backend serve `"cpu"`, on top of the one that does so now; gives the reason when
- * that cannot be, and then changes nothing. A second call gives what the first one made.
- */
-export function useNative(): NativeBackend | Unavailable {
-  const current = backendOf("cpu");
-  if (current === undefined) return { reason: "no backend serves the cpu yet" };
-  if (current instanceof NativeBackend) return current;
-  const native = openNative(current);
-  if (!("reason" in native)) registerBackend("cpu", native);
-  return native;
-}

@@ -1,0 +1,147 @@
+/**
+ * Times rows of the work list in the runtime that runs it, one at a time, as it is told on stdin.
+ *
+ * Each line in is a JSON request, each line out its answer: `prepare` a row (make its inputs, warm
+ * it up, find how often to call it), `time` it once. Before the first request more than twenty ops
+ * have run on six dtypes and four layouts, as in any real program: what engines specialise for the
+ * only op they have seen would flatter every figure. Knows nothing of the other peers.
+ *
+ * @module
+ */
+import { createInterface } from "node:readline";
+import process from "node:process";
+import * as rm from "../mod.ts";
+import { type Input, type Row, type Tensors, WORK } from "./work.ts";
+
+/** What a worker is asked. */
+export interface Request {
+  /** What to do. */
+  readonly do: "prepare" | "time";
+  /** The row's name and group, which tell rows apart. */
+  readonly row: string;
+  /** How many milliseconds a timing should take. */
+  readonly ms: number;
+  /** For other languages: the row's inputs and statement. */
+  readonly inputs?: Readonly<Record<string, Input>>;
+  /** See {@link inputs}. */
+  readonly statement?: string;
+}
+
+/** What it answers: the time of a call, or what went wrong. */
+export interface Answer {
+  /** Nanoseconds for each call. */
+  readonly ns?: number;
+  /** What went wrong. */
+  readonly error?: string;
+  /** On the first line only: what answers. */
+  readonly version?: string;
+}
+
+/** Names a row in requests. */
+export function keyOf(row: Row): string {
+  return `${row.group}/${row.name}`;
+}
+
+const made = new Map<string, rm.AnyTensor>();
+
+/** The tensor that `input` describes. Rows share their inputs, except those they write to. */
+function make(name: string, input: Input, key: rm.random.Key): rm.AnyTensor {
+  const id = `${name} ${JSON.stringify(input)}`;
+  let x = made.get(id);
+  if (x === undefined) made.set(id, x = fresh(input, key));
+  return x;
+}
+
+function fresh({ dtype, shape, below }: Input, key: rm.random.Key): rm.AnyTensor {
+  if (below !== undefined) return rm.random.integers(key, shape, 0, below).astype(dtype);
+  if (dtype === "bool") return rm.random.integers(key, shape, 0, 2).astype(dtype);
+  if (dtype.includes("float")) return rm.random.normal(key, shape).astype(dtype);
+  return rm.random.integers(key, shape, 1, 101).astype(dtype);
+}
+
+let sink: unknown;
+
+/** Calls `body` so often; gives milliseconds. */
+function run(body: () => unknown, calls: number): number {
+  const begin = performance.now();
+  for (let i = 0; i < calls; i++) sink = body();
+  return performance.now() - begin;
+}
+
+/** More than twenty ops on six dtypes and four layouts. */
+function warmUp(): void {
+  const key = rm.random.key(1);
+  for (const dtype of ["float32", "int32", "float64", "uint8", "int64", "float16"] as const) {
+    const a = fresh({ dtype, shape: [24, 24] }, key).asDynamic();
+    const b = fresh({ dtype, shape: [24, 24] }, key).asDynamic();
+    const others = [b, b.T, b.slice(0), b.flip(0), b.slice(":, :1")] as rm.AnyTensor[];
+    for (let n = 0; n < 60; n++) {
+      for (const other of others) {
+        for (const op of BINARY) sink = (a[op] as (y: rm.AnyTensor) => unknown)(other);
+        sink = rm.where(a.less(other), a, other);
+      }
+      for (const op of UNARY) sink = a[op]();
+      sink = [a.sum(0), a.max(1), a.mean(), a.argmax(1), a.cumulativeSum(0), a.matmul(b)];
+      sink = [a.T.contiguous(), a.astype("float32"), a.sort(), a.reshape([-1]), a.add(1)];
+    }
+  }
+}
+
+const BINARY = ["add", "sub", "mul", "maximum", "minimum", "less", "equal", "floorDivide"] as const;
+const UNARY = ["square", "sqrt", "exp", "tanh", "relu", "sign", "abs", "isnan"] as const;
+
+interface Prepared {
+  readonly body: () => unknown;
+  readonly calls: number;
+}
+
+const prepared = new Map<string, Prepared>();
+
+function prepare(row: Row, ms: number): void {
+  const x: Tensors = {};
+  Object.entries(row.inputs).forEach(([name, input], i) => {
+    x[name] = make(name, input, rm.random.key(i + 1));
+  });
+  const body = row.body(x);
+  // Long enough for every tier of the engine; then as many calls as fill the time.
+  let calls = 1;
+  let spent = 0;
+  let took = 0;
+  while (spent < 4 * ms || (took < ms / 4 && calls < 1e8)) {
+    took = run(body, calls);
+    spent += took;
+    if (took < ms / 2) calls *= 2;
+  }
+  took = run(body, calls);
+  prepared.set(keyOf(row), { body, calls: Math.max(1, Math.round(calls * ms / took)) });
+}
+
+function answer(request: Request): Answer {
+  const one = prepared.get(request.row);
+  if (request.do === "time" && one !== undefined) {
+    return { ns: run(one.body, one.calls) * 1e6 / one.calls };
+  }
+  const row = WORK.find((candidate) => keyOf(candidate) === request.row);
+  if (row === undefined) return { error: `no row ${request.row}` };
+  prepare(row, request.ms);
+  return {};
+}
+
+function reply(message: Answer): void {
+  process.stdout.write(JSON.stringify(message) + "\n");
+}
+
+if (import.meta.main) {
+  warmUp();
+  const name = process.versions.bun ? "Bun" : "Deno";
+  reply({ version: `${name} ${process.versions[name.toLowerCase()]}` });
+  for await (const line of createInterface({ input: process.stdin })) {
+    try {
+      reply(answer(JSON.parse(line)));
+    } catch (error) {
+      reply({ error: String(error) });
+    }
+  }
+  // Keeps the results alive to the engine's eyes.
+  if (sink === prepared) throw new Error();
+}

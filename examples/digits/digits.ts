@@ -1,0 +1,33 @@
+/**
+ * The data: 1797 handwritten digits, and which of them are held out from training.
+ *
+ * It knows nothing of models. data/SOURCE.md says where the digits come from.
+ *
+ * @module
+ */
+import { io, type Tensor, tensor } from "../../mod.ts";
+import split from "./data/split.json" with { type: "json" };
+
+/** Images of 8 x 8 pixels, each a row of numbers from 0 to 1, and the digits they show. */
+export interface Digits {
+  readonly images: Tensor<"float32", [number, 64]>;
+  readonly labels: Tensor<"int32", [number]>;
+}
+
+/** Those of the digits that `indexes` names. */
+export function pick({ images, labels }: Digits, indexes: Tensor<"int32", [number]>): Digits {
+  return { images: images.take(indexes), labels: labels.take(indexes) };
+}
+
+/** Reads the digits to train on, and those that no model may see before it is judged by them. */
+export async function loadDigits(): Promise<{ train: Digits; heldOut: Digits }> {
+  const { images, labels } = await io.readNpz(new URL("data/digits.npz", import.meta.url));
+  const all = {
+    images: images.astype("float32").div(16).reshape([-1, 64]),
+    labels: labels.astype("int32").asRank(1),
+  };
+  return {
+    train: pick(all, tensor(split.train, { dtype: "int32" })),
+    heldOut: pick(all, tensor(split.heldOut, { dtype: "int32" })),
+  };
+}

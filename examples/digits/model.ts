@@ -1,0 +1,52 @@
+/**
+ * The model, 64 pixels, a hidden layer and 10 scores, and the file it is in.
+ *
+ * It knows nothing of training (train.ts) or of the terminal (main.ts).
+ *
+ * @module
+ */
+import { io, type Tensor } from "../../mod.ts";
+
+/** The parameters of a perceptron with one hidden layer; their shapes are part of their types. */
+export type Model = {
+  readonly weight1: Tensor<"float32", [128, 64]>;
+  readonly bias1: Tensor<"float32", [128]>;
+  readonly weight2: Tensor<"float32", [10, 128]>;
+  readonly bias2: Tensor<"float32", [10]>;
+};
+
+/** Images as rows of 64 pixels. */
+export type Images = Tensor<"float32", [number, 64]>;
+
+/** Where train.ts writes the trained model. */
+export const MODEL_FILE = new URL("model.safetensors", import.meta.url);
+
+/** What the hidden layer finds in images: [N, 64] gives [N, 128]. */
+export function hidden(model: Model, images: Images): Tensor<"float32", [number, 128]> {
+  return images.linear(model.weight1, model.bias1).relu();
+}
+
+/** What speaks for each digit: [N, 128], from the hidden layer, gives [N, 10]. */
+export function scores(
+  model: Model,
+  features: Tensor<"float32", [number, 128]>,
+): Tensor<"float32", [number, 10]> {
+  return features.linear(model.weight2, model.bias2);
+}
+
+/** The digit that each image shows, the one of the highest score: [N, 64] gives [N]. */
+export function classify(model: Model, images: Images): Tensor<"int32", [number]> {
+  return scores(model, hidden(model, images)).argmax(1);
+}
+
+/** Reads the trained model. A file that is not one is a FormatError or a ShapeError. */
+export async function loadModel(): Promise<Model> {
+  await using file = await io.openSafetensors(MODEL_FILE);
+  const read = async (name: keyof Model) => (await file.get(name)).astype("float32");
+  return {
+    weight1: (await read("weight1")).asShape([128, 64]),
+    bias1: (await read("bias1")).asShape([128]),
+    weight2: (await read("weight2")).asShape([10, 128]),
+    bias2: (await read("bias2")).asShape([10]),
+  };
+}

@@ -1,0 +1,157 @@
+/**
+ * Making tensors, extremes and devices, through the public API.
+ *
+ * @module
+ */
+import { assertEquals, assertFalse } from "@std/assert";
+import { test } from "node:test";
+import {
+  arange,
+  DeviceError,
+  DTypeError,
+  empty,
+  eye,
+  finfo,
+  fromBuffer,
+  full,
+  fullMax,
+  fullMin,
+  iinfo,
+  IndexError,
+  linspace,
+  ones,
+  ShapeError,
+  sharesBuffer,
+  tensor,
+  zeros,
+} from "../mod.ts";
+import { assertRefused, loose } from "./support.ts";
+
+test("Creation: zeros, ones, full and empty have the shape and dtype that was asked for", () => {
+  assertEquals(zeros([2, 3]).toArray(), [[0, 0, 0], [0, 0, 0]]);
+  assertEquals(ones([3], { dtype: "int16" }).toArray(), [1, 1, 1]);
+  assertEquals(full([2], 7n).dtype, "int64");
+  assertEquals(full([2], true).toArray(), [true, true]);
+  assertEquals([...empty([2, 0, 3], { dtype: "uint8" }).shape], [2, 0, 3]);
+  assertEquals(zeros([2]).dtype, "float32");
+});
+
+test("Creation: zeros are zeros in memory that was used before", () => {
+  for (const size of [7, 5000]) {
+    full([size], 9).dispose();
+    assertEquals(zeros([size]).sum().item(), 0);
+  }
+});
+
+test("Creation: from nested arrays, copied; ragged ones are refused", () => {
+  const data = [[1, 2], [3, 4]];
+  const x = tensor(data);
+  data[0]![0] = 9;
+  assertEquals(x.toArray(), [[1, 2], [3, 4]]);
+  assertRefused(() => tensor(loose([[1, 2], [3]])), ShapeError, ["ragged", "axis 1"]);
+  assertRefused(() => tensor(loose([1, [2]])), ShapeError, "ragged");
+});
+
+test("Creation: numbers make float32, bigints int64, booleans bool, typed arrays their own", () => {
+  assertEquals(tensor([1]).dtype, "float32");
+  assertEquals(tensor([1n]).dtype, "int64");
+  assertEquals(tensor([true]).dtype, "bool");
+  assertEquals(tensor(new Uint16Array(2)).dtype, "uint16");
+  assertEquals(tensor(new Float64Array(2)).dtype, "float64");
+  assertEquals(tensor([1, 2], { dtype: "uint8" }).dtype, "uint8");
+  assertRefused(() => tensor(loose([1, 2n])), DTypeError, ["number", "bigint"]);
+});
+
+test("Creation: from a buffer and a shape, in the same memory", () => {
+  const data = Float32Array.from([1, 2, 3, 4, 5, 6]);
+  const x = fromBuffer(data, { shape: [2, 3] });
+  assertEquals(x.toArray(), [[1, 2, 3], [4, 5, 6]]);
+  data[4] = 50;
+  assertEquals(x.get(1, 1), 50);
+  x.set([0, 0], 10);
+  assertEquals(data[0], 10);
+  assertFalse(sharesBuffer(tensor(data, { shape: [2, 3] }), x));
+});
+
+test("Creation: a buffer of another length than the shape is a ShapeError", () => {
+  const six = new Float32Array(6);
+  assertRefused(() => fromBuffer(six, { shape: [2, 2] }), ShapeError, ["[2, 2]", "6", "4"]);
+  assertRefused(() => fromBuffer(six, { shape: [2, 4] }), ShapeError, ["[2, 4]", "6"]);
+  assertRefused(() => tensor(six, { shape: [7] }), ShapeError, ["[7]", "6"]);
+  assertRefused(() => tensor([1, 2, 3], { shape: [2] }), ShapeError, ["[2]", "3"]);
+});
+
+test("Creation: strides and an offset of a buffer must stay inside it", () => {
+  const data = Float32Array.from([0, 1, 2, 3, 4, 5]);
+  const x = fromBuffer(data, { shape: [3, 2], strides: [1, 3] });
+  assertEquals(x.toArray(), [[0, 3], [1, 4], [2, 5]]);
+  const reversed = fromBuffer(data, { shape: [6], strides: [-1], offset: 5 });
+  assertEquals(reversed.toArray(), [5, 4, 3, 2, 1, 0]);
+  const outside = [
+    { shape: [3, 2], strides: [1, 4] },
+    { shape: [6], strides: [-1], offset: 4 },
+    { shape: [6], offset: 1 },
+  ];
+  for (const options of outside) {
+    assertRefused(() => fromBuffer(data, loose(options)), ShapeError, "6 elements");
+  }
+  assertRefused(() => fromBuffer(data, { shape: [1], offset: -1 }), IndexError, "-1");
+  assertRefused(() => fromBuffer(data, { shape: [1], offset: 0.5 }), IndexError, "0.5");
+});
+
+test("Creation: ranges, linear spaces and identity matrices", () => {
+  assertEquals(arange(3).toArray(), [0, 1, 2]);
+  assertEquals(arange(5, 1, -2).toArray(), [5, 3]);
+  assertEquals(arange(2, 2).toArray(), []);
+  assertEquals(linspace(0, 1, 5).toArray(), [0, 0.25, 0.5, 0.75, 1]);
+  assertEquals(linspace(0, 1, 4, { endpoint: false }).toArray(), [0, 0.25, 0.5, 0.75]);
+  assertEquals(linspace(3, 9, 1).toArray(), [3]);
+  assertEquals(eye(2, 3, { k: 1 }).toArray(), [[0, 1, 0], [0, 0, 1]]);
+});
+
+test("Extremes: tensors of the smallest and largest finite value of each dtype", () => {
+  assertEquals(fullMin([2]).toArray(), [-3.4028234663852886e38, -3.4028234663852886e38]);
+  assertEquals(fullMax([1]).item(), 3.4028234663852886e38);
+  assertEquals(fullMin([1], { dtype: "float64" }).item(), -Number.MAX_VALUE);
+  assertEquals(fullMin([1], { dtype: "int8" }).item(), -128);
+  assertEquals(fullMax([1], { dtype: "uint32" }).item(), 4294967295);
+  assertEquals(fullMax([1], { dtype: "int64" }).item({ bigint: true }), 2n ** 63n - 1n);
+  assertEquals(fullMax([1], { dtype: "uint64" }).item({ bigint: true }), 2n ** 64n - 1n);
+  assertEquals(fullMax([1], { dtype: "float16" }).item(), 65504);
+  assertEquals(fullMax([1], { dtype: "bfloat16" }).item(), 3.3895313892515355e38);
+  assertEquals(fullMin([1], { dtype: "bool" }).item(), false);
+});
+
+test("Extremes: they are the most negative numbers, not the smallest positive ones", () => {
+  const low = fullMin([1]);
+  assertEquals(low.less(-1e38).item(), true);
+  assertEquals(low.isfinite().item(), true);
+  assertEquals(low.mul(2).item(), -Infinity);
+});
+
+test("Extremes: finfo and iinfo tell the limits", () => {
+  assertEquals(finfo("float32").min, -3.4028234663852886e38);
+  assertEquals(finfo("float32").smallestNormal, 2 ** -126);
+  assertEquals(finfo("float16").eps, 2 ** -10);
+  assertEquals(iinfo("int16").min, -32768);
+  assertEquals(iinfo("uint64").max, 2n ** 64n - 1n);
+  assertRefused(() => finfo("int8"), DTypeError, "int8");
+  assertRefused(() => iinfo("float32"), DTypeError, "float32");
+});
+
+test("Device: it is a property of a tensor, and moving to where it is makes a view", () => {
+  const x = tensor([1, 2]);
+  assertEquals(x.device, "cpu");
+  assertEquals(x.add(1).device, "cpu");
+  for (const y of [x.to("cpu"), x.cpu()]) {
+    assertEquals(y.device, "cpu");
+    assertEquals(y.toArray(), [1, 2]);
+    assertEquals(sharesBuffer(x, y), true);
+  }
+});
+
+test("Device: one that is not there is a DeviceError that names it", () => {
+  const x = tensor([1, 2]);
+  assertRefused(() => x.to(loose("quantum:0")), DeviceError, "quantum:0", x);
+  assertRefused(() => zeros([2], { device: loose("quantum") }), DeviceError, "quantum");
+});

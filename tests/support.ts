@@ -1,0 +1,69 @@
+/**
+ * What the feature tests share: untyped calls, and errors that leave every operand as it was.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { type AnyTensor, arange, type DType, type Shape, type Tensor } from "../mod.ts";
+
+/** A tensor whose types know nothing, for calls that would not compile. */
+// deno-lint-ignore no-explicit-any
+export function loose(x: unknown): any {
+  return x;
+}
+
+/** 0, 1, 2, … in a shape that the types do not know. */
+export function iota(shape: Shape, dtype: DType = "float32"): Tensor<DType> {
+  const size = shape.reduce((a, b) => a * b, 1);
+  return arange(0, size, 1, { dtype }).reshape(shape as number[]) as Tensor<DType>;
+}
+
+/** The vector 0…9 of the slice examples. */
+export function ten(): Tensor<"float32", [number]> {
+  return arange(10);
+}
+
+/**
+ * The same values as `x` on other memory: every second element of a reversed, transposed buffer, so
+ * that no stride is that of a dense tensor.
+ */
+export function asView(x: AnyTensor): Tensor<DType> {
+  const { shape, dtype } = x;
+  const wide = loose(iota([...shape].reverse().map((n) => 2 * n + 1), dtype));
+  const part = shape.map(() => "-2::-2").join(", ");
+  const view = shape.length === 0 ? wide.reshape([1]).slice(0) : wide.slice(part).transpose();
+  assertEquals(view.shape, [...shape]);
+  view.set(["..."], x);
+  return view;
+}
+
+type ErrorClass = abstract new (...args: never[]) => Error;
+
+/** Runs what must throw, and checks the class, parts of the message, and that no tensor changed. */
+export function assertRefused(
+  run: () => unknown,
+  kind: ErrorClass,
+  parts: string | readonly string[],
+  ...operands: readonly AnyTensor[]
+): void {
+  const before = operands.map(state);
+  const error = assertThrows(run, kind as never) as Error;
+  assertEquals(error.name, kind.name);
+  for (const part of [parts].flat()) assertStringIncludes(error.message, part);
+  assert("code" in error && typeof error.code === "string");
+  assertEquals(operands.map(state), before);
+}
+
+function state(x: AnyTensor): unknown {
+  if (x.isDisposed) return "disposed";
+  const { shape, strides, offset, dtype, ownership, access } = x;
+  return {
+    shape,
+    strides,
+    offset,
+    dtype,
+    ownership,
+    access,
+    data: [...x.toTypedArray() as Float64Array],
+  };
+}
