@@ -12,19 +12,23 @@
 export * from "./src/errors.ts";
 export {
   type DType,
+  type DTypeInfo,
   finfo,
   type FloatInfo,
   iinfo,
   type IntInfo,
+  type Kind,
   promoteTypes,
   type Scalar,
   type TypedArray,
+  type TypedArrayConstructor,
   type TypedArrayOf,
 } from "./src/dtype.ts";
 export type { Shape } from "./src/shape.ts";
 export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
-export { emptyPool, memory, type MemoryInfo } from "./src/storage.ts";
+export { type CowHandle, emptyPool, memory, type MemoryInfo, type Storage } from "./src/storage.ts";
+export type { Operand } from "./src/dispatch.ts";
 export type { Axes, CloseOptions } from "./src/composites.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
 export * from "./src/tensor.ts";

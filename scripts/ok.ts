@@ -28,7 +28,7 @@ const steps: Step[] = [
   { name: "types without Deno", args: ["run", "-A", "npm:typescript/tsc", "-p", root] },
   { name: "layers", args: ["test", "-A", "--no-check", "tests/layers_test.ts"] },
   ...GENERATORS.map((path) => ({ name: `${path} is run`, args: ["run", "-A", path, "--check"] })),
-  { name: "documentation", args: ["doc", "--lint", "mod.ts"] },
+  { name: "documentation", args: ["doc", "--lint", "mod.ts", "src/types.ts"] },
   { name: "publish (dry run)", args: ["publish", "--dry-run", "--allow-dirty"] },
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },
 ];

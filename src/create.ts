@@ -457,6 +457,7 @@ export function arange<E extends DType = "float32">(
   stop: number,
   options?: CreateOptions<E, t.Device>,
 ): Tensor<NoInfer<E>, [number], "cpu">;
+/** {@link arange} from `start` on. */
 export function arange<E extends DType = "float32">(
   start: number,
   stop: number,

@@ -10,6 +10,7 @@
 
 /** Shapes that do not fit each other, sizes that are not sizes, reductions of nothing to a value. */
 export class ShapeError extends RangeError {
+  /** The class name. */
   override readonly name = "ShapeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_SHAPE";
@@ -17,6 +18,7 @@ export class ShapeError extends RangeError {
 
 /** An axis that a tensor does not have, or one that is named twice. */
 export class AxisError extends RangeError {
+  /** The class name. */
   override readonly name = "AxisError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_AXIS";
@@ -24,6 +26,7 @@ export class AxisError extends RangeError {
 
 /** An index outside an axis, or a slice that means nothing (step 0 included). */
 export class IndexError extends RangeError {
+  /** The class name. */
   override readonly name = "IndexError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_INDEX";
@@ -31,6 +34,7 @@ export class IndexError extends RangeError {
 
 /** A dtype that an op does not take, dtypes that do not promote, a scalar that a dtype cannot hold. */
 export class DTypeError extends TypeError {
+  /** The class name. */
   override readonly name = "DTypeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DTYPE";
@@ -38,6 +42,7 @@ export class DTypeError extends TypeError {
 
 /** A write to a read-only tensor, or to one whose elements share memory (stride 0). */
 export class ReadOnlyError extends TypeError {
+  /** The class name. */
   override readonly name = "ReadOnlyError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_READ_ONLY";
@@ -45,6 +50,7 @@ export class ReadOnlyError extends TypeError {
 
 /** A tensor used after `dispose()` or after an `into…` method moved it. */
 export class DisposedError extends Error {
+  /** The class name. */
   override readonly name = "DisposedError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DISPOSED";
@@ -52,6 +58,7 @@ export class DisposedError extends Error {
 
 /** A device that is not there, or operands on different devices. */
 export class DeviceError extends Error {
+  /** The class name. */
   override readonly name = "DeviceError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DEVICE";
@@ -59,6 +66,7 @@ export class DeviceError extends Error {
 
 /** A move out of shared memory that other handles still hold. */
 export class SharedError extends Error {
+  /** The class name. */
   override readonly name = "SharedError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_SHARED";
@@ -66,6 +74,7 @@ export class SharedError extends Error {
 
 /** A native call that reported a failure. */
 export class NativeError extends Error {
+  /** The class name. */
   override readonly name = "NativeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code: string;
@@ -85,6 +94,7 @@ export class NativeError extends Error {
 
 /** A file that is truncated, malformed or hostile. */
 export class FormatError extends Error {
+  /** The class name. */
   override readonly name = "FormatError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_FORMAT";
@@ -103,6 +113,7 @@ export class FormatError extends Error {
 
 /** A buffer that could not be allocated. */
 export class OutOfMemoryError extends Error {
+  /** The class name. */
   override readonly name = "OutOfMemoryError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_OUT_OF_MEMORY";

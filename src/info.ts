@@ -4,7 +4,7 @@
  * @module
  */
 import { type Backend, backendOf, registerBackend } from "./backend.ts";
-import { NativeBackend } from "./backends/native/backend.ts";
+import type { NativeBackend } from "./backends/native/backend.ts";
 import { openNative } from "./backends/native/load.ts";
 import { forgetBackend } from "./dispatch.ts";
 import { DeviceError } from "./errors.ts";

@@ -297,6 +297,7 @@ export class Tensor<
    * ```
    */
   item(options: { readonly bigint: true }): t.BigItem[D];
+  /** {@link item} as a number or boolean. */
   item(options?: { readonly bigint?: false }): t.Item[D];
   item(options: { readonly bigint?: boolean } = {}): unknown {
     checkAlive(this.storage, "item");
@@ -334,6 +335,7 @@ export class Tensor<
     this: X,
     options: { readonly bigint: true },
   ): t.ToArray<X["shape"], t.BigItem[X["dtype"]]>;
+  /** {@link toArray} of numbers or booleans. */
   toArray<X extends AnyTensor>(
     this: X,
     options?: { readonly bigint?: false },

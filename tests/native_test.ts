@@ -15,7 +15,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { plainMap, plainReduce } from "../scripts/gen_ops_def.ts";
 import { findTool, root } from "../scripts/tools.ts";
-import { type Backend, type MatrixRef } from "../src/backend.ts";
+import type { Backend, MatrixRef } from "../src/backend.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { type Shim, STATUS } from "../src/backends/native/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";

@@ -258,17 +258,17 @@ class MapCases {
     const n = 5;
     const at = this.row.condition ? 1 : 0;
     const values = sample(dtype, this.row.domain, n * n + n, 77);
-    const flat = (strides: number[], shape: number[], offset = 0): [Layout] => [
-      new Layout(shape, strides, offset),
-    ];
-    const square = flat([n, 1], [n, n]);
+    const view = (strides: number[], shape: number[], offset = 0): Layout =>
+      new Layout(shape, strides, offset);
+    const square = view([n, 1], [n, n]);
     const pairs: Record<string, [out: Layout, x: Layout]> = {
-      "in place": [square[0], square[0]],
-      "its own transpose": [square[0], flat([1, n], [n, n])[0]],
-      "shifted down": [flat([1], [12], 1)[0], flat([1], [12])[0]],
-      "shifted up": [flat([1], [12])[0], flat([1], [12], 1)[0]],
-      "its own reverse": [flat([1], [12])[0], flat([-1], [12], 11)[0]],
-      "its first row": [square[0], flat([0, 1], [n, n])[0]],
+      "in place": [square, square],
+      "in place, reversed": [view([-1], [12], 11), view([-1], [12], 11)],
+      "its own transpose": [square, view([1, n], [n, n])],
+      "shifted down": [view([1], [12], 1), view([1], [12])],
+      "shifted up": [view([1], [12]), view([1], [12], 1)],
+      "its own reverse": [view([1], [12]), view([-1], [12], 11)],
+      "its first row": [square, view([0, 1], [n, n])],
     };
     for (const [name, [target, source]] of Object.entries(pairs)) {
       const out = operand(place(dtype, [n * n + n], values).storage, target);

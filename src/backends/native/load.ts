@@ -9,7 +9,7 @@
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { type Backend, backendOf, registerBackend } from "../../backend.ts";
+import type { Backend } from "../../backend.ts";
 import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
 import { NativeBackend } from "./backend.ts";
 import { bunVariable, isBun, openInBun } from "./bun.ts";
