@@ -160,7 +160,7 @@ if (set.length > 0) console.log(`goals: ${set.length - missed.length} of ${set.l
 
 // One of the peers is always at work; what is beyond that takes the processor from them.
 const others = loadavg()[0] - 1;
-if (others > availableParallelism() - 1.5) {
+if (others > availableParallelism() - 1) {
   console.log(`The machine was busy (${others.toFixed(1)} other processes): times are too long`);
 }
 

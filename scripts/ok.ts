@@ -11,7 +11,11 @@ import process from "node:process";
 import { ensureInstalled, findTool, root, start } from "./tools.ts";
 
 /** Scripts that write committed files; with `--check` each one fails when its file is stale. */
-const GENERATORS: string[] = ["scripts/gen_ops_def.ts"];
+const GENERATORS: string[] = [
+  "scripts/gen_ops_def.ts",
+  "scripts/gen_features.ts",
+  "scripts/gen_coverage.ts",
+];
 
 interface Step {
   name: string;

@@ -165,6 +165,13 @@ export function onesLike<D extends DType, S extends Shape, V extends t.Device>(
   return filledLike("onesLike", x, 1);
 }
 
+/** {@link empty} in the shape, dtype and device of `x`. */
+export function emptyLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V> {
+  return filledLike("emptyLike", x, 0);
+}
+
 /** One value in the shape, dtype and device of `x`. */
 export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
   x: Tensor<D, S, V, t.Access>,

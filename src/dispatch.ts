@@ -484,24 +484,29 @@ function setAttributes(plan: Plan, attributes: readonly number[]): void {
 }
 
 /** Runs a row with `target` as first operand and output; the result's shape must be the target's. */
-export function applyInPlace(row: MapRow, target: Operand, other?: Operand | Scalar): Operand {
+export function applyInPlace(
+  row: MapRow,
+  target: Operand,
+  other?: Operand | Scalar,
+  third?: Operand | Scalar,
+): Operand {
   const op = `${row.name}_`;
   checkOperand(target, op);
-  if (isOperand(other)) {
-    checkOperand(other, op);
-    const [mine, theirs] = [target.layout.shape, other.layout.shape];
-    if (!sameShape(mine, theirs)) {
-      const shape = broadcastShapes(op, mine, theirs);
-      if (!sameShape(shape, mine)) {
-        throw new ShapeError(
-          `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
-            formatShape(shape)
-          } does not fit the target`,
-        );
-      }
+  for (const one of [other, third]) {
+    if (!isOperand(one)) continue;
+    checkOperand(one, op);
+    const [mine, theirs] = [target.layout.shape, one.layout.shape];
+    if (sameShape(mine, theirs)) continue;
+    const shape = broadcastShapes(op, mine, theirs);
+    if (!sameShape(shape, mine)) {
+      throw new ShapeError(
+        `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
+          formatShape(shape)
+        } does not fit the target`,
+      );
     }
   }
-  return apply(row, target, other, undefined, { out: target });
+  return apply(row, target, other, third, { out: target });
 }
 
 // ---- copies ------------------------------------------------------------------------------------

@@ -157,7 +157,10 @@ export function normalizeAxes(
   }
   if (!Array.isArray(axes)) {
     throw new AxisError(
-      `Cannot ${op} along axis ${String(axes)}: an axis is an integer or an array of them`,
+      `Cannot ${op} along ${
+        typeof axes === "object" ? "an object" : String(axes)
+      }: an axis is an ` +
+        "integer or an array of them; options come after it (null for all axes)",
     );
   }
   const count = axes.length;

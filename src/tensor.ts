@@ -46,7 +46,14 @@ import {
   wrapResultsIn,
 } from "./dispatch.ts";
 import { readElement } from "./element.ts";
-import { AxisError, DeviceError, IndexError, ShapeError, SharedError } from "./errors.ts";
+import {
+  AxisError,
+  DeviceError,
+  DTypeError,
+  IndexError,
+  ShapeError,
+  SharedError,
+} from "./errors.ts";
 import { formatHtml, formatTensor, inspectTensor } from "./format.ts";
 import { index, nonzero, oneHot, putAlongAxis, setAt, take, takeAlongAxis } from "./indexing.ts";
 import { Layout } from "./layout.ts";
@@ -634,8 +641,11 @@ export class Tensor<
     max?: TensorOrScalar | null,
   ): X {
     const x = this as X;
-    if (min !== undefined && min !== null) applyInPlace(MAP.maximum, x, min);
-    if (max !== undefined && max !== null) applyInPlace(MAP.minimum, x, max);
+    const [low, high] = [min ?? undefined, max ?? undefined];
+    if (low !== undefined && high !== undefined) applyInPlace(MAP.clip, x, low, high);
+    else if (low !== undefined) applyInPlace(MAP.maximum, x, low);
+    else if (high !== undefined) applyInPlace(MAP.minimum, x, high);
+    else prepareWrite(x, "clip_");
     return x;
   }
 
@@ -1019,6 +1029,16 @@ export class Tensor<
           String(rank)
         }: its rank is ${have}`,
       );
+    }
+    return viewOf(this, this.layout) as never;
+  }
+
+  /** The same tensor with the given dtype in its type. Throws a DTypeError when it is another. */
+  asDType<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V, A> {
+    checkDType(dtype, "asDType");
+    checkAlive(this.storage, "asDType");
+    if (this.storage.info.name !== dtype as DType) {
+      throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
     }
     return viewOf(this, this.layout) as never;
   }

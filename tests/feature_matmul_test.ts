@@ -5,7 +5,16 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type AnyTensor, arange, DTypeError, full, ShapeError, tensor, zeros } from "../mod.ts";
+import {
+  type AnyTensor,
+  arange,
+  DTypeError,
+  full,
+  memory,
+  ShapeError,
+  tensor,
+  zeros,
+} from "../mod.ts";
 import { assertRefused, asView, iota, loose } from "./support.ts";
 
 const EXAMPLE = [[22, 28], [49, 64], [76, 100]];
@@ -64,6 +73,19 @@ test("Matmul operands: row-major, column-major, reversed and strided ones give t
         const product = left.matmul(loose(right)).toArray();
         assertEquals(product, loose(expected), `${m}x${k}x${n}: ${aName} by ${bName}`);
       }
+    }
+  }
+});
+
+test("Matmul without copies: transposed and sliced operands take no memory but the result's", () => {
+  const [a, b] = [iota([64, 48]).remainder(5), iota([48, 80]).remainder(5)];
+  const expected = loose(naive(a, b));
+  for (const [aName, left] of layouts(a)) {
+    for (const [bName, right] of layouts(b)) {
+      const before = memory().bytes;
+      const product = left.matmul(loose(right));
+      assertEquals(memory().bytes - before, 64 * 80 * 4, `${aName} by ${bName}`);
+      assertEquals(product.toArray(), expected);
     }
   }
 });

@@ -12,7 +12,7 @@ import { checkOperand, contiguous, result } from "../dispatch.ts";
 import { DeviceError } from "../errors.ts";
 import { Layout } from "../layout.ts";
 import { allocate } from "../storage.ts";
-import type { Tensor } from "../tensor.ts";
+import type { AnyTensor, Tensor } from "../tensor.ts";
 import { NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
 import * as npy from "./npy.ts";
@@ -23,9 +23,6 @@ export type { Path } from "./file.ts";
 export type { NpyOptions } from "./npy.ts";
 export type { NpzOptions, NpzWriteOptions } from "./npz.ts";
 export type { SafetensorsInfo } from "./safetensors.ts";
-
-/** A tensor whose dtype and shape are known at run time only. */
-export type AnyTensor = Tensor<DType>;
 
 /** Tensors to write, by name. */
 export type TensorRecord = Readonly<Record<string, AnyTensor>>;
@@ -42,12 +39,12 @@ export interface SafetensorsWriteOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-function fromRaw({ dtype, shape, data }: RawTensor): AnyTensor {
+function fromRaw({ dtype, shape, data }: RawTensor): Tensor<DType> {
   const layout = Layout.contiguous([...shape]);
   const storage = allocate(dtype, layout.size, false);
   const { buffer, byteOffset, byteLength } = storage.array;
   new Uint8Array(buffer, byteOffset, byteLength).set(data);
-  return result(storage, layout) as unknown as AnyTensor;
+  return result(storage, layout) as unknown as Tensor<DType>;
 }
 
 function toRaw(tensor: AnyTensor, op: string): RawTensor {
@@ -71,7 +68,7 @@ function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
  *
  * Throws a FormatError for damaged bytes and for dtypes that tensors do not have.
  */
-export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): AnyTensor {
+export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tensor<DType> {
   return fromRaw(npy.decodeNpy(bytes, options));
 }
 
@@ -85,7 +82,7 @@ export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
 }
 
 /** {@link decodeNpy} of a file. */
-export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<AnyTensor> {
+export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<Tensor<DType>> {
   return decodeNpy(await readFile(path), { file: String(path), ...options });
 }
 
@@ -103,8 +100,8 @@ export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
 export function decodeNpz(
   bytes: Uint8Array,
   options: npz.NpzOptions = {},
-): Record<string, AnyTensor> {
-  const out: Record<string, AnyTensor> = Object.create(null);
+): Record<string, Tensor<DType>> {
+  const out: Record<string, Tensor<DType>> = Object.create(null);
   for (const [name, raw] of npz.decodeNpz(bytes, options)) out[name] = fromRaw(raw);
   return out;
 }
@@ -125,7 +122,7 @@ export function encodeNpz(
 export async function readNpz(
   path: Path,
   options: npz.NpzOptions = {},
-): Promise<Record<string, AnyTensor>> {
+): Promise<Record<string, Tensor<DType>>> {
   return decodeNpz(await readFile(path), { file: String(path), ...options });
 }
 
@@ -155,7 +152,7 @@ export interface Safetensors extends SafetensorsIndex {
    *
    * Throws a FormatError where there is none, and for element types that tensors do not have.
    */
-  get(name: string): AnyTensor;
+  get(name: string): Tensor<DType>;
 }
 
 /** An open .safetensors file. `await using` closes it. */
@@ -165,7 +162,7 @@ export interface SafetensorsFile extends SafetensorsIndex, AsyncDisposable {
    *
    * Throws as {@link Safetensors.get} does, and a DisposedError once the file is closed.
    */
-  get(name: string): Promise<AnyTensor>;
+  get(name: string): Promise<Tensor<DType>>;
   /** Closes the file. */
   close(): Promise<void>;
 }
@@ -194,7 +191,7 @@ export function decodeSafetensors(
   const index = indexOf(header, file);
   return {
     ...index,
-    get(name): AnyTensor {
+    get(name): Tensor<DType> {
       const info = index.info(name);
       const data = bytes.subarray(info.begin, info.end);
       return fromRaw(safetensors.rawTensor(info, name, data, file));

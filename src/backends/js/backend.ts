@@ -11,7 +11,7 @@ import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { Loop } from "./environment.ts";
-import { addPositions, findNonzero, gatherBlocks, scatterBlocks } from "./gather.ts";
+import { addPositions, findNonzero, moveBlocks } from "./gather.ts";
 import { interpretArgReduce, interpretMap, interpretReduce, interpretScan } from "./interpret.ts";
 import { argReduceLoop, mapLoop, reduceLoop, runsAcross, scanLoop } from "./loops.ts";
 import { multiply } from "./matmul.ts";
@@ -198,7 +198,8 @@ export class JsBackend implements Backend {
     count: number,
     step: number,
   ): void {
-    gatherBlocks(plan, out.array, source.array, positions.array as Int32Array, count, step);
+    const places = positions.array as Int32Array;
+    moveBlocks(plan, out, source, places, count, step, false, this.#generate);
   }
 
   scatter(
@@ -209,7 +210,8 @@ export class JsBackend implements Backend {
     count: number,
     step: number,
   ): void {
-    scatterBlocks(plan, target.array, values.array, positions.array as Int32Array, count, step);
+    const places = positions.array as Int32Array;
+    moveBlocks(plan, target, values, places, count, step, true, this.#generate);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { TypedArray } from "../../dtype.ts";
+import type { DTypeInfo, TypedArray } from "../../dtype.ts";
 import { readElement } from "../../element.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
@@ -31,73 +31,87 @@ function walkOperand(plan: Plan, k: number): Float64Array {
   return result;
 }
 
-/** See {@link Backend.gather}. */
-export function gatherBlocks(
-  plan: Plan,
+/** Copies blocks: element e of block i goes from position i plus `from[e]`, or to it plus `to[e]`. */
+type Mover = (
   out: TypedArray,
   source: TypedArray,
   positions: Int32Array | Float64Array,
+  to: Float64Array,
+  from: Float64Array,
   count: number,
   step: number,
-): void {
-  moveBlocks(plan, out, source, (to, from, size) => {
+) => void;
+
+/** One copy of the loop for each dtype and direction, so that each sees one type of array. */
+const movers = new Map<string, Mover>();
+
+function moverFor(dtype: DTypeInfo, scatter: boolean): Mover {
+  const key = `${scatter ? "scatter" : "gather"}_${dtype.name}`;
+  let mover = movers.get(key);
+  if (mover !== undefined) return mover;
+  const [t, f] = scatter ? ["positions[i]", "i * step"] : ["i * step", "positions[i]"];
+  const move = dtype.wide
+    ? "const p = 2 * (t + to[e]), q = 2 * (f + from[e]); out[p] = source[q]; out[p + 1] = source[q + 1];"
+    : "out[t + to[e]] = source[f + from[e]];";
+  const text = `return function ${key}(out, source, positions, to, from, count, step) {
+    const size = to.length;
     for (let i = 0; i < count; i++) {
-      const [t, f] = [i * step, positions[i]!];
-      for (let e = 0; e < size; e++) out[t + to[e]!] = source[f + from[e]!]!;
+      const t = ${t}, f = ${f};
+      for (let e = 0; e < size; e++) { ${move} }
     }
-  }, (to, from, size) => {
-    for (let i = 0; i < count; i++) copyRun(out, to + i * step, source, from + positions[i]!, size);
-  });
+  };`;
+  movers.set(key, mover = new Function(text)() as Mover);
+  return mover;
 }
 
-/** See {@link Backend.scatter}. */
-export function scatterBlocks(
+/** {@link moverFor} where no function may be made from text. */
+function moveElements(scatter: boolean): Mover {
+  return (out, source, positions, to, from, count, step) => {
+    for (let i = 0; i < count; i++) {
+      const [t, f] = scatter ? [positions[i]!, i * step] : [i * step, positions[i]!];
+      for (let e = 0; e < to.length; e++) out[t + to[e]!] = source[f + from[e]!]!;
+    }
+  };
+}
+
+/** A dense run at least this long is copied by the runtime, a shorter one by a loop. */
+const LONG_RUN = 256;
+
+/** See {@link Backend.gather} and, with `scatter`, {@link Backend.scatter}. */
+export function moveBlocks(
   plan: Plan,
-  target: TypedArray,
-  values: TypedArray,
+  out: Storage,
+  source: Storage,
   positions: Int32Array | Float64Array,
   count: number,
   step: number,
-): void {
-  moveBlocks(plan, target, values, (to, from, size) => {
-    for (let i = 0; i < count; i++) {
-      const [t, f] = [positions[i]!, i * step];
-      for (let e = 0; e < size; e++) target[t + to[e]!] = values[f + from[e]!]!;
-    }
-  }, (to, from, size) => {
-    for (let i = 0; i < count; i++) {
-      copyRun(target, to + positions[i]!, values, from + i * step, size);
-    }
-  });
-}
-
-/** Chooses between moving dense runs and moving element by element. */
-function moveBlocks(
-  plan: Plan,
-  _out: TypedArray,
-  _source: TypedArray,
-  scattered: (to: Float64Array, from: Float64Array, size: number) => void,
-  dense: (to: number, from: number, size: number) => void,
+  scatter: boolean,
+  generate: boolean,
 ): void {
   const { data, rank, operands } = plan;
   const size = data[OFFSETS + operands]!;
   const strides = OFFSETS + operands + rank;
-  if (rank === 1 && size >= 16 && data[strides] === 1 && data[strides + 1] === 1) {
-    dense(data[OFFSETS]!, data[OFFSETS + 1]!, size);
-  } else {
-    const to = walkOperand(plan, 0);
-    scattered(to, walkOperand(plan, 1), to.length);
+  if (rank === 1 && size >= LONG_RUN && data[strides] === 1 && data[strides + 1] === 1) {
+    const [to, from] = [data[OFFSETS]!, data[OFFSETS + 1]!];
+    const [target, elements] = [out.array as Float64Array, source.array as Float64Array];
+    for (let i = 0; i < count; i++) {
+      const t = to + (scatter ? positions[i]! : i * step);
+      const f = from + (scatter ? i * step : positions[i]!);
+      target.set(elements.subarray(f, f + size), t);
+    }
+    return;
   }
-}
-
-function copyRun(
-  out: TypedArray,
-  to: number,
-  source: TypedArray,
-  from: number,
-  size: number,
-): void {
-  (out as Float64Array).set((source as Float64Array).subarray(from, from + size), to);
+  const { info } = out;
+  const words = generate && info.wide;
+  (generate ? moverFor(info, scatter) : moveElements(scatter))(
+    words ? out.words : out.array,
+    words ? source.words : source.array,
+    positions,
+    walkOperand(plan, 0),
+    walkOperand(plan, 1),
+    count,
+    step,
+  );
 }
 
 /** See {@link Backend.position}. */

@@ -27,9 +27,9 @@ export function multiply(
     const [ca, aa, ba] = [c.offsets[i]!, a.offsets[i]!, b.offsets[i]!];
     if (info.wide) multiplyWide(m, n, k, c, ca, a, aa, b, ba);
     else if (info.kind === "f") {
-      const result = new Float64Array(m * n);
+      const result = new Float64Array(padded(m) * padded(n));
       const left = panels(
-        new Float64Array(panelSize(m, k)),
+        new Float64Array(padded(m) * k),
         a.storage,
         aa,
         a.rowStride,
@@ -38,7 +38,7 @@ export function multiply(
         k,
       );
       const right = panels(
-        new Float64Array(panelSize(n, k)),
+        new Float64Array(padded(n) * k),
         b.storage,
         ba,
         b.columnStride,
@@ -46,12 +46,12 @@ export function multiply(
         n,
         k,
       );
-      multiplyFloat(m, n, k, result, left as Float64Array, right as Float64Array);
+      multiplyFloat(padded(m), padded(n), k, result, left as Float64Array, right as Float64Array);
       writeBack(result, c, ca, m, n);
     } else {
-      const result = new Int32Array(m * n);
+      const result = new Int32Array(padded(m) * padded(n));
       const left = panels(
-        new Int32Array(panelSize(m, k)),
+        new Int32Array(padded(m) * k),
         a.storage,
         aa,
         a.rowStride,
@@ -60,7 +60,7 @@ export function multiply(
         k,
       );
       const right = panels(
-        new Int32Array(panelSize(n, k)),
+        new Int32Array(padded(n) * k),
         b.storage,
         ba,
         b.columnStride,
@@ -68,14 +68,15 @@ export function multiply(
         n,
         k,
       );
-      multiplyInt(m, n, k, result, left as Int32Array, right as Int32Array);
+      multiplyInt(padded(m), padded(n), k, result, left as Int32Array, right as Int32Array);
       writeBack(result, c, ca, m, n);
     }
   }
 }
 
-function panelSize(lines: number, k: number): number {
-  return Math.ceil(lines / 4) * 4 * k;
+/** Lines come in groups of four; those that are missing are 0, and their results are left out. */
+function padded(lines: number): number {
+  return (lines + 3) & ~3;
 }
 
 /** The span of a matrix as dense numbers, converted by the runtime's own copy where it can be. */
@@ -182,13 +183,14 @@ function multiplyFloat(
         const a3 = left[l + 3]!;
         c30 += a3 * b0, c31 += a3 * b1, c32 += a3 * b2, c33 += a3 * b3;
       }
-      const rows = [[c00, c01, c02, c03], [c10, c11, c12, c13], [c20, c21, c22, c23], [
-        c30,
-        c31,
-        c32,
-        c33,
-      ]];
-      storeTile(out, rows, i, j, m, n);
+      let o = i * n + j;
+      out[o] = c00, out[o + 1] = c01, out[o + 2] = c02, out[o + 3] = c03;
+      o += n;
+      out[o] = c10, out[o + 1] = c11, out[o + 2] = c12, out[o + 3] = c13;
+      o += n;
+      out[o] = c20, out[o + 1] = c21, out[o + 2] = c22, out[o + 3] = c23;
+      o += n;
+      out[o] = c30, out[o + 1] = c31, out[o + 2] = c32, out[o + 3] = c33;
     }
   }
 }
@@ -213,21 +215,9 @@ function multiplyInt(
         c2 = (c2 + imul(a, right[r + 2]!)) | 0;
         c3 = (c3 + imul(a, right[r + 3]!)) | 0;
       }
-      storeTile(out, [[c0, c1, c2, c3]], i, j, m, n);
+      const o = i * n + j;
+      out[o] = c0, out[o + 1] = c1, out[o + 2] = c2, out[o + 3] = c3;
     }
-  }
-}
-
-function storeTile(
-  out: Float64Array | Int32Array,
-  rows: readonly (readonly number[])[],
-  i: number,
-  j: number,
-  m: number,
-  n: number,
-): void {
-  for (let y = 0; y < rows.length && i + y < m; y++) {
-    for (let x = 0; x < 4 && j + x < n; x++) out[(i + y) * n + j + x] = rows[y]![x]!;
   }
 }
 
@@ -240,20 +230,21 @@ function writeBack(
 ): void {
   const { array, info } = c.storage;
   const out = array as Float64Array;
-  if (
-    info.name !== "float16" && info.name !== "bfloat16" && c.columnStride === 1 && c.rowStride === n
-  ) {
-    out.set(result, offset);
+  const width = padded(n);
+  const { name } = info;
+  const plain = name !== "float16" && name !== "bfloat16";
+  if (plain && c.columnStride === 1 && c.rowStride === n && width === n) {
+    out.set(m === padded(m) ? result : result.subarray(0, m * n), offset);
     return;
   }
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
-      const value = result[i * n + j]!;
-      out[offset + i * c.rowStride + j * c.columnStride] = info.name === "float16"
+      const value = result[i * width + j]!;
+      out[offset + i * c.rowStride + j * c.columnStride] = plain
+        ? value
+        : name === "float16"
         ? toHalf(value)
-        : info.name === "bfloat16"
-        ? toBrain(value)
-        : value;
+        : toBrain(value);
     }
   }
 }

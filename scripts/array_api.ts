@@ -1,0 +1,146 @@
+/**
+ * The names of the Python array API standard, version 2024.12, and where ours are not the same.
+ *
+ * gen_coverage.ts works out from the code which of them are there; this file only holds data.
+ *
+ * @module
+ */
+
+/** Every function, attribute, constant and dtype of the standard, by category. */
+export const STANDARD: Readonly<Record<string, string>> = {
+  "Constants": "e inf nan newaxis pi",
+  "Data types": "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 " +
+    "complex64 complex128",
+  "Array attributes": "dtype device mT ndim shape size T",
+  "Array methods": "__abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__ " +
+    "__dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __index__ __int__ " +
+    "__invert__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ " +
+    "__pos__ __pow__ __rshift__ __setitem__ __sub__ __truediv__ __xor__ to_device",
+  "Creation": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid " +
+    "ones ones_like tril triu zeros zeros_like",
+  "Data type functions": "astype can_cast finfo iinfo isdtype result_type",
+  "Elementwise": "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift " +
+    "bitwise_invert bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh " +
+    "divide equal exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf " +
+    "isnan less less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or " +
+    "logical_xor maximum minimum multiply negative nextafter not_equal positive pow real " +
+    "reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc",
+  "Indexing": "take take_along_axis",
+  "Inspection": "__array_namespace_info__ capabilities default_device default_dtypes devices " +
+    "dtypes",
+  "Linear algebra": "matmul matrix_transpose tensordot vecdot",
+  "Manipulation": "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims " +
+    "repeat reshape roll squeeze stack tile unstack",
+  "Searching": "argmax argmin count_nonzero nonzero searchsorted where",
+  "Sets": "unique_all unique_counts unique_inverse unique_values",
+  "Sorting": "argsort sort",
+  "Statistics": "cumulative_prod cumulative_sum max mean min prod std sum var",
+  "Utilities": "all any diff",
+  "Extension linalg": "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm " +
+    "matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot " +
+    "trace vecdot vector_norm",
+  "Extension fft": "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq " +
+    "fftshift ifftshift",
+};
+
+/** Where a name is not just the standard's in camelCase. */
+export const RENAMED: Readonly<Record<string, string>> = {
+  e: "Math.E",
+  inf: "Infinity",
+  nan: "NaN",
+  newaxis: "null",
+  pi: "Math.PI",
+  ndim: "rank",
+  to_device: "to",
+  asarray: "tensor",
+  result_type: "promoteTypes",
+  divide: "div",
+  multiply: "mul",
+  negative: "neg",
+  subtract: "sub",
+  matrix_transpose: "mT",
+  broadcast_arrays: "broadcastTensors",
+  moveaxis: "moveAxis",
+  vector_norm: "norm",
+  __array_namespace_info__: "info",
+  devices: "info",
+  __abs__: "abs",
+  __add__: "add",
+  __and__: "bitwiseAnd",
+  __bool__: "item",
+  __eq__: "equal",
+  __float__: "item",
+  __floordiv__: "floorDivide",
+  __ge__: "greaterEqual",
+  __getitem__: "slice",
+  __gt__: "greater",
+  __index__: "item",
+  __int__: "item",
+  __invert__: "bitwiseInvert",
+  __le__: "lessEqual",
+  __lshift__: "bitwiseLeftShift",
+  __lt__: "less",
+  __matmul__: "matmul",
+  __mod__: "remainder",
+  __mul__: "mul",
+  __ne__: "notEqual",
+  __neg__: "neg",
+  __or__: "bitwiseOr",
+  __pos__: "positive",
+  __pow__: "pow",
+  __rshift__: "bitwiseRightShift",
+  __setitem__: "set",
+  __sub__: "sub",
+  __truediv__: "div",
+  __xor__: "bitwiseXor",
+};
+
+const OPERATOR = "a method: JavaScript has no operators on objects";
+const JAVASCRIPT = "JavaScript's own";
+const INT64_SUMS = "unsigned integers below 64 bits give int64, where the standard wants uint64";
+const WEAK = "a JavaScript number makes float32 unless a dtype is given";
+
+/** What is there but does not do all that the standard says, or not in its way. */
+export const DIFFERENCES: Readonly<Record<string, string>> = {
+  e: JAVASCRIPT,
+  inf: JAVASCRIPT,
+  nan: JAVASCRIPT,
+  newaxis: JAVASCRIPT,
+  pi: JAVASCRIPT,
+  ...Object.fromEntries(
+    Object.keys(RENAMED).filter((name) => /^__(?!array)/.test(name)).map((
+      name,
+    ) => [name, OPERATOR]),
+  ),
+  __bool__: "gives the value of a bool tensor; JavaScript has no conversions on demand",
+  __float__: "gives a number for every number dtype",
+  __index__: "gives a number; beyond ±2^53 a bigint, when asked",
+  __int__: "gives a number; beyond ±2^53 a bigint, when asked",
+  __getitem__: 'a method: index arguments, or one string such as `"2:, ::-1"`',
+  __setitem__: "a method: the index in an array, then the value",
+  to_device: "has no stream",
+  arange: WEAK,
+  asarray: "always copies, as `fromBuffer` never does; " + WEAK,
+  full: WEAK,
+  empty_like: "takes no dtype or device",
+  full_like: "takes no dtype or device",
+  ones_like: "takes no dtype or device",
+  zeros_like: "takes no dtype or device",
+  astype: "always copies; takes no device",
+  finfo: "takes the name of a dtype",
+  iinfo: "takes the name of a dtype",
+  result_type: "takes the names of two dtypes",
+  __array_namespace_info__: "one function that tells version, runtime and devices",
+  devices: "a field of what `info()` gives",
+  matrix_transpose: "an attribute",
+  moveaxis: "moves one axis",
+  repeat: "takes a number or an array of numbers, no tensor",
+  reshape: "has no `copy`: a view where strides allow it",
+  cumulative_prod: INT64_SUMS,
+  cumulative_sum: INT64_SUMS,
+  prod: INT64_SUMS,
+  sum: INT64_SUMS,
+  diff: "has no `prepend` and `append`",
+  diagonal: "takes the first two axes unless others are named",
+  vector_norm: "the axes come first, then `{ ord, keepDims }`",
+};

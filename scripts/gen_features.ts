@@ -1,0 +1,105 @@
+/**
+ * Writes docs/features.md, the features beside the tests that cover them; with `--check` it writes
+ * nothing and exits with 1 when the file is stale. A feature without a test fails either way.
+ *
+ * Tests are found by their names in tests/*_test.ts: those that begin with a feature's title and a
+ * colon. It must not run any.
+ *
+ * @module
+ */
+
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { type Feature, FEATURES } from "./features.ts";
+
+const root = new URL("../", import.meta.url);
+const documentPath = new URL("docs/features.md", root);
+
+interface FoundTest {
+  file: string;
+  name: string;
+}
+
+/** Every test whose name is a plain string, in the order of files and lines. */
+function findTests(): FoundTest[] {
+  const folder = new URL("tests/", root);
+  const files = readdirSync(folder).filter((name) => name.endsWith("_test.ts")).sort();
+  const literal = /\b(?:test|it|describe)\(\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
+  return files.flatMap((file) => {
+    const source = readFileSync(new URL(file, folder), "utf8");
+    return [...source.matchAll(literal)].map(([, text]) => ({
+      file,
+      name: text!.slice(1, -1).replace(/\\(.)/g, "$1"),
+    }));
+  });
+}
+
+function escapeCell(text: string): string {
+  return text.replace(/[|*_<`\\[\]]/g, "\\$&");
+}
+
+function row({ title, semantics, later }: Feature, tests: readonly FoundTest[]): string {
+  const byFile = Map.groupBy(tests, ({ file }) => file);
+  const covered = [...byFile].map(([file, found]) => {
+    const names = found.map(({ name }) => escapeCell(name.slice(title.length + 2)));
+    return `[${escapeCell(file)}](../tests/${file}): ${names.join("; ")}`;
+  });
+  const cell = later === undefined ? covered.join("<br>") : `later: needs ${later}`;
+  return `| ${escapeCell(title)} | ${escapeCell(semantics)} | ${cell} |`;
+}
+
+/** The text of docs/features.md. Throws when a feature has no test, or one too early. */
+export function makeFeatures(): string {
+  const tests = findTests();
+  const lines: string[] = [];
+  let [covered, later] = [0, 0];
+  for (const [area, features] of Object.entries(FEATURES)) {
+    lines.push("", `## ${area}`, "", "| Feature | What exactly | Tests |", "|---|---|---|");
+    for (const feature of features) {
+      const mine = tests.filter(({ name }) => name.startsWith(`${feature.title}: `));
+      if (feature.later === undefined && mine.length === 0) {
+        throw new Error(
+          `No test covers "${feature.title}": begin a test's name with "${feature.title}: "`,
+        );
+      }
+      if (feature.later !== undefined && mine.length > 0) {
+        throw new Error(`"${feature.title}" has a test: it does not wait for ${feature.later}`);
+      }
+      if (feature.later === undefined) covered++;
+      else later++;
+      lines.push(row(feature, mine));
+    }
+  }
+  return [
+    "<!-- deno-fmt-ignore-file -->",
+    "<!-- Made by scripts/gen_features.ts from scripts/features.ts and the tests' names. -->",
+    "",
+    "# Features",
+    "",
+    "What public texts and libraries on tensors describe (*Tensors in Rust*, *Basic Tensor Ops*, the",
+    "xla-rs and RSTSR books, small CPU and CUDA tensor libraries with their lists of things to do,",
+    "and the bugs known of such systems), and which test shows that it is here.",
+    "",
+    `${covered} features have tests; ${later} come later.`,
+    ...lines,
+    "",
+  ].join("\n");
+}
+
+/** The committed text, or "" when there is none. Line ends do not count. */
+export function readFeatures(): string {
+  try {
+    return readFileSync(documentPath, "utf8").replaceAll("\r\n", "\n");
+  } catch {
+    return "";
+  }
+}
+
+if (import.meta.main) {
+  const text = makeFeatures();
+  if (!process.argv.includes("--check")) writeFileSync(documentPath, text);
+  else if (readFeatures() !== text) {
+    console.error("docs/features.md is stale: run scripts/gen_features.ts");
+    process.exitCode = 1;
+  }
+}
