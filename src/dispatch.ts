@@ -557,15 +557,16 @@ export function reduction(
   keepDims: boolean,
 ): Reduction {
   const rank = layout.shape.length;
-  const list = normalizeAxes(op, axes, rank);
-  const reduced: boolean[] = new Array(rank).fill(false);
-  for (const axis of list) reduced[axis] = true;
-  const kept: number[] = [];
+  const all = axes === undefined || axes === null;
+  const reduced: boolean[] = new Array(rank);
+  for (let axis = 0; axis < rank; axis++) reduced[axis] = all;
+  if (!all) { for (const axis of normalizeAxes(op, axes, rank)) reduced[axis] = true; }
+  const kept: number[] = new Array(rank);
   const shape: number[] = [];
   let count = 1;
   for (let axis = 0; axis < rank; axis++) {
     const n = layout.shape[axis]!;
-    kept.push(reduced[axis] ? 1 : n);
+    kept[axis] = reduced[axis] ? 1 : n;
     if (reduced[axis]) count *= n;
     if (!reduced[axis]) shape.push(n);
     else if (keepDims) shape.push(1);
@@ -589,26 +590,27 @@ export function applyReduce(
   row: ReduceRow,
   a: Operand,
   axes: number | readonly number[] | null | undefined,
-  options: ReduceOptions = {},
-  attributes: (count: number) => readonly number[] = () => [],
+  options?: ReduceOptions,
+  attributes?: (count: number) => readonly number[],
   second?: Operand,
 ): Operand {
   const { name } = row;
   checkOperand(a, name);
-  checkOptions(name, options, REDUCE_OPTIONS);
-  const { dtype, keepDims = false, out } = options;
+  if (options !== undefined) checkOptions(name, options, REDUCE_OPTIONS);
+  const dtype = options?.dtype;
+  const out = options?.out;
   if (dtype !== undefined) {
     checkDType(dtype, name);
     if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
   }
   const rule = ruleFor(row, a.storage.info);
   const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
-  const what = reduction(name, a.layout, axes, keepDims);
+  const what = reduction(name, a.layout, axes, options?.keepDims ?? false);
   if (row.nonEmpty) checkNotEmpty(name, a.layout, what);
   if (out !== undefined) prepareOut(out, what.shape, to, a.storage, name);
   const storage = allocate(to, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
-  setAttributes(plan, attributes(what.count));
+  if (attributes !== undefined) setAttributes(plan, attributes(what.count));
   backendFor(a.storage, name).reduce(row, plan, storage, a.storage, second?.storage ?? null);
   return delivered(storage, what.shape, out);
 }

@@ -110,6 +110,20 @@ export function planReduce(
   ordered: boolean,
 ): Plan {
   const plan = shared;
+  // Dense and folded to one element: a single run.
+  if (b === null && a.contiguous && out.size === 1) {
+    const data = plan.data;
+    data[0] = plan.rank = 1;
+    data[1] = plan.operands = 2;
+    plan.kept = 0;
+    plan.tiled = false;
+    data[OFFSETS] = out.offset;
+    data[OFFSETS + 1] = a.offset;
+    data[OFFSETS + 2] = a.size;
+    data[OFFSETS + 3] = 0;
+    data[OFFSETS + 4] = plan.pattern = 1;
+    return plan;
+  }
   begin(a, b === null ? 2 : 3);
   const order: number[] = [];
   for (let axis = 0; axis < a.shape.length; axis++) if (!reduced[axis]) order.push(axis);
@@ -221,17 +235,23 @@ function flipNegative(from: number, to: number): void {
 /** True when axis `i` should lie outside axis `j`: by the output's stride, then the inputs'. */
 function isOuter(i: number, j: number): boolean {
   for (let k = 0; k < count; k++) {
-    const [si, sj] = [Math.abs(steps[k]![i]!), Math.abs(steps[k]![j]!)];
+    const step = steps[k]!;
+    const si = Math.abs(step[i]!);
+    const sj = Math.abs(step[j]!);
     if (si !== sj && si !== 0 && sj !== 0) return si > sj;
   }
   return false;
 }
 
 function swapAxes(i: number, j: number): void {
-  [sizes[i], sizes[j]] = [sizes[j]!, sizes[i]!];
+  const size = sizes[i]!;
+  sizes[i] = sizes[j]!;
+  sizes[j] = size;
   for (let k = 0; k < count; k++) {
     const step = steps[k]!;
-    [step[i], step[j]] = [step[j]!, step[i]!];
+    const stride = step[i]!;
+    step[i] = step[j]!;
+    step[j] = stride;
   }
 }
 

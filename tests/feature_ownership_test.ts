@@ -80,6 +80,14 @@ test("intoOwned: shared memory moves for its only holder, else it is a SharedErr
   assert(x.isDisposed);
 });
 
+test("intoOwned: parts of shared memory count as holders until they are disposed of", () => {
+  const x = tensor([1, 2, 3, 4]).intoShared();
+  const parts = x.split(2);
+  assertRefused(() => x.intoOwned(), SharedError, "intoOwned", x);
+  for (const part of [...parts, ...x.unstack()]) part.dispose();
+  assertEquals(x.intoOwned().toArray(), [1, 2, 3, 4]);
+});
+
 test("intoCow: it costs nothing, and its source stays usable", () => {
   const x = tensor([1, 2, 3]);
   const cow = x.intoCow();

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   arange,
   AxisError,
+  meshgrid,
   ReadOnlyError,
   ShapeError,
   sharesBuffer,
@@ -174,6 +175,7 @@ test("Read-only view: it reads what the tensor holds and refuses every write", (
     () => [...frozen].forEach((row) => loose(row).fill_(1)),
     () => loose(frozen).putAlongAxis_(tensor([[0, 0, 0]], { dtype: "int32" }), 1, 0),
     () => loose(frozen).clip_(0, 1),
+    () => loose(meshgrid([frozen.slice(0)])[0]).fill_(1),
   ];
   for (const write of writes) assertRefused(write, ReadOnlyError, "read-only", x, frozen);
   const own = frozen.toOwned();
