@@ -27,7 +27,7 @@ export {
 export type { Shape } from "./src/shape.ts";
 export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
-export { type CowHandle, emptyPool, memory, type MemoryInfo, type Storage } from "./src/storage.ts";
+export { type CowGroup, emptyPool, memory, type MemoryInfo, type Storage } from "./src/storage.ts";
 export type { Operand } from "./src/dispatch.ts";
 export type { Axes, CloseOptions } from "./src/composites.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";

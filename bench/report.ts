@@ -79,7 +79,9 @@ export function summarize({ row, ns }: Timing): ResultRow {
     name: row.name,
     per: row.elements ? "element" : "call",
   } as const;
-  if (row.goal === undefined) return { ...made, ns: figures, ratio };
+  // Without NumPy nobody can tell whether a ratio is met.
+  const unknown = row.goal?.ratio !== undefined && reference === undefined;
+  if (row.goal === undefined || unknown) return { ...made, ns: figures, ratio };
   const { ns: most, ratio: part } = row.goal;
   const goal = most !== undefined ? `≤ ${most} ns` : `≤ ${part}×`;
   const measured = most !== undefined ? figures : ratio;

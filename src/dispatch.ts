@@ -32,7 +32,7 @@ import {
 } from "./ops.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "./plan.ts";
 import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
-import { allocate, allocateFor, checkAlive, type CowHandle, Storage } from "./storage.ts";
+import { allocate, allocateFor, checkAlive, Storage } from "./storage.ts";
 
 /** Set on a handle that may not be written through. */
 export const READ_ONLY = 1;
@@ -42,13 +42,15 @@ export const COW = 2;
 export const VIEW = 4;
 
 /** What an op works on. Tensors are operands. */
-export interface Operand extends CowHandle {
+export interface Operand {
   /** The memory. */
   readonly storage: Storage;
   /** How elements lie in it. */
   readonly layout: Layout;
   /** {@link READ_ONLY}, {@link COW} and {@link VIEW}. */
   readonly flags: number;
+  /** Takes a copy-on-write handle off the memory that it shares. */
+  detach(): void;
 }
 
 /** What every op takes besides its operands. */
@@ -225,11 +227,11 @@ export function prepareWrite(target: Operand, op: string): void {
   else if (target.storage.cows !== null) settleCows(target.storage);
 }
 
-/** Gives every copy-on-write handle of `storage` its copy. */
-export function settleCows(storage: Storage): void {
-  const cows = storage.cows;
+/** Gives every copy-on-write tensor of `storage` its copy. */
+function settleCows(storage: Storage): void {
+  const { cows } = storage;
   storage.cows = null;
-  if (cows !== null) { for (const ref of cows) ref.deref()?.detach(); }
+  if (cows !== null) { for (const group of cows) group.detach(); }
 }
 
 /** True when `target` and `source` may have bytes in common. */
@@ -483,6 +485,9 @@ function setAttributes(plan: Plan, attributes: readonly number[]): void {
   for (let i = 0; i < attributes.length; i++) plan.data[ATTRIBUTES + i] = attributes[i]!;
 }
 
+/** The rows under the names that they have in place. */
+const inPlaceRows: MapRow[] = [];
+
 /** Runs a row with `target` as first operand and output; the result's shape must be the target's. */
 export function applyInPlace(
   row: MapRow,
@@ -490,7 +495,8 @@ export function applyInPlace(
   other?: Operand | Scalar,
   third?: Operand | Scalar,
 ): Operand {
-  const op = `${row.name}_`;
+  const inPlace = inPlaceRows[row.id] ??= { ...row, name: `${row.name}_` };
+  const op = inPlace.name;
   checkOperand(target, op);
   for (const one of [other, third]) {
     if (!isOperand(one)) continue;
@@ -506,14 +512,18 @@ export function applyInPlace(
       );
     }
   }
-  return apply(row, target, other, third, { out: target });
+  return apply(inPlace, target, other, third, { out: target });
 }
 
 // ---- copies ------------------------------------------------------------------------------------
 
 /** A dense row-major copy, in `dtype`. */
-export function contiguousCopy(source: Operand, dtype: DType = source.storage.info.name): Operand {
-  checkAlive(source.storage, "copy");
+export function contiguousCopy(
+  source: Operand,
+  dtype: DType = source.storage.info.name,
+  op: string = "copy",
+): Operand {
+  checkAlive(source.storage, op);
   const layout = Layout.contiguous(source.layout.shape);
   const storage = allocate(dtype, layout.size, false);
   fill(storage, layout, source);

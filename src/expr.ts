@@ -110,6 +110,8 @@ export interface Spelling {
   num(text: string): string;
   /** A call, its arguments already printed. */
   call(name: string, args: string[]): string;
+  /** A conditional, its parts already printed; undefined for the plain form. */
+  select?(test: string, then: string, otherwise: string): string | undefined;
   /** A binary operator, its operands already printed; undefined for the plain infix form. */
   binary?(op: string, left: string, right: string): string | undefined;
 }
@@ -130,8 +132,10 @@ export function printExpr(expr: Expr, spell: Spelling): string {
         const [left, right] = [go(part.left), go(part.right)];
         return spell.binary?.(part.op, left, right) ?? `(${left} ${part.op} ${right})`;
       }
-      case "if":
-        return `(${go(part.test)} ? ${go(part.then)} : ${go(part.otherwise)})`;
+      case "if": {
+        const [test, then, otherwise] = [go(part.test), go(part.then), go(part.otherwise)];
+        return spell.select?.(test, then, otherwise) ?? `(${test} ? ${then} : ${otherwise})`;
+      }
     }
   };
   return go(expr);

@@ -375,8 +375,12 @@ export class Layout {
       shape[i] = this.shape[from];
       strides[i] = this.strides[from];
     }
-    const shift = this.size === 0 ? 0 : index * this.strides[axis];
-    return new Layout(shape, strides, this.offset + shift);
+    const size = this.size / this.shape[axis];
+    const shift = size === 0 ? 0 : index * this.strides[axis];
+    const offset = this.offset + shift;
+    // Rows of a dense array are dense; for others it has to be looked at.
+    if (axis === 0 && this.contiguous) return new Layout(shape, strides, offset, size, true);
+    return new Layout(shape, strides, offset, size);
   }
 }
 

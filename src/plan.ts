@@ -162,7 +162,7 @@ export function planReduce(
 }
 
 function dense(layout: Layout, out: Layout): boolean {
-  return layout.size === 1 || (layout.contiguous && sameShape(layout.shape, out.shape));
+  return layout.size === 1 || (layout.contiguous && layout.size === out.size);
 }
 
 function begin(like: Layout, operands: number): void {

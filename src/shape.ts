@@ -157,9 +157,7 @@ export function normalizeAxes(
   }
   if (!Array.isArray(axes)) {
     throw new AxisError(
-      `Cannot ${op} along ${
-        typeof axes === "object" ? "an object" : String(axes)
-      }: an axis is an ` +
+      `Cannot ${op} along axis ${typeof axes === "object" ? "{…}" : String(axes)}: an axis is an ` +
         "integer or an array of them; options come after it (null for all axes)",
     );
   }

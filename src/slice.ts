@@ -131,20 +131,27 @@ export interface Span {
 
 /** What a slice or a range takes of an axis of `size` elements. */
 export function resolveSlice(slice: Slice | Range, size: number): Span {
-  return slice instanceof Slice ? resolveStepped(slice, size) : resolveRange(slice, size);
+  if (slice instanceof Slice) resolveStepped(slice, size);
+  else resolveRange(slice, size);
+  return { start: spanStart, length: spanLength, step: spanStep };
 }
 
-function resolveStepped({ start, stop, stepSize }: Slice, size: number): Span {
-  const forward = stepSize > 0;
-  // Going backwards, the ends are the last index and the one before the first.
-  const low = forward ? 0 : -1;
-  const high = forward ? size : size - 1;
-  const first = start === null ? (forward ? low : high) : clip(start, size, low, high);
-  const end = stop === null ? (forward ? high : low) : clip(stop, size, low, high);
-  const length = forward ? end - first : first - end;
-  if (length <= 0) return { start: first, length: 0, step: stepSize };
-  if (stepSize === 1) return { start: first, length, step: stepSize };
-  return { start: first, length: Math.ceil(length / Math.abs(stepSize)), step: stepSize };
+// What was resolved last, here rather than in an object, as slicing is most of what views cost.
+let spanStart = 0;
+let spanLength = 0;
+let spanStep = 1;
+
+function resolveStepped(slice: Slice, size: number): void {
+  const step = slice.stepSize;
+  const a = slice.start, b = slice.stop;
+  const low = step > 0 ? 0 : -1;
+  const high = step > 0 ? size : size - 1;
+  const first = a === null ? (step > 0 ? low : high) : clip(a, size, low, high);
+  const end = b === null ? (step > 0 ? high : low) : clip(b, size, low, high);
+  const length = step > 0 ? end - first : first - end;
+  spanStart = first;
+  spanStep = step;
+  spanLength = length <= 0 ? 0 : step === 1 ? length : Math.ceil(length / Math.abs(step));
 }
 
 function clip(bound: number, size: number, low: number, high: number): number {
@@ -152,16 +159,20 @@ function clip(bound: number, size: number, low: number, high: number): number {
   return index < low ? low : index > high ? high : index;
 }
 
-function resolveRange({ start, stop, inclusive }: Range, size: number): Span {
+function resolveRange(range: Range, size: number): void {
+  const { start, stop, inclusive } = range;
   const first = start < 0 ? start + size : start;
   const last = stop < 0 ? stop + size : stop;
   const extra = inclusive ? 1 : 0;
   if (first > last) {
-    const top = Math.min(first, size - 1);
-    return { start: top, length: Math.max(0, top - Math.max(last - extra, -1)), step: -1 };
+    spanStart = Math.min(first, size - 1);
+    spanLength = Math.max(0, spanStart - Math.max(last - extra, -1));
+    spanStep = -1;
+    return;
   }
-  const bottom = Math.max(first, 0);
-  return { start: bottom, length: Math.max(0, Math.min(last + extra, size) - bottom), step: 1 };
+  spanStart = Math.max(first, 0);
+  spanLength = Math.max(0, Math.min(last + extra, size) - spanStart);
+  spanStep = 1;
 }
 
 /**
@@ -289,12 +300,13 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout
         out++;
       }
     } else {
-      const span = resolveSlice(arg, layout.shape[axis]);
+      if (arg instanceof Slice) resolveStepped(arg, layout.shape[axis]);
+      else resolveRange(arg as Range, layout.shape[axis]);
       const stride = layout.strides[axis];
-      shape[out] = span.length;
-      strides[out] = stride * span.step + 0; // 0 * -1 is -0
-      size *= span.length;
-      offset += span.start * stride;
+      shape[out] = spanLength;
+      strides[out] = stride * spanStep + 0; // 0 * -1 is -0
+      size *= spanLength;
+      offset += spanStart * stride;
       axis++;
       out++;
     }

@@ -11,10 +11,12 @@
 import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "./dtype.ts";
 import { DisposedError, OutOfMemoryError } from "./errors.ts";
 
-/** What may happen to a storage behind its handles' backs. */
-export interface CowHandle {
-  /** Gives the handle a copy of its own, before the shared bytes change. */
+/** A copy-on-write tensor and its views, as the storage that they look at knows them. */
+export interface CowGroup {
+  /** Moves them all to a copy of their own, before the shared bytes change. */
   detach(): void;
+  /** True when none of them is in use any more. */
+  readonly empty: boolean;
 }
 
 /** From here on positions, or those of their 32-bit words, may not fit 31 bits. */
@@ -34,12 +36,21 @@ export class Storage {
   escaped: boolean;
   /** True while the bytes are part of a slab. */
   onSlab: boolean;
-  /** Copy-on-write handles that want a copy before the next write, if any. */
-  cows: Set<WeakRef<CowHandle>> | null = null;
+  /** Who wants a copy before the next write, if anyone. */
+  cows: Set<CowGroup> | null = null;
+  /** True when element positions may not fit 32-bit integers. */
+  readonly huge: boolean;
   #words: Int32Array | null = null;
 
   /** Wraps `array`. */
-  constructor(array: TypedArray, info: DTypeInfo, escaped: boolean, onSlab: boolean) {
+  constructor(
+    array: TypedArray,
+    info: DTypeInfo,
+    escaped: boolean,
+    onSlab: boolean,
+    huge: boolean = array.length > HUGE,
+  ) {
+    this.huge = huge;
     this.array = array;
     this.info = info;
     this.escaped = escaped;
@@ -49,11 +60,6 @@ export class Storage {
   /** Where it is: `"cpu"`, `"cuda:0"`, … */
   get device(): string {
     return "cpu";
-  }
-
-  /** True when element positions may not fit 32-bit integers. */
-  get huge(): boolean {
-    return this.array.length > HUGE;
   }
 
   /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
@@ -135,6 +141,23 @@ export function allocate(dtype: DType, length: number, zeroed: boolean): Storage
   return allocateFor(DTYPE[dtype], length, zeroed);
 }
 
+// The usual constructors are named, since V8 and JavaScriptCore make an array of a constructor that
+// they cannot tell far more slowly.
+
+function smallArray({ array }: DTypeInfo, length: number): TypedArray {
+  if (array === Float32Array) return new Float32Array(length);
+  if (array === Int32Array) return new Int32Array(length);
+  if (array === Float64Array) return new Float64Array(length);
+  return new array(length);
+}
+
+function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArray {
+  if (array === Float32Array) return new Float32Array(slab, from, length);
+  if (array === Int32Array) return new Int32Array(slab, from, length);
+  if (array === Float64Array) return new Float64Array(slab, from, length);
+  return new array(slab, from, length);
+}
+
 /** {@link allocate}, where the dtype has been looked up. */
 export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
   const bytes = length * info.bytes;
@@ -144,21 +167,21 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
       const array = list.pop()!;
       pooledBytes -= bytes;
       if (zeroed) new Uint8Array(array.buffer, array.byteOffset, bytes).fill(0);
-      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES);
+      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES, length > HUGE);
     }
   }
   if (bytes > SMALL_BYTES) {
     return new Storage(new info.array(newBuffer(bytes), 0, length), info, false, false);
   }
-  if (!SLABS) return new Storage(new info.array(length), info, false, false);
+  if (!SLABS) return new Storage(smallArray(info, length), info, false, false, false);
   if (slabUsed + bytes > slab.byteLength) {
     slab = newBuffer(SLAB_BYTES);
     slabUsed = 0;
   }
-  const array = new info.array(slab, slabUsed, length);
+  const array = slabArray(info, slabUsed, length);
   // 16-byte steps keep every dtype and vector load aligned.
   slabUsed += (bytes + 15) & ~15;
-  return new Storage(array, info, false, true);
+  return new Storage(array, info, false, true, false);
 }
 
 /** Makes a storage on memory that workers can share. */

@@ -77,7 +77,7 @@ import {
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "./ops.ts";
 import { formatShape, normalizeAxis, sameShape, type Shape } from "./shape.ts";
 import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "./slice.ts";
-import { allocateShared, checkAlive, GONE, recycle, Storage } from "./storage.ts";
+import { allocateShared, checkAlive, type CowGroup, GONE, recycle, Storage } from "./storage.ts";
 import type * as t from "./types.ts";
 
 /** Any tensor, read-only or not: what functions take that work on all. */
@@ -226,6 +226,7 @@ export class Tensor<
 
   /** The element type. */
   get dtype(): D {
+    checkAlive(this.storage, "dtype");
     return this.storage.info.name as D;
   }
 
@@ -261,6 +262,7 @@ export class Tensor<
 
   /** The number of bytes that the elements take, each counted once. */
   get nbytes(): number {
+    checkAlive(this.storage, "nbytes");
     return this.layout.size * this.storage.info.bytes;
   }
 
@@ -470,7 +472,7 @@ export class Tensor<
     }
     const n = this.layout.shape[along]!;
     for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
-      yield viewOf(this, this.layout.selectAxis(along, i)) as never;
+      yield viewOf(this, this.layout.selectAxis(along, i), "iterate") as never;
     }
   }
 
@@ -491,7 +493,7 @@ export class Tensor<
 
   /** Another handle on the same elements. */
   view(): Tensor<D, S, V, A> {
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "view") as never;
   }
 
   /** Another handle on the same elements, through which they cannot be written. */
@@ -502,7 +504,7 @@ export class Tensor<
 
   /** A dense copy with memory of its own. */
   toOwned(): Tensor<D, S, V> {
-    return contiguousCopy(this) as never;
+    return contiguousCopy(this, undefined, "toOwned") as never;
   }
 
   /** {@link toOwned}. */
@@ -542,7 +544,7 @@ export class Tensor<
   intoCow(): Tensor<D, S, V> {
     checkAlive(this.storage, "intoCow");
     const cow = new Tensor(this.storage, this.layout, COW);
-    watchWrites(cow);
+    new Snapshot(this.storage).add(cow as never);
     return cow as never;
   }
 
@@ -566,16 +568,9 @@ export class Tensor<
     ) as never;
   }
 
-  /** Takes a copy-on-write handle off the memory that is about to change. @internal */
+  /** Takes a copy-on-write tensor off the memory that it shares. @internal */
   detach(): void {
-    if (!(this.flags & COW) || this.storage === GONE) return;
-    const { storage } = this;
-    const copy = contiguousCopy(this);
-    forgetWrites(this, storage);
-    storage.handles--;
-    this.storage = copy.storage;
-    this.layout = copy.layout;
-    this.flags &= ~COW;
+    groups.get(this)?.detach();
   }
 
   /**
@@ -585,7 +580,7 @@ export class Tensor<
    */
   to<W extends t.Device>(device: W): Tensor<D, S, NoInfer<W>> {
     checkAlive(this.storage, "to");
-    if (device === this.storage.device as string) return viewOf(this, this.layout) as never;
+    if (device === this.storage.device as string) return viewOf(this, this.layout, "to") as never;
     if (backendOf(device) === undefined) {
       throw new DeviceError(`Cannot move a tensor to ${String(device)}: no backend serves it`);
     }
@@ -821,7 +816,7 @@ export class Tensor<
 
   /** All axes in reverse order: a view. */
   get T(): TransposeOf<this> {
-    return viewOf(this, this.layout.transpose()) as never;
+    return viewOf(this, this.layout.transpose(), "T") as never;
   }
 
   /** The last two axes exchanged: a view. */
@@ -832,13 +827,13 @@ export class Tensor<
         `Cannot mT shape ${formatShape(this.layout.shape)}: it takes at least 2 axes`,
       );
     }
-    return viewOf(this, this.layout.swapAxes(-2, -1)) as never;
+    return viewOf(this, this.layout.swapAxes(-2, -1), "mT") as never;
   }
 
   /** All axes in reverse order: a view. */
   transpose(): TransposeOf<this> {
     if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
-    return viewOf(this, this.layout.transpose()) as never;
+    return viewOf(this, this.layout.transpose(), "transpose") as never;
   }
 
   /**
@@ -853,7 +848,7 @@ export class Tensor<
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
   ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.permute(axes as readonly number[])) as never;
+    return viewOf(this, this.layout.permute(axes as readonly number[]), "permute") as never;
   }
 
   /** {@link permute}, by the name of the array API standard. */
@@ -861,7 +856,7 @@ export class Tensor<
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
   ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.permute(axes as readonly number[])) as never;
+    return viewOf(this, this.layout.permute(axes as readonly number[]), "permuteDims") as never;
   }
 
   /** Two axes exchanged: a view. */
@@ -870,7 +865,7 @@ export class Tensor<
     axis1: B,
     axis2: t.Guard<t.SwapAxes<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.SwapAxes<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.swapAxes(axis1, axis2 as number)) as never;
+    return viewOf(this, this.layout.swapAxes(axis1, axis2 as number), "swapAxes") as never;
   }
 
   /** One axis moved to another place: a view. */
@@ -879,7 +874,7 @@ export class Tensor<
     source: B,
     destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.MoveAxis<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.moveAxis(source, destination as number)) as never;
+    return viewOf(this, this.layout.moveAxis(source, destination as number), "moveAxis") as never;
   }
 
   /**
@@ -896,7 +891,7 @@ export class Tensor<
     shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
   ): View<X, t.Reshape<t.ShapeOf<X>, N>> {
     const layout = this.layout.reshape(shape as Shape);
-    if (layout !== null) return viewOf(this, layout) as never;
+    if (layout !== null) return viewOf(this, layout, "reshape") as never;
     return reshape(this, shape as Shape) as never;
   }
 
@@ -904,7 +899,7 @@ export class Tensor<
   flatten<X extends AnyTensor>(this: X): View<X, t.Reshape<t.ShapeOf<X>, [-1]>> {
     checkAlive(this.storage, "flatten");
     const layout = this.layout.reshape([this.layout.size]);
-    return (layout !== null ? viewOf(this, layout) : flatten(this)) as never;
+    return (layout !== null ? viewOf(this, layout, "flatten") : flatten(this)) as never;
   }
 
   /** A new axis of size 1 before `axis`: a view. */
@@ -912,7 +907,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
   ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.expandDims(axis as number)) as never;
+    return viewOf(this, this.layout.expandDims(axis as number), "expandDims") as never;
   }
 
   /** {@link expandDims}. */
@@ -920,7 +915,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
   ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.expandDims(axis as number)) as never;
+    return viewOf(this, this.layout.expandDims(axis as number), "unsqueeze") as never;
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */
@@ -928,7 +923,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Squeeze<t.ShapeOf<X>, B>, B>,
   ): View<X, t.Squeeze<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.squeeze(axis as Axes)) as never;
+    return viewOf(this, this.layout.squeeze(axis as Axes), "squeeze") as never;
   }
 
   /** The order of the elements reversed along the given axes, or all: a view. */
@@ -936,7 +931,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"flip", t.ShapeOf<X>, B>, B>,
   ): View<X, t.ShapeOf<X>> {
-    return viewOf(this, this.layout.flip(axis as Axes)) as never;
+    return viewOf(this, this.layout.flip(axis as Axes), "flip") as never;
   }
 
   /** The elements repeated to a larger shape without copying: a view with strides of 0. */
@@ -944,7 +939,7 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
   ): View<X, t.BroadcastTo<t.ShapeOf<X>, N>> {
-    return viewOf(this, this.layout.broadcastTo(shape as Shape)) as never;
+    return viewOf(this, this.layout.broadcastTo(shape as Shape), "broadcastTo") as never;
   }
 
   /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
@@ -954,7 +949,7 @@ export class Tensor<
     axis1?: B,
     axis2?: t.Guard<t.Diagonal<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.Diagonal<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.diagonal(offset, axis1, axis2 as number)) as never;
+    return viewOf(this, this.layout.diagonal(offset, axis1, axis2 as number), "diagonal") as never;
   }
 
   /**
@@ -983,7 +978,7 @@ export class Tensor<
         return pick(this, args as never) as never;
       }
     }
-    return viewOf(this, sliceBasic(this.layout, args as readonly BasicIndex[])) as never;
+    return viewOf(this, sliceBasic(this.layout, args as readonly BasicIndex[]), "slice") as never;
   }
 
   /** Part of one axis: a number (which drops it), a string, a Slice or a range. A view. */
@@ -996,7 +991,7 @@ export class Tensor<
     axis: B,
     index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
   ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
-    return viewOf(this, sliceAxisBy(this.layout, axis, index as BasicIndex)) as never;
+    return viewOf(this, sliceAxisBy(this.layout, axis, index as BasicIndex), "sliceAxis") as never;
   }
 
   /** Views along `axis` (0): so many equal parts, or cut before each of the given indexes. */
@@ -1009,12 +1004,18 @@ export class Tensor<
     parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
     axis?: B,
   ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
-    return split(this, parts as number, axis).map((part) => viewOf(this, part.layout)) as never;
+    return split(this, parts as number, axis).map(
+      (part) => viewOf(this, part.layout, "split"),
+      "split",
+    ) as never;
   }
 
   /** A view of every index of `axis` (0). */
   unstack(axis?: number): Tensor<D, Shape, V, A>[] {
-    return unstack(this, axis).map((part) => viewOf(this, part.layout)) as never;
+    return unstack(this, axis).map(
+      (part) => viewOf(this, part.layout, "split"),
+      "unstack",
+    ) as never;
   }
 
   /** The same tensor with rank `N` in its type. Throws a ShapeError when it has another rank. */
@@ -1030,7 +1031,7 @@ export class Tensor<
         }: its rank is ${have}`,
       );
     }
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "asRank") as never;
   }
 
   /** The same tensor with the given dtype in its type. Throws a DTypeError when it is another. */
@@ -1040,12 +1041,12 @@ export class Tensor<
     if (this.storage.info.name !== dtype as DType) {
       throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
     }
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "asDType") as never;
   }
 
   /** The same tensor with a dynamic shape in its type. */
   asDynamic(): Tensor<D, Shape, V, A> {
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "asDynamic") as never;
   }
 
   /** The same tensor with the given shape in its type. Throws a ShapeError when it is another. */
@@ -1054,14 +1055,14 @@ export class Tensor<
     shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
   ): View<X, t.AsShape<t.ShapeOf<X>, N>> {
     checkShapeIs(this, shape as Shape, "asShape");
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "asShape") as never;
   }
 
   /** The same tensor with the shape of `other` in its type. Throws a ShapeError when it differs. */
   like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
     checkOperand(other, "like");
     checkShapeIs(this, other.layout.shape, "like");
-    return viewOf(this, this.layout) as never;
+    return viewOf(this, this.layout, "like") as never;
   }
 
   // ---- copies ----------------------------------------------------------------------------------
@@ -1077,7 +1078,7 @@ export class Tensor<
    */
   astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
     checkDType(dtype, "astype");
-    return contiguousCopy(this, dtype) as never;
+    return contiguousCopy(this, dtype, "astype") as never;
   }
 
   /** The whole tensor repeated along each axis, as often as `repeats` says. */
@@ -2034,11 +2035,11 @@ export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>
   : [];
 
 /** A view: another handle on `x`'s storage, with its restrictions. */
-function viewOf(x: AnyTensor, layout: Layout): AnyTensor {
-  checkAlive(x.storage, "view");
-  const view = new Tensor(x.storage, layout, x.flags | VIEW);
-  if (x.flags & COW) watchWrites(view as never);
-  return view as never;
+function viewOf(x: AnyTensor, layout: Layout, op: string): AnyTensor {
+  checkAlive(x.storage, op);
+  const view = new Tensor(x.storage, layout, x.flags | VIEW) as AnyTensor;
+  if (x.flags & COW) groups.get(x)!.add(view);
+  return view;
 }
 
 function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
@@ -2047,27 +2048,66 @@ function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
 
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {
-  if (x.flags & COW) forgetWrites(x, x.storage);
+  groups.get(x)?.remove(x);
   x.storage.handles--;
   x.storage = GONE;
 }
 
-/** Has `x` copied before its storage is written through another handle. */
-function watchWrites(x: AnyTensor): void {
-  const cows = x.storage.cows ??= new Set();
-  // Handles that were collected without being disposed leave empty references.
-  if (cows.size >= 64) { for (const ref of cows) if (ref.deref() === undefined) cows.delete(ref); }
-  cows.add(new WeakRef(x));
-}
+/** Which copy-on-write group a tensor belongs to, if any. */
+const groups = new WeakMap<AnyTensor, Snapshot>();
 
-function forgetWrites(x: AnyTensor, storage: Storage): void {
-  const { cows } = storage;
-  if (cows === null) return;
-  for (const ref of cows) {
-    const held = ref.deref();
-    if (held === undefined || held === x as unknown) cows.delete(ref);
+/** A copy-on-write tensor and the views of it: they see one state, and move to a copy together. */
+class Snapshot implements CowGroup {
+  readonly #members = new Set<WeakRef<AnyTensor>>();
+  readonly #storage: Storage;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+    const cows = storage.cows ??= new Set();
+    // Tensors that were collected without being disposed leave empty groups.
+    if (cows.size >= 64) { for (const group of cows) if (group.empty) cows.delete(group); }
+    cows.add(this);
   }
-  if (cows.size === 0) storage.cows = null;
+
+  get empty(): boolean {
+    for (const member of this.#members) if (member.deref() !== undefined) return false;
+    return true;
+  }
+
+  add(x: AnyTensor): void {
+    this.#members.add(new WeakRef(x));
+    groups.set(x, this);
+  }
+
+  remove(x: AnyTensor): void {
+    groups.delete(x);
+    for (const member of this.#members) {
+      const held = member.deref();
+      if (held === undefined || held === x) this.#members.delete(member);
+    }
+    if (this.#members.size === 0) this.#leave();
+  }
+
+  #leave(): void {
+    const { cows } = this.#storage;
+    if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;
+  }
+
+  detach(): void {
+    this.#leave();
+    let copy: Storage | undefined;
+    for (const member of this.#members) {
+      const x = member.deref();
+      if (x === undefined) continue;
+      copy ??= wholeCopy(this.#storage);
+      groups.delete(x);
+      this.#storage.handles--;
+      copy.handles++;
+      x.storage = copy;
+      x.flags &= ~COW;
+    }
+    this.#members.clear();
+  }
 }
 
 /** A storage with the same elements, of which nothing is shared. */

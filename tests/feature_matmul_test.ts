@@ -105,8 +105,20 @@ test("Matmul operands: into an output with gaps, and into one of its own operand
   loose(a).matmul(b, { out: loose(wide).slice(":, ::-2") });
   assertEquals(loose(wide).slice(":, ::-2").toArray(), expected);
   assertEquals(loose(wide).slice(":, ::2").toArray(), [[0, 0, 0], [0, 0, 0], [0, 0, 0]]);
-  loose(a).matmul(b, { out: a });
-  assertEquals(a.toArray(), loose(expected));
+  for (const n of [3, 40, 300]) {
+    const x = iota([n, n]).remainder(7).sub(3);
+    const y = iota([n, n]).remainder(5).sub(2);
+    const product = x.matmul(y).toArray();
+    const [left, right] = [x.toOwned(), y.toOwned()];
+    assertEquals(loose(left).matmul(y, { out: left }).toArray(), product);
+    assertEquals(loose(x).matmul(right, { out: right }).toArray(), product);
+    assertEquals(loose(x).matmul(y, { out: x.T }).toArray(), product);
+  }
+  // The product of the first matrices is written where the second ones are read.
+  const batch = loose(iota([3, 2, 2]));
+  const [front, back] = [batch.slice(":2"), batch.slice("1:")];
+  const products = front.matmul(b.slice(":2, :2")).toArray();
+  assertEquals(front.matmul(b.slice(":2, :2"), { out: back }).toArray(), products);
 });
 
 test("Matmul over an output full of NaN: what was there is not read", () => {

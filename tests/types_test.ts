@@ -71,7 +71,7 @@ describe("types", () => {
     } finally {
       rmSync(temporary, { recursive: true });
     }
-  });
+  }, { timeout: 120_000 });
 
   it("shape and dtype assertions compile", () => {
     const wrong = [...found].filter(([at]) => !at.startsWith("mistakes.ts"));

@@ -21,7 +21,15 @@ import type {
 } from "./digits.ts";
 
 /** One argument of `slice`. */
-export type SliceArg = number | string | null | Slice | Range | readonly number[] | Typed;
+export type SliceArg =
+  | number
+  | string
+  | null
+  | Slice
+  | Range
+  | readonly number[]
+  | readonly boolean[]
+  | Typed;
 
 /** Text without the spaces around it. */
 export type Trim<T extends string> = T extends ` ${infer R}` ? Trim<R>

@@ -160,9 +160,15 @@ export class Emitter {
 
   /**
    * Computes `text` on the values of `names`, in the arithmetic of `dtype`. The result is a pair
-   * where a pair enters arithmetic, otherwise a number.
+   * where a pair enters arithmetic, otherwise a number. With `branchless`, both sides of a choice
+   * are computed: better where data decide, worse in a reduction, where one side nearly always wins.
    */
-  compute(text: string, names: Readonly<Record<string, Value>>, dtype: DType): Value {
+  compute(
+    text: string,
+    names: Readonly<Record<string, Value>>,
+    dtype: DType,
+    branchless = false,
+  ): Value {
     const expr = parseExpr(text);
     const pairs = someExpr(
       expr,
@@ -176,6 +182,8 @@ export class Emitter {
         if (name === "nextafter") return `nextafter_${dtype}(${args.join(", ")})`;
         return `${name}(${args.map((arg) => arg === "bits" ? String(bytes * 8) : arg).join(", ")})`;
       },
+      select: (test, then, otherwise) =>
+        branchless ? `pick(${test}, ${then}, ${otherwise})` : undefined,
       binary: (op, l, r) => op === "*" && kind !== "f" ? `imul(${l}, ${r})` : undefined,
     });
     return number(this.hold(printed));
@@ -211,7 +219,8 @@ export class Emitter {
     });
     this.add(`let r = ${safe.join(" && ")} ? ${printed} : NaN; let rl = 0, rh = 0;`);
     this.add(
-      `if (r >= -${MAX_SAFE} && r <= ${MAX_SAFE}) { rl = lowWord(r); rh = highWord(r); } ` +
+      `if (r >= -4294967296 && r < 4294967296) { rl = r | 0; rh = r < 0 ? -1 : 0; } ` +
+        `else if (r >= -${MAX_SAFE} && r <= ${MAX_SAFE}) { rl = lowWord(r); rh = highWord(r); } ` +
         `else { ${slow}(${slowArgs.join(", ")}); rl = words[0]; rh = words[1]; }`,
     );
     return { kind: "pair", low: "rl", high: "rh", signed };
@@ -258,7 +267,7 @@ class PairPrinter {
   }
 
   value(expr: Expr): Value {
-    if (isCondition(expr)) return number(this.emitter.hold(`${this.condition(expr)} ? 1 : 0`));
+    if (isCondition(expr)) return number(this.emitter.hold(`Number(${this.condition(expr)})`));
     if (expr.kind === "if" && expr.then.kind === "num" && expr.otherwise.kind === "num") {
       return number(
         this.emitter.hold(
@@ -310,25 +319,24 @@ class PairPrinter {
         return { low, high: emitter.hold(`${low} === 0 ? -${x.high} | 0 : ~${x.high}`) };
       }
       case "if": {
-        const test = emitter.hold(this.condition(expr.test));
+        // All ones where the test holds: choosing by bits needs no branch.
+        const mask = emitter.hold(`-Number(${this.condition(expr.test)})`);
         const [l, r] = [this.pair(expr.then), this.pair(expr.otherwise)];
         return {
-          low: emitter.hold(`${test} ? ${l.low} : ${r.low}`),
-          high: emitter.hold(`${test} ? ${l.high} : ${r.high}`),
+          low: emitter.hold(`(${l.low} & ${mask}) | (${r.low} & ~${mask})`),
+          high: emitter.hold(`(${l.high} & ${mask}) | (${r.high} & ~${mask})`),
         };
       }
       case "binary": {
         const [l, r] = [this.pair(expr.left), this.pair(expr.right)];
         switch (expr.op) {
           case "+": {
-            const sum = emitter.hold(`(${l.low} >>> 0) + (${r.low} >>> 0)`);
-            return {
-              low: emitter.hold(`${sum} | 0`),
-              high: emitter.hold(`${l.high} + ${r.high} + (${sum} > 4294967295 ? 1 : 0) | 0`),
-            };
+            const low = emitter.hold(`${l.low} + ${r.low} | 0`);
+            const carry = `Number((${low} >>> 0) < (${l.low} >>> 0))`;
+            return { low, high: emitter.hold(`${l.high} + ${r.high} + ${carry} | 0`) };
           }
           case "-": {
-            const borrow = `((${l.low} >>> 0) < (${r.low} >>> 0) ? 1 : 0)`;
+            const borrow = `Number((${l.low} >>> 0) < (${r.low} >>> 0))`;
             return {
               low: emitter.hold(`${l.low} - ${r.low} | 0`),
               high: emitter.hold(`${l.high} - ${r.high} - ${borrow} | 0`),

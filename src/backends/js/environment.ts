@@ -10,7 +10,7 @@ import { brainTable, halfTable, roundBrain, roundHalf, toBrain, toHalf } from ".
 import { exprFor, ROWS } from "../../ops.ts";
 import type { TypedArray } from "../../dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
-import { FLOAT, INT, WIDE } from "./primitives.ts";
+import { FLOAT, INT, pick, WIDE } from "./primitives.ts";
 
 /** A generated loop: the plan's numbers, the output and up to three inputs. */
 export type Loop = (
@@ -75,6 +75,7 @@ const NAMES = {
   trunc: Math.trunc,
   fround: Math.fround,
   imul: Math.imul,
+  pick,
   mulHigh,
   // NaN and Infinity stand for the largest int64 and uint64, which no double is.
   lowWord: (x: number): number => x - x === 0 ? lowWord(x) : -1,
@@ -111,11 +112,11 @@ export function environment(): Record<string, unknown> {
 
 /**
  * The BigInt form of a map on a 64-bit dtype, for the elements that numbers cannot do: takes the
- * operands' words, leaves the result's in `words`. Named `slow_<row>_<dtype>`.
+ * operands' words, leaves the result's in `words`. Named `slow_<row id>_<dtype>`.
  */
 export function slowFunction(name: string): (...operands: number[]) => void {
-  const [, rowName, dtype] = name.split("_") as [string, string, DType];
-  const row = ROWS.find((candidate) => candidate.name === rowName)!;
+  const [, id, dtype] = name.split("_") as [string, string, DType];
+  const row = ROWS[Number(id)]!;
   const { kind } = DTYPE[dtype];
   const f = evaluator(exprFor(row, kind), dtype);
   const join = (low: number, high: number): bigint => {

@@ -93,18 +93,22 @@ function mapBody(
   for (let k = 0; k < inputs.length; k++) if (strides[k + 1] !== 0) read(k);
   for (const name of row.attributes ?? []) names[name] = number(name);
   const { wide, kind } = DTYPE[compute];
-  const slow = wide && hasCall(expr) ? `slow_${row.name}_${compute}` : null;
+  const slow = wide && hasCall(expr) ? `slow_${row.id}_${compute}` : null;
   const value = slow !== null
     ? emit.computeWide(expr, names, slow, kind === "i")
-    : emit.compute(expr, names, compute);
+    : emit.compute(expr, names, compute, true);
   const result = resultDType(row, compute);
-  emit.store(
-    out,
-    "o",
-    index(0),
-    result === out ? value : emit.cast(emit.settle(value, result), result, out),
-  );
+  emit.store(out, "o", index(0), stored(emit, row, value, result, out));
   return { hoisted, body: emit.take(), slow };
+}
+
+/** `value`, a result of dtype `from`, as it is stored in `to`; what the store rounds is left to it. */
+function stored(emit: Emitter, row: MapRow, value: Value, from: DType, to: DType): Value {
+  if (from === to) return value;
+  // A copy computes nothing that would have to be rounded first.
+  const settled = row.name === "copy" ? value : emit.settle(value, from);
+  const rounds = DTYPE[to].kind === "f" && settled.kind === "number";
+  return rounds ? settled : emit.cast(settled, from, to);
 }
 
 /** The dtype that a map's expression gives when it is computed in `compute`. */
@@ -335,7 +339,7 @@ function reduceSource(
   } else {
     const ins = [1, 2].slice(0, operands - 1);
     parts.push(`let ${ins.map((k) => `j${k} = ${at(k, inner)}`).join(", ")}, c = 0;`);
-    if (compensated) parts.push(`while (c < n${inner}) { const end = min(c + 512, n${inner});`);
+    if (compensated) parts.push(`while (c < n${inner}) { const end = min(c + 128, n${inner});`);
     const end = compensated ? "end" : `n${inner}`;
     const advance = (by: number): string =>
       ins.map((k) => `j${k} += ${by === 1 ? "" : `${by} * `}s${k}_${inner}`).join(", ");

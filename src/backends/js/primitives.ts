@@ -7,6 +7,16 @@
  * @module
  */
 
+// A mispredicted branch costs more than a detour through memory.
+const choice = new Float64Array(2);
+
+/** `a` where `condition` holds, else `b`, without a branch. */
+export function pick(condition: boolean, a: number, b: number): number {
+  choice[0] = b;
+  choice[1] = a;
+  return choice[Number(condition)]!;
+}
+
 /** A primitive on numbers. */
 export type NumberPrimitive = (...args: number[]) => number;
 
@@ -283,8 +293,16 @@ export const FLOAT: Record<string, NumberPrimitive> = {
   logaddexp,
   ffloordiv,
   fmod,
-  maximum: (x: number, y: number): number => (x > y || x !== x ? x : y),
-  minimum: (x: number, y: number): number => (x < y || x !== x ? x : y),
+  maximum(x: number, y: number): number {
+    choice[0] = y;
+    choice[1] = x;
+    return choice[Number(x > y) | Number(x !== x)]!;
+  },
+  minimum(x: number, y: number): number {
+    choice[0] = y;
+    choice[1] = x;
+    return choice[Number(x < y) | Number(x !== x)]!;
+  },
   sign: (x: number): number => (x > 0 ? 1 : x < 0 ? -1 : x === 0 ? 0 : x),
   signbit: (x: number): number => (x < 0 || (x === 0 && 1 / x < 0) ? 1 : 0),
   isfinite: (x: number): number => (x - x === 0 ? 1 : 0),

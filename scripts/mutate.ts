@@ -1,0 +1,218 @@
+/**
+ * Mutation testing: puts one small fault at a time into a copy of src and shows which test notices.
+ *
+ * `--list` names the mutants, `--group=` and `--name=` choose among them by a part of their names,
+ * `--quick` takes every eighth, `--jobs=` says how many run at once, `--json=` writes a report.
+ * Exits with 1 when a mutant survives, when its text is no longer in src exactly once, or when it
+ * keeps src from loading, which would be no test's merit. The mutants are in mutants.ts; this file
+ * knows only how to run them.
+ *
+ * @module
+ */
+
+import { execFileSync, spawn } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { ROWS } from "../src/ops.ts";
+import { type Mutant, MUTANTS, rowMutants } from "./mutants.ts";
+import { ensureInstalled, findTool, root } from "./tools.ts";
+
+/**
+ * Tests that cannot judge a mutant: they compare src with the text or the build of the C side, or
+ * check its types, and would notice any change at all. (Copies hold no native library.)
+ */
+const NO_JUDGES = ["native", "ops_def", "layers", "types"];
+/** These take seconds, and come last. */
+const SLOW = ["table", "io_fuzz", "io_npz", "digits"];
+
+/** How a mutant ended. */
+interface Result {
+  readonly name: string;
+  readonly group: string;
+  readonly file: string;
+  readonly status: "caught" | "survived" | "stale" | "does not load";
+  /** The test that noticed. */
+  readonly by: string;
+  readonly seconds: number;
+}
+
+/** A copy of the working tree: what git tracks and what it does not ignore. */
+function makeCopy(): string {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
+  const list = execFileSync("git", ["ls-files", "-z", "-co", "--exclude-standard"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  for (const path of new Set(list.split("\0"))) {
+    if (path !== "" && existsSync(join(root, path))) {
+      cpSync(join(root, path), join(folder, path));
+    }
+  }
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
+  return folder;
+}
+
+interface Run {
+  readonly passed: boolean;
+  readonly loaded: boolean;
+  readonly by: string;
+}
+
+/** Runs some test files of a copy until one fails. */
+function runTests(folder: string, args: string[], types: boolean): Promise<Run> {
+  const check = types ? [] : ["--no-check"];
+  const child = spawn(findTool("deno"), ["test", "-A", "--fail-fast", ...check, ...args], {
+    cwd: folder,
+    env: { ...process.env, NO_COLOR: "1", ROWMAJOR_LIB: join(folder, "none") },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  const take = (text: string) => void (output += text);
+  child.stdout.setEncoding("utf8").on("data", take);
+  child.stderr.setEncoding("utf8").on("data", take);
+  return new Promise((resolve, reject) => {
+    // A fault may well make a loop endless.
+    let late = false;
+    const timer = setTimeout(() => (late = true, child.kill("SIGKILL")), 240_000);
+    child.on("error", reject);
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      if (late) return resolve({ passed: false, loaded: true, by: "time limit" });
+      const loaded = !/\(uncaught error\)|^error: .*(SyntaxError|expression|Expected)/m.test(
+        output,
+      );
+      const failed = /FAILURES\s+([\s\S]*?)\n\s*\n/.exec(output)?.[1]?.trim().split("\n")[0];
+      const by = (failed ?? output.trim().split("\n").at(-1) ?? "").replace(/:\d+:\d+$/, "");
+      resolve({ passed: code === 0, loaded, by });
+    });
+  });
+}
+
+/** The runs for a mutant, likeliest first; every test file that may judge is in one of them. */
+function* runsFor(mutant: Mutant, all: readonly string[]): Generator<string[]> {
+  const path = (name: string): string => `./tests/${name}_test.ts`;
+  const chosen = mutant.tests.filter((name) => all.includes(name.split(":")[0]!));
+  const first = chosen.filter((name) => !name.includes(":"));
+  for (const test of chosen) {
+    const [name, pattern] = [test.split(":")[0]!, test.slice(test.indexOf(":") + 1)];
+    if (test.includes(":")) yield ["--filter", pattern, path(name)];
+  }
+  if (first.length > 0) yield first.map(path);
+  if (mutant.group === "type") return;
+  const rest = all.filter((name) => !first.includes(name) && !NO_JUDGES.includes(name));
+  yield rest.filter((name) => !SLOW.includes(name)).map(path);
+  yield rest.filter((name) => SLOW.includes(name)).map(path);
+}
+
+async function judge(mutant: Mutant, folder: string, all: readonly string[]): Promise<Result> {
+  const { name, group, file, find, replace } = mutant;
+  const begin = performance.now();
+  const end = (status: Result["status"], by = ""): Result => ({
+    name,
+    group,
+    file,
+    status,
+    by,
+    seconds: Math.round((performance.now() - begin) / 100) / 10,
+  });
+  const path = join(folder, file);
+  const source = readFileSync(path, "utf8");
+  if (source.split(find).length !== 2) return end("stale");
+  writeFileSync(path, source.replace(find, () => replace));
+  try {
+    for (const args of runsFor(mutant, all)) {
+      const { passed, loaded, by } = await runTests(folder, args, false);
+      if (!loaded) return end("does not load", by);
+      if (!passed) return end("caught", by);
+    }
+    return end("survived");
+  } finally {
+    writeFileSync(path, source);
+  }
+}
+
+const options = new Map(
+  process.argv.slice(2).map((arg) => {
+    const [, key, value] = /^--(\w+)(?:=(.*))?$/.exec(arg) ?? [];
+    return [key ?? arg, value ?? ""];
+  }),
+);
+const KNOWN = ["list", "group", "name", "quick", "jobs", "json"];
+if ([...options.keys()].some((key) => !KNOWN.includes(key))) {
+  console.error(
+    "usage: mutate.ts [--list] [--quick] [--group=] [--name=] [--jobs=2] [--json=file]",
+  );
+  process.exit(2);
+}
+
+await ensureInstalled();
+const every = [
+  ...rowMutants(ROWS, readFileSync(join(root, "src/ops.ts"), "utf8")),
+  ...MUTANTS,
+];
+const mutants = every
+  .filter(({ group }) => group.includes(options.get("group") ?? ""))
+  .filter(({ name, file }) => `${file} ${name}`.includes(options.get("name") ?? ""))
+  .filter((_, i) => !options.has("quick") || i % 8 === 0);
+
+if (options.has("list")) {
+  for (const { group, file, name } of mutants) console.log(`${group}: ${file}: ${name}`);
+  console.log(`${mutants.length} mutants`);
+  process.exit(0);
+}
+
+const all = readdirSync(join(root, "tests"))
+  .filter((name) => name.endsWith("_test.ts"))
+  .map((name) => name.slice(0, -"_test.ts".length))
+  .sort();
+const jobs = Math.min(Number(options.get("jobs") || 2), mutants.length);
+const folders = Array.from({ length: jobs }, makeCopy);
+const results: Result[] = [];
+const begin = performance.now();
+try {
+  // A suite that fails by itself would catch every mutant.
+  const judges = all.filter((name) => !NO_JUDGES.includes(name)).map((n) => `./tests/${n}_test.ts`);
+  const { passed, by } = await runTests(folders[0]!, judges, false);
+  if (!passed) throw new Error(`Without a mutant the tests fail already: ${by}`);
+  console.log(`The tests pass without a mutant; ${mutants.length} mutants, ${jobs} at a time`);
+
+  const queue = [...mutants];
+  await Promise.all(folders.map(async (folder) => {
+    for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+      const result = await judge(mutant, folder, all);
+      results.push(result);
+      const { status, group, name, by, seconds } = result;
+      const verdict = status === "caught" ? "caught" : status.toUpperCase();
+      console.log(`${verdict.padEnd(9)} ${seconds.toFixed(1).padStart(5)} s  ${group}: ${name}`);
+      if (by !== "") console.log(`                   ${by}`);
+    }
+  }));
+} finally {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+}
+
+const count = (status: Result["status"]): number =>
+  results.filter((result) => result.status === status).length;
+const json = options.get("json");
+if (json) writeFileSync(json, JSON.stringify({ results }, null, 2) + "\n");
+const bad = results.filter(({ status }) => status !== "caught");
+if (bad.length > 0) console.log("\nNot caught:");
+for (const { status, file, name } of bad) console.log(`  ${status}: ${file}: ${name}`);
+const others = (["stale", "does not load"] as const).filter((status) => count(status) > 0)
+  .map((status) => `, ${count(status)} ${status}`).join("");
+console.log(`\n${Math.round((performance.now() - begin) / 1000)} s`);
+console.log(
+  `${results.length} mutants, ${count("caught")} caught, ${count("survived")} survived${others}`,
+);
+process.exitCode = bad.length > 0 || results.length === 0 ? 1 : 0;
