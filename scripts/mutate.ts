@@ -89,11 +89,13 @@ function runTests(folder: string, args: string[], types: boolean): Promise<Run> 
     child.on("close", (code) => {
       clearTimeout(timer);
       if (late) return resolve({ passed: false, loaded: true, by: "time limit" });
-      const loaded = !/\(uncaught error\)|^error: .*(SyntaxError|expression|Expected)/m.test(
+      const loaded = !output.includes("(uncaught error)");
         output,
       );
-      const failed = /FAILURES\s+([\s\S]*?)\n\s*\n/.exec(output)?.[1]?.trim().split("\n")[0];
-      const by = (failed ?? output.trim().split("\n").at(-1) ?? "").replace(/:\d+:\d+$/, "");
+      // With --fail-fast the file that began last is the one that failed.
+      const file = [...output.matchAll(/^running .* from \.\/(\S+)$/gm)].at(-1)?.[1] ?? "";
+      const failed = /FAILURES\s+([^\n]*?) => /.exec(output)?.[1];
+      const by = `${file}: ${failed ?? output.trim().split("\n").at(-1)}`;
       resolve({ passed: code === 0, loaded, by });
     });
   });

@@ -30,7 +30,7 @@ import {
   type Row,
   type ScanRow,
 } from "./ops.ts";
-import { ATTRIBUTES, type Plan, planMap, planReduce } from "./plan.ts";
+import { ATTRIBUTES, type Plan, planDense, planMap, planReduce } from "./plan.ts";
 import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
 import { allocate, allocateFor, checkAlive, Storage } from "./storage.ts";
 
@@ -110,8 +110,7 @@ export function forgetBackend(): void {
 
 /** True for a tensor. */
 export function isOperand(value: unknown): value is Operand {
-  return typeof value === "object" && value !== null &&
-    (value as Operand).layout instanceof Layout && (value as Operand).storage instanceof Storage;
+  return typeof value === "object" && value !== null && (value as Operand).layout instanceof Layout;
 }
 
 /** Throws unless `value` is a tensor that is still there. */
@@ -317,6 +316,9 @@ export function apply(
     if (isOperand(b)) {
       if (b.storage.info === info && b.storage.device === storage.device) {
         checkAlive(b.storage, row.name);
+        if (options === undefined && layout.contiguous && b.layout.contiguous) {
+          if (sameShape(layout.shape, b.layout.shape)) return runDense(row, a, b, attributes);
+        }
         const shape = broadcastShapes(row.name, layout.shape, b.layout.shape);
         return run(row, shape, out, attributes, a, b, b.storage, b.layout);
       }
@@ -363,6 +365,23 @@ function run(
   if (attributes !== undefined) setAttributes(plan, attributes);
   backendFor(storage, row.name).map(row, rule.compute, plan, storage, a.storage, b, null);
   return out === undefined ? wrap(storage, target) : out;
+}
+
+/** {@link run} for two dense tensors of one shape, which most calls are. */
+function runDense(
+  row: MapRow,
+  a: Operand,
+  b: Operand,
+  attributes: readonly number[] | undefined,
+): Operand {
+  const { storage, layout } = a;
+  const rule = ruleFor(row, storage.info);
+  const target = layout.offset === 0 ? layout : Layout.contiguous(layout.shape);
+  const out = allocateFor(rule.resultInfo, target.size, false);
+  const plan = planDense(target, layout, b.layout);
+  if (attributes !== undefined) setAttributes(plan, attributes);
+  backendFor(storage, row.name).map(row, rule.compute, plan, out, storage, b.storage, null);
+  return wrap(out, target);
 }
 
 const MAP_OPTIONS = ["out", "broadcast"];
@@ -615,8 +634,10 @@ export function applyReduce(
   }
   const rule = ruleFor(row, a.storage.info);
   const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
+  if (to === "bool" && row.result === "sum") throw noBoolSum(name);
   const what = reduction(name, a.layout, axes, options?.keepDims ?? false);
   if (row.nonEmpty) checkNotEmpty(name, a.layout, what);
+  if (row.result === "int32") checkCount(name, a.layout, what.count);
   if (out !== undefined) prepareOut(out, what.shape, to, a.storage, name);
   const storage = allocate(to, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
@@ -625,8 +646,25 @@ export function applyReduce(
   return delivered(storage, what.shape, out);
 }
 
+function noBoolSum(op: string): DTypeError {
+  return new DTypeError(`Cannot ${op} to bool: it takes a number dtype; use any() or all()`);
+}
+
+/** Indexes and counts are int32. */
+function checkCount(op: string, layout: Layout, count: number): void {
+  if (count > 2147483647) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(layout.shape)}: int32 does not count ${count} elements`,
+    );
+  }
+}
+
 /** Wraps a finished result, or copies it into the given output. */
-function delivered(storage: Storage, shape: readonly number[], out: Operand | undefined): Operand {
+export function delivered(
+  storage: Storage,
+  shape: readonly number[],
+  out: Operand | undefined,
+): Operand {
   const made = wrap(storage, Layout.contiguous(shape));
   if (out === undefined) return made;
   fill(out.storage, out.layout, made);
@@ -650,6 +688,7 @@ export function applyArgReduce(
   const rule = ruleFor(row, a.storage.info);
   const what = reduction(name, a.layout, axis, options.keepDims ?? false);
   checkNotEmpty(name, a.layout, what);
+  checkCount(name, a.layout, what.count);
   if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, name);
   const storage = allocate(rule.result, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
@@ -669,7 +708,7 @@ export function applyScan(
   checkOptions(name, options, SCAN_OPTIONS);
   const { dtype, includeInitial = false, out } = options;
   const rank = a.layout.shape.length;
-  if (axis === undefined && rank !== 1) {
+  if (axis === null || (axis === undefined && rank !== 1)) {
     throw new AxisError(
       `Cannot ${name} shape ${formatShape(a.layout.shape)}: name an axis when the rank is not 1`,
     );
@@ -680,6 +719,7 @@ export function applyScan(
     if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
   }
   const to = dtype ?? ruleFor(row, a.storage.info).result;
+  if (to === "bool") throw noBoolSum(name);
   const shape = a.layout.shape.slice();
   if (includeInitial) shape[along]!++;
   if (out !== undefined) prepareOut(out, shape, to, a.storage, name);

@@ -159,22 +159,29 @@ export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
 /** The dtype names, in the order of their ids. */
 export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];
 
-/** True for the float dtypes. */
-export function isFloat(dtype: DType): boolean {
-  return DTYPE[dtype].kind === "f";
-}
-
 /** True for the signed and unsigned integer dtypes (not bool). */
 export function isInt(dtype: DType): boolean {
   const kind = DTYPE[dtype].kind;
   return kind === "i" || kind === "u";
 }
 
+/** Names a value that an op does not take, in a few words. */
+export function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "function") return "a function";
+  // Not String(object), which may throw.
+  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
+  return String(value);
+}
+
 /** Throws unless `dtype` is the name of a dtype. */
 export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
   if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {
     throw new DTypeError(
-      `Cannot ${op}: ${String(dtype)} is not a dtype (expected one of ${DTYPES.join(", ")})`,
+      `Cannot ${op}: ${
+        typeof dtype === "string" ? dtype : describe(dtype)
+      } is not a dtype (expected one of ${DTYPES.join(", ")})`,
     );
   }
 }
@@ -202,10 +209,12 @@ const PROMOTION: (DType | undefined)[] = DTYPES.flatMap((a) =>
  * The dtype that `a` and `b` promote to, as in the array API standard; a float with an integer
  * gives the float, bool gives way to everything, float16 with bfloat16 gives float32.
  *
- * Throws a {@link DTypeError} for uint64 with a signed integer, which no integer dtype can hold.
+ * Throws a {@link DTypeError} for uint64 with a signed integer, which no integer dtype can hold, and
+ * for names that are no dtypes.
  */
 export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
-  if (a === b) return a;
+  checkDType(a, op);
+  checkDType(b, op);
   const result = PROMOTION[DTYPE[a].id * DTYPES.length + DTYPE[b].id];
   if (result === undefined) {
     throw new DTypeError(
@@ -236,10 +245,23 @@ export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
   return dtype;
 }
 
-/** Throws unless an integer or bool `dtype` can hold `value` exactly; floats take every number. */
+/**
+ * Throws unless `value` is a number, bigint or boolean that an integer or bool `dtype` can hold
+ * exactly; floats take every number.
+ */
 export function checkScalar(dtype: DType, value: Scalar, op: string): void {
+  const type = typeof value;
+  if (type !== "number" && type !== "bigint" && type !== "boolean") {
+    throw new DTypeError(
+      `Cannot ${op} ${describe(value)} to ${dtype}: expected a number, bigint or boolean`,
+    );
+  }
   const { kind, min, max } = DTYPE[dtype];
-  if (kind === "f" || kind === "b" || typeof value === "boolean") return;
+  if (kind === "f" || typeof value === "boolean") return;
+  if (kind === "b") {
+    if (value == 0 || value == 1) return;
+    throw new DTypeError(`Cannot ${op} ${value} to bool: it is not true, false, 0 or 1`);
+  }
   if (typeof value === "number" && !Number.isInteger(value)) {
     throw new DTypeError(`Cannot ${op} ${value} to ${dtype}: it is not an integer`);
   }

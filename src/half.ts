@@ -1,8 +1,7 @@
 /**
  * float16 and bfloat16 as numbers: tables and bit tricks, since both runtimes convert slowly.
  *
- * Rounding is half to even, through float32; for one arithmetic operation that gives the correctly
- * rounded result. Knows nothing of tensors.
+ * Rounding is half to even. Knows nothing of tensors.
  *
  * @module
  */
@@ -39,27 +38,50 @@ export function brainTable(): Float32Array {
   return brains;
 }
 
+// How float32 becomes float16, by sign and exponent: what to shift the mantissa by, what to add
+// before for rounding, and what to add after. No branch depends on the data.
+const SHIFT = new Uint8Array(512);
+const ROUND = new Int32Array(512);
+const BASE = new Uint16Array(512);
+for (let key = 0; key < 512; key++) {
+  const sign = (key & 256) << 7;
+  const exponent = key & 255;
+  // Below 2^-14 the unit stays 2^-24; from 2^16 on everything is infinite.
+  const shift = exponent >= 143 ? 31 : exponent >= 113 ? 13 : Math.min(25, 126 - exponent);
+  SHIFT[key] = shift;
+  ROUND[key] = (1 << (shift - 1)) - 1;
+  // The leading bit of the mantissa counts as one step of the exponent.
+  BASE[key] = sign | (exponent >= 143 ? 0x7c00 : exponent >= 113 ? (exponent - 113) << 10 : 0);
+}
+
+/**
+ * The bits of the float32 next to `value`, towards zero, with the last bit set when something was
+ * cut off: rounding that once more, to 16 bits, gives what rounding `value` itself would.
+ */
+function toOddBits(value: number): number {
+  F32[0] = value;
+  const rounded = F32[0]!;
+  if (rounded === value || rounded !== rounded) return I32[0]!;
+  // An infinity here stands for a finite value beyond float32, and rounds to one all the same.
+  if (rounded - rounded !== 0) return I32[0]!;
+  if (Math.abs(rounded) > Math.abs(value)) I32[0]!--;
+  return I32[0]! | 1;
+}
+
 /** The float16 nearest to `value`, as bits. */
 export function toHalf(value: number): number {
-  F32[0] = value;
-  const bits = I32[0]!;
-  const sign = (bits >>> 16) & 0x8000;
-  const magnitude = bits & 0x7fffffff;
-  if (magnitude < 0x38800000) {
-    // Below 2^-14 the result is a multiple of 2^-24, which adding 0.5 rounds to.
-    F32[0] = Math.abs(F32[0]!) + 0.5;
-    return sign | (I32[0]! - 0x3f000000);
-  }
-  if (magnitude < 0x477ff000) {
-    return sign | ((magnitude - 0x37fff001 + ((magnitude >>> 13) & 1)) >>> 13);
-  }
-  return sign | (magnitude > 0x7f800000 ? 0x7e00 : 0x7c00);
+  const bits = toOddBits(value);
+  const key = bits >>> 23;
+  if ((bits & 0x7fffffff) > 0x7f800000) return BASE[key]! | 0x200;
+  const mantissa = (bits & 0x7fffff) | 0x800000;
+  const shift = SHIFT[key]!;
+  const odd = (mantissa >>> shift) & 1;
+  return BASE[key]! + ((mantissa + ROUND[key]! + odd) >>> shift);
 }
 
 /** The bfloat16 nearest to `value`, as bits. */
 export function toBrain(value: number): number {
-  F32[0] = value;
-  const bits = I32[0]!;
+  const bits = toOddBits(value);
   if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }

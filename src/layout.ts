@@ -122,13 +122,34 @@ export class Layout {
     return true;
   }
 
-  /** True when several indexes reach one element (stride 0), so that nothing may be written. */
+  /**
+   * True when several indexes may reach one element, so that nothing may be written.
+   *
+   * False when each stride exceeds what the smaller ones reach together, as it does in every view
+   * of a dense array that repeats nothing. A few other sets of strides (2 and 3 for [2, 2]) reach
+   * each element once as well; telling those apart is not worth a search.
+   */
   get overlapsItself(): boolean {
-    if (this.size <= 1) return false;
-    for (let i = 0; i < this.shape.length; i++) {
-      if (this.strides[i] === 0 && this.shape[i] > 1) return true;
+    if (this.contiguous || this.size <= 1) return false;
+    const { shape, strides } = this;
+    let reach = 0;
+    for (let last = 0;;) {
+      let next = Infinity;
+      let length = 0;
+      for (let i = 0; i < shape.length; i++) {
+        if (shape[i] === 1) continue;
+        const stride = Math.abs(strides[i]);
+        if (stride === 0 || stride === next) return true;
+        if (stride > last && stride < next) {
+          next = stride;
+          length = shape[i];
+        }
+      }
+      if (length === 0) return false;
+      if (next <= reach) return true;
+      reach += (length - 1) * next;
+      last = next;
     }
-    return false;
   }
 
   /** The first and the last buffer position in use, both inclusive; `[offset, offset - 1]` if empty. */
@@ -278,7 +299,7 @@ export class Layout {
    * Throws a {@link ShapeError} when an axis has neither the wanted size nor size 1.
    */
   broadcastTo(shape: Shape): Layout {
-    if (sameShape(this.shape, shape)) return this;
+    if (Array.isArray(shape) && sameShape(this.shape, shape)) return this;
     const target = checkShape(shape, "broadcast to");
     const rank = target.length;
     const added = rank - this.shape.length;

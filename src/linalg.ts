@@ -13,6 +13,7 @@ import {
   backendFor,
   checkDevice,
   checkOperand,
+  checkOptions,
   contiguousCopy,
   fill,
   fillScalar,
@@ -32,6 +33,7 @@ import { allocate, type Storage } from "./storage.ts";
 /** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
 function batchOffsets(layout: Layout): number[] {
   const rank = layout.shape.length - 2;
+  if (rank === 0) return [layout.offset];
   let offsets = [layout.offset];
   for (let axis = 0; axis < rank; axis++) {
     const next: number[] = [];
@@ -76,6 +78,7 @@ function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
 
 /** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
 export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "matmul"): Operand {
+  checkOptions(op, options, ["out"]);
   const dtype = productDType(op, a, b);
   const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
   if (ra === 0 || rb === 0) {
@@ -94,7 +97,8 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
       throw doNotFit(op, a.layout, b.layout, `axis -${axis} has sizes ${p} and ${q}`);
     }
   }
-  const batch = broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
+  const plain = left.shape.length === 2 && right.shape.length === 2;
+  const batch = plain ? [] : broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
   const full = Layout.contiguous([...batch, m, n]);
   const shape = [...batch];
   if (ra > 1) shape.push(m);
@@ -105,8 +109,10 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   const [x, y] = [cast(a, dtype), cast(b, dtype)];
   if (x !== a) left = ra === 1 ? x.layout.expandDims(0) : x.layout;
   if (y !== b) right = rb === 1 ? y.layout.expandDims(1) : y.layout;
-  left = left.broadcastTo([...batch, m, k]);
-  right = right.broadcastTo([...batch, k, n]);
+  if (!plain) {
+    left = left.broadcastTo([...batch, m, k]);
+    right = right.broadcastTo([...batch, k, n]);
+  }
   // The result is written where it belongs unless that would disturb what is still being read.
   const direct = out !== undefined && out.storage.info.name === dtype &&
     !overlaps(out, a) && !overlaps(out, b);
@@ -128,7 +134,7 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
         matrixRef(y.storage, right),
       );
   }
-  if (out === undefined) return result(storage, Layout.contiguous(shape));
+  if (out === undefined) return result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
   if (!direct) fill(out.storage, out.layout, result(storage, Layout.contiguous(shape)));
   out.storage.version++;
   return out;

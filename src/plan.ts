@@ -6,12 +6,13 @@
  * @module
  */
 import type { Layout } from "./layout.ts";
-import { sameShape } from "./shape.ts";
 
 /** Where the attributes of the op (up to four numbers) begin in {@link Plan.data}. */
 export const ATTRIBUTES = 2;
 /** Where the offsets of the operands begin in {@link Plan.data}; shape and strides follow. */
 export const OFFSETS = 6;
+
+const HUGE = 2 ** 30;
 
 /** Two axes at least this long are worth tiles when an operand runs across them. */
 const TILE_LEAST = 16;
@@ -33,6 +34,8 @@ export class Plan {
   kept = 0;
   /** The innermost stride of each operand as a base-3 digit: 0, 1 or anything else (2). */
   pattern = 0;
+  /** True when sizes or positions may not fit 32-bit integers, words of 64-bit elements included. */
+  huge = false;
   /** True when the two innermost axes are best walked in tiles. */
   tiled = false;
 
@@ -69,7 +72,6 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     plan.operands = data[1] = operands;
     plan.tiled = false;
     data[0] = 1;
-    const step = (layout: Layout): number => layout.size === 1 ? 0 : 1;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     let at = OFFSETS + 2;
@@ -77,9 +79,11 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     if (c !== null) data[at++] = c.offset;
     data[at++] = out.size;
     data[at++] = 1;
-    let pattern = 3 + (data[at++] = step(a));
-    if (b !== null) pattern = pattern * 3 + (data[at++] = step(b));
-    if (c !== null) pattern = pattern * 3 + (data[at++] = step(c));
+    // Offsets and sizes are at least 0, so that their sum bounds them all.
+    plan.huge = out.size + out.offset + a.offset + (b?.offset ?? 0) + (c?.offset ?? 0) >= HUGE;
+    let pattern = 3 + (data[at++] = a.size === 1 ? 0 : 1);
+    if (b !== null) pattern = pattern * 3 + (data[at++] = b.size === 1 ? 0 : 1);
+    if (c !== null) pattern = pattern * 3 + (data[at++] = c.size === 1 ? 0 : 1);
     plan.pattern = pattern;
     return plan;
   }
@@ -117,6 +121,7 @@ export function planReduce(
     data[1] = plan.operands = 2;
     plan.kept = 0;
     plan.tiled = false;
+    plan.huge = a.size + out.offset + a.offset >= HUGE;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     data[OFFSETS + 2] = a.size;
@@ -159,6 +164,23 @@ export function planReduce(
   rank -= kept - keptMerged;
   kept = keptMerged;
   return finish(plan, kept, false);
+}
+
+/** {@link planMap} of two dense inputs of `out`'s shape. */
+export function planDense(out: Layout, a: Layout, b: Layout): Plan {
+  const plan = shared;
+  const data = plan.data;
+  data[0] = plan.rank = 1;
+  data[1] = plan.operands = 3;
+  plan.tiled = false;
+  plan.huge = out.size + out.offset + a.offset + b.offset >= HUGE;
+  data[OFFSETS] = out.offset;
+  data[OFFSETS + 1] = a.offset;
+  data[OFFSETS + 2] = b.offset;
+  data[OFFSETS + 3] = out.size;
+  data[OFFSETS + 4] = data[OFFSETS + 5] = data[OFFSETS + 6] = 1;
+  plan.pattern = 13;
+  return plan;
 }
 
 function dense(layout: Layout, out: Layout): boolean {
@@ -324,12 +346,20 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
   for (let k = 0; k < count; k++) data[at++] = starts[k]!;
   for (let i = 0; i < rank; i++) data[at++] = sizes[i]!;
   let pattern = 0;
+  let largest = 0;
+  for (let i = 0; i < rank; i++) largest = Math.max(largest, sizes[i]!);
   for (let k = 0; k < count; k++) {
     const step = steps[k]!;
-    for (let i = 0; i < rank; i++) data[at++] = step[i]!;
+    let reach = starts[k]!;
+    for (let i = 0; i < rank; i++) {
+      data[at++] = step[i]!;
+      reach += Math.abs(step[i]!) * sizes[i]!;
+    }
+    if (reach > largest) largest = reach;
     const last = rank === 0 ? 1 : step[rank - 1]!;
     pattern = pattern * 3 + (last === 0 ? 0 : last === 1 ? 1 : 2);
   }
   plan.pattern = pattern;
+  plan.huge = largest >= HUGE;
   return plan;
 }

@@ -12,7 +12,8 @@ export type Shape = readonly number[];
 
 /** Writes a shape as it stands in messages: `[2, 3]`. */
 export function formatShape(shape: Shape): string {
-  return `[${shape.join(", ")}]`;
+  // What a caller gave may be no array, or hold symbols, which join() refuses.
+  return Array.isArray(shape) ? `[${shape.map(String).join(", ")}]` : String(shape);
 }
 
 /** The number of elements of a shape: the product of its sizes, 1 for `[]`. */
@@ -231,14 +232,4 @@ export function resolveReshape(shape: Shape, size: number, from: Shape): number[
 
 function badReshape(from: Shape, to: Shape, why: string): ShapeError {
   return new ShapeError(`Cannot reshape ${formatShape(from)} to ${formatShape(to)}: ${why}`);
-}
-
-/** The shape after a reduction along normalized `axes`: dropped, or of size 1 with `keepDims`. */
-export function reducedShape(shape: Shape, axes: readonly number[], keepDims: boolean): number[] {
-  const result: number[] = [];
-  for (let axis = 0; axis < shape.length; axis++) {
-    if (!axes.includes(axis)) result.push(shape[axis]);
-    else if (keepDims) result.push(1);
-  }
-  return result;
 }

@@ -38,8 +38,6 @@ export class Storage {
   onSlab: boolean;
   /** Who wants a copy before the next write, if anyone. */
   cows: Set<CowGroup> | null = null;
-  /** True when element positions may not fit 32-bit integers. */
-  readonly huge: boolean;
   #words: Int32Array | null = null;
 
   /** Wraps `array`. */
@@ -48,9 +46,7 @@ export class Storage {
     info: DTypeInfo,
     escaped: boolean,
     onSlab: boolean,
-    huge: boolean = array.length > HUGE,
   ) {
-    this.huge = huge;
     this.array = array;
     this.info = info;
     this.escaped = escaped;
@@ -60,6 +56,11 @@ export class Storage {
   /** Where it is: `"cpu"`, `"cuda:0"`, … */
   get device(): string {
     return "cpu";
+  }
+
+  /** True when element positions may not fit 32-bit integers. */
+  get huge(): boolean {
+    return this.array.length > HUGE;
   }
 
   /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
@@ -167,13 +168,13 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
       const array = list.pop()!;
       pooledBytes -= bytes;
       if (zeroed) new Uint8Array(array.buffer, array.byteOffset, bytes).fill(0);
-      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES, length > HUGE);
+      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES);
     }
   }
   if (bytes > SMALL_BYTES) {
     return new Storage(new info.array(newBuffer(bytes), 0, length), info, false, false);
   }
-  if (!SLABS) return new Storage(smallArray(info, length), info, false, false, false);
+  if (!SLABS) return new Storage(smallArray(info, length), info, false, false);
   if (slabUsed + bytes > slab.byteLength) {
     slab = newBuffer(SLAB_BYTES);
     slabUsed = 0;
@@ -181,7 +182,7 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   const array = slabArray(info, slabUsed, length);
   // 16-byte steps keep every dtype and vector load aligned.
   slabUsed += (bytes + 15) & ~15;
-  return new Storage(array, info, false, true, false);
+  return new Storage(array, info, false, true);
 }
 
 /** Makes a storage on memory that workers can share. */

@@ -77,7 +77,15 @@ import {
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "./ops.ts";
 import { formatShape, normalizeAxis, sameShape, type Shape } from "./shape.ts";
 import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "./slice.ts";
-import { allocateShared, checkAlive, type CowGroup, GONE, recycle, Storage } from "./storage.ts";
+import {
+  allocate,
+  allocateShared,
+  checkAlive,
+  type CowGroup,
+  GONE,
+  recycle,
+  Storage,
+} from "./storage.ts";
 import type * as t from "./types.ts";
 
 /** Any tensor, read-only or not: what functions take that work on all. */
@@ -114,7 +122,7 @@ export type View<X extends AnyTensor, R> = Tensor<X["dtype"], t.Ok<R>, X["device
 
 /** What elementwise ops on one tensor take. */
 export interface UnaryOptions {
-  /** Write the result here instead of allocating: a tensor of its shape, of its dtype or wider. */
+  /** Write the result here instead of allocating: a tensor of its shape, of its kind of dtype. */
   readonly out?: AnyTensor;
 }
 
@@ -150,7 +158,7 @@ let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
 
 /**
  * Runs `body` and disposes of every tensor made in it, except those it returns (alone, or in an
- * array or object). What was there before stays.
+ * array or object, not deeper). What was there before stays.
  *
  * @example
  * ```ts
@@ -498,8 +506,9 @@ export class Tensor<
 
   /** Another handle on the same elements, through which they cannot be written. */
   readonly(): Tensor<D, S, V, "read"> {
-    checkAlive(this.storage, "readonly");
-    return new Tensor(this.storage, this.layout, this.flags | VIEW | READ_ONLY) as never;
+    const view = viewOf(this, this.layout, "readonly");
+    view.flags |= READ_ONLY;
+    return view as never;
   }
 
   /** A dense copy with memory of its own. */
@@ -512,10 +521,10 @@ export class Tensor<
     return this.toOwned();
   }
 
-  /** This tensor when it is dense, else a dense copy. */
+  /** A view when the tensor is dense, else a dense copy. */
   contiguous(): Tensor<D, S, V, A> {
     checkAlive(this.storage, "contiguous");
-    return (this.layout.contiguous ? this : contiguousCopy(this)) as never;
+    return (this.layout.contiguous ? this.view() : contiguousCopy(this)) as never;
   }
 
   /**
@@ -543,6 +552,8 @@ export class Tensor<
    */
   intoCow(): Tensor<D, S, V> {
     checkAlive(this.storage, "intoCow");
+    // Bytes that were handed out can change without anyone noticing.
+    if (this.storage.escaped) return contiguousCopy(this) as never;
     const cow = new Tensor(this.storage, this.layout, COW);
     new Snapshot(this.storage).add(cow as never);
     return cow as never;
@@ -1004,18 +1015,14 @@ export class Tensor<
     parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
     axis?: B,
   ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
-    return split(this, parts as number, axis).map(
-      (part) => viewOf(this, part.layout, "split"),
-      "split",
+    return split(this, parts as number, axis).map((part) =>
+      viewOf(this, part.layout, "split")
     ) as never;
   }
 
   /** A view of every index of `axis` (0). */
   unstack(axis?: number): Tensor<D, Shape, V, A>[] {
-    return unstack(this, axis).map(
-      (part) => viewOf(this, part.layout, "split"),
-      "unstack",
-    ) as never;
+    return unstack(this, axis).map((part) => viewOf(this, part.layout, "unstack")) as never;
   }
 
   /** The same tensor with rank `N` in its type. Throws a ShapeError when it has another rank. */
@@ -2048,7 +2055,7 @@ function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
 
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {
-  groups.get(x)?.remove(x);
+  if (x.flags & COW) groups.get(x)?.remove(x);
   x.storage.handles--;
   x.storage = GONE;
 }
@@ -2095,19 +2102,34 @@ class Snapshot implements CowGroup {
 
   detach(): void {
     this.#leave();
-    let copy: Storage | undefined;
-    for (const member of this.#members) {
-      const x = member.deref();
-      if (x === undefined) continue;
-      copy ??= wholeCopy(this.#storage);
+    const held = [...this.#members].flatMap((member) => member.deref() ?? []);
+    const before = this.#storage;
+    // When nobody else is left, there is nothing to keep apart.
+    const copy = before.handles === held.length ? before : copyOf(before, held);
+    for (const x of held) {
       groups.delete(x);
-      this.#storage.handles--;
+      before.handles--;
       copy.handles++;
       x.storage = copy;
       x.flags &= ~COW;
     }
     this.#members.clear();
   }
+}
+
+/** A copy of what `handles` can reach of `storage`, at the same positions; the rest is not copied. */
+function copyOf(storage: Storage, handles: readonly AnyTensor[]): Storage {
+  let [low, high] = [Infinity, -1];
+  for (const { layout } of handles) {
+    const [first, last] = layout.extent();
+    low = Math.min(low, first);
+    high = Math.max(high, last);
+  }
+  const copy = allocate(storage.info.name, storage.array.length, true);
+  if (high >= low) {
+    (copy.array as Float64Array).set((storage.array as Float64Array).subarray(low, high + 1), low);
+  }
+  return copy;
 }
 
 /** A storage with the same elements, of which nothing is shared. */
@@ -2135,7 +2157,9 @@ function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
 function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
   checkAlive(x.storage, op);
   const { storage } = x;
-  if (storage.shared && sameShape(layout.strides, x.layout.strides)) {
+  if (
+    storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape(layout.strides, x.layout.strides)
+  ) {
     const same = x.layout;
     release(x);
     return new Tensor(storage, same) as never;

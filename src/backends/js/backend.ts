@@ -60,8 +60,8 @@ export class JsBackend implements Backend {
     c: Storage | null,
   ): void {
     const info = a.info;
-    // A rank above 2^16 / 2 or so would spoil the key; no array that long can be addressed.
-    const variant = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 81 + plan.pattern;
+    const shape = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2 + (plan.huge ? 1 : 0);
+    const variant = shape * 81 + plan.pattern;
     let loop: Loop | undefined;
     if (
       info === out.info && (b === null || b.info === info) && (c === null || c.info === info) &&
@@ -77,7 +77,7 @@ export class JsBackend implements Backend {
         loops.set(variant, loop = this.#mapLoop(row, compute, plan, out, a, b, c));
       }
     }
-    if (out.huge || a.huge || !this.#generate) {
+    if (!this.#generate) {
       return interpretMap(row, compute, plan, out, [a, b, c].filter((s) => s !== null));
     }
     loop(
@@ -120,19 +120,16 @@ export class JsBackend implements Backend {
     make: () => Loop,
   ): Loop {
     const loops = this.#loops((out.info.id * IDS + a.info.id) * IDS + idOf(b), row.id);
-    const shape = (plan.rank * 256 + plan.kept) * 2 + (runsAcross(plan) ? 1 : 0);
+    const flags = (runsAcross(plan) ? 2 : 0) + (plan.huge ? 1 : 0);
+    const shape = (plan.rank * 256 + plan.kept) * 4 + flags;
     const variant = shape * 81 + plan.pattern;
     let loop = loops.get(variant);
     if (loop === undefined) loops.set(variant, loop = make());
     return loop;
   }
 
-  #slow(out: Storage, a: Storage): boolean {
-    return !this.#generate || out.huge || a.huge;
-  }
-
   reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    if (this.#slow(out, a)) return interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
+    if (!this.#generate) return interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
     const second = b === null ? null : b.info.name;
     const loop = this.#foldLoop(
       row,
@@ -146,7 +143,7 @@ export class JsBackend implements Backend {
   }
 
   argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    if (this.#slow(out, a)) return interpretArgReduce(row, plan, out, a);
+    if (!this.#generate) return interpretArgReduce(row, plan, out, a);
     const loop = this.#foldLoop(
       row,
       plan,
@@ -159,7 +156,7 @@ export class JsBackend implements Backend {
   }
 
   scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    if (this.#slow(out, a)) return interpretScan(row, plan, out, a);
+    if (!this.#generate) return interpretScan(row, plan, out, a);
     const loop = this.#foldLoop(
       row,
       plan,

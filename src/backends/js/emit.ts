@@ -134,13 +134,16 @@ export class Emitter {
     const signed = DTYPE[to].kind === "i";
     if (value.kind === "pair") return { ...value, signed };
     if (DTYPE[from].kind === "f") {
-      const x = this.hold(`saturate${signed ? "I" : "U"}64(${value.text})`);
-      return {
-        kind: "pair",
-        low: this.hold(`lowWord(${x})`),
-        high: this.hold(`highWord(${x})`),
-        signed,
-      };
+      const x = this.hold(value.text);
+      const [low, high] = [`${x}l`, `${x}h`];
+      const within = signed ? `${x} > -2147483649` : `${x} > -1`;
+      this.add(
+        `let ${low} = ${x} | 0, ${high} = ${low} >> 31; ` +
+          `if (!(${within} && ${x} < 2147483648)) { ` +
+          `const s = saturate${signed ? "I" : "U"}64(${x}); ` +
+          `${low} = lowWord(s); ${high} = highWord(s); }`,
+      );
+      return { kind: "pair", low, high, signed };
     }
     const x = this.hold(value.text);
     return {
@@ -200,24 +203,37 @@ export class Emitter {
     signed: boolean,
   ): Value {
     const safe: string[] = [];
+    const short: string[] = [];
     const slowArgs: string[] = [];
     const numbers: Record<string, Value> = {};
-    // In the order x, y, z, whichever was read first.
-    for (const [name, value] of Object.entries(names).sort(([a], [b]) => a < b ? -1 : 1)) {
+    const words: Record<string, Value> = {};
+    const wide: string[] = [];
+    // In this order, whichever was loaded first: it is the order of the slow function's parameters.
+    for (const name of ["x", "y", "z"]) {
+      const value = names[name];
+      if (value === undefined) continue;
       if (value.kind === "number") {
-        numbers[name] = value;
+        numbers[name] = words[name] = value;
         continue;
       }
-      const x = this.#toNumber(value);
-      numbers[name] = number(x);
-      safe.push(`${x} >= -${MAX_SAFE} && ${x} <= ${MAX_SAFE}`);
+      const high = signed ? value.high : `(${value.high} >>> 0)`;
+      wide.push(`const ${name}w = ${high} * 4294967296 + (${value.low} >>> 0);`);
+      numbers[name] = number(`${name}w`);
+      words[name] = number(signed ? value.low : `(${value.low} >>> 0)`);
+      safe.push(`${name}w >= -${MAX_SAFE} && ${name}w <= ${MAX_SAFE}`);
+      short.push(signed ? `${value.high} === ${value.low} >> 31` : `${value.high} === 0`);
       slowArgs.push(value.low, value.high);
     }
-    const printed = printExpr(substitute(parseExpr(text), numbers), {
-      num: (n) => n,
-      call: (name, args) => `${name}Wide(${args.map((a) => a === "bits" ? "64" : a).join(", ")})`,
-    });
-    this.add(`let r = ${safe.join(" && ")} ? ${printed} : NaN; let rl = 0, rh = 0;`);
+    const printed = (values: Record<string, Value>): string =>
+      printExpr(substitute(parseExpr(text), values), {
+        num: (n) => n,
+        call: (name, args) => `${name}Wide(${args.map((a) => a === "bits" ? "64" : a).join(", ")})`,
+      });
+    // Most values fit 32 bits, and most others 53.
+    this.add(
+      `let r = NaN, rl = 0, rh = 0; if (${short.join(" && ")}) r = ${printed(words)}; ` +
+        `else { ${wide.join(" ")} if (${safe.join(" && ")}) r = ${printed(numbers)}; }`,
+    );
     this.add(
       `if (r >= -4294967296 && r < 4294967296) { rl = r | 0; rh = r < 0 ? -1 : 0; } ` +
         `else if (r >= -${MAX_SAFE} && r <= ${MAX_SAFE}) { rl = lowWord(r); rh = highWord(r); } ` +

@@ -34,17 +34,21 @@ function identityOf(row: ReduceRow | ScanRow, dtype: DType): string {
 }
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
-function header(row: Row, operands: number, rank: number, literals: readonly number[]): string {
+function header(row: Row, plan: Plan): string {
+  const { operands, rank, huge } = plan;
+  const literals = digits(plan);
+  // Integers are faster, but only up to 2^31.
+  const int = huge ? "" : " | 0";
   const lines: string[] = [];
   const attributes = "attributes" in row ? row.attributes ?? [] : [];
   attributes.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
-  for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}] | 0;`);
+  for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
   const at = OFFSETS + operands;
-  for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}] | 0;`);
+  for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}]${int};`);
   for (let k = 0; k < operands; k++) {
     for (let j = 0; j < rank; j++) {
       const literal = j === rank - 1 ? literals[k] : 2;
-      const value = literal === 2 ? `p[${at + rank + k * rank + j}] | 0` : String(literal);
+      const value = literal === 2 ? `p[${at + rank + k * rank + j}]${int}` : String(literal);
       lines.push(`const s${k}_${j} = ${value};`);
     }
   }
@@ -126,7 +130,7 @@ function mapSource(
   const { rank, operands, tiled } = plan;
   const strides = digits(plan);
   const inner = rank - 1;
-  const head = header(row, operands, rank, strides);
+  const head = header(row, plan);
   const parts: string[] = [head];
   let slow: string | null;
   if (tiled) {
@@ -167,7 +171,11 @@ function mapSource(
 class Accumulator {
   readonly wide: boolean;
   readonly signed: boolean;
+  /** True when sums have to be wrapped as they go, since a double would lose their lower bits. */
+  readonly wraps: boolean;
   constructor(readonly dtype: DType) {
+    const { kind } = DTYPE[dtype];
+    this.wraps = (kind === "i" || kind === "u") && !DTYPE[dtype].wide;
     this.wide = DTYPE[dtype].wide;
     this.signed = DTYPE[dtype].kind === "i";
   }
@@ -231,7 +239,7 @@ class Folding {
     const { acc, emit, row } = this;
     const expr = exprFor(row, DTYPE[this.out].kind);
     const folded = emit.compute(expr, { a: acc.value(suffix), x }, acc.dtype);
-    acc.assign(emit, suffix, folded);
+    acc.assign(emit, suffix, acc.wraps ? emit.settle(folded, acc.dtype) : folded);
   }
 
   /** Stores the finished accumulator. */
@@ -282,7 +290,7 @@ function reduceSource(
   const fold = new Folding(row, input, second, out);
   const identity = identityOf(row, DTYPE[out].kind === "f" ? "float64" : out);
   const { emit, acc, compensated } = fold;
-  const parts: string[] = [header(row, operands, rank, digits(plan))];
+  const parts: string[] = [header(row, plan)];
   const at = (k: number, level: number): string => `i${k}_${level}`;
   if (runsAcross(plan)) {
     // Rows of the input are read whole: one accumulator per column.
@@ -367,7 +375,7 @@ function argReduceSource(row: ArgReduceRow, input: DType, plan: Plan): string {
   const { rank, kept, operands } = plan;
   const emit = new Emitter();
   const acc = new Accumulator(input);
-  const parts: string[] = [header(row, operands, rank, digits(plan))];
+  const parts: string[] = [header(row, plan)];
   for (let j = 0; j < kept; j++) parts.push(open(j, operands));
   parts.push(acc.declare("", "0"), "let best = 0, position = 0;");
   acc.assign(emit, "", emit.load(input, "A", `i1_${kept}`));
@@ -386,12 +394,13 @@ function scanSource(row: ScanRow, input: DType, out: DType, plan: Plan): string 
   const { rank, operands } = plan;
   const emit = new Emitter();
   const acc = new Accumulator(DTYPE[out].kind === "f" ? "float64" : out);
-  const parts: string[] = [header(row, operands, rank, digits(plan))];
+  const parts: string[] = [header(row, plan)];
   for (let j = 0; j < plan.kept; j++) parts.push(open(j, operands));
   parts.push(acc.declare("", identityOf(row, acc.dtype)));
   for (let j = plan.kept; j < rank; j++) parts.push(open(j, operands));
   const x = emit.cast(emit.load(input, "A", `i1_${rank}`), input, acc.dtype);
-  acc.assign(emit, "", emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype));
+  const folded = emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype);
+  acc.assign(emit, "", acc.wraps ? emit.settle(folded, acc.dtype) : folded);
   emit.store(out, "o", `i0_${rank}`, acc.value(""));
   parts.push(emit.take(), "}".repeat(rank));
   return parts.join("\n");

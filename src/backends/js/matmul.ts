@@ -8,9 +8,27 @@
  * @module
  */
 import type { MatrixRef } from "../../backend.ts";
-import { fromBrain, halfTable, toBrain, toHalf } from "../../half.ts";
+import { brainTable, halfTable, toBrain, toHalf } from "../../half.ts";
 import type { Storage } from "../../storage.ts";
 import { mulHigh } from "./environment.ts";
+
+type Panels = Float64Array | Int32Array;
+
+// Working memory, kept from call to call: making typed arrays would cost small products the most.
+const LEFT = 0, RIGHT = 1, RESULT = 2, SPAN = 3;
+const floats: Float64Array[] = [LEFT, RIGHT, RESULT, SPAN].map(() => new Float64Array(0));
+const ints: Int32Array[] = [LEFT, RIGHT, RESULT, SPAN].map(() => new Int32Array(0));
+/** Larger working memory is let go after the call. */
+const KEPT_ELEMENTS = 1 << 20;
+
+function working(float: boolean, slot: number, length: number): Panels {
+  const kept: Panels[] = float ? floats : ints;
+  const array = kept[slot]!;
+  if (array.length >= length) return array;
+  const made = float ? new Float64Array(length) : new Int32Array(length);
+  if (length <= KEPT_ELEMENTS) kept[slot] = made;
+  return made;
+}
 
 /** See {@link Backend.matmul}. */
 export function multiply(
@@ -23,54 +41,44 @@ export function multiply(
 ): void {
   const { info } = c.storage;
   if (m === 0 || n === 0) return;
+  const float = info.kind === "f";
+  const [rows, columns] = [padded(m), padded(n)];
+  let left: Panels | undefined;
+  let right: Panels | undefined;
   for (let i = 0; i < c.offsets.length; i++) {
     const [ca, aa, ba] = [c.offsets[i]!, a.offsets[i]!, b.offsets[i]!];
-    if (info.wide) multiplyWide(m, n, k, c, ca, a, aa, b, ba);
-    else if (info.kind === "f") {
-      const result = new Float64Array(padded(m) * padded(n));
-      const left = panels(
-        new Float64Array(padded(m) * k),
-        a.storage,
-        aa,
-        a.rowStride,
-        a.columnStride,
-        m,
-        k,
-      );
-      const right = panels(
-        new Float64Array(padded(n) * k),
-        b.storage,
-        ba,
-        b.columnStride,
-        b.rowStride,
-        n,
-        k,
-      );
-      multiplyFloat(padded(m), padded(n), k, result, left as Float64Array, right as Float64Array);
-      writeBack(result, c, ca, m, n);
-    } else {
-      const result = new Int32Array(padded(m) * padded(n));
-      const left = panels(
-        new Int32Array(padded(m) * k),
-        a.storage,
-        aa,
-        a.rowStride,
-        a.columnStride,
-        m,
-        k,
-      );
-      const right = panels(
-        new Int32Array(padded(n) * k),
-        b.storage,
-        ba,
-        b.columnStride,
-        b.rowStride,
-        n,
-        k,
-      );
-      multiplyInt(padded(m), padded(n), k, result, left as Int32Array, right as Int32Array);
-      writeBack(result, c, ca, m, n);
+    if (info.wide) {
+      multiplyWide(m, n, k, c, ca, a, aa, b, ba);
+      continue;
     }
+    // A matrix that is broadcast over the batch is packed once.
+    if (left === undefined || aa !== a.offsets[i - 1]) {
+      left = panels(LEFT, float, a.storage, aa, a.rowStride, a.columnStride, m, k);
+    }
+    if (right === undefined || ba !== b.offsets[i - 1]) {
+      right = panels(RIGHT, float, b.storage, ba, b.columnStride, b.rowStride, n, k);
+    }
+    const result = working(float, RESULT, rows * columns);
+    if (float) {
+      multiplyFloat(
+        rows,
+        columns,
+        k,
+        result as Float64Array,
+        left as Float64Array,
+        right as Float64Array,
+      );
+    } else {
+      multiplyInt(
+        rows,
+        columns,
+        k,
+        result as Int32Array,
+        left as Int32Array,
+        right as Int32Array,
+      );
+    }
+    writeBack(result, c, ca, m, n);
   }
 }
 
@@ -80,27 +88,19 @@ function padded(lines: number): number {
 }
 
 /** The span of a matrix as dense numbers, converted by the runtime's own copy where it can be. */
-function dense(
-  storage: Storage,
-  from: number,
-  to: number,
-  float: boolean,
-): Float64Array | Int32Array {
+function dense(storage: Storage, from: number, to: number, float: boolean): Panels {
   const { name } = storage.info;
-  const part = (storage.array as Float64Array).subarray(from, to);
-  if (name === "float16") {
-    const table = halfTable();
-    const result = new Float64Array(part.length);
-    for (let i = 0; i < result.length; i++) result[i] = table[part[i]!]!;
-    return result;
-  }
-  if (name === "bfloat16") {
-    const result = new Float64Array(part.length);
-    for (let i = 0; i < result.length; i++) result[i] = fromBrain(part[i]!);
-    return result;
-  }
-  if (name === "float64") return part;
-  return float ? new Float64Array(part) : new Int32Array(part);
+  const source = storage.array as Float64Array;
+  if (name === "float64") return source.subarray(from, to);
+  const size = to - from;
+  const result = working(float, SPAN, size);
+  if (name === "float16" || name === "bfloat16") {
+    const table = name === "float16" ? halfTable() : brainTable();
+    for (let i = 0; i < size; i++) result[i] = table[source[from + i]!]!;
+  } else if (size < 64) {
+    for (let i = 0; i < size; i++) result[i] = source[from + i]!;
+  } else result.set(source.subarray(from, to));
+  return result;
 }
 
 /**
@@ -108,21 +108,28 @@ function dense(
  * by side; missing lines are 0.
  */
 function panels(
-  packed: Float64Array | Int32Array,
+  slot: number,
+  float: boolean,
   storage: Storage,
   offset: number,
   lineStride: number,
   stride: number,
   lines: number,
   k: number,
-): Float64Array | Int32Array {
-  const reach = [(lines - 1) * lineStride, (k - 1) * stride];
-  const low = offset + Math.min(0, reach[0]!) + Math.min(0, reach[1]!);
-  const high = offset + Math.max(0, reach[0]!) + Math.max(0, reach[1]!);
-  const source = dense(storage, low, high + 1, packed instanceof Float64Array);
-  if (packed instanceof Float64Array) {
-    packFloat(packed, source as Float64Array, offset - low, lineStride, stride, lines, k);
-  } else packInt(packed, source as Int32Array, offset - low, lineStride, stride, lines, k);
+): Panels {
+  const [acrossLines, along] = [(lines - 1) * lineStride, (k - 1) * stride];
+  const low = offset + Math.min(0, acrossLines) + Math.min(0, along);
+  const high = offset + Math.max(0, acrossLines) + Math.max(0, along);
+  const source = dense(storage, low, high + 1, float);
+  const packed = working(float, slot, padded(lines) * k);
+  if (lines % 4 !== 0) packed.fill(0, (lines & ~3) * k, padded(lines) * k);
+  if (float) {
+    const [to, from] = [packed as Float64Array, source as Float64Array];
+    packFloat(to, from, offset - low, lineStride, stride, lines, k);
+  } else {
+    const [to, from] = [packed as Int32Array, source as Int32Array];
+    packInt(to, from, offset - low, lineStride, stride, lines, k);
+  }
   return packed;
 }
 
@@ -233,8 +240,8 @@ function writeBack(
   const width = padded(n);
   const { name } = info;
   const plain = name !== "float16" && name !== "bfloat16";
-  if (plain && c.columnStride === 1 && c.rowStride === n && width === n) {
-    out.set(m === padded(m) ? result : result.subarray(0, m * n), offset);
+  if (plain && c.columnStride === 1 && c.rowStride === n && width === n && m * n >= 64) {
+    out.set(result.subarray(0, m * n), offset);
     return;
   }
   for (let i = 0; i < m; i++) {
