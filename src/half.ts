@@ -38,20 +38,17 @@ export function brainTable(): Float32Array {
   return brains;
 }
 
-// How float32 becomes float16, by sign and exponent: what to shift the mantissa by, what to add
-// before for rounding, and what to add after. No branch depends on the data.
-const SHIFT = new Uint8Array(512);
-const ROUND = new Int32Array(512);
-const BASE = new Uint16Array(512);
+// How float32 becomes float16, by sign and exponent: the shift of the mantissa in the lower byte, and
+// above it what to add after. Nothing branches on the size of the value.
+const STEPS = new Int32Array(512);
 for (let key = 0; key < 512; key++) {
   const sign = (key & 256) << 7;
   const exponent = key & 255;
   // Below 2^-14 the unit stays 2^-24; from 2^16 on everything is infinite.
   const shift = exponent >= 143 ? 31 : exponent >= 113 ? 13 : Math.min(25, 126 - exponent);
-  SHIFT[key] = shift;
-  ROUND[key] = (1 << (shift - 1)) - 1;
   // The leading bit of the mantissa counts as one step of the exponent.
-  BASE[key] = sign | (exponent >= 143 ? 0x7c00 : exponent >= 113 ? (exponent - 113) << 10 : 0);
+  const base = exponent >= 143 ? 0x7c00 : exponent >= 113 ? (exponent - 113) << 10 : 0;
+  STEPS[key] = (sign | base) << 8 | shift;
 }
 
 /**
@@ -68,22 +65,43 @@ function toOddBits(value: number): number {
   return I32[0]! | 1;
 }
 
+function halfOf(bits: number): number {
+  const step = STEPS[bits >>> 23]!;
+  if ((bits & 0x7fffffff) > 0x7f800000) return step >>> 8 | 0x200;
+  const mantissa = bits & 0x7fffff | 0x800000;
+  const shift = step & 31;
+  const odd = (mantissa >>> shift) & 1;
+  return (step >>> 8) + ((mantissa + (1 << (shift - 1)) - 1 + odd) >>> shift);
+}
+
+function brainOf(bits: number): number {
+  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
+  return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
+}
+
 /** The float16 nearest to `value`, as bits. */
 export function toHalf(value: number): number {
-  const bits = toOddBits(value);
-  const key = bits >>> 23;
-  if ((bits & 0x7fffffff) > 0x7f800000) return BASE[key]! | 0x200;
-  const mantissa = (bits & 0x7fffff) | 0x800000;
-  const shift = SHIFT[key]!;
-  const odd = (mantissa >>> shift) & 1;
-  return BASE[key]! + ((mantissa + ROUND[key]! + odd) >>> shift);
+  return halfOf(toOddBits(value));
 }
 
 /** The bfloat16 nearest to `value`, as bits. */
 export function toBrain(value: number): number {
-  const bits = toOddBits(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
-  return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
+  return brainOf(toOddBits(value));
+}
+
+/**
+ * {@link toHalf} of one sum, difference, product, quotient or root of float16 values: for those,
+ * rounding by way of float32 gives the same (float32 has more than twice the bits), and is faster.
+ */
+export function resultToHalf(value: number): number {
+  F32[0] = value;
+  return halfOf(I32[0]!);
+}
+
+/** {@link resultToHalf} for bfloat16. */
+export function resultToBrain(value: number): number {
+  F32[0] = value;
+  return brainOf(I32[0]!);
 }
 
 /** The value of a bfloat16, from its bits. */

@@ -24,6 +24,9 @@ export function number(text: string): Value {
   return { kind: "number", text };
 }
 
+/** Primitives that have a faster form for floats of at most 32 bits. */
+const SHORT: Readonly<Record<string, string>> = { ffloordiv: "shortFloordiv", fmod: "shortMod" };
+
 const MAX_SAFE = 9007199254740991;
 
 /** Collects the statements of one element. */
@@ -68,14 +71,19 @@ export class Emitter {
     return number(this.hold(`${array}[${index}]`));
   }
 
-  /** Writes `value`, already of `dtype`, to element `index` of `array`. */
-  store(dtype: DType, array: string, index: string, value: Value): void {
+  /**
+   * Writes `value`, already of `dtype`, to element `index` of `array`. The `result` of one operation
+   * on 16-bit floats is rounded faster than any other number.
+   */
+  store(dtype: DType, array: string, index: string, value: Value, result = false): void {
     if (value.kind === "pair") {
       const at = this.hold(`2 * (${index})`);
       this.add(`${array}[${at}] = ${value.low}; ${array}[${at} + 1] = ${value.high};`);
-    } else if (dtype === "float16") this.add(`${array}[${index}] = toHalf(${value.text});`);
-    else if (dtype === "bfloat16") this.add(`${array}[${index}] = toBrain(${value.text});`);
-    else this.add(`${array}[${index}] = ${value.text};`);
+    } else if (dtype === "float16") {
+      this.add(`${array}[${index}] = ${result ? "resultToHalf" : "toHalf"}(${value.text});`);
+    } else if (dtype === "bfloat16") {
+      this.add(`${array}[${index}] = ${result ? "resultToBrain" : "toBrain"}(${value.text});`);
+    } else this.add(`${array}[${index}] = ${value.text};`);
   }
 
   /** Casts as `astype` does; integers that stay 32 bits or fewer are wrapped by the store. */
@@ -183,6 +191,7 @@ export class Emitter {
       num: (n) => n,
       call: (name, args) => {
         if (name === "nextafter") return `nextafter_${dtype}(${args.join(", ")})`;
+        if (SHORT[name] !== undefined && dtype !== "float64") name = SHORT[name];
         return `${name}(${args.map((arg) => arg === "bits" ? String(bytes * 8) : arg).join(", ")})`;
       },
       select: (test, then, otherwise) =>

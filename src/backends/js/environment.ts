@@ -6,11 +6,20 @@
  * @module
  */
 import { DTYPE, type DType } from "../../dtype.ts";
-import { brainTable, halfTable, roundBrain, roundHalf, toBrain, toHalf } from "../../half.ts";
+import {
+  brainTable,
+  halfTable,
+  resultToBrain,
+  resultToHalf,
+  roundBrain,
+  roundHalf,
+  toBrain,
+  toHalf,
+} from "../../half.ts";
 import { exprFor, ROWS } from "../../ops.ts";
 import type { TypedArray } from "../../dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
-import { FLOAT, INT, pick, WIDE } from "./primitives.ts";
+import { FLOAT, INT, pick, shortFloordiv, shortMod, WIDE } from "./primitives.ts";
 
 /** A generated loop: the plan's numbers, the output and up to three inputs. */
 export type Loop = (
@@ -76,6 +85,8 @@ const NAMES = {
   fround: Math.fround,
   imul: Math.imul,
   pick,
+  shortFloordiv,
+  shortMod,
   mulHigh,
   // NaN and Infinity stand for the largest int64 and uint64, which no double is.
   lowWord: (x: number): number => x - x === 0 ? lowWord(x) : -1,
@@ -91,6 +102,8 @@ const NAMES = {
   high: new Int32Array(COLUMNS),
   // After an infinity the error terms are NaN, and the plain sum is right.
   corrected: (sum: number, error: number): number => error - error === 0 ? sum + error : sum,
+  resultToBrain,
+  resultToHalf,
   toBrain,
   toHalf,
   roundHalf,

@@ -102,7 +102,9 @@ function mapBody(
     ? emit.computeWide(expr, names, slow, kind === "i")
     : emit.compute(expr, names, compute, true);
   const result = resultDType(row, compute);
-  emit.store(out, "o", index(0), stored(emit, row, value, result, out));
+  // Only single operations are exactly rounded by way of float32.
+  const exact = compute === out && row.ulp === 0;
+  emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
   return { hoisted, body: emit.take(), slow };
 }
 

@@ -182,16 +182,27 @@ function logaddexp(x: number, y: number): number {
   return Math.max(x, y) + Math.log1p(Math.exp(-Math.abs(x - y)));
 }
 
-// True when floor(x / y) is exact though x / y is rounded: for operands of 24 bits a quotient below
-// 2^28 lies too far from the next integer. `%`, the other way, takes several times as long.
-function dividesSafely(x: number, y: number, quotient: number): boolean {
-  return quotient > -268435456 && quotient < 268435456 && y - y === 0 &&
-    Math.fround(x) === x && Math.fround(y) === y;
+// floor(x / y) is exact, though x / y is rounded, for operands of at most 24 bits and a quotient
+// below 2^28, which lies too far from the next integer. `%` takes several times as long.
+function isShort(quotient: number, y: number): boolean {
+  return quotient > -268435456 && quotient < 268435456 && y - y === 0;
+}
+
+/** `ffloordiv` of numbers that float32 can hold. */
+export function shortFloordiv(x: number, y: number): number {
+  const quotient = x / y;
+  return isShort(quotient, y) ? Math.floor(quotient) : ffloordiv(x, y);
+}
+
+/** `fmod` of numbers that float32 can hold. */
+export function shortMod(x: number, y: number): number {
+  const quotient = x / y;
+  if (!isShort(quotient, y)) return fmod(x, y);
+  const rest = x - Math.floor(quotient) * y;
+  return rest === 0 ? copysign(0, y) : rest;
 }
 
 function ffloordiv(x: number, y: number): number {
-  const quotient = x / y;
-  if (dividesSafely(x, y, quotient)) return Math.floor(quotient);
   if (y === 0) return x / y;
   const m = x % y;
   let q = (x - m) / y;
@@ -203,11 +214,6 @@ function ffloordiv(x: number, y: number): number {
 }
 
 function fmod(x: number, y: number): number {
-  const quotient = x / y;
-  if (dividesSafely(x, y, quotient)) {
-    const rest = x - Math.floor(quotient) * y;
-    return rest === 0 ? copysign(0, y) : rest;
-  }
   const m = x % y;
   if (m === 0) return copysign(0, y);
   return (y < 0) !== (m < 0) ? m + y : m;
