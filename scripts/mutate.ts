@@ -90,8 +90,6 @@ function runTests(folder: string, args: string[], types: boolean): Promise<Run> 
       clearTimeout(timer);
       if (late) return resolve({ passed: false, loaded: true, by: "time limit" });
       const loaded = !output.includes("(uncaught error)");
-        output,
-      );
       // With --fail-fast the file that began last is the one that failed.
       const file = [...output.matchAll(/^running .* from \.\/(\S+)$/gm)].at(-1)?.[1] ?? "";
       const failed = /FAILURES\s+([^\n]*?) => /.exec(output)?.[1];

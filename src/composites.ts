@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DTYPE, type Scalar } from "./dtype.ts";
+import { checkDType, describe, DTYPE, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
@@ -18,12 +18,14 @@ import {
   type Operand,
   prepareOut,
   type ReduceOptions,
+  result,
   resultDType,
 } from "./dispatch.ts";
-import { AxisError, ShapeError } from "./errors.ts";
+import { AxisError, DTypeError, ShapeError } from "./errors.ts";
 import { MAP, REDUCE, type ReduceRow } from "./ops.ts";
 import { normalizeAxes, normalizeAxis } from "./shape.ts";
 import { Layout } from "./layout.ts";
+import { allocate } from "./storage.ts";
 
 /** What names the axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -53,7 +55,10 @@ export function deviation(
     throw new ShapeError(`Cannot ${row.name} with correction ${String(correction)}: not a number`);
   }
   let input = x;
-  if (options.dtype !== undefined) input = contiguousCopy(x, options.dtype);
+  if (options.dtype !== undefined) {
+    checkDType(options.dtype, row.name);
+    input = contiguousCopy(x, options.dtype);
+  }
   // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
   // large integers.
   const { kind, bytes } = input.storage.info;
@@ -83,6 +88,8 @@ function finiteMax(x: Operand, axes: Axes): Operand {
 /** Log of the sum of exponentials over `axes`, without overflow; of nothing, -Infinity. */
 export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): Operand {
   checkOperand(x, "logSumExp");
+  checkOptions("logSumExp", options, ["keepDims", "dtype", "out"]);
+  if (options.dtype !== undefined) checkDType(options.dtype, "logSumExp");
   const { name } = x.storage.info;
   const dtype = options.dtype ?? resultDType(MAP.exp, name, "logSumExp");
   const input = dtype === name ? x : contiguousCopy(x, dtype);
@@ -104,10 +111,12 @@ function alongFloats(
   op: string,
   x: Operand,
   axis: number,
-  out: Operand | undefined,
+  options: { out?: Operand },
   f: (input: Operand, axis: number) => Operand,
 ): Operand {
   checkOperand(x, op);
+  checkOptions(op, options, ["out"]);
+  const { out } = options;
   const to = resultDType(MAP.exp, x.storage.info.name, op);
   if (typeof axis !== "number") {
     throw new AxisError(`Cannot ${op} along ${String(axis)}: name one axis`);
@@ -126,7 +135,7 @@ function alongFloats(
 
 /** exp(x) over its sum along `axis`. */
 export function softmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
-  return alongFloats("softmax", x, axis, options.out, (input, along) => {
+  return alongFloats("softmax", x, axis, options, (input, along) => {
     const max = applyReduce(REDUCE.max, input, along, { keepDims: true });
     const shifted = apply(MAP.sub, input, max);
     const powers = apply(MAP.exp, shifted, undefined, undefined, { out: shifted });
@@ -137,10 +146,14 @@ export function softmax(x: Operand, axis: number, options: { out?: Operand } = {
 
 /** x minus the log of the sum of exponentials along `axis`. */
 export function logSoftmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
-  return alongFloats("logSoftmax", x, axis, options.out, (input, along) => {
-    const max = applyReduce(REDUCE.max, input, along, { keepDims: true });
+  return alongFloats("logSoftmax", x, axis, options, (input, along) => {
+    const keep = { keepDims: true };
+    const max = applyReduce(REDUCE.max, input, along, keep);
     const shifted = apply(MAP.sub, input, max);
-    const log = logSumExp(shifted, along, { keepDims: true });
+    // The largest is 0 by now, so that nothing more has to be taken off.
+    const one = Layout.contiguous(max.layout.shape.map(() => 1));
+    const none = result(allocate(input.storage.info.name, 1, true), one);
+    const log = applyReduce(REDUCE.logSumExp, shifted, along, keep, undefined, none);
     return apply(MAP.sub, shifted, log, undefined, { out: shifted });
   });
 }
@@ -181,11 +194,23 @@ export interface CloseOptions {
   readonly equalNan?: boolean;
 }
 
-/** Where |x - y| <= atol + rtol |y|. Integers are compared as float64. */
+/**
+ * Where |x - y| <= atol + rtol |y|. Integers are compared as float64.
+ *
+ * Throws a DTypeError for tolerances that are no numbers.
+ */
 export function isclose(x: Operand, y: Operand | Scalar, options: CloseOptions = {}): Operand {
+  checkOptions("isclose", options, ["rtol", "atol", "equalNan"]);
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
+  for (const tolerance of [rtol, atol]) {
+    if (typeof tolerance !== "number") {
+      throw new DTypeError(`Cannot isclose within ${describe(tolerance)}: expected a number`);
+    }
+  }
   const float = (value: Operand | Scalar): Operand | Scalar => {
-    if (!isOperand(value)) return typeof value === "number" ? value : Number(value);
+    // What is no scalar either is left to apply, which refuses it.
+    if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
+    if (!isOperand(value)) return value;
     return DTYPE[value.storage.info.name].kind === "f" ? value : contiguousCopy(value, "float64");
   };
   checkOperand(x, "isclose");

@@ -7,6 +7,7 @@ import { backendOf } from "./backend.ts";
 import {
   checkDType,
   checkScalar,
+  describe,
   DTYPE,
   type DType,
   type Scalar,
@@ -16,6 +17,7 @@ import {
 import {
   apply,
   checkOperand,
+  checkOptions,
   contiguousCopy,
   fill,
   fillScalar,
@@ -23,7 +25,7 @@ import {
   type Operand,
   result,
 } from "./dispatch.ts";
-import { castScalar, writeElement } from "./element.ts";
+import { writeElement } from "./element.ts";
 import { DeviceError, DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
@@ -48,7 +50,15 @@ function checkDevice(device: string | undefined, op: string): void {
   }
 }
 
-function checkOptions(options: CreateOptions<DType, t.Device>, op: string): void {
+const CREATE_OPTIONS = ["dtype", "device"];
+
+/** Throws for an option that `op` does not have, for a bad dtype and for a device that is not there. */
+function checkCreation(
+  op: string,
+  options: CreateOptions<DType, t.Device>,
+  known: readonly string[] = CREATE_OPTIONS,
+): void {
+  checkOptions(op, options, known);
   if (options.dtype !== undefined) checkDType(options.dtype, op);
   checkDevice(options.device, op);
 }
@@ -60,9 +70,13 @@ function filled(
   dtype: DType,
   options: CreateOptions<DType, t.Device>,
 ): never {
-  checkOptions(options, op);
+  checkCreation(op, options);
+  return filledWith(op, shape, value, options.dtype ?? dtype);
+}
+
+/** {@link filled}, once the options have been checked. */
+function filledWith(op: string, shape: unknown, value: Scalar, to: DType): never {
   const layout = Layout.contiguous(checkShape(shape, op));
-  const to = options.dtype ?? dtype;
   checkScalar(to, value, op);
   const zero = value === 0 && !Object.is(value, -0) || value === false;
   const storage = allocate(to, layout.size, zero);
@@ -129,9 +143,6 @@ export function full<
   value: X,
   options: CreateOptions<E, V> = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, NoInfer<V>> {
-  if (typeof value !== "number" && typeof value !== "bigint" && typeof value !== "boolean") {
-    throw new DTypeError(`Cannot full with ${String(value)}: expected a number, bigint or boolean`);
-  }
   return filled("full", shape, value, scalarDType(value), options);
 }
 
@@ -140,7 +151,7 @@ export function fullMin<const N extends Shape, E extends DType = "float32">(
   shape: t.Guard<t.NewShape<"fullMin", N>, N>,
   options: CreateOptions<E, t.Device> = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, "cpu"> {
-  return filled("fullMin", shape, DTYPE[options.dtype ?? "float32"].min, "float32", options);
+  return extreme("fullMin", "min", shape, options);
 }
 
 /** A tensor of the largest finite value of its dtype. */
@@ -148,7 +159,18 @@ export function fullMax<const N extends Shape, E extends DType = "float32">(
   shape: t.Guard<t.NewShape<"fullMax", N>, N>,
   options: CreateOptions<E, t.Device> = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, "cpu"> {
-  return filled("fullMax", shape, DTYPE[options.dtype ?? "float32"].max, "float32", options);
+  return extreme("fullMax", "max", shape, options);
+}
+
+function extreme(
+  op: string,
+  end: "min" | "max",
+  shape: unknown,
+  options: CreateOptions<DType, t.Device>,
+): never {
+  checkCreation(op, options);
+  const { dtype = "float32" } = options;
+  return filledWith(op, shape, DTYPE[dtype][end], dtype);
 }
 
 /** Zeros in the shape, dtype and device of `x`. */
@@ -182,7 +204,7 @@ export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
 
 function filledLike(op: string, x: AnyTensor, value: Scalar): never {
   checkOperand(x, op);
-  return filled(op, x.layout.shape, value, x.dtype, { dtype: x.dtype, device: x.device });
+  return filledWith(op, x.layout.shape, value, x.dtype);
 }
 
 /** A tensor of rank 0. */
@@ -190,7 +212,7 @@ export function scalar<const X extends Scalar, E extends DType = t.DataDType<X>>
   value: X,
   options: CreateOptions<E, t.Device> = {},
 ): Tensor<NoInfer<E>, [], "cpu"> {
-  return full([] as never, value, options) as never;
+  return filled("scalar", [], value, scalarDType(value), options);
 }
 
 const BY_ARRAY = new Map<unknown, DType>([
@@ -221,10 +243,21 @@ function arrayDType(array: ArrayBufferView, op: string): DType {
   throw new DTypeError(`Cannot ${op}: ${array.constructor.name} has no dtype`);
 }
 
+/** Arrays nested deeper than this are taken for a mistake. */
+const MAX_NESTING = 64;
+
 /** The shape of nested arrays, and their elements in a row. */
 function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
   const shape: number[] = [];
-  for (let level = data; Array.isArray(level); level = level[0]) shape.push(level.length);
+  for (let level = data; Array.isArray(level); level = level[0]) {
+    // An array may be its own first element.
+    if (shape.length === MAX_NESTING) {
+      throw new ShapeError(
+        `Cannot make a tensor of arrays that are nested more than ${MAX_NESTING} deep`,
+      );
+    }
+    shape.push(level.length);
+  }
   const leaves: Scalar[] = [];
   const visit = (level: unknown, axis: number): void => {
     if (axis === shape.length) {
@@ -310,11 +343,13 @@ export function tensor<
   return make(data, options) as never;
 }
 
+const TENSOR_OPTIONS = ["shape", ...CREATE_OPTIONS];
+
 function make(
   data: unknown,
   options: CreateOptions<DType, t.Device> & { readonly shape?: Shape },
 ): Operand {
-  checkOptions(options, "make a tensor");
+  checkCreation("make a tensor", options, TENSOR_OPTIONS);
   const { dtype, shape } = options;
   if (isOperand(data)) {
     checkOperand(data, "make a tensor");
@@ -367,7 +402,8 @@ export interface BufferOptions<E extends DType, N extends Shape> {
  * A tensor on memory that is there already: writing to one writes the other.
  *
  * Throws a ShapeError when shape, strides and offset leave the memory, and a DTypeError when the
- * array cannot hold the dtype.
+ * array cannot hold the dtype or its buffer may be resized. A tensor whose strides let several
+ * indexes reach one element can be read, but not written.
  *
  * @example
  * ```ts
@@ -387,13 +423,17 @@ export function fromBuffer<
   if (!view && !isBuffer(buffer)) {
     throw new DTypeError(`Cannot ${op}: expected a typed array or an ArrayBuffer`);
   }
+  checkOptions(op, options, ["dtype", "shape", "strides", "offset"]);
   if (options.dtype !== undefined) checkDType(options.dtype, op);
   const dtype: DType | undefined = options.dtype ?? (view ? arrayDType(buffer, op) : undefined);
   if (dtype === undefined) throw new DTypeError(`Cannot ${op}: an ArrayBuffer needs a dtype`);
   const info = DTYPE[dtype];
   const bytes = buffer.byteLength;
   const begin = view ? buffer.byteOffset : 0;
-  const memory = view ? buffer.buffer : buffer;
+  const memory: ArrayBufferLike = view ? buffer.buffer : buffer;
+  if (isResizable(memory)) {
+    throw new DTypeError(`Cannot ${op} that may be resized: copy it with tensor() or slice()`);
+  }
   if (view && dtype !== arrayDType(buffer, op)) {
     const raw = arrayDType(buffer, op);
     if (DTYPE[raw].kind !== "u" || DTYPE[raw].bytes !== info.bytes) {
@@ -411,9 +451,9 @@ export function fromBuffer<
     throw new IndexError(`Cannot ${op} of ${length} elements at offset ${String(offset)}`);
   }
   const shape = checkShape(options.shape ?? [length - offset], op);
-  if (strides !== undefined && strides.length !== shape.length) {
+  if (strides !== undefined && (!Array.isArray(strides) || strides.length !== shape.length)) {
     throw new ShapeError(
-      `Cannot ${op}: ${strides.length} strides for shape ${formatShape(shape)}`,
+      `Cannot ${op}: strides ${formatShape(strides)} for shape ${formatShape(shape)}`,
     );
   }
   for (const stride of strides ?? []) {
@@ -451,9 +491,16 @@ function isBuffer(value: unknown): value is ArrayBufferLike {
     (typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer);
 }
 
+function isResizable(memory: ArrayBufferLike): boolean {
+  return "resizable" in memory && memory.resizable || "growable" in memory && memory.growable;
+}
+
 /**
  * The numbers from `start` (0) up to but not including `stop`, `step` (1) apart; float32 unless
  * asked. `arange(stop)` starts at 0.
+ *
+ * Throws a ShapeError for what is no finite number, an IndexError for step 0 and a DTypeError for a
+ * value that an integer dtype cannot hold.
  *
  * @example
  * ```ts
@@ -472,42 +519,44 @@ export function arange<E extends DType = "float32">(
   options?: CreateOptions<E, t.Device>,
 ): Tensor<NoInfer<E>, [number], "cpu">;
 export function arange(...args: unknown[]): AnyTensor {
-  const last = args[args.length - 1];
-  const options = (typeof last === "object" && last !== null ? args.pop() : {}) as CreateOptions<
-    DType,
-    t.Device
-  >;
-  const given = args.filter((arg) => arg !== undefined) as number[];
-  const [start, stop, step]: number[] = given.length === 1
-    ? [0, given[0]!, 1]
-    : [given[0]!, given[1]!, given[2] ?? 1];
-  checkOptions(options, "arange");
-  for (const value of [start, stop, step]) {
-    if (typeof value !== "number" || !Number.isFinite(value)) {
-      throw new ShapeError(`Cannot arange with ${String(value)}: expected a finite number`);
-    }
-  }
+  const [first, second] = args;
+  const short = args.length < 3 && (second === undefined || typeof second === "object");
+  const [start, stop, step = 1] = short ? [0, first] : args;
+  const options = (short ? second : args[3]) as CreateOptions<DType, t.Device> | undefined;
+  if (options !== undefined) checkCreation("arange", options);
+  checkFinite("arange", start);
+  checkFinite("arange", stop);
+  checkFinite("arange", step);
   if (step === 0) throw new IndexError("Cannot arange by step 0");
-  const dtype = options.dtype ?? "float32";
-  const length = Math.max(0, Math.ceil((stop! - start!) / step!));
+  const length = Math.max(0, Math.ceil((stop - start) / step));
   checkShape([length], "arange");
-  return ramp(length, (i) => start! + i * step!, dtype, "arange");
+  return ramp(length, (i) => start + i * step, options?.dtype ?? "float32", "arange");
+}
+
+function checkFinite(op: string, value: unknown): asserts value is number {
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    const what = typeof value === "number" ? value : describe(value);
+    throw new ShapeError(`Cannot ${op} with ${what}: expected a finite number`);
+  }
 }
 
 function ramp(length: number, at: (i: number) => number, dtype: DType, op: string): AnyTensor {
-  if (length > 0) {
-    checkScalar(dtype, at(0), op);
-    checkScalar(dtype, at(length - 1), op);
-  }
   const storage = allocate(dtype, length, false);
   if (DTYPE[dtype].kind === "f" && DTYPE[dtype].bytes > 2) {
     const array = storage.array as Float64Array;
     for (let i = 0; i < length; i++) array[i] = at(i);
   } else {
-    for (let i = 0; i < length; i++) writeElement(storage, i, castScalar(at(i), dtype));
+    for (let i = 0; i < length; i++) {
+      const value = at(i);
+      checkScalar(dtype, value, op);
+      writeElement(storage, i, value);
+    }
   }
   return new Tensor(storage, Layout.contiguous([length])) as never;
 }
+
+const LINSPACE_OPTIONS = ["endpoint", ...CREATE_OPTIONS];
+const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
 
 /**
  * `count` numbers from `start` to `stop`, equally far apart; float32 unless asked. With `endpoint`
@@ -519,17 +568,19 @@ export function linspace<E extends DType = "float32">(
   count: number,
   options: CreateOptions<E, t.Device> & { readonly endpoint?: boolean } = {},
 ): Tensor<NoInfer<E>, [number], "cpu"> {
-  checkOptions(options, "linspace");
+  checkCreation("linspace", options, LINSPACE_OPTIONS);
   checkShape([count], "linspace");
-  for (const value of [start, stop]) {
-    if (typeof value !== "number" || !Number.isFinite(value)) {
-      throw new ShapeError(`Cannot linspace with ${String(value)}: expected a finite number`);
-    }
-  }
+  checkFinite("linspace", start);
+  checkFinite("linspace", stop);
   const { endpoint = true, dtype = "float32" } = options;
   const gaps = Math.max(1, endpoint ? count - 1 : count);
   const step = (stop - start) / gaps;
-  const at = (i: number): number => endpoint && i === count - 1 && i > 0 ? stop : start + i * step;
+  const at = (i: number): number =>
+    endpoint && i === count - 1 && i > 0
+      ? stop
+      : Number.isFinite(step)
+      ? start + i * step
+      : start * (1 - i / gaps) + stop * (i / gaps);
   return ramp(
     count,
     DTYPE[dtype].kind === "f" ? at : (i) => Math.trunc(at(i)),
@@ -548,9 +599,10 @@ export function eye<
   columns?: C,
   options: CreateOptions<E, t.Device> & { readonly k?: number } = {},
 ): Tensor<NoInfer<E>, [R, C], "cpu"> {
-  const { k = 0 } = options;
-  if (!Number.isInteger(k)) throw new IndexError(`Cannot eye at diagonal ${String(k)}`);
-  const made: AnyTensor = filled("eye", [rows, columns ?? rows], 0, "float32", options);
+  checkCreation("eye", options, EYE_OPTIONS);
+  const { k = 0, dtype = "float32" } = options;
+  if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${String(k)}`);
+  const made: AnyTensor = filledWith("eye", [rows, columns ?? rows], 0, dtype);
   const diagonal = made.layout.diagonal(k);
   fillScalar(made.storage, diagonal, 1);
   return made as never;
@@ -565,9 +617,13 @@ export function meshgrid(
   tensors: readonly AnyTensor[],
   options: { readonly indexing?: "xy" | "ij" } = {},
 ): AnyTensor[] {
+  checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
     throw new TypeError(`Cannot meshgrid with indexing ${String(indexing)}: it is "xy" or "ij"`);
+  }
+  if (!Array.isArray(tensors)) {
+    throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
   }
   for (const x of tensors) {
     checkOperand(x, "meshgrid");

@@ -168,7 +168,9 @@ export function isInt(dtype: DType): boolean {
 /** Names a value that an op does not take, in a few words. */
 export function describe(value: unknown): string {
   if (value === null) return "null";
-  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "string") {
+    return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  }
   if (typeof value === "function") return "a function";
   // Not String(object), which may throw.
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
@@ -253,13 +255,13 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
   const type = typeof value;
   if (type !== "number" && type !== "bigint" && type !== "boolean") {
     throw new DTypeError(
-      `Cannot ${op} ${describe(value)} to ${dtype}: expected a number, bigint or boolean`,
+      `Cannot ${op} ${describe(value)}: expected a number, bigint or boolean`,
     );
   }
   const { kind, min, max } = DTYPE[dtype];
   if (kind === "f" || typeof value === "boolean") return;
   if (kind === "b") {
-    if (value == 0 || value == 1) return;
+    if (Number(value) === 0 || Number(value) === 1) return;
     throw new DTypeError(`Cannot ${op} ${value} to bool: it is not true, false, 0 or 1`);
   }
   if (typeof value === "number" && !Number.isInteger(value)) {

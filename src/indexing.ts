@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { checkScalar, type DType, type Scalar } from "./dtype.ts";
+import { checkDType, checkScalar, describe, DTYPE, type DType, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
@@ -25,7 +25,7 @@ import {
   result,
   undisturbed,
 } from "./dispatch.ts";
-import { readElement } from "./element.ts";
+import { readElement, writeElement } from "./element.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { MAP, REDUCE } from "./ops.ts";
@@ -37,15 +37,36 @@ import { allocate, type Storage } from "./storage.ts";
 /** One argument of an index: see `Tensor.slice`. */
 export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
 
-/** 0, 1, … n - 1 as int32. */
-export function iota(n: number): Operand {
-  return integers(Array.from({ length: n }, (_, i) => i));
+/** `at(0)`, `at(1)`, … `at(n - 1)`, which int32 must hold. */
+export function indexesBy(n: number, at: (i: number) => number): Operand {
+  const storage = allocate("int32", n, false);
+  const array = storage.array as Int32Array;
+  for (let i = 0; i < n; i++) array[i] = at(i);
+  return result(storage, Layout.contiguous([n]));
 }
 
-/** A vector of int32. */
-export function integers(values: readonly number[]): Operand {
-  const storage = allocate("int32", values.length, false);
-  (storage.array as Int32Array).set(values);
+/** 0, 1, … n - 1 as int32. */
+export function iota(n: number): Operand {
+  return indexesBy(n, (i) => i);
+}
+
+/** A vector of integers: int32, or int64 where one is too large for that. */
+function integers(op: string, values: readonly unknown[]): Operand {
+  let wide = false;
+  for (const value of values) {
+    if (!Number.isInteger(value)) {
+      throw new IndexError(
+        `Cannot ${op} at ${
+          typeof value === "number" ? value : describe(value)
+        }: an index is an integer`,
+      );
+    }
+    const { min, max } = DTYPE.int32;
+    if (value as number < min || value as number > max) wide = true;
+  }
+  if (!wide) return indexesBy(values.length, (i) => values[i] as number);
+  const storage = allocate("int64", values.length, false);
+  for (let i = 0; i < values.length; i++) writeElement(storage, i, values[i] as number);
   return result(storage, Layout.contiguous([values.length]));
 }
 
@@ -68,18 +89,13 @@ interface Selection {
 }
 
 /** Turns a JavaScript array into a tensor of indexes or a mask. */
-function fromArray(values: readonly unknown[]): Operand {
+function fromArray(op: string, values: readonly unknown[]): Operand {
   if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
     const storage = allocate("bool", values.length, false);
     values.forEach((value, i) => storage.array[i] = value ? 1 : 0);
     return result(storage, Layout.contiguous([values.length]));
   }
-  for (const value of values) {
-    if (!Number.isInteger(value)) {
-      throw new IndexError(`Cannot slice at ${String(value)}: an index is an integer`);
-    }
-  }
-  return integers(values as number[]);
+  return integers(op, values);
 }
 
 /** The places of the nonzero elements, one int32 vector for each axis. */
@@ -108,7 +124,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const { layout } = x;
   const rank = layout.shape.length;
   const args = given.map((argument): BasicIndex | Operand => {
-    if (Array.isArray(argument)) return fromArray(argument);
+    if (Array.isArray(argument)) return fromArray(op, argument);
     if (typeof argument !== "string") return argument as BasicIndex | Operand;
     const parts = parseIndexString(argument);
     if (parts.length !== 1) {
@@ -246,15 +262,15 @@ function blockOf(layout: Layout, { place, picked }: Selection): { block: Layout;
 }
 
 /** The tensor without its type's constraints: what `slice` accepts. */
-export function index(x: Operand, args: readonly IndexArgument[]): Operand {
-  checkOperand(x, "slice");
+export function index(x: Operand, args: readonly IndexArgument[], op = "slice"): Operand {
+  checkOperand(x, op);
   if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args));
-  const what = select("slice", x, args);
+  const what = select(op, x, args);
   const layout = Layout.contiguous(what.shape);
   const storage = allocate(x.storage.info.name, layout.size, false);
   if (layout.size > 0) {
     const to = blockOf(layout, what);
-    backendFor(x.storage, "slice").gather(
+    backendFor(x.storage, op).gather(
       planMap(to.block, what.block, null, null),
       storage,
       x.storage,
@@ -271,38 +287,39 @@ export function setAt(
   x: Operand,
   given: readonly IndexArgument[] | string,
   value: Operand | Scalar,
+  op = "set",
 ): void {
-  prepareWrite(x, "set");
+  prepareWrite(x, op);
   if (typeof given !== "string" && !Array.isArray(given)) {
-    throw new IndexError("Cannot set: the index is an array of arguments, one for each axis");
+    throw new IndexError(`Cannot ${op}: the index is an array of arguments, one for each axis`);
   }
   const args = typeof given === "string" ? parseIndexString(given) : given;
   const dtype = x.storage.info.name;
   if (isOperand(value)) {
-    checkOperand(value, "set");
-    checkDevice(x.storage, value.storage, "set");
-    checkStore(value.storage.info.name, dtype, "set");
+    checkOperand(value, op);
+    checkDevice(x.storage, value.storage, op);
+    checkStore(value.storage.info.name, dtype, op);
   } else if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
-    checkScalar(dtype, value, "set");
-  } else throw new DTypeError(`Cannot set to ${String(value)}: expected a tensor or a scalar`);
+    checkScalar(dtype, value, op);
+  } else throw new DTypeError(`Cannot ${op} to ${describe(value)}: expected a tensor or a scalar`);
 
   if (args.every(isBasic)) {
     const layout = sliceBasic(x.layout, args);
     if (!isOperand(value)) fillScalar(x.storage, layout, value);
     else {
       const target = lens(x, layout);
-      const source = undisturbed(broadcastValue(value, layout.shape), target);
+      const source = undisturbed(broadcastValue(op, value, layout.shape), target);
       const plan = planMap(layout, source.layout, null, null);
       const from = source.storage;
-      backendFor(from, "set").map(MAP.copy, from.info.name, plan, x.storage, from, null, null);
+      backendFor(from, op).map(MAP.copy, from.info.name, plan, x.storage, from, null, null);
     }
     x.storage.version++;
     return;
   }
-  const what = select("set", x, args);
+  const what = select(op, x, args);
   let source: Operand;
   if (isOperand(value)) {
-    source = broadcastValue(value, what.shape);
+    source = broadcastValue(op, value, what.shape);
     const usable = source.storage.info.name === dtype && !overlaps(x, source) &&
       source.layout.contiguous;
     if (!usable) source = contiguousCopy(source, dtype);
@@ -313,7 +330,7 @@ export function setAt(
   }
   if (source.layout.size > 0) {
     const from = blockOf(source.layout, what);
-    backendFor(x.storage, "set").scatter(
+    backendFor(x.storage, op).scatter(
       planMap(what.block, from.block, null, null),
       x.storage,
       source.storage,
@@ -326,12 +343,12 @@ export function setAt(
 }
 
 /** A value against the shape that it is assigned to; leading axes of size 1 may be too many. */
-function broadcastValue(value: Operand, shape: readonly number[]): Operand {
+function broadcastValue(op: string, value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
-  if (!sameShape(broadcastShapes("set", shape, layout.shape), shape)) {
+  if (!sameShape(broadcastShapes(op, shape, layout.shape), shape)) {
     throw new ShapeError(
-      `Cannot set shape ${formatShape(shape)} to a value of shape ${formatShape(layout.shape)}`,
+      `Cannot ${op} shape ${formatShape(shape)} to a value of shape ${formatShape(layout.shape)}`,
     );
   }
   return lens(value, layout.broadcastTo(shape));
@@ -348,10 +365,17 @@ function toIndexes(op: string, indexes: Operand | readonly number[] | number): O
     return indexes;
   }
   if (typeof indexes === "number") {
-    const one = integers([indexes]);
+    const one = integers(op, [indexes]);
     return lens(one, Layout.contiguous([], one.layout.offset));
   }
-  return fromArray(indexes);
+  if (!Array.isArray(indexes) || typeof indexes[0] === "boolean") {
+    throw new DTypeError(
+      `Cannot ${op} by ${
+        Array.isArray(indexes) ? "booleans" : describe(indexes)
+      }: indexes are integers`,
+    );
+  }
+  return integers(op, indexes);
 }
 
 /** The elements at `indexes` along `axis`, whose place the axes of `indexes` take. */
@@ -363,7 +387,7 @@ export function take(
   checkOperand(x, "take");
   const along = normalizeAxis("take", axis, x.layout.shape.length);
   const args: IndexArgument[] = new Array(along).fill(":");
-  return index(x, [...args, toIndexes("take", indexes)]);
+  return index(x, [...args, toIndexes("take", indexes)], "take");
 }
 
 /** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */
@@ -389,7 +413,7 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
 
 /** `x[…, indexes[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Operand {
-  return index(x, alongAxis("takeAlongAxis", x, indexes, axis));
+  return index(x, alongAxis("takeAlongAxis", x, indexes, axis), "takeAlongAxis");
 }
 
 /** Writes `values` where {@link takeAlongAxis} would read. */
@@ -399,7 +423,7 @@ export function putAlongAxis(
   values: Operand | Scalar,
   axis: number,
 ): void {
-  setAt(x, alongAxis("putAlongAxis", x, indexes, axis), values);
+  setAt(x, alongAxis("putAlongAxis_", x, indexes, axis), values, "putAlongAxis_");
 }
 
 /** Class numbers as rows of zeros with a single one. */
@@ -409,8 +433,9 @@ export function oneHot(
   dtype: DType,
 ): Operand {
   const tensor = toIndexes("oneHot", x);
-  if (!Number.isInteger(classes) || classes < 0) {
-    throw new ShapeError(`Cannot oneHot to ${String(classes)} classes: not a size`);
+  checkDType(dtype, "oneHot");
+  if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
+    throw new ShapeError(`Cannot oneHot to ${String(classes)} classes: not a size of int32`);
   }
   if (tensor.layout.size > 0) {
     const extreme = (row: typeof REDUCE.max | typeof REDUCE.min): number => {
@@ -426,7 +451,7 @@ export function oneHot(
       );
     }
   }
-  const column = lens(tensor, tensor.layout.expandDims(-1));
-  const labels = contiguousCopy(iota(classes), tensor.storage.info.name);
-  return contiguousCopy(apply(MAP.equal, column, labels), dtype);
+  // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
+  const column = contiguousCopy(lens(tensor, tensor.layout.expandDims(-1)), "int32");
+  return contiguousCopy(apply(MAP.equal, column, iota(classes)), dtype);
 }

@@ -27,8 +27,11 @@ import {
 import { DTypeError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
-import { broadcastShapes, formatShape } from "./shape.ts";
+import { broadcastShapes, formatShape, sizeOf } from "./shape.ts";
 import { allocate, type Storage } from "./storage.ts";
+
+/** More matrices than this are refused, as the starts of all are listed. */
+const MAX_BATCH = 2 ** 25;
 
 /** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
 function batchOffsets(layout: Layout): number[] {
@@ -103,6 +106,9 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   const shape = [...batch];
   if (ra > 1) shape.push(m);
   if (rb > 1) shape.push(n);
+  if (sizeOf(batch) > MAX_BATCH && full.size > 0 && k > 0) {
+    throw doNotFit(op, a.layout, b.layout, `a batch has at most ${MAX_BATCH} matrices`);
+  }
   const { out } = options;
   if (out !== undefined) prepareOut(out, shape, dtype, a.storage, op);
 
@@ -164,14 +170,15 @@ export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand 
   );
 }
 
-/** x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
+/** x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O]; all dtypes promote. */
 export function linear(
   x: Operand,
   weight: Operand,
   bias: Operand | undefined,
   options: OpOptions = {},
 ): Operand {
-  productDType("linear", x, weight);
+  checkOptions("linear", options, ["out"]);
+  let dtype = productDType("linear", x, weight);
   if (weight.layout.shape.length !== 2 || x.layout.shape.length === 0) {
     throw doNotFit("linear", x.layout, weight.layout, "it takes x: [..., I] and weight: [O, I]");
   }
@@ -181,6 +188,8 @@ export function linear(
   }
   if (bias !== undefined) {
     checkOperand(bias, "linear");
+    checkDevice(x.storage, bias.storage, "linear");
+    dtype = promoteTypes(dtype, bias.storage.info.name, "linear");
     const [n] = weight.layout.shape;
     if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
       throw doNotFit("linear", bias.layout, weight.layout, `the bias must have shape [${n}]`);
@@ -188,6 +197,11 @@ export function linear(
   }
   const columns = lens(weight, weight.layout.transpose());
   if (bias === undefined) return matmul(x, columns, options, "linear");
-  const product = matmul(x, columns, {}, "linear");
-  return apply(MAP.add, product, bias, undefined, { out: options.out ?? product });
+  const { out } = options;
+  if (out !== undefined) {
+    const shape = [...x.layout.shape.slice(0, -1), weight.layout.shape[0]!];
+    prepareOut(out, shape, dtype, x.storage, "linear");
+  }
+  const product = matmul(cast(x, dtype), columns, {}, "linear");
+  return apply(MAP.add, product, bias, undefined, { out: out ?? product });
 }

@@ -5,12 +5,13 @@
  *
  * @module
  */
-import { checkScalar, type DType, promoteTypes, type Scalar } from "./dtype.ts";
+import { checkScalar, describe, type DType, promoteTypes, type Scalar } from "./dtype.ts";
 import {
   apply,
   backendFor,
   checkDevice,
   checkOperand,
+  checkOptions,
   contiguous,
   contiguousCopy,
   fill,
@@ -22,7 +23,7 @@ import {
   result,
 } from "./dispatch.ts";
 import { AxisError, IndexError, ShapeError } from "./errors.ts";
-import { iota, take } from "./indexing.ts";
+import { indexesBy, iota, take } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { checkShape, formatShape, normalizeAxis } from "./shape.ts";
@@ -54,6 +55,7 @@ export function concat(
   axis: number | null = 0,
   options: OpOptions = {},
 ): Operand {
+  checkOptions("concat", options, ["out"]);
   if (!Array.isArray(xs) || xs.length === 0) {
     throw new ShapeError("Cannot concat: it takes an array of at least one tensor");
   }
@@ -108,6 +110,7 @@ function delivered(made: Operand, out: Operand | undefined, like: Operand, op: s
 
 /** Joins tensors of one shape along a new axis. */
 export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {}): Operand {
+  checkOptions("stack", options, ["out"]);
   if (!Array.isArray(xs) || xs.length === 0) {
     throw new ShapeError("Cannot stack: it takes an array of at least one tensor");
   }
@@ -125,6 +128,18 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
   return concat(xs.map((x) => lens(x, x.layout.expandDims(at))), at, options);
 }
 
+/** More views than this are refused, rather than left to run out of memory. */
+const MAX_VIEWS = 2 ** 22;
+
+function checkViews(op: string, count: number, { shape }: Layout, axis: number): void {
+  if (count > MAX_VIEWS) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(shape)} along axis ${axis}: ${count} views are more than ` +
+        `${MAX_VIEWS}`,
+    );
+  }
+}
+
 /** Lenses on `x` along `axis`: so many equal parts, or cut before each of the given indexes. */
 export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
   checkOperand(x, "split");
@@ -139,8 +154,15 @@ export function split(x: Operand, parts: number | readonly number[], axis = 0): 
           `size ${n} is not a multiple of ${parts}`,
       );
     }
+    checkViews("split", parts, layout, along);
     cuts = Array.from({ length: parts - 1 }, (_, i) => (i + 1) * (n / parts));
   } else {
+    if (!Array.isArray(parts)) {
+      throw new ShapeError(
+        `Cannot split shape ${formatShape(layout.shape)} by ${describe(parts)}: ` +
+          "it takes a number of parts or an array of indexes",
+      );
+    }
     cuts = parts.map((cut) => {
       if (!Number.isInteger(cut)) {
         throw new IndexError(`Cannot split at ${String(cut)}: an index is an integer`);
@@ -159,8 +181,10 @@ export function split(x: Operand, parts: number | readonly number[], axis = 0): 
 export function unstack(x: Operand, axis = 0): Operand[] {
   checkOperand(x, "unstack");
   const along = normalizeAxis("unstack", axis, x.layout.shape.length);
+  const length = x.layout.shape[along]!;
+  checkViews("unstack", length, x.layout, along);
   return Array.from(
-    { length: x.layout.shape[along]! },
+    { length },
     (_, i) => lens(x, x.layout.selectAxis(along, i)),
   );
 }
@@ -211,7 +235,10 @@ export function repeat(
       }: it has size ${n}, and ${counts.length} counts are given`,
     );
   }
-  return take(x, counts.flatMap((count, i) => new Array<number>(count).fill(i)), along);
+  const places = allocate("int32", counts.reduce((sum, count) => sum + count, 0), false);
+  let at = 0;
+  counts.forEach((count, i) => places.array.fill(i as never, at, at += count));
+  return take(x, result(places, Layout.contiguous([places.array.length])), along);
 }
 
 /** Elements moved along axes by `shift`, those that fall off coming in at the other end. */
@@ -275,28 +302,10 @@ export type PadWidths = number | readonly [number, number] | readonly (readonly 
 /** `x` with elements added before and after along its axes. */
 export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Operand {
   checkOperand(x, "pad");
+  checkOptions("pad", options, ["mode", "value"]);
   const { mode = "constant", value = 0 } = options;
   const { shape } = x.layout;
-  const pairs = shape.map((_, i): readonly number[] =>
-    typeof widths === "number"
-      ? [widths, widths]
-      : typeof widths[0] === "number"
-      ? widths as readonly number[]
-      : widths[i] as readonly number[] ?? []
-  );
-  for (const pair of pairs) {
-    if (pair.length !== 2) {
-      throw new ShapeError(
-        `Cannot pad by ${String(widths)}: it takes [before, after] for each axis`,
-      );
-    }
-    checkShape(pair, "pad by");
-  }
-  if (Array.isArray(widths) && typeof widths[0] !== "number" && widths.length !== shape.length) {
-    throw new ShapeError(
-      `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
-    );
-  }
+  const pairs = padPairs(widths, shape);
   if (mode === "constant") {
     checkScalar(x.storage.info.name, value, "pad");
     const layout = Layout.contiguous(
@@ -318,12 +327,39 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
     if (n === 0) {
       throw new ShapeError(`Cannot pad axis ${axis} of shape ${formatShape(shape)}: it is empty`);
     }
-    const places = Array.from(
-      { length: before + n + after },
-      (_, i) => source(i - before, n, mode),
-    );
+    const places = indexesBy(before + n + after, (i) => source(i - before, n, mode));
     return take(made, places, axis);
   }, contiguousCopy(x));
+}
+
+/** [before, after] for each axis of `shape`. */
+function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number[])[] {
+  if (typeof widths === "number") {
+    checkShape([widths], "pad by");
+    return shape.map(() => [widths, widths]);
+  }
+  if (!Array.isArray(widths)) {
+    throw new ShapeError(
+      `Cannot pad shape ${formatShape(shape)} by ${describe(widths)}: ` +
+        "it takes a number, [before, after], or such a pair for each axis",
+    );
+  }
+  const same = widths.length > 0 && !Array.isArray(widths[0]);
+  if (!same && widths.length !== shape.length) {
+    throw new ShapeError(
+      `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
+    );
+  }
+  const pairs: number[][] = (same ? [widths] : widths).map((pair) => checkShape(pair, "pad by"));
+  for (const pair of pairs) {
+    if (pair.length !== 2) {
+      throw new ShapeError(
+        `Cannot pad shape ${formatShape(shape)} by ${formatShape(pair)}: ` +
+          "a pair is [before, after]",
+      );
+    }
+  }
+  return same ? shape.map(() => pairs[0]!) : pairs;
 }
 
 /** The index from 0 to n - 1 that stands for index `i` outside. */
@@ -344,9 +380,11 @@ export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
     throw new ShapeError(`Cannot ${op} shape ${formatShape(shape)}: it takes at least two axes`);
   }
   if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${String(k)}`);
-  const row = iota(shape[shape.length - 2]!);
-  const column = iota(shape[shape.length - 1]!);
-  const shifted = apply(MAP.add, row, k);
+  const [rows, columns] = [shape[shape.length - 2]!, shape[shape.length - 1]!];
+  const row = iota(rows);
+  const column = iota(columns);
+  // Beyond the corners nothing changes any more, while int32 would end.
+  const shifted = apply(MAP.add, row, Math.max(-rows, Math.min(columns, k)));
   const lines = lens(shifted, shifted.layout.expandDims(1));
   const mask = apply(op === "tril" ? MAP.lessEqual : MAP.greaterEqual, column, lines);
   return apply(MAP.where, mask, x, x.storage.info.kind === "b" ? false : 0);
@@ -366,6 +404,7 @@ export function sort(
   options: SortOptions = {},
 ): Operand {
   checkOperand(x, op);
+  checkOptions(op, options, ["descending"]);
   const { descending = false } = options;
   const along = normalizeAxis(op, axis, x.layout.shape.length);
   const moved = lens(x, x.layout.moveAxis(along, -1));

@@ -7,7 +7,7 @@
  * @module
  */
 import { checkDType, DTYPE, type DType } from "./dtype.ts";
-import { apply, backendFor } from "./dispatch.ts";
+import { apply, backendFor, checkOptions } from "./dispatch.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
 import { Layout } from "./layout.ts";
@@ -65,9 +65,19 @@ function fromWords([word0, word1]: readonly [number, number]): Key {
   return { word0, word1 };
 }
 
-/** `count` (2) independent keys from one, which should then not be used again. */
+/** More keys than this are refused, rather than left to run out of memory. */
+const MAX_KEYS = 2 ** 22;
+
+/**
+ * `count` (2) independent keys from one, which should then not be used again.
+ *
+ * Throws a ShapeError for a count that is no size, or above 2^22.
+ */
 export function split(of: Key, count: number = 2): Key[] {
   checkShape([count], "split a key");
+  if (count > MAX_KEYS) {
+    throw new ShapeError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
+  }
   return splitKey(words(of, "split a key"), count).map(fromWords);
 }
 
@@ -100,6 +110,17 @@ function generate(
   return new Tensor(storage, layout) as never;
 }
 
+/** Throws unless all `values` are finite in a float `dtype`. */
+function checkFinite(op: string, dtype: DType, ...values: number[]): void {
+  checkDType(dtype, op);
+  const { kind, max } = DTYPE[dtype];
+  if (kind === "f" && values.some((value) => Math.abs(value) > (max as number))) {
+    throw new DTypeError(
+      `Cannot make ${op} numbers of ${dtype}: ${values.join(", ")} are not all finite in it`,
+    );
+  }
+}
+
 /** Random bits, as uint32. */
 export function bits<const N extends Shape>(
   key: Key,
@@ -108,16 +129,23 @@ export function bits<const N extends Shape>(
   return generate("bits", key, shape, "uint32", "u", "bits");
 }
 
-/** Floats from `low` (0) up to but not including `high` (1), equally likely; float32. */
+/**
+ * Floats from `low` (0) up to but not including `high` (1), equally likely; float32.
+ *
+ * Throws an IndexError for bounds that are not finite or not in order, and a DTypeError where they,
+ * or their difference, are not finite in the dtype.
+ */
 export function uniform<const N extends Shape, E extends DType = "float32">(
   key: Key,
   shape: t.Guard<t.NewShape<"uniform", N>, N>,
   options: RandomOptions<E> & { readonly low?: number; readonly high?: number } = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, "cpu"> {
+  checkOptions("uniform", options, ["dtype", "low", "high"]);
   const { low = 0, high = 1, dtype = "float32" } = options;
   if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
     throw new IndexError(`Cannot make uniform numbers from ${String(low)} to ${String(high)}`);
   }
+  checkFinite("uniform", dtype, low, high, high - low);
   const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform");
   if (low === 0 && high === 1) return x as never;
   spread(x, low, high - low);
@@ -127,16 +155,23 @@ export function uniform<const N extends Shape, E extends DType = "float32">(
   return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
 }
 
-/** Normally distributed floats with the given mean (0) and standard deviation (1); float32. */
+/**
+ * Normally distributed floats with the given mean (0) and standard deviation (1); float32.
+ *
+ * Throws an IndexError for a mean or deviation that is not finite or below 0, and a DTypeError for
+ * one that is not finite in the dtype.
+ */
 export function normal<const N extends Shape, E extends DType = "float32">(
   key: Key,
   shape: t.Guard<t.NewShape<"normal", N>, N>,
   options: RandomOptions<E> & { readonly mean?: number; readonly std?: number } = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, "cpu"> {
+  checkOptions("normal", options, ["dtype", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32" } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
     throw new IndexError(`Cannot make normal numbers of mean ${String(mean)}, std ${String(std)}`);
   }
+  checkFinite("normal", dtype, mean, std);
   return spread(generate("normal", key, shape, dtype, "f", "normal"), mean, std);
 }
 
@@ -160,6 +195,7 @@ export function integers<const N extends Shape, E extends DType = "int32">(
   high: number | bigint,
   options: RandomOptions<E> = {},
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, "cpu"> {
+  checkOptions("integers", options, ["dtype"]);
   const dtype: DType = options.dtype ?? "int32";
   checkDType(dtype, "integers");
   for (const bound of [low, high]) {

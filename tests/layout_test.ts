@@ -16,7 +16,6 @@ import {
   formatShape,
   normalizeAxes,
   normalizeAxis,
-  reducedShape,
   resolveReshape,
   sameShape,
   sizeOf,
@@ -78,11 +77,6 @@ describe("shape: checks", () => {
     assertThrows(() => normalizeAxis("sum", NaN, 2), AxisError, "axis NaN");
     assertThrows(() => normalizeAxes("sum", [0, -2], 2), AxisError, "[0, -2]: axis 0 of rank 2");
     assertThrows(() => normalizeAxes("sum", "0" as unknown as number, 2), AxisError, "axis 0");
-  });
-  it("a reduction drops its axes, or keeps them with size 1", () => {
-    assertEquals(reducedShape([2, 3, 4], [1], false), [2, 4]);
-    assertEquals(reducedShape([2, 3, 4], [2, 0], true), [1, 3, 1]);
-    assertEquals(reducedShape([2, 3], [0, 1], false), []);
   });
 });
 
