@@ -113,8 +113,14 @@ export function rowMutants(rows: readonly Row[], source: string): Mutant[] {
 // ---- plans -------------------------------------------------------------------------------------
 
 const PLAN = edits("plan step", "src/plan.ts", ["plan", "property", "feature_views"], {
-  "dense path: offset of the output": ["data[OFFSETS] = out.offset;\n    data[OFFSETS + 1] = a.offset;\n    let at", "data[OFFSETS] = 0;\n    data[OFFSETS + 1] = a.offset;\n    let at"],
-  "dense path: offset of the first input": ["data[OFFSETS + 1] = a.offset;\n    let at", "data[OFFSETS + 1] = 0;\n    let at"],
+  "dense path: offset of the output": [
+    "data[OFFSETS] = out.offset;\n    data[OFFSETS + 1] = a.offset;\n    let at",
+    "data[OFFSETS] = 0;\n    data[OFFSETS + 1] = a.offset;\n    let at",
+  ],
+  "dense path: offset of the first input": [
+    "data[OFFSETS + 1] = a.offset;\n    let at",
+    "data[OFFSETS + 1] = 0;\n    let at",
+  ],
   "dense path: offset of the second input": [
     "if (b !== null) data[at++] = b.offset;",
     "if (b !== null) data[at++] = 0;",
@@ -126,11 +132,21 @@ const PLAN = edits("plan step", "src/plan.ts", ["plan", "property", "feature_vie
   "dense path: never taken": ["out.contiguous && dense(a, out)", "false && dense(a, out)"],
   "dense path: any output": ["out.contiguous && dense(a, out)", "dense(a, out)"],
   "dense path: third input not asked": ["(c === null || dense(c, out))", "true"],
-  "dense path: single elements step": ["layout.size === 1 ? 0 : 1;", "1;"],
+  "dense path: single elements step": ["(data[at++] = a.size === 1 ? 0 : 1)", "(data[at++] = 1)"],
+  "dense path: third single element steps": [
+    "(data[at++] = c.size === 1 ? 0 : 1)",
+    "(data[at++] = 1)",
+  ],
   "dense path: any shape": ["(layout.contiguous && layout.size === out.size)", "layout.contiguous"],
-  "dense path: any strides": ["(layout.contiguous && layout.size === out.size)", "layout.size === out.size"],
+  "dense path: any strides": [
+    "(layout.contiguous && layout.size === out.size)",
+    "layout.size === out.size",
+  ],
   "dense path: no single elements": ["return layout.size === 1 || (", "return ("],
-  "dense path: tiled left as it was": ["    plan.tiled = false;\n    data[0] = 1;", "    data[0] = 1;"],
+  "dense path: tiled left as it was": [
+    "    plan.tiled = false;\n    data[0] = 1;",
+    "    data[0] = 1;",
+  ],
   "broadcast: stride 1 where repeated": [
     "? 0\n      : layout.strides",
     "? 1\n      : layout.strides",
@@ -166,7 +182,10 @@ const PLAN = edits("plan step", "src/plan.ts", ["plan", "property", "feature_vie
   "flip: empty axes too": ["|| positive || sizes[i] === 0", "|| positive"],
   "sort: not done": ["  sortAxes(0, rank);\n", ""],
   "sort: innermost first": ["return si > sj;", "return si < sj;"],
-  "sort: by signed strides": ["Math.abs(step[i]!);\n    const sj = Math.abs(step[j]!);", "step[i]!;\n    const sj = step[j]!;"],
+  "sort: by signed strides": [
+    "Math.abs(step[i]!);\n    const sj = Math.abs(step[j]!);",
+    "step[i]!;\n    const sj = step[j]!;",
+  ],
   "sort: sizes stay": ["  sizes[i] = sizes[j]!;\n  sizes[j] = size;\n", ""],
   "sort: one pass": ["for (let j = i; j > from && isOuter", "for (let j = i; j === i && isOuter"],
   "merge: not done": ["  rank = mergeAxes(0, rank);\n", ""],
@@ -209,10 +228,22 @@ const PLAN = edits("plan step", "src/plan.ts", ["plan", "property", "feature_vie
   ],
   "reduce: second operand left out": ["  if (b !== null) add(b, 2);\n", ""],
   "whole: kept axes": ["    plan.kept = 0;\n", ""],
-  "whole: offset": ["data[OFFSETS + 1] = a.offset;\n    data[OFFSETS + 2]", "data[OFFSETS + 1] = 0;\n    data[OFFSETS + 2]"],
-  "whole: strided inputs": ["if (b === null && a.contiguous && out.size === 1) {", "if (b === null && out.size === 1) {"],
-  "whole: second operand ignored": ["if (b === null && a.contiguous && out.size === 1) {", "if (a.contiguous && out.size === 1) {"],
-  "whole: never a single run": ["if (b === null && a.contiguous && out.size === 1) {", "if (false) {"],
+  "whole: offset": [
+    "data[OFFSETS + 1] = a.offset;\n    data[OFFSETS + 2]",
+    "data[OFFSETS + 1] = 0;\n    data[OFFSETS + 2]",
+  ],
+  "whole: strided inputs": [
+    "if (b === null && a.contiguous && out.size === 1) {",
+    "if (b === null && out.size === 1) {",
+  ],
+  "whole: second operand ignored": [
+    "if (b === null && a.contiguous && out.size === 1) {",
+    "if (a.contiguous && out.size === 1) {",
+  ],
+  "whole: never a single run": [
+    "if (b === null && a.contiguous && out.size === 1) {",
+    "if (false) {",
+  ],
   "plan: kept not told": ["  plan.kept = kept;\n", ""],
   "plan: data not grown": ["if (plan.data.length < needed)", "if (false)"],
   "plan: stride 0 in the pattern": [
@@ -273,10 +304,16 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   "range: reverse step": ["spanStep = -1;", "spanStep = 1;"],
   "range: reverse start clipped": ["Math.min(first, size - 1)", "first"],
   "range: reverse stop clipped": ["Math.max(last - extra, -1)", "last - extra"],
-  "range: reverse never below 0": ["Math.max(0, spanStart - Math.max(last - extra, -1))", "spanStart - Math.max(last - extra, -1)"],
+  "range: reverse never below 0": [
+    "Math.max(0, spanStart - Math.max(last - extra, -1))",
+    "spanStart - Math.max(last - extra, -1)",
+  ],
   "range: start clipped": ["spanStart = Math.max(first, 0);", "spanStart = first;"],
   "range: stop clipped": ["Math.min(last + extra, size)", "last + extra"],
-  "range: never below 0": ["Math.max(0, Math.min(last + extra, size) - spanStart)", "Math.min(last + extra, size) - spanStart"],
+  "range: never below 0": [
+    "Math.max(0, Math.min(last + extra, size) - spanStart)",
+    "Math.min(last + extra, size) - spanStart",
+  ],
   "text: not cached": ["    PARSED.set(text, parts);\n", ""],
   "text: cache without end": ["if (PARSED.size >= PARSED_LIMIT) PARSED.clear();", ""],
   "text: spaces around parts": ["parsePart(part.trim(), text)", "parsePart(part, text)"],
@@ -336,14 +373,13 @@ const LAYOUT = edits("layout", "src/layout.ts", ["layout", "layout_property", "m
   "row-major: zeros multiply": ["if (shape[i] > 1) stride *= shape[i];", "stride *= shape[i];"],
   "row-major: all 1": ["if (shape[i] > 1) stride *= shape[i];", ""],
   "column-major: gaps": ["if (this.strides[i] !== expected) return false;", ""],
-  "overlap with itself: never": [
-    "if (this.strides[i] === 0 && this.shape[i] > 1) return true;",
-    "",
-  ],
+  "overlap with itself: never": ["if (stride === 0 || stride === next) return true;", ""],
   "overlap with itself: axes of size 1": [
-    "if (this.strides[i] === 0 && this.shape[i] > 1) return true;",
-    "if (this.strides[i] === 0) return true;",
+    "if (shape[i] === 1) continue;\n        const stride",
+    "const stride",
   ],
+  "overlap with itself: reach": ["reach += (length - 1) * next;", "reach += length * next;"],
+  "overlap with itself: windows": ["if (next <= reach) return true;", ""],
   "extent: negative strides": ["if (reach < 0) min += reach;\n      else max", "max"],
   "flat index: offset": ["let position = this.offset;", "let position = 0;"],
   "flat index: number of indexes": ["if (index.length !== rank) {", "if (false) {"],
@@ -397,8 +433,14 @@ const LAYOUT = edits("layout", "src/layout.ts", ["layout", "layout_property", "m
     "false ? 0 : start",
   ],
   "select: index": ["index * this.strides[axis];\n    const offset", "0;\n    const offset"],
-  "select: inner axes of a dense one are dense": ["if (axis === 0 && this.contiguous)", "if (this.contiguous)"],
-  "select: rows of a strided tensor are dense": ["if (axis === 0 && this.contiguous)", "if (axis === 0)"],
+  "select: inner axes of a dense one are dense": [
+    "if (axis === 0 && this.contiguous)",
+    "if (this.contiguous)",
+  ],
+  "select: rows of a strided tensor are dense": [
+    "if (axis === 0 && this.contiguous)",
+    "if (axis === 0)",
+  ],
   "select: offset of an empty view": ["size === 0 ? 0 : index * this", "false ? 0 : index * this"],
   "select: which axis goes": ["const from = i < axis ? i : i + 1;", "const from = i;"],
 });
@@ -535,7 +577,10 @@ const DISPATCH = edits(
       "false",
     ],
     "in place: shapes that grow": ["    if (!sameShape(shape, mine)) {\n", "    if (false) {\n"],
-    "in place: not in place": ["return apply(inPlace, target, other, third, { out: target });", "return apply(inPlace, target, other, third);"],
+    "in place: not in place": [
+      "return apply(inPlace, target, other, third, { out: target });",
+      "return apply(inPlace, target, other, third);",
+    ],
     "attributes: not passed": [
       "plan.data[ATTRIBUTES + i] = attributes[i]!;",
       "void attributes[i];",
@@ -560,11 +605,15 @@ const DISPATCH = edits(
       "const plan = planReduce(what.kept, a.layout, null, what.reduced, true);",
       "const plan = planReduce(what.kept, a.layout, null, what.reduced, false);",
     ],
-    "argmax: of nothing": [
-      "  checkNotEmpty(name, a.layout, what);\n  if (options.out",
-      "  if (options.out",
+    "argmax: of nothing": ["  checkNotEmpty(name, a.layout, what);\n  checkCount", "  checkCount"],
+    "argmax: more than an int32 counts": [
+      "  checkNotEmpty(name, a.layout, what);\n  checkCount(name, a.layout, what.count);\n",
+      "  checkNotEmpty(name, a.layout, what);\n",
     ],
-    "scan: any rank without an axis": ["if (axis === undefined && rank !== 1) {", "if (false) {"],
+    "scan: any rank without an axis": [
+      "if (axis === null || (axis === undefined && rank !== 1)) {",
+      "if (axis === null) {",
+    ],
     "scan: initial value": ["if (includeInitial) shape[along]!++;", ""],
     "scan: initial value not written": [
       "    fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);\n",
@@ -666,12 +715,12 @@ const INDEXING = edits(
       "axes.unshift(apply(MAP.remainder, rest, n));",
       "axes.push(apply(MAP.remainder, rest, n));",
     ],
-    "set: read-only": ['  prepareWrite(x, "set");\n', ""],
-    "set: dtype": ['    checkStore(value.storage.info.name, dtype, "set");\n', ""],
-    "set: range of scalars": ['    checkScalar(dtype, value, "set");\n', ""],
+    "set: read-only": ["  prepareWrite(x, op);\n", ""],
+    "set: dtype": ["    checkStore(value.storage.info.name, dtype, op);\n", ""],
+    "set: range of scalars": ["    checkScalar(dtype, value, op);\n", ""],
     "set: overlap of slices": [
-      "undisturbed(broadcastValue(value, layout.shape), target)",
-      "broadcastValue(value, layout.shape)",
+      "undisturbed(broadcastValue(op, value, layout.shape), target)",
+      "broadcastValue(op, value, layout.shape)",
     ],
     "set: overlap of picks": [" && !overlaps(x, source) &&", " &&"],
     "set: cast of picks": ["source.storage.info.name === dtype && ", ""],
@@ -679,7 +728,7 @@ const INDEXING = edits(
     "set: version of slices": ["    x.storage.version++;\n    return;", "    return;"],
     "set: version of picks": ["  x.storage.version++;\n}", "}"],
     "set: values that do not fit": [
-      'if (!sameShape(broadcastShapes("set", shape, layout.shape), shape)) {',
+      "if (!sameShape(broadcastShapes(op, shape, layout.shape), shape)) {",
       "if (false) {",
     ],
     "set: leading axes of size 1": [
@@ -799,21 +848,34 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", ["feature_ownership", "mutat
 const HANDLES = edits("storage", "src/tensor.ts", ["feature_ownership", "mutation_gaps"], {
   "view: loses read-only": ["x.flags | VIEW) as AnyTensor;", "VIEW) as AnyTensor;"],
   "view: of copy-on-write not told": ["  if (x.flags & COW) groups.get(x)!.add(view);\n", ""],
-  "readonly: writable": [
-    "this.flags | VIEW | READ_ONLY) as never;",
-    "this.flags | VIEW) as never;",
-  ],
+  "readonly: writable": ["    view.flags |= READ_ONLY;\n", ""],
   "cow: sees later writes": ["    new Snapshot(this.storage).add(cow as never);\n", ""],
   "cow: writes through": [
     "new Tensor(this.storage, this.layout, COW);",
     "new Tensor(this.storage, this.layout);",
   ],
   "cow: copies twice": ["      x.flags &= ~COW;\n", ""],
-  "cow: views of it part": ["copy ??= wholeCopy(this.#storage);", "copy = wholeCopy(this.#storage);"],
-  "cow: still counted after its copy": ["      this.#storage.handles--;\n", ""],
-  "cow: still watched after its end": ["  groups.get(x)?.remove(x);\n", ""],
+  "cow: views of it part": [
+    "copy = before.handles === held.length ? before : copyOf(before, held);\n    for (const x of held) {",
+    "copy = copyOf(before, held);\n    for (const x of held.slice(0, 1)) {",
+  ],
+  "cow: still counted after its copy": ["      before.handles--;\n", ""],
+  "cow: copy at another place": ["subarray(low, high + 1), low);", "subarray(low, high + 1), 0);"],
+  "cow: part of the copy left out": [
+    "subarray(low, high + 1), low);",
+    "subarray(low, high), low);",
+  ],
+  "cow: never copied": ["before.handles === held.length ? before : copyOf(before, held)", "before"],
+  "cow: copied when nobody else is left": [
+    "before.handles === held.length ? before : copyOf(before, held)",
+    "copyOf(before, held)",
+  ],
+  "cow: still watched after its end": ["  if (x.flags & COW) groups.get(x)?.remove(x);\n", ""],
   "cow: forgets the others too": ["if (held === undefined || held === x) this", "this"],
-  "cow: left for good": ["if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;", ""],
+  "cow: left for good": [
+    "if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;",
+    "",
+  ],
   "cow: copy not counted": ["      copy.handles++;\n", ""],
   "release: still counted": ["  x.storage.handles--;\n", ""],
   "release: still usable": ["  x.storage = GONE;\n", ""],
@@ -833,8 +895,12 @@ const HANDLES = edits("storage", "src/tensor.ts", ["feature_ownership", "mutatio
     "new Storage(storage.array, storage.info",
   ],
   "intoShared: shared again": [
-    "if (storage.shared && sameShape(layout.strides, x.layout.strides)) {",
-    "if (false) {",
+    "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+    "false && sameShape",
+  ],
+  "intoShared: read-only moved": [
+    "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+    "storage.shared && sameShape",
   ],
   "intoShared: not filled": ["  } else fill(shared, layout, x);\n", "  }\n"],
 });
@@ -856,8 +922,11 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
     'identity === "lowest" ? max : min',
   ],
   "attributes: next to each other": ["p[${ATTRIBUTES + i}];`", "p[${ATTRIBUTES}];`"],
-  "offsets: all of the output": ["p[${OFFSETS + k}] | 0;`", "p[${OFFSETS}] | 0;`"],
-  "strides: all of the output": ["p[${at + rank + k * rank + j}] | 0`", "p[${at + rank + j}] | 0`"],
+  "offsets: all of the output": ["p[${OFFSETS + k}]${int};`", "p[${OFFSETS}]${int};`"],
+  "strides: all of the output": [
+    "p[${at + rank + k * rank + j}]${int}`",
+    "p[${at + rank + j}]${int}`",
+  ],
   "odometer: index not advanced": ["steps.push(`i${k}_${j + 1} += s${k}_${j}`);", ""],
   "odometer: index begins at the first": [
     "inits.push(`i${k}_${j + 1} = i${k}_${j}`);",
@@ -868,7 +937,10 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
     "if (strides[k + 1] === 0) read(k);",
     "if (strides[k + 1] !== 2) read(k);",
   ],
-  "map: nothing settled before a cast": ["row.name === \"copy\" ? value : emit.settle(value, from)", "value"],
+  "map: nothing settled before a cast": [
+    'row.name === "copy" ? value : emit.settle(value, from)',
+    "value",
+  ],
   "map: integers of 64 bits by numbers only": [
     "const slow = wide && hasCall(expr) ?",
     "const slow = false ?",
@@ -919,8 +991,13 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
   ],
   "argmax: position stays": ['emit.add("} position++;");', 'emit.add("}");'],
   "scan: what came before": [
-    'acc.assign(emit, "", emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype));',
-    'acc.assign(emit, "", x);',
+    'emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype);\n  acc.assign(emit, "", acc.wraps',
+    'x;\n  acc.assign(emit, "", acc.wraps',
+  ],
+  "huge: positions cut to 32 bits": ['const int = huge ? "" : " | 0";', 'const int = " | 0";'],
+  "scan: small integers do not wrap": [
+    "acc.wraps ? emit.settle(folded, acc.dtype) : folded",
+    "folded",
   ],
 });
 
@@ -929,7 +1006,10 @@ const EMIT = edits("backend", "src/backends/js/emit.ts", [...TABLE, "table:/^cas
     'if (dtype === "float16") return number(this.hold(`half',
     "if (false) return number(this.hold(`half",
   ],
-  "store: bfloat16 as a number": ['else if (dtype === "bfloat16") this', "else if (false) this"],
+  "store: bfloat16 as a number": [
+    '} else if (dtype === "bfloat16") {\n      this.add(`${array}[${index}] = ${result',
+    "} else if (false) {\n      this.add(`${array}[${index}] = ${result",
+  ],
   "cast: to bool": ["number(`(${text} != 0 ? 1 : 0)`)", "number(text)"],
   "cast: wide to bool by the low word": ["`(${value.low} | ${value.high})`", "`${value.low}`"],
   "cast: floats saturate above": [
@@ -955,10 +1035,15 @@ const EMIT = edits("backend", "src/backends/js/emit.ts", [...TABLE, "table:/^cas
   ],
   "shift: bits of the dtype": ["String(bytes * 8) : arg", '"32" : arg'],
   "64 bits: numbers beyond 2^53": [
-    "safe.push(`${x} >= -${MAX_SAFE} && ${x} <= ${MAX_SAFE}`);",
+    "safe.push(`${name}w >= -${MAX_SAFE} && ${name}w <= ${MAX_SAFE}`);",
     "safe.push(`true`);",
   ],
-  "64 bits: operands in order": [".sort(([a], [b]) => a < b ? -1 : 1)", ""],
+  "64 bits: operands in order": [
+    'for (const name of ["x", "y", "z"]) {',
+    'for (const name of ["z", "y", "x"]) {',
+  ],
+  "64 bits: short unsigned operands": ["`${value.high} === 0`", "`true`"],
+  "64 bits: short operands": ["`${value.high} === ${value.low} >> 31`", "`true`"],
   "64 bits: carry": ["${l.high} + ${r.high} + ${carry} | 0", "${l.high} + ${r.high} | 0"],
   "64 bits: borrow": ["- ${borrow} | 0`", "| 0`"],
   "64 bits: high product": ["mulHigh(${l.low}, ${r.low}) + ", ""],
@@ -975,12 +1060,12 @@ const EMIT = edits("backend", "src/backends/js/emit.ts", [...TABLE, "table:/^cas
 
 const BACKEND = edits("backend", "src/backends/js/backend.ts", [...TABLE, "mutation_gaps"], {
   "loops: kept without the tiles": [
-    "(plan.rank * 2 + (plan.tiled ? 1 : 0)) * 81",
-    "(plan.rank * 2) * 81",
+    "(plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2",
+    "(plan.rank * 2) * 2",
   ],
   "loops: kept without the strides": [
-    "(plan.tiled ? 1 : 0)) * 81 + plan.pattern;",
-    "(plan.tiled ? 1 : 0)) * 81;",
+    "const shape = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2 + (plan.huge ? 1 : 0);\n    const variant = shape * 81 + plan.pattern;",
+    "const shape = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2 + (plan.huge ? 1 : 0);\n    const variant = shape * 81;",
   ],
   "loops: kept without the rank": ["(plan.rank * 2 + (plan.tiled", "(2 + (plan.tiled"],
   "loops: kept without the row": ["const key = dtypes * 1024 + row;", "const key = dtypes * 1024;"],
@@ -989,14 +1074,15 @@ const BACKEND = edits("backend", "src/backends/js/backend.ts", [...TABLE, "mutat
     "this.#uniform[row.id * IDS]",
   ],
   "loops: folds without the kept axes": [
-    "(plan.rank * 256 + plan.kept) * 2",
-    "(plan.rank * 256) * 2",
+    "(plan.rank * 256 + plan.kept) * 4",
+    "(plan.rank * 256) * 4",
   ],
-  "loops: folds without the direction": ["+ (runsAcross(plan) ? 1 : 0);", ";"],
+  "loops: folds without the direction": ["(runsAcross(plan) ? 2 : 0) + (plan.huge", "(plan.huge"],
   "loops: folds without the strides": [
-    "const variant = shape * 81 + plan.pattern;",
-    "const variant = shape * 81;",
+    "(plan.rank * 256 + plan.kept) * 4 + flags;\n    const variant = shape * 81 + plan.pattern;",
+    "(plan.rank * 256 + plan.kept) * 4 + flags;\n    const variant = shape * 81;",
   ],
+  "loops: kept without the size": ["* 2 + (plan.huge ? 1 : 0);", "* 2;"],
   "words: of 64-bit integers": [
     "return storage.info.wide ? storage.words : storage.array;",
     "return storage.array;",
@@ -1013,13 +1099,20 @@ const MATMUL = edits("backend", "src/backends/js/matmul.ts", [
     "let to = (line & 3);\n    let from = offset + line * lineStride;\n    for (let p = 0; p < k; p++, to += 4, from += stride) packed[to] = source[from]!;\n  }\n}\n\nfunction packInt",
   ],
   "negative strides": [
-    "const low = offset + Math.min(0, reach[0]!) + Math.min(0, reach[1]!);",
+    "const low = offset + Math.min(0, acrossLines) + Math.min(0, along);",
     "const low = offset;",
   ],
-  "edge of a tile": ["width === n) {", "true) {"],
+  "edge of a tile": [" && width === n && m * n >= 64) {", " && m * n >= 64) {"],
   "one product of a tile": ["c30 += a3 * b0, c31 += a3 * b1", "c30 += a3 * b0, c31 += a3 * b0"],
   "int32 overflow": ["c3 = (c3 + imul(a, right[r + 3]!)) | 0;", "c3 = c3 + a * right[r + 3]!;"],
-  "float16 as bits": ['if (name === "float16") {', "if (false) {"],
+  "float16 as bits": [
+    'if (name === "float16" || name === "bfloat16") {\n    const table = name === "float16"',
+    'if (name === "bfloat16") {\n    const table = name === "float16"',
+  ],
+  "missing lines are what was there": [
+    "if (lines % 4 !== 0) packed.fill(0, (lines & ~3) * k, padded(lines) * k);",
+    "",
+  ],
   "bfloat16 written as a number": [": toBrain(value);", ": value;"],
   "strided output": ["&& c.columnStride === 1 && c.rowStride === n", ""],
   "64 bits: high words": ["imul(A[x + 1]!, bl) + ", ""],
@@ -1041,8 +1134,14 @@ const GATHER = edits("backend", "src/backends/js/gather.ts", [
   "blocks: dense when they are not": ["data[strides] === 1 && data[strides + 1] === 1", "true"],
   "blocks: source of a run": ["const f = from + (scatter", "const f = (scatter"],
   "blocks: target of a run": ["const t = to + (scatter", "const t = (scatter"],
-  "blocks: the interpreter's order": ["scatter ? [positions[i]!, i * step] : [i * step, positions[i]!]", "[i * step, positions[i]!]"],
-  "blocks: gather and scatter exchanged": ["scatter ? [\"positions[i]\", \"i * step\"] : [\"i * step\", \"positions[i]\"]", "[\"i * step\", \"positions[i]\"]"],
+  "blocks: the interpreter's order": [
+    "scatter ? [positions[i]!, i * step] : [i * step, positions[i]!]",
+    "[i * step, positions[i]!]",
+  ],
+  "blocks: gather and scatter exchanged": [
+    'scatter ? ["positions[i]", "i * step"] : ["i * step", "positions[i]"]',
+    '["i * step", "positions[i]"]',
+  ],
   "blocks: high words": ["out[p] = source[q]; out[p + 1] = source[q + 1];", "out[p] = source[q];"],
   "blocks: outer axes": [
     "for (let j = rank - 1; j >= 0; j--) {",
@@ -1066,22 +1165,30 @@ const SORT = edits("backend", "src/backends/js/sort.ts", [
   "values: descending": ["  if (!descending) return;\n", "  return;\n"],
   "values: NaN last": ["while (end > 0 && part[end - 1] !== part[end - 1]) end--;", ""],
   "values: float16 by its bits": [
-    'if (name === "float16" || name === "bfloat16") {',
-    "if (false) {",
+    "if (size >= RADIX_LEAST || bits) {",
+    "if (size >= RADIX_LEAST) {",
   ],
-  "order: negative integers": ['} else if (kind === "i") key ^= 0x80000000;', "}"],
+  "order: negative integers": ['const sign = kind === "i" ? -2147483648 : 0;', "const sign = 0;"],
   "order: negative floats": [
-    "key = bits < 0 ? ~bits : bits ^ 0x80000000;",
-    "key = bits ^ 0x80000000;",
+    "bits ^ (bits >> 31 | -2147483648) ^ flip",
+    "bits ^ -2147483648 ^ flip",
   ],
-  "order: NaN last": ["nan ? 0xffffffff : descending ? ~key : key", "descending ? ~key : key"],
-  "order: -0 before 0": ["float[0] += 0; // -0 and 0 are equal", ""],
-  "order: descending": ["nan ? 0xffffffff : descending ? ~key : key", "nan ? 0xffffffff : key"],
+  "order: NaN last": ["value !== value ? NAN_KEY : bits", "bits"],
+  "order: -0 before 0": ["float[0] = value + 0;", "float[0] = value;"],
+  "order: descending": ["const flip = descending ? -1 : 0;", "const flip = 0;"],
   "order: high words of 64 bits": [
-    "pairs[2 * i + 1] = key(first[i]!, 1);",
-    "pairs[2 * i + 1] = key(first[i]!, 0);",
+    "writeKeys(storage, from, size, descending, true, keysB);",
+    "writeKeys(storage, from, size, descending, false, keysB);",
   ],
-  "order: low words of 64 bits": ["pairs[2 * i + 1] = key(i, 0);", "pairs[2 * i + 1] = 0;"],
+  "order: low words of 64 bits": ["(upper ? high : low) ^ flip", "high ^ flip"],
+  "radix: order left behind": ["      orderB[to] = orderA[i]!;\n", ""],
+  "radix: the upper bits": [
+    "for (let shift = 0; shift < 32; shift += BITS) {",
+    "for (let shift = 0; shift < 22; shift += BITS) {",
+  ],
+  "order: not stable": ["keysA[at - 1]! > key", "keysA[at - 1]! >= key"],
+  "order: -0 of float64": ["if (low === 0 && magnitude === 0) high = 0;", ""],
+  "order: NaN of float64": ["          keys[i] = NAN_KEY;\n", "          keys[i] = 0;\n"],
   "runs: only the first": ["const from = offset + run * size;", "const from = offset;"],
 });
 
@@ -1114,13 +1221,11 @@ const HALVES = edits(
     "float16: infinity": ["mantissa === 0 ? Infinity : NaN", "NaN"],
     "float16: sign": ["bits >= 32768 ? -magnitude : magnitude", "magnitude"],
     "float16: half to even": [
-      "magnitude - 0x37fff001 + ((magnitude >>> 13) & 1)",
-      "magnitude - 0x37fff000",
+      "(mantissa + (1 << (shift - 1)) - 1 + odd)",
+      "(mantissa + (1 << (shift - 1)))",
     ],
-    "float16: overflow": [
-      "magnitude > 0x7f800000 ? 0x7e00 : 0x7c00",
-      "magnitude > 0x7f800000 ? 0x7e00 : 0x7bff",
-    ],
+    "float16: NaN": ["return step >>> 8 | 0x200;", "return step >>> 8;"],
+    "halves: rounded twice": ["  return I32[0]! | 1;", "  return I32[0]!;"],
     "bfloat16: half to even": ["(bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16", "bits >>> 16"],
     "bfloat16: NaN": ["if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;", ""],
   },

@@ -110,7 +110,23 @@ if (options.some((option) => !/^--runtime=(deno|bun)$/.test(option))) {
   process.exit(2);
 }
 
+/** Builds the shim, so that the native backend is tested too. */
+async function buildShim(): Promise<void> {
+  let zig: string;
+  try {
+    zig = findTool("zig");
+  } catch {
+    console.log(
+      "no zig for this machine: the native backend is tested only if it was built before",
+    );
+    return;
+  }
+  const code = await start(zig, ["build"], { onLine: (line) => console.log(line) });
+  if (code !== 0) console.log(`zig build exited with ${code}: the native backend is not tested`);
+}
+
 await ensureInstalled();
+await buildShim();
 const files = readdirSync(join(root, "tests"))
   .filter((name) => name.endsWith("_test.ts"))
   .filter((name) => names.length === 0 || names.some((part) => name.includes(part)))

@@ -331,11 +331,6 @@ export const REDUCE = {
     map: "fabs(x)",
     nonEmpty: true,
   }),
-  sumExp: reduce("sumExp", "iuf", "float", "a + x", 0, "np.sum(np.exp(x - y), axis=axis)", {
-    arity: 2,
-    map: "exp(x - y)",
-    compensated: true,
-  }),
   logSumExp: reduce(
     "logSumExp",
     "iuf",

@@ -1172,12 +1172,12 @@ export class Tensor<
     return oneHot(this, classes, options.dtype ?? "float32") as never;
   }
 
-  /** The elements along `axis` (the last one) from small to large, stable; NaN goes last. */
+  /** The elements along `axis` (the last one) from small to large; NaN goes last. */
   sort(axis?: number, options?: SortOptions): Tensor<D, S, V> {
     return sort("sort", this, axis, options) as never;
   }
 
-  /** The indexes (int32) that would {@link sort} along `axis`. */
+  /** The indexes (int32) that would {@link sort} along `axis`, those of equal elements in order. */
   argsort(axis?: number, options?: SortOptions): Tensor<"int32", S, V> {
     return sort("argsort", this, axis, options) as never;
   }
@@ -1248,11 +1248,11 @@ export class Tensor<
    * tensor([-1, 0.5, 2]).clip(0, 1).toArray(); // => [0, 0.5, 1]
    * ```
    */
-  clip(
-    min?: TensorOrScalar | null,
-    max?: TensorOrScalar | null,
-    options?: UnaryOptions,
-  ): Tensor<D, S, V> {
+  clip<
+    X extends AnyTensor,
+    const P extends TensorOrScalar | null | undefined = undefined,
+    const Q extends TensorOrScalar | null | undefined = undefined,
+  >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
       return apply(MAP.copy, this, undefined, undefined, options) as never;
@@ -2035,6 +2035,11 @@ export class Tensor<
 
 registerBackend("cpu", new JsBackend());
 wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never);
+
+/** The type of `X` limited by `P`, which may be missing. */
+export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
+  ? Tensor<t.BinaryDType<X, P>, t.Ok<t.Binary<"clip", X, P>>, X["device"]>
+  : Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
 
 /** The shape of what `take` gets as indexes. */
 export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>

@@ -23,11 +23,11 @@ const LAYERS: string[][] = [
   ["layout.ts"],
   ["slice.ts", "storage.ts", "ops.ts"],
   ["types.ts", "types/"],
-  ["element.ts", "plan.ts", "memory.ts"],
+  ["element.ts", "plan.ts"],
   ["backend.ts"],
   ["backends/js/", "backends/native/", "io/"],
   ["dispatch.ts"],
-  ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "reduce.ts", "linalg.ts"],
+  ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "linalg.ts"],
   ["tensor.ts"],
   ["create.ts", "random.ts", "io/mod.ts", "info.ts"],
 ];
