@@ -996,8 +996,8 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
   ],
   "huge: positions cut to 32 bits": ['const int = huge ? "" : " | 0";', 'const int = " | 0";'],
   "scan: small integers do not wrap": [
-    "acc.wraps ? emit.settle(folded, acc.dtype) : folded",
-    "folded",
+    "acc.wraps ? emit.settle(folded, acc.dtype) : folded);\n  emit.store",
+    "folded);\n  emit.store",
   ],
 });
 

@@ -29,10 +29,10 @@ import { type Mutant, MUTANTS, rowMutants } from "./mutants.ts";
 import { ensureInstalled, findTool, root } from "./tools.ts";
 
 /**
- * Tests that cannot judge a mutant: they compare src with the text or the build of the C side, or
- * check its types, and would notice any change at all. (Copies hold no native library.)
+ * Tests that cannot judge a mutant: they compare src with the C side, with generated text or with
+ * its own types, and would notice any change at all. (Copies hold no native library.)
  */
-const NO_JUDGES = ["native", "ops_def", "layers", "types"];
+const NO_JUDGES = ["native", "ops_def", "layers", "types", "generated"];
 /** These take seconds, and come last. */
 const SLOW = ["table", "io_fuzz", "io_npz", "digits"];
 

@@ -52,7 +52,9 @@ export function deviation(
   checkOptions(row.name, options, ["correction", "keepDims", "dtype", "out"]);
   const { correction = 0 } = options;
   if (typeof correction !== "number" || Number.isNaN(correction)) {
-    throw new ShapeError(`Cannot ${row.name} with correction ${String(correction)}: not a number`);
+    throw new ShapeError(
+      `Cannot ${row.name} with correction ${describe(correction)}: not a number`,
+    );
   }
   let input = x;
   if (options.dtype !== undefined) {
@@ -119,7 +121,7 @@ function alongFloats(
   const { out } = options;
   const to = resultDType(MAP.exp, x.storage.info.name, op);
   if (typeof axis !== "number") {
-    throw new AxisError(`Cannot ${op} along ${String(axis)}: name one axis`);
+    throw new AxisError(`Cannot ${op} along ${describe(axis)}: name one axis`);
   }
   const along = normalizeAxis(op, axis, x.layout.shape.length);
   // Sums of 16-bit floats are kept in 32 bits until the end.
@@ -167,7 +169,7 @@ export function norm(
   checkOptions("norm", options, ["ord", "keepDims", "dtype", "out"]);
   const { ord = 2, keepDims, dtype, out } = options;
   if (typeof ord !== "number" || Number.isNaN(ord)) {
-    throw new ShapeError(`Cannot norm with ord ${String(ord)}: not a number`);
+    throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
   }
   const rows: Record<string, ReduceRow> = {
     "1": REDUCE.norm1,

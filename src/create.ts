@@ -448,9 +448,12 @@ export function fromBuffer<
   const length = bytes / info.bytes;
   const { offset = 0, strides } = options;
   if (!Number.isSafeInteger(offset) || offset < 0 || offset > length) {
-    throw new IndexError(`Cannot ${op} of ${length} elements at offset ${String(offset)}`);
+    throw new IndexError(`Cannot ${op} of ${length} elements at offset ${describe(offset)}`);
   }
-  const shape = checkShape(options.shape ?? [length - offset], op);
+  const shape = checkShape(
+    options.shape === undefined ? [length - offset] : options.shape,
+    op,
+  );
   if (strides !== undefined && (!Array.isArray(strides) || strides.length !== shape.length)) {
     throw new ShapeError(
       `Cannot ${op}: strides ${formatShape(strides)} for shape ${formatShape(shape)}`,
@@ -458,7 +461,7 @@ export function fromBuffer<
   }
   for (const stride of strides ?? []) {
     if (!Number.isSafeInteger(stride)) {
-      throw new ShapeError(`Cannot ${op}: stride ${String(stride)}`);
+      throw new ShapeError(`Cannot ${op}: stride ${describe(stride)}`);
     }
   }
   const layout = strides === undefined
@@ -535,8 +538,7 @@ export function arange(...args: unknown[]): AnyTensor {
 
 function checkFinite(op: string, value: unknown): asserts value is number {
   if (typeof value !== "number" || !Number.isFinite(value)) {
-    const what = typeof value === "number" ? value : describe(value);
-    throw new ShapeError(`Cannot ${op} with ${what}: expected a finite number`);
+    throw new ShapeError(`Cannot ${op} with ${describe(value)}: expected a finite number`);
   }
 }
 
@@ -601,7 +603,7 @@ export function eye<
 ): Tensor<NoInfer<E>, [R, C], "cpu"> {
   checkCreation("eye", options, EYE_OPTIONS);
   const { k = 0, dtype = "float32" } = options;
-  if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${String(k)}`);
+  if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${describe(k)}`);
   const made: AnyTensor = filledWith("eye", [rows, columns ?? rows], 0, dtype);
   const diagonal = made.layout.diagonal(k);
   fillScalar(made.storage, diagonal, 1);
@@ -620,7 +622,7 @@ export function meshgrid(
   checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
-    throw new TypeError(`Cannot meshgrid with indexing ${String(indexing)}: it is "xy" or "ij"`);
+    throw new TypeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
   }
   if (!Array.isArray(tensors)) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);

@@ -55,11 +55,7 @@ function integers(op: string, values: readonly unknown[]): Operand {
   let wide = false;
   for (const value of values) {
     if (!Number.isInteger(value)) {
-      throw new IndexError(
-        `Cannot ${op} at ${
-          typeof value === "number" ? value : describe(value)
-        }: an index is an integer`,
-      );
+      throw new IndexError(`Cannot ${op} at ${describe(value)}: an index is an integer`);
     }
     const { min, max } = DTYPE.int32;
     if (value as number < min || value as number > max) wide = true;
@@ -435,7 +431,7 @@ export function oneHot(
   const tensor = toIndexes("oneHot", x);
   checkDType(dtype, "oneHot");
   if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
-    throw new ShapeError(`Cannot oneHot to ${String(classes)} classes: not a size of int32`);
+    throw new ShapeError(`Cannot oneHot to ${describe(classes)} classes: not a size of int32`);
   }
   if (tensor.layout.size > 0) {
     const extreme = (row: typeof REDUCE.max | typeof REDUCE.min): number => {

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { describe } from "./dtype.ts";
 import { AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
   checkShape,
@@ -53,7 +54,7 @@ function copy(sizes: readonly number[]): number[] {
 function badIndex(op: string, shape: Shape, axis: number, index: unknown): IndexError {
   const why = Number.isInteger(index) ? `it has size ${shape[axis]}` : "an index is an integer";
   return new IndexError(
-    `Cannot ${op} axis ${axis} of shape ${formatShape(shape)} at ${String(index)}: ${why}`,
+    `Cannot ${op} axis ${axis} of shape ${formatShape(shape)} at ${describe(index)}: ${why}`,
   );
 }
 
@@ -354,7 +355,7 @@ export class Layout {
   diagonal(offset = 0, axis1 = 0, axis2 = 1): Layout {
     const rank = this.shape.length;
     if (!Number.isSafeInteger(offset)) {
-      throw new IndexError(`Cannot take the diagonal at ${String(offset)}: not an integer`);
+      throw new IndexError(`Cannot take the diagonal at ${describe(offset)}: not an integer`);
     }
     const [a, b] = normalizeAxes("diagonal", [axis1, axis2], rank);
     const rows = this.shape[a] + (offset < 0 ? offset : 0);

@@ -165,7 +165,7 @@ export function split(x: Operand, parts: number | readonly number[], axis = 0): 
     }
     cuts = parts.map((cut) => {
       if (!Number.isInteger(cut)) {
-        throw new IndexError(`Cannot split at ${String(cut)}: an index is an integer`);
+        throw new IndexError(`Cannot split at ${describe(cut)}: an index is an integer`);
       }
       return Math.min(n, Math.max(0, cut < 0 ? cut + n : cut));
     });
@@ -274,7 +274,7 @@ function rollAxes(
   axes.forEach((one, i) => {
     const along = normalizeAxis("roll", one, layout.shape.length);
     if (!Number.isInteger(shifts[i])) {
-      throw new IndexError(`Cannot roll by ${String(shifts[i])}: not an integer`);
+      throw new IndexError(`Cannot roll by ${describe(shifts[i])}: not an integer`);
     }
     const n = layout.shape[along]!;
     const by = n === 0 ? 0 : ((shifts[i]! % n) + n) % n;
@@ -319,7 +319,7 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
     return result(storage, layout);
   }
   if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
-    throw new ShapeError(`Cannot pad with mode ${String(mode)}`);
+    throw new ShapeError(`Cannot pad with mode ${describe(mode)}`);
   }
   return shape.reduce((made, n, axis) => {
     const [before, after] = pairs[axis] as [number, number];
@@ -379,7 +379,7 @@ export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
   if (shape.length < 2) {
     throw new ShapeError(`Cannot ${op} shape ${formatShape(shape)}: it takes at least two axes`);
   }
-  if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${String(k)}`);
+  if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${describe(k)}`);
   const [rows, columns] = [shape[shape.length - 2]!, shape[shape.length - 1]!];
   const row = iota(rows);
   const column = iota(columns);
@@ -424,7 +424,7 @@ export function sort(
 /** The n-th differences between neighbours along `axis`. */
 export function diff(x: Operand, n = 1, axis = -1): Operand {
   checkOperand(x, "diff");
-  if (!Number.isInteger(n) || n < 0) throw new ShapeError(`Cannot diff ${String(n)} times`);
+  if (!Number.isInteger(n) || n < 0) throw new ShapeError(`Cannot diff ${describe(n)} times`);
   const along = normalizeAxis("diff", axis, x.layout.shape.length);
   let made = x;
   for (let i = 0; i < n && made.layout.shape[along]! > 0; i++) {

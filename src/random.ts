@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { checkDType, DTYPE, type DType } from "./dtype.ts";
+import { checkDType, describe, DTYPE, type DType } from "./dtype.ts";
 import { apply, backendFor, checkOptions } from "./dispatch.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
@@ -47,7 +47,7 @@ export interface RandomOptions<E extends DType> {
  */
 export function key(seed: number | bigint): Key {
   if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
-    throw new IndexError(`Cannot make a key of ${String(seed)}: a seed is an integer`);
+    throw new IndexError(`Cannot make a key of ${describe(seed)}: a seed is an integer`);
   }
   const bits = BigInt.asUintN(64, BigInt(seed));
   return { word0: Number(bits & 0xffffffffn), word1: Number(bits >> 32n) };
@@ -84,7 +84,7 @@ export function split(of: Key, count: number = 2): Key[] {
 /** A key from another and a number: one for each step of a loop, say. */
 export function foldIn(of: Key, data: number | bigint): Key {
   if (typeof data !== "bigint" && !Number.isSafeInteger(data)) {
-    throw new IndexError(`Cannot fold ${String(data)} into a key: it is not an integer`);
+    throw new IndexError(`Cannot fold ${describe(data)} into a key: it is not an integer`);
   }
   return fromWords(fold(words(of, "fold a number into a key"), data));
 }
@@ -143,7 +143,7 @@ export function uniform<const N extends Shape, E extends DType = "float32">(
   checkOptions("uniform", options, ["dtype", "low", "high"]);
   const { low = 0, high = 1, dtype = "float32" } = options;
   if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
-    throw new IndexError(`Cannot make uniform numbers from ${String(low)} to ${String(high)}`);
+    throw new IndexError(`Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`);
   }
   checkFinite("uniform", dtype, low, high, high - low);
   const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform");
@@ -169,7 +169,9 @@ export function normal<const N extends Shape, E extends DType = "float32">(
   checkOptions("normal", options, ["dtype", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32" } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
-    throw new IndexError(`Cannot make normal numbers of mean ${String(mean)}, std ${String(std)}`);
+    throw new IndexError(
+      `Cannot make normal numbers of mean ${describe(mean)}, std ${describe(std)}`,
+    );
   }
   checkFinite("normal", dtype, mean, std);
   return spread(generate("normal", key, shape, dtype, "f", "normal"), mean, std);
@@ -200,7 +202,7 @@ export function integers<const N extends Shape, E extends DType = "int32">(
   checkDType(dtype, "integers");
   for (const bound of [low, high]) {
     if (typeof bound !== "bigint" && !Number.isSafeInteger(bound)) {
-      throw new IndexError(`Cannot make integers from ${String(low)} to ${String(high)}`);
+      throw new IndexError(`Cannot make integers from ${describe(low)} to ${describe(high)}`);
     }
   }
   const [from, to] = [BigInt(low), BigInt(high)];

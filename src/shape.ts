@@ -1,10 +1,11 @@
 /**
  * Shapes: checking, broadcasting, axes, reshaping, as functions on plain arrays of sizes.
  *
- * Knows nothing of tensors, strides or dtypes.
+ * Knows nothing of tensors and strides.
  *
  * @module
  */
+import { describe } from "./dtype.ts";
 import { AxisError, ShapeError } from "./errors.ts";
 
 /** The sizes of a tensor, outermost axis first; `[]` is the shape of a single element. */
@@ -12,8 +13,8 @@ export type Shape = readonly number[];
 
 /** Writes a shape as it stands in messages: `[2, 3]`. */
 export function formatShape(shape: Shape): string {
-  // What a caller gave may be no array, or hold symbols, which join() refuses.
-  return Array.isArray(shape) ? `[${shape.map(String).join(", ")}]` : String(shape);
+  // What a caller gave may be no array, or hold what join() refuses.
+  return Array.isArray(shape) ? `[${Array.from(shape, describe).join(", ")}]` : describe(shape);
 }
 
 /** The number of elements of a shape: the product of its sizes, 1 for `[]`. */
@@ -40,7 +41,7 @@ export function sameShape(a: Shape, b: Shape): boolean {
  */
 export function checkShape(shape: unknown, op: string): number[] {
   if (!Array.isArray(shape)) {
-    throw new ShapeError(`Cannot ${op} shape ${String(shape)}: a shape is an array of sizes`);
+    throw new ShapeError(`Cannot ${op} shape ${describe(shape)}: a shape is an array of sizes`);
   }
   const rank = shape.length;
   const result: number[] = new Array(rank);
@@ -49,7 +50,7 @@ export function checkShape(shape: unknown, op: string): number[] {
     const n = shape[i];
     if (!Number.isInteger(n) || n < 0) {
       throw new ShapeError(
-        `Cannot ${op} shape ${formatShape(shape)}: axis ${i} has size ${String(n)}, ` +
+        `Cannot ${op} shape ${formatShape(shape)}: axis ${i} has size ${describe(n)}, ` +
           "which is not an integer of at least 0",
       );
     }
@@ -132,7 +133,7 @@ function mismatch(
 export function normalizeAxis(op: string, axis: number, rank: number): number {
   if (!Number.isInteger(axis) || axis < -rank || axis >= rank) {
     throw new AxisError(
-      `Cannot ${op} along axis ${String(axis)}: ` +
+      `Cannot ${op} along axis ${describe(axis)}: ` +
         (rank === 0 ? "rank 0 has no axes" : `rank ${rank} has axes ${-rank} to ${rank - 1}`),
     );
   }
@@ -158,7 +159,7 @@ export function normalizeAxes(
   }
   if (!Array.isArray(axes)) {
     throw new AxisError(
-      `Cannot ${op} along axis ${typeof axes === "object" ? "{…}" : String(axes)}: an axis is an ` +
+      `Cannot ${op} along axis ${describe(axes)}: an axis is an ` +
         "integer or an array of them; options come after it (null for all axes)",
     );
   }
@@ -189,7 +190,7 @@ export function normalizeAxes(
  */
 export function resolveReshape(shape: Shape, size: number, from: Shape): number[] {
   if (!Array.isArray(shape)) {
-    throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${String(shape)}: not an array`);
+    throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${describe(shape)}: not an array`);
   }
   const rank = shape.length;
   const result: number[] = new Array(rank);
@@ -202,7 +203,7 @@ export function resolveReshape(shape: Shape, size: number, from: Shape): number[
         throw badReshape(
           from,
           shape,
-          `axis ${i} has size ${String(n)}, which is not -1 or an integer of at least 0`,
+          `axis ${i} has size ${describe(n)}, which is not -1 or an integer of at least 0`,
         );
       }
       if (inferred >= 0) throw badReshape(from, shape, "more than one size is -1");

@@ -279,7 +279,7 @@ test("Bad symbols: messages show them", () => {
     [() => loose(linspace)(s, 1, 2), ShapeError],
     [() => loose(random.permutation)(key, s), ShapeError],
     [() => loose(x).reshape([s, 2]), ShapeError],
-    [() => loose(x).permute([s, 0]), AxisError],
+    [() => loose(x).permute(s, 0), AxisError],
     [() => loose(zeros)([s]), ShapeError],
   ];
   for (const [call, kind] of calls) assertRefused(call, kind, "Symbol(s)", x);

@@ -39,7 +39,8 @@ describe("op rows", () => {
   };
 
   for (const row of Object.values(REDUCE) as ReduceRow[]) {
-    if (!row.compensated) continue;
+    // Every sum, whatever the row says of itself.
+    if (row.expr !== "a + x" || row.result === "int32") continue;
     it(`${row.name} of float64 keeps what is small beside the largest term`, () => {
       const exponential = row.name.toLowerCase().endsWith("sumexp");
       const [x, y, result] = exponential

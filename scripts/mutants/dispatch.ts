@@ -1,0 +1,190 @@
+/**
+ * Mutants of dispatch and promotion: outputs, overlap, copy on write, scalars, options.
+ *
+ * @module
+ */
+import { edits, type Mutant } from "./core.ts";
+
+const DISPATCH = edits(
+  "dispatch",
+  "src/dispatch.ts",
+  ["feature_errors", "feature_elementwise", "feature_dtypes", "feature_ownership", "mutation_gaps"],
+  {
+    "operands: anything": [
+      "  if (!isOperand(value)) {\n    throw new DTypeError(`Cannot ${op}: expected a tensor, got",
+      "  if (false) {\n    throw new DTypeError(`Cannot ${op}: expected a tensor, got",
+    ],
+    "operands: disposed ones": [
+      "  checkAlive(value.storage, op);\n}\n\nfunction describe",
+      "}\n\nfunction describe",
+    ],
+    "dtypes: all taken": ["if (!row.takes.includes(kind)) {", "if (false) {"],
+    "dtypes: integers in float ops": [
+      '? "float32" : name;\n  const result',
+      "? name : name;\n  const result",
+    ],
+    "dtypes: comparisons give their input": ['row.result === "bool" || row.result', "row.result"],
+    "dtypes: sums stay narrow": ['? "int64"\n    : compute', "? compute\n    : compute"],
+    "dtypes: sums of uint64": [' && name !== "uint64"', ""],
+    "store: any dtype": ["if (rank(from) > rank(to)) {", "if (false) {"],
+    "scalars: slots shared": ["scalars[slot * 16 + id]", "scalars[id]"],
+    "scalars: of another dtype": ["&& promoteWeak(row, info.name, b) === info.name", ""],
+    "scalars: fractions in float ops": [
+      'if (row.result === "float" && DTYPE[dtype].kind !== "f") return "float32";',
+      "",
+    ],
+    "scalars: not weak": ["if (isScalar(arg)) dtype = promoteWeak(row, dtype, arg);", ""],
+    "write: read-only tensors": ["if (target.flags & READ_ONLY) {", "if (false) {"],
+    "write: broadcast tensors": ["if (target.layout.overlapsItself) {", "if (false) {"],
+    "write: copy on write": ["if (target.flags & COW) target.detach();\n  else if", "if"],
+    "write: those who wait for a copy": [
+      "else if (target.storage.cows !== null) settleCows(target.storage);",
+      "",
+    ],
+    "write: those who wait stay": ["  storage.cows = null;\n", ""],
+    "overlap: never": [
+      "if (target.storage.array.buffer !== source.storage.array.buffer) return false;",
+      "return false;",
+    ],
+    "overlap: one buffer is enough": ["return tLow < sHigh && sLow < tHigh;", "return true;"],
+    "overlap: last element": ["(high + 1) * storage.info.bytes", "high * storage.info.bytes"],
+    "overlap: begin of the array": ["byteOffset + low * storage", "low * storage"],
+    "overlap: same storage, other strides": [" && sameShape(t.strides, s.strides)", ""],
+    "overlap: same storage, other offset": ["t.offset === s.offset &&\n", "\n"],
+    "overlap: always copied": [
+      "return same ? source : contiguousCopy(source);",
+      "return contiguousCopy(source);",
+    ],
+    "devices: mixed": ["if (a.device !== b.device) {", "if (false) {"],
+    "devices: mixed maps": ["&& b.storage.device === storage.device", ""],
+    "out: shape": ["if (!sameShape(out.layout.shape, shape)) {", "if (false) {"],
+    "out: dtype": [
+      "  checkStore(dtype, out.storage.info.name, op);\n  prepareWrite",
+      "  prepareWrite",
+    ],
+    "out: writable": ["  prepareWrite(out, op);\n}", "}"],
+    "out: version of maps": ["    storage.version++;\n  }\n  const plan", "  }\n  const plan"],
+    "out: first operand disturbed": ["    a = undisturbed(a, out);\n", ""],
+    "out: second operand disturbed": ["      other = undisturbed(other, out);\n", ""],
+    "out: general operands disturbed": ["out === undefined ? arg : undisturbed(arg, out)", "arg"],
+    "out: of reductions": ["  fill(out.storage, out.layout, made);\n", ""],
+    "out: version of reductions": [
+      "  out.storage.version++;\n  return out;\n}\n\n/** Runs argmax",
+      "  return out;\n}\n\n/** Runs argmax",
+    ],
+    "result: layout of the input": [
+      "layout.contiguous && layout.offset === 0 && layout.shape === shape",
+      "layout.shape === shape",
+    ],
+    "result: offset of the input": [
+      "layout.contiguous && layout.offset === 0 &&",
+      "layout.contiguous &&",
+    ],
+    "broadcast false: two operands": [
+      "row.arity < 3 && options?.broadcast !== false",
+      "row.arity < 3",
+    ],
+    "broadcast false: ignored": ["if (options?.broadcast === false) {", "if (false) {"],
+    "options: unknown names": ["if (!known.includes(name)) {", "if (false) {"],
+    "options: a tensor": [" || isOperand(options)", ""],
+    "promotion: first operand wins": [
+      ": promoteTypes(dtype, arg.storage.info.name, name);",
+      ": dtype;",
+    ],
+    "promotion: condition takes part": ["const first = row.condition ? 1 : 0;", "const first = 0;"],
+    "condition: any dtype": [
+      '!isScalar(condition) && condition.storage.info.name !== "bool"',
+      "false",
+    ],
+    "in place: shapes that grow": ["    if (!sameShape(shape, mine)) {\n", "    if (false) {\n"],
+    "in place: not in place": [
+      "return apply(inPlace, target, other, third, { out: target });",
+      "return apply(inPlace, target, other, third);",
+    ],
+    "attributes: not passed": [
+      "plan.data[ATTRIBUTES + i] = attributes[i]!;",
+      "void attributes[i];",
+    ],
+    "contiguous: views pass": [
+      "return source.layout.contiguous ? source : contiguousCopy(source);",
+      "return source;",
+    ],
+    "reduce: keepDims": ["else if (keepDims) shape.push(1);", ""],
+    "reduce: count": ["if (reduced[axis]) count *= n;", "if (!reduced[axis]) count *= n;"],
+    "reduce: of nothing": ["if (count === 0 && kept.size > 0) {", "if (false) {"],
+    "reduce: of nothing for nothing": ["if (count === 0 && kept.size > 0) {", "if (count === 0) {"],
+    "reduce: dtype option": [
+      '  const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;',
+      "  const to = rule.result;",
+    ],
+    "reduce: dtype option not cast": [
+      "if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);\n  }\n  const rule",
+      "}\n  const rule",
+    ],
+    "argmax: visited in any order": [
+      "const plan = planReduce(what.kept, a.layout, null, what.reduced, true);",
+      "const plan = planReduce(what.kept, a.layout, null, what.reduced, false);",
+    ],
+    "argmax: of nothing": ["  checkNotEmpty(name, a.layout, what);\n  checkCount", "  checkCount"],
+    "argmax: more than an int32 counts": [
+      "  checkNotEmpty(name, a.layout, what);\n  checkCount(name, a.layout, what.count);\n",
+      "  checkNotEmpty(name, a.layout, what);\n",
+    ],
+    "scan: any rank without an axis": [
+      "if (axis === null || (axis === undefined && rank !== 1)) {",
+      "if (axis === null) {",
+    ],
+    "scan: initial value": ["if (includeInitial) shape[along]!++;", ""],
+    "scan: initial value not written": [
+      "    fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);\n",
+      "",
+    ],
+    "scan: visited in any order": [
+      "const plan = planReduce(target, a.layout, null, reduced, true);",
+      "const plan = planReduce(target, a.layout, null, reduced, false);",
+    ],
+  },
+);
+
+const DTYPES = edits("dispatch", "src/dtype.ts", [
+  "feature_dtypes",
+  "feature_elementwise",
+  "mutation_gaps",
+], {
+  "promotion: float16 with bfloat16": ['a.bytes === b.bytes ? "float32" : ', ""],
+  "promotion: integers with floats": [
+    'if (a.kind === "f") return a.name;',
+    'if (a.kind === "f") return "float64";',
+  ],
+  "promotion: bool": ['if (a.kind === "b") return b.name;', 'if (a.kind === "b") return a.name;'],
+  "promotion: signed holds unsigned": [
+    "if (signed.bytes > unsigned.bytes) return signed.name;",
+    "",
+  ],
+  "promotion: uint32 with int32": ['4: "int64" }', "}"],
+  "scalars: float32": [
+    'typeof value === "number" ? "float32"',
+    'typeof value === "number" ? "float64"',
+  ],
+  "scalars: numbers with bool tensors": [
+    'if (kind === "b") return scalarDType(value);',
+    'if (kind === "b") return dtype;',
+  ],
+  "scalars: range": ["if (value < min || value > max) {", "if (false) {"],
+  "scalars: fractions": [
+    'if (typeof value === "number" && !Number.isInteger(value)) {',
+    "if (false) {",
+  ],
+  "limits: float32": [
+    "const F32_MAX = 3.4028234663852886e38;",
+    "const F32_MAX = Number.MAX_VALUE;",
+  ],
+  "limits: smallest float16": ["float16: [2 ** -10, 2 ** -14]", "float16: [2 ** -10, 2 ** -24]"],
+  "names: any": [
+    'if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {',
+    "if (false) {",
+  ],
+});
+
+/** Faults of dispatch and dtypes. */
+export const DISPATCHES: readonly Mutant[] = [...DISPATCH, ...DTYPES];
