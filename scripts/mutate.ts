@@ -4,7 +4,7 @@
  * `--list` names the mutants, `--group=` and `--name=` choose among them by a part of their names,
  * `--quick` takes every eighth, `--jobs=` says how many run at once, `--json=` writes a report.
  * Exits with 1 when a mutant survives, when its text is no longer in src exactly once, or when it
- * keeps src from loading, which would be no test's merit. The mutants are in mutants.ts; this file
+ * keeps src from loading, which would be no test's merit. The mutants are in mutants/; this file
  * knows only how to run them.
  *
  * @module
@@ -25,7 +25,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { ROWS } from "../src/ops.ts";
-import { type Mutant, MUTANTS, rowMutants } from "./mutants.ts";
+import type { Mutant } from "./mutants/core.ts";
+import { allMutants } from "./mutants/mod.ts";
 import { ensureInstalled, findTool, root } from "./tools.ts";
 
 /**
@@ -157,10 +158,7 @@ if ([...options.keys()].some((key) => !KNOWN.includes(key))) {
 }
 
 await ensureInstalled();
-const every = [
-  ...rowMutants(ROWS, readFileSync(join(root, "src/ops.ts"), "utf8")),
-  ...MUTANTS,
-];
+const every = allMutants(ROWS, readFileSync(join(root, "src/ops.ts"), "utf8"));
 const mutants = every
   .filter(({ group }) => group.includes(options.get("group") ?? ""))
   .filter(({ name, file }) => `${file} ${name}`.includes(options.get("name") ?? ""))

@@ -10,6 +10,7 @@
 import { type Backend, backendOf } from "./backend.ts";
 import {
   checkDType,
+  describe,
   DTYPE,
   type DType,
   type DTypeInfo,
@@ -116,14 +117,13 @@ export function isOperand(value: unknown): value is Operand {
 /** Throws unless `value` is a tensor that is still there. */
 export function checkOperand(value: unknown, op: string): asserts value is Operand {
   if (!isOperand(value)) {
-    throw new DTypeError(`Cannot ${op}: expected a tensor, got ${describe(value)}`);
+    throw new DTypeError(`Cannot ${op}: expected a tensor, got ${describeArgument(value)}`);
   }
   checkAlive(value.storage, op);
 }
 
-function describe(value: unknown): string {
-  if (Array.isArray(value)) return "an array (make a tensor of it with tensor(...))";
-  return value === null ? "null" : typeof value === "object" ? "an object" : String(value);
+function describeArgument(value: unknown): string {
+  return Array.isArray(value) ? "an array: tensor(...) makes a tensor of it" : describe(value);
 }
 
 // ---- dtypes ------------------------------------------------------------------------------------
@@ -200,7 +200,9 @@ function isScalar(value: unknown): value is Scalar {
 function checkArgument(value: unknown, op: string): asserts value is Operand | Scalar {
   if (isScalar(value)) return;
   if (!isOperand(value)) {
-    throw new DTypeError(`Cannot ${op}: expected a tensor or a scalar, got ${describe(value)}`);
+    throw new DTypeError(
+      `Cannot ${op}: expected a tensor or a scalar, got ${describeArgument(value)}`,
+    );
   }
   checkAlive(value.storage, op);
 }
@@ -218,8 +220,9 @@ export function prepareWrite(target: Operand, op: string): void {
   }
   if (target.layout.overlapsItself) {
     throw new ReadOnlyError(
-      `Cannot ${op}: the target of shape ${formatShape(target.layout.shape)} is broadcast ` +
-        `(strides ${formatShape(target.layout.strides)}), so that several indexes share an element`,
+      `Cannot ${op}: the target of shape ${formatShape(target.layout.shape)} with strides ${
+        formatShape(target.layout.strides)
+      } has several indexes for one element, as broadcast tensors have`,
     );
   }
   if (target.flags & COW) target.detach();
@@ -390,7 +393,9 @@ const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
 
 /** Throws a TypeError for an option that the op does not have. */
 export function checkOptions(op: string, options: object, known: readonly string[]): void {
-  if (typeof options !== "object" || options === null || isOperand(options)) {
+  if (
+    typeof options !== "object" || options === null || isOperand(options) || Array.isArray(options)
+  ) {
     throw new TypeError(`Cannot ${op}: options come last, in an object of ${known.join(", ")}`);
   }
   for (const name in options) {

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { describe } from "./dtype.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { formatShape, normalizeAxis } from "./shape.ts";
@@ -267,7 +268,9 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout
     else if (arg === null) rank++;
     else if (arg === "...") ellipses++;
     else if (typeof arg === "string") return sliceBasic(layout, parseStrings(index));
-    else throw new IndexError(`Cannot slice by ${String(arg)}: it is not an index, slice or range`);
+    else {throw new IndexError(
+        `Cannot slice by ${describe(arg)}: it is not an index, slice or range`,
+      );}
   }
   if (ellipses > 1) throw new IndexError('Cannot slice with more than one "..."');
   if (rest < 0) {
@@ -331,7 +334,7 @@ export function sliceAxisBy(layout: Layout, axis: number, arg: BasicIndex): Layo
   if (typeof one === "number") return layout.selectAxis(at, layout.checkIndex("slice", at, one));
   if (!(one instanceof Slice || one instanceof Range)) {
     throw new IndexError(
-      `Cannot slice axis ${axis} by ${String(arg)}: it is not an index, slice or range`,
+      `Cannot slice axis ${axis} by ${describe(arg)}: it is not an index, slice or range`,
     );
   }
   const { start, length, step } = resolveSlice(one, layout.shape[at]);

@@ -35,6 +35,7 @@ import {
   applyReduce,
   applyScan,
   checkOperand,
+  checkOptions,
   contiguousCopy,
   COW,
   fill,
@@ -1169,7 +1170,9 @@ export class Tensor<
     classes: N,
     options: { readonly dtype?: E } = {},
   ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]> {
-    return oneHot(this, classes, options.dtype ?? "float32") as never;
+    checkOptions("oneHot", options, ["dtype"]);
+    const { dtype = "float32" } = options;
+    return oneHot(this, classes, dtype) as never;
   }
 
   /** The elements along `axis` (the last one) from small to large; NaN goes last. */
@@ -1231,12 +1234,16 @@ export class Tensor<
   }
 
   /** [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
-  linear<X extends AnyTensor, W extends AnyTensor>(
+  linear<X extends AnyTensor, W extends AnyTensor, B extends AnyTensor = X>(
     this: X,
     weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
-    bias?: AnyTensor,
+    bias?: B,
     options?: UnaryOptions,
-  ): Tensor<t.BinaryDType<X, W>, t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, X["device"]> {
+  ): Tensor<
+    t.OkDType<t.PromoteAll<[X, W, B]>>,
+    t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
+    X["device"]
+  > {
     return linear(this, weight as W, bias, options) as never;
   }
 
@@ -2179,7 +2186,7 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
 
 function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
   checkAlive(x.storage, op);
-  if (!sameShape(x.layout.shape, shape)) {
+  if (!Array.isArray(shape) || !sameShape(x.layout.shape, shape)) {
     throw new ShapeError(
       `Cannot ${op} shape ${formatShape(shape)}: the tensor has shape ${
         formatShape(x.layout.shape)
