@@ -79,6 +79,9 @@ function saturateU64(x: number): number {
   return x >= 18446744073709551616 ? Infinity : x > 0 ? Math.trunc(x) : 0;
 }
 
+/** V8 gains from taking values of 32 bits as they are; JavaScriptCore loses by the mix of types. */
+const SHORT_FIRST = !("Bun" in globalThis);
+
 const NAMES = {
   min: Math.min,
   trunc: Math.trunc,
@@ -93,8 +96,12 @@ const NAMES = {
   highWord: (x: number): number => x - x === 0 ? highWord(x) : x === Infinity ? -1 : 0x7fffffff,
   saturateI64,
   saturateU64,
-  i64ToF32: (low: number, high: number): number => high === low >> 31 ? low : sticky(high, low),
-  u64ToF32: (low: number, high: number): number => high === 0 ? low >>> 0 : sticky(high >>> 0, low),
+  i64ToF32: SHORT_FIRST
+    ? (low: number, high: number): number => high === low >> 31 ? low : sticky(high, low)
+    : (low: number, high: number): number => sticky(high, low),
+  u64ToF32: SHORT_FIRST
+    ? (low: number, high: number): number => high === 0 ? low >>> 0 : sticky(high >>> 0, low)
+    : (low: number, high: number): number => sticky(high >>> 0, low),
   words,
   sums: new Float64Array(COLUMNS),
   errors: new Float64Array(COLUMNS),
