@@ -982,7 +982,6 @@ export class Tensor<
     this: X,
     ...index: t.GuardRest<t.SliceShape<t.ShapeOf<X>, I>, I>
   ): View<X, t.SliceShape<t.ShapeOf<X>, I>> {
-    checkAlive(this.storage, "slice");
     const args = index as readonly unknown[];
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];

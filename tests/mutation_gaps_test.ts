@@ -3,15 +3,22 @@
  *
  * @module
  */
-import { assert, assertEquals, assertNotStrictEquals, assertStrictEquals } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertNotStrictEquals,
+  assertStrictEquals,
+  assertThrows,
+} from "@std/assert";
 import { describe, it } from "node:test";
-import { applyReduce } from "../src/dispatch.ts";
+import { sharesBuffer, zeros } from "../mod.ts";
+import { apply, applyInPlace, applyReduce, overlaps, undisturbed } from "../src/dispatch.ts";
 import { DTYPE, DTYPES } from "../src/dtype.ts";
-import { IndexError } from "../src/errors.ts";
+import { DeviceError, IndexError, ShapeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
-import { REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
+import { MAP, REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
 import { parseIndexString, range, resolveSlice } from "../src/slice.ts";
-import { allocate } from "../src/storage.ts";
+import { adopt, allocate, Storage } from "../src/storage.ts";
 import "../src/tensor.ts";
 import { assertRefused, iota } from "./support.ts";
 import { golden } from "./table/golden.ts";
@@ -94,5 +101,81 @@ describe("slices", () => {
     const again = parseIndexString("1:, ::-1, 0");
     assertNotStrictEquals(again, parts);
     assertEquals(again, parts);
+  });
+});
+
+describe("layouts", () => {
+  it("windows that slide by less than their length overlap", () => {
+    const windows = (step: number): boolean => new Layout([3, 4], [step, 1], 0).overlapsItself;
+    assertEquals([1, 2, 3, 4, 5].map(windows), [true, true, true, false, false]);
+  });
+
+  it("a new axis has stride 0, of size 1 too", () => {
+    assertEquals(Layout.contiguous([3]).broadcastTo([1, 3]).strides, [0, 1]);
+  });
+
+  it("sizes beyond 2^53 do not pass because a tensor is empty", () => {
+    const x = zeros([0]);
+    assertRefused(() => x.reshape([2 ** 30, 2 ** 30, -1] as number[]), ShapeError, "reshape", x);
+  });
+});
+
+describe("writing", () => {
+  it("operands overlap when their bytes do, not when they only share a buffer", () => {
+    const part = (from: number, n: number) => operand(storage, new Layout([n], [1], from));
+    const storage = adopt("float32", new Float32Array(10));
+    assert(!overlaps(part(0, 5), part(5, 5)));
+    assert(overlaps(part(0, 6), part(5, 5)), "one element in common");
+    assert(overlaps(part(5, 5), part(0, 6)), "one element in common");
+    // Two arrays on one buffer: what counts is where each begins.
+    const { buffer } = storage.array;
+    const later = operand(
+      adopt("float32", new Float32Array(buffer, 20, 5)),
+      new Layout([5], [1], 0),
+    );
+    assert(!overlaps(part(0, 5), later));
+    assert(overlaps(part(0, 6), later));
+    const bytes = operand(adopt("int8", new Int8Array(buffer, 0, 40)), new Layout([4], [1], 20));
+    assert(overlaps(bytes, later));
+    assert(!overlaps(bytes, part(0, 5)));
+  });
+
+  it("an operand that is the target itself is not copied", () => {
+    const x = operand(allocate("float32", 4, true), Layout.contiguous([2, 2]));
+    assertStrictEquals(undisturbed(x, x), x);
+    assertNotStrictEquals(undisturbed(operand(x.storage, x.layout.transpose()), x), x);
+  });
+
+  it("a write to one copy-on-write tensor leaves the others where they are", () => {
+    const x = iota([4]);
+    const [a, b] = [x.intoCow(), x.intoCow()];
+    a.set([0], 9);
+    assert(!sharesBuffer(a, x));
+    assert(sharesBuffer(b, x));
+    assertEquals([...x.toTypedArray() as Float32Array], [0, 1, 2, 3]);
+  });
+});
+
+describe("devices", () => {
+  class Elsewhere extends Storage {
+    override get device(): string {
+      return "elsewhere:0";
+    }
+  }
+
+  it("an op on two devices is refused, whatever the dtypes", () => {
+    const layout = Layout.contiguous([2]);
+    const here = operand(allocate("float32", 2, true), layout);
+    for (const dtype of ["float32", "float64"] as const) {
+      const { array, info } = allocate(dtype, 2, true);
+      const there = operand(new Elsewhere(array, info, true, false), layout);
+      const parts = ["on cpu and elsewhere:0", "on elsewhere:0 and cpu"];
+      assertThrows(() => apply(MAP.add, here, there), DeviceError, parts[0]);
+      assertThrows(() => apply(MAP.add, there, here), DeviceError, parts[1]);
+      assertThrows(() => apply(MAP.where, true, here, there), DeviceError, parts[0]);
+      assertThrows(() => applyInPlace(MAP.add, there, here), DeviceError, parts[1]);
+      assertThrows(() => apply(MAP.neg, here, undefined, undefined, { out: there }), DeviceError);
+      assertThrows(() => applyReduce(REDUCE.sum, here, 0, { out: there }), DeviceError);
+    }
   });
 });

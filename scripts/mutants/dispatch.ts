@@ -41,7 +41,6 @@ const DISPATCH = edits(
       "else if (target.storage.cows !== null) settleCows(target.storage);",
       "",
     ],
-    "write: those who wait stay": ["  storage.cows = null;\n", ""],
     "overlap: never": [
       "if (target.storage.array.buffer !== source.storage.array.buffer) return false;",
       "return false;",
