@@ -11,16 +11,18 @@ import {
   assertThrows,
 } from "@std/assert";
 import { describe, it } from "node:test";
-import { sharesBuffer, zeros } from "../mod.ts";
+import { finfo, fromBuffer, memory, scalar, scope, sharesBuffer, tensor, zeros } from "../mod.ts";
 import { apply, applyInPlace, applyReduce, overlaps, undisturbed } from "../src/dispatch.ts";
+import { JsBackend } from "../src/backends/js/backend.ts";
 import { DTYPE, DTYPES } from "../src/dtype.ts";
 import { DeviceError, IndexError, ShapeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import { MAP, REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
 import { parseIndexString, range, resolveSlice } from "../src/slice.ts";
-import { adopt, allocate, Storage } from "../src/storage.ts";
+import { planMap } from "../src/plan.ts";
+import { adopt, allocate, emptyPool, recycle, Storage } from "../src/storage.ts";
 import "../src/tensor.ts";
-import { assertRefused, iota } from "./support.ts";
+import { assertRefused, iota, loose } from "./support.ts";
 import { golden } from "./table/golden.ts";
 import { operand, read } from "./table/operands.ts";
 
@@ -177,5 +179,244 @@ describe("devices", () => {
       assertThrows(() => apply(MAP.neg, here, undefined, undefined, { out: there }), DeviceError);
       assertThrows(() => applyReduce(REDUCE.sum, here, 0, { out: there }), DeviceError);
     }
+  });
+});
+
+describe("checks", () => {
+  it("a tensor in the place of options is named as such", () => {
+    const x = iota([2]);
+    const error = assertThrows(() => loose(x).add(1, x), TypeError) as Error;
+    assert(error.message.includes("options come last"), error.message);
+  });
+
+  it("an index of more elements than int32 counts is refused", () => {
+    const x = zeros([1]).broadcastTo([2 ** 31]);
+    assertThrows(() => x.argmax(), ShapeError, "int32");
+    assertThrows(() => x.countNonzero(), ShapeError, "int32");
+  });
+
+  it("limits of float16", () => assertEquals(finfo("float16").smallestNormal, 2 ** -14));
+
+  it("every write counts as a version of the memory", () => {
+    const x = zeros([3]);
+    const version = (write: () => unknown): number => {
+      const before = x.storage.version;
+      write();
+      return x.storage.version - before;
+    };
+    assertEquals(version(() => x.add_(1)), 1);
+    assertEquals(version(() => iota([3]).exp({ out: x })), 1);
+    assertEquals(version(() => loose(iota([2, 3])).sum(0, { out: x })), 1);
+    assertEquals(version(() => x.set([0], 1)), 1);
+    assertEquals(version(() => x.set([tensor([0, 1], { dtype: "int32" })], 1)), 1);
+    assertEquals(version(() => x.add(1)), 0);
+  });
+});
+
+describe("indexing by tensors", () => {
+  it("two ellipses, an array of nothing, and a scalar's nonzero", () => {
+    const x = iota([2, 3]);
+    assertRefused(() => loose(x).slice("...", [0], "..."), IndexError, "twice", x);
+    assertEquals(loose(x).slice([]).shape, [0, 3]);
+    assertRefused(() => loose(scalar(1)).nonzero(), ShapeError, "nonzero");
+  });
+
+  it("nonzero gives the axes of rank 3 in order", () => {
+    const x = zeros([2, 3, 4]);
+    x.set([1, 2, 0], 1);
+    x.set([0, 1, 3], 1);
+    assertEquals(x.nonzero().map((axis) => axis.toArray()), [[0, 1], [1, 2], [3, 0]]);
+  });
+
+  it("an index out of range is named as it was given, though it was broadcast", () => {
+    const rows = tensor([[0], [7]], { dtype: "int32" });
+    const columns = tensor([0, 1], { dtype: "int32" });
+    const x = iota([2, 3]);
+    assertRefused(() => loose(x).slice(rows, columns), IndexError, "at 7", x);
+  });
+
+  it("values are cast, strided or of more axes than the places they go to", () => {
+    const places = [[0, 2]] as never;
+    const x = zeros([3, 2]);
+    x.set(places, loose(tensor([[1, 2], [3, 4]], { dtype: "int32" })));
+    assertEquals(x.toArray(), [[1, 2], [0, 0], [3, 4]]);
+    x.set(places, loose(tensor([[1, 2], [3, 4]]).transpose()));
+    assertEquals(x.toArray(), [[1, 3], [0, 0], [2, 4]]);
+    x.set(places, loose(tensor([[[5, 6], [7, 8]]])));
+    assertEquals(x.toArray(), [[5, 6], [0, 0], [7, 8]]);
+  });
+
+  it("takeAlongAxis wants indexes of the same rank", () => {
+    const x = iota([2, 3]);
+    const indexes = tensor([0, 1, 0], { dtype: "int32" });
+    assertRefused(() => loose(x).takeAlongAxis(indexes, 0), ShapeError, "ranks differ", x);
+  });
+});
+
+describe("memory", () => {
+  it("bytes that are handed out are the tensor's alone, and its words follow", () => {
+    const storage = allocate("int64", 2, true);
+    const before = storage.words;
+    storage.escape();
+    assertEquals(storage.array.buffer.byteLength, storage.array.byteLength);
+    if (before.buffer !== storage.array.buffer) assertNotStrictEquals(storage.words, before);
+    assertStrictEquals(storage.words.buffer, storage.array.buffer);
+  });
+
+  it("zeroing reused memory leaves its neighbours alone", () => {
+    const [first, second] = [allocate("float32", 5, true), allocate("float32", 5, true)];
+    second.array.fill(7 as never);
+    recycle(first);
+    const again = allocate("float32", 5, true);
+    assertStrictEquals(again.array, first.array);
+    assertEquals([...second.array as Float32Array], [7, 7, 7, 7, 7]);
+  });
+
+  it("memory is reused for its own dtype, once, and not after the pool is emptied", () => {
+    emptyPool();
+    const wide = allocate("float64", 1000, false);
+    recycle(wide);
+    recycle(wide);
+    assertEquals(memory().pooledBytes, 8000);
+    assert(allocate("int32", 1000, false).array instanceof Int32Array);
+    emptyPool();
+    recycle(allocate("float64", 999, false));
+    assertNotStrictEquals(allocate("float64", 1000, false).array, wide.array);
+    emptyPool();
+  });
+
+  it("no more than 256 MiB is kept, and the peak is at least what is there", () => {
+    emptyPool();
+    const [first, second] = [allocate("uint8", 150e6, false), allocate("uint8", 150e6, false)];
+    assert(memory().peakBytes >= memory().bytes);
+    recycle(first);
+    recycle(second);
+    assertEquals(memory().pooledBytes, 150e6);
+    emptyPool();
+  });
+
+  it("a scope that ends hands over to the one around it", () => {
+    let late = zeros([2]);
+    scope(() => {
+      scope(() => undefined);
+      late = zeros([2]);
+    });
+    assert(late.isDisposed);
+  });
+
+  it("a read-only tensor does not give its memory away", () => {
+    const array = new Float32Array([1, 2]);
+    const x = fromBuffer(array);
+    const readonly = x.readonly();
+    x.dispose();
+    (readonly.intoTypedArray() as Float32Array)[0] = 9;
+    assertEquals([...array], [1, 2]);
+    const shared = iota([2]).intoShared();
+    shared.readonly().intoShared().set([0], 9);
+    assertEquals(shared.toArray(), [0, 1]);
+  });
+
+  it("a shared tensor is not copied to be shared", () => {
+    const shared = iota([3]).intoShared();
+    const { buffer } = shared.storage.array;
+    assertStrictEquals(shared.intoShared().storage.array.buffer, buffer);
+  });
+});
+
+describe("copy on write", () => {
+  it("after its copy nobody counts or watches it", () => {
+    const x = iota([6]);
+    const cow = x.slice("2:4").intoCow();
+    cow.set([0], 9);
+    assertEquals(cow.toArray(), [9, 3]);
+    assertEquals(x.toArray(), [0, 1, 2, 3, 4, 5]);
+    assertEquals(cow.storage.handles, 1);
+    assertEquals(x.storage.cows, null);
+    const second = x.intoCow();
+    const { handles } = x.storage;
+    second.set([0], 9);
+    assertEquals(x.storage.handles, handles - 1);
+    x.intoCow().dispose();
+    assertEquals(x.storage.cows, null);
+  });
+
+  it("the last one left writes where it is", () => {
+    const x = tensor([0, 1, 2]);
+    const cow = x.intoCow();
+    const { storage } = x;
+    x.dispose();
+    cow.set([0], 9);
+    assertStrictEquals(cow.storage, storage);
+    assertEquals(cow.toArray(), [9, 1, 2]);
+  });
+
+  it("a view of it that ends does not end it", () => {
+    const x = iota([3]);
+    const cow = x.intoCow();
+    cow.view().dispose();
+    x.set([0], 9);
+    assertEquals(cow.toArray(), [0, 1, 2]);
+  });
+
+  it("made owned it has memory of its own", () => {
+    const x = iota([3]);
+    x.intoCow().intoOwned().set([0], 9);
+    assertEquals(x.toArray(), [0, 1, 2]);
+  });
+});
+
+describe("loops", () => {
+  it("positions beyond 2^31 are not cut, after a small plan of the same form too", () => {
+    const backend = new JsBackend(true);
+    const info = DTYPE.float32;
+    // What is read is where it was read.
+    const echo = new Proxy({}, { get: (_, key) => Number(key) });
+    const walk = (offset: number, stride: number): [string, unknown][] => {
+      const found: Record<string, unknown> = {};
+      const layout = new Layout([2], [stride], offset);
+      const plan = planMap(layout, layout, null, null);
+      const out = new Storage(found as never, info, true, false);
+      backend.map(
+        MAP.copy,
+        "float32",
+        plan,
+        out,
+        new Storage(echo as never, info, true, false),
+        null,
+        null,
+      );
+      return Object.entries(found);
+    };
+    assertEquals(walk(5, 3), [["5", 5], ["8", 8]]);
+    const far = 2 ** 33;
+    assertEquals(walk(far, 3), [[`${far}`, far], [`${far + 3}`, far + 3]]);
+  });
+
+  it("products of integers wrap in every column", () => {
+    for (
+      const [dtype, value] of [["int32", 123456789n], ["int64", 1234567890123456789n]] as const
+    ) {
+      const bits = DTYPE[dtype].bytes * 8;
+      const a = zeros([3, 2], { dtype }).add(tensor(value, { dtype }));
+      const b = tensor([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], { dtype }).mul(
+        tensor(value, { dtype }),
+      );
+      const wrap = (x: bigint): bigint => BigInt.asIntN(bits, x);
+      const row = [1n, 2n, 3n, 4n, 5n].map((i) =>
+        wrap(value * wrap(i * value) + value * wrap((i + 5n) * value))
+      );
+      const product = a.matmul(b as never) as typeof a;
+      assertEquals(loose(product).toArray({ bigint: true }), [row, row, row]);
+    }
+  });
+
+  it("long rows are picked from where they are, dense or not", () => {
+    const x = iota([5, 1200]);
+    const first = (rows: unknown) => loose(rows).toArray().map((row: number[]) => row.slice(0, 2));
+    assertEquals(first(loose(x).slice("1:, 4:").slice([2, 0])), [[3604, 3605], [1204, 1205]]);
+    assertEquals(first(loose(x).slice(":, ::2").slice([2, 0])), [[2400, 2402], [0, 2]]);
+    const y = zeros([5, 1200]);
+    loose(y).slice("1:, 4:").set([[2, 0]], loose(x).slice("1:3, 4:"));
+    assertEquals(first(y.slice("1:4, 4:")), [[2404, 2405], [0, 0], [1204, 1205]]);
   });
 });
