@@ -11,18 +11,31 @@ import {
   assertThrows,
 } from "@std/assert";
 import { describe, it } from "node:test";
-import { finfo, fromBuffer, memory, scalar, scope, sharesBuffer, tensor, zeros } from "../mod.ts";
+import {
+  finfo,
+  fromBuffer,
+  full,
+  memory,
+  scalar,
+  scope,
+  sharesBuffer,
+  tensor,
+  zeros,
+} from "../mod.ts";
 import { apply, applyInPlace, applyReduce, overlaps, undisturbed } from "../src/dispatch.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { DTYPE, DTYPES } from "../src/dtype.ts";
-import { DeviceError, IndexError, ShapeError } from "../src/errors.ts";
+import { roundHalf } from "../src/half.ts";
+import { DeviceError, FormatError, IndexError, ShapeError } from "../src/errors.ts";
+import { decodeNpy } from "../src/io/npy.ts";
 import { Layout } from "../src/layout.ts";
 import { MAP, REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
-import { parseIndexString, range, resolveSlice } from "../src/slice.ts";
+import { parseIndexString, range, resolveSlice, sliceBasic } from "../src/slice.ts";
 import { planMap } from "../src/plan.ts";
 import { adopt, allocate, emptyPool, recycle, Storage } from "../src/storage.ts";
 import "../src/tensor.ts";
 import { assertRefused, iota, loose } from "./support.ts";
+import { BACKENDS, using } from "./table/backends.ts";
 import { golden } from "./table/golden.ts";
 import { operand, read } from "./table/operands.ts";
 
@@ -110,6 +123,14 @@ describe("layouts", () => {
   it("windows that slide by less than their length overlap", () => {
     const windows = (step: number): boolean => new Layout([3, 4], [step, 1], 0).overlapsItself;
     assertEquals([1, 2, 3, 4, 5].map(windows), [true, true, true, false, false]);
+  });
+
+  it("an empty row begins where its tensor does, and a row of a transposed one is not dense", () => {
+    const empty = sliceBasic(Layout.contiguous([2, 0, 3], 4), [1]);
+    assertEquals([empty.offset, empty.size], [4, 0]);
+    const columns = Layout.contiguous([3, 4]).transpose();
+    assert(!columns.selectAxis(0, 1).contiguous);
+    assert(!sliceBasic(columns, [1]).contiguous);
   });
 
   it("a new axis has stride 0, of size 1 too", () => {
@@ -238,12 +259,15 @@ describe("indexing by tensors", () => {
   it("values are cast, strided or of more axes than the places they go to", () => {
     const places = [[0, 2]] as never;
     const x = zeros([3, 2]);
-    x.set(places, loose(tensor([[1, 2], [3, 4]], { dtype: "int32" })));
+    x.set(places, loose(tensor([[1, 2], [3, 4]], { dtype: "float16" })));
     assertEquals(x.toArray(), [[1, 2], [0, 0], [3, 4]]);
     x.set(places, loose(tensor([[1, 2], [3, 4]]).transpose()));
     assertEquals(x.toArray(), [[1, 3], [0, 0], [2, 4]]);
     x.set(places, loose(tensor([[[5, 6], [7, 8]]])));
     assertEquals(x.toArray(), [[5, 6], [0, 0], [7, 8]]);
+    const y = zeros([4]);
+    y.set([tensor([[0, 1], [2, 3]], { dtype: "int32" })], tensor([[1, 2], [3, 4]]).transpose());
+    assertEquals(y.toArray(), [1, 3, 2, 4]);
   });
 
   it("takeAlongAxis wants indexes of the same rank", () => {
@@ -392,6 +416,14 @@ describe("loops", () => {
     assertEquals(walk(far, 3), [[`${far}`, far], [`${far + 3}`, far + 3]]);
   });
 
+  it("sums in uint32 wrap at each step, so that they stay exact beyond 2^53", () => {
+    const n = 2 ** 21 + 100;
+    const x = full([n], 2 ** 32 - 1, { dtype: "uint32" });
+    assertEquals(x.sum(null, { dtype: "uint32" }).item(), 2 ** 32 - n);
+    const running = loose(x).cumulativeSum(0, { dtype: "uint32" });
+    assertEquals(running.get(n - 1), 2 ** 32 - n);
+  });
+
   it("products of integers wrap in every column", () => {
     for (
       const [dtype, value] of [["int32", 123456789n], ["int64", 1234567890123456789n]] as const
@@ -418,5 +450,52 @@ describe("loops", () => {
     const y = zeros([5, 1200]);
     loose(y).slice("1:, 4:").set([[2, 0]], loose(x).slice("1:3, 4:"));
     assertEquals(first(y.slice("1:4, 4:")), [[2404, 2405], [0, 0], [1204, 1205]]);
+  });
+
+  for (const { name, backend } of BACKENDS) {
+    it(`elements of 64 bits are moved whole, there and back: ${name}`, () => {
+      using(backend, () => {
+        const values = [2n ** 40n, -3n, 2n ** 62n, 5n];
+        const x = tensor(values, { dtype: "int64" });
+        const picked = loose(x).slice([2, 0]);
+        assertEquals(picked.toArray({ bigint: true }), [values[2], values[0]]);
+        x.set([[1, 3]], picked);
+        assertEquals(x.toArray({ bigint: true }), [values[0], values[2], values[2], values[0]]);
+      });
+    });
+  }
+
+  it("nonzero takes -0 of every float for 0, and begins at the offset", () => {
+    for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
+      const [places] = tensor([-0, 0, 1, NaN], { dtype }).nonzero();
+      assertEquals(places!.toArray(), [2, 3], dtype);
+    }
+    const [places] = tensor([1, 0, 2], { dtype: "int32" }).slice("1:").nonzero();
+    assertEquals(places!.toArray(), [1]);
+  });
+
+  it("floats of 16 bits are rounded once, half to even, and stay NaN", () => {
+    assertEquals(roundHalf(1 + 2 ** -11), 1);
+    assertEquals(roundHalf(1 + 3 * 2 ** -11), 1 + 2 ** -9);
+    // float32 would make a tie of it.
+    assertEquals(roundHalf(1 + 2 ** -11 + 2 ** -40), 1 + 2 ** -10);
+    const bits = new Uint32Array([0x7fffffff, 0xffffffff, 0x7f800001]);
+    const x = fromBuffer(new Float32Array(bits.buffer));
+    assertEquals(x.astype("bfloat16").isnan().toArray(), [true, true, true]);
+    assertEquals(x.astype("float16").isnan().toArray(), [true, true, true]);
+  });
+});
+
+describe("files", () => {
+  it("an npy header names each key once", () => {
+    const npy = (keys: string): Uint8Array => {
+      const header = `{'descr': '|u1', 'fortran_order': False, ${keys}}\n`;
+      const text = `\x93NUMPY\x01\x00${String.fromCharCode(header.length)}\x00${header}\x05\x06`;
+      return Uint8Array.from(text, (c) => c.charCodeAt(0));
+    };
+    assertEquals([...decodeNpy(npy("'shape': (2,)")).data], [5, 6]);
+    for (const again of ["'shape': (2,)", "'descr': '|u1'", "'fortran_order': False"]) {
+      assertThrows(() => decodeNpy(npy(`'shape': (2,), ${again}`)), FormatError, "repeated");
+    }
   });
 });

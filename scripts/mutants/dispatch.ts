@@ -1,6 +1,9 @@
 /**
  * Mutants of dispatch and promotion: outputs, overlap, copy on write, scalars, options.
  *
+ * Left out are a condition that takes part in promotion, as bool gives way to every dtype, and a scan in
+ * any order, as it walks a single axis, along which its dense output only runs forwards.
+ *
  * @module
  */
 import { edits, type Mutant } from "./core.ts";
@@ -8,7 +11,14 @@ import { edits, type Mutant } from "./core.ts";
 const DISPATCH = edits(
   "dispatch",
   "src/dispatch.ts",
-  ["feature_errors", "feature_elementwise", "feature_dtypes", "feature_ownership", "mutation_gaps"],
+  [
+    "feature_errors",
+    "feature_elementwise",
+    "feature_dtypes",
+    "feature_ownership",
+    "mutation_gaps",
+    "table:/^(add|where|sum|cumulativeSum): /",
+  ],
   {
     "operands: anything": [
       "  if (!isOperand(value)) {\n    throw new DTypeError(`Cannot ${op}: expected a tensor, got",
@@ -90,7 +100,6 @@ const DISPATCH = edits(
       ": promoteTypes(dtype, arg.storage.info.name, name);",
       ": dtype;",
     ],
-    "promotion: condition takes part": ["const first = row.condition ? 1 : 0;", "const first = 0;"],
     "condition: any dtype": [
       '!isScalar(condition) && condition.storage.info.name !== "bool"',
       "false",
@@ -137,10 +146,6 @@ const DISPATCH = edits(
     "scan: initial value not written": [
       "    fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);\n",
       "",
-    ],
-    "scan: visited in any order": [
-      "const plan = planReduce(target, a.layout, null, reduced, true);",
-      "const plan = planReduce(target, a.layout, null, reduced, false);",
     ],
   },
 );

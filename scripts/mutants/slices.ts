@@ -1,7 +1,7 @@
 /**
  * Mutants of basic indexing: slices, ranges, index strings and the layouts that they give.
  *
- * Left out are shortcuts (`step === 1`, the lone index), the stride of a new axis, which nobody follows,
+ * Left out are shortcuts (`step === 1`, leading indexes), the stride of a new axis, which nobody follows,
  * and the length that new arrays are made with.
  *
  * @module
@@ -105,7 +105,25 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   "stride: step ignored": ["stride * spanStep + 0;", "stride;"],
   "stride: -0": ["stride * spanStep + 0;", "stride * spanStep;"],
   "offset: start ignored": ["      offset += spanStart * stride;\n", ""],
-  "offset: of an empty view": ["size === 0 ? layout.offset : offset", "offset"],
+  "offset: of an empty view": [
+    "strides, size === 0 ? layout.offset : offset, size",
+    "strides, offset, size",
+  ],
+  "numbers: offset": ['layout.checkIndex("slice", axis, index[axis]) * layout.strides[axis]', "0"],
+  "numbers: size": ["    size /= layout.shape[axis];\n", ""],
+  "numbers: strides of the first axes": [
+    "strides[i] = layout.strides[count + i];",
+    "strides[i] = layout.strides[i];",
+  ],
+  "numbers: offset of an empty view": [
+    "const start = size === 0 ? layout.offset : offset;",
+    "const start = offset;",
+  ],
+  "numbers: rows of a strided tensor are dense": [
+    "if (layout.contiguous) return new",
+    "if (true) return new",
+  ],
+  "numbers: too many": [" && count <= layout.shape.length) {", ") {"],
   "one axis: no strings": ["if (parts.length === 1) one = parts[0];", ""],
   "one axis: index not checked": ['layout.checkIndex("slice", at, one)', "one"],
   "one axis: negative axis": [
