@@ -11,17 +11,7 @@ import {
   assertThrows,
 } from "@std/assert";
 import { describe, it } from "node:test";
-import {
-  finfo,
-  fromBuffer,
-  full,
-  memory,
-  scalar,
-  scope,
-  sharesBuffer,
-  tensor,
-  zeros,
-} from "../mod.ts";
+import { finfo, fromBuffer, full, scalar, sharesBuffer, tensor, zeros } from "../mod.ts";
 import { apply, applyInPlace, applyReduce, overlaps, undisturbed } from "../src/dispatch.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { DTYPE, DTYPES } from "../src/dtype.ts";
@@ -32,7 +22,7 @@ import { Layout } from "../src/layout.ts";
 import { MAP, REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
 import { parseIndexString, range, resolveSlice, sliceBasic } from "../src/slice.ts";
 import { planMap } from "../src/plan.ts";
-import { adopt, allocate, emptyPool, recycle, Storage } from "../src/storage.ts";
+import { adopt, allocate, Storage } from "../src/storage.ts";
 import "../src/tensor.ts";
 import { assertRefused, iota, loose } from "./support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
@@ -274,118 +264,6 @@ describe("indexing by tensors", () => {
     const x = iota([2, 3]);
     const indexes = tensor([0, 1, 0], { dtype: "int32" });
     assertRefused(() => loose(x).takeAlongAxis(indexes, 0), ShapeError, "ranks differ", x);
-  });
-});
-
-describe("memory", () => {
-  it("bytes that are handed out are the tensor's alone, and its words follow", () => {
-    const storage = allocate("int64", 2, true);
-    const before = storage.words;
-    storage.escape();
-    assertEquals(storage.array.buffer.byteLength, storage.array.byteLength);
-    if (before.buffer !== storage.array.buffer) assertNotStrictEquals(storage.words, before);
-    assertStrictEquals(storage.words.buffer, storage.array.buffer);
-  });
-
-  it("zeroing reused memory leaves its neighbours alone", () => {
-    const [first, second] = [allocate("float32", 5, true), allocate("float32", 5, true)];
-    second.array.fill(7 as never);
-    recycle(first);
-    const again = allocate("float32", 5, true);
-    assertStrictEquals(again.array, first.array);
-    assertEquals([...second.array as Float32Array], [7, 7, 7, 7, 7]);
-  });
-
-  it("memory is reused for its own dtype, once, and not after the pool is emptied", () => {
-    emptyPool();
-    const wide = allocate("float64", 1000, false);
-    recycle(wide);
-    recycle(wide);
-    assertEquals(memory().pooledBytes, 8000);
-    assert(allocate("int32", 1000, false).array instanceof Int32Array);
-    emptyPool();
-    recycle(allocate("float64", 999, false));
-    assertNotStrictEquals(allocate("float64", 1000, false).array, wide.array);
-    emptyPool();
-  });
-
-  it("no more than 256 MiB is kept, and the peak is at least what is there", () => {
-    emptyPool();
-    const [first, second] = [allocate("uint8", 150e6, false), allocate("uint8", 150e6, false)];
-    assert(memory().peakBytes >= memory().bytes);
-    recycle(first);
-    recycle(second);
-    assertEquals(memory().pooledBytes, 150e6);
-    emptyPool();
-  });
-
-  it("a scope that ends hands over to the one around it", () => {
-    let late = zeros([2]);
-    scope(() => {
-      scope(() => undefined);
-      late = zeros([2]);
-    });
-    assert(late.isDisposed);
-  });
-
-  it("a read-only tensor does not give its memory away", () => {
-    const array = new Float32Array([1, 2]);
-    const x = fromBuffer(array);
-    const readonly = x.readonly();
-    x.dispose();
-    (readonly.intoTypedArray() as Float32Array)[0] = 9;
-    assertEquals([...array], [1, 2]);
-    const shared = iota([2]).intoShared();
-    shared.readonly().intoShared().set([0], 9);
-    assertEquals(shared.toArray(), [0, 1]);
-  });
-
-  it("a shared tensor is not copied to be shared", () => {
-    const shared = iota([3]).intoShared();
-    const { buffer } = shared.storage.array;
-    assertStrictEquals(shared.intoShared().storage.array.buffer, buffer);
-  });
-});
-
-describe("copy on write", () => {
-  it("after its copy nobody counts or watches it", () => {
-    const x = iota([6]);
-    const cow = x.slice("2:4").intoCow();
-    cow.set([0], 9);
-    assertEquals(cow.toArray(), [9, 3]);
-    assertEquals(x.toArray(), [0, 1, 2, 3, 4, 5]);
-    assertEquals(cow.storage.handles, 1);
-    assertEquals(x.storage.cows, null);
-    const second = x.intoCow();
-    const { handles } = x.storage;
-    second.set([0], 9);
-    assertEquals(x.storage.handles, handles - 1);
-    x.intoCow().dispose();
-    assertEquals(x.storage.cows, null);
-  });
-
-  it("the last one left writes where it is", () => {
-    const x = tensor([0, 1, 2]);
-    const cow = x.intoCow();
-    const { storage } = x;
-    x.dispose();
-    cow.set([0], 9);
-    assertStrictEquals(cow.storage, storage);
-    assertEquals(cow.toArray(), [9, 1, 2]);
-  });
-
-  it("a view of it that ends does not end it", () => {
-    const x = iota([3]);
-    const cow = x.intoCow();
-    cow.view().dispose();
-    x.set([0], 9);
-    assertEquals(cow.toArray(), [0, 1, 2]);
-  });
-
-  it("made owned it has memory of its own", () => {
-    const x = iota([3]);
-    x.intoCow().intoOwned().set([0], 9);
-    assertEquals(x.toArray(), [0, 1, 2]);
   });
 });
 

@@ -8,7 +8,7 @@ import { edits, type Mutant } from "./core.ts";
 const STORAGE = edits(
   "storage",
   "src/storage.ts",
-  ["feature_ownership", "mutation_gaps", "feature_creation"],
+  ["feature_ownership", "memory", "mutation_gaps", "feature_creation"],
   {
     "escape: stays on the slab": ["    if (this.onSlab) {\n", "    if (false) {\n"],
     "escape: without its values": ["      own.set(this.array as never);\n", ""],
@@ -60,7 +60,11 @@ const STORAGE = edits(
   },
 );
 
-const OWNERSHIP = edits("storage", "src/tensor.ts", ["feature_ownership", "mutation_gaps"], {
+const OWNERSHIP = edits("storage", "src/tensor.ts", [
+  "feature_ownership",
+  "memory",
+  "mutation_gaps",
+], {
   "data: of a strided tensor": [
     "    if (!this.layout.contiguous) {\n      throw new ShapeError(\n        `Cannot data",
     "    if (false) {\n      throw new ShapeError(\n        `Cannot data",
@@ -102,65 +106,79 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", ["feature_ownership", "mutat
   ],
 });
 
-const HANDLES = edits("storage", "src/tensor.ts", ["feature_ownership", "mutation_gaps"], {
-  "view: loses read-only": ["x.flags | VIEW) as AnyTensor;", "VIEW) as AnyTensor;"],
-  "view: of copy-on-write not told": ["  if (x.flags & COW) groups.get(x)!.add(view);\n", ""],
-  "readonly: writable": ["    view.flags |= READ_ONLY;\n", ""],
-  "cow: sees later writes": ["    new Snapshot(this.storage).add(cow as never);\n", ""],
-  "cow: writes through": [
-    "new Tensor(this.storage, this.layout, COW);",
-    "new Tensor(this.storage, this.layout);",
-  ],
-  "cow: copies twice": ["      x.flags &= ~COW;\n", ""],
-  "cow: views of it part": [
-    "copy = before.handles === held.length ? before : copyOf(before, held);\n    for (const x of held) {",
-    "copy = copyOf(before, held);\n    for (const x of held.slice(0, 1)) {",
-  ],
-  "cow: still counted after its copy": ["      before.handles--;\n", ""],
-  "cow: copy at another place": ["subarray(low, high + 1), low);", "subarray(low, high + 1), 0);"],
-  "cow: part of the copy left out": [
-    "subarray(low, high + 1), low);",
-    "subarray(low, high), low);",
-  ],
-  "cow: never copied": ["before.handles === held.length ? before : copyOf(before, held)", "before"],
-  "cow: copied when nobody else is left": [
-    "before.handles === held.length ? before : copyOf(before, held)",
-    "copyOf(before, held)",
-  ],
-  "cow: still watched after its end": ["  if (x.flags & COW) groups.get(x)?.remove(x);\n", ""],
-  "cow: forgets the others too": ["if (held === undefined || held === x) this", "this"],
-  "cow: left for good": [
-    "if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;",
-    "",
-  ],
-  "cow: copy not counted": ["      copy.handles++;\n", ""],
-  "release: still counted": ["  x.storage.handles--;\n", ""],
-  "release: still usable": ["  x.storage = GONE;\n", ""],
-  "intoOwned: moves views": ["if (flags & (VIEW | COW)) {", "if (flags & COW) {"],
-  "intoOwned: moves copy-on-write": ["if (flags & (VIEW | COW)) {", "if (flags & VIEW) {"],
-  "intoOwned: shared with others": ["if (storage.shared && storage.handles > 1) {", "if (false) {"],
-  "intoOwned: source stays": [
-    "    const made = copy();\n    release(x);\n",
-    "    const made = copy();\n",
-  ],
-  "intoOwnedKeepLayout: compact": [
-    "() => new Tensor(wholeCopy(this.storage), this.layout),",
-    "() => contiguousCopy(this) as never,",
-  ],
-  "whole copy: the same memory": [
-    "new Storage(storage.array.slice() as TypedArray, storage.info",
-    "new Storage(storage.array, storage.info",
-  ],
-  "intoShared: shared again": [
-    "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
-    "false && sameShape",
-  ],
-  "intoShared: read-only moved": [
-    "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
-    "storage.shared && sameShape",
-  ],
-  "intoShared: not filled": ["  } else fill(shared, layout, x);\n", "  }\n"],
-});
+const HANDLES = edits(
+  "storage",
+  "src/tensor.ts",
+  ["feature_ownership", "memory", "mutation_gaps"],
+  {
+    "view: loses read-only": ["x.flags | VIEW) as AnyTensor;", "VIEW) as AnyTensor;"],
+    "view: of copy-on-write not told": ["  if (x.flags & COW) groups.get(x)!.add(view);\n", ""],
+    "readonly: writable": ["    view.flags |= READ_ONLY;\n", ""],
+    "cow: sees later writes": ["    new Snapshot(this.storage).add(cow as never);\n", ""],
+    "cow: writes through": [
+      "new Tensor(this.storage, this.layout, COW);",
+      "new Tensor(this.storage, this.layout);",
+    ],
+    "cow: copies twice": ["      x.flags &= ~COW;\n", ""],
+    "cow: views of it part": [
+      "copy = before.handles === held.length ? before : copyOf(before, held);\n    for (const x of held) {",
+      "copy = copyOf(before, held);\n    for (const x of held.slice(0, 1)) {",
+    ],
+    "cow: still counted after its copy": ["      before.handles--;\n", ""],
+    "cow: copy at another place": [
+      "subarray(low, high + 1), low);",
+      "subarray(low, high + 1), 0);",
+    ],
+    "cow: part of the copy left out": [
+      "subarray(low, high + 1), low);",
+      "subarray(low, high), low);",
+    ],
+    "cow: never copied": [
+      "before.handles === held.length ? before : copyOf(before, held)",
+      "before",
+    ],
+    "cow: copied when nobody else is left": [
+      "before.handles === held.length ? before : copyOf(before, held)",
+      "copyOf(before, held)",
+    ],
+    "cow: still watched after its end": ["  if (x.flags & COW) groups.get(x)?.remove(x);\n", ""],
+    "cow: forgets the others too": ["if (held === undefined || held === x) this", "this"],
+    "cow: left for good": [
+      "if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;",
+      "",
+    ],
+    "cow: copy not counted": ["      copy.handles++;\n", ""],
+    "release: still counted": ["  x.storage.handles--;\n", ""],
+    "release: still usable": ["  x.storage = GONE;\n", ""],
+    "intoOwned: moves views": ["if (flags & (VIEW | COW)) {", "if (flags & COW) {"],
+    "intoOwned: moves copy-on-write": ["if (flags & (VIEW | COW)) {", "if (flags & VIEW) {"],
+    "intoOwned: shared with others": [
+      "if (storage.shared && storage.handles > 1) {",
+      "if (false) {",
+    ],
+    "intoOwned: source stays": [
+      "    const made = copy();\n    release(x);\n",
+      "    const made = copy();\n",
+    ],
+    "intoOwnedKeepLayout: compact": [
+      "() => new Tensor(wholeCopy(this.storage), this.layout),",
+      "() => contiguousCopy(this) as never,",
+    ],
+    "whole copy: the same memory": [
+      "new Storage(storage.array.slice() as TypedArray, storage.info",
+      "new Storage(storage.array, storage.info",
+    ],
+    "intoShared: shared again": [
+      "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+      "false && sameShape",
+    ],
+    "intoShared: read-only moved": [
+      "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+      "storage.shared && sameShape",
+    ],
+    "intoShared: not filled": ["  } else fill(shared, layout, x);\n", "  }\n"],
+  },
+);
 
 /** Faults of storages and handles. */
 export const STORAGES: readonly Mutant[] = [...STORAGE, ...OWNERSHIP, ...HANDLES];
