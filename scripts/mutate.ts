@@ -89,7 +89,7 @@ function runTests(folder: string, args: string[]): Promise<Run> {
     child.on("close", (code) => {
       clearTimeout(timer);
       if (late) return resolve({ passed: false, loaded: true, by: "time limit" });
-      const loaded = !output.includes("(uncaught error)");
+      const loaded = /^running \d/m.test(output) && !output.includes("(uncaught error)");
       // With --fail-fast the file that began last is the one that failed.
       const file = [...output.matchAll(/^running .* from \.\/(\S+)$/gm)].at(-1)?.[1] ?? "";
       const failures = /FAILURES\s*\n([\s\S]*?)\n\s*\n/.exec(output)?.[1]?.trim().split("\n") ?? [];

@@ -25,7 +25,10 @@ const INDEXING = edits(
       "      return;",
     ],
     "slices: offset": ["      offset += part.offset;\n", ""],
-    "place: always first": ["if (place === -1) place = blockShape.length;", "place = 0;"],
+    "place: always first": [
+      "if (place === -1) place = blockShape.length;",
+      "if (place === -1) place = 0;",
+    ],
     "place: apart": ["  if (apart) place = 0;\n", ""],
     "place: apart not seen": ["else if (last !== i - 1) apart = true;", ""],
     "place: dots part": [

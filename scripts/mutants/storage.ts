@@ -39,7 +39,10 @@ const STORAGE = edits(
       "pool.get(length * 16 + info.id);\n    if",
       "pool.get(length * 16 + (info.id === 3 ? 12 : info.id));\n    if",
     ],
-    "reuse: never": ["  if (list === undefined) pool.set(key, [array]);\n", ""],
+    "reuse: never": [
+      "if (list === undefined) pool.set(key, [array]);",
+      "if (list === undefined) void 0;",
+    ],
     "recycle: bytes that were handed out": ["  if (storage.escaped) return;\n", ""],
     "recycle: twice": [
       "  pooledBytes += bytes;\n  storage.escaped = true;\n",
@@ -91,7 +94,7 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
     "const movable = layout.contiguous && storage.handles === 1 &&",
   ],
   "intoRaw: moved while others look": ["const alone = storage.handles === 1 &&", "const alone ="],
-  "scope: kept results": ["if (!keep.has(one)) one.dispose();", "one.dispose();"],
+  "scope: kept results": ["if (!keep.has(one)) one.dispose();", "if (one !== null) one.dispose();"],
   "scope: nothing is disposed": ["if (!keep.has(one)) one.dispose();\n      else if", "if"],
   "scope: not closed": ["    scoped = outer;\n", ""],
   "dispose: memory kept": ["    if (storage.handles === 0) recycle(storage);\n", ""],
