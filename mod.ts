@@ -1,5 +1,5 @@
 /**
- * rowmajor: tensors for Deno and Bun at native speed.
+ * rowmajor: tensors for Deno and Bun.
  *
  * @example
  * ```ts
