@@ -12,6 +12,7 @@ import numpy as np
 
 ARRAYS = {}
 TIMERS = {}
+GROUP = [""]
 NUMPY_DTYPES = {"bool": "bool_"}
 
 
@@ -49,6 +50,11 @@ def make(name, spec):
 
 
 def prepare(request):
+    group = request["row"].split("/")[0]
+    if group != GROUP[0]:
+        ARRAYS.clear()
+        TIMERS.clear()
+        GROUP[0] = group
     names = {name: make(name, spec) for name, spec in request["inputs"].items()}
     timer = timeit.Timer(request["statement"], globals={**NAMES, **names})
     seconds = request["ms"] / 1e3
@@ -67,6 +73,7 @@ def answer(request):
     if request["do"] == "prepare":
         return prepare(request)
     timer, calls = TIMERS[request["row"]]
+    timer.timeit(max(1, calls // 2))  # the same lead-in as the other peers have
     return {"ns": timer.timeit(calls) * 1e9 / calls}
 
 

@@ -97,7 +97,14 @@ interface Prepared {
 
 const prepared = new Map<string, Prepared>();
 
+let group = "";
+
 function prepare(row: Row, ms: number): void {
+  if (row.group !== group) {
+    made.clear();
+    prepared.clear();
+    group = row.group;
+  }
   const x: Tensors = {};
   Object.entries(row.inputs).forEach(([name, input], i) => {
     x[name] = make(name, input, rm.random.key(i + 1));
@@ -119,6 +126,9 @@ function prepare(row: Row, ms: number): void {
 function answer(request: Request): Answer {
   const one = prepared.get(request.row);
   if (request.do === "time" && one !== undefined) {
+    // What ran in between has left garbage, and engines drop code that has not run for a while:
+    // a lead-in, not timed, gets this row going again.
+    run(one.body, Math.ceil(one.calls / 2));
     return { ns: run(one.body, one.calls) * 1e6 / one.calls };
   }
   const row = WORK.find((candidate) => keyOf(candidate) === request.row);

@@ -241,12 +241,12 @@ export class Tensor<
 
   /** The size of each axis, frozen; `[]` for a single element. */
   get shape(): Readonly<S> {
-    return Object.freeze(this.layout.shape) as Readonly<S>;
+    return this.layout.frozen.shape as Readonly<S>;
   }
 
-  /** The distance between neighbours along each axis, in elements; 0 where broadcast. */
+  /** The distance between neighbours along each axis, in elements, frozen; 0 where broadcast. */
   get strides(): readonly number[] {
-    return Object.freeze(this.layout.strides);
+    return this.layout.frozen.strides;
   }
 
   /** {@link strides} in bytes, for other programs. */
