@@ -8,7 +8,16 @@ import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { BIG, FLOAT, INT, WIDE } from "../src/backends/js/primitives.ts";
+import {
+  BIG,
+  FLOAT,
+  floordivToHalf,
+  INT,
+  shortFloordiv,
+  shortMod,
+  WIDE,
+} from "../src/backends/js/primitives.ts";
+import { halfTable, toHalf } from "../src/half.ts";
 
 type Column = (number | "nan" | "inf" | "-inf")[];
 interface Golden {
@@ -262,5 +271,30 @@ describe("integer primitives", () => {
       assert(Object.is(regime.ifloordiv!(0, -5), 0));
       assert(Object.is(regime.imod!(-4, 2), 0));
     }
+  });
+});
+
+describe("the short forms give what the general ones do", () => {
+  const half = halfTable();
+  const special = [0, 0x8000, 1, 0x8001, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00];
+  const random = Array.from({ length: 60 }, (_, i) => (i * 40503 + 977) & 0xffff);
+  it("floordivToHalf of every float16 by 71 others", () => {
+    for (const y of [...special, ...random].map((bits) => half[bits]!)) {
+      for (let bits = 0; bits < 65536; bits++) {
+        const x = half[bits]!;
+        const actual = floordivToHalf(x, y);
+        if (actual !== toHalf(FLOAT.ffloordiv!(x, y))) assertEquals([x, y, half[actual]], []);
+      }
+    }
+  });
+  it("shortFloordiv and shortMod of float32", () => {
+    const f32 = fc.oneof(fc.float(), fc.integer({ min: -9, max: 9 }));
+    fc.assert(
+      fc.property(f32, f32, (x, y) => {
+        assertEquals(Math.fround(shortFloordiv(x, y)), Math.fround(FLOAT.ffloordiv!(x, y)));
+        assertEquals(Math.fround(shortMod(x, y)), Math.fround(FLOAT.fmod!(x, y)));
+      }),
+      { seed: 4, numRuns: 3000 },
+    );
   });
 });

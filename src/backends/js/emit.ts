@@ -86,6 +86,12 @@ export class Emitter {
     } else this.add(`${array}[${index}] = ${value.text};`);
   }
 
+  /** Writes what a primitive that gives the stored form makes of the numbers x and y. */
+  storeCall(array: string, index: string, name: string, { x, y }: Record<string, Value>): void {
+    if (x?.kind !== "number" || y?.kind !== "number") throw new Error(`${name} takes numbers`);
+    this.add(`${array}[${index}] = ${name}(${x.text}, ${y.text});`);
+  }
+
   /** Casts as `astype` does; integers that stay 32 bits or fewer are wrapped by the store. */
   cast(value: Value, from: DType, to: DType): Value {
     if (from === to) return value;

@@ -19,7 +19,7 @@ import {
 import { exprFor, ROWS } from "../../ops.ts";
 import type { TypedArray } from "../../dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
-import { FLOAT, INT, pick, shortFloordiv, shortMod, WIDE } from "./primitives.ts";
+import { FLOAT, floordivToHalf, INT, pick, shortFloordiv, shortMod, WIDE } from "./primitives.ts";
 
 /** A generated loop: the plan's numbers, the output and up to three inputs. */
 export type Loop = (
@@ -90,6 +90,7 @@ const NAMES = {
   pick,
   shortFloordiv,
   shortMod,
+  floordivToHalf,
   mulHigh,
   // NaN and Infinity stand for the largest int64 and uint64, which no double is.
   lowWord: (x: number): number => x - x === 0 ? lowWord(x) : -1,

@@ -98,6 +98,10 @@ function mapBody(
   for (const name of row.attributes ?? []) names[name] = number(name);
   const { wide, kind } = DTYPE[compute];
   const slow = wide && hasCall(expr) ? `slow_${row.id}_${compute}` : null;
+  if (row.name === "floorDivide" && compute === "float16" && out === "float16") {
+    emit.storeCall("o", index(0), "floordivToHalf", names);
+    return { hoisted, body: emit.take(), slow };
+  }
   const value = slow !== null
     ? emit.computeWide(expr, names, slow, kind === "i")
     : emit.compute(expr, names, compute, true);
