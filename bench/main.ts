@@ -77,7 +77,9 @@ async function measure(
   const total = rounds + 1;
   for (let round = 0; round < total; round++) {
     for (const [i, { row, ns }] of timings.entries()) {
-      progress(`${row.group}, round ${round} of ${rounds}, row ${i + 1} of ${rows.length}: ${row.name}`);
+      progress(
+        `${row.group}, round ${round} of ${rounds}, row ${i + 1} of ${rows.length}: ${row.name}`,
+      );
       // Each round another peer begins.
       for (let k = 0; k < peers.length; k++) {
         const peer = peers[(k + round) % peers.length];

@@ -156,18 +156,35 @@ function mapSource(
     );
   } else {
     const flat = strides.every((s) => s !== 2);
-    const made = mapBody(
-      row,
-      compute,
-      inputs,
-      out,
-      strides,
-      (k) => strides[k] === 0 ? `i${k}_${inner}` : flat ? `i${k}_${inner} + c` : `i${k}_${rank}`,
-    );
+    // Wrapping sums of 32 bits cost less than checked ones.
+    const moving = plan.huge
+      ? (k: number) => `i${k}_${inner} + c`
+      : (k: number) => `(i${k}_${inner} + c | 0)`;
+    const make = (dense: (k: number) => string) =>
+      mapBody(
+        row,
+        compute,
+        inputs,
+        out,
+        strides,
+        (k) => strides[k] === 0 ? `i${k}_${inner}` : flat ? dense(k) : `i${k}_${rank}`,
+      );
+    const made = make(moving);
     slow = made.slow;
     for (let j = 0; j < inner; j++) parts.push(open(j, operands));
     parts.push(made.hoisted);
-    parts.push(flat ? `for (let c = 0; c < n${inner}; c++) {` : open(inner, operands));
+    if (flat) {
+      // Most often all begin at the same place, and one index for all is by far the fastest.
+      const others = strides.flatMap((s, k) => k > 0 && s === 1 ? [`i${k}_${inner}`] : []);
+      if (strides[0] === 1 && others.length > 0) {
+        const same = others.map((other) => `${other} === i0_${inner}`).join(" && ");
+        parts.push(
+          `if (${same}) { const e = i0_${inner} + n${inner};`,
+          `for (let c = i0_${inner}; c < e; c++) { ${make(() => "c").body} } } else`,
+        );
+      }
+      parts.push(`for (let c = 0; c < n${inner}; c++) {`);
+    } else parts.push(open(inner, operands));
     parts.push(made.body, "}".repeat(rank));
   }
   return { source: parts.join("\n"), slow };
