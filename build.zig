@@ -3,7 +3,11 @@
 
 const std = @import("std");
 
-const sources = [_][]const u8{ "common.c", "map.c", "reduce.c", "blas.c" };
+/// Compiled once.
+const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c" };
+
+/// Compiled once for each instruction set.
+const kernels = [_][]const u8{ "level.c", "map.c", "fold.c", "softmax.c", "gemm.c", "sort.c", "random.c" };
 
 const flags = [_][]const u8{
     "-std=gnu11",
@@ -61,7 +65,19 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
 }
 
 fn addShim(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
-    const module = b.createModule(.{
+    const module = newModule(b, target);
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
+    if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
+    if (target.result.cpu.arch == .x86_64) {
+        addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);
+        addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3);
+        addKernels(b, module, target, "v4", &std.Target.x86.cpu.x86_64_v4);
+    } else addKernels(b, module, target, "base", null);
+    return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
+}
+
+fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module {
+    return b.createModule(.{
         .target = target,
         .optimize = .ReleaseFast,
         .link_libc = true,
@@ -69,7 +85,25 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Comp
         .pic = true,
         .sanitize_c = .off,
     });
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
-    if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
-    return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
+}
+
+/// The kernels for one processor model: features given as compiler flags would be ignored.
+fn addKernels(
+    b: *std.Build,
+    library: *std.Build.Module,
+    target: std.Build.ResolvedTarget,
+    comptime level: []const u8,
+    cpu: ?*const std.Target.Cpu.Model,
+) void {
+    var query = target.query;
+    if (cpu) |model| query.cpu_model = .{ .explicit = model };
+    const module = newModule(b, b.resolveTargetQuery(query));
+    // LLVM would use half of the width of AVX-512 otherwise.
+    const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
+    module.addCSourceFiles(.{
+        .root = b.path("shim"),
+        .files = &kernels,
+        .flags = &(flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level }),
+    });
+    library.addObject(b.addObject(.{ .name = "kernels-" ++ level, .root_module = module }));
 }

@@ -177,7 +177,9 @@ static void reduce_across(const rm_walk *walk, const entry *op, int kept,
   } while (rm_next(walk, 0, column, count, at));
 }
 
-int32_t rm_reduce(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
+int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
+                  const void *a, const void *b);
+int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
                   const void *a, const void *b) {
   const entry *op = find(opcode, dtypes);
   if (op == NULL) return RM_UNSUPPORTED;

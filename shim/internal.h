@@ -1,5 +1,6 @@
 /*
- * What the files of the shim share: dtype ids, walks over strided axes, messages.
+ * What the files of the shim share: dtypes, walks over strided axes, threads, the kernels of an
+ * instruction set.
  *
  * Knows nothing of ops. Not part of the interface: callers see rowmajor.h only.
  */
@@ -11,10 +12,35 @@
 #include "rowmajor.h"
 
 /* Ids of the dtypes, as in TypeScript. */
-enum { RM_BOOL = 0, RM_INT32 = 3, RM_FLOAT32 = 11, RM_FLOAT64 = 12, RM_NONE = 15 };
+enum {
+  RM_BOOL = 0,
+  RM_INT8 = 1,
+  RM_INT16 = 2,
+  RM_INT32 = 3,
+  RM_INT64 = 4,
+  RM_UINT8 = 5,
+  RM_UINT16 = 6,
+  RM_UINT32 = 7,
+  RM_UINT64 = 8,
+  RM_FLOAT16 = 9,
+  RM_BFLOAT16 = 10,
+  RM_FLOAT32 = 11,
+  RM_FLOAT64 = 12,
+  RM_DTYPE_COUNT = 13,
+  RM_NONE = 15
+};
+
+/* Bytes of an element. */
+static inline ptrdiff_t rm_bytes(int dtype) {
+  static const uint8_t bytes[16] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+  return bytes[dtype & 15];
+}
 
 #define RM_DTYPES(compute, out, a, b, c) \
   ((compute) | (out) << 4 | (a) << 8 | (b) << 12 | (c) << 16)
+
+/* Dtype k of a packed set: 0 is that of the arithmetic, 1 the output's, 2 that of a, ... */
+static inline int rm_dtype_at(int32_t dtypes, int k) { return dtypes >> (4 * k) & 15; }
 
 /* Where the attributes and the offsets begin in a plan. */
 enum { RM_ATTRIBUTES = 2, RM_OFFSETS = 6 };
@@ -22,7 +48,7 @@ enum { RM_ATTRIBUTES = 2, RM_OFFSETS = 6 };
 /* Axes of size 1 are gone from a plan, so that no plan with work in it has as many axes as this. */
 enum { RM_MAX_RANK = 64, RM_MAX_OPERANDS = 4 };
 
-/* A plan, read. Strides are in bytes; element strides of the innermost axis stand beside them. */
+/* A plan, read. Steps are in bytes; element strides of the innermost axis stand beside them. */
 typedef struct {
   int rank;
   int operands;
@@ -59,6 +85,48 @@ int32_t rm_fail(int32_t status, const char *format, ...) __attribute__((format(p
 
 /* Copies text into a caller's buffer as rm_last_error does. */
 int32_t rm_copy_text(const char *text, void *buffer, int32_t length);
+
+/* ---- threads (threads.c) ---------------------------------------------------------------------- */
+
+/*
+ * Runs task(context, i) once for every i in [0, tasks), on the calling thread and those of the
+ * pool, in any order, and returns when all have run. Where the pool is busy with another caller's
+ * tasks, or has one thread, the calling thread runs them all. How work is cut into tasks must not
+ * depend on the number of threads, so that no result does. Not to be called from within a task.
+ */
+void rm_parallel(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), void *context);
+
+/* How many threads rm_parallel uses at most, the calling one included. */
+int rm_threads(void);
+
+/* Sets that number, from 1 to 256; 0 is what the machine has. */
+void rm_set_threads(int threads);
+
+/* ---- instruction sets -------------------------------------------------------------------------- */
+
+/*
+ * The files that hold kernels are compiled once for each instruction set, RM_LEVEL being its name
+ * (v2, v3, v4 on x86-64, base elsewhere); their functions have names made by RM_AT.
+ */
+#define RM_JOIN_(name, level) rm_##name##_##level
+#define RM_JOIN(name, level) RM_JOIN_(name, level)
+#define RM_AT(name) RM_JOIN(name, RM_LEVEL)
+
+/* The kernels of one instruction set; what each does is said in rowmajor.h. */
+typedef struct {
+  const char *name;
+  int32_t (*map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
+                 const void *b, const void *c);
+  int32_t (*fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
+                  const void *a, const void *b);
+  int32_t (*softmax)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a);
+  int32_t (*matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
+  int32_t (*sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
+  int32_t (*random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
+} rm_kernels;
+
+/* The ones in use. */
+const rm_kernels *rm_level(void);
 
 /* Elements may be read and written in any order: operands are apart, or the same element for
  * element. */

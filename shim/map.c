@@ -143,7 +143,9 @@ static void run_tiles(const rm_walk *walk, row_kernel kernel, char *const *at) {
   }
 }
 
-int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
+int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
+               const void *b, const void *c);
+int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
                const void *b, const void *c) {
   const entry *op = find(opcode, dtypes);
   if (op == NULL) return RM_UNSUPPORTED;

@@ -38,6 +38,18 @@ RM_API int32_t rm_table_hash(void);
 /* Copies this thread's last message, ended by a 0 and cut to length bytes; gives its full length. */
 RM_API int32_t rm_last_error(void *buffer, int32_t length);
 
+/* What rm_configure sets. */
+enum {
+  /* Threads, 0 for as many as the machine has; gives how many there are now. */
+  RM_THREADS = 0,
+  /* The instruction set: 0 for the best, 2 to 4 for x86-64-v2 to -v4; gives the one in use, 1 for
+   * machines that are no x86-64. One that the machine lacks changes nothing. */
+  RM_LEVEL_SET = 1
+};
+
+/* Sets one thing for the process; a negative value only asks. */
+RM_API int32_t rm_configure(int32_t what, int32_t value);
+
 /*
  * out = row(a, b, c) for every element. dtypes holds five ids of four bits each, lowest first: that
  * of the arithmetic, then those of out, a, b and c, 15 where there is no operand. The plan is
@@ -47,16 +59,73 @@ RM_API int32_t rm_last_error(void *buffer, int32_t length);
 RM_API int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out,
                       const void *a, const void *b, const void *c);
 
-/* Folds a (and b) into out. The first kept axes of the plan are those of out; c's dtype is 15. */
-RM_API int32_t rm_reduce(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan,
-                         void *out, const void *a, const void *b);
+/*
+ * Folds a (and b) into out; c's dtype is 15. The opcode says whether it is a reduction, an index
+ * reduction (out is int32, a position in the plan's order) or a scan (out has a stride along every
+ * axis). The first kept axes of the plan are those of out.
+ */
+RM_API int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan,
+                       void *out, const void *a, const void *b);
 
 /*
- * c[i] = a[i] @ b[i] through the BLAS that rm_blas_open has found; c is never read. The plan is
- * [m, n, k, batch, row and column strides of c, a and b, offsets of c.., of a.., of b..].
+ * Softmax (kind 0) or its logarithm (kind 1) of dense rows, in float32 or float64. The plan is
+ * [rows, columns, offset of out, of a].
+ */
+RM_API int32_t rm_softmax(int32_t kind, int32_t dtype, const double *plan, void *out,
+                          const void *a);
+
+/*
+ * c[i] = a[i] @ b[i]; c is never read. Through BLAS where that is open and can, else by own kernels.
+ * The plan is [m, n, k, batch, row and column strides of c, a and b, offsets of c.., of a.., of
+ * b..].
  */
 RM_API int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a,
                           const void *b);
+
+/*
+ * Sorts dense runs in place, or, where indices is not null, writes their sorting order there and
+ * leaves them. Stable; NaN goes last. Flags: 1 for descending order. The plan is [offset, runs,
+ * size].
+ */
+RM_API int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values,
+                       void *indices);
+
+/* What rm_move does. */
+enum {
+  /*
+   * For each of count positions p copies the block that a plan of 2 operands walks: from source,
+   * operand 1, at p further on, to target, operand 0, step further on each time. Numbers: [count,
+   * step].
+   */
+  RM_GATHER = 0,
+  /* The reverse: target at position p gets source. Later ones win. */
+  RM_SCATTER = 1,
+  /*
+   * target is the dense positions (operand 0), source the indexes (operand 1), whose dtype is the
+   * given one: adds index * stride, negative indexes counting from size. Numbers: [size, stride].
+   * The place of the first index that is out of range, or -1, is written to numbers[0].
+   */
+  RM_POSITION = 2,
+  /*
+   * Writes the places of the elements that are not zero, among the length from offset on, to dense
+   * int32 target. Numbers: [offset, length]; the plan is not read.
+   */
+  RM_NONZERO = 3
+};
+
+/*
+ * Moves elements of the given dtype by positions, which are int32, or float64 with wide. Null
+ * positions where there are none.
+ */
+RM_API int32_t rm_move(int32_t what, int32_t dtype, int32_t wide, const double *plan,
+                       double *numbers, void *target, const void *source, const void *positions);
+
+/*
+ * Fills length dense elements with the numbers that a Philox key names. Kinds: 0 bits, 1 uniform, 2
+ * normal, 3 integers from low on. Words: [key.., low.., range..], the lower word first.
+ */
+RM_API int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length,
+                         void *out);
 
 /*
  * Opens OpenBLAS once per process: the file with the given name (ended by a 0), or, where that is

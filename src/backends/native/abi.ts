@@ -10,8 +10,8 @@
 import { DTYPES, type TypedArray } from "../../dtype.ts";
 import { ROWS } from "../../ops.ts";
 
-/** A foreign type: a 32-bit integer, or memory, which is always handed over as a typed array. */
-export type ForeignType = "i32" | "buffer";
+/** A foreign type: a number, or memory, which is always handed over as a typed array. */
+export type ForeignType = "i32" | "f64" | "buffer";
 
 /** A symbol of the shim. */
 export interface ForeignSymbol {
@@ -29,20 +29,44 @@ export const SYMBOLS = {
     c: "int32_t rm_last_error(void *buffer, int32_t length)",
     parameters: ["buffer", "i32"],
   },
+  rm_configure: {
+    c: "int32_t rm_configure(int32_t what, int32_t value)",
+    parameters: ["i32", "i32"],
+  },
   rm_map: {
     c: "int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, " +
       "const void *a, const void *b, const void *c)",
     parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
-  rm_reduce: {
-    c: "int32_t rm_reduce(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, " +
+  rm_fold: {
+    c: "int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, " +
       "void *out, const void *a, const void *b)",
     parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_softmax: {
+    c: "int32_t rm_softmax(int32_t kind, int32_t dtype, const double *plan, void *out, " +
+      "const void *a)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
   },
   rm_matmul: {
     c: "int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, " +
       "const void *b)",
     parameters: ["i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_sort: {
+    c: "int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values, " +
+      "void *indices)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
+  },
+  rm_move: {
+    c: "int32_t rm_move(int32_t what, int32_t dtype, int32_t wide, const double *plan, " +
+      "double *numbers, void *target, const void *source, const void *positions)",
+    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_random: {
+    c: "int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length, " +
+      "void *out)",
+    parameters: ["i32", "i32", "buffer", "f64", "buffer"],
   },
   rm_blas_open: { c: "int32_t rm_blas_open(const void *path)", parameters: ["buffer"] },
   rm_blas_info: {
@@ -52,7 +76,7 @@ export const SYMBOLS = {
 } as const satisfies Record<string, ForeignSymbol>;
 
 type Arguments<P extends readonly ForeignType[]> = {
-  [I in keyof P]: P[I] extends "i32" ? number : TypedArray | null;
+  [I in keyof P]: P[I] extends "buffer" ? TypedArray | null : number;
 };
 
 /** The functions of an open shim. */

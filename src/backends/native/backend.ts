@@ -40,7 +40,7 @@ export class NativeBackend implements Backend {
   readonly #shim: Shim;
   // One field per hot symbol: the runtimes call fast only what they see as always the same.
   readonly #map: Shim["rm_map"];
-  readonly #reduce: Shim["rm_reduce"];
+  readonly #reduce: Shim["rm_fold"];
   readonly #matmul: Shim["rm_matmul"];
   readonly #fallback: Backend;
   readonly #crossover: number;
@@ -54,7 +54,7 @@ export class NativeBackend implements Backend {
   constructor(shim: Shim, fallback: Backend, options: NativeOptions = {}) {
     this.#shim = shim;
     this.#map = shim.rm_map;
-    this.#reduce = shim.rm_reduce;
+    this.#reduce = shim.rm_fold;
     this.#matmul = shim.rm_matmul;
     this.#fallback = fallback;
     this.#crossover = options.crossover ?? CROSSOVER;
@@ -102,9 +102,9 @@ export class NativeBackend implements Backend {
     if (sizeOf(plan) === 0 || this.#lacking.has(key)) {
       return this.#fallback.reduce(row, plan, out, a, b);
     }
-    checkOperand("rm_reduce", plan, 0, out);
-    checkOperand("rm_reduce", plan, 1, a);
-    if (b !== null) checkOperand("rm_reduce", plan, 2, b);
+    checkOperand("rm_fold", plan, 0, out);
+    checkOperand("rm_fold", plan, 1, a);
+    if (b !== null) checkOperand("rm_fold", plan, 2, b);
     const status = this.#reduce(
       row.id,
       dtypes,
@@ -115,7 +115,7 @@ export class NativeBackend implements Backend {
       b === null ? null : b.array,
     );
     if (status === STATUS.ok) return;
-    if (status !== STATUS.unsupported) throw this.#error("rm_reduce", status);
+    if (status !== STATUS.unsupported) throw this.#error("rm_fold", status);
     this.#lacking.add(key);
     this.#fallback.reduce(row, plan, out, a, b);
   }

@@ -1,0 +1,91 @@
+/*
+ * float16 and bfloat16 to and from float32 and float64, rounding once, to nearest even.
+ *
+ * Without branches, so that loops over these become vector code.
+ */
+#ifndef ROWMAJOR_HALF_H
+#define ROWMAJOR_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t rm_bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline float rm_float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* The float32 next to x, towards zero, with the last bit set when something was cut off: rounding
+ * that once more gives what rounding x itself would. */
+static inline float rm_odd_float(double x) {
+  uint64_t wide;
+  memcpy(&wide, &x, sizeof wide);
+  const float near = (float)x;
+  const double back = (double)near;
+  uint32_t bits = rm_bits_of(near);
+  uint64_t other;
+  memcpy(&other, &back, sizeof other);
+  /* An infinity that stands for a finite value rounds to one all the same. NaN stays. */
+  const uint32_t inexact = back != x && back == back && back - back == 0;
+  const uint32_t above = (other & INT64_MAX) > (wide & INT64_MAX);
+  bits = (bits - (inexact & above)) | inexact;
+  return rm_float_of(bits);
+}
+
+#if defined(__F16C__) || defined(__aarch64__)
+
+static inline float rm_from_half(uint16_t bits) {
+  _Float16 x;
+  memcpy(&x, &bits, sizeof x);
+  return (float)x;
+}
+
+static inline uint16_t rm_to_half(float x) {
+  const _Float16 h = (_Float16)x;
+  uint16_t bits;
+  memcpy(&bits, &h, sizeof bits);
+  return bits;
+}
+
+#else
+
+static inline float rm_from_half(uint16_t bits) {
+  const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = (uint32_t)(bits & 0x7fff) << 13;
+  /* The product moves the exponent, and makes denormals normal, exactly. */
+  const float scaled = rm_float_of(rest) * 0x1p112f;
+  const uint32_t special = rest >= 0x0f800000u ? 0x7f800000u : 0;
+  return rm_float_of(rm_bits_of(scaled) | special | sign);
+}
+
+static inline uint16_t rm_to_half(float x) {
+  const uint32_t bits = rm_bits_of(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  /* Below 2^-14 the sum rounds to units of 2^-24. */
+  const uint32_t small = rm_bits_of(rm_float_of(rest) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (rest - 0x38000000u + 0xfff + (rest >> 13 & 1)) >> 13;
+  uint32_t result = rest < 0x38800000u ? small : normal;
+  result = rest >= 0x477ff000u ? 0x7c00 : result;
+  result = rest > 0x7f800000u ? 0x7e00 : result;
+  return (uint16_t)(sign | result);
+}
+
+#endif
+
+static inline uint16_t rm_double_to_half(double x) { return rm_to_half(rm_odd_float(x)); }
+
+static inline float rm_from_brain(uint16_t bits) { return rm_float_of((uint32_t)bits << 16); }
+
+static inline uint16_t rm_to_brain(float x) {
+  const uint32_t bits = rm_bits_of(x);
+  const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return (uint16_t)((bits & 0x7fffffff) > 0x7f800000u ? (bits >> 16 | 0x40) : rounded);
+}
+
+static inline uint16_t rm_double_to_brain(double x) { return rm_to_brain(rm_odd_float(x)); }
+
+#endif
