@@ -1,7 +1,8 @@
 /**
- * Times the work list in rowmajor on Deno and on Bun and in NumPy, all in one run.
+ * Times the work list in rowmajor on Deno and on Bun, in NumPy and in PyTorch, all in one run.
  *
- *     deno task bench [--quick] [--filter=text] [--threads=all] [--no-numpy] [--save]
+ *     deno task bench [--quick] [--filter=text] [--backend=js|native] [--threads=1|all|both]
+ *                     [--no-numpy] [--no-torch] [--save]
  *
  * The peers live as long as the run and take turns, row by row and round by round, so that whatever
  * slows the machine down slows all of them. `--save` writes bench/results/ and the table of
@@ -14,112 +15,129 @@ import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { ensureInstalled, root } from "../scripts/tools.ts";
-import { type Peer, startNumpy, startRuntime } from "./peers.ts";
-import { findPython } from "./python_env.ts";
-import { type Results, summarize, type Timing, toMarkdown, toText } from "./report.ts";
-import { type Row, WORK } from "./work.ts";
+import { type Effort, measureMemory, measureTimes } from "./measure.ts";
+import { Peer, type PeerName, type PeerOptions } from "./peers.ts";
+import { findPython, type Package } from "./python_env.ts";
+import {
+  means,
+  type Results,
+  summarize,
+  type Timing,
+  toJson,
+  toMarkdown,
+  toText,
+} from "./report.ts";
+import { WORK } from "./work.ts";
 import { keyOf } from "./worker.ts";
 
 interface Options {
   quick: boolean;
   filter: string;
-  threads: "1" | "all";
-  numpy: boolean;
+  backend?: "js" | "native";
+  threads?: "1" | "all" | "both";
+  without: Set<Package>;
   save: boolean;
 }
 
+const USAGE = "usage: deno task bench [--quick] [--filter=text] [--backend=js|native]\n" +
+  "         [--threads=1|all|both] [--no-numpy] [--no-torch] [--save]";
+
 function parseOptions(args: readonly string[]): Options {
-  const options: Options = { quick: false, filter: "", threads: "1", numpy: true, save: false };
+  const options: Options = { quick: false, filter: "", without: new Set(), save: false };
   for (let i = 0; i < args.length; i++) {
     const [name, value] = args[i].split("=", 2);
     if (name === "--quick") options.quick = true;
     else if (name === "--save") options.save = true;
-    else if (name === "--no-numpy") options.numpy = false;
+    else if (name === "--no-numpy") options.without.add("numpy");
+    else if (name === "--no-torch") options.without.add("torch");
     else if (name === "--filter") options.filter = value ?? args[++i] ?? "";
-    else if (name === "--threads" && (value === "all" || value === "1")) options.threads = value;
-    else {
-      console.error(
-        "usage: deno task bench [--quick] [--filter=text] [--threads=1|all] [--no-numpy] [--save]",
-      );
+    else if (name === "--backend" && (value === "js" || value === "native")) {
+      options.backend = value;
+    } else if (name === "--threads" && (value === "1" || value === "all" || value === "both")) {
+      options.threads = value;
+    } else {
+      console.error(USAGE);
       process.exit(2);
     }
   }
+  // The goals of the JavaScript loops are the ones that a short run checks.
+  if (options.quick) options.backend ??= "js";
+  options.threads ??= options.quick ? "1" : "both";
   return options;
 }
 
-/** Milliseconds of a timing, and how many there are of each row. */
-const LENGTH = { quick: { ms: 15, rounds: 7 }, long: { ms: 50, rounds: 9 } };
+const EFFORT = { quick: { ms: 10, rounds: 7 }, long: { ms: 20, rounds: 7 } };
 
-/** True where the peer can do the row. */
-function takes(peer: Peer, row: Row): boolean {
-  return peer.name !== "NumPy" || row.numpy !== undefined;
-}
-
-function requestFor(peer: Peer, row: Row, what: "prepare" | "time", ms: number) {
-  const base = { do: what, row: keyOf(row), ms };
-  return peer.name === "NumPy" && what === "prepare"
-    ? { ...base, inputs: row.inputs, statement: row.numpy }
-    : base;
-}
-
-/**
- * Times all rows of a group, round by round; a row that fails anywhere is told, and left out.
- *
- * Group by group, so that the small calls do not run in a heap full of the large arrays of others.
- */
-async function measure(
-  rows: readonly Row[],
-  peers: readonly Peer[],
-  ms: number,
-  rounds: number,
-): Promise<Timing[]> {
-  const timings = rows.map((row) => ({ row, ns: {} as Record<string, number[]> }));
-  const total = rounds + 1;
-  for (let round = 0; round < total; round++) {
-    for (const [i, { row, ns }] of timings.entries()) {
-      progress(
-        `${row.group}, round ${round} of ${rounds}, row ${i + 1} of ${rows.length}: ${row.name}`,
-      );
-      // Each round another peer begins.
-      for (let k = 0; k < peers.length; k++) {
-        const peer = peers[(k + round) % peers.length];
-        if (!takes(peer, row) || (round > 0 && ns[peer.name] === undefined)) continue;
-        const what = round === 0 ? "prepare" : "time";
-        const answer = await peer.ask(requestFor(peer, row, what, ms));
-        if (answer.error !== undefined) {
-          progress("");
-          console.error(`${peer.name} cannot do "${keyOf(row)}": ${answer.error}`);
-          process.exitCode = 1;
-          delete ns[peer.name];
-        } else if (round === 0) ns[peer.name] = [];
-        else ns[peer.name].push(answer.ns!);
-      }
-    }
-  }
-  progress("");
-  return timings;
-}
-
-function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+/** Starts the peers; one of the others that does not start is told, and left out. */
+async function startPeers(names: readonly PeerName[], options: PeerOptions): Promise<Peer[]> {
+  const started = names.map((name) => new Peer(name, options));
+  const outcomes = await Promise.allSettled(started.map((peer) => peer.ready()));
+  return started.filter((peer, i) => {
+    const outcome = outcomes[i];
+    if (outcome.status === "fulfilled") return true;
+    console.error(`Cannot start ${peer.name}: ${outcome.reason.message}`);
+    if (peer.name === "Deno" || peer.name === "Bun") process.exit(1);
+    return false;
+  });
 }
 
 /** Replaces what lies between the markers of docs/benchmarks.md. */
-function saveTable(results: Results, peers: readonly string[]): void {
+function saveTable(results: Results, charts: readonly string[]): void {
   const path = join(root, "docs", "benchmarks.md");
   const text = readFileSync(path, "utf8");
   const [begin, end] = ["<!-- table -->\n", "<!-- /table -->"];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`Cannot find the table's markers in ${path}`);
-  const { date, machine, versions, mode, rows } = results;
+  const { date, machine, versions, backend, mode } = results;
   const about = [
-    `- \`${mode}\`, ${date}`,
+    `- \`${mode}\`, ${date}, backend ${backend}`,
     `- ${machine}`,
     `- ${Object.values(versions).join(", ")}`,
+    ...charts.map((name) => `- [chart: ${name}](../bench/results/${name})`),
   ].join("\n");
-  const made = `\n${about}\n\n${toMarkdown(rows, peers)}\n\n`;
+  const made = `\n${about}\n\n${toMarkdown(results)}\n\n`;
   writeFileSync(path, text.slice(0, from + begin.length) + made + text.slice(to));
   console.log(`wrote ${path}`);
+}
+
+/** Writes the run to bench/results/, and its charts where there is something to compare with. */
+async function save(results: Results, quick: boolean): Promise<void> {
+  const folder = join(root, "bench", "results");
+  mkdirSync(folder, { recursive: true });
+  const name = `${results.date}-${results.backend}${quick ? "-quick" : ""}`;
+  const files: [string, string][] = [[`${name}.json`, toJson(results)]];
+  if (results.rows.some(({ ratio }) => Object.keys(ratio).length > 0)) {
+    const { toSvg } = await import("./chart.ts");
+    for (const threads of new Set(results.rows.map((row) => row.threads))) {
+      files.push([`${name}-${threads}-threads.svg`, toSvg(results, threads)]);
+    }
+  }
+  for (const [file, text] of files) {
+    writeFileSync(join(folder, file), text);
+    console.log(`wrote ${join(folder, file)}`);
+  }
+  saveTable(results, files.slice(1).map(([file]) => file));
+}
+
+/** What the goals say of the run. */
+function verdict(results: Results): string[] {
+  const { rows, backend } = results;
+  const set = rows.filter(({ goal }) => goal !== undefined);
+  const missed = set.filter(({ misses }) => misses.length > 0);
+  const lines = set.length > 0
+    ? [`goals: ${set.length - missed.length} of ${set.length} rows met`]
+    : [];
+  if (backend === "js") return lines;
+  for (const { group, name, threads, ratio, goal, misses } of missed) {
+    const by = misses.map((peer) => `${peer} ${ratio[peer]!.toFixed(2)}×`).join(", ");
+    lines.push(`  missed, ${threads} threads: ${group}/${name}: ${by}; ${goal}`);
+  }
+  for (const { name, threads, ratio, goal, misses } of means(results)) {
+    if (misses.length === 0) continue;
+    const by = misses.map((peer) => `${peer} ${ratio[peer]!.toFixed(2)}×`).join(", ");
+    lines.push(`  missed, ${threads} threads: the mean of ${name}: ${by}; ≤ ${goal}×`);
+  }
+  return lines;
 }
 
 const options = parseOptions(process.argv.slice(2));
@@ -131,53 +149,69 @@ if (rows.length === 0) {
   console.error(`No row's group or name contains "${options.filter}"`);
   process.exit(2);
 }
-const python = options.numpy ? findPython(true) : { reason: "--no-numpy was given" };
+const wanted = (["numpy", "torch"] as const).filter((name) => !options.without.has(name));
+// PyTorch is large: a short run takes it where it is, and does not fetch it.
+const python = findPython(wanted, !options.quick);
+const has = (name: Package) => wanted.includes(name) && !python.missing.has(name);
 const began = performance.now();
-const peers = [
-  ...("path" in python ? [startNumpy(python.path, options.threads)] : []),
-  startRuntime("Deno", options.threads),
-  startRuntime("Bun", options.threads),
+let names: PeerName[] = [
+  ...(has("numpy") ? ["NumPy" as const] : []),
+  ...(has("torch") ? ["PyTorch" as const] : []),
+  "Deno",
+  "Bun",
 ];
-const names = peers.map((peer) => peer.name);
-for (const peer of peers) await peer.ready();
 
-const { ms, rounds } = options.quick ? LENGTH.quick : LENGTH.long;
+const cores = availableParallelism();
+const counts = options.threads === "both"
+  ? [...new Set([1, cores])]
+  : [options.threads === "all" ? cores : 1];
+const effort: Effort = options.quick ? EFFORT.quick : EFFORT.long;
 const timings: Timing[] = [];
-for (const group of new Set(rows.map((row) => row.group))) {
-  timings.push(...await measure(rows.filter((row) => row.group === group), peers, ms, rounds));
+let versions: Results["versions"] = {};
+let backend: Results["backend"] = "js";
+for (const threads of counts) {
+  const peers = await startPeers(names, { ...options, threads, python: python.path });
+  names = peers.map((peer) => peer.name);
+  versions = Object.fromEntries(peers.map((peer) => [peer.name, peer.version]));
+  const runtimes = peers.filter(({ serves }) => serves !== undefined);
+  const serving = runtimes.map(({ name, serves }) => `${name}: ${serves}`).join(", ");
+  console.log(`${threads} of ${cores} threads; backends: ${serving}`);
+  backend = runtimes.every(({ serves }) => serves === "native") ? "native" : "js";
+  const served = rows.filter((row) => !(backend === "js" && row.heavy));
+  timings.push(...await measureTimes(served, peers, threads, effort));
+  await Promise.all(peers.map((peer) => peer.close()));
 }
-for (const peer of peers) peer.close();
+const memory = options.quick ? [] : await measureMemory(
+  rows.filter((row) => row.memory),
+  names,
+  { ...options, threads: counts.at(-1)!, python: python.path },
+);
 
 const results: Results = {
   date: new Date().toISOString().slice(0, 10),
-  machine: `${cpus()[0]?.model.trim() ?? "unknown"}, ${availableParallelism()} cores, ` +
+  machine: `${cpus()[0]?.model.trim() ?? "unknown"}, ${cores} cores, ` +
     `${process.platform} ${process.arch}`,
-  versions: Object.fromEntries(peers.map((peer) => [peer.name, peer.version])),
+  versions,
+  backend,
   mode: ["deno task bench", ...process.argv.slice(2).filter((arg) => arg !== "--save")].join(" "),
-  rows: timings.map(summarize),
+  rows: timings.map((timing) => summarize(timing, backend)),
+  memory,
 };
 const seconds = ((performance.now() - began) / 1000).toFixed(0);
-const threads = options.threads === "1" ? "1 thread" : "all threads";
-console.log(`${Object.values(results.versions).join(", ")}; ${threads}`);
-console.log(`${results.machine}; medians of ${rounds} rounds; ${seconds} s\n`);
-console.log(toText(results.rows, names));
-if ("reason" in python) console.log(`\nNo NumPy and no ratios: ${python.reason}`);
-else console.log("\nratio: the time divided by NumPy's, round by round; below 1 is faster");
-const missed = results.rows.filter(({ misses }) => misses !== undefined && misses.length > 0);
-const set = results.rows.filter(({ goal }) => goal !== undefined);
-if (set.length > 0) console.log(`goals: ${set.length - missed.length} of ${set.length} rows met`);
+console.log(Object.values(results.versions).join(", "));
+console.log(`${results.machine}; medians of ${effort.rounds} rounds; ${seconds} s\n`);
+console.log(toText(results));
+console.log(
+  "\nratio: the time divided by that of the faster of NumPy and PyTorch; below 1 is faster",
+);
+for (const name of options.without) console.log(`without ${name}, as asked`);
+for (const [name, reason] of python.missing) console.log(`without ${name}: ${reason}`);
+for (const line of verdict(results)) console.log(line);
 
 // One of the peers is always at work; what is beyond that takes the processor from them.
-const others = loadavg()[0] - 1;
-if (others > availableParallelism() - 1) {
+const others = loadavg()[0] - Math.max(...counts);
+if (others > cores - 1) {
   console.log(`The machine was busy (${others.toFixed(1)} other processes): times are too long`);
 }
 
-if (options.save) {
-  const folder = join(root, "bench", "results");
-  mkdirSync(folder, { recursive: true });
-  const path = join(folder, `${results.date}${options.quick ? "-quick" : ""}.json`);
-  writeFileSync(path, JSON.stringify(results, null, 2) + "\n");
-  console.log(`\nwrote ${path}`);
-  saveTable(results, names);
-}
+if (options.save) await save(results, options.quick);

@@ -6,29 +6,45 @@
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { findTool, root } from "../scripts/tools.ts";
 import type { Answer, Request } from "./worker.ts";
 
+/** How tables call the peers, in their order. */
+export type PeerName = "NumPy" | "PyTorch" | "Deno" | "Bun";
+
+/** How peers are started. */
+export interface PeerOptions {
+  /** How many threads each may use. */
+  readonly threads: number;
+  /** What should serve rowmajor's ops; otherwise it decides. */
+  readonly backend?: "js" | "native";
+  /** The Python of NumPy and PyTorch. */
+  readonly python?: string;
+  /** Does nothing before the first request: for measuring memory. */
+  readonly cold?: boolean;
+}
+
 /** A process that times rows. */
 export class Peer {
   /** How tables call it. */
-  readonly name: string;
+  readonly name: PeerName;
   /** What it says it is. */
   version = "";
+  /** rowmajor only: the backend that serves. */
+  serves?: string;
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
 
-  /** Starts `command`; {@link ready} waits for its first line. */
-  constructor(name: string, command: string, args: string[], env: NodeJS.ProcessEnv) {
+  /** Starts it; {@link ready} waits for its first line. */
+  constructor(name: PeerName, options: PeerOptions) {
     this.name = name;
-    this.#process = spawn(command, args, {
-      cwd: root,
-      env,
-      stdio: ["pipe", "pipe", "inherit"],
-    });
+    const [command, ...args] = commandOf(name, options);
+    const env = environment(options.threads);
+    this.#process = spawn(command, args, { cwd: root, env, stdio: ["pipe", "pipe", "inherit"] });
     this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]();
   }
 
@@ -40,7 +56,10 @@ export class Peer {
 
   /** Waits until it has warmed up. */
   async ready(): Promise<void> {
-    this.version = (await this.#next()).version ?? "";
+    const { version, serves, error } = await this.#next();
+    if (error !== undefined) throw new Error(error);
+    this.version = version!;
+    this.serves = serves;
   }
 
   /** Sends a request and waits for its answer. */
@@ -49,36 +68,41 @@ export class Peer {
     return await this.#next();
   }
 
-  /** Lets it end. */
-  close(): void {
+  /** Lets it end, and waits until it has. */
+  async close(): Promise<void> {
+    const { exitCode, signalCode } = this.#process;
     this.#process.stdin!.end();
+    if (exitCode === null && signalCode === null) await once(this.#process, "exit");
   }
 }
 
+function commandOf(name: PeerName, options: PeerOptions): string[] {
+  const threads = `--threads=${options.threads}`;
+  if (name === "NumPy" || name === "PyTorch") {
+    const module = name === "NumPy" ? "numpy" : "torch";
+    return [options.python!, join(root, "bench", "python_peer.py"), module, threads];
+  }
+  const args = [
+    join(root, "bench", "worker.ts"),
+    threads,
+    ...(options.backend === undefined ? [] : [`--backend=${options.backend}`]),
+    ...(options.cold ? ["--cold"] : []),
+  ];
+  return name === "Deno"
+    ? [findTool("deno"), "run", "-A", "--no-check", ...args]
+    : [findTool("bun"), ...args];
+}
+
 /**
- * The environment of every peer. One thread each unless `threads` is "all"; what a shell may have
- * set to make OpenBLAS take another processor for this one is left out.
+ * The environment of every peer: the number of threads of what reads it there. What a shell may
+ * have set to make OpenBLAS take another processor for this one is left out.
  */
-function environment(threads: "1" | "all"): NodeJS.ProcessEnv {
+function environment(threads: number): NodeJS.ProcessEnv {
   const env = { ...process.env };
   delete env.OPENBLAS_CORETYPE;
   delete env.OPENBLAS_L2_SIZE;
   for (const name of ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"]) {
-    if (threads === "1") env[name] = "1";
-    else delete env[name];
+    env[name] = String(threads);
   }
   return env;
-}
-
-/** rowmajor in one of its runtimes. */
-export function startRuntime(name: "Deno" | "Bun", threads: "1" | "all"): Peer {
-  const worker = join(root, "bench", "worker.ts");
-  return name === "Deno"
-    ? new Peer(name, findTool("deno"), ["run", "-A", worker], environment(threads))
-    : new Peer(name, findTool("bun"), [worker], environment(threads));
-}
-
-/** NumPy in the Python at `path`. */
-export function startNumpy(path: string, threads: "1" | "all"): Peer {
-  return new Peer("NumPy", path, [join(root, "bench", "numpy_peer.py")], environment(threads));
 }

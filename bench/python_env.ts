@@ -1,8 +1,8 @@
 /**
- * Finds a Python that has NumPy, or makes one in `.venv`.
+ * Finds a Python that has NumPy and PyTorch, or makes one in `.venv`.
  *
  * Run it alone to make the environment and see what was found; `ROWMAJOR_PYTHON` names another
- * Python. Without one the benchmark prints its own figures only. Knows nothing of the work list.
+ * Python. What cannot be had is left out of the benchmark. Knows nothing of the work list.
  *
  * @module
  */
@@ -12,11 +12,19 @@ import { join } from "node:path";
 import process from "node:process";
 import { root } from "../scripts/tools.ts";
 
-/** The version that the committed figures were measured with. */
-const NUMPY = "2.4.6";
+/** The versions that the committed figures were measured with. */
+const VERSIONS = { numpy: "2.4.6", torch: "2.15.0" } as const;
 
-/** A Python with NumPy, or why there is none. */
-export type Python = { readonly path: string } | { readonly reason: string };
+/** A Python package that the benchmark compares with. */
+export type Package = keyof typeof VERSIONS;
+
+/** What was found. */
+export interface Python {
+  /** The Python to use, if any. */
+  readonly path?: string;
+  /** The packages that it does not have, and why. */
+  readonly missing: ReadonlyMap<Package, string>;
+}
 
 const windows = process.platform === "win32";
 const venv = join(root, ".venv");
@@ -26,32 +34,64 @@ function succeeds(path: string, args: string[], quiet = true): boolean {
   return spawnSync(path, args, { stdio: quiet ? "ignore" : "inherit" }).status === 0;
 }
 
-/** A Python that imports NumPy; makes one in `.venv` when there is none and `install` is true. */
-export function findPython(install: boolean): Python {
+function imports(path: string, name: Package): boolean {
+  return succeeds(path, ["-c", `import ${name}`]);
+}
+
+/** Installs a package into `.venv`; true when it can be imported then. */
+function install(name: Package): boolean {
+  const pinned = `${name}==${VERSIONS[name]}`;
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+  if (name === "torch" && process.platform === "linux") {
+    // Some indexes have a build without CUDA, which is a twentieth of the other.
+    if (succeeds(own, [...pip, `${pinned}+cpu`]) && imports(own, name)) return true;
+    console.error(
+      "PyTorch for Linux comes with CUDA: 3 GB to fetch, 6 GB of disk, 1 to 10 minutes",
+    );
+  }
+  console.error(`Installing ${pinned} in .venv (once) ...`);
+  return succeeds(own, [...pip, pinned], false) && imports(own, name);
+}
+
+/** A Python that imports `wanted`, as many as can be; installs the others when it may. */
+export function findPython(wanted: readonly Package[], mayInstall: boolean): Python {
+  const missing = new Map<Package, string>();
+  if (wanted.length === 0) return { missing };
   const given = process.env.ROWMAJOR_PYTHON;
   const system = windows ? ["python", "python3"] : ["python3", "python"];
+  let best: { path: string; has: readonly Package[] } | undefined;
   for (const path of given ? [given] : [own, ...system]) {
     if (path === own && !existsSync(own)) continue;
-    if (succeeds(path, ["-c", "import numpy"])) return { path };
+    const has = wanted.filter((name) => imports(path, name));
+    if (has.length > (best?.has.length ?? 0)) best = { path, has };
+    if (has.length === wanted.length) return { path, missing };
   }
-  if (given) return { reason: `ROWMAJOR_PYTHON (${given}) does not import NumPy` };
-  if (!install) return { reason: "no python3 imports NumPy" };
-  if (!existsSync(own)) {
+  if (!given && mayInstall) {
     const base = system.find((path) => succeeds(path, ["--version"]));
-    if (base === undefined) return { reason: "there is no python3" };
-    console.error(`Making .venv with NumPy ${NUMPY} (once) ...`);
-    if (!succeeds(base, ["-m", "venv", venv])) {
-      return { reason: `${base} -m venv .venv failed (on Debian: apt install python3-venv)` };
+    const ready = existsSync(own) ||
+      (base !== undefined && succeeds(base, ["-m", "venv", venv], false));
+    const failed = base === undefined
+      ? "there is no python3"
+      : `${base} -m venv .venv failed (on Debian: apt install python3-venv)`;
+    const has = wanted.filter((name) => {
+      if (ready && (imports(own, name) || install(name))) return true;
+      missing.set(name, ready ? `pip install ${name}==${VERSIONS[name]} failed in .venv` : failed);
+      return false;
+    });
+    if (has.length >= (best?.has.length ?? 0) && has.length > 0) return { path: own, missing };
+  }
+  for (const name of wanted) {
+    if (best?.has.includes(name)) missing.delete(name);
+    else if (!missing.has(name)) {
+      missing.set(name, given ? `${given} does not import it` : "no python3 imports it");
     }
   }
-  if (!succeeds(own, ["-m", "pip", "install", "--quiet", `numpy==${NUMPY}`], false)) {
-    return { reason: `pip install numpy==${NUMPY} failed in .venv` };
-  }
-  return { path: own };
+  return { path: best?.path, missing };
 }
 
 if (import.meta.main) {
-  const found = findPython(true);
-  console.log("path" in found ? found.path : `No NumPy: ${found.reason}`);
-  process.exitCode = "path" in found ? 0 : 1;
+  const { path, missing } = findPython(["numpy", "torch"], true);
+  console.log(path ?? "no Python");
+  for (const [name, reason] of missing) console.log(`without ${name}: ${reason}`);
+  process.exitCode = missing.size === 0 ? 0 : 1;
 }

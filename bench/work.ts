@@ -1,15 +1,15 @@
 /**
- * The work list: every row that the benchmark times, with its NumPy twin beside it.
+ * The work list: every row that the benchmark times, with its NumPy and PyTorch twins beside it.
  *
  * A row names its inputs, so that all peers make arrays of the same dtypes and shapes, says what
- * rowmajor does with them, and has NumPy's statement for the same. Knows nothing of clocks,
- * processes or tables.
+ * rowmajor does with them, and has the statement that does the same in each of the others. Knows
+ * nothing of clocks, processes, goals or tables.
  *
  * @module
  */
 import * as rm from "../mod.ts";
 
-/** An input array: normal floats, integers from 1 to 100, random bools, or indexes below `below`. */
+/** An input array: normal floats, integers from 1 to 100, random bools, or indexes < `below`. */
 export interface Input {
   /** The element type. */
   readonly dtype: rm.DType;
@@ -17,37 +17,46 @@ export interface Input {
   readonly shape: readonly number[];
   /** For indexes: one more than the largest. */
   readonly below?: number;
-}
-
-/** What the project wants of a row; a row that misses it is marked. */
-export interface Goal {
-  /** At most this many nanoseconds for each element. */
-  readonly ns?: number;
-  /** At most this much of NumPy's time. */
-  readonly ratio?: number;
+  /** Floats without their signs: for logarithms and roots. */
+  readonly positive?: boolean;
 }
 
 /** The tensors of a row, by the names of its inputs. */
 export type Tensors = Record<string, rm.AnyTensor>;
 
+/** The groups, in the order of the tables. */
+export const GROUPS = [
+  "matmul",
+  "elementwise",
+  "reductions",
+  "layouts",
+  "small sizes",
+  "views",
+  "sort and gather",
+] as const;
+
 /** One thing to time. */
 export interface Row {
   /** Rows of a group share a geometric mean. */
-  readonly group: string;
-  /** Unique in the list. */
+  readonly group: typeof GROUPS[number];
+  /** Unique in the group. */
   readonly name: string;
   /** When given, times are shown for each of so many elements; else for the call. */
   readonly elements?: number;
   /** Left out of short runs. */
   readonly long?: boolean;
-  /** See {@link Goal}. */
-  readonly goal?: Goal;
+  /** Left out where JavaScript loops serve: a call takes seconds there. */
+  readonly heavy?: boolean;
+  /** Among those whose memory is measured too. */
+  readonly memory?: boolean;
   /** Shared by all peers, by name. */
   readonly inputs: Readonly<Record<string, Input>>;
   /** Prepares the call that is timed. */
   readonly body: (x: Tensors) => () => unknown;
-  /** The same in Python, on the same names; absent when NumPy has no such thing. */
+  /** The same in NumPy, on the same names; absent when it has no such thing. */
   readonly numpy?: string;
+  /** The same in PyTorch. */
+  readonly torch?: string;
 }
 
 const { Slice, range } = rm;
@@ -59,311 +68,415 @@ function of(dtype: rm.DType, ...shape: number[]): Input {
 const f32 = (...shape: number[]): Input => of("float32", ...shape);
 const i32 = (...shape: number[]): Input => of("int32", ...shape);
 
-type Made = Omit<Row, "group" | "elements" | "goal">;
+/** A row that has no group yet. */
+type Part = Omit<Row, "group">;
+
+/** One statement for both, or NumPy's and PyTorch's. */
+type Twins = string | readonly [numpy: string | undefined, torch: string | undefined];
 
 /** A row from its parts. */
 function row(
   name: string,
   inputs: Record<string, Input>,
   body: Row["body"],
-  numpy?: string,
-  more: Partial<Row> = {},
-): Made & Partial<Row> {
-  return { name, inputs, body, numpy, ...more };
+  twins: Twins,
+  more: Partial<Part> = {},
+): Part {
+  const [numpy, torch] = typeof twins === "string" ? [twins, twins] : twins;
+  return { name, inputs, body, numpy, torch, ...more };
 }
 
-function group(group: string, common: Partial<Row>, rows: (Made & Partial<Row>)[]): Row[] {
+function group(group: Row["group"], common: Partial<Part>, rows: readonly Part[]): Row[] {
   return rows.map((one) => ({ ...common, ...one, group }));
 }
 
-// ---- calls -------------------------------------------------------------------------------------
+const long = { long: true };
+
+// In loops results are disposed of, as reference counts do in Python: their memory is used again.
+
+const addBoth: Row["body"] = ({ a, b }) => () => a.add(b).dispose();
+const addInto: Row["body"] = ({ a, b, o }) => () => a.add(b, { out: o });
+const ADD_INTO: Twins = ["np.add(a, b, out=o)", "torch.add(a, b, out=o)"];
+
+// ---- views -------------------------------------------------------------------------------------
 
 const x = { x: f32(64, 32, 16) };
 const step2 = Slice.from(2).to(40).step(2);
 const back = Slice.full().step(-1);
 
-const views = group("views", { goal: { ratio: 1 } }, [
-  row("transpose", x, ({ x }) => () => x.T, "x.T"),
-  row("permute (2, 0, 1)", x, ({ x }) => () => x.permute(2, 0, 1), "x.transpose(2, 0, 1)"),
+const views = group("views", {}, [
+  row("transpose", x, ({ x }) => () => x.T, ["x.T", "x.permute(2, 1, 0)"]),
+  row("permute (2, 0, 1)", x, ({ x }) => () => x.permute(2, 0, 1), [
+    "x.transpose(2, 0, 1)",
+    "x.permute(2, 0, 1)",
+  ]),
   row("swap axes", x, ({ x }) => () => x.swapAxes(0, 2), "x.swapaxes(0, 2)"),
   row("reshape", x, ({ x }) => () => x.reshape([128, 256]), "x.reshape(128, 256)"),
   row("reshape with -1", x, ({ x }) => () => x.reshape([512, -1]), "x.reshape(512, -1)"),
-  row("unsqueeze", x, ({ x }) => () => x.unsqueeze(), "x[None]"),
+  row("unsqueeze", x, ({ x }) => () => x.unsqueeze(), ["x[None]", "x.unsqueeze(0)"]),
   row("squeeze", { x: f32(1, 64, 32) }, ({ x }) => () => x.squeeze(0), "x.squeeze(0)"),
-  row("flip one axis", x, ({ x }) => () => x.flip(0), "x[::-1]"),
-  row("broadcast to", x, ({ x }) => () => x.broadcastTo([8, 64, 32, 16]), "broadcast_to(x)"),
+  // PyTorch has no negative strides: there these would be copies.
+  row("flip one axis", x, ({ x }) => () => x.flip(0), ["x[::-1]", undefined]),
+  row("broadcast to", x, ({ x }) => () => x.broadcastTo([8, 64, 32, 16]), [
+    "np.broadcast_to(x, (8, 64, 32, 16))",
+    "x.expand(8, 64, 32, 16)",
+  ]),
   row("slice by 1 number", x, ({ x }) => () => x.slice(3), "x[3]"),
   row("slice by 2 numbers", x, ({ x }) => () => x.slice(3, 5), "x[3, 5]"),
   row("slice by a Slice", x, ({ x }) => () => x.slice(step2), "x[step2]"),
-  row("slice by 2 Slices", x, ({ x }) => () => x.slice(step2, back), "x[step2, back]"),
+  row("slice by 2 Slices", x, ({ x }) => () => x.slice(step2, back), [
+    "x[step2, back]",
+    undefined,
+  ]),
   row("slice by a new Slice", x, ({ x }) => () => x.slice(new Slice(2, 40, 2)), "x[2:40:2]"),
   row("slice by a range", x, ({ x }) => () => x.slice(range(2, 40)), "x[2:40]"),
-  row(
-    "slice by Slice, number",
-    x,
-    ({ x }) => () => x.slice(step2, 3, back),
+  row("slice by Slice, number", x, ({ x }) => () => x.slice(step2, 3, back), [
     "x[step2, 3, back]",
-  ),
+    undefined,
+  ]),
   row("slice by a string", x, ({ x }) => () => x.slice("2:40:2, 3, :"), "x[2:40:2, 3, :]"),
 ]);
 
-const pair = (dtype: rm.DType) => ({ a: of(dtype, 16), b: of(dtype, 16) });
+// ---- small sizes -------------------------------------------------------------------------------
 
-const dispatch = group("dispatch", {}, [
-  row("add 16 float32", pair("float32"), ({ a, b }) => () => a.add(b), "a + b", {
-    goal: { ratio: 0.6 },
-  }),
-  row("add 16 int32", pair("int32"), ({ a, b }) => () => a.add(b), "a + b", {
-    goal: { ratio: 0.6 },
-  }),
+const pair = (dtype: rm.DType, size = 16) => ({ a: of(dtype, size), b: of(dtype, size) });
+const triple = (size: number) => ({ a: f32(size), b: f32(size), o: f32(size) });
+
+const small = group("small sizes", {}, [
+  row("add 16 float32", pair("float32"), ({ a, b }) => () => a.add(b), "a + b"),
+  row("add 16 int32", pair("int32"), ({ a, b }) => () => a.add(b), "a + b"),
   row("add 16 float64", pair("float64"), ({ a, b }) => () => a.add(b), "a + b"),
-  row(
-    "add 16 float32, out",
-    { ...pair("float32"), o: f32(16) },
-    ({ a, b, o }) => () => a.add(b, { out: o }),
-    "np.add(a, b, out=o)",
-  ),
-  row("add 16 in place", pair("float32"), ({ a, b }) => () => a.add_(b), "a.__iadd__(b)"),
+  row("add 16 float32, out", triple(16), addInto, ADD_INTO),
+  row("add 16 in place", pair("float32"), ({ a, b }) => () => a.add_(b), [
+    "a.__iadd__(b)",
+    "a.add_(b)",
+  ]),
   row("add 16 and a scalar", pair("float32"), ({ a }) => () => a.add(1), "a + 1"),
   row("add [4, 4] and [4]", { a: f32(4, 4), b: f32(4) }, ({ a, b }) => () => a.add(b), "a + b"),
   row("add float32 and int32", { a: f32(16), b: i32(16) }, ({ a, b }) => () => a.add(b), "a + b"),
-  row("relu 16", pair("float32"), ({ a }) => () => a.relu(), "np.maximum(a, 0)"),
+  row("add 100 float32", pair("float32", 100), addBoth, "a + b", long),
+  row("add 100 float32, out", triple(100), addInto, ADD_INTO, long),
+  row("add 1e3 float32", pair("float32", 1e3), addBoth, "a + b"),
+  row("add 1e3 float32, out", triple(1e3), addInto, ADD_INTO, long),
+  row("relu 16", pair("float32"), ({ a }) => () => a.relu(), ["np.maximum(a, 0)", "a.relu()"]),
   row("sum 16", pair("float32"), ({ a }) => () => a.sum(), "a.sum()"),
   row("sum [4, 4] over axis 1", { a: f32(4, 4) }, ({ a }) => () => a.sum(1), "a.sum(1)"),
-  row(
-    "matmul [4, 4]",
-    { a: f32(4, 4), b: f32(4, 4) },
-    ({ a, b }) => () => a.matmul(b),
-    "a @ b",
-  ),
-  row("zeros [4]", {}, () => () => rm.zeros([4]), "np.zeros(4, np.float32)"),
-  row("tensor of 4 numbers", {}, () => () => rm.tensor([1, 2, 3, 4]), "np.array([1., 2., 3., 4.])"),
+  row("softmax [4, 10]", { a: f32(4, 10) }, ({ a }) => () => a.softmax(1), [
+    "softmax(a)",
+    "a.softmax(1)",
+  ], long),
+  row("matmul [4, 4]", { a: f32(4, 4), b: f32(4, 4) }, ({ a, b }) => () => a.matmul(b), "a @ b"),
+  row("zeros [4]", {}, () => () => rm.zeros([4]), ["np.zeros(4, np.float32)", "torch.zeros(4)"]),
+  row("zeros [1000]", {}, () => () => rm.zeros([1000]).dispose(), [
+    "np.zeros(1000, np.float32)",
+    "torch.zeros(1000)",
+  ], long),
+  row("tensor of 4 numbers", {}, () => () => rm.tensor([1, 2, 3, 4]), [
+    "np.array([1., 2., 3., 4.], np.float32)",
+    "torch.tensor([1., 2., 3., 4.])",
+  ]),
   row("item", { a: f32(1) }, ({ a }) => () => a.item(), "a.item()"),
-  row("get one element", { a: f32(4, 4) }, ({ a }) => () => a.get(1, 2), "a.item(1, 2)"),
+  row("get one element", { a: f32(4, 4) }, ({ a }) => () => a.get(1, 2), [
+    "a.item(1, 2)",
+    "a[1, 2].item()",
+  ]),
 ]);
 
-// ---- loops -------------------------------------------------------------------------------------
-// Results are disposed of, as NumPy's reference counts do by themselves: their memory is used again.
+// ---- elementwise -------------------------------------------------------------------------------
 
 const N = 1_000_000;
+const M = 100_000;
 const side = 1000;
 const square = { a: f32(side, side), b: f32(side, side) };
+const positive = { a: { ...f32(N), positive: true } };
 
-const adds = group("loops: add", { elements: N }, [
-  ...(["float32", "int32"] as const).flatMap((dtype) => {
-    const goal = { goal: { ns: 1.5 } };
-    const a = of(dtype, side, side);
-    const whole = { a: of(dtype, N), b: of(dtype, N) };
+const adds: Part[] = [
+  ...(["float32", "int32"] as const).flatMap((dtype) => [
+    row(`${dtype} add 1e6`, pair(dtype, N), addBoth, "a + b"),
+    row(`${dtype} add a scalar`, pair(dtype, N), ({ a }) => () => a.add(2).dispose(), "a + 2"),
+  ]),
+  row("float32 add 1e6, not disposed", pair("float32", N), ({ a, b }) => () => a.add(b), "a + b"),
+  row("float32 add 1e6, out", triple(N), addInto, ADD_INTO),
+  row("float64 add 1e6", pair("float64", N), addBoth, "a + b"),
+  row("uint8 add 1e6", pair("uint8", N), addBoth, "a + b"),
+  row("float32 + int32", { a: f32(N), b: i32(N) }, addBoth, [
+    "np.add(a, b, dtype=np.float32)",
+    "a + b",
+  ]),
+  ...([["1e4", 1e4], ["1e5", 1e5], ["1e7", 1e7]] as const).flatMap(([name, size]) => {
+    const more = { elements: size, ...long };
     return [
-      row(`${dtype} 1e6`, whole, ({ a, b }) => () => a.add(b).dispose(), "a + b", goal),
-      row(
-        `${dtype} row broadcast`,
-        { a, b: of(dtype, side) },
-        ({ a, b }) => () => a.add(b).dispose(),
-        "a + b",
-        goal,
-      ),
-      row(
-        `${dtype} column broadcast`,
-        { a, b: of(dtype, side, 1) },
-        ({ a, b }) => () => a.add(b).dispose(),
-        "a + b",
-        goal,
-      ),
-      row(`${dtype} and a scalar`, { a }, ({ a }) => () => a.add(2).dispose(), "a + 2", goal),
+      row(`float32 add ${name}`, pair("float32", size), addBoth, "a + b", {
+        ...more,
+        memory: size === 1e7,
+      }),
+      row(`float32 add ${name}, out`, triple(size), addInto, ADD_INTO, more),
     ];
   }),
-  row("float32 not disposed", { a: f32(N), b: f32(N) }, ({ a, b }) => () => a.add(b), "a + b"),
-  row(
-    "float32 into out",
-    { a: f32(N), b: f32(N), o: f32(N) },
-    ({ a, b, o }) => () => a.add(b, { out: o }),
-    "np.add(a, b, out=o)",
-  ),
-  row("float64 1e6", { a: of("float64", N), b: of("float64", N) }, addBoth, "a + b"),
-  row("uint8 1e6", { a: of("uint8", N), b: of("uint8", N) }, addBoth, "a + b"),
-  row("float32 + int32", { a: f32(N), b: i32(N) }, addBoth, "np.add(a, b, dtype=np.float32)"),
-  row("float32 1e3", { a: f32(1e3), b: f32(1e3) }, addBoth, "a + b", { elements: 1e3 }),
-  row("float32 1e4", { a: f32(1e4), b: f32(1e4) }, addBoth, "a + b", { elements: 1e4, long: true }),
-  row("float32 1e5", { a: f32(1e5), b: f32(1e5) }, addBoth, "a + b", { elements: 1e5, long: true }),
-  row("float32 1e7", { a: f32(1e7), b: f32(1e7) }, addBoth, "a + b", { elements: 1e7, long: true }),
-]);
+];
 
-function addBoth({ a, b }: Tensors): () => unknown {
-  return () => a.add(b).dispose();
+/** Functions of one float32 array: rowmajor's name, its inputs, NumPy and PyTorch. */
+const FUNCTIONS: readonly [
+  "sqrt" | "exp" | "log" | "sin" | "tanh" | "sigmoid" | "gelu" | "relu",
+  Record<string, Input>,
+  Twins,
+  Partial<Part>?,
+][] = [
+  ["sqrt", positive, ["np.sqrt(a)", "a.sqrt()"]],
+  ["exp", { a: f32(N) }, ["np.exp(a)", "a.exp()"]],
+  ["log", positive, ["np.log(a)", "a.log()"], long],
+  ["sin", { a: f32(N) }, ["np.sin(a)", "a.sin()"]],
+  ["tanh", { a: f32(N) }, ["np.tanh(a)", "a.tanh()"]],
+  ["sigmoid", { a: f32(N) }, ["1 / (1 + np.exp(-a))", "a.sigmoid()"], long],
+  // NumPy has no error function.
+  ["gelu", { a: f32(N) }, [undefined, "F.gelu(a)"], long],
+  ["relu", { a: f32(N) }, ["np.maximum(a, 0)", "a.relu()"], long],
+];
+
+const functions: Part[] = [
+  ...(["mul", "div", "maximum"] as const).map((name) =>
+    row(
+      `float32 ${name}`,
+      pair("float32", N),
+      ({ a, b }) => () => a[name](b).dispose(),
+      {
+        mul: "a * b",
+        div: "a / b",
+        maximum: ["np.maximum(a, b)", "torch.maximum(a, b)"] as const,
+      }[name],
+    )
+  ),
+  row("float32 less", pair("float32", N), ({ a, b }) => () => a.less(b).dispose(), "a < b"),
+  row("int32 mul", pair("int32", N), ({ a, b }) => () => a.mul(b).dispose(), "a * b"),
+  row(
+    "int32 floor divide",
+    pair("int32", N),
+    ({ a, b }) => () => a.floorDivide(b).dispose(),
+    "a // b",
+  ),
+  ...FUNCTIONS.map(([name, inputs, twins, more]) =>
+    row(`float32 ${name}`, inputs, ({ a }) => () => a[name]().dispose(), twins, more)
+  ),
+  row(
+    "relu(a * b + c)",
+    { ...pair("float32", N), c: f32(N) },
+    ({ a, b, c }) => () => rm.scope(() => a.mul(b).add(c).relu()).dispose(),
+    ["np.maximum(a * b + c, 0)", "torch.relu(a * b + c)"],
+    { memory: true, ...long },
+  ),
+  row(
+    "where",
+    { c: of("bool", N), ...pair("float32", N) },
+    ({ c, a, b }) => () => rm.where(c as rm.Tensor<"bool">, a, b).dispose(),
+    ["np.where(c, a, b)", "torch.where(c, a, b)"],
+  ),
+  // np.zeros leaves the zeroing to the first write, so each peer writes once.
+  row("zeros of 1e6, add_ 1", {}, () => () => rm.zeros([N]).add_(1).dispose(), [
+    `z = np.zeros(${N}, np.float32); z += 1`,
+    `z = torch.zeros(${N}); z += 1`,
+  ], long),
+];
+
+const casts: Part[] = [
+  ["float32", "int32"],
+  ["int32", "float32"],
+  ["float32", "float64"],
+  ["float64", "float32"],
+  ["uint8", "float32"],
+].map(([from, to], i) =>
+  row(
+    `${from} to ${to}`,
+    { a: of(from as rm.DType, N) },
+    ({ a }) => () => a.astype(to as rm.DType).dispose(),
+    [`a.astype(np.${to})`, `a.to(torch.${to})`],
+    { long: i >= 3 },
+  )
+);
+
+/** The dtypes that JavaScript has no fast arithmetic for, and what is done with each. */
+const NARROW = ["float16", "int64", "bfloat16", "uint64"] as const;
+const NARROW_MAP: readonly [op: string, body: Row["body"], twins: Twins][] = [
+  ["add", addBoth, "a + b"],
+  ["mul", ({ a, b }) => () => a.mul(b).dispose(), "a * b"],
+  ["less", ({ a, b }) => () => a.less(b).dispose(), "a < b"],
+  ["maximum", ({ a, b }) => () => a.maximum(b).dispose(), [
+    "np.maximum(a, b)",
+    "torch.maximum(a, b)",
+  ]],
+  ["div", ({ a, b }) => () => a.div(b).dispose(), "a / b"],
+  ["floor divide", ({ a, b }) => () => a.floorDivide(b).dispose(), "a // b"],
+  ["to float32", ({ a }) => () => a.astype("float32").dispose(), [
+    "a.astype(np.float32)",
+    "a.to(torch.float32)",
+  ]],
+];
+const NARROW_FOLD: typeof NARROW_MAP = [
+  ["sum", ({ a }) => () => a.sum().dispose(), "a.sum()"],
+  ["max", ({ a }) => () => a.max().dispose(), "a.max()"],
+];
+
+/** Rows of each of those dtypes; NumPy has no bfloat16, PyTorch little for uint64. */
+function narrow(
+  make: (dtype: typeof NARROW[number]) => readonly Part[],
+): Part[] {
+  return NARROW.flatMap((dtype, i) =>
+    make(dtype).map((one) => ({
+      elements: M,
+      ...one,
+      long: i >= 2 && one.name !== `${dtype} add`,
+      numpy: dtype === "bfloat16" ? undefined : one.numpy,
+      torch: dtype === "uint64" ? undefined : one.torch,
+    }))
+  );
 }
 
-const strided = group("loops: strided", { elements: N }, [
+const elementwise = group("elementwise", { elements: N }, [
+  ...adds,
+  ...functions,
+  ...casts,
+  ...narrow((dtype) => [
+    ...NARROW_MAP.map(([op, body, twins]) => row(`${dtype} ${op}`, pair(dtype, M), body, twins)),
+    row(`float32 to ${dtype}`, { a: f32(M) }, ({ a }) => () => a.astype(dtype).dispose(), [
+      `a.astype(np.${dtype})`,
+      `a.to(torch.${dtype})`,
+    ]),
+  ]),
+]);
+
+// ---- layouts -----------------------------------------------------------------------------------
+
+const layouts = group("layouts", { elements: N }, [
+  ...(["float32", "int32"] as const).flatMap((dtype) => {
+    const a = of(dtype, side, side);
+    return [
+      row(`${dtype} add a row`, { a, b: of(dtype, side) }, addBoth, "a + b"),
+      row(`${dtype} add a column`, { a, b: of(dtype, side, 1) }, addBoth, "a + b"),
+    ];
+  }),
   row("add transposed", square, ({ a, b }) => () => a.add(b.T).dispose(), "a + b.T"),
-  row(
-    "add both transposed",
-    square,
-    ({ a, b }) => () => a.T.add(b.T).dispose(),
+  row("add both transposed", square, ({ a, b }) => () => a.T.add(b.T).dispose(), [
     "np.ascontiguousarray(a.T + b.T)",
-  ),
-  row("add reversed", square, ({ a, b }) => () => a.add(b.flip()).dispose(), "a + b[::-1, ::-1]"),
+    "(a.T + b.T).contiguous()",
+  ]),
+  row("add reversed", square, ({ a, b }) => () => a.add(b.flip()).dispose(), [
+    "a + b[::-1, ::-1]",
+    "a + b.flip(0, 1)",
+  ]),
   row(
     "add every other column",
     { a: f32(side, side), b: f32(side, 2 * side) },
     ({ a, b }) => () => a.add(b.slice(":, ::2")).dispose(),
     "a + b[:, ::2]",
   ),
-  row("copy transposed", square, ({ a }) => () => a.T.contiguous().dispose(), "a.T.copy()"),
+  row("copy transposed", square, ({ a }) => () => a.T.contiguous().dispose(), [
+    "a.T.copy()",
+    "a.T.contiguous()",
+  ]),
+  row("copy reversed", square, ({ a }) => () => a.flip().contiguous().dispose(), [
+    "a[::-1, ::-1].copy()",
+    "a.flip(0, 1)",
+  ], long),
   row(
     "copy permuted (2, 0, 1)",
     { a: f32(100, 100, 100) },
     ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
-    "a.transpose(2, 0, 1).copy()",
+    ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
   ),
-]);
-
-const functions = group("loops: functions", { elements: N }, [
-  ...(["mul", "div", "maximum"] as const).map((name) =>
+  ...narrow((dtype) => [
     row(
-      `${name} float32`,
-      { a: f32(N), b: f32(N) },
-      ({ a, b }) => () => a[name](b).dispose(),
-      { mul: "a * b", div: "a / b", maximum: "np.maximum(a, b)" }[name],
-    )
-  ),
-  row("less float32", { a: f32(N), b: f32(N) }, ({ a, b }) => () => a.less(b).dispose(), "a < b"),
-  row("mul int32", { a: i32(N), b: i32(N) }, ({ a, b }) => () => a.mul(b).dispose(), "a * b"),
-  row(
-    "floor divide int32",
-    { a: i32(N), b: i32(N) },
-    ({ a, b }) => () => a.floorDivide(b).dispose(),
-    "a // b",
-  ),
-  ...(["sqrt", "exp", "tanh", "sin"] as const).map((name) =>
-    row(`${name} float32`, { a: f32(N) }, ({ a }) => () => a[name]().dispose(), `np.${name}(a)`)
-  ),
-  row(
-    "where float32",
-    { c: of("bool", N), a: f32(N), b: f32(N) },
-    ({ c, a, b }) => () => rm.where(c as rm.Tensor<"bool">, a, b).dispose(),
-    "np.where(c, a, b)",
-  ),
-  row(
-    "softmax float32",
-    { a: f32(side, side) },
-    ({ a }) => () => a.softmax(1).dispose(),
-    "softmax(a)",
-  ),
+      `${dtype} add transposed`,
+      { a: of(dtype, 300, 300), b: of(dtype, 300, 300) },
+      ({ a, b }) => () => a.add(b.T).dispose(),
+      "a + b.T",
+      { elements: 90_000 },
+    ),
+  ]),
 ]);
 
-const casts = group("loops: casts", { elements: N }, [
-  row(
-    "float32 to int32",
-    { a: f32(N) },
-    ({ a }) => () => a.astype("int32").dispose(),
-    "a.astype(np.int32)",
-  ),
-  row(
-    "int32 to float32",
-    { a: i32(N) },
-    ({ a }) => () => a.astype("float32").dispose(),
-    "a.astype(np.float32)",
-  ),
-  row(
-    "float32 to float64",
-    { a: f32(N) },
-    ({ a }) => () => a.astype("float64").dispose(),
-    "a.astype(np.float64)",
-  ),
-]);
+// ---- reductions --------------------------------------------------------------------------------
 
-const M = 100_000;
-
-/** The dtypes that JavaScript has no fast arithmetic for, and what is done with each. */
-const NARROW = ["float16", "int64", "bfloat16", "uint64"] as const;
-const ON_NARROW: readonly [op: string, body: Row["body"], numpy: string][] = [
-  ["add", addBoth, "a + b"],
-  ["mul", ({ a, b }) => () => a.mul(b).dispose(), "a * b"],
-  ["less", ({ a, b }) => () => a.less(b).dispose(), "a < b"],
-  ["maximum", ({ a, b }) => () => a.maximum(b).dispose(), "np.maximum(a, b)"],
-  ["div", ({ a, b }) => () => a.div(b).dispose(), "a / b"],
-  ["floor divide", ({ a, b }) => () => a.floorDivide(b).dispose(), "a // b"],
-  ["sum", ({ a }) => () => a.sum().dispose(), "a.sum()"],
-  ["max", ({ a }) => () => a.max().dispose(), "a.max()"],
-  ["to float32", ({ a }) => () => a.astype("float32").dispose(), "a.astype(np.float32)"],
-];
-
-const narrow = group(
-  "loops: 16- and 64-bit",
-  { elements: M, goal: { ns: 6 } },
-  NARROW.flatMap((dtype, i) => {
-    const twin = (text: string): string | undefined => dtype === "bfloat16" ? undefined : text;
-    const long = i >= 2;
-    return [
-      ...ON_NARROW.map(([op, body, numpy]) =>
-        row(`${dtype} ${op}`, { a: of(dtype, M), b: of(dtype, M) }, body, twin(numpy), {
-          long: long && op !== "add",
-        })
-      ),
-      row(
-        `${dtype} add transposed`,
-        { a: of(dtype, 300, 300), b: of(dtype, 300, 300) },
-        ({ a, b }) => () => a.add(b.T).dispose(),
-        twin("a + b.T"),
-        { elements: 90_000, long },
-      ),
-      row(
-        `float32 to ${dtype}`,
-        { a: f32(M) },
-        ({ a }) => () => a.astype(dtype).dispose(),
-        twin(`a.astype(np.${dtype})`),
-        { long },
-      ),
-    ];
-  }),
-);
-
-const reductions = group("loops: reductions", { elements: N }, [
+const reductions = group("reductions", { elements: N }, [
   row("sum, all", square, ({ a }) => () => a.sum().dispose(), "a.sum()"),
   row("sum over axis 0", square, ({ a }) => () => a.sum(0).dispose(), "a.sum(0)"),
   row("sum over axis 1", square, ({ a }) => () => a.sum(1).dispose(), "a.sum(1)"),
   row("sum of int32", { a: i32(N) }, ({ a }) => () => a.sum().dispose(), "a.sum()"),
   row("sum of float64", { a: of("float64", N) }, ({ a }) => () => a.sum().dispose(), "a.sum()"),
   row("max, all", square, ({ a }) => () => a.max().dispose(), "a.max()"),
-  row("max over axis 0", square, ({ a }) => () => a.max(0).dispose(), "a.max(0)"),
+  row("max over axis 0", square, ({ a }) => () => a.max(0).dispose(), ["a.max(0)", "a.amax(0)"]),
+  row("max over axis 1", square, ({ a }) => () => a.max(1).dispose(), [
+    "a.max(1)",
+    "a.amax(1)",
+  ], long),
   row("argmax, all", square, ({ a }) => () => a.argmax().dispose(), "a.argmax()"),
+  row("argmax over axis 0", square, ({ a }) => () => a.argmax(0).dispose(), "a.argmax(0)", long),
   row("argmax over axis 1", square, ({ a }) => () => a.argmax(1).dispose(), "a.argmax(1)"),
+  row("mean, all", square, ({ a }) => () => a.mean().dispose(), "a.mean()", long),
   row("mean over axis 1", square, ({ a }) => () => a.mean(1).dispose(), "a.mean(1)"),
-  row("var over axis 1", square, ({ a }) => () => a.var(1).dispose(), "a.var(1)"),
-  row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum()"),
+  row("var, all", square, ({ a }) => () => a.var().dispose(), ["a.var()", "a.var(correction=0)"], {
+    ...long,
+  }),
+  row("var over axis 1", square, ({ a }) => () => a.var(1).dispose(), [
+    "a.var(1)",
+    "a.var(1, correction=0)",
+  ]),
+  row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum(0)"),
   row(
     "cumulative sum, axis 0",
     square,
     ({ a }) => () => a.cumulativeSum(0).dispose(),
     "a.cumsum(0)",
   ),
+  row("softmax", square, ({ a }) => () => a.softmax(1).dispose(), [
+    "softmax(a)",
+    "a.softmax(1)",
+  ]),
+  row("log-softmax", square, ({ a }) => () => a.logSoftmax(1).dispose(), [
+    "log_softmax(a)",
+    "a.log_softmax(1)",
+  ], long),
+  row(
+    "layer norm",
+    { a: f32(side, side), g: f32(side), b: f32(side) },
+    ({ a, g, b }) => () => layerNorm(a, g, b).dispose(),
+    ["layer_norm(a, g, b)", "F.layer_norm(a, (1000,), g, b)"],
+    long,
+  ),
+  ...narrow((dtype) =>
+    NARROW_FOLD.map(([op, body, twins]) => row(`${dtype} ${op}`, pair(dtype, M), body, twins))
+  ),
 ]);
 
+/** Each row of `a` with mean 0 and variance 1, scaled and shifted: from what the library has. */
+function layerNorm(a: rm.AnyTensor, gain: rm.AnyTensor, bias: rm.AnyTensor): rm.AnyTensor {
+  return rm.scope((): rm.AnyTensor => {
+    const centred: rm.AnyTensor = a.sub(a.mean(1, { keepDims: true }));
+    const scale: rm.AnyTensor = centred.square().mean(1, { keepDims: true }).add(1e-5).rsqrt();
+    return centred.mul(scale).mul(gain).add(bias);
+  });
+}
+
+// ---- sort and gather ---------------------------------------------------------------------------
+
 const moves = group("sort and gather", {}, [
-  row("sort 1e5", { a: f32(M) }, ({ a }) => () => a.sort().dispose(), "np.sort(a)", {
-    elements: M,
-  }),
-  row(
-    "argsort 1e5",
-    { a: f32(M) },
-    ({ a }) => () => a.argsort().dispose(),
+  row("sort 1e5", { a: f32(M) }, ({ a }) => () => a.sort().dispose(), [
+    "np.sort(a)",
+    "torch.sort(a)",
+  ], { elements: M }),
+  row("argsort 1e5", { a: f32(M) }, ({ a }) => () => a.argsort().dispose(), [
     "a.argsort(kind='stable')",
-    { elements: M },
-  ),
+    "torch.argsort(a, stable=True)",
+  ], { elements: M }),
   row(
     "take 1000 rows of 64",
     { a: f32(10_000, 64), i: { dtype: "int32", shape: [1000], below: 10_000 } },
     ({ a, i }) => () => a.take(i, 0).dispose(),
-    "a.take(i, 0)",
+    ["a.take(i, 0)", "a.index_select(0, i)"],
     { elements: 64_000 },
   ),
-  row(
-    "concat 2 of 5e5",
-    { a: f32(N / 2), b: f32(N / 2) },
-    ({ a, b }) => () => rm.concat([a, b]).dispose(),
+  row("concat 2 of 5e5", pair("float32", N / 2), ({ a, b }) => () => rm.concat([a, b]).dispose(), [
     "np.concatenate([a, b])",
-    { elements: N },
-  ),
+    "torch.cat([a, b])",
+  ], { elements: N }),
   row(
     "nonzero of 1e5",
     { a: of("bool", M) },
@@ -373,20 +486,59 @@ const moves = group("sort and gather", {}, [
   ),
 ]);
 
-function product(dtype: rm.DType, n: number, more: Partial<Row> = {}): Made & Partial<Row> {
+// ---- matmul ------------------------------------------------------------------------------------
+
+const product: Row["body"] = ({ a, b }) => () => a.matmul(b).dispose();
+
+/** Two square matrices; time is shown for each multiplication and addition. */
+function squares(dtype: rm.DType, n: number, more: Partial<Part> = {}): Part {
+  const inputs = { a: of(dtype, n, n), b: of(dtype, n, n) };
+  return row(`${dtype} ${n}`, inputs, product, "a @ b", { elements: n ** 3, ...more });
+}
+
+/** A perceptron with two hidden layers, as long as a batch of handwritten digits needs. */
+function perceptron(batch: number): Part {
   return row(
-    `${dtype} ${n}`,
-    { a: of(dtype, n, n), b: of(dtype, n, n) },
-    ({ a, b }) => () => a.matmul(b).dispose(),
-    dtype === "bfloat16" ? undefined : "a @ b",
-    { elements: n ** 3, ...more },
+    `MLP 784-256-128-10, batch ${batch}`,
+    {
+      x: f32(batch, 784),
+      w1: f32(256, 784),
+      b1: f32(256),
+      w2: f32(128, 256),
+      b2: f32(128),
+      w3: f32(10, 128),
+      b3: f32(10),
+    },
+    ({ x, w1, b1, w2, b2, w3, b3 }) => () =>
+      rm.scope((): rm.AnyTensor => {
+        const h1: rm.AnyTensor = x.linear(w1, b1).relu();
+        const h2: rm.AnyTensor = h1.linear(w2, b2).relu();
+        return h2.linear(w3, b3).softmax(1);
+      }).dispose(),
+    [
+      "h = np.maximum(x @ w1.T + b1, 0); h = np.maximum(h @ w2.T + b2, 0); " +
+      "y = softmax(h @ w3.T + b3)",
+      "h = torch.relu(F.linear(x, w1, b1)); h = torch.relu(F.linear(h, w2, b2)); " +
+      "y = torch.softmax(F.linear(h, w3, b3), 1)",
+    ],
+    { elements: batch * (784 * 256 + 256 * 128 + 128 * 10), memory: batch > 1, ...long },
   );
 }
 
-const products = group("matmul, per multiply-add", {}, [
-  product("float32", 16),
-  product("float32", 64),
-  product("float32", 256),
+/** Sizes of float32 and float64; the rest of a short run's are 16, 64 and 256. */
+const SIZES = [16, 32, 64, 128, 256, 512, 1024, 2048];
+const SHORT = ["float32 16", "float32 64", "float32 256", "float64 64"];
+
+const products = group("matmul", {}, [
+  ...(["float32", "float64"] as const).flatMap((dtype) =>
+    SIZES.map((n) =>
+      squares(dtype, n, {
+        long: !SHORT.includes(`${dtype} ${n}`),
+        heavy: n > 1024 || (n === 1024 && dtype === "float64"),
+        memory: n === 1024 && dtype === "float32",
+      })
+    )
+  ),
   row(
     "float32 256, transposed",
     { a: f32(256, 256), b: f32(256, 256) },
@@ -395,30 +547,45 @@ const products = group("matmul, per multiply-add", {}, [
     { elements: 256 ** 3 },
   ),
   row(
-    "float32 32 × [64, 64]",
-    { a: f32(32, 64, 64), b: f32(32, 64, 64) },
-    ({ a, b }) => () => a.matmul(b).dispose(),
-    "a @ b",
-    { elements: 32 * 64 ** 3 },
+    "float32 512, transposed first",
+    { a: f32(512, 512), b: f32(512, 512) },
+    ({ a, b }) => () => a.T.matmul(b).dispose(),
+    "a.T @ b",
+    { elements: 512 ** 3, ...long },
   ),
-  product("float64", 64),
-  product("int32", 64),
-  product("float16", 64),
-  product("int64", 64),
-  product("float32", 1024, { long: true }),
-  product("float64", 256, { long: true }),
+  row(
+    "float32 [1024, 1024] × [1024]",
+    { a: f32(1024, 1024), b: f32(1024) },
+    product,
+    "a @ b",
+    { elements: 1024 ** 2, ...long },
+  ),
+  row("float32 32 × [64, 64]", { a: f32(32, 64, 64), b: f32(32, 64, 64) }, product, "a @ b", {
+    elements: 32 * 64 ** 3,
+  }),
+  row(
+    "float32 32 × [128, 64] × [64, 128]",
+    { a: f32(32, 128, 64), b: f32(32, 64, 128) },
+    product,
+    "a @ b",
+    { elements: 32 * 128 * 64 * 128, ...long },
+  ),
+  squares("int32", 64),
+  squares("int32", 256, long),
+  squares("float16", 64),
+  squares("float16", 512, long),
+  squares("int64", 64),
+  perceptron(1),
+  perceptron(64),
 ]);
 
-/** All rows, in the order of the table. */
+/** All rows, in the order of the tables. */
 export const WORK: readonly Row[] = [
-  ...views,
-  ...dispatch,
-  ...adds,
-  ...strided,
-  ...functions,
-  ...casts,
-  ...narrow,
-  ...reductions,
-  ...moves,
   ...products,
+  ...elementwise,
+  ...reductions,
+  ...layouts,
+  ...small,
+  ...views,
+  ...moves,
 ];

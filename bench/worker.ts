@@ -1,13 +1,17 @@
 /**
  * Times rows of the work list in the runtime that runs it, one at a time, as it is told on stdin.
  *
+ *     worker.ts [--threads=N] [--backend=js|native] [--cold]
+ *
  * Each line in is a JSON request, each line out its answer: `prepare` a row (make its inputs, warm
- * it up, find how often to call it), `time` it once. Before the first request more than twenty ops
+ * it up, find how often to call it), `time` it once, or call it so often and tell how much `memory`
+ * the process has taken. Unless `--cold` is given, before the first request more than twenty ops
  * have run on six dtypes and four layouts, as in any real program: what engines specialise for the
  * only op they have seen would flatter every figure. Knows nothing of the other peers.
  *
  * @module
  */
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import process from "node:process";
 import * as rm from "../mod.ts";
@@ -16,11 +20,13 @@ import { type Input, type Row, type Tensors, WORK } from "./work.ts";
 /** What a worker is asked. */
 export interface Request {
   /** What to do. */
-  readonly do: "prepare" | "time";
+  readonly do: "prepare" | "time" | "memory";
   /** The row's name and group, which tell rows apart. */
   readonly row: string;
   /** How many milliseconds a timing should take. */
   readonly ms: number;
+  /** How many calls to measure memory over. */
+  readonly calls?: number;
   /** For other languages: the row's inputs and statement. */
   readonly inputs?: Readonly<Record<string, Input>>;
   /** See {@link inputs}. */
@@ -31,10 +37,16 @@ export interface Request {
 export interface Answer {
   /** Nanoseconds for each call. */
   readonly ns?: number;
+  /** The largest resident set so far, in bytes. */
+  readonly peak?: number;
+  /** The same before the row's inputs were made. */
+  readonly before?: number;
   /** What went wrong. */
   readonly error?: string;
   /** On the first line only: what answers. */
   readonly version?: string;
+  /** On the first line only: the backend that serves. */
+  readonly serves?: string;
 }
 
 /** Names a row in requests. */
@@ -52,10 +64,13 @@ function make(name: string, input: Input, key: rm.random.Key): rm.AnyTensor {
   return x;
 }
 
-function fresh({ dtype, shape, below }: Input, key: rm.random.Key): rm.AnyTensor {
+function fresh({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.AnyTensor {
   if (below !== undefined) return rm.random.integers(key, shape, 0, below).astype(dtype);
   if (dtype === "bool") return rm.random.integers(key, shape, 0, 2).astype(dtype);
-  if (dtype.includes("float")) return rm.random.normal(key, shape).astype(dtype);
+  if (dtype.includes("float")) {
+    const x = rm.random.normal(key, shape);
+    return (positive ? x.abs() : x).astype(dtype);
+  }
   return rm.random.integers(key, shape, 1, 101).astype(dtype);
 }
 
@@ -85,6 +100,12 @@ function warmUp(): void {
       sink = [a.T.contiguous(), a.astype("float32"), a.sort(), a.reshape([-1]), a.add(1)];
     }
   }
+  // A timing loop that has only ever called one row would be compiled together with it, and what
+  // does not change taken out of the loop.
+  for (const row of WORK) {
+    if (row.group === "small sizes" || row.group === "views") run(bodyOf(row), 300);
+  }
+  made.clear();
 }
 
 const BINARY = ["add", "sub", "mul", "maximum", "minimum", "less", "equal", "floorDivide"] as const;
@@ -99,17 +120,21 @@ const prepared = new Map<string, Prepared>();
 
 let group = "";
 
+function bodyOf(row: Row): () => unknown {
+  const x: Tensors = {};
+  Object.entries(row.inputs).forEach(([name, input], i) => {
+    x[name] = make(name, input, rm.random.key(i + 1));
+  });
+  return row.body(x);
+}
+
 function prepare(row: Row, ms: number): void {
   if (row.group !== group) {
     made.clear();
     prepared.clear();
     group = row.group;
   }
-  const x: Tensors = {};
-  Object.entries(row.inputs).forEach(([name, input], i) => {
-    x[name] = make(name, input, rm.random.key(i + 1));
-  });
-  const body = row.body(x);
+  const body = bodyOf(row);
   // Long enough for every tier of the engine; then as many calls as fill the time.
   let calls = 1;
   let spent = 0;
@@ -133,24 +158,56 @@ function answer(request: Request): Answer {
   }
   const row = WORK.find((candidate) => keyOf(candidate) === request.row);
   if (row === undefined) return { error: `no row ${request.row}` };
+  if (request.do === "memory") {
+    const before = peakBytes();
+    run(bodyOf(row), request.calls!);
+    return { before, peak: peakBytes() };
+  }
   prepare(row, request.ms);
   return {};
+}
+
+/** The largest resident set that this process has had. */
+function peakBytes(): number {
+  if (process.platform === "linux") {
+    const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))!;
+    return Number(kib) * 1024;
+  }
+  return process.resourceUsage().maxRSS * 1024;
 }
 
 function reply(message: Answer): void {
   process.stdout.write(JSON.stringify(message) + "\n");
 }
 
-if (import.meta.main) {
-  warmUp();
+/** The value of `--name=value` among the arguments. */
+function argument(name: string): string | undefined {
+  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
+function start(): Answer {
+  const backend = argument("backend");
+  if (backend !== undefined) rm.setBackend(backend as "js" | "native");
+  const threads = argument("threads");
+  if (threads !== undefined) rm.setThreads(Number(threads));
+  if (!process.argv.includes("--cold")) warmUp();
   const name = process.versions.bun ? "Bun" : "Deno";
-  reply({ version: `${name} ${process.versions[name.toLowerCase()]}` });
+  const version = `${name} ${process.versions[name.toLowerCase()]}`;
+  return { version, serves: rm.info().devices.cpu };
+}
+
+function attempt(body: () => Answer): Answer {
+  try {
+    return body();
+  } catch (error) {
+    return { error: String(error) };
+  }
+}
+
+if (import.meta.main) {
+  reply(attempt(start));
   for await (const line of createInterface({ input: process.stdin })) {
-    try {
-      reply(answer(JSON.parse(line)));
-    } catch (error) {
-      reply({ error: String(error) });
-    }
+    reply(attempt(() => answer(JSON.parse(line))));
   }
   // Keeps the results alive to the engine's eyes.
   if (sink === prepared) throw new Error();

@@ -1,9 +1,8 @@
 /**
- * Writes shim/ops.def, the lines of the op table that the shim has kernels for; with `--check`
- * it writes nothing and exits with 1 when the file is stale.
+ * Writes shim/ops.def, the op table as the shim's kernels include it; with `--check` it writes
+ * nothing and exits with 1 when the file is stale.
  *
- * A line of the table gets there when its expressions are plain C: no calls, so that each one means
- * the same in both languages, bit for bit. It must know nothing of how the shim expands the lines.
+ * It must know nothing of how the shim expands the lines.
  *
  * @module
  */
@@ -13,82 +12,127 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { tableHash } from "../src/backends/native/abi.ts";
 import type { Kind } from "../src/dtype.ts";
-import { parseExpr, printExpr, someExpr } from "../src/expr.ts";
-import { exprFor, MAP, type MapRow, REDUCE, type ReduceRow, ROWS } from "../src/ops.ts";
+import { type Expr, parseExpr, printExpr, someExpr } from "../src/expr.ts";
+import { exprFor, MAP, type MapRow, ROWS } from "../src/ops.ts";
 
-/** `text` in C; undefined when it calls a primitive. */
-function plainC(text: string): string | undefined {
-  const expr = parseExpr(text);
-  if (someExpr(expr, (part) => part.kind === "call")) return undefined;
-  return printExpr(expr, {
-    num: (digits) => digits,
-    call: (name) => {
-      throw new Error(`No call of ${name} is plain C`);
-    },
+/** `text` in C: calls and fractions are left to macros, which know the type. */
+function inC(text: string): string {
+  return printExpr(parseExpr(text), {
+    num: (digits) => /^\d+$/.test(digits) ? digits : `RM_NUM(${digits})`,
+    call: (name, args) => `RM_CALL(${name})(${args.join(", ")})`,
   });
 }
 
-/** The expression of an elementwise row for floats or integers, if the shim has it for them. */
-export function plainMap(row: MapRow, kind: Kind): string | undefined {
-  if (!row.takes.includes(kind) || row.attributes !== undefined) return undefined;
-  if (row.result !== "same" && row.result !== "bool" && kind !== "f") return undefined;
-  return plainC(exprFor(row, kind));
+/** Primitives that round nothing and cost little. */
+const EXACT = new Set(
+  ("fabs maximum minimum sign signbit copysign floor ceil trunc rint isnan isinf isfinite " +
+    "nextafter imul shl shr").split(" "),
+);
+
+function isFunction(part: Expr): boolean {
+  return part.kind === "call" && !EXACT.has(part.name);
+}
+
+/** How many operations of `expr` round. */
+function roundings(expr: Expr): number {
+  let count = 0;
+  someExpr(expr, (part) => {
+    if (isFunction(part) || (part.kind === "binary" && "+-*/".includes(part.op))) count++;
+    return false;
+  });
+  return count;
+}
+
+/**
+ * True when float32 has to be computed in double: what several operations make of it is rounded once
+ * in JavaScript, and a row that is exact there is exact everywhere.
+ */
+function needsDouble(row: MapRow): boolean {
+  return row.ulp === 0 && roundings(parseExpr(row.expr)) > 1;
+}
+
+/** True when integers of one width give the same bits, signed or not. */
+function ignoresSign(expr: Expr): boolean {
+  return !someExpr(
+    expr,
+    (part) =>
+      (part.kind === "call" && part.name !== "imul" && part.name !== "shl") ||
+      (part.kind === "binary" && ["<", "<=", ">", ">=", "/"].includes(part.op)),
+  );
+}
+
+/** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
+function macroOf(row: MapRow, kind: Kind): string | undefined {
+  if (!row.takes.includes(kind)) return undefined;
+  if (kind === "f") return needsDouble(row) ? "RM_DOUBLE_MAP" : "RM_FLOAT_MAP";
+  // Everything else computes in floats.
+  if (row.result !== "same" && row.result !== "bool") return undefined;
+  if (kind === "b") return "RM_BOOL_MAP";
+  return ignoresSign(parseExpr(exprFor(row, kind))) ? "RM_BITS_MAP" : "RM_INT_MAP";
 }
 
 function mapLines(row: MapRow): string[] {
   const lines: string[] = [];
-  for (const [macro, kind] of [["RM_FLOAT_MAP", "f"], ["RM_INT_MAP", "i"]] as const) {
-    const expr = plainMap(row, kind);
-    if (expr === undefined) continue;
+  for (const kind of ["f", "i", "b"] as const) {
+    const macro = macroOf(row, kind);
+    if (macro === undefined) continue;
+    const result = row.result === "bool" ? "flag" : "same";
+    const attributes = (row.attributes ?? [])
+      .map((name, i) => `const double ${name} = attributes[${i}];`);
     const arity = `${row.arity}${row.condition ? "c" : ""}`;
-    const result = row.result === "bool" ? "bool" : "same";
-    lines.push(`${macro}(${row.id}, ${row.name}, ${arity}, ${result}, ${expr})`);
+    const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
+    lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
   }
   return lines;
 }
 
-/** What a reduction of floats is made of, if the shim has it. */
-export function plainReduce(row: ReduceRow): [map: string, fold: string, finish: string] | null {
-  if (!row.takes.includes("f") || row.result === "bool" || row.result === "int32") return null;
-  const parts = [row.map ?? "x", row.expr, row.finish ?? "a"].map(plainC);
-  return parts.includes(undefined) ? null : parts as [string, string, string];
-}
-
-function reduceLines(row: ReduceRow): string[] {
-  const parts = plainReduce(row);
-  if (parts === null) return [];
-  const start = row.identity === "lowest"
-    ? "-INFINITY"
-    : row.identity === "highest"
-    ? "INFINITY"
-    : row.identity;
-  const attributes = (row.attributes ?? [])
-    .map((name, i) => `const double ${name} = attributes[${i}];`);
-  const fields = [row.id, row.name, row.arity, start, row.compensated ? 1 : 0, ...parts];
-  return [`RM_FLOAT_REDUCE(${fields.join(", ")}, ${attributes.join(" ")})`];
+/** What the driver of the kernels has to know of a row. */
+function rowLine(row: MapRow): string {
+  const heavy = (["f", "i"] as const).some((kind) =>
+    someExpr(parseExpr(exprFor(row, kind)), isFunction)
+  );
+  const [condition, bool] = [row.condition ?? false, row.result === "bool"].map(Number);
+  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${Number(heavy)})`;
 }
 
 /** The text of shim/ops.def. */
 export function makeOpsDef(): string {
   const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
-  const macros = ["RM_FLOAT_MAP", "RM_INT_MAP", "RM_FLOAT_REDUCE"];
-  const rows: readonly (MapRow | ReduceRow)[] = [...Object.values(MAP), ...Object.values(REDUCE)];
+  const macros = ["MAP_ROW", "FLOAT_MAP", "DOUBLE_MAP", "INT_MAP", "BITS_MAP", "BOOL_MAP"];
   const lines = [
     "/*",
     " * Made by scripts/gen_ops_def.ts from src/ops.ts: edit that, then run the script.",
     " *",
-    " * RM_FLOAT_MAP, RM_INT_MAP (opcode, name, operands, result, expression of x, y, z); a first",
-    " * operand of bool makes 3 operands 3c.",
-    " * RM_FLOAT_REDUCE (opcode, name, operands, start, compensated, mapped element, fold of a and x,",
-    " * end, declarations of attributes).",
+    " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
+    " * bool, whether elements cost so much that fewer are worth a thread).",
+    " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
+    " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
+    " * for float dtypes, DOUBLE for those that float32 computes in double, INT for integers, BITS",
+    " * for integers of any sign, BOOL for bool. RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines those that it wants before it includes this one, and undefines them after.",
     " */",
     `#define RM_TABLE_HASH 0x${hash}u`,
     `#define RM_ROWS ${ROWS.length}`,
     "",
-    ...macros.flatMap((name) => [`#ifndef ${name}`, `#define ${name}(...)`, "#endif"]),
+    "#ifndef RM_OP_copy",
+    ...ROWS.map((row) => `#define RM_OP_${row.name} ${row.id}`),
+    "#endif",
     "",
-    ...rows.flatMap((row) => row.skeleton === "map" ? mapLines(row) : reduceLines(row)),
+    ...macros.flatMap((name) => [
+      `#ifndef RM_${name}`,
+      `#define RM_${name}(...)`,
+      `#define RM_NO_${name}`,
+      "#endif",
+    ]),
+    "",
+    ...Object.values<MapRow>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
+    "",
+    ...macros.flatMap((name) => [
+      `#ifdef RM_NO_${name}`,
+      `#undef RM_${name}`,
+      `#undef RM_NO_${name}`,
+      "#endif",
+    ]),
     "",
   ];
   return lines.join("\n");

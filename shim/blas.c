@@ -1,10 +1,12 @@
 /*
- * OpenBLAS: found and opened at run time, at most once per process, never closed; and the mapping
- * of strided matrices to its GEMM without copies.
+ * OpenBLAS, or Accelerate on macOS: found and opened at run time, at most once per process, never
+ * closed; the mapping of strided matrices to its GEMM without copies; and the choice between it and
+ * the shim's own kernels. Knows nothing of how those work.
  */
 #if !defined(_WIN32)
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #else
 #include <windows.h>
 #endif
@@ -26,13 +28,28 @@ typedef void (*dgemm_function)(int order, int trans_a, int trans_b, int m, int n
 typedef struct {
   sgemm_function sgemm;
   dgemm_function dgemm;
+  /* Null where the library has no such function. */
+  void (*set_threads)(int threads);
+  /* Whether even what own kernels do faster goes to the library, as tests want. */
+  bool always;
   char info[1024];
 } blas;
 
 static blas opened;
 /* Set once opened is complete, so that other threads read it without the lock. */
 static _Atomic(const blas *) ready;
-static atomic_flag opening = ATOMIC_FLAG_INIT;
+
+/* Held while the library is opened and while it works: it is slower when several threads call it
+ * at once. */
+#if defined(_WIN32)
+static SRWLOCK guard = SRWLOCK_INIT;
+static void acquire(void) { AcquireSRWLockExclusive(&guard); }
+static void release(void) { ReleaseSRWLockExclusive(&guard); }
+#else
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static void acquire(void) { pthread_mutex_lock(&guard); }
+static void release(void) { pthread_mutex_unlock(&guard); }
+#endif
 
 #if defined(_WIN32)
 static void *open_library(const char *path) { return (void *)LoadLibraryA(path); }
@@ -71,6 +88,7 @@ static void path_of(void *library, void *symbol, char *path, size_t length) {
 static void limit_spinning(void) { setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0); }
 static const char *const usual_names[] = {
 #if defined(__APPLE__)
+    "/System/Library/Frameworks/Accelerate.framework/Accelerate",
     "libopenblas.dylib",
     "/opt/homebrew/opt/openblas/lib/libopenblas.dylib",
     "/usr/local/opt/openblas/lib/libopenblas.dylib",
@@ -87,28 +105,41 @@ static const char *const usual_names[] = {
 };
 #endif
 
+/* The configuration of an open library, which says how wide its integers are; null when unknown. */
+static const char *config_of(void *library, const char *path) {
+  void *symbol = find_symbol(library, "openblas_get_config");
+  if (symbol == NULL) {
+    return strstr(path, "/Accelerate.framework/") == NULL ? NULL : "Accelerate";
+  }
+  char *(*get_config)(void);
+  memcpy(&get_config, &symbol, sizeof symbol);
+  return get_config();
+}
+
 static int32_t open_one(const char *path) {
   void *library = open_library(path);
   if (library == NULL) return rm_fail(RM_NOT_FOUND, "%s: %s", path, open_error());
   void *sgemm = find_symbol(library, "cblas_sgemm");
   void *dgemm = find_symbol(library, "cblas_dgemm");
-  void *config = find_symbol(library, "openblas_get_config");
+  const char *config = config_of(library, path);
   if (sgemm == NULL || dgemm == NULL || config == NULL) {
     close_library(library);
     return rm_fail(RM_NOT_FOUND, "%s: it is not OpenBLAS with CBLAS", path);
   }
-  char *(*get_config)(void);
-  memcpy(&get_config, &config, sizeof config);
-  const char *text = get_config();
-  if (strstr(text, "USE64BITINT") != NULL) {
+  if (strstr(config, "USE64BITINT") != NULL) {
     close_library(library);
     return rm_fail(RM_NOT_FOUND, "%s: its integers have 64 bits", path);
   }
+  void *set_threads = find_symbol(library, "openblas_set_num_threads");
   memcpy(&opened.sgemm, &sgemm, sizeof sgemm);
   memcpy(&opened.dgemm, &dgemm, sizeof dgemm);
+  memcpy(&opened.set_threads, &set_threads, sizeof set_threads);
+  const char *always = getenv("ROWMAJOR_BLAS_ALWAYS");
+  opened.always = always != NULL && strcmp(always, "1") == 0;
+  if (opened.set_threads != NULL) opened.set_threads(rm_threads());
   char where[512];
   path_of(library, sgemm, where, sizeof where);
-  snprintf(opened.info, sizeof opened.info, "%.480s\n%s", text, where[0] == 0 ? path : where);
+  snprintf(opened.info, sizeof opened.info, "%.480s\n%s", config, where[0] == 0 ? path : where);
   return RM_OK;
 }
 
@@ -125,14 +156,13 @@ static int32_t open_any(const char *path) {
 
 int32_t rm_blas_open(const void *path) {
   if (atomic_load(&ready) != NULL) return RM_OK;
-  while (atomic_flag_test_and_set(&opening)) {
-  }
+  acquire();
   int32_t status = RM_OK;
   if (atomic_load(&ready) == NULL) {
     status = open_any(path);
     if (status == RM_OK) atomic_store(&ready, &opened);
   }
-  atomic_flag_clear(&opening);
+  release();
   return status;
 }
 
@@ -141,14 +171,70 @@ int32_t rm_blas_info(void *buffer, int32_t length) {
   return library == NULL ? 0 : rm_copy_text(library->info, buffer, length);
 }
 
+
+void rm_blas_threads(int threads) {
+  const blas *library = atomic_load(&ready);
+  if (library == NULL || library->set_threads == NULL) return;
+  acquire();
+  library->set_threads(threads);
+  release();
+}
+
+/* Plan fields: sizes, then the strides of c, a and b, by rows and by columns. */
+enum { M, N, K, BATCH, C_ROW, C_COLUMN, A_ROW, A_COLUMN, B_ROW, B_COLUMN, MATRICES };
+
+/* What all offsets of a batch grow by; false when they grow unevenly. */
+static bool even_step(const double *at, ptrdiff_t batch, double *step) {
+  *step = at[1] - at[0];
+  for (ptrdiff_t i = 2; i < batch; i++) {
+    if (at[i] - at[i - 1] != *step) return false;
+  }
+  return true;
+}
+
+/* True when matrices a step apart are one with count times the lines; sets its stride then. */
+static bool stack(double count, double step, double *stride) {
+  if (count > 1) return step == count * *stride;
+  *stride = step;
+  return true;
+}
+
+/*
+ * A batch whose b is always the same is one product of all rows of a, and one whose a is always the
+ * same is one of all columns of b, where these are evenly spaced in memory. Writes the plan of that
+ * product.
+ */
+static bool collapse(const double *plan, double *one) {
+  const ptrdiff_t batch = (ptrdiff_t)plan[BATCH];
+  const double *c = plan + MATRICES, *a = c + batch, *b = a + batch;
+  double by_c, by_a, by_b;
+  if (batch < 2 || !even_step(c, batch, &by_c) || !even_step(a, batch, &by_a) ||
+      !even_step(b, batch, &by_b)) {
+    return false;
+  }
+  memcpy(one, plan, MATRICES * sizeof *one);
+  one[BATCH] = 1;
+  one[MATRICES] = c[0];
+  one[MATRICES + 1] = a[0];
+  one[MATRICES + 2] = b[0];
+  if (by_b == 0 && stack(plan[M], by_c, &one[C_ROW]) && stack(plan[M], by_a, &one[A_ROW])) {
+    one[M] = plan[M] * (double)batch;
+    return true;
+  }
+  memcpy(one, plan, MATRICES * sizeof *one);
+  one[BATCH] = 1;
+  if (by_a == 0 && stack(plan[N], by_c, &one[C_COLUMN]) && stack(plan[N], by_b, &one[B_COLUMN])) {
+    one[N] = plan[N] * (double)batch;
+    return true;
+  }
+  return false;
+}
+
 /* A matrix as GEMM sees it. */
 typedef struct {
   int trans;
   int leading;
 } operand;
-
-/* Plan fields: sizes, then the strides of c, a and b. */
-enum { M, N, K, BATCH, STRIDES, MATRICES = STRIDES + 6 };
 
 #define BLAS_INT_MAX 2147483647.0
 
@@ -175,19 +261,30 @@ static bool describe(double rows, double columns, double row_stride, double colu
 
 static int other(int trans) { return trans == TRANS ? NO_TRANS : TRANS; }
 
-int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
-  const blas *library = atomic_load(&ready);
-  const double m = plan[M], n = plan[N], k = plan[K], *s = plan + STRIDES;
-  if (library == NULL || (dtype != RM_FLOAT32 && dtype != RM_FLOAT64)) return RM_UNSUPPORTED;
-  if (m < 1 || n < 1 || k < 1) return RM_UNSUPPORTED;
-  if (m > BLAS_INT_MAX || n > BLAS_INT_MAX || k > BLAS_INT_MAX) return RM_UNSUPPORTED;
+/*
+ * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
+ * for memory in either; GEMM has no short way for them. Batches of products that OpenBLAS would
+ * compute with one thread each run on all threads; tiny ones cost less than its call.
+ */
+static bool own_is_faster(const double *plan) {
+  const double products = plan[M] * plan[N] * plan[K], batch = plan[BATCH];
+  if (plan[M] == 1 || plan[N] == 1) return true;
+  if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
+  return batch > 1 && products <= 128 * 128 * 128 && products * batch >= 1 << 20 &&
+         rm_threads() > 1;
+}
+
+/* The product by GEMM; false when that cannot read a matrix where it lies. */
+static bool multiply(const blas *library, int32_t dtype, const double *plan, void *c,
+                     const void *a, const void *b) {
+  const double m = plan[M], n = plan[N], k = plan[K];
+  if (m < 1 || n < 1 || k < 1) return false;
+  if (m > BLAS_INT_MAX || n > BLAS_INT_MAX || k > BLAS_INT_MAX) return false;
   operand left, right, out;
-  if (!describe(m, n, s[0], s[1], &out) || !describe(m, k, s[2], s[3], &left) ||
-      !describe(k, n, s[4], s[5], &right)) {
-    return RM_UNSUPPORTED;
-  }
-  if (a == NULL || b == NULL || c == NULL) {
-    return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
+  if (!describe(m, n, plan[C_ROW], plan[C_COLUMN], &out) ||
+      !describe(m, k, plan[A_ROW], plan[A_COLUMN], &left) ||
+      !describe(k, n, plan[B_ROW], plan[B_COLUMN], &right)) {
+    return false;
   }
   /* A column-major c is the row-major transpose: c' = b' a'. */
   const bool swap = out.trans == TRANS;
@@ -197,6 +294,7 @@ int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, con
   const int rows = (int)(swap ? n : m), columns = (int)(swap ? m : n);
   const ptrdiff_t batch = (ptrdiff_t)plan[BATCH];
   const double *at = plan + MATRICES;
+  acquire();
   for (ptrdiff_t i = 0; i < batch; i++) {
     const ptrdiff_t ci = (ptrdiff_t)at[i];
     const ptrdiff_t ai = (ptrdiff_t)at[batch + i], bi = (ptrdiff_t)at[2 * batch + i];
@@ -210,5 +308,20 @@ int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, con
                      lb, 0, (double *)c + ci, out.leading);
     }
   }
-  return RM_OK;
+  release();
+  return true;
+}
+
+int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
+  if (a == NULL || b == NULL || c == NULL) {
+    return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
+  }
+  double one[MATRICES + 3];
+  if (collapse(plan, one)) plan = one;
+  const blas *library = atomic_load(&ready);
+  if (library != NULL && (dtype == RM_FLOAT32 || dtype == RM_FLOAT64) &&
+      (library->always || !own_is_faster(plan)) && multiply(library, dtype, plan, c, a, b)) {
+    return RM_OK;
+  }
+  return rm_level()->matmul(dtype, plan, c, a, b);
 }

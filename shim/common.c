@@ -94,7 +94,10 @@ const rm_kernels *rm_level(void) { return levels[current_level() - LOWEST]; }
 int32_t rm_configure(int32_t what, int32_t value) {
   switch (what) {
     case RM_THREADS:
-      if (value >= 0) rm_set_threads(value);
+      if (value >= 0) {
+        rm_set_threads(value);
+        rm_blas_threads(rm_threads());
+      }
       return rm_threads();
     case RM_LEVEL_SET:
       if (value >= 0) set_level(value);

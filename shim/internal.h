@@ -102,6 +102,9 @@ int rm_threads(void);
 /* Sets that number, from 1 to 256; 0 is what the machine has. */
 void rm_set_threads(int threads);
 
+/* Tells the open BLAS, if any, how many threads to use. */
+void rm_blas_threads(int threads);
+
 /* ---- instruction sets -------------------------------------------------------------------------- */
 
 /*

@@ -1,172 +1,607 @@
 /*
- * Elementwise ops: one strided row kernel per line of ops.def and dtype, one walk for all of them.
+ * Elementwise ops: dense kernels, one for each line of ops.def and dtype, and one walk for all.
  *
- * Knows nothing of what an op means: that is in ops.def.
+ * The walk cuts an op into blocks of rows and columns. An operand that is dense there and of the
+ * dtype that the kernel takes is handed over as it lies; any other one is packed into a block in the
+ * first-level cache and cast there, so that strides, broadcasts and mixed dtypes need no kernels of
+ * their own. Knows nothing of what an op means: that is in ops.def.
  */
+#include <string.h>
+#include "cast.h"
 #include "internal.h"
+#include "intmath.h"
+#include "vecmath.h"
 
-/* Runs n elements; strides in elements, the output's first. */
-typedef void (*row_kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
-                           const ptrdiff_t *strides);
+typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+                       const double *attributes);
 
-typedef struct {
-  row_kernel kernel;
-  int operands;
-  int32_t dtypes;
-} entry;
+#define TYPE float
+#define SUFFIX f32
+#define FAMILY_FLOAT
+#include "map_type.h"
+#define TYPE double
+#define SUFFIX f64
+#define FAMILY_FLOAT
+#include "map_type.h"
+#define TYPE uint8_t
+#define SUFFIX u8
+#define FAMILY_UNSIGNED
+#include "map_type.h"
+#define TYPE uint16_t
+#define SUFFIX u16
+#define FAMILY_UNSIGNED
+#include "map_type.h"
+#define TYPE uint32_t
+#define SUFFIX u32
+#define FAMILY_UNSIGNED
+#include "map_type.h"
+#define TYPE uint64_t
+#define SUFFIX u64
+#define FAMILY_UNSIGNED
+#include "map_type.h"
+#define TYPE int8_t
+#define SUFFIX i8
+#define UNSIGNED u8
+#include "map_type.h"
+#define TYPE int16_t
+#define SUFFIX i16
+#define UNSIGNED u16
+#include "map_type.h"
+#define TYPE int32_t
+#define SUFFIX i32
+#define UNSIGNED u32
+#include "map_type.h"
+#define TYPE int64_t
+#define SUFFIX i64
+#define UNSIGNED u64
+#include "map_type.h"
+#define TYPE uint8_t
+#define SUFFIX b8
+#define FAMILY_BOOL
+#include "map_type.h"
 
-#define ROW(name) \
-  static void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                   const ptrdiff_t *strides)
-
-#define EACH(R, expr, at, x_at, y_at, z_at) \
-  RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
-    x_at; y_at; z_at; \
-    o[at] = (R)(expr); \
+/* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
+#define NEXTAFTER(type) \
+  static void nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                               const void *c, const double *attributes) { \
+    uint16_t *o = out; \
+    const uint16_t *p = a, *q = b; \
+    (void)c, (void)attributes; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] = rm_nextafter_##type(p[i], q[i]); \
   }
+NEXTAFTER(f16)
+NEXTAFTER(bf16)
 
-/* Dense, one element for all, anything. Names that an expression leaves out must not warn. */
-#define KERNEL_1(name, T, R, expr) \
-  ROW(name) { \
-    R *o = out; \
-    const T *p = a; \
-    const ptrdiff_t so = strides[0], sa = strides[1]; \
-    (void)b, (void)c; \
-    if (so == 1 && sa == 1) EACH(R, expr, i, const T x = p[i]; (void)x, , ) \
-    else if (so == 1 && sa == 0) { \
-      const T x = p[0]; \
-      (void)x; \
-      EACH(R, expr, i, , , ) \
-    } else EACH(R, expr, i * so, const T x = p[i * sa]; (void)x, , ) \
+/* The vector code of the trigonometric functions is for operands that are not huge; the same with
+ * the C library's for those that are is slow, and so is for blocks that hold one. */
+#define TRIGONOMETRIC(name, T, type) \
+  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                  const void *c, const double *attributes) { \
+    enum { STEP = 1024 }; \
+    for (ptrdiff_t from = 0; from < n; from += STEP) { \
+      const ptrdiff_t m = n - from < STEP ? n - from : STEP; \
+      T *o = (T *)out + from; \
+      const T *p = (const T *)a + from; \
+      int huge = 0; \
+      for (ptrdiff_t i = 0; i < m; i++) huge |= rm_is_huge_##type(p[i]); \
+      if (huge == 0) name##_##type(m, o, p, b, c, attributes); \
+      else for (ptrdiff_t i = 0; i < m; i++) o[i] = rm_##name##_any_##type(p[i]); \
+    } \
   }
+TRIGONOMETRIC(sin, float, f32)
+TRIGONOMETRIC(cos, float, f32)
+TRIGONOMETRIC(tan, float, f32)
+TRIGONOMETRIC(sin, double, f64)
+TRIGONOMETRIC(cos, double, f64)
+TRIGONOMETRIC(tan, double, f64)
 
-#define KERNEL_2(name, T, R, expr) \
-  ROW(name) { \
-    R *o = out; \
-    const T *p = a, *q = b; \
-    const ptrdiff_t so = strides[0], sa = strides[1], sb = strides[2]; \
-    (void)c; \
-    if (so == 1 && sa == 1 && sb == 1) EACH(R, expr, i, const T x = p[i], const T y = q[i], ) \
-    else if (so == 1 && sa == 1 && sb == 0) { \
-      const T y = q[0]; \
-      EACH(R, expr, i, const T x = p[i], , ) \
-    } else if (so == 1 && sa == 0 && sb == 1) { \
-      const T x = p[0]; \
-      EACH(R, expr, i, , const T y = q[i], ) \
-    } else EACH(R, expr, i * so, const T x = p[i * sa], const T y = q[i * sb], ) \
+/* The kernel of a row where the table's is not for all operands; null elsewhere. */
+static kernel special_kernel(int opcode, int compute) {
+  const bool wide = compute == RM_FLOAT64;
+  switch (opcode) {
+    case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
+    case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
+    case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
+    case RM_OP_nextafter:
+      return compute == RM_FLOAT16 ? nextafter_f16 : compute == RM_BFLOAT16 ? nextafter_bf16 : NULL;
+    default: return NULL;
   }
-
-#define KERNEL_THREE(name, X, T, R, expr) \
-  ROW(name) { \
-    R *o = out; \
-    const X *p = a; \
-    const T *q = b, *r = c; \
-    const ptrdiff_t so = strides[0], sa = strides[1], sb = strides[2], sc = strides[3]; \
-    if (so == 1 && sa == 1 && sb == 1 && sc == 1) \
-      EACH(R, expr, i, const X x = p[i], const T y = q[i], const T z = r[i]) \
-    else \
-      EACH(R, expr, i * so, const X x = p[i * sa], const T y = q[i * sb], const T z = r[i * sc]) \
-  }
-#define KERNEL_3(name, T, R, expr) KERNEL_THREE(name, T, T, R, expr)
-#define KERNEL_3c(name, T, R, expr) KERNEL_THREE(name, uint8_t, T, R, expr)
-
-#define RESULT_same(T) T
-#define RESULT_bool(T) uint8_t
-
-#define RM_FLOAT_MAP(id, name, arity, result, expr) \
-  KERNEL_##arity(name##_f32, float, RESULT_##result(float), expr) \
-  KERNEL_##arity(name##_f64, double, RESULT_##result(double), expr)
-#define RM_INT_MAP(id, name, arity, result, expr) \
-  KERNEL_##arity(name##_i32, int32_t, RESULT_##result(int32_t), expr)
-#include "ops.def"
-#undef RM_FLOAT_MAP
-#undef RM_INT_MAP
-
-#define OUT_same(T) T
-#define OUT_bool(T) RM_BOOL
-#define DTYPES_1(T, out) 2, RM_DTYPES(T, out, T, RM_NONE, RM_NONE)
-#define DTYPES_2(T, out) 3, RM_DTYPES(T, out, T, T, RM_NONE)
-#define DTYPES_3(T, out) 4, RM_DTYPES(T, out, T, T, T)
-#define DTYPES_3c(T, out) 4, RM_DTYPES(T, out, RM_BOOL, T, T)
-
-/* By opcode, then float32, float64, int32. */
-static const entry entries[RM_ROWS][3] = {
-#define RM_FLOAT_MAP(id, name, arity, result, expr) \
-  [id][0] = {name##_f32, DTYPES_##arity(RM_FLOAT32, OUT_##result(RM_FLOAT32))}, \
-  [id][1] = {name##_f64, DTYPES_##arity(RM_FLOAT64, OUT_##result(RM_FLOAT64))},
-#define RM_INT_MAP(id, name, arity, result, expr) \
-  [id][2] = {name##_i32, DTYPES_##arity(RM_INT32, OUT_##result(RM_INT32))},
-#include "ops.def"
-#undef RM_FLOAT_MAP
-#undef RM_INT_MAP
-};
-
-static const entry *find(int32_t opcode, int32_t dtypes) {
-  int32_t compute = dtypes & 15;
-  int slot = compute == RM_FLOAT32 ? 0 : compute == RM_FLOAT64 ? 1 : compute == RM_INT32 ? 2 : -1;
-  if (opcode < 0 || opcode >= RM_ROWS || slot < 0) return NULL;
-  const entry *found = &entries[opcode][slot];
-  return found->kernel != NULL && found->dtypes == dtypes ? found : NULL;
 }
 
-enum { TILE = 32, TILE_LEAST = 16 };
+static const kernel *const tables[RM_DTYPE_COUNT] = {
+    table_b8, table_i8,  table_i16, table_i32, table_i64, table_u8,  table_u16,
+    table_u32,  table_u64, table_f32, table_f32, table_f32, table_f64,
+};
+
+typedef struct {
+  uint8_t operands;
+  bool condition;
+  bool gives_bool;
+  bool heavy;
+} row_facts;
+
+#define RM_MAP_ROW(name, arity, condition, gives_bool, heavy) \
+  [RM_OP_##name] = {(arity) + 1, condition, gives_bool, heavy},
+static const row_facts facts[RM_ROWS] = {
+#include "ops.def"
+};
+#undef RM_MAP_ROW
+
+/* ---- what is to be done ------------------------------------------------------------------------ */
+
+typedef struct {
+  rm_walk walk;
+  /* Null for a copy, which casts at most. */
+  kernel run;
+  const double *attributes;
+  /* The dtypes as stored and as the kernel sees them, the output's first. */
+  int stored[RM_MAX_OPERANDS];
+  int seen[RM_MAX_OPERANDS];
+  /* The 16-bit dtype whose values float32 computes, to which results are rounded; or RM_NONE. */
+  int half;
+  /* Rows and columns are the last two axes; a plan of one axis has one row. */
+  ptrdiff_t rows, columns, positions;
+  ptrdiff_t down[RM_MAX_OPERANDS];
+  int outer_axes;
+  bool tiled;
+  /* Whether the output is so large that it should pass by the caches. */
+  bool streams;
+  /* How the work is cut: rows and columns for each task, and cuts of a row. */
+  ptrdiff_t task_rows, task_columns, cuts;
+} job;
+
+enum {
+  /* Elements of a block. */
+  BLOCK = 1024,
+  /* Rows and columns of a block where an operand runs across the others. */
+  TILE_ROWS = 16,
+  TILE_COLUMNS = 64,
+  TILE_LEAST = 16,
+  /* Rows shorter than this are put together in blocks. */
+  SHORT_ROW = 128,
+  /* Elements of a task, by cost; and how many tasks make a thread worth its while. */
+  CHEAP_TASK = 1 << 16,
+  HEAVY_TASK = 1 << 13,
+  TASKS_LEAST = 4,
+  /* Bytes of an output that pass by the caches, as it would not be found there again. */
+  STREAM_LEAST = 1 << 24
+};
+
+/* Blocks of the operands as they were packed and as the kernel sees them. */
+typedef struct {
+  _Alignas(64) char packed[RM_MAX_OPERANDS][BLOCK * 8];
+  _Alignas(64) char seen[RM_MAX_OPERANDS][BLOCK * 8];
+  /* What `seen` was made from, where the next block may need the same. */
+  const char *source[RM_MAX_OPERANDS];
+  ptrdiff_t filled[RM_MAX_OPERANDS];
+} scratch;
 
 static ptrdiff_t magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
 
+/* ---- moving blocks ----------------------------------------------------------------------------- */
+
+/* A two-dimensional piece of memory; steps in bytes. */
+typedef struct {
+  char *at;
+  ptrdiff_t down;
+  ptrdiff_t right;
+} piece;
+
+/* Vectors of 8 elements that may lie anywhere. */
+typedef uint32_t eight32 __attribute__((vector_size(32), aligned(4)));
+
+#define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+/* The registers of a transpose have names only where its loops are unrolled. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+/* Writes the transpose of 8 by 8 elements of 4 bytes: rows of `to` are columns of `from`. */
+static inline void transpose8(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+  eight32 r[8], s[8];
+  UNROLL for (int i = 0; i < 8; i++) memcpy(&r[i], from + i * from_step, 32);
+  UNROLL for (int i = 0; i < 8; i += 2) {
+    s[i] = PAIR(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    s[i + 1] = PAIR(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  UNROLL for (int i = 0; i < 8; i += 4) {
+    UNROLL for (int j = 0; j < 2; j++) {
+      r[i + j] = PAIR(s[i + j], s[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      r[i + j + 2] = PAIR(s[i + j], s[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  UNROLL for (int j = 0; j < 4; j++) {
+    s[j] = PAIR(r[j], r[j + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    s[j + 4] = PAIR(r[j], r[j + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  UNROLL for (int i = 0; i < 8; i++) memcpy(to + i * to_step, &s[i], 32);
+}
+
+typedef uint64_t four64 __attribute__((vector_size(32), aligned(8)));
+
+/* The same for 4 by 4 elements of 8 bytes. */
+static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+  four64 r[4], s[4];
+  UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * from_step, 32);
+  UNROLL for (int i = 0; i < 4; i += 2) {
+    s[i] = PAIR(r[i], r[i + 1], 0, 4, 2, 6);
+    s[i + 1] = PAIR(r[i], r[i + 1], 1, 5, 3, 7);
+  }
+  UNROLL for (int j = 0; j < 2; j++) {
+    r[j] = PAIR(s[j], s[j + 2], 0, 1, 4, 5);
+    r[j + 2] = PAIR(s[j], s[j + 2], 2, 3, 6, 7);
+  }
+  UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * to_step, &r[i], 32);
+}
+
+#define MOVE(T) \
+  static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
+    if (rows > 1 && (magnitude(from.down) < magnitude(from.right) || \
+                     magnitude(to.down) < magnitude(to.right))) { \
+      for (ptrdiff_t j = 0; j < columns; j++) { \
+        for (ptrdiff_t i = 0; i < rows; i++) { \
+          *(T *)(to.at + i * to.down + j * to.right) = \
+              *(const T *)(from.at + i * from.down + j * from.right); \
+        } \
+      } \
+      return; \
+    } \
+    const ptrdiff_t size = sizeof(T); \
+    for (ptrdiff_t i = 0; i < rows; i++) { \
+      T *o = (T *)(to.at + i * to.down); \
+      const T *p = (const T *)(from.at + i * from.down); \
+      const ptrdiff_t so = to.right / size, sp = from.right / size; \
+      if (so == 1 && sp == -1) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[-j]; \
+      } else if (so == 1 && sp == 2) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[2 * j]; \
+      } else if (so == 1 && sp == 0) { \
+        const T value = *p; \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = value; \
+      } else if (so == 1) { \
+        for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[j * sp]; \
+      } else { \
+        for (ptrdiff_t j = 0; j < columns; j++) o[j * so] = p[j * sp]; \
+      } \
+    } \
+  }
+MOVE(uint8_t)
+MOVE(uint16_t)
+MOVE(uint32_t)
+MOVE(uint64_t)
+
+/* Copies rows by columns elements of so many bytes. */
+static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
+  if (to.right == bytes && from.right == bytes) {
+    for (ptrdiff_t i = 0; i < rows; i++) {
+      memcpy(to.at + i * to.down, from.at + i * from.down, (size_t)(columns * bytes));
+    }
+    return;
+  }
+  /* Transposes: whole squares by registers, and what is left over one by one. */
+  const ptrdiff_t side = bytes == 4 ? 8 : bytes == 8 ? 4 : 0;
+  if (side != 0 && to.right == bytes && from.down == bytes && rows >= side && columns >= side) {
+    const ptrdiff_t across = columns / side * side;
+    for (; rows >= side; rows -= side) {
+      for (ptrdiff_t j = 0; j < across; j += side) {
+        char *o = to.at + j * bytes;
+        const char *p = from.at + j * from.right;
+        if (bytes == 4) transpose8(o, to.down, p, from.right);
+        else transpose4(o, to.down, p, from.right);
+      }
+      if (across < columns) {
+        const piece rest = {to.at + across * bytes, to.down, bytes};
+        const piece source = {from.at + across * from.right, bytes, from.right};
+        if (bytes == 4) move_uint32_t(rest, source, side, columns - across);
+        else move_uint64_t(rest, source, side, columns - across);
+      }
+      to.at += side * to.down;
+      from.at += side * bytes;
+    }
+    if (rows == 0) return;
+  }
+  switch (bytes) {
+    case 1: move_uint8_t(to, from, rows, columns); break;
+    case 2: move_uint16_t(to, from, rows, columns); break;
+    case 4: move_uint32_t(to, from, rows, columns); break;
+    default: move_uint64_t(to, from, rows, columns); break;
+  }
+}
+
+/* Vectors of the widest stores, aligned. */
+typedef uint64_t line __attribute__((vector_size(64)));
+
+/* Copies by stores that do not read the lines that they write, nor leave them in the caches. */
+static void stream(char *to, const char *from, ptrdiff_t bytes) {
+  ptrdiff_t head = -(intptr_t)to & 63;
+  if (head > bytes) head = bytes;
+  memcpy(to, from, (size_t)head);
+  ptrdiff_t i = head;
+  for (; i + 64 <= bytes; i += 64) {
+    line part;
+    memcpy(&part, from + i, 64);
+    __builtin_nontemporal_store(part, (line *)(to + i));
+  }
+  memcpy(to + i, from + i, (size_t)(bytes - i));
+}
+
+/* Such stores are seen by other threads only after this. */
+static void end_stream(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#else
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* ---- one block --------------------------------------------------------------------------------- */
+
+/* Casts n dense elements on their way from one dtype to another by way of a 16-bit one, if any. */
+static void cast_by(ptrdiff_t n, void *out, int to, int half, int from, const void *in,
+                    void *between) {
+  if (half == RM_NONE || half == from || half == to) {
+    casts[from][to](n, out, in);
+    return;
+  }
+  casts[from][half](n, between, in);
+  casts[half][to](n, out, between);
+}
+
+/* True when operand k is stored as the kernel takes or gives it, values included. */
+static bool is_plain(const job *it, int k) {
+  return it->stored[k] == it->seen[k] &&
+         (it->half == RM_NONE || it->seen[k] == RM_BOOL || it->seen[k] == it->half);
+}
+
+/* Input k of a block, as the kernel takes it. */
+static const void *input(const job *it, scratch *s, int k, const char *at, ptrdiff_t rows,
+                         ptrdiff_t columns) {
+  const int stored = it->stored[k], seen = it->seen[k];
+  const ptrdiff_t bytes = rm_bytes(stored), total = rows * columns;
+  const ptrdiff_t right = it->walk.inner[k] * bytes, down = rows == 1 ? 0 : it->down[k];
+  const bool dense = right == bytes && (rows == 1 || down == columns * bytes);
+  const bool plain = is_plain(it, k);
+  if (dense && plain) return at;
+  /* Rows that are all the same, or all one element, may have been made already. */
+  const bool one = right == 0 && down == 0, same = it->down[k] == 0;
+  if (same && s->source[k] == at && s->filled[k] >= total) return s->seen[k];
+  s->source[k] = same ? at : NULL;
+  s->filled[k] = total;
+  const int half = it->half;
+  char *packed = plain ? s->seen[k] : s->packed[k];
+  if (one) {
+    char cast_one[8], between[8];
+    const char *value = at;
+    if (!plain) {
+      cast_by(1, cast_one, seen, half, stored, at, between);
+      value = cast_one;
+    }
+    const ptrdiff_t size = rm_bytes(seen);
+    move_block((piece){s->seen[k], 0, size}, (piece){(char *)value, 0, 0}, 1, total, size);
+    return s->seen[k];
+  }
+  if (!dense) {
+    move_block((piece){packed, columns * bytes, bytes}, (piece){(char *)at, down, right}, rows,
+               columns, bytes);
+    if (plain) return packed;
+  }
+  /* The block of the output is free until the kernel runs. */
+  cast_by(total, s->seen[k], seen, half, stored, dense ? at : packed, s->packed[0]);
+  return s->seen[k];
+}
+
+/* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
+ * them has to be packed. */
+static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
+                     ptrdiff_t columns) {
+  const char *in[3] = {NULL, NULL, NULL};
+  ptrdiff_t pitch[3] = {0, 0, 0};
+  for (int k = 1; k < it->walk.operands; k++) {
+    const bool direct = it->walk.inner[k] == 1 && is_plain(it, k);
+    in[k - 1] = direct ? at[k] : input(it, s, k, at[k], rows, columns);
+    pitch[k - 1] = direct ? it->down[k] : columns * rm_bytes(it->seen[k]);
+  }
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    it->run(columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
+            in[2] + i * pitch[2], it->attributes);
+  }
+}
+
+static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
+                      ptrdiff_t columns) {
+  const int stored = it->stored[0], seen = it->seen[0];
+  const ptrdiff_t bytes = rm_bytes(stored), total = rows * columns;
+  const ptrdiff_t right = it->walk.inner[0] * bytes, down = it->down[0];
+  const piece target = {at[0], down, right};
+  const bool dense = right == bytes && (rows == 1 || down == columns * bytes);
+  if (it->run == NULL) {
+    const ptrdiff_t size = rm_bytes(it->stored[1]);
+    const piece source = {at[1], it->down[1], it->walk.inner[1] * size};
+    if (it->stored[1] == stored) {
+      move_block(target, source, rows, columns, bytes);
+      return;
+    }
+    const bool ready = source.right == size && (rows == 1 || source.down == columns * size);
+    if (!ready) {
+      move_block((piece){s->packed[1], columns * size, size}, source, rows, columns, size);
+    }
+    casts[it->stored[1]][stored](total, dense ? at[0] : s->packed[0],
+                                 ready ? at[1] : s->packed[1]);
+    if (!dense) {
+      move_block(target, (piece){s->packed[0], columns * bytes, bytes}, rows, columns, bytes);
+    }
+    return;
+  }
+  const bool plain = is_plain(it, 0);
+  if (it->tiled && plain && right == bytes && !dense) {
+    run_rows(it, s, at, rows, columns);
+    return;
+  }
+  const void *in[3] = {NULL, NULL, NULL};
+  for (int k = 1; k < it->walk.operands; k++) in[k - 1] = input(it, s, k, at[k], rows, columns);
+  char *result = dense && plain && !it->streams ? at[0] : s->seen[0];
+  it->run(total, result, in[0], in[1], in[2], it->attributes);
+  if (result == at[0]) return;
+  if (!plain) {
+    char *cast_to = dense ? at[0] : s->packed[0];
+    cast_by(total, cast_to, stored, seen == RM_BOOL ? RM_NONE : it->half, seen, result,
+            s->packed[1]);
+    result = cast_to;
+  }
+  if (result == at[0]) return;
+  if (dense && it->streams) stream(at[0], result, total * bytes);
+  else move_block(target, (piece){result, columns * bytes, bytes}, rows, columns, bytes);
+}
+
+/* True when the kernel can take whole rows as they lie, or a copy needs no blocks. */
+static bool takes_rows(const job *it) {
+  for (int k = 0; k < it->walk.operands; k++) {
+    if (it->walk.inner[k] != 1 || (it->run != NULL && !is_plain(it, k))) return false;
+  }
+  return true;
+}
+
+/* ---- all blocks -------------------------------------------------------------------------------- */
+
+/* Rows [from, to) of all positions of the outer axes, columns [first, last). Not to be inlined where
+ * small ops pass by, as its blocks take room on the stack. */
+__attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, ptrdiff_t to, ptrdiff_t first,
+                     ptrdiff_t last) {
+  scratch s;
+  const rm_walk *walk = &it->walk;
+  const int operands = walk->operands;
+  ptrdiff_t step[RM_MAX_OPERANDS] = {0}, count[RM_MAX_RANK] = {0};
+  char *at[RM_MAX_OPERANDS] = {NULL};
+  for (int k = 0; k < operands; k++) {
+    s.source[k] = NULL;
+    step[k] = walk->inner[k] * rm_bytes(it->stored[k]);
+    at[k] = walk->start[k] + first * step[k];
+  }
+  const ptrdiff_t width = last - first;
+  ptrdiff_t position = from / it->rows;
+  for (int axis = it->outer_axes - 1; axis >= 0; axis--) {
+    count[axis] = position % walk->size[axis];
+    position /= walk->size[axis];
+    for (int k = 0; k < operands; k++) at[k] += count[axis] * walk->step[axis][k];
+  }
+  const bool whole = !it->streams && takes_rows(it);
+  ptrdiff_t high = 1, wide = whole ? width : BLOCK;
+  if (it->tiled) {
+    high = TILE_ROWS;
+    wide = TILE_COLUMNS;
+  } else if (width < SHORT_ROW) high = BLOCK / width;
+  for (ptrdiff_t row = from % it->rows; from < to;) {
+    const ptrdiff_t end = row + (to - from) < it->rows ? row + (to - from) : it->rows;
+    from += end - row;
+    for (; row < end; row += high) {
+      const ptrdiff_t rows = end - row < high ? end - row : high;
+      for (ptrdiff_t column = 0; column < width; column += wide) {
+        const ptrdiff_t columns = width - column < wide ? width - column : wide;
+        char *part[RM_MAX_OPERANDS] = {NULL};
+        for (int k = 0; k < operands; k++) part[k] = at[k] + row * it->down[k] + column * step[k];
+        run_block(it, &s, part, rows, columns);
+      }
+    }
+    row = 0;
+    rm_next(walk, 0, it->outer_axes, count, at);
+  }
+  if (it->streams) end_stream();
+}
+
+static void run_task(void *context, ptrdiff_t index) {
+  const job *it = context;
+  const ptrdiff_t rows = it->rows * it->positions;
+  const ptrdiff_t from = index / it->cuts * it->task_rows;
+  const ptrdiff_t first = index % it->cuts * it->task_columns;
+  const ptrdiff_t to = from + it->task_rows, last = first + it->task_columns;
+  run_part(it, from, to < rows ? to : rows, first, last < it->columns ? last : it->columns);
+}
+
 /* True when an operand is denser along the last axis but one, so that whole rows would waste most
  * of each cache line. */
-static bool wants_tiles(const rm_walk *walk) {
-  int v = walk->rank - 1, u = v - 1;
-  if (u < 0 || walk->size[u] < TILE_LEAST || walk->size[v] < TILE_LEAST) return false;
-  for (int k = 1; k < walk->operands; k++) {
-    ptrdiff_t along = magnitude(walk->step[u][k]);
-    if (along != 0 && along < magnitude(walk->step[v][k])) return true;
+static bool wants_tiles(const job *it) {
+  if (it->rows < TILE_LEAST || it->columns < TILE_LEAST) return false;
+  for (int k = 0; k < it->walk.operands; k++) {
+    const ptrdiff_t along = magnitude(it->down[k]);
+    const ptrdiff_t across = magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
+    if (along != 0 && along < across) return true;
   }
   return false;
 }
 
-static void run_tiles(const rm_walk *walk, row_kernel kernel, char *const *at) {
-  int v = walk->rank - 1, u = v - 1;
-  ptrdiff_t rows = walk->size[u], columns = walk->size[v];
-  for (ptrdiff_t i = 0; i < rows; i += TILE) {
-    ptrdiff_t end = i + TILE < rows ? i + TILE : rows;
-    for (ptrdiff_t j = 0; j < columns; j += TILE) {
-      ptrdiff_t width = columns - j < TILE ? columns - j : TILE;
-      for (ptrdiff_t row = i; row < end; row++) {
-        char *p[RM_MAX_OPERANDS] = {NULL};
-        for (int k = 0; k < walk->operands; k++) {
-          p[k] = at[k] + row * walk->step[u][k] + j * walk->step[v][k];
-        }
-        kernel(width, p[0], p[1], p[2], p[3], walk->inner);
-      }
-    }
+/* What is written over an input is in the caches anyhow, and copies move whole rows themselves. */
+static bool wants_stream(const job *it, double elements) {
+  const rm_walk *walk = &it->walk;
+  if (it->run == NULL || elements * (double)rm_bytes(it->stored[0]) < STREAM_LEAST) return false;
+  for (int k = 1; k < walk->operands; k++) {
+    if (walk->start[k] == walk->start[0]) return false;
   }
+  return true;
+}
+
+static ptrdiff_t cuts_of(ptrdiff_t whole, ptrdiff_t part) { return (whole + part - 1) / part; }
+
+static void run_all(job *it, ptrdiff_t task) {
+  const rm_walk *walk = &it->walk;
+  const int rank = walk->rank;
+  it->columns = rank == 0 ? 1 : walk->size[rank - 1];
+  it->rows = rank < 2 ? 1 : walk->size[rank - 2];
+  it->outer_axes = rank < 2 ? 0 : rank - 2;
+  it->positions = 1;
+  for (int axis = 0; axis < it->outer_axes; axis++) it->positions *= walk->size[axis];
+  for (int k = 0; k < walk->operands; k++) it->down[k] = rank < 2 ? 0 : walk->step[rank - 2][k];
+  it->tiled = wants_tiles(it);
+  const ptrdiff_t rows = it->rows * it->positions;
+  const double elements = (double)rows * (double)it->columns;
+  it->streams = wants_stream(it, elements);
+  if (elements < (double)(TASKS_LEAST * task)) {
+    char *const *at = walk->start;
+    if (rows == 1 && it->run != NULL && takes_rows(it)) {
+      it->run(it->columns, at[0], at[1], at[2], at[3], it->attributes);
+      return;
+    }
+    run_part(it, 0, rows, 0, it->columns);
+    return;
+  }
+  it->task_columns = it->columns < 2 * task ? it->columns : task;
+  it->cuts = cuts_of(it->columns, it->task_columns);
+  it->task_rows = cuts_of(task, it->task_columns);
+  /* Tiles are not cut in two. */
+  if (it->tiled) it->task_rows = cuts_of(it->task_rows, TILE_ROWS) * TILE_ROWS;
+  rm_parallel(cuts_of(rows, it->task_rows) * it->cuts, run_task, it);
 }
 
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
-               const void *b, const void *c);
+                   const void *b, const void *c);
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
-               const void *b, const void *c) {
-  const entry *op = find(opcode, dtypes);
-  if (op == NULL) return RM_UNSUPPORTED;
+                   const void *b, const void *c) {
+  const int compute = rm_dtype_at(dtypes, 0);
+  if (opcode < 0 || opcode >= RM_ROWS || compute >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
+  const row_facts row = facts[opcode];
+  if (row.operands == 0) return RM_UNSUPPORTED;
+  job it;
+  it.run = tables[compute][opcode];
+  if (it.run == NULL) return RM_UNSUPPORTED;
+  const bool half = compute == RM_FLOAT16 || compute == RM_BFLOAT16;
+  const int work = half ? RM_FLOAT32 : compute;
+  it.half = half ? compute : RM_NONE;
+  it.attributes = plan + RM_ATTRIBUTES;
+  for (int k = 0; k < row.operands; k++) {
+    it.stored[k] = rm_dtype_at(dtypes, k + 1);
+    it.seen[k] = work;
+    if (it.stored[k] >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
+  }
+  if (row.gives_bool) it.seen[0] = RM_BOOL;
+  if (row.condition) it.seen[1] = RM_BOOL;
+  if (opcode == RM_OP_copy && it.stored[1] == compute) it.run = NULL;
+  const kernel special = special_kernel(opcode, compute);
+  if (special != NULL) it.run = special;
+  if (opcode == RM_OP_nextafter) {
+    for (int k = 0; k < row.operands; k++) it.seen[k] = compute;
+  }
   void *const buffers[RM_MAX_OPERANDS] = {out, (void *)a, (void *)b, (void *)c};
-  rm_walk walk;
-  int32_t status = rm_read_plan(&walk, plan, op->operands, dtypes, buffers);
-  if (status != RM_OK || walk.empty) return status;
-  char *at[RM_MAX_OPERANDS] = {NULL};
-  for (int k = 0; k < walk.operands; k++) at[k] = walk.start[k];
-  if (walk.rank <= 1) {
-    op->kernel(walk.rank == 0 ? 1 : walk.size[0], at[0], at[1], at[2], at[3], walk.inner);
-    return RM_OK;
-  }
-  ptrdiff_t count[RM_MAX_RANK] = {0};
-  if (wants_tiles(&walk)) {
-    do run_tiles(&walk, op->kernel, at);
-    while (rm_next(&walk, 0, walk.rank - 2, count, at));
-    return RM_OK;
-  }
-  ptrdiff_t n = walk.size[walk.rank - 1];
-  do op->kernel(n, at[0], at[1], at[2], at[3], walk.inner);
-  while (rm_next(&walk, 0, walk.rank - 1, count, at));
+  it.walk.start[2] = it.walk.start[3] = NULL;
+  int32_t status = rm_read_plan(&it.walk, plan, row.operands, dtypes, buffers);
+  if (status != RM_OK || it.walk.empty) return status;
+  run_all(&it, row.heavy ? HEAVY_TASK : CHEAP_TASK);
   return RM_OK;
 }

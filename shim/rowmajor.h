@@ -95,7 +95,7 @@ enum {
   /*
    * For each of count positions p copies the block that a plan of 2 operands walks: from source,
    * operand 1, at p further on, to target, operand 0, step further on each time. Numbers: [count,
-   * step].
+   * step, least, most]; a position outside [least, most] is a bad argument, and nothing is written.
    */
   RM_GATHER = 0,
   /* The reverse: target at position p gets source. Later ones win. */
@@ -108,7 +108,7 @@ enum {
   RM_POSITION = 2,
   /*
    * Writes the places of the elements that are not zero, among the length from offset on, to dense
-   * int32 target. Numbers: [offset, length]; the plan is not read.
+   * int32 target, which has room for so many. Numbers: [offset, length, room]; the plan is not read.
    */
   RM_NONZERO = 3
 };
@@ -122,7 +122,8 @@ RM_API int32_t rm_move(int32_t what, int32_t dtype, int32_t wide, const double *
 
 /*
  * Fills length dense elements with the numbers that a Philox key names. Kinds: 0 bits, 1 uniform, 2
- * normal, 3 integers from low on. Words: [key.., low.., range..], the lower word first.
+ * normal, 3 integers from low on. Words: [key.., low.., range..], the lower word first; a range of 0
+ * stands for 2^64.
  */
 RM_API int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length,
                          void *out);

@@ -1,10 +1,440 @@
+/*
+ * Sorts dense runs, or finds the order that would: stable, with NaN last and -0 equal to 0.
+ *
+ * Elements become unsigned keys that sort as they do. A short run is sorted by the rank of each
+ * key: as many comparisons as there are pairs, but many at a time. A long one is sorted by digits
+ * of the keys, the lowest first. There is one stable order, so that how the work is cut changes
+ * nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
 #include "internal.h"
+
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
+
+/* Runs up to this length are sorted by ranks, of 64-bit keys the shorter ones. The longest that are
+ * faster so depend on the width of vectors. */
+#if defined(__AVX512F__)
+enum { SHORT = 256 };
+#elif defined(__AVX2__)
+enum { SHORT = 200 };
+#else
+enum { SHORT = 112 };
+#endif
+enum { SHORT_WIDE = SHORT * 5 / 8 };
+
+/* Digits have up to 11 bits in a long run, so that 32 bits take three passes, and 8 where clearing
+ * and adding up that many counts would take longer than a pass. */
+enum { DIGIT = 11, BUCKETS = 1 << DIGIT, SHORT_DIGIT = 8, LONG = 4096 };
+
+/* Elements of one run that are worth a part of their own, and the largest number of parts. Each
+ * digit takes two wake-ups, which cost more than a second thread gains in shorter runs. */
+enum { PART = 128 * 1024, MAX_PARTS = 16 };
+
+/* Elements to a task that sorts several runs. */
+enum { TASK = 8 * 1024 };
+
+typedef struct {
+  ptrdiff_t bytes, runs, size, runs_per_task;
+  char *values;
+  int32_t *indices;
+  /* A key is bits ^ flip ^ (keep_sign, where the sign is set): see load_. */
+  uint64_t flip, keep_sign, negative_zero, infinity;
+  bool floating;
+  _Atomic(bool) failed;
+} job;
+
+/* Memory that grows on demand, forgetting what it held. */
+typedef struct {
+  void *memory;
+  size_t size;
+  ptrdiff_t parts;
+} scratch;
+
+static void *reserve(scratch *s, size_t size) {
+  if (size > s->size) {
+    free(s->memory);
+    s->memory = malloc(size);
+    s->size = s->memory == NULL ? 0 : size;
+  }
+  return s->memory;
+}
+
+/* ---- elements and keys ------------------------------------------------------------------------- */
+
+/*
+ * Of elements with the bits T and the keys K. Integers have no keep_sign, so that of them nothing
+ * is NaN; in floats it is all bits but the sign, which turn round where that is set.
+ */
+#define KEYS_OF(T, K)                                                                            \
+  static void load_##T(const job *j, const void *values, ptrdiff_t n, K *keys) {                 \
+    const T flip = (T)j->flip, keep_sign = (T)j->keep_sign, zero = (T)j->negative_zero;          \
+    const T infinity = (T)j->infinity;                                                           \
+    const T *x = values;                                                                         \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
+      const T bits = x[i] == zero ? 0 : x[i];                                                    \
+      const T sign = (T)(0 - (bits >> (8 * sizeof(T) - 1)));                                     \
+      const T key = (T)(bits ^ flip ^ (sign & keep_sign));                                       \
+      keys[i] = (T)(bits & keep_sign) > infinity ? (T)-1 : key;                                  \
+    }                                                                                            \
+  }                                                                                              \
+                                                                                                 \
+  /* Only of keys that hold all that the elements do: see is_special_. */                        \
+  static void store_##T(const job *j, const K *keys, ptrdiff_t n, void *values) {                \
+    const T flip = (T)j->flip, keep_sign = (T)j->keep_sign;                                      \
+    T *x = values;                                                                               \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
+      const T bits = (T)((T)keys[i] ^ flip);                                                     \
+      const T sign = (T)(0 - (bits >> (8 * sizeof(T) - 1)));                                     \
+      x[i] = (T)(bits ^ (sign & keep_sign));                                                     \
+    }                                                                                            \
+  }                                                                                              \
+                                                                                                 \
+  /* Whether floats hold a NaN or -0, of which keys do not tell one from another. */             \
+  static bool is_special_##T(const job *j, const void *values, ptrdiff_t n) {                    \
+    const T keep_sign = (T)j->keep_sign, zero = (T)j->negative_zero;                             \
+    const T infinity = (T)j->infinity;                                                           \
+    const T *x = values;                                                                         \
+    T found = 0;                                                                                 \
+    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
+      found |= ((T)(x[i] & keep_sign) > infinity) | (x[i] == zero);                              \
+    }                                                                                            \
+    return found != 0;                                                                           \
+  }                                                                                              \
+                                                                                                 \
+  static void permute_##T(const T *from, const uint64_t *order, ptrdiff_t n, T *to) {            \
+    for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];                          \
+  }                                                                                              \
+                                                                                                 \
+  static void place_##T(const T *from, const K *ranks, ptrdiff_t n, T *to) {                     \
+    for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];                                    \
+  }
+
+KEYS_OF(uint8_t, uint32_t)
+KEYS_OF(uint16_t, uint32_t)
+KEYS_OF(uint32_t, uint32_t)
+KEYS_OF(uint64_t, uint64_t)
+
+/* The function for elements of so many bytes. */
+#define BY_BYTES(bytes, name, ...)                    \
+  ((bytes) == 1   ? name##_uint8_t(__VA_ARGS__)       \
+   : (bytes) == 2 ? name##_uint16_t(__VA_ARGS__)      \
+                  : name##_uint32_t(__VA_ARGS__))
+
+/* ---- sorting keys ------------------------------------------------------------------------------ */
+
+/* The digit of (key - least) from bit `shift` on. */
+typedef struct {
+  const void *from;
+  void *to;
+  uint64_t least;
+  ptrdiff_t n, part;
+  int shift, bits;
+  uint32_t (*counts)[BUCKETS];
+} digit_pass;
+
+static int bit_length(uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
+
+/* Makes counts, part by part, places where the elements of each part go. False where all elements
+ * are in one bucket, and would stay where they are. */
+static bool place_buckets(const digit_pass *p, ptrdiff_t parts) {
+  uint32_t start = 0;
+  for (ptrdiff_t bucket = 0; bucket < (ptrdiff_t)1 << p->bits; bucket++) {
+    const uint32_t first = start;
+    for (ptrdiff_t i = 0; i < parts; i++) {
+      const uint32_t count = p->counts[i][bucket];
+      p->counts[i][bucket] = start;
+      start += count;
+    }
+    if (start - first == (uint32_t)p->n) return false;
+  }
+  return true;
+}
+
+/* A run that is sorted within a task has one part. */
+static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *context) {
+  if (parts == 1) task(context, 0);
+  else rm_parallel(parts, task, context);
+}
+
+#define SORTS_OF(K)                                                                              \
+  static void bounds_##K(const K *keys, ptrdiff_t n, K *least, K *most) {                        \
+    K low = keys[0], high = keys[0];                                                             \
+    for (ptrdiff_t i = 1; i < n; i++) {                                                          \
+      low = keys[i] < low ? keys[i] : low;                                                       \
+      high = keys[i] > high ? keys[i] : high;                                                    \
+    }                                                                                            \
+    *least = low;                                                                                \
+    *most = high;                                                                                \
+  }                                                                                              \
+                                                                                                 \
+  static void count_##K(void *context, ptrdiff_t index) {                                        \
+    const digit_pass *p = context;                                                               \
+    const ptrdiff_t first = index * p->part;                                                     \
+    const ptrdiff_t end = first + p->part < p->n ? first + p->part : p->n;                       \
+    const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
+    uint32_t *counts = p->counts[index];                                                         \
+    memset(counts, 0, sizeof *counts << p->bits);                                                \
+    for (ptrdiff_t i = first; i < end; i++) counts[(K)(from[i] - least) >> p->shift & mask]++;   \
+  }                                                                                              \
+                                                                                                 \
+  static void spread_##K(void *context, ptrdiff_t index) {                                       \
+    const digit_pass *p = context;                                                               \
+    const ptrdiff_t first = index * p->part;                                                     \
+    const ptrdiff_t end = first + p->part < p->n ? first + p->part : p->n;                       \
+    const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
+    K *to = p->to;                                                                               \
+    uint32_t *places = p->counts[index];                                                         \
+    for (ptrdiff_t i = first; i < end; i++) {                                                    \
+      const K key = from[i];                                                                     \
+      to[places[(K)(key - least) >> p->shift & mask]++] = key;                                   \
+    }                                                                                            \
+  }                                                                                              \
+                                                                                                 \
+  /* Sorts a by the bits of (key - least) from `low` to `high`, with b as room for as many and     \
+   * counts for each part; gives the one that the result is in. */                               \
+  static K *radix_##K(K *a, K *b, ptrdiff_t n, K least, int low, int high, ptrdiff_t parts,      \
+                      uint32_t (*counts)[BUCKETS]) {                                             \
+    const int most = n < LONG ? SHORT_DIGIT : DIGIT;                                             \
+    const int passes = (high - low + most - 1) / most;                                           \
+    if (passes == 0) return a;                                                                   \
+    digit_pass p = {.least = least, .n = n, .part = (n + parts - 1) / parts, .counts = counts};  \
+    p.bits = (high - low + passes - 1) / passes;                                                 \
+    for (p.shift = low; p.shift < high; p.shift += p.bits) {                                     \
+      p.from = a;                                                                                \
+      p.to = b;                                                                                  \
+      each_part(parts, count_##K, &p);                                                           \
+      if (!place_buckets(&p, parts)) continue;                                                   \
+      each_part(parts, spread_##K, &p);                                                          \
+      K *swap = a;                                                                               \
+      a = b;                                                                                     \
+      b = swap;                                                                                  \
+    }                                                                                            \
+    return a;                                                                                    \
+  }                                                                                              \
+                                                                                                 \
+  typedef K vector_##K __attribute__((vector_size(64)));                                         \
+                                                                                                 \
+  /* ranks[i] is how many keys come before key i. Both have room for whole vectors. */           \
+  static void rank_##K(const K *keys, ptrdiff_t n, K *ranks) {                                   \
+    enum { LANES = 64 / sizeof(K) };                                                             \
+    vector_##K lane;                                                                             \
+    for (int l = 0; l < LANES; l++) lane[l] = (K)l;                                              \
+    for (ptrdiff_t block = 0; block < n; block += LANES) {                                       \
+      const ptrdiff_t end = block + LANES < n ? block + LANES : n;                               \
+      vector_##K own, before = {};                                                               \
+      memcpy(&own, keys + block, sizeof own);                                                    \
+      ptrdiff_t i = 0;                                                                           \
+      for (; i < block; i++) before -= (vector_##K)(keys[i] <= own);                             \
+      for (; i < end; i++) {                                                                     \
+        before -= (vector_##K)((keys[i] < own) | ((keys[i] == own) & ((K)(i - block) < lane)));  \
+      }                                                                                          \
+      for (; i < n; i++) before -= (vector_##K)(keys[i] < own);                                  \
+      memcpy(ranks + block, &before, sizeof before);                                             \
+    }                                                                                            \
+  }
+
+SORTS_OF(uint32_t)
+SORTS_OF(uint64_t)
+
+/* Three digits tell most keys of a run apart. Where more than four would be needed, the others are
+ * left to comparisons, of up to so many keys. */
+enum { FEW = 24 };
+
+/*
+ * Sorts a like radix_uint64_t does by all bits: by the upper ones, and then what they leave equal,
+ * in the same way unless it is short. Each time fewer bits are left, so that it ends.
+ */
+static uint64_t *sort_wide(uint64_t *a, uint64_t *b, ptrdiff_t n, ptrdiff_t parts,
+                           uint32_t (*counts)[BUCKETS]) {
+  uint64_t least, most;
+  bounds_uint64_t(a, n, &least, &most);
+  const int digit = n < LONG ? SHORT_DIGIT : DIGIT, bits = bit_length(most - least);
+  const int low = bits > 4 * digit ? bits - 3 * digit : 0;
+  uint64_t *sorted = radix_uint64_t(a, b, n, least, low, bits, parts, counts);
+  if (low == 0) return sorted;
+  uint64_t *other = sorted == a ? b : a;
+  for (ptrdiff_t first = 0, end; first < n; first = end) {
+    const uint64_t upper = (sorted[first] - least) >> low;
+    for (end = first + 1; end < n && (sorted[end] - least) >> low == upper;) end++;
+    const ptrdiff_t length = end - first;
+    if (length > FEW) {
+      const uint64_t *part = sort_wide(sorted + first, other + first, length, 1, counts);
+      if (part != sorted + first) memcpy(sorted + first, part, (size_t)length * sizeof *part);
+      continue;
+    }
+    for (ptrdiff_t i = first + 1; i < end; i++) {
+      const uint64_t key = sorted[i];
+      ptrdiff_t at = i;
+      for (; at > first && sorted[at - 1] > key; at--) sorted[at] = sorted[at - 1];
+      sorted[at] = key;
+    }
+  }
+  return sorted;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------- */
+
+static void load_keys(const job *j, const void *values, void *keys) {
+  if (j->bytes == 8) load_uint64_t(j, values, j->size, keys);
+  else BY_BYTES(j->bytes, load, j, values, j->size, keys);
+}
+
+static void sort_short(const job *j, char *values, int32_t *indices) {
+  const ptrdiff_t n = j->size;
+  /* Room for whole vectors of 64 bytes. */
+  union {
+    uint32_t narrow[SHORT + 16];
+    uint64_t wide[SHORT_WIDE + 8];
+  } keys, ranks, copy;
+  load_keys(j, values, &keys);
+  memset((char *)&keys + n * (j->bytes == 8 ? 8 : 4), 0, 64);
+  if (j->bytes == 8) rank_uint64_t(keys.wide, n, ranks.wide);
+  else rank_uint32_t(keys.narrow, n, ranks.narrow);
+  if (indices != NULL) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+      indices[j->bytes == 8 ? (ptrdiff_t)ranks.wide[i] : (ptrdiff_t)ranks.narrow[i]] = (int32_t)i;
+    }
+    return;
+  }
+  memcpy(&copy, values, (size_t)(n * j->bytes));
+  if (j->bytes == 8) place_uint64_t(copy.wide, ranks.wide, n, (uint64_t *)values);
+  else BY_BYTES(j->bytes, place, (const void *)&copy, ranks.narrow, n, (void *)values);
+}
+
+/* Counts for the parts of a run stand before the memory that sorting it takes. */
+static size_t counts_size(const scratch *s) { return (size_t)s->parts * sizeof(uint32_t[BUCKETS]); }
+
+/*
+ * The order of a run, in the lower halves of the result; the upper halves are of no meaning. A key
+ * of 32 bits and its index make one number, which is sorted by its upper half. Longer keys go by
+ * their lower halves first. `copy` gets room for as many elements.
+ */
+static const uint64_t *find_order(const job *j, const char *values, scratch *s, void **copy) {
+  const ptrdiff_t n = j->size;
+  char *memory = reserve(s, counts_size(s) + 24 * (size_t)n);
+  if (memory == NULL) return NULL;
+  uint32_t(*counts)[BUCKETS] = (void *)memory;
+  uint64_t *a = (void *)(memory + counts_size(s)), *b = a + n;
+  void *keys = b + n;
+  *copy = keys;
+  load_keys(j, values, keys);
+  if (j->bytes < 8) {
+    const uint32_t *narrow = keys;
+    uint32_t least, most;
+    bounds_uint32_t(narrow, n, &least, &most);
+    for (ptrdiff_t i = 0; i < n; i++) a[i] = (uint64_t)(narrow[i] - least) << 32 | (uint64_t)i;
+    return radix_uint64_t(a, b, n, 0, 32, 32 + bit_length(most - least), s->parts, counts);
+  }
+  const uint64_t *wide = keys;
+  uint64_t least, most;
+  bounds_uint64_t(wide, n, &least, &most);
+  for (ptrdiff_t i = 0; i < n; i++) a[i] = (wide[i] - least) << 32 | (uint64_t)i;
+  const int bits = bit_length(most - least), lower = bits < 32 ? bits : 32;
+  uint64_t *order = radix_uint64_t(a, b, n, 0, 32, 32 + lower, s->parts, counts);
+  if (bits <= 32) return order;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const uint32_t index = (uint32_t)order[i];
+    order[i] = ((wide[index] - least) & ~(uint64_t)UINT32_MAX) | index;
+  }
+  return radix_uint64_t(order, order == a ? b : a, n, 0, 32, bits, s->parts, counts);
+}
+
+static bool sort_by_order(const job *j, char *values, scratch *s) {
+  void *copy;
+  const uint64_t *order = find_order(j, values, s, &copy);
+  if (order == NULL) return false;
+  memcpy(copy, values, (size_t)(j->size * j->bytes));
+  if (j->bytes == 8) permute_uint64_t(copy, order, j->size, (uint64_t *)values);
+  else BY_BYTES(j->bytes, permute, copy, order, j->size, (void *)values);
+  return true;
+}
+
+/* Sorts the keys alone, from which the elements come back. */
+static bool sort_by_keys(const job *j, char *values, scratch *s) {
+  const ptrdiff_t n = j->size;
+  const size_t key = j->bytes == 8 ? 8 : 4;
+  char *memory = reserve(s, counts_size(s) + 2 * key * (size_t)n);
+  if (memory == NULL) return false;
+  uint32_t(*counts)[BUCKETS] = (void *)memory;
+  void *keys = memory + counts_size(s);
+  load_keys(j, values, keys);
+  if (key == 8) {
+    uint64_t *a = keys;
+    store_uint64_t(j, sort_wide(a, a + n, n, s->parts, counts), n, values);
+  } else {
+    uint32_t *a = keys, least, most;
+    bounds_uint32_t(a, n, &least, &most);
+    a = radix_uint32_t(a, a + n, n, least, 0, bit_length(most - least), s->parts, counts);
+    BY_BYTES(j->bytes, store, j, a, n, values);
+  }
+  return true;
+}
+
+static bool sort_run(const job *j, ptrdiff_t run, scratch *s) {
+  const ptrdiff_t n = j->size;
+  char *values = j->values + run * n * j->bytes;
+  int32_t *indices = j->indices == NULL ? NULL : j->indices + run * n;
+  if (n <= (j->bytes == 8 ? SHORT_WIDE : SHORT)) {
+    sort_short(j, values, indices);
+    return true;
+  }
+  if (indices != NULL) {
+    void *copy;
+    const uint64_t *order = find_order(j, values, s, &copy);
+    for (ptrdiff_t i = 0; order != NULL && i < n; i++) indices[i] = (int32_t)order[i];
+    return order != NULL;
+  }
+  bool special = false;
+  if (j->floating) {
+    special = j->bytes == 8 ? is_special_uint64_t(j, values, n)
+                            : BY_BYTES(j->bytes, is_special, j, values, n);
+  }
+  return special ? sort_by_order(j, values, s) : sort_by_keys(j, values, s);
+}
+
+static void sort_runs(void *context, ptrdiff_t index) {
+  job *j = context;
+  const ptrdiff_t first = index * j->runs_per_task;
+  const ptrdiff_t end = first + j->runs_per_task < j->runs ? first + j->runs_per_task : j->runs;
+  scratch s = {.parts = 1};
+  for (ptrdiff_t run = first; run < end; run++) {
+    if (!sort_run(j, run, &s)) j->failed = true;
+  }
+  free(s.memory);
+}
+
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices) {
-  (void)dtype;
-  (void)flags;
-  (void)plan;
-  (void)values;
-  (void)indices;
-  return RM_UNSUPPORTED;
+  if (dtype < 0 || dtype >= RM_DTYPE_COUNT) {
+    return rm_fail(RM_BAD_ARGUMENT, "sort: no dtype %d", (int)dtype);
+  }
+  const ptrdiff_t bytes = rm_bytes(dtype);
+  const int bits = 8 * (int)bytes;
+  job j = {.bytes = bytes, .runs = (ptrdiff_t)plan[1], .size = (ptrdiff_t)plan[2]};
+  if (j.runs <= 0 || j.size <= 0 || values == NULL) return RM_OK;
+  if (j.size > UINT32_MAX || (indices != NULL && j.size > INT32_MAX)) {
+    return rm_fail(RM_UNSUPPORTED, "sort: runs of %.0f elements", plan[2]);
+  }
+  j.values = (char *)values + (ptrdiff_t)plan[0] * bytes;
+  j.indices = indices;
+  j.floating = dtype >= RM_FLOAT16;
+  const uint64_t sign = (uint64_t)1 << (bits - 1);
+  if (j.floating || (dtype >= RM_INT8 && dtype <= RM_INT64)) j.flip = sign;
+  if (flags & 1) j.flip = ~j.flip;
+  if (j.floating) {
+    static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
+    j.keep_sign = sign - 1;
+    j.negative_zero = sign;
+    j.infinity = infinities[dtype - RM_FLOAT16];
+  }
+  const ptrdiff_t parts = j.size / PART < MAX_PARTS ? j.size / PART : MAX_PARTS;
+  if (parts > 1 && j.runs < parts && rm_threads() > 1) {
+    scratch s = {.parts = parts};
+    for (ptrdiff_t run = 0; run < j.runs && !j.failed; run++) j.failed = !sort_run(&j, run, &s);
+    free(s.memory);
+  } else {
+    j.runs_per_task = j.size >= TASK ? 1 : TASK / j.size;
+    rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task, sort_runs, &j);
+  }
+  return j.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", plan[2]) : RM_OK;
 }

@@ -5,6 +5,7 @@
  */
 #if !defined(_WIN32)
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -101,6 +102,25 @@ static void work(void) {
   }
 }
 
+/*
+ * Keeps this library in memory for good. A runtime closes it when the worker that opened it ends,
+ * and the threads that sleep in it would wake where nothing, or another copy of it, is.
+ */
+#if defined(_WIN32)
+static void stay_loaded(void) {
+  HMODULE self;
+  GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+                     (LPCSTR)&job, &self);
+}
+#else
+static void stay_loaded(void) {
+  Dl_info self;
+  if (dladdr((const void *)&job, &self) != 0) {
+    dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  }
+}
+#endif
+
 #if defined(_WIN32)
 static DWORD WINAPI thread_main(LPVOID nothing) {
   (void)nothing;
@@ -148,6 +168,7 @@ void rm_parallel(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), 
   }
   int helpers = threads - 1 < tasks - 1 ? threads - 1 : (int)(tasks - 1);
   acquire(&guard);
+  if (workers == 0) stay_loaded();
   while (workers < helpers && start_worker()) workers++;
   job_task = task;
   job_context = context;

@@ -49,6 +49,19 @@ export interface Backend {
   argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void;
   /** Folds along the plan's last axes and writes every step. */
   scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void;
+  /**
+   * Softmax, or with `log` its logarithm, of dense rows of one float dtype, into dense rows; false
+   * where the backend leaves that to the ops that it is made of. Absent where it always does.
+   */
+  softmax?(
+    log: boolean,
+    rows: number,
+    columns: number,
+    out: Storage,
+    outOffset: number,
+    a: Storage,
+    offset: number,
+  ): boolean;
   /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;
   /**
@@ -103,14 +116,18 @@ export interface Backend {
   ): void;
 }
 
-const backends = new Map<string, Backend>();
+const backends = new Map<string, Backend | (() => Backend)>();
 
-/** Makes `backend` serve `device`. */
-export function registerBackend(device: string, backend: Backend): void {
+/** Makes `backend` serve `device`; a function is called by the first op that needs one. */
+export function registerBackend(device: string, backend: Backend | (() => Backend)): void {
   backends.set(device, backend);
 }
 
 /** The backend that serves `device`, if any. */
 export function backendOf(device: string): Backend | undefined {
-  return backends.get(device);
+  const found = backends.get(device);
+  if (typeof found !== "function") return found;
+  const made = found();
+  backends.set(device, made);
+  return made;
 }

@@ -9,8 +9,10 @@ import { checkDType, describe, DTYPE, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
+  backendFor,
   checkOperand,
   checkOptions,
+  contiguous,
   contiguousCopy,
   fill,
   isOperand,
@@ -135,9 +137,24 @@ function alongFloats(
   return out;
 }
 
+/** Softmax or its logarithm by the backend's own kernel, where it has one for this. */
+function fusedSoftmax(log: boolean, input: Operand, axis: number): Operand | undefined {
+  const { shape, size } = input.layout;
+  const op = log ? "logSoftmax" : "softmax";
+  const backend = backendFor(input.storage, op);
+  if (backend.softmax === undefined || axis !== shape.length - 1) return undefined;
+  const { storage, layout } = contiguous(input);
+  const out = allocate(storage.info.name, size, false);
+  const columns = shape[axis]!;
+  const done = backend.softmax(log, size / columns, columns, out, 0, storage, layout.offset);
+  return done ? result(out, Layout.contiguous(shape)) : undefined;
+}
+
 /** exp(x) over its sum along `axis`. */
 export function softmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
   return alongFloats("softmax", x, axis, options, (input, along) => {
+    const fused = fusedSoftmax(false, input, along);
+    if (fused !== undefined) return fused;
     const max = applyReduce(REDUCE.max, input, along, { keepDims: true });
     const shifted = apply(MAP.sub, input, max);
     const powers = apply(MAP.exp, shifted, undefined, undefined, { out: shifted });
@@ -149,6 +166,8 @@ export function softmax(x: Operand, axis: number, options: { out?: Operand } = {
 /** x minus the log of the sum of exponentials along `axis`. */
 export function logSoftmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
   return alongFloats("logSoftmax", x, axis, options, (input, along) => {
+    const fused = fusedSoftmax(true, input, along);
+    if (fused !== undefined) return fused;
     const keep = { keepDims: true };
     const max = applyReduce(REDUCE.max, input, along, keep);
     const shifted = apply(MAP.sub, input, max);

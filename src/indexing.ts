@@ -32,7 +32,7 @@ import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
-import { allocate, type Storage } from "./storage.ts";
+import { allocate, recycle, type Storage } from "./storage.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
 export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
@@ -275,6 +275,7 @@ export function index(x: Operand, args: readonly IndexArgument[], op = "slice"):
       to.step,
     );
   }
+  recycle(what.positions);
   return result(storage, layout);
 }
 
@@ -335,6 +336,7 @@ export function setAt(
       from.step,
     );
   }
+  recycle(what.positions);
   x.storage.version++;
 }
 

@@ -3,9 +3,8 @@
  *
  * @module
  */
-import { type Backend, backendOf, registerBackend } from "./backend.ts";
-import type { NativeBackend } from "./backends/native/backend.ts";
-import { openNative } from "./backends/native/load.ts";
+import { backendOf, registerBackend } from "./backend.ts";
+import { findNative, js } from "./backends/cpu.ts";
 import { forgetBackend } from "./dispatch.ts";
 import { DeviceError } from "./errors.ts";
 
@@ -19,27 +18,18 @@ export interface Info {
   readonly devices: Readonly<Record<string, string>>;
   /** Each backend and library, and whether it is there: `"in use"`, `"available"`, or why not. */
   readonly backends: Readonly<Record<"js" | "native" | "openblas" | "cuda", string>>;
+  /** The instruction set of the native backend, as `"x86-64-v3"`; null without it. */
+  readonly level: string | null;
+  /** How many threads work on large ops. */
+  readonly threads: number;
 }
 
 /** This library's version. */
 export const VERSION = "0.1.0";
 
-/** The JavaScript backend, kept while another one serves. */
-const js: Backend = backendOf("cpu")!;
-let native: NativeBackend | string | undefined;
-
-/** The native backend, opened once, or the reason why there is none. */
-function findNative(): NativeBackend | string {
-  if (native === undefined) {
-    const opened = openNative(js);
-    native = "reason" in opened ? opened.reason : opened;
-  }
-  return native;
-}
-
 /**
- * Chooses what runs ops on the CPU: `"js"` (the default) or `"native"`, the shim of `deno task
- * build`, which so far holds a few ops and hands the others to `"js"`.
+ * Chooses what runs ops on the CPU: `"native"`, vector code in C, which serves by itself wherever it
+ * can be opened, or `"js"`, JavaScript loops, which run everywhere.
  *
  * Throws a DeviceError that says why when the backend cannot be had. Never prompts.
  */
@@ -51,6 +41,23 @@ export function setBackend(name: "js" | "native"): void {
   if (typeof backend === "string") throw new DeviceError(`Cannot use backend native: ${backend}`);
   registerBackend("cpu", backend);
   forgetBackend();
+}
+
+/**
+ * Lets so many threads work on large ops, 0 for as many as the machine has (which is where it
+ * begins, unless `ROWMAJOR_THREADS` says otherwise); gives how many there are now. Results do not
+ * depend on it, but for products of matrices by OpenBLAS. Without the native backend there is one.
+ *
+ * Throws a RangeError for what is no integer from 0 to 256.
+ */
+export function setThreads(count: number): number {
+  if (!Number.isInteger(count) || count < 0 || count > 256) {
+    throw new RangeError(
+      `Cannot use ${String(count)} threads: an integer from 0 to 256 is expected`,
+    );
+  }
+  const found = findNative();
+  return typeof found === "string" ? 1 : found.setThreads(count);
 }
 
 /** Which backends are in use, which could be, and why others could not. Never prompts. */
@@ -81,6 +88,8 @@ export function info(): Info {
         : `${blas.config} at ${blas.path}`,
       cuda: "not part of this version",
     },
+    level: opened?.level ?? null,
+    threads: serving === opened ? opened!.threads : 1,
   };
 }
 

@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { backendOf, registerBackend } from "./backend.ts";
-import { JsBackend } from "./backends/js/backend.ts";
+import { backendOf } from "./backend.ts";
+import "./backends/cpu.ts";
 import {
   type Axes,
   type CloseOptions,
@@ -2039,7 +2039,6 @@ export class Tensor<
   }
 }
 
-registerBackend("cpu", new JsBackend());
 wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never);
 
 /** The type of `X` limited by `P`, which may be missing. */

@@ -26,6 +26,7 @@ const LAYERS: string[][] = [
   ["element.ts", "plan.ts"],
   ["backend.ts"],
   ["backends/js/", "backends/native/", "io/"],
+  ["backends/cpu.ts"],
   ["dispatch.ts"],
   ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "linalg.ts"],
   ["tensor.ts"],

@@ -1,215 +1,614 @@
 /**
- * The native backend against the js backend, call by call, below dispatch.
+ * The native backend serves every op, dtype and layout itself, writes what the js backend writes,
+ * and writes nothing else.
  *
- * It needs the shim: built here by zig where zig is installed, else the one in zig-out; with
- * neither, everything is skipped. Products are compared through OpenBLAS where that is found.
+ * Calls go below dispatch. The other files named native_* test products of matrices, threads, plans
+ * that leave a storage, and how the library is opened. The library is built by zig where that is
+ * installed; with no library everything is skipped.
  *
  * @module
  */
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import { test } from "node:test";
-import { plainMap, plainReduce } from "../scripts/gen_ops_def.ts";
-import { findTool, root } from "../scripts/tools.ts";
-import type { Backend, MatrixRef } from "../src/backend.ts";
-import { JsBackend } from "../src/backends/js/backend.ts";
-import { type Shim, STATUS } from "../src/backends/native/abi.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { STATUS } from "../src/backends/native/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
-import { openShim } from "../src/backends/native/load.ts";
-import { arange, DeviceError, info, setBackend } from "../mod.ts";
-import { DTYPE, type DType, type TypedArray } from "../src/dtype.ts";
+import { checkStore, resultDType } from "../src/dispatch.ts";
+import { DTYPE, type DType, DTYPES, promoteTypes } from "../src/dtype.ts";
 import { NativeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
-import { MAP, type MapRow, REDUCE, type ReduceRow } from "../src/ops.ts";
-import { ATTRIBUTES, planMap, planReduce } from "../src/plan.ts";
+import {
+  ARG_REDUCE,
+  type ArgReduceRow,
+  MAP,
+  type MapRow,
+  REDUCE,
+  type ReduceRow,
+  type Row,
+  SCAN,
+  type ScanRow,
+} from "../src/ops.ts";
+import { ATTRIBUTES, type Plan, planMap, planReduce } from "../src/plan.ts";
 import { adopt, allocateShared, type Storage } from "../src/storage.ts";
+import {
+  assertSame,
+  assertSameBytes,
+  check,
+  computeOf,
+  copyOf,
+  denseStorage,
+  fallback,
+  fill,
+  handedOn,
+  js,
+  KINDS,
+  LAYOUTS,
+  LEVELS,
+  mapTolerance,
+  MARGIN,
+  native,
+  OUTPUTS,
+  shim,
+  storageFor,
+} from "./native/support.ts";
+import { JsBackend } from "../src/backends/js/backend.ts";
+import { foldTolerance, type Tolerance } from "./table/compare.ts";
+import { attributesOf } from "./table/golden.ts";
+import { positions } from "./table/operands.ts";
+import { readElement } from "../src/element.ts";
 
-const names: Record<string, string> = { win32: "rowmajor.dll", darwin: "librowmajor.dylib" };
-const library = join(root, "zig-out", "lib", names[process.platform] ?? "librowmajor.so");
+/** Loops made for each kind of call, which are faster than the interpreter. */
+const loops = new JsBackend();
 
-function modified(path: string): number {
-  return existsSync(path) ? statSync(path).mtimeMs : 0;
+function taken(row: Row): DType[] {
+  return DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
 }
 
-/** Builds the library when a source is newer; true when there is one. */
-function build(): boolean {
-  const shim = join(root, "shim");
-  const sources = [join(root, "build.zig"), ...readdirSync(shim).map((name) => join(shim, name))];
-  if (Math.max(...sources.map(modified)) > modified(library)) {
-    let zig: string;
-    try {
-      zig = findTool("zig");
-    } catch {
-      return existsSync(library);
-    }
-    const { status, stderr } = spawnSync(zig, ["build"], { cwd: root, encoding: "utf8" });
-    if (status !== 0) throw new Error(`zig build failed:\n${stderr}`);
-  }
-  return true;
+function setAttributes(plan: Plan, row: Row, dtype: DType, count: number): void {
+  attributesOf(row, dtype, count).forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
 }
 
-const opened = build() ? openShim(library) : undefined;
-if (opened !== undefined && "reason" in opened) throw new Error(opened.reason);
-const shim = opened as Shim;
-const check = opened === undefined ? test.skip : test;
+// ---- elementwise -------------------------------------------------------------------------------
 
-/** The js backend, and how often it was asked. */
-class Counting extends JsBackend {
-  calls = 0;
-  override map(...args: Parameters<Backend["map"]>): void {
-    this.calls++;
-    super.map(...args);
-  }
-  override reduce(...args: Parameters<Backend["reduce"]>): void {
-    this.calls++;
-    super.reduce(...args);
-  }
-  override matmul(...args: Parameters<Backend["matmul"]>): void {
-    this.calls++;
-    super.matmul(...args);
-  }
-}
+/** From a single element to tiles, short rows and rows of more than one block. */
+const SHAPES = [
+  [],
+  [1],
+  [0],
+  [3, 0],
+  [7],
+  [70],
+  [5, 17],
+  [33, 40],
+  [3, 4, 5],
+  [2, 3, 2, 5, 3],
+  [300, 3],
+  [3, 1030],
+];
 
-const js = new JsBackend();
-const fallback = new Counting();
-const native = shim && new NativeBackend(shim, fallback, { crossover: 0 });
-
-/** Runs `f` and gives how many of its calls were handed on. */
-function handedOn(f: () => void): number {
-  const before = fallback.calls;
-  f();
-  return fallback.calls - before;
-}
-
-let seed = 1;
-function random(): number {
-  seed = Math.imul(seed ^ (seed >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
-  return ((seed ^ (seed >>> 13)) >>> 0) / 2 ** 32;
-}
-
-const FLOATS = [0, -0, 1, -1, NaN, Infinity, -Infinity, 1e-40, -3e38, 5e-324];
-const INTS = [0, 1, -1, 2147483647, -2147483648, 65536];
-
-/** Elements of `dtype`: with `special`, every third one is an unusual one. */
-function fill(dtype: DType, length: number, special: boolean): Storage {
-  const array = new DTYPE[dtype].array(length) as Float64Array;
-  const unusual = DTYPE[dtype].kind === "f" ? FLOATS : INTS;
-  for (let i = 0; i < length; i++) {
-    const pick = special && i % 3 === 1;
-    const x = pick ? unusual[Math.floor(random() * unusual.length)]! : random() * 16 - 8;
-    array[i] = dtype === "bool" ? (random() < 0.5 ? 1 : 0) : x;
-  }
-  return adopt(dtype, array);
-}
-
-const SHAPES = [[], [1], [0], [3, 0], [7], [1000], [5, 17], [33, 40], [3, 4, 5], [2, 3, 2, 5, 3]];
-const MARGIN = 5;
-
-/** Ways to lay out `shape`; all leave a margin, so that stray writes show. */
-const LAYOUTS: Record<string, (shape: number[]) => Layout> = {
-  contiguous: (shape) => Layout.contiguous(shape, MARGIN),
-  transposed: (shape) => Layout.contiguous([...shape].reverse(), MARGIN).transpose(),
-  sliced: (shape) => {
-    let layout = Layout.contiguous(shape.map((n) => 2 * n + 1), MARGIN);
-    shape.forEach((n, axis) => layout = layout.sliceAxis(axis, 1, n, 2));
-    return layout;
-  },
-  flipped: (shape) => Layout.contiguous(shape, MARGIN).flip(),
-  halfFlipped: (shape) => Layout.contiguous(shape, MARGIN).flip(shape.length > 0 ? [0] : []),
-  row: (shape) =>
-    Layout.contiguous(shape.map((n, axis) => axis === shape.length - 1 ? n : 1), MARGIN)
-      .broadcastTo(shape),
-  column: (shape) =>
-    Layout.contiguous(shape.map((n, axis) => axis === 0 ? n : 1), MARGIN).broadcastTo(shape),
-  scalar: (shape) => Layout.contiguous([], MARGIN).broadcastTo(shape),
-};
-const kinds = Object.keys(LAYOUTS);
-/** Those that an output can have. */
-const OUTPUTS = 5;
-
-function storageFor(layout: Layout, dtype: DType, special = true): Storage {
-  return fill(dtype, layout.extent()[1] + 1 + MARGIN, special);
-}
-
-function copyOf(storage: Storage): Storage {
-  return adopt(storage.info.name, (storage.array as Float64Array).slice());
-}
-
-/** Throws unless both hold the same elements: NaN is NaN, and −0 is not 0. */
-function assertSame(actual: Storage, expected: Storage, what: string): void {
-  for (let i = 0; i < expected.array.length; i++) {
-    const [x, y] = [actual.array[i], expected.array[i]];
-    if (!Object.is(x, y)) throw new Error(`${what}: element ${i} is ${x}, expected ${y}`);
-  }
-}
-
-function checkMap(row: MapRow, dtype: DType, shape: number[], turn: number): void {
-  const pick = (k: number, among: number): string => kinds[(turn * (2 * k + 1) + k) % among]!;
-  const outLayout = LAYOUTS[pick(0, OUTPUTS)]!(shape);
-  const out = storageFor(outLayout, row.result === "bool" ? "bool" : dtype);
+/** Runs `row` on both backends, with operands of the given dtypes, the output's first. */
+function checkMap(
+  row: MapRow,
+  compute: DType,
+  dtypes: readonly DType[],
+  shape: readonly number[],
+  turn: number,
+  tolerance: Tolerance,
+): void {
+  const pick = (k: number, among: number): string => KINDS[(turn * (2 * k + 1) + k) % among]!;
+  const layouts: (Layout | null)[] = [LAYOUTS[pick(0, OUTPUTS)]!(shape), null, null, null];
+  const out = storageFor(layouts[0]!, dtypes[0]!);
   const expected = copyOf(out);
-  const layouts: (Layout | null)[] = [null, null, null];
   const inputs: (Storage | null)[] = [null, null, null];
-  for (let k = 0; k < row.arity; k++) {
-    const layout = layouts[k] = LAYOUTS[pick(k + 1, kinds.length)]!(shape);
-    inputs[k] = storageFor(layout, row.condition && k === 0 ? "bool" : dtype);
+  const before: Storage[] = [];
+  for (let k = 1; k <= row.arity; k++) {
+    const layout = layouts[k] = LAYOUTS[pick(k, KINDS.length)]!(shape);
+    inputs[k - 1] = storageFor(layout, dtypes[k]!, true, row.domain);
+    before.push(copyOf(inputs[k - 1]!));
   }
-  const what = `${row.name} ${dtype} [${shape}] ${[0, 1, 2, 3].map((k) => pick(k, kinds.length))}`;
-  const plan = planMap(outLayout, layouts[0]!, layouts[1]!, layouts[2]!);
-  const asked = handedOn(() =>
-    native.map(row, dtype, plan, out, inputs[0]!, inputs[1]!, inputs[2]!)
-  );
+  const level = native.setLevel(LEVELS[turn % LEVELS.length]!);
+  const kinds = [0, 1, 2, 3].slice(0, row.arity + 1)
+    .map((k) => pick(k, k === 0 ? OUTPUTS : KINDS.length));
+  const what = `${row.name} of ${dtypes} in ${compute}, [${shape}] ${kinds}, level ${level}`;
+  const plan = planMap(layouts[0]!, layouts[1]!, layouts[2]!, layouts[3]!);
+  if (row.attributes !== undefined) setAttributes(plan, row, compute, 0);
+  const [a, b, c] = inputs;
+  const asked = handedOn(() => native.map(row, compute, plan, out, a!, b!, c!));
   assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
-  js.map(row, dtype, plan, expected, inputs[0]!, inputs[1]!, inputs[2]!);
-  assertSame(out, expected, what);
+  loops.map(row, compute, plan, expected, a!, b!, c!);
+  assertSame(out, expected, what, tolerance);
+  before.forEach((storage, k) => assertSameBytes(inputs[k]!, storage, `${what}, operand ${k}`));
 }
-
-const DTYPES = ["float32", "float64", "int32"] as const;
 
 for (const dtype of DTYPES) {
-  check(`elementwise rows of ${dtype} agree with js bit for bit in every layout`, () => {
-    const { kind } = DTYPE[dtype];
-    const rows = Object.values<MapRow>(MAP).filter((row) => plainMap(row, kind) !== undefined);
-    assert(rows.length >= 15, `only ${rows.length} rows`);
+  check(`elementwise rows of ${dtype} are served, and agree with js in every layout`, () => {
+    const rows = Object.values<MapRow>(MAP).filter((row) => taken(row).includes(dtype));
+    assert(rows.length >= 10, `only ${rows.length} rows`);
     for (const row of rows) {
-      for (const shape of SHAPES) {
-        for (let turn = 0; turn < kinds.length; turn++) checkMap(row, dtype, shape, turn);
-      }
+      const operands = new Array<DType>(3).fill(dtype);
+      if (row.condition) operands[0] = "bool";
+      const dtypes = [resultDType(row, dtype, row.name), ...operands];
+      SHAPES.forEach((shape, i) => {
+        const times = shape.length < 2 ? 1 : 3;
+        for (let t = 0; t < times; t++) {
+          const turn = row.id + i * 5 + t * 3;
+          checkMap(row, computeOf(row, dtype), dtypes, shape, turn, mapTolerance(row, dtype));
+        }
+      });
     }
   });
 }
 
-check("dense and scalar operands agree with js at every length up to 70", () => {
-  for (const dtype of DTYPES) {
-    for (let n = 1; n <= 70; n++) {
-      const [dense, one] = [Layout.contiguous([n], MARGIN), Layout.contiguous([], MARGIN)];
-      for (const [la, lb] of [[dense, dense], [dense, one], [one, dense], [one, one]] as const) {
-        const [a, b] = [storageFor(la, dtype), storageFor(lb, dtype)];
-        const out = storageFor(dense, dtype);
-        const expected = copyOf(out);
-        const plan = planMap(dense, la, lb, null);
-        native.map(MAP.sub, dtype, plan, out, a, b, null);
-        js.map(MAP.sub, dtype, plan, expected, a, b, null);
-        assertSame(out, expected, `sub ${dtype} of ${n}`);
+function attempt<T>(run: () => T): T | undefined {
+  try {
+    return run();
+  } catch {
+    return undefined;
+  }
+}
+
+check("casts on the way in and out are served for every pair of dtypes", () => {
+  let cases = 0;
+  for (const row of Object.values<MapRow>(MAP)) {
+    for (const dtype of taken(row)) {
+      const compute = computeOf(row, dtype);
+      const result = resultDType(row, dtype, row.name);
+      for (const other of DTYPES) {
+        const turn = cases;
+        const operands = new Array<DType>(3).fill(dtype);
+        if (row.condition) operands[0] = "bool";
+        // Into an output of another dtype; copies cast to any.
+        if (row === MAP.copy || attempt(() => checkStore(result, other, "") ?? true)) {
+          const tolerance = mapTolerance(row, dtype);
+          // What is off by units of one float dtype may be off by any number of another's.
+          const other16 = DTYPE[other].bytes === 2 && DTYPE[result].bytes === 2;
+          const finer = DTYPE[other].bytes > DTYPE[result].bytes || (other16 && other !== result);
+          const close = tolerance.ulp > 0 && finer ? { ...tolerance, ulp: Infinity } : tolerance;
+          checkMap(row, compute, [other, ...operands], [3, 19], turn, close);
+          cases++;
+        }
+        // Beside an operand that is promoted.
+        const to = attempt(() => promoteTypes(dtype, other));
+        if (row.arity < 2 || to === undefined || !taken(row).includes(to)) continue;
+        operands[row.arity - 1] = other;
+        const into = resultDType(row, to, row.name);
+        checkMap(
+          row,
+          computeOf(row, to),
+          [into, ...operands],
+          [2, 23],
+          turn,
+          mapTolerance(row, to),
+        );
+        cases++;
       }
+    }
+  }
+  assert(cases > 5000, `only ${cases} cases`);
+});
+
+check("dense and scalar operands agree with js at every length up to 70, and around blocks", () => {
+  const lengths = [...Array.from({ length: 70 }, (_, i) => i + 1), 1023, 1024, 1025, 2049];
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const dtype of DTYPES) {
+      if (!taken(MAP.sub).includes(dtype)) continue;
+      for (const n of lengths) {
+        const [dense, one] = [Layout.contiguous([n], MARGIN), Layout.contiguous([], MARGIN)];
+        for (const [la, lb] of [[dense, dense], [dense, one], [one, dense], [one, one]] as const) {
+          const [a, b] = [storageFor(la, dtype), storageFor(lb, dtype)];
+          const out = storageFor(dense, dtype);
+          const expected = copyOf(out);
+          const plan = planMap(dense, la, lb, null);
+          native.map(MAP.sub, dtype, plan, out, a, b, null);
+          loops.map(MAP.sub, dtype, plan, expected, a, b, null);
+          assertSame(out, expected, `sub ${dtype} of ${n}, level ${level}`);
+        }
+      }
+    }
+  }
+});
+
+check("large arrays, which threads share, agree with js in every layout", () => {
+  const shapes = [[300_003], [551, 557], [100_003, 3], [3, 100_003], [70, 67, 71]];
+  for (const row of [MAP.add, MAP.where] as MapRow[]) {
+    for (const dtype of ["float32", "int8", "float64"] as const) {
+      const operands = [row.condition ? "bool" : dtype, dtype, dtype] as const;
+      const dtypes = [resultDType(row, dtype, row.name), ...operands];
+      shapes.forEach((shape, i) => {
+        checkMap(row, dtype, dtypes, shape, row.id + DTYPE[dtype].id * 3 + i, { ulp: 0 });
+      });
     }
   }
 });
 
 check("an output may be an input, element for element", () => {
-  const layout = LAYOUTS.transposed!([33, 40]);
-  const a = storageFor(layout, "float32");
-  const b = storageFor(layout, "float32");
-  const expected = copyOf(a);
-  const plan = planMap(layout, layout, layout, null);
-  native.map(MAP.add, "float32", plan, a, a, b, null);
-  js.map(MAP.add, "float32", plan, expected, expected, b, null);
-  assertSame(a, expected, "a += b");
+  for (const [kind, shape] of [["transposed", [33, 40]], ["contiguous", [500, 700]]] as const) {
+    const layout = LAYOUTS[kind]!(shape);
+    for (const dtype of ["float32", "bfloat16", "int16", "uint64"] as const) {
+      const [a, b] = [storageFor(layout, dtype), storageFor(layout, dtype)];
+      const expected = copyOf(a);
+      const plan = planMap(layout, layout, layout, null);
+      native.map(MAP.add, dtype, plan, a, a, b, null);
+      loops.map(MAP.add, dtype, plan, expected, expected, b, null);
+      assertSame(a, expected, `a += b of ${dtype}, ${kind}`);
+      native.map(MAP.sub, dtype, plan, b, a, b, null);
+      loops.map(MAP.sub, dtype, plan, expected, a, copyOf(b), null);
+    }
+  }
 });
+
+check("short arrays of rows with one right answer stay in JavaScript", () => {
+  const backend = new NativeBackend(shim, fallback);
+  const run = (row: MapRow, n: number): number => {
+    const layout = Layout.contiguous([n]);
+    const [out, a] = [fill("float32", n, true), fill("float32", n, true)];
+    const second = row.arity === 2;
+    const plan = planMap(layout, layout, second ? layout : null, null);
+    return handedOn(() => backend.map(row, "float32", plan, out, a, second ? a : null, null));
+  };
+  assertEquals(run(MAP.add, 2), 1);
+  assertEquals(run(MAP.add, 5000), 0);
+  // What is rounded may not change with the length.
+  assertEquals(run(MAP.exp, 2), 0);
+});
+
+// ---- folds -------------------------------------------------------------------------------------
+
+const FOLD_SHAPES = [
+  [],
+  [1],
+  [0, 3],
+  [7],
+  [1031],
+  [5, 17],
+  [17, 300],
+  [3, 4, 5],
+  [2, 3, 2, 5, 3],
+  [60, 70],
+];
+
+type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
+
+/** Values whose folds do not depend on their order but for roundings. */
+function foldValues(row: FoldRow, dtype: DType, layout: Layout): Storage {
+  if (DTYPE[dtype].kind !== "f") return storageFor(layout, dtype);
+  if (row.expr === "a * x") {
+    const storage = storageFor(layout, dtype, false, [0.75, 1.25]);
+    return storage;
+  }
+  return storageFor(layout, dtype, row.result === "same" || row.result === "int32", row.domain);
+}
+
+function runFold(
+  backend: typeof js,
+  row: FoldRow,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+): void {
+  if (row.skeleton === "reduce") backend.reduce(row, plan, out, a, b);
+  else if (row.skeleton === "scan") backend.scan(row, plan, out, a);
+  else backend.argReduce(row, plan, out, a);
+}
+
+/** Folds the axes whose bits are set in `axes` on both backends. */
+function checkFold(
+  row: FoldRow,
+  dtype: DType,
+  to: DType,
+  shape: readonly number[],
+  axes: number,
+  turn: number,
+  reference: typeof js = js,
+): void {
+  const kind = KINDS[turn % KINDS.length]!;
+  const layout = LAYOUTS[kind]!(shape);
+  const reduced = shape.map((_, axis) => (axes >> axis & 1) === 1);
+  const kept = shape.map((n, axis) => reduced[axis] ? 1 : n);
+  const outKind = KINDS[turn % OUTPUTS]!;
+  const outLayout = LAYOUTS[outKind]!(row.skeleton === "scan" ? shape : kept);
+  const a = foldValues(row, dtype, layout);
+  const paired = row.skeleton === "reduce" && row.arity === 2;
+  const second = paired ? LAYOUTS[KINDS[(turn * 3 + 1) % OUTPUTS]!]!(kept) : null;
+  const { kind: sort, bytes } = DTYPE[dtype];
+  // As wide as the ops that are made of these rows give it.
+  const wide = sort !== "f" ? "float64" : bytes === 2 ? "float32" : dtype;
+  const b = second && storageFor(second, wide, false, [-2, 2]);
+  const out = storageFor(outLayout, to);
+  const expected = copyOf(out);
+  const before = copyOf(a);
+  const plan = planReduce(outLayout, layout, second, reduced, row.skeleton !== "reduce");
+  const count = shape.reduce((n, size, axis) => reduced[axis] ? n * size : n, 1);
+  setAttributes(plan, row, dtype, count);
+  const level = native.setLevel(LEVELS[turn % LEVELS.length]!);
+  const what = `${row.name} of ${dtype} to ${to}, [${shape}] ${kind} over [${reduced}], ` +
+    `level ${level}`;
+  const asked = handedOn(() => runFold(native, row, plan, out, a, b));
+  assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
+  runFold(reference, row, plan, expected, a, b);
+  const values = positions(layout).map((at) => readElement(a, at));
+  const tolerance = foldTolerance(row, to, values);
+  // Both may be off.
+  assertSame(out, expected, what, { ...tolerance, ulp: tolerance.ulp && 2 * tolerance.ulp + 1 });
+  assertSameBytes(a, before, `${what}: the input`);
+}
+
+/** The dtypes that folding `dtype` may give: the row's, and those of the option `dtype`. */
+function foldResults(row: FoldRow, dtype: DType): DType[] {
+  const usual = resultDType(row, dtype, row.name);
+  return row.result === "sum" && usual !== dtype && dtype !== "bool" ? [usual, dtype] : [usual];
+}
+
+const FOLDS: FoldRow[] = [
+  ...Object.values(REDUCE),
+  ...Object.values(ARG_REDUCE),
+  ...Object.values(SCAN),
+];
+
+for (const row of FOLDS) {
+  check(`${row.name} is served, and agrees with js over every choice of axes`, () => {
+    let turn = 0;
+    for (const dtype of taken(row)) {
+      for (const to of foldResults(row, dtype)) {
+        for (const shape of FOLD_SHAPES) {
+          const subsets = 1 << shape.length;
+          for (let axes = 0; axes < subsets; axes++) {
+            // Scans go along one axis, indexes over one or all.
+            const one = axes !== 0 && (axes & (axes - 1)) === 0;
+            if (row.skeleton === "scan" && !one) continue;
+            if (row.skeleton === "argReduce" && !one && axes !== subsets - 1) continue;
+            const nothing = shape.some((n, axis) => n === 0 && (axes >> axis & 1) === 1);
+            if (nothing && row.skeleton !== "scan") {
+              if (row.skeleton === "argReduce" || row.nonEmpty) continue;
+            }
+            checkFold(row, dtype, to, shape, axes, turn++);
+          }
+        }
+      }
+    }
+  });
+}
+
+check("large arrays fold as in js, whichever axes are kept", () => {
+  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmin, SCAN.cumulativeSum] as FoldRow[]) {
+    for (const dtype of ["float32", "int16"] as const) {
+      const to = resultDType(row, dtype, row.name);
+      for (const [shape, axes] of [[[300_007], 1], [[500, 601], 1], [[500, 601], 2]] as const) {
+        for (const turn of [0, 1]) checkFold(row, dtype, to, shape, axes, turn, loops);
+      }
+    }
+  }
+});
+
+check("sums keep their precision and their infinities", () => {
+  const n = 1_000_000;
+  const layout = Layout.contiguous([n]);
+  const sum = (dtype: DType, array: Float32Array | Float64Array): number => {
+    const out = fill(dtype, 1, false);
+    const plan = planReduce(Layout.contiguous([1]), layout, null, [true], false);
+    native.reduce(REDUCE.sum, plan, out, adopt(dtype, array), null);
+    return Number(out.array[0]);
+  };
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    const tenths = new Float64Array(n).fill(0.1);
+    const error = Math.abs(sum("float64", tenths) - 1e5);
+    assert(error <= 1e-9, `it is ${error} off; a plain sum is 1e-6`);
+    const small = new Float32Array(n).fill(2 ** -24);
+    small[0] = 2;
+    assertEquals(sum("float32", small), Math.fround(2 + (n - 1) * 2 ** -24));
+    tenths[n - 7] = Infinity;
+    assertEquals(sum("float64", tenths), Infinity);
+    tenths[3] = -Infinity;
+    assertEquals(sum("float64", tenths), NaN);
+  }
+});
+
+// ---- the other calls ---------------------------------------------------------------------------
+
+check("softmax of dense rows is served, within a few units of the exact result", () => {
+  const sizes = [[1, 1], [3, 1], [1, 7], [5, 17], [2, 1024], [3, 2500], [70, 64], [400, 1000]];
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const dtype of ["float32", "float64"] as const) {
+      for (const [rows, columns] of sizes as [number, number][]) {
+        for (const log of [false, true]) {
+          const n = rows * columns;
+          const a = denseStorage(dtype, n + 2 * MARGIN);
+          const out = denseStorage(dtype, n + 2 * MARGIN);
+          const before = copyOf(out);
+          const what = `${log ? "log" : ""}softmax of ${dtype} [${rows}, ${columns}], ${level}`;
+          let done = false;
+          const run = (): void => {
+            done = native.softmax(log, rows, columns, out, MARGIN, a, MARGIN);
+          };
+          assertEquals([handedOn(run), done], [0, true], what);
+          for (let r = 0; r < rows; r++) softmaxRow(a, before, MARGIN + r * columns, columns, log);
+          // Differences of up to 16 are rounded before they are exponents.
+          assertSame(out, before, what, { ulp: 12, slack: log ? 2 ** -21 : 0 });
+        }
+      }
+    }
+  }
+});
+
+/** Writes the softmax of a row, in doubles. */
+function softmaxRow(a: Storage, out: Storage, from: number, columns: number, log: boolean): void {
+  const [x, y] = [a.array as Float64Array, out.array as Float64Array];
+  const row = Array.from(x.subarray(from, from + columns));
+  const most = row.reduce((p, q) => Math.max(p, q));
+  const powers = row.map((value) => Math.exp(value - most));
+  // With what each addition loses, so that the sum is as good as exact.
+  let [sum, lost] = [0, 0];
+  for (const power of powers) {
+    const next = sum + power;
+    lost += sum >= power ? sum - next + power : power - next + sum;
+    sum = next;
+  }
+  sum += lost;
+  row.forEach((value, i) => y[from + i] = log ? value - most - Math.log(sum) : powers[i]! / sum);
+}
+
+check("softmax leaves other dtypes to the ops that it is made of", () => {
+  const [a, out] = [denseStorage("float32", 6), denseStorage("float64", 6)];
+  assertEquals(native.softmax(false, 2, 3, out, 0, a, 0), false);
+  assertEquals(native.softmax(false, 0, 3, a, 0, a, 0), false);
+});
+
+check("sorts are served, and agree with js for every dtype", () => {
+  const sizes = [[1, 1], [3, 2], [7, 16], [2, 31], [3, 33], [5, 255], [2, 256], [3, 1025], [
+    1,
+    9000,
+  ]];
+  for (const dtype of DTYPES) {
+    sizes.forEach(([runs, size], i) => {
+      native.setLevel(LEVELS[i % LEVELS.length]!);
+      for (const descending of [false, true]) {
+        for (const special of [false, true]) {
+          const values = denseStorage(dtype, runs! * size! + 2 * MARGIN, special);
+          const expected = copyOf(values);
+          const before = copyOf(values);
+          const order = denseStorage("int32", runs! * size! + MARGIN);
+          const expectedOrder = copyOf(order);
+          const what = `sort of ${dtype}, ${runs} runs of ${size}, ${descending}`;
+          const asked = handedOn(() => {
+            native.sort(values, MARGIN, runs!, size!, descending, order);
+            assertSameBytes(values, before, `${what}: the values`);
+            native.sort(values, MARGIN, runs!, size!, descending, null);
+          });
+          assertEquals(asked, 0, what);
+          js.sort(expected, MARGIN, runs!, size!, descending, expectedOrder);
+          assertSame(order, expectedOrder, `${what}: the order`);
+          js.sort(expected, MARGIN, runs!, size!, descending, null);
+          assertSame(values, expected, what, { ulp: 0, eitherZero: true });
+        }
+      }
+    });
+  }
+});
+
+/** `length` positions from `among`, and the plan of blocks of `shape` that go to and from them. */
+function blocks(
+  dtype: DType,
+  shape: readonly number[],
+  kind: string,
+  wide: boolean,
+  scatter: boolean,
+): [plan: Plan, out: Storage, source: Storage, positions: Storage, count: number, step: number] {
+  const count = 23;
+  const dense = Layout.contiguous(shape, MARGIN);
+  const placed = LAYOUTS[kind]!(shape);
+  const span = placed.extent()[1] + 1;
+  const positions = fill(wide ? "float64" : "int32", count, false);
+  // Some come twice: the later one wins.
+  for (let i = 0; i < count; i++) positions.array[i] = (i * 7 % 11) * span;
+  const near = fill(dtype, dense.size * count + 2 * MARGIN, true);
+  const far = fill(dtype, span * 11 + MARGIN, true);
+  const plan = scatter ? planMap(placed, dense, null, null) : planMap(dense, placed, null, null);
+  return [plan, scatter ? far : near, scatter ? near : far, positions, count, dense.size];
+}
+
+check("gathers and scatters are served, and agree with js for every dtype and block", () => {
+  for (const dtype of DTYPES) {
+    for (const shape of [[], [1], [5], [64], [300], [3, 7], [20, 20]]) {
+      for (const kind of KINDS) {
+        for (const wide of [false, true]) {
+          const what = `${dtype} blocks of [${shape}] ${kind}`;
+          const gather = blocks(dtype, shape, kind, wide, false);
+          let expected = copyOf(gather[1]);
+          assertEquals(handedOn(() => native.gather(...gather)), 0, `gather of ${what}`);
+          js.gather(gather[0], expected, gather[2], gather[3], gather[4], gather[5]);
+          assertSameBytes(gather[1], expected, `gather of ${what}`);
+          if (KINDS.indexOf(kind) >= OUTPUTS) continue;
+          const scatter = blocks(dtype, shape, kind, wide, true);
+          expected = copyOf(scatter[1]);
+          assertEquals(handedOn(() => native.scatter(...scatter)), 0, `scatter of ${what}`);
+          js.scatter(scatter[0], expected, scatter[2], scatter[3], scatter[4], scatter[5]);
+          assertSameBytes(scatter[1], expected, `scatter of ${what}`);
+        }
+      }
+    }
+  }
+});
+
+check("indexes become positions as in js, and the first wrong one is named", () => {
+  const integers = DTYPES.filter((dtype) => "biu".includes(DTYPE[dtype].kind));
+  for (const dtype of integers) {
+    for (const shape of [[1], [70], [1025], [33, 40], [3, 4, 5]]) {
+      for (const kind of KINDS) {
+        for (const [size, wide] of [[9, false], [9, true], [5, false]] as const) {
+          const layout = LAYOUTS[kind]!(shape);
+          // From 0 or -8 to 8: all within 9, not all within 5.
+          const index = storageFor(layout, dtype, false);
+          const positions = fill(wide ? "float64" : "int32", layout.size, false);
+          positions.array.fill(3 as never);
+          const expected = copyOf(positions);
+          const plan = planMap(Layout.contiguous(shape), layout, null, null);
+          let first = -2;
+          const run = (): void => {
+            first = native.position(plan, positions, index, size, 4);
+          };
+          const what = `${dtype} indexes [${shape}] ${kind} of ${size}`;
+          assertEquals(handedOn(run), 0, what);
+          assertEquals(first, js.position(plan, expected, index, size, 4), what);
+          if (first === -1) assertSameBytes(positions, expected, what);
+        }
+      }
+    }
+  }
+});
+
+check("nonzero is served for every dtype", () => {
+  for (const dtype of DTYPES) {
+    for (const n of [1, 2, 31, 64, 255, 256, 257, 1025, 5000]) {
+      const input = fill(dtype, n + MARGIN, true);
+      for (let i = 0; i < n; i += 3) input.array[i] = (DTYPE[dtype].wide ? 0n : 0) as never;
+      const all = fill("int32", n, false);
+      all.array.fill(-1 as never);
+      js.nonzero(all, input, 2, n);
+      const count = all.array.indexOf(-1 as never);
+      // The last of them has no room after it.
+      const out = adopt("int32", new Int32Array(count < 0 ? n : count));
+      const run = (): void => native.nonzero(out, input, 2, n);
+      assertEquals(handedOn(run), 0, dtype);
+      assertSameBytes(
+        out,
+        adopt("int32", (all.array as Int32Array).slice(0, out.array.length)),
+        `nonzero of ${n} ${dtype}`,
+      );
+    }
+  }
+});
+
+check("random numbers are served, and those of js but for a few units in normal ones", () => {
+  const kinds = { bits: "u", integers: "biu", uniform: "f", normal: "f" } as const;
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const [kind, takes] of Object.entries(kinds) as [keyof typeof kinds, string][]) {
+      for (const dtype of DTYPES) {
+        if (!takes.includes(DTYPE[dtype].kind) || (kind === "bits" && dtype !== "uint32")) continue;
+        for (const n of [1, 2, 3, 31, 33, 64, 1023, 1025, 40_001]) {
+          const [low, high] = dtype === "bool" ? [0n, 2n] : [BigInt(n % 3), 3n + BigInt(n % 97)];
+          const out = fill(dtype, n, false);
+          const expected = copyOf(out);
+          const run = (): void => native.random(out, kind, 12345, -n, low, high);
+          assertEquals(handedOn(run), 0, `${kind} of ${dtype}`);
+          js.random(expected, kind, 12345, -n, low, high);
+          const what = `${kind} of ${n} ${dtype}, level ${level}`;
+          if (kind === "normal") assertSame(out, expected, what, { ulp: 4 });
+          else assertSameBytes(out, expected, what);
+        }
+      }
+    }
+    const [out, expected] = [fill("int64", 100, false), fill("int64", 100, false)];
+    const [low, high] = [-(2n ** 63n), 2n ** 63n];
+    native.random(out, "integers", 1, 2, low, high);
+    js.random(expected, "integers", 1, 2, low, high);
+    assertSameBytes(out, expected, "integers from all of int64");
+  }
+});
+
+// ---- memory ------------------------------------------------------------------------------------
 
 check("shared memory works like any other", () => {
   const out = allocateShared("float32", 100);
@@ -221,367 +620,53 @@ check("shared memory works like any other", () => {
   assertEquals([...out.array as Float32Array], new Array(100).fill(4));
 });
 
-check("small exactly rounded ops and whatever the shim lacks are handed on", () => {
-  const backend = new NativeBackend(shim, fallback);
-  const run = (row: MapRow, dtype: DType, n: number): number => {
-    const layout = Layout.contiguous([n]);
-    const [out, a, b] = [fill(dtype, n, true), fill(dtype, n, true), fill(dtype, n, true)];
-    const second = row.arity === 2;
-    const plan = planMap(layout, layout, second ? layout : null, null);
-    return handedOn(() => backend.map(row, dtype, plan, out, a, second ? b : null, null));
-  };
-  assertEquals(run(MAP.add, "float32", 2), 1);
-  assertEquals(run(MAP.add, "float32", 5000), 0);
-  for (let again = 0; again < 2; again++) {
-    assertEquals(run(MAP.exp, "float32", 5000), 1);
-    assertEquals(run(MAP.add, "int16", 5000), 1);
-  }
-});
-
-/** Compares floats up to one rounding to their dtype and `error`, that of their accumulators. */
-function assertClose(
-  actual: Storage,
-  expected: Storage,
-  error: (y: number) => number,
-  what: string,
-): void {
-  const eps = expected.info.name === "float32" ? 2 ** -23 : 2 ** -52;
-  for (let i = 0; i < expected.array.length; i++) {
-    const [x, y] = [Number(actual.array[i]), Number(expected.array[i])];
-    const bound = eps * Math.abs(y) + error(y);
-    const close = x === y || (Number.isNaN(x) && Number.isNaN(y)) || Math.abs(x - y) <= bound;
-    if (!close) throw new Error(`${what}: element ${i} is ${x}, expected ${y}`);
-  }
-}
-
-/** The largest finite magnitude. */
-function largestOf(storage: Storage): number {
-  let largest = 0;
-  for (const x of storage.array as Float64Array) {
-    if (Number.isFinite(x)) largest = Math.max(largest, Math.abs(x));
-  }
-  return largest;
-}
-
-function checkReduce(
-  row: ReduceRow,
-  dtype: DType,
-  shape: number[],
-  kind: string,
-  axes: number,
-  special: boolean,
-): void {
-  const layout = LAYOUTS[kind]!(shape);
-  const reduced = shape.map((_, axis) => (axes >> axis & 1) === 1);
-  const small = shape.map((n, axis) => reduced[axis] ? 1 : n);
-  const outLayout = LAYOUTS.flipped!(small);
-  const a = storageFor(layout, dtype, special);
-  const second = row.arity === 2 ? LAYOUTS.contiguous!(small) : null;
-  const b = second === null ? null : storageFor(second, dtype, special);
-  const out = storageFor(outLayout, dtype);
-  const expected = copyOf(out);
-  const plan = planReduce(outLayout, layout, second, reduced, false);
-  plan.data[ATTRIBUTES] = 7;
-  const what = `${row.name} ${dtype} [${shape}] ${kind} over ${reduced}`;
-  const asked = handedOn(() => native.reduce(row, plan, out, a, b));
-  assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
-  js.reduce(row, plan, expected, a, b);
-  // Sums and products are taken in another order, in doubles.
-  const steps = 2 ** -52 * layout.size;
-  const largest = largestOf(a) + (b === null ? 0 : largestOf(b));
-  const partial = steps * (row.arity === 2 ? largest ** 2 : largest);
-  assertClose(
-    out,
-    expected,
-    row.name === "prod" ? (y) => steps * Math.abs(y) : () => partial,
-    what,
-  );
-}
-
-for (const dtype of ["float32", "float64"] as const) {
-  check(`reductions of ${dtype} agree with js over every choice of axes`, () => {
-    const rows = Object.values<ReduceRow>(REDUCE).filter((row) => plainReduce(row) !== null);
-    assert(rows.some(({ name }) => name === "sum"));
-    for (const row of rows) {
-      for (const shape of SHAPES) {
-        if (shape.includes(0) && row.nonEmpty) continue;
-        for (let axes = 0; axes < 1 << shape.length; axes++) {
-          for (const kind of kinds) {
-            checkReduce(row, dtype, shape, kind, axes, false);
-            // Products of huge numbers overflow or not, as their order has it.
-            if (row.name !== "prod") checkReduce(row, dtype, shape, kind, axes, true);
-          }
-        }
-      }
-    }
-  });
-}
-
-check("sums keep their precision and their infinities", () => {
-  const n = 1_000_000;
-  const layout = Layout.contiguous([n]);
-  const sum = (dtype: DType, array: TypedArray): number => {
-    const out = fill(dtype, 1, false);
-    const plan = planReduce(Layout.contiguous([1]), layout, null, [true], false);
-    assertEquals(
-      handedOn(() => native.reduce(REDUCE.sum, plan, out, adopt(dtype, array), null)),
-      0,
+check("arrays without elements, and detached ones, are never handed over", () => {
+  const empty = (dtype: DType): Storage => adopt(dtype, new DTYPE[dtype].array(0));
+  const nothing = Layout.contiguous([0]);
+  const plan = planMap(nothing, nothing, nothing, null);
+  const run = (): void =>
+    native.map(
+      MAP.add,
+      "float32",
+      plan,
+      empty("float32"),
+      empty("float32"),
+      empty("float32"),
+      null,
     );
-    return Number(out.array[0]);
-  };
-  const tenths = new Float64Array(n).fill(0.1);
-  const error = Math.abs(sum("float64", tenths) - 1e5);
-  assert(error <= 1e-9, `it is ${error} off; a plain sum is 1e-6`);
-  const small = new Float32Array(n).fill(2 ** -24);
-  small[0] = 2;
-  assertEquals(sum("float32", small), Math.fround(2 + (n - 1) * 2 ** -24));
-  tenths[n - 7] = Infinity;
-  assertEquals(sum("float64", tenths), Infinity);
-  tenths[3] = -Infinity;
-  assertEquals(sum("float64", tenths), NaN);
-});
+  assertEquals(handedOn(run), 1);
+  const positions = empty("int32");
+  const [one, two] = [fill("float32", 3, false), fill("float32", 3, false)];
+  const single = planMap(Layout.contiguous([1]), Layout.contiguous([1]), null, null);
+  assertEquals(handedOn(() => native.gather(single, one, two, positions, 0, 1)), 1);
+  assertEquals(handedOn(() => native.sort(empty("int8"), 0, 0, 5, false, null)), 1);
+  assertEquals(handedOn(() => native.sort(empty("int8"), 0, 5, 0, false, null)), 1);
+  assertEquals(handedOn(() => native.nonzero(positions, empty("int8"), 0, 0)), 1);
+  assertEquals(handedOn(() => native.random(empty("float32"), "normal", 1, 2, 0n, 0n)), 1);
 
-check("plans that leave a storage are refused before anything is written", () => {
-  const out = fill("float32", 10, false);
-  const before = copyOf(out);
-  const inside = Layout.contiguous([10]);
-  const cases: [Layout, Layout][] = [
-    [Layout.contiguous([10], 1), inside],
-    [inside, Layout.contiguous([10], 1)],
-    [inside, new Layout([10], [-1], 8)],
-    [new Layout([2, 5], [6, 1], 0), Layout.contiguous([2, 5])],
-    [inside, new Layout([10], [2], 0)],
-    [inside, new Layout([10], [1], NaN)],
-  ];
-  for (const [to, from] of cases) {
-    const plan = planMap(to, from, null, null);
-    const source = fill("float32", 10, false);
-    const error = assertThrows(
-      () => native.map(MAP.neg, "float32", plan, out, source, null, null),
-      NativeError,
-    );
-    assertEquals([error.symbol, error.status], ["rm_map", STATUS.bounds]);
-    assertSame(out, before, "the output");
-  }
-  const over = planReduce(Layout.contiguous([1]), Layout.contiguous([11]), null, [true], false);
-  assertThrows(
-    () => native.reduce(REDUCE.sum, over, out, before, null),
-    NativeError,
-    "0 to 10 of 10",
-  );
   const gone = new Float32Array(10);
   structuredClone(gone, { transfer: [gone.buffer] });
-  const plan = planMap(inside, inside, null, null);
-  assertThrows(
-    () => native.map(MAP.neg, "float32", plan, out, adopt("float32", gone), null, null),
-    NativeError,
-    "of 0",
-  );
-  if ("reason" in native.blas()) return;
-  const ref = (storage: Storage, offset: number): MatrixRef => ({
-    storage,
-    offsets: [offset],
-    rowStride: 3,
-    columnStride: 1,
-  });
-  const multiply = (c: number, a: number, b: number): void =>
-    native.matmul(3, 3, 3, ref(out, c), ref(before, a), ref(before, b));
-  for (const [c, a, b] of [[2, 0, 0], [0, 2, 0], [0, 0, -1]] as const) {
-    assertThrows(() => multiply(c, a, b), NativeError, "rm_matmul");
-  }
-});
-
-/** Ways to lay matrices out; whether GEMM can read them as they are. */
-const MATRICES: Record<string, [direct: boolean, (rows: number, columns: number) => Layout]> = {
-  rowMajor: [true, (r, c) => Layout.contiguous([r, c], MARGIN)],
-  columnMajor: [true, (r, c) => Layout.contiguous([c, r], MARGIN).transpose()],
-  wideRows: [true, (r, c) => new Layout([r, c], [c + 3, 1], MARGIN)],
-  wideColumns: [true, (r, c) => new Layout([r, c], [1, r + 2], MARGIN)],
-  strided: [false, (r, c) => new Layout([r, c], [2 * c + 1, 2], MARGIN)],
-  reversed: [false, (r, c) => Layout.contiguous([r, c], MARGIN).flip()],
-  repeatedRows: [false, (r, c) => Layout.contiguous([1, c], MARGIN).broadcastTo([r, c])],
-};
-
-function matrices(layout: Layout, dtype: DType, batch: number, step: number): MatrixRef {
-  const length = layout.extent()[1] + 1 + MARGIN;
-  const storage = fill(dtype, length + (batch - 1) * step * length, false);
-  return {
-    storage,
-    offsets: Array.from({ length: batch }, (_, i) => layout.offset + i * step * length),
-    rowStride: layout.strides[0]!,
-    columnStride: layout.strides[1]!,
+  const lost = adopt("float32", gone);
+  const ten = Layout.contiguous([10]);
+  const [out, before] = [fill("float32", 10, true), fill("float32", 10, true)];
+  const refused = (call: () => void): void => {
+    const error = assertThrows(call, NativeError);
+    assertEquals(error.status, STATUS.bounds);
+    assert(error.message.includes("of 0"), error.message);
   };
-}
-
-/** Multiplies in both backends; gives how many calls `backend` handed on. */
-function checkMatmul(
-  backend: NativeBackend,
-  dtype: DType,
-  [m, n, k]: number[],
-  [kindC, kindA, kindB]: string[],
-  batch = 1,
-): number {
-  const a = matrices(MATRICES[kindA!]![1](m!, k!), dtype, batch, 1);
-  // The second operand is the same one for the whole batch.
-  const b = matrices(MATRICES[kindB!]![1](k!, n!), dtype, batch, 0);
-  const c = matrices(MATRICES[kindC!]![1](m!, n!), dtype, batch, 1);
-  // What a product does not write stays NaN, and nothing may read it.
-  (c.storage.array as Float64Array).fill(NaN);
-  const expected = { ...c, storage: copyOf(c.storage) };
-  const asked = handedOn(() => backend.matmul(m!, n!, k!, c, a, b));
-  js.matmul(m!, n!, k!, expected, a, b);
-  const what = `${dtype} [${m}, ${k}] ${kindA} @ [${k}, ${n}] ${kindB} to ${kindC}`;
-  // k roundings of sums of up to k products of elements up to 8.
-  const bound = (dtype === "float32" ? 2 ** -24 : 2 ** -53) * (k! + 1) * 64 * k!;
-  for (let i = 0; i < c.storage.array.length; i++) {
-    const [x, y] = [Number(c.storage.array[i]), Number(expected.storage.array[i])];
-    const close = (Number.isNaN(x) && Number.isNaN(y)) || Math.abs(x - y) <= bound;
-    if (!close) throw new Error(`${what}: element ${i} is ${x}, expected ${y}`);
-  }
-  return asked;
-}
-
-const PRODUCTS = [[3, 2, 3], [1, 1, 1], [1, 5, 7], [5, 1, 7], [5, 7, 1], [17, 33, 65], [
-  64,
-  64,
-  64,
-]];
-
-check("products of every layout agree with js, and BLAS reads in place what it can", () => {
-  const found = !("reason" in native.blas());
-  for (const dtype of ["float32", "float64"] as const) {
-    for (const sizes of PRODUCTS) {
-      for (const kindA of Object.keys(MATRICES)) {
-        for (const kindB of Object.keys(MATRICES)) {
-          for (const kindC of ["rowMajor", "columnMajor", "wideRows", "wideColumns"]) {
-            const asked = checkMatmul(native, dtype, sizes, [kindC, kindA, kindB]);
-            // Axes of size 1 make some of the other layouts readable, too.
-            const direct = MATRICES[kindA]![0] && MATRICES[kindB]![0];
-            if (direct || !found) assertEquals(asked, found ? 0 : 1, `${sizes} ${kindA} ${kindB}`);
-            else if (Math.min(...sizes) > 1) assertEquals(asked, 1, `${sizes} ${kindA} ${kindB}`);
-          }
-        }
-      }
-    }
-    const batched = checkMatmul(
-      native,
-      dtype,
-      [6, 7, 8],
-      ["rowMajor", "rowMajor", "columnMajor"],
-      40,
-    );
-    assertEquals(batched, found ? 0 : 1);
-  }
+  const kept = copyOf(out);
+  const dense = planMap(ten, ten, null, null);
+  refused(() => native.map(MAP.neg, "float32", dense, out, lost, null, null));
+  refused(() => native.map(MAP.neg, "float32", dense, lost, before, null, null));
+  const over = planReduce(Layout.contiguous([1]), ten, null, [true], false);
+  refused(() => native.reduce(REDUCE.sum, over, out, lost, null));
+  refused(() => native.softmax(false, 2, 5, out, 0, lost, 0));
+  refused(() => native.sort(lost, 0, 1, 10, false, null));
+  refused(() => native.nonzero(adopt("int32", new Int32Array(10)), lost, 0, 10));
+  const matrix = { storage: before, offsets: [0], rowStride: 2, columnStride: 1 };
+  const lostMatrix = { ...matrix, storage: lost };
+  const outMatrix = { ...matrix, storage: out };
+  refused(() => native.matmul(2, 2, 2, outMatrix, lostMatrix, matrix));
+  refused(() => native.matmul(2, 2, 2, outMatrix, matrix, lostMatrix));
+  assertSameBytes(out, kept, "the output of refused calls");
 });
-
-check("empty and integer products are handed on", () => {
-  const kind = ["rowMajor", "rowMajor", "rowMajor"];
-  assertEquals(checkMatmul(native, "float32", [3, 4, 0], kind), 1);
-  assertEquals(checkMatmul(native, "float32", [0, 4, 3], kind), 1);
-  assertEquals(checkMatmul(native, "int32", [3, 4, 5], kind), 1);
-});
-
-check("without a BLAS products are handed on", () => {
-  const without: Shim = { ...shim, rm_blas_open: () => STATUS.notFound };
-  const backend = new NativeBackend(without, fallback);
-  assertEquals(Object.keys(backend.blas()), ["reason"]);
-  assertEquals(
-    checkMatmul(backend, "float32", [17, 33, 65], ["rowMajor", "rowMajor", "rowMajor"]),
-    1,
-  );
-});
-
-check("setBackend chooses what serves the cpu, and tensors work on both", () => {
-  const before = info().devices.cpu;
-  const compute = (): unknown => {
-    const x = arange(600).reshape([20, 30]);
-    return [
-      x.T.add(1).sum(0).toArray(),
-      x.matmul(x.T).slice(0, 0).item(),
-      x.exp().isinf().any().item(),
-    ];
-  };
-  const expected = compute();
-  try {
-    setBackend("native");
-    assertEquals(info().devices.cpu, "native");
-    assertEquals(info().backends.native, "in use");
-    assertEquals(compute(), expected);
-  } finally {
-    setBackend("js");
-  }
-  assertEquals(info().devices.cpu, before);
-  assertThrows(() => setBackend("abacus" as "js"), DeviceError, "abacus");
-});
-
-check("what is no library, or another one, gives a reason", () => {
-  for (const path of [join(root, "missing.so"), join(root, "package.json"), ""]) {
-    const result = openShim(path);
-    assert("reason" in result && result.reason.length > 0, path);
-  }
-});
-
-const inDeno = "Deno" in globalThis;
-
-interface DenoCommand {
-  Command: new (path: string, options: object) => {
-    outputSync(): { success: boolean; stdout: Uint8Array; stderr: Uint8Array };
-  };
-}
-
-/** Runs a program in a process of its own, with only the given permissions; gives its output. */
-function runApart(code: string, env: Record<string, string>, permissions: string[]): string {
-  const url = (path: string): string => JSON.stringify(new URL(path, import.meta.url).href);
-  const folder = mkdtempSync(join(tmpdir(), "rowmajor-native-"));
-  try {
-    const program = join(folder, "program.ts");
-    writeFileSync(
-      program,
-      `import { openNative } from ${url("../src/backends/native/load.ts")};
-      import { JsBackend } from ${url("../src/backends/js/backend.ts")};
-      const native: any = openNative(new JsBackend());\n${code}`,
-    );
-    if (!inDeno) {
-      const options = { cwd: root, encoding: "utf8", env: { ...process.env, ...env } } as const;
-      const { stdout, stderr, status } = spawnSync(process.execPath, [program], options);
-      assertEquals(status, 0, stderr);
-      return stdout;
-    }
-    // Deno's node:child_process would add all permissions.
-    const { Command } = (globalThis as unknown as { Deno: DenoCommand }).Deno;
-    const args = ["run", "--quiet", "--no-check", ...permissions, program];
-    const result = new Command(process.execPath, { args, cwd: root, env, stdin: "null" })
-      .outputSync();
-    const [stdout, stderr] = [result.stdout, result.stderr].map((b) => new TextDecoder().decode(b));
-    assert(result.success, stderr);
-    assertEquals(stderr, "");
-    return stdout!;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
-
-check("a BLAS that is named and not there gives a reason that names it", () => {
-  const env = { ROWMAJOR_OPENBLAS: join(root, "missing.so"), ROWMAJOR_LIB: library };
-  const output = runApart("console.log(native.blas().reason)", env, [
-    "--allow-ffi",
-    "--allow-env=ROWMAJOR_LIB",
-  ]);
-  assertStringIncludes(output, "missing.so");
-});
-
-check("ROWMAJOR_LIB names the library", () => {
-  const env = { ROWMAJOR_LIB: join(root, "missing.so") };
-  const permissions = ["--allow-ffi", "--allow-env=ROWMAJOR_LIB"];
-  assertStringIncludes(runApart("console.log(native.reason)", env, permissions), "missing.so");
-});
-
-if (inDeno) {
-  check("without a permission there is a reason, and no question", () => {
-    const code = "console.log(native.reason ?? native.name)";
-    // Even the name of the library is not asked for.
-    assertStringIncludes(runApart(code, {}, []), "use --allow-ffi");
-    assertStringIncludes(runApart(code, {}, ["--deny-ffi"]), "use --allow-ffi");
-    assertStringIncludes(runApart(code, {}, [`--allow-ffi=${library}`]), "native");
-  });
-}

@@ -8,6 +8,7 @@
  */
 import { type Backend, backendOf, registerBackend } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
+import { CONFIGURE, type Shim } from "../../src/backends/native/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { openShim } from "../../src/backends/native/load.ts";
 import { forgetBackend } from "../../src/dispatch.ts";
@@ -25,13 +26,29 @@ const targets: Target[] = [
   { name: "interpreter", backend: new JsBackend(false), exact: true },
 ];
 
+/** `shim` with every call made in an instruction set. */
+function inLevel(shim: Shim, level: number): Shim {
+  const entries = Object.entries(shim).map(([name, call]) => {
+    const inside = (...args: never[]): number => {
+      shim.rm_configure(CONFIGURE.level, level);
+      return (call as (...args: never[]) => number)(...args);
+    };
+    return [name, name === "rm_configure" ? call : inside];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** The native library, or why there is none to test. */
 const shim = openShim();
 if ("reason" in shim) console.log(`The table is not tested on the native backend: ${shim.reason}`);
 else {
-  // Short arrays go through the library too.
-  const backend = new NativeBackend(shim, new JsBackend(), { crossover: 0 });
-  targets.push({ name: "native", backend, exact: false });
+  const best = shim.rm_configure(CONFIGURE.level, 0);
+  for (let level = best === 1 ? 1 : 2; level <= best; level++) {
+    // Short arrays go through the library too.
+    const backend = new NativeBackend(inLevel(shim, level), new JsBackend(), { crossover: 0 });
+    shim.rm_configure(CONFIGURE.level, level);
+    targets.push({ name: `native, ${backend.level}`, backend, exact: false });
+  }
 }
 
 /** The backends under test. */

@@ -34,10 +34,14 @@ export function spacing(value: number, dtype: DType): number {
   return 2 ** (Math.max(Math.floor(Math.log2(Math.abs(value))), least) - mantissa);
 }
 
-/** The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. */
-export function mapUlp(row: Row, dtype: DType): number {
+/**
+ * The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. Kernels in C
+ * compute float32 in float32, where JavaScript has doubles: they may be off by a unit more.
+ */
+export function mapUlp(row: Row, dtype: DType, inC: boolean): number {
   if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return 0;
-  return dtype === "float64" ? 4 : dtype === "float32" ? row.ulp : 1;
+  if (dtype === "float64") return 4;
+  return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
 }
 
 /**

@@ -111,7 +111,7 @@ class MapCases {
   /** Against the exact result; with `more`, against one that is off by `more` units itself. */
   tolerance(dtype: DType, more = 0): Tolerance {
     const { result, cancels, eitherZero } = goldenEntry(this.row, dtype);
-    const ulp = mapUlp(this.row, result);
+    const ulp = mapUlp(this.row, result, !this.target.exact);
     if (ulp === 0) return { ulp, eitherZero };
     const slack = cancels ? (ulp + more) * spacing(this.row.domain[1], result) : 0;
     return { ulp: ulp + more, slack, eitherZero };
@@ -121,10 +121,23 @@ class MapCases {
     return this.target.exact ? EXACT : this.tolerance(dtype, 1);
   }
 
+  /** The dtype in whose units results in `to` may be off: what was computed in, if that is narrower. */
+  unit(dtype: DType, to: DType): DType {
+    const computed = this.result(dtype);
+    const wider = DTYPE[computed].kind === "f" && DTYPE[computed].bytes < DTYPE[to].bytes;
+    return wider && DTYPE[to].kind === "f" ? computed : to;
+  }
+
   same(what: () => string, actual: Operand, expected: Operand, dtype: DType): void {
     const to = actual.storage.info.name;
     assertEquals(to, expected.storage.info.name, `${what()}: dtype`);
-    assertSame(what, read(actual), read(expected), to, this.nearReference(dtype));
+    assertSame(
+      what,
+      read(actual),
+      read(expected),
+      this.unit(dtype, to),
+      this.nearReference(dtype),
+    );
   }
 
   operands(
@@ -293,7 +306,8 @@ class MapCases {
     const check = guard(out);
     const made = this.run(dtype, args, { out });
     assertEquals(made === out, true, `${what()}: gives the output`);
-    assertSame(what, read(out), read(expected), out.storage.info.name, this.nearReference(dtype));
+    const unit = this.unit(dtype, out.storage.info.name);
+    assertSame(what, read(out), read(expected), unit, this.nearReference(dtype));
     try {
       check();
     } catch (error) {

@@ -104,6 +104,12 @@ export const STATUS = {
   bounds: 4,
 } as const;
 
+/** What `rm_configure` sets. */
+export const CONFIGURE = { threads: 0, level: 1 } as const;
+
+/** What `rm_move` does. */
+export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;
+
 /** Stands for the dtype of an operand that is not there. */
 export const NO_DTYPE = 15;
 

@@ -12,17 +12,17 @@ import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
-import { NO_DTYPE, type Shim, STATUS, type Unavailable } from "./abi.ts";
+import { CONFIGURE, MOVE, NO_DTYPE, type Shim, STATUS, type Unavailable } from "./abi.ts";
 
 /**
- * Below this many elements the loop of the fallback measures faster than crossing over. Only exactly
- * rounded rows use it: no other value may depend on how many elements there are.
+ * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
+ * that have one right answer use it: no other value may depend on how many elements there are.
  */
 const CROSSOVER = "Deno" in globalThis ? 64 : 48;
 
 /** How a {@link NativeBackend} may be made to differ, for tests. */
 export interface NativeOptions {
-  /** Fewest elements of an exactly rounded elementwise op that go to the shim. */
+  /** Fewest elements of an op with one right answer that go to the shim. */
   readonly crossover?: number;
 }
 
@@ -34,14 +34,25 @@ export interface BlasInfo {
   readonly path: string;
 }
 
+const KINDS: Readonly<Record<Distribution, number>> = {
+  bits: 0,
+  uniform: 1,
+  normal: 2,
+  integers: 3,
+};
+
+/** The names of the instruction sets, by their numbers in the shim. */
+const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
+
 /** Runs on the CPU through the shim. */
 export class NativeBackend implements Backend {
   readonly name = "native";
   readonly #shim: Shim;
   // One field per hot symbol: the runtimes call fast only what they see as always the same.
   readonly #map: Shim["rm_map"];
-  readonly #reduce: Shim["rm_fold"];
+  readonly #fold: Shim["rm_fold"];
   readonly #matmul: Shim["rm_matmul"];
+  readonly #move: Shim["rm_move"];
   readonly #fallback: Backend;
   readonly #crossover: number;
   /** The calls that the shim has said it lacks, by op and dtypes. */
@@ -49,15 +60,41 @@ export class NativeBackend implements Backend {
   #blas: BlasInfo | Unavailable | undefined;
   /** The plan of the matrix product under way. */
   #matrices = new Float64Array(64);
+  /** The numbers of other calls. */
+  readonly #numbers = new Float64Array(4);
 
   /** Serves by `shim` and, where that lacks something, by `fallback`. */
   constructor(shim: Shim, fallback: Backend, options: NativeOptions = {}) {
     this.#shim = shim;
     this.#map = shim.rm_map;
-    this.#reduce = shim.rm_fold;
+    this.#fold = shim.rm_fold;
     this.#matmul = shim.rm_matmul;
+    this.#move = shim.rm_move;
     this.#fallback = fallback;
     this.#crossover = options.crossover ?? CROSSOVER;
+  }
+
+  /** Sets how many threads work, 0 for as many as the machine has; gives how many there are now. */
+  setThreads(count: number): number {
+    return this.#shim.rm_configure(CONFIGURE.threads, count);
+  }
+
+  /** How many threads work. */
+  get threads(): number {
+    return this.#shim.rm_configure(CONFIGURE.threads, -1);
+  }
+
+  /**
+   * Chooses an instruction set by its number, 0 for the best; one that the machine lacks changes
+   * nothing. Gives the number of the one in use.
+   */
+  setLevel(level: number): number {
+    return this.#shim.rm_configure(CONFIGURE.level, level);
+  }
+
+  /** The instruction set in use. */
+  get level(): string {
+    return LEVELS[this.#shim.rm_configure(CONFIGURE.level, -1)] ?? "unknown";
   }
 
   map(
@@ -90,22 +127,39 @@ export class NativeBackend implements Backend {
       c === null ? null : c.array,
     );
     if (status === STATUS.ok) return;
-    if (status !== STATUS.unsupported) throw this.#error("rm_map", status);
+    this.#refuse("rm_map", status);
     this.#lacking.add(key);
     this.#fallback.map(row, compute, plan, out, a, b, c);
   }
 
   reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    if (!this.#foldBy(row, plan, out, a, b)) this.#fallback.reduce(row, plan, out, a, b);
+  }
+
+  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
+    if (!this.#foldBy(row, plan, out, a, null)) this.#fallback.argReduce(row, plan, out, a);
+  }
+
+  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
+    if (!this.#foldBy(row, plan, out, a, null)) this.#fallback.scan(row, plan, out, a);
+  }
+
+  /** Folds by the shim; false when it is for the fallback to do. */
+  #foldBy(
+    row: ReduceRow | ArgReduceRow | ScanRow,
+    plan: Plan,
+    out: Storage,
+    a: Storage,
+    b: Storage | null,
+  ): boolean {
     const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       NO_DTYPE << 16;
     const key = row.id << 20 | dtypes;
-    if (sizeOf(plan) === 0 || this.#lacking.has(key)) {
-      return this.#fallback.reduce(row, plan, out, a, b);
-    }
+    if (sizeOf(plan) === 0 || this.#lacking.has(key)) return false;
     checkOperand("rm_fold", plan, 0, out);
     checkOperand("rm_fold", plan, 1, a);
     if (b !== null) checkOperand("rm_fold", plan, 2, b);
-    const status = this.#reduce(
+    const status = this.#fold(
       row.id,
       dtypes,
       plan.kept,
@@ -114,17 +168,41 @@ export class NativeBackend implements Backend {
       a.array,
       b === null ? null : b.array,
     );
-    if (status === STATUS.ok) return;
-    if (status !== STATUS.unsupported) throw this.#error("rm_fold", status);
+    if (status === STATUS.ok) return true;
+    this.#refuse("rm_fold", status);
     this.#lacking.add(key);
-    this.#fallback.reduce(row, plan, out, a, b);
+    return false;
+  }
+
+  softmax(
+    log: boolean,
+    rows: number,
+    columns: number,
+    out: Storage,
+    outOffset: number,
+    a: Storage,
+    offset: number,
+  ): boolean {
+    if (out.info !== a.info || rows === 0 || columns === 0) return false;
+    checkRun("rm_softmax", 0, outOffset, rows * columns, out);
+    checkRun("rm_softmax", 1, offset, rows * columns, a);
+    const numbers = this.#numbers;
+    numbers[0] = rows;
+    numbers[1] = columns;
+    numbers[2] = outOffset;
+    numbers[3] = offset;
+    const status = this.#shim.rm_softmax(log ? 1 : 0, out.info.id, numbers, out.array, a.array);
+    if (status === STATUS.ok) return true;
+    this.#refuse("rm_softmax", status);
+    return false;
   }
 
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
-    const { info } = c.storage;
-    const served = (info.name === "float32" || info.name === "float64") &&
-      m > 0 && n > 0 && k > 0 && !("reason" in this.blas());
-    if (!served) return this.#fallback.matmul(m, n, k, c, a, b);
+    if (m === 0 || n === 0 || k === 0 || c.offsets.length === 0) {
+      return this.#fallback.matmul(m, n, k, c, a, b);
+    }
+    // Looked for once, by the first product that could use it.
+    if (this.#blas === undefined && c.storage.info.kind === "f") this.blas();
     const batch = c.offsets.length;
     const needed = 10 + 3 * batch;
     if (this.#matrices.length < needed) this.#matrices = new Float64Array(2 * needed);
@@ -137,14 +215,14 @@ export class NativeBackend implements Backend {
     fillMatrix(plan, 6, 10 + batch, batch, a, m, k);
     fillMatrix(plan, 8, 10 + 2 * batch, batch, b, k, n);
     const status = this.#matmul(
-      info.id,
+      c.storage.info.id,
       plan,
       c.storage.array,
       a.storage.array,
       b.storage.array,
     );
     if (status === STATUS.ok) return;
-    if (status !== STATUS.unsupported) throw this.#error("rm_matmul", status);
+    this.#refuse("rm_matmul", status);
     this.#fallback.matmul(m, n, k, c, a, b);
   }
 
@@ -164,16 +242,9 @@ export class NativeBackend implements Backend {
     return readText((bytes) => this.#shim.rm_last_error(bytes, bytes.length));
   }
 
-  #error(symbol: string, status: number): NativeError {
-    return new NativeError(symbol, status, this.#lastError());
-  }
-
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#fallback.argReduce(row, plan, out, a);
-  }
-
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#fallback.scan(row, plan, out, a);
+  /** Throws for any status but "unsupported". */
+  #refuse(symbol: string, status: number): void {
+    if (status !== STATUS.unsupported) throw new NativeError(symbol, status, this.#lastError());
   }
 
   sort(
@@ -184,10 +255,45 @@ export class NativeBackend implements Backend {
     descending: boolean,
     indices: Storage | null,
   ): void {
+    const numbers = this.#numbers;
+    numbers[0] = offset;
+    numbers[1] = runs;
+    numbers[2] = size;
+    let status: number = STATUS.unsupported;
+    if (runs * size > 0) {
+      checkRun("rm_sort", 0, offset, runs * size, values);
+      if (indices !== null) checkRun("rm_sort", 1, 0, runs * size, indices);
+      const flags = descending ? 1 : 0;
+      const order = indices === null ? null : indices.array;
+      status = this.#shim.rm_sort(values.info.id, flags, numbers, values.array, order);
+    }
+    if (status === STATUS.ok) return;
+    this.#refuse("rm_sort", status);
     this.#fallback.sort(values, offset, runs, size, descending, indices);
   }
 
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
+    let status: number = STATUS.unsupported;
+    const numbers = this.#numbers;
+    numbers[0] = size;
+    numbers[1] = stride;
+    if (sizeOf(plan) > 0) {
+      checkOperand("rm_move", plan, 0, positions);
+      checkOperand("rm_move", plan, 1, index);
+      const wide = positions.info.name === "float64" ? 1 : 0;
+      status = this.#move(
+        MOVE.position,
+        index.info.id,
+        wide,
+        plan.data,
+        numbers,
+        positions.array,
+        index.array,
+        null,
+      );
+    }
+    if (status === STATUS.ok) return numbers[0]!;
+    this.#refuse("rm_move", status);
     return this.#fallback.position(plan, positions, index, size, stride);
   }
 
@@ -199,6 +305,7 @@ export class NativeBackend implements Backend {
     count: number,
     step: number,
   ): void {
+    if (this.#moveBlocks(MOVE.gather, plan, out, source, positions, count, step)) return;
     this.#fallback.gather(plan, out, source, positions, count, step);
   }
 
@@ -210,10 +317,72 @@ export class NativeBackend implements Backend {
     count: number,
     step: number,
   ): void {
+    if (this.#moveBlocks(MOVE.scatter, plan, target, values, positions, count, step)) return;
     this.#fallback.scatter(plan, target, values, positions, count, step);
   }
 
+  #moveBlocks(
+    what: number,
+    plan: Plan,
+    target: Storage,
+    source: Storage,
+    positions: Storage,
+    count: number,
+    step: number,
+  ): boolean {
+    if (count === 0 || sizeOf(plan) === 0) return false;
+    checkRun("rm_move", 2, 0, count, positions);
+    // Which positions keep the block inside is checked by the shim, element by element.
+    const [moving, stepping] = what === MOVE.gather ? [1, 0] : [0, 1];
+    const [placed, stepped] = what === MOVE.gather ? [source, target] : [target, source];
+    const last = (count - 1) * step;
+    reach(plan, stepping);
+    if (!(low + Math.min(0, last) >= 0 && high + Math.max(0, last) < stepped.array.length)) {
+      throw outside("rm_move", stepping, low, high + last, stepped);
+    }
+    reach(plan, moving);
+    const numbers = this.#numbers;
+    numbers[0] = count;
+    numbers[1] = step;
+    numbers[2] = -low;
+    numbers[3] = placed.array.length - 1 - high;
+    const wide = positions.info.name === "float64" ? 1 : 0;
+    const status = this.#move(
+      what,
+      target.info.id,
+      wide,
+      plan.data,
+      numbers,
+      target.array,
+      source.array,
+      positions.array,
+    );
+    if (status === STATUS.ok) return true;
+    this.#refuse("rm_move", status);
+    return false;
+  }
+
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
+    let status: number = STATUS.unsupported;
+    if (length > 0) {
+      checkRun("rm_move", 1, offset, length, input);
+      const numbers = this.#numbers;
+      numbers[0] = offset;
+      numbers[1] = length;
+      numbers[2] = out.array.length;
+      status = this.#move(
+        MOVE.nonzero,
+        input.info.id,
+        0,
+        null,
+        numbers,
+        out.array,
+        input.array,
+        null,
+      );
+    }
+    if (status === STATUS.ok) return;
+    this.#refuse("rm_move", status);
     this.#fallback.nonzero(out, input, offset, length);
   }
 
@@ -225,6 +394,17 @@ export class NativeBackend implements Backend {
     low: bigint,
     high: bigint,
   ): void {
+    const length = out.array.length;
+    let status: number = STATUS.unsupported;
+    if (length > 0) {
+      const words = new BigInt64Array([0n, low, high - low]);
+      const halves = new Int32Array(words.buffer);
+      halves[0] = key0;
+      halves[1] = key1;
+      status = this.#shim.rm_random(out.info.id, KINDS[kind], halves, length, out.array);
+    }
+    if (status === STATUS.ok) return;
+    this.#refuse("rm_random", status);
     this.#fallback.random(out, kind, key0, key1, low, high);
   }
 }
@@ -247,19 +427,39 @@ function sizeOf(plan: Plan): number {
  * C checks nothing of the kind, and a storage may have been detached.
  */
 function checkOperand(symbol: string, plan: Plan, k: number, storage: Storage): void {
+  reach(plan, k);
+  // Written so that NaN fails too.
+  if (k < plan.operands && low >= 0 && high < storage.array.length) return;
+  throw outside(symbol, k, low, high, storage);
+}
+
+// What `reach` found last.
+let low = 0;
+let high = 0;
+
+/** Finds the first and the last element of operand `k` of a plan with elements. */
+function reach(plan: Plan, k: number): void {
   const { data, rank, operands } = plan;
   const shape = OFFSETS + operands;
   const strides = shape + rank + k * rank;
-  let low = data[OFFSETS + k]!;
-  let high = low;
+  low = high = data[OFFSETS + k]!;
   for (let j = 0; j < rank; j++) {
-    const reach = (data[shape + j]! - 1) * data[strides + j]!;
-    if (reach < 0) low += reach;
-    else high += reach;
+    const along = (data[shape + j]! - 1) * data[strides + j]!;
+    if (along < 0) low += along;
+    else high += along;
   }
-  // Written so that NaN fails too.
-  if (k < operands && low >= 0 && high < storage.array.length) return;
-  throw outside(symbol, k, low, high, storage);
+}
+
+/** {@link checkOperand} for `length` dense elements from `offset` on. */
+function checkRun(
+  symbol: string,
+  k: number,
+  offset: number,
+  length: number,
+  storage: Storage,
+): void {
+  if (offset >= 0 && offset + length <= storage.array.length) return;
+  throw outside(symbol, k, offset, offset + length - 1, storage);
 }
 
 function outside(

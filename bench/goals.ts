@@ -1,0 +1,54 @@
+/**
+ * What is wanted of the figures. Committed before the code that it judges was tuned.
+ *
+ * Knows nothing of how anything is measured.
+ *
+ * @module
+ */
+
+/** What is wanted of a row. */
+export interface Goal {
+  /** At most this many nanoseconds for each element. */
+  readonly ns?: number;
+  /** At most this much of a reference's time. */
+  readonly ratio?: number;
+}
+
+/**
+ * What is wanted of the JavaScript backend, with one thread; ratios are to NumPy's time. The first
+ * pattern that `group/name` matches counts.
+ */
+const JS_GOALS: readonly (readonly [rows: RegExp, goal: Goal])[] = [
+  [/^views\//, { ratio: 1 }],
+  [/^small sizes\/add 16 (float32|int32)$/, { ratio: 0.6 }],
+  [/^(elementwise|layouts)\/(float32|int32) add (1e6|a scalar|a row|a column)$/, { ns: 1.5 }],
+  [/^(elementwise|reductions|layouts)\/(b?float16|u?int64) /, { ns: 6 }],
+  [/^elementwise\/float32 to (b?float16|u?int64)$/, { ns: 6 }],
+];
+
+/** What is wanted of the native backend, as parts of the best of NumPy's and PyTorch's times. */
+export const NATIVE_GOALS = {
+  /** The geometric mean over the rows of all {@link COUNTED} groups. */
+  overall: 0.8,
+  /** The geometric mean of each of these groups. */
+  group: 1,
+  /** Each row that has no other. */
+  row: 1.3,
+} as const;
+
+/** The groups that the overall mean is of. Views and sorting stand apart. */
+export const COUNTED: readonly string[] = [
+  "matmul",
+  "elementwise",
+  "reductions",
+  "layouts",
+  "small sizes",
+];
+
+/** The goal of the row `group/name`, if it has one. */
+export function goalOf(key: string, backend: "js" | "native"): Goal | undefined {
+  if (backend === "js") return JS_GOALS.find(([rows]) => rows.test(key))?.[1];
+  if (key.startsWith("views/")) return { ratio: 1.5 };
+  if (/^sort and gather\/(arg)?sort /.test(key)) return { ratio: 2.5 };
+  return { ratio: NATIVE_GOALS.row };
+}

@@ -1,0 +1,76 @@
+/**
+ * Watches the resident memory of a program that classifies digits over and over.
+ *
+ *     deno run -A bench/memory.ts [--backend=js|native] [--passes=N]
+ *
+ * Runs 10,000 forward passes of the digits model on Deno and on Bun, each in a process of its own,
+ * and looks at the resident set every 500 of them. What it has grown by since the first 1000, in
+ * which engines compile and pools fill, is printed; above 10% the run fails. Knows nothing of time.
+ *
+ * @module
+ */
+import process from "node:process";
+import { join } from "node:path";
+import { loadDigits } from "../examples/digits/digits.ts";
+import { classify, loadModel } from "../examples/digits/model.ts";
+import { memory, scope, setBackend } from "../mod.ts";
+import { ensureInstalled, findTool, root, start } from "../scripts/tools.ts";
+import { median } from "./report.ts";
+
+const EVERY = 500;
+const WARM_UP = 1000;
+const LIMIT = 0.1;
+/** Samples whose medians are compared: collectors let the resident set swing. */
+const WINDOW = 4;
+
+/** The value of `--name=value` among the arguments. */
+function argument(name: string): string | undefined {
+  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
+/** Runs the passes in this runtime; true where memory has not grown by more than the limit. */
+async function watch(passes: number): Promise<boolean> {
+  const backend = argument("backend");
+  if (backend !== undefined) setBackend(backend as "js" | "native");
+  const { heldOut: { images } } = await loadDigits();
+  const model = await loadModel();
+  const resident: number[] = [];
+  for (let pass = 1; pass <= passes; pass++) {
+    scope(() => classify(model, images)).dispose();
+    if (pass % EVERY !== 0) continue;
+    // As a server does between two requests.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    const bytes = process.memoryUsage().rss;
+    if (pass >= WARM_UP) resident.push(bytes);
+  }
+  const growth = median(resident.slice(-WINDOW)) / median(resident.slice(0, WINDOW)) - 1;
+  const name = process.versions.bun ? "Bun" : "Deno";
+  const megabytes = resident.map((bytes) => (bytes / 1e6).toFixed(0)).join(" ");
+  console.log(`${name}: resident MB from pass ${WARM_UP} on, every ${EVERY}: ${megabytes}`);
+  console.log(
+    `${name}: ${(growth * 100).toFixed(1)}% growth; tensors hold ` +
+      `${(memory().bytes / 1e6).toFixed(1)} MB`,
+  );
+  return growth <= LIMIT;
+}
+
+const passes = Number(argument("passes") ?? 10_000);
+if (!(passes >= WARM_UP + 2 * WINDOW * EVERY)) {
+  console.error(`--passes must be at least ${WARM_UP + 2 * WINDOW * EVERY}`);
+  process.exit(2);
+}
+if (process.argv.includes("--here")) {
+  if (!await watch(passes)) process.exitCode = 1;
+} else {
+  await ensureInstalled();
+  const script = [join(root, "bench", "memory.ts"), "--here", ...process.argv.slice(2)];
+  const codes = [
+    await start(findTool("deno"), ["run", "-A", "--no-check", ...script]),
+    await start(findTool("bun"), script),
+  ];
+  const grown = codes.some((code) => code !== 0);
+  console.log(
+    grown ? `FAILED: more than ${LIMIT * 100}% growth` : `no growth above ${LIMIT * 100}%`,
+  );
+  if (grown) process.exitCode = 1;
+}

@@ -1,0 +1,69 @@
+/**
+ * Makes native speed ready on this machine: builds the shim, and finds OpenBLAS or says how to get
+ * it. `--install` lets it ask the system's package manager, where that needs no password.
+ *
+ * Without OpenBLAS products of matrices run on the shim's own kernels, so that its absence is no
+ * failure. It must know nothing of how the library finds either.
+ *
+ * @module
+ */
+
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+import { ensureInstalled, findTool, start } from "./tools.ts";
+
+/** Package managers, by the command that tells whether they are there, and how they install it. */
+const MANAGERS: readonly { readonly tool: string; readonly install: readonly string[] }[] = [
+  { tool: "apt-get", install: ["apt-get", "install", "-y", "libopenblas0-pthread"] },
+  { tool: "dnf", install: ["dnf", "install", "-y", "openblas-threads"] },
+  { tool: "pacman", install: ["pacman", "-S", "--noconfirm", "openblas"] },
+  { tool: "apk", install: ["apk", "add", "openblas"] },
+  { tool: "zypper", install: ["zypper", "install", "-y", "libopenblas_pthreads0"] },
+  { tool: "brew", install: ["brew", "install", "openblas"] },
+];
+
+function runs(command: string, args: readonly string[] = ["--version"]): boolean {
+  return spawnSync(command, args, { stdio: "ignore" }).status === 0;
+}
+
+/** What `info()` says in a process of its own, as the library is opened once per process. */
+function openblas(): string {
+  const code = `import { info } from "./mod.ts"; console.log(info().backends.openblas)`;
+  const { stdout } = spawnSync(findTool("deno"), ["eval", code], { encoding: "utf8" });
+  return stdout.trim();
+}
+
+/** True when the text names a library, not a reason. */
+function isFound(text: string): boolean {
+  return / at \S+$/.test(text) || text.startsWith("Accelerate");
+}
+
+async function main(): Promise<number> {
+  await ensureInstalled();
+  const built = await start(findTool("zig"), ["build"]);
+  if (built !== 0) return built;
+  let found = openblas();
+  if (isFound(found)) {
+    console.log(`native library: built\nOpenBLAS: ${found}`);
+    return 0;
+  }
+  const manager = MANAGERS.find(({ tool }) => runs(tool));
+  const command = manager?.install ?? [];
+  const brew = command[0] === "brew";
+  const root = process.getuid?.() === 0;
+  if (manager !== undefined && process.argv.includes("--install") && (root || brew)) {
+    if (await start(command[0]!, command.slice(1)) !== 0) return 1;
+    found = openblas();
+  }
+  console.log(`native library: built\nOpenBLAS: ${found}`);
+  if (isFound(found)) return 0;
+  console.log(
+    "Without it products of matrices run on the library's own kernels, somewhat slower.\n" +
+      (manager === undefined
+        ? "Install OpenBLAS, or name its file in ROWMAJOR_OPENBLAS."
+        : `To install it: ${brew ? "" : "sudo "}${command.join(" ")}`),
+  );
+  return 0;
+}
+
+process.exit(await main());

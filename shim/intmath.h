@@ -1,0 +1,104 @@
+/*
+ * The integer primitives of the op table's expressions, one element at a time, for each dtype.
+ *
+ * Results wrap. Division by 0 and shifts by a negative count or by as many bits as there are give
+ * 0; quotients are rounded down and remainders have the divisor's sign, as in Python; a negative
+ * exponent gives the exact power, truncated, and 0 for a base of 0.
+ *
+ * Knows nothing of loops; loops over all of these but pow and 64-bit division become vector code.
+ */
+#ifndef ROWMAJOR_INTMATH_H
+#define ROWMAJOR_INTMATH_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* The low 32 bits of an integer below 2^51 in size: what a conversion would give, but wrapping. */
+static inline uint32_t rm_low_bits(double x) {
+  const double shifted = x + 0x1.8p52;
+  uint64_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  return (uint32_t)bits;
+}
+
+static inline uint32_t rm_low_bits_f32(float x) {
+  const float shifted = x + 0x1.8p23f;
+  uint32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  return bits;
+}
+
+/*
+ * Processors divide floats by the vector and integers one by one. The rounded quotient of integers
+ * of n bits is never the next integer where n bits and one more fit the float: 16 in float32, 32 in
+ * float64.
+ */
+#define RM_DIVIDE_NARROW(T, type, real, floor_of, bits_of) \
+  static inline type rm_ifloordiv_##T(type x, type y) { \
+    const real quotient = floor_of((real)x / (real)y); \
+    return (type)(y == 0 ? 0 : bits_of(quotient)); \
+  } \
+  static inline type rm_imod_##T(type x, type y) { \
+    const uint32_t floored = (uint32_t)rm_ifloordiv_##T(x, y) * (uint32_t)y; \
+    return (type)(y == 0 ? 0 : (uint32_t)x - floored); \
+  }
+
+RM_DIVIDE_NARROW(i8, int8_t, float, __builtin_floorf, rm_low_bits_f32)
+RM_DIVIDE_NARROW(u8, uint8_t, float, __builtin_floorf, rm_low_bits_f32)
+RM_DIVIDE_NARROW(i16, int16_t, float, __builtin_floorf, rm_low_bits_f32)
+RM_DIVIDE_NARROW(u16, uint16_t, float, __builtin_floorf, rm_low_bits_f32)
+RM_DIVIDE_NARROW(i32, int32_t, double, __builtin_floor, rm_low_bits)
+RM_DIVIDE_NARROW(u32, uint32_t, double, __builtin_floor, rm_low_bits)
+
+static inline uint64_t rm_ifloordiv_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x / y; }
+static inline uint64_t rm_imod_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x % y; }
+
+/* x / -1 traps for the least x, on some processors. */
+static inline int64_t rm_ifloordiv_i64(int64_t x, int64_t y) {
+  if (y == 0) return 0;
+  if (y == -1) return -x;
+  const int64_t quotient = x / y;
+  return quotient - ((x < 0) != (y < 0) && quotient * y != x);
+}
+static inline int64_t rm_imod_i64(int64_t x, int64_t y) {
+  if (y == 0 || y == -1) return 0;
+  const int64_t rest = x % y;
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+/* In `wide`, which is unsigned: products of uint16 would be those of int otherwise. */
+#define RM_INT_PRIMITIVES(T, type, unsigned_type, wide) \
+  static inline type rm_imul_##T(type x, type y) { return (type)((wide)x * (wide)y); } \
+  static inline type rm_ipow_##T(type x, type y) { \
+    const wide minus_one = (wide)0 - 1; \
+    if ((type)-1 < (type)1 && y < (type)1 && y != 0) { \
+      return (type)(x == 1 ? 1 : (wide)x == minus_one ? ((y & 1) != 0 ? minus_one : 1) : 0); \
+    } \
+    wide result = 1, power = (wide)x; \
+    for (wide n = (wide)(unsigned_type)y; n != 0; n >>= 1) { \
+      result *= (n & 1) != 0 ? power : 1; \
+      power *= power; \
+    } \
+    return (type)result; \
+  } \
+  static inline type rm_shl_##T(type x, type n, int bits) { \
+    const wide count = (wide)(unsigned_type)n; \
+    const wide shifted = (wide)x << (count & (wide)(bits - 1)); \
+    return (type)(count >= (wide)bits ? 0 : shifted); \
+  } \
+  static inline type rm_shr_##T(type x, type n, int bits) { \
+    const wide count = (wide)(unsigned_type)n; \
+    const type shifted = (type)(x >> (count & (wide)(bits - 1))); \
+    return (type)(count >= (wide)bits ? 0 : shifted); \
+  }
+
+RM_INT_PRIMITIVES(i8, int8_t, uint8_t, uint32_t)
+RM_INT_PRIMITIVES(u8, uint8_t, uint8_t, uint32_t)
+RM_INT_PRIMITIVES(i16, int16_t, uint16_t, uint32_t)
+RM_INT_PRIMITIVES(u16, uint16_t, uint16_t, uint32_t)
+RM_INT_PRIMITIVES(i32, int32_t, uint32_t, uint32_t)
+RM_INT_PRIMITIVES(u32, uint32_t, uint32_t, uint32_t)
+RM_INT_PRIMITIVES(i64, int64_t, uint64_t, uint64_t)
+RM_INT_PRIMITIVES(u64, uint64_t, uint64_t, uint64_t)
+
+#endif

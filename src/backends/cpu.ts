@@ -1,0 +1,31 @@
+/**
+ * What serves the CPU: the shim where it can be had, built on the JavaScript backend, which serves
+ * alone where it cannot.
+ *
+ * Importing this opens nothing: the first op does. Knows nothing of ops.
+ *
+ * @module
+ */
+import { type Backend, registerBackend } from "../backend.ts";
+import { JsBackend } from "./js/backend.ts";
+import type { NativeBackend } from "./native/backend.ts";
+import { openNative } from "./native/load.ts";
+
+/** The JavaScript backend. */
+export const js: Backend = new JsBackend();
+
+let native: NativeBackend | string | undefined;
+
+/** The native backend, opened once, or the reason why there is none. Never prompts. */
+export function findNative(): NativeBackend | string {
+  if (native === undefined) {
+    const opened = openNative(js);
+    native = "reason" in opened ? opened.reason : opened;
+  }
+  return native;
+}
+
+registerBackend("cpu", () => {
+  const found = findNative();
+  return typeof found === "string" ? js : found;
+});

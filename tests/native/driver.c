@@ -1,0 +1,875 @@
+/*
+ * Calls every entry point of the shim without any JavaScript, over many dtypes, sizes, strides and
+ * offsets, and compares what has an obvious answer with plain loops.
+ *
+ * Every buffer is as long as what its operand reaches, to the byte, so that valgrind and sanitizers
+ * see any other read or write; and no call may change an input, or what lies between the elements
+ * of an output. Knows of the shim what rowmajor.h and internal.h say.
+ *
+ * Arguments: the highest instruction set to try (a number; 0 is what the machine has), and "short"
+ * for fewer and smaller cases. Prints a line of counts; the first thing that is wrong ends it.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+#include "ops.def"
+
+enum { MAX_AXES = 3, MARGIN = 3 };
+/* Of the large cases, one in so many is run. */
+enum { SOME = 8 };
+
+/* How many calls were made, were served, and had their results compared. */
+static long calls, served, compared;
+/* What the case under way is, for messages. */
+static char about[200];
+
+static void fail(const char *what) {
+  char message[256];
+  rm_last_error(message, sizeof message);
+  fprintf(stderr, "%s: %s (the last message: %s)\n", about, what, message);
+  exit(1);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static uint64_t state = 88172645463325252u;
+
+static uint32_t any(void) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return (uint32_t)(state >> 32);
+}
+
+static ptrdiff_t below(ptrdiff_t n) { return (ptrdiff_t)(any() % (uint64_t)n); }
+
+static bool is_half(int dtype) { return dtype == RM_FLOAT16 || dtype == RM_BFLOAT16; }
+
+/* Element i as a number; for those of 64 bits, small ones only. Not for the 16-bit floats. */
+static double get(int dtype, const void *base, ptrdiff_t i) {
+  switch (dtype) {
+    case RM_INT8: return ((const int8_t *)base)[i];
+    case RM_INT16: return ((const int16_t *)base)[i];
+    case RM_INT32: return ((const int32_t *)base)[i];
+    case RM_INT64: return (double)((const int64_t *)base)[i];
+    case RM_UINT16: return ((const uint16_t *)base)[i];
+    case RM_UINT32: return ((const uint32_t *)base)[i];
+    case RM_UINT64: return (double)((const uint64_t *)base)[i];
+    case RM_FLOAT32: return (double)((const float *)base)[i];
+    case RM_FLOAT64: return ((const double *)base)[i];
+    default: return ((const uint8_t *)base)[i];
+  }
+}
+
+static void put(int dtype, void *base, ptrdiff_t i, int64_t value) {
+  switch (dtype) {
+    case RM_INT16:
+    case RM_UINT16: ((uint16_t *)base)[i] = (uint16_t)value; break;
+    case RM_INT32:
+    case RM_UINT32: ((uint32_t *)base)[i] = (uint32_t)value; break;
+    case RM_INT64:
+    case RM_UINT64: ((uint64_t *)base)[i] = (uint64_t)value; break;
+    case RM_FLOAT32: ((float *)base)[i] = (float)value; break;
+    case RM_FLOAT64: ((double *)base)[i] = (double)value; break;
+    default: ((uint8_t *)base)[i] = (uint8_t)value;
+  }
+}
+
+/* What an integer becomes when it is stored in a dtype. */
+static double stored(int dtype, int64_t value) {
+  uint64_t element[1];
+  put(dtype, element, 0, value);
+  return get(dtype, element, 0);
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+typedef struct {
+  int dtype;
+  size_t bytes;
+  unsigned char *data;
+  unsigned char *before;
+} buffer;
+
+enum content { ANY_BITS, SMALL };
+
+/* A buffer of that many elements and no more: of any bits, or of integers from -8 to 7. */
+static buffer make(int dtype, ptrdiff_t length, enum content content) {
+  buffer b = {dtype, (size_t)(length * rm_bytes(dtype)), NULL, NULL};
+  b.data = malloc(b.bytes);
+  b.before = malloc(b.bytes);
+  if (b.data == NULL || b.before == NULL) fail("no memory");
+  for (size_t i = 0; i < b.bytes; i += 4) {
+    const uint32_t bits = any() & (dtype == RM_BOOL ? 0x01010101 : UINT32_MAX);
+    memcpy(b.data + i, &bits, b.bytes - i < 4 ? b.bytes - i : 4);
+  }
+  if (content == SMALL && !is_half(dtype)) {
+    const bool negative = (dtype >= RM_INT8 && dtype <= RM_INT64) || dtype >= RM_FLOAT32;
+    for (ptrdiff_t i = 0; i < length; i++) {
+      put(dtype, b.data, i, dtype == RM_BOOL ? below(2) : below(16) - (negative ? 8 : 0));
+    }
+  }
+  memcpy(b.before, b.data, b.bytes);
+  return b;
+}
+
+static void drop(buffer *b) {
+  free(b->data);
+  free(b->before);
+}
+
+static void check_unchanged(const buffer *b) {
+  if (b->data != NULL && memcmp(b->data, b->before, b->bytes) != 0) fail("an input has changed");
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+typedef struct {
+  int rank, operands;
+  ptrdiff_t size[MAX_AXES];
+  ptrdiff_t stride[RM_MAX_OPERANDS][MAX_AXES];
+  ptrdiff_t offset[RM_MAX_OPERANDS];
+  ptrdiff_t length[RM_MAX_OPERANDS];
+  double numbers[RM_OFFSETS + RM_MAX_OPERANDS + MAX_AXES * (1 + RM_MAX_OPERANDS)];
+} layout;
+
+/* How an operand lies in its buffer; an output is none of the last two. */
+enum kind { DENSE, COLUMNS, REVERSED, HALF_REVERSED, GAPS, OUTPUT_KINDS, REPEATED = OUTPUT_KINDS,
+            SINGLE, KINDS };
+
+/* Lays operand k out, which does not move along axes from the given number on. */
+static void lay(layout *p, int k, enum kind kind, int axes) {
+  ptrdiff_t step = kind == GAPS ? 2 : 1, low = 0, high = 0;
+  for (int i = 0; i < p->rank; i++) p->stride[k][i] = 0;
+  for (int i = axes - 1; i >= 0; i--) {
+    const int axis = kind == COLUMNS ? axes - 1 - i : i;
+    const bool back = kind == REVERSED || (kind == HALF_REVERSED && axis == 0);
+    const bool still = kind == SINGLE || (kind == REPEATED && axis == 0);
+    p->stride[k][axis] = still ? 0 : back ? -step : step;
+    step = step * p->size[axis] + (kind == GAPS ? 3 : 0);
+  }
+  for (int i = 0; i < p->rank; i++) {
+    const ptrdiff_t along = (p->size[i] - 1) * p->stride[k][i];
+    if (along < 0) low += along;
+    else high += along;
+  }
+  p->offset[k] = below(MARGIN + 1) - low;
+  p->length[k] = p->offset[k] + high + 1;
+}
+
+/* Writes the plan as the shim reads it. */
+static const double *write_plan(layout *p) {
+  double *to = p->numbers;
+  *to++ = p->rank;
+  *to++ = p->operands;
+  /* Tolerances, counts and exponents. */
+  for (int i = 0; i < 4; i++) *to++ = 3 - i;
+  for (int k = 0; k < p->operands; k++) *to++ = (double)p->offset[k];
+  for (int i = 0; i < p->rank; i++) *to++ = (double)p->size[i];
+  for (int k = 0; k < p->operands; k++) {
+    for (int i = 0; i < p->rank; i++) *to++ = (double)p->stride[k][i];
+  }
+  return p->numbers;
+}
+
+/* Goes to the next index of the first axes; false after the last one. */
+static bool next(const layout *p, int axes, ptrdiff_t *index) {
+  for (int i = axes - 1; i >= 0; i--) {
+    if (++index[i] < p->size[i]) return true;
+    index[i] = 0;
+  }
+  return false;
+}
+
+static ptrdiff_t place(const layout *p, int k, const ptrdiff_t *index) {
+  ptrdiff_t at = p->offset[k];
+  for (int i = 0; i < p->rank; i++) at += index[i] * p->stride[k][i];
+  return at;
+}
+
+/* Ends everything when an output has changed anywhere but in its elements. */
+static void check_margins(const layout *p, const buffer *out) {
+  const size_t bytes = (size_t)rm_bytes(out->dtype);
+  /* Its own elements are taken to be as they were. */
+  unsigned char *after = malloc(out->bytes);
+  if (after == NULL) fail("no memory");
+  memcpy(after, out->data, out->bytes);
+  ptrdiff_t index[MAX_AXES] = {0};
+  do {
+    const size_t at = (size_t)place(p, 0, index) * bytes;
+    memcpy(after + at, out->before + at, bytes);
+  } while (next(p, p->rank, index));
+  if (memcmp(after, out->before, out->bytes) != 0) fail("an output was written between elements");
+  free(after);
+}
+
+/* True when a call was served. Only calls that the shim lacks may be anything but fine. */
+static bool is_served(int32_t status) {
+  calls++;
+  if (status != RM_OK && status != RM_UNSUPPORTED) fail("a call has failed");
+  if (status == RM_OK) served++;
+  return status == RM_OK;
+}
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+#define RM_MAP_ROW(name, operands, condition, flag, ...) \
+  [RM_OP_##name] = {operands, condition, flag},
+static const struct {
+  int operands;
+  bool condition, flag;
+} rows[RM_ROWS] = {
+#include "ops.def"
+};
+#undef RM_MAP_ROW
+
+/* Runs a row; dtypes are those of the arithmetic, of the output and of the inputs. */
+static void run_map(layout *p, int row, const int *dtypes, enum content content, int threads) {
+  snprintf(about, sizeof about, "map %d of dtypes %d %d %d %d %d, [%td, %td, %td] of rank %d", row,
+           dtypes[0], dtypes[1], dtypes[2], dtypes[3], dtypes[4], p->size[0], p->size[1],
+           p->size[2], p->rank);
+  buffer b[RM_MAX_OPERANDS] = {{0}};
+  int32_t packed = dtypes[0];
+  for (int k = 0; k < RM_MAX_OPERANDS; k++) {
+    packed |= (k < p->operands ? dtypes[k + 1] : RM_NONE) << (4 * k + 4);
+    if (k < p->operands) b[k] = make(dtypes[k + 1], p->length[k], content);
+  }
+  const double *plan = write_plan(p);
+  rm_configure(RM_THREADS, threads);
+  const bool done =
+      is_served(rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data));
+  if (done && threads > 1) {
+    /* The same bits, however many threads there are. */
+    unsigned char *first = malloc(b[0].bytes);
+    if (first == NULL) fail("no memory");
+    memcpy(first, b[0].data, b[0].bytes);
+    memcpy(b[0].data, b[0].before, b[0].bytes);
+    rm_configure(RM_THREADS, 1);
+    rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data);
+    if (memcmp(first, b[0].data, b[0].bytes) != 0) fail("the number of threads shows");
+    free(first);
+    compared++;
+  }
+  if (done) check_margins(p, &b[0]);
+  for (int k = 1; k < p->operands; k++) check_unchanged(&b[k]);
+  if (done && row == RM_OP_add && content == SMALL) {
+    ptrdiff_t index[MAX_AXES] = {0};
+    do {
+      const double sum = get(dtypes[2], b[1].data, place(p, 1, index)) +
+                         get(dtypes[3], b[2].data, place(p, 2, index));
+      if (get(dtypes[1], b[0].data, place(p, 0, index)) != stored(dtypes[1], (int64_t)sum)) {
+        fail("a sum of two is wrong");
+      }
+    } while (next(p, p->rank, index));
+    compared++;
+  }
+  for (int k = 0; k < p->operands; k++) drop(&b[k]);
+}
+
+static void shape(layout *p, int rank, ptrdiff_t x, ptrdiff_t y, ptrdiff_t z, int operands) {
+  *p = (layout){.rank = rank, .operands = operands, .size = {x, y, z}};
+}
+
+/* Every row in every dtype, in a shape and layouts that differ from call to call. */
+static void try_maps(ptrdiff_t n, bool all_dense, int threads) {
+  for (int row = 0; row < RM_ROWS; row++) {
+    if (rows[row].operands == 0) continue;
+    for (int dtype = 0; dtype < RM_DTYPE_COUNT; dtype++) {
+      if (threads > 1 && below(SOME) > 0) continue;
+      layout p;
+      const int rank = all_dense ? 1 : 1 + (int)below(3);
+      const ptrdiff_t other = 1 + below(5), third = 1 + below(3);
+      if (rank == 1) shape(&p, 1, n, 1, 1, rows[row].operands + 1);
+      else if (rank == 2) shape(&p, 2, below(2) ? other : n, n, 1, rows[row].operands + 1);
+      else shape(&p, 3, third, n, other, rows[row].operands + 1);
+      if (rank == 2 && p.size[0] == n && n > 70) p.size[0] = 17;
+      int dtypes[5] = {dtype, rows[row].flag ? RM_BOOL : dtype, dtype, dtype, dtype};
+      if (rows[row].condition) dtypes[2] = RM_BOOL;
+      /* Now and then casts on the way in and out. */
+      if (!all_dense && below(4) == 0) dtypes[1] = (int)below(RM_DTYPE_COUNT);
+      if (!all_dense && below(4) == 0) dtypes[p.operands] = (int)below(RM_DTYPE_COUNT);
+      for (int k = 0; k < p.operands; k++) {
+        lay(&p, k, all_dense ? DENSE : (enum kind)below(k == 0 ? OUTPUT_KINDS : KINDS), p.rank);
+      }
+      run_map(&p, row, dtypes, ANY_BITS, threads);
+    }
+  }
+  for (int dtype = RM_INT8; dtype < RM_DTYPE_COUNT; dtype++) {
+    if (is_half(dtype)) continue;
+    const int dtypes[5] = {dtype, dtype, dtype, dtype, RM_NONE};
+    for (int kind = 0; kind < KINDS; kind++) {
+      layout p;
+      shape(&p, 2, n > 70 ? 3 : n, n, 1, 3);
+      lay(&p, 0, (enum kind)(kind % OUTPUT_KINDS), 2);
+      lay(&p, 1, (enum kind)kind, 2);
+      lay(&p, 2, (enum kind)((kind * 3 + 1) % KINDS), 2);
+      run_map(&p, RM_OP_add, dtypes, SMALL, 1);
+    }
+  }
+}
+
+/* ---- folds ----------------------------------------------------------------------------------- */
+
+/* Looks at sums, running sums and places of the largest of small integers. */
+static void check_fold(int row, const layout *p, int kept, const buffer *out, const buffer *a) {
+  if ((row != RM_OP_sum && row != RM_OP_cumulativeSum && row != RM_OP_argmax) ||
+      is_half(a->dtype) || is_half(out->dtype) || out->dtype == RM_BOOL) {
+    return;
+  }
+  ptrdiff_t index[MAX_AXES] = {0}, walked = 0, count = 1;
+  for (int i = kept; i < p->rank; i++) count *= p->size[i];
+  double sum = 0, most = 0;
+  ptrdiff_t best = 0;
+  do {
+    const double x = get(a->dtype, a->data, place(p, 1, index));
+    const ptrdiff_t at = walked++ % count;
+    if (at == 0) sum = 0;
+    sum += x;
+    if (at == 0 || x > most) {
+      most = x;
+      best = at;
+    }
+    if (row != RM_OP_cumulativeSum && at < count - 1) continue;
+    const double found = get(out->dtype, out->data, place(p, 0, index));
+    const double expected =
+        row == RM_OP_argmax ? (double)best : stored(out->dtype, (int64_t)sum);
+    if (found != expected) fail("a fold is wrong");
+  } while (next(p, p->rank, index));
+  compared++;
+}
+
+static void run_fold(layout *p, int row, int kept, int to, int from, int second,
+                     enum content content, int threads) {
+  snprintf(about, sizeof about, "fold %d of dtype %d to %d, [%td, %td, %td] of rank %d, %d kept",
+           row, from, to, p->size[0], p->size[1], p->size[2], p->rank, kept);
+  buffer out = make(to, p->length[0], ANY_BITS), a = make(from, p->length[1], content), b = {0};
+  if (second != RM_NONE) b = make(second, p->length[2], content);
+  const int32_t dtypes = RM_DTYPES(to, to, from, second, RM_NONE);
+  const double *plan = write_plan(p);
+  rm_configure(RM_THREADS, threads);
+  const bool done = is_served(rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data));
+  if (done) {
+    check_margins(p, &out);
+    if (content == SMALL) check_fold(row, p, kept, &out, &a);
+    if (threads > 1) {
+      unsigned char *first = malloc(out.bytes);
+      if (first == NULL) fail("no memory");
+      memcpy(first, out.data, out.bytes);
+      memcpy(out.data, out.before, out.bytes);
+      rm_configure(RM_THREADS, 1);
+      rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data);
+      if (memcmp(first, out.data, out.bytes) != 0) fail("the number of threads shows");
+      free(first);
+      compared++;
+    }
+  }
+  check_unchanged(&a);
+  check_unchanged(&b);
+  drop(&out);
+  drop(&a);
+  drop(&b);
+}
+
+/* Every fold of every dtype to every dtype that it may give. */
+static void try_folds(ptrdiff_t n, bool all_dense, int threads) {
+  static const int wide[] = {RM_BOOL, RM_INT32, RM_INT64, RM_UINT64, RM_FLOAT32, RM_FLOAT64};
+  for (int row = RM_OP_sum; row < RM_ROWS; row++) {
+    const bool scan = row >= RM_OP_cumulativeSum, place_of = row >= RM_OP_argmax && !scan;
+    const bool paired = row == RM_OP_var || row == RM_OP_std || row == RM_OP_logSumExp;
+    for (int from = 0; from < RM_DTYPE_COUNT; from++) {
+      for (int i = -1; i < (int)(sizeof wide / sizeof *wide); i++) {
+        const int to = i < 0 ? from : wide[i];
+        if (i >= 0 && to == from) continue;
+        if (threads > 1 && n > 2000 && below(SOME) > 0) continue;
+        if (place_of && to != RM_INT32) continue;
+        layout p;
+        const int rank = all_dense ? 1 + (int)below(2) : (int)below(4);
+        const ptrdiff_t x = 1 + below(4), y = 1 + below(20);
+        if (rank == 1) shape(&p, 1, n, 1, 1, 2);
+        else if (rank == 2) shape(&p, 2, below(2) ? n : y, below(2) && n < 70 ? n : y, 1, 2);
+        else shape(&p, rank, x, y, n < 70 ? n : 70, 2);
+        const int kept = scan ? (rank == 0 ? 0 : rank - 1) : (int)below(rank + 1);
+        lay(&p, 0, all_dense ? DENSE : (enum kind)below(OUTPUT_KINDS), scan ? rank : kept);
+        lay(&p, 1, all_dense ? DENSE : (enum kind)below(KINDS), rank);
+        int second = RM_NONE;
+        if (paired) {
+          p.operands = 3;
+          second = from == RM_FLOAT32 || is_half(from) ? RM_FLOAT32 : RM_FLOAT64;
+          lay(&p, 2, (enum kind)below(KINDS), kept);
+        }
+        run_fold(&p, row, kept, to, from, second, below(2) ? SMALL : ANY_BITS, threads);
+      }
+    }
+  }
+}
+
+/* ---- softmax --------------------------------------------------------------------------------- */
+
+static void try_softmax(ptrdiff_t count, ptrdiff_t columns, int threads) {
+  for (int dtype = RM_FLOAT32; dtype <= RM_FLOAT64; dtype++) {
+    for (int kind = 0; kind < 2; kind++) {
+      snprintf(about, sizeof about, "softmax %d of dtype %d, [%td, %td]", kind, dtype, count,
+               columns);
+      const ptrdiff_t to = below(MARGIN), from = below(MARGIN), n = count * columns;
+      buffer out = make(dtype, to + n, ANY_BITS);
+      buffer a = make(dtype, from + n, below(4) == 0 ? ANY_BITS : SMALL);
+      const double plan[] = {(double)count, (double)columns, (double)to, (double)from};
+      rm_configure(RM_THREADS, threads);
+      if (!is_served(rm_softmax(kind, dtype, plan, out.data, a.data))) fail("it was not served");
+      if (memcmp(out.data, out.before, (size_t)(to * rm_bytes(dtype))) != 0) {
+        fail("something before the output was written");
+      }
+      check_unchanged(&a);
+      for (ptrdiff_t r = 0; r < count; r++) {
+        double sum = 0;
+        for (ptrdiff_t i = 0; i < columns; i++) {
+          const double x = get(dtype, out.data, to + r * columns + i);
+          sum += kind == 0 ? x : exp(x);
+        }
+        if (!isnan(sum) && fabs(sum - 1) > 1e-4) fail("a row does not add up to 1");
+      }
+      compared++;
+      drop(&out);
+      drop(&a);
+    }
+  }
+}
+
+/* ---- matrix products ------------------------------------------------------------------------- */
+
+/* Lays a matrix out for each item of a batch; step is the distance between items, 0 for one. */
+static ptrdiff_t lay_matrix(layout *p, int k, enum kind kind, bool shared, ptrdiff_t batch,
+                            double *offsets) {
+  lay(p, k, kind, 2);
+  const ptrdiff_t length = p->length[k];
+  for (ptrdiff_t i = 0; i < batch; i++) {
+    offsets[i] = (double)(p->offset[k] + (shared ? 0 : i * length));
+  }
+  return shared ? length : length * batch;
+}
+
+static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t batch,
+                       int threads) {
+  enum { MOST = 5 };
+  snprintf(about, sizeof about, "matmul of dtype %d, [%td, %td] @ [%td, %td] x %td", dtype, m, k, k,
+           n, batch);
+  layout c, a, b;
+  shape(&c, 2, m, n, 1, 1);
+  shape(&a, 2, m, k, 1, 1);
+  shape(&b, 2, k, n, 1, 1);
+  double plan[10 + 3 * MOST] = {(double)m, (double)n, (double)k, (double)batch};
+  double *at = plan + 10;
+  buffer to = make(dtype, lay_matrix(&c, 0, (enum kind)below(OUTPUT_KINDS), false, batch, at),
+                   ANY_BITS);
+  buffer left = make(dtype, lay_matrix(&a, 0, (enum kind)below(KINDS), below(2), batch, at + batch),
+                     SMALL);
+  buffer right = make(dtype, lay_matrix(&b, 0, (enum kind)below(KINDS), below(2), batch,
+                                        at + 2 * batch), SMALL);
+  const layout *const each[] = {&c, &a, &b};
+  for (int i = 0; i < 3; i++) {
+    plan[4 + 2 * i] = (double)each[i]->stride[0][0];
+    plan[5 + 2 * i] = (double)each[i]->stride[0][1];
+  }
+  rm_configure(RM_THREADS, threads);
+  const bool done = is_served(rm_matmul(dtype, plan, to.data, left.data, right.data));
+  if (done != (dtype != RM_BOOL)) fail("served and not served are the wrong way round");
+  check_unchanged(&left);
+  check_unchanged(&right);
+  const size_t bytes = (size_t)rm_bytes(dtype);
+  for (ptrdiff_t i = 0; done && i < batch; i++) {
+    const ptrdiff_t c0 = (ptrdiff_t)at[i], a0 = (ptrdiff_t)at[batch + i];
+    const ptrdiff_t b0 = (ptrdiff_t)at[2 * batch + i];
+    for (ptrdiff_t r = 0; r < m; r++) {
+      for (ptrdiff_t s = 0; s < n; s++) {
+        const ptrdiff_t place = c0 + r * c.stride[0][0] + s * c.stride[0][1];
+        int64_t sum = 0;
+        /* Long products are looked at here and there. */
+        const bool look = !is_half(dtype) && (m * n * k < 100000 || below(50) == 0);
+        for (ptrdiff_t q = 0; look && q < k; q++) {
+          const double x = get(dtype, left.data, a0 + r * a.stride[0][0] + q * a.stride[0][1]);
+          const double y = get(dtype, right.data, b0 + q * b.stride[0][0] + s * b.stride[0][1]);
+          sum += (int64_t)x * (int64_t)y;
+        }
+        if (look && get(dtype, to.data, place) != stored(dtype, sum)) fail("a product is wrong");
+        memcpy(to.data + (size_t)place * bytes, to.before + (size_t)place * bytes, bytes);
+      }
+    }
+  }
+  if (memcmp(to.data, to.before, to.bytes) != 0) fail("the output was written between elements");
+  compared += done;
+  drop(&to);
+  drop(&left);
+  drop(&right);
+}
+
+static void try_matmul(ptrdiff_t most, int cases) {
+  for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+    for (int i = 0; i < cases; i++) {
+      ptrdiff_t size[3];
+      for (int j = 0; j < 3; j++) size[j] = below(4) == 0 ? 1 + below(3) : 1 + below(most);
+      run_matmul(dtype, size[0], size[1], size[2], 1 + below(5), 1 + (int)below(3));
+    }
+  }
+}
+
+/* ---- sorts ----------------------------------------------------------------------------------- */
+
+/* Whether element i may stand before element j, of any dtype: by value, NaN last. */
+static bool in_order(int dtype, const void *base, ptrdiff_t i, ptrdiff_t j, bool down,
+                     bool *equal) {
+  uint64_t key[2];
+  for (int side = 0; side < 2; side++) {
+    const ptrdiff_t at = side == 0 ? i : j, bytes = rm_bytes(dtype);
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)base + at * bytes, (size_t)bytes);
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "elements are read as if the lowest byte came first"
+#endif
+    const uint64_t sign = (uint64_t)1 << (8 * bytes - 1);
+    static const uint64_t infinity[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
+    if (dtype >= RM_FLOAT16) {
+      const uint64_t magnitude = bits & (sign - 1);
+      if (magnitude > infinity[dtype - RM_FLOAT16]) {
+        key[side] = UINT64_MAX;
+        continue;
+      }
+      bits = magnitude == 0 ? sign : bits & sign ? sign - magnitude : sign + magnitude;
+    } else if (dtype >= RM_INT8 && dtype <= RM_INT64) {
+      bits ^= sign;
+    }
+    key[side] = down ? UINT64_MAX - 1 - bits : bits;
+  }
+  *equal = key[0] == key[1];
+  return key[0] <= key[1];
+}
+
+static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum content content,
+                     int threads) {
+  snprintf(about, sizeof about, "sort of dtype %d, %td runs of %td, flags %d", dtype, count, n,
+           down);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_bytes(dtype);
+  buffer values = make(dtype, offset + count * n, content);
+  buffer indices = make(RM_INT32, count * n, ANY_BITS);
+  const double plan[] = {(double)offset, (double)count, (double)n};
+  rm_configure(RM_THREADS, threads);
+  if (!is_served(rm_sort(dtype, down, plan, values.data, indices.data))) fail("it was not served");
+  check_unchanged(&values);
+  const int32_t *order = (const int32_t *)indices.data;
+  const unsigned char *first = values.data + offset * bytes;
+  for (ptrdiff_t r = 0; r < count; r++) {
+    unsigned char *seen = calloc((size_t)n, 1);
+    if (seen == NULL) fail("no memory");
+    for (ptrdiff_t i = 0; i < n; i++) {
+      const int32_t at = order[r * n + i];
+      if (at < 0 || at >= n || seen[at]++) fail("the order is no permutation");
+      bool equal;
+      if (i == 0) continue;
+      const int32_t last = order[r * n + i - 1];
+      if (!in_order(dtype, first + r * n * bytes, last, at, down, &equal) ||
+          (equal && last > at)) {
+        fail("the order is wrong");
+      }
+    }
+    free(seen);
+  }
+  /* The values in place come in the same order, but for the signs of zeros and the bits of NaN. */
+  if (!is_served(rm_sort(dtype, down, plan, values.data, NULL))) fail("it was not served");
+  const unsigned char *was = values.before + offset * bytes;
+  for (ptrdiff_t i = 0; i < count * n; i++) {
+    unsigned char pair[16];
+    memcpy(pair, first + i * bytes, (size_t)bytes);
+    memcpy(pair + bytes, was + (i / n * n + order[i]) * bytes, (size_t)bytes);
+    bool equal;
+    in_order(dtype, pair, 0, 1, down, &equal);
+    if (!equal) fail("the sorted values are others");
+  }
+  if (memcmp(values.data, values.before, (size_t)(offset * bytes)) != 0) {
+    fail("something before the values was written");
+  }
+  compared++;
+  drop(&values);
+  drop(&indices);
+}
+
+static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
+  for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+    run_sort(dtype, count, n, below(2), below(2) ? SMALL : ANY_BITS, threads);
+  }
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* Gathers or scatters blocks of up to two axes, and looks at every element. */
+static void run_blocks(bool scatter, int dtype, bool wide, ptrdiff_t count, int rank, ptrdiff_t x,
+                       ptrdiff_t y, int threads) {
+  snprintf(about, sizeof about, "%s of dtype %d, %td blocks [%td, %td] of rank %d",
+           scatter ? "scatter" : "gather", dtype, count, x, y, rank);
+  /* Operand `dense` is walked step by step, the other one by positions. */
+  const int dense = scatter ? 1 : 0, placed = 1 - dense;
+  const ptrdiff_t bytes = rm_bytes(dtype);
+  layout p;
+  shape(&p, rank, x, y, 1, 2);
+  lay(&p, dense, rank == 2 && below(2) ? COLUMNS : DENSE, rank);
+  lay(&p, placed, (enum kind)below(scatter ? OUTPUT_KINDS : KINDS), rank);
+  const ptrdiff_t step = x * (rank == 2 ? y : 1);
+  /* Blocks that are scattered are apart, or the same. */
+  const ptrdiff_t apart = scatter ? p.length[placed] : 1, room = 1 + below(9) * apart;
+  buffer to = make(dtype, p.length[0] + (scatter ? room - 1 : (count - 1) * step), ANY_BITS);
+  buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room - 1), ANY_BITS);
+  buffer positions = make(wide ? RM_FLOAT64 : RM_INT32, count, ANY_BITS);
+  for (ptrdiff_t i = 0; i < count; i++) {
+    put(positions.dtype, positions.data, i, below(1 + room / apart) * apart % room);
+  }
+  memcpy(positions.before, positions.data, positions.bytes);
+  const double *plan = write_plan(&p);
+  /* From the lowest to the highest position that keeps the block inside. */
+  ptrdiff_t reach = p.offset[placed], least = reach;
+  for (int i = 0; i < rank; i++) {
+    const ptrdiff_t along = (p.size[i] - 1) * p.stride[placed][i];
+    if (along < 0) least += along;
+    else reach += along;
+  }
+  const ptrdiff_t length = (ptrdiff_t)((scatter ? to.bytes : from.bytes) / (size_t)bytes);
+  double numbers[] = {(double)count, (double)step, (double)-least, (double)(length - 1 - reach)};
+  rm_configure(RM_THREADS, threads);
+  if (!is_served(rm_move(scatter ? RM_SCATTER : RM_GATHER, dtype, wide, plan, numbers, to.data,
+                         from.data, positions.data))) {
+    fail("it was not served");
+  }
+  check_unchanged(&from);
+  check_unchanged(&positions);
+  for (ptrdiff_t i = 0; i < count; i++) {
+    const ptrdiff_t at = (ptrdiff_t)get(positions.dtype, positions.data, i);
+    ptrdiff_t index[MAX_AXES] = {0};
+    do {
+      const ptrdiff_t t = place(&p, 0, index) + (scatter ? at : i * step);
+      const ptrdiff_t f = place(&p, 1, index) + (scatter ? i * step : at);
+      memcpy(to.before + t * bytes, from.data + f * bytes, (size_t)bytes);
+    } while (next(&p, rank, index));
+  }
+  if (memcmp(to.data, to.before, to.bytes) != 0) fail("the moved elements are others");
+  /* A position outside is refused before anything is written. */
+  put(positions.dtype, positions.data, count - 1, (int64_t)(length - reach));
+  if (rm_move(scatter ? RM_SCATTER : RM_GATHER, dtype, wide, plan, numbers, to.data, from.data,
+              positions.data) != RM_BAD_ARGUMENT) {
+    fail("a position outside was taken");
+  }
+  if (memcmp(to.data, to.before, to.bytes) != 0) fail("a refused move has written something");
+  compared++;
+  drop(&to);
+  drop(&from);
+  drop(&positions);
+}
+
+static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t y, bool bad) {
+  const ptrdiff_t size = 7, stride = 3, n = rank == 0 ? 1 : rank == 1 ? x : x * y;
+  snprintf(about, sizeof about, "positions by dtype %d, [%td, %td] of rank %d", dtype, x, y, rank);
+  layout p;
+  shape(&p, rank, x, y, 1, 2);
+  lay(&p, 0, DENSE, rank);
+  lay(&p, 1, (enum kind)below(KINDS), rank);
+  buffer to = make(wide ? RM_FLOAT64 : RM_INT32, p.length[0], SMALL);
+  buffer index = make(dtype, p.length[1], SMALL);
+  const bool negative = dtype >= RM_INT8 && dtype <= RM_INT64;
+  const ptrdiff_t length = p.length[1];
+  for (ptrdiff_t i = 0; i < length; i++) {
+    const ptrdiff_t one = below(size) - (negative ? below(8) : 0);
+    put(dtype, index.data, i, dtype == RM_BOOL ? one & 1 : one);
+  }
+  ptrdiff_t wrong = -1;
+  if (bad && dtype != RM_BOOL) {
+    put(dtype, index.data, below(length), negative && below(2) ? -size - 1 : size);
+  }
+  memcpy(index.before, index.data, index.bytes);
+  double numbers[] = {(double)size, (double)stride};
+  if (!is_served(rm_move(RM_POSITION, dtype, wide, write_plan(&p), numbers, to.data, index.data,
+                         NULL))) {
+    fail("it was not served");
+  }
+  check_unchanged(&index);
+  ptrdiff_t at[MAX_AXES] = {0}, walked = 0;
+  do {
+    const int64_t one = (int64_t)get(dtype, index.data, place(&p, 1, at));
+    if (one < -size || one >= size) {
+      wrong = walked;
+      break;
+    }
+    const ptrdiff_t t = place(&p, 0, at);
+    put(to.dtype, to.before, t,
+        (int64_t)get(to.dtype, to.before, t) + (one < 0 ? one + size : one) * stride);
+    walked++;
+  } while (next(&p, rank, at) && walked < n);
+  if (numbers[0] != (double)wrong) fail("the place of the first wrong index is another one");
+  if (wrong < 0 && memcmp(to.data, to.before, to.bytes) != 0) fail("the positions are others");
+  compared++;
+  drop(&to);
+  drop(&index);
+}
+
+static void run_nonzero(int dtype, ptrdiff_t length) {
+  snprintf(about, sizeof about, "nonzero of dtype %d, %td elements", dtype, length);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_bytes(dtype);
+  buffer input = make(dtype, offset + length, SMALL);
+  for (ptrdiff_t i = 0; i < length; i++) {
+    if (below(3) == 0) memset(input.data + (offset + i) * bytes, 0, (size_t)bytes);
+    /* -0 */
+    if (dtype >= RM_FLOAT16 && below(5) == 0) {
+      memset(input.data + (offset + i) * bytes, 0, (size_t)bytes);
+      input.data[(offset + i + 1) * bytes - 1] = 0x80;
+    }
+  }
+  memcpy(input.before, input.data, input.bytes);
+  int32_t *places = malloc((size_t)length * sizeof *places);
+  if (places == NULL) fail("no memory");
+  ptrdiff_t count = 0;
+  for (ptrdiff_t i = 0; i < length; i++) {
+    unsigned char one[8];
+    memcpy(one, input.data + (offset + i) * bytes, (size_t)bytes);
+    if (dtype >= RM_FLOAT16) one[bytes - 1] &= 0x7f;
+    bool zero = true;
+    for (ptrdiff_t j = 0; j < bytes; j++) zero = zero && one[j] == 0;
+    if (!zero) places[count++] = (int32_t)i;
+  }
+  if (count > 0) {
+    buffer to = make(RM_INT32, count, ANY_BITS);
+    double numbers[] = {(double)offset, (double)length, (double)count};
+    if (!is_served(rm_move(RM_NONZERO, dtype, 0, NULL, numbers, to.data, input.data, NULL))) {
+      fail("it was not served");
+    }
+    if (memcmp(to.data, places, to.bytes) != 0) fail("the places are others");
+    check_unchanged(&input);
+    compared++;
+    drop(&to);
+  }
+  free(places);
+  drop(&input);
+}
+
+static void try_moves(ptrdiff_t n) {
+  for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+    for (int scatter = 0; scatter < 2; scatter++) {
+      run_blocks(scatter, dtype, below(2), n, 1, 1, 1, 1);
+      run_blocks(scatter, dtype, below(2), 1 + below(9), 1, n, 1, 1);
+      run_blocks(scatter, dtype, below(2), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
+    }
+    run_nonzero(dtype, n);
+    if (dtype >= RM_FLOAT16) continue;
+    run_positions(dtype, below(2), (int)below(2), n, 1, below(2));
+    run_positions(dtype, below(2), 2, n, 1 + below(4), below(2));
+  }
+}
+
+/* ---- random numbers -------------------------------------------------------------------------- */
+
+static void try_random(ptrdiff_t length, int threads) {
+  for (int kind = 0; kind < 4; kind++) {
+    for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+      const bool takes = kind == 0 ? dtype == RM_UINT32 : (kind == 3) == (dtype < RM_FLOAT16);
+      if (!takes) continue;
+      snprintf(about, sizeof about, "random %d of dtype %d, %td elements", kind, dtype, length);
+      const int32_t words[] = {(int32_t)any(), (int32_t)any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
+      buffer out = make(dtype, length, ANY_BITS);
+      rm_configure(RM_THREADS, threads);
+      if (!is_served(rm_random(dtype, kind, words, (double)length, out.data))) {
+        fail("it was not served");
+      }
+      for (ptrdiff_t i = 0; kind == 3 && i < length; i++) {
+        const double x = get(dtype, out.data, i);
+        if (x < 0 || x >= words[4]) fail("an integer is out of range");
+      }
+      /* A part is what the whole begins with. */
+      buffer part = make(dtype, 1 + below(length), ANY_BITS);
+      const ptrdiff_t count = (ptrdiff_t)part.bytes / rm_bytes(dtype);
+      rm_configure(RM_THREADS, 1);
+      if (!is_served(rm_random(dtype, kind, words, (double)count, part.data)) ||
+          memcmp(part.data, out.data, part.bytes) != 0) {
+        fail("a shorter part is another one");
+      }
+      compared++;
+      drop(&out);
+      drop(&part);
+    }
+  }
+}
+
+/* ---- the small ones -------------------------------------------------------------------------- */
+
+static void try_others(void) {
+  snprintf(about, sizeof about, "versions, messages, settings");
+  if (rm_version() != RM_VERSION) fail("another version");
+  if (rm_table_hash() != (int32_t)RM_TABLE_HASH) fail("another table");
+  if (rm_configure(RM_THREADS, 2) != 2 || rm_configure(RM_THREADS, -1) != 2) fail("not 2 threads");
+  if (rm_configure(RM_THREADS, 100000) > 256) fail("too many threads");
+  if (rm_configure(RM_THREADS, 0) < 1) fail("no threads");
+  if (rm_configure(99, 0) != -1) fail("an unknown setting");
+  const int32_t level = rm_configure(RM_LEVEL_SET, -1);
+  if (rm_configure(RM_LEVEL_SET, 77) != level) fail("an unknown instruction set");
+  char text[8];
+  if (rm_blas_info(text, sizeof text) != 0) fail("a BLAS that nobody opened");
+  if (rm_blas_open("/no/such/library") != RM_NOT_FOUND) fail("a BLAS that is not there");
+  const int32_t full = rm_last_error(text, sizeof text);
+  if (full < 8 || strlen(text) != sizeof text - 1) fail("a message is not cut to length");
+  if (rm_last_error(NULL, 0) != full) fail("the length of a message");
+  const double plan[16] = {1, 2, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+  float x[1] = {1}, y[1] = {2};
+  const int32_t floats = RM_DTYPES(RM_FLOAT32, RM_FLOAT32, RM_FLOAT32, RM_NONE, RM_NONE);
+  if (rm_map(RM_OP_neg, floats, plan, x, NULL, NULL, NULL) != RM_BAD_ARGUMENT) fail("no memory");
+  if (rm_map(RM_OP_add, floats, plan, x, y, NULL, NULL) == RM_OK) fail("too few operands");
+  if (rm_map(-1, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
+  if (rm_map(RM_ROWS, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
+  if (rm_fold(RM_OP_sum, floats, 0, plan, NULL, y, NULL) == RM_OK) fail("no memory");
+  if (rm_fold(RM_OP_add, floats, 0, plan, x, y, NULL) == RM_OK) fail("no fold");
+  if (rm_sort(99, 0, plan, x, NULL) == RM_OK) fail("no dtype");
+  if (rm_softmax(0, RM_INT32, plan, x, y) == RM_OK) fail("no dtype");
+  if (x[0] != 1) fail("a refused call has written something");
+}
+
+int main(int count, char **arguments) {
+  const int highest = count > 1 ? atoi(arguments[1]) : 0;
+  const bool in_short = count > 2 && strcmp(arguments[2], "short") == 0;
+  setvbuf(stdout, NULL, _IONBF, 0);
+  /* Asking for one level too many changes nothing. */
+  const int best = highest > 0 ? highest : rm_configure(RM_LEVEL_SET, 0);
+  int levels = 0;
+  for (int level = 1; level <= best; level++) {
+    if (rm_configure(RM_LEVEL_SET, level) != level) continue;
+    levels++;
+    static const ptrdiff_t few[] = {1, 7, 17, 65};
+    for (ptrdiff_t n = 1; n <= 70; n++) {
+      bool chosen = !in_short;
+      for (size_t i = 0; in_short && i < sizeof few / sizeof *few; i++) chosen |= few[i] == n;
+      if (!chosen) continue;
+      try_maps(n, true, 1);
+      try_maps(n, false, 1);
+      try_folds(n, n % 2, 1);
+      try_softmax(1 + below(20), n, 1);
+      try_sort(1 + below(3), n, 1);
+      try_moves(n);
+      try_random(n, 1);
+    }
+    for (ptrdiff_t n = 1023; n <= 1025; n += in_short ? 2 : 1) {
+      try_maps(n, n == 1023, 1);
+      try_folds(n, n == 1024, 2);
+      try_softmax(3, n, 1);
+      try_sort(2, n, 1);
+      try_moves(n);
+      try_random(n, 1);
+    }
+    try_matmul(70, in_short ? 6 : 60);
+    if (!in_short) {
+      try_matmul(300, 4);
+      try_maps(40001, false, 3);
+      try_folds(150001, false, 3);
+      try_softmax(300, 1000, 3);
+      try_sort(1, 200003, 3);
+      try_sort(300, 1000, 3);
+      try_random(100003, 3);
+    }
+  }
+  if (levels == 0) fail("no instruction set was tried");
+  try_others();
+  printf("%d levels, %ld calls, %ld served, %ld compared\n", levels, calls, served, compared);
+  return 0;
+}

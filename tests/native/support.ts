@@ -1,0 +1,332 @@
+/**
+ * What the tests of the native backend share: the library, backends, storages in every layout, and
+ * programs in processes of their own.
+ *
+ * Test files run side by side in one process, and how many threads and which instruction set the
+ * library uses holds for all of it: each file opens a copy of the library, and has it for itself.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { findTool, root } from "../../scripts/tools.ts";
+import type { Backend } from "../../src/backend.ts";
+import { JsBackend } from "../../src/backends/js/backend.ts";
+import type { Shim } from "../../src/backends/native/abi.ts";
+import { NativeBackend } from "../../src/backends/native/backend.ts";
+import { openShim } from "../../src/backends/native/load.ts";
+import { DTYPE, type DType } from "../../src/dtype.ts";
+import { readElement, writeElement } from "../../src/element.ts";
+import { Layout } from "../../src/layout.ts";
+import type { MapRow, Row } from "../../src/ops.ts";
+import { adopt, allocate, type Storage } from "../../src/storage.ts";
+import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../table/compare.ts";
+import { goldenEntry } from "../table/golden.ts";
+import { generator, sample } from "../table/operands.ts";
+
+const names: Record<string, string> = { win32: "rowmajor.dll", darwin: "librowmajor.dylib" };
+
+/** The library that is tested: what `ROWMAJOR_LIB` names, else the one in zig-out. */
+export const library: string = process.env.ROWMAJOR_LIB ||
+  join(root, "zig-out", "lib", names[process.platform] ?? "librowmajor.so");
+
+/** The path of zig, or undefined where it is not installed. */
+export function findZig(): string | undefined {
+  try {
+    return findTool("zig");
+  } catch {
+    return undefined;
+  }
+}
+
+function modified(path: string): number {
+  return existsSync(path) ? statSync(path).mtimeMs : 0;
+}
+
+/** The sources of the shim. */
+export function shimSources(): string[] {
+  const shim = join(root, "shim");
+  return [join(root, "build.zig"), ...readdirSync(shim).map((name) => join(shim, name))];
+}
+
+/** True when `path` is there and no source of the shim is newer. */
+export function isFresh(path: string): boolean {
+  return existsSync(path) && Math.max(...shimSources().map(modified)) <= modified(path);
+}
+
+/** Builds the library when a source is newer; true when there is one. */
+function build(): boolean {
+  if (process.env.ROWMAJOR_LIB || isFresh(library)) return existsSync(library);
+  const zig = findZig();
+  if (zig === undefined) return existsSync(library);
+  const { status, stderr } = spawnSync(zig, ["build"], { cwd: root, encoding: "utf8" });
+  if (status !== 0) throw new Error(`zig build failed:\n${stderr}`);
+  return true;
+}
+
+/** Removes a folder, or on Windows, where what is open stays, leaves it. */
+export function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true });
+  } catch (error) {
+    if (process.platform !== "win32") throw error;
+  }
+}
+
+/** A copy of the library, whose settings nothing else in this process shares. */
+function openCopy(): Shim {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-native-"));
+  try {
+    const copy = join(folder, basename(library));
+    copyFileSync(library, copy);
+    const opened = openShim(copy);
+    if ("reason" in opened) throw new Error(opened.reason);
+    return opened;
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+const found = build();
+if (!found) console.log(`The native backend is not tested: there is no ${library}, and no zig`);
+
+/** `test`, or where there is no library `test.skip`. */
+export const check: typeof test | typeof test.skip = found ? test : test.skip;
+
+/** The functions of the library. Not there where {@link check} skips. */
+export const shim: Shim = found ? openCopy() : undefined as unknown as Shim;
+
+/** The JavaScript backend, without generated loops: takes any plan, and is the definition. */
+export const js: Backend = new JsBackend(false);
+
+let asked = 0;
+
+/** `backend`, which notes each call of a method. */
+function counted(backend: Backend): Backend {
+  return new Proxy(backend, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]): unknown => {
+        asked++;
+        return value.apply(target, args);
+      };
+    },
+  });
+}
+
+/** What the native backend under test hands calls on to. */
+export const fallback: Backend = counted(new JsBackend());
+
+/** The native backend, which sends arrays of any length to the library. */
+export const native: NativeBackend = found
+  ? new NativeBackend(shim, fallback, { crossover: 0 })
+  : undefined as unknown as NativeBackend;
+
+/** Runs `f` and gives how many of its calls were handed on. */
+export function handedOn(f: () => void): number {
+  const before = asked;
+  f();
+  return asked - before;
+}
+
+function findLevels(): number[] {
+  if (!found) return [];
+  const best = native.setLevel(0);
+  const levels = [];
+  for (let level = best === 1 ? 1 : 2; level <= best; level++) levels.push(level);
+  return levels;
+}
+
+/** The instruction sets of this machine, by their numbers, the best one last. */
+export const LEVELS: readonly number[] = findLevels();
+
+// ---- storages ----------------------------------------------------------------------------------
+
+/** How many elements lie before and after those of a layout, so that stray writes show. */
+export const MARGIN = 5;
+
+const pools = new Map<string, Storage>();
+const POOL = 4093;
+const draw = generator(11);
+
+/** A storage of `length` elements from `domain`; with `special`, every third one is unusual. */
+export function fill(
+  dtype: DType,
+  length: number,
+  special: boolean,
+  domain: readonly [number, number] = [-8, 8],
+): Storage {
+  const key = `${dtype} ${special} ${domain}`;
+  let pool = pools.get(key);
+  if (pool === undefined) {
+    pools.set(key, pool = allocate(dtype, POOL, false));
+    sample(dtype, domain, POOL, 5, special).forEach((value, i) => writeElement(pool!, i, value));
+  }
+  const array = new DTYPE[dtype].array(length) as Float64Array;
+  const source = pool.array as Float64Array;
+  let from = Math.floor(draw() * POOL);
+  for (let at = 0; at < length;) {
+    const part = source.subarray(from, from + length - at);
+    array.set(part, at);
+    at += part.length;
+    from = 0;
+  }
+  return adopt(dtype, array);
+}
+
+/** The same elements in memory of their own. */
+export function copyOf(storage: Storage): Storage {
+  return adopt(storage.info.name, (storage.array as Float64Array).slice());
+}
+
+/** Ways to lay out `shape`; all leave a margin. */
+export const LAYOUTS: Readonly<Record<string, (shape: readonly number[]) => Layout>> = {
+  contiguous: (shape) => Layout.contiguous(shape, MARGIN),
+  transposed: (shape) => Layout.contiguous([...shape].reverse(), MARGIN).transpose(),
+  sliced: (shape) => {
+    let layout = Layout.contiguous(shape.map((n) => 2 * n + 1), MARGIN);
+    shape.forEach((n, axis) => layout = layout.sliceAxis(axis, 1, n, 2));
+    return layout;
+  },
+  flipped: (shape) => Layout.contiguous(shape, MARGIN).flip(),
+  halfFlipped: (shape) => Layout.contiguous(shape, MARGIN).flip(shape.length > 0 ? [0] : []),
+  row: (shape) =>
+    Layout.contiguous(shape.map((n, axis) => axis === shape.length - 1 ? n : 1), MARGIN)
+      .broadcastTo(shape),
+  column: (shape) =>
+    Layout.contiguous(shape.map((n, axis) => axis === 0 ? n : 1), MARGIN).broadcastTo(shape),
+  scalar: (shape) => Layout.contiguous([], MARGIN).broadcastTo(shape),
+};
+
+/** The names of {@link LAYOUTS}; outputs can have the first {@link OUTPUTS}. */
+export const KINDS: readonly string[] = Object.keys(LAYOUTS);
+/** How many of {@link KINDS} an output can have. */
+export const OUTPUTS = 5;
+
+/** A storage that `layout` and its margins fit. */
+export function storageFor(
+  layout: Layout,
+  dtype: DType,
+  special = true,
+  domain?: readonly [number, number],
+): Storage {
+  return fill(dtype, layout.extent()[1] + 1 + MARGIN, special, domain);
+}
+
+/** A storage of dense rows of `length` elements, without margins. */
+export function denseStorage(dtype: DType, length: number, special = false): Storage {
+  return fill(dtype, length, special);
+}
+
+// ---- comparisons -------------------------------------------------------------------------------
+
+/** Throws unless both hold the same elements, within `tolerance`; all NaN are one. */
+export function assertSame(
+  actual: Storage,
+  expected: Storage,
+  what: string,
+  tolerance: Tolerance = { ulp: 0 },
+): void {
+  assertEquals(actual.array.length, expected.array.length, what);
+  const { name } = expected.info;
+  const floats = DTYPE[name].kind === "f";
+  for (let i = 0; i < expected.array.length; i++) {
+    const [x, y] = [actual.array[i], expected.array[i]];
+    if (Object.is(x, y)) continue;
+    if (!floats) throw new Error(`${what}: element ${i} is ${x}, expected ${y}`);
+    const at = (): string => `${what}: at ${i}`;
+    assertNear(at, [readElement(actual, i)], [readElement(expected, i)], name, tolerance);
+  }
+}
+
+/** Throws unless both hold the same bytes. */
+export function assertSameBytes(actual: Storage, expected: Storage, what: string): void {
+  const bytes = ({ array }: Storage): Uint8Array =>
+    new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  const [x, y] = [bytes(actual), bytes(expected)];
+  assertEquals(x.length, y.length, what);
+  for (let i = 0; i < x.length; i++) {
+    if (x[i] !== y[i]) {
+      const at = Math.floor(i / actual.info.bytes);
+      throw new Error(`${what}: element ${at} is ${actual.array[at]}, not ${expected.array[at]}`);
+    }
+  }
+}
+
+/** The dtype that `row` computes in for elements of `dtype`. */
+export function computeOf(row: Row, dtype: DType): DType {
+  return row.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
+}
+
+/** How far two backends may be apart on `row`: each as far as it may be from the exact result. */
+export function mapTolerance(row: MapRow, dtype: DType): Tolerance {
+  const { result, cancels, eitherZero } = goldenEntry(row, dtype);
+  const ulp = mapUlp(row, result, true);
+  if (ulp === 0) return { ulp };
+  const slack = cancels ? (ulp + 1) * spacing(row.domain[1], result) : 0;
+  return { ulp: ulp + 1, slack, eitherZero };
+}
+
+// ---- processes ---------------------------------------------------------------------------------
+
+/** True where Deno runs the tests. */
+export const inDeno: boolean = "Deno" in globalThis;
+
+interface DenoCommand {
+  Command: new (path: string, options: object) => {
+    outputSync(): { success: boolean; stdout: Uint8Array; stderr: Uint8Array };
+  };
+}
+
+/** The address of a file of this repository, as a literal of a program. */
+export function moduleAt(path: string): string {
+  return JSON.stringify(new URL(`../../${path}`, import.meta.url).href);
+}
+
+/**
+ * Runs `program` in a process of its own, under the runtime that runs this, and gives its output.
+ * Deno gets the given permissions only, and never asks. Throws what the program says when it fails.
+ */
+export function runApart(
+  program: string,
+  env: Readonly<Record<string, string>> = {},
+  permissions: readonly string[] = ["--allow-ffi", "--allow-env"],
+): string {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-native-"));
+  try {
+    const path = join(folder, "program.ts");
+    writeFileSync(path, program);
+    const all: Record<string, string | undefined> = { ROWMAJOR_LIB: library, ...env };
+    if (!inDeno) {
+      const options = { cwd: root, encoding: "utf8", env: { ...process.env, ...all } } as const;
+      const { stdout, stderr, status } = spawnSync(process.execPath, [path], options);
+      assertEquals(status, 0, stderr);
+      return stdout;
+    }
+    // Deno's node:child_process would add all permissions.
+    const { Command } = (globalThis as unknown as { Deno: DenoCommand }).Deno;
+    const args = ["run", "--quiet", "--no-check", "--no-prompt", ...permissions, path];
+    const result = new Command(process.execPath, { args, cwd: root, env: all, stdin: "null" })
+      .outputSync();
+    const [stdout, stderr] = [result.stdout, result.stderr].map((b) => new TextDecoder().decode(b));
+    assert(result.success, stderr);
+    assertEquals(stderr, "");
+    return stdout!;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

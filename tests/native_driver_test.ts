@@ -1,0 +1,161 @@
+/**
+ * The C code alone: native/driver.c calls every entry point with buffers that are exactly as long
+ * as needed, plainly, under valgrind, with the undefined-behaviour sanitizer, and on arm64.
+ *
+ * No JavaScript is involved, so that one runtime is enough. What is not installed is skipped, and
+ * says so.
+ *
+ * @module
+ */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { check, findZig, inDeno, LEVELS, library, removeFolder } from "./native/support.ts";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const driver = join(here, "native", "driver.c");
+const shim = join(here, "..", "shim");
+const zig = findZig();
+const { arch, platform } = process;
+
+const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
+const SOURCES = ["common", "threads", "move", "blas"];
+const KERNELS = ["level", "map", "fold", "softmax", "gemm", "sort", "random"];
+
+function installed(tool: string): boolean {
+  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** Runs a program and gives what it prints; throws what it says when it fails. */
+function run(program: string, args: string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: "utf8" });
+  if (error !== undefined) throw error;
+  assertEquals(status, 0, `${program} ${args.join(" ")}\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** Runs `body` with a folder that is there for so long. */
+function inFolder(body: (folder: string) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-driver-"));
+  try {
+    body(folder);
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+/** Builds the driver upon the library that is shipped; for any machine, as valgrind is one. */
+function buildOnLibrary(folder: string): string {
+  const program = join(folder, "driver");
+  const args = [
+    "cc",
+    ...FLAGS,
+    "-O1",
+    "-fno-sanitize=all",
+    "-mcpu=baseline",
+    "-I",
+    shim,
+    driver,
+    library,
+  ];
+  run(zig!, [...args, `-Wl,-rpath,${dirname(library)}`, "-lm", "-o", program]);
+  return program;
+}
+
+/** Builds the driver and the shim's sources into one program, for one instruction set. */
+function buildWhole(folder: string, args: string[]): string {
+  const program = join(folder, "driver");
+  const sources = [...SOURCES, ...KERNELS].map((name) => join(shim, `${name}.c`));
+  const own = ["-I", shim, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
+  const at = args.indexOf("--");
+  const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
+  run(zig!, ["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
+  return program;
+}
+
+/** A test, or a skipped one that says which of its conditions is not met. */
+function when(conditions: Record<string, boolean>, name: string, body: () => void): void {
+  const missing = Object.entries(conditions).filter(([, met]) => !met).map(([what]) => what);
+  if (missing.length === 0) check(name, body);
+  else test.skip(`${name} (needs ${missing.join(", ")})`, body);
+}
+
+const always = { "Deno": inDeno, "zig": zig !== undefined };
+
+// For Windows there is no import library to link with.
+when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", () => {
+  inFolder((folder) => {
+    const output = run(buildOnLibrary(folder), ["0"]);
+    assertStringIncludes(output, `${LEVELS.length} levels, `);
+    const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
+    assertEquals(
+      Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
+      true,
+      output,
+    );
+  });
+});
+
+when(
+  { ...always, "valgrind": installed("valgrind"), "Linux": platform === "linux" },
+  "the driver passes under valgrind",
+  () => {
+    inFolder((folder) => {
+      const args = ["-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"];
+      const leaks = "--errors-for-leak-kinds=definite";
+      // It knows no AVX-512.
+      const level = String(Math.min(3, ...LEVELS.slice(-1)));
+      run("valgrind", [...args, leaks, buildOnLibrary(folder), level, "short"]);
+    });
+  },
+);
+
+when(
+  { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
+  "the driver passes with the undefined-behaviour sanitizer",
+  () => {
+    if (!LEVELS.includes(3)) return console.log("not run: this machine has no x86-64-v3");
+    inFolder((folder) => {
+      // One instruction set stands for all three, which takes a third of the time to build.
+      const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
+      const program = buildWhole(folder, [
+        "-O0",
+        "-DRM_LEVEL=v2",
+        ...names,
+        "--",
+        "-ODebug",
+        "-fsanitize-c=full",
+        "-target",
+        "x86_64-linux-gnu",
+        "-mcpu",
+        "x86_64_v3",
+      ]);
+      assertStringIncludes(run(program, ["2", "short"]), "1 levels, ");
+    });
+  },
+);
+
+when(
+  { ...always, "qemu-aarch64": installed("qemu-aarch64") },
+  "the driver passes on arm64",
+  () => {
+    inFolder((folder) => {
+      const program = buildWhole(folder, [
+        "-O2",
+        "-DRM_LEVEL=base",
+        "--",
+        "-OReleaseFast",
+        "-fno-sanitize-c",
+        "-target",
+        "aarch64-linux-musl",
+        "-static",
+      ]);
+      assertStringIncludes(run("qemu-aarch64", [program, "1", "short"]), "1 levels, ");
+    });
+  },
+);

@@ -1,0 +1,288 @@
+/**
+ * Results of the native backend do not depend on how many threads work: 2, 3 and 7 threads give the
+ * bits that 1 gives.
+ *
+ * OpenBLAS, which promises nothing of the kind, is left out: products are tested with none opened.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { setThreads } from "../mod.ts";
+import { DTYPE, type DType } from "../src/dtype.ts";
+import { resultDType } from "../src/dispatch.ts";
+import { Layout } from "../src/layout.ts";
+import { ARG_REDUCE, MAP, type MapRow, REDUCE, type ReduceRow, SCAN } from "../src/ops.ts";
+import { ATTRIBUTES, planMap, planReduce } from "../src/plan.ts";
+import { adopt, type Storage } from "../src/storage.ts";
+import { attributesOf } from "./table/golden.ts";
+import {
+  assertSameBytes,
+  check,
+  computeOf,
+  copyOf,
+  denseStorage,
+  fill,
+  handedOn,
+  LEVELS,
+  moduleAt,
+  native,
+  runApart,
+} from "./native/support.ts";
+
+const COUNTS = [2, 3, 7];
+
+/** Runs `call`, which writes all of `out`, with every number of threads and in every level. */
+function sameBits(what: string, out: Storage, call: () => void): void {
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    assertEquals(native.setThreads(1), 1);
+    assertEquals(handedOn(call), 0, what);
+    const expected = copyOf(out);
+    for (const threads of COUNTS) {
+      assertEquals(native.setThreads(threads), threads);
+      out.array.fill((out.info.wide ? 1n : 1) as never);
+      call();
+      assertSameBytes(out, expected, `${what} with ${threads} threads, level ${level}`);
+    }
+  }
+}
+
+check("the number of threads does not show in maps", () => {
+  const rows: MapRow[] = [MAP.add, MAP.exp, MAP.gelu, MAP.where, MAP.floorDivide, MAP.copy];
+  const n = 300_011;
+  for (const row of rows) {
+    for (const dtype of ["float32", "float64", "float16", "int32"] as const) {
+      const compute = computeOf(row, dtype);
+      const flat = Layout.contiguous([n]);
+      const square = Layout.contiguous([550, 560]);
+      for (const [to, from] of [[flat, flat], [square, square.transpose().flip([0])]] as const) {
+        if (to.shape.length === 2 && row.arity === 1) continue;
+        const inputs = Array.from({ length: 3 }, (_, k) =>
+          denseStorage(
+            row.condition && k === 0 ? "bool" : dtype,
+            from.size,
+            true,
+          ));
+        const out = denseStorage(resultDType(row, dtype, row.name), to.size);
+        const last = to === from ? from : Layout.contiguous([560, 550]).transpose();
+        const plan = planMap(to, last, row.arity > 1 ? to : null, row.arity > 2 ? to : null);
+        sameBits(`${row.name} of ${dtype} [${to.shape}]`, out, () => {
+          const [a, b, c] = inputs;
+          native.map(
+            row,
+            compute,
+            plan,
+            out,
+            a!,
+            row.arity > 1 ? b! : null,
+            row.arity > 2 ? c! : null,
+          );
+        });
+      }
+    }
+  }
+});
+
+check("the number of threads does not show in reductions, places and scans", () => {
+  const shape = [577, 601];
+  const layout = Layout.contiguous(shape);
+  const rows = [REDUCE.sum, REDUCE.mean, REDUCE.prod, REDUCE.max, REDUCE.norm2, REDUCE.any];
+  for (const dtype of ["float32", "float64", "int16", "bfloat16"] as const) {
+    const a = fill(dtype, layout.size, false, [0.5, 1.5]);
+    for (const reduced of [[true, true], [true, false], [false, true]]) {
+      const kept = Layout.contiguous(shape.map((n, axis) => reduced[axis] ? 1 : n));
+      const what = `of ${dtype} over [${reduced}]`;
+      for (const row of rows as ReduceRow[]) {
+        const out = denseStorage(resultDType(row, dtype, row.name), kept.size);
+        const plan = planReduce(kept, layout, null, reduced, false);
+        attributesOf(row, dtype, layout.size / kept.size)
+          .forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
+        sameBits(`${row.name} ${what}`, out, () => native.reduce(row, plan, out, a, null));
+      }
+      const place = denseStorage("int32", kept.size);
+      const order = planReduce(kept, layout, null, reduced, true);
+      sameBits(
+        `argmax ${what}`,
+        place,
+        () => native.argReduce(ARG_REDUCE.argmax, order, place, a),
+      );
+      if (reduced[0] && reduced[1]) continue;
+      const scanned = denseStorage(resultDType(SCAN.cumulativeSum, dtype, ""), layout.size);
+      const along = planReduce(layout, layout, null, reduced, true);
+      sameBits(
+        `cumulativeSum ${what}`,
+        scanned,
+        () => native.scan(SCAN.cumulativeSum, along, scanned, a),
+      );
+    }
+  }
+  const long = fill("float32", 1_000_003, false);
+  const flat = Layout.contiguous([1_000_003]);
+  const scanned = denseStorage("float32", 1_000_003);
+  const plan = planReduce(flat, flat, null, [true], true);
+  sameBits("a long cumulativeSum", scanned, () => {
+    native.scan(SCAN.cumulativeSum, plan, scanned, long);
+  });
+});
+
+check("the number of threads does not show in softmax", () => {
+  for (const dtype of ["float32", "float64"] as const) {
+    for (const [rows, columns] of [[500, 700], [40_000, 9], [3, 120_000]] as const) {
+      const a = denseStorage(dtype, rows * columns);
+      const out = denseStorage(dtype, rows * columns);
+      for (const log of [false, true]) {
+        sameBits(
+          `softmax of ${dtype} [${rows}, ${columns}]`,
+          out,
+          () => void native.softmax(log, rows, columns, out, 0, a, 0),
+        );
+      }
+    }
+  }
+});
+
+check("the number of threads does not show in sorts", () => {
+  for (const dtype of ["float32", "int64", "uint8", "float16"] as const) {
+    for (const [runs, size] of [[1, 400_000], [3, 150_000], [5000, 70]] as const) {
+      const values = denseStorage(dtype, runs * size, true);
+      const sorted = copyOf(values);
+      const order = denseStorage("int32", runs * size);
+      for (const descending of [false, true]) {
+        const what = `of ${dtype}, ${runs} runs of ${size}`;
+        sameBits(`the order ${what}`, order, () => {
+          native.sort(values, 0, runs, size, descending, order);
+        });
+        sameBits(`a sort ${what}`, sorted, () => {
+          (sorted.array as Float64Array).set(values.array as Float64Array);
+          native.sort(sorted, 0, runs, size, descending, null);
+        });
+      }
+    }
+  }
+});
+
+check("the number of threads does not show in random numbers", () => {
+  const calls = [
+    ["uniform", "float32"],
+    ["normal", "float32"],
+    ["normal", "float64"],
+    [
+      "uniform",
+      "bfloat16",
+    ],
+    ["integers", "int16"],
+    ["bits", "uint32"],
+  ] as const;
+  for (const [kind, dtype] of calls) {
+    const out = denseStorage(dtype, 300_001);
+    sameBits(`${kind} ${dtype}`, out, () => native.random(out, kind, 5, 6, 0n, 1000n));
+  }
+});
+
+check("the number of threads does not show in gathers and scatters", () => {
+  const [rows, columns, count] = [5000, 64, 6000];
+  const row = Layout.contiguous([columns]);
+  const positions = adopt(
+    "int32",
+    Int32Array.from({ length: count }, (_, i) => (i * 7919 % rows) * columns),
+  );
+  for (const dtype of ["float32", "int8", "float64"] as const) {
+    const source = denseStorage(dtype, rows * columns);
+    const out = denseStorage(dtype, count * columns);
+    const plan = planMap(row, row, null, null);
+    sameBits(
+      `gather of ${dtype}`,
+      out,
+      () => native.gather(plan, out, source, positions, count, columns),
+    );
+    const target = denseStorage(dtype, rows * columns);
+    sameBits(
+      `scatter of ${dtype}`,
+      target,
+      () => native.scatter(plan, target, out, positions, count, columns),
+    );
+  }
+});
+
+check("the number of threads does not show in own products of matrices", () => {
+  const cases: [DType, number, number, number, number][] = [
+    ["int32", 200, 190, 210, 1],
+    ["int8", 130, 140, 150, 2],
+    ["uint64", 100, 110, 120, 1],
+    ["float16", 200, 210, 190, 1],
+    ["float32", 400, 390, 410, 1],
+    ["float32", 60, 50, 70, 30],
+    ["float64", 300, 310, 320, 1],
+    ["float32", 1, 900, 1000, 1],
+    ["float64", 900, 1, 1000, 1],
+    ["float32", 1, 1, 500_000, 1],
+  ];
+  for (const [dtype, m, n, k, batch] of cases) {
+    const matrix = (rows: number, columns: number) => ({
+      storage: denseStorage(dtype, rows * columns * batch),
+      offsets: Array.from({ length: batch }, (_, i) => i * rows * columns),
+      rowStride: columns,
+      columnStride: 1,
+    });
+    const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
+    if (DTYPE[dtype].kind !== "f") {
+      sameBits(`${dtype} [${m}, ${k}] @ [${k}, ${n}]`, c.storage, () => {
+        native.matmul(m, n, k, c, a, b);
+      });
+    }
+  }
+  // Floats in a process that has no BLAS.
+  const floats = cases.filter(([dtype]) => DTYPE[dtype].kind === "f");
+  const output = runApart(
+    `import { openNative } from ${moduleAt("src/backends/native/load.ts")};
+    import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
+    import { DTYPE } from ${moduleAt("src/dtype.ts")};
+    import { toHalf } from ${moduleAt("src/half.ts")};
+    import { allocate } from ${moduleAt("src/storage.ts")};
+    const native: any = openNative(new JsBackend());
+    if (!("reason" in native.blas())) throw new Error("there is a BLAS");
+    let compared = 0;
+    for (const [dtype, m, n, k, batch] of ${JSON.stringify(floats)} as any) {
+      const matrix = (rows: number, columns: number): any => {
+        const storage = allocate(dtype, rows * columns * batch, true);
+        for (let i = 0; i < storage.array.length; i++) {
+          const x = Math.sin(i * i);
+          storage.array[i] = dtype === "float16" ? toHalf(x) : x;
+        }
+        const offsets = Array.from({ length: batch }, (_, i) => i * rows * columns);
+        return { storage, offsets, rowStride: columns, columnStride: 1 };
+      };
+      const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
+      for (const level of ${JSON.stringify(LEVELS)}) {
+        native.setLevel(level);
+        let expected: any;
+        for (const threads of [1, ${COUNTS}]) {
+          if (native.setThreads(threads) !== threads) throw new Error("threads");
+          c.storage.array.fill(1);
+          native.matmul(m, n, k, c, a, b);
+          expected ??= c.storage.array.slice();
+          for (let i = 0; i < expected.length; i++) {
+            if (!Object.is(c.storage.array[i], expected[i])) {
+              throw new Error(dtype + " [" + [m, n, k] + "] " + threads + " threads, element " + i);
+            }
+          }
+          compared++;
+        }
+      }
+    }
+    console.log(compared);`,
+    { ROWMAJOR_OPENBLAS: "/nowhere/libopenblas.so" },
+  );
+  assertEquals(Number(output), floats.length * LEVELS.length * (COUNTS.length + 1));
+});
+
+check("setThreads takes integers from 0 to 256, and says how many there are", () => {
+  for (const bad of [-1, 1.5, NaN, 257, Infinity, "2" as unknown as number]) {
+    assertThrows(() => setThreads(bad), RangeError, "threads");
+  }
+  assertEquals(native.setThreads(5), 5);
+  assertEquals(native.threads, 5);
+  const all = native.setThreads(0);
+  assertEquals(native.threads, all);
+  assertEquals(all >= 1, true);
+});
