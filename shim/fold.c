@@ -1243,6 +1243,23 @@ SCAN(f64_product, double, MULTIPLY)
 SCAN(i64_sum, int64_t, ADD)
 SCAN(i64_product, int64_t, MULTIPLY)
 
+/* One run of narrower floats, four at a time: each addition to the carry would wait for the one
+ * before. The sums of the four are off by what doubles are, which their dtype does not show. */
+static void scan_run_narrow_sum(ptrdiff_t n, double *restrict x, double *carry) {
+  double a = *carry;
+  ptrdiff_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const double two = x[i] + x[i + 1], three = two + x[i + 2];
+    const double four = two + (x[i + 2] + x[i + 3]);
+    x[i] += a;
+    x[i + 1] = a + two;
+    x[i + 2] = a + three;
+    x[i + 3] = a += four;
+  }
+  for (; i < n; i++) x[i] = a += x[i];
+  *carry = a;
+}
+
 /* What is scanned: doubles or integers, as the job says. */
 typedef union {
   double f[RUNS][STRETCH];
@@ -1277,8 +1294,9 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
       if (s->product) {
         if (count == 1) scan_run_f64_product(m, x.f[0], c.f);
         else scan_runs_f64_product(m, x.f, c.f);
-      } else if (count == 1) scan_run_f64_sum(m, x.f[0], c.f);
-      else scan_runs_f64_sum(m, x.f, c.f);
+      } else if (count > 1) scan_runs_f64_sum(m, x.f, c.f);
+      else if (s->bytes < 8) scan_run_narrow_sum(m, x.f[0], c.f);
+      else scan_run_f64_sum(m, x.f[0], c.f);
     } else if (s->product) {
       if (count == 1) scan_run_i64_product(m, x.i[0], c.i);
       else scan_runs_i64_product(m, x.i, c.i);

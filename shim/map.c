@@ -159,8 +159,9 @@ enum {
   TILE_LEAST = 16,
   /* Rows shorter than this are put together in blocks. */
   SHORT_ROW = 128,
-  /* Elements of a task, by cost; and how many tasks make a thread worth its while. */
-  CHEAP_TASK = 1 << 16,
+  /* Bytes of an operand for a task of a cheap op, and elements for one of a costly op; and how many
+   * tasks make a thread worth its while. */
+  CHEAP_BYTES = 1 << 17,
   HEAVY_TASK = 1 << 13,
   TASKS_LEAST = 4,
   /* Bytes of an output that pass by the caches, as it would not be found there again. */
@@ -602,6 +603,10 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   it.walk.start[2] = it.walk.start[3] = NULL;
   int32_t status = rm_read_plan(&it.walk, plan, row.operands, dtypes, buffers);
   if (status != RM_OK || it.walk.empty) return status;
-  run_all(&it, row.heavy ? HEAVY_TASK : CHEAP_TASK);
+  ptrdiff_t widest = 1;
+  for (int k = 0; k < row.operands; k++) {
+    if (rm_bytes(it.stored[k]) > widest) widest = rm_bytes(it.stored[k]);
+  }
+  run_all(&it, row.heavy ? HEAVY_TASK : CHEAP_BYTES / widest);
   return RM_OK;
 }

@@ -106,11 +106,15 @@ export class NativeBackend implements Backend {
     b: Storage | null,
     c: Storage | null,
   ): void {
-    const size = sizeOf(plan);
+    // Most small ops are dense: their size is one number, and nothing else has to be looked up.
+    const size = plan.rank === 1 ? plan.data[OFFSETS + plan.operands]! : sizeOf(plan);
+    if (size === 0 || (size < this.#crossover && row.ulp === 0)) {
+      return this.#fallback.map(row, compute, plan, out, a, b, c);
+    }
     const dtypes = DTYPE[compute].id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       idOf(c) << 16;
     const key = row.id << 20 | dtypes;
-    if (size === 0 || (size < this.#crossover && row.ulp === 0) || this.#lacking.has(key)) {
+    if (this.#lacking.size > 0 && this.#lacking.has(key)) {
       return this.#fallback.map(row, compute, plan, out, a, b, c);
     }
     checkOperand("rm_map", plan, 0, out);
@@ -155,7 +159,7 @@ export class NativeBackend implements Backend {
     const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       NO_DTYPE << 16;
     const key = row.id << 20 | dtypes;
-    if (sizeOf(plan) === 0 || this.#lacking.has(key)) return false;
+    if (sizeOf(plan) === 0 || (this.#lacking.size > 0 && this.#lacking.has(key))) return false;
     checkOperand("rm_fold", plan, 0, out);
     checkOperand("rm_fold", plan, 1, a);
     if (b !== null) checkOperand("rm_fold", plan, 2, b);
