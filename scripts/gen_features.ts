@@ -24,7 +24,7 @@ interface FoundTest {
 function findTests(): FoundTest[] {
   const folder = new URL("tests/", root);
   const files = readdirSync(folder).filter((name) => name.endsWith("_test.ts")).sort();
-  const literal = /\b(?:test|it|describe)\(\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
+  const literal = /\b(?:test|it|describe|check)\(\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
   return files.flatMap((file) => {
     const source = readFileSync(new URL(file, folder), "utf8");
     return [...source.matchAll(literal)].map(([, text]) => ({

@@ -465,8 +465,8 @@ static bool takes_rows(const job *it) {
 
 /* Rows [from, to) of all positions of the outer axes, columns [first, last). Not to be inlined where
  * small ops pass by, as its blocks take room on the stack. */
-__attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, ptrdiff_t to, ptrdiff_t first,
-                     ptrdiff_t last) {
+__attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, ptrdiff_t to,
+                                               ptrdiff_t first, ptrdiff_t last) {
   scratch s;
   const rm_walk *walk = &it->walk;
   const int operands = walk->operands;

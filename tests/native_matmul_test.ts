@@ -167,7 +167,7 @@ check("products larger than the kernels' blocks agree with js", () => {
   checkLarge(own, ["float32", "float64", "float16", "int32", "int8", "int64"]);
 });
 
-check("products through OpenBLAS agree with js, where there is one", () => {
+check("Matmul through OpenBLAS: products agree with js, where there is one", () => {
   const blas = native.blas();
   if ("reason" in blas) return console.log(`Not through OpenBLAS: ${blas.reason}`);
   for (const dtype of ["float32", "float64"] as const) checkLayouts(native, dtype);
@@ -293,7 +293,7 @@ const zig = findZig();
 
 // It takes zig to make that library.
 (zig === undefined ? test.skip : check)(
-  "BLAS reads in place what it can, and nothing else reaches it",
+  "Matmul through OpenBLAS: it reads in place what it can, and nothing else reaches it",
   () => {
     const folder = mkdtempSync(join(tmpdir(), "rowmajor-mock-"));
     try {
