@@ -151,7 +151,8 @@ if (rows.length === 0) {
 }
 const wanted = (["numpy", "torch"] as const).filter((name) => !options.without.has(name));
 // PyTorch is large: a short run takes it where it is, and does not fetch it.
-const python = findPython(wanted, !options.quick);
+// A short run waits for NumPy, but not for gigabytes.
+const python = findPython(wanted, options.quick ? ["numpy"] : wanted);
 const has = (name: Package) => wanted.includes(name) && !python.missing.has(name);
 const began = performance.now();
 let names: PeerName[] = [

@@ -53,8 +53,8 @@ function install(name: Package): boolean {
   return succeeds(own, [...pip, pinned], false) && imports(own, name);
 }
 
-/** A Python that imports `wanted`, as many as can be; installs the others when it may. */
-export function findPython(wanted: readonly Package[], mayInstall: boolean): Python {
+/** A Python that imports `wanted`, as many as can be; installs those of the others that it may. */
+export function findPython(wanted: readonly Package[], mayInstall: readonly Package[]): Python {
   const missing = new Map<Package, string>();
   if (wanted.length === 0) return { missing };
   const given = process.env.ROWMAJOR_PYTHON;
@@ -66,7 +66,8 @@ export function findPython(wanted: readonly Package[], mayInstall: boolean): Pyt
     if (has.length > (best?.has.length ?? 0)) best = { path, has };
     if (has.length === wanted.length) return { path, missing };
   }
-  if (!given && mayInstall) {
+  const lacking = wanted.filter((name) => !best?.has.includes(name));
+  if (!given && lacking.some((name) => mayInstall.includes(name))) {
     const base = system.find((path) => succeeds(path, ["--version"]));
     const ready = existsSync(own) ||
       (base !== undefined && succeeds(base, ["-m", "venv", venv], false));
@@ -74,7 +75,10 @@ export function findPython(wanted: readonly Package[], mayInstall: boolean): Pyt
       ? "there is no python3"
       : `${base} -m venv .venv failed (on Debian: apt install python3-venv)`;
     const has = wanted.filter((name) => {
-      if (ready && (imports(own, name) || install(name))) return true;
+      if (ready && (imports(own, name) || (mayInstall.includes(name) && install(name)))) {
+        return true;
+      }
+      if (!mayInstall.includes(name)) return false;
       missing.set(name, ready ? `pip install ${name}==${VERSIONS[name]} failed in .venv` : failed);
       return false;
     });
@@ -90,7 +94,7 @@ export function findPython(wanted: readonly Package[], mayInstall: boolean): Pyt
 }
 
 if (import.meta.main) {
-  const { path, missing } = findPython(["numpy", "torch"], true);
+  const { path, missing } = findPython(["numpy", "torch"], ["numpy", "torch"]);
   console.log(path ?? "no Python");
   for (const [name, reason] of missing) console.log(`without ${name}: ${reason}`);
   process.exitCode = missing.size === 0 ? 0 : 1;
