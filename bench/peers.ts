@@ -89,7 +89,7 @@ function commandOf(name: PeerName, options: PeerOptions): string[] {
     ...(options.cold ? ["--cold"] : []),
   ];
   return name === "Deno"
-    ? [findTool("deno"), "run", "-A", "--no-check", ...args]
+    ? [findTool("deno"), "run", "-A", "--no-check", "--v8-flags=--expose-gc", ...args]
     : [findTool("bun"), ...args];
 }
 

@@ -128,11 +128,18 @@ function bodyOf(row: Row): () => unknown {
   return row.body(x);
 }
 
+const collect: () => void = ((): () => void => {
+  const { gc, Bun } = globalThis as { gc?: () => void; Bun?: { gc(now: boolean): void } };
+  return gc ?? (() => Bun?.gc(true));
+})();
+
 function prepare(row: Row, ms: number): void {
   if (row.group !== group) {
     made.clear();
     prepared.clear();
     group = row.group;
+    // Or small calls would pay for the large arrays of the groups before.
+    collect();
   }
   const body = bodyOf(row);
   // Long enough for every tier of the engine; then as many calls as fill the time.
