@@ -171,7 +171,6 @@ int32_t rm_blas_info(void *buffer, int32_t length) {
   return library == NULL ? 0 : rm_copy_text(library->info, buffer, length);
 }
 
-
 void rm_blas_threads(int threads) {
   const blas *library = atomic_load(&ready);
   if (library == NULL || library->set_threads == NULL) return;

@@ -161,9 +161,6 @@ struct job {
   ptrdiff_t done;
 };
 
-static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
-static ptrdiff_t magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
-
 /* ---- loading --------------------------------------------------------------------------------- */
 
 #define SAME(x) (x)
@@ -351,7 +348,7 @@ static inline double corrected(double sum, double error) {
     const double *p = from; \
     (void)j; \
     for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
-      const double sum = lanes_f64_##map(least(n - i, BLOCK), p + i, y); \
+      const double sum = lanes_f64_##map(rm_least(n - i, BLOCK), p + i, y); \
       add_exactly(c->acc, c->error, sum); \
     } \
   }
@@ -455,7 +452,7 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
     (void)j, (void)y; \
     int64_t total = 0; \
     for (ptrdiff_t i = 0; i < n;) { \
-      const ptrdiff_t end = sizeof(S) == 8 ? n : i + least(n - i, (ptrdiff_t)count << 15); \
+      const ptrdiff_t end = sizeof(S) == 8 ? n : i + rm_least(n - i, (ptrdiff_t)count << 15); \
       L s = 0, t = 0, u = 0, v = 0; \
       for (; i + 4 * count <= end; i += 4 * count) { \
         s += __builtin_convertvector(LOAD(V, p + i), L); \
@@ -524,7 +521,7 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
     (void)y; \
     int64_t zeros = 0; \
     for (ptrdiff_t i = 0; i < n;) { \
-      const ptrdiff_t end = i + least(n - i, 127 * 2 * count); \
+      const ptrdiff_t end = i + rm_least(n - i, 127 * 2 * count); \
       V s = 0, t = 0; \
       for (; i + 2 * count <= end; i += 2 * count) { \
         s -= (V)((LOAD(V, p + i) & mask) == 0); \
@@ -791,7 +788,7 @@ static void fold_run(const job *j, ptrdiff_t n, const char *a, ptrdiff_t sa, con
   const bool in_place = j->direct && sa == 1;
   const ptrdiff_t bytes = j->bytes, step = in_place ? j->step : WIDTH;
   for (ptrdiff_t i = 0; i < n; i += step) {
-    const ptrdiff_t m = least(n - i, step);
+    const ptrdiff_t m = rm_least(n - i, step);
     const void *from = a + i * sa * bytes;
     if (!in_place) {
       j->load(m, from, sa, buffer);
@@ -852,7 +849,7 @@ static void fold_across(const job *j, const rm_walk *w, char *const *start, ptrd
     for (ptrdiff_t r = 0, m = 1; r < rows; r += m) {
       const char *from = at[1] + r * row;
       if (in_place) {
-        m = least(rows - r, ROWS);
+        m = rm_least(rows - r, ROWS);
         j->columns(j, n, m, from, row, c);
       } else {
         j->load(n, from, sa, buffer);
@@ -886,7 +883,7 @@ static ptrdiff_t seek(const job *j, ptrdiff_t unit, char **at) {
     for (int k = 0; k < w->operands; k++) at[k] += place * w->step[axis][k];
     unit /= w->size[axis];
   }
-  return least(w->size[column] - first, j->width);
+  return rm_least(w->size[column] - first, j->width);
 }
 
 static void fold_unit(const job *j, const rm_walk *w, char *const *at, ptrdiff_t n, cells *c) {
@@ -903,7 +900,7 @@ static void store_unit(const job *j, char *const *at, ptrdiff_t n, const cells *
 static void fold_group(void *context, ptrdiff_t index) {
   const job *j = context;
   _Alignas(64) char memory[SLOTS * 8 * WIDTH];
-  const ptrdiff_t last = least((index + 1) * j->group, j->units);
+  const ptrdiff_t last = rm_least((index + 1) * j->group, j->units);
   for (ptrdiff_t unit = index * j->group; unit < last; unit++) {
     char *at[RM_MAX_OPERANDS];
     cells c;
@@ -929,7 +926,7 @@ static void fold_part(void *context, ptrdiff_t index) {
     return;
   }
   rm_walk w = *j->walk;
-  w.size[axis] = least(w.size[axis] - first, j->length);
+  w.size[axis] = rm_least(w.size[axis] - first, j->length);
   for (int k = 1; k < w.operands; k++) at[k] += first * w.step[axis][k];
   c.position = j->elements / j->walk->size[axis] * first;
   fold_unit(j, &w, at, n, &c);
@@ -951,7 +948,7 @@ static int32_t run_job(job *j) {
   for (int axis = 0; axis < j->kept - 1; axis++) outer *= w->size[axis];
   for (int axis = j->kept; axis < w->rank; axis++) j->elements *= w->size[axis];
   const ptrdiff_t columns = j->kept == 0 ? 1 : w->size[j->kept - 1];
-  j->width = least(columns, WIDTH);
+  j->width = rm_least(columns, WIDTH);
   if (!j->across && j->width * j->elements > TASK) {
     j->width = j->elements >= TASK ? 1 : TASK / j->elements;
   }
@@ -962,7 +959,7 @@ static int32_t run_job(job *j) {
   j->parts = 1;
   if (j->units < PARTS / 2 && j->kept < w->rank) {
     const ptrdiff_t size = w->size[j->kept];
-    const ptrdiff_t wanted = least(least(heavy * work / TASK, PARTS / j->units), size);
+    const ptrdiff_t wanted = rm_least(rm_least(heavy * work / TASK, PARTS / j->units), size);
     if (wanted > 1) {
       j->length = (size + wanted - 1) / wanted;
       j->parts = (size + j->length - 1) / j->length;
@@ -1196,7 +1193,7 @@ static bool runs_across(const rm_walk *w, int kept) {
   if (kept == w->rank) return true;
   const int inner = w->rank - 1;
   if (w->size[kept - 1] < 16) return false;
-  if (magnitude(w->step[kept - 1][1]) < magnitude(w->step[inner][1])) return true;
+  if (rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[inner][1])) return true;
   return inner == kept && w->size[inner] <= 16;
 }
 
@@ -1288,7 +1285,7 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
   carries c;
   begin_scan(s, &c, count);
   for (ptrdiff_t i = 0; i < n; i += STRETCH) {
-    const ptrdiff_t m = least(n - i, STRETCH);
+    const ptrdiff_t m = rm_least(n - i, STRETCH);
     for (int l = 0; l < count; l++) s->load(m, at[l][1] + i * from * s->bytes, from, x.f[l]);
     if (s->floats) {
       if (s->product) {
@@ -1317,7 +1314,7 @@ static ptrdiff_t seek_scan(const scan *s, ptrdiff_t unit, ptrdiff_t width, char 
     const ptrdiff_t blocks = (w->size[axis] + width - 1) / width;
     const ptrdiff_t first = unit % blocks * width;
     for (int k = 0; k < 2; k++) at[k] += first * w->step[axis][k];
-    if (axis == s->kept - 1) n = least(w->size[axis] - first, width);
+    if (axis == s->kept - 1) n = rm_least(w->size[axis] - first, width);
     unit /= blocks;
     width = 1;
   }
@@ -1326,7 +1323,7 @@ static ptrdiff_t seek_scan(const scan *s, ptrdiff_t unit, ptrdiff_t width, char 
 
 static void scan_along(void *context, ptrdiff_t index) {
   const scan *s = context;
-  const ptrdiff_t last = least((index + 1) * s->group, s->units);
+  const ptrdiff_t last = rm_least((index + 1) * s->group, s->units);
   for (ptrdiff_t unit = index * s->group; unit < last;) {
     const int count = last - unit >= RUNS ? RUNS : 1;
     char *at[RUNS][2];
@@ -1374,7 +1371,7 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];
   const bool threaded = outer * n >= TASK;
   const bool across = kept > 0 && (kept == w->rank || (w->size[kept - 1] >= 16 &&
-                                   magnitude(w->step[kept - 1][1]) < magnitude(w->step[kept][1])));
+                                   rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[kept][1])));
   if (across) {
     s.units = outer / w->size[kept - 1] * ((w->size[kept - 1] + WIDTH - 1) / WIDTH);
     run_tasks(s.units, threaded, scan_across, &s);
@@ -1388,8 +1385,6 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
-                    const void *a, const void *b);
 int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
                     const void *a, const void *b) {
   const int to = rm_dtype_at(dtypes, 1), from = rm_dtype_at(dtypes, 2);

@@ -484,8 +484,6 @@ static const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
   return base + offset * bytes;
 }
 
-static ptrdiff_t least(ptrdiff_t x, ptrdiff_t y) { return x < y ? x : y; }
-
 static ptrdiff_t parts_of(ptrdiff_t size, ptrdiff_t part) { return (size + part - 1) / part; }
 
 static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
@@ -510,7 +508,7 @@ static void pack_panel(const job *j, pack_function *pack, char *to, const char *
   char tile[STEP * BYTES * 2] __attribute__((aligned(64)));
   const ptrdiff_t size = j->kind->size;
   for (ptrdiff_t p = 0; p < k; p += STEP) {
-    const ptrdiff_t step = least(STEP, k - p);
+    const ptrdiff_t step = rm_least(STEP, k - p);
     const char *at = place(from, p * stride, j->bytes);
     char *panel = to + p * width * size;
     if (line_stride == 1) {
@@ -567,7 +565,7 @@ static void multiply_small(const job *j, ptrdiff_t item) {
   const bool straight_b = j->raw && j->of_b.column == 1, straight_c = j->raw && j->of_c.column == 1;
   for (ptrdiff_t q = 0; q < n;) {
     const int w = width_for(of->widths, n - q, n);
-    const ptrdiff_t width = of->widths[w], columns = least(width, n);
+    const ptrdiff_t width = of->widths[w], columns = rm_least(width, n);
     /* The last columns and rows begin early enough to be whole; some are computed twice. */
     if (q > n - columns) q = n - columns;
     const char *right = place(b, q * j->of_b.column, j->bytes);
@@ -578,10 +576,10 @@ static void multiply_small(const job *j, ptrdiff_t item) {
       right = panel;
     }
     for (ptrdiff_t next = 0; next < m; next += FEW) {
-      const ptrdiff_t rows = least(FEW, m), i = least(next, m - rows);
+      const ptrdiff_t rows = rm_least(FEW, m), i = rm_least(next, m - rows);
       const void *at[FEW];
       for (ptrdiff_t r = 0; r < FEW; r++) {
-        at[r] = place(a, (i + least(r, rows - 1)) * of_a.row, size);
+        at[r] = place(a, (i + rm_least(r, rows - 1)) * of_a.row, size);
       }
       char *out = c + (i * j->of_c.row + q * j->of_c.column) * j->bytes;
       if (straight_c && rows == FEW && columns == width) {
@@ -600,7 +598,7 @@ static void multiply_small(const job *j, ptrdiff_t item) {
 
 static void small_task(void *context, ptrdiff_t index) {
   const job *j = context;
-  const ptrdiff_t end = least(j->batch, (index + 1) * j->per_task);
+  const ptrdiff_t end = rm_least(j->batch, (index + 1) * j->per_task);
   for (ptrdiff_t i = index * j->per_task; i < end; i++) multiply_small(j, i);
 }
 
@@ -645,10 +643,10 @@ static void pack_task(void *context, ptrdiff_t index) {
   if ((left ? j->a_size : j->b_size) == 0 && item > 0) return;
   const char *from = place(left ? j->a : j->b, start, j->bytes);
   char *to = left ? j->packed_a + item * j->a_size : j->packed_b + item * j->b_size;
-  const ptrdiff_t end = least(left ? j->a_panels : j->b_panels, (task + 1) * TASK_PANELS);
+  const ptrdiff_t end = rm_least(left ? j->a_panels : j->b_panels, (task + 1) * TASK_PANELS);
   for (ptrdiff_t panel = task * TASK_PANELS; panel < end; panel++) {
     pack_panel(j, left ? j->kind->pack_a : j->kind->pack_b, to + panel * width * j->depth * size,
-               place(from, panel * width * of.row, j->bytes), least(width, lines - panel * width),
+               place(from, panel * width * of.row, j->bytes), rm_least(width, lines - panel * width),
                width, j->depth, of.row, of.column);
   }
 }
@@ -659,8 +657,8 @@ static void multiply_task(void *context, ptrdiff_t index) {
   const ptrdiff_t tasks = j->row_tasks * j->column_tasks, item = index / tasks;
   const ptrdiff_t top = index % tasks / j->column_tasks * TASK_ROWS;
   const ptrdiff_t left = index % tasks % j->column_tasks * TASK_COLUMNS;
-  const ptrdiff_t bottom = least(top + TASK_ROWS, j->rows);
-  const ptrdiff_t right = least(left + TASK_COLUMNS, j->columns);
+  const ptrdiff_t bottom = rm_least(top + TASK_ROWS, j->rows);
+  const ptrdiff_t right = rm_least(left + TASK_COLUMNS, j->columns);
   const char *a = j->packed_a + item * j->a_size, *b = j->packed_b + item * j->b_size;
   char *c = j->c + ((ptrdiff_t)j->c_at[j->first + item] + j->i0 * j->of_c.row +
                     j->j0 * j->of_c.column) * j->bytes;
@@ -670,8 +668,8 @@ static void multiply_task(void *context, ptrdiff_t index) {
   for (ptrdiff_t q = left; q < right; q += width) {
     for (ptrdiff_t i = top; i < bottom; i += MR) {
       j->kind->multiply(j->depth, a + i * j->depth * size, b + q * j->depth * size,
-                        to + (i * stride + q) * size, stride, (int)least(MR, bottom - i),
-                        (int)least(width, right - q), j->p0 > 0);
+                        to + (i * stride + q) * size, stride, (int)rm_least(MR, bottom - i),
+                        (int)rm_least(width, right - q), j->p0 > 0);
     }
   }
   if (straight || !j->last) return;
@@ -691,8 +689,8 @@ static bool is_shared(const double *at, ptrdiff_t batch) {
 
 static int32_t multiply_packed(job *j) {
   const ptrdiff_t size = j->kind->size, width = 2 * j->kind->lanes;
-  const ptrdiff_t rows = least(j->m, BLOCK), columns = least(j->n, BLOCK);
-  const ptrdiff_t depth = least(j->k, DEPTH);
+  const ptrdiff_t rows = rm_least(j->m, BLOCK), columns = rm_least(j->n, BLOCK);
+  const ptrdiff_t depth = rm_least(j->k, DEPTH);
   const bool shared_a = is_shared(j->a_at, j->batch), shared_b = is_shared(j->b_at, j->batch);
   /* The kernels write floats and wide integers to dense rows; others by way of a block of sums. */
   const bool straight = j->raw && j->of_c.column == 1;
@@ -702,7 +700,7 @@ static int32_t multiply_packed(job *j) {
   j->sums_size = straight ? 0 : rows * columns * size;
   /* As many matrices at a time as one block holds elements. */
   const ptrdiff_t each = j->a_size + j->b_size + j->sums_size;
-  const ptrdiff_t count = least(j->batch, 1 + (ptrdiff_t)BLOCK * DEPTH * size / each);
+  const ptrdiff_t count = rm_least(j->batch, 1 + (ptrdiff_t)BLOCK * DEPTH * size / each);
   const ptrdiff_t a_total = j->a_size * (shared_a ? 1 : count);
   const ptrdiff_t b_total = j->b_size * (shared_b ? 1 : count);
   const ptrdiff_t total = a_total + b_total + j->sums_size * count + 2 * ALIGNMENT;
@@ -714,13 +712,13 @@ static int32_t multiply_packed(job *j) {
   if (shared_a) j->a_size = 0;
   if (shared_b) j->b_size = 0;
   for (j->first = 0; j->first < j->batch; j->first += count) {
-    j->count = least(count, j->batch - j->first);
+    j->count = rm_least(count, j->batch - j->first);
     for (j->j0 = 0; j->j0 < j->n; j->j0 += BLOCK) {
-      j->columns = least(BLOCK, j->n - j->j0);
+      j->columns = rm_least(BLOCK, j->n - j->j0);
       for (j->i0 = 0; j->i0 < j->m; j->i0 += BLOCK) {
-        j->rows = least(BLOCK, j->m - j->i0);
+        j->rows = rm_least(BLOCK, j->m - j->i0);
         for (j->p0 = 0; j->p0 < j->k; j->p0 += DEPTH) {
-          j->depth = least(DEPTH, j->k - j->p0);
+          j->depth = rm_least(DEPTH, j->k - j->p0);
           j->last = j->p0 + j->depth == j->k;
           j->a_panels = parts_of(j->rows, MR);
           j->b_panels = parts_of(j->columns, width);
@@ -754,14 +752,14 @@ static void dot_rows(const job *j, const char *matrix, const char *vector, ptrdi
       __attribute__((aligned(64)));
   const ptrdiff_t chunk = dense_rows && dense_vector ? depth : CHUNK;
   for (ptrdiff_t p = 0; p < depth; p += chunk) {
-    const ptrdiff_t step = least(chunk, depth - p);
+    const ptrdiff_t step = rm_least(chunk, depth - p);
     const char *with = place(vector, p * j->vector_stride, j->bytes);
     if (!dense_vector) {
       load_run(j->dtype, x, with, step, j->vector_stride);
       with = x;
     }
     for (ptrdiff_t i = 0; i < rows; i += FEW) {
-      const ptrdiff_t few = least(FEW, rows - i);
+      const ptrdiff_t few = rm_least(FEW, rows - i);
       const void *at[FEW];
       for (ptrdiff_t r = 0; r < few; r++) {
         const char *from = place(matrix, (i + r) * j->line_stride + p * j->stride, j->bytes);
@@ -789,7 +787,7 @@ static void sweep_rows(const job *j, const char *matrix, const char *vector, ptr
   char converted[FEW * RUN * 4] __attribute__((aligned(64)));
   load_run(j->dtype, x, vector, depth, j->vector_stride);
   for (ptrdiff_t p = 0; p < depth; p += FEW) {
-    const ptrdiff_t few = least(FEW, depth - p);
+    const ptrdiff_t few = rm_least(FEW, depth - p);
     const char *from = place(matrix, p * j->stride, j->bytes);
     ptrdiff_t step = j->stride;
     if (!j->raw) {
@@ -808,7 +806,7 @@ static void vector_task(void *context, ptrdiff_t index) {
   const job *j = context;
   const ptrdiff_t size = j->kind->size, part = index % j->parts;
   const ptrdiff_t first = index / j->parts % j->runs * j->run, item = index / j->parts / j->runs;
-  const ptrdiff_t rows = least(j->run, j->lines - first), start = part * j->part;
+  const ptrdiff_t rows = rm_least(j->run, j->lines - first), start = part * j->part;
   const ptrdiff_t depth = part == j->parts - 1 ? j->k - start : j->part;
   const char *matrix = place(j->matrix,
                              (ptrdiff_t)j->matrix_at[item] + first * j->line_stride +
@@ -852,8 +850,8 @@ static int32_t multiply_vector(job *j) {
   j->part = j->sweeps ? SWEEP_DEPTH : DOT_DEPTH;
   /* The last part takes the rest, so that a sum a little longer than a part is not cut. */
   j->parts = j->k < 2 * j->part ? 1 : j->k / j->part;
-  const ptrdiff_t depth = least(j->k, j->part);
-  j->run = j->sweeps ? RUN : least(RUN, FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth)));
+  const ptrdiff_t depth = rm_least(j->k, j->part);
+  j->run = j->sweeps ? RUN : rm_least(RUN, FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth)));
   j->runs = parts_of(j->lines, j->run);
   workspace *work = NULL;
   if (j->parts > 1) {
@@ -873,8 +871,6 @@ static int32_t multiply_vector(job *j) {
   leave_workspace(work);
   return RM_OK;
 }
-
-int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
 
 int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
   const kind *of = kind_of(dtype);

@@ -21,19 +21,27 @@ static inline float rm_float_of(uint32_t bits) {
   return x;
 }
 
+static inline uint64_t rm_bits_of_f64(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline double rm_double_of(uint64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 /* The float32 next to x, towards zero, with the last bit set when something was cut off: rounding
  * that once more gives what rounding x itself would. */
 static inline float rm_odd_float(double x) {
-  uint64_t wide;
-  memcpy(&wide, &x, sizeof wide);
   const float near = (float)x;
   const double back = (double)near;
   uint32_t bits = rm_bits_of(near);
-  uint64_t other;
-  memcpy(&other, &back, sizeof other);
   /* An infinity that stands for a finite value rounds to one all the same. NaN stays. */
   const uint32_t inexact = back != x && back == back && back - back == 0;
-  const uint32_t above = (other & INT64_MAX) > (wide & INT64_MAX);
+  const uint32_t above = (rm_bits_of_f64(back) & INT64_MAX) > (rm_bits_of_f64(x) & INT64_MAX);
   bits = (bits - (inexact & above)) | inexact;
   return rm_float_of(bits);
 }

@@ -30,6 +30,9 @@ enum {
   RM_NONE = 15
 };
 
+static inline ptrdiff_t rm_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static inline ptrdiff_t rm_magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
+
 /* Bytes of an element. */
 static inline ptrdiff_t rm_bytes(int dtype) {
   static const uint8_t bytes[16] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
@@ -130,6 +133,17 @@ typedef struct {
 
 /* The ones in use. */
 const rm_kernels *rm_level(void);
+
+#if defined(RM_LEVEL)
+int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
+                   const void *b, const void *c);
+int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
+                    const void *a, const void *b);
+int32_t RM_AT(softmax)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a);
+int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
+int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
+int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
+#endif
 
 /* Elements may be read and written in any order: operands are apart, or the same element for
  * element. */

@@ -177,8 +177,6 @@ typedef struct {
   ptrdiff_t filled[RM_MAX_OPERANDS];
 } scratch;
 
-static ptrdiff_t magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
-
 /* ---- moving blocks ----------------------------------------------------------------------------- */
 
 /* A two-dimensional piece of memory; steps in bytes. */
@@ -236,8 +234,8 @@ static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptr
 
 #define MOVE(T) \
   static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
-    if (rows > 1 && (magnitude(from.down) < magnitude(from.right) || \
-                     magnitude(to.down) < magnitude(to.right))) { \
+    if (rows > 1 && (rm_magnitude(from.down) < rm_magnitude(from.right) || \
+                     rm_magnitude(to.down) < rm_magnitude(to.right))) { \
       for (ptrdiff_t j = 0; j < columns; j++) { \
         for (ptrdiff_t i = 0; i < rows; i++) { \
           *(T *)(to.at + i * to.down + j * to.right) = \
@@ -522,8 +520,8 @@ static void run_task(void *context, ptrdiff_t index) {
 static bool wants_tiles(const job *it) {
   if (it->rows < TILE_LEAST || it->columns < TILE_LEAST) return false;
   for (int k = 0; k < it->walk.operands; k++) {
-    const ptrdiff_t along = magnitude(it->down[k]);
-    const ptrdiff_t across = magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
+    const ptrdiff_t along = rm_magnitude(it->down[k]);
+    const ptrdiff_t across = rm_magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
     if (along != 0 && along < across) return true;
   }
   return false;
@@ -571,8 +569,6 @@ static void run_all(job *it, ptrdiff_t task) {
   rm_parallel(cuts_of(rows, it->task_rows) * it->cuts, run_task, it);
 }
 
-int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
-                   const void *b, const void *c);
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
                    const void *b, const void *c) {
   const int compute = rm_dtype_at(dtypes, 0);

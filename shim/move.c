@@ -2,8 +2,8 @@
  * Moves elements by positions: blocks to and from them, indexes to positions, the places of what is
  * not zero.
  *
- * Elements are moved as they are: only their size counts, and for zeros their sign. The caller has
- * checked positions; indexes are checked here.
+ * Elements are moved as they are: only their size counts, and for zeros their sign. Positions and
+ * indexes, which no plan bounds, are checked here, before anything is moved.
  */
 #include <string.h>
 #include "internal.h"
@@ -110,9 +110,9 @@ static bool lie_within(const blocks *b, double least, double most) {
   } else {
     const int32_t *at = b->positions;
     /* What int32 does not hold bounds nothing. */
-    const int32_t low = least < INT32_MIN ? INT32_MIN : least > INT32_MAX ? INT32_MAX : (int32_t)least;
-    const int32_t high = most > INT32_MAX ? INT32_MAX : most < INT32_MIN ? INT32_MIN : (int32_t)most;
-    if (low > most || high < least) return b->count == 0;
+    if (least > INT32_MAX || most < INT32_MIN) return b->count == 0;
+    const int32_t low = least < INT32_MIN ? INT32_MIN : (int32_t)least;
+    const int32_t high = most > INT32_MAX ? INT32_MAX : (int32_t)most;
     for (ptrdiff_t i = 0; i < b->count; i++) outside |= (at[i] < low) | (at[i] > high);
   }
   return outside == 0;

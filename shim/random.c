@@ -10,8 +10,6 @@
 #include "half.h"
 #include "vecmath.h"
 
-int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
-
 enum { BITS, UNIFORM, NORMAL, INTEGERS };
 
 /* A round needs 64-bit products of 32-bit numbers: one counter to a lane of 64 bits, of which the

@@ -8,8 +8,6 @@
 #include "internal.h"
 #include "vecmath.h"
 
-int32_t RM_AT(softmax)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a);
-
 enum { SOFTMAX, LOG_SOFTMAX };
 
 /* Elements whose powers are made at a time, in the first-level cache: several short rows, or part

@@ -10,8 +10,6 @@
 #include <string.h>
 #include "internal.h"
 
-int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
-
 /* Runs up to this length are sorted by ranks, of 64-bit keys the shorter ones. The longest that are
  * faster so depend on the width of vectors. */
 #if defined(__AVX512F__)

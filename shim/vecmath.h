@@ -59,18 +59,6 @@ static inline double rm_fma_f64(double a, double b, double c) { return RM_FMA_f6
 #define RM_POLY_13(T, x, a, ...) rm_fma_##T(RM_POLY_12(T, x, __VA_ARGS__), x, a)
 #define RM_POLY_14(T, x, a, ...) rm_fma_##T(RM_POLY_13(T, x, __VA_ARGS__), x, a)
 
-static inline uint64_t rm_bits_of_f64(double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static inline double rm_double_of(uint64_t bits) {
-  double x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 static inline uint32_t rm_bits_of_f32(float x) { return rm_bits_of(x); }
 
 /* ---- exact ones ------------------------------------------------------------------------------ */

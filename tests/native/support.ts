@@ -27,7 +27,7 @@ import type { Backend } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
 import type { Shim } from "../../src/backends/native/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
-import { openShim } from "../../src/backends/native/load.ts";
+import { LIBRARY_FILE, openShim } from "../../src/backends/native/load.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
 import { readElement, writeElement } from "../../src/element.ts";
 import { Layout } from "../../src/layout.ts";
@@ -37,11 +37,9 @@ import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../ta
 import { goldenEntry } from "../table/golden.ts";
 import { generator, sample } from "../table/operands.ts";
 
-const names: Record<string, string> = { win32: "rowmajor.dll", darwin: "librowmajor.dylib" };
-
 /** The library that is tested: what `ROWMAJOR_LIB` names, else the one in zig-out. */
 export const library: string = process.env.ROWMAJOR_LIB ||
-  join(root, "zig-out", "lib", names[process.platform] ?? "librowmajor.so");
+  join(root, "zig-out", "lib", LIBRARY_FILE);
 
 /** The path of zig, or undefined where it is not installed. */
 export function findZig(): string | undefined {

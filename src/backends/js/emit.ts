@@ -27,6 +27,11 @@ export function number(text: string): Value {
 /** Primitives that have a faster form for floats of at most 32 bits. */
 const SHORT: Readonly<Record<string, string>> = { ffloordiv: "shortFloordiv", fmod: "shortMod" };
 
+/** Primitives that have a faster form which gives what is stored, by the dtype of operands and result. */
+const STORING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  float16: { ffloordiv: "floordivToHalf" },
+};
+
 const MAX_SAFE = 9007199254740991;
 
 /** Collects the statements of one element. */
@@ -86,10 +91,24 @@ export class Emitter {
     } else this.add(`${array}[${index}] = ${value.text};`);
   }
 
-  /** Writes what a primitive that gives the stored form makes of the numbers x and y. */
-  storeCall(array: string, index: string, name: string, { x, y }: Record<string, Value>): void {
-    if (x?.kind !== "number" || y?.kind !== "number") throw new Error(`${name} takes numbers`);
-    this.add(`${array}[${index}] = ${name}(${x.text}, ${y.text});`);
+  /**
+   * Computes and writes in one, where `text` is the call of a primitive that has such a form for
+   * `dtype`; otherwise does nothing and gives false.
+   */
+  storeCall(
+    dtype: DType,
+    array: string,
+    index: string,
+    text: string,
+    names: Readonly<Record<string, Value>>,
+  ): boolean {
+    const expr = parseExpr(text);
+    const name = expr.kind === "call" ? STORING[dtype]?.[expr.name] : undefined;
+    if (name === undefined) return false;
+    const args = (substitute(expr, names) as Expr & { kind: "call" }).args;
+    const printed = args.map((arg) => printExpr(arg, { num: (n) => n, call: (f) => f }));
+    this.add(`${array}[${index}] = ${name}(${printed.join(", ")});`);
+    return true;
   }
 
   /** Casts as `astype` does; integers that stay 32 bits or fewer are wrapped by the store. */

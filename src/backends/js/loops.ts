@@ -98,8 +98,7 @@ function mapBody(
   for (const name of row.attributes ?? []) names[name] = number(name);
   const { wide, kind } = DTYPE[compute];
   const slow = wide && hasCall(expr) ? `slow_${row.id}_${compute}` : null;
-  if (row.name === "floorDivide" && compute === "float16" && out === "float16") {
-    emit.storeCall("o", index(0), "floordivToHalf", names);
+  if (compute === out && emit.storeCall(out, "o", index(0), expr, names)) {
     return { hoisted, body: emit.take(), slow };
   }
   const value = slow !== null

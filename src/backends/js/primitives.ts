@@ -195,8 +195,12 @@ export function shortFloordiv(x: number, y: number): number {
   return isShort(quotient, y) ? Math.floor(quotient) : ffloordiv(x, y);
 }
 
-const INT_HALVES = new Uint16Array(4096);
-for (let i = 0; i < 4096; i++) INT_HALVES[i] = toHalf(i - 2048);
+let intHalves: Uint16Array | undefined;
+
+/** The integers from -2048 on as float16. Made at the first use. */
+function makeIntHalves(): Uint16Array {
+  return intHalves = Uint16Array.from({ length: 4096 }, (_, i) => toHalf(i - 2048));
+}
 
 /** `ffloordiv` of float16 values, as bits: most results are small integers, known by heart. */
 export function floordivToHalf(x: number, y: number): number {
@@ -204,7 +208,7 @@ export function floordivToHalf(x: number, y: number): number {
   // Such a quotient is at least 2^-40 away from any integer that it is not, so that truncating the
   // sum, which is positive, rounds down. It is 0 where x is, or y infinite: signs count there.
   if (quotient > -2048 && quotient < 2048 && quotient !== 0) {
-    return INT_HALVES[(quotient + 2048) | 0]!;
+    return (intHalves ?? makeIntHalves())[(quotient + 2048) | 0]!;
   }
   return toHalf(ffloordiv(x, y));
 }

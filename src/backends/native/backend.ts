@@ -55,8 +55,6 @@ export class NativeBackend implements Backend {
   readonly #move: Shim["rm_move"];
   readonly #fallback: Backend;
   readonly #crossover: number;
-  /** The calls that the shim has said it lacks, by op and dtypes. */
-  readonly #lacking = new Set<number>();
   #blas: BlasInfo | Unavailable | undefined;
   /** The plan of the matrix product under way. */
   #matrices = new Float64Array(64);
@@ -106,17 +104,13 @@ export class NativeBackend implements Backend {
     b: Storage | null,
     c: Storage | null,
   ): void {
-    // Most small ops are dense: their size is one number, and nothing else has to be looked up.
-    const size = plan.rank === 1 ? plan.data[OFFSETS + plan.operands]! : sizeOf(plan);
+    // First of all, so that small ops look nothing up that they do not need.
+    const size = sizeOf(plan);
     if (size === 0 || (size < this.#crossover && row.ulp === 0)) {
       return this.#fallback.map(row, compute, plan, out, a, b, c);
     }
     const dtypes = DTYPE[compute].id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       idOf(c) << 16;
-    const key = row.id << 20 | dtypes;
-    if (this.#lacking.size > 0 && this.#lacking.has(key)) {
-      return this.#fallback.map(row, compute, plan, out, a, b, c);
-    }
     checkOperand("rm_map", plan, 0, out);
     checkOperand("rm_map", plan, 1, a);
     if (b !== null) checkOperand("rm_map", plan, 2, b);
@@ -132,7 +126,6 @@ export class NativeBackend implements Backend {
     );
     if (status === STATUS.ok) return;
     this.#refuse("rm_map", status);
-    this.#lacking.add(key);
     this.#fallback.map(row, compute, plan, out, a, b, c);
   }
 
@@ -158,8 +151,7 @@ export class NativeBackend implements Backend {
   ): boolean {
     const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       NO_DTYPE << 16;
-    const key = row.id << 20 | dtypes;
-    if (sizeOf(plan) === 0 || (this.#lacking.size > 0 && this.#lacking.has(key))) return false;
+    if (sizeOf(plan) === 0) return false;
     checkOperand("rm_fold", plan, 0, out);
     checkOperand("rm_fold", plan, 1, a);
     if (b !== null) checkOperand("rm_fold", plan, 2, b);
@@ -174,7 +166,6 @@ export class NativeBackend implements Backend {
     );
     if (status === STATUS.ok) return true;
     this.#refuse("rm_fold", status);
-    this.#lacking.add(key);
     return false;
   }
 
@@ -206,7 +197,8 @@ export class NativeBackend implements Backend {
       return this.#fallback.matmul(m, n, k, c, a, b);
     }
     // Looked for once, by the first product that could use it.
-    if (this.#blas === undefined && c.storage.info.kind === "f") this.blas();
+    const { name } = c.storage.info;
+    if (this.#blas === undefined && (name === "float32" || name === "float64")) this.blas();
     const batch = c.offsets.length;
     const needed = 10 + 3 * batch;
     if (this.#matrices.length < needed) this.#matrices = new Float64Array(2 * needed);
@@ -421,6 +413,8 @@ function idOf(storage: Storage | null): number {
 function sizeOf(plan: Plan): number {
   const { data, rank } = plan;
   const shape = OFFSETS + plan.operands;
+  // Most ops are dense.
+  if (rank === 1) return data[shape]!;
   let size = 1;
   for (let j = 0; j < rank; j++) size *= data[shape + j]!;
   return size;

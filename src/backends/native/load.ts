@@ -22,6 +22,9 @@ const FILES: Record<string, string> = {
   darwin: "librowmajor.dylib",
 };
 
+/** What the library's file is called on this system. */
+export const LIBRARY_FILE: string = FILES[process.platform] ?? "librowmajor.so";
+
 /** An error's message in one line. */
 function inWords(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
@@ -33,7 +36,7 @@ function findLibrary(): string | Unavailable {
   const named = deno !== undefined ? denoVariable("ROWMAJOR_LIB") : bunVariable("ROWMAJOR_LIB");
   if (named !== undefined && named !== "") return named;
   const url = new URL(
-    `../../../zig-out/lib/${FILES[process.platform] ?? "librowmajor.so"}`,
+    `../../../zig-out/lib/${LIBRARY_FILE}`,
     import.meta.url,
   );
   if (url.protocol !== "file:") {
