@@ -102,6 +102,8 @@ int32_t rm_configure(int32_t what, int32_t value) {
     case RM_LEVEL_SET:
       if (value >= 0) set_level(value);
       return current_level();
+    case RM_SHARE_ALL:
+      return rm_share_all(value);
     default: return -1;
   }
 }

@@ -26,10 +26,8 @@ enum {
   ROWS = 32,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
-  /* Elements of a task, which take 4 to 10 microseconds. */
-  TASK = 1 << 16,
-  /* Elements from which on waking threads pays: sums of float32 gain from here, lose below. */
-  THREADED = 1 << 18,
+  /* Elements of a task, which take 2 to 5 microseconds. */
+  TASK = 1 << 15,
   /* With fewer outputs than this each one may be cut into as many parts. */
   PARTS = 64,
   /* Runs that are scanned side by side, since each is a chain of additions that wait. */
@@ -37,6 +35,9 @@ enum {
   /* Elements of each of those that are converted at once. */
   STRETCH = 256
 };
+
+/* What an element takes about, folded or scanned. */
+static const double NANOSECONDS = 0.07, SCAN_NANOSECONDS = 0.5;
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
@@ -935,12 +936,6 @@ static void fold_part(void *context, ptrdiff_t index) {
   }
 }
 
-static void run_tasks(ptrdiff_t tasks, bool threaded,
-                      void (*task)(void *context, ptrdiff_t index), void *context) {
-  if (threaded) rm_parallel(tasks, task, context);
-  else for (ptrdiff_t i = 0; i < tasks; i++) task(context, i);
-}
-
 static int32_t run_job(job *j) {
   const rm_walk *w = j->walk;
   ptrdiff_t outer = 1;
@@ -955,11 +950,12 @@ static int32_t run_job(job *j) {
   j->units = outer * ((columns + j->width - 1) / j->width);
   const ptrdiff_t work = j->width * j->elements;
   const ptrdiff_t heavy = j->map >= POWER ? 8 : 1;
-  const bool threaded = heavy * outer * columns * j->elements >= THREADED;
+  const double time = NANOSECONDS * (double)(heavy * outer * columns * j->elements);
   j->parts = 1;
   if (j->units < PARTS / 2 && j->kept < w->rank) {
     const ptrdiff_t size = w->size[j->kept];
-    const ptrdiff_t wanted = rm_least(rm_least(heavy * work / TASK, PARTS / j->units), size);
+    const ptrdiff_t part = j->across ? 2 * TASK : TASK;
+    const ptrdiff_t wanted = rm_least(rm_least(heavy * work / part, PARTS / j->units), size);
     if (wanted > 1) {
       j->length = (size + wanted - 1) / wanted;
       j->parts = (size + j->length - 1) / j->length;
@@ -967,7 +963,7 @@ static int32_t run_job(job *j) {
   }
   if (j->parts == 1) {
     j->group = heavy * work >= TASK ? 1 : TASK / (heavy * work);
-    run_tasks((j->units + j->group - 1) / j->group, threaded, fold_group, j);
+    rm_parallel((j->units + j->group - 1) / j->group, time, fold_group, j);
     return RM_OK;
   }
   const ptrdiff_t tasks = j->units * j->parts, bytes = SLOTS * 8 * j->width;
@@ -980,7 +976,7 @@ static int32_t run_job(job *j) {
     j->done = 1;
   }
   if (atomic_load(&j->settled)) j->parts = 1;
-  else run_tasks(tasks - j->done, threaded, fold_part, j);
+  else rm_parallel(tasks - j->done, time, fold_part, j);
   for (ptrdiff_t unit = 0; unit < j->units; unit++) {
     char *at[RM_MAX_OPERANDS];
     cells to, from;
@@ -1369,17 +1365,17 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   ptrdiff_t outer = 1;
   for (int axis = 0; axis < kept; axis++) outer *= w->size[axis];
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];
-  const bool threaded = outer * n >= TASK;
+  const double time = SCAN_NANOSECONDS * (double)(outer * n);
   const bool across = kept > 0 && (kept == w->rank || (w->size[kept - 1] >= 16 &&
                                    rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[kept][1])));
   if (across) {
     s.units = outer / w->size[kept - 1] * ((w->size[kept - 1] + WIDTH - 1) / WIDTH);
-    run_tasks(s.units, threaded, scan_across, &s);
+    rm_parallel(s.units, time, scan_across, &s);
     return RM_OK;
   }
   s.units = outer;
   s.group = n >= TASK / RUNS ? RUNS : TASK / n;
-  run_tasks((outer + s.group - 1) / s.group, threaded, scan_along, &s);
+  rm_parallel((outer + s.group - 1) / s.group, time, scan_along, &s);
   return RM_OK;
 }
 

@@ -53,8 +53,8 @@ enum {
   CHUNK = 512
 };
 
-/* Multiply-adds from which on threads are woken, which takes about 10 microseconds. */
-static const double WORTH_THREADS = 1 << 20;
+/* About, on one thread; less with narrow vectors and for wide numbers. */
+static const double PRODUCTS_EACH_NANOSECOND = 50;
 
 #if defined(__FMA__) || defined(__aarch64__)
 #define FUSED(T, x, y, z) __builtin_elementwise_fma(x, y, z)
@@ -487,12 +487,8 @@ static const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
 static ptrdiff_t parts_of(ptrdiff_t size, ptrdiff_t part) { return (size + part - 1) / part; }
 
 static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
-                      double work) {
-  if (work >= WORTH_THREADS) {
-    rm_parallel(tasks, task, j);
-  } else {
-    for (ptrdiff_t i = 0; i < tasks; i++) task(j, i);
-  }
+                      double products) {
+  rm_parallel(tasks, products / PRODUCTS_EACH_NANOSECOND, task, j);
 }
 
 /* Packs a panel of elements of any dtype. */

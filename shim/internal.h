@@ -94,16 +94,21 @@ int32_t rm_copy_text(const char *text, void *buffer, int32_t length);
 /*
  * Runs task(context, i) once for every i in [0, tasks), on the calling thread and those of the
  * pool, in any order, and returns when all have run. Where the pool is busy with another caller's
- * tasks, or has one thread, the calling thread runs them all. How work is cut into tasks must not
+ * tasks, or has one thread, or where it would not pay, the calling thread runs them all: work is
+ * about how many nanoseconds that takes. How work is cut into tasks must not
  * depend on the number of threads, so that no result does. Not to be called from within a task.
  */
-void rm_parallel(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), void *context);
+void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdiff_t index),
+                 void *context);
 
 /* How many threads rm_parallel uses at most, the calling one included. */
 int rm_threads(void);
 
 /* Sets that number, from 1 to 256; 0 is what the machine has. */
 void rm_set_threads(int threads);
+
+/* Whether short jobs are shared too: 0, 1, or a negative value that only asks. */
+int rm_share_all(int value);
 
 /* Tells the open BLAS, if any, how many threads to use. */
 void rm_blas_threads(int threads);

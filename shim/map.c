@@ -164,6 +164,7 @@ enum {
   CHEAP_BYTES = 1 << 17,
   HEAVY_TASK = 1 << 13,
   TASKS_LEAST = 4,
+  TASK_NANOSECONDS = 6000,
   /* Bytes of an output that pass by the caches, as it would not be found there again. */
   STREAM_LEAST = 1 << 24
 };
@@ -566,7 +567,8 @@ static void run_all(job *it, ptrdiff_t task) {
   it->task_rows = cuts_of(task, it->task_columns);
   /* Tiles are not cut in two. */
   if (it->tiled) it->task_rows = cuts_of(it->task_rows, TILE_ROWS) * TILE_ROWS;
-  rm_parallel(cuts_of(rows, it->task_rows) * it->cuts, run_task, it);
+  rm_parallel(cuts_of(rows, it->task_rows) * it->cuts,
+              elements / (double)task * TASK_NANOSECONDS, run_task, it);
 }
 
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,

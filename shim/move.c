@@ -11,8 +11,8 @@
 /* Elements that are read into a buffer at a time. */
 enum { BLOCK = 256 };
 
-/* Bytes to a task: some 20 microseconds of copying from memory, about what a wake-up costs. */
-enum { TASK = 256 * 1024 };
+/* Bytes to a task: some 20 microseconds of copying from memory. */
+enum { TASK = 256 * 1024, BYTES_EACH_NANOSECOND = 12 };
 
 /* ---- gather and scatter ------------------------------------------------------------------------ */
 
@@ -145,7 +145,8 @@ static int32_t move_blocks(bool scatter, int dtype, bool wide, const double *pla
   for (int axis = 0; axis < b.walk.rank; axis++) size *= b.walk.size[axis];
   /* Positions may be equal: what is scattered stays in order, on one thread. */
   b.per_task = scatter ? b.count : size >= TASK ? 1 : TASK / size;
-  rm_parallel((b.count + b.per_task - 1) / b.per_task, copy_task, &b);
+  rm_parallel((b.count + b.per_task - 1) / b.per_task, (double)(b.count * size) / BYTES_EACH_NANOSECOND,
+              copy_task, &b);
   return RM_OK;
 }
 

@@ -232,6 +232,6 @@ int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double 
   job j = {(uint32_t)words[0], (uint32_t)words[1], word_pair(words + 2), word_pair(words + 4),
            dtype, kind, (ptrdiff_t)length, out};
   if (out == NULL) return RM_OK;
-  rm_parallel((j.length + TASK - 1) / TASK, fill_part, &j);
+  rm_parallel((j.length + TASK - 1) / TASK, (double)j.length, fill_part, &j);
   return RM_OK;
 }

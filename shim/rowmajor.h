@@ -44,7 +44,9 @@ enum {
   RM_THREADS = 0,
   /* The instruction set: 0 for the best, 2 to 4 for x86-64-v2 to -v4; gives the one in use, 1 for
    * machines that are no x86-64. One that the machine lacks changes nothing. */
-  RM_LEVEL_SET = 1
+  RM_LEVEL_SET = 1,
+  /* 1 when threads share all that can be cut, however short, as tests want it; else 0. */
+  RM_SHARE_ALL = 2
 };
 
 /* Sets one thing for the process; a negative value only asks. */

@@ -14,8 +14,11 @@ enum { SOFTMAX, LOG_SOFTMAX };
  * of a long one. */
 enum { BLOCK = 1024 };
 
-/* Elements to a task, at least: some 10 microseconds of work, which is what a wake-up costs. */
+/* Elements to a task, at least: some 10 microseconds of work. */
 enum { TASK = 32 * BLOCK };
+
+/* What an element takes about. */
+static const double NANOSECONDS = 0.4;
 
 typedef struct {
   bool log;
@@ -176,6 +179,7 @@ int32_t RM_AT(softmax)(int32_t kind, int32_t dtype, const double *plan, void *ou
       .a = (const char *)a + (ptrdiff_t)plan[3] * bytes,
   };
   rm_parallel((rows + j.rows_per_task - 1) / j.rows_per_task,
+              NANOSECONDS * (double)rows * (double)columns,
               dtype == RM_FLOAT32 ? rows_float : rows_double, &j);
   return RM_OK;
 }

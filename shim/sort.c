@@ -32,6 +32,9 @@ enum { PART = 128 * 1024, MAX_PARTS = 16 };
 /* Elements to a task that sorts several runs. */
 enum { TASK = 8 * 1024 };
 
+/* What an element takes about, in a short run. */
+static const double NANOSECONDS = 4;
+
 typedef struct {
   ptrdiff_t bytes, runs, size, runs_per_task;
   char *values;
@@ -152,7 +155,7 @@ static bool place_buckets(const digit_pass *p, ptrdiff_t parts) {
 /* A run that is sorted within a task has one part. */
 static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *context) {
   if (parts == 1) task(context, 0);
-  else rm_parallel(parts, task, context);
+  else rm_parallel(parts, (double)(parts * PART), task, context);
 }
 
 #define SORTS_OF(K)                                                                              \
@@ -432,7 +435,8 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
     free(s.memory);
   } else {
     j.runs_per_task = j.size >= TASK ? 1 : TASK / j.size;
-    rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task, sort_runs, &j);
+    rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task,
+                NANOSECONDS * (double)(j.runs * j.size), sort_runs, &j);
   }
   return j.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", plan[2]) : RM_OK;
 }

@@ -33,6 +33,7 @@ const COUNTS = [2, 3, 7];
 
 /** Runs `call`, which writes all of `out`, with every number of threads and in every level. */
 function sameBits(what: string, out: Storage, call: () => void): void {
+  native.setShareAll(true);
   for (const level of LEVELS) {
     native.setLevel(level);
     assertEquals(native.setThreads(1), 1);
@@ -253,6 +254,7 @@ check("the number of threads does not show in own products of matrices", () => {
         return { storage, offsets, rowStride: columns, columnStride: 1 };
       };
       const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
+      native.setShareAll(true);
       for (const level of ${JSON.stringify(LEVELS)}) {
         native.setLevel(level);
         let expected: any;
@@ -274,6 +276,23 @@ check("the number of threads does not show in own products of matrices", () => {
     { ROWMAJOR_OPENBLAS: "/nowhere/libopenblas.so" },
   );
   assertEquals(Number(output), floats.length * LEVELS.length * (COUNTS.length + 1));
+});
+
+check("threads without work use no time of the processor", () => {
+  const output = runApart(
+    `import { ones, setThreads } from ${moduleAt("mod.ts")};
+    import process from "node:process";
+    setThreads(4);
+    for (let i = 0; i < 20; i++) ones([300_000]).add(1);
+    // What the runtime itself has to do after that is less than one thread that spins.
+    await new Promise((done) => setTimeout(done, 300));
+    const before = process.cpuUsage();
+    await new Promise((done) => setTimeout(done, 1000));
+    const { user, system } = process.cpuUsage(before);
+    console.log((user + system) / 1000);`,
+    {},
+  );
+  assertEquals(Number(output) < 500, true, `${output} ms of 1000`);
 });
 
 check("setThreads takes integers from 0 to 256, and says how many there are", () => {

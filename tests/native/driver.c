@@ -827,6 +827,7 @@ static void try_others(void) {
 }
 
 int main(int count, char **arguments) {
+  if (rm_configure(RM_SHARE_ALL, 1) != 1 || rm_configure(RM_SHARE_ALL, -1) != 1) fail("not shared");
   const int highest = count > 1 ? atoi(arguments[1]) : 0;
   const bool in_short = count > 2 && strcmp(arguments[2], "short") == 0;
   setvbuf(stdout, NULL, _IONBF, 0);

@@ -105,7 +105,7 @@ export const STATUS = {
 } as const;
 
 /** What `rm_configure` sets. */
-export const CONFIGURE = { threads: 0, level: 1 } as const;
+export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
 
 /** What `rm_move` does. */
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;

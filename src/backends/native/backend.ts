@@ -82,6 +82,11 @@ export class NativeBackend implements Backend {
     return this.#shim.rm_configure(CONFIGURE.threads, -1);
   }
 
+  /** Whether threads share what is not worth it too, as tests want it. */
+  setShareAll(on: boolean): void {
+    this.#shim.rm_configure(CONFIGURE.shareAll, on ? 1 : 0);
+  }
+
   /**
    * Chooses an instruction set by its number, 0 for the best; one that the machine lacks changes
    * nothing. Gives the number of the one in use.
