@@ -6,13 +6,16 @@
  * see any other read or write; and no call may change an input, or what lies between the elements
  * of an output. Knows of the shim what rowmajor.h and internal.h say.
  *
- * Arguments: the highest instruction set to try (a number; 0 is what the machine has), and "short"
- * for fewer and smaller cases. Prints a line of counts; the first thing that is wrong ends it.
+ * Arguments: the highest instruction set to try (a number; 0 is what the machine has), then "short"
+ * for fewer and smaller cases, or "fenced" for buffers between pages that cannot be touched. Prints
+ * a line of counts; the first thing that is wrong ends it.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "internal.h"
 #include "ops.def"
 
@@ -91,14 +94,38 @@ typedef struct {
   size_t bytes;
   unsigned char *data;
   unsigned char *before;
+  /* The memory that data lies in, fences and all. */
+  unsigned char *region;
+  size_t reserved;
 } buffer;
+
+static bool fenced;
+
+/* Memory that begins or ends where a page begins that cannot be touched, if that is asked for. */
+static void reserve(buffer *b) {
+  if (!fenced) {
+    b->region = b->data = malloc(b->bytes);
+    return;
+  }
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), inside = (b->bytes + page - 1) / page * page;
+  b->reserved = inside + 2 * page;
+  b->region = mmap(NULL, b->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0);
+  if (b->region == MAP_FAILED) fail("no memory");
+  mprotect(b->region + page, inside, PROT_READ | PROT_WRITE);
+  b->data = b->region + page + (below(4) > 0 ? inside - b->bytes : 0);
+}
+
+static void give_back(buffer *b) {
+  if (fenced) munmap(b->region, b->reserved);
+  else free(b->region);
+}
 
 enum content { ANY_BITS, SMALL };
 
 /* A buffer of that many elements and no more: of any bits, or of integers from -8 to 7. */
 static buffer make(int dtype, ptrdiff_t length, enum content content) {
-  buffer b = {dtype, (size_t)(length * rm_bytes(dtype)), NULL, NULL};
-  b.data = malloc(b.bytes);
+  buffer b = {.dtype = dtype, .bytes = (size_t)(length * rm_bytes(dtype))};
+  reserve(&b);
   b.before = malloc(b.bytes);
   if (b.data == NULL || b.before == NULL) fail("no memory");
   for (size_t i = 0; i < b.bytes; i += 4) {
@@ -116,7 +143,7 @@ static buffer make(int dtype, ptrdiff_t length, enum content content) {
 }
 
 static void drop(buffer *b) {
-  free(b->data);
+  give_back(b);
   free(b->before);
 }
 
@@ -830,6 +857,7 @@ int main(int count, char **arguments) {
   if (rm_configure(RM_SHARE_ALL, 1) != 1 || rm_configure(RM_SHARE_ALL, -1) != 1) fail("not shared");
   const int highest = count > 1 ? atoi(arguments[1]) : 0;
   const bool in_short = count > 2 && strcmp(arguments[2], "short") == 0;
+  fenced = count > 2 && strcmp(arguments[2], "fenced") == 0;
   setvbuf(stdout, NULL, _IONBF, 0);
   /* Asking for one level too many changes nothing. */
   const int best = highest > 0 ? highest : rm_configure(RM_LEVEL_SET, 0);
