@@ -3,8 +3,8 @@
  *
  * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count on it. Knows
  * nothing of shapes. In V8, small arrays are cut from slabs, since a fresh ArrayBuffer costs more
- * than the op that fills it; what the last handle gives back is kept for the next request of the same size,
- * unless its bytes have been handed out.
+ * than the op that fills it; a storage that the last handle gives back is kept for the next request
+ * of the same size, unless its bytes have been handed out.
  *
  * @module
  */
@@ -112,7 +112,11 @@ const POOL_LIMIT_BYTES = 1 << 28;
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
 
-const pool = new Map<number, TypedArray[]>();
+/** Storages that nobody uses, by how long they are and of which dtype. */
+const pool = new Map<number, Storage[]>();
+// The bin that was looked up last.
+let lastKey = -1;
+let lastBin: Storage[] = [];
 let pooledBytes = 0;
 let liveBytes = 0;
 let peakBytes = 0;
@@ -163,12 +167,12 @@ function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArr
 export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
   const bytes = length * info.bytes;
   if (pooledBytes > 0) {
-    const list = pool.get(length * 16 + info.id);
-    if (list !== undefined && list.length > 0) {
-      const array = list.pop()!;
+    const storage = binFor(length * 16 + info.id).pop();
+    if (storage !== undefined) {
       pooledBytes -= bytes;
-      if (zeroed) new Uint8Array(array.buffer, array.byteOffset, bytes).fill(0);
-      return new Storage(array, info, false, SLABS && bytes <= SMALL_BYTES);
+      storage.escaped = false;
+      if (zeroed) new Uint8Array(storage.array.buffer, storage.array.byteOffset, bytes).fill(0);
+      return storage;
     }
   }
   if (bytes > SMALL_BYTES) {
@@ -206,14 +210,22 @@ export function adopt(dtype: DType, array: TypedArray): Storage {
 export function recycle(storage: Storage): void {
   if (storage.escaped) return;
   const { array, info } = storage;
-  const bytes = array.byteLength;
+  const { length } = array;
+  const bytes = length * info.bytes;
   if (bytes === 0 || pooledBytes + bytes > POOL_LIMIT_BYTES) return;
-  const key = array.length * 16 + info.id;
-  const list = pool.get(key);
-  if (list === undefined) pool.set(key, [array]);
-  else list.push(array);
+  binFor(length * 16 + info.id).push(storage);
   pooledBytes += bytes;
+  // Not to be given back twice.
   storage.escaped = true;
+  storage.cows = null;
+}
+
+function binFor(key: number): Storage[] {
+  if (key === lastKey) return lastBin;
+  let bin = pool.get(key);
+  if (bin === undefined) pool.set(key, bin = []);
+  lastKey = key;
+  return lastBin = bin;
 }
 
 /** How much memory tensors take; see {@link memory}. */
@@ -236,6 +248,6 @@ export function memory(): MemoryInfo {
 
 /** Lets go of the memory that is kept for reuse. */
 export function emptyPool(): void {
-  pool.clear();
+  for (const bin of pool.values()) bin.length = 0;
   pooledBytes = 0;
 }
