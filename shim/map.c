@@ -15,6 +15,9 @@
 typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
                        const double *attributes);
 
+/* Elements that kernels take at a time where they leave none over. */
+enum { VECTOR = 16 };
+
 #define TYPE float
 #define SUFFIX f32
 #define FAMILY_FLOAT
@@ -60,10 +63,28 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 #define FAMILY_BOOL
 #include "map_type.h"
 
+#if RM_HALF_IN_HARDWARE
+#define TYPE uint16_t
+#define SUFFIX f16
+#define FAMILY_HALF
+#define READ rm_from_half
+#define WRITE rm_to_half
+#include "map_type.h"
+#define TYPE uint16_t
+#define SUFFIX bf16
+#define FAMILY_HALF
+#define READ rm_from_brain
+#define WRITE rm_to_brain
+#include "map_type.h"
+#else
+/* Conversions by arithmetic would make long kernels. */
+static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
+#endif
+
 /* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
 #define NEXTAFTER(type) \
-  static void nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                               const void *c, const double *attributes) { \
+  static void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                   const void *c, const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a, *q = b; \
     (void)c, (void)attributes; \
@@ -72,46 +93,65 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
-/* The vector code of the trigonometric functions is for operands that are not huge; the same with
- * the C library's for those that are is slow, and so is for blocks that hold one. */
-#define TRIGONOMETRIC(name, T, type) \
-  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                  const void *c, const double *attributes) { \
+/* The vector code of the trigonometric functions is for operands that are not huge. Those that are
+ * take the C library's, one by one. */
+#define TRIGONOMETRIC(T, type) \
+  static void any_##type(ptrdiff_t n, void *out, const void *a, kernel usual, \
+                         double (*of_huge)(double)) { \
     enum { STEP = 1024 }; \
+    T copy[STEP]; \
     for (ptrdiff_t from = 0; from < n; from += STEP) { \
-      const ptrdiff_t m = n - from < STEP ? n - from : STEP; \
+      const ptrdiff_t m = rm_least(n - from, STEP); \
       T *o = (T *)out + from; \
       const T *p = (const T *)a + from; \
       int huge = 0; \
       for (ptrdiff_t i = 0; i < m; i++) huge |= rm_is_huge_##type(p[i]); \
-      if (huge == 0) name##_##type(m, o, p, b, c, attributes); \
-      else for (ptrdiff_t i = 0; i < m; i++) o[i] = rm_##name##_any_##type(p[i]); \
+      /* The output may be the input. */ \
+      if (huge != 0) p = memcpy(copy, p, (size_t)m * sizeof(T)); \
+      usual(m, o, p, NULL, NULL, NULL); \
+      for (ptrdiff_t i = 0; huge != 0 && i < m; i++) { \
+        if (rm_is_huge_##type(p[i])) o[i] = (T)of_huge(p[i]); \
+      } \
     } \
   }
-TRIGONOMETRIC(sin, float, f32)
-TRIGONOMETRIC(cos, float, f32)
-TRIGONOMETRIC(tan, float, f32)
-TRIGONOMETRIC(sin, double, f64)
-TRIGONOMETRIC(cos, double, f64)
-TRIGONOMETRIC(tan, double, f64)
+TRIGONOMETRIC(float, f32)
+TRIGONOMETRIC(double, f64)
 
-/* The kernel of a row where the table's is not for all operands; null elsewhere. */
-static kernel special_kernel(int opcode, int compute) {
-  const bool wide = compute == RM_FLOAT64;
-  switch (opcode) {
-    case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
-    case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
-    case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
-    case RM_OP_nextafter:
-      return compute == RM_FLOAT16 ? nextafter_f16 : compute == RM_BFLOAT16 ? nextafter_bf16 : NULL;
-    default: return NULL;
+#define ANY_OPERAND(name, type) \
+  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                  const void *c, const double *attributes) { \
+    (void)b, (void)c, (void)attributes; \
+    any_##type(n, out, a, name##_##type, name); \
   }
-}
+ANY_OPERAND(sin, f32)
+ANY_OPERAND(cos, f32)
+ANY_OPERAND(tan, f32)
+ANY_OPERAND(sin, f64)
+ANY_OPERAND(cos, f64)
+ANY_OPERAND(tan, f64)
 
 static const kernel *const tables[RM_DTYPE_COUNT] = {
     table_b8, table_i8,  table_i16, table_i32, table_i64, table_u8,  table_u16,
-    table_u32,  table_u64, table_f32, table_f32, table_f32, table_f64,
+    table_u32,  table_u64, table_f16, table_bf16, table_f32, table_f64,
 };
+
+/* The kernel of a row for a dtype as it is, or null. Where the table's is not for all operands, it
+ * is another one. */
+static kernel kernel_of(int opcode, int compute) {
+  const kernel usual = tables[compute][opcode];
+  const bool wide = compute == RM_FLOAT64;
+  if (usual != NULL) {
+    switch (opcode) {
+      case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
+      case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
+      case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
+      default: break;
+    }
+  }
+  if (opcode == RM_OP_nextafter && compute == RM_FLOAT16) return own_nextafter_f16;
+  if (opcode == RM_OP_nextafter && compute == RM_BFLOAT16) return own_nextafter_bf16;
+  return usual;
+}
 
 typedef struct {
   uint8_t operands;
@@ -134,6 +174,8 @@ typedef struct {
   /* Null for a copy, which casts at most. */
   kernel run;
   const double *attributes;
+  /* Whether the kernel takes whole vectors only. */
+  bool whole;
   /* The dtypes as stored and as the kernel sees them, the output's first. */
   int stored[RM_MAX_OPERANDS];
   int seen[RM_MAX_OPERANDS];
@@ -352,7 +394,7 @@ static bool is_plain(const job *it, int k) {
 }
 
 /* Input k of a block, as the kernel takes it. */
-static const void *input(const job *it, scratch *s, int k, const char *at, ptrdiff_t rows,
+static const char *input(const job *it, scratch *s, int k, const char *at, ptrdiff_t rows,
                          ptrdiff_t columns) {
   const int stored = it->stored[k], seen = it->seen[k];
   const ptrdiff_t bytes = rm_bytes(stored), total = rows * columns;
@@ -388,6 +430,25 @@ static const void *input(const job *it, scratch *s, int k, const char *at, ptrdi
   return s->seen[k];
 }
 
+/* Runs the kernel on n dense elements. If it takes whole vectors only, what is left over makes one,
+ * filled up with the same elements again. */
+static void run_kernel(const job *it, ptrdiff_t n, char *out, const char *const *in) {
+  const ptrdiff_t rest = it->whole ? n % VECTOR : 0, most = n - rest;
+  if (most > 0) it->run(most, out, in[0], in[1], in[2], it->attributes);
+  if (rest == 0) return;
+  _Alignas(64) char part[RM_MAX_OPERANDS][VECTOR * 8];
+  for (int k = 1; k < it->walk.operands; k++) {
+    const ptrdiff_t size = rm_bytes(it->seen[k]), all = VECTOR * size;
+    memcpy(part[k], in[k - 1] + most * size, (size_t)(rest * size));
+    for (ptrdiff_t done = rest * size; done < all; done *= 2) {
+      memcpy(part[k] + done, part[k], (size_t)rm_least(done, all - done));
+    }
+  }
+  it->run(VECTOR, part[0], part[1], part[2], part[3], it->attributes);
+  const ptrdiff_t size = rm_bytes(it->seen[0]);
+  memcpy(out + most * size, part[0], (size_t)(rest * size));
+}
+
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
  * them has to be packed. */
 static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
@@ -400,8 +461,8 @@ static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
     pitch[k - 1] = direct ? it->down[k] : columns * rm_bytes(it->seen[k]);
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    it->run(columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
-            in[2] + i * pitch[2], it->attributes);
+    run_kernel(it, columns, at[0] + i * it->down[0], in);
+    for (int k = 0; k < 3; k++) in[k] += pitch[k];
   }
 }
 
@@ -435,10 +496,10 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
     run_rows(it, s, at, rows, columns);
     return;
   }
-  const void *in[3] = {NULL, NULL, NULL};
+  const char *in[3] = {NULL, NULL, NULL};
   for (int k = 1; k < it->walk.operands; k++) in[k - 1] = input(it, s, k, at[k], rows, columns);
   char *result = dense && plain && !it->streams ? at[0] : s->seen[0];
-  it->run(total, result, in[0], in[1], in[2], it->attributes);
+  run_kernel(it, total, result, in);
   if (result == at[0]) return;
   if (!plain) {
     char *cast_to = dense ? at[0] : s->packed[0];
@@ -555,7 +616,7 @@ static void run_all(job *it, ptrdiff_t task) {
   if (elements < (double)(TASKS_LEAST * task)) {
     char *const *at = walk->start;
     if (rows == 1 && it->run != NULL && takes_rows(it)) {
-      it->run(it->columns, at[0], at[1], at[2], at[3], it->attributes);
+      run_kernel(it, it->columns, at[0], (const char *const *)at + 1);
       return;
     }
     run_part(it, 0, rows, 0, it->columns);
@@ -576,11 +637,18 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   const row_facts row = facts[opcode];
   if (row.operands == 0) return RM_UNSUPPORTED;
   job it;
-  it.run = tables[compute][opcode];
-  if (it.run == NULL) return RM_UNSUPPORTED;
+  int work = compute;
+  it.half = RM_NONE;
+  it.run = kernel_of(opcode, work);
   const bool half = compute == RM_FLOAT16 || compute == RM_BFLOAT16;
-  const int work = half ? RM_FLOAT32 : compute;
-  it.half = half ? compute : RM_NONE;
+  it.whole = half || (row.heavy && compute >= RM_FLOAT32);
+  if (it.run == NULL && half) {
+    work = RM_FLOAT32;
+    it.half = compute;
+    it.run = kernel_of(opcode, work);
+    it.whole = row.heavy;
+  }
+  if (it.run == NULL) return RM_UNSUPPORTED;
   it.attributes = plan + RM_ATTRIBUTES;
   for (int k = 0; k < row.operands; k++) {
     it.stored[k] = rm_dtype_at(dtypes, k + 1);
@@ -590,11 +658,6 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   if (row.gives_bool) it.seen[0] = RM_BOOL;
   if (row.condition) it.seen[1] = RM_BOOL;
   if (opcode == RM_OP_copy && it.stored[1] == compute) it.run = NULL;
-  const kernel special = special_kernel(opcode, compute);
-  if (special != NULL) it.run = special;
-  if (opcode == RM_OP_nextafter) {
-    for (int k = 0; k < row.operands; k++) it.seen[k] = compute;
-  }
   void *const buffers[RM_MAX_OPERANDS] = {out, (void *)a, (void *)b, (void *)c};
   it.walk.start[2] = it.walk.start[3] = NULL;
   int32_t status = rm_read_plan(&it.walk, plan, row.operands, dtypes, buffers);
