@@ -29,8 +29,8 @@ const EXACT = new Set(
     "nextafter imul shl shr").split(" "),
 );
 
-/** Primitives that need to know which numbers the dtype has, or which of them are integers. */
-const ROUNDING = new Set("floor ceil trunc rint nextafter".split(" "));
+/** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
+const ROUNDING = new Set("floor ceil trunc rint ffloordiv fmod nextafter".split(" "));
 
 function isFunction(part: Expr): boolean {
   return part.kind === "call" && !EXACT.has(part.name);
@@ -68,9 +68,17 @@ function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
 }
 
-/** True when an element takes a function, for which a kernel is long and a task short. */
+/**
+ * True when an element takes a function, for which a kernel is long and a task short. Square roots
+ * cost what a division does.
+ */
 function isHeavy(row: MapRow): boolean {
-  return (["f", "i"] as const).some((kind) => someExpr(parseExpr(exprFor(row, kind)), isFunction));
+  return (["f", "i"] as const).some((kind) =>
+    someExpr(
+      parseExpr(exprFor(row, kind)),
+      (part) => isFunction(part) && !(part.kind === "call" && part.name === "sqrt"),
+    )
+  );
 }
 
 /** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
@@ -78,8 +86,8 @@ function macroOf(row: MapRow, kind: Kind): string | undefined {
   if (!row.takes.includes(kind)) return undefined;
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
-    if (isHeavy(row)) return "RM_HEAVY_MAP";
-    return isRounding(parseExpr(exprFor(row, kind))) ? "RM_ROUND_MAP" : "RM_FLOAT_MAP";
+    if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
+    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
   }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
@@ -130,9 +138,9 @@ export function makeOpsDef(): string {
     " * bool, whether elements cost so much that fewer are worth a thread).",
     " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
     " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
-    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for those of",
-    " * rows whose elements cost so much, DOUBLE for those that float32 computes in double, INT for",
-    " * integers, BITS for integers of any sign, BOOL for bool.",
+    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
+    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
+    " * BITS for integers of any sign, BOOL for bool.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines those that it wants before it includes this one, and undefines them after.",
     " */",

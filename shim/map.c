@@ -94,10 +94,11 @@ NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
 /* The vector code of the trigonometric functions is for operands that are not huge. Those that are
- * take the C library's, one by one. */
+ * take the C library's, one by one. Not inlined: kernels that are part of a longer function load their
+ * constants for every vector. */
 #define TRIGONOMETRIC(T, type) \
-  static void any_##type(ptrdiff_t n, void *out, const void *a, kernel usual, \
-                         double (*of_huge)(double)) { \
+  __attribute__((noinline)) static void any_##type( \
+      ptrdiff_t n, void *out, const void *a, kernel usual, double (*of_huge)(double)) { \
     enum { STEP = 1024 }; \
     T copy[STEP]; \
     for (ptrdiff_t from = 0; from < n; from += STEP) { \
@@ -131,8 +132,8 @@ ANY_OPERAND(cos, f64)
 ANY_OPERAND(tan, f64)
 
 static const kernel *const tables[RM_DTYPE_COUNT] = {
-    table_b8, table_i8,  table_i16, table_i32, table_i64, table_u8,  table_u16,
-    table_u32,  table_u64, table_f16, table_bf16, table_f32, table_f64,
+    table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8, table_u16,
+    table_u32, table_u64, table_f16, table_bf16, table_f32, table_f64,
 };
 
 /* The kernel of a row for a dtype as it is, or null. Where the table's is not for all operands, it
@@ -166,6 +167,13 @@ static const row_facts facts[RM_ROWS] = {
 #include "ops.def"
 };
 #undef RM_MAP_ROW
+
+/* Rows whose kernels for float32 and float64 take whole vectors only. */
+#define RM_HEAVY_MAP(name, ...) [RM_OP_##name] = true,
+static const bool by_vectors[RM_ROWS] = {
+#include "ops.def"
+};
+#undef RM_HEAVY_MAP
 
 /* ---- what is to be done ------------------------------------------------------------------------ */
 
@@ -430,23 +438,29 @@ static const char *input(const job *it, scratch *s, int k, const char *at, ptrdi
   return s->seen[k];
 }
 
-/* Runs the kernel on n dense elements. If it takes whole vectors only, what is left over makes one,
- * filled up with the same elements again. */
-static void run_kernel(const job *it, ptrdiff_t n, char *out, const char *const *in) {
-  const ptrdiff_t rest = it->whole ? n % VECTOR : 0, most = n - rest;
-  if (most > 0) it->run(most, out, in[0], in[1], in[2], it->attributes);
-  if (rest == 0) return;
-  _Alignas(64) char part[RM_MAX_OPERANDS][VECTOR * 8];
+/* Runs a kernel that takes whole vectors only: what is left over makes another one, together with
+ * the elements before, or, where there are too few, with numbers that nothing is special about. */
+__attribute__((noinline)) static void run_vectors(const job *it, ptrdiff_t n, char *out,
+                                                  const char *const *in) {
+  const ptrdiff_t rest = n % VECTOR, most = n - rest, used = n < VECTOR ? n : VECTOR;
+  _Alignas(64) uint64_t part[RM_MAX_OPERANDS][VECTOR];
   for (int k = 1; k < it->walk.operands; k++) {
-    const ptrdiff_t size = rm_bytes(it->seen[k]), all = VECTOR * size;
-    memcpy(part[k], in[k - 1] + most * size, (size_t)(rest * size));
-    for (ptrdiff_t done = rest * size; done < all; done *= 2) {
-      memcpy(part[k] + done, part[k], (size_t)rm_least(done, all - done));
-    }
+    const ptrdiff_t size = rm_bytes(it->seen[k]);
+    /* Small and positive in every float dtype. */
+    for (int i = 0; i < VECTOR; i++) part[k][i] = 0x3f803f803f803f80;
+    memcpy(part[k], in[k - 1] + (n - used) * size, (size_t)(used * size));
   }
+  /* The output may be an input. */
+  if (most > 0) it->run(most, out, in[0], in[1], in[2], it->attributes);
   it->run(VECTOR, part[0], part[1], part[2], part[3], it->attributes);
   const ptrdiff_t size = rm_bytes(it->seen[0]);
-  memcpy(out + most * size, part[0], (size_t)(rest * size));
+  memcpy(out + most * size, (char *)part[0] + (used - rest) * size, (size_t)(rest * size));
+}
+
+/* Runs the kernel on n dense elements. */
+static inline void run_kernel(const job *it, ptrdiff_t n, char *out, const char *const *in) {
+  if (it->whole && n % VECTOR != 0) run_vectors(it, n, out, in);
+  else it->run(n, out, in[0], in[1], in[2], it->attributes);
 }
 
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
@@ -548,7 +562,11 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
-  } else if (width < SHORT_ROW) high = BLOCK / width;
+  } else if (width < SHORT_ROW) {
+    high = BLOCK / width;
+    /* Whole vectors, if there is a choice. */
+    if (high > VECTOR) high -= high % VECTOR;
+  }
   for (ptrdiff_t row = from % it->rows; from < to;) {
     const ptrdiff_t end = row + (to - from) < it->rows ? row + (to - from) : it->rows;
     from += end - row;
@@ -641,12 +659,12 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   it.half = RM_NONE;
   it.run = kernel_of(opcode, work);
   const bool half = compute == RM_FLOAT16 || compute == RM_BFLOAT16;
-  it.whole = half || (row.heavy && compute >= RM_FLOAT32);
+  it.whole = half || (by_vectors[opcode] && compute >= RM_FLOAT32);
   if (it.run == NULL && half) {
     work = RM_FLOAT32;
     it.half = compute;
     it.run = kernel_of(opcode, work);
-    it.whole = row.heavy;
+    it.whole = by_vectors[opcode];
   }
   if (it.run == NULL) return RM_UNSUPPORTED;
   it.attributes = plan + RM_ATTRIBUTES;
