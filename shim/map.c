@@ -441,26 +441,27 @@ static const char *input(const job *it, scratch *s, int k, const char *at, ptrdi
 /* Runs a kernel that takes whole vectors only: what is left over makes another one, together with
  * the elements before, or, where there are too few, with numbers that nothing is special about. */
 __attribute__((noinline)) static void run_vectors(const job *it, ptrdiff_t n, char *out,
-                                                  const char *const *in) {
+                                                  const char *a, const char *b, const char *c) {
   const ptrdiff_t rest = n % VECTOR, most = n - rest, used = n < VECTOR ? n : VECTOR;
+  const char *const operands[RM_MAX_OPERANDS] = {out, a, b, c};
   _Alignas(64) uint64_t part[RM_MAX_OPERANDS][VECTOR];
   for (int k = 1; k < it->walk.operands; k++) {
     const ptrdiff_t size = rm_bytes(it->seen[k]);
     /* Small and positive in every float dtype. */
     for (int i = 0; i < VECTOR; i++) part[k][i] = 0x3f803f803f803f80;
-    memcpy(part[k], in[k - 1] + (n - used) * size, (size_t)(used * size));
+    memcpy(part[k], operands[k] + (n - used) * size, (size_t)(used * size));
   }
-  /* The output may be an input. */
-  if (most > 0) it->run(most, out, in[0], in[1], in[2], it->attributes);
+  if (most > 0) it->run(most, out, a, b, c, it->attributes);
   it->run(VECTOR, part[0], part[1], part[2], part[3], it->attributes);
   const ptrdiff_t size = rm_bytes(it->seen[0]);
   memcpy(out + most * size, (char *)part[0] + (used - rest) * size, (size_t)(rest * size));
 }
 
 /* Runs the kernel on n dense elements. */
-static inline void run_kernel(const job *it, ptrdiff_t n, char *out, const char *const *in) {
-  if (it->whole && n % VECTOR != 0) run_vectors(it, n, out, in);
-  else it->run(n, out, in[0], in[1], in[2], it->attributes);
+static inline void run_kernel(const job *it, ptrdiff_t n, char *out, const char *a, const char *b,
+                              const char *c) {
+  if (it->whole && n % VECTOR != 0) run_vectors(it, n, out, a, b, c);
+  else it->run(n, out, a, b, c, it->attributes);
 }
 
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
@@ -475,8 +476,8 @@ static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
     pitch[k - 1] = direct ? it->down[k] : columns * rm_bytes(it->seen[k]);
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    run_kernel(it, columns, at[0] + i * it->down[0], in);
-    for (int k = 0; k < 3; k++) in[k] += pitch[k];
+    run_kernel(it, columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
+               in[2] + i * pitch[2]);
   }
 }
 
@@ -513,7 +514,7 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
   const char *in[3] = {NULL, NULL, NULL};
   for (int k = 1; k < it->walk.operands; k++) in[k - 1] = input(it, s, k, at[k], rows, columns);
   char *result = dense && plain && !it->streams ? at[0] : s->seen[0];
-  run_kernel(it, total, result, in);
+  run_kernel(it, total, result, in[0], in[1], in[2]);
   if (result == at[0]) return;
   if (!plain) {
     char *cast_to = dense ? at[0] : s->packed[0];
@@ -634,7 +635,7 @@ static void run_all(job *it, ptrdiff_t task) {
   if (elements < (double)(TASKS_LEAST * task)) {
     char *const *at = walk->start;
     if (rows == 1 && it->run != NULL && takes_rows(it)) {
-      run_kernel(it, it->columns, at[0], (const char *const *)at + 1);
+      run_kernel(it, it->columns, at[0], at[1], at[2], at[3]);
       return;
     }
     run_part(it, 0, rows, 0, it->columns);
