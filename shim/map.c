@@ -94,8 +94,8 @@ NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
 /* The vector code of the trigonometric functions is for operands that are not huge. Those that are
- * take the C library's, one by one. Not inlined: kernels that are part of a longer function load their
- * constants for every vector. */
+ * take the C library's, one by one. Not inlined: kernels that are part of a longer function load
+ * their constants for every vector. */
 #define TRIGONOMETRIC(T, type) \
   __attribute__((noinline)) static void any_##type( \
       ptrdiff_t n, void *out, const void *a, kernel usual, double (*of_huge)(double)) { \
