@@ -104,11 +104,14 @@ fn addKernels(
     const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
     const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level };
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = &common });
-    // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size. Those
-    // of folds do, but hardly on the machines that have nothing better than v2.
+    // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
+    // narrower vectors for what is left over, unless that can be more than 15 elements. Many are the
+    // same but for their names. Those of folds want unrolling, but hardly on the machines that have
+    // nothing better than v2.
     const small = common ++ [_][]const u8{"-fno-unroll-loops"};
+    const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32", "-Xclang", "-fmerge-functions" };
     const folds = if (comptime std.mem.eql(u8, level, "v2")) &small else &common;
-    module.addCSourceFile(.{ .file = b.path("shim/map.c"), .flags = &small });
+    module.addCSourceFile(.{ .file = b.path("shim/map.c"), .flags = &maps });
     module.addCSourceFile(.{ .file = b.path("shim/fold.c"), .flags = folds });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));

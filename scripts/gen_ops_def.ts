@@ -29,6 +29,9 @@ const EXACT = new Set(
     "nextafter imul shl shr").split(" "),
 );
 
+/** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
+const ROUNDING = new Set("floor ceil trunc rint ffloordiv fmod nextafter".split(" "));
+
 function isFunction(part: Expr): boolean {
   return part.kind === "call" && !EXACT.has(part.name);
 }
@@ -61,10 +64,31 @@ function ignoresSign(expr: Expr): boolean {
   );
 }
 
+function isRounding(expr: Expr): boolean {
+  return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
+}
+
+/**
+ * True when an element takes a function, for which a kernel is long and a task short. Square roots
+ * cost what a division does.
+ */
+function isHeavy(row: MapRow): boolean {
+  return (["f", "i"] as const).some((kind) =>
+    someExpr(
+      parseExpr(exprFor(row, kind)),
+      (part) => isFunction(part) && !(part.kind === "call" && part.name === "sqrt"),
+    )
+  );
+}
+
 /** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
 function macroOf(row: MapRow, kind: Kind): string | undefined {
   if (!row.takes.includes(kind)) return undefined;
-  if (kind === "f") return needsDouble(row) ? "RM_DOUBLE_MAP" : "RM_FLOAT_MAP";
+  if (kind === "f") {
+    if (needsDouble(row)) return "RM_DOUBLE_MAP";
+    if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
+    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
+  }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
   if (kind === "b") return "RM_BOOL_MAP";
@@ -88,17 +112,24 @@ function mapLines(row: MapRow): string[] {
 
 /** What the driver of the kernels has to know of a row. */
 function rowLine(row: MapRow): string {
-  const heavy = (["f", "i"] as const).some((kind) =>
-    someExpr(parseExpr(exprFor(row, kind)), isFunction)
-  );
-  const [condition, bool] = [row.condition ?? false, row.result === "bool"].map(Number);
-  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${Number(heavy)})`;
+  const [condition, bool, heavy] = [row.condition ?? false, row.result === "bool", isHeavy(row)]
+    .map(Number);
+  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
 /** The text of shim/ops.def. */
 export function makeOpsDef(): string {
   const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
-  const macros = ["MAP_ROW", "FLOAT_MAP", "DOUBLE_MAP", "INT_MAP", "BITS_MAP", "BOOL_MAP"];
+  const macros = [
+    "MAP_ROW",
+    "FLOAT_MAP",
+    "ROUND_MAP",
+    "HEAVY_MAP",
+    "DOUBLE_MAP",
+    "INT_MAP",
+    "BITS_MAP",
+    "BOOL_MAP",
+  ];
   const lines = [
     "/*",
     " * Made by scripts/gen_ops_def.ts from src/ops.ts: edit that, then run the script.",
@@ -107,8 +138,10 @@ export function makeOpsDef(): string {
     " * bool, whether elements cost so much that fewer are worth a thread).",
     " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
     " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
-    " * for float dtypes, DOUBLE for those that float32 computes in double, INT for integers, BITS",
-    " * for integers of any sign, BOOL for bool. RM_CALL(f) is primitive f, RM_NUM(n) number n.",
+    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
+    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
+    " * BITS for integers of any sign, BOOL for bool.",
+    " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines those that it wants before it includes this one, and undefines them after.",
     " */",
     `#define RM_TABLE_HASH 0x${hash}u`,

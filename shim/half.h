@@ -46,7 +46,14 @@ static inline float rm_odd_float(double x) {
   return rm_float_of(bits);
 }
 
+/* Whether processors of this level convert float16 by themselves. */
 #if defined(__F16C__) || defined(__aarch64__)
+#define RM_HALF_IN_HARDWARE 1
+#else
+#define RM_HALF_IN_HARDWARE 0
+#endif
+
+#if RM_HALF_IN_HARDWARE
 
 static inline float rm_from_half(uint16_t bits) {
   _Float16 x;
@@ -91,7 +98,7 @@ static inline float rm_from_brain(uint16_t bits) { return rm_float_of((uint32_t)
 static inline uint16_t rm_to_brain(float x) {
   const uint32_t bits = rm_bits_of(x);
   const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  return (uint16_t)((bits & 0x7fffffff) > 0x7f800000u ? (bits >> 16 | 0x40) : rounded);
+  return (uint16_t)(x != x ? (bits >> 16 | 0x40) : rounded);
 }
 
 static inline uint16_t rm_double_to_brain(double x) { return rm_to_brain(rm_odd_float(x)); }

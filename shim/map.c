@@ -15,6 +15,9 @@
 typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
                        const double *attributes);
 
+/* Elements that kernels take at a time where they leave none over. */
+enum { VECTOR = 16 };
+
 #define TYPE float
 #define SUFFIX f32
 #define FAMILY_FLOAT
@@ -60,10 +63,28 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 #define FAMILY_BOOL
 #include "map_type.h"
 
+#if RM_HALF_IN_HARDWARE
+#define TYPE uint16_t
+#define SUFFIX f16
+#define FAMILY_HALF
+#define READ rm_from_half
+#define WRITE rm_to_half
+#include "map_type.h"
+#define TYPE uint16_t
+#define SUFFIX bf16
+#define FAMILY_HALF
+#define READ rm_from_brain
+#define WRITE rm_to_brain
+#include "map_type.h"
+#else
+/* Conversions by arithmetic would make long kernels. */
+static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
+#endif
+
 /* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
 #define NEXTAFTER(type) \
-  static void nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                               const void *c, const double *attributes) { \
+  static void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                   const void *c, const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a, *q = b; \
     (void)c, (void)attributes; \
@@ -72,46 +93,66 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
-/* The vector code of the trigonometric functions is for operands that are not huge; the same with
- * the C library's for those that are is slow, and so is for blocks that hold one. */
-#define TRIGONOMETRIC(name, T, type) \
-  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                  const void *c, const double *attributes) { \
+/* The vector code of the trigonometric functions is for operands that are not huge. Those that are
+ * take the C library's, one by one. Not inlined: kernels that are part of a longer function load
+ * their constants for every vector. */
+#define TRIGONOMETRIC(T, type) \
+  __attribute__((noinline)) static void any_##type( \
+      ptrdiff_t n, void *out, const void *a, kernel usual, double (*of_huge)(double)) { \
     enum { STEP = 1024 }; \
+    T copy[STEP]; \
     for (ptrdiff_t from = 0; from < n; from += STEP) { \
-      const ptrdiff_t m = n - from < STEP ? n - from : STEP; \
+      const ptrdiff_t m = rm_least(n - from, STEP); \
       T *o = (T *)out + from; \
       const T *p = (const T *)a + from; \
       int huge = 0; \
       for (ptrdiff_t i = 0; i < m; i++) huge |= rm_is_huge_##type(p[i]); \
-      if (huge == 0) name##_##type(m, o, p, b, c, attributes); \
-      else for (ptrdiff_t i = 0; i < m; i++) o[i] = rm_##name##_any_##type(p[i]); \
+      /* The output may be the input. */ \
+      if (huge != 0) p = memcpy(copy, p, (size_t)m * sizeof(T)); \
+      usual(m, o, p, NULL, NULL, NULL); \
+      for (ptrdiff_t i = 0; huge != 0 && i < m; i++) { \
+        if (rm_is_huge_##type(p[i])) o[i] = (T)of_huge(p[i]); \
+      } \
     } \
   }
-TRIGONOMETRIC(sin, float, f32)
-TRIGONOMETRIC(cos, float, f32)
-TRIGONOMETRIC(tan, float, f32)
-TRIGONOMETRIC(sin, double, f64)
-TRIGONOMETRIC(cos, double, f64)
-TRIGONOMETRIC(tan, double, f64)
+TRIGONOMETRIC(float, f32)
+TRIGONOMETRIC(double, f64)
 
-/* The kernel of a row where the table's is not for all operands; null elsewhere. */
-static kernel special_kernel(int opcode, int compute) {
-  const bool wide = compute == RM_FLOAT64;
-  switch (opcode) {
-    case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
-    case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
-    case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
-    case RM_OP_nextafter:
-      return compute == RM_FLOAT16 ? nextafter_f16 : compute == RM_BFLOAT16 ? nextafter_bf16 : NULL;
-    default: return NULL;
+#define ANY_OPERAND(name, type) \
+  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                  const void *c, const double *attributes) { \
+    (void)b, (void)c, (void)attributes; \
+    any_##type(n, out, a, name##_##type, name); \
   }
-}
+ANY_OPERAND(sin, f32)
+ANY_OPERAND(cos, f32)
+ANY_OPERAND(tan, f32)
+ANY_OPERAND(sin, f64)
+ANY_OPERAND(cos, f64)
+ANY_OPERAND(tan, f64)
 
 static const kernel *const tables[RM_DTYPE_COUNT] = {
-    table_b8, table_i8,  table_i16, table_i32, table_i64, table_u8,  table_u16,
-    table_u32,  table_u64, table_f32, table_f32, table_f32, table_f64,
+    table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8, table_u16,
+    table_u32, table_u64, table_f16, table_bf16, table_f32, table_f64,
 };
+
+/* The kernel of a row for a dtype as it is, or null. Where the table's is not for all operands, it
+ * is another one. */
+static kernel kernel_of(int opcode, int compute) {
+  const kernel usual = tables[compute][opcode];
+  const bool wide = compute == RM_FLOAT64;
+  if (usual != NULL) {
+    switch (opcode) {
+      case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
+      case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
+      case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
+      default: break;
+    }
+  }
+  if (opcode == RM_OP_nextafter && compute == RM_FLOAT16) return own_nextafter_f16;
+  if (opcode == RM_OP_nextafter && compute == RM_BFLOAT16) return own_nextafter_bf16;
+  return usual;
+}
 
 typedef struct {
   uint8_t operands;
@@ -127,6 +168,13 @@ static const row_facts facts[RM_ROWS] = {
 };
 #undef RM_MAP_ROW
 
+/* Rows whose kernels for float32 and float64 take whole vectors only. */
+#define RM_HEAVY_MAP(name, ...) [RM_OP_##name] = true,
+static const bool by_vectors[RM_ROWS] = {
+#include "ops.def"
+};
+#undef RM_HEAVY_MAP
+
 /* ---- what is to be done ------------------------------------------------------------------------ */
 
 typedef struct {
@@ -134,6 +182,8 @@ typedef struct {
   /* Null for a copy, which casts at most. */
   kernel run;
   const double *attributes;
+  /* Whether the kernel takes whole vectors only. */
+  bool whole;
   /* The dtypes as stored and as the kernel sees them, the output's first. */
   int stored[RM_MAX_OPERANDS];
   int seen[RM_MAX_OPERANDS];
@@ -353,7 +403,7 @@ static bool is_plain(const job *it, int k) {
 }
 
 /* Input k of a block, as the kernel takes it. */
-static const void *input(const job *it, scratch *s, int k, const char *at, ptrdiff_t rows,
+static const char *input(const job *it, scratch *s, int k, const char *at, ptrdiff_t rows,
                          ptrdiff_t columns) {
   const int stored = it->stored[k], seen = it->seen[k];
   const ptrdiff_t bytes = rm_bytes(stored), total = rows * columns;
@@ -389,6 +439,32 @@ static const void *input(const job *it, scratch *s, int k, const char *at, ptrdi
   return s->seen[k];
 }
 
+/* Runs a kernel that takes whole vectors only: what is left over makes another one, together with
+ * the elements before, or, where there are too few, with numbers that nothing is special about. */
+__attribute__((noinline)) static void run_vectors(const job *it, ptrdiff_t n, char *out,
+                                                  const char *a, const char *b, const char *c) {
+  const ptrdiff_t rest = n % VECTOR, most = n - rest, used = n < VECTOR ? n : VECTOR;
+  const char *const operands[RM_MAX_OPERANDS] = {out, a, b, c};
+  _Alignas(64) uint64_t part[RM_MAX_OPERANDS][VECTOR];
+  for (int k = 1; k < it->walk.operands; k++) {
+    const ptrdiff_t size = rm_bytes(it->seen[k]);
+    /* Small and positive in every float dtype. */
+    for (int i = 0; i < VECTOR; i++) part[k][i] = 0x3f803f803f803f80;
+    memcpy(part[k], operands[k] + (n - used) * size, (size_t)(used * size));
+  }
+  if (most > 0) it->run(most, out, a, b, c, it->attributes);
+  it->run(VECTOR, part[0], part[1], part[2], part[3], it->attributes);
+  const ptrdiff_t size = rm_bytes(it->seen[0]);
+  memcpy(out + most * size, (char *)part[0] + (used - rest) * size, (size_t)(rest * size));
+}
+
+/* Runs the kernel on n dense elements. */
+static inline void run_kernel(const job *it, ptrdiff_t n, char *out, const char *a, const char *b,
+                              const char *c) {
+  if (it->whole && n % VECTOR != 0) run_vectors(it, n, out, a, b, c);
+  else it->run(n, out, a, b, c, it->attributes);
+}
+
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
  * them has to be packed. */
 static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
@@ -401,8 +477,8 @@ static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
     pitch[k - 1] = direct ? it->down[k] : columns * rm_bytes(it->seen[k]);
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    it->run(columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
-            in[2] + i * pitch[2], it->attributes);
+    run_kernel(it, columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
+               in[2] + i * pitch[2]);
   }
 }
 
@@ -436,10 +512,10 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
     run_rows(it, s, at, rows, columns);
     return;
   }
-  const void *in[3] = {NULL, NULL, NULL};
+  const char *in[3] = {NULL, NULL, NULL};
   for (int k = 1; k < it->walk.operands; k++) in[k - 1] = input(it, s, k, at[k], rows, columns);
   char *result = dense && plain && !it->streams ? at[0] : s->seen[0];
-  it->run(total, result, in[0], in[1], in[2], it->attributes);
+  run_kernel(it, total, result, in[0], in[1], in[2]);
   if (result == at[0]) return;
   if (!plain) {
     char *cast_to = dense ? at[0] : s->packed[0];
@@ -488,7 +564,11 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
-  } else if (width < SHORT_ROW) high = BLOCK / width;
+  } else if (width < SHORT_ROW) {
+    high = BLOCK / width;
+    /* Whole vectors, if there is a choice. */
+    if (high > VECTOR) high -= high % VECTOR;
+  }
   for (ptrdiff_t row = from % it->rows; from < to;) {
     const ptrdiff_t end = row + (to - from) < it->rows ? row + (to - from) : it->rows;
     from += end - row;
@@ -556,7 +636,7 @@ static void run_all(job *it, ptrdiff_t task) {
   if (elements < (double)(TASKS_LEAST * task)) {
     char *const *at = walk->start;
     if (rows == 1 && it->run != NULL && takes_rows(it)) {
-      it->run(it->columns, at[0], at[1], at[2], at[3], it->attributes);
+      run_kernel(it, it->columns, at[0], at[1], at[2], at[3]);
       return;
     }
     run_part(it, 0, rows, 0, it->columns);
@@ -578,11 +658,18 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   const row_facts row = facts[opcode];
   if (row.operands == 0) return RM_UNSUPPORTED;
   job it;
-  it.run = tables[compute][opcode];
-  if (it.run == NULL) return RM_UNSUPPORTED;
+  int work = compute;
+  it.half = RM_NONE;
+  it.run = kernel_of(opcode, work);
   const bool half = compute == RM_FLOAT16 || compute == RM_BFLOAT16;
-  const int work = half ? RM_FLOAT32 : compute;
-  it.half = half ? compute : RM_NONE;
+  it.whole = half || (by_vectors[opcode] && compute >= RM_FLOAT32);
+  if (it.run == NULL && half) {
+    work = RM_FLOAT32;
+    it.half = compute;
+    it.run = kernel_of(opcode, work);
+    it.whole = by_vectors[opcode];
+  }
+  if (it.run == NULL) return RM_UNSUPPORTED;
   it.attributes = plan + RM_ATTRIBUTES;
   for (int k = 0; k < row.operands; k++) {
     it.stored[k] = rm_dtype_at(dtypes, k + 1);
@@ -592,11 +679,6 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   if (row.gives_bool) it.seen[0] = RM_BOOL;
   if (row.condition) it.seen[1] = RM_BOOL;
   if (opcode == RM_OP_copy && it.stored[1] == compute) it.run = NULL;
-  const kernel special = special_kernel(opcode, compute);
-  if (special != NULL) it.run = special;
-  if (opcode == RM_OP_nextafter) {
-    for (int k = 0; k < row.operands; k++) it.seen[k] = compute;
-  }
   void *const buffers[RM_MAX_OPERANDS] = {out, (void *)a, (void *)b, (void *)c};
   it.walk.start[2] = it.walk.start[3] = NULL;
   int32_t status = rm_read_plan(&it.walk, plan, row.operands, dtypes, buffers);

@@ -1,7 +1,8 @@
 /*
  * The elementwise kernels of one dtype: one dense loop for each line of ops.def, and their table.
  *
- * Included by map.c once for each dtype, with TYPE, SUFFIX and FAMILY_... defined. No guard.
+ * Included by map.c once for each dtype, with TYPE, SUFFIX and FAMILY_... defined; for 16-bit
+ * floats, which compute as float32, with READ and WRITE. No guard.
  */
 
 #define NAME_(name, suffix) name##_##suffix
@@ -14,6 +15,18 @@
 #define RESULT_same TYPE
 #define RESULT_flag uint8_t
 
+#if defined(FAMILY_HALF)
+#define RESULT_OF_same(v) WRITE(v)
+#else
+#define READ(v) ((WORK)(v))
+#define RESULT_OF_same(v) ((TYPE)(v))
+#endif
+#define RESULT_OF_flag(v) ((uint8_t)(v))
+
+/* Loops over whole vectors leave nothing over, for which there would be the same code once more. */
+#define OVER_ALL RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++)
+#define OVER_VECTORS RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++)
+
 /* Names that an expression leaves out must not warn. */
 #define KERNEL_1(name, result, expr, ...) \
   KERNEL(name) { \
@@ -21,10 +34,10 @@
     const TYPE *p = a; \
     (void)p, (void)b, (void)c, (void)attributes; \
     __VA_ARGS__ \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
-      const WORK x = (WORK)p[i]; \
+    EACH { \
+      const WORK x = READ(p[i]); \
       (void)x; \
-      o[i] = (RESULT_##result)(expr); \
+      o[i] = RESULT_OF_##result(expr); \
     } \
   }
 #define KERNEL_2(name, result, expr, ...) \
@@ -34,48 +47,63 @@
     const int bits = 8 * (int)sizeof(TYPE); \
     (void)c, (void)attributes, (void)bits; \
     __VA_ARGS__ \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
-      const WORK x = (WORK)p[i], y = (WORK)q[i]; \
-      o[i] = (RESULT_##result)(expr); \
+    EACH { \
+      const WORK x = READ(p[i]), y = READ(q[i]); \
+      o[i] = RESULT_OF_##result(expr); \
     } \
   }
-#define KERNEL_THREE(name, FIRST, result, expr, ...) \
+#define KERNEL_THREE(name, FIRST, SEEN, SEE, result, expr, ...) \
   KERNEL(name) { \
     RESULT_##result *o = out; \
     const FIRST *p = a; \
     const TYPE *q = b, *r = c; \
     (void)attributes; \
     __VA_ARGS__ \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
-      const FIRST x = p[i]; \
-      const WORK y = (WORK)q[i], z = (WORK)r[i]; \
-      o[i] = (RESULT_##result)(expr); \
+    EACH { \
+      const SEEN x = SEE(p[i]); \
+      const WORK y = READ(q[i]), z = READ(r[i]); \
+      o[i] = RESULT_OF_##result(expr); \
     } \
   }
-#define KERNEL_3(name, ...) KERNEL_THREE(name, TYPE, __VA_ARGS__)
-#define KERNEL_3c(name, ...) KERNEL_THREE(name, uint8_t, __VA_ARGS__)
+#define KERNEL_3(name, ...) KERNEL_THREE(name, TYPE, WORK, READ, __VA_ARGS__)
+#define KERNEL_3c(name, ...) KERNEL_THREE(name, uint8_t, uint8_t, , __VA_ARGS__)
 #define LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
 
 #if defined(FAMILY_FLOAT)
 #define WORK TYPE
 #define RM_CALL(f) NAME(rm_##f, SUFFIX)
 #define RM_NUM(n) ((TYPE)n)
+#define EACH OVER_ALL
 #define RM_FLOAT_MAP LINE
+#define RM_ROUND_MAP LINE
 #include "ops.def"
 #undef RM_FLOAT_MAP
+#undef RM_ROUND_MAP
+#undef EACH
+#define EACH OVER_VECTORS
+#define RM_HEAVY_MAP LINE
+#include "ops.def"
+#undef RM_HEAVY_MAP
+#undef EACH
 #undef RM_NUM
 #undef RM_CALL
 #undef WORK
 #define WORK double
 #define RM_CALL(f) rm_##f##_f64
 #define RM_NUM(n) n
+#define EACH OVER_ALL
 #define RM_DOUBLE_MAP LINE
-#include "ops.def"
-#undef RM_DOUBLE_MAP
+#elif defined(FAMILY_HALF)
+#define WORK float
+#define RM_CALL(f) rm_##f##_f32
+#define RM_NUM(n) ((float)n)
+#define EACH _Pragma("clang loop vectorize_width(16)") OVER_VECTORS
+#define RM_FLOAT_MAP LINE
 #else
 #define WORK TYPE
 #define RM_CALL(f) NAME(rm_##f, SUFFIX)
 #define RM_NUM(n) ((TYPE)n)
+#define EACH OVER_ALL
 #if defined(FAMILY_BOOL)
 #define RM_BOOL_MAP LINE
 #else
@@ -84,11 +112,13 @@
 #define RM_BITS_MAP LINE
 #endif
 #endif
+#endif
 #include "ops.def"
+#undef RM_FLOAT_MAP
+#undef RM_DOUBLE_MAP
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
 #undef RM_BITS_MAP
-#endif
 
 /* What does not depend on the sign is there once for both. */
 #define ENTRY(name, ...) [RM_OP_##name] = NAME(name, SUFFIX),
@@ -96,7 +126,11 @@
 static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #if defined(FAMILY_FLOAT)
 #define RM_FLOAT_MAP ENTRY
+#define RM_ROUND_MAP ENTRY
+#define RM_HEAVY_MAP ENTRY
 #define RM_DOUBLE_MAP ENTRY
+#elif defined(FAMILY_HALF)
+#define RM_FLOAT_MAP ENTRY
 #elif defined(FAMILY_BOOL)
 #define RM_BOOL_MAP ENTRY
 #else
@@ -110,6 +144,8 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #include "ops.def"
 };
 #undef RM_FLOAT_MAP
+#undef RM_ROUND_MAP
+#undef RM_HEAVY_MAP
 #undef RM_DOUBLE_MAP
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
@@ -120,6 +156,13 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #undef KERNEL
 #undef RESULT_same
 #undef RESULT_flag
+#undef RESULT_OF_same
+#undef RESULT_OF_flag
+#undef READ
+#undef WRITE
+#undef OVER_ALL
+#undef OVER_VECTORS
+#undef EACH
 #undef KERNEL_1
 #undef KERNEL_2
 #undef KERNEL_THREE
@@ -135,5 +178,6 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #undef SUFFIX
 #undef UNSIGNED
 #undef FAMILY_FLOAT
+#undef FAMILY_HALF
 #undef FAMILY_BOOL
 #undef FAMILY_UNSIGNED

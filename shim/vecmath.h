@@ -3,9 +3,8 @@
  * float64; what each means is said beside its namesake in src/backends/js/primitives.ts.
  *
  * Without branches, tables or calls, so that loops over them become vector code; the exceptions are
- * ffloordiv and fmod, and sin_any, cos_any and tan_any. rm_sin, rm_cos and rm_tan are good as long
- * as rm_is_huge says 0: a loop over a block asks that first, and takes rm_sin_any and so on where
- * an operand is huge; those give the very same for the others.
+ * ffloordiv and fmod. rm_sin, rm_cos and rm_tan are good as long as rm_is_huge says 0: where it says
+ * 1, a loop takes the C library's for double, which is good enough for every float too.
  *
  * Knows nothing of ops, loops and dtypes. Needs -ffp-contract=off.
  *
@@ -758,19 +757,6 @@ static inline float rm_tan_f32(float x) {
   const float numerator = (float)(is_odd ? -c : s), denominator = (float)(is_odd ? s : c);
   return numerator / denominator;
 }
-/* For any x. A double is good enough for every float. */
-static inline float rm_sin_any_f32(float x) {
-  return rm_is_huge_f32(x) ? (float)sin(x) : rm_sin_f32(x);
-}
-static inline float rm_cos_any_f32(float x) {
-  return rm_is_huge_f32(x) ? (float)cos(x) : rm_cos_f32(x);
-}
-static inline float rm_tan_any_f32(float x) {
-  return rm_is_huge_f32(x) ? (float)tan(x) : rm_tan_f32(x);
-}
-static inline double rm_sin_any_f64(double x) { return rm_is_huge_f64(x) ? sin(x) : rm_sin_f64(x); }
-static inline double rm_cos_any_f64(double x) { return rm_is_huge_f64(x) ? cos(x) : rm_cos_f64(x); }
-static inline double rm_tan_any_f64(double x) { return rm_is_huge_f64(x) ? tan(x) : rm_tan_f64(x); }
 
 /* ---- asin, acos, atan ------------------------------------------------------------------------ */
 
