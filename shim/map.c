@@ -72,36 +72,67 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
-/* The vector code of the trigonometric functions is for operands that are not huge; the same with
- * the C library's for those that are is slow, and so is for blocks that hold one. */
-#define TRIGONOMETRIC(name, T, type) \
-  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                  const void *c, const double *attributes) { \
-    enum { STEP = 1024 }; \
+/* The vector code of some functions is for most operands, found by their keys; blocks that hold
+ * others take longer. Blocks are short, so that the processor looks for keys in the next one while
+ * it computes. */
+#define BLOCKS(name, T, type, word, test, usual, any) \
+  static void blocks_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                     const void *c, const double *attributes) { \
+    enum { STEP = 128 }; \
     for (ptrdiff_t from = 0; from < n; from += STEP) { \
       const ptrdiff_t m = n - from < STEP ? n - from : STEP; \
       T *o = (T *)out + from; \
       const T *p = (const T *)a + from; \
-      int huge = 0; \
-      for (ptrdiff_t i = 0; i < m; i++) huge |= rm_is_huge_##type(p[i]); \
-      if (huge == 0) name##_##type(m, o, p, b, c, attributes); \
-      else for (ptrdiff_t i = 0; i < m; i++) o[i] = rm_##name##_any_##type(p[i]); \
+      word most = 0; \
+      for (ptrdiff_t i = 0; i < m; i++) { \
+        const word key = rm_##test##_key_##type(p[i]); \
+        most = key > most ? key : most; \
+      } \
+      const bool is_usual = !rm_##test##_is_rare_##type(most); \
+      (is_usual ? usual##_##type : any##_##type)(m, o, p, b, c, attributes); \
     } \
   }
-TRIGONOMETRIC(sin, float, f32)
-TRIGONOMETRIC(cos, float, f32)
-TRIGONOMETRIC(tan, float, f32)
-TRIGONOMETRIC(sin, double, f64)
-TRIGONOMETRIC(cos, double, f64)
-TRIGONOMETRIC(tan, double, f64)
+
+/* For all operands, where that takes the C library. */
+#define TRIGONOMETRIC(name, T, type, word) \
+  static void name##_any_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                const void *c, const double *attributes) { \
+    T *o = out; \
+    const T *p = a; \
+    (void)b, (void)c, (void)attributes; \
+    for (ptrdiff_t i = 0; i < n; i++) o[i] = rm_##name##_any_##type(p[i]); \
+  } \
+  BLOCKS(name, T, type, word, turn, name, name##_any)
+TRIGONOMETRIC(sin, float, f32, uint32_t)
+TRIGONOMETRIC(cos, float, f32, uint32_t)
+TRIGONOMETRIC(tan, float, f32, uint32_t)
+TRIGONOMETRIC(sin, double, f64, uint64_t)
+TRIGONOMETRIC(cos, double, f64, uint64_t)
+TRIGONOMETRIC(tan, double, f64, uint64_t)
+
+#define LOGARITHM(name) \
+  static void name##_normal_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                const void *c, const double *attributes) { \
+    float *o = out; \
+    const float *p = a; \
+    (void)b, (void)c, (void)attributes; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] = rm_##name##_normal_f32(p[i]); \
+  } \
+  BLOCKS(name, float, f32, uint32_t, log, name##_normal, name)
+LOGARITHM(log)
+LOGARITHM(log2)
+LOGARITHM(log10)
 
 /* The kernel of a row where the table's is not for all operands; null elsewhere. */
 static kernel special_kernel(int opcode, int compute) {
   const bool wide = compute == RM_FLOAT64;
   switch (opcode) {
-    case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
-    case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
-    case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
+    case RM_OP_sin: return wide ? blocks_sin_f64 : blocks_sin_f32;
+    case RM_OP_cos: return wide ? blocks_cos_f64 : blocks_cos_f32;
+    case RM_OP_tan: return wide ? blocks_tan_f64 : blocks_tan_f32;
+    case RM_OP_log: return wide ? NULL : blocks_log_f32;
+    case RM_OP_log2: return wide ? NULL : blocks_log2_f32;
+    case RM_OP_log10: return wide ? NULL : blocks_log10_f32;
     case RM_OP_nextafter:
       return compute == RM_FLOAT16 ? nextafter_f16 : compute == RM_BFLOAT16 ? nextafter_bf16 : NULL;
     default: return NULL;

@@ -304,16 +304,6 @@ RM_EXPM1_CORE(f64, double)
     const type half = (up + down) + rm_fma_##T(up - down, odd, (up + down) * even); \
     return half + half; \
   } \
-  static inline type rm_tanh_##T(type x) { \
-    const type a = __builtin_fabs##c(x), bounded = a > saturated ? saturated : a; \
-    /* 1 - e^(-2 |x|) over 1 + e^(-2 |x|). */ \
-    const type e = rm_expm1_core_##T(-(bounded + bounded)); \
-    const type below = e + 2, lost = e - (below - 2); \
-    const type quotient = rm_ratio_##T(-e, below); \
-    /* A line that is right for 1 and 2 is good enough for 1 / below. */ \
-    const type inverse = rm_fma_##T((type)-0.5, below, (type)1.5); \
-    return __builtin_copysign##c(rm_fma_##T(-quotient * inverse, lost, quotient), x); \
-  } \
   static inline type rm_sigmoid_##T(type x) { \
     const type bounded = rm_clamp_##T(-__builtin_fabs##c(x), least, 0); \
     type r, half, rest; \
@@ -347,6 +337,33 @@ static inline double rm_ratio_f64(double numerator, double denominator) {
   return numerator / denominator;
 }
 
+/*
+ * a = n log(2) / 2 + r; with t = tanh(r), tanh(a) = 1 - 2 (1 - t) / (1 + t + 2^n (1 - t)), and t
+ * itself near 0.
+ */
+static inline float rm_tanh_f32(float x) {
+  const float a = __builtin_fabsf(x), bounded = a > 9.1f ? 9.1f : a;
+  const int is_far = a > 0.6f;
+  const float shifted = rm_fma_f32(bounded, 0x1.715476p+1f, 0x1.8p23f + 126);
+  const float n = is_far ? shifted - (0x1.8p23f + 126) : 0;
+  const float r = rm_fma_f32(n, -0x1.62e43p-2f, bounded), z = r * r;
+  const float p = RM_POLY_5(f32, z, -3.33333e-01f, 1.3331936e-01f, -5.3784717e-02f, 2.0798625e-02f,
+                            -5.8979667e-03f);
+  const float t = rm_fma_f32(r * z, p, r), half = rm_float_of(rm_bits_of(shifted) << 23);
+  const float far = 1 - (1 - t) / rm_fma_f32(half - 0.5f, t, half + 0.5f);
+  return __builtin_copysignf(is_far ? far : t, x);
+}
+static inline double rm_tanh_f64(double x) {
+  const double a = __builtin_fabs(x), bounded = a > 19.1 ? 19.1 : a;
+  /* 1 - e^(-2 |x|) over 1 + e^(-2 |x|). */
+  const double e = rm_expm1_core_f64(-(bounded + bounded));
+  const double below = e + 2, lost = e - (below - 2);
+  const double quotient = -e / below;
+  /* A line that is right for 1 and 2 is good enough for 1 / below. */
+  const double inverse = rm_fma_f64(-0.5, below, 1.5);
+  return __builtin_copysign(rm_fma_f64(-quotient * inverse, lost, quotient), x);
+}
+
 RM_EXP_FAMILY(f32, float, f, -105.0f, 89.0f, 9.1f, 89.5f, -115.0f)
 RM_EXP_FAMILY(f64, double, , -750.0, 710.0, 19.1, 710.6, -760.0)
 
@@ -378,13 +395,18 @@ static inline double rm_exp2_f64(double x) {
 
 /* ---- log and what is made of it -------------------------------------------------------------- */
 
-/* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2); for positive, finite x. */
+/* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2); for positive, normal x. */
+static inline float rm_split_normal_f32(float x, float *k) {
+  const uint32_t above = rm_bits_of(x) - 0x3f3504f3u;
+  *k = (float)((int32_t)above >> 23);
+  return rm_float_of((above & 0x7fffffu) + 0x3f3504f3u) - 1;
+}
+/* For positive, finite x. */
 static inline float rm_split_f32(float x, float *k) {
   const int is_small = x < 0x1p-126f;
-  const uint32_t bits = rm_bits_of(is_small ? x * 0x1p23f : x), above = bits - 0x3f3504f3u;
-  const int32_t exponent = (int32_t)above >> 23;
-  *k = (float)(exponent - (is_small ? 23 : 0));
-  return rm_float_of(bits - ((uint32_t)exponent << 23)) - 1;
+  const float f = rm_split_normal_f32(is_small ? x * 0x1p23f : x, k);
+  *k -= is_small ? 23 : 0;
+  return f;
 }
 /* For normal x. Only shifts and additions: not all processors have 64-bit conversions. */
 static inline double rm_split_normal_f64(double x, double *k) {
@@ -403,12 +425,11 @@ static inline double rm_split_f64(double x, double *k) {
 
 /* log(2^k (1 + f)). */
 static inline float rm_log_core_f32(float f, float k) {
-  const float z = f * f;
   const float q =
-      RM_POLY_9(f32, f, 3.3333313e-01f, -2.500001e-01f, 2.0002143e-01f, -1.6668043e-01f,
-                1.4219056e-01f, -1.2404341e-01f, 1.1890826e-01f, -1.1684965e-01f, 6.7520894e-02f);
-  const float low = rm_fma_f32(k, -2.12194440e-4f, f * z * q);
-  return rm_fma_f32(k, 0.693359375f, rm_fma_f32(-0.5f, z, low) + f);
+      RM_POLY_8(f32, f, 3.333333e-01f, -2.5000823e-01f, 2.0001261e-01f, -1.6623278e-01f,
+                1.4200845e-01f, -1.3160338e-01f, 1.2768824e-01f, -7.643169e-02f);
+  const float low = rm_fma_f32(f * f, rm_fma_f32(f, q, -0.5f), k * -2.12194440e-4f);
+  return rm_fma_f32(k, 0.693359375f, f + low);
 }
 static inline double rm_log_core_f64(double f, double k) {
   const double half = 0.5 * f * f, s = f / (2 + f), z = s * s;
@@ -418,6 +439,10 @@ static inline double rm_log_core_f64(double f, double k) {
   const double low = rm_fma_f64(s, rm_fma_f64(z, q, half), k * 0x1.a39ef35793c76p-33);
   return rm_fma_f64(k, 0x1.62e42fee00000p-1, f - (half - low));
 }
+
+/* Operands as integers, of which those that are no positive, normal numbers are the largest. */
+static inline uint32_t rm_log_key_f32(float x) { return rm_bits_of(x) - 0x00800000u; }
+static inline int rm_log_is_rare_f32(uint32_t key) { return key >= 0x7f000000u; }
 
 /* The logarithm's value where x is no positive, finite number. */
 #define RM_LOG_SPECIAL(T, type) \
@@ -429,11 +454,6 @@ static inline double rm_log_core_f64(double f, double k) {
 RM_LOG_SPECIAL(f32, float)
 RM_LOG_SPECIAL(f64, double)
 
-static inline float rm_log_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
-  return rm_log_special_f32(x, rm_log_core_f32(f, k));
-}
 static inline double rm_log_f64(double x) {
   double k;
   const double f = rm_split_f64(x, &k);
@@ -484,25 +504,37 @@ static inline double rm_exp2_short(double v) {
 #define RM_LOG2E 0x1.71547652b82fep+0
 
 /* The linear terms come last; that of log10 has a constant of two parts. */
-static inline float rm_log2_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
+static inline float rm_log2_core_f32(float f, float k) {
   const float q = RM_POLY_9(f32, f, -7.2134733e-01f, 4.808982e-01f, -3.60697e-01f, 2.8856936e-01f,
                             -2.396094e-01f, 2.0455562e-01f, -1.910878e-01f, 1.864929e-01f,
                             -1.1028761e-01f);
-  const float low = rm_fma_f32(f, 0.44269505f, f * f * q);
-  return rm_log_special_f32(x, k + (f + low));
+  return k + (f + rm_fma_f32(f, 0.44269505f, f * f * q));
 }
-static inline float rm_log10_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
+static inline float rm_log10_core_f32(float f, float k) {
   const float q = RM_POLY_9(f32, f, -2.1714719e-01f, 1.4476478e-01f, -1.0858062e-01f, 8.686803e-02f,
                             -7.2129615e-02f, 6.1577376e-02f, -5.752316e-02f, 5.6139957e-02f,
                             -3.319988e-02f);
   const float square = rm_fma_f32(k, 0x1.3509f8p-18f, f * f * q);
   const float low = rm_fma_f32(f, -0x1.5b235ep-27f, square);
-  return rm_log_special_f32(x, rm_fma_f32(k, 0x1.344p-2f, rm_fma_f32(f, 0x1.bcb7b2p-2f, low)));
+  return rm_fma_f32(k, 0x1.344p-2f, rm_fma_f32(f, 0x1.bcb7b2p-2f, low));
 }
+
+#define RM_LOG_f32(name) \
+  /* For positive, normal x. */ \
+  static inline float rm_##name##_normal_f32(float x) { \
+    float k; \
+    const float f = rm_split_normal_f32(x, &k); \
+    return rm_##name##_core_f32(f, k); \
+  } \
+  static inline float rm_##name##_f32(float x) { \
+    float k; \
+    const float f = rm_split_f32(x, &k); \
+    return rm_log_special_f32(x, rm_##name##_core_f32(f, k)); \
+  }
+RM_LOG_f32(log)
+RM_LOG_f32(log2)
+RM_LOG_f32(log10)
+
 static inline float rm_log1p_f32(float x) {
   const double result = rm_log2_short((double)x + 1) * RM_LN2;
   return __builtin_fabsf(x) < 0x1p-26f ? x : (float)result;
@@ -662,25 +694,29 @@ static inline double rm_hypot_f64(double x, double y) {
 
 /* ---- sin, cos, tan --------------------------------------------------------------------------- */
 
-/* 1 where |x| is too large for rm_sin, rm_cos and rm_tan, but not for an infinity or NaN. */
-static inline int rm_is_huge_f32(float x) {
-  const float a = __builtin_fabsf(x);
-  return (a > 0x1p20f) & (a < (float)INFINITY);
+/* Operands as integers, of which those that are too large for rm_sin, rm_cos and rm_tan are the
+ * largest; infinities and NaN are not. */
+static inline uint32_t rm_turn_key_f32(float x) { return (rm_bits_of(x) << 1) - 0xff000000u; }
+static inline uint64_t rm_turn_key_f64(double x) {
+  return (rm_bits_of_f64(x) << 1) - 0xffe0000000000000u;
 }
-static inline int rm_is_huge_f64(double x) {
-  const double a = __builtin_fabs(x);
-  return (a > 0x1p20) & (a < (double)INFINITY);
-}
+/* Above 2^20. */
+static inline int rm_turn_is_rare_f32(uint32_t key) { return key > 0x94000000u; }
+static inline int rm_turn_is_rare_f64(uint64_t key) { return key > 0x8280000000000000u; }
+static inline int rm_is_huge_f32(float x) { return rm_turn_is_rare_f32(rm_turn_key_f32(x)); }
+static inline int rm_is_huge_f64(double x) { return rm_turn_is_rare_f64(rm_turn_key_f64(x)); }
 
 /*
  * x - n pi / 2^t. The leading parts have 32 bits, so that their products with n, of 20 bits, are
  * exact, and differences of neighbours too: only the last step rounds.
  */
 static inline double rm_reduce_short(double x, double n, double unit) {
-  return rm_fma_f64(-n, 0x1.0b4611a626331p-33 * unit, x - n * (0x1.921fb54400000p+1 * unit));
+  const double head = rm_fma_f64(-n, 0x1.921fb54400000p+1 * unit, x);
+  return rm_fma_f64(-n, 0x1.0b4611a626331p-33 * unit, head);
 }
 static inline double rm_reduce(double x, double n, double unit, double *low) {
-  const double head = x - n * (0x1.921fb54400000p+1 * unit) - n * (0x1.0b4611a600000p-33 * unit);
+  const double first = rm_fma_f64(-n, 0x1.921fb54400000p+1 * unit, x);
+  const double head = rm_fma_f64(-n, 0x1.0b4611a600000p-33 * unit, first);
   const double third = n * (0x1.3198a2e000000p-68 * unit), middle = head - third;
   const double fourth = n * (0x1.b839a252049c1p-103 * unit), r = middle - fourth;
   const double back = middle - head;
@@ -691,9 +727,8 @@ static inline double rm_reduce(double x, double n, double unit, double *low) {
 /* sin(r) for |r| <= pi/2, with the sign changed where the lowest bit of n is set. */
 static inline float rm_sine_f32(double r, uint64_t n) {
   const double z = r * r;
-  const double q = RM_POLY_5(f64, z, -0.16666666625737112, 0.008333331090554646,
-                             -0.00019840865775156184, 2.752525603843111e-06,
-                             -2.3886592320879096e-08);
+  const double q = RM_POLY_4(f64, z, -0.16666659550429652, 0.008333066246162278,
+                             -0.00019809602907896722, 2.605780650770188e-06);
   return (float)rm_double_of(rm_bits_of_f64(r * rm_fma_f64(z, q, 1)) ^ n << 63);
 }
 #define RM_ONE_OVER_PI 0x1.45f306dc9c883p-2
