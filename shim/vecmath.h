@@ -60,6 +60,8 @@ static inline double rm_fma_f64(double a, double b, double c) { return RM_FMA_f6
 #define RM_POLY_14(T, x, a, ...) rm_fma_##T(RM_POLY_13(T, x, __VA_ARGS__), x, a)
 
 static inline uint32_t rm_bits_of_f32(float x) { return rm_bits_of(x); }
+static inline float rm_pattern_f32(uint32_t bits) { return rm_float_of(bits); }
+static inline double rm_pattern_f64(uint64_t bits) { return rm_double_of(bits); }
 
 /* ---- exact ones ------------------------------------------------------------------------------ */
 
@@ -179,36 +181,47 @@ static inline float rm_fmod_f32(float x, float y) {
 /* ---- exp and what is made of it -------------------------------------------------------------- */
 
 /*
- * e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest for the result q. *rest is 1 but where e^x is less
- * than the least normal number: so that is rounded once. Adding 1.5 times a power of two rounds
- * x / log(2) to an integer n, and leaves n + bias in the low bits, which become the exponent. For x
- * in [-130, 89].
+ * e^(x + low) = 2^n (1 + *r + *r^2 q) for the result q. Adding bias, which is 1.5 times a power of
+ * two and something, rounds x / log(2) to an integer n, and leaves n and that in the low bits of
+ * *shifted, which become an exponent.
  */
-static inline float rm_exp_parts_f32(float x, float low, float *r, float *scale, float *rest) {
-  const float shifted = rm_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f + 126);
-  const float n = shifted - (0x1.8p23f + 126);
+static inline float rm_exp_series_f32(float x, float low, float bias, float *shifted, float *r) {
+  *shifted = rm_fma_f32(x, 0x1.715476p+0f, bias);
+  const float n = *shifted - bias;
   *r = rm_fma_f32(n, 2.12194440e-4f, rm_fma_f32(n, -0.693359375f, x)) + low;
-  const int is_small = x < -86;
-  *scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
-  *rest = is_small ? 0x1p-64f : 1;
   return RM_POLY_5(f32, *r, 4.9999994e-01f, 1.666652e-01f, 4.1668408e-02f, 8.3689215e-03f,
                    1.3814204e-03f);
 }
-
-/* The same for x in [-800, 710]. */
-static inline double rm_exp_parts_f64(double x, double low, double *r, double *scale,
-                                      double *rest) {
-  const double shifted = rm_fma_f64(x, 0x1.71547652b82fep+0, 0x1.8p52 + 1022);
-  const double n = shifted - (0x1.8p52 + 1022);
+static inline double rm_exp_series_f64(double x, double low, double bias, double *shifted,
+                                       double *r) {
+  *shifted = rm_fma_f64(x, 0x1.71547652b82fep+0, bias);
+  const double n = *shifted - bias;
   const double high = rm_fma_f64(n, -0x1.62e42fee00000p-1, x);
   *r = rm_fma_f64(n, -0x1.a39ef35793c76p-33, high) + low;
-  const int is_small = x < -706;
-  *scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
-  *rest = is_small ? 0x1p-256 : 1;
   return RM_POLY_10(f64, *r, 0.5000000000000011, 0.16666666666666405, 0.04166666666652701,
                     0.008333333333498163, 0.0013888888944577113, 0.0001984126950082645,
                     2.4801492012725377e-05, 2.7557589415177705e-06, 2.7630668507379177e-07,
                     2.499977484493492e-08);
+}
+
+/* e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest for the result q. *rest is 1 but where e^x is less
+ * than the least normal number: so that is rounded once. For x in [-130, 89] and [-800, 710]. */
+static inline float rm_exp_parts_f32(float x, float low, float *r, float *scale, float *rest) {
+  float shifted;
+  const float q = rm_exp_series_f32(x, low, 0x1.8p23f + 126, &shifted, r);
+  const int is_small = x < -86;
+  *scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
+  *rest = is_small ? 0x1p-64f : 1;
+  return q;
+}
+static inline double rm_exp_parts_f64(double x, double low, double *r, double *scale,
+                                      double *rest) {
+  double shifted;
+  const double q = rm_exp_series_f64(x, low, 0x1.8p52 + 1022, &shifted, r);
+  const int is_small = x < -706;
+  *scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
+  *rest = is_small ? 0x1p-256 : 1;
+  return q;
 }
 
 /* e^(x + low) / *rest. */
@@ -283,7 +296,7 @@ RM_EXPM1_CORE(f64, double)
   const double down_n = n > 1000 ? 1000 : n; \
   const double down = rm_double_of(rm_bits_of_f64((0x1.8p52 + 1021) - down_n) << 52);
 
-#define RM_EXP_FAMILY(T, type, c, least, most, saturated, hyperbolic, silu_least) \
+#define RM_EXP_FAMILY(T, type, c, least, most, saturated, hyperbolic) \
   static inline type rm_exp_##T(type x) { \
     type rest; \
     const type e = rm_exp_scaled_##T(rm_clamp_##T(x, least, most), (type)-0.0, &rest); \
@@ -301,41 +314,10 @@ RM_EXPM1_CORE(f64, double)
   static inline type rm_cosh_##T(type x) { \
     const type a = __builtin_fabs##c(x), bounded = a > hyperbolic ? hyperbolic : a; \
     RM_HYPERBOLIC_##T(bounded) \
-    const type half = (up + down) + rm_fma_##T(up - down, odd, (up + down) * even); \
+    const type rest = rm_fma_##T(up + down, even, down); \
+    const type half = up + rm_fma_##T(up - down, odd, rest); \
     return half + half; \
-  } \
-  static inline type rm_sigmoid_##T(type x) { \
-    const type bounded = rm_clamp_##T(-__builtin_fabs##c(x), least, 0); \
-    type r, half, rest; \
-    const type q = rm_exp_parts_##T(bounded, (type)-0.0, &r, &half, &rest); \
-    const type g = rm_fma_##T(r * r, q, r); \
-    const type e = (half + half) * (1 + g) * rest; \
-    const type below = 1 + e, below_low = e - (below - 1); \
-    const type quotient = rm_ratio_##T(x < 0 ? e : 1, below); \
-    return rm_fma_##T(-quotient, below_low, quotient); \
-  } \
-  /* Scaled as long as possible: e alone would lose digits before the result does. */ \
-  static inline type rm_silu_##T(type x) { \
-    const type bounded = rm_clamp_##T(-__builtin_fabs##c(x), silu_least, 0); \
-    type r, half, rest; \
-    const type q = rm_exp_parts_##T(bounded, (type)-0.0, &r, &half, &rest); \
-    const type g = rm_fma_##T(r * r, q, r); \
-    const type scale = half + half, share = x * scale; \
-    const type scaled = rm_fma_##T(share, g, share), e = scale * (1 + g) * rest; \
-    const type below = 1 + e, below_low = e - (below - 1); \
-    const type quotient = rm_ratio_##T(x < 0 ? scaled : x, below); \
-    const type left = rm_fma_##T(-quotient, below_low, quotient) * rest; \
-    const type result = __builtin_copysign##c(x < 0 ? left : quotient, x); \
-    return x < silu_least ? x * 0 : result; \
   }
-
-/* numerator / denominator, for a denominator in [1, 2^30]. */
-static inline float rm_ratio_f32(float numerator, float denominator) {
-  return numerator / denominator;
-}
-static inline double rm_ratio_f64(double numerator, double denominator) {
-  return numerator / denominator;
-}
 
 /*
  * a = n log(2) / 2 + r; with t = tanh(r), tanh(a) = 1 - 2 (1 - t) / (1 + t + 2^n (1 - t)), and t
@@ -364,8 +346,27 @@ static inline double rm_tanh_f64(double x) {
   return __builtin_copysign(rm_fma_f64(-quotient * inverse, lost, quotient), x);
 }
 
-RM_EXP_FAMILY(f32, float, f, -105.0f, 89.0f, 9.1f, 89.5f, -115.0f)
-RM_EXP_FAMILY(f64, double, , -750.0, 710.0, 19.1, 710.6, -760.0)
+RM_EXP_FAMILY(f32, float, f, -105.0f, 89.0f, 9.1f, 89.5f)
+RM_EXP_FAMILY(f64, double, , -750.0, 710.0, 19.1, 710.6)
+
+#define RM_LOGISTIC(T, type, least, most, bias, bits, unit) \
+  /* (1 + e^-x) unit, as e^-x may be larger than the largest number. */ \
+  static inline type rm_logistic_below_##T(type x) { \
+    type shifted, r; \
+    const type bounded = rm_clamp_##T(x, least, most), none = (type)-0.0; \
+    const type q = rm_exp_series_##T(-bounded, none, bias, &shifted, &r); \
+    const type scale = rm_pattern_##T(rm_bits_of_##T(shifted) << bits); \
+    const type sum = scale + unit, lost = sum == scale ? unit : 0; \
+    return sum + rm_fma_##T(scale, rm_fma_##T(r * r, q, r), lost); \
+  } \
+  static inline type rm_sigmoid_##T(type x) { return 1 / rm_logistic_below_##T(x) * unit; } \
+  static inline type rm_silu_##T(type x) { \
+    /* Where this overflows, the result is x. */ \
+    const type quotient = x / rm_logistic_below_##T(x) * unit, largest = x > 0 ? x : 0; \
+    return x < least ? x * 0 : quotient > largest ? largest : quotient; \
+  }
+RM_LOGISTIC(f32, float, -109.0f, 66.0f, 0x1.8p23f + 97, 23, 0x1p-30f)
+RM_LOGISTIC(f64, double, -755.0, 550.0, 0x1.8p52 + 823, 52, 0x1p-200)
 
 /* x = n + r, exactly. */
 static inline float rm_exp2_f32(float x) {
@@ -844,9 +845,10 @@ static inline double rm_atan_series_f64(double z) {
     const int is_large = a > (type)0.5; \
     const type z = is_large ? (1 - a) * (type)0.5 : a * a; \
     const type s = is_large ? __builtin_sqrt##c(z) : a; \
-    const type tail = s * z * rm_asin_series_##T(z), twice = tail + tail; \
-    const type rest = (RM_PI_##T / 2 - (s + s)) - (twice - RM_PI_LOW_##T / 2); \
-    return __builtin_copysign##c(is_large ? rest : s + tail, x); \
+    const type cube = s * z, q = rm_asin_series_##T(z); \
+    const type angle = s + rm_fma_##T(cube, q, -RM_PI_LOW_##T / 4); \
+    const type large = RM_PI_##T / 2 - (angle + angle); \
+    return __builtin_copysign##c(is_large ? large : rm_fma_##T(cube, q, s), x); \
   } \
   static inline type rm_acos_##T(type x) { \
     const type a = __builtin_fabs##c(x); \
@@ -923,7 +925,7 @@ static inline float rm_gelu_f32(float x) {
       x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -6.6489436e-02f, 9.9675385e-03f,
                    -1.1711259e-03f, 9.570092e-05f), 0.5f);
   /* Errors of q nearly cancel in q p(q). */
-  const float q = rm_ratio_f32(t, t + 2.5f), v = rm_fma_f32(2, q, -1);
+  const float q = t / (t + 2.5f), v = rm_fma_f32(2, q, -1);
   /* The first coefficient has two parts. */
   const float p =
       RM_POLY_9(f32, v, 1.6085714e-08f, -4.3369216e-01f, 1.3198808e-01f, 9.239106e-03f,
