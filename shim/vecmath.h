@@ -246,7 +246,6 @@ static inline double rm_clamp_f64(double x, double low, double high) {
   return x > high ? high : x;
 }
 
-/* e^x - 1 for x <= 89 and 710, and not far below 0; the sign of a zero is lost. */
 /* What rounding has cut off r = x - n log(2). */
 static inline float rm_exp_lost_f32(float x, float r) {
   const float n = rm_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f + 126) - (0x1.8p23f + 126);
@@ -256,6 +255,7 @@ static inline double rm_exp_lost_f64(double x, double r) {
   const double n = rm_fma_f64(x, 0x1.71547652b82fep+0, 0x1.8p52 + 1022) - (0x1.8p52 + 1022);
   return rm_fma_f64(n, -0x1.a39ef35793c76p-33, rm_fma_f64(n, -0x1.62e42fee00000p-1, x) - r);
 }
+/* e^x - 1 for x <= 89 and 710, and not far below 0; the sign of a zero is lost. */
 #define RM_EXPM1_CORE(T, type) \
   static inline type rm_expm1_core_##T(type x) { \
     type r, half, rest; \
@@ -320,8 +320,8 @@ RM_EXPM1_CORE(f64, double)
   }
 
 /*
- * a = n log(2) / 2 + r; with t = tanh(r), tanh(a) = 1 - 2 (1 - t) / (1 + t + 2^n (1 - t)), and t
- * itself near 0.
+ * Near 0 the series t of tanh. Elsewhere a = n log(2) / 2 + r, t that of tanh(r), and tanh(a) =
+ * 1 - 2 (1 - t) / (1 - t + 2^n (1 + t)).
  */
 static inline float rm_tanh_f32(float x) {
   const float a = __builtin_fabsf(x), bounded = a > 9.1f ? 9.1f : a;
@@ -911,7 +911,7 @@ static inline float rm_erf_f32(float x) {
 
 /*
  * Near 0, x (1/2 + x p(x^2)). Elsewhere max(x, 0) less what there is on the left of 0, t = |x|:
- * exp(-t^2 / 2) q p(q), q = t / (t + 5/2).
+ * exp(-t^2 / 2) p(v), v = (t - c) / (t + c), c being one where p(0) is nearly a float.
  */
 static inline float rm_gelu_f32(float x) {
   const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a;
@@ -922,19 +922,18 @@ static inline float rm_gelu_f32(float x) {
   const float high = head * head, low = (t - head) * (t + head);
 #endif
   const float near = rm_fma_f32(
-      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -6.6489436e-02f, 9.9675385e-03f,
-                   -1.1711259e-03f, 9.570092e-05f), 0.5f);
-  /* Errors of q nearly cancel in q p(q). */
-  const float q = t / (t + 2.5f), v = rm_fma_f32(2, q, -1);
-  /* The first coefficient has two parts. */
+      x, RM_POLY_5(f32, high + low, 3.9894226e-01f, -6.64899e-02f, 9.969859e-03f,
+                   -1.1754539e-03f, 9.836714e-05f), 0.5f);
+  const float v = (t - 2.34375f) / (t + 2.34375f);
   const float p =
-      RM_POLY_9(f32, v, 1.6085714e-08f, -4.3369216e-01f, 1.3198808e-01f, 9.239106e-03f,
-                -1.640541e-02f, -1.6147783e-03f, 2.6342147e-03f, 6.5926235e-04f, -5.1711977e-04f);
-  float r, half, rest;
-  const float s = rm_exp_parts_f32(-0.5f * high, -0.5f * low, &r, &half, &rest);
-  const float scaled = rm_fma_f32(q, 7.0665663e-01f, q * p) * (half + half);
-  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, s, r), scaled) * rest;
-  const float far = (x > 0 ? x : -0.0f) - left, result = a < 0.875f ? x * near : far;
+      RM_POLY_10(f32, v, 3.4876633e-01f, 1.462831e-01f, -1.5265845e-01f, 6.076042e-02f,
+                 4.252676e-03f, -8.891438e-03f, -1.3497543e-03f, 1.5700603e-03f, 5.454245e-04f,
+                 -3.2976904e-04f);
+  float shifted, r;
+  const float q = rm_exp_series_f32(-0.5f * high, -0.5f * low, 0x1.8p23f + 191, &shifted, &r);
+  const float scaled = p * rm_float_of(rm_bits_of(shifted) << 23);
+  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, q, r), scaled) * 0x1p-64f;
+  const float far = (x > 0 ? x : -0.0f) - left, result = a < 0.8f ? x * near : far;
   return x < -15 ? x * 0 : result;
 }
 
