@@ -93,43 +93,70 @@ static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
 NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
-/* The vector code of the trigonometric functions is for operands that are not huge. Those that are
- * take the C library's, one by one. Not inlined: kernels that are part of a longer function load
- * their constants for every vector. */
-#define TRIGONOMETRIC(T, type) \
-  __attribute__((noinline)) static void any_##type( \
-      ptrdiff_t n, void *out, const void *a, kernel usual, double (*of_huge)(double)) { \
-    enum { STEP = 1024 }; \
-    T copy[STEP]; \
-    for (ptrdiff_t from = 0; from < n; from += STEP) { \
-      const ptrdiff_t m = rm_least(n - from, STEP); \
-      T *o = (T *)out + from; \
+/* The vector code of some functions is for most operands, found by their keys; blocks that hold
+ * others take a kernel for all. Blocks are short, so that the processor looks for keys in the next
+ * one while it computes. Not inlined: kernels that are part of a longer function load their
+ * constants for every vector. */
+enum { KEYED = 128 };
+#define BLOCKS(test, T, type, word) \
+  __attribute__((noinline)) static void test##_blocks_##type( \
+      ptrdiff_t n, void *out, const void *a, kernel usual, kernel any) { \
+    for (ptrdiff_t from = 0; from < n; from += KEYED) { \
+      const ptrdiff_t m = rm_least(n - from, KEYED); \
       const T *p = (const T *)a + from; \
-      int huge = 0; \
-      for (ptrdiff_t i = 0; i < m; i++) huge |= rm_is_huge_##type(p[i]); \
-      /* The output may be the input. */ \
-      if (huge != 0) p = memcpy(copy, p, (size_t)m * sizeof(T)); \
-      usual(m, o, p, NULL, NULL, NULL); \
-      for (ptrdiff_t i = 0; huge != 0 && i < m; i++) { \
-        if (rm_is_huge_##type(p[i])) o[i] = (T)of_huge(p[i]); \
+      word most = 0; \
+      for (ptrdiff_t i = 0; i < m; i++) { \
+        const word key = rm_##test##_key_##type(p[i]); \
+        most = key > most ? key : most; \
       } \
+      const bool is_usual = !rm_##test##_is_rare_##type(most); \
+      (is_usual ? usual : any)(m, (T *)out + from, p, NULL, NULL, NULL); \
     } \
   }
-TRIGONOMETRIC(float, f32)
-TRIGONOMETRIC(double, f64)
+BLOCKS(turn, float, f32, uint32_t)
+BLOCKS(turn, double, f64, uint64_t)
+BLOCKS(log, float, f32, uint32_t)
 
-#define ANY_OPERAND(name, type) \
+#define KEYED_KERNEL(name, test, type, usual, any) \
+  static void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                    const void *c, const double *attributes) { \
+    (void)b, (void)c, (void)attributes; \
+    test##_blocks_##type(n, out, a, usual##_##type, any##_##type); \
+  }
+
+/* Huge operands take the C library's functions, one by one. */
+#define TRIGONOMETRIC(name, T, type) \
   static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                   const void *c, const double *attributes) { \
+    T *o = out; \
+    T copy[KEYED]; \
+    /* The output may be the input. */ \
+    memcpy(copy, a, (size_t)n * sizeof(T)); \
+    name##_##type(n, o, copy, b, c, attributes); \
+    for (ptrdiff_t i = 0; i < n; i++) { \
+      if (rm_turn_is_rare_##type(rm_turn_key_##type(copy[i]))) o[i] = (T)name(copy[i]); \
+    } \
+  } \
+  KEYED_KERNEL(name, turn, type, name, any_##name)
+TRIGONOMETRIC(sin, float, f32)
+TRIGONOMETRIC(cos, float, f32)
+TRIGONOMETRIC(tan, float, f32)
+TRIGONOMETRIC(sin, double, f64)
+TRIGONOMETRIC(cos, double, f64)
+TRIGONOMETRIC(tan, double, f64)
+
+#define LOGARITHM(name) \
+  static void normal_##name##_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                  const void *c, const double *attributes) { \
+    float *o = out; \
+    const float *p = a; \
     (void)b, (void)c, (void)attributes; \
-    any_##type(n, out, a, name##_##type, name); \
-  }
-ANY_OPERAND(sin, f32)
-ANY_OPERAND(cos, f32)
-ANY_OPERAND(tan, f32)
-ANY_OPERAND(sin, f64)
-ANY_OPERAND(cos, f64)
-ANY_OPERAND(tan, f64)
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) o[i] = rm_##name##_normal_f32(p[i]); \
+  } \
+  KEYED_KERNEL(name, log, f32, normal_##name, name)
+LOGARITHM(log)
+LOGARITHM(log2)
+LOGARITHM(log10)
 
 static const kernel *const tables[RM_DTYPE_COUNT] = {
     table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8, table_u16,
@@ -140,13 +167,23 @@ static const kernel *const tables[RM_DTYPE_COUNT] = {
  * is another one. */
 static kernel kernel_of(int opcode, int compute) {
   const kernel usual = tables[compute][opcode];
-  const bool wide = compute == RM_FLOAT64;
-  if (usual != NULL) {
+  if (compute == RM_FLOAT32) {
     switch (opcode) {
-      case RM_OP_sin: return wide ? any_sin_f64 : any_sin_f32;
-      case RM_OP_cos: return wide ? any_cos_f64 : any_cos_f32;
-      case RM_OP_tan: return wide ? any_tan_f64 : any_tan_f32;
-      default: break;
+      case RM_OP_sin: return keyed_sin_f32;
+      case RM_OP_cos: return keyed_cos_f32;
+      case RM_OP_tan: return keyed_tan_f32;
+      case RM_OP_log: return keyed_log_f32;
+      case RM_OP_log2: return keyed_log2_f32;
+      case RM_OP_log10: return keyed_log10_f32;
+      default: return usual;
+    }
+  }
+  if (compute == RM_FLOAT64) {
+    switch (opcode) {
+      case RM_OP_sin: return keyed_sin_f64;
+      case RM_OP_cos: return keyed_cos_f64;
+      case RM_OP_tan: return keyed_tan_f64;
+      default: return usual;
     }
   }
   if (opcode == RM_OP_nextafter && compute == RM_FLOAT16) return own_nextafter_f16;

@@ -3,24 +3,23 @@
  * float64; what each means is said beside its namesake in src/backends/js/primitives.ts.
  *
  * Without branches, tables or calls, so that loops over them become vector code; the exceptions are
- * ffloordiv and fmod. rm_sin, rm_cos and rm_tan are good as long as rm_is_huge says 0: where it says
- * 1, a loop takes the C library's for double, which is good enough for every float too.
+ * ffloordiv and fmod.
+ *
+ * rm_sin, rm_cos, rm_tan and rm_log_normal, rm_log2_normal, rm_log10_normal are for most operands
+ * only, those whose rm_turn_key or rm_log_key is not rare: a loop over a block asks that first. For
+ * what is rare there are the C library's sin, cos and tan of double, good enough for every float
+ * too, and rm_log and its kin, which give the very same for the others.
  *
  * Knows nothing of ops, loops and dtypes. Needs -ffp-contract=off.
  *
- * Largest errors found in float32 and float64, in units in the last place; against float64 and
- * 128-bit libm at all levels, 4e6 and 1e5 points over all bit patterns and over the ranges where
- * results vary, and special values; all of float32 for exp and tanh. The exact ones give the bits
- * of the js backend.
+ * docs/architecture.md has the largest errors of float32. Those found in float64, in units in the
+ * last place, against 80-bit and 128-bit libm at all levels, 1e5 points and more over all bit
+ * patterns and over the ranges where results vary:
  *
- *   exact         fabs sqrt floor ceil trunc rint sign signbit isnan isinf isfinite copysign
- *                 maximum minimum nextafter ffloordiv fmod
- *   0.51 and ...  log1p 1.2  asinh 1.7  acosh 1.9  atanh 1.6  hypot 1.2  pow 1.2  sin 1.4  cos 1.5
- *                 logaddexp 1.3 (of the larger operand)
- *   both          exp 1.1 1.0  expm1 1.7 1.5  exp2 1.2 1.2  log 0.9 0.8  log2 1.4 1.8
- *                 log10 1.9 1.8  tan 2.0 2.6  asin 2.1 1.9  acos 1.2 1.2  atan 1.5 1.2
- *                 atan2 1.6 1.5  sinh 1.9 2.2  cosh 2.1 1.5  tanh 2.3 2.2  erf 1.4 1.3
- *                 sigmoid 1.9 1.7  silu 2.1 1.9  gelu 2.5 4.8, or 3.4 4.8 without FMA
+ *   log1p 1.2  asinh 1.7  acosh 1.9  atanh 1.6  hypot 1.2  pow 1.2  sin 1.4  cos 1.5  tan 2.6
+ *   exp 1.0  expm1 1.5  exp2 1.2  log 0.8  log2 1.8  log10 1.8  asin 1.7  acos 1.2  atan 1.2
+ *   atan2 1.5  sinh 2.2  cosh 1.4  tanh 2.3  erf 1.3  sigmoid 1.6  silu 1.8  gelu 4.8
+ *   logaddexp 1.3, of the larger operand
  */
 #ifndef ROWMAJOR_VECMATH_H
 #define ROWMAJOR_VECMATH_H
@@ -59,6 +58,8 @@ static inline double rm_fma_f64(double a, double b, double c) { return RM_FMA_f6
 #define RM_POLY_14(T, x, a, ...) rm_fma_##T(RM_POLY_13(T, x, __VA_ARGS__), x, a)
 
 static inline uint32_t rm_bits_of_f32(float x) { return rm_bits_of(x); }
+static inline float rm_pattern_f32(uint32_t bits) { return rm_float_of(bits); }
+static inline double rm_pattern_f64(uint64_t bits) { return rm_double_of(bits); }
 
 /* ---- exact ones ------------------------------------------------------------------------------ */
 
@@ -178,36 +179,47 @@ static inline float rm_fmod_f32(float x, float y) {
 /* ---- exp and what is made of it -------------------------------------------------------------- */
 
 /*
- * e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest for the result q. *rest is 1 but where e^x is less
- * than the least normal number: so that is rounded once. Adding 1.5 times a power of two rounds
- * x / log(2) to an integer n, and leaves n + bias in the low bits, which become the exponent. For x
- * in [-130, 89].
+ * e^(x + low) = 2^n (1 + *r + *r^2 q) for the result q. Adding bias, which is 1.5 times a power of
+ * two and something, rounds x / log(2) to an integer n, and leaves n and that in the low bits of
+ * *shifted, which become an exponent.
  */
-static inline float rm_exp_parts_f32(float x, float low, float *r, float *scale, float *rest) {
-  const float shifted = rm_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f + 126);
-  const float n = shifted - (0x1.8p23f + 126);
+static inline float rm_exp_series_f32(float x, float low, float bias, float *shifted, float *r) {
+  *shifted = rm_fma_f32(x, 0x1.715476p+0f, bias);
+  const float n = *shifted - bias;
   *r = rm_fma_f32(n, 2.12194440e-4f, rm_fma_f32(n, -0.693359375f, x)) + low;
-  const int is_small = x < -86;
-  *scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
-  *rest = is_small ? 0x1p-64f : 1;
   return RM_POLY_5(f32, *r, 4.9999994e-01f, 1.666652e-01f, 4.1668408e-02f, 8.3689215e-03f,
                    1.3814204e-03f);
 }
-
-/* The same for x in [-800, 710]. */
-static inline double rm_exp_parts_f64(double x, double low, double *r, double *scale,
-                                      double *rest) {
-  const double shifted = rm_fma_f64(x, 0x1.71547652b82fep+0, 0x1.8p52 + 1022);
-  const double n = shifted - (0x1.8p52 + 1022);
+static inline double rm_exp_series_f64(double x, double low, double bias, double *shifted,
+                                       double *r) {
+  *shifted = rm_fma_f64(x, 0x1.71547652b82fep+0, bias);
+  const double n = *shifted - bias;
   const double high = rm_fma_f64(n, -0x1.62e42fee00000p-1, x);
   *r = rm_fma_f64(n, -0x1.a39ef35793c76p-33, high) + low;
-  const int is_small = x < -706;
-  *scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
-  *rest = is_small ? 0x1p-256 : 1;
   return RM_POLY_10(f64, *r, 0.5000000000000011, 0.16666666666666405, 0.04166666666652701,
                     0.008333333333498163, 0.0013888888944577113, 0.0001984126950082645,
                     2.4801492012725377e-05, 2.7557589415177705e-06, 2.7630668507379177e-07,
                     2.499977484493492e-08);
+}
+
+/* e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest for the result q. *rest is 1 but where e^x is less
+ * than the least normal number: so that is rounded once. For x in [-130, 89] and [-800, 710]. */
+static inline float rm_exp_parts_f32(float x, float low, float *r, float *scale, float *rest) {
+  float shifted;
+  const float q = rm_exp_series_f32(x, low, 0x1.8p23f + 126, &shifted, r);
+  const int is_small = x < -86;
+  *scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
+  *rest = is_small ? 0x1p-64f : 1;
+  return q;
+}
+static inline double rm_exp_parts_f64(double x, double low, double *r, double *scale,
+                                      double *rest) {
+  double shifted;
+  const double q = rm_exp_series_f64(x, low, 0x1.8p52 + 1022, &shifted, r);
+  const int is_small = x < -706;
+  *scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
+  *rest = is_small ? 0x1p-256 : 1;
+  return q;
 }
 
 /* e^(x + low) / *rest. */
@@ -232,7 +244,6 @@ static inline double rm_clamp_f64(double x, double low, double high) {
   return x > high ? high : x;
 }
 
-/* e^x - 1 for x <= 89 and 710, and not far below 0; the sign of a zero is lost. */
 /* What rounding has cut off r = x - n log(2). */
 static inline float rm_exp_lost_f32(float x, float r) {
   const float n = rm_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f + 126) - (0x1.8p23f + 126);
@@ -242,6 +253,7 @@ static inline double rm_exp_lost_f64(double x, double r) {
   const double n = rm_fma_f64(x, 0x1.71547652b82fep+0, 0x1.8p52 + 1022) - (0x1.8p52 + 1022);
   return rm_fma_f64(n, -0x1.a39ef35793c76p-33, rm_fma_f64(n, -0x1.62e42fee00000p-1, x) - r);
 }
+/* e^x - 1 for x <= 89 and 710, and not far below 0; the sign of a zero is lost. */
 #define RM_EXPM1_CORE(T, type) \
   static inline type rm_expm1_core_##T(type x) { \
     type r, half, rest; \
@@ -282,7 +294,7 @@ RM_EXPM1_CORE(f64, double)
   const double down_n = n > 1000 ? 1000 : n; \
   const double down = rm_double_of(rm_bits_of_f64((0x1.8p52 + 1021) - down_n) << 52);
 
-#define RM_EXP_FAMILY(T, type, c, least, most, saturated, hyperbolic, silu_least) \
+#define RM_EXP_FAMILY(T, type, c, least, most, saturated, hyperbolic) \
   static inline type rm_exp_##T(type x) { \
     type rest; \
     const type e = rm_exp_scaled_##T(rm_clamp_##T(x, least, most), (type)-0.0, &rest); \
@@ -300,54 +312,59 @@ RM_EXPM1_CORE(f64, double)
   static inline type rm_cosh_##T(type x) { \
     const type a = __builtin_fabs##c(x), bounded = a > hyperbolic ? hyperbolic : a; \
     RM_HYPERBOLIC_##T(bounded) \
-    const type half = (up + down) + rm_fma_##T(up - down, odd, (up + down) * even); \
+    const type rest = rm_fma_##T(up + down, even, down); \
+    const type half = up + rm_fma_##T(up - down, odd, rest); \
     return half + half; \
-  } \
-  static inline type rm_tanh_##T(type x) { \
-    const type a = __builtin_fabs##c(x), bounded = a > saturated ? saturated : a; \
-    /* 1 - e^(-2 |x|) over 1 + e^(-2 |x|). */ \
-    const type e = rm_expm1_core_##T(-(bounded + bounded)); \
-    const type below = e + 2, lost = e - (below - 2); \
-    const type quotient = rm_ratio_##T(-e, below); \
-    /* A line that is right for 1 and 2 is good enough for 1 / below. */ \
-    const type inverse = rm_fma_##T((type)-0.5, below, (type)1.5); \
-    return __builtin_copysign##c(rm_fma_##T(-quotient * inverse, lost, quotient), x); \
-  } \
-  static inline type rm_sigmoid_##T(type x) { \
-    const type bounded = rm_clamp_##T(-__builtin_fabs##c(x), least, 0); \
-    type r, half, rest; \
-    const type q = rm_exp_parts_##T(bounded, (type)-0.0, &r, &half, &rest); \
-    const type g = rm_fma_##T(r * r, q, r); \
-    const type e = (half + half) * (1 + g) * rest; \
-    const type below = 1 + e, below_low = e - (below - 1); \
-    const type quotient = rm_ratio_##T(x < 0 ? e : 1, below); \
-    return rm_fma_##T(-quotient, below_low, quotient); \
-  } \
-  /* Scaled as long as possible: e alone would lose digits before the result does. */ \
-  static inline type rm_silu_##T(type x) { \
-    const type bounded = rm_clamp_##T(-__builtin_fabs##c(x), silu_least, 0); \
-    type r, half, rest; \
-    const type q = rm_exp_parts_##T(bounded, (type)-0.0, &r, &half, &rest); \
-    const type g = rm_fma_##T(r * r, q, r); \
-    const type scale = half + half, share = x * scale; \
-    const type scaled = rm_fma_##T(share, g, share), e = scale * (1 + g) * rest; \
-    const type below = 1 + e, below_low = e - (below - 1); \
-    const type quotient = rm_ratio_##T(x < 0 ? scaled : x, below); \
-    const type left = rm_fma_##T(-quotient, below_low, quotient) * rest; \
-    const type result = __builtin_copysign##c(x < 0 ? left : quotient, x); \
-    return x < silu_least ? x * 0 : result; \
   }
 
-/* numerator / denominator, for a denominator in [1, 2^30]. */
-static inline float rm_ratio_f32(float numerator, float denominator) {
-  return numerator / denominator;
+/*
+ * Near 0 the series t of tanh. Elsewhere a = n log(2) / 2 + r, t that of tanh(r), and tanh(a) =
+ * 1 - 2 (1 - t) / (1 - t + 2^n (1 + t)).
+ */
+static inline float rm_tanh_f32(float x) {
+  const float a = __builtin_fabsf(x), bounded = a > 9.1f ? 9.1f : a;
+  const int is_far = a > 0.6f;
+  const float shifted = rm_fma_f32(bounded, 0x1.715476p+1f, 0x1.8p23f + 126);
+  const float n = is_far ? shifted - (0x1.8p23f + 126) : 0;
+  const float r = rm_fma_f32(n, -0x1.62e43p-2f, bounded), z = r * r;
+  const float p = RM_POLY_5(f32, z, -3.33333e-01f, 1.3331936e-01f, -5.3784717e-02f, 2.0798625e-02f,
+                            -5.8979667e-03f);
+  const float t = rm_fma_f32(r * z, p, r), half = rm_float_of(rm_bits_of(shifted) << 23);
+  const float far = 1 - (1 - t) / rm_fma_f32(half - 0.5f, t, half + 0.5f);
+  return __builtin_copysignf(is_far ? far : t, x);
 }
-static inline double rm_ratio_f64(double numerator, double denominator) {
-  return numerator / denominator;
+static inline double rm_tanh_f64(double x) {
+  const double a = __builtin_fabs(x), bounded = a > 19.1 ? 19.1 : a;
+  /* 1 - e^(-2 |x|) over 1 + e^(-2 |x|). */
+  const double e = rm_expm1_core_f64(-(bounded + bounded));
+  const double below = e + 2, lost = e - (below - 2);
+  const double quotient = -e / below;
+  /* A line that is right for 1 and 2 is good enough for 1 / below. */
+  const double inverse = rm_fma_f64(-0.5, below, 1.5);
+  return __builtin_copysign(rm_fma_f64(-quotient * inverse, lost, quotient), x);
 }
 
-RM_EXP_FAMILY(f32, float, f, -105.0f, 89.0f, 9.1f, 89.5f, -115.0f)
-RM_EXP_FAMILY(f64, double, , -750.0, 710.0, 19.1, 710.6, -760.0)
+RM_EXP_FAMILY(f32, float, f, -105.0f, 89.0f, 9.1f, 89.5f)
+RM_EXP_FAMILY(f64, double, , -750.0, 710.0, 19.1, 710.6)
+
+#define RM_LOGISTIC(T, type, least, most, bias, bits, unit) \
+  /* (1 + e^-x) unit, as e^-x may be larger than the largest number. */ \
+  static inline type rm_logistic_below_##T(type x) { \
+    type shifted, r; \
+    const type bounded = rm_clamp_##T(x, least, most), none = (type)-0.0; \
+    const type q = rm_exp_series_##T(-bounded, none, bias, &shifted, &r); \
+    const type scale = rm_pattern_##T(rm_bits_of_##T(shifted) << bits); \
+    const type sum = scale + unit, lost = sum == scale ? unit : 0; \
+    return sum + rm_fma_##T(scale, rm_fma_##T(r * r, q, r), lost); \
+  } \
+  static inline type rm_sigmoid_##T(type x) { return 1 / rm_logistic_below_##T(x) * unit; } \
+  static inline type rm_silu_##T(type x) { \
+    /* Where this overflows, the result is x. */ \
+    const type quotient = x / rm_logistic_below_##T(x) * unit, largest = x > 0 ? x : 0; \
+    return x < least ? x * 0 : quotient > largest ? largest : quotient; \
+  }
+RM_LOGISTIC(f32, float, -109.0f, 66.0f, 0x1.8p23f + 97, 23, 0x1p-30f)
+RM_LOGISTIC(f64, double, -755.0, 550.0, 0x1.8p52 + 823, 52, 0x1p-200)
 
 /* x = n + r, exactly. */
 static inline float rm_exp2_f32(float x) {
@@ -377,13 +394,18 @@ static inline double rm_exp2_f64(double x) {
 
 /* ---- log and what is made of it -------------------------------------------------------------- */
 
-/* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2); for positive, finite x. */
+/* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2); for positive, normal x. */
+static inline float rm_split_normal_f32(float x, float *k) {
+  const uint32_t above = rm_bits_of(x) - 0x3f3504f3u;
+  *k = (float)((int32_t)above >> 23);
+  return rm_float_of((above & 0x7fffffu) + 0x3f3504f3u) - 1;
+}
+/* For positive, finite x. */
 static inline float rm_split_f32(float x, float *k) {
   const int is_small = x < 0x1p-126f;
-  const uint32_t bits = rm_bits_of(is_small ? x * 0x1p23f : x), above = bits - 0x3f3504f3u;
-  const int32_t exponent = (int32_t)above >> 23;
-  *k = (float)(exponent - (is_small ? 23 : 0));
-  return rm_float_of(bits - ((uint32_t)exponent << 23)) - 1;
+  const float f = rm_split_normal_f32(is_small ? x * 0x1p23f : x, k);
+  *k -= is_small ? 23 : 0;
+  return f;
 }
 /* For normal x. Only shifts and additions: not all processors have 64-bit conversions. */
 static inline double rm_split_normal_f64(double x, double *k) {
@@ -402,12 +424,11 @@ static inline double rm_split_f64(double x, double *k) {
 
 /* log(2^k (1 + f)). */
 static inline float rm_log_core_f32(float f, float k) {
-  const float z = f * f;
   const float q =
-      RM_POLY_9(f32, f, 3.3333313e-01f, -2.500001e-01f, 2.0002143e-01f, -1.6668043e-01f,
-                1.4219056e-01f, -1.2404341e-01f, 1.1890826e-01f, -1.1684965e-01f, 6.7520894e-02f);
-  const float low = rm_fma_f32(k, -2.12194440e-4f, f * z * q);
-  return rm_fma_f32(k, 0.693359375f, rm_fma_f32(-0.5f, z, low) + f);
+      RM_POLY_8(f32, f, 3.333333e-01f, -2.5000823e-01f, 2.0001261e-01f, -1.6623278e-01f,
+                1.4200845e-01f, -1.3160338e-01f, 1.2768824e-01f, -7.643169e-02f);
+  const float low = rm_fma_f32(f * f, rm_fma_f32(f, q, -0.5f), k * -2.12194440e-4f);
+  return rm_fma_f32(k, 0.693359375f, f + low);
 }
 static inline double rm_log_core_f64(double f, double k) {
   const double half = 0.5 * f * f, s = f / (2 + f), z = s * s;
@@ -417,6 +438,10 @@ static inline double rm_log_core_f64(double f, double k) {
   const double low = rm_fma_f64(s, rm_fma_f64(z, q, half), k * 0x1.a39ef35793c76p-33);
   return rm_fma_f64(k, 0x1.62e42fee00000p-1, f - (half - low));
 }
+
+/* Operands as integers, of which those that are no positive, normal numbers are the largest. */
+static inline uint32_t rm_log_key_f32(float x) { return rm_bits_of(x) - 0x00800000u; }
+static inline int rm_log_is_rare_f32(uint32_t key) { return key >= 0x7f000000u; }
 
 /* The logarithm's value where x is no positive, finite number. */
 #define RM_LOG_SPECIAL(T, type) \
@@ -428,11 +453,6 @@ static inline double rm_log_core_f64(double f, double k) {
 RM_LOG_SPECIAL(f32, float)
 RM_LOG_SPECIAL(f64, double)
 
-static inline float rm_log_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
-  return rm_log_special_f32(x, rm_log_core_f32(f, k));
-}
 static inline double rm_log_f64(double x) {
   double k;
   const double f = rm_split_f64(x, &k);
@@ -483,25 +503,37 @@ static inline double rm_exp2_short(double v) {
 #define RM_LOG2E 0x1.71547652b82fep+0
 
 /* The linear terms come last; that of log10 has a constant of two parts. */
-static inline float rm_log2_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
+static inline float rm_log2_core_f32(float f, float k) {
   const float q = RM_POLY_9(f32, f, -7.2134733e-01f, 4.808982e-01f, -3.60697e-01f, 2.8856936e-01f,
                             -2.396094e-01f, 2.0455562e-01f, -1.910878e-01f, 1.864929e-01f,
                             -1.1028761e-01f);
-  const float low = rm_fma_f32(f, 0.44269505f, f * f * q);
-  return rm_log_special_f32(x, k + (f + low));
+  return k + (f + rm_fma_f32(f, 0.44269505f, f * f * q));
 }
-static inline float rm_log10_f32(float x) {
-  float k;
-  const float f = rm_split_f32(x, &k);
+static inline float rm_log10_core_f32(float f, float k) {
   const float q = RM_POLY_9(f32, f, -2.1714719e-01f, 1.4476478e-01f, -1.0858062e-01f, 8.686803e-02f,
                             -7.2129615e-02f, 6.1577376e-02f, -5.752316e-02f, 5.6139957e-02f,
                             -3.319988e-02f);
   const float square = rm_fma_f32(k, 0x1.3509f8p-18f, f * f * q);
   const float low = rm_fma_f32(f, -0x1.5b235ep-27f, square);
-  return rm_log_special_f32(x, rm_fma_f32(k, 0x1.344p-2f, rm_fma_f32(f, 0x1.bcb7b2p-2f, low)));
+  return rm_fma_f32(k, 0x1.344p-2f, rm_fma_f32(f, 0x1.bcb7b2p-2f, low));
 }
+
+#define RM_LOG_f32(name) \
+  /* For positive, normal x. */ \
+  static inline float rm_##name##_normal_f32(float x) { \
+    float k; \
+    const float f = rm_split_normal_f32(x, &k); \
+    return rm_##name##_core_f32(f, k); \
+  } \
+  static inline float rm_##name##_f32(float x) { \
+    float k; \
+    const float f = rm_split_f32(x, &k); \
+    return rm_log_special_f32(x, rm_##name##_core_f32(f, k)); \
+  }
+RM_LOG_f32(log)
+RM_LOG_f32(log2)
+RM_LOG_f32(log10)
+
 static inline float rm_log1p_f32(float x) {
   const double result = rm_log2_short((double)x + 1) * RM_LN2;
   return __builtin_fabsf(x) < 0x1p-26f ? x : (float)result;
@@ -661,25 +693,27 @@ static inline double rm_hypot_f64(double x, double y) {
 
 /* ---- sin, cos, tan --------------------------------------------------------------------------- */
 
-/* 1 where |x| is too large for rm_sin, rm_cos and rm_tan, but not for an infinity or NaN. */
-static inline int rm_is_huge_f32(float x) {
-  const float a = __builtin_fabsf(x);
-  return (a > 0x1p20f) & (a < (float)INFINITY);
+/* Operands as integers, of which those that are too large for rm_sin, rm_cos and rm_tan are the
+ * largest; infinities and NaN are not. */
+static inline uint32_t rm_turn_key_f32(float x) { return (rm_bits_of(x) << 1) - 0xff000000u; }
+static inline uint64_t rm_turn_key_f64(double x) {
+  return (rm_bits_of_f64(x) << 1) - 0xffe0000000000000u;
 }
-static inline int rm_is_huge_f64(double x) {
-  const double a = __builtin_fabs(x);
-  return (a > 0x1p20) & (a < (double)INFINITY);
-}
+/* Above 2^20. */
+static inline int rm_turn_is_rare_f32(uint32_t key) { return key > 0x94000000u; }
+static inline int rm_turn_is_rare_f64(uint64_t key) { return key > 0x8280000000000000u; }
 
 /*
  * x - n pi / 2^t. The leading parts have 32 bits, so that their products with n, of 20 bits, are
  * exact, and differences of neighbours too: only the last step rounds.
  */
 static inline double rm_reduce_short(double x, double n, double unit) {
-  return rm_fma_f64(-n, 0x1.0b4611a626331p-33 * unit, x - n * (0x1.921fb54400000p+1 * unit));
+  const double head = rm_fma_f64(-n, 0x1.921fb54400000p+1 * unit, x);
+  return rm_fma_f64(-n, 0x1.0b4611a626331p-33 * unit, head);
 }
 static inline double rm_reduce(double x, double n, double unit, double *low) {
-  const double head = x - n * (0x1.921fb54400000p+1 * unit) - n * (0x1.0b4611a600000p-33 * unit);
+  const double first = rm_fma_f64(-n, 0x1.921fb54400000p+1 * unit, x);
+  const double head = rm_fma_f64(-n, 0x1.0b4611a600000p-33 * unit, first);
   const double third = n * (0x1.3198a2e000000p-68 * unit), middle = head - third;
   const double fourth = n * (0x1.b839a252049c1p-103 * unit), r = middle - fourth;
   const double back = middle - head;
@@ -690,9 +724,8 @@ static inline double rm_reduce(double x, double n, double unit, double *low) {
 /* sin(r) for |r| <= pi/2, with the sign changed where the lowest bit of n is set. */
 static inline float rm_sine_f32(double r, uint64_t n) {
   const double z = r * r;
-  const double q = RM_POLY_5(f64, z, -0.16666666625737112, 0.008333331090554646,
-                             -0.00019840865775156184, 2.752525603843111e-06,
-                             -2.3886592320879096e-08);
+  const double q = RM_POLY_4(f64, z, -0.16666659550429652, 0.008333066246162278,
+                             -0.00019809602907896722, 2.605780650770188e-06);
   return (float)rm_double_of(rm_bits_of_f64(r * rm_fma_f64(z, q, 1)) ^ n << 63);
 }
 #define RM_ONE_OVER_PI 0x1.45f306dc9c883p-2
@@ -795,9 +828,10 @@ static inline double rm_atan_series_f64(double z) {
     const int is_large = a > (type)0.5; \
     const type z = is_large ? (1 - a) * (type)0.5 : a * a; \
     const type s = is_large ? __builtin_sqrt##c(z) : a; \
-    const type tail = s * z * rm_asin_series_##T(z), twice = tail + tail; \
-    const type rest = (RM_PI_##T / 2 - (s + s)) - (twice - RM_PI_LOW_##T / 2); \
-    return __builtin_copysign##c(is_large ? rest : s + tail, x); \
+    const type cube = s * z, q = rm_asin_series_##T(z); \
+    const type angle = s + rm_fma_##T(cube, q, -RM_PI_LOW_##T / 4); \
+    const type large = RM_PI_##T / 2 - (angle + angle); \
+    return __builtin_copysign##c(is_large ? large : rm_fma_##T(cube, q, s), x); \
   } \
   static inline type rm_acos_##T(type x) { \
     const type a = __builtin_fabs##c(x); \
@@ -860,7 +894,7 @@ static inline float rm_erf_f32(float x) {
 
 /*
  * Near 0, x (1/2 + x p(x^2)). Elsewhere max(x, 0) less what there is on the left of 0, t = |x|:
- * exp(-t^2 / 2) q p(q), q = t / (t + 5/2).
+ * exp(-t^2 / 2) p(v), v = (t - c) / (t + c), c being one where p(0) is nearly a float.
  */
 static inline float rm_gelu_f32(float x) {
   const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a;
@@ -871,19 +905,18 @@ static inline float rm_gelu_f32(float x) {
   const float high = head * head, low = (t - head) * (t + head);
 #endif
   const float near = rm_fma_f32(
-      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -6.6489436e-02f, 9.9675385e-03f,
-                   -1.1711259e-03f, 9.570092e-05f), 0.5f);
-  /* Errors of q nearly cancel in q p(q). */
-  const float q = rm_ratio_f32(t, t + 2.5f), v = rm_fma_f32(2, q, -1);
-  /* The first coefficient has two parts. */
+      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -6.648936e-02f, 9.967187e-03f,
+                   -1.1705133e-03f, 9.534434e-05f), 0.5f);
+  const float v = (t - 2.609375f) / (t + 2.609375f);
   const float p =
-      RM_POLY_9(f32, v, 1.6085714e-08f, -4.3369216e-01f, 1.3198808e-01f, 9.239106e-03f,
-                -1.640541e-02f, -1.6147783e-03f, 2.6342147e-03f, 6.5926235e-04f, -5.1711977e-04f);
-  float r, half, rest;
-  const float s = rm_exp_parts_f32(-0.5f * high, -0.5f * low, &r, &half, &rest);
-  const float scaled = rm_fma_f32(q, 7.0665663e-01f, q * p) * (half + half);
-  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, s, r), scaled) * rest;
-  const float far = (x > 0 ? x : -0.0f) - left, result = a < 0.875f ? x * near : far;
+      RM_POLY_10(f32, v, 3.5618153e-01f, 1.3006103e-01f, -1.4897853e-01f, 7.64883e-02f,
+                 -9.235452e-03f, -8.327679e-03f, 1.6329491e-03f, 1.5242795e-03f, -1.14600065e-04f,
+                 -3.0067895e-04f);
+  float shifted, r;
+  const float q = rm_exp_series_f32(-0.5f * high, -0.5f * low, 0x1.8p23f + 191, &shifted, &r);
+  const float scaled = p * rm_float_of(rm_bits_of(shifted) << 23);
+  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, q, r), scaled) * 0x1p-64f;
+  const float far = (x > 0 ? x : -0.0f) - left, result = a < 0.86f ? x * near : far;
   return x < -15 ? x * 0 : result;
 }
 

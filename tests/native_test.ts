@@ -263,6 +263,40 @@ check("values of functions depend neither on the length nor on what is written o
   }
 });
 
+check("an unusual operand changes the results of no others", () => {
+  const positive = [0, -0, -1, 2 ** -140, Infinity, -Infinity, NaN];
+  const turning = [2 ** 20 + 1, -1e30, Infinity, NaN];
+  const rows: readonly (readonly [MapRow, DType, readonly number[]])[] = [
+    ...[MAP.log, MAP.log2, MAP.log10].map((row) => [row, "float32", positive] as const),
+    ...[MAP.sin, MAP.cos, MAP.tan].flatMap((row) => [
+      [row, "float32", turning] as const,
+      [row, "float64", turning] as const,
+    ]),
+  ];
+  const layout = Layout.contiguous([600]);
+  const plan = planMap(layout, layout, null, null);
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const [row, dtype, unusual] of rows) {
+      const usual = fill(dtype, 600, false, row.domain);
+      (usual.array as Float64Array).forEach((x, i, all) => all[i] = x || 1);
+      const expected = copyOf(usual);
+      native.map(row, dtype, plan, expected, usual, null, null);
+      unusual.forEach((value, k) => {
+        const at = 100 + 60 * k;
+        const [a, out, js] = [copyOf(usual), copyOf(usual), copyOf(usual)];
+        a.array[at] = value;
+        native.map(row, dtype, plan, out, a, null, null);
+        loops.map(row, dtype, plan, js, a, null, null);
+        const what = `${row.name} of ${dtype} with ${value}, level ${level}`;
+        assertSame(out, js, what, mapTolerance(row, dtype));
+        out.array[at] = expected.array[at]!;
+        assertSameBytes(out, expected, what);
+      });
+    }
+  }
+});
+
 check("short arrays of rows with one right answer stay in JavaScript", () => {
   const backend = new NativeBackend(shim, fallback);
   const run = (row: MapRow, n: number): number => {
