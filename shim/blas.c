@@ -262,13 +262,16 @@ static int other(int trans) { return trans == TRANS ? NO_TRANS : TRANS; }
 
 /*
  * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
- * for memory in either; GEMM has no short way for them. Batches of products that OpenBLAS would
- * compute with one thread each run on all threads; tiny ones cost less than its call.
+ * for memory in either; GEMM has no short way for them. Tiny products cost less than its call, and
+ * those of matrices that are not thin it beats only when they are large: how large depends on the
+ * instruction set. Batches of small products run on all threads, where OpenBLAS would compute each
+ * with one.
  */
 static bool own_is_faster(const double *plan) {
   const double products = plan[M] * plan[N] * plan[K], batch = plan[BATCH];
   if (plan[M] == 1 || plan[N] == 1) return true;
   if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
+  if (plan[M] >= 24 && plan[N] >= 24 && products <= rm_level()->most_products) return true;
   return batch > 1 && products <= 128 * 128 * 128 && products * batch >= 1 << 20 &&
          rm_threads() > 1;
 }

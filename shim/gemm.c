@@ -50,14 +50,17 @@ enum {
    * far it goes along the sum. */
   RUN = 1024,
   DOT_DEPTH = 65536,
-  DOT_ELEMENTS = 65536,
+  DOT_ELEMENTS = 16384,
   SWEEP_DEPTH = 256,
   CHUNK = 512
 };
 
-/* Multiply-adds of vectors from which on threads are woken, which takes about 10 microseconds; and
- * those that a block has at least. */
-static const double WORTH_THREADS = 1 << 16, WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24;
+/* About how many products of vectors a core makes in a nanosecond, and how many nanoseconds of work
+ * are worth other threads. */
+static const double VECTORS_EACH_NANOSECOND = 4, WORTH_THREADS = 16000;
+/* Products of vectors: those that a block has at least and at most, as long as that leaves it some
+ * rows and columns. Products of elements that one task makes of a batch of small matrices. */
+static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK = 1 << 16;
 
 #if defined(__FMA__) || defined(__aarch64__)
 #define FUSED(T, x, y, z) __builtin_elementwise_fma(x, y, z)
@@ -302,6 +305,7 @@ DIRECTS(i64, uint64_t, v_i64, I64_LANES, WRAPPED)
       }                                                                                            \
       return;                                                                                      \
     }                                                                                              \
+    if (lines < width) memset(to, 0, sizeof(T) * (size_t)(k * width));                             \
     if (stride == 1 && k > 16) {                                                                   \
       /* Few at a time, so that what is written stays near until a row of it is whole. */          \
       for (ptrdiff_t p = 0; p < k; p += 16) {                                                      \
@@ -331,9 +335,6 @@ DIRECTS(i64, uint64_t, v_i64, I64_LANES, WRAPPED)
     }                                                                                              \
     for (; i < lines; i++) {                                                                       \
       for (ptrdiff_t p = 0; p < k; p++) to[p * width + i] = from[i * line_stride + p * stride];    \
-    }                                                                                              \
-    for (; i < width; i++) {                                                                       \
-      for (ptrdiff_t p = 0; p < k; p++) to[p * width + i] = 0;                                     \
     }                                                                                              \
   }
 
@@ -504,8 +505,9 @@ static const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
 static ptrdiff_t parts_of(ptrdiff_t size, ptrdiff_t part) { return (size + part - 1) / part; }
 
 static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
-                      double work) {
-  if (work >= WORTH_THREADS * j->kind->lanes) {
+                      double products) {
+  const double work = products / j->kind->lanes / VECTORS_EACH_NANOSECOND;
+  if (work >= WORTH_THREADS) {
     rm_parallel(tasks, task, j);
   } else {
     for (ptrdiff_t i = 0; i < tasks; i++) task(j, i);
@@ -620,8 +622,8 @@ static void pack_dense(char *to, const char *from, ptrdiff_t panels, ptrdiff_t d
 }
 
 /* Lists the panels of so many columns of b, packing those that cannot be read where they lie. */
-static int list_panels(const job *j, const char *b, ptrdiff_t columns, ptrdiff_t depth,
-                       char *packed, panel *panels) {
+static int list_panels(const job *j, const char *b, ptrdiff_t rows, ptrdiff_t columns,
+                       ptrdiff_t depth, char *packed, panel *panels) {
   const kind *of = j->kind;
   const bool whole = j->depth >= j->k;
   /* Panels that lie well, but for what is between their rows. */
@@ -633,8 +635,11 @@ static int list_panels(const job *j, const char *b, ptrdiff_t columns, ptrdiff_t
   int count = 0;
   for (ptrdiff_t q = 0; q < columns;) {
     panel *to = &panels[count++];
-    const bool direct = j->direct_b && (columns - q >= of->widths[0] || whole);
+    const bool direct = j->direct_b && (columns - q >= of->widths[0] || whole) &&
+                        (rows < MR || columns >= of->widths[1]);
     to->width = width_for(of->widths, columns - q, direct ? columns : PTRDIFF_MAX);
+    /* The kernel for many rows is better than the narrower ones for few. */
+    if (to->width > 1 && rows >= MR) to->width = 1;
     const ptrdiff_t width = of->widths[to->width];
     to->at = q;
     to->columns = rm_least(width, columns - q);
@@ -704,14 +709,15 @@ static void multiply_panel(const job *j, const target *out, ptrdiff_t row, ptrdi
   char tile[MR * 2 * BYTES] __attribute__((aligned(64)));
   const kind *of = j->kind;
   const ptrdiff_t size = of->size, width = of->widths[b->width];
-  const ptrdiff_t group = rows == MR && b->width < 2 ? MR : FEW;
+  const bool many = rows == MR && b->width < 2;
+  const ptrdiff_t group = many ? MR : FEW;
   for (ptrdiff_t i = 0; i < rows; i += group) {
     const ptrdiff_t some = rm_least(group, rows - i);
     const bool direct = out->direct && some == group && b->columns == width;
     char *to = direct ? out->to + ((row + i) * out->of.row + b->at) * size : tile;
     const ptrdiff_t stride = direct ? out->of.row : width;
     const char *from = a->from + i * a->row * size;
-    if (group == MR) {
+    if (many) {
       of->wide[b->width](depth, from, a->row, a->step, b->from, b->step, to, stride,
                          add && direct);
     } else {
@@ -740,7 +746,7 @@ static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_
   do {
     const ptrdiff_t depth = rm_least(j->depth, j->k - p);
     const char *right = place(b, p * j->of_b.row, j->bytes);
-    const int count = list_panels(j, right, columns, depth, packed, panels);
+    const int count = list_panels(j, right, rows, columns, depth, packed, panels);
     const bool direct = j->direct_a || (j->raw && count < 4);
     for (ptrdiff_t i = 0; i < rows;) {
       ptrdiff_t some = rows - i >= MR ? MR : rm_least(FEW, rows - i);
@@ -774,6 +780,10 @@ static void block_task(void *context, ptrdiff_t index) {
   }
   char *packed = j->work == NULL ? near : j->work + taken * bytes;
   for (ptrdiff_t i = index * j->per_task; i < end; i++) {
+    if (blocks == 1) {
+      multiply_block(j, i, 0, 0, packed);
+      continue;
+    }
     const ptrdiff_t block = i % blocks;
     multiply_block(j, i / blocks, block % j->row_blocks * j->rows,
                    block / j->row_blocks * j->columns, packed);
@@ -781,46 +791,53 @@ static void block_task(void *context, ptrdiff_t index) {
   if (j->work != NULL) atomic_flag_clear(&j->taken[taken]);
 }
 
-/* Chooses the blocks, by the sizes alone: of as many columns as there are, and fewer where the
- * blocks would be few; rows are cut last, as each block packs its own columns. */
-static void cut(job *j) {
+/* Cuts a product into blocks, by the sizes alone: of as many columns as there are, and fewer where
+ * the blocks would be few; rows are cut last, as each block packs its own columns. */
+static void cut(job *j, double products) {
   const ptrdiff_t width = j->kind->widths[0];
-  const double work = (double)j->batch * (double)j->m * (double)j->n * (double)j->k /
-                      j->kind->lanes;
-  /* Where a has to be converted, that is worth more columns. */
-  const ptrdiff_t narrowest = j->direct_a ? width : rm_least(4 * width, BLOCK_COLUMNS / 2);
-  ptrdiff_t columns = rm_least(rm_least(BLOCK_COLUMNS, BLOCK_PANELS * width), round_up(j->n, width));
+  const double work = products / j->kind->lanes;
+  /* Where blocks copy their rows of a, that is worth more columns. */
+  const bool copies = j->raw && !j->direct_a;
+  const ptrdiff_t narrowest = j->direct_a ? width : copies ? BLOCK_COLUMNS : BLOCK_COLUMNS / 2;
+  const ptrdiff_t least_rows = copies ? BLOCK_ROWS / 2 : 2 * BLOCK_ROWS;
+  ptrdiff_t columns = rm_least(rm_least(BLOCK_COLUMNS, BLOCK_PANELS * width), j->columns);
   ptrdiff_t row_blocks = 1 + (j->m - 1) / (2 * BLOCK_ROWS);
   for (;;) {
     const double blocks = (double)(j->batch * row_blocks * parts_of(j->n, columns));
     if (work <= blocks * (blocks < MANY_BLOCKS ? 2 * WORTH_A_BLOCK : LARGE_BLOCK)) break;
     if (columns > narrowest) columns = round_up(columns / 2, width);
-    else if (j->m > 2 * row_blocks * BLOCK_ROWS) row_blocks *= 2;
+    else if (j->m > row_blocks * least_rows) row_blocks *= 2;
     else break;
   }
   j->rows = round_up(parts_of(j->m, row_blocks), MR), j->columns = columns;
   j->row_blocks = parts_of(j->m, j->rows), j->column_blocks = parts_of(j->n, columns);
-  const double products = work * j->kind->lanes / (double)j->batch + 64;
-  j->per_task = j->row_blocks * j->column_blocks > 1 ? 1 : 1 + (ptrdiff_t)(65536 / products);
 }
 
 static int32_t multiply_blocks(job *j) {
   const ptrdiff_t size = j->kind->size, width = j->kind->widths[0];
+  const double each = (double)j->m * (double)j->n * (double)j->k;
+  const double products = (double)j->batch * each;
+  j->depth = j->k < 1 ? 1 : j->k;
   /* Parts of a sum are about equally long. */
-  j->depth = j->k < 1 ? 1 : parts_of(j->k, parts_of(j->k, DEPTH_BYTES / size));
+  if (j->k * size > DEPTH_BYTES) j->depth = parts_of(j->k, parts_of(j->k * size, DEPTH_BYTES));
   j->direct_c = j->raw && j->of_c.column == 1;
   j->direct_a = j->raw && (j->of_a.column == 1 ||
                            (j->of_a.row == 1 &&
                             rm_magnitude(j->of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
   j->direct_b = j->raw && j->of_b.column == 1 &&
                 (j->m <= 2 * MR || rm_magnitude(j->of_b.row) * size * j->depth <= NEAR_BYTES);
-  cut(j);
-  const bool packs = !j->direct_b || j->n % width != 0;
+  j->rows = j->m;
+  j->columns = (j->n + width - 1) & -width;
+  j->row_blocks = j->column_blocks = j->per_task = 1;
+  if (each > SMALL_WORK || j->columns > BLOCK_COLUMNS) cut(j, products);
+  else if (j->batch > 1) j->per_task += (ptrdiff_t)(SMALL_WORK / (each + 64));
+  const bool packs = !j->direct_b || (j->n & (width - 1)) != 0;
   j->packed_bytes = packs ? round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
   j->sums_bytes = j->direct_c || j->depth >= j->k
                       ? 0
                       : round_up(j->rows * j->columns * size, ALIGNMENT);
-  const ptrdiff_t tasks = parts_of(j->batch * j->row_blocks * j->column_blocks, j->per_task);
+  const ptrdiff_t blocks = j->batch * j->row_blocks * j->column_blocks;
+  const ptrdiff_t tasks = j->per_task == 1 ? blocks : parts_of(blocks, j->per_task);
   const ptrdiff_t bytes = j->packed_bytes + j->sums_bytes;
   workspace *work = NULL;
   if (bytes > STACK_BYTES) {
@@ -830,7 +847,7 @@ static int32_t multiply_blocks(job *j) {
     j->work = work->data;
     j->taken = work->taken;
   }
-  run_tasks(tasks, block_task, j, (double)j->batch * (double)j->m * (double)j->n * (double)j->k);
+  run_tasks(tasks, block_task, j, products);
   if (work != NULL) leave_workspace(work);
   return RM_OK;
 }
