@@ -5,7 +5,7 @@
 #define RM_TEXT(name) RM_TEXT_(name)
 
 #if defined(__AVX512F__)
-#define MOST_PRODUCTS (1 << 26)
+#define MOST_PRODUCTS (1 << 27)
 #elif defined(__x86_64__)
 #define MOST_PRODUCTS (1 << 24)
 #else
