@@ -15,32 +15,35 @@
 
 /* ---- shapes of the kernels ------------------------------------------------------------------- */
 
-/* A kernel holds MR rows of 2 vectors of BYTES bytes in registers. */
+/*
+ * A kernel holds MR rows of 2 vectors of BYTES bytes in registers, and has a pointer for each SPAN
+ * rows of a. It goes DEPTH_BYTES along them at a time: MR rows fit the first-level cache then, and
+ * the columns of a block the second-level one.
+ */
 #if defined(__AVX512F__)
-enum { BYTES = 64, MR = 12, SPAN = 3, RM_DEPTH_BYTES = 2048 };
+enum { BYTES = 64, MR = 12, SPAN = 3, DEPTH_BYTES = 2048 };
 #elif defined(__AVX2__)
-enum { BYTES = 32, MR = 6, SPAN = 3, RM_DEPTH_BYTES = 1024 };
+enum { BYTES = 32, MR = 6, SPAN = 3, DEPTH_BYTES = 1024 };
 #elif defined(__aarch64__)
-enum { BYTES = 16, MR = 8, SPAN = 2, RM_DEPTH_BYTES = 1024 };
+enum { BYTES = 16, MR = 8, SPAN = 2, DEPTH_BYTES = 1024 };
 #else
-enum { BYTES = 16, MR = 4, SPAN = 2, RM_DEPTH_BYTES = 1024 };
+enum { BYTES = 16, MR = 4, SPAN = 2, DEPTH_BYTES = 1024 };
 #endif
 
 enum {
   /* Rows that the kernels for the rest of a block take. */
   FEW = 4,
   WIDTH_COUNT = 4,
-  /* Bytes of a row of a that is multiplied at a time: MR of them fit the first-level cache, and as
-   * many rows of b as that, of a block, the second-level one. */
-  DEPTH_BYTES = RM_DEPTH_BYTES,
   /* A block has at most so many columns, in at most so many panels, and about so many rows. */
   BLOCK_COLUMNS = 256,
   BLOCK_PANELS = 32,
   BLOCK_ROWS = 256,
   /* Blocks that a product is cut into, if they are not too small. */
   MANY_BLOCKS = 8,
-  /* Bytes that kernels read again and again from where they lie: half of the first-level cache. */
+  /* Bytes that stay in the first-level cache, as far as the gaps between their rows allow. */
   NEAR_BYTES = 32 << 10,
+  /* Depth to which rows of a are copied before the next rows are. */
+  STRIP = 16,
   /* Working memory that a task has on its stack. */
   STACK_BYTES = 16 << 10,
   /* Larger working memory is let go after the call. */
@@ -482,8 +485,8 @@ typedef struct {
   ptrdiff_t rows, columns, depth, row_blocks, column_blocks, per_task;
   /* Whether kernels write where c lies, and whether they read a and b where those lie. */
   bool direct_c, direct_a, direct_b;
-  /* Bytes of packed columns and of sums, where a task needs them. */
-  ptrdiff_t packed_bytes, sums_bytes;
+  /* Bytes of packed columns of b, of packed rows of a and of sums, where a task needs them. */
+  ptrdiff_t packed_bytes, rows_bytes, sums_bytes;
   /* Working memory of as many tasks as run at a time, and which of it is in use. */
   char *work;
   atomic_flag *taken;
@@ -612,11 +615,17 @@ static int width_for(const int *widths, ptrdiff_t remaining, ptrdiff_t columns) 
 }
 
 /* Packs whole panels of columns that lie side by side: row by row, as they lie. */
-static void pack_dense(char *to, const char *from, ptrdiff_t panels, ptrdiff_t depth,
-                       ptrdiff_t row_bytes) {
-  for (ptrdiff_t p = 0; p < depth; p++, from += row_bytes) {
+static void pack_dense(const job *j, char *to, const char *from, ptrdiff_t panels,
+                       ptrdiff_t depth) {
+  char converted[BLOCK_PANELS * 2 * BYTES] __attribute__((aligned(64)));
+  for (ptrdiff_t p = 0; p < depth; p++) {
+    const char *row = place(from, p * j->of_b.row, j->bytes);
+    if (!j->raw) {
+      load_run(j->dtype, converted, row, panels * j->kind->widths[0], 1);
+      row = converted;
+    }
     for (ptrdiff_t q = 0; q < panels; q++) {
-      memcpy(to + (q * depth + p) * 2 * BYTES, from + q * 2 * BYTES, 2 * BYTES);
+      memcpy(to + (q * depth + p) * 2 * BYTES, row + q * 2 * BYTES, 2 * BYTES);
     }
   }
 }
@@ -626,12 +635,11 @@ static int list_panels(const job *j, const char *b, ptrdiff_t rows, ptrdiff_t co
                        ptrdiff_t depth, char *packed, panel *panels) {
   const kind *of = j->kind;
   const bool whole = j->depth >= j->k;
-  /* Panels that lie well, but for what is between their rows. */
-  const ptrdiff_t dense = !j->direct_b && j->raw && j->of_b.column == 1 &&
-                                  of->widths[0] * of->size == 2 * BYTES
-                              ? columns / of->widths[0]
-                              : 0;
-  pack_dense(packed, b, dense, depth, j->of_b.row * j->bytes);
+  /* Panels whose rows are dense. */
+  const bool by_rows = !j->direct_b && j->of_b.column == 1 &&
+                       of->widths[0] * of->size == 2 * BYTES;
+  const ptrdiff_t dense = by_rows ? columns / of->widths[0] : 0;
+  if (dense > 0) pack_dense(j, packed, b, dense, depth);
   int count = 0;
   for (ptrdiff_t q = 0; q < columns;) {
     panel *to = &panels[count++];
@@ -654,8 +662,10 @@ static int list_panels(const job *j, const char *b, ptrdiff_t rows, ptrdiff_t co
     }
     to->from = packed;
     to->step = of->widths[0];
-    if (count > dense) pack_panel(j, of->pack_b, packed, place(b, to->at * j->of_b.column, j->bytes), to->columns,
-               to->step, depth, j->of_b.column, j->of_b.row);
+    if (count > dense) {
+      pack_panel(j, of->pack_b, packed, place(b, to->at * j->of_b.column, j->bytes), to->columns,
+                 to->step, depth, j->of_b.column, j->of_b.row);
+    }
     packed += to->step * depth * of->size;
   }
   return count;
@@ -667,20 +677,23 @@ typedef struct {
   ptrdiff_t row, step;
 } lines;
 
-/* So many rows of a, copied if they cannot be read where they lie. */
-static lines read_rows(const job *j, const char *a, ptrdiff_t rows, ptrdiff_t depth, bool direct,
-                       char *copy) {
-  const strides of = j->of_a;
-  if (direct) return (lines){a, of.row, of.column};
-  if (of.row == 1 && of.column != 1) {
-    pack_panel(j, j->kind->pack_a, copy, a, rows, MR, depth, of.row, of.column);
-    return (lines){copy, 1, MR};
+/* Packs rows of a that lie side by side, a strip of all of them at a time, as they lie. */
+static void pack_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
+  for (ptrdiff_t p = 0; p < depth; p += STRIP) {
+    for (ptrdiff_t i = 0; i < rows; i += MR) {
+      pack_panel(j, j->kind->pack_a, to + (i * depth + p * MR) * j->kind->size,
+                 place(a, i * j->of_a.row + p * j->of_a.column, j->bytes), rm_least(MR, rows - i),
+                 MR, rm_least(STRIP, depth - p), j->of_a.row, j->of_a.column);
+    }
   }
+}
+
+/* Copies rows of a to dense ones. */
+static void copy_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
   for (ptrdiff_t r = 0; r < rows; r++) {
-    load_run(j->dtype, copy + r * depth * j->kind->size, place(a, r * of.row, j->bytes), depth,
-             of.column);
+    load_run(j->dtype, to + r * depth * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
+             j->of_a.column);
   }
-  return (lines){copy, depth, 1};
 }
 
 /* Where a block of the result goes: c, or sums until they are complete. */
@@ -729,8 +742,9 @@ static void multiply_panel(const job *j, const target *out, ptrdiff_t row, ptrdi
   }
 }
 
+/* Computes the block that begins at a row and a column. */
 static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_t left,
-                           char *packed) {
+                           char *work) {
   char copy[MR * DEPTH_BYTES] __attribute__((aligned(64)));
   panel panels[BLOCK_PANELS + WIDTH_COUNT];
   const ptrdiff_t size = j->kind->size;
@@ -740,20 +754,30 @@ static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_
   const char *b = place(j->b, (ptrdiff_t)j->b_at[item] + left * j->of_b.column, j->bytes);
   char *c = j->c + ((ptrdiff_t)j->c_at[item] + top * j->of_c.row + left * j->of_c.column) *
                        j->bytes;
+  char *packed_rows = work + j->packed_bytes, *sums = packed_rows + j->rows_bytes;
   target out = {c, j->of_c, j->direct_c, false};
-  if (j->sums_bytes > 0) out = (target){packed + j->packed_bytes, {j->columns, 1}, true, true};
+  if (j->sums_bytes > 0) out = (target){sums, {j->columns, 1}, true, true};
   ptrdiff_t p = 0;
   do {
     const ptrdiff_t depth = rm_least(j->depth, j->k - p);
     const char *right = place(b, p * j->of_b.row, j->bytes);
-    const int count = list_panels(j, right, rows, columns, depth, packed, panels);
-    const bool direct = j->direct_a || (j->raw && count < 4);
+    const int count = list_panels(j, right, rows, columns, depth, work, panels);
+    const char *at = place(a, p * j->of_a.column, j->bytes);
+    if (j->rows_bytes > 0) pack_rows(j, packed_rows, at, rows, depth);
     for (ptrdiff_t i = 0; i < rows;) {
       ptrdiff_t some = rows - i >= MR ? MR : rm_least(FEW, rows - i);
-      /* The last rows begin early enough to be as many as the kernel takes. */
-      if (some < FEW && rows >= FEW && j->depth >= j->k) i = rows - FEW, some = FEW;
-      const lines from = read_rows(j, place(a, i * j->of_a.row + p * j->of_a.column, j->bytes),
-                                   some, depth, direct, copy);
+      lines from;
+      if (j->rows_bytes > 0) {
+        from = (lines){packed_rows + (i / MR * MR * depth + i % MR) * size, 1, MR};
+      } else {
+        /* The last rows begin early enough to be as many as the kernel takes. */
+        if (some < FEW && rows >= FEW && j->depth >= j->k) i = rows - FEW, some = FEW;
+        from = (lines){place(at, i * j->of_a.row, j->bytes), j->of_a.row, j->of_a.column};
+        if (!j->direct_a) {
+          copy_rows(j, copy, from.from, some, depth);
+          from = (lines){copy, depth, 1};
+        }
+      }
       for (int q = 0; q < count; q++) {
         multiply_panel(j, &out, i, some, &from, &panels[q], depth, p > 0);
       }
@@ -763,32 +787,38 @@ static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_
   } while (p < j->k);
   if (!out.sums) return;
   for (ptrdiff_t i = 0; i < rows; i++) {
-    store_run(j->dtype, c + i * j->of_c.row * j->bytes, out.to + i * j->columns * size, columns,
+    store_run(j->dtype, c + i * j->of_c.row * j->bytes, sums + i * j->columns * size, columns,
               j->of_c.column);
   }
 }
 
 static void block_task(void *context, ptrdiff_t index) {
   const job *j = context;
-  char near[STACK_BYTES] __attribute__((aligned(64)));
-  const ptrdiff_t bytes = j->packed_bytes + j->sums_bytes, blocks = j->row_blocks * j->column_blocks;
+  char small[STACK_BYTES] __attribute__((aligned(64)));
+  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
+  const ptrdiff_t blocks = j->row_blocks * j->column_blocks;
   const ptrdiff_t end = rm_least(j->batch * blocks, (index + 1) * j->per_task);
   /* No more tasks than there are places run at a time, and each thread finds its last one free. */
   int taken = 0;
   while (j->work != NULL && atomic_flag_test_and_set(&j->taken[taken])) {
     taken = (taken + 1) % j->places;
   }
-  char *packed = j->work == NULL ? near : j->work + taken * bytes;
+  char *work = j->work == NULL ? small : j->work + taken * bytes;
   for (ptrdiff_t i = index * j->per_task; i < end; i++) {
     if (blocks == 1) {
-      multiply_block(j, i, 0, 0, packed);
+      multiply_block(j, i, 0, 0, work);
       continue;
     }
     const ptrdiff_t block = i % blocks;
     multiply_block(j, i / blocks, block % j->row_blocks * j->rows,
-                   block / j->row_blocks * j->columns, packed);
+                   block / j->row_blocks * j->columns, work);
   }
   if (j->work != NULL) atomic_flag_clear(&j->taken[taken]);
+}
+
+/* The most columns of a block. */
+static ptrdiff_t most_columns(const job *j) {
+  return rm_least(BLOCK_COLUMNS, BLOCK_PANELS * j->kind->widths[0]);
 }
 
 /* Cuts a product into blocks, by the sizes alone: of as many columns as there are, and fewer where
@@ -796,11 +826,10 @@ static void block_task(void *context, ptrdiff_t index) {
 static void cut(job *j, double products) {
   const ptrdiff_t width = j->kind->widths[0];
   const double work = products / j->kind->lanes;
-  /* Where blocks copy their rows of a, that is worth more columns. */
-  const bool copies = j->raw && !j->direct_a;
-  const ptrdiff_t narrowest = j->direct_a ? width : copies ? BLOCK_COLUMNS : BLOCK_COLUMNS / 2;
-  const ptrdiff_t least_rows = copies ? BLOCK_ROWS / 2 : 2 * BLOCK_ROWS;
-  ptrdiff_t columns = rm_least(rm_least(BLOCK_COLUMNS, BLOCK_PANELS * width), j->columns);
+  /* Where blocks copy rows of a, they take fewer of them and more columns. */
+  const ptrdiff_t narrowest = j->direct_a ? width : BLOCK_COLUMNS;
+  const ptrdiff_t least_rows = j->direct_a ? BLOCK_ROWS : BLOCK_ROWS / 2;
+  ptrdiff_t columns = rm_least(most_columns(j), j->columns);
   ptrdiff_t row_blocks = 1 + (j->m - 1) / (2 * BLOCK_ROWS);
   for (;;) {
     const double blocks = (double)(j->batch * row_blocks * parts_of(j->n, columns));
@@ -817,28 +846,31 @@ static int32_t multiply_blocks(job *j) {
   const ptrdiff_t size = j->kind->size, width = j->kind->widths[0];
   const double each = (double)j->m * (double)j->n * (double)j->k;
   const double products = (double)j->batch * each;
+  const strides of_a = j->of_a, of_b = j->of_b;
   j->depth = j->k < 1 ? 1 : j->k;
   /* Parts of a sum are about equally long. */
   if (j->k * size > DEPTH_BYTES) j->depth = parts_of(j->k, parts_of(j->k * size, DEPTH_BYTES));
   j->direct_c = j->raw && j->of_c.column == 1;
-  j->direct_a = j->raw && (j->of_a.column == 1 ||
-                           (j->of_a.row == 1 &&
-                            rm_magnitude(j->of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
-  j->direct_b = j->raw && j->of_b.column == 1 &&
-                (j->m <= 2 * MR || rm_magnitude(j->of_b.row) * size * j->depth <= NEAR_BYTES);
+  /* Rows that lie side by side are read with gaps between the steps along them. */
+  j->direct_a = j->raw && (of_a.column == 1 || j->n < 4 * width ||
+                           (of_a.row == 1 &&
+                            rm_magnitude(of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
+  j->direct_b = j->raw && of_b.column == 1 &&
+                (j->m <= 2 * MR || rm_magnitude(of_b.row) * size * j->depth <= NEAR_BYTES);
   j->rows = j->m;
   j->columns = (j->n + width - 1) & -width;
   j->row_blocks = j->column_blocks = j->per_task = 1;
-  if (each > SMALL_WORK || j->columns > BLOCK_COLUMNS) cut(j, products);
+  if (each > SMALL_WORK || j->columns > most_columns(j)) cut(j, products);
   else if (j->batch > 1) j->per_task += (ptrdiff_t)(SMALL_WORK / (each + 64));
-  const bool packs = !j->direct_b || (j->n & (width - 1)) != 0;
-  j->packed_bytes = packs ? round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
-  j->sums_bytes = j->direct_c || j->depth >= j->k
-                      ? 0
-                      : round_up(j->rows * j->columns * size, ALIGNMENT);
+  const bool packs_b = !j->direct_b || (j->n & (width - 1)) != 0;
+  const bool packs_a = !j->direct_a && of_a.row == 1 && of_a.column != 1;
+  const bool sums = !j->direct_c && j->depth < j->k;
+  j->packed_bytes = packs_b ? round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
+  j->rows_bytes = packs_a ? round_up(round_up(j->rows, MR) * j->depth * size, ALIGNMENT) : 0;
+  j->sums_bytes = sums ? round_up(j->rows * j->columns * size, ALIGNMENT) : 0;
+  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
   const ptrdiff_t blocks = j->batch * j->row_blocks * j->column_blocks;
   const ptrdiff_t tasks = j->per_task == 1 ? blocks : parts_of(blocks, j->per_task);
-  const ptrdiff_t bytes = j->packed_bytes + j->sums_bytes;
   workspace *work = NULL;
   if (bytes > STACK_BYTES) {
     j->places = (int)rm_least(rm_threads(), tasks);
@@ -958,7 +990,8 @@ static int32_t multiply_vector(job *j) {
   /* The last part takes the rest, so that a sum a little longer than a part is not cut. */
   j->parts = j->k < 2 * j->part ? 1 : j->k / j->part;
   const ptrdiff_t depth = rm_least(j->k, j->part);
-  j->run = j->sweeps ? RUN : rm_least(RUN, FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth)));
+  const ptrdiff_t dot_rows = FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth));
+  j->run = j->sweeps ? RUN : rm_least(RUN, dot_rows);
   j->runs = parts_of(j->lines, j->run);
   workspace *work = NULL;
   if (j->parts > 1) {

@@ -165,6 +165,9 @@ function checkEdges(backend: NativeBackend, dtype: DType): void {
       checkMatmul(backend, dtype, [size, 71 - size, 5], ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, [14, size, 40], ["wideRows", "columnMajor", "columnMajor"]);
     }
+    checkMatmul(backend, dtype, [2, 300, 3], ["rowMajor", "rowMajor", "rowMajor"]);
+    checkMatmul(backend, dtype, [2, 250, 3], ["rowMajor", "columnMajor", "columnMajor"]);
+    checkMatmul(backend, dtype, [135, 140, 300], ["wideRows", "wideColumns", "wideRows"]);
   }
 }
 
