@@ -262,13 +262,18 @@ static int other(int trans) { return trans == TRANS ? NO_TRANS : TRANS; }
 
 /*
  * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
- * for memory in either; GEMM has no short way for them. Batches of products that OpenBLAS would
- * compute with one thread each run on all threads; tiny ones cost less than its call.
+ * for memory in either; GEMM has no short way for them. Tiny products cost less than its call.
+ * Those of matrices that are not thin it beats only when they are large: how large depends on the
+ * instruction set, and is less where own kernels have to copy rows of the left matrix. Batches of
+ * small products run on all threads, where OpenBLAS would compute each with one.
  */
 static bool own_is_faster(const double *plan) {
   const double products = plan[M] * plan[N] * plan[K], batch = plan[BATCH];
   if (plan[M] == 1 || plan[N] == 1) return true;
   if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
+  const double apart = plan[C_COLUMN] == 1 ? plan[A_COLUMN] : plan[B_ROW];
+  const double most = rm_level()->most_products / (apart == 1 ? 1 : 8);
+  if (plan[M] >= 24 && plan[N] >= 24 && products <= most) return true;
   return batch > 1 && products <= 128 * 128 * 128 && products * batch >= 1 << 20 &&
          rm_threads() > 1;
 }

@@ -1,7 +1,7 @@
 /*
- * Matrix products of every dtype: blocks of both matrices are packed into panels, and one kernel
- * multiplies panels. Small products go without packing; those with a vector have kernels of their
- * own.
+ * Matrix products of every dtype: tasks of a block of the result each. A task packs its columns of
+ * b into panels, if they do not lie well already, and multiplies them with rows of a where those
+ * lie. Products with a vector have kernels of their own.
  *
  * Floats narrower than float32 are converted as they are read and summed in float32; integers of 8
  * and 16 bits are multiplied in 16 bits, as only the low bits of a sum count. Every element of a
@@ -15,46 +15,54 @@
 
 /* ---- shapes of the kernels ------------------------------------------------------------------- */
 
-/* A kernel holds MR rows of 2 vectors of BYTES bytes in registers. */
+/*
+ * A kernel holds MR rows of 2 vectors of BYTES bytes in registers, and has a pointer for each SPAN
+ * rows of a. It goes DEPTH_BYTES along them at a time: MR rows fit the first-level cache then, and
+ * the columns of a block the second-level one.
+ */
 #if defined(__AVX512F__)
-enum { BYTES = 64, MR = 12 };
+enum { BYTES = 64, MR = 12, SPAN = 3, DEPTH_BYTES = 2048 };
 #elif defined(__AVX2__)
-enum { BYTES = 32, MR = 6 };
+enum { BYTES = 32, MR = 6, SPAN = 3, DEPTH_BYTES = 1024 };
 #elif defined(__aarch64__)
-enum { BYTES = 16, MR = 8 };
+enum { BYTES = 16, MR = 8, SPAN = 2, DEPTH_BYTES = 1024 };
 #else
-enum { BYTES = 16, MR = 4 };
+enum { BYTES = 16, MR = 4, SPAN = 2, DEPTH_BYTES = 1024 };
 #endif
 
 enum {
-  /* Rows that a product without packing takes at once, from where they lie. */
+  /* Rows that the kernels for the rest of a block take. */
   FEW = 4,
   WIDTH_COUNT = 4,
-  /* Elements of a, and half of those of b, that a product without packing has at most. */
-  SMALL = 4096,
-  /* Depth of a panel: one of b then fits the first-level cache. */
-  DEPTH = 256,
-  /* What a task multiplies: its rows fit the second-level cache, its columns are shared. */
-  TASK_ROWS = 96,
-  TASK_COLUMNS = 256,
-  /* What is packed at a time. */
-  BLOCK = 2048,
+  /* A block has at most so many columns, in at most so many panels, and about so many rows. */
+  BLOCK_COLUMNS = 256,
+  BLOCK_PANELS = 32,
+  BLOCK_ROWS = 256,
+  /* Blocks that a product is cut into, if they are not too small. */
+  MANY_BLOCKS = 8,
+  /* Bytes that stay in the first-level cache, as far as the gaps between their rows allow. */
+  NEAR_BYTES = 32 << 10,
+  /* Depth to which rows of a are copied before the next rows are. */
+  STRIP = 16,
+  /* Working memory that a task has on its stack. */
+  STACK_BYTES = 16 << 10,
   /* Larger working memory is let go after the call. */
-  KEPT_BYTES = 16 << 20,
+  KEPT_BYTES = 32 << 20,
   ALIGNMENT = 64,
-  /* Panels that a task packs. */
-  TASK_PANELS = 8,
   /* Elements that a vector's product takes from its matrix for one task: rows (or columns) and how
    * far it goes along the sum. */
   RUN = 1024,
   DOT_DEPTH = 65536,
-  DOT_ELEMENTS = 65536,
+  DOT_ELEMENTS = 16384,
   SWEEP_DEPTH = 256,
   CHUNK = 512
 };
 
-/* About, on one thread; less with narrow vectors and for wide numbers. */
-static const double PRODUCTS_EACH_NANOSECOND = 50;
+/* About how many products of vectors a core makes in a nanosecond. */
+static const double VECTORS_EACH_NANOSECOND = 4;
+/* Products of vectors: those that a block has at least and at most, as long as that leaves it some
+ * rows and columns. Products of elements that one task makes of a batch of small matrices. */
+static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK = 1 << 16;
 
 #if defined(__FMA__) || defined(__aarch64__)
 #define FUSED(T, x, y, z) __builtin_elementwise_fma(x, y, z)
@@ -84,47 +92,10 @@ static const double PRODUCTS_EACH_NANOSECOND = 50;
 /*
  * The kernels of one kind of arithmetic: T, in vectors V of L elements.
  *
- * multiply: c[rows, columns] (+)= packed a times packed b.
  * dots: sum[i] += the product of row i of four and x.
  * sweep: y += x times four rows that lie step apart.
  */
 #define KERNELS(name, T, V, L, MADD, TOTAL)                                                        \
-  static void multiply_##name(ptrdiff_t k, const void *restrict left, const void *restrict right,  \
-                              void *restrict out, ptrdiff_t stride, int rows, int columns,         \
-                              bool add) {                                                          \
-    const T *a = left, *b = right;                                                                 \
-    T *c = out;                                                                                    \
-    V sum[MR][2];                                                                                  \
-    UNROLL for (int i = 0; i < MR; i++) sum[i][0] = sum[i][1] = (V)(T)0;                           \
-    for (ptrdiff_t p = 0; p < k; p++, a += MR, b += 2 * (L)) {                                     \
-      const V b0 = *(const V *)b, b1 = *(const V *)(b + (L));                                      \
-      UNROLL for (int i = 0; i < MR; i++) {                                                        \
-        const V x = (V)(a[i]);                                                                     \
-        sum[i][0] = MADD(V, x, b0, sum[i][0]);                                                     \
-        sum[i][1] = MADD(V, x, b1, sum[i][1]);                                                     \
-      }                                                                                            \
-    }                                                                                              \
-    if (rows == MR && columns == 2 * (L)) {                                                        \
-      UNROLL for (int i = 0; i < MR; i++, c += stride) {                                           \
-        if (add) {                                                                                 \
-          sum[i][0] += *(V *)c;                                                                    \
-          sum[i][1] += *(V *)(c + (L));                                                            \
-        }                                                                                          \
-        *(V *)c = sum[i][0];                                                                       \
-        *(V *)(c + (L)) = sum[i][1];                                                               \
-      }                                                                                            \
-      return;                                                                                      \
-    }                                                                                              \
-    T tile[MR][2 * (L)];                                                                           \
-    memcpy(tile, sum, sizeof tile);                                                                \
-    for (int i = 0; i < rows; i++, c += stride) {                                                  \
-      if (add) {                                                                                   \
-        for (int j = 0; j < columns; j++) c[j] = (T)(c[j] + tile[i][j]);                           \
-      } else {                                                                                     \
-        for (int j = 0; j < columns; j++) c[j] = tile[i][j];                                       \
-      }                                                                                            \
-    }                                                                                              \
-  }                                                                                                \
   static void dots_##name(ptrdiff_t k, const void *const *rows, const void *with, void *out) {     \
     const T *x = with;                                                                             \
     T *to = out;                                                                                   \
@@ -217,10 +188,44 @@ typedef uint64_t v_i64;
 #endif
 KERNELS(i64, uint64_t, v_i64, I64_LANES, WRAPPED, TOTAL_I64)
 
-/* FEW rows of c = rows of a, at their own places, times VECTORS vectors of each row of b. */
+/* MR rows of c (+)= rows of a, row apart, times VECTORS vectors of each row of b. */
+#define WIDE(name, T, V, L, VECTORS, MADD)                                                         \
+  static void wide_##name(ptrdiff_t k, const void *left, ptrdiff_t row, ptrdiff_t a_step,          \
+                          const void *right, ptrdiff_t b_step, void *out, ptrdiff_t stride,        \
+                          bool add) {                                                              \
+    const T *a = left, *b = right;                                                                 \
+    T *c = out;                                                                                    \
+    const T *first[MR / SPAN];                                                                     \
+    UNROLL for (int i = 0; i < MR; i += SPAN) {                                                    \
+      first[i / SPAN] = a + i * row;                                                               \
+      /* Kept in registers, not computed from one another again and again. */                      \
+      __asm__("" : "+r"(first[i / SPAN]));                                                         \
+    }                                                                                              \
+    V sum[MR][VECTORS];                                                                            \
+    UNROLL for (int i = 0; i < MR; i++) {                                                          \
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = (V)(T)0;                                \
+    }                                                                                              \
+    for (ptrdiff_t p = 0; p < k; p++, b += b_step) {                                               \
+      V y[VECTORS];                                                                                \
+      UNROLL for (int v = 0; v < VECTORS; v++) y[v] = *(const V *)(b + v * (L));                   \
+      UNROLL for (int i = 0; i < MR; i++) {                                                        \
+        const V x = (V)(first[i / SPAN][p * a_step + i % SPAN * row]);                             \
+        UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = MADD(V, x, y[v], sum[i][v]);          \
+      }                                                                                            \
+    }                                                                                              \
+    UNROLL for (int i = 0; i < MR; i++, c += stride) {                                             \
+      UNROLL for (int v = 0; v < VECTORS; v++) {                                                   \
+        V *to = (V *)(c + v * (L));                                                                \
+        *to = add ? *to + sum[i][v] : sum[i][v];                                                   \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+/* The same for FEW rows of a at their own places. */
 #define DIRECT(name, T, V, L, VECTORS, MADD)                                                       \
   static void direct_##name(ptrdiff_t k, const void *const *rows, ptrdiff_t a_step,                \
-                            const void *right, ptrdiff_t b_step, void *out, ptrdiff_t stride) {    \
+                            const void *right, ptrdiff_t b_step, void *out, ptrdiff_t stride,      \
+                            bool add) {                                                            \
     const T *a0 = rows[0], *a1 = rows[1], *a2 = rows[2], *a3 = rows[3], *b = right;                \
     T *c = out;                                                                                    \
     V sum[FEW][VECTORS];                                                                           \
@@ -237,11 +242,14 @@ KERNELS(i64, uint64_t, v_i64, I64_LANES, WRAPPED, TOTAL_I64)
       }                                                                                            \
     }                                                                                              \
     UNROLL for (int i = 0; i < FEW; i++, c += stride) {                                            \
-      UNROLL for (int v = 0; v < VECTORS; v++) *(V *)(c + v * (L)) = sum[i][v];                    \
+      UNROLL for (int v = 0; v < VECTORS; v++) {                                                   \
+        V *to = (V *)(c + v * (L));                                                                \
+        *to = add ? *to + sum[i][v] : sum[i][v];                                                   \
+      }                                                                                            \
     }                                                                                              \
   }
 
-/* Two full vectors, one, and narrower ones for narrow matrices. */
+/* Two full vectors, one, and narrower ones, with few rows, for narrow matrices. */
 #if defined(__AVX512F__)
 #define NARROWER(name, T, MADD)                                                                    \
   VECTOR(half_##name, T, BYTES / 2 / sizeof(T));                                                   \
@@ -263,6 +271,8 @@ KERNELS(i64, uint64_t, v_i64, I64_LANES, WRAPPED, TOTAL_I64)
 #define WIDTHS(name, L) {2 * (L), L}, { direct_##name##_two, direct_##name##_one }
 #endif
 #define DIRECTS(name, T, V, L, MADD)                                                               \
+  WIDE(name##_two, T, V, L, 2, MADD)                                                               \
+  WIDE(name##_one, T, V, L, 1, MADD)                                                               \
   DIRECT(name##_two, T, V, L, 2, MADD)                                                             \
   DIRECT(name##_one, T, V, L, 1, MADD)                                                             \
   NARROWER(name, T, MADD)
@@ -297,6 +307,14 @@ DIRECTS(i64, uint64_t, v_i64, I64_LANES, WRAPPED)
       }                                                                                            \
       return;                                                                                      \
     }                                                                                              \
+    if (lines < width) memset(to, 0, sizeof(T) * (size_t)(k * width));                             \
+    if (stride == 1 && k > 16) {                                                                   \
+      /* Few at a time, so that what is written stays near until a row of it is whole. */          \
+      for (ptrdiff_t p = 0; p < k; p += 16) {                                                      \
+        pack_##bits(to + p * width, from + p, lines, rm_least(16, k - p), line_stride, 1, width);  \
+      }                                                                                            \
+      return;                                                                                      \
+    }                                                                                              \
     ptrdiff_t i = 0;                                                                               \
     for (; stride == 1 && i + 4 <= lines; i += 4) {                                                \
       const T *a = from + i * line_stride, *b = a + line_stride, *c = b + line_stride;             \
@@ -319,9 +337,6 @@ DIRECTS(i64, uint64_t, v_i64, I64_LANES, WRAPPED)
     }                                                                                              \
     for (; i < lines; i++) {                                                                       \
       for (ptrdiff_t p = 0; p < k; p++) to[p * width + i] = from[i * line_stride + p * stride];    \
-    }                                                                                              \
-    for (; i < width; i++) {                                                                       \
-      for (ptrdiff_t p = 0; p < k; p++) to[p * width + i] = 0;                                     \
     }                                                                                              \
   }
 
@@ -346,8 +361,10 @@ PACK_WIDTH(64, uint64_t, b64, BYTES / 4)
 PACK_WIDTH(64, uint64_t, b_i64, 2 * I64_LANES)
 #endif
 
+typedef void wide_function(ptrdiff_t k, const void *a, ptrdiff_t row, ptrdiff_t a_step,
+                           const void *b, ptrdiff_t b_step, void *c, ptrdiff_t stride, bool add);
 typedef void direct_function(ptrdiff_t k, const void *const *rows, ptrdiff_t a_step, const void *b,
-                             ptrdiff_t b_step, void *c, ptrdiff_t stride);
+                             ptrdiff_t b_step, void *c, ptrdiff_t stride, bool add);
 typedef void pack_function(void *to, const void *from, ptrdiff_t lines, ptrdiff_t k,
                            ptrdiff_t line_stride, ptrdiff_t stride);
 
@@ -355,19 +372,20 @@ typedef void pack_function(void *to, const void *from, ptrdiff_t lines, ptrdiff_
 typedef struct {
   ptrdiff_t size;
   int lanes;
-  void (*multiply)(ptrdiff_t k, const void *a, const void *b, void *c, ptrdiff_t stride, int rows,
-                   int columns, bool add);
   void (*dots)(ptrdiff_t k, const void *const *rows, const void *x, void *sums);
   void (*dot)(ptrdiff_t k, const void *a, const void *b, void *sum);
   void (*sweep)(ptrdiff_t columns, int rows, const void *a, ptrdiff_t step, const void *x, void *y);
   pack_function *pack_a, *pack_b;
+  /* The kernels for MR rows and two vectors, or one. */
+  wide_function *wide[2];
   /* Columns that each of the direct kernels takes, from the widest on; 0 where there is none. */
   int widths[WIDTH_COUNT];
   direct_function *direct[WIDTH_COUNT];
 } kind;
 
 #define KIND(name, T, L, a, b)                                                                     \
-  {sizeof(T), L, multiply_##name, dots_##name, dot_##name, sweep_##name, a, b, WIDTHS(name, L)}
+  {sizeof(T), L, dots_##name, dot_##name, sweep_##name, a, b,                                      \
+   {wide_##name##_two, wide_##name##_one}, WIDTHS(name, L)}
 
 static const kind kinds[] = {
     KIND(f32, float, BYTES / 4, pack_a32, pack_b32),
@@ -462,21 +480,23 @@ typedef struct {
   const char *a, *b;
   const double *c_at, *a_at, *b_at;
 
-  /* Matrices that a task of a batch takes. */
-  ptrdiff_t per_task;
-
-  /* Packed: where this block begins and its size, the matrices it spans, and working memory. */
-  ptrdiff_t i0, j0, p0, rows, columns, depth, first, count;
-  ptrdiff_t a_panels, b_panels, a_tasks, b_tasks, row_tasks, column_tasks;
-  char *packed_a, *packed_b, *sums;
-  ptrdiff_t a_size, b_size, sums_size, sums_stride;
-  bool last;
+  /* The blocks that tasks take, how deep they go at a time, and small matrices for one task. */
+  ptrdiff_t rows, columns, depth, row_blocks, column_blocks, per_task;
+  /* Whether kernels write where c lies, and whether they read a and b where those lie. */
+  bool direct_c, direct_a, direct_b;
+  /* Bytes of packed columns of b, of packed rows of a and of sums, where a task needs them. */
+  ptrdiff_t packed_bytes, rows_bytes, sums_bytes;
+  /* Working memory of as many tasks as run at a time, and which of it is in use. */
+  char *work;
+  atomic_flag *taken;
+  int places;
 
   /* With a vector: the rows of the matrix, how they are cut, and the sums of the parts. */
   const char *matrix, *vector;
   const double *matrix_at, *vector_at;
   ptrdiff_t lines, line_stride, stride, vector_stride, out_stride;
   ptrdiff_t run, part, runs, parts;
+  char *sums;
   bool sweeps;
 } job;
 
@@ -488,7 +508,7 @@ static ptrdiff_t parts_of(ptrdiff_t size, ptrdiff_t part) { return (size + part 
 
 static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
                       double products) {
-  rm_parallel(tasks, products / PRODUCTS_EACH_NANOSECOND, task, j);
+  rm_parallel(tasks, products / j->kind->lanes / VECTORS_EACH_NANOSECOND, task, j);
 }
 
 /* Packs a panel of elements of any dtype. */
@@ -522,99 +542,30 @@ static void pack_panel(const job *j, pack_function *pack, char *to, const char *
   }
 }
 
-/* ---- small products: a where it lies, b too where its rows are dense ------------------------- */
-
-/* Products whose matrices stay in the first-level cache. */
-static bool is_small(const job *j) {
-  return j->m * j->k <= SMALL && j->n * j->k <= 2 * SMALL && j->k * 2 * BYTES <= 4 * SMALL;
-}
-
-/* The kernel for the columns from some place on: the narrowest that takes all that remain, if n
- * has as many columns as that. */
-static int width_for(const int *widths, ptrdiff_t remaining, ptrdiff_t n) {
-  int w = 0;
-  while (w + 1 < WIDTH_COUNT && widths[w + 1] > 0 &&
-         (widths[w + 1] >= remaining || widths[w] > n)) {
-    w++;
-  }
-  return w;
-}
-
-static void multiply_small(const job *j, ptrdiff_t item) {
-  /* Converted elements have at most 4 bytes. */
-  char left[4 * SMALL] __attribute__((aligned(64)));
-  char panel[4 * SMALL] __attribute__((aligned(64)));
-  char tile[FEW * 2 * BYTES] __attribute__((aligned(64)));
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size, m = j->m, n = j->n, k = j->k;
-  const char *a = place(j->a, (ptrdiff_t)j->a_at[item], j->bytes);
-  const char *b = place(j->b, (ptrdiff_t)j->b_at[item], j->bytes);
-  char *c = j->c + (ptrdiff_t)j->c_at[item] * j->bytes;
-  strides of_a = j->of_a;
-  if (!j->raw) {
-    for (ptrdiff_t i = 0; i < m; i++) {
-      load_run(j->dtype, left + i * k * size, place(a, i * of_a.row, j->bytes), k, of_a.column);
-    }
-    a = left;
-    of_a = (strides){k, 1};
-  }
-  const bool straight_b = j->raw && j->of_b.column == 1, straight_c = j->raw && j->of_c.column == 1;
-  for (ptrdiff_t q = 0; q < n;) {
-    const int w = width_for(of->widths, n - q, n);
-    const ptrdiff_t width = of->widths[w], columns = rm_least(width, n);
-    /* The last columns and rows begin early enough to be whole; some are computed twice. */
-    if (q > n - columns) q = n - columns;
-    const char *right = place(b, q * j->of_b.column, j->bytes);
-    ptrdiff_t b_step = j->of_b.row;
-    if (!straight_b || columns < width) {
-      b_step = 2 * of->lanes;
-      pack_panel(j, of->pack_b, panel, right, columns, b_step, k, j->of_b.column, j->of_b.row);
-      right = panel;
-    }
-    for (ptrdiff_t next = 0; next < m; next += FEW) {
-      const ptrdiff_t rows = rm_least(FEW, m), i = rm_least(next, m - rows);
-      const void *at[FEW];
-      for (ptrdiff_t r = 0; r < FEW; r++) {
-        at[r] = place(a, (i + rm_least(r, rows - 1)) * of_a.row, size);
-      }
-      char *out = c + (i * j->of_c.row + q * j->of_c.column) * j->bytes;
-      if (straight_c && rows == FEW && columns == width) {
-        of->direct[w](k, at, of_a.column, right, b_step, out, j->of_c.row);
-        continue;
-      }
-      of->direct[w](k, at, of_a.column, right, b_step, tile, width);
-      for (ptrdiff_t r = 0; r < rows; r++) {
-        store_run(j->dtype, out + r * j->of_c.row * j->bytes, tile + r * width * size, columns,
-                  j->of_c.column);
-      }
-    }
-    q += columns;
-  }
-}
-
-static void small_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  const ptrdiff_t end = rm_least(j->batch, (index + 1) * j->per_task);
-  for (ptrdiff_t i = index * j->per_task; i < end; i++) multiply_small(j, i);
-}
-
-/* ---- packed products ------------------------------------------------------------------------- */
+/* ---- working memory -------------------------------------------------------------------------- */
 
 /* Working memory that the last call left: data is aligned for the widest vectors. */
 typedef struct {
   size_t size;
   char *data;
+  int flags;
+  atomic_flag taken[];
 } workspace;
 static _Atomic(workspace *) kept;
 
-static workspace *take_workspace(size_t size) {
+/* So many bytes, and flags that are clear. */
+static workspace *take_workspace(size_t size, int flags) {
   workspace *found = atomic_exchange(&kept, NULL);
-  if (found != NULL && found->size >= size) return found;
-  free(found);
-  found = malloc(sizeof *found + ALIGNMENT + size);
-  if (found == NULL) return NULL;
-  found->size = size;
-  found->data = (char *)(((uintptr_t)(found + 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+  if (found == NULL || found->size < size || found->flags < flags) {
+    free(found);
+    found = malloc(sizeof *found + (size_t)flags * sizeof(atomic_flag) + ALIGNMENT + size);
+    if (found == NULL) return NULL;
+    found->size = size;
+    found->flags = flags;
+    found->data = (char *)(((uintptr_t)(found->taken + flags) + ALIGNMENT - 1) / ALIGNMENT *
+                           ALIGNMENT);
+  }
+  for (int i = 0; i < flags; i++) atomic_flag_clear(&found->taken[i]);
   return found;
 }
 
@@ -623,115 +574,307 @@ static void leave_workspace(workspace *used) {
   else free(atomic_exchange(&kept, used));
 }
 
-static void pack_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  const ptrdiff_t size = j->kind->size, tasks = j->a_tasks + j->b_tasks;
-  const ptrdiff_t item = index / tasks;
-  ptrdiff_t task = index % tasks;
-  const bool left = task < j->a_tasks;
-  if (!left) task -= j->a_tasks;
-  const ptrdiff_t width = left ? MR : 2 * j->kind->lanes, lines = left ? j->rows : j->columns;
-  const strides of = left ? j->of_a : (strides){j->of_b.column, j->of_b.row};
-  const double *at = left ? j->a_at : j->b_at;
-  const ptrdiff_t start = (ptrdiff_t)at[j->first + item] + (left ? j->i0 : j->j0) * of.row +
-                          j->p0 * of.column;
-  /* A matrix that is the same for the whole batch is packed once. */
-  if ((left ? j->a_size : j->b_size) == 0 && item > 0) return;
-  const char *from = place(left ? j->a : j->b, start, j->bytes);
-  char *to = left ? j->packed_a + item * j->a_size : j->packed_b + item * j->b_size;
-  const ptrdiff_t end = rm_least(left ? j->a_panels : j->b_panels, (task + 1) * TASK_PANELS);
-  for (ptrdiff_t panel = task * TASK_PANELS; panel < end; panel++) {
-    pack_panel(j, left ? j->kind->pack_a : j->kind->pack_b, to + panel * width * j->depth * size,
-               place(from, panel * width * of.row, j->bytes), rm_least(width, lines - panel * width),
-               width, j->depth, of.row, of.column);
-  }
+/* ---- products of blocks ---------------------------------------------------------------------- */
+
+/* to += from. */
+static void add_run(const kind *of, void *to, const void *from, ptrdiff_t count) {
+  static const uint64_t one[2] = {1};
+  static const float one_f32 = 1;
+  static const double one_f64 = 1;
+  const void *x = of == &kinds[0]   ? (const void *)&one_f32
+                  : of == &kinds[1] ? (const void *)&one_f64
+                                    : (const void *)one;
+  of->sweep(count, 1, from, 0, x, to);
 }
 
-static void multiply_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  const ptrdiff_t size = j->kind->size, width = 2 * j->kind->lanes;
-  const ptrdiff_t tasks = j->row_tasks * j->column_tasks, item = index / tasks;
-  const ptrdiff_t top = index % tasks / j->column_tasks * TASK_ROWS;
-  const ptrdiff_t left = index % tasks % j->column_tasks * TASK_COLUMNS;
-  const ptrdiff_t bottom = rm_least(top + TASK_ROWS, j->rows);
-  const ptrdiff_t right = rm_least(left + TASK_COLUMNS, j->columns);
-  const char *a = j->packed_a + item * j->a_size, *b = j->packed_b + item * j->b_size;
-  char *c = j->c + ((ptrdiff_t)j->c_at[j->first + item] + j->i0 * j->of_c.row +
-                    j->j0 * j->of_c.column) * j->bytes;
-  const bool straight = j->sums == NULL;
-  char *to = straight ? c : j->sums + item * j->sums_size;
-  const ptrdiff_t stride = straight ? j->of_c.row : j->sums_stride;
-  for (ptrdiff_t q = left; q < right; q += width) {
-    for (ptrdiff_t i = top; i < bottom; i += MR) {
-      j->kind->multiply(j->depth, a + i * j->depth * size, b + q * j->depth * size,
-                        to + (i * stride + q) * size, stride, (int)rm_least(MR, bottom - i),
-                        (int)rm_least(width, right - q), j->p0 > 0);
+static ptrdiff_t round_up(ptrdiff_t size, ptrdiff_t part) { return parts_of(size, part) * part; }
+
+/* Columns of b side by side: where they begin in the block, where they lie, how far apart their
+ * rows are, and which width takes them. */
+typedef struct {
+  ptrdiff_t at, columns, step;
+  const char *from;
+  int width;
+} panel;
+
+/* The kernel for the columns from some place on: the narrowest that takes all that remain, if
+ * there are as many columns as that, or they are packed. */
+static int width_for(const int *widths, ptrdiff_t remaining, ptrdiff_t columns) {
+  int w = 0;
+  while (w + 1 < WIDTH_COUNT && widths[w + 1] > 0 &&
+         (widths[w + 1] >= remaining || widths[w] > columns)) {
+    w++;
+  }
+  return w;
+}
+
+/* Packs whole panels of columns that lie side by side: row by row, as they lie. */
+static void pack_dense(const job *j, char *to, const char *from, ptrdiff_t panels,
+                       ptrdiff_t depth) {
+  char converted[BLOCK_PANELS * 2 * BYTES] __attribute__((aligned(64)));
+  for (ptrdiff_t p = 0; p < depth; p++) {
+    const char *row = place(from, p * j->of_b.row, j->bytes);
+    if (!j->raw) {
+      load_run(j->dtype, converted, row, panels * j->kind->widths[0], 1);
+      row = converted;
+    }
+    for (ptrdiff_t q = 0; q < panels; q++) {
+      memcpy(to + (q * depth + p) * 2 * BYTES, row + q * 2 * BYTES, 2 * BYTES);
     }
   }
-  if (straight || !j->last) return;
-  for (ptrdiff_t i = top; i < bottom; i++) {
-    store_run(j->dtype, c + (i * j->of_c.row + left * j->of_c.column) * j->bytes,
-              to + (i * stride + left) * size, right - left, j->of_c.column);
+}
+
+/* Lists the panels of so many columns of b, packing those that cannot be read where they lie. */
+static int list_panels(const job *j, const char *b, ptrdiff_t rows, ptrdiff_t columns,
+                       ptrdiff_t depth, char *packed, panel *panels) {
+  const kind *of = j->kind;
+  const bool whole = j->depth >= j->k;
+  /* Panels whose rows are dense. */
+  const bool by_rows = !j->direct_b && j->of_b.column == 1 &&
+                       of->widths[0] * of->size == 2 * BYTES;
+  const ptrdiff_t dense = by_rows ? columns / of->widths[0] : 0;
+  if (dense > 0) pack_dense(j, packed, b, dense, depth);
+  int count = 0;
+  for (ptrdiff_t q = 0; q < columns;) {
+    panel *to = &panels[count++];
+    const bool direct = j->direct_b && (columns - q >= of->widths[0] || whole) &&
+                        (rows < MR || columns >= of->widths[1]);
+    to->width = width_for(of->widths, columns - q, direct ? columns : PTRDIFF_MAX);
+    /* The kernel for many rows is better than the narrower ones for few. */
+    if (to->width > 1 && rows >= MR) to->width = 1;
+    const ptrdiff_t width = of->widths[to->width];
+    to->at = q;
+    to->columns = rm_least(width, columns - q);
+    q += to->columns;
+    if (direct && columns >= width) {
+      /* The last columns begin early enough to be whole; some are computed twice. */
+      to->at = q - width;
+      to->columns = width;
+      to->from = place(b, to->at * j->of_b.column, j->bytes);
+      to->step = j->of_b.row;
+      continue;
+    }
+    to->from = packed;
+    to->step = of->widths[0];
+    if (count > dense) {
+      pack_panel(j, of->pack_b, packed, place(b, to->at * j->of_b.column, j->bytes), to->columns,
+                 to->step, depth, j->of_b.column, j->of_b.row);
+    }
+    packed += to->step * depth * of->size;
+  }
+  return count;
+}
+
+/* Rows of a as the kernels read them. */
+typedef struct {
+  const char *from;
+  ptrdiff_t row, step;
+} lines;
+
+/* Packs rows of a that lie side by side, a strip of all of them at a time, as they lie. */
+static void pack_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
+  for (ptrdiff_t p = 0; p < depth; p += STRIP) {
+    for (ptrdiff_t i = 0; i < rows; i += MR) {
+      pack_panel(j, j->kind->pack_a, to + (i * depth + p * MR) * j->kind->size,
+                 place(a, i * j->of_a.row + p * j->of_a.column, j->bytes), rm_least(MR, rows - i),
+                 MR, rm_least(STRIP, depth - p), j->of_a.row, j->of_a.column);
+    }
   }
 }
 
-/* True when all matrices of a batch are one. */
-static bool is_shared(const double *at, ptrdiff_t batch) {
-  for (ptrdiff_t i = 1; i < batch; i++) {
-    if (at[i] != at[0]) return false;
+/* Copies rows of a to dense ones. */
+static void copy_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
+  for (ptrdiff_t r = 0; r < rows; r++) {
+    load_run(j->dtype, to + r * depth * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
+             j->of_a.column);
   }
-  return true;
 }
 
-static int32_t multiply_packed(job *j) {
-  const ptrdiff_t size = j->kind->size, width = 2 * j->kind->lanes;
-  const ptrdiff_t rows = rm_least(j->m, BLOCK), columns = rm_least(j->n, BLOCK);
-  const ptrdiff_t depth = rm_least(j->k, DEPTH);
-  const bool shared_a = is_shared(j->a_at, j->batch), shared_b = is_shared(j->b_at, j->batch);
-  /* The kernels write floats and wide integers to dense rows; others by way of a block of sums. */
-  const bool straight = j->raw && j->of_c.column == 1;
-  j->a_size = parts_of(rows, MR) * MR * depth * size;
-  j->b_size = parts_of(columns, width) * width * depth * size;
-  j->sums_stride = columns;
-  j->sums_size = straight ? 0 : rows * columns * size;
-  /* As many matrices at a time as one block holds elements. */
-  const ptrdiff_t each = j->a_size + j->b_size + j->sums_size;
-  const ptrdiff_t count = rm_least(j->batch, 1 + (ptrdiff_t)BLOCK * DEPTH * size / each);
-  const ptrdiff_t a_total = j->a_size * (shared_a ? 1 : count);
-  const ptrdiff_t b_total = j->b_size * (shared_b ? 1 : count);
-  const ptrdiff_t total = a_total + b_total + j->sums_size * count + 2 * ALIGNMENT;
-  workspace *work = take_workspace((size_t)total);
-  if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
-  j->packed_a = work->data;
-  j->packed_b = j->packed_a + parts_of(a_total, ALIGNMENT) * ALIGNMENT;
-  j->sums = straight ? NULL : j->packed_b + parts_of(b_total, ALIGNMENT) * ALIGNMENT;
-  if (shared_a) j->a_size = 0;
-  if (shared_b) j->b_size = 0;
-  for (j->first = 0; j->first < j->batch; j->first += count) {
-    j->count = rm_least(count, j->batch - j->first);
-    for (j->j0 = 0; j->j0 < j->n; j->j0 += BLOCK) {
-      j->columns = rm_least(BLOCK, j->n - j->j0);
-      for (j->i0 = 0; j->i0 < j->m; j->i0 += BLOCK) {
-        j->rows = rm_least(BLOCK, j->m - j->i0);
-        for (j->p0 = 0; j->p0 < j->k; j->p0 += DEPTH) {
-          j->depth = rm_least(DEPTH, j->k - j->p0);
-          j->last = j->p0 + j->depth == j->k;
-          j->a_panels = parts_of(j->rows, MR);
-          j->b_panels = parts_of(j->columns, width);
-          j->a_tasks = parts_of(j->a_panels, TASK_PANELS);
-          j->b_tasks = parts_of(j->b_panels, TASK_PANELS);
-          j->row_tasks = parts_of(j->rows, TASK_ROWS);
-          j->column_tasks = parts_of(j->columns, TASK_COLUMNS);
-          const double products = (double)j->rows * j->columns * j->depth * j->count;
-          const double moved = (double)(j->rows + j->columns) * j->depth * j->count;
-          /* An element takes as long to pack as 16 products. */
-          run_tasks(j->count * (j->a_tasks + j->b_tasks), pack_task, j, 16 * moved);
-          run_tasks(j->count * j->row_tasks * j->column_tasks, multiply_task, j, products);
+/* Where a block of the result goes: c, or sums until they are complete. */
+typedef struct {
+  char *to;
+  strides of;
+  bool direct, sums;
+} target;
+
+/* Adds a tile to the target, or stores it there. */
+static void put_tile(const job *j, const target *out, ptrdiff_t row, ptrdiff_t column,
+                     const char *tile, ptrdiff_t width, ptrdiff_t rows, ptrdiff_t columns,
+                     bool add) {
+  const ptrdiff_t bytes = out->sums ? j->kind->size : j->bytes;
+  for (ptrdiff_t r = 0; r < rows; r++, tile += width * j->kind->size) {
+    char *to = out->to + ((row + r) * out->of.row + column * out->of.column) * bytes;
+    if (add) add_run(j->kind, to, tile, columns);
+    else if (out->direct) memcpy(to, tile, (size_t)(columns * bytes));
+    else store_run(j->dtype, to, tile, columns, out->of.column);
+  }
+}
+
+/* Rows of the target from the given one on (+)= rows of a times a panel. */
+static void multiply_panel(const job *j, const target *out, ptrdiff_t row, ptrdiff_t rows,
+                           const lines *a, const panel *b, ptrdiff_t depth, bool add) {
+  char tile[MR * 2 * BYTES] __attribute__((aligned(64)));
+  const kind *of = j->kind;
+  const ptrdiff_t size = of->size, width = of->widths[b->width];
+  const bool many = rows == MR && b->width < 2;
+  const ptrdiff_t group = many ? MR : FEW;
+  for (ptrdiff_t i = 0; i < rows; i += group) {
+    const ptrdiff_t some = rm_least(group, rows - i);
+    const bool direct = out->direct && some == group && b->columns == width;
+    char *to = direct ? out->to + ((row + i) * out->of.row + b->at) * size : tile;
+    const ptrdiff_t stride = direct ? out->of.row : width;
+    const char *from = a->from + i * a->row * size;
+    if (many) {
+      of->wide[b->width](depth, from, a->row, a->step, b->from, b->step, to, stride,
+                         add && direct);
+    } else {
+      const void *at[FEW];
+      for (ptrdiff_t r = 0; r < FEW; r++) at[r] = from + rm_least(r, some - 1) * a->row * size;
+      of->direct[b->width](depth, at, a->step, b->from, b->step, to, stride, add && direct);
+    }
+    if (!direct) put_tile(j, out, row + i, b->at, tile, width, some, b->columns, add);
+  }
+}
+
+/* Computes the block that begins at a row and a column. */
+static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_t left,
+                           char *work) {
+  char copy[MR * DEPTH_BYTES] __attribute__((aligned(64)));
+  panel panels[BLOCK_PANELS + WIDTH_COUNT];
+  const ptrdiff_t size = j->kind->size;
+  const ptrdiff_t rows = rm_least(j->rows, j->m - top);
+  const ptrdiff_t columns = rm_least(j->columns, j->n - left);
+  const char *a = place(j->a, (ptrdiff_t)j->a_at[item] + top * j->of_a.row, j->bytes);
+  const char *b = place(j->b, (ptrdiff_t)j->b_at[item] + left * j->of_b.column, j->bytes);
+  char *c = j->c + ((ptrdiff_t)j->c_at[item] + top * j->of_c.row + left * j->of_c.column) *
+                       j->bytes;
+  char *packed_rows = work + j->packed_bytes, *sums = packed_rows + j->rows_bytes;
+  target out = {c, j->of_c, j->direct_c, false};
+  if (j->sums_bytes > 0) out = (target){sums, {j->columns, 1}, true, true};
+  ptrdiff_t p = 0;
+  do {
+    const ptrdiff_t depth = rm_least(j->depth, j->k - p);
+    const char *right = place(b, p * j->of_b.row, j->bytes);
+    const int count = list_panels(j, right, rows, columns, depth, work, panels);
+    const char *at = place(a, p * j->of_a.column, j->bytes);
+    if (j->rows_bytes > 0) pack_rows(j, packed_rows, at, rows, depth);
+    for (ptrdiff_t i = 0; i < rows;) {
+      ptrdiff_t some = rows - i >= MR ? MR : rm_least(FEW, rows - i);
+      lines from;
+      if (j->rows_bytes > 0) {
+        from = (lines){packed_rows + (i / MR * MR * depth + i % MR) * size, 1, MR};
+      } else {
+        /* The last rows begin early enough to be as many as the kernel takes. */
+        if (some < FEW && rows >= FEW && j->depth >= j->k) i = rows - FEW, some = FEW;
+        from = (lines){place(at, i * j->of_a.row, j->bytes), j->of_a.row, j->of_a.column};
+        if (!j->direct_a) {
+          copy_rows(j, copy, from.from, some, depth);
+          from = (lines){copy, depth, 1};
         }
       }
+      for (int q = 0; q < count; q++) {
+        multiply_panel(j, &out, i, some, &from, &panels[q], depth, p > 0);
+      }
+      i += some;
     }
+    p += j->depth;
+  } while (p < j->k);
+  if (!out.sums) return;
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    store_run(j->dtype, c + i * j->of_c.row * j->bytes, sums + i * j->columns * size, columns,
+              j->of_c.column);
   }
-  leave_workspace(work);
+}
+
+static void block_task(void *context, ptrdiff_t index) {
+  const job *j = context;
+  char small[STACK_BYTES] __attribute__((aligned(64)));
+  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
+  const ptrdiff_t blocks = j->row_blocks * j->column_blocks;
+  const ptrdiff_t end = rm_least(j->batch * blocks, (index + 1) * j->per_task);
+  /* No more tasks than there are places run at a time, and each thread finds its last one free. */
+  int taken = 0;
+  while (j->work != NULL && atomic_flag_test_and_set(&j->taken[taken])) {
+    taken = (taken + 1) % j->places;
+  }
+  char *work = j->work == NULL ? small : j->work + taken * bytes;
+  for (ptrdiff_t i = index * j->per_task; i < end; i++) {
+    if (blocks == 1) {
+      multiply_block(j, i, 0, 0, work);
+      continue;
+    }
+    const ptrdiff_t block = i % blocks;
+    multiply_block(j, i / blocks, block % j->row_blocks * j->rows,
+                   block / j->row_blocks * j->columns, work);
+  }
+  if (j->work != NULL) atomic_flag_clear(&j->taken[taken]);
+}
+
+/* The most columns of a block. */
+static ptrdiff_t most_columns(const job *j) {
+  return rm_least(BLOCK_COLUMNS, BLOCK_PANELS * j->kind->widths[0]);
+}
+
+/* Cuts a product into blocks, by the sizes alone: of as many columns as there are, and fewer where
+ * the blocks would be few; rows are cut last, as each block packs its own columns. */
+static void cut(job *j, double products) {
+  const ptrdiff_t width = j->kind->widths[0];
+  const double work = products / j->kind->lanes;
+  /* Where blocks copy rows of a, they take fewer of them and more columns. */
+  const ptrdiff_t narrowest = j->direct_a ? width : BLOCK_COLUMNS;
+  const ptrdiff_t least_rows = j->direct_a ? BLOCK_ROWS : BLOCK_ROWS / 2;
+  ptrdiff_t columns = rm_least(most_columns(j), j->columns);
+  ptrdiff_t row_blocks = 1 + (j->m - 1) / (2 * BLOCK_ROWS);
+  for (;;) {
+    const double blocks = (double)(j->batch * row_blocks * parts_of(j->n, columns));
+    if (work <= blocks * (blocks < MANY_BLOCKS ? 2 * WORTH_A_BLOCK : LARGE_BLOCK)) break;
+    if (columns > narrowest) columns = round_up(columns / 2, width);
+    else if (j->m > row_blocks * least_rows) row_blocks *= 2;
+    else break;
+  }
+  j->rows = round_up(parts_of(j->m, row_blocks), MR), j->columns = columns;
+  j->row_blocks = parts_of(j->m, j->rows), j->column_blocks = parts_of(j->n, columns);
+}
+
+static int32_t multiply_blocks(job *j) {
+  const ptrdiff_t size = j->kind->size, width = j->kind->widths[0];
+  const double each = (double)j->m * (double)j->n * (double)j->k;
+  const double products = (double)j->batch * each;
+  const strides of_a = j->of_a, of_b = j->of_b;
+  j->depth = j->k < 1 ? 1 : j->k;
+  /* Parts of a sum are about equally long. */
+  if (j->k * size > DEPTH_BYTES) j->depth = parts_of(j->k, parts_of(j->k * size, DEPTH_BYTES));
+  j->direct_c = j->raw && j->of_c.column == 1;
+  /* Rows that lie side by side are read with gaps between the steps along them. */
+  j->direct_a = j->raw && (of_a.column == 1 || j->n < 4 * width ||
+                           (of_a.row == 1 &&
+                            rm_magnitude(of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
+  j->direct_b = j->raw && of_b.column == 1 &&
+                (j->m <= 2 * MR || rm_magnitude(of_b.row) * size * j->depth <= NEAR_BYTES);
+  j->rows = j->m;
+  j->columns = (j->n + width - 1) & -width;
+  j->row_blocks = j->column_blocks = j->per_task = 1;
+  if (each > SMALL_WORK || j->columns > most_columns(j)) cut(j, products);
+  else if (j->batch > 1) j->per_task += (ptrdiff_t)(SMALL_WORK / (each + 64));
+  const bool packs_b = !j->direct_b || (j->n & (width - 1)) != 0;
+  const bool packs_a = !j->direct_a && of_a.row == 1 && of_a.column != 1;
+  const bool sums = !j->direct_c && j->depth < j->k;
+  j->packed_bytes = packs_b ? round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
+  j->rows_bytes = packs_a ? round_up(round_up(j->rows, MR) * j->depth * size, ALIGNMENT) : 0;
+  j->sums_bytes = sums ? round_up(j->rows * j->columns * size, ALIGNMENT) : 0;
+  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
+  const ptrdiff_t blocks = j->batch * j->row_blocks * j->column_blocks;
+  const ptrdiff_t tasks = j->per_task == 1 ? blocks : parts_of(blocks, j->per_task);
+  workspace *work = NULL;
+  if (bytes > STACK_BYTES) {
+    j->places = (int)rm_least(rm_threads(), tasks);
+    work = take_workspace((size_t)(j->places * bytes), j->places);
+    if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    j->work = work->data;
+    j->taken = work->taken;
+  }
+  run_tasks(tasks, block_task, j, products);
+  if (work != NULL) leave_workspace(work);
   return RM_OK;
 }
 
@@ -821,14 +964,8 @@ static void vector_task(void *context, ptrdiff_t index) {
 
 /* Adds the parts of a sum, which lie lines apart, to the first one. */
 static void add_parts(const job *j, char *sums) {
-  static const uint64_t one[2] = {1};
-  static const float one_f32 = 1;
-  static const double one_f64 = 1;
-  const void *x = j->kind == &kinds[0]   ? (const void *)&one_f32
-                  : j->kind == &kinds[1] ? (const void *)&one_f64
-                                         : (const void *)one;
   for (ptrdiff_t part = 1; part < j->parts; part++) {
-    j->kind->sweep(j->lines, 1, sums + part * j->lines * j->kind->size, 0, x, sums);
+    add_run(j->kind, sums, sums + part * j->lines * j->kind->size, j->lines);
   }
 }
 
@@ -847,11 +984,12 @@ static int32_t multiply_vector(job *j) {
   /* The last part takes the rest, so that a sum a little longer than a part is not cut. */
   j->parts = j->k < 2 * j->part ? 1 : j->k / j->part;
   const ptrdiff_t depth = rm_least(j->k, j->part);
-  j->run = j->sweeps ? RUN : rm_least(RUN, FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth)));
+  const ptrdiff_t dot_rows = FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth));
+  j->run = j->sweeps ? RUN : rm_least(RUN, dot_rows);
   j->runs = parts_of(j->lines, j->run);
   workspace *work = NULL;
   if (j->parts > 1) {
-    work = take_workspace((size_t)(j->batch * j->parts * j->lines * j->kind->size));
+    work = take_workspace((size_t)(j->batch * j->parts * j->lines * j->kind->size), 0);
     if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
     j->sums = work->data;
   }
@@ -905,11 +1043,5 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
     j.of_b = (strides){t.of_a.column, t.of_a.row};
     j.a = t.b, j.b = t.a, j.a_at = t.b_at, j.b_at = t.a_at;
   }
-  if (j.k < 1 || is_small(&j)) {
-    const double products = (double)j.m * j.n * j.k + 64;
-    j.per_task = 1 + (ptrdiff_t)(65536 / products);
-    run_tasks(parts_of(j.batch, j.per_task), small_task, &j, products * (double)j.batch);
-    return RM_OK;
-  }
-  return multiply_packed(&j);
+  return multiply_blocks(&j);
 }

@@ -126,6 +126,9 @@ void rm_blas_threads(int threads);
 /* The kernels of one instruction set; what each does is said in rowmajor.h. */
 typedef struct {
   const char *name;
+  /* Multiplications in the largest matrix product for which OpenBLAS is not faster; 0 where that
+   * has not been measured. */
+  double most_products;
   int32_t (*map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
                  const void *b, const void *c);
   int32_t (*fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,

@@ -4,8 +4,17 @@
 #define RM_TEXT_(name) #name
 #define RM_TEXT(name) RM_TEXT_(name)
 
+#if defined(__AVX512F__)
+#define MOST_PRODUCTS (1 << 27)
+#elif defined(__x86_64__)
+#define MOST_PRODUCTS (1 << 24)
+#else
+#define MOST_PRODUCTS 0
+#endif
+
 const rm_kernels RM_AT(kernels) = {
     .name = RM_TEXT(RM_LEVEL),
+    .most_products = MOST_PRODUCTS,
     .map = RM_AT(map),
     .fold = RM_AT(fold),
     .softmax = RM_AT(softmax),

@@ -151,7 +151,23 @@ function checkLarge(backend: NativeBackend, dtypes: readonly DType[]): void {
       backend.setLevel(LEVELS[turn++ % LEVELS.length]!);
       checkMatmul(backend, dtype, size, ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, size, ["wideColumns", "reversed", "strided"]);
+      // Rows of a that are copied, and sums apart from where the result goes.
+      checkMatmul(backend, dtype, size, ["strided", "wideColumns", "rowMajor"]);
     }
+  }
+}
+
+/** Matrices that are no multiple of what a kernel takes, in rows and in columns. */
+function checkEdges(backend: NativeBackend, dtype: DType): void {
+  for (const level of LEVELS) {
+    backend.setLevel(level);
+    for (let size = 2; size <= 70; size++) {
+      checkMatmul(backend, dtype, [size, 71 - size, 5], ["rowMajor", "rowMajor", "rowMajor"]);
+      checkMatmul(backend, dtype, [14, size, 40], ["wideRows", "columnMajor", "columnMajor"]);
+    }
+    checkMatmul(backend, dtype, [2, 300, 3], ["rowMajor", "rowMajor", "rowMajor"]);
+    checkMatmul(backend, dtype, [2, 250, 3], ["rowMajor", "columnMajor", "columnMajor"]);
+    checkMatmul(backend, dtype, [135, 140, 300], ["wideRows", "wideColumns", "wideRows"]);
   }
 }
 
@@ -162,6 +178,12 @@ const own = shim &&
 for (const dtype of DTYPES.filter((dtype) => dtype !== "bool")) {
   check(`products of ${dtype} in every layout agree with js`, () => checkLayouts(own, dtype));
 }
+
+check("products of every width and height agree with js", () => {
+  for (const dtype of ["float32", "float64", "float16", "int16", "int64"] as const) {
+    checkEdges(own, dtype);
+  }
+});
 
 check("products larger than the kernels' blocks agree with js", () => {
   checkLarge(own, ["float32", "float64", "float16", "int32", "int8", "int64"]);
