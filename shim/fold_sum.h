@@ -1,0 +1,320 @@
+/* Sums, products and counts: kernels of fold.c, which includes it. */
+#include "fold.h"
+
+/* ---- sums and products of floats ------------------------------------------------------------- */
+
+/* Knuth's TwoSum: the rounding error of sum + x goes to error. */
+static inline void add_exactly(double *sum, double *error, double x) {
+  double s = *sum + x, w = s - *sum;
+  *error += (*sum - (s - w)) + (x - w);
+  *sum = s;
+}
+
+/* After an infinity the error is NaN, and the plain sum is right. */
+static inline double corrected(double sum, double error) {
+  return error - error == 0 ? sum + error : sum;
+}
+
+#define ADD(a, x) ((a) + (x))
+#define MULTIPLY(a, x) ((a) * (x))
+#define MAP_PLAIN(x) (x)
+#define MAP_MAGNITUDE(x) __builtin_elementwise_abs(x)
+#define MAP_SQUARE(x) ((x) * (x))
+#define MAP_DIFFERENCE(x) (((x) - y) * ((x) - y))
+
+/* The fold of n elements, in double. */
+#define LANES(name, T, V, map, fold, start) \
+  static inline double name(ptrdiff_t n, const T *p, double y) { \
+    const f64x8 first = start; \
+    f64x8 s = first, t = first, u = first, v = first; \
+    ptrdiff_t i = 0; \
+    (void)y; \
+    for (; i + 32 <= n; i += 32) { \
+      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+      const f64x8 b = __builtin_convertvector(LOAD(V, p + i + 8), f64x8); \
+      const f64x8 c = __builtin_convertvector(LOAD(V, p + i + 16), f64x8); \
+      const f64x8 d = __builtin_convertvector(LOAD(V, p + i + 24), f64x8); \
+      s = fold(s, map(a)), t = fold(t, map(b)), u = fold(u, map(c)), v = fold(v, map(d)); \
+    } \
+    for (; i + 8 <= n; i += 8) { \
+      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+      s = fold(s, map(a)); \
+    } \
+    double rest = start; \
+    for (; i < n; i++) { \
+      const double x = (double)p[i]; \
+      rest = fold(rest, map(x)); \
+    } \
+    s = fold(fold(s, t), fold(u, v)); \
+    const double half = fold(fold(s[0], s[4]), fold(s[1], s[5])); \
+    return fold(fold(half, fold(fold(s[2], s[6]), fold(s[3], s[7]))), rest); \
+  }
+
+#define SUM_RUN(map) \
+  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0) \
+  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0) \
+  static void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    (void)j; \
+    *(double *)c->acc += lanes_f32_##map(n, from, y); \
+  } \
+  static void sum_f64_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    const double *p = from; \
+    (void)j; \
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
+      const double sum = lanes_f64_##map(rm_least(n - i, BLOCK), p + i, y); \
+      add_exactly(c->acc, c->error, sum); \
+    } \
+  }
+
+SUM_RUN(PLAIN)
+SUM_RUN(MAGNITUDE)
+SUM_RUN(SQUARE)
+SUM_RUN(DIFFERENCE)
+
+/*
+ * Sums of 16-bit floats: four at a time in float32, which is exact unless some are more than
+ * 2^11 times as large as others, and then in double, as conversions to that are what takes the time.
+ * A block with sums that float32 does not hold is added in double alone.
+ */
+#define SUM_HALF(name, widen, load) \
+  static void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    (void)j; \
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
+      const uint16_t *p = (const uint16_t *)from + i; \
+      const ptrdiff_t m = rm_least(n - i, BLOCK), whole = m / 64 * 64; \
+      f64x8 low = 0, high = 0; \
+      for (ptrdiff_t k = 0; k < whole; k += 64) { \
+        const f32x16 x = \
+            (widen(p + k) + widen(p + k + 16)) + (widen(p + k + 32) + widen(p + k + 48)); \
+        low += __builtin_convertvector(x.lo, f64x8); \
+        high += __builtin_convertvector(x.hi, f64x8); \
+      } \
+      double lanes[8]; \
+      float rest[BLOCK]; \
+      low += high; \
+      memcpy(lanes, &low, sizeof lanes); \
+      double sum = lanes_f64_PLAIN(8, lanes, y); \
+      const bool finite = sum - sum == 0; \
+      const ptrdiff_t done = finite ? whole : 0; \
+      load(m - done, p + done, 1, rest); \
+      sum = (finite ? sum : 0) + lanes_f32_PLAIN(m - done, rest, y); \
+      *(double *)c->acc += sum; \
+    } \
+  }
+#define WIDEN_BRAIN(p) ((f32x16)(__builtin_convertvector(LOAD(u16x16, p), u32x16) << 16))
+SUM_HALF(brain, WIDEN_BRAIN, f32_from_brain)
+#if defined(__F16C__) || defined(__aarch64__)
+VECTOR(_Float16, f16x16, 16);
+#define WIDEN_HALF(p) __builtin_convertvector(LOAD(f16x16, p), f32x16)
+SUM_HALF(half, WIDEN_HALF, f32_from_half)
+#else
+#define sum_half NULL
+#endif
+
+LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0)
+LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0)
+
+static void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+  (void)j;
+  *(double *)c->acc *= lanes_f32_product(n, from, y);
+}
+
+static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+  (void)j;
+  *(double *)c->acc *= lanes_f64_product(n, from, y);
+}
+
+/* Folds rows into accumulators of type A. Pairs of rows halve the traffic of those. */
+#define COLUMNS(name, T, A, slots, fold) \
+  static void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
+                   cells *c) { \
+    A *restrict acc = (A *)c->slots; \
+    (void)j; \
+    const char *row = from; \
+    ptrdiff_t r = 0; \
+    for (; r + 2 <= rows; r += 2, row += 2 * step) { \
+      const T *restrict p = (const T *)row, *restrict q = (const T *)(row + step); \
+      for (ptrdiff_t i = 0; i < n; i++) acc[i] = fold(acc[i], fold((A)p[i], (A)q[i])); \
+    } \
+    if (r < rows) { \
+      const T *restrict p = (const T *)row; \
+      for (ptrdiff_t i = 0; i < n; i++) acc[i] = fold(acc[i], (A)p[i]); \
+    } \
+  }
+
+COLUMNS(columns_sum_f32, float, double, acc, ADD)
+COLUMNS(columns_sum_f64, double, double, part, ADD)
+COLUMNS(columns_product_f32, float, double, acc, MULTIPLY)
+COLUMNS(columns_product_f64, double, double, acc, MULTIPLY)
+
+static void flush_sum(ptrdiff_t n, cells *c) {
+  double *restrict sum = c->acc, *restrict error = c->error, *restrict part = c->part;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    add_exactly(&sum[i], &error[i], part[i]);
+    part[i] = 0;
+  }
+}
+
+static void combine_sum(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+  double *sum = to->acc;
+  const double *other = from->acc;
+  (void)j;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    add_exactly(&sum[i], &to->error[i], other[i]);
+    to->error[i] += from->error[i];
+  }
+}
+
+static void combine_product(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+  double *product = to->acc;
+  const double *other = from->acc;
+  (void)j;
+  for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
+}
+
+static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
+  const double *acc = c->acc;
+  double result[WIDTH];
+  for (ptrdiff_t i = 0; i < n; i++) result[i] = corrected(acc[i], c->error[i]);
+  switch (j->opcode) {
+    case RM_OP_mean:
+    case RM_OP_var:
+    case RM_OP_std:
+      for (ptrdiff_t i = 0; i < n; i++) result[i] /= j->attribute;
+      break;
+    case RM_OP_normP:
+      for (ptrdiff_t i = 0; i < n; i++) result[i] = rm_pow_f64(result[i], 1 / j->attribute);
+      break;
+    case RM_OP_logSumExp:
+      for (ptrdiff_t i = 0; i < n; i++) result[i] = rm_log_f64(result[i]);
+      break;
+    default: break;
+  }
+  if (j->opcode == RM_OP_std || j->opcode == RM_OP_norm2) {
+    for (ptrdiff_t i = 0; i < n; i++) result[i] = __builtin_sqrt(result[i]);
+  }
+  put(j->out, n, result, out, stride);
+}
+
+/* ---- sums, products and counts of integers --------------------------------------------------- */
+
+/* Lanes of type S are emptied before they can overflow. */
+#define SUM_INT(name, T, V, S, L, W, count) \
+  static void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    const T *p = from; \
+    (void)j, (void)y; \
+    int64_t total = 0; \
+    for (ptrdiff_t i = 0; i < n;) { \
+      const ptrdiff_t end = sizeof(S) == 8 ? n : i + rm_least(n - i, (ptrdiff_t)count << 15); \
+      L s = 0, t = 0, u = 0, v = 0; \
+      for (; i + 4 * count <= end; i += 4 * count) { \
+        s += __builtin_convertvector(LOAD(V, p + i), L); \
+        t += __builtin_convertvector(LOAD(V, p + i + count), L); \
+        u += __builtin_convertvector(LOAD(V, p + i + 2 * count), L); \
+        v += __builtin_convertvector(LOAD(V, p + i + 3 * count), L); \
+      } \
+      for (; i + count <= end; i += count) s += __builtin_convertvector(LOAD(V, p + i), L); \
+      s += t + (u + v); \
+      total += __builtin_reduce_add(__builtin_convertvector(s, W)); \
+      for (; i < end; i++) total += (int64_t)p[i]; \
+    } \
+    *(int64_t *)c->acc += total; \
+  } \
+  COLUMNS(columns_sum_##name, T, int64_t, acc, ADD)
+
+SUM_INT(i8, int8_t, i8x16, int32_t, i32x16, i64x16, 16)
+SUM_INT(i16, int16_t, i16x16, int32_t, i32x16, i64x16, 16)
+SUM_INT(i32, int32_t, i32x8, int64_t, i64x8, i64x8, 8)
+SUM_INT(i64, int64_t, i64x8, int64_t, i64x8, i64x8, 8)
+SUM_INT(u8, uint8_t, u8x16, uint32_t, u32x16, i64x16, 16)
+SUM_INT(u16, uint16_t, u16x16, uint32_t, u32x16, i64x16, 16)
+SUM_INT(u32, uint32_t, u32x8, int64_t, i64x8, i64x8, 8)
+
+COLUMNS(columns_product_i64, int64_t, int64_t, acc, MULTIPLY)
+
+static void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+  const int64_t *p = from;
+  (void)j, (void)y;
+  i64x8 s = 1, t = 1;
+  ptrdiff_t i = 0;
+  for (; i + 16 <= n; i += 16) s *= LOAD(i64x8, p + i), t *= LOAD(i64x8, p + i + 8);
+  s *= t;
+  int64_t product = 1;
+  for (int l = 0; l < 8; l++) product *= s[l];
+  for (; i < n; i++) product *= p[i];
+  *(int64_t *)c->acc *= product;
+}
+
+static void combine_int_sum(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+  int64_t *sum = to->acc;
+  const int64_t *other = from->acc;
+  (void)j;
+  for (ptrdiff_t i = 0; i < n; i++) sum[i] += other[i];
+}
+
+static void combine_int_product(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+  int64_t *product = to->acc;
+  const int64_t *other = from->acc;
+  (void)j;
+  for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
+}
+
+static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
+  put(j->out, n, c->acc, out, stride);
+}
+
+/*
+ * Counts what is not zero, or, with flip 1, what is. The sign of a float is masked off. Lanes of T
+ * count to 127 at least, and all lanes of a vector together to what S holds.
+ */
+#define COUNT(name, T, V, S, count) \
+  static void count_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    const T *p = from; \
+    const T mask = (T)j->mask; \
+    (void)y; \
+    int64_t zeros = 0; \
+    for (ptrdiff_t i = 0; i < n;) { \
+      const ptrdiff_t end = i + rm_least(n - i, 127 * 2 * count); \
+      V s = 0, t = 0; \
+      for (; i + 2 * count <= end; i += 2 * count) { \
+        s -= (V)((LOAD(V, p + i) & mask) == 0); \
+        t -= (V)((LOAD(V, p + i + count) & mask) == 0); \
+      } \
+      const S both = __builtin_convertvector(s, S) + __builtin_convertvector(t, S); \
+      zeros += __builtin_reduce_add(both); \
+      for (; i < end; i++) zeros += (p[i] & mask) == 0; \
+    } \
+    *(int64_t *)c->acc += j->flip ? zeros : n - zeros; \
+  } \
+  static void columns_count_##name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
+                                   ptrdiff_t step, cells *c) { \
+    T *restrict part = (T *)c->part; \
+    const T mask = (T)j->mask; \
+    const bool zeros = j->flip; \
+    for (ptrdiff_t r = 0; r < rows; r++) { \
+      const T *restrict p = (const T *)((const char *)from + r * step); \
+      for (ptrdiff_t i = 0; i < n; i++) part[i] = (T)(part[i] + (((p[i] & mask) == 0) == zeros)); \
+    } \
+  } \
+  static void flush_count_##name(ptrdiff_t n, cells *c) { \
+    int64_t *restrict acc = c->acc; \
+    T *restrict part = (T *)c->part; \
+    for (ptrdiff_t i = 0; i < n; i++) acc[i] += part[i]; \
+    memset(part, 0, (size_t)n * sizeof(T)); \
+  }
+
+COUNT(1, int8_t, i8x64, i16x64, 64)
+COUNT(2, int16_t, i16x32, i16x32, 32)
+COUNT(4, int32_t, i32x16, i32x16, 16)
+COUNT(8, int64_t, i64x8, i64x8, 8)
+
+static void store_count(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
+  const int64_t *acc = c->acc;
+  int64_t result[WIDTH];
+  for (ptrdiff_t i = 0; i < n; i++) {
+    result[i] = acc[i];
+    if (j->opcode == RM_OP_any) result[i] = acc[i] != 0;
+    if (j->opcode == RM_OP_all) result[i] = acc[i] == 0;
+  }
+  put(j->out, n, result, out, stride);
+}
