@@ -5,9 +5,8 @@
  * neither overflows nor vanishes. NaN, and an infinity that is the largest, make the whole row NaN:
  * the shifted row has a NaN then, and so has the sum.
  *
- * Layer norm takes the mean off first, and sums differences and their squares in double: so what
- * the mean lacks is known, and a large one costs the variance no digits. Differences, scale and
- * result are rounded as the ops round that JavaScript makes it of; no sum depends on threads.
+ * Layer norm sums, in double, the differences from something near the mean, and their squares: a
+ * large mean costs the variance no digits, and what the mean loses when it is rounded is known.
  *
  * Rows of 16-bit floats are computed as float32 in a block that the cache holds, and rounded once.
  * Knows nothing of other axes or dtypes.
@@ -47,6 +46,12 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
 
 /* The long ones of what is called for each row: one copy of each. */
 #define LOOP static __attribute__((noinline))
+
+/* Products are added in one rounding where the machine can; a few units are promised anyway. */
+#define FUSED _Pragma("clang fp contract(fast)")
+
+/* Vectors are enough: no unrolling on top. */
+#define SMALL _Pragma("clang loop unroll(disable)")
 
 /* A loop that is written in vectors, or what is left after one. */
 #define AS_IT_IS _Pragma("clang loop vectorize(disable) unroll(disable)")
@@ -111,7 +116,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
                                                                                                    \
   /* out may be x, here and below. */                                                              \
   static void shift_##T(T *out, const T *x, ptrdiff_t n, T by, T then) {                           \
-    RM_ANY_ORDER                                                                                   \
+    RM_ANY_ORDER SMALL                                                                             \
     for (ptrdiff_t i = 0; i < n; i++) out[i] = x[i] - by - then;                                   \
   }                                                                                                \
                                                                                                    \
@@ -172,6 +177,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
                                                                                                    \
   /* Adds the differences from by, and their squares, to two sums. */                              \
   LOOP void moments_##T(const T *x, ptrdiff_t n, double by, double *sums) {                        \
+    FUSED                                                                                          \
     doubles s0 = {}, s1 = {}, q0 = {}, q1 = {};                                                    \
     double s = 0, q = 0;                                                                           \
     ptrdiff_t i = 0;                                                                               \
@@ -203,19 +209,23 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
   /* One pass, as rows wait for memory more than for arithmetic. */                                \
   LOOP void affine_##T(T *out, const T *x, const T *weight, const T *bias, ptrdiff_t n, T mean,    \
                        T rest, T scale) {                                                          \
+    FUSED                                                                                          \
     ptrdiff_t i = 0;                                                                               \
     AS_IT_IS                                                                                       \
     for (; i + LANES <= n; i += LANES) {                                                           \
       V y = (*(const V *)(x + i) - mean - rest) * scale;                                           \
-      if (weight != NULL) y *= *(const V *)(weight + i);                                           \
-      if (bias != NULL) y += *(const V *)(bias + i);                                               \
+      if (weight != NULL && bias != NULL) {                                                        \
+        y = y * *(const V *)(weight + i) + *(const V *)(bias + i);                                 \
+      } else if (weight != NULL) y *= *(const V *)(weight + i);                                    \
+      else if (bias != NULL) y += *(const V *)(bias + i);                                          \
       *(V *)(out + i) = y;                                                                         \
     }                                                                                              \
     AS_IT_IS                                                                                       \
     for (; i < n; i++) {                                                                           \
       T y = (x[i] - mean - rest) * scale;                                                          \
-      if (weight != NULL) y *= weight[i];                                                          \
-      if (bias != NULL) y += bias[i];                                                              \
+      if (weight != NULL && bias != NULL) y = y * weight[i] + bias[i];                             \
+      else if (weight != NULL) y *= weight[i];                                                     \
+      else if (bias != NULL) y += bias[i];                                                         \
       out[i] = y;                                                                                  \
     }                                                                                              \
   }                                                                                                \
@@ -258,6 +268,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
 /* The reciprocal is exact to half a unit, and costs a third of the divisions. */
 #define SCALE_FLOATS                 \
   const float by = (float)(1 / sum); \
+  SMALL                              \
   for (ptrdiff_t i = 0; i < n; i++) out[i] *= by;
 
 #define SCALE_DOUBLES \
@@ -293,12 +304,16 @@ static void rows_half(void *context, ptrdiff_t index) {
     const uint16_t *a = (const uint16_t *)j->a + row * j->columns;
     uint16_t *out = (uint16_t *)j->out + row * j->columns;
     if (j->dtype == RM_FLOAT16) {
+      SMALL
       for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_from_half(a[i]);
       range_float(&wide, 0, rows);
+      SMALL
       for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_to_half(block[i]);
     } else {
+      SMALL
       for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_from_brain(a[i]);
       range_float(&wide, 0, rows);
+      SMALL
       for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_to_brain(block[i]);
     }
   }
