@@ -7,7 +7,7 @@ const std = @import("std");
 const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c" };
 
 /// Compiled once for each instruction set.
-const kernels = [_][]const u8{ "level.c", "softmax.c", "gemm.c", "sort.c", "random.c" };
+const kernels = [_][]const u8{ "level.c", "rows.c", "gemm.c", "sort.c", "random.c" };
 
 const flags = [_][]const u8{
     "-std=gnu11",

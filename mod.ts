@@ -29,7 +29,7 @@ export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
 export { type CowGroup, emptyPool, memory, type MemoryInfo, type Storage } from "./src/storage.ts";
 export type { Operand } from "./src/dispatch.ts";
-export type { Axes, CloseOptions } from "./src/composites.ts";
+export type { Axes, CloseOptions, LayerNormOptions, RmsNormOptions } from "./src/composites.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
 export * from "./src/tensor.ts";
 export * from "./src/create.ts";

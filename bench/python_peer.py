@@ -40,11 +40,15 @@ def layer_norm(a, gain, bias):
     return c * gain + bias
 
 
+def rms_norm(a, gain):
+    return a / np.sqrt(np.square(a).mean(-1, keepdims=True) + np.finfo(a.dtype).eps) * gain
+
+
 NAMES = {"step2": slice(2, 40, 2), "back": slice(None, None, -1), "np": np}
 if TORCH:
     NAMES.update(torch=torch, F=torch.nn.functional)
 else:
-    NAMES.update(softmax=softmax, log_softmax=log_softmax, layer_norm=layer_norm)
+    NAMES.update(softmax=softmax, log_softmax=log_softmax, layer_norm=layer_norm, rms_norm=rms_norm)
 
 
 def fresh(spec):

@@ -437,23 +437,21 @@ const reductions = group("reductions", { elements: N }, [
   row(
     "layer norm",
     { a: f32(side, side), g: f32(side), b: f32(side) },
-    ({ a, g, b }) => () => layerNorm(a, g, b).dispose(),
+    ({ a, g, b }) => () => a.layerNorm(1, { weight: g, bias: b }).dispose(),
     ["layer_norm(a, g, b)", "F.layer_norm(a, (1000,), g, b)"],
+    long,
+  ),
+  row(
+    "RMS norm",
+    { a: f32(side, side), g: f32(side) },
+    ({ a, g }) => () => a.rmsNorm(1, { weight: g }).dispose(),
+    ["rms_norm(a, g)", "F.rms_norm(a, (1000,), g)"],
     long,
   ),
   ...narrow((dtype) =>
     NARROW_FOLD.map(([op, body, twins]) => row(`${dtype} ${op}`, pair(dtype, M), body, twins))
   ),
 ]);
-
-/** Each row of `a` with mean 0 and variance 1, scaled and shifted: from what the library has. */
-function layerNorm(a: rm.AnyTensor, gain: rm.AnyTensor, bias: rm.AnyTensor): rm.AnyTensor {
-  return rm.scope((): rm.AnyTensor => {
-    const centred: rm.AnyTensor = a.sub(a.mean(1, { keepDims: true }));
-    const scale: rm.AnyTensor = centred.square().mean(1, { keepDims: true }).add(1e-5).rsqrt();
-    return centred.mul(scale).mul(gain).add(bias);
-  });
-}
 
 // ---- sort and gather ---------------------------------------------------------------------------
 

@@ -256,6 +256,11 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
       semantics: "the first largest or smallest along each axis, and among all",
     },
     {
+      title: "Layer norm and RMS norm",
+      semantics:
+        "over the last axis or any others, with weight and bias; a large mean costs no digits, NaN spoils its row",
+    },
+    {
       title: "Sum over a broadcast axis",
       semantics: "an element counts as often as it is repeated",
     },

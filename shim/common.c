@@ -118,8 +118,9 @@ int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan
   return rm_level()->fold(opcode, dtypes, kept, plan, out, a, b);
 }
 
-int32_t rm_softmax(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a) {
-  return rm_level()->softmax(kind, dtype, plan, out, a);
+int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
+                const void *weight, const void *bias) {
+  return rm_level()->rows(kind, dtype, plan, out, a, weight, bias);
 }
 
 int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices) {

@@ -133,7 +133,8 @@ typedef struct {
                  const void *b, const void *c);
   int32_t (*fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
                   const void *a, const void *b);
-  int32_t (*softmax)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a);
+  int32_t (*rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
+                  const void *weight, const void *bias);
   int32_t (*matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
   int32_t (*sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
   int32_t (*random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
@@ -147,7 +148,8 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
                    const void *b, const void *c);
 int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
                     const void *a, const void *b);
-int32_t RM_AT(softmax)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a);
+int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
+                    const void *weight, const void *bias);
 int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);

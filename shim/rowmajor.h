@@ -70,11 +70,13 @@ RM_API int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const doubl
                        void *out, const void *a, const void *b);
 
 /*
- * Softmax (kind 0) or its logarithm (kind 1) of dense rows, in float32 or float64. The plan is
- * [rows, columns, offset of out, of a].
+ * Works along dense rows of a, of a float dtype, into dense rows of out, which may be those of a.
+ * Kinds: 0 softmax, 1 its logarithm, 2 layer norm, 3 RMS norm. The norms multiply by weight and add
+ * bias, [columns] each and of float32 where a has 16 bits, else of a's dtype; null where there is
+ * none. The plan is [rows, columns, offset of a, epsilon].
  */
-RM_API int32_t rm_softmax(int32_t kind, int32_t dtype, const double *plan, void *out,
-                          const void *a);
+RM_API int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
+                       const void *weight, const void *bias);
 
 /*
  * c[i] = a[i] @ b[i]; c is never read. Through BLAS where that is open and can, else by own kernels.

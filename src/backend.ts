@@ -26,6 +26,19 @@ export interface MatrixRef {
 /** How the numbers of a random op are distributed. */
 export type Distribution = "bits" | "uniform" | "normal" | "integers";
 
+/** What a backend may compute along rows in one go. */
+export type RowKernel = "softmax" | "logSoftmax" | "layerNorm" | "rmsNorm";
+
+/** What a norm takes besides its rows: one element for each column, dense, in the dtype computed in. */
+export interface Affine {
+  /** Multiplies the result. */
+  readonly weight: Storage | null;
+  /** Is added to it. */
+  readonly bias: Storage | null;
+  /** Is added to the variance. */
+  readonly epsilon: number;
+}
+
 /** One device's implementation of every op. All storages of a call are on that device. */
 export interface Backend {
   /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
@@ -50,17 +63,18 @@ export interface Backend {
   /** Folds along the plan's last axes and writes every step. */
   scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void;
   /**
-   * Softmax, or with `log` its logarithm, of dense rows of one float dtype, into dense rows; false
-   * where the backend leaves that to the ops that it is made of. Absent where it always does.
+   * Runs `kernel` along dense rows of floats, which start at `offset` of `a`, into dense `out` of
+   * the same dtype; false where the backend leaves that to the ops that it is made of. Absent where
+   * it always does.
    */
-  softmax?(
-    log: boolean,
+  alongRows?(
+    kernel: RowKernel,
     rows: number,
     columns: number,
     out: Storage,
-    outOffset: number,
     a: Storage,
     offset: number,
+    affine: Affine,
   ): boolean;
   /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;

@@ -1,15 +1,17 @@
 /**
  * Ops that are made of a few others: mean, variance, norms, softmax, closeness.
  *
- * A backend may replace one by a kernel of its own later. Works on operands.
+ * A backend may have kernels of its own for those along rows. Works on operands.
  *
  * @module
  */
-import { checkDType, describe, DTYPE, type Scalar } from "./dtype.ts";
+import type { RowKernel } from "./backend.ts";
+import { checkDType, describe, DTYPE, type DType, finfo, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
   backendFor,
+  checkDevice,
   checkOperand,
   checkOptions,
   contiguous,
@@ -25,7 +27,7 @@ import {
 } from "./dispatch.ts";
 import { AxisError, DTypeError, ShapeError } from "./errors.ts";
 import { MAP, REDUCE, type ReduceRow } from "./ops.ts";
-import { normalizeAxes, normalizeAxis } from "./shape.ts";
+import { formatShape, normalizeAxes, normalizeAxis, sizeOf } from "./shape.ts";
 import { Layout } from "./layout.ts";
 import { allocate } from "./storage.ts";
 
@@ -110,9 +112,67 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
   return apply(MAP.add, log, aligned, undefined, { out: out ?? log });
 }
 
-/** Runs `f` on floats of at least 32 bits along one axis, and casts what it gives back. */
-function alongFloats(
-  op: string,
+/** What norms take besides their input; weight and bias as {@link affineFor} makes them. */
+interface NormArguments {
+  readonly weight?: Operand;
+  readonly bias?: Operand;
+  readonly epsilon: number;
+}
+
+const PLAIN: NormArguments = { epsilon: 0 };
+
+/** `x` itself, or a dense copy in another dtype. */
+function cast(x: Operand, dtype: DType): Operand {
+  return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
+}
+
+/** The dtype that rows of `dtype` are computed in: sums of 16-bit floats are kept in 32 bits. */
+function rowDType(dtype: DType): DType {
+  return DTYPE[dtype].bytes === 2 ? "float32" : dtype;
+}
+
+/**
+ * Runs `op` over `axes`: by the backend's own kernel where it has one and the axes are the last
+ * ones, else by `f`, which gets floats of at least 32 bits. The result has the dtype `to`.
+ */
+function alongRows(
+  op: RowKernel,
+  x: Operand,
+  axes: readonly number[],
+  to: DType,
+  out: Operand | undefined,
+  { weight, bias, epsilon }: NormArguments,
+  f: (input: Operand) => Operand,
+): Operand {
+  const { shape, size } = x.layout;
+  if (out !== undefined) prepareOut(out, shape, to, x.storage, op);
+  const last = shape.length - axes.length;
+  const affine = { weight: weight?.storage ?? null, bias: bias?.storage ?? null, epsilon };
+  const fused = (input: Operand): Operand | undefined => {
+    const backend = backendFor(input.storage, op);
+    if (backend.alongRows === undefined || axes.some((axis) => axis < last)) return undefined;
+    const { storage, layout } = contiguous(input);
+    const made = allocate(storage.info.name, size, false);
+    const columns = sizeOf(shape.slice(last));
+    const rows = size / columns;
+    const done = backend.alongRows(op, rows, columns, made, storage, layout.offset, affine);
+    return done ? result(made, Layout.contiguous(shape)) : undefined;
+  };
+  const narrow = cast(x, to);
+  let made = size === 0 ? contiguousCopy(narrow) : fused(narrow);
+  if (made === undefined) {
+    const wide = cast(narrow, rowDType(to));
+    made = cast((wide === narrow ? undefined : fused(wide)) ?? f(wide), to);
+  }
+  if (out === undefined) return made;
+  fill(out.storage, out.layout, made);
+  out.storage.version++;
+  return out;
+}
+
+/** Checks what softmax and its logarithm are called with, and runs it. */
+function softmaxBy(
+  op: "softmax" | "logSoftmax",
   x: Operand,
   axis: number,
   options: { out?: Operand },
@@ -120,41 +180,23 @@ function alongFloats(
 ): Operand {
   checkOperand(x, op);
   checkOptions(op, options, ["out"]);
-  const { out } = options;
   const to = resultDType(MAP.exp, x.storage.info.name, op);
   if (typeof axis !== "number") {
     throw new AxisError(`Cannot ${op} along ${describe(axis)}: name one axis`);
   }
   const along = normalizeAxis(op, axis, x.layout.shape.length);
-  // Sums of 16-bit floats are kept in 32 bits until the end.
-  const dtype = DTYPE[to].bytes === 2 ? "float32" : to;
-  const input = x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
-  const made = input.layout.size === 0 ? contiguousCopy(input) : f(input, along);
-  if (out === undefined) return dtype === to ? made : contiguousCopy(made, to);
-  prepareOut(out, x.layout.shape, to, x.storage, op);
-  fill(out.storage, out.layout, made);
-  out.storage.version++;
-  return out;
+  return alongRows(op, x, [along], to, options.out, PLAIN, (input) => f(input, along));
 }
 
-/** Softmax or its logarithm by the backend's own kernel, where it has one for this. */
-function fusedSoftmax(log: boolean, input: Operand, axis: number): Operand | undefined {
-  const { shape, size } = input.layout;
-  const op = log ? "logSoftmax" : "softmax";
-  const backend = backendFor(input.storage, op);
-  if (backend.softmax === undefined || axis !== shape.length - 1) return undefined;
-  const { storage, layout } = contiguous(input);
-  const out = allocate(storage.info.name, size, false);
-  const columns = shape[axis]!;
-  const done = backend.softmax(log, size / columns, columns, out, 0, storage, layout.offset);
-  return done ? result(out, Layout.contiguous(shape)) : undefined;
+/** A zero of the dtype and rank of `like`. */
+function noShift(like: Operand): Operand {
+  const one = Layout.contiguous(like.layout.shape.map(() => 1));
+  return result(allocate(like.storage.info.name, 1, true), one);
 }
 
 /** exp(x) over its sum along `axis`. */
 export function softmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
-  return alongFloats("softmax", x, axis, options, (input, along) => {
-    const fused = fusedSoftmax(false, input, along);
-    if (fused !== undefined) return fused;
+  return softmaxBy("softmax", x, axis, options, (input, along) => {
     const max = applyReduce(REDUCE.max, input, along, { keepDims: true });
     const shifted = apply(MAP.sub, input, max);
     const powers = apply(MAP.exp, shifted, undefined, undefined, { out: shifted });
@@ -165,17 +207,132 @@ export function softmax(x: Operand, axis: number, options: { out?: Operand } = {
 
 /** x minus the log of the sum of exponentials along `axis`. */
 export function logSoftmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
-  return alongFloats("logSoftmax", x, axis, options, (input, along) => {
-    const fused = fusedSoftmax(true, input, along);
-    if (fused !== undefined) return fused;
+  return softmaxBy("logSoftmax", x, axis, options, (input, along) => {
     const keep = { keepDims: true };
     const max = applyReduce(REDUCE.max, input, along, keep);
     const shifted = apply(MAP.sub, input, max);
     // The largest is 0 by now, so that nothing more has to be taken off.
-    const one = Layout.contiguous(max.layout.shape.map(() => 1));
-    const none = result(allocate(input.storage.info.name, 1, true), one);
-    const log = applyReduce(REDUCE.logSumExp, shifted, along, keep, undefined, none);
+    const log = applyReduce(REDUCE.logSumExp, shifted, along, keep, undefined, noShift(input));
     return apply(MAP.sub, shifted, log, undefined, { out: shifted });
+  });
+}
+
+/** Options of `rmsNorm`. */
+export interface RmsNormOptions {
+  /** Multiplies the result; its shape broadcasts to that of the axes. */
+  readonly weight?: Operand;
+  /** Is added before the root is taken. */
+  readonly epsilon?: number;
+  /** Write the result here instead of allocating. */
+  readonly out?: Operand;
+}
+
+/** Options of `layerNorm`. */
+export interface LayerNormOptions extends RmsNormOptions {
+  /** Is added to the result; its shape broadcasts to that of the axes. */
+  readonly bias?: Operand;
+}
+
+/** `given`, dense, in the shape of `axes` of x and the dtype that rows of `to` are computed in. */
+function affineFor(
+  op: string,
+  name: string,
+  given: Operand | undefined,
+  x: Operand,
+  axes: readonly number[],
+  to: DType,
+): Operand | undefined {
+  if (given === undefined) return undefined;
+  checkOperand(given, op);
+  checkDevice(x.storage, given.storage, op);
+  resultDType(MAP.exp, given.storage.info.name, op);
+  const { shape } = x.layout;
+  const wanted = axes.map((axis) => shape[axis]!);
+  const from = given.layout.shape;
+  const fits = from.length <= wanted.length &&
+    from.every((n, i) => n === 1 || n === wanted[i + wanted.length - from.length]);
+  if (!fits) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(shape)} along axes ${formatShape(axes)} with ${name} of ` +
+        `shape ${formatShape(from)}: it must broadcast to ${formatShape(wanted)}`,
+    );
+  }
+  const dense = lens(given, given.layout.broadcastTo(wanted));
+  const dtype = rowDType(to);
+  const ready = dense.layout.contiguous && dense.layout.offset === 0 &&
+    given.storage.info.name === dtype;
+  return ready ? dense : contiguousCopy(dense, dtype);
+}
+
+/** Checks what a norm of rows is called with, and runs it; `f` gets x and gives x, normalised. */
+function normBy(
+  op: "layerNorm" | "rmsNorm",
+  x: Operand,
+  axes: number | readonly number[],
+  options: LayerNormOptions,
+  epsilonOf: (dtype: DType) => number,
+  f: (input: Operand, axes: readonly number[], epsilon: number) => Operand,
+): Operand {
+  checkOperand(x, op);
+  const known = ["weight", "bias", "epsilon", "out"];
+  checkOptions(op, options, op === "layerNorm" ? known : known.filter((name) => name !== "bias"));
+  const to = resultDType(MAP.exp, x.storage.info.name, op);
+  const { shape } = x.layout;
+  if (axes === null || (Array.isArray(axes) && axes.length === 0)) {
+    throw new AxisError(`Cannot ${op} shape ${formatShape(shape)}: name an axis or several`);
+  }
+  const along = normalizeAxes(op, axes, shape.length).sort((p, q) => p - q);
+  const { epsilon = epsilonOf(rowDType(to)), out } = options;
+  if (typeof epsilon !== "number" || Number.isNaN(epsilon)) {
+    throw new ShapeError(`Cannot ${op} with epsilon ${describe(epsilon)}: not a number`);
+  }
+  const weight = affineFor(op, "weight", options.weight, x, along, to);
+  const bias = affineFor(op, "bias", options.bias, x, along, to);
+  return alongRows(op, x, along, to, out, { weight, bias, epsilon }, (input) => {
+    const made = f(input, along, epsilon);
+    // The axes that are not normalised have size 1 in a weight.
+    const aligned = Layout.contiguous(shape.map((n, axis) => along.includes(axis) ? n : 1));
+    if (weight !== undefined) apply(MAP.mul, made, lens(weight, aligned), undefined, { out: made });
+    if (bias !== undefined) apply(MAP.add, made, lens(bias, aligned), undefined, { out: made });
+    return made;
+  });
+}
+
+/** `x` over the root of `square`, with `epsilon`, written to `out`. */
+function overRoot(x: Operand, square: Operand, epsilon: number, out?: Operand): Operand {
+  const scale = apply(MAP.rsqrt, apply(MAP.add, square, epsilon));
+  return apply(MAP.mul, x, scale, undefined, { out });
+}
+
+/** (x - mean) / sqrt(variance + epsilon) over `axes`, times weight, plus bias. */
+export function layerNorm(
+  x: Operand,
+  axes: number | readonly number[],
+  options: LayerNormOptions = {},
+): Operand {
+  return normBy("layerNorm", x, axes, options, () => 1e-5, (input, along, epsilon) => {
+    const keep = { keepDims: true };
+    const shifted = apply(MAP.sub, input, mean(input, along, keep));
+    // What the mean lost when it was rounded, which matters where it is large.
+    const rest = mean(shifted, along, keep);
+    const variance = applyReduce(REDUCE.var, shifted, along, keep, (count) => [count], rest);
+    apply(MAP.sub, shifted, rest, undefined, { out: shifted });
+    return overRoot(shifted, variance, epsilon, shifted);
+  });
+}
+
+/** x / sqrt(mean of squares + epsilon) over `axes`, times weight. */
+export function rmsNorm(
+  x: Operand,
+  axes: number | readonly number[],
+  options: RmsNormOptions = {},
+): Operand {
+  const epsilonOf = (dtype: DType): number => finfo(dtype).eps;
+  return normBy("rmsNorm", x, axes, options, epsilonOf, (input, along, epsilon) => {
+    const keep = { keepDims: true };
+    const count = (n: number): readonly number[] => [n];
+    const square = applyReduce(REDUCE.var, input, along, keep, count, noShift(input));
+    return overRoot(input, square, epsilon);
   });
 }
 

@@ -14,10 +14,14 @@ import {
   type CloseOptions,
   deviation,
   isclose,
+  layerNorm,
+  type LayerNormOptions,
   logSoftmax,
   logSumExp,
   mean,
   norm,
+  rmsNorm,
+  type RmsNormOptions,
   softmax,
 } from "./composites.ts";
 import {
@@ -2036,6 +2040,49 @@ export class Tensor<
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
     return logSoftmax(this, (axis ?? -1) as number, options) as never;
+  }
+
+  /**
+   * (x − mean) / √(variance + `epsilon`) · `weight` + `bias`, with the mean and the variance over
+   * `axis` (the last one, or several). The variance is that of a population, `epsilon` 1e-5.
+   *
+   * `weight` and `bias` may be left out; they broadcast to the sizes of the axes, in the tensor's
+   * order, and are cast. Integers give float32; 16-bit floats are computed as float32. Throws a
+   * ShapeError for a weight or bias that does not fit, an AxisError for no axes.
+   *
+   * @example
+   * ```ts
+   * const x = tensor([[1, 3], [5, 5]]);
+   * x.layerNorm().round().toArray(); // => [[-1, 1], [0, 0]]
+   * x.layerNorm(-1, { weight: tensor([2, 2]), bias: tensor([10, 20]) }).round().toArray();
+   * // => [[8, 22], [10, 20]]
+   * ```
+   */
+  layerNorm<X extends AnyTensor, const B extends number | readonly number[] = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
+    options?: LayerNormOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return layerNorm(this, (axis ?? -1) as number, options) as never;
+  }
+
+  /**
+   * x / √(mean of x² + `epsilon`) · `weight`, with the mean over `axis` (the last one, or several).
+   * Where no `epsilon` is given it is that of the dtype computed in: 2⁻²³, or 2⁻⁵² in float64.
+   * `weight`, dtypes and errors as for {@link layerNorm}.
+   *
+   * @example
+   * ```ts
+   * tensor([[0, 0, 0, 4], [2, -2, 2, -2]]).rmsNorm(1, { epsilon: 0 }).toArray();
+   * // => [[0, 0, 0, 2], [1, -1, 1, -1]]
+   * ```
+   */
+  rmsNorm<X extends AnyTensor, const B extends number | readonly number[] = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
+    options?: RmsNormOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return rmsNorm(this, (axis ?? -1) as number, options) as never;
   }
 }
 

@@ -81,6 +81,8 @@ const TAKES_OPTIONS: Record<string, (options?: unknown) => unknown> = {
   logSumExp: (o) => loose(v).logsumexp(0, o),
   softmax: (o) => loose(v).softmax(0, o),
   logSoftmax: (o) => loose(v).logSoftmax(0, o),
+  layerNorm: (o) => loose(v).layerNorm(0, o),
+  rmsNorm: (o) => loose(v).rmsNorm(0, o),
   var: (o) => loose(v).var(0, o),
   std: (o) => loose(v).std(0, o),
   norm: (o) => loose(v).norm(0, o),

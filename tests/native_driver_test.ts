@@ -26,7 +26,7 @@ const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
 const SOURCES = ["common", "threads", "move", "blas"];
-const KERNELS = ["level", "map", "fold", "softmax", "gemm", "sort", "random"];
+const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random"];
 
 function installed(tool: string): boolean {
   return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;

@@ -11,6 +11,7 @@ import type { MatrixRef } from "../src/backend.ts";
 import { STATUS } from "../src/backends/native/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
+import { writeElement } from "../src/element.ts";
 import { NativeError } from "../src/errors.ts";
 import {
   ARG_REDUCE,
@@ -33,6 +34,7 @@ import {
   js,
   LEVELS,
   native,
+  ROW_KERNELS,
 } from "./native/support.ts";
 import { generator } from "./table/operands.ts";
 
@@ -376,7 +378,7 @@ check("products: random matrices are refused, or give what js gives", () => {
   });
 });
 
-check("sorts, nonzero and softmax: random runs are refused, or give what js gives", () => {
+check("sorts, nonzero and rows: random runs are refused, or give what js gives", () => {
   cases("runs", 600, (name) => {
     const dtype = pick(DTYPES);
     const [runs, size] = [1 + below(5), 1 + below(60)];
@@ -407,14 +409,26 @@ check("sorts, nonzero and softmax: random runs are refused, or give what js give
         backend.nonzero(to!, storage, offset, length);
       });
     }
-    const float = pick(["float32", "float64"] as const);
-    const mine = below(2);
-    const a = place(float, relative, wrong && mine === 0);
-    const out = place(float, relative, wrong && mine === 1);
-    for (let i = 0; i < a.storage.array.length; i++) a.storage.array[i] = 1;
-    compare(what, wrong, [out.storage], [a.storage], (backend, [to]) => {
-      if (backend.softmax?.(false, runs, size, to!, out.offset, a.storage, a.offset)) return;
-      (to!.array as Float64Array).fill(1 / size, out.offset, out.offset + length);
+    const float = pick(["float16", "bfloat16", "float32", "float64"] as const);
+    const wide: DType = float === "float64" ? float : "float32";
+    const mine = wrong ? below(4) : -1;
+    const kernel = pick(mine > 1 ? ["layerNorm", "rmsNorm"] as const : ROW_KERNELS);
+    const a = place(float, relative, mine === 0);
+    const short = 1 + below(size);
+    const [out, weight, bias] = ([float, wide, wide] as const).map((to, k) =>
+      fill(to, (k === 0 ? length : size) - (mine === k + 1 ? short : 0), false)
+    ) as [Storage, Storage, Storage];
+    // Of rows of ones each kernel has one result: with this epsilon, half of the weight.
+    for (let i = 0; i < a.storage.array.length; i++) writeElement(a.storage, i, 1);
+    const norm = kernel === "layerNorm" ? 0 : 0.5;
+    const value = kernel === "softmax" ? 1 / size : -Math.log(size);
+    compare(what, wrong, [out], [a.storage, weight, bias], (backend, [to]) => {
+      const affine = { weight, bias, epsilon: 3 };
+      if (backend.alongRows?.(kernel, runs, size, to!, a.storage, a.offset, affine)) return;
+      for (let i = 0; i < length; i++) {
+        const [w, b] = [weight, bias].map((one) => one.array[i % size] as number);
+        writeElement(to!, i, kernel.endsWith("oftmax") ? value : norm * w! + b!);
+      }
     });
   });
 });

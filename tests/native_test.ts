@@ -27,7 +27,7 @@ import {
   type ScanRow,
 } from "../src/ops.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "../src/plan.ts";
-import { adopt, allocateShared, type Storage } from "../src/storage.ts";
+import { adopt, allocate, allocateShared, type Storage } from "../src/storage.ts";
 import {
   assertSame,
   assertSameBytes,
@@ -45,7 +45,9 @@ import {
   mapTolerance,
   MARGIN,
   native,
+  NO_AFFINE,
   OUTPUTS,
+  ROW_KERNELS,
   shim,
   storageFor,
 } from "./native/support.ts";
@@ -476,15 +478,16 @@ check("softmax of dense rows is served, within a few units of the exact result",
         for (const log of [false, true]) {
           const n = rows * columns;
           const a = denseStorage(dtype, n + 2 * MARGIN);
-          const out = denseStorage(dtype, n + 2 * MARGIN);
+          const out = denseStorage(dtype, n + MARGIN);
           const before = copyOf(out);
           const what = `${log ? "log" : ""}softmax of ${dtype} [${rows}, ${columns}], ${level}`;
           let done = false;
+          const kernel = log ? "logSoftmax" : "softmax";
           const run = (): void => {
-            done = native.softmax(log, rows, columns, out, MARGIN, a, MARGIN);
+            done = native.alongRows(kernel, rows, columns, out, a, MARGIN, NO_AFFINE);
           };
           assertEquals([handedOn(run), done], [0, true], what);
-          for (let r = 0; r < rows; r++) softmaxRow(a, before, MARGIN + r * columns, columns, log);
+          for (let r = 0; r < rows; r++) softmaxRow(a, before, r * columns, columns, log);
           // Differences of up to 16 are rounded before they are exponents.
           assertSame(out, before, what, { ulp: 12, slack: log ? 2 ** -21 : 0 });
         }
@@ -493,10 +496,10 @@ check("softmax of dense rows is served, within a few units of the exact result",
   }
 });
 
-/** Writes the softmax of a row, in doubles. */
+/** Writes the softmax of a row that lies {@link MARGIN} further on in `a`, in doubles. */
 function softmaxRow(a: Storage, out: Storage, from: number, columns: number, log: boolean): void {
   const [x, y] = [a.array as Float64Array, out.array as Float64Array];
-  const row = Array.from(x.subarray(from, from + columns));
+  const row = Array.from(x.subarray(MARGIN + from, MARGIN + from + columns));
   const most = row.reduce((p, q) => Math.max(p, q));
   const powers = row.map((value) => Math.exp(value - most));
   // With what each addition loses, so that the sum is as good as exact.
@@ -510,11 +513,56 @@ function softmaxRow(a: Storage, out: Storage, from: number, columns: number, log
   row.forEach((value, i) => y[from + i] = log ? value - most - Math.log(sum) : powers[i]! / sum);
 }
 
-check("softmax leaves other dtypes to the ops that it is made of", () => {
-  const [a, out] = [denseStorage("float32", 6), denseStorage("float64", 6)];
-  assertEquals(native.softmax(false, 2, 3, out, 0, a, 0), false);
-  assertEquals(native.softmax(false, 0, 3, a, 0, a, 0), false);
+check("rows of 16-bit floats are those of float32, rounded once", () => {
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const dtype of ["float16", "bfloat16"] as const) {
+      for (const [rows, columns] of [[3, 1], [70, 17], [9, 1000], [2, 8192]] as const) {
+        const n = rows * columns;
+        const a = denseStorage(dtype, n + MARGIN);
+        const wide = allocate("float32", n + MARGIN, false);
+        cast(wide, a);
+        const affine = {
+          weight: denseStorage("float32", columns),
+          bias: denseStorage("float32", columns),
+          epsilon: 0.25,
+        };
+        for (const kernel of ROW_KERNELS) {
+          const out = denseStorage(dtype, n + MARGIN);
+          const [expected, exact] = [copyOf(out), allocate("float32", n, false)];
+          native.alongRows(kernel, rows, columns, exact, wide, MARGIN, affine);
+          cast(expected, exact);
+          const run = (): boolean =>
+            native.alongRows(kernel, rows, columns, out, a, MARGIN, affine);
+          assertEquals(run(), true);
+          assertSame(out, expected, `${kernel} of ${dtype} [${rows}, ${columns}], ${level}`);
+        }
+      }
+    }
+  }
 });
+
+/** Casts as many dense elements as `source` has. */
+function cast(target: Storage, source: Storage): void {
+  const layout = Layout.contiguous([source.array.length]);
+  const plan = planMap(layout, layout, null, null);
+  js.map(MAP.copy, source.info.name, plan, target, source, null, null);
+}
+
+check(
+  "rows of other dtypes, and long ones of 16 bits, are left to the ops they are made of",
+  () => {
+    const [a, out] = [denseStorage("float32", 6), denseStorage("float64", 6)];
+    for (const kernel of ROW_KERNELS) {
+      assertEquals(native.alongRows(kernel, 2, 3, out, a, 0, NO_AFFINE), false);
+      assertEquals(native.alongRows(kernel, 0, 3, a, a, 0, NO_AFFINE), false);
+      const whole = denseStorage("int32", 6);
+      assertEquals(native.alongRows(kernel, 2, 3, whole, whole, 0, NO_AFFINE), false);
+      const long = denseStorage("float16", 8193);
+      assertEquals(native.alongRows(kernel, 1, 8193, copyOf(long), long, 0, NO_AFFINE), false);
+    }
+  },
+);
 
 check("sorts are served, and agree with js for every dtype", () => {
   const sizes = [[1, 1], [3, 2], [7, 16], [2, 31], [3, 33], [5, 255], [2, 256], [3, 1025], [
@@ -721,7 +769,8 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   refused(() => native.map(MAP.neg, "float32", dense, lost, before, null, null));
   const over = planReduce(Layout.contiguous([1]), ten, null, [true], false);
   refused(() => native.reduce(REDUCE.sum, over, out, lost, null));
-  refused(() => native.softmax(false, 2, 5, out, 0, lost, 0));
+  refused(() => native.alongRows("softmax", 2, 5, out, lost, 0, NO_AFFINE));
+  refused(() => native.alongRows("rmsNorm", 2, 5, out, before, 0, { ...NO_AFFINE, weight: lost }));
   refused(() => native.sort(lost, 0, 1, 10, false, null));
   refused(() => native.nonzero(adopt("int32", new Int32Array(10)), lost, 0, 10));
   const matrix = { storage: before, offsets: [0], rowStride: 2, columnStride: 1 };

@@ -26,6 +26,7 @@ import {
   LEVELS,
   moduleAt,
   native,
+  ROW_KERNELS,
   runApart,
 } from "./native/support.ts";
 
@@ -126,17 +127,18 @@ check("the number of threads does not show in reductions, places and scans", () 
   });
 });
 
-check("the number of threads does not show in softmax", () => {
-  for (const dtype of ["float32", "float64"] as const) {
+check("the number of threads does not show in softmax and norms of rows", () => {
+  for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
     for (const [rows, columns] of [[500, 700], [40_000, 9], [3, 120_000]] as const) {
+      if (DTYPE[dtype].bytes === 2 && columns > 8192) continue;
       const a = denseStorage(dtype, rows * columns);
       const out = denseStorage(dtype, rows * columns);
-      for (const log of [false, true]) {
-        sameBits(
-          `softmax of ${dtype} [${rows}, ${columns}]`,
-          out,
-          () => void native.softmax(log, rows, columns, out, 0, a, 0),
-        );
+      const weight = denseStorage(dtype === "float64" ? dtype : "float32", columns);
+      const affine = { weight, bias: weight, epsilon: 1e-5 };
+      for (const kernel of ROW_KERNELS) {
+        sameBits(`${kernel} of ${dtype} [${rows}, ${columns}]`, out, () => {
+          assertEquals(native.alongRows(kernel, rows, columns, out, a, 0, affine), true);
+        });
       }
     }
   }

@@ -190,5 +190,37 @@ const DTYPES = edits("dispatch", "src/dtype.ts", [
   ],
 });
 
-/** Faults of dispatch and dtypes. */
-export const DISPATCHES: readonly Mutant[] = [...DISPATCH, ...DTYPES];
+const NORMS = edits("dispatch", "src/composites.ts", ["norm"], {
+  "norms: axes in their order": [".sort((p, q) => p - q)", ""],
+  "norms: no axes": ["(Array.isArray(axes) && axes.length === 0)", "false"],
+  "norms: what the mean lost": [
+    "const rest = mean(shifted, along, keep);",
+    "const rest = apply(MAP.sub, shifted, shifted);",
+  ],
+  "norms: population variance": ["(count) => [count], rest);", "(count) => [count - 1], rest);"],
+  "norms: sums of squares": [
+    "const count = (n: number): readonly number[] => [n];",
+    "const count = (): readonly number[] => [1];",
+  ],
+  "norms: epsilon": ["apply(MAP.add, square, epsilon)", "apply(MAP.add, square, 0)"],
+  "norms: epsilon of RMS norm": ["finfo(dtype).eps;", "1e-5;"],
+  "norms: epsilon of layer norm": ["() => 1e-5,", "() => 1e-6,"],
+  "norms: epsilon that is no number": [
+    'if (typeof epsilon !== "number" || Number.isNaN(epsilon)) {',
+    "if (false) {",
+  ],
+  "norms: 16-bit floats in 32 bits": [
+    'return DTYPE[dtype].bytes === 2 ? "float32" : dtype;',
+    "return dtype;",
+  ],
+  "norms: weights of any shape": ["  if (!fits) {", "  if (false) {"],
+  "norms: weights of bool": ["  resultDType(MAP.exp, given.storage.info.name, op);\n", ""],
+  "norms: weights along their axes": ["along.includes(axis) ? n : 1", "n"],
+  "norms: bias": [
+    "if (bias !== undefined) apply(MAP.add,",
+    "if (bias !== undefined) apply(MAP.sub,",
+  ],
+});
+
+/** Faults of dispatch, norms of rows and dtypes. */
+export const DISPATCHES: readonly Mutant[] = [...DISPATCH, ...NORMS, ...DTYPES];

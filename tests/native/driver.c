@@ -432,34 +432,72 @@ static void try_folds(ptrdiff_t n, bool all_dense, int threads) {
   }
 }
 
-/* ---- softmax --------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
-static void try_softmax(ptrdiff_t count, ptrdiff_t columns, int threads) {
-  for (int dtype = RM_FLOAT32; dtype <= RM_FLOAT64; dtype++) {
-    for (int kind = 0; kind < 2; kind++) {
-      snprintf(about, sizeof about, "softmax %d of dtype %d, [%td, %td]", kind, dtype, count,
+enum { SOFTMAX, LOG_SOFTMAX, LAYER_NORM, RMS_NORM, ROW_KERNELS };
+
+/* What one row has to add up to, or NaN where it has a NaN. */
+static void check_row(int kind, int dtype, const void *out, ptrdiff_t at, ptrdiff_t columns,
+                      bool scaled) {
+  double sum = 0, square = 0;
+  for (ptrdiff_t i = 0; i < columns; i++) {
+    double x = get(dtype, out, at + i);
+    if (scaled) x = (x - 3) / 2;
+    sum += kind == LOG_SOFTMAX ? exp(x) : x;
+    square += x * x / (double)columns;
+  }
+  if (isnan(sum)) return;
+  if (kind < LAYER_NORM && fabs(sum - 1) > 1e-4) fail("a row does not add up to 1");
+  if (kind < LAYER_NORM) return;
+  if (kind == LAYER_NORM && fabs(sum) > 1e-4 * (double)columns) fail("a row has a mean");
+  /* Rows of one value, and the epsilon of others. */
+  if (square > 1e-6 && fabs(square - 1) > 0.03) fail("a row has another mean square than 1");
+}
+
+static void try_rows(ptrdiff_t count, ptrdiff_t columns, int threads) {
+  for (int dtype = RM_FLOAT16; dtype <= RM_FLOAT64; dtype++) {
+    for (int kind = 0; kind < ROW_KERNELS; kind++) {
+      snprintf(about, sizeof about, "rows, kind %d of dtype %d, [%td, %td]", kind, dtype, count,
                columns);
-      const ptrdiff_t to = below(MARGIN), from = below(MARGIN), n = count * columns;
-      buffer out = make(dtype, to + n, ANY_BITS);
-      buffer a = make(dtype, from + n, below(4) == 0 ? ANY_BITS : SMALL);
-      const double plan[] = {(double)count, (double)columns, (double)to, (double)from};
+      const ptrdiff_t from = below(MARGIN), n = count * columns;
+      const int wide = dtype == RM_FLOAT64 ? RM_FLOAT64 : RM_FLOAT32;
+      const bool any_bits = below(4) == 0, scaled = kind >= LAYER_NORM && below(2);
+      buffer out = make(dtype, n, ANY_BITS), weight = make(wide, columns, ANY_BITS);
+      buffer a = make(dtype, from + n, any_bits ? ANY_BITS : SMALL), bias = weight;
+      if (scaled) {
+        bias = make(wide, columns, ANY_BITS);
+        for (ptrdiff_t i = 0; i < columns; i++) {
+          put(wide, weight.data, i, 2);
+          put(wide, bias.data, i, 3);
+        }
+        memcpy(weight.before, weight.data, weight.bytes);
+        memcpy(bias.before, bias.data, bias.bytes);
+      }
+      const double plan[] = {(double)count, (double)columns, (double)from, 1e-5};
       rm_configure(RM_THREADS, threads);
-      if (!is_served(rm_softmax(kind, dtype, plan, out.data, a.data))) fail("it was not served");
-      if (memcmp(out.data, out.before, (size_t)(to * rm_bytes(dtype))) != 0) {
-        fail("something before the output was written");
+      if (!is_served(rm_rows(kind, dtype, plan, out.data, a.data, scaled ? weight.data : NULL,
+                             scaled ? bias.data : NULL))) {
+        fail("it was not served");
       }
       check_unchanged(&a);
-      for (ptrdiff_t r = 0; r < count; r++) {
-        double sum = 0;
-        for (ptrdiff_t i = 0; i < columns; i++) {
-          const double x = get(dtype, out.data, to + r * columns + i);
-          sum += kind == 0 ? x : exp(x);
-        }
-        if (!isnan(sum) && fabs(sum - 1) > 1e-4) fail("a row does not add up to 1");
+      check_unchanged(&weight);
+      check_unchanged(&bias);
+      for (ptrdiff_t r = 0; r < count && !is_half(dtype) && !(any_bits && kind >= LAYER_NORM); r++) {
+        check_row(kind, dtype, out.data, r * columns, columns, scaled);
       }
+      /* The output may be the input. */
+      const double same[] = {(double)count, (double)columns, 0, 1e-5};
+      memmove(a.data, a.data + from * rm_bytes(dtype), out.bytes);
+      if (!is_served(rm_rows(kind, dtype, same, a.data, a.data, scaled ? weight.data : NULL,
+                             scaled ? bias.data : NULL))) {
+        fail("it was not served in place");
+      }
+      if (!any_bits && memcmp(a.data, out.data, out.bytes) != 0) fail("in place it is another");
       compared++;
       drop(&out);
       drop(&a);
+      if (scaled) drop(&bias);
+      drop(&weight);
     }
   }
 }
@@ -849,7 +887,8 @@ static void try_others(void) {
   if (rm_fold(RM_OP_sum, floats, 0, plan, NULL, y, NULL) == RM_OK) fail("no memory");
   if (rm_fold(RM_OP_add, floats, 0, plan, x, y, NULL) == RM_OK) fail("no fold");
   if (rm_sort(99, 0, plan, x, NULL) == RM_OK) fail("no dtype");
-  if (rm_softmax(0, RM_INT32, plan, x, y) == RM_OK) fail("no dtype");
+  if (rm_rows(0, RM_INT32, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
+  if (rm_rows(4, RM_FLOAT32, plan, x, y, NULL, NULL) == RM_OK) fail("no kind");
   if (x[0] != 1) fail("a refused call has written something");
 }
 
@@ -873,7 +912,7 @@ int main(int count, char **arguments) {
       try_maps(n, true, 1);
       try_maps(n, false, 1);
       try_folds(n, n % 2, 1);
-      try_softmax(1 + below(20), n, 1);
+      try_rows(1 + below(20), n, 1);
       try_sort(1 + below(3), n, 1);
       try_moves(n);
       try_random(n, 1);
@@ -881,7 +920,7 @@ int main(int count, char **arguments) {
     for (ptrdiff_t n = 1023; n <= 1025; n += in_short ? 2 : 1) {
       try_maps(n, n == 1023, 1);
       try_folds(n, n == 1024, 2);
-      try_softmax(3, n, 1);
+      try_rows(3, n, 1);
       try_sort(2, n, 1);
       try_moves(n);
       try_random(n, 1);
@@ -891,7 +930,7 @@ int main(int count, char **arguments) {
       try_matmul(300, 4);
       try_maps(40001, false, 3);
       try_folds(150001, false, 3);
-      try_softmax(300, 1000, 3);
+      try_rows(300, 1000, 3);
       try_sort(1, 200003, 3);
       try_sort(300, 1000, 3);
       try_random(100003, 3);

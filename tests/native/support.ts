@@ -23,9 +23,9 @@ import { basename, join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { findTool, root } from "../../scripts/tools.ts";
-import type { Backend } from "../../src/backend.ts";
+import type { Affine, Backend, RowKernel } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
-import type { Shim } from "../../src/backends/native/abi.ts";
+import { ROW_KERNELS as NUMBERS, type Shim } from "../../src/backends/native/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { LIBRARY_FILE, openShim } from "../../src/backends/native/load.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
@@ -151,6 +151,12 @@ function findLevels(): number[] {
 
 /** The instruction sets of this machine, by their numbers, the best one last. */
 export const LEVELS: readonly number[] = findLevels();
+
+/** What works along rows. */
+export const ROW_KERNELS = Object.keys(NUMBERS) as RowKernel[];
+
+/** Nothing to multiply by or to add. */
+export const NO_AFFINE: Affine = { weight: null, bias: null, epsilon: 0 };
 
 // ---- storages ----------------------------------------------------------------------------------
 

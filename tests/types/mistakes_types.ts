@@ -103,6 +103,8 @@ export function axes(): void {
   a.sum([0, -2]);
   // @ts-expect-error: Cannot softmax along axis 5: rank 2 has axes -2 to 1
   a.softmax(5);
+  // @ts-expect-error: Cannot layerNorm along axis 2: rank 2 has axes -2 to 1
+  a.layerNorm([1, 2]);
   // @ts-expect-error: Cannot flip along axis 2: rank 2 has axes -2 to 1
   a.flip([0, 2]);
   // @ts-expect-error: Cannot permute along axis 3: rank 3 has axes -3 to 2

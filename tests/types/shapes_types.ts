@@ -149,6 +149,9 @@ export function axes(): void {
   shape<[2, 3]>()(zeros([1, 1]).broadcastTo([2, 3]));
   shape<[2, number]>()(b.diagonal(0, 1, 2));
   shape<[2, 3]>()(a.softmax(-1));
+  shape<[2, 3]>()(a.layerNorm());
+  shape<[2, 3]>()(a.layerNorm([0, -1], { weight: a }));
+  shape<[2, 3]>()(a.rmsNorm(0));
   shape<[number, number]>()(a.tile([2, 2]));
   shape<[2, number]>()(a.repeat(3, 1));
   shape<[5, 7, 3]>()(a.take(indexes));

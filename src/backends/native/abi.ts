@@ -7,6 +7,7 @@
  *
  * @module
  */
+import type { RowKernel } from "../../backend.ts";
 import { DTYPES, type TypedArray } from "../../dtype.ts";
 import { ROWS } from "../../ops.ts";
 
@@ -43,10 +44,10 @@ export const SYMBOLS = {
       "void *out, const void *a, const void *b)",
     parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer"],
   },
-  rm_softmax: {
-    c: "int32_t rm_softmax(int32_t kind, int32_t dtype, const double *plan, void *out, " +
-      "const void *a)",
-    parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
+  rm_rows: {
+    c: "int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, " +
+      "const void *a, const void *weight, const void *bias)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
   rm_matmul: {
     c: "int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, " +
@@ -106,6 +107,14 @@ export const STATUS = {
 
 /** What `rm_configure` sets. */
 export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
+
+/** What `rm_rows` does. */
+export const ROW_KERNELS: Readonly<Record<RowKernel, number>> = {
+  softmax: 0,
+  logSoftmax: 1,
+  layerNorm: 2,
+  rmsNorm: 3,
+};
 
 /** What `rm_move` does. */
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;

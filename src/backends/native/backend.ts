@@ -6,13 +6,21 @@
  *
  * @module
  */
-import type { Backend, Distribution, MatrixRef } from "../../backend.ts";
+import type { Affine, Backend, Distribution, MatrixRef, RowKernel } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
-import { CONFIGURE, MOVE, NO_DTYPE, type Shim, STATUS, type Unavailable } from "./abi.ts";
+import {
+  CONFIGURE,
+  MOVE,
+  NO_DTYPE,
+  ROW_KERNELS,
+  type Shim,
+  STATUS,
+  type Unavailable,
+} from "./abi.ts";
 
 /**
  * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
@@ -51,6 +59,7 @@ export class NativeBackend implements Backend {
   // One field per hot symbol: the runtimes call fast only what they see as always the same.
   readonly #map: Shim["rm_map"];
   readonly #fold: Shim["rm_fold"];
+  readonly #rows: Shim["rm_rows"];
   readonly #matmul: Shim["rm_matmul"];
   readonly #move: Shim["rm_move"];
   readonly #fallback: Backend;
@@ -66,6 +75,7 @@ export class NativeBackend implements Backend {
     this.#shim = shim;
     this.#map = shim.rm_map;
     this.#fold = shim.rm_fold;
+    this.#rows = shim.rm_rows;
     this.#matmul = shim.rm_matmul;
     this.#move = shim.rm_move;
     this.#fallback = fallback;
@@ -174,26 +184,36 @@ export class NativeBackend implements Backend {
     return false;
   }
 
-  softmax(
-    log: boolean,
+  alongRows(
+    kernel: RowKernel,
     rows: number,
     columns: number,
     out: Storage,
-    outOffset: number,
     a: Storage,
     offset: number,
+    { weight, bias, epsilon }: Affine,
   ): boolean {
-    if (out.info !== a.info || rows === 0 || columns === 0) return false;
-    checkRun("rm_softmax", 0, outOffset, rows * columns, out);
-    checkRun("rm_softmax", 1, offset, rows * columns, a);
+    if (out.info !== a.info || out.info.kind !== "f" || rows === 0 || columns === 0) return false;
+    checkRun("rm_rows", 0, 0, rows * columns, out);
+    checkRun("rm_rows", 1, offset, rows * columns, a);
+    if (weight !== null) checkRun("rm_rows", 2, 0, columns, weight);
+    if (bias !== null) checkRun("rm_rows", 3, 0, columns, bias);
     const numbers = this.#numbers;
     numbers[0] = rows;
     numbers[1] = columns;
-    numbers[2] = outOffset;
-    numbers[3] = offset;
-    const status = this.#shim.rm_softmax(log ? 1 : 0, out.info.id, numbers, out.array, a.array);
+    numbers[2] = offset;
+    numbers[3] = epsilon;
+    const status = this.#rows(
+      ROW_KERNELS[kernel],
+      out.info.id,
+      numbers,
+      out.array,
+      a.array,
+      weight === null ? null : weight.array,
+      bias === null ? null : bias.array,
+    );
     if (status === STATUS.ok) return true;
-    this.#refuse("rm_softmax", status);
+    this.#refuse("rm_rows", status);
     return false;
   }
 
