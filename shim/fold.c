@@ -205,7 +205,8 @@ static int32_t run_job(job *j) {
   j->units = outer * ((columns + j->width - 1) / j->width);
   const ptrdiff_t work = j->width * j->elements;
   const ptrdiff_t heavy = j->map >= POWER ? 8 : 1;
-  const double time = NANOSECONDS * (double)(heavy * outer * columns * j->elements);
+  const double time = NANOSECONDS * (j->bytes > 4 ? 2 : 1) *
+                      (double)(heavy * outer * columns * j->elements);
   j->parts = 1;
   if (j->units < PARTS / 2 && j->kept < w->rank) {
     const ptrdiff_t size = w->size[j->kept];

@@ -250,8 +250,10 @@ enum {
    * tasks make a thread worth its while. */
   CHEAP_BYTES = 1 << 17,
   HEAVY_TASK = 1 << 13,
-  TASKS_LEAST = 4,
+  TASKS_LEAST = 2,
   TASK_NANOSECONDS = 6000,
+  /* Elements that end where lines of the caches do, whatever their size. */
+  LINE_ELEMENTS = 64,
   /* Bytes of an output that pass by the caches, as it would not be found there again. */
   STREAM_LEAST = 1 << 24
 };
@@ -657,6 +659,13 @@ static bool wants_stream(const job *it, double elements) {
 
 static ptrdiff_t cuts_of(ptrdiff_t whole, ptrdiff_t part) { return (whole + part - 1) / part; }
 
+/* About `part`, so that threads get shares of one size: then none takes from another's, whose data
+ * are in other caches. */
+static ptrdiff_t even_part(ptrdiff_t whole, ptrdiff_t part) {
+  const ptrdiff_t parts = cuts_of(cuts_of(whole, part), 8) * 8;
+  return cuts_of(cuts_of(whole, parts), LINE_ELEMENTS) * LINE_ELEMENTS;
+}
+
 static void run_all(job *it, ptrdiff_t task) {
   const rm_walk *walk = &it->walk;
   const int rank = walk->rank;
@@ -679,7 +688,7 @@ static void run_all(job *it, ptrdiff_t task) {
     run_part(it, 0, rows, 0, it->columns);
     return;
   }
-  it->task_columns = it->columns < 2 * task ? it->columns : task;
+  it->task_columns = it->columns < 2 * task ? it->columns : even_part(it->columns, task);
   it->cuts = cuts_of(it->columns, it->task_columns);
   it->task_rows = cuts_of(task, it->task_columns);
   /* Tiles are not cut in two. */
@@ -720,7 +729,8 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   it.walk.start[2] = it.walk.start[3] = NULL;
   int32_t status = rm_read_plan(&it.walk, plan, row.operands, dtypes, buffers);
   if (status != RM_OK || it.walk.empty) return status;
-  ptrdiff_t widest = 1;
+  /* 16-bit floats take as long as what they are computed in. */
+  ptrdiff_t widest = half ? 4 : 1;
   for (int k = 0; k < row.operands; k++) {
     if (rm_bytes(it.stored[k]) > widest) widest = rm_bytes(it.stored[k]);
   }

@@ -31,7 +31,7 @@ import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
-import { adopt, allocate } from "./storage.ts";
+import { adopt, allocate, isReused } from "./storage.ts";
 import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
 import type * as t from "./types.ts";
 
@@ -74,11 +74,16 @@ function filled(
   return filledWith(op, shape, value, options.dtype ?? dtype);
 }
 
+/** Elements that the backend fills faster than the engine. */
+const MANY = 1 << 18;
+
 /** {@link filled}, once the options have been checked. */
 function filledWith(op: string, shape: unknown, value: Scalar, to: DType): never {
   const layout = Layout.contiguous(checkShape(shape, op));
   checkScalar(to, value, op);
-  const zero = value === 0 && !Object.is(value, -0) || value === false;
+  // Memory that is new has zeros; the backend is faster with a lot that is not, by its threads.
+  const zero = (value === 0 && !Object.is(value, -0) || value === false) &&
+    !(layout.size >= MANY && isReused(DTYPE[to], layout.size));
   const storage = allocate(to, layout.size, zero);
   if (!zero) fillScalar(storage, layout, value);
   return new Tensor(storage, layout) as never;

@@ -238,7 +238,11 @@ function settleCows(storage: Storage): void {
 
 /** True when `target` and `source` may have bytes in common. */
 export function overlaps(target: Operand, source: Operand): boolean {
-  if (target.storage.array.buffer !== source.storage.array.buffer) return false;
+  if (target.storage !== source.storage) {
+    // Only memory that came from outside can be in two storages.
+    if (!target.storage.escaped || !source.storage.escaped) return false;
+    if (target.storage.array.buffer !== source.storage.array.buffer) return false;
+  }
   const [tLow, tHigh] = byteExtent(target);
   const [sLow, sHigh] = byteExtent(source);
   return tLow < sHigh && sLow < tHigh;
