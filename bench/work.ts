@@ -144,6 +144,7 @@ const triple = (size: number) => ({ a: f32(size), b: f32(size), o: f32(size) });
 
 const small = group("small sizes", {}, [
   row("add 16 float32", pair("float32"), ({ a, b }) => () => a.add(b), "a + b"),
+  row("add 16 float32, disposed", pair("float32"), addBoth, "a + b"),
   row("add 16 int32", pair("int32"), ({ a, b }) => () => a.add(b), "a + b"),
   row("add 16 float64", pair("float64"), ({ a, b }) => () => a.add(b), "a + b"),
   row("add 16 float32, out", triple(16), addInto, ADD_INTO),

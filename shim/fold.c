@@ -210,8 +210,10 @@ static int32_t run_job(job *j) {
   j->parts = 1;
   if (j->units < PARTS / 2 && j->kept < w->rank) {
     const ptrdiff_t size = w->size[j->kept];
-    const ptrdiff_t part = j->across ? 2 * TASK : TASK;
-    const ptrdiff_t wanted = rm_least(rm_least(heavy * work / part, PARTS / j->units), size);
+    /* Parts of many cells each are costly to put together, so there are fewer, in fours. */
+    ptrdiff_t wanted = heavy * work / TASK;
+    if (j->across && wanted > 4) wanted = (wanted + 31) / 32 * 4;
+    wanted = rm_least(rm_least(wanted, PARTS / j->units), size);
     if (wanted > 1) {
       j->length = (size + wanted - 1) / wanted;
       j->parts = (size + j->length - 1) / j->length;
