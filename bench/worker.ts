@@ -139,6 +139,7 @@ function prepare(row: Row, ms: number): void {
     prepared.clear();
     group = row.group;
     // Or small calls would pay for the large arrays of the groups before.
+    rm.emptyPool();
     collect();
   }
   const body = bodyOf(row);

@@ -171,7 +171,7 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
     if (storage !== undefined) {
       pooledBytes -= bytes;
       storage.escaped = false;
-      if (zeroed) new Uint8Array(storage.array.buffer, storage.array.byteOffset, bytes).fill(0);
+      if (zeroed) storage.array.fill((info.wide ? 0n : 0) as never);
       return storage;
     }
   }
