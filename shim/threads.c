@@ -25,7 +25,9 @@ enum {
   /* A job that is shorter than this is for one thread; so is one that is shorter than the other, as
    * long as nothing else has run of late: waking takes tens of microseconds. */
   SHORT_JOB = 8000,
-  LONG_JOB = 100000
+  LONG_JOB = 100000,
+  /* From this on a job may leave nothing of its beginning in the caches. */
+  TURNING_JOB = 30000
 };
 
 #if defined(_WIN32)
@@ -108,8 +110,9 @@ static _Atomic(int) working;
 
 static _Atomic(int) wanted;
 
-/* Jobs run forwards and backwards by turns: what one has left in the caches, its result or what the
- * next one reads again, is what the next one begins with. */
+/* Long jobs run forwards and backwards by turns: what one has left in the caches, its result or what
+ * the next one reads again, is what the next one begins with. What all fits there needs no turns: it
+ * would be other tasks that a thread takes over each time. */
 static _Atomic(unsigned) turn;
 static bool job_backwards;
 
@@ -242,7 +245,8 @@ static void run_alone(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t ind
 
 void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdiff_t index),
                  void *context) {
-  const bool backwards = atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) & 1;
+  const bool backwards =
+      work >= TURNING_JOB && (atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) & 1);
   const int most = (int)rm_least(rm_threads(), tasks);
   if (rm_share_all(-1)) work = LONG_JOB;
   if (most <= 1 || work < SHORT_JOB || atomic_flag_test_and_set(&in_use)) {
