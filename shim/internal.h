@@ -95,8 +95,8 @@ int32_t rm_copy_text(const char *text, void *buffer, int32_t length);
  * Runs task(context, i) once for every i in [0, tasks), on the calling thread and those of the
  * pool, in any order, and returns when all have run. Where the pool is busy with another caller's
  * tasks, or has one thread, or where it would not pay, the calling thread runs them all: work is
- * about how many nanoseconds that takes. How work is cut into tasks must not
- * depend on the number of threads, so that no result does. Not to be called from within a task.
+ * about how many nanoseconds that takes. How work is cut into tasks must not depend on the number
+ * of threads, so that no result does. Not to be called from within a task.
  */
 void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdiff_t index),
                  void *context);

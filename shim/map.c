@@ -246,8 +246,8 @@ enum {
   TILE_LEAST = 16,
   /* Rows shorter than this are put together in blocks. */
   SHORT_ROW = 128,
-  /* Bytes of an operand for a task of a cheap op, and elements for one of a costly op; and how many
-   * tasks make a thread worth its while. */
+  /* Bytes of an operand for a task of a cheap op at most, and elements for one of a costly op; how
+   * many of those make a thread worth its while, and how long each takes about. */
   CHEAP_BYTES = 1 << 17,
   HEAVY_TASK = 1 << 13,
   TASKS_LEAST = 2,
@@ -264,7 +264,7 @@ typedef struct {
   _Alignas(64) char seen[RM_MAX_OPERANDS][BLOCK * 8];
   /* What `seen` was made from, where the next block may need the same. */
   const char *source[RM_MAX_OPERANDS];
-  ptrdiff_t filled[RM_MAX_OPERANDS];
+  ptrdiff_t filled[RM_MAX_OPERANDS], pitch[RM_MAX_OPERANDS];
 } scratch;
 
 /* ---- moving blocks ----------------------------------------------------------------------------- */
@@ -452,9 +452,12 @@ static const char *input(const job *it, scratch *s, int k, const char *at, ptrdi
   if (dense && plain) return at;
   /* Rows that are all the same, or all one element, may have been made already. */
   const bool one = right == 0 && down == 0, same = it->down[k] == 0;
-  if (same && s->source[k] == at && s->filled[k] >= total) return s->seen[k];
+  if (same && s->source[k] == at && s->filled[k] >= total && (one || s->pitch[k] == columns)) {
+    return s->seen[k];
+  }
   s->source[k] = same ? at : NULL;
   s->filled[k] = total;
+  s->pitch[k] = columns;
   const int half = it->half;
   char *packed = plain ? s->seen[k] : s->packed[k];
   if (one) {

@@ -145,8 +145,8 @@ static int32_t move_blocks(bool scatter, int dtype, bool wide, const double *pla
   for (int axis = 0; axis < b.walk.rank; axis++) size *= b.walk.size[axis];
   /* Positions may be equal: what is scattered stays in order, on one thread. */
   b.per_task = scatter ? b.count : size >= TASK ? 1 : TASK / size;
-  rm_parallel((b.count + b.per_task - 1) / b.per_task, (double)(b.count * size) / BYTES_EACH_NANOSECOND,
-              copy_task, &b);
+  const double work = (double)(b.count * size) / BYTES_EACH_NANOSECOND;
+  rm_parallel((b.count + b.per_task - 1) / b.per_task, work, copy_task, &b);
   return RM_OK;
 }
 

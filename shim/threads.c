@@ -218,19 +218,22 @@ static void start_workers(int last) {
   }
 }
 
+static int allowed(int count) {
+  if (count <= 0) count = machine_threads();
+  return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count;
+}
+
 int rm_threads(void) {
   int n = atomic_load_explicit(&wanted, memory_order_relaxed);
   if (n > 0) return n;
   const char *text = getenv("ROWMAJOR_THREADS");
-  rm_set_threads(text == NULL ? 0 : atoi(text));
+  int none = 0;
+  /* Unless somebody has set it meanwhile. */
+  atomic_compare_exchange_strong(&wanted, &none, allowed(text == NULL ? 0 : atoi(text)));
   return atomic_load(&wanted);
 }
 
-void rm_set_threads(int threads) {
-  if (threads <= 0) threads = machine_threads();
-  if (threads < 1) threads = 1;
-  atomic_store(&wanted, threads > MAX_THREADS ? MAX_THREADS : threads);
-}
+void rm_set_threads(int count) { atomic_store(&wanted, allowed(count)); }
 
 int rm_share_all(int value) {
   static _Atomic(int) share_all;

@@ -74,16 +74,22 @@ function filled(
   return filledWith(op, shape, value, options.dtype ?? dtype);
 }
 
-/** Elements that the backend fills faster than the engine. */
-const MANY = 1 << 18;
+/** Bytes that the threads of the native backend fill faster than the engine. */
+const MANY_BYTES = 1 << 22;
+
+/** True when a storage of zeros would be one that has been in use, and is better filled by threads. */
+function isBetterFilled(dtype: DType, length: number): boolean {
+  const info = DTYPE[dtype];
+  return length * info.bytes >= MANY_BYTES && isReused(info, length) &&
+    backendOf("cpu")?.name === "native";
+}
 
 /** {@link filled}, once the options have been checked. */
 function filledWith(op: string, shape: unknown, value: Scalar, to: DType): never {
   const layout = Layout.contiguous(checkShape(shape, op));
   checkScalar(to, value, op);
-  // Memory that is new has zeros; the backend is faster with a lot that is not, by its threads.
   const zero = (value === 0 && !Object.is(value, -0) || value === false) &&
-    !(layout.size >= MANY && isReused(DTYPE[to], layout.size));
+    !isBetterFilled(to, layout.size);
   const storage = allocate(to, layout.size, zero);
   if (!zero) fillScalar(storage, layout, value);
   return new Tensor(storage, layout) as never;

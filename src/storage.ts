@@ -30,9 +30,9 @@ export class Storage {
   readonly info: DTypeInfo;
   /** How many tensors hold this storage. */
   handles = 0;
-  /** How many times it has been written. */
+  /** How many times it has been written, in all the lives that it has had. */
   version = 0;
-  /** True when its bytes may be known outside, so that they must never be reused. */
+  /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
   escaped: boolean;
   /** True while the bytes are part of a slab. */
   onSlab: boolean;
@@ -116,7 +116,7 @@ let slabUsed = 0;
 const pool = new Map<number, Storage[]>();
 // The bin that was looked up last.
 let lastKey = -1;
-let lastBin: Storage[] = [];
+let lastBin: Storage[] | undefined;
 let pooledBytes = 0;
 let liveBytes = 0;
 let peakBytes = 0;
@@ -167,7 +167,7 @@ function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArr
 export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
   const bytes = length * info.bytes;
   if (pooledBytes > 0) {
-    const storage = binFor(length * 16 + info.id).pop();
+    const storage = binOf(length * 16 + info.id)?.pop();
     if (storage !== undefined) {
       pooledBytes -= bytes;
       storage.escaped = false;
@@ -191,7 +191,7 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
 
 /** True when the next storage of this kind will be one that has been in use before. */
 export function isReused(info: DTypeInfo, length: number): boolean {
-  return pooledBytes > 0 && binFor(length * 16 + info.id).length > 0;
+  return pooledBytes > 0 && (binOf(length * 16 + info.id)?.length ?? 0) > 0;
 }
 
 /** Makes a storage on memory that workers can share. */
@@ -218,19 +218,22 @@ export function recycle(storage: Storage): void {
   const { length } = array;
   const bytes = length * info.bytes;
   if (bytes === 0 || pooledBytes + bytes > POOL_LIMIT_BYTES) return;
-  binFor(length * 16 + info.id).push(storage);
+  const key = length * 16 + info.id;
+  let bin = binOf(key);
+  if (bin === undefined) pool.set(key, lastBin = bin = []);
+  bin.push(storage);
   pooledBytes += bytes;
   // Not to be given back twice.
   storage.escaped = true;
   storage.cows = null;
 }
 
-function binFor(key: number): Storage[] {
-  if (key === lastKey) return lastBin;
-  let bin = pool.get(key);
-  if (bin === undefined) pool.set(key, bin = []);
-  lastKey = key;
-  return lastBin = bin;
+function binOf(key: number): Storage[] | undefined {
+  if (key !== lastKey) {
+    lastKey = key;
+    lastBin = pool.get(key);
+  }
+  return lastBin;
 }
 
 /** How much memory tensors take; see {@link memory}. */
@@ -253,6 +256,7 @@ export function memory(): MemoryInfo {
 
 /** Lets go of the memory that is kept for reuse. */
 export function emptyPool(): void {
-  for (const bin of pool.values()) bin.length = 0;
+  pool.clear();
+  lastBin = undefined;
   pooledBytes = 0;
 }

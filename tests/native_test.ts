@@ -238,6 +238,26 @@ check("an output may be an input, element for element", () => {
   }
 });
 
+check("rows that are kept for the next block are as wide as that one", () => {
+  // Windows that overlap: the last tile of one plane begins where the first one of the next does.
+  const [planes, rows, columns, step] = [55, 31, 127, 64];
+  const windows = new Layout([planes, rows, columns], [step, 0, 1], 0);
+  const across = Layout.contiguous([planes, columns, rows]).permute([0, 2, 1]);
+  const target = Layout.contiguous([planes, rows, columns]);
+  const a = fill("float32", target.size, false);
+  const b = fill("float16", step * (planes - 1) + columns, false);
+  const [out, expected] = [
+    denseStorage("float32", target.size),
+    denseStorage("float32", target.size),
+  ];
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    native.map(MAP.add, "float32", planMap(target, across, windows, null), out, a, b, null);
+    loops.map(MAP.add, "float32", planMap(target, across, windows, null), expected, a, b, null);
+    assertSameBytes(out, expected, `level ${level}`);
+  }
+});
+
 check("values of functions depend neither on the length nor on what is written over", () => {
   const most = 1041;
   const long = Layout.contiguous([most], MARGIN);
