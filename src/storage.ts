@@ -257,6 +257,7 @@ export function memory(): MemoryInfo {
 /** Lets go of the memory that is kept for reuse. */
 export function emptyPool(): void {
   pool.clear();
+  lastKey = -1;
   lastBin = undefined;
   pooledBytes = 0;
 }
