@@ -174,8 +174,11 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   for (int axis = 0; axis < kept; axis++) outer *= w->size[axis];
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];
   const double time = SCAN_NANOSECONDS * (double)(outer * n);
-  const bool across = kept > 0 && (kept == w->rank || (w->size[kept - 1] >= 16 &&
-                                   rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[kept][1])));
+  bool across = kept > 0;
+  if (across && kept < w->rank) {
+    const ptrdiff_t aside = rm_magnitude(w->step[kept - 1][1]);
+    across = w->size[kept - 1] >= 16 && aside < rm_magnitude(w->step[kept][1]);
+  }
   if (across) {
     s.units = outer / w->size[kept - 1] * ((w->size[kept - 1] + WIDTH - 1) / WIDTH);
     rm_parallel(s.units, time, scan_across, &s);

@@ -110,9 +110,9 @@ static _Atomic(int) working;
 
 static _Atomic(int) wanted;
 
-/* Long jobs run forwards and backwards by turns: what one has left in the caches, its result or what
- * the next one reads again, is what the next one begins with. What all fits there needs no turns: it
- * would be other tasks that a thread takes over each time. */
+/* Long jobs run forwards and backwards by turns: what one has left in the caches, its result or
+ * what the next one reads again, is what the next one begins with. What all fits there needs no
+ * turns: it would be other tasks that a thread takes over each time. */
 static _Atomic(unsigned) turn;
 static bool job_backwards;
 

@@ -31,7 +31,7 @@ import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
-import { adopt, allocate, isReused } from "./storage.ts";
+import { adopt, allocate } from "./storage.ts";
 import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
 import type * as t from "./types.ts";
 
@@ -74,22 +74,11 @@ function filled(
   return filledWith(op, shape, value, options.dtype ?? dtype);
 }
 
-/** Bytes that the threads of the native backend fill faster than the engine. */
-const MANY_BYTES = 1 << 22;
-
-/** True when a storage of zeros would be one that has been in use, and is better filled by threads. */
-function isBetterFilled(dtype: DType, length: number): boolean {
-  const info = DTYPE[dtype];
-  return length * info.bytes >= MANY_BYTES && isReused(info, length) &&
-    backendOf("cpu")?.name === "native";
-}
-
 /** {@link filled}, once the options have been checked. */
 function filledWith(op: string, shape: unknown, value: Scalar, to: DType): never {
   const layout = Layout.contiguous(checkShape(shape, op));
   checkScalar(to, value, op);
-  const zero = (value === 0 && !Object.is(value, -0) || value === false) &&
-    !isBetterFilled(to, layout.size);
+  const zero = value === 0 && !Object.is(value, -0) || value === false;
   const storage = allocate(to, layout.size, zero);
   if (!zero) fillScalar(storage, layout, value);
   return new Tensor(storage, layout) as never;

@@ -189,11 +189,6 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   return new Storage(array, info, false, true);
 }
 
-/** True when the next storage of this kind will be one that has been in use before. */
-export function isReused(info: DTypeInfo, length: number): boolean {
-  return pooledBytes > 0 && (binOf(length * 16 + info.id)?.length ?? 0) > 0;
-}
-
 /** Makes a storage on memory that workers can share. */
 export function allocateShared(dtype: DType, length: number): Storage {
   const info = DTYPE[dtype];

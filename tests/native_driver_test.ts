@@ -178,6 +178,11 @@ when(
         "-o",
         program,
       ]);
+      // It wants memory where some kernels have put something else, and not all containers let it ask.
+      const { stderr } = spawnSync(program, [], { encoding: "utf8" });
+      if (stderr.includes("unexpected memory mapping")) {
+        return console.log("not run: this system leaves the sanitizer no room");
+      }
       assertStringIncludes(run(program, []), "9000 jobs");
     });
   },

@@ -1,0 +1,159 @@
+/*
+ * Moves blocks of elements as they are: between any strides, transposing in registers, and past the
+ * caches. Included by map.c. Knows nothing of ops and plans.
+ */
+#include <string.h>
+#include "internal.h"
+
+/* A two-dimensional piece of memory; steps in bytes. */
+typedef struct {
+  char *at;
+  ptrdiff_t down;
+  ptrdiff_t right;
+} piece;
+
+/* Vectors of 8 elements that may lie anywhere. */
+typedef uint32_t eight32 __attribute__((vector_size(32), aligned(4)));
+
+#define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+/* The registers of a transpose have names only where its loops are unrolled. */
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+/* Writes the transpose of 8 by 8 elements of 4 bytes: rows of `to` are columns of `from`. */
+static inline void transpose8(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+  eight32 r[8], s[8];
+  UNROLL for (int i = 0; i < 8; i++) memcpy(&r[i], from + i * from_step, 32);
+  UNROLL for (int i = 0; i < 8; i += 2) {
+    s[i] = PAIR(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    s[i + 1] = PAIR(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  UNROLL for (int i = 0; i < 8; i += 4) {
+    UNROLL for (int j = 0; j < 2; j++) {
+      r[i + j] = PAIR(s[i + j], s[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      r[i + j + 2] = PAIR(s[i + j], s[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  UNROLL for (int j = 0; j < 4; j++) {
+    s[j] = PAIR(r[j], r[j + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    s[j + 4] = PAIR(r[j], r[j + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+  UNROLL for (int i = 0; i < 8; i++) memcpy(to + i * to_step, &s[i], 32);
+}
+
+typedef uint64_t four64 __attribute__((vector_size(32), aligned(8)));
+
+/* The same for 4 by 4 elements of 8 bytes. */
+static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+  four64 r[4], s[4];
+  UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * from_step, 32);
+  UNROLL for (int i = 0; i < 4; i += 2) {
+    s[i] = PAIR(r[i], r[i + 1], 0, 4, 2, 6);
+    s[i + 1] = PAIR(r[i], r[i + 1], 1, 5, 3, 7);
+  }
+  UNROLL for (int j = 0; j < 2; j++) {
+    r[j] = PAIR(s[j], s[j + 2], 0, 1, 4, 5);
+    r[j + 2] = PAIR(s[j], s[j + 2], 2, 3, 6, 7);
+  }
+  UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * to_step, &r[i], 32);
+}
+
+#define MOVE(T) \
+  static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
+    if (rows > 1 && (rm_magnitude(from.down) < rm_magnitude(from.right) || \
+                     rm_magnitude(to.down) < rm_magnitude(to.right))) { \
+      for (ptrdiff_t j = 0; j < columns; j++) { \
+        for (ptrdiff_t i = 0; i < rows; i++) { \
+          *(T *)(to.at + i * to.down + j * to.right) = \
+              *(const T *)(from.at + i * from.down + j * from.right); \
+        } \
+      } \
+      return; \
+    } \
+    const ptrdiff_t size = sizeof(T); \
+    for (ptrdiff_t i = 0; i < rows; i++) { \
+      T *o = (T *)(to.at + i * to.down); \
+      const T *p = (const T *)(from.at + i * from.down); \
+      const ptrdiff_t so = to.right / size, sp = from.right / size; \
+      if (so == 1 && sp == -1) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[-j]; \
+      } else if (so == 1 && sp == 2) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[2 * j]; \
+      } else if (so == 1 && sp == 0) { \
+        const T value = *p; \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = value; \
+      } else if (so == 1) { \
+        for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[j * sp]; \
+      } else { \
+        for (ptrdiff_t j = 0; j < columns; j++) o[j * so] = p[j * sp]; \
+      } \
+    } \
+  }
+MOVE(uint8_t)
+MOVE(uint16_t)
+MOVE(uint32_t)
+MOVE(uint64_t)
+
+/* Copies rows by columns elements of so many bytes. */
+static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
+  if (to.right == bytes && from.right == bytes) {
+    for (ptrdiff_t i = 0; i < rows; i++) {
+      memcpy(to.at + i * to.down, from.at + i * from.down, (size_t)(columns * bytes));
+    }
+    return;
+  }
+  /* Transposes: whole squares by registers, and what is left over one by one. */
+  const ptrdiff_t side = bytes == 4 ? 8 : bytes == 8 ? 4 : 0;
+  if (side != 0 && to.right == bytes && from.down == bytes && rows >= side && columns >= side) {
+    const ptrdiff_t across = columns / side * side;
+    for (; rows >= side; rows -= side) {
+      for (ptrdiff_t j = 0; j < across; j += side) {
+        char *o = to.at + j * bytes;
+        const char *p = from.at + j * from.right;
+        if (bytes == 4) transpose8(o, to.down, p, from.right);
+        else transpose4(o, to.down, p, from.right);
+      }
+      if (across < columns) {
+        const piece rest = {to.at + across * bytes, to.down, bytes};
+        const piece source = {from.at + across * from.right, bytes, from.right};
+        if (bytes == 4) move_uint32_t(rest, source, side, columns - across);
+        else move_uint64_t(rest, source, side, columns - across);
+      }
+      to.at += side * to.down;
+      from.at += side * bytes;
+    }
+    if (rows == 0) return;
+  }
+  switch (bytes) {
+    case 1: move_uint8_t(to, from, rows, columns); break;
+    case 2: move_uint16_t(to, from, rows, columns); break;
+    case 4: move_uint32_t(to, from, rows, columns); break;
+    default: move_uint64_t(to, from, rows, columns); break;
+  }
+}
+
+/* Vectors of the widest stores, aligned. */
+typedef uint64_t line __attribute__((vector_size(64)));
+
+/* Copies by stores that do not read the lines that they write, nor leave them in the caches. */
+static void stream(char *to, const char *from, ptrdiff_t bytes) {
+  ptrdiff_t head = -(intptr_t)to & 63;
+  if (head > bytes) head = bytes;
+  memcpy(to, from, (size_t)head);
+  ptrdiff_t i = head;
+  for (; i + 64 <= bytes; i += 64) {
+    line part;
+    memcpy(&part, from + i, 64);
+    __builtin_nontemporal_store(part, (line *)(to + i));
+  }
+  memcpy(to + i, from + i, (size_t)(bytes - i));
+}
+
+/* Such stores are seen by other threads only after this. */
+static void end_stream(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#else
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
