@@ -4,7 +4,7 @@
 const std = @import("std");
 
 /// Compiled once.
-const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c" };
+const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c", "cuda.c" };
 
 /// Compiled once for each instruction set.
 const kernels = [_][]const u8{ "level.c", "rows.c", "gemm.c", "sort.c", "random.c" };

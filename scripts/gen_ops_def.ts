@@ -10,7 +10,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { tableHash } from "../src/backends/native/abi.ts";
+import { tableHash } from "../src/backends/shim/abi.ts";
 import type { Kind } from "../src/dtype.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../src/expr.ts";
 import { exprFor, MAP, type MapRow, ROWS } from "../src/ops.ts";

@@ -26,7 +26,11 @@ enum {
   /* This build has no kernel for the call, and nothing was written: use another backend. */
   RM_UNSUPPORTED = 1,
   RM_BAD_ARGUMENT = 2,
-  RM_NOT_FOUND = 3
+  RM_NOT_FOUND = 3,
+  /* 4 is kept for what the caller finds before a call. */
+  RM_OUT_OF_MEMORY = 5,
+  /* The device, or one of its libraries, reported an error. */
+  RM_DEVICE_ERROR = 6
 };
 
 /* RM_VERSION of the library. */
@@ -140,5 +144,99 @@ RM_API int32_t rm_blas_open(const void *path);
 
 /* Copies "configuration\npath" of the open BLAS like rm_last_error; gives 0 when none is open. */
 RM_API int32_t rm_blas_info(void *buffer, int32_t length);
+
+/* ---- CUDA ------------------------------------------------------------------------------------- */
+
+/*
+ * Devices count from 0. Addresses of device memory, sizes and handles are doubles, all below 2^53.
+ * Work on a device is queued, in order, on one stream; what has to wait says so. Any thread may call.
+ */
+
+/*
+ * Opens the CUDA runtime and driver once per process. folder, ended by a 0, is searched first; it
+ * may be null. Numbers: gives [devices, driver version, runtime version]. The message of a failure
+ * says what was searched.
+ */
+RM_API int32_t rm_cuda_open(const void *folder, double *numbers);
+
+/*
+ * Copies lines of "key<tab>value" like rm_last_error: of a device (name, capability, memory,
+ * multiprocessors, ...), or, for device -1, of the libraries (each one's path, or why it is missing).
+ */
+RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
+
+/* What rm_cuda_memory does. */
+enum {
+  /* Numbers: [bytes]; gives [address], of at least 512-byte alignment. Where memory is out, gives
+   * [bytes, free bytes, bytes of the device] and RM_OUT_OF_MEMORY. */
+  RM_CUDA_ALLOCATE = 0,
+  /* Numbers: [address]. What is queued may still use it: the next owner's work comes after that. */
+  RM_CUDA_FREE = 1,
+  /* Numbers: [address, bytes, where in host, in bytes]. host may change once the call returns. */
+  RM_CUDA_UPLOAD = 2,
+  /* The same from device to host; waits. */
+  RM_CUDA_DOWNLOAD = 3,
+  /* Numbers: [to, from, bytes, the device of from]; queued on the device of `to`. */
+  RM_CUDA_COPY = 4,
+  /* Numbers: [address, bytes]: writes zeros; queued. */
+  RM_CUDA_ZERO = 5,
+  /* Gives numbers [bytes in use, bytes kept for reuse, most bytes in use, free on the device, bytes
+   * of the device]. */
+  RM_CUDA_USAGE = 6,
+  /* Gives back to the driver what is kept for reuse. */
+  RM_CUDA_RELEASE = 7,
+  /* Numbers: [address, bytes]: queues a copy to pinned memory; gives [ticket]. */
+  RM_CUDA_BEGIN_READ = 8,
+  /* Numbers: [ticket, where in host, in bytes]; gives [1] with the bytes in host, and the ticket
+   * is used up, or [0] when the copy has not ended yet. Null host gives the ticket up. */
+  RM_CUDA_END_READ = 9
+};
+
+/* Memory of a device. */
+RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host);
+
+/*
+ * Compiles CUDA C for a device, or takes what an earlier call or an earlier process compiled, and
+ * loads it. Names are those of its kernels, each followed by a newline, the last one by a 0; gives
+ * one handle for each. The source may include the files of shim/cuda by name. With device -1
+ * nothing is loaded: handles[0] is the architecture, as 90, and the others are not touched; a
+ * message, as of registers and spills, is left for rm_last_error.
+ */
+RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *names,
+                               double *handles);
+
+/*
+ * Queues a kernel. Call: [handle, blocks along x, y, z, threads along x, y, z, bytes of dynamic
+ * shared memory, bytes of arguments]. The arguments are laid out as the kernel's parameters are.
+ */
+RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments);
+
+/*
+ * Queues c[i] = a[i] @ b[i] for float dtypes, as rm_matmul; RM_UNSUPPORTED for the others and for
+ * strides that cuBLAS cannot read. The plan is [m, n, k, batch, row and column strides of c, a and
+ * b, addresses of c, a and b, flags, address of bias, offsets of c.., of a.., of b..]. Flags: 1 for
+ * TF32 where c is float32, 2 to add bias, [n] of c's dtype, 4 for relu, 8 for gelu by tanh, in this
+ * order.
+ */
+RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan);
+
+/* What rm_cuda_control does. */
+enum {
+  /* Waits until all that is queued has ended; reports what went wrong in it. */
+  RM_CUDA_SYNCHRONIZE = 0,
+  /* Queued work is noted, not run, until RM_CUDA_CAPTURE_END gives numbers [graph]. */
+  RM_CUDA_CAPTURE_BEGIN = 1,
+  RM_CUDA_CAPTURE_END = 2,
+  /* Numbers: [graph]. */
+  RM_CUDA_GRAPH_LAUNCH = 3,
+  RM_CUDA_GRAPH_FREE = 4,
+  /* Queues a time stamp: gives numbers [event]. */
+  RM_CUDA_EVENT_RECORD = 5,
+  /* Numbers: [event, later event]: waits for both, gives [milliseconds between], frees them. */
+  RM_CUDA_EVENT_ELAPSED = 6
+};
+
+/* Order, graphs and time on a device. */
+RM_API int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers);
 
 #endif

@@ -53,9 +53,19 @@ export class Storage {
     this.onSlab = onSlab;
   }
 
-  /** Where it is: `"cpu"`, `"cuda:0"`, … */
+  /** Where it is: `"cpu"`, `"cuda"`, `"cuda:1"`, … */
   get device(): string {
     return "cpu";
+  }
+
+  /** Where it begins in the memory of its device; 0 on the CPU. */
+  get address(): number {
+    return 0;
+  }
+
+  /** How many elements there are. */
+  get length(): number {
+    return this.array.length;
   }
 
   /** True when element positions may not fit 32-bit integers. */

@@ -8,7 +8,7 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { MatrixRef } from "../src/backend.ts";
-import { STATUS } from "../src/backends/native/abi.ts";
+import { STATUS } from "../src/backends/shim/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
 import { writeElement } from "../src/element.ts";

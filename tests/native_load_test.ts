@@ -13,8 +13,8 @@ import process from "node:process";
 import { test } from "node:test";
 import { arange, DeviceError, info, setBackend } from "../mod.ts";
 import { findTool, root } from "../scripts/tools.ts";
-import { SYMBOLS, VERSION } from "../src/backends/native/abi.ts";
-import { openShim } from "../src/backends/native/load.ts";
+import { SYMBOLS, VERSION } from "../src/backends/shim/abi.ts";
+import { openShim } from "../src/backends/shim/load.ts";
 import { exportsOf } from "./native/exports.ts";
 import {
   check,

@@ -15,7 +15,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { MatrixRef } from "../src/backend.ts";
-import { STATUS } from "../src/backends/native/abi.ts";
+import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { readElement, writeElement } from "../src/element.ts";
@@ -263,7 +263,7 @@ interface Noted {
 /** Multiplies each case in a process whose BLAS is the counting one. */
 function noteCalls(mock: string, cases: unknown[]): Noted[] {
   const output = runApart(
-    `import { openNative } from ${moduleAt("src/backends/native/load.ts")};
+    `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
     const path = ${JSON.stringify(mock)};
@@ -280,7 +280,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
       }).symbols;
     };
     const js = new JsBackend();
-    const native: any = openNative(js);
+    const native: any = findNative();
     const blas = native.blas();
     if (blas.config !== "OpenBLAS mock") throw new Error(JSON.stringify(blas));
     const mock = open();

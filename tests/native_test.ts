@@ -9,7 +9,7 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { STATUS } from "../src/backends/native/abi.ts";
+import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { checkStore, resultDType } from "../src/dispatch.ts";
 import { DTYPE, type DType, DTYPES, promoteTypes } from "../src/dtype.ts";

@@ -237,12 +237,11 @@ check("the number of threads does not show in own products of matrices", () => {
   // Floats in a process that has no BLAS.
   const floats = cases.filter(([dtype]) => DTYPE[dtype].kind === "f");
   const output = runApart(
-    `import { openNative } from ${moduleAt("src/backends/native/load.ts")};
-    import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
+    `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { DTYPE } from ${moduleAt("src/dtype.ts")};
     import { toHalf } from ${moduleAt("src/half.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
-    const native: any = openNative(new JsBackend());
+    const native: any = findNative();
     if (!("reason" in native.blas())) throw new Error("there is a BLAS");
     let compared = 0;
     for (const [dtype, m, n, k, batch] of ${JSON.stringify(floats)} as any) {

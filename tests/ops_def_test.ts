@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { makeOpsDef, readOpsDef } from "../scripts/gen_ops_def.ts";
 import { MAP, type MapRow } from "../src/ops.ts";
-import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../src/backends/native/abi.ts";
+import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../src/backends/shim/abi.ts";
 
 const header = readFileSync(new URL("../shim/rowmajor.h", import.meta.url), "utf8")
   .replace(/\/\*[\s\S]*?\*\//g, "");
@@ -80,7 +80,7 @@ test("the header has the version and the status codes", () => {
   assertEquals(Number(/#define RM_VERSION (\d+)/.exec(header)![1]), VERSION);
   const statuses = header.slice(header.indexOf("RM_OK"), header.indexOf("}"));
   const codes = [...statuses.matchAll(/\b(RM_[A-Z_]+) = (\d+)/g)]
-    .map(([, name, value]) => [name!.slice(3).replace("_", "").toLowerCase(), Number(value)]);
+    .map(([, name, value]) => [name!.slice(3).replaceAll("_", "").toLowerCase(), Number(value)]);
   const table = Object.entries(STATUS)
     .filter(([name]) => name !== "bounds")
     .map(([name, value]) => [name.toLowerCase(), value]);

@@ -8,8 +8,8 @@
  */
 import { type Backend, registerBackend } from "../backend.ts";
 import { JsBackend } from "./js/backend.ts";
-import type { NativeBackend } from "./native/backend.ts";
-import { openNative } from "./native/load.ts";
+import { NativeBackend } from "./native/backend.ts";
+import { openShim } from "./shim/load.ts";
 
 /** The JavaScript backend. */
 export const js: Backend = new JsBackend();
@@ -19,8 +19,8 @@ let native: NativeBackend | string | undefined;
 /** The native backend, opened once, or the reason why there is none. Never prompts. */
 export function findNative(): NativeBackend | string {
   if (native === undefined) {
-    const opened = openNative(js);
-    native = "reason" in opened ? opened.reason : opened;
+    const opened = openShim();
+    native = "reason" in opened ? opened.reason : new NativeBackend(opened, js);
   }
   return native;
 }

@@ -8,9 +8,9 @@
  */
 import { type Backend, backendOf, registerBackend } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
-import { CONFIGURE, type Shim } from "../../src/backends/native/abi.ts";
+import { CONFIGURE, type Shim } from "../../src/backends/shim/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
-import { openShim } from "../../src/backends/native/load.ts";
+import { openShim } from "../../src/backends/shim/load.ts";
 import { forgetBackend } from "../../src/dispatch.ts";
 
 /** A backend under test. */

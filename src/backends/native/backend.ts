@@ -20,7 +20,7 @@ import {
   type Shim,
   STATUS,
   type Unavailable,
-} from "./abi.ts";
+} from "../shim/abi.ts";
 
 /**
  * Below this many elements the loop of the fallback measures faster than crossing over. Only rows

@@ -9,9 +9,7 @@
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import type { Backend } from "../../backend.ts";
 import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
-import { NativeBackend } from "./backend.ts";
 import { bunVariable, isBun, openInBun } from "./bun.ts";
 import { deno, denoVariable, mayOpen, openInDeno } from "./deno.ts";
 
@@ -71,13 +69,4 @@ export function openShim(path?: string): Shim | Unavailable {
   } catch (error) {
     return { reason: inWords(error) };
   }
-}
-
-/**
- * The native backend on top of `fallback`, which does what the shim lacks; or the reason why there
- * is none. Never throws and never prompts.
- */
-export function openNative(fallback: Backend): NativeBackend | Unavailable {
-  const shim = openShim();
-  return "reason" in shim ? shim : new NativeBackend(shim, fallback);
 }

@@ -74,6 +74,35 @@ export const SYMBOLS = {
     c: "int32_t rm_blas_info(void *buffer, int32_t length)",
     parameters: ["buffer", "i32"],
   },
+  rm_cuda_open: {
+    c: "int32_t rm_cuda_open(const void *folder, double *numbers)",
+    parameters: ["buffer", "buffer"],
+  },
+  rm_cuda_info: {
+    c: "int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length)",
+    parameters: ["i32", "buffer", "i32"],
+  },
+  rm_cuda_memory: {
+    c: "int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host)",
+    parameters: ["i32", "i32", "buffer", "buffer"],
+  },
+  rm_cuda_compile: {
+    c: "int32_t rm_cuda_compile(int32_t device, const void *source, const void *names, " +
+      "double *handles)",
+    parameters: ["i32", "buffer", "buffer", "buffer"],
+  },
+  rm_cuda_launch: {
+    c: "int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments)",
+    parameters: ["i32", "buffer", "buffer"],
+  },
+  rm_cuda_matmul: {
+    c: "int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)",
+    parameters: ["i32", "i32", "buffer"],
+  },
+  rm_cuda_control: {
+    c: "int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers)",
+    parameters: ["i32", "i32", "buffer"],
+  },
 } as const satisfies Record<string, ForeignSymbol>;
 
 type Arguments<P extends readonly ForeignType[]> = {
@@ -103,6 +132,8 @@ export const STATUS = {
   badArgument: 2,
   notFound: 3,
   bounds: 4,
+  outOfMemory: 5,
+  deviceError: 6,
 } as const;
 
 /** What `rm_configure` sets. */
@@ -118,6 +149,31 @@ export const ROW_KERNELS: Readonly<Record<RowKernel, number>> = {
 
 /** What `rm_move` does. */
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;
+
+/** What `rm_cuda_memory` does. */
+export const CUDA_MEMORY = {
+  allocate: 0,
+  free: 1,
+  upload: 2,
+  download: 3,
+  copy: 4,
+  zero: 5,
+  usage: 6,
+  release: 7,
+  beginRead: 8,
+  endRead: 9,
+} as const;
+
+/** What `rm_cuda_control` does. */
+export const CUDA_CONTROL = {
+  synchronize: 0,
+  captureBegin: 1,
+  captureEnd: 2,
+  graphLaunch: 3,
+  graphFree: 4,
+  eventRecord: 5,
+  eventElapsed: 6,
+} as const;
 
 /** Stands for the dtype of an operand that is not there. */
 export const NO_DTYPE = 15;
