@@ -1,0 +1,246 @@
+/**
+ * Times rowmajor on a CUDA device beside PyTorch on the same device, in one run.
+ *
+ *     gpu.ts [--out=folder] [--scale=N] [--filter=text] [--no-torch] [--rounds=N]
+ *
+ * Times of the device are taken by its events around so many calls that they fill some
+ * milliseconds; inputs take turns, so that none is still in the second-level cache. The two
+ * libraries take turns too, and figures are medians over the rounds. First come the two ceilings
+ * that everything else is measured by: a copy from device to device, and PyTorch's matrix product.
+ * Each row is one JSON line in `folder`/bench.jsonl, written as soon as it is known.
+ *
+ * @module
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { appendFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import * as rm from "../mod.ts";
+import { findCuda } from "../src/backends/cuda.ts";
+import { CUDA_CONTROL } from "../src/backends/shim/abi.ts";
+import { type GpuRow, gpuWork } from "./gpu_work.ts";
+import type { Input, Tensors } from "./work.ts";
+
+function argument(name: string): string | undefined {
+  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
+const scale = Number(argument("scale") ?? 1);
+const rounds = Number(argument("rounds") ?? 7);
+const filter = argument("filter") ?? "";
+const out = argument("out");
+/** Inputs that take turns are this large together: several times any second-level cache. */
+const ROTATED_BYTES = 2 ** 28 / scale;
+/** A timing takes about so many milliseconds of the device. */
+const FILL_MS = scale === 1 ? 15 : 1;
+
+const found = findCuda();
+if ("reason" in found) {
+  console.error(`Cannot time a CUDA device: ${found.reason}`);
+  process.exit(1);
+}
+const { shim } = found;
+
+function control(what: number, numbers: Float64Array): void {
+  if (shim.rm_cuda_control(what, 0, numbers) !== 0) throw new Error("rm_cuda_control failed");
+}
+
+/** Milliseconds of the device between two events around `run`. */
+function onDevice(run: () => void): number {
+  const [first, last] = [new Float64Array(1), new Float64Array(1)];
+  control(CUDA_CONTROL.eventRecord, first);
+  run();
+  control(CUDA_CONTROL.eventRecord, last);
+  const both = new Float64Array([first[0]!, last[0]!]);
+  control(CUDA_CONTROL.eventElapsed, both);
+  return both[0]!;
+}
+
+function onHost(run: () => void): number {
+  const begin = performance.now();
+  run();
+  return performance.now() - begin;
+}
+
+/** PyTorch, if it is there and sees a device. */
+class Torch {
+  readonly #process: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+  about: { version?: string; device?: string } = {};
+
+  constructor(python: string) {
+    const script = fileURLToPath(new URL("gpu_peer.py", import.meta.url));
+    this.#process = spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] });
+    // A python3 that is not there is an early end.
+    this.#process.on("error", () => {});
+    this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]();
+  }
+
+  async #next(): Promise<Record<string, never>> {
+    const { value, done } = await this.#lines.next();
+    if (done) throw new Error("PyTorch ended early");
+    const answer = JSON.parse(value);
+    if (answer.error !== undefined) throw new Error(answer.error);
+    return answer;
+  }
+
+  async ready(): Promise<void> {
+    this.about = await this.#next();
+  }
+
+  async ask(request: object): Promise<{ ms?: number }> {
+    this.#process.stdin!.write(JSON.stringify(request) + "\n");
+    return await this.#next();
+  }
+
+  close(): void {
+    this.#process.stdin!.end();
+  }
+}
+
+async function startTorch(): Promise<Torch | undefined> {
+  if (process.argv.includes("--no-torch")) return undefined;
+  const torch = new Torch(process.env.ROWMAJOR_PYTHON ?? "python3");
+  try {
+    await torch.ready();
+    return torch;
+  } catch (error) {
+    console.log(`without PyTorch: ${(error as Error).message}`);
+    return undefined;
+  }
+}
+
+function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.AnyTensor {
+  const { integers, normal } = rm.random;
+  // Made on the CPU in float32 or int32, and cast there: the inputs are not what is timed.
+  const x = below !== undefined
+    ? integers(key, shape, 0, below)
+    : dtype.includes("float")
+    ? normal(key, shape)
+    : integers(key, shape, 1, 101);
+  return ((positive ? x.abs() : x) as rm.Tensor<"float32">).astype(dtype).to("cuda");
+}
+
+function median(values: number[]): number {
+  return values.sort((a, b) => a - b)[values.length >> 1]!;
+}
+
+interface Figure {
+  readonly group: string;
+  readonly name: string;
+  readonly us: number;
+  readonly torchUs?: number;
+  readonly ratio?: number;
+  readonly rate?: number;
+  readonly unit?: "TB/s" | "TFLOP/s";
+  readonly target?: number;
+}
+
+function rateOf(row: GpuRow, us: number): Pick<Figure, "rate" | "unit"> {
+  if (row.host) return {};
+  if (row.flops !== undefined) return { rate: row.flops / us / 1e6, unit: "TFLOP/s" };
+  return { rate: row.bytes! / us / 1e6, unit: "TB/s" };
+}
+
+async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
+  const inputs = Object.values(row.inputs);
+  const sets = row.host ? 1 : Math.min(16, Math.max(1, Math.ceil(ROTATED_BYTES / row.bytes!)));
+  const given: Tensors[] = Array.from({ length: sets }, (_, s) => {
+    const x: Tensors = {};
+    Object.entries(row.inputs).forEach(([name, input], i) => {
+      x[name] = make(input, rm.random.key(s * 16 + i + 1));
+    });
+    return x;
+  });
+  const bodies = given.map((x) => row.body(x));
+  const clock = row.host ? onHost : onDevice;
+  const run = (calls: number): number =>
+    clock(() => {
+      for (let i = 0; i < calls; i++) bodies[i % sets]!();
+    });
+  if (torch !== undefined) {
+    await torch.ask({ do: "prepare", inputs: row.inputs, statement: row.torch, sets });
+  }
+  const theirs = async (calls: number): Promise<number> => {
+    const request = { do: "time", calls, host: row.host ?? false };
+    return (await torch!.ask(request)).ms!;
+  };
+  run(sets);
+  run(3 * sets);
+  const calls = Math.max(sets, Math.min(1000, Math.ceil(FILL_MS / (run(sets) / sets))));
+  const [ours, others]: number[][] = [[], []];
+  for (let i = 0; i < rounds; i++) {
+    ours!.push(run(calls) / calls * 1e3);
+    if (torch !== undefined) others!.push(await theirs(calls) / calls * 1e3);
+  }
+  for (const x of given) for (const one of Object.values(x)) one.dispose();
+  rm.emptyPool();
+  const us = median(ours!);
+  const figure = { group: row.group, name: row.name, us, ...rateOf(row, us) };
+  const target = row.target === undefined ? {} : { target: row.target };
+  if (torch === undefined || inputs === undefined) return { ...figure, ...target };
+  const ratios = ours!.map((one, i) => one / others![i]!);
+  return { ...figure, torchUs: median(others!), ratio: median(ratios), ...target };
+}
+
+function save(line: object): void {
+  if (out === undefined) return;
+  mkdirSync(out, { recursive: true });
+  appendFileSync(join(out, "bench.jsonl"), JSON.stringify(line) + "\n");
+}
+
+const torch = await startTorch();
+const about = {
+  date: new Date().toISOString().slice(0, 10),
+  device: rm.info().devices.cuda,
+  runtime: "Bun" in globalThis ? `Bun ${process.versions.bun}` : `Deno ${process.versions.deno}`,
+  torch: torch?.about.version,
+  scale,
+};
+save(about);
+console.log(JSON.stringify(about));
+
+/** The first ceiling: bytes read and written by a copy that the driver makes. */
+const copied: GpuRow = {
+  group: "ceilings",
+  name: "copy from device to device",
+  inputs: { a: { dtype: "float32", shape: [2 ** 28 / scale] } },
+  bytes: 2 ** 28 / scale * 8,
+  body: ({ a }) => () => a!.copy().dispose(),
+  torch: "a.clone()",
+};
+
+console.log(
+  `${"row".padEnd(48)} ${"µs".padStart(10)} ${"rate".padStart(16)} ${"target".padStart(7)} ${
+    "PyTorch µs".padStart(11)
+  } ${"ratio".padStart(6)}`,
+);
+let failed = 0;
+for (const row of [copied, ...gpuWork(scale)]) {
+  if (!`${row.group}/${row.name}`.includes(filter)) continue;
+  try {
+    const figure = await timeRow(row, torch);
+    save(figure);
+    const { us, rate, unit, target, torchUs, ratio } = figure;
+    const cells = [
+      `${row.group}/${row.name}`.padEnd(48),
+      us.toFixed(1).padStart(10),
+      (rate === undefined ? "" : `${rate.toFixed(2)} ${unit}`).padStart(16),
+      (target === undefined ? "" : String(target)).padStart(7),
+      (torchUs === undefined ? "" : torchUs.toFixed(1)).padStart(11),
+      (ratio === undefined ? "" : ratio.toFixed(2)).padStart(6),
+    ];
+    console.log(cells.join(" "));
+  } catch (error) {
+    failed++;
+    save({ group: row.group, name: row.name, error: String(error) });
+    console.log(`${row.group}/${row.name}: ${error}`);
+  }
+}
+torch?.close();
+if (failed > 0) {
+  console.error(`${failed} rows failed`);
+  process.exit(1);
+}

@@ -1,0 +1,335 @@
+/**
+ * What is timed on a GPU: rows with the bytes that they have to move or the operations that they
+ * have to do, what docs/gpu.md promises, and PyTorch's statement for the same.
+ *
+ * Knows nothing of clocks, processes or tables.
+ *
+ * @module
+ */
+import * as rm from "../mod.ts";
+import type { Input, Tensors } from "./work.ts";
+
+/** One thing to time. */
+export interface GpuRow {
+  /** Unique. */
+  readonly name: string;
+  /** The kernel family, as docs/gpu.md calls it. */
+  readonly group: string;
+  /** The inputs; PyTorch makes the same. */
+  readonly inputs: Readonly<Record<string, Input>>;
+  /** Bytes that have to be read and written at least. */
+  readonly bytes?: number;
+  /** Floating-point operations. */
+  readonly flops?: number;
+  /** TB/s or TFLOP/s that are promised on an H200. */
+  readonly target?: number;
+  /** Prepares the call that is timed. Results are disposed of. */
+  readonly body: (x: Tensors) => () => unknown;
+  /** The same in PyTorch. */
+  readonly torch: string;
+  /** True where the host's time for a call is what counts, not the device's. */
+  readonly host?: boolean;
+}
+
+const WIDTH: Record<string, number> = {
+  bool: 1,
+  uint8: 1,
+  int32: 4,
+  int64: 8,
+  float16: 2,
+  bfloat16: 2,
+  float32: 4,
+  float64: 8,
+};
+
+function sizeOf({ dtype, shape }: Input): number {
+  return shape.reduce((a, b) => a * b, 1) * WIDTH[dtype]!;
+}
+
+const of = (dtype: rm.DType, ...shape: number[]): Input => ({ dtype, shape });
+
+/**
+ * The rows. `scale` divides the number of elements, for machines on which kernels are emulated: 1 on
+ * a GPU.
+ */
+export function gpuWork(scale: number): GpuRow[] {
+  const n = Math.max(4096, 2 ** 27 / scale);
+  const side = Math.max(32, Math.round(Math.sqrt(n / 4) / 32) * 32);
+  const m = Math.max(32, 8192 / Math.ceil(Math.sqrt(scale)));
+  const rows: GpuRow[] = [];
+  const add = (
+    group: string,
+    name: string,
+    target: number | undefined,
+    inputs: Record<string, Input>,
+    output: Input | number,
+    body: GpuRow["body"],
+    torch: string,
+    more: Partial<GpuRow> = {},
+  ): void => {
+    const read = Object.values(inputs).reduce((sum, input) => sum + sizeOf(input), 0);
+    const bytes = read + (typeof output === "number" ? output : sizeOf(output));
+    rows.push({ group, name, inputs, bytes, body, torch, ...more, ...(target ? { target } : {}) });
+  };
+
+  for (const dtype of ["float32", "bfloat16", "float64"] as const) {
+    const x = of(dtype, n);
+    add(
+      "elementwise",
+      `add ${dtype}`,
+      4.0,
+      { a: x, b: x },
+      x,
+      ({ a, b }) => () => a!.add(b!).dispose(),
+      "a + b",
+    );
+  }
+  const f32 = of("float32", n);
+  const bf16 = of("bfloat16", n);
+  for (const op of ["exp", "tanh", "relu", "sigmoid"] as const) {
+    add(
+      "elementwise",
+      `${op} float32`,
+      4.0,
+      { a: f32 },
+      f32,
+      ({ a }) => () => a![op]().dispose(),
+      `torch.${op}(a)`,
+    );
+  }
+  add(
+    "elementwise",
+    "gelu bfloat16",
+    4.0,
+    { a: bf16 },
+    bf16,
+    ({ a }) => () => a!.gelu().dispose(),
+    "F.gelu(a)",
+  );
+  add(
+    "elementwise",
+    "a * 2 float32",
+    4.0,
+    { a: f32 },
+    f32,
+    ({ a }) => () => a!.mul(2).dispose(),
+    "a * 2",
+  );
+  add("elementwise", "add int32", 4.0, { a: of("int32", n), b: of("int32", n) }, of("int32", n), (
+    { a, b },
+  ) =>
+  () => a!.add(b!).dispose(), "a + b");
+  add(
+    "broadcast",
+    "add row",
+    3.6,
+    {
+      a: of("float32", side * 4, side),
+      b: of("float32", side),
+    },
+    of("float32", side * 4, side),
+    ({ a, b }) => () => a!.add(b!).dispose(),
+    "a + b",
+  );
+  add(
+    "broadcast",
+    "add column",
+    3.6,
+    {
+      a: of("float32", side * 4, side),
+      b: of("float32", side * 4, 1),
+    },
+    of("float32", side * 4, side),
+    ({ a, b }) => () => a!.add(b!).dispose(),
+    "a + b",
+  );
+  add(
+    "broadcast",
+    "cast float32 to bfloat16",
+    3.6,
+    { a: f32 },
+    bf16,
+    ({ a }) => () => a!.astype("bfloat16").dispose(),
+    "a.to(torch.bfloat16)",
+  );
+  add(
+    "broadcast",
+    "every second column",
+    3.6,
+    { a: of("float32", side * 2, side) },
+    of("float32", side * 2, side / 2),
+    ({ a }) => {
+      const view = a!.slice(":, ::2");
+      return () => view.copy().dispose();
+    },
+    "a[:, ::2].contiguous()",
+  );
+  for (const dtype of ["float32", "bfloat16"] as const) {
+    add(
+      "transposing copy",
+      `transpose ${dtype}`,
+      3.4,
+      { a: of(dtype, side * 4, side) },
+      of(dtype, side * 4, side),
+      ({ a }) => () => a!.T.copy().dispose(),
+      "a.T.contiguous()",
+    );
+  }
+  add(
+    "transposing copy",
+    "add of transposed",
+    3.4,
+    {
+      a: of("float32", side * 2, side * 2),
+      b: of("float32", side * 2, side * 2),
+    },
+    of("float32", side * 2, side * 2),
+    ({ a, b }) => () => a!.add(b!.T).dispose(),
+    "a + b.T",
+  );
+  add(
+    "reductions",
+    "sum of all float32",
+    3.9,
+    { a: f32 },
+    0,
+    ({ a }) => () => a!.sum().dispose(),
+    "a.sum()",
+  );
+  add("reductions", "sum of rows float32", 3.9, { a: of("float32", side * 4, side) }, 0, (
+    { a },
+  ) =>
+  () => a!.sum(1).dispose(), "a.sum(1)");
+  add("reductions", "sum of columns float32", 3.6, { a: of("float32", side * 4, side) }, 0, (
+    { a },
+  ) =>
+  () => a!.sum(0).dispose(), "a.sum(0)");
+  add("reductions", "max of rows bfloat16", 3.9, { a: of("bfloat16", side * 4, side) }, 0, (
+    { a },
+  ) =>
+  () => a!.max(1).dispose(), "a.amax(1)");
+  add("reductions", "argmax of rows float32", 3.9, { a: of("float32", side * 4, side) }, 0, (
+    { a },
+  ) =>
+  () => a!.argmax(1).dispose(), "a.argmax(1)");
+  add(
+    "scans",
+    "cumulative sum of rows",
+    undefined,
+    { a: of("float32", side * 4, side) },
+    of("float32", side * 4, side),
+    ({ a }) => () => a!.cumulativeSum(1).dispose(),
+    "a.cumsum(1)",
+  );
+  const rowInput = of("float32", n / 1024, 1024);
+  const rowInput16 = of("bfloat16", n / 4096, 4096);
+  add(
+    "rows",
+    "softmax float32, 1024",
+    3.8,
+    { a: rowInput },
+    rowInput,
+    ({ a }) => () => a!.softmax(-1).dispose(),
+    "torch.softmax(a, -1)",
+  );
+  add(
+    "rows",
+    "softmax bfloat16, 4096",
+    3.8,
+    { a: rowInput16 },
+    rowInput16,
+    ({ a }) => () => a!.softmax(-1).dispose(),
+    "torch.softmax(a, -1)",
+  );
+  add(
+    "rows",
+    "layer norm float32, 1024",
+    3.8,
+    {
+      a: rowInput,
+      w: of("float32", 1024),
+      b: of("float32", 1024),
+    },
+    rowInput,
+    ({ a, w, b }) => () => a!.layerNorm(-1, { weight: w!, bias: b! }).dispose(),
+    "F.layer_norm(a, (1024,), w, b)",
+  );
+  const picks = Math.max(64, n / 1024);
+  add(
+    "gather",
+    "rows of 256 float32",
+    3.5,
+    {
+      a: of("float32", picks * 2, 256),
+      i: { dtype: "int32", shape: [picks], below: picks * 2 },
+    },
+    0,
+    ({ a, i }) => () => a!.take(i!, 0).dispose(),
+    "a[i]",
+    { bytes: 2 * picks * 1024 },
+  );
+  add("random", "uniform float32", 3.0, {}, f32, () => {
+    const key = rm.random.key(1);
+    return () => rm.random.uniform(key, [n], { device: "cuda" } as never).dispose();
+  }, "torch.rand(N, device='cuda')".replace("N", String(n)));
+  add("sort", "sort float32", undefined, { a: of("float32", n / 8) }, of("float32", n / 8), (
+    { a },
+  ) =>
+  () => a!.sort().dispose(), "a.sort()");
+  for (const [dtype, target] of [["bfloat16", 760], ["float32", undefined]] as const) {
+    const x = of(dtype, m, m);
+    add(
+      "matmul",
+      `${m} × ${m} ${dtype}`,
+      target,
+      { a: x, b: x },
+      x,
+      ({ a, b }) => () => a!.matmul(b!).dispose(),
+      "a @ b",
+      { flops: 2 * m ** 3 },
+    );
+  }
+  add(
+    "matmul",
+    "linear + bias bfloat16",
+    760,
+    {
+      a: of("bfloat16", m, m),
+      w: of("bfloat16", m, m),
+      b: of("bfloat16", m),
+    },
+    0,
+    ({ a, w, b }) => () => a!.linear(w!, b!).dispose(),
+    "F.linear(a, w, b)",
+    {
+      flops: 2 * m ** 3,
+    },
+  );
+  add(
+    "host",
+    "add of 16: time to queue",
+    undefined,
+    {
+      a: of("float32", 16),
+      b: of("float32", 16),
+    },
+    0,
+    ({ a, b }) => () => a!.add(b!).dispose(),
+    "a + b",
+    { host: true },
+  );
+  add(
+    "host",
+    "add of 16 and read it",
+    undefined,
+    {
+      a: of("float32", 16),
+      b: of("float32", 16),
+    },
+    0,
+    ({ a, b }) => () => a!.add(b!).toTypedArray(),
+    "(a + b).cpu()",
+    { host: true },
+  );
+  return rows;
+}
