@@ -102,6 +102,7 @@ test("Integer indexes: several of them, into axes that run backwards or are empt
   assertEquals(back.slice([0, -1, 1], [1, 0, -1]).toArray(), [[19, 18], [1, 0], [15, 14]]);
   assertEquals(back.slice([0, 1], ":", [-1, 0]).toArray(), [[16, 18, 20, 22], [9, 11, 13, 15]]);
   assertRefused(() => back.slice([0, 3], [1, 1]), IndexError, ["axis 0", "3"], x);
+  assertRefused(() => back.slice([0, -4], [1, 1]), IndexError, ["axis 0", "-4"], x);
   const none = zeros([0, 3]);
   assertEquals([...loose(none).take([1, -1, 0, 0], 1).shape], [0, 4]);
   assertRefused(() => loose(none).take([3], 1), IndexError, ["axis 1", "3"], none);
@@ -142,6 +143,8 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   const x = iota([2, 3]);
   assertEquals(x.take([2, 0], 1).toArray(), [[2, 0], [5, 3]]);
   assertEquals([...x.take(1, 1).shape], [2]);
+  assertEquals(x.take(arange(4, { dtype: "int8" }).slice("2:0:-1"), 1).toArray(), [[2, 1], [5, 4]]);
+  assertEquals(x.take(arange(4, { dtype: "uint64" }).slice("1:3"), 1).toArray(), [[1, 2], [4, 5]]);
   const y = tensor([[3, 1, 2], [0, 9, 4]]);
   assertEquals(y.takeAlongAxis(y.argsort(1), 1).toArray(), y.sort(1).toArray());
   assertEquals(y.takeAlongAxis(y.argmax(1, { keepDims: true }), 1).toArray(), [[3], [9]]);
