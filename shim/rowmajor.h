@@ -101,32 +101,35 @@ RM_API int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *v
 /* What rm_move does. */
 enum {
   /*
-   * For each of count positions p copies the block that a plan of 2 operands walks: from source,
-   * operand 1, at p further on, to target, operand 0, step further on each time. Numbers: [count,
-   * step, least, most]; a position outside [least, most] is a bad argument, and nothing is written.
+   * For each of count dense indexes, from offset on, copies the block that a plan of 2 operands
+   * walks: from source, operand 1, at index * stride further on, to target, operand 0, step further
+   * on each time. Indexes are from -size to size - 1, negative ones counting from size. Numbers:
+   * [offset, count, size, stride, step]; the place of the first index that is out of range, or -1,
+   * is written to numbers[0], and nothing to target if there is one.
    */
   RM_GATHER = 0,
-  /* The reverse: target at position p gets source. Later ones win. */
+  /* The reverse: target at index * stride gets source. Later ones win. */
   RM_SCATTER = 1,
   /*
-   * target is the dense positions (operand 0), source the indexes (operand 1), whose dtype is the
-   * given one: adds index * stride, negative indexes counting from size. Numbers: [size, stride].
-   * The place of the first index that is out of range, or -1, is written to numbers[0].
+   * Adds index * stride to each of the int32 or int64 elements of target, operand 0; the indexes
+   * are operand 1. Numbers: [size, stride]; numbers[0] becomes what it does above.
    */
   RM_POSITION = 2,
   /*
-   * Writes the places of the elements that are not zero, among the length from offset on, to dense
-   * int32 target, which has room for so many. Numbers: [offset, length, room]; the plan is not read.
+   * Writes the places of the elements of source that are not zero, among the length from offset on,
+   * to dense int32 target, which has room for so many. Numbers: [offset, length, room]; the plan is
+   * not read.
    */
   RM_NONZERO = 3
 };
 
 /*
- * Moves elements of the given dtype by positions, which are int32, or float64 with wide. Null
- * positions where there are none.
+ * Moves elements by indexes. dtypes holds two ids of four bits each: that of the elements (the
+ * target's for RM_POSITION), then that of the indexes, an integer one; 15 where there are none.
+ * Buffers that a kind has no use for are null.
  */
-RM_API int32_t rm_move(int32_t what, int32_t dtype, int32_t wide, const double *plan,
-                       double *numbers, void *target, const void *source, const void *positions);
+RM_API int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers,
+                       void *target, const void *source, const void *indexes);
 
 /*
  * Fills length dense elements with the numbers that a Philox key names. Kinds: 0 bits, 1 uniform, 2

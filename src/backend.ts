@@ -39,6 +39,20 @@ export interface Affine {
   readonly epsilon: number;
 }
 
+/** Dense integers that pick from an axis. */
+export interface Picks {
+  /** The integers, of any integer dtype; negative ones count from the end of the axis. */
+  readonly indexes: Storage;
+  /** Where they begin. */
+  readonly offset: number;
+  /** How many there are. */
+  readonly count: number;
+  /** How many elements the axis has. */
+  readonly size: number;
+  /** From each of them to the next. */
+  readonly stride: number;
+}
+
 /** One device's implementation of every op. All storages of a call are on that device. */
 export interface Backend {
   /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
@@ -91,32 +105,19 @@ export interface Backend {
     indices: Storage | null,
   ): void;
   /**
-   * Adds `index * stride` to each of the dense `positions` (int32, or float64 for huge storages)
-   * that `plan` pairs with an element of `index`; negative indexes count from `size`. Gives the
-   * place of the first index that is out of range, or -1.
+   * For each of the indexes of `picks` copies the block that `plan` walks: from `source`, operand 1,
+   * at index times `picks.stride` further on, to `out`, operand 0, `step` further on each time.
+   * Gives the place of the first index that is out of range, in which case nothing is written, or
+   * -1.
+   */
+  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number;
+  /** The reverse: `target`, operand 0, gets `values`, operand 1. Later ones win. */
+  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number;
+  /**
+   * Adds index times `stride` to each of the `positions` (int32 or int64) that `plan` pairs with an
+   * element of `index`: so several indexes become one. Gives what {@link Backend.gather} gives.
    */
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number;
-  /**
-   * For each of the first `count` positions p copies the block that `plan` walks: from `source`,
-   * operand 1, at p further on, to `out`, operand 0, `step` further on each time.
-   */
-  gather(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void;
-  /** The reverse: `target`, operand 0, at position p, gets `values`, operand 1. Later ones win. */
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void;
   /** Writes the places of the nonzero ones among `length` dense elements to dense int32 `out`. */
   nonzero(out: Storage, input: Storage, offset: number, length: number): void;
   /** Fills dense `out` with the random numbers that `key`, two 32-bit words, names. */

@@ -1,11 +1,13 @@
 /**
  * Reading and writing by numbers, slices, masks and integer tensors, with NumPy's rules.
  *
- * Numbers and slices only move the layout; masks and integer tensors become element positions that
- * the backend gathers from or scatters to. Indexes are all checked before anything is written.
+ * Numbers and slices only move the layout; masks and integer tensors pick from an axis what the
+ * backend gathers or scatters to, several of them element positions as if that were one axis.
+ * Indexes are all checked before anything is written.
  *
  * @module
  */
+import type { Picks } from "./backend.ts";
 import { checkDType, checkScalar, describe, DTYPE, type DType, type Scalar } from "./dtype.ts";
 import {
   apply,
@@ -32,7 +34,7 @@ import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
-import { allocate, recycle, type Storage } from "./storage.ts";
+import { allocate, recycle } from "./storage.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
 export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
@@ -71,11 +73,12 @@ function isBasic(argument: IndexArgument): argument is BasicIndex {
     (!Array.isArray(argument) && !isOperand(argument));
 }
 
-/** The positions that an index with tensors in it picks, and the blocks that lie at each. */
+/** What an index with tensors in it picks, and the blocks that lie there. */
 interface Selection {
-  /** Element positions, less the block's offset, one for each index of `shape`'s picked axes. */
-  readonly positions: Storage;
-  readonly count: number;
+  /** One index for each place of `shape`'s picked axes. */
+  readonly picks: Picks;
+  /** The axis that they are of; -1 where they are positions, made for this call. */
+  readonly axis: number;
   /** The source's layout along the axes that are sliced, not picked. */
   readonly block: Layout;
   /** The result's shape, and the place in it where the `picked` axes stand. */
@@ -207,8 +210,25 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   if (apart) place = 0;
 
   const picked = broadcastAll(op, indexes.map(({ tensor }) => tensor.layout.shape));
+  const shape = blockShape.toSpliced(place, 0, ...picked);
+  const found = { shape, place, picked };
+  if (indexes.length === 1) {
+    const { tensor, axis } = indexes[0]!;
+    const picks = picksOf(x, tensor, axis);
+    return { ...found, picks, axis, block: new Layout(blockShape, blockStrides, offset) };
+  }
+
+  // Several indexes pick as one does from an axis of all positions that they can reach.
+  let size = 1;
+  let before = 0;
+  for (const { axis } of indexes) {
+    const reach = Math.max(0, layout.shape[axis]! - 1) * layout.strides[axis]!;
+    size += Math.abs(reach);
+    if (reach < 0) before -= reach;
+  }
   const target = Layout.contiguous(picked);
-  const positions = allocate(x.storage.huge ? "float64" : "int32", target.size, true);
+  const positions = allocate(x.storage.huge ? "int64" : "int32", target.size, before === 0);
+  if (before !== 0) fillScalar(positions, target, before);
   const backend = backendFor(x.storage, op);
   for (const { tensor, axis } of indexes) {
     const index = tensor.layout.broadcastTo(picked);
@@ -216,17 +236,37 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
     const n = layout.shape[axis]!;
     const bad = backend.position(plan, positions, tensor.storage, n, layout.strides[axis]!);
     if (bad >= 0) {
-      const at = contiguousCopy(lens(tensor, index));
-      throw new IndexError(
-        `Cannot ${op} axis ${axis} of shape ${formatShape(layout.shape)} at ${
-          readElement(at.storage, bad)
-        }: it has size ${n}`,
-      );
+      const { storage, layout: { offset } } = contiguousCopy(lens(tensor, index));
+      throw outOfRange(op, layout, axis, { indexes: storage, offset }, bad);
     }
   }
-  const shape = [...blockShape.slice(0, place), ...picked, ...blockShape.slice(place)];
-  const block = new Layout(blockShape, blockStrides, offset);
-  return { positions, count: target.size, block, shape, place, picked };
+  const picks = { indexes: positions, offset: 0, count: target.size, size, stride: 1 };
+  const block = new Layout(blockShape, blockStrides, offset - before);
+  return { ...found, picks, axis: -1, block };
+}
+
+/** What the elements of `index` pick from one axis of `x`. */
+function picksOf(x: Operand, index: Operand, axis: number): Picks {
+  // What is written must not change the indexes on the way.
+  const { storage, layout } = overlaps(x, index) ? contiguousCopy(index) : contiguous(index);
+  const size = x.layout.shape[axis]!;
+  const stride = x.layout.strides[axis]!;
+  return { indexes: storage, offset: layout.offset, count: layout.size, size, stride };
+}
+
+/** What to throw for the index in place `bad`. */
+function outOfRange(
+  op: string,
+  { shape }: Layout,
+  axis: number,
+  { indexes, offset }: Pick<Picks, "indexes" | "offset">,
+  bad: number,
+): IndexError {
+  return new IndexError(
+    `Cannot ${op} axis ${axis} of shape ${formatShape(shape)} at ${
+      readElement(indexes, offset + bad)
+    }: it has size ${shape[axis]}`,
+  );
 }
 
 /** Slices one axis, with the axis and the whole shape in the error. */
@@ -245,37 +285,37 @@ function lineSlice(
 
 /** The layout of the axes of `dense` that belong to the blocks, and the step from pick to pick. */
 function blockOf(layout: Layout, { place, picked }: Selection): { block: Layout; step: number } {
-  const keep = (values: readonly number[]): number[] => [
-    ...values.slice(0, place),
-    ...values.slice(place + picked.length),
-  ];
   let step = 0;
   // The picked axes are dense among themselves: the innermost that counts gives the step.
   for (let i = place + picked.length - 1; i >= place && step === 0; i--) {
     if (layout.shape[i] !== 1) step = layout.strides[i]!;
   }
-  return { block: new Layout(keep(layout.shape), keep(layout.strides), layout.offset), step };
+  const shape = layout.shape.toSpliced(place, picked.length);
+  const strides = layout.strides.toSpliced(place, picked.length);
+  return { block: new Layout(shape, strides, layout.offset), step };
+}
+
+/** Throws for the index in place `bad`, if that is one, and gives back what was made for the call. */
+function finish(op: string, layout: Layout, { picks, axis }: Selection, bad: number): void {
+  if (bad >= 0) throw outOfRange(op, layout, axis, picks, bad);
+  if (axis === -1) recycle(picks.indexes);
 }
 
 /** The tensor without its type's constraints: what `slice` accepts. */
 export function index(x: Operand, args: readonly IndexArgument[], op = "slice"): Operand {
   checkOperand(x, op);
   if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args));
-  const what = select(op, x, args);
+  return gather(op, x, select(op, x, args));
+}
+
+/** A copy of what is picked. */
+function gather(op: string, x: Operand, what: Selection): Operand {
   const layout = Layout.contiguous(what.shape);
   const storage = allocate(x.storage.info.name, layout.size, false);
-  if (layout.size > 0) {
-    const to = blockOf(layout, what);
-    backendFor(x.storage, op).gather(
-      planMap(to.block, what.block, null, null),
-      storage,
-      x.storage,
-      what.positions,
-      what.count,
-      to.step,
-    );
-  }
-  recycle(what.positions);
+  const to = blockOf(layout, what);
+  const plan = planMap(to.block, what.block, null, null);
+  const bad = backendFor(x.storage, op).gather(plan, storage, x.storage, what.picks, to.step);
+  finish(op, x.layout, what, bad);
   return result(storage, layout);
 }
 
@@ -325,18 +365,11 @@ export function setAt(
     fillScalar(one, Layout.contiguous([]), value);
     source = result(one, Layout.contiguous([]).broadcastTo(what.shape));
   }
-  if (source.layout.size > 0) {
-    const from = blockOf(source.layout, what);
-    backendFor(x.storage, op).scatter(
-      planMap(what.block, from.block, null, null),
-      x.storage,
-      source.storage,
-      what.positions,
-      what.count,
-      from.step,
-    );
-  }
-  recycle(what.positions);
+  const from = blockOf(source.layout, what);
+  const plan = planMap(what.block, from.block, null, null);
+  const { picks } = what;
+  const bad = backendFor(x.storage, op).scatter(plan, x.storage, source.storage, picks, from.step);
+  finish(op, x.layout, what, bad);
   x.storage.version++;
 }
 
@@ -383,9 +416,23 @@ export function take(
   axis: number,
 ): Operand {
   checkOperand(x, "take");
-  const along = normalizeAxis("take", axis, x.layout.shape.length);
-  const args: IndexArgument[] = new Array(along).fill(":");
-  return index(x, [...args, toIndexes("take", indexes)], "take");
+  const { layout } = x;
+  const place = normalizeAxis("take", axis, layout.shape.length);
+  const tensor = toIndexes("take", indexes);
+  checkDevice(x.storage, tensor.storage, "take");
+  const picked = tensor.layout.shape;
+  return gather("take", x, {
+    picks: picksOf(x, tensor, place),
+    axis: place,
+    block: new Layout(
+      layout.shape.toSpliced(place, 1),
+      layout.strides.toSpliced(place, 1),
+      layout.offset,
+    ),
+    shape: layout.shape.toSpliced(place, 1, ...picked),
+    place,
+    picked,
+  });
 }
 
 /** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */

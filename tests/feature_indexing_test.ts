@@ -87,6 +87,29 @@ test("Integer indexes: set writes where slice reads, and the last of equal index
   assertEquals(x.toArray(), [4, 9, 0, 8, 4]);
 });
 
+test("Integer indexes: an array may be written by itself, and is read as it was", () => {
+  const [n, steps] = [5000, 1237];
+  const x = arange(n, { dtype: "int32" }).mul(steps).remainder(n).astype("int32");
+  const before = x.toArray() as number[];
+  x.set([x], arange(n, { dtype: "int32" }));
+  const after = x.toArray() as number[];
+  assert(before.every((to, i) => after[to] === i));
+});
+
+test("Integer indexes: several of them, into axes that run backwards or are empty", () => {
+  const x = iota([3, 4, 2]);
+  const back = loose(x.slice("::-1, :, ::-1"));
+  assertEquals(back.slice([0, -1, 1], [1, 0, -1]).toArray(), [[19, 18], [1, 0], [15, 14]]);
+  assertEquals(back.slice([0, 1], ":", [-1, 0]).toArray(), [[16, 18, 20, 22], [9, 11, 13, 15]]);
+  assertRefused(() => back.slice([0, 3], [1, 1]), IndexError, ["axis 0", "3"], x);
+  assertRefused(() => back.slice([0, -4], [1, 1]), IndexError, ["axis 0", "-4"], x);
+  const none = zeros([0, 3]);
+  assertEquals([...loose(none).take([1, -1, 0, 0], 1).shape], [0, 4]);
+  assertRefused(() => loose(none).take([3], 1), IndexError, ["axis 1", "3"], none);
+  assertRefused(() => loose(none).slice([0]), IndexError, ["axis 0", "0"], none);
+  assertRefused(() => loose(none).slice([0], [0]), IndexError, ["axis 0", "0"], none);
+});
+
 test("Integer indexes: bad ones are IndexErrors that name axis, index and size", () => {
   const x = iota([3, 4]);
   assertRefused(() => loose(x).slice(":", [0, 4]), IndexError, ["axis 1", "4"], x);
@@ -120,6 +143,8 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   const x = iota([2, 3]);
   assertEquals(x.take([2, 0], 1).toArray(), [[2, 0], [5, 3]]);
   assertEquals([...x.take(1, 1).shape], [2]);
+  assertEquals(x.take(arange(4, { dtype: "int8" }).slice("2:0:-1"), 1).toArray(), [[2, 1], [5, 4]]);
+  assertEquals(x.take(arange(4, { dtype: "uint64" }).slice("1:3"), 1).toArray(), [[1, 2], [4, 5]]);
   const y = tensor([[3, 1, 2], [0, 9, 4]]);
   assertEquals(y.takeAlongAxis(y.argsort(1), 1).toArray(), y.sort(1).toArray());
   assertEquals(y.takeAlongAxis(y.argmax(1, { keepDims: true }), 1).toArray(), [[3], [9]]);

@@ -9,6 +9,7 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import type { Picks } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { checkStore, resultDType } from "../src/dispatch.ts";
@@ -55,7 +56,7 @@ import { JsBackend } from "../src/backends/js/backend.ts";
 import { foldTolerance, type Tolerance } from "./table/compare.ts";
 import { attributesOf } from "./table/golden.ts";
 import { positions } from "./table/operands.ts";
-import { readElement } from "../src/element.ts";
+import { readElement, writeElement } from "../src/element.ts";
 
 /** Loops made for each kind of call, which are faster than the interpreter. */
 const loops = new JsBackend();
@@ -616,61 +617,104 @@ check("sorts are served, and agree with js for every dtype", () => {
   }
 });
 
-/** `length` positions from `among`, and the plan of blocks of `shape` that go to and from them. */
+const INTEGERS = DTYPES.filter((dtype) => "iu".includes(DTYPE[dtype].kind));
+
+/** Indexes from 0 to 10, where the dtype has them also as -11 to -1, some of them twice. */
+function picksFrom(dtype: DType, count: number, stride: number): Picks {
+  const indexes = fill(dtype, MARGIN + count, false);
+  const back = DTYPE[dtype].kind === "i" ? 11 : 0;
+  for (let i = 0; i < count; i++) {
+    writeElement(indexes, MARGIN + i, i * 7 % 11 - (i % 3 === 0 ? back : 0));
+  }
+  return { indexes, offset: MARGIN, count, size: 11, stride };
+}
+
+/** 23 blocks of `shape` that go to or from where picks say. */
 function blocks(
   dtype: DType,
   shape: readonly number[],
   kind: string,
-  wide: boolean,
+  by: DType,
   scatter: boolean,
-): [plan: Plan, out: Storage, source: Storage, positions: Storage, count: number, step: number] {
-  const count = 23;
+): [plan: Plan, out: Storage, source: Storage, picks: Picks, step: number] {
   const dense = Layout.contiguous(shape, MARGIN);
   const placed = LAYOUTS[kind]!(shape);
   const span = placed.extent()[1] + 1;
-  const positions = fill(wide ? "float64" : "int32", count, false);
-  // Some come twice: the later one wins.
-  for (let i = 0; i < count; i++) positions.array[i] = (i * 7 % 11) * span;
-  const near = fill(dtype, dense.size * count + 2 * MARGIN, true);
+  const picks = picksFrom(by, 23, span);
+  const near = fill(dtype, dense.size * picks.count + 2 * MARGIN, true);
   const far = fill(dtype, span * 11 + MARGIN, true);
   const plan = scatter ? planMap(placed, dense, null, null) : planMap(dense, placed, null, null);
-  return [plan, scatter ? far : near, scatter ? near : far, positions, count, dense.size];
+  return [plan, scatter ? far : near, scatter ? near : far, picks, dense.size];
 }
 
 check("gathers and scatters are served, and agree with js for every dtype and block", () => {
+  let turn = 0;
   for (const dtype of DTYPES) {
     for (const shape of [[], [1], [5], [64], [300], [3, 7], [20, 20]]) {
       for (const kind of KINDS) {
-        for (const wide of [false, true]) {
-          const what = `${dtype} blocks of [${shape}] ${kind}`;
-          const gather = blocks(dtype, shape, kind, wide, false);
-          let expected = copyOf(gather[1]);
-          assertEquals(handedOn(() => native.gather(...gather)), 0, `gather of ${what}`);
-          js.gather(gather[0], expected, gather[2], gather[3], gather[4], gather[5]);
-          assertSameBytes(gather[1], expected, `gather of ${what}`);
-          if (KINDS.indexOf(kind) >= OUTPUTS) continue;
-          const scatter = blocks(dtype, shape, kind, wide, true);
-          expected = copyOf(scatter[1]);
-          assertEquals(handedOn(() => native.scatter(...scatter)), 0, `scatter of ${what}`);
-          js.scatter(scatter[0], expected, scatter[2], scatter[3], scatter[4], scatter[5]);
-          assertSameBytes(scatter[1], expected, `scatter of ${what}`);
+        // Each dtype of indexes comes after the other.
+        const by = INTEGERS[turn++ % INTEGERS.length]!;
+        const what = `${dtype} blocks of [${shape}] ${kind} by ${by}`;
+        const [plan, out, source, picks, step] = blocks(dtype, shape, kind, by, false);
+        let expected = copyOf(out);
+        const gather = (): void => {
+          assertEquals(native.gather(plan, out, source, picks, step), -1);
+        };
+        assertEquals(handedOn(gather), 0, `gather of ${what}`);
+        assertEquals(js.gather(plan, expected, source, picks, step), -1);
+        assertSameBytes(out, expected, `gather of ${what}`);
+        if (KINDS.indexOf(kind) >= OUTPUTS) continue;
+        const [back, target, values, places, stride] = blocks(dtype, shape, kind, by, true);
+        expected = copyOf(target);
+        const scatter = (): void => {
+          assertEquals(native.scatter(back, target, values, places, stride), -1);
+        };
+        assertEquals(handedOn(scatter), 0, `scatter of ${what}`);
+        assertEquals(js.scatter(back, expected, values, places, stride), -1);
+        assertSameBytes(target, expected, `scatter of ${what}`);
+      }
+    }
+  }
+});
+
+check("the first index out of range is named, and nothing is written", () => {
+  const two = Layout.contiguous([2]);
+  const plan = planMap(two, two, null, null);
+  for (const dtype of INTEGERS) {
+    const { kind, bytes } = DTYPE[dtype];
+    const most = 2n ** BigInt(8 * bytes - (kind === "i" ? 1 : 0)) - 1n;
+    const wrong = [11n, most, ...kind === "i" ? [-12n, -most - 1n] : [most - 10n]];
+    for (const bad of wrong) {
+      for (const [count, at] of [[1, 0], [30, 29], [1024, 7], [3000, 1024], [3000, 2999]]) {
+        const picks = picksFrom(dtype, count!, 2);
+        const array = picks.indexes.array as BigInt64Array;
+        for (const i of [at!, count! - 1]) {
+          array[MARGIN + i] = (DTYPE[dtype].wide ? bad : Number(bad)) as never;
         }
+        const [near, far] = [fill("int16", 2 * count!, true), fill("int16", 22, true)];
+        const [nearBefore, farBefore] = [copyOf(near), copyOf(far)];
+        const what = `${bad} as ${dtype} at ${at} of ${count}`;
+        for (const backend of [native, js]) {
+          assertEquals(backend.gather(plan, near, far, picks, 2), at, what);
+          assertEquals(backend.scatter(plan, far, near, picks, 2), at, what);
+        }
+        assertSameBytes(near, nearBefore, what);
+        assertSameBytes(far, farBefore, what);
       }
     }
   }
 });
 
 check("indexes become positions as in js, and the first wrong one is named", () => {
-  const integers = DTYPES.filter((dtype) => "biu".includes(DTYPE[dtype].kind));
-  for (const dtype of integers) {
+  for (const dtype of INTEGERS) {
     for (const shape of [[1], [70], [1025], [33, 40], [3, 4, 5]]) {
       for (const kind of KINDS) {
         for (const [size, wide] of [[9, false], [9, true], [5, false]] as const) {
           const layout = LAYOUTS[kind]!(shape);
           // From 0 or -8 to 8: all within 9, not all within 5.
           const index = storageFor(layout, dtype, false);
-          const positions = fill(wide ? "float64" : "int32", layout.size, false);
-          positions.array.fill(3 as never);
+          const positions = fill(wide ? "int64" : "int32", layout.size, false);
+          positions.array.fill((wide ? 3n : 3) as never);
           const expected = copyOf(positions);
           const plan = planMap(Layout.contiguous(shape), layout, null, null);
           let first = -2;
@@ -767,7 +811,8 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   const positions = empty("int32");
   const [one, two] = [fill("float32", 3, false), fill("float32", 3, false)];
   const single = planMap(Layout.contiguous([1]), Layout.contiguous([1]), null, null);
-  assertEquals(handedOn(() => native.gather(single, one, two, positions, 0, 1)), 1);
+  const picks = { indexes: positions, offset: 0, count: 0, size: 3, stride: 1 };
+  assertEquals(handedOn(() => native.gather(single, one, two, picks, 1)), 1);
   assertEquals(handedOn(() => native.sort(empty("int8"), 0, 0, 5, false, null)), 1);
   assertEquals(handedOn(() => native.sort(empty("int8"), 0, 5, 0, false, null)), 1);
   assertEquals(handedOn(() => native.nonzero(positions, empty("int8"), 0, 0)), 1);

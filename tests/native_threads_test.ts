@@ -185,10 +185,8 @@ check("the number of threads does not show in random numbers", () => {
 check("the number of threads does not show in gathers and scatters", () => {
   const [rows, columns, count] = [5000, 64, 6000];
   const row = Layout.contiguous([columns]);
-  const positions = adopt(
-    "int32",
-    Int32Array.from({ length: count }, (_, i) => (i * 7919 % rows) * columns),
-  );
+  const indexes = adopt("int32", Int32Array.from({ length: count }, (_, i) => i * 7919 % rows));
+  const picks = { indexes, offset: 0, count, size: rows, stride: columns };
   for (const dtype of ["float32", "int8", "float64"] as const) {
     const source = denseStorage(dtype, rows * columns);
     const out = denseStorage(dtype, count * columns);
@@ -196,13 +194,13 @@ check("the number of threads does not show in gathers and scatters", () => {
     sameBits(
       `gather of ${dtype}`,
       out,
-      () => native.gather(plan, out, source, positions, count, columns),
+      () => native.gather(plan, out, source, picks, columns),
     );
     const target = denseStorage(dtype, rows * columns);
     sameBits(
       `scatter of ${dtype}`,
       target,
-      () => native.scatter(plan, target, out, positions, count, columns),
+      () => native.scatter(plan, target, out, picks, columns),
     );
   }
 });

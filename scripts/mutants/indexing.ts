@@ -12,7 +12,10 @@ const INDEXING = edits(
   {
     "indexes: fractions": ["if (!Number.isInteger(value)) {", "if (false) {"],
     "indexes: float tensors": ['} else if (kind === "f") {', "} else if (false) {"],
-    "indexes: out of range": ["if (bad >= 0) {", "if (false) {"],
+    "several indexes: out of range": ["if (bad >= 0) {", "if (false) {"],
+    "several indexes: size": ["  let size = 1;\n", "  let size = 0;\n"],
+    "several indexes: backwards": ["if (reach < 0) before -= reach;", ""],
+    "one index: out of range": ["if (bad >= 0) throw outOfRange(", "if (false) throw outOfRange("],
     "indexes: too many": ["if (used > rank) {", "if (false) {"],
     "ellipsis: twice": [
       'if (args.indexOf("...", dots + 1) !== -1 && dots !== -1) {',
@@ -76,8 +79,8 @@ const INDEXING = edits(
       "while (false)",
     ],
     "take: axis": [
-      'const args: IndexArgument[] = new Array(along).fill(":");',
-      "const args: IndexArgument[] = [];",
+      'const place = normalizeAxis("take", axis, layout.shape.length);',
+      "const place = 0;",
     ],
     "take: float indexes": ['if (kind !== "i" && kind !== "u") {', "if (false) {"],
     "takeAlongAxis: rank": ["if (tensor.layout.shape.length !== rank) {", "if (false) {"],

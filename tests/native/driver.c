@@ -666,66 +666,71 @@ static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
+/* A dtype of indexes. */
+static int integer(void) { return RM_INT8 + (int)below(RM_UINT64); }
+
+/* Any of [0, size), where the dtype has them as negative ones too. */
+static int64_t any_index(int dtype, ptrdiff_t size) {
+  const ptrdiff_t one = below(size);
+  return dtype >= RM_INT8 && dtype <= RM_INT64 && below(2) ? one - size : one;
+}
+
 /* Gathers or scatters blocks of up to two axes, and looks at every element. */
-static void run_blocks(bool scatter, int dtype, bool wide, ptrdiff_t count, int rank, ptrdiff_t x,
+static void run_blocks(bool scatter, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  snprintf(about, sizeof about, "%s of dtype %d, %td blocks [%td, %td] of rank %d",
-           scatter ? "scatter" : "gather", dtype, count, x, y, rank);
-  /* Operand `dense` is walked step by step, the other one by positions. */
+  snprintf(about, sizeof about, "%s of dtype %d by %d, %td blocks [%td, %td] of rank %d",
+           scatter ? "scatter" : "gather", dtype, by, count, x, y, rank);
+  /* Operand `dense` is walked step by step, the other one by indexes. */
   const int dense = scatter ? 1 : 0, placed = 1 - dense;
-  const ptrdiff_t bytes = rm_bytes(dtype);
+  const ptrdiff_t bytes = rm_bytes(dtype), size = 1 + below(9);
   layout p;
   shape(&p, rank, x, y, 1, 2);
   lay(&p, dense, rank == 2 && below(2) ? COLUMNS : DENSE, rank);
   lay(&p, placed, (enum kind)below(scatter ? OUTPUT_KINDS : KINDS), rank);
   const ptrdiff_t step = x * (rank == 2 ? y : 1);
   /* Blocks that are scattered are apart, or the same. */
-  const ptrdiff_t apart = scatter ? p.length[placed] : 1, room = 1 + below(9) * apart;
-  buffer to = make(dtype, p.length[0] + (scatter ? room - 1 : (count - 1) * step), ANY_BITS);
-  buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room - 1), ANY_BITS);
-  buffer positions = make(wide ? RM_FLOAT64 : RM_INT32, count, ANY_BITS);
-  for (ptrdiff_t i = 0; i < count; i++) {
-    put(positions.dtype, positions.data, i, below(1 + room / apart) * apart % room);
-  }
-  memcpy(positions.before, positions.data, positions.bytes);
+  const ptrdiff_t apart = scatter ? p.length[placed] : 1, room = (size - 1) * apart;
+  const ptrdiff_t stride = below(2) ? -apart : apart;
+  buffer to = make(dtype, p.length[0] + (scatter ? room : (count - 1) * step), ANY_BITS);
+  buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room), ANY_BITS);
+  if (stride < 0) p.offset[placed] += room;
+  const ptrdiff_t first = below(MARGIN);
+  buffer indexes = make(by, first + count, ANY_BITS);
+  for (ptrdiff_t i = 0; i < count; i++) put(by, indexes.data, first + i, any_index(by, size));
+  memcpy(indexes.before, indexes.data, indexes.bytes);
   const double *plan = write_plan(&p);
-  /* From the lowest to the highest position that keeps the block inside. */
-  ptrdiff_t reach = p.offset[placed], least = reach;
-  for (int i = 0; i < rank; i++) {
-    const ptrdiff_t along = (p.size[i] - 1) * p.stride[placed][i];
-    if (along < 0) least += along;
-    else reach += along;
-  }
-  const ptrdiff_t length = (ptrdiff_t)((scatter ? to.bytes : from.bytes) / (size_t)bytes);
-  double numbers[] = {(double)count, (double)step, (double)-least, (double)(length - 1 - reach)};
+  double numbers[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
+  const int32_t what = scatter ? RM_SCATTER : RM_GATHER, dtypes = dtype | by << 4;
   rm_configure(RM_THREADS, threads);
-  if (!is_served(rm_move(scatter ? RM_SCATTER : RM_GATHER, dtype, wide, plan, numbers, to.data,
-                         from.data, positions.data))) {
+  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data))) {
     fail("it was not served");
   }
+  if (numbers[0] != -1) fail("an index was refused");
   check_unchanged(&from);
-  check_unchanged(&positions);
+  check_unchanged(&indexes);
   for (ptrdiff_t i = 0; i < count; i++) {
-    const ptrdiff_t at = (ptrdiff_t)get(positions.dtype, positions.data, i);
-    ptrdiff_t index[MAX_AXES] = {0};
+    const ptrdiff_t index = (ptrdiff_t)get(by, indexes.data, first + i);
+    const ptrdiff_t at = (index < 0 ? index + size : index) * stride;
+    ptrdiff_t element[MAX_AXES] = {0};
     do {
-      const ptrdiff_t t = place(&p, 0, index) + (scatter ? at : i * step);
-      const ptrdiff_t f = place(&p, 1, index) + (scatter ? i * step : at);
+      const ptrdiff_t t = place(&p, 0, element) + (scatter ? at : i * step);
+      const ptrdiff_t f = place(&p, 1, element) + (scatter ? i * step : at);
       memcpy(to.before + t * bytes, from.data + f * bytes, (size_t)bytes);
-    } while (next(&p, rank, index));
+    } while (next(&p, rank, element));
   }
   if (memcmp(to.data, to.before, to.bytes) != 0) fail("the moved elements are others");
-  /* A position outside is refused before anything is written. */
-  put(positions.dtype, positions.data, count - 1, (int64_t)(length - reach));
-  if (rm_move(scatter ? RM_SCATTER : RM_GATHER, dtype, wide, plan, numbers, to.data, from.data,
-              positions.data) != RM_BAD_ARGUMENT) {
-    fail("a position outside was taken");
+  /* One that is out of range is named before anything is written. */
+  put(by, indexes.data, first + count - 1, by <= RM_INT64 && below(2) ? -size - 1 : size);
+  numbers[0] = (double)first;
+  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data)) ||
+      numbers[0] != (double)(count - 1)) {
+    fail("the index out of range is another one");
   }
   if (memcmp(to.data, to.before, to.bytes) != 0) fail("a refused move has written something");
   compared++;
   drop(&to);
   drop(&from);
-  drop(&positions);
+  drop(&indexes);
 }
 
 static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t y, bool bad) {
@@ -735,22 +740,16 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   shape(&p, rank, x, y, 1, 2);
   lay(&p, 0, DENSE, rank);
   lay(&p, 1, (enum kind)below(KINDS), rank);
-  buffer to = make(wide ? RM_FLOAT64 : RM_INT32, p.length[0], SMALL);
+  buffer to = make(wide ? RM_INT64 : RM_INT32, p.length[0], SMALL);
   buffer index = make(dtype, p.length[1], SMALL);
-  const bool negative = dtype >= RM_INT8 && dtype <= RM_INT64;
   const ptrdiff_t length = p.length[1];
-  for (ptrdiff_t i = 0; i < length; i++) {
-    const ptrdiff_t one = below(size) - (negative ? below(8) : 0);
-    put(dtype, index.data, i, dtype == RM_BOOL ? one & 1 : one);
-  }
+  for (ptrdiff_t i = 0; i < length; i++) put(dtype, index.data, i, any_index(dtype, size));
   ptrdiff_t wrong = -1;
-  if (bad && dtype != RM_BOOL) {
-    put(dtype, index.data, below(length), negative && below(2) ? -size - 1 : size);
-  }
+  if (bad) put(dtype, index.data, below(length), dtype <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
   double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_POSITION, dtype, wide, write_plan(&p), numbers, to.data, index.data,
-                         NULL))) {
+  if (!is_served(rm_move(RM_POSITION, to.dtype | dtype << 4, write_plan(&p), numbers, to.data, NULL,
+                         index.data))) {
     fail("it was not served");
   }
   check_unchanged(&index);
@@ -800,7 +799,8 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
   if (count > 0) {
     buffer to = make(RM_INT32, count, ANY_BITS);
     double numbers[] = {(double)offset, (double)length, (double)count};
-    if (!is_served(rm_move(RM_NONZERO, dtype, 0, NULL, numbers, to.data, input.data, NULL))) {
+    const int32_t dtypes = dtype | RM_NONE << 4;
+    if (!is_served(rm_move(RM_NONZERO, dtypes, NULL, numbers, to.data, input.data, NULL))) {
       fail("it was not served");
     }
     if (memcmp(to.data, places, to.bytes) != 0) fail("the places are others");
@@ -815,12 +815,12 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
     for (int scatter = 0; scatter < 2; scatter++) {
-      run_blocks(scatter, dtype, below(2), n, 1, 1, 1, 1);
-      run_blocks(scatter, dtype, below(2), 1 + below(9), 1, n, 1, 1);
-      run_blocks(scatter, dtype, below(2), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
+      run_blocks(scatter, dtype, integer(), n, 1, 1, 1, 1);
+      run_blocks(scatter, dtype, integer(), 1 + below(9), 1, n, 1, 1);
+      run_blocks(scatter, dtype, integer(), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
     }
     run_nonzero(dtype, n);
-    if (dtype >= RM_FLOAT16) continue;
+    if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;
     run_positions(dtype, below(2), (int)below(2), n, 1, below(2));
     run_positions(dtype, below(2), 2, n, 1 + below(4), below(2));
   }

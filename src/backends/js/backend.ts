@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Backend, Distribution, MatrixRef } from "../../backend.ts";
+import type { Backend, Distribution, MatrixRef, Picks } from "../../backend.ts";
 import { DTYPE, type DType, type TypedArray } from "../../dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
@@ -183,32 +183,16 @@ export class JsBackend implements Backend {
     sortRuns(values, offset, runs, size, descending, indices);
   }
 
+  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
+    return moveBlocks(plan, out, source, picks, step, false, this.#generate);
+  }
+
+  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+    return moveBlocks(plan, target, values, picks, step, true, this.#generate);
+  }
+
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
     return addPositions(plan, positions, index, size, stride);
-  }
-
-  gather(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void {
-    const places = positions.array as Int32Array;
-    moveBlocks(plan, out, source, places, count, step, false, this.#generate);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void {
-    const places = positions.array as Int32Array;
-    moveBlocks(plan, target, values, places, count, step, true, this.#generate);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

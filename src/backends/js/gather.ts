@@ -1,10 +1,11 @@
 /**
- * Moves blocks of elements to and from computed positions: what indexing by tensors comes down to.
+ * Moves blocks of elements to and from where indexes say: what indexing by tensors comes down to.
  *
  * Elements are moved as they are, whatever they mean. Knows plans and storages.
  *
  * @module
  */
+import type { Picks } from "../../backend.ts";
 import type { DTypeInfo, TypedArray } from "../../dtype.ts";
 import { readElement } from "../../element.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
@@ -77,17 +78,29 @@ function moveElements(scatter: boolean): Mover {
 /** A dense run at least this long is copied by the runtime, a shorter one by a loop. */
 const LONG_RUN = 256;
 
+/** An index as a place from 0 to `size - 1`; any other number where it is out of range. */
+function placeOf(index: number | bigint, size: number): number {
+  const at = Number(index);
+  return at < 0 ? at + size : at;
+}
+
 /** See {@link Backend.gather} and, with `scatter`, {@link Backend.scatter}. */
 export function moveBlocks(
   plan: Plan,
   out: Storage,
   source: Storage,
-  positions: Int32Array | Float64Array,
-  count: number,
+  picks: Picks,
   step: number,
   scatter: boolean,
   generate: boolean,
-): void {
+): number {
+  const { indexes, offset, count, size: places, stride } = picks;
+  const positions = new (out.huge || source.huge ? Float64Array : Int32Array)(count);
+  for (let i = 0; i < count; i++) {
+    const at = placeOf(indexes.array[offset + i]!, places);
+    if (at < 0 || at >= places) return i;
+    positions[i] = at * stride;
+  }
   const { data, rank, operands } = plan;
   const size = data[OFFSETS + operands]!;
   const strides = OFFSETS + operands + rank;
@@ -99,7 +112,7 @@ export function moveBlocks(
       const f = from + (scatter ? i * step : positions[i]!);
       target.set(elements.subarray(f, f + size), t);
     }
-    return;
+    return -1;
   }
   const { info } = out;
   const words = generate && info.wide;
@@ -112,6 +125,7 @@ export function moveBlocks(
     count,
     step,
   );
+  return -1;
 }
 
 /** See {@link Backend.position}. */
@@ -124,11 +138,12 @@ export function addPositions(
 ): number {
   const places = walkOperand(plan, 0);
   const reads = walkOperand(plan, 1);
-  const result = positions.array as Int32Array;
+  const result = positions.array;
   for (let i = 0; i < places.length; i++) {
-    const at = Number(index.array[reads[i]!]!);
-    if (at < -size || at >= size) return i;
-    result[places[i]!]! += (at < 0 ? at + size : at) * stride;
+    const at = placeOf(index.array[reads[i]!]!, size);
+    if (at < 0 || at >= size) return i;
+    const sum = Number(result[places[i]!]) + at * stride;
+    result[places[i]!] = positions.info.wide ? BigInt(sum) : sum;
   }
   return -1;
 }

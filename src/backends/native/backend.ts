@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Affine, Backend, Distribution, MatrixRef, RowKernel } from "../../backend.ts";
+import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
@@ -68,7 +68,7 @@ export class NativeBackend implements Backend {
   /** The plan of the matrix product under way. */
   #matrices = new Float64Array(64);
   /** The numbers of other calls. */
-  readonly #numbers = new Float64Array(4);
+  readonly #numbers = new Float64Array(5);
 
   /** Serves by `shim` and, where that lacks something, by `fallback`. */
   constructor(shim: Shim, fallback: Backend, options: NativeOptions = {}) {
@@ -293,6 +293,52 @@ export class NativeBackend implements Backend {
     this.#fallback.sort(values, offset, runs, size, descending, indices);
   }
 
+  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
+    if (isEmpty(plan, picks)) return this.#fallback.gather(plan, out, source, picks, step);
+    checkBlocks(plan, 0, out, (picks.count - 1) * step);
+    checkBlocks(plan, 1, source, (picks.size - 1) * picks.stride);
+    return this.#moveBlocks(MOVE.gather, plan, out, source, picks, step) ??
+      this.#fallback.gather(plan, out, source, picks, step);
+  }
+
+  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+    if (isEmpty(plan, picks)) return this.#fallback.scatter(plan, target, values, picks, step);
+    checkBlocks(plan, 0, target, (picks.size - 1) * picks.stride);
+    checkBlocks(plan, 1, values, (picks.count - 1) * step);
+    return this.#moveBlocks(MOVE.scatter, plan, target, values, picks, step) ??
+      this.#fallback.scatter(plan, target, values, picks, step);
+  }
+
+  /** Undefined when it is for the fallback to do. */
+  #moveBlocks(
+    what: number,
+    plan: Plan,
+    target: Storage,
+    source: Storage,
+    { indexes, offset, count, size, stride }: Picks,
+    step: number,
+  ): number | undefined {
+    checkRun("rm_move", 2, offset, count, indexes);
+    const numbers = this.#numbers;
+    numbers[0] = offset;
+    numbers[1] = count;
+    numbers[2] = size;
+    numbers[3] = stride;
+    numbers[4] = step;
+    const status = this.#move(
+      what,
+      target.info.id | indexes.info.id << 4,
+      plan.data,
+      numbers,
+      target.array,
+      source.array,
+      indexes.array,
+    );
+    if (status === STATUS.ok) return numbers[0]!;
+    this.#refuse("rm_move", status);
+    return undefined;
+  }
+
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
     let status: number = STATUS.unsupported;
     const numbers = this.#numbers;
@@ -301,86 +347,13 @@ export class NativeBackend implements Backend {
     if (sizeOf(plan) > 0) {
       checkOperand("rm_move", plan, 0, positions);
       checkOperand("rm_move", plan, 1, index);
-      const wide = positions.info.name === "float64" ? 1 : 0;
-      status = this.#move(
-        MOVE.position,
-        index.info.id,
-        wide,
-        plan.data,
-        numbers,
-        positions.array,
-        index.array,
-        null,
-      );
+      const dtypes = positions.info.id | index.info.id << 4;
+      const { array } = positions;
+      status = this.#move(MOVE.position, dtypes, plan.data, numbers, array, null, index.array);
     }
     if (status === STATUS.ok) return numbers[0]!;
     this.#refuse("rm_move", status);
     return this.#fallback.position(plan, positions, index, size, stride);
-  }
-
-  gather(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void {
-    if (this.#moveBlocks(MOVE.gather, plan, out, source, positions, count, step)) return;
-    this.#fallback.gather(plan, out, source, positions, count, step);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): void {
-    if (this.#moveBlocks(MOVE.scatter, plan, target, values, positions, count, step)) return;
-    this.#fallback.scatter(plan, target, values, positions, count, step);
-  }
-
-  #moveBlocks(
-    what: number,
-    plan: Plan,
-    target: Storage,
-    source: Storage,
-    positions: Storage,
-    count: number,
-    step: number,
-  ): boolean {
-    if (count === 0 || sizeOf(plan) === 0) return false;
-    checkRun("rm_move", 2, 0, count, positions);
-    // Which positions keep the block inside is checked by the shim, element by element.
-    const [moving, stepping] = what === MOVE.gather ? [1, 0] : [0, 1];
-    const [placed, stepped] = what === MOVE.gather ? [source, target] : [target, source];
-    const last = (count - 1) * step;
-    reach(plan, stepping);
-    if (!(low + Math.min(0, last) >= 0 && high + Math.max(0, last) < stepped.array.length)) {
-      throw outside("rm_move", stepping, low, high + last, stepped);
-    }
-    reach(plan, moving);
-    const numbers = this.#numbers;
-    numbers[0] = count;
-    numbers[1] = step;
-    numbers[2] = -low;
-    numbers[3] = placed.array.length - 1 - high;
-    const wide = positions.info.name === "float64" ? 1 : 0;
-    const status = this.#move(
-      what,
-      target.info.id,
-      wide,
-      plan.data,
-      numbers,
-      target.array,
-      source.array,
-      positions.array,
-    );
-    if (status === STATUS.ok) return true;
-    this.#refuse("rm_move", status);
-    return false;
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
@@ -391,16 +364,8 @@ export class NativeBackend implements Backend {
       numbers[0] = offset;
       numbers[1] = length;
       numbers[2] = out.array.length;
-      status = this.#move(
-        MOVE.nonzero,
-        input.info.id,
-        0,
-        null,
-        numbers,
-        out.array,
-        input.array,
-        null,
-      );
+      const dtypes = input.info.id | NO_DTYPE << 4;
+      status = this.#move(MOVE.nonzero, dtypes, null, numbers, out.array, input.array, null);
     }
     if (status === STATUS.ok) return;
     this.#refuse("rm_move", status);
@@ -434,6 +399,11 @@ function idOf(storage: Storage | null): number {
   return storage === null ? NO_DTYPE : storage.info.id;
 }
 
+/** True when `plan` has no elements, or nothing can be picked, or nothing is. */
+function isEmpty(plan: Plan, { count, size }: Picks): boolean {
+  return count === 0 || size === 0 || sizeOf(plan) === 0;
+}
+
 /** How many positions the axes of `plan` have. */
 function sizeOf(plan: Plan): number {
   const { data, rank } = plan;
@@ -454,6 +424,15 @@ function checkOperand(symbol: string, plan: Plan, k: number, storage: Storage): 
   // Written so that NaN fails too.
   if (k < plan.operands && low >= 0 && high < storage.array.length) return;
   throw outside(symbol, k, low, high, storage);
+}
+
+/** {@link checkOperand} for blocks that begin up to `along` further on, or back. */
+function checkBlocks(plan: Plan, k: number, storage: Storage, along: number): void {
+  reach(plan, k);
+  if (along < 0) low += along;
+  else high += along;
+  if (k < plan.operands && low >= 0 && high < storage.array.length) return;
+  throw outside("rm_move", k, low, high, storage);
 }
 
 // What `reach` found last.

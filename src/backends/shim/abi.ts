@@ -60,9 +60,9 @@ export const SYMBOLS = {
     parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
   },
   rm_move: {
-    c: "int32_t rm_move(int32_t what, int32_t dtype, int32_t wide, const double *plan, " +
-      "double *numbers, void *target, const void *source, const void *positions)",
-    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+    c: "int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers, " +
+      "void *target, const void *source, const void *indexes)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
   rm_random: {
     c: "int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length, " +
