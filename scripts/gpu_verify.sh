@@ -1,0 +1,135 @@
+#!/bin/sh
+# Checks the CUDA backend on a Linux machine that has a GPU and nothing else: no network, no Deno, no
+# Bun, no zig. scripts/gpu_pack.ts makes the folder .gpu beforehand, with what has to be brought.
+#
+#     scripts/gpu_verify.sh probe|test|bench|sanitize|all [deno|bun]
+#
+#   probe     what there is: device, driver, libraries; the first op and how long it takes
+#   test      the tests of the CUDA backend on the device, the table of all ops among them
+#   bench     every kernel beside PyTorch, where python3 has it
+#   sanitize  one kernel of each kind under compute-sanitizer, where that is there
+#
+# Results go to $OUT, or to bench/results/gpu, as they come: *.jsonl and *.log. Exits with 0 only if
+# every stage that was asked for passed. With ROWMAJOR_CUDA_LIB_DIR naming an emulator's folder it
+# checks this script; ROWMAJOR_GPU_SCALE then makes the bench's arrays smaller by that factor.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+stage=${1:-all}
+runtime=${2:-}
+results=${OUT:-bench/results/gpu}
+mkdir -p "$results" || exit 2
+
+# The runtime and the packages that tests use: those of .gpu, else those that are installed.
+unpack() {
+  python3 - "$1" "$2" <<'PY'
+import lzma, shutil, sys
+with lzma.open(sys.argv[1]) as source, open(sys.argv[2], "wb") as target:
+    shutil.copyfileobj(source, target)
+PY
+}
+if [ -z "$runtime" ]; then
+  runtime=deno
+  [ -f .gpu/bun.xz ] && [ ! -f .gpu/deno.xz ] && runtime=bun
+fi
+tool=""
+if [ -f ".gpu/$runtime.xz" ]; then
+  tool="${TMPDIR:-/tmp}/rowmajor-gpu-$runtime"
+  if [ ! -x "$tool" ]; then
+    unpack ".gpu/$runtime.xz" "$tool.part" && chmod 755 "$tool.part" && mv "$tool.part" "$tool" ||
+      exit 2
+  fi
+else
+  for one in "node_modules/@deno/linux-x64-glibc/deno" "node_modules/@oven/bun-linux-x64/bin/bun" \
+    "$(command -v "$runtime" 2>/dev/null)"; do
+    case $one in */"$runtime") [ -x "$one" ] && tool=$one && break ;; esac
+  done
+fi
+if [ -z "$tool" ]; then
+  echo "Cannot find $runtime: make .gpu with scripts/gpu_pack.ts first" >&2
+  exit 2
+fi
+[ -d node_modules ] || { [ -d .gpu/node_modules ] && ln -s .gpu/node_modules node_modules; }
+if [ -f .gpu/librowmajor.so ]; then
+  ROWMAJOR_LIB=${ROWMAJOR_LIB:-$PWD/.gpu/librowmajor.so}
+  export ROWMAJOR_LIB
+fi
+# Kernels are compiled anew, as for a user who starts for the first time.
+ROWMAJOR_CACHE_DIR=${ROWMAJOR_CACHE_DIR:-$(mktemp -d)}
+export ROWMAJOR_CACHE_DIR
+
+run() {
+  case $runtime in
+    deno) "$tool" run -A --no-check "$@" ;;
+    bun) "$tool" "$@" ;;
+  esac
+}
+run_tests() {
+  case $runtime in
+    deno) "$tool" test -A --no-check "$@" ;;
+    bun) "$tool" test --timeout=600000 "$@" ;;
+  esac
+}
+
+failed=""
+# Runs a stage: its output is shown and kept, its exit status noted.
+stage() {
+  name=$1
+  shift
+  echo "== $name ($runtime)"
+  begin=$(date +%s)
+  { "$@" 2>&1; echo $? >"$results/.status"; } | tee "$results/$name-$runtime.log"
+  status=$(cat "$results/.status")
+  rm -f "$results/.status"
+  seconds=$(($(date +%s) - begin))
+  echo "{\"stage\":\"$name\",\"runtime\":\"$runtime\",\"status\":$status,\"seconds\":$seconds}" \
+    >>"$results/stages.jsonl"
+  [ "$status" = 0 ] || failed="$failed $name"
+}
+
+probe() {
+  command -v nvidia-smi >/dev/null 2>&1 &&
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
+  run scripts/gpu_probe.ts
+}
+tests() { run_tests tests/cuda_*_test.ts; }
+bench() { run bench/gpu.ts "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}"; }
+sanitize() {
+  sanitizer=$(command -v compute-sanitizer) || sanitizer=/usr/local/cuda/bin/compute-sanitizer
+  if [ ! -x "$sanitizer" ]; then
+    echo "compute-sanitizer is not on this machine: skipped"
+    return 0
+  fi
+  ok=0
+  for check in memcheck racecheck initcheck synccheck; do
+    echo "-- $check"
+    case $runtime in
+      deno) "$sanitizer" --tool "$check" --error-exitcode 9 "$tool" run -A --no-check \
+        scripts/gpu_probe.ts --every-kernel || ok=1 ;;
+      bun) "$sanitizer" --tool "$check" --error-exitcode 9 "$tool" scripts/gpu_probe.ts \
+        --every-kernel || ok=1 ;;
+    esac
+  done
+  return $ok
+}
+
+case $stage in
+  probe) stage probe probe ;;
+  test) stage test tests ;;
+  bench) stage bench bench ;;
+  sanitize) stage sanitize sanitize ;;
+  all)
+    stage probe probe
+    stage test tests
+    stage bench bench
+    stage sanitize sanitize
+    ;;
+  *)
+    sed -n '2,15p' "$0" >&2
+    exit 2
+    ;;
+esac
+if [ -n "$failed" ]; then
+  echo "failed:$failed"
+  exit 1
+fi
+echo "all stages passed"
