@@ -161,7 +161,8 @@ export function registerDevices(family: string, open: OpenDevice): void {
 
 /** The name that storages have of what may be written in several ways: `"cuda"` for `"cuda:0"`. */
 export function deviceName(device: string): string {
-  return device.endsWith(":0") ? device.slice(0, -2) : device;
+  // Whoever is not checked by a compiler may hand over anything.
+  return String(device).replace(/:0$/, "");
 }
 
 /**
@@ -171,16 +172,16 @@ export function deviceName(device: string): string {
  * Throws a DeviceError that says why when there is none.
  */
 export function deviceOf(device: string, what: string): Device | null {
-  if (device === "cpu") return null;
-  const known = devices.get(device);
+  const name = device === "cpu" ? device : deviceName(device);
+  if (name === "cpu") return null;
+  const known = devices.get(name);
   if (known !== undefined) return known;
-  const [, family = "", index = "0"] = /^(\w+)(?::(0|[1-9]\d{0,3}))?$/.exec(String(device)) ?? [];
+  const [, family = "", index = "0"] = /^(\w+)(?::([1-9]\d{0,3}))?$/.exec(name) ?? [];
   const open = families.get(family);
   if (open === undefined) {
     throw new DeviceError(`Cannot ${what} ${String(device)}: no backend serves it`);
   }
-  const name = deviceName(device);
-  const opened = devices.get(name) ?? open(Number(index));
+  const opened = open(Number(index));
   if (typeof opened === "string") throw new DeviceError(`Cannot ${what} ${name}: ${opened}`);
   devices.set(name, opened);
   return opened;

@@ -29,18 +29,19 @@ export class Storage {
    * The elements; float16 and bfloat16 as bits. Moves when the storage leaves a slab. Throws a
    * DeviceError where they are not in the memory of the CPU.
    */
-  // Only declared, so that another kind of storage can have an accessor in its place.
+  // Fields that the constructor sets are only declared: so they are written once, and another kind
+  // of storage can have an accessor in this one's place.
   declare array: TypedArray;
   /** Their dtype. */
-  readonly info: DTypeInfo;
+  declare readonly info: DTypeInfo;
   /** How many tensors hold this storage. */
   handles = 0;
   /** How many times it has been written, in all the lives that it has had. */
   version = 0;
   /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
-  escaped: boolean;
+  declare escaped: boolean;
   /** True while the bytes are part of a slab. */
-  onSlab: boolean;
+  declare onSlab: boolean;
   /** Who wants a copy before the next write, if anyone. */
   cows: Set<CowGroup> | null = null;
   #words: Int32Array | null = null;
@@ -447,6 +448,8 @@ export interface MemoryInfo {
 
 /** {@link MemoryInfo} of a device with memory of its own. */
 export interface DeviceMemoryInfo extends MemoryInfo {
+  /** The most that has been in use at a time; what is kept for reuse does not count. */
+  readonly peakBytes: number;
   /** How much is free on the device, for all programs. */
   readonly freeBytes: number;
   /** How much the device has. */

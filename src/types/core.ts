@@ -25,9 +25,6 @@ export type Device = "cpu" | "cuda" | `cuda:${number}`;
 /** The device as tensors on it name it: the first one of a kind has no number. */
 export type OnDevice<V extends Device> = V extends "cuda:0" ? "cuda" : V;
 
-/** Where a tensor of `X` is made unless something else is said: where `X` is, if it is a tensor. */
-export type DataDevice<X> = X extends { readonly device: infer V extends Device } ? V : "cpu";
-
 /** Whether a tensor may be written through this handle. */
 export type Access = "read" | "write";
 
