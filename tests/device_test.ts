@@ -51,6 +51,7 @@ import {
   zeros,
   zerosLike,
 } from "../mod.ts";
+import { demo } from "../examples/digits/main.ts";
 import { deviceOf } from "../src/backend.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { readElement, writeElement } from "../src/element.ts";
@@ -505,6 +506,7 @@ describe("moving between devices", () => {
     assert(sharesBuffer(x, same));
     assertEquals(same.ownership, "view");
     assert(sharesBuffer(x, x.to("mirror:0" as "cuda")));
+    assertEquals(x.readonly().to("mirror:0" as "cuda").access, "read");
     const y = zeros([2]);
     assert(sharesBuffer(y, y.cpu()));
     // A copy of its own elsewhere.
@@ -680,6 +682,10 @@ describe("reading from a device", () => {
   });
 });
 
+it("the digits demo runs on a device as on the CPU", async () => {
+  assertEquals(await demo(MIRROR), await demo());
+});
+
 describe("memory of a device", () => {
   it("dispose, using and scope give it back", () => {
     const { blocks } = mirror;
@@ -743,10 +749,13 @@ describe("memory of a device", () => {
     }
   });
 
-  it("what nobody refers to any more is given back in time", async () => {
+  it("what nobody refers to any more is given back in time, and nothing twice", async () => {
     const { blocks } = mirror;
     const lose = (): void => {
-      for (let i = 0; i < 50; i++) loose(ones([10], { device: MIRROR })).T.add(1);
+      for (let i = 0; i < 50; i++) {
+        loose(ones([10], { device: MIRROR })).T.add(1);
+        ones([10], { device: MIRROR }).dispose();
+      }
     };
     lose();
     assertEquals(mirror.blocks, blocks + 100);
@@ -758,6 +767,7 @@ describe("memory of a device", () => {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     assert(mirror.blocks <= blocks + 50, `${mirror.blocks - blocks} blocks are left of 100`);
+    assertEquals(mirror.strays, 0);
   });
 
   it("snapshots are not of the original's memory once either is written", () => {

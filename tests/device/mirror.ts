@@ -39,6 +39,8 @@ export class MirrorMemory implements DeviceMemory {
   limit = Infinity;
   /** How many times something was read. */
   reads = 0;
+  /** How often something was freed that was not there. */
+  strays = 0;
   /** How many times something waited for the device. */
   waits = 0;
 
@@ -64,7 +66,10 @@ export class MirrorMemory implements DeviceMemory {
 
   free(address: number): void {
     const block = this.#blocks.get(address);
-    if (block === undefined) throw new Error(`nothing is at ${address} to be freed`);
+    if (block === undefined) {
+      this.strays++;
+      throw new Error(`nothing is at ${address} to be freed`);
+    }
     block.fill(0x5a);
     this.#bytes -= block.length;
     this.#blocks.delete(address);
