@@ -27,12 +27,19 @@ export {
 export type { Shape } from "./src/shape.ts";
 export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
-export { type CowGroup, emptyPool, memory, type MemoryInfo, type Storage } from "./src/storage.ts";
+export type {
+  CowGroup,
+  DeviceMemory,
+  DeviceMemoryInfo,
+  MemoryInfo,
+  Storage,
+} from "./src/storage.ts";
 export type { Operand } from "./src/dispatch.ts";
 export type { Axes, CloseOptions, LayerNormOptions, RmsNormOptions } from "./src/composites.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
 export * from "./src/tensor.ts";
 export * from "./src/create.ts";
+export * from "./src/devices.ts";
 export * from "./src/info.ts";
 export * as random from "./src/random.ts";
 export * as io from "./src/io/mod.ts";

@@ -9,7 +9,8 @@
 import type { DType } from "./dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "./ops.ts";
 import type { Plan } from "./plan.ts";
-import type { Storage } from "./storage.ts";
+import { DeviceError } from "./errors.ts";
+import type { DeviceMemory, Storage } from "./storage.ts";
 
 /** A batch of matrices in a storage; offsets and strides in elements. */
 export interface MatrixRef {
@@ -131,16 +132,78 @@ export interface Backend {
   ): void;
 }
 
+/** A device other than the CPU: what runs ops on it, and where its storages lie. */
+export interface Device {
+  /** Runs ops. */
+  readonly backend: Backend;
+  /** Holds storages. */
+  readonly memory: DeviceMemory;
+}
+
+/** Opens the device of a number, or says why there is none. */
+export type OpenDevice = (index: number) => Device | string;
+
 const backends = new Map<string, Backend | (() => Backend)>();
+const families = new Map<string, OpenDevice>();
+const devices = new Map<string, Device>();
 
 /** Makes `backend` serve `device`; a function is called by the first op that needs one. */
 export function registerBackend(device: string, backend: Backend | (() => Backend)): void {
   backends.set(device, backend);
 }
 
+/**
+ * Makes `open` serve the devices `family`, which is the first one, `family:1`, `family:2`, …; it is
+ * called by whoever is the first to ask for one, and again only where it gave a reason.
+ */
+export function registerDevices(family: string, open: OpenDevice): void {
+  families.set(family, open);
+}
+
+/** The name that storages have of what may be written in several ways: `"cuda"` for `"cuda:0"`. */
+export function deviceName(device: string): string {
+  // Whoever is not checked by a compiler may hand over anything.
+  return String(device).replace(/:0$/, "");
+}
+
+/**
+ * The device of that name; null for the CPU, which has its own ways. `what` is what is being done,
+ * as "zeros on", for the error.
+ *
+ * Throws a DeviceError that says why when there is none.
+ */
+export function deviceOf(device: string, what: string): Device | null {
+  const name = device === "cpu" ? device : deviceName(device);
+  if (name === "cpu") return null;
+  const known = devices.get(name);
+  if (known !== undefined) return known;
+  const [, family = "", index = "0"] = /^(\w+)(?::([1-9]\d{0,3}))?$/.exec(name) ?? [];
+  const open = families.get(family);
+  if (open === undefined) {
+    throw new DeviceError(`Cannot ${what} ${String(device)}: no backend serves it`);
+  }
+  const opened = open(Number(index));
+  if (typeof opened === "string") throw new DeviceError(`Cannot ${what} ${name}: ${opened}`);
+  devices.set(name, opened);
+  return opened;
+}
+
+/**
+ * The memory of a device, null for the CPU, which is also meant where none is named. Throws as
+ * {@link deviceOf} does.
+ */
+export function memoryOf(device: string | undefined, what: string): DeviceMemory | null {
+  return device === undefined ? null : deviceOf(device, what)?.memory ?? null;
+}
+
+/** The devices other than the CPU that have been opened, by name. */
+export function openDevices(): ReadonlyMap<string, Device> {
+  return devices;
+}
+
 /** The backend that serves `device`, if any. */
 export function backendOf(device: string): Backend | undefined {
-  const found = backends.get(device);
+  const found = devices.get(device)?.backend ?? backends.get(device);
   if (typeof found !== "function") return found;
   const made = found();
   backends.set(device, made);

@@ -29,7 +29,7 @@ import { AxisError, DTypeError, ShapeError } from "./errors.ts";
 import { MAP, REDUCE, type ReduceRow } from "./ops.ts";
 import { formatShape, normalizeAxes, normalizeAxis, sizeOf } from "./shape.ts";
 import { Layout } from "./layout.ts";
-import { allocate } from "./storage.ts";
+import { allocateIn } from "./storage.ts";
 
 /** What names the axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -152,7 +152,7 @@ function alongRows(
     const backend = backendFor(input.storage, op);
     if (backend.alongRows === undefined || axes.some((axis) => axis < last)) return undefined;
     const { storage, layout } = contiguous(input);
-    const made = allocate(storage.info.name, size, false);
+    const made = allocateIn(storage.memory, storage.info, size, false);
     const columns = sizeOf(shape.slice(last));
     const rows = size / columns;
     const done = backend.alongRows(op, rows, columns, made, storage, layout.offset, affine);
@@ -191,7 +191,7 @@ function softmaxBy(
 /** A zero of the dtype and rank of `like`. */
 function noShift(like: Operand): Operand {
   const one = Layout.contiguous(like.layout.shape.map(() => 1));
-  return result(allocate(like.storage.info.name, 1, true), one);
+  return result(allocateIn(like.storage.memory, like.storage.info, 1, true), one);
 }
 
 /** exp(x) over its sum along `axis`. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { backendOf } from "./backend.ts";
+import { memoryOf } from "./backend.ts";
 import {
   checkDType,
   checkScalar,
@@ -21,17 +21,19 @@ import {
   contiguousCopy,
   fill,
   fillScalar,
+  isOn,
   isOperand,
+  moved,
   type Operand,
   result,
 } from "./dispatch.ts";
 import { writeElement } from "./element.ts";
-import { DeviceError, DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
-import { adopt, allocate } from "./storage.ts";
+import { adopt, allocate, allocateIn, type DeviceMemory, sendTo } from "./storage.ts";
 import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
 import type * as t from "./types.ts";
 
@@ -43,24 +45,20 @@ export interface CreateOptions<E extends DType, V extends t.Device> {
   readonly device?: V;
 }
 
-/** Throws unless a backend serves `device`. */
-function checkDevice(device: string | undefined, op: string): void {
-  if (device !== undefined && backendOf(device) === undefined) {
-    throw new DeviceError(`Cannot ${op} on ${String(device)}: no backend serves it`);
-  }
-}
-
 const CREATE_OPTIONS = ["dtype", "device"];
 
-/** Throws for an option that `op` does not have, for a bad dtype and for a device that is not there. */
+/**
+ * Throws for an option that `op` does not have, for a bad dtype and for a device that is not there.
+ * Gives the memory that is meant.
+ */
 function checkCreation(
   op: string,
   options: CreateOptions<DType, t.Device>,
   known: readonly string[] = CREATE_OPTIONS,
-): void {
+): DeviceMemory | null {
   checkOptions(op, options, known);
   if (options.dtype !== undefined) checkDType(options.dtype, op);
-  checkDevice(options.device, op);
+  return memoryOf(options.device, `${op} on`);
 }
 
 function filled(
@@ -70,16 +68,22 @@ function filled(
   dtype: DType,
   options: CreateOptions<DType, t.Device>,
 ): never {
-  checkCreation(op, options);
-  return filledWith(op, shape, value, options.dtype ?? dtype);
+  const memory = checkCreation(op, options);
+  return filledWith(op, shape, value, options.dtype ?? dtype, memory);
 }
 
 /** {@link filled}, once the options have been checked. */
-function filledWith(op: string, shape: unknown, value: Scalar, to: DType): never {
+function filledWith(
+  op: string,
+  shape: unknown,
+  value: Scalar,
+  to: DType,
+  memory: DeviceMemory | null,
+): never {
   const layout = Layout.contiguous(checkShape(shape, op));
   checkScalar(to, value, op);
   const zero = value === 0 && !Object.is(value, -0) || value === false;
-  const storage = allocate(to, layout.size, zero);
+  const storage = allocateIn(memory, DTYPE[to], layout.size, zero);
   if (!zero) fillScalar(storage, layout, value);
   return new Tensor(storage, layout) as never;
 }
@@ -101,7 +105,7 @@ export function zeros<
 >(
   shape: t.Guard<t.NewShape<"zeros", N>, N>,
   options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"zeros", N>>, NoInfer<V>> {
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"zeros", N>>, t.OnDevice<NoInfer<V>>> {
   return filled("zeros", shape, 0, "float32", options);
 }
 
@@ -113,7 +117,7 @@ export function ones<
 >(
   shape: t.Guard<t.NewShape<"ones", N>, N>,
   options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"ones", N>>, NoInfer<V>> {
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"ones", N>>, t.OnDevice<NoInfer<V>>> {
   return filled("ones", shape, 1, "float32", options);
 }
 
@@ -125,7 +129,7 @@ export function empty<
 >(
   shape: t.Guard<t.NewShape<"empty", N>, N>,
   options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"empty", N>>, NoInfer<V>> {
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"empty", N>>, t.OnDevice<NoInfer<V>>> {
   return filled("empty", shape, 0, "float32", options);
 }
 
@@ -142,23 +146,31 @@ export function full<
   shape: t.Guard<t.NewShape<"full", N>, N>,
   value: X,
   options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, NoInfer<V>> {
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, t.OnDevice<NoInfer<V>>> {
   return filled("full", shape, value, scalarDType(value), options);
 }
 
 /** A tensor of the smallest finite value of its dtype. */
-export function fullMin<const N extends Shape, E extends DType = "float32">(
+export function fullMin<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   shape: t.Guard<t.NewShape<"fullMin", N>, N>,
-  options: CreateOptions<E, t.Device> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, "cpu"> {
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, t.OnDevice<NoInfer<V>>> {
   return extreme("fullMin", "min", shape, options);
 }
 
 /** A tensor of the largest finite value of its dtype. */
-export function fullMax<const N extends Shape, E extends DType = "float32">(
+export function fullMax<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   shape: t.Guard<t.NewShape<"fullMax", N>, N>,
-  options: CreateOptions<E, t.Device> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, "cpu"> {
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, t.OnDevice<NoInfer<V>>> {
   return extreme("fullMax", "max", shape, options);
 }
 
@@ -168,9 +180,9 @@ function extreme(
   shape: unknown,
   options: CreateOptions<DType, t.Device>,
 ): never {
-  checkCreation(op, options);
+  const memory = checkCreation(op, options);
   const { dtype = "float32" } = options;
-  return filledWith(op, shape, DTYPE[dtype][end], dtype);
+  return filledWith(op, shape, DTYPE[dtype][end], dtype, memory);
 }
 
 /** Zeros in the shape, dtype and device of `x`. */
@@ -204,14 +216,18 @@ export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
 
 function filledLike(op: string, x: AnyTensor, value: Scalar): never {
   checkOperand(x, op);
-  return filledWith(op, x.layout.shape, value, x.dtype);
+  return filledWith(op, x.layout.shape, value, x.dtype, x.storage.memory);
 }
 
 /** A tensor of rank 0. */
-export function scalar<const X extends Scalar, E extends DType = t.DataDType<X>>(
+export function scalar<
+  const X extends Scalar,
+  E extends DType = t.DataDType<X>,
+  V extends t.Device = "cpu",
+>(
   value: X,
-  options: CreateOptions<E, t.Device> = {},
-): Tensor<NoInfer<E>, [], "cpu"> {
+  options: CreateOptions<E, V> = {},
+): Tensor<NoInfer<E>, [], t.OnDevice<NoInfer<V>>> {
   return filled("scalar", [], value, scalarDType(value), options);
 }
 
@@ -315,6 +331,7 @@ function shapeFor(shape: unknown, length: number, op: string): number[] {
 
 /**
  * A tensor of a value, nested arrays, a typed array or another tensor, whose elements are copied.
+ * It is on the CPU, or where the other tensor is, unless `device` says otherwise.
  *
  * Numbers make float32, bigints int64, booleans bool, typed arrays their own dtype; `dtype` casts
  * (a number that an integer dtype cannot hold is a DTypeError). `shape` arranges the elements.
@@ -338,7 +355,7 @@ export function tensor<
 ): Tensor<
   NoInfer<E>,
   N extends Shape ? t.Ok<t.NewShape<"tensor", N>> : t.Ok<t.DataShape<X>>,
-  NoInfer<V>
+  t.OnDevice<NoInfer<V>>
 > {
   return make(data, options) as never;
 }
@@ -349,14 +366,18 @@ function make(
   data: unknown,
   options: CreateOptions<DType, t.Device> & { readonly shape?: Shape },
 ): Operand {
-  checkCreation("make a tensor", options, TENSOR_OPTIONS);
-  const { dtype, shape } = options;
+  const memory = checkCreation("make a tensor", options, TENSOR_OPTIONS);
+  const { device, dtype, shape } = options;
   if (isOperand(data)) {
     checkOperand(data, "make a tensor");
-    const copy = contiguousCopy(data, dtype);
-    if (shape === undefined) return copy;
-    const layout = Layout.contiguous(shapeFor(shape, copy.layout.size, "arrange"));
-    return result(copy.storage, layout);
+    const layout = shape === undefined
+      ? data.layout
+      : Layout.contiguous(shapeFor(shape, data.layout.size, "arrange"));
+    const cast = dtype !== undefined && dtype !== data.storage.info.name;
+    const here = device === undefined || isOn(data.storage, device);
+    let copy = cast || here ? contiguousCopy(data, dtype) : data;
+    if (!here) copy = moved(copy, device);
+    return shape === undefined ? copy : result(copy.storage, layout);
   }
   if (ArrayBuffer.isView(data) && !(data instanceof DataView)) {
     const from = arrayDType(data, "make a tensor");
@@ -368,7 +389,7 @@ function make(
     const storage = allocate(dtype ?? from, array.length, false);
     if (storage.info.name === from) (storage.array as Float64Array).set(bits as Float64Array);
     else fill(storage, layout, { storage: adopt(from, bits), layout, flags: 0, detach() {} });
-    return result(storage, layout);
+    return result(sendTo(memory, storage), layout);
   }
   const { shape: own, leaves } = unnest(data);
   const to = dtype ?? leavesDType(leaves);
@@ -383,7 +404,7 @@ function make(
     const array = storage.array as Float64Array;
     for (let i = 0; i < leaves.length; i++) array[i] = Number(leaves[i]);
   } else for (let i = 0; i < leaves.length; i++) writeElement(storage, i, leaves[i]!);
-  return result(storage, layout);
+  return result(sendTo(memory, storage), layout);
 }
 
 /** How {@link fromBuffer} reads memory. */
@@ -510,30 +531,30 @@ function isResizable(memory: ArrayBufferLike): boolean {
  * arange(5, 1, -2, { dtype: "int32" }).toArray(); // => [5, 3]
  * ```
  */
-export function arange<E extends DType = "float32">(
+export function arange<E extends DType = "float32", V extends t.Device = "cpu">(
   stop: number,
-  options?: CreateOptions<E, t.Device>,
-): Tensor<NoInfer<E>, [number], "cpu">;
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
 /** {@link arange} from `start` on. */
-export function arange<E extends DType = "float32">(
+export function arange<E extends DType = "float32", V extends t.Device = "cpu">(
   start: number,
   stop: number,
   step?: number,
-  options?: CreateOptions<E, t.Device>,
-): Tensor<NoInfer<E>, [number], "cpu">;
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
 export function arange(...args: unknown[]): AnyTensor {
   const [first, second] = args;
   const short = args.length < 3 && (second === undefined || typeof second === "object");
   const [start, stop, step = 1] = short ? [0, first] : args;
   const options = (short ? second : args[3]) as CreateOptions<DType, t.Device> | undefined;
-  if (options !== undefined) checkCreation("arange", options);
+  const memory = options === undefined ? null : checkCreation("arange", options);
   checkFinite("arange", start);
   checkFinite("arange", stop);
   checkFinite("arange", step);
   if (step === 0) throw new IndexError("Cannot arange by step 0");
   const length = Math.max(0, Math.ceil((stop - start) / step));
   checkShape([length], "arange");
-  return ramp(length, (i) => start + i * step, options?.dtype ?? "float32", "arange");
+  return ramp(length, (i) => start + i * step, options?.dtype ?? "float32", memory, "arange");
 }
 
 function checkFinite(op: string, value: unknown): asserts value is number {
@@ -542,7 +563,13 @@ function checkFinite(op: string, value: unknown): asserts value is number {
   }
 }
 
-function ramp(length: number, at: (i: number) => number, dtype: DType, op: string): AnyTensor {
+function ramp(
+  length: number,
+  at: (i: number) => number,
+  dtype: DType,
+  memory: DeviceMemory | null,
+  op: string,
+): AnyTensor {
   const storage = allocate(dtype, length, false);
   if (DTYPE[dtype].kind === "f" && DTYPE[dtype].bytes > 2) {
     const array = storage.array as Float64Array;
@@ -554,7 +581,7 @@ function ramp(length: number, at: (i: number) => number, dtype: DType, op: strin
       writeElement(storage, i, value);
     }
   }
-  return new Tensor(storage, Layout.contiguous([length])) as never;
+  return new Tensor(sendTo(memory, storage), Layout.contiguous([length])) as never;
 }
 
 const LINSPACE_OPTIONS = ["endpoint", ...CREATE_OPTIONS];
@@ -564,13 +591,13 @@ const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
  * `count` numbers from `start` to `stop`, equally far apart; float32 unless asked. With `endpoint`
  * false, `stop` itself is left out.
  */
-export function linspace<E extends DType = "float32">(
+export function linspace<E extends DType = "float32", V extends t.Device = "cpu">(
   start: number,
   stop: number,
   count: number,
-  options: CreateOptions<E, t.Device> & { readonly endpoint?: boolean } = {},
-): Tensor<NoInfer<E>, [number], "cpu"> {
-  checkCreation("linspace", options, LINSPACE_OPTIONS);
+  options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
+): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+  const memory = checkCreation("linspace", options, LINSPACE_OPTIONS);
   checkShape([count], "linspace");
   checkFinite("linspace", start);
   checkFinite("linspace", stop);
@@ -587,6 +614,7 @@ export function linspace<E extends DType = "float32">(
     count,
     DTYPE[dtype].kind === "f" ? at : (i) => Math.trunc(at(i)),
     dtype,
+    memory,
     "linspace",
   ) as never;
 }
@@ -596,15 +624,16 @@ export function eye<
   const R extends number,
   const C extends number = R,
   E extends DType = "float32",
+  V extends t.Device = "cpu",
 >(
   rows: R,
   columns?: C,
-  options: CreateOptions<E, t.Device> & { readonly k?: number } = {},
-): Tensor<NoInfer<E>, [R, C], "cpu"> {
-  checkCreation("eye", options, EYE_OPTIONS);
+  options: CreateOptions<E, V> & { readonly k?: number } = {},
+): Tensor<NoInfer<E>, [R, C], t.OnDevice<NoInfer<V>>> {
+  const memory = checkCreation("eye", options, EYE_OPTIONS);
   const { k = 0, dtype = "float32" } = options;
   if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${describe(k)}`);
-  const made: AnyTensor = filledWith("eye", [rows, columns ?? rows], 0, dtype);
+  const made: AnyTensor = filledWith("eye", [rows, columns ?? rows], 0, dtype, memory);
   const diagonal = made.layout.diagonal(k);
   fillScalar(made.storage, diagonal, 1);
   return made as never;

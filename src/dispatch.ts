@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { type Backend, backendOf } from "./backend.ts";
+import { type Backend, backendOf, deviceName, memoryOf } from "./backend.ts";
 import {
   checkDType,
   describe,
@@ -33,7 +33,14 @@ import {
 } from "./ops.ts";
 import { ATTRIBUTES, type Plan, planDense, planMap, planReduce } from "./plan.ts";
 import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
-import { allocate, allocateFor, checkAlive, Storage } from "./storage.ts";
+import {
+  allocateIn,
+  checkAlive,
+  copyElements,
+  type DeviceMemory,
+  recycle,
+  Storage,
+} from "./storage.ts";
 
 /** Set on a handle that may not be written through. */
 export const READ_ONLY = 1;
@@ -250,7 +257,7 @@ export function overlaps(target: Operand, source: Operand): boolean {
 
 function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
   const [low, high] = layout.extent();
-  const { byteOffset } = storage.array as Uint8Array;
+  const byteOffset = storage.memory === null ? storage.array.byteOffset : storage.address;
   return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
 }
 
@@ -355,7 +362,7 @@ function run(
     const { layout } = a;
     const reusable = layout.contiguous && layout.offset === 0 && layout.shape === shape;
     target = reusable ? layout : Layout.contiguous(shape);
-    storage = allocateFor(rule.resultInfo, target.size, false);
+    storage = allocateIn(a.storage.memory, rule.resultInfo, target.size, false);
   } else {
     prepareOut(out, shape, rule.result, a.storage, row.name);
     a = undisturbed(a, out);
@@ -384,7 +391,7 @@ function runDense(
   const { storage, layout } = a;
   const rule = ruleFor(row, storage.info);
   const target = layout.offset === 0 ? layout : Layout.contiguous(layout.shape);
-  const out = allocateFor(rule.resultInfo, target.size, false);
+  const out = allocateIn(storage.memory, rule.resultInfo, target.size, false);
   const plan = planDense(target, layout, b.layout);
   if (attributes !== undefined) setAttributes(plan, attributes);
   backendFor(storage, row.name).map(row, rule.compute, plan, out, storage, b.storage, null);
@@ -486,7 +493,9 @@ function applyGeneral(
     }
   }
   const target = out === undefined ? Layout.contiguous(shape) : out.layout;
-  const storage = out === undefined ? allocate(rule.result, target.size, false) : out.storage;
+  const storage = out === undefined
+    ? allocateIn(like?.memory ?? null, rule.resultInfo, target.size, false)
+    : out.storage;
   const plan = planMap(target, layouts[0]!, layouts[1]!, layouts[2]!);
   if (attributes !== undefined) setAttributes(plan, attributes);
   backendFor(like ?? storage, name)
@@ -553,7 +562,7 @@ export function contiguousCopy(
 ): Operand {
   checkAlive(source.storage, op);
   const layout = Layout.contiguous(source.layout.shape);
-  const storage = allocate(dtype, layout.size, false);
+  const storage = allocateIn(source.storage.memory, DTYPE[dtype], layout.size, false);
   fill(storage, layout, source);
   return wrap(storage, layout);
 }
@@ -561,6 +570,54 @@ export function contiguousCopy(
 /** `source` itself when it is dense, else a dense copy. */
 export function contiguous(source: Operand): Operand {
   return source.layout.contiguous ? source : contiguousCopy(source);
+}
+
+/**
+ * The elements of `source`, dense, in `memory`, or on the CPU for null: on the storage of `source`
+ * when they are that already, else on one that nobody else sees, nor will.
+ */
+function denseIn(memory: DeviceMemory | null, source: Operand): Operand {
+  const { storage } = source;
+  const { contiguous: dense, shape, size } = source.layout;
+  if (dense && storage.memory === memory) return source;
+  const layout = Layout.contiguous(shape);
+  let packed = source;
+  if (!dense) {
+    const copy = allocateIn(storage.memory, storage.info, size, false);
+    fill(copy, layout, source);
+    packed = { storage: copy, layout, flags: 0, detach: nothing };
+    if (storage.memory === memory) return packed;
+  }
+  const made = allocateIn(memory, storage.info, size, false);
+  copyElements(made, 0, packed.storage, packed.layout.offset, size);
+  if (packed !== source) recycle(packed.storage);
+  return { storage: made, layout, flags: 0, detach: nothing };
+}
+
+/** `x` itself where the CPU has its elements, else a dense copy there, no handle of its own. */
+export function onCpu(x: Operand): Operand {
+  return x.storage.memory === null ? x : denseIn(null, x);
+}
+
+/** What `f` gives for `x` as a dense operand of its device, which is not to be used afterwards. */
+export function withDense<T>(x: Operand, f: (dense: Operand) => T): T {
+  const dense = denseIn(x.storage.memory, x);
+  try {
+    return f(dense);
+  } finally {
+    if (dense !== x) recycle(dense.storage);
+  }
+}
+
+/** A dense copy on another device. Throws a DeviceError when there is none of that name. */
+export function moved(x: Operand, device: string): Operand {
+  const { storage, layout } = denseIn(memoryOf(device, "move a tensor to"), x);
+  return wrap(storage, layout);
+}
+
+/** Whether `storage` is on `device`, however that is written. */
+export function isOn(storage: Storage, device: string): boolean {
+  return storage.device === device || storage.device === deviceName(device);
 }
 
 /** Casts `source` element by element into a storage that nobody else sees yet. */
@@ -648,7 +705,7 @@ export function applyReduce(
   if (row.nonEmpty) checkNotEmpty(name, a.layout, what);
   if (row.result === "int32") checkCount(name, a.layout, what.count);
   if (out !== undefined) prepareOut(out, what.shape, to, a.storage, name);
-  const storage = allocate(to, what.kept.size, false);
+  const storage = allocateIn(a.storage.memory, DTYPE[to], what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
   if (attributes !== undefined) setAttributes(plan, attributes(what.count));
   backendFor(a.storage, name).reduce(row, plan, storage, a.storage, second?.storage ?? null);
@@ -699,7 +756,7 @@ export function applyArgReduce(
   checkNotEmpty(name, a.layout, what);
   checkCount(name, a.layout, what.count);
   if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, name);
-  const storage = allocate(rule.result, what.kept.size, false);
+  const storage = allocateIn(a.storage.memory, rule.resultInfo, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
   backendFor(a.storage, name).argReduce(row, plan, storage, a.storage);
   return delivered(storage, what.shape, options.out);
@@ -733,7 +790,7 @@ export function applyScan(
   if (includeInitial) shape[along]!++;
   if (out !== undefined) prepareOut(out, shape, to, a.storage, name);
   const layout = Layout.contiguous(shape);
-  const storage = allocate(to, layout.size, false);
+  const storage = allocateIn(a.storage.memory, DTYPE[to], layout.size, false);
   let target = layout;
   if (includeInitial) {
     fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);

@@ -8,11 +8,13 @@
  */
 import { DTYPE, type DType, type Scalar } from "./dtype.ts";
 import { fromBrain, halfTable, toBrain, toHalf } from "./half.ts";
-import type { Storage } from "./storage.ts";
+import { download, type Storage, upload } from "./storage.ts";
 
 /** Reads element `position`: a bigint for the 64-bit integers, 0 or 1 for bool, else a number. */
 export function readElement(storage: Storage, position: number): number | bigint {
-  const raw = storage.array[position]!;
+  const raw = storage.memory === null
+    ? storage.array[position]!
+    : download(storage, position, 1)[0]!;
   if (storage.info.name === "float16") return halfTable()[raw as number]!;
   if (storage.info.name === "bfloat16") return fromBrain(raw as number);
   return raw;
@@ -22,11 +24,13 @@ export function readElement(storage: Storage, position: number): number | bigint
 export function writeElement(storage: Storage, position: number, value: Scalar): void {
   const cast = castScalar(value, storage.info.name);
   const { name } = storage.info;
-  (storage.array as Float64Array)[position] = name === "float16"
+  const raw = name === "float16"
     ? toHalf(cast as number)
     : name === "bfloat16"
     ? toBrain(cast as number)
     : cast as number;
+  if (storage.memory === null) (storage.array as Float64Array)[position] = raw;
+  else upload(storage, position, new storage.info.array([raw] as never));
 }
 
 /**

@@ -122,9 +122,9 @@ export class OutOfMemoryError extends Error {
   /** On which device. */
   readonly device: string;
 
-  /** Builds the error for a request of `bytes` on `device`. */
-  constructor(bytes: number, device: string) {
-    super(`Cannot allocate ${bytes} bytes on ${device}`);
+  /** Builds the error for a request of `bytes` on `device`; `about` says more. */
+  constructor(bytes: number, device: string, about?: string) {
+    super(`Cannot allocate ${bytes} bytes on ${device}${about === undefined ? "" : `: ${about}`}`);
     this.bytes = bytes;
     this.device = device;
   }

@@ -7,11 +7,12 @@
  *
  * @module
  */
-import type { Operand } from "./dispatch.ts";
+import { lens, onCpu, type Operand } from "./dispatch.ts";
 import type { DType, DTypeInfo } from "./dtype.ts";
 import { readElement } from "./element.ts";
 import { ShapeError } from "./errors.ts";
 import { roundBrain, roundHalf } from "./half.ts";
+import { concat } from "./manipulate.ts";
 import { formatShape } from "./shape.ts";
 import { GONE } from "./storage.ts";
 
@@ -126,23 +127,43 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 // ---- what is shown -----------------------------------------------------------------------------
 
 function read(x: Operand, options: FormatOptions): Excerpt {
-  const { storage, layout } = x;
-  const { shape, strides, offset } = layout;
+  const { shape } = x.layout;
   const precision = count("precision", options.precision, 8);
   const threshold = count("threshold", options.threshold, 1000);
   const edge = count("edgeItems", options.edgeItems, 3);
-  const axes = shownIndexes(shape, layout.size > threshold ? edge : Infinity);
+  const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
   const values: (number | bigint)[] = [];
-  const visit = (axis: number, position: number): void => {
-    if (axis === axes.length) {
-      values.push(readElement(storage, position));
-      return;
-    }
-    for (const i of axes[axis]) if (i !== GAP) visit(axis + 1, position + i * strides[axis]);
-  };
   // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
-  if (layout.size > 0) visit(0, offset);
-  return { axes, ...writeCells(values, storage.info, precision, options.scientific) };
+  if (x.layout.size > 0) {
+    const far = x.storage.memory !== null;
+    const { storage, layout } = far ? onCpu(shownPart(x, axes)) : x;
+    const visit = (axis: number, position: number): void => {
+      if (axis === axes.length) {
+        values.push(readElement(storage, position));
+        return;
+      }
+      axes[axis].filter((i) => i !== GAP).forEach((i, k) =>
+        visit(axis + 1, position + (far ? k : i) * layout.strides[axis])
+      );
+    };
+    visit(0, layout.offset);
+  }
+  return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
+}
+
+/** The elements of `x` at the indexes `axes`, still on its device. */
+function shownPart(x: Operand, axes: readonly (readonly number[])[]): Operand {
+  return axes.reduce((part, indexes, axis) => {
+    const head = indexes.indexOf(GAP);
+    if (head < 0) return part;
+    const { layout } = part;
+    const tail = indexes.length - 1 - head;
+    const ends = [[0, head], [layout.shape[axis] - tail, tail]];
+    return concat(
+      ends.map(([start, n]) => lens(part, layout.sliceAxis(axis, start, n, 1))),
+      axis,
+    );
+  }, x);
 }
 
 function shownIndexes(shape: readonly number[], edge: number): number[][] {

@@ -34,26 +34,32 @@ import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
-import { allocate, recycle } from "./storage.ts";
+import { allocate, allocateIn, recycle, sendTo, type Storage } from "./storage.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
 export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
 
-/** `at(0)`, `at(1)`, … `at(n - 1)`, which int32 must hold. */
-export function indexesBy(n: number, at: (i: number) => number): Operand {
+/** A vector of what has been written to `storage`, on the device of `like`. */
+function vector(like: Storage, storage: Storage): Operand {
+  const { length } = storage;
+  return result(sendTo(like.memory, storage), Layout.contiguous([length]));
+}
+
+/** `at(0)`, `at(1)`, … `at(n - 1)`, which int32 must hold, on the device of `like`. */
+export function indexesBy(like: Storage, n: number, at: (i: number) => number): Operand {
   const storage = allocate("int32", n, false);
   const array = storage.array as Int32Array;
   for (let i = 0; i < n; i++) array[i] = at(i);
-  return result(storage, Layout.contiguous([n]));
+  return vector(like, storage);
 }
 
-/** 0, 1, … n - 1 as int32. */
-export function iota(n: number): Operand {
-  return indexesBy(n, (i) => i);
+/** 0, 1, … n - 1 as int32, on the device of `like`. */
+export function iota(like: Storage, n: number): Operand {
+  return indexesBy(like, n, (i) => i);
 }
 
-/** A vector of integers: int32, or int64 where one is too large for that. */
-function integers(op: string, values: readonly unknown[]): Operand {
+/** A vector of integers: int32, or int64 where one is too large for that; on the device of `like`. */
+function integers(op: string, like: Storage, values: readonly unknown[]): Operand {
   let wide = false;
   for (const value of values) {
     if (!Number.isInteger(value)) {
@@ -62,10 +68,10 @@ function integers(op: string, values: readonly unknown[]): Operand {
     const { min, max } = DTYPE.int32;
     if (value as number < min || value as number > max) wide = true;
   }
-  if (!wide) return indexesBy(values.length, (i) => values[i] as number);
+  if (!wide) return indexesBy(like, values.length, (i) => values[i] as number);
   const storage = allocate("int64", values.length, false);
   for (let i = 0; i < values.length; i++) writeElement(storage, i, values[i] as number);
-  return result(storage, Layout.contiguous([values.length]));
+  return vector(like, storage);
 }
 
 function isBasic(argument: IndexArgument): argument is BasicIndex {
@@ -87,14 +93,14 @@ interface Selection {
   readonly picked: readonly number[];
 }
 
-/** Turns a JavaScript array into a tensor of indexes or a mask. */
-function fromArray(op: string, values: readonly unknown[]): Operand {
+/** Turns a JavaScript array into a tensor of indexes or a mask, on the device of `like`. */
+function fromArray(op: string, like: Storage, values: readonly unknown[]): Operand {
   if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
     const storage = allocate("bool", values.length, false);
     values.forEach((value, i) => storage.array[i] = value ? 1 : 0);
-    return result(storage, Layout.contiguous([values.length]));
+    return vector(like, storage);
   }
-  return integers(op, values);
+  return integers(op, like, values);
 }
 
 /** The places of the nonzero elements, one int32 vector for each axis. */
@@ -107,7 +113,7 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
   const counted = applyReduce(REDUCE.countNonzero, x, undefined);
   const count = Number(readElement(counted.storage, counted.layout.offset));
   const dense = contiguous(x);
-  const storage = allocate("int32", count, false);
+  const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
   backendFor(x.storage, op).nonzero(storage, dense.storage, dense.layout.offset, dense.layout.size);
   let rest = result(storage, Layout.contiguous([count]));
   const axes: Operand[] = [];
@@ -123,7 +129,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const { layout } = x;
   const rank = layout.shape.length;
   const args = given.map((argument): BasicIndex | Operand => {
-    if (Array.isArray(argument)) return fromArray(op, argument);
+    if (Array.isArray(argument)) return fromArray(op, x.storage, argument);
     if (typeof argument !== "string") return argument as BasicIndex | Operand;
     const parts = parseIndexString(argument);
     if (parts.length !== 1) {
@@ -227,7 +233,9 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
     if (reach < 0) before -= reach;
   }
   const target = Layout.contiguous(picked);
-  const positions = allocate(x.storage.huge ? "int64" : "int32", target.size, before === 0);
+  const { huge, memory } = x.storage;
+  const dtype = DTYPE[huge ? "int64" : "int32"];
+  const positions = allocateIn(memory, dtype, target.size, before === 0);
   if (before !== 0) fillScalar(positions, target, before);
   const backend = backendFor(x.storage, op);
   for (const { tensor, axis } of indexes) {
@@ -311,7 +319,7 @@ export function index(x: Operand, args: readonly IndexArgument[], op = "slice"):
 /** A copy of what is picked. */
 function gather(op: string, x: Operand, what: Selection): Operand {
   const layout = Layout.contiguous(what.shape);
-  const storage = allocate(x.storage.info.name, layout.size, false);
+  const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
   const to = blockOf(layout, what);
   const plan = planMap(to.block, what.block, null, null);
   const bad = backendFor(x.storage, op).gather(plan, storage, x.storage, what.picks, to.step);
@@ -361,7 +369,7 @@ export function setAt(
       source.layout.contiguous;
     if (!usable) source = contiguousCopy(source, dtype);
   } else {
-    const one = allocate(dtype, 1, false);
+    const one = allocateIn(x.storage.memory, x.storage.info, 1, false);
     fillScalar(one, Layout.contiguous([]), value);
     source = result(one, Layout.contiguous([]).broadcastTo(what.shape));
   }
@@ -385,8 +393,12 @@ function broadcastValue(op: string, value: Operand, shape: readonly number[]): O
   return lens(value, layout.broadcastTo(shape));
 }
 
-/** An integer tensor from what a caller gave as indexes. */
-function toIndexes(op: string, indexes: Operand | readonly number[] | number): Operand {
+/** An integer tensor from what a caller gave as indexes for `like`. */
+function toIndexes(
+  op: string,
+  like: Storage,
+  indexes: Operand | readonly number[] | number,
+): Operand {
   if (isOperand(indexes)) {
     checkOperand(indexes, op);
     const { kind, name } = indexes.storage.info;
@@ -396,7 +408,7 @@ function toIndexes(op: string, indexes: Operand | readonly number[] | number): O
     return indexes;
   }
   if (typeof indexes === "number") {
-    const one = integers(op, [indexes]);
+    const one = integers(op, like, [indexes]);
     return lens(one, Layout.contiguous([], one.layout.offset));
   }
   if (!Array.isArray(indexes) || typeof indexes[0] === "boolean") {
@@ -406,7 +418,7 @@ function toIndexes(op: string, indexes: Operand | readonly number[] | number): O
       }: indexes are integers`,
     );
   }
-  return integers(op, indexes);
+  return integers(op, like, indexes);
 }
 
 /** The elements at `indexes` along `axis`, whose place the axes of `indexes` take. */
@@ -418,7 +430,7 @@ export function take(
   checkOperand(x, "take");
   const { layout } = x;
   const place = normalizeAxis("take", axis, layout.shape.length);
-  const tensor = toIndexes("take", indexes);
+  const tensor = toIndexes("take", x.storage, indexes);
   checkDevice(x.storage, tensor.storage, "take");
   const picked = tensor.layout.shape;
   return gather("take", x, {
@@ -440,7 +452,7 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
   checkOperand(x, op);
   const rank = x.layout.shape.length;
   const along = normalizeAxis(op, axis, rank);
-  const tensor = toIndexes(op, indexes);
+  const tensor = toIndexes(op, x.storage, indexes);
   if (tensor.layout.shape.length !== rank) {
     throw new ShapeError(
       `Cannot ${op} shape ${formatShape(x.layout.shape)} by indexes of shape ${
@@ -450,7 +462,7 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
   }
   return x.layout.shape.map((n, i) => {
     if (i === along) return tensor;
-    const places = iota(n);
+    const places = iota(x.storage, n);
     const shape = x.layout.shape.map((_, j) => i === j ? n : 1);
     return lens(places, Layout.contiguous(shape, places.layout.offset));
   });
@@ -477,7 +489,7 @@ export function oneHot(
   classes: number,
   dtype: DType,
 ): Operand {
-  const tensor = toIndexes("oneHot", x);
+  const tensor = toIndexes("oneHot", x.storage, x);
   checkDType(dtype, "oneHot");
   if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
     throw new ShapeError(`Cannot oneHot to ${describe(classes)} classes: not a size of int32`);
@@ -498,5 +510,5 @@ export function oneHot(
   }
   // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
   const column = contiguousCopy(lens(tensor, tensor.layout.expandDims(-1)), "int32");
-  return contiguousCopy(apply(MAP.equal, column, iota(classes)), dtype);
+  return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
 }

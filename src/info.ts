@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { backendOf, registerBackend } from "./backend.ts";
+import { backendOf, openDevices, registerBackend } from "./backend.ts";
 import { findNative, js } from "./backends/cpu.ts";
+import { describeDevice, findCuda } from "./backends/cuda.ts";
 import { forgetBackend } from "./dispatch.ts";
 import { DeviceError } from "./errors.ts";
 
@@ -14,7 +15,7 @@ export interface Info {
   readonly version: string;
   /** `"deno"`, `"bun"`, `"node"` or `"other"`. */
   readonly runtime: string;
-  /** The backend that serves each device that can be used. */
+  /** What serves each device that can be used: a backend on the CPU, a graphics card on `"cuda"`. */
   readonly devices: Readonly<Record<string, string>>;
   /** Each backend and library, and whether it is there: `"in use"`, `"available"`, or why not. */
   readonly backends: Readonly<Record<"js" | "native" | "openblas" | "cuda", string>>;
@@ -60,7 +61,10 @@ export function setThreads(count: number): number {
   return typeof found === "string" ? 1 : found.setThreads(count);
 }
 
-/** Which backends are in use, which could be, and why others could not. Never prompts. */
+/**
+ * Which backends are in use, which could be, and why others could not. Looks for CUDA, but does
+ * nothing on its devices. Never prompts.
+ */
 export function info(): Info {
   const globals = globalThis as { Deno?: unknown; Bun?: unknown; process?: unknown };
   const runtime = globals.Deno !== undefined
@@ -74,10 +78,18 @@ export function info(): Info {
   const serving = backendOf("cpu")!;
   const opened = typeof shim === "string" ? undefined : shim;
   const blas = opened?.blas();
+  const cuda = findCuda();
+  const devices: Record<string, string> = { cpu: serving.name };
+  if (!("reason" in cuda)) {
+    for (let i = 0; i < cuda.count; i++) {
+      devices[i === 0 ? "cuda" : `cuda:${i}`] = describeDevice(cuda.shim, i);
+    }
+  }
+  const used = [...openDevices().keys()].some((name) => name.startsWith("cuda"));
   return {
     version: VERSION,
     runtime,
-    devices: { cpu: serving.name },
+    devices,
     backends: {
       js: serving === js ? "in use" : "available",
       native: opened === undefined ? shim as string : serving === opened ? "in use" : "available",
@@ -86,7 +98,7 @@ export function info(): Info {
         : "reason" in blas
         ? blas.reason
         : `${blas.config} at ${blas.path}`,
-      cuda: "not part of this version",
+      cuda: "reason" in cuda ? cuda.reason : used ? "in use" : "available",
     },
     level: opened?.level ?? null,
     threads: serving === opened ? opened!.threads : 1,

@@ -28,7 +28,7 @@ import { DTypeError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { broadcastShapes, formatShape, sizeOf } from "./shape.ts";
-import { allocate, type Storage } from "./storage.ts";
+import { allocateIn, type Storage } from "./storage.ts";
 
 /** More matrices than this are refused, as the starts of all are listed. */
 const MAX_BATCH = 2 ** 25;
@@ -122,7 +122,9 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   // The result is written where it belongs unless that would disturb what is still being read.
   const direct = out !== undefined && out.storage.info.name === dtype &&
     !overlaps(out, a) && !overlaps(out, b);
-  const storage = direct ? out.storage : allocate(dtype, full.size, false);
+  const storage = direct
+    ? out.storage
+    : allocateIn(a.storage.memory, DTYPE[dtype], full.size, false);
   let target = direct ? out.layout : full;
   if (direct) {
     if (rb === 1) target = target.expandDims(target.shape.length);

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { checkScalar, describe, type DType, promoteTypes, type Scalar } from "./dtype.ts";
+import { checkScalar, describe, DTYPE, type DType, promoteTypes, type Scalar } from "./dtype.ts";
 import {
   apply,
   backendFor,
@@ -27,11 +27,11 @@ import { indexesBy, iota, take } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { checkShape, formatShape, normalizeAxis } from "./shape.ts";
-import { allocate } from "./storage.ts";
+import { allocateIn } from "./storage.ts";
 
 /** A dense copy of `x` in another shape of as many elements; the only handle on its memory. */
 function copyAs(x: Operand, shape: readonly number[]): Operand {
-  const storage = allocate(x.storage.info.name, x.layout.size, false);
+  const storage = allocateIn(x.storage.memory, x.storage.info, x.layout.size, false);
   fill(storage, Layout.contiguous(x.layout.shape), x);
   return result(storage, Layout.contiguous(shape));
 }
@@ -90,7 +90,7 @@ export function concat(
     total[along]! += other[along]!;
   }
   const layout = Layout.contiguous(checkShape(total, "concat"));
-  const storage = allocate(dtype, layout.size, false);
+  const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
   let start = 0;
   for (const x of xs) {
     const n = x.layout.shape[along]!;
@@ -235,10 +235,14 @@ export function repeat(
       }: it has size ${n}, and ${counts.length} counts are given`,
     );
   }
-  const places = allocate("int32", counts.reduce((sum, count) => sum + count, 0), false);
-  let at = 0;
-  counts.forEach((count, i) => places.array.fill(i as never, at, at += count));
-  return take(x, result(places, Layout.contiguous([places.array.length])), along);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  let i = -1;
+  let end = 0;
+  const places = indexesBy(x.storage, total, (at) => {
+    while (at >= end) end += counts[++i]!;
+    return i;
+  });
+  return take(x, places, along);
 }
 
 /** Elements moved along axes by `shift`, those that fall off coming in at the other end. */
@@ -278,7 +282,7 @@ function rollAxes(
     }
     const n = layout.shape[along]!;
     const by = n === 0 ? 0 : ((shifts[i]! % n) + n) % n;
-    const storage = allocate(x.storage.info.name, layout.size, false);
+    const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
     const part = (from: Layout, start: number, length: number): Layout =>
       from.sliceAxis(along, start, length, 1);
     fill(storage, part(layout, by, n - by), lens(made, part(made.layout, 0, n - by)));
@@ -311,7 +315,7 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
     const layout = Layout.contiguous(
       checkShape(shape.map((n, i) => n + pairs[i]![0]! + pairs[i]![1]!), "pad"),
     );
-    const storage = allocate(x.storage.info.name, layout.size, false);
+    const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
     fillScalar(storage, layout, value);
     let inner = layout;
     shape.forEach((n, i) => inner = inner.sliceAxis(i, pairs[i]![0]!, n, 1));
@@ -327,7 +331,7 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
     if (n === 0) {
       throw new ShapeError(`Cannot pad axis ${axis} of shape ${formatShape(shape)}: it is empty`);
     }
-    const places = indexesBy(before + n + after, (i) => source(i - before, n, mode));
+    const places = indexesBy(x.storage, before + n + after, (i) => source(i - before, n, mode));
     return take(made, places, axis);
   }, contiguousCopy(x));
 }
@@ -381,8 +385,8 @@ export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
   }
   if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${describe(k)}`);
   const [rows, columns] = [shape[shape.length - 2]!, shape[shape.length - 1]!];
-  const row = iota(rows);
-  const column = iota(columns);
+  const row = iota(x.storage, rows);
+  const column = iota(x.storage, columns);
   // Beyond the corners nothing changes any more, while int32 would end.
   const shifted = apply(MAP.add, row, Math.max(-rows, Math.min(columns, k)));
   const lines = lens(shifted, shifted.layout.expandDims(1));
@@ -412,7 +416,7 @@ export function sort(
   const dense = op === "sort" ? contiguousCopy(moved) : contiguous(moved);
   const { shape, size, offset } = dense.layout;
   const n = shape[shape.length - 1]!;
-  const order = op === "argsort" ? allocate("int32", size, false) : null;
+  const order = op === "argsort" ? allocateIn(x.storage.memory, DTYPE.int32, size, false) : null;
   if (size > 0) {
     backendFor(x.storage, op).sort(dense.storage, offset, size / n, n, descending, order);
   }

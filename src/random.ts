@@ -9,16 +9,17 @@
 import { checkDType, describe, DTYPE, type DType } from "./dtype.ts";
 import { apply, backendFor, checkOptions } from "./dispatch.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { readElement } from "./element.ts";
 import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
 import { Layout } from "./layout.ts";
 import { sort } from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { checkShape, type Shape } from "./shape.ts";
-import { allocate } from "./storage.ts";
+import { allocateIn } from "./storage.ts";
 import { full } from "./create.ts";
 import { Tensor } from "./tensor.ts";
 import type * as t from "./types.ts";
-import type { Distribution } from "./backend.ts";
+import { type Distribution, memoryOf } from "./backend.ts";
 
 /** Names a stream of random numbers; immutable. Make one with {@link key}. */
 export interface Key {
@@ -29,9 +30,17 @@ export interface Key {
 }
 
 /** What functions that make random tensors take. */
-export interface RandomOptions<E extends DType> {
+export interface RandomOptions<E extends DType, V extends t.Device = "cpu"> {
   /** The dtype of the result. */
   readonly dtype?: E;
+  /** Where the numbers are made; they are the same everywhere. */
+  readonly device?: V;
+}
+
+/** {@link RandomOptions} of what has one dtype. */
+export interface PlaceOptions<V extends t.Device = "cpu"> {
+  /** Where the numbers are made; they are the same everywhere. */
+  readonly device?: V;
 }
 
 /**
@@ -96,6 +105,7 @@ function generate(
   dtype: DType,
   kinds: string,
   kind: Distribution,
+  device: t.Device | undefined,
   low = 0n,
   high = 0n,
 ): never {
@@ -105,7 +115,7 @@ function generate(
     throw new DTypeError(`Cannot make random ${op} of ${dtype}`);
   }
   const layout = Layout.contiguous(checkShape(shape, op));
-  const storage = allocate(dtype, layout.size, false);
+  const storage = allocateIn(memoryOf(device, `${op} on`), DTYPE[dtype], layout.size, false);
   backendFor(storage, op).random(storage, kind, key0, key1, low, high);
   return new Tensor(storage, layout) as never;
 }
@@ -122,11 +132,13 @@ function checkFinite(op: string, dtype: DType, ...values: number[]): void {
 }
 
 /** Random bits, as uint32. */
-export function bits<const N extends Shape>(
+export function bits<const N extends Shape, V extends t.Device = "cpu">(
   key: Key,
   shape: t.Guard<t.NewShape<"bits", N>, N>,
-): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, "cpu"> {
-  return generate("bits", key, shape, "uint32", "u", "bits");
+  options: PlaceOptions<V> = {},
+): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("bits", options, ["device"]);
+  return generate("bits", key, shape, "uint32", "u", "bits", options.device);
 }
 
 /**
@@ -135,23 +147,28 @@ export function bits<const N extends Shape>(
  * Throws an IndexError for bounds that are not finite or not in order, and a DTypeError where they,
  * or their difference, are not finite in the dtype.
  */
-export function uniform<const N extends Shape, E extends DType = "float32">(
+export function uniform<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   key: Key,
   shape: t.Guard<t.NewShape<"uniform", N>, N>,
-  options: RandomOptions<E> & { readonly low?: number; readonly high?: number } = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, "cpu"> {
-  checkOptions("uniform", options, ["dtype", "low", "high"]);
-  const { low = 0, high = 1, dtype = "float32" } = options;
+  options: RandomOptions<E, V> & { readonly low?: number; readonly high?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("uniform", options, ["dtype", "device", "low", "high"]);
+  const { low = 0, high = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
     throw new IndexError(`Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`);
   }
   checkFinite("uniform", dtype, low, high, high - low);
-  const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform");
+  const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform", device);
   if (low === 0 && high === 1) return x as never;
   spread(x, low, high - low);
   // Rounding must not reach what is excluded.
   const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
-  const last = low < high ? apply(MAP.nextafter, end, start) : start;
+  const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
+  const last = Number(readElement(storage, layout.offset));
   return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
 }
 
@@ -161,20 +178,24 @@ export function uniform<const N extends Shape, E extends DType = "float32">(
  * Throws an IndexError for a mean or deviation that is not finite or below 0, and a DTypeError for
  * one that is not finite in the dtype.
  */
-export function normal<const N extends Shape, E extends DType = "float32">(
+export function normal<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   key: Key,
   shape: t.Guard<t.NewShape<"normal", N>, N>,
-  options: RandomOptions<E> & { readonly mean?: number; readonly std?: number } = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, "cpu"> {
-  checkOptions("normal", options, ["dtype", "mean", "std"]);
-  const { mean = 0, std = 1, dtype = "float32" } = options;
+  options: RandomOptions<E, V> & { readonly mean?: number; readonly std?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("normal", options, ["dtype", "device", "mean", "std"]);
+  const { mean = 0, std = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
     throw new IndexError(
       `Cannot make normal numbers of mean ${describe(mean)}, std ${describe(std)}`,
     );
   }
   checkFinite("normal", dtype, mean, std);
-  return spread(generate("normal", key, shape, dtype, "f", "normal"), mean, std);
+  return spread(generate("normal", key, shape, dtype, "f", "normal", device), mean, std);
 }
 
 /** `x * scale + shift`, in place. */
@@ -190,14 +211,18 @@ function spread(x: Tensor<DType>, shift: number, scale: number): never {
  *
  * Throws an IndexError for an empty range and a DTypeError for one that the dtype cannot hold.
  */
-export function integers<const N extends Shape, E extends DType = "int32">(
+export function integers<
+  const N extends Shape,
+  E extends DType = "int32",
+  V extends t.Device = "cpu",
+>(
   key: Key,
   shape: t.Guard<t.NewShape<"integers", N>, N>,
   low: number | bigint,
   high: number | bigint,
-  options: RandomOptions<E> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, "cpu"> {
-  checkOptions("integers", options, ["dtype"]);
+  options: RandomOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("integers", options, ["dtype", "device"]);
   const dtype: DType = options.dtype ?? "int32";
   checkDType(dtype, "integers");
   for (const bound of [low, high]) {
@@ -211,14 +236,20 @@ export function integers<const N extends Shape, E extends DType = "int32">(
   if (kind !== "f" && (from < BigInt(min) || to - 1n > BigInt(max))) {
     throw new DTypeError(`Cannot make integers from ${low} to ${high} of ${dtype}`);
   }
-  return generate("integers", key, shape, dtype, "iu", "integers", from, to);
+  return generate("integers", key, shape, dtype, "iu", "integers", options.device, from, to);
 }
 
 /** The integers from 0 to `n` - 1 in random order, as int32. */
-export function permutation(key: Key, n: number): Tensor<"int32", [number], "cpu"> {
+export function permutation<V extends t.Device = "cpu">(
+  key: Key,
+  n: number,
+  options: PlaceOptions<V> = {},
+): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>> {
+  checkOptions("permutation", options, ["device"]);
   checkShape([n], "permutation");
   if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
   // Two words for each, so that ties (which keep their order) do not matter.
-  const keys = generate("permutation", key, [n], "float64", "f", "uniform");
+  const { device } = options;
+  const keys = generate("permutation", key, [n], "float64", "f", "uniform", device);
   return sort("argsort", keys, 0) as never;
 }

@@ -4,12 +4,13 @@
  * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count on it. Knows
  * nothing of shapes. In V8, small arrays are cut from slabs, since a fresh ArrayBuffer costs more
  * than the op that fills it; a storage that the last handle gives back is kept for the next request
- * of the same size, unless its bytes have been handed out.
+ * of the same size, unless its bytes have been handed out. A {@link DeviceStorage} has its elements
+ * in the memory of another device, which this file reaches through {@link DeviceMemory} only.
  *
  * @module
  */
 import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "./dtype.ts";
-import { DisposedError, OutOfMemoryError } from "./errors.ts";
+import { DeviceError, DisposedError, OutOfMemoryError } from "./errors.ts";
 
 /** A copy-on-write tensor and its views, as the storage that they look at knows them. */
 export interface CowGroup {
@@ -24,18 +25,23 @@ const HUGE = 2 ** 30;
 
 /** A run of elements of one dtype, held by one or more tensors. */
 export class Storage {
-  /** The elements; float16 and bfloat16 as bits. Moves when the storage leaves a slab. */
-  array: TypedArray;
+  /**
+   * The elements; float16 and bfloat16 as bits. Moves when the storage leaves a slab. Throws a
+   * DeviceError where they are not in the memory of the CPU.
+   */
+  // Fields that the constructor sets are only declared: so they are written once, and another kind
+  // of storage can have an accessor in this one's place.
+  declare array: TypedArray;
   /** Their dtype. */
-  readonly info: DTypeInfo;
+  declare readonly info: DTypeInfo;
   /** How many tensors hold this storage. */
   handles = 0;
   /** How many times it has been written, in all the lives that it has had. */
   version = 0;
   /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
-  escaped: boolean;
+  declare escaped: boolean;
   /** True while the bytes are part of a slab. */
-  onSlab: boolean;
+  declare onSlab: boolean;
   /** Who wants a copy before the next write, if anyone. */
   cows: Set<CowGroup> | null = null;
   #words: Int32Array | null = null;
@@ -58,6 +64,11 @@ export class Storage {
     return "cpu";
   }
 
+  /** The memory that it lies in; null for that of the CPU. */
+  get memory(): DeviceMemory | null {
+    return null;
+  }
+
   /** Where it begins in the memory of its device; 0 on the CPU. */
   get address(): number {
     return 0;
@@ -70,7 +81,7 @@ export class Storage {
 
   /** True when element positions may not fit 32-bit integers. */
   get huge(): boolean {
-    return this.array.length > HUGE;
+    return this.length > HUGE;
   }
 
   /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
@@ -98,6 +109,109 @@ export class Storage {
       this.onSlab = false;
     }
     this.escaped = true;
+  }
+}
+
+/**
+ * The memory of a device, by addresses and bytes. What it does to it comes in the order of the calls
+ * and of the ops on the device; only what reads waits for what was asked before.
+ */
+export interface DeviceMemory {
+  /** Its device: `"cuda"`, `"cuda:1"`, … */
+  readonly device: string;
+  /** Gives the address of so many bytes, at least 1. Throws an OutOfMemoryError. */
+  allocate(bytes: number): number;
+  /** Takes back what {@link DeviceMemory.allocate} gave; what is under way may still use it. */
+  free(address: number): void;
+  /** Writes zeros. */
+  zero(address: number, bytes: number): void;
+  /** Copies `bytes` there; they may change once the call returns. */
+  write(address: number, bytes: Uint8Array): void;
+  /** Fills `bytes` from there; waits. Throws what went wrong on the device before. */
+  read(address: number, bytes: Uint8Array): void;
+  /** The same without blocking, of what is there when it is called. */
+  readLater(address: number, bytes: Uint8Array): Promise<void>;
+  /** Copies from `from` in `source`, the memory of a device of the same kind, to `to` in this one. */
+  copy(to: number, source: DeviceMemory, from: number, bytes: number): void;
+  /** Waits for all that the device has been asked for. Throws what went wrong in it. */
+  synchronize(): void;
+  /** How much of it is in use. */
+  usage(): DeviceMemoryInfo;
+  /** Lets go of what is kept for reuse. */
+  release(): void;
+}
+
+/** What super() gets: nobody reads it. */
+const NO_ARRAY = new Uint8Array(0);
+
+/** Frees what nobody holds any more and nobody has disposed of. */
+const lost = new FinalizationRegistry<{ memory: DeviceMemory; address: number }>(
+  ({ memory, address }) => {
+    try {
+      memory.free(address);
+    } catch {
+      // The device has failed: who uses it next is told.
+    }
+  },
+);
+
+/** A run of elements in the memory of a device. */
+export class DeviceStorage extends Storage {
+  readonly #memory: DeviceMemory;
+  readonly #length: number;
+  readonly #address: number;
+
+  static {
+    Object.defineProperty(this.prototype, "array", {
+      get(this: DeviceStorage): never {
+        throw new DeviceError(
+          `Cannot reach elements on ${this.device} from the CPU: cpu(), read() and toTypedArray() ` +
+            "copy them",
+        );
+      },
+      set(): void {},
+    });
+  }
+
+  /** Makes one of `length` elements; with `zeroed` they are 0, otherwise they may be anything. */
+  constructor(memory: DeviceMemory, info: DTypeInfo, length: number, zeroed: boolean) {
+    super(NO_ARRAY, info, false, false);
+    const bytes = length * info.bytes;
+    this.#memory = memory;
+    this.#length = length;
+    this.#address = bytes === 0 ? 0 : memory.allocate(bytes);
+    if (bytes === 0) return;
+    lost.register(this, { memory, address: this.#address }, this);
+    if (zeroed) memory.zero(this.#address, bytes);
+  }
+
+  override get device(): string {
+    return this.#memory.device;
+  }
+
+  override get memory(): DeviceMemory {
+    return this.#memory;
+  }
+
+  override get address(): number {
+    return this.#address;
+  }
+
+  override get length(): number {
+    return this.#length;
+  }
+
+  override get shared(): boolean {
+    return false;
+  }
+
+  /** Gives the memory back. Called once, when nobody uses it any more. */
+  free(): void {
+    // Not to be given back twice.
+    this.escaped = true;
+    if (this.#length === 0) return;
+    lost.unregister(this);
+    this.#memory.free(this.#address);
   }
 }
 
@@ -199,6 +313,86 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   return new Storage(array, info, false, true);
 }
 
+/** {@link allocateFor} in `memory`, or on the CPU for null. */
+export function allocateIn(
+  memory: DeviceMemory | null,
+  info: DTypeInfo,
+  length: number,
+  zeroed: boolean,
+): Storage {
+  if (memory === null) return allocateFor(info, length, zeroed);
+  return new DeviceStorage(memory, info, length, zeroed);
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** A copy of `length` elements from position `from` on, wherever they are. */
+export function download(storage: Storage, from: number, length: number): TypedArray {
+  const { memory, info, address } = storage;
+  if (memory === null) return storage.array.slice(from, from + length) as TypedArray;
+  const array = new info.array(length);
+  if (length > 0) memory.read(address + from * info.bytes, bytesOf(array));
+  return array;
+}
+
+/** {@link download} without blocking. */
+export async function downloadLater(
+  storage: Storage,
+  from: number,
+  length: number,
+): Promise<TypedArray> {
+  const { memory, info, address } = storage;
+  if (memory === null) return download(storage, from, length);
+  const array = new info.array(length);
+  if (length > 0) await memory.readLater(address + from * info.bytes, bytesOf(array));
+  return array;
+}
+
+/** Writes `array`, of the storage's kind, from position `from` on. */
+export function upload(storage: Storage, from: number, array: TypedArray): void {
+  const { memory, info, address } = storage;
+  if (memory === null) (storage.array as Float64Array).set(array as Float64Array, from);
+  else if (array.length > 0) memory.write(address + from * info.bytes, bytesOf(array));
+}
+
+/** `"cuda"` of `"cuda:1"`. */
+function familyOf({ device }: DeviceMemory): string {
+  return device.split(":")[0]!;
+}
+
+/** Copies `length` elements between storages of one dtype, wherever they are. */
+export function copyElements(
+  target: Storage,
+  to: number,
+  source: Storage,
+  from: number,
+  length: number,
+): void {
+  if (length === 0) return;
+  const { memory, info: { bytes } } = target;
+  const other = source.memory;
+  if (memory === null || other === null || familyOf(memory) !== familyOf(other)) {
+    // A part of an array is copied once, not twice.
+    const array = other === null
+      ? source.array.subarray(from, from + length) as TypedArray
+      : download(source, from, length);
+    upload(target, to, array);
+  } else {
+    memory.copy(target.address + to * bytes, other, source.address + from * bytes, length * bytes);
+  }
+}
+
+/** `storage`, just filled on the CPU and held by nobody, in `memory`, or as it is for null. */
+export function sendTo(memory: DeviceMemory | null, storage: Storage): Storage {
+  if (memory === null) return storage;
+  const made = new DeviceStorage(memory, storage.info, storage.length, false);
+  upload(made, 0, storage.array);
+  recycle(storage);
+  return made;
+}
+
 /** Makes a storage on memory that workers can share. */
 export function allocateShared(dtype: DType, length: number): Storage {
   const info = DTYPE[dtype];
@@ -219,6 +413,7 @@ export function adopt(dtype: DType, array: TypedArray): Storage {
 /** Called when the last handle is gone: keeps the memory for the next request of this size. */
 export function recycle(storage: Storage): void {
   if (storage.escaped) return;
+  if (storage.memory !== null) return (storage as DeviceStorage).free();
   const { array, info } = storage;
   const { length } = array;
   const bytes = length * info.bytes;
@@ -243,7 +438,7 @@ function binOf(key: number): Storage[] | undefined {
 
 /** How much memory tensors take; see {@link memory}. */
 export interface MemoryInfo {
-  /** Bytes of the buffers that rowmajor has made and the collector has not taken back. */
+  /** Bytes of what rowmajor has made and that has not been given or taken back. */
   readonly bytes: number;
   /** The most that `bytes` has been. */
   readonly peakBytes: number;
@@ -251,15 +446,22 @@ export interface MemoryInfo {
   readonly pooledBytes: number;
 }
 
-/**
- * How much CPU memory tensors take. Memory that was handed in (`fromBuffer`) is not counted, nor, in
- * Bun, are arrays of up to 2 KiB.
- */
+/** {@link MemoryInfo} of a device with memory of its own. */
+export interface DeviceMemoryInfo extends MemoryInfo {
+  /** The most that has been in use at a time; what is kept for reuse does not count. */
+  readonly peakBytes: number;
+  /** How much is free on the device, for all programs. */
+  readonly freeBytes: number;
+  /** How much the device has. */
+  readonly totalBytes: number;
+}
+
+/** How much CPU memory tensors take. */
 export function memory(): MemoryInfo {
   return { bytes: liveBytes, peakBytes, pooledBytes };
 }
 
-/** Lets go of the memory that is kept for reuse. */
+/** Lets go of the CPU memory that is kept for reuse. */
 export function emptyPool(): void {
   pool.clear();
   lastKey = -1;

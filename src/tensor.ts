@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { backendOf } from "./backend.ts";
 import "./backends/cpu.ts";
+import "./backends/cuda.ts";
 import {
   type Axes,
   type CloseOptions,
@@ -28,6 +28,7 @@ import {
   checkDType,
   checkScalar,
   type DType,
+  type DTypeInfo,
   type Scalar,
   type TypedArray,
   type TypedArrayOf,
@@ -44,10 +45,14 @@ import {
   COW,
   fill,
   fillScalar,
+  isOn,
+  moved,
+  onCpu,
   type Operand,
   prepareWrite,
   READ_ONLY,
   VIEW,
+  withDense,
   wrapResultsIn,
 } from "./dispatch.ts";
 import { readElement } from "./element.ts";
@@ -83,10 +88,13 @@ import { ARG_REDUCE, MAP, REDUCE, SCAN } from "./ops.ts";
 import { formatShape, normalizeAxis, sameShape, type Shape } from "./shape.ts";
 import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "./slice.ts";
 import {
-  allocate,
+  allocateIn,
   allocateShared,
   checkAlive,
+  copyElements,
   type CowGroup,
+  download,
+  downloadLater,
   GONE,
   recycle,
   Storage,
@@ -197,9 +205,18 @@ function values(kept: unknown): unknown[] {
   return typeof kept === "object" && kept !== null ? Object.values(kept) : [];
 }
 
+/** Throws a DeviceError unless the CPU has the elements of `x`. */
+function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
+  const { device, memory } = x.storage;
+  if (memory !== null) throw new DeviceError(`Cannot ${op} a tensor on ${device}: ${instead}`);
+}
+
 /** The elements of `layout` in `storage` as the typed array that users see, on the same memory. */
 function userArray(storage: Storage, offset: number, size: number): TypedArray {
-  const { array, info } = storage;
+  return asUserArray(storage.array, storage.info, offset, size);
+}
+
+function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
   if (offset === 0 && size === array.length && info.array === info.userArray) return array;
   return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
 }
@@ -330,7 +347,7 @@ export class Tensor<
         }: it has ${this.layout.size} elements, not 1`,
       );
     }
-    return toValue(this, this.layout.offset, options.bigint ?? false, "item");
+    return toValue(this.storage, this.layout.offset, options.bigint ?? false, "item");
   }
 
   /**
@@ -340,7 +357,7 @@ export class Tensor<
    */
   get(...index: number[]): t.Item[D] {
     checkAlive(this.storage, "get");
-    return toValue(this, this.layout.flatIndex("get", index), false, "get") as t.Item[D];
+    return toValue(this.storage, this.layout.flatIndex("get", index), false, "get") as t.Item[D];
   }
 
   /**
@@ -364,21 +381,24 @@ export class Tensor<
   ): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
   toArray(options: { readonly bigint?: boolean } = {}): unknown {
     checkAlive(this.storage, "toArray");
-    const { shape, strides } = this.layout;
+    const { storage, layout } = onCpu(this);
+    const { shape, strides } = layout;
     const unpack = (axis: number, position: number): unknown => {
       if (axis === shape.length) {
-        return toValue(this as never, position, options.bigint ?? false, "toArray");
+        return toValue(storage, position, options.bigint ?? false, "toArray");
       }
       return Array.from(
         { length: shape[axis]! },
         (_, i) => unpack(axis + 1, position + i * strides[axis]!),
       );
     };
-    return unpack(0, this.layout.offset);
+    return unpack(0, layout.offset);
   }
 
   /**
-   * The elements in row-major order in a typed array of its own. bfloat16 gives raw bits.
+   * The elements in row-major order in a typed array of its own. bfloat16 gives raw bits. From
+   * another device than the CPU it waits for all that the device is about to do; {@link read} does
+   * not block.
    *
    * @example
    * ```ts
@@ -387,20 +407,28 @@ export class Tensor<
    */
   toTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "toTypedArray");
-    const { info } = this.storage;
-    const own = new Storage(new info.array(this.layout.size), info, true, false);
+    const { info, memory } = this.storage;
+    const { size } = this.layout;
+    if (memory !== null) {
+      return withDense(
+        this,
+        ({ storage, layout }) => asUserArray(download(storage, layout.offset, size), info, 0, size),
+      ) as TypedArrayOf[D];
+    }
+    const own = new Storage(new info.array(size), info, true, false);
     fill(own, Layout.contiguous(this.layout.shape), this);
-    return userArray(own, 0, this.layout.size) as TypedArrayOf[D];
+    return userArray(own, 0, size) as TypedArrayOf[D];
   }
 
   /**
    * The elements themselves, not copied: writing to the array writes the tensor.
    *
-   * Throws a ShapeError when they do not lie densely in row-major order, and a ReadOnlyError for a
-   * read-only tensor: {@link toTypedArray} copies.
+   * Throws a ShapeError when they do not lie densely in row-major order, a ReadOnlyError for a
+   * read-only tensor, and a DeviceError for one that is not on the CPU: {@link toTypedArray} copies.
    */
   get data(): TypedArrayOf[D] {
     checkAlive(this.storage, "data");
+    checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");
     if (!this.layout.contiguous) {
       throw new ShapeError(
         `Cannot data shape ${formatShape(this.layout.shape)} with strides ${
@@ -413,24 +441,43 @@ export class Tensor<
     return userArray(this.storage, this.layout.offset, this.layout.size) as TypedArrayOf[D];
   }
 
-  /** {@link toTypedArray} for every device, without blocking. */
-  read(): Promise<TypedArrayOf[D]> {
-    return new Promise((resolve) => resolve(this.toTypedArray()));
+  /**
+   * {@link toTypedArray} without blocking: what the tensor holds when this is called, once the device
+   * has come so far.
+   *
+   * @example
+   * ```ts
+   * await tensor([1, 2]).mul(2).read(); // => Float32Array [2, 4]
+   * ```
+   */
+  async read(): Promise<TypedArrayOf[D]> {
+    checkAlive(this.storage, "read");
+    if (this.storage.memory === null) return this.toTypedArray();
+    const { info } = this.storage;
+    const { size } = this.layout;
+    const reading = withDense(
+      this,
+      ({ storage, layout }) => downloadLater(storage, layout.offset, size),
+    );
+    return asUserArray(await reading, info, 0, size) as TypedArrayOf[D];
   }
 
   /**
-   * Gives the elements away: the array is the tensor's own memory when it is contiguous and nobody
-   * else holds it, else a copy. This tensor is then unusable.
+   * Gives the elements away: the array is the tensor's own memory when it is contiguous, on the CPU
+   * and nobody else holds it, else a copy. This tensor is then unusable.
    */
   intoTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoTypedArray");
     const { storage, layout } = this;
     const movable = layout.contiguous && storage.handles === 1 &&
       !(this.flags & (READ_ONLY | COW)) &&
-      storage.cows === null;
+      storage.cows === null && storage.memory === null;
     const made = movable ? undefined : this.toTypedArray();
+    if (made !== undefined) {
+      this.dispose();
+      return made;
+    }
     release(this);
-    if (made !== undefined) return made;
     storage.escape();
     return userArray(storage, layout.offset, layout.size) as TypedArrayOf[D];
   }
@@ -442,15 +489,17 @@ export class Tensor<
   intoRaw(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoRaw");
     const { storage } = this;
+    const { info, length, memory } = storage;
     const alone = storage.handles === 1 && !(this.flags & (READ_ONLY | COW)) &&
-      storage.cows === null;
-    release(this);
+      storage.cows === null && memory === null;
     if (alone) {
+      release(this);
       storage.escape();
-      return userArray(storage, 0, storage.array.length) as TypedArrayOf[D];
+      return userArray(storage, 0, length) as TypedArrayOf[D];
     }
-    const copy = wholeCopy(storage);
-    return userArray(copy, 0, copy.array.length) as TypedArrayOf[D];
+    const copy = download(storage, 0, length);
+    this.dispose();
+    return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
   }
 
   /** Text with aligned columns, the shape and the dtype; long tensors are elided. */
@@ -564,7 +613,11 @@ export class Tensor<
     return cow as never;
   }
 
-  /** A dense tensor on memory that workers can share; this handle is then unusable. */
+  /**
+   * A dense tensor on memory that workers can share; this handle is then unusable.
+   *
+   * Throws a DeviceError for one that is not on the CPU.
+   */
   intoShared(): Tensor<D, S, V> {
     return intoShared(
       this,
@@ -580,7 +633,7 @@ export class Tensor<
       this,
       this.layout,
       "intoSharedKeepLayout",
-      this.storage.array.length,
+      this.storage.length,
     ) as never;
   }
 
@@ -590,27 +643,25 @@ export class Tensor<
   }
 
   /**
-   * This tensor on `device`: a view when it is there already.
+   * This tensor on `device`: a view when it is there already, else a dense copy. `"cuda"` is the
+   * first CUDA device, as `"cuda:0"` is; the others are `"cuda:1"` and so on.
    *
-   * Throws a DeviceError when there is no such device.
+   * Throws a DeviceError that says why when there is no such device.
    */
-  to<W extends t.Device>(device: W): Tensor<D, S, NoInfer<W>> {
+  to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
     checkAlive(this.storage, "to");
-    if (device === this.storage.device as string) return viewOf(this, this.layout, "to") as never;
-    if (backendOf(device) === undefined) {
-      throw new DeviceError(`Cannot move a tensor to ${String(device)}: no backend serves it`);
-    }
-    throw new DeviceError(`Cannot move a tensor from ${this.storage.device} to ${String(device)}`);
+    if (isOn(this.storage, device)) return viewOf(this, this.layout, "to") as never;
+    return moved(this, device) as never;
   }
 
   /** {@link to} the CPU. */
   cpu(): Tensor<D, S, "cpu"> {
-    return this.to("cpu");
+    return this.to("cpu") as never;
   }
 
   /** {@link to} the first CUDA device. */
   cuda(): Tensor<D, S, "cuda"> {
-    return this.to("cuda");
+    return this.to("cuda") as never;
   }
 
   // ---- writing ---------------------------------------------------------------------------------
@@ -2182,16 +2233,20 @@ function copyOf(storage: Storage, handles: readonly AnyTensor[]): Storage {
     low = Math.min(low, first);
     high = Math.max(high, last);
   }
-  const copy = allocate(storage.info.name, storage.array.length, true);
-  if (high >= low) {
-    (copy.array as Float64Array).set((storage.array as Float64Array).subarray(low, high + 1), low);
-  }
+  const copy = allocateIn(storage.memory, storage.info, storage.length, true);
+  if (high >= low) copyElements(copy, low, storage, low, high + 1 - low);
   return copy;
 }
 
 /** A storage with the same elements, of which nothing is shared. */
 function wholeCopy(storage: Storage): Storage {
-  return new Storage(storage.array.slice() as TypedArray, storage.info, true, false);
+  const { info, length, memory } = storage;
+  if (memory === null) {
+    return new Storage(storage.array.slice() as TypedArray, storage.info, true, false);
+  }
+  const copy = allocateIn(memory, info, length, false);
+  copyElements(copy, 0, storage, 0, length);
+  return copy;
 }
 
 function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
@@ -2213,6 +2268,7 @@ function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
 
 function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
   checkAlive(x.storage, op);
+  checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");
   const { storage } = x;
   if (
     storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape(layout.strides, x.layout.strides)
@@ -2222,7 +2278,7 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
     return new Tensor(storage, same) as never;
   }
   const shared = allocateShared(storage.info.name, length);
-  if (length === storage.array.length && layout === x.layout) {
+  if (length === storage.length && layout === x.layout) {
     (shared.array as Float64Array).set(storage.array as Float64Array);
   } else fill(shared, layout, x);
   release(x);
@@ -2240,9 +2296,9 @@ function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
   }
 }
 
-function toValue(x: AnyTensor, position: number, bigint: boolean, op: string): Scalar {
-  const value = readElement(x.storage, position);
-  const { kind } = x.storage.info;
+function toValue(storage: Storage, position: number, bigint: boolean, op: string): Scalar {
+  const value = readElement(storage, position);
+  const { kind } = storage.info;
   if (kind === "b") return value !== 0;
   if (typeof value !== "bigint" || bigint) {
     return bigint && kind !== "f" ? BigInt(value) : value;

@@ -27,11 +27,11 @@ const LAYERS: string[][] = [
   ["backend.ts"],
   ["backends/shim/"],
   ["backends/js/", "backends/native/", "backends/cuda/", "io/"],
-  ["backends/cpu.ts"],
+  ["backends/cpu.ts", "backends/cuda.ts"],
   ["dispatch.ts"],
   ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "linalg.ts"],
   ["tensor.ts"],
-  ["create.ts", "random.ts", "io/mod.ts", "info.ts"],
+  ["create.ts", "random.ts", "io/mod.ts", "info.ts", "devices.ts"],
 ];
 
 /** What may come from outside src, and which files may ask for it. */

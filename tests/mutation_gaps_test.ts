@@ -27,7 +27,7 @@ import "../src/tensor.ts";
 import { assertRefused, iota, loose } from "./support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 import { golden } from "./table/golden.ts";
-import { operand, read } from "./table/operands.ts";
+import { operand, read, site } from "./table/operands.ts";
 
 describe("op rows", () => {
   it("each takes the dtypes that there is golden data for, and no others", () => {
@@ -330,11 +330,11 @@ describe("loops", () => {
     assertEquals(first(y.slice("1:4, 4:")), [[2404, 2405], [0, 0], [1204, 1205]]);
   });
 
-  for (const { name, backend } of BACKENDS) {
+  for (const { name, on } of BACKENDS) {
     it(`elements of 64 bits are moved whole, there and back: ${name}`, () => {
-      using(backend, () => {
+      using(on, () => {
         const values = [2n ** 40n, -3n, 2n ** 62n, 5n];
-        const x = tensor(values, { dtype: "int64" });
+        const x = tensor(values, { dtype: "int64", device: site.device });
         const picked = loose(x).slice([2, 0]);
         assertEquals(picked.toArray({ bigint: true }), [values[2], values[0]]);
         x.set([[1, 3]], picked);

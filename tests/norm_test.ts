@@ -23,7 +23,7 @@ import {
 } from "../mod.ts";
 import { assertRefused, asView, iota, loose } from "./support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
-import { generator } from "./table/operands.ts";
+import { generator, site } from "./table/operands.ts";
 
 const FLOATS = ["float16", "bfloat16", "float32", "float64"] as const;
 type Op = "layerNorm" | "rmsNorm";
@@ -97,6 +97,12 @@ function assertNorm(what: string, op: Op, x: AnyTensor, actual: AnyTensor, given
   }
 }
 
+/** `x` on the device of the backend that is tested. */
+// deno-lint-ignore no-explicit-any
+function put(x: AnyTensor): any {
+  return x.to(site.device);
+}
+
 /** Elements of `shape`: around a mean, so far apart, by a seed. */
 function around(
   shape: readonly number[],
@@ -108,12 +114,12 @@ function around(
   const draw = generator(seed);
   const size = shape.reduce((p, q) => p * q, 1);
   const values = Float64Array.from({ length: size }, () => mean + (draw() + draw() - 1) * spread);
-  return loose(tensor(values)).reshape(shape).astype(dtype);
+  return put(tensor(values)).reshape(shape).astype(dtype);
 }
 
 /** Runs `check` on each backend, which it is told. */
 function everywhere(check: (name: string) => void): void {
-  for (const { name, backend } of BACKENDS) using(backend, () => check(name));
+  for (const { name, on } of BACKENDS) using(on, () => check(name));
 }
 
 test("Layer norm and RMS norm: rows of any length, dense and in views, are those of the formula", () => {
@@ -123,7 +129,7 @@ test("Layer norm and RMS norm: rows of any length, dense and in views, are those
       for (const shape of shapes) {
         const x = around(shape, dtype, 0.5, 3, shape[1]);
         // Dense from an offset on, and with no stride of a dense tensor.
-        const below = loose(zeros([shape[0]! + 1, shape[1]!], { dtype }));
+        const below = put(zeros([shape[0]! + 1, shape[1]!], { dtype }));
         const later = below.slice("1:");
         later.set(["..."], x);
         for (const op of OPS) {
@@ -152,7 +158,7 @@ test("Layer norm and RMS norm: over any axes, with weights that are strided, bro
           { weight: full },
           { weight: asView(full), bias: around(sizes, "float64", 0, 1, 9), epsilon: 0.25 },
           { weight: one, bias: one.reshape([]) },
-          { bias: loose(ones([2, ...sizes], { dtype: "int16" })).slice(1) },
+          { bias: put(ones([2, ...sizes], { dtype: "int16" })).slice(1) },
           { weight: around([sizes.at(-1)!], "float32", 1, 1, 6), epsilon: 0 },
         ];
         kinds.forEach((given, kind) => {
@@ -197,8 +203,8 @@ test("Layer norm and RMS norm: rows of one value have no variance, whatever the 
     for (const dtype of FLOATS) {
       for (const value of [0, 0.1, -3, 1e4, finfo(dtype).max]) {
         for (const columns of [1, 7, 100, 1000]) {
-          const x = loose(zeros([2, columns], { dtype })).add(value);
-          const bias = loose(tensor([0.5])).broadcastTo([columns]);
+          const x = put(zeros([2, columns], { dtype })).add(value);
+          const bias = put(tensor([0.5])).broadcastTo([columns]);
           const what = `${value} as ${dtype}, ${columns} times, ${name}`;
           if (dtype === "float64" && Math.abs(value) > 1e300) continue;
           assertEquals(new Set(numbers(x.layerNorm())), new Set([0]), what);
@@ -254,7 +260,7 @@ test("Layer norm and RMS norm: an output may be the input, overlap it or a weigh
         assertEquals(same[op](1, { weight, out: same }), same);
         assertEquals(numbers(same), expected, `${what}, in place`);
 
-        const buffer = loose(zeros([5, 6], { dtype }));
+        const buffer = put(zeros([5, 6], { dtype }));
         buffer.slice("1:").set(["..."], source);
         buffer.slice("1:")[op](1, { weight, out: buffer.slice(":4") });
         assertEquals(numbers(buffer.slice(":4")), expected, `${what}, a row back`);
@@ -265,7 +271,7 @@ test("Layer norm and RMS norm: an output may be the input, overlap it or a weigh
         const all = numbers(rows[op](1, { weight: rows.slice(3), out: rows }));
         assertEquals(all.slice(0, 18), first, `${what}, over its weight`);
 
-        const view = asView(zeros([4, 6], { dtype: "float64" }));
+        const view = asView(put(zeros([4, 6], { dtype: "float64" })));
         loose(source)[op](1, { weight, out: view });
         assertEquals(numbers(view), expected, `${what}, into a view`);
       }
@@ -274,15 +280,15 @@ test("Layer norm and RMS norm: an output may be the input, overlap it or a weigh
 });
 
 test("Layer norm and RMS norm: integers give float32, bool and what does not fit is refused", () => {
-  const x = iota([2, 3], "int32");
   everywhere((name) => {
+    const x = put(iota([2, 3], "int32"));
     for (const op of OPS) {
       const made = loose(x)[op]();
       assertEquals(made.dtype, "float32");
       assertNorm(`${op} of int32, ${name}`, op, x, made, {});
       for (const shape of [[3, 0], [0, 3], [2, 0, 3]]) {
         for (const dtype of ["float16", "float64", "int8"] as const) {
-          const none = loose(zeros(shape, { dtype }))[op](-1);
+          const none = put(zeros(shape, { dtype }))[op](-1);
           assertEquals([...none.shape], shape, name);
           assertEquals(none.dtype, dtype === "int8" ? "float32" : dtype);
         }

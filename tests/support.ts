@@ -24,12 +24,12 @@ export function ten(): Tensor<"float32", [number]> {
 }
 
 /**
- * The same values as `x` on other memory: every second element of a reversed, transposed buffer, so
+ * The same values as `x` on other memory of its device: every second element of a reversed, transposed buffer, so
  * that no stride is that of a dense tensor.
  */
 export function asView(x: AnyTensor): Tensor<DType> {
   const { shape, dtype } = x;
-  const wide = loose(iota([...shape].reverse().map((n) => 2 * n + 1), dtype));
+  const wide = loose(iota([...shape].reverse().map((n) => 2 * n + 1), dtype)).to(x.device);
   const part = shape.map(() => "-2::-2").join(", ");
   const view = shape.length === 0 ? wide.reshape([1]).slice(0) : wide.slice(part).transpose();
   assertEquals(view.shape, [...shape]);

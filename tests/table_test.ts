@@ -11,16 +11,17 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { applyReduce, applyScan } from "../src/dispatch.ts";
+import { readElement } from "../src/element.ts";
 import { Layout } from "../src/layout.ts";
 import { REDUCE, ROWS, SCAN } from "../src/ops.ts";
-import { allocate } from "../src/storage.ts";
+import { adopt } from "../src/storage.ts";
 import "../src/tensor.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 import { checkCasts, checkPatterns } from "./table/casts.ts";
 import { spacing } from "./table/compare.ts";
 import { checkFold, FOLD_LAYOUTS } from "./table/folds.ts";
 import { checkMap, MAP_LAYOUTS } from "./table/maps.ts";
-import { generator, operand, read } from "./table/operands.ts";
+import { generator, operand, read, sent } from "./table/operands.ts";
 
 /** What ran: `row dtype layout backend`. */
 const ran = new Set<string>();
@@ -54,13 +55,13 @@ for (const target of BACKENDS) {
   for (const dtype of ["float32", "float64"] as const) {
     test(`sums of a million ${dtype} values: ${target.name}`, () => {
       const n = 1e6;
-      const storage = allocate(dtype, n, false);
       const random = generator(3);
-      const array = storage.array as Float64Array;
+      const array = new DTYPE[dtype].array(n) as Float64Array;
       // Of every magnitude and both signs, so that a plain running sum loses digits.
       for (let i = 0; i < n; i++) array[i] = (random() - 0.4) * 10 ** Math.floor(random() * 8);
       const exact = exactSum(array);
-      using(target.backend, () => {
+      using(target.on, () => {
+        const storage = sent(adopt(dtype, array.slice()));
         for (const shape of [[n], [1000, 1000], [2, 500, 1000]]) {
           const x = operand(storage, Layout.contiguous(shape));
           const [sum] = read(applyReduce(REDUCE.sum, x, null)) as [number];
@@ -86,7 +87,7 @@ for (const target of BACKENDS) {
           );
         });
         const scanned = applyScan(SCAN.cumulativeSum, operand(storage, Layout.contiguous([n])), 0);
-        const last = (scanned.storage.array as Float64Array)[n - 1]!;
+        const last = readElement(scanned.storage, n - 1) as number;
         // Rounded to the dtype at the end only; in float64 each step may lose half a unit.
         const ulp = dtype === "float32" ? 1 : n / 2;
         assert(

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { io, type Tensor, tensor } from "../../mod.ts";
+import { io, type Tensor, tensor, type types } from "../../mod.ts";
 import split from "./data/split.json" with { type: "json" };
 
 /** Images of 8 x 8 pixels, each a row of numbers from 0 to 1, and the digits they show. */
@@ -19,15 +19,20 @@ export function pick({ images, labels }: Digits, indexes: Tensor<"int32", [numbe
   return { images: images.take(indexes), labels: labels.take(indexes) };
 }
 
-/** Reads the digits to train on, and those that no model may see before it is judged by them. */
-export async function loadDigits(): Promise<{ train: Digits; heldOut: Digits }> {
+/**
+ * Reads the digits to train on, and those that no model may see before it is judged by them, and
+ * puts them on `device`.
+ */
+export async function loadDigits(
+  device: types.Device = "cpu",
+): Promise<{ train: Digits; heldOut: Digits }> {
   const { images, labels } = await io.readNpz(new URL("data/digits.npz", import.meta.url));
   const all = {
-    images: images.astype("float32").div(16).reshape([-1, 64]),
-    labels: labels.astype("int32").asRank(1),
+    images: images.to(device).astype("float32").div(16).reshape([-1, 64]),
+    labels: labels.to(device).astype("int32").asRank(1),
   };
   return {
-    train: pick(all, tensor(split.train, { dtype: "int32" })),
-    heldOut: pick(all, tensor(split.heldOut, { dtype: "int32" })),
+    train: pick(all, tensor(split.train, { dtype: "int32", device })),
+    heldOut: pick(all, tensor(split.heldOut, { dtype: "int32", device })),
   };
 }

@@ -4,9 +4,13 @@
  *     deno task demo
  *     bun examples/digits/main.ts
  *
+ * `--device cuda` does it on a graphics card: bun examples/digits/main.ts --device cuda, or
+ * deno run -A examples/digits/main.ts --device cuda.
+ *
  * @module
  */
-import { arange, type Tensor } from "../../mod.ts";
+import process from "node:process";
+import { arange, DeviceError, type Tensor, type types } from "../../mod.ts";
 import { loadDigits, pick } from "./digits.ts";
 import { classify, type Images, loadModel } from "./model.ts";
 
@@ -36,10 +40,10 @@ function confusion(
   ].join("\n");
 }
 
-/** What the demo prints. */
-export async function demo(): Promise<string> {
-  const { heldOut } = await loadDigits();
-  const model = await loadModel();
+/** What the demo prints; all that it computes, it computes on `device`. */
+export async function demo(device: types.Device = "cpu"): Promise<string> {
+  const { heldOut } = await loadDigits(device);
+  const model = await loadModel(device);
   const predictions = classify(model, heldOut.images);
   const right = predictions.equal(heldOut.labels);
   const [wrong] = right.logicalNot().nonzero();
@@ -54,7 +58,7 @@ export async function demo(): Promise<string> {
     return draw(images, captions);
   };
 
-  const first = arange(2 * PER_ROW, { dtype: "int32" });
+  const first = arange(2 * PER_ROW, { dtype: "int32", device });
   return [
     `${right.size} handwritten digits that the model has never seen. The first, as it reads them:`,
     show(first.slice(`:${PER_ROW}`)),
@@ -67,4 +71,19 @@ export async function demo(): Promise<string> {
   ].join("\n\n");
 }
 
-if (import.meta.main) console.log(await demo());
+/** The device that the arguments of the program name. */
+function deviceIn(args: readonly string[]): types.Device {
+  const at = args.findIndex((arg) => arg === "--device" || arg.startsWith("--device="));
+  if (at < 0) return "cpu";
+  return (args[at]!.split("=")[1] ?? args[at + 1] ?? "") as types.Device;
+}
+
+if (import.meta.main) {
+  try {
+    console.log(await demo(deviceIn(process.argv.slice(2))));
+  } catch (error) {
+    if (!(error instanceof DeviceError)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { io, type Tensor } from "../../mod.ts";
+import { io, type Tensor, type types } from "../../mod.ts";
 
 /** The parameters of a perceptron with one hidden layer; their shapes are part of their types. */
 export type Model = {
@@ -39,10 +39,13 @@ export function classify(model: Model, images: Images): Tensor<"int32", [number]
   return scores(model, hidden(model, images)).argmax(1);
 }
 
-/** Reads the trained model. A file that is not one is a FormatError or a ShapeError. */
-export async function loadModel(): Promise<Model> {
+/**
+ * Reads the trained model, and puts it on `device`. A file that is not one is a FormatError or a
+ * ShapeError.
+ */
+export async function loadModel(device: types.Device = "cpu"): Promise<Model> {
   await using file = await io.openSafetensors(MODEL_FILE);
-  const read = async (name: keyof Model) => (await file.get(name)).astype("float32");
+  const read = async (name: keyof Model) => (await file.get(name)).astype("float32").to(device);
   return {
     weight1: (await read("weight1")).asShape([128, 64]),
     bias1: (await read("bias1")).asShape([128]),

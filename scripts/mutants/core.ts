@@ -14,6 +14,7 @@ export type Group =
   | "indexing"
   | "storage"
   | "backend"
+  | "device"
   | "io"
   | "type";
 

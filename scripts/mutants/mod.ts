@@ -6,6 +6,7 @@
 import type { Row } from "../../src/ops.ts";
 import { BACKENDS } from "./backend.ts";
 import type { Mutant } from "./core.ts";
+import { DEVICES } from "./devices.ts";
 import { DISPATCHES } from "./dispatch.ts";
 import { FILES } from "./files.ts";
 import { INDEXINGS } from "./indexing.ts";
@@ -27,6 +28,7 @@ export function allMutants(rows: readonly Row[], source: string): Mutant[] {
     ...INDEXINGS,
     ...STORAGES,
     ...BACKENDS,
+    ...DEVICES,
     ...FILES,
     ...TYPE_MUTANTS,
   ];

@@ -102,8 +102,8 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
   ],
   "item: first of many": ["    if (this.layout.size !== 1) {", "    if (false) {"],
   "item: offset": [
-    "return toValue(this, this.layout.offset, options.bigint",
-    "return toValue(this, 0, options.bigint",
+    "return toValue(this.storage, this.layout.offset, options.bigint",
+    "return toValue(this.storage, 0, options.bigint",
   ],
 });
 
@@ -127,12 +127,12 @@ const HANDLES = edits(
     ],
     "cow: still counted after its copy": ["      before.handles--;\n", ""],
     "cow: copy at another place": [
-      "subarray(low, high + 1), low);",
-      "subarray(low, high + 1), 0);",
+      "copyElements(copy, low, storage, low, high + 1 - low);",
+      "copyElements(copy, 0, storage, low, high + 1 - low);",
     ],
     "cow: part of the copy left out": [
-      "subarray(low, high + 1), low);",
-      "subarray(low, high), low);",
+      "copyElements(copy, low, storage, low, high + 1 - low);",
+      "copyElements(copy, low, storage, low, high - low);",
     ],
     "cow: never copied": [
       "before.handles === held.length ? before : copyOf(before, held)",

@@ -9,7 +9,7 @@
 import { type Backend, registerBackend } from "../backend.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
-import { openShim } from "./shim/load.ts";
+import { findShim } from "./shim/load.ts";
 
 /** The JavaScript backend. */
 export const js: Backend = new JsBackend();
@@ -19,7 +19,7 @@ let native: NativeBackend | string | undefined;
 /** The native backend, opened once, or the reason why there is none. Never prompts. */
 export function findNative(): NativeBackend | string {
   if (native === undefined) {
-    const opened = openShim();
+    const opened = findShim();
     native = "reason" in opened ? opened.reason : new NativeBackend(opened, js);
   }
   return native;

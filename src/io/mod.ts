@@ -8,8 +8,7 @@
  * @module
  */
 import type { DType } from "../dtype.ts";
-import { checkOperand, contiguous, result } from "../dispatch.ts";
-import { DeviceError } from "../errors.ts";
+import { checkOperand, contiguous, onCpu, result } from "../dispatch.ts";
 import { Layout } from "../layout.ts";
 import { allocate } from "../storage.ts";
 import type { AnyTensor, Tensor } from "../tensor.ts";
@@ -49,11 +48,8 @@ function fromRaw({ dtype, shape, data }: RawTensor): Tensor<DType> {
 
 function toRaw(tensor: AnyTensor, op: string): RawTensor {
   checkOperand(tensor, op);
-  const { device, info } = tensor.storage;
-  if (device !== "cpu") {
-    throw new DeviceError(`Cannot ${op} a tensor on ${device}: move it with to("cpu")`);
-  }
-  const { storage, layout } = contiguous(tensor);
+  const { info } = tensor.storage;
+  const { storage, layout } = contiguous(onCpu(tensor));
   const begin = storage.array.byteOffset + layout.offset * info.bytes;
   const data = new Uint8Array(storage.array.buffer, begin, layout.size * info.bytes);
   return { dtype: info.name, shape: layout.shape, data };

@@ -22,6 +22,9 @@ export interface Typed {
 /** A device as programs name it. */
 export type Device = "cpu" | "cuda" | `cuda:${number}`;
 
+/** The device as tensors on it name it: the first one of a kind has no number. */
+export type OnDevice<V extends Device> = V extends "cuda:0" ? "cuda" : V;
+
 /** Whether a tensor may be written through this handle. */
 export type Access = "read" | "write";
 

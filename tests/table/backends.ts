@@ -12,18 +12,23 @@ import { CONFIGURE, type Shim } from "../../src/backends/shim/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { forgetBackend } from "../../src/dispatch.ts";
+import type { Device } from "../../src/types.ts";
+import { MIRROR } from "../device/mirror.ts";
+import { site } from "./operands.ts";
 
 /** A backend under test. */
 export interface Target {
   readonly name: string;
-  readonly backend: Backend;
+  /** What serves the CPU, or the device on which operands are put. */
+  readonly on: Backend | Device;
   /** True when elementwise results have to be those of the reference to the last bit. */
   readonly exact: boolean;
 }
 
 const targets: Target[] = [
-  { name: "generated loops", backend: new JsBackend(true), exact: true },
-  { name: "interpreter", backend: new JsBackend(false), exact: true },
+  { name: "generated loops", on: new JsBackend(true), exact: true },
+  { name: "interpreter", on: new JsBackend(false), exact: true },
+  { name: "mirror", on: MIRROR, exact: true },
 ];
 
 /** `shim` with every call made in an instruction set. */
@@ -47,7 +52,7 @@ else {
     // Short arrays go through the library too.
     const backend = new NativeBackend(inLevel(shim, level), new JsBackend(), { crossover: 0 });
     shim.rm_configure(CONFIGURE.level, level);
-    targets.push({ name: `native, ${backend.level}`, backend, exact: false });
+    targets.push({ name: `native, ${backend.level}`, on: backend, exact: false });
   }
 }
 
@@ -56,15 +61,18 @@ export const BACKENDS: readonly Target[] = targets;
 
 const reference = new JsBackend(false);
 
-/** What `run` gives while `backend` serves the CPU. */
-export function using<T>(backend: Backend, run: () => T): T {
-  const before = backendOf("cpu");
-  registerBackend("cpu", backend);
+/** What `run` gives while a backend serves the CPU, or while operands are put on a device. */
+export function using<T>(on: Target["on"], run: () => T): T {
+  const device = typeof on === "string" ? on : "cpu";
+  const before = { cpu: backendOf("cpu")!, device: site.device };
+  if (typeof on !== "string") registerBackend("cpu", on);
+  site.device = device;
   forgetBackend();
   try {
     return run();
   } finally {
-    if (before !== undefined) registerBackend("cpu", before);
+    registerBackend("cpu", before.cpu);
+    site.device = before.device;
     forgetBackend();
   }
 }

@@ -8,17 +8,17 @@ import { createHash } from "node:crypto";
 import { DTYPE, type DType, DTYPES } from "../../src/dtype.ts";
 import { contiguousCopy } from "../../src/dispatch.ts";
 import { Layout } from "../../src/layout.ts";
-import { adopt } from "../../src/storage.ts";
+import { adopt, download } from "../../src/storage.ts";
 import { type Target, using } from "./backends.ts";
 import { assertSame } from "./compare.ts";
 import { decode, golden } from "./golden.ts";
-import { operand, place, read } from "./operands.ts";
+import { operand, place, read, sent } from "./operands.ts";
 
 /** Casts the golden values of `from` to every dtype, from a dense and from a strided operand. */
 export function checkCasts(from: DType, target: Target, count: (to: DType) => void): void {
   const { x: text, to: golds } = golden(from).casts;
   const values = decode(from, text);
-  using(target.backend, () => {
+  using(target.on, () => {
     for (const view of [{}, { step: [-2] }]) {
       const x = place(from, [values.length], values, view);
       for (const to of DTYPES) {
@@ -38,18 +38,18 @@ export function checkCasts(from: DType, target: Target, count: (to: DType) => vo
 /** All patterns of a 16-bit float: their values are NumPy's, and come back as what they were. */
 export function checkPatterns(dtype: "float16" | "bfloat16", target: Target): void {
   const bits = Uint16Array.from({ length: 65536 }, (_, i) => i);
-  const x = operand(adopt(dtype, bits), Layout.contiguous([65536]));
-  using(target.backend, () => {
+  using(target.on, () => {
+    const x = operand(sent(adopt(dtype, bits)), Layout.contiguous([65536]));
     for (const wide of ["float32", "float64"] as const) {
       const values = contiguousCopy(x, wide);
-      const floats = Float32Array.from(values.storage.array as Float64Array);
+      const floats = Float32Array.from(read(values) as number[]);
       const words = new Uint32Array(floats.buffer);
       floats.forEach((value, i) => {
         if (value !== value) words[i] = 0x7fc00000;
       });
       const digest = createHash("sha256").update(new Uint8Array(words.buffer)).digest("hex");
       assertEquals(digest, golden(dtype).patterns, `${dtype} to ${wide} (${target.name})`);
-      const back = contiguousCopy(values, dtype).storage.array;
+      const back = download(contiguousCopy(values, dtype).storage, 0, 65536);
       for (let i = 0; i < 65536; i++) {
         const nan = floats[i] !== floats[i];
         // A NaN comes back as some NaN: as large as any number above infinity.

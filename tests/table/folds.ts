@@ -348,7 +348,7 @@ function storable(from: DType, to: DType): boolean {
 export function checkFold(row: FoldRow, target: Target, count: Count): void {
   const cases = new FoldCases(row, target, count);
   beginCases(row.name);
-  using(target.backend, () => {
+  using(target.on, () => {
     for (const dtype of DTYPES) {
       if (!cases.takes(dtype)) {
         const x = place(dtype, [2], [1, 0]);

@@ -320,7 +320,7 @@ class MapCases {
 export function checkMap(row: MapRow, target: Target, count: Count): void {
   const cases = new MapCases(row, target, count);
   beginCases(row.name);
-  using(target.backend, () => {
+  using(target.on, () => {
     for (const dtype of DTYPES) {
       cases.mixed(dtype);
       cases.scalars(dtype);

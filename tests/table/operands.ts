@@ -1,15 +1,17 @@
 /**
  * Operands in every layout, their elements as lists, and values to fill them with.
  *
- * Reads and writes storages element by element, without any backend. Knows nothing of ops.
+ * Reads and writes storages element by element, without any op. Knows nothing of ops.
  *
  * @module
  */
+import { memoryOf } from "../../src/backend.ts";
 import { DTYPE, type DType, type Scalar } from "../../src/dtype.ts";
 import type { Operand } from "../../src/dispatch.ts";
 import { readElement, writeElement } from "../../src/element.ts";
 import { Layout } from "../../src/layout.ts";
-import { allocate, type Storage } from "../../src/storage.ts";
+import { adopt, allocate, download, sendTo, type Storage } from "../../src/storage.ts";
+import type { Device } from "../../src/types.ts";
 
 /** An element as {@link readElement} gives it. */
 export type Num = number | bigint;
@@ -22,6 +24,20 @@ export interface View {
   readonly step?: readonly number[];
   /** The axes along which the stride is 0. */
   readonly stretch?: readonly number[];
+}
+
+/** Where {@link place} puts operands. */
+export const site: { device: Device } = { device: "cpu" };
+
+/** `storage`, which was filled on the CPU, on the device that operands are to be on. */
+export function sent(storage: Storage): Storage {
+  return sendTo(memoryOf(site.device, "put an operand on"), storage);
+}
+
+/** A copy of `storage` on the CPU; itself where it is there. */
+function fetched(storage: Storage): Storage {
+  const { info, length, memory } = storage;
+  return memory === null ? storage : adopt(info.name, download(storage, 0, length));
 }
 
 /** An operand on `storage`, as ops take it. */
@@ -60,12 +76,12 @@ export function place(
   const [layout, length] = arrange(shape, view);
   const storage = allocate(dtype, layout.contiguous ? layout.offset + layout.size : length, false);
   if (!layout.contiguous) {
-    for (let i = 0; i < storage.array.length; i++) {
+    for (let i = 0; i < length; i++) {
       writeElement(storage, i, values[(i * 7 + 3) % values.length] ?? 1);
     }
   }
   positions(layout).forEach((at, i) => writeElement(storage, at, values[i]!));
-  return operand(storage, layout);
+  return operand(sent(storage), layout);
 }
 
 /** Where the elements of `layout` are, in row-major order; broadcast to `shape`. */
@@ -95,13 +111,14 @@ export function spread(
 
 /** The elements of `x` in row-major order, broadcast to `shape`. */
 export function read(x: Operand, shape: readonly number[] = x.layout.shape): Num[] {
-  return positions(x.layout, shape).map((at) => readElement(x.storage, at));
+  const storage = fetched(x.storage);
+  return positions(x.layout, shape).map((at) => readElement(storage, at));
 }
 
 /** Notes the bytes of `x`'s buffer; the result throws if any changed that are not `x`'s own. */
 export function guard(x: Operand): () => void {
   const bytes = (): Uint8Array => {
-    const { buffer, byteOffset, byteLength } = x.storage.array as Uint8Array;
+    const { buffer, byteOffset, byteLength } = fetched(x.storage).array as Uint8Array;
     return new Uint8Array(buffer, byteOffset, byteLength).slice();
   };
   const before = bytes();

@@ -3,7 +3,19 @@
  *
  * @module
  */
-import { concat, ones, range, Slice, stack, type Tensor, tensor, where, zeros } from "./api.ts";
+import {
+  arange,
+  concat,
+  ones,
+  random,
+  range,
+  Slice,
+  stack,
+  type Tensor,
+  tensor,
+  where,
+  zeros,
+} from "./api.ts";
 import { type Assert, type Equal, is, shape } from "./assert.ts";
 
 declare const n: number;
@@ -314,11 +326,20 @@ export function widening(): void {
 }
 
 const onCuda = zeros([2], { device: "cuda:1" });
+const onFirst = zeros([2], { device: "cuda:0" });
+const counted = arange(3, { device: "cuda", dtype: "int8" });
+const drawn = random.normal(random.key(1), [2], { device: "cuda:0" });
+const movedTo = b.to("cuda:0");
 const nested = b.toArray();
 const sized = zeros([2, 3]).rank;
 
 export type Others = [
   Assert<Equal<typeof onCuda.device, "cuda:1">>,
+  Assert<Equal<typeof onFirst.device, "cuda">>,
+  Assert<Equal<typeof counted, Tensor<"int8", [number], "cuda">>>,
+  Assert<Equal<typeof drawn, Tensor<"float32", [2], "cuda">>>,
+  Assert<Equal<typeof movedTo.device, "cuda">>,
+  Assert<Equal<ReturnType<typeof onCuda.cpu>["device"], "cpu">>,
   Assert<Equal<typeof nested, number[][][]>>,
   Assert<Equal<typeof sized, 2>>,
 ];

@@ -43,6 +43,13 @@ function findLibrary(): string | Unavailable {
   return fileURLToPath(url);
 }
 
+let shared: Shim | Unavailable | undefined;
+
+/** The shim where it is usually found, opened once for all backends, or why there is none. */
+export function findShim(): Shim | Unavailable {
+  return shared ??= openShim();
+}
+
 /**
  * Opens the shim at `path`, or where it is usually found, and checks that it speaks this version.
  * Never throws and never prompts.

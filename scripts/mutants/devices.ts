@@ -1,0 +1,130 @@
+/**
+ * Faults of what tensors on other devices need: names, storages, moves, reads.
+ *
+ * @module
+ */
+import { edits, type Mutant } from "./core.ts";
+
+const NAMES = edits("device", "src/backend.ts", ["device"], {
+  "name of the first": ['return String(device).replace(/:0$/, "");', "return String(device);"],
+  "opened twice": ["  if (known !== undefined) return known;\n", ""],
+  "number": ["const opened = open(Number(index));", "const opened = open(0);"],
+  "memory of the CPU": ["deviceOf(device, what)?.memory ?? null;", "null;"],
+});
+
+const STORAGES = edits("device", "src/storage.ts", ["device", "cuda_memory"], {
+  "array: nothing": [
+    "      get(this: DeviceStorage): never {\n        throw new",
+    "      get(this: DeviceStorage): unknown {\n        return new",
+  ],
+  "zeros": ["    if (zeroed) memory.zero(this.#address, bytes);\n", ""],
+  "nothing is allocated": [
+    "this.#address = bytes === 0 ? 0 : memory",
+    "this.#address = memory",
+  ],
+  "lost memory": ["    lost.register(this, { memory, address: this.#address }, this);\n", ""],
+  "freed twice": ["    this.escaped = true;\n    if (this.#length", "    if (this.#length"],
+  "freed and lost": ["    lost.unregister(this);\n", ""],
+  "never freed": ["return (storage as DeviceStorage).free();", "return;"],
+  "shared": [
+    "  override get shared(): boolean {\n    return false;",
+    "  override get shared(): boolean {\n    return true;",
+  ],
+  "download: from the begin": [
+    "memory.read(address + from * info.bytes,",
+    "memory.read(address,",
+  ],
+  "later: from the begin": [
+    "memory.readLater(address + from * info.bytes,",
+    "memory.readLater(address,",
+  ],
+  "upload: to the begin": ["memory.write(address + from * info.bytes,", "memory.write(address,"],
+  "copy: to the begin": ["target.address + to * bytes,", "target.address,"],
+  "copy: from the begin": ["source.address + from * bytes,", "source.address,"],
+  "copy: by the CPU": ["familyOf(memory) !== familyOf(other)", "memory !== other"],
+  "sent: stays": [
+    "  if (memory === null) return storage;\n  const made",
+    "  return storage;\n  const made",
+  ],
+});
+
+const MEMORY = edits("device", "src/backends/cuda/memory.ts", ["cuda_memory"], {
+  "read: faults": ["bytes.length);\n    this.#cuda.checkFaults?.();", "bytes.length);"],
+  "later: faults": ["    }\n    this.#cuda.checkFaults?.();", "    }"],
+  "wait: faults": [
+    "    this.#cuda.synchronize();\n    this.#cuda.checkFaults?.();",
+    "    this.#cuda.synchronize();",
+  ],
+  "wait: not at all": ["    this.#cuda.synchronize();\n", ""],
+  "out of memory": ["status === STATUS.outOfMemory", "false"],
+  "other errors": ['    this.#cuda.check("rm_cuda_memory", status);\n', ""],
+  "always asks": ["waited < EAGER_MS ? turn()", "waited < 1e9 ? turn()"],
+  "ended": ["return this.#numbers[0] === 1;", "return true;"],
+  "usage": ["bytes: inUse! + kept!,", "bytes: inUse!,"],
+});
+
+const OPS = edits("device", "src/dispatch.ts", ["device"], {
+  "dense: where it is": [
+    "if (dense && storage.memory === memory) return source;",
+    "if (dense) return source;",
+  ],
+  "dense: offset": ["packed.storage, packed.layout.offset, size);", "packed.storage, 0, size);"],
+  "dense: packed copy kept": ["  if (packed !== source) recycle(packed.storage);\n", ""],
+  "dense: copy kept": ["    if (dense !== x) recycle(dense.storage);\n", ""],
+  "here by any name": [" || storage.device === deviceName(device)", ""],
+});
+
+const TENSORS = edits("device", "src/tensor.ts", ["device"], {
+  "data of a device": [
+    '    checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");\n',
+    "",
+  ],
+  "shared by workers": [
+    '  checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");\n',
+    "",
+  ],
+  "into a copy: kept": [
+    "      this.dispose();\n      return made;",
+    "      release(this);\n      return made;",
+  ],
+  "into raw: kept": [
+    "    this.dispose();\n    return asUserArray(copy",
+    "    release(this);\n    return asUserArray(copy",
+  ],
+  "read: offset": [
+    "downloadLater(storage, layout.offset, size)",
+    "downloadLater(storage, 0, size)",
+  ],
+});
+
+const FORMAT = edits("device", "src/format.ts", ["device"], {
+  "all is read": ["onCpu(shownPart(x, axes))", "onCpu(x)"],
+  "shown: tail": ["[layout.shape[axis] - tail, tail]", "[head, tail]"],
+});
+
+const OTHERS = [
+  ...edits("device", "src/devices.ts", ["device"], {
+    "no wait": ["?.synchronize();", ";"],
+    "pool of the CPU": [
+      "  if (found === null) emptyCpuPool();\n  else found.release();",
+      "  emptyCpuPool();",
+    ],
+  }),
+  ...edits("device", "src/indexing.ts", ["device"], {
+    "indexes stay": ["result(sendTo(like.memory, storage)", "result(sendTo(null, storage)"],
+  }),
+  ...edits("device", "src/io/mod.ts", ["device"], {
+    "written from the CPU alone": ["contiguous(onCpu(tensor));", "contiguous(tensor);"],
+  }),
+];
+
+/** Faults of tensors on devices. */
+export const DEVICES: readonly Mutant[] = [
+  ...NAMES,
+  ...STORAGES,
+  ...MEMORY,
+  ...OPS,
+  ...TENSORS,
+  ...FORMAT,
+  ...OTHERS,
+];

@@ -1,0 +1,136 @@
+/**
+ * The memory of a CUDA device: storages' bytes by the shim's allocator, copies in stream order, and
+ * reads that wait without blocking.
+ *
+ * Knows nothing of dtypes or ops.
+ *
+ * @module
+ */
+import { OutOfMemoryError } from "../../errors.ts";
+import type { DeviceMemory, DeviceMemoryInfo } from "../../storage.ts";
+import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
+import type { CudaDevice } from "./device.ts";
+
+/** For so many milliseconds a read asks at every turn of the event loop, which costs least. */
+const EAGER_MS = 0.2;
+/** Then it sleeps between, for this part of the time that it has waited, but no longer than this. */
+const PATIENCE = 1 / 8;
+const LONGEST_SLEEP_MS = 10;
+
+const { setImmediate } = globalThis as unknown as { setImmediate?: (run: () => void) => void };
+
+/** Lets everything else that waits run once. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (setImmediate !== undefined) setImmediate(resolve);
+    else setTimeout(resolve, 0);
+  });
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** A device whose kernels note indexes that are out of range, for whoever reads next. */
+interface Faulty {
+  /** Throws an IndexError when a kernel has noted one since this was called last. */
+  checkFaults?(): void;
+}
+
+/** The memory of one device. */
+export class CudaMemory implements DeviceMemory {
+  readonly device: string;
+  /** The number of the device, for copies between devices. */
+  readonly index: number;
+  readonly #cuda: CudaDevice & Faulty;
+  readonly #call: Shim["rm_cuda_memory"];
+  /** The numbers of a call. */
+  readonly #numbers = new Float64Array(5);
+
+  constructor(cuda: CudaDevice) {
+    this.device = cuda.name;
+    this.index = cuda.index;
+    this.#cuda = cuda;
+    this.#call = cuda.shim.rm_cuda_memory;
+  }
+
+  /** Does `what` with up to four numbers. */
+  #run(what: number, host: Uint8Array | null, a = 0, b = 0, c = 0, d = 0): void {
+    const numbers = this.#numbers;
+    numbers[0] = a;
+    numbers[1] = b;
+    numbers[2] = c;
+    numbers[3] = d;
+    const status = this.#call(what, this.index, numbers, host);
+    if (status === STATUS.outOfMemory) {
+      const [bytes, free, total] = numbers as unknown as [number, number, number];
+      throw new OutOfMemoryError(bytes, this.device, `${free} of ${total} bytes are free`);
+    }
+    this.#cuda.check("rm_cuda_memory", status);
+  }
+
+  allocate(bytes: number): number {
+    this.#run(CUDA_MEMORY.allocate, null, bytes);
+    return this.#numbers[0]!;
+  }
+
+  free(address: number): void {
+    this.#run(CUDA_MEMORY.free, null, address);
+  }
+
+  zero(address: number, bytes: number): void {
+    this.#run(CUDA_MEMORY.zero, null, address, bytes);
+  }
+
+  write(address: number, bytes: Uint8Array): void {
+    this.#run(CUDA_MEMORY.upload, bytes, address, bytes.length);
+  }
+
+  read(address: number, bytes: Uint8Array): void {
+    this.#run(CUDA_MEMORY.download, bytes, address, bytes.length);
+    this.#cuda.checkFaults?.();
+  }
+
+  async readLater(address: number, bytes: Uint8Array): Promise<void> {
+    this.#run(CUDA_MEMORY.beginRead, null, address, bytes.length);
+    const ticket = this.#numbers[0]!;
+    const begin = performance.now();
+    while (!this.#endRead(ticket, bytes)) {
+      const waited = performance.now() - begin;
+      await (waited < EAGER_MS ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
+    }
+    this.#cuda.checkFaults?.();
+  }
+
+  /** True when the copy of `ticket` had ended: then `bytes` has it. */
+  #endRead(ticket: number, bytes: Uint8Array): boolean {
+    this.#run(CUDA_MEMORY.endRead, bytes, ticket, 0);
+    return this.#numbers[0] === 1;
+  }
+
+  copy(to: number, source: DeviceMemory, from: number, bytes: number): void {
+    const { index } = source as CudaMemory;
+    this.#run(CUDA_MEMORY.copy, null, to, from, bytes, index);
+  }
+
+  synchronize(): void {
+    this.#cuda.synchronize();
+    this.#cuda.checkFaults?.();
+  }
+
+  usage(): DeviceMemoryInfo {
+    this.#run(CUDA_MEMORY.usage, null);
+    const [inUse, kept, peakBytes, freeBytes, totalBytes] = this.#numbers as unknown as number[];
+    return {
+      bytes: inUse! + kept!,
+      peakBytes: peakBytes!,
+      pooledBytes: kept!,
+      freeBytes: freeBytes!,
+      totalBytes: totalBytes!,
+    };
+  }
+
+  release(): void {
+    this.#run(CUDA_MEMORY.release, null);
+  }
+}

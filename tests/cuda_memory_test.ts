@@ -1,0 +1,210 @@
+/**
+ * The memory of a CUDA device, over a look-alike of the one symbol of the shim that it calls.
+ *
+ * The look-alike answers late, as a device does: a copy has ended after so many questions.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { describe, it } from "node:test";
+import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../mod.ts";
+import { CudaDevice } from "../src/backends/cuda/device.ts";
+import { CudaMemory } from "../src/backends/cuda/memory.ts";
+import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../src/backends/shim/abi.ts";
+import { DTYPE, type TypedArray } from "../src/dtype.ts";
+import {
+  copyElements,
+  DeviceStorage,
+  download,
+  downloadLater,
+  recycle,
+  upload,
+} from "../src/storage.ts";
+
+/** What the look-alike's devices hold, and what was asked of them. */
+class Fake {
+  readonly bytes = new Uint8Array(2 ** 16);
+  readonly log: string[] = [];
+  /** How often a read is asked for before it has ended. */
+  late = 0;
+  /** What the next call gives. */
+  status: number = STATUS.ok;
+  readonly #tickets = new Map<number, { data: Uint8Array; late: number }>();
+  #next = 512;
+
+  /** Ends all reads. */
+  hurry(): void {
+    for (const ticket of this.#tickets.values()) ticket.late = 0;
+  }
+
+  memory(what: number, device: number, numbers: TypedArray, host: TypedArray | null): number {
+    const n = numbers as Float64Array;
+    const name = Object.entries(CUDA_MEMORY).find(([, value]) => value === what)![0];
+    this.log.push(`${name} ${device}`);
+    const { status } = this;
+    this.status = STATUS.ok;
+    if (status === STATUS.outOfMemory) n.set([n[0]!, 100, 4000]);
+    if (status !== STATUS.ok) return status;
+    const [first, second, third] = n as unknown as [number, number, number];
+    const part = (): Uint8Array => {
+      const { buffer, byteOffset } = host as Uint8Array;
+      return new Uint8Array(buffer, byteOffset + third, second);
+    };
+    if (what === CUDA_MEMORY.allocate) {
+      n[0] = this.#next;
+      this.#next += Math.ceil(first / 512) * 512;
+    } else if (what === CUDA_MEMORY.upload) this.bytes.set(part(), first);
+    else if (what === CUDA_MEMORY.download) part().set(this.bytes.subarray(first, first + second));
+    else if (what === CUDA_MEMORY.copy) this.bytes.copyWithin(first, second, second + third);
+    else if (what === CUDA_MEMORY.zero) this.bytes.fill(0, first, first + second);
+    else if (what === CUDA_MEMORY.usage) n.set([1, 2, 3, 4, 5]);
+    else if (what === CUDA_MEMORY.beginRead) {
+      const data = this.bytes.slice(first, first + second);
+      this.#tickets.set(n[0] = 77 + this.#tickets.size, { data, late: this.late });
+    } else if (what === CUDA_MEMORY.endRead) {
+      const ticket = this.#tickets.get(first)!;
+      if (ticket.late-- > 0) n[0] = 0;
+      else {
+        (host as Uint8Array).set(ticket.data, second);
+        n[0] = 1;
+      }
+    }
+    return STATUS.ok;
+  }
+
+  get shim(): Shim {
+    const text = new TextEncoder().encode("what the shim says");
+    return {
+      rm_cuda_memory: (what: number, device: number, n: TypedArray, host: TypedArray | null) =>
+        this.memory(what, device, n, host),
+      rm_cuda_control: (what: number, device: number) => {
+        this.log.push(`${what === CUDA_CONTROL.synchronize ? "synchronize" : what} ${device}`);
+        return STATUS.ok;
+      },
+      rm_last_error: (bytes: TypedArray) => {
+        (bytes as Uint8Array).set(text);
+        return text.length;
+      },
+    } as unknown as Shim;
+  }
+}
+
+function open(index = 0): { fake: Fake; device: CudaDevice; memory: CudaMemory } {
+  const fake = new Fake();
+  const device = new CudaDevice(fake.shim, index);
+  return { fake, device, memory: new CudaMemory(device) };
+}
+
+describe("memory of a CUDA device", () => {
+  it("elements go there, between storages and back", () => {
+    const { fake, memory } = open(1);
+    assertEquals(memory.device, "cuda:1");
+    const x = new DeviceStorage(memory, DTYPE.int32, 5, true);
+    assertEquals([x.device, x.address, x.length], ["cuda:1", 512, 5]);
+    upload(x, 1, Int32Array.of(7, 8, 9).subarray(1));
+    assertEquals([...download(x, 0, 5)], [0, 8, 9, 0, 0]);
+    const y = new DeviceStorage(memory, DTYPE.int32, 3, false);
+    copyElements(y, 1, x, 2, 2);
+    assertEquals([...download(y, 1, 2)], [9, 0]);
+    recycle(x);
+    recycle(x);
+    const steps = "allocate zero upload download allocate copy download free";
+    assertEquals(fake.log, steps.split(" ").map((step) => `${step} 1`));
+  });
+
+  it("storages of nothing ask for nothing", () => {
+    const { fake, memory } = open();
+    const x = new DeviceStorage(memory, DTYPE.int64, 0, true);
+    assertEquals([x.address, x.length, download(x, 0, 0).length], [0, 0, 0]);
+    upload(x, 0, new BigInt64Array(0));
+    copyElements(x, 0, x, 0, 0);
+    recycle(x);
+    assertEquals(fake.log, []);
+  });
+
+  it("a read that does not block asks until the copy has ended", async () => {
+    for (const late of [0, 1, 5]) {
+      const { fake, memory } = open();
+      fake.late = late;
+      const x = new DeviceStorage(memory, DTYPE.float32, 3, false);
+      upload(x, 0, Float32Array.of(1, 2, 3));
+      const reading = downloadLater(x, 1, 2);
+      // What is written afterwards is not read.
+      upload(x, 0, Float32Array.of(4, 5, 6));
+      assertEquals([...await reading], [2, 3]);
+      assertEquals(fake.log.filter((step) => step === "endRead 0").length, late + 1);
+    }
+  });
+
+  it("a long read sleeps between its questions, and others have their turns", async () => {
+    const { fake, memory } = open();
+    fake.late = Infinity;
+    const x = new DeviceStorage(memory, DTYPE.float32, 1, true);
+    let turns = 0;
+    const count = setInterval(() => turns++, 1);
+    const reading = downloadLater(x, 0, 1);
+    setTimeout(() => fake.hurry(), 50);
+    assertEquals([...await reading], [0]);
+    clearInterval(count);
+    const asked = fake.log.filter((step) => step === "endRead 0").length;
+    assert(turns > 5, `${turns} turns`);
+    assert(asked < 1000, `asked ${asked} times`);
+  });
+
+  it("several reads at a time have their own", async () => {
+    const { fake, memory } = open();
+    fake.late = 2;
+    const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
+    upload(x, 0, Uint8Array.of(1, 2, 3, 4));
+    const both = [downloadLater(x, 0, 2), downloadLater(x, 2, 2)];
+    assertEquals((await Promise.all(both)).map((part) => [...part]), [[1, 2], [3, 4]]);
+  });
+
+  it("what the shim refuses is an error of its kind", async () => {
+    const { fake, memory } = open();
+    const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
+    fake.status = STATUS.outOfMemory;
+    const error = assertThrows(
+      () => new DeviceStorage(memory, DTYPE.float64, 1000, false),
+      OutOfMemoryError,
+      "Cannot allocate 8000 bytes on cuda: 100 of 4000 bytes are free",
+    );
+    assertEquals([error.bytes, error.device], [8000, "cuda"]);
+    fake.status = STATUS.deviceError;
+    assertThrows(() => download(x, 0, 1), DeviceError, "cuda: what the shim says");
+    fake.status = STATUS.deviceError;
+    await assertRejects(() => downloadLater(x, 0, 1), DeviceError, "what the shim says");
+    fake.status = STATUS.badArgument;
+    assertThrows(() => upload(x, 0, new Uint8Array(1)), NativeError, "rm_cuda_memory");
+  });
+
+  it("indexes that a kernel found out of range are thrown by whoever reads or waits", async () => {
+    const { fake, device, memory } = open();
+    let bad = true;
+    Object.assign(device, {
+      checkFaults: () => {
+        if (bad) throw new IndexError("Cannot index axis of size 3 at 7");
+      },
+    });
+    const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
+    assertThrows(() => download(x, 0, 1), IndexError, "at 7");
+    await assertRejects(() => downloadLater(x, 0, 1), IndexError, "at 7");
+    assertThrows(() => memory.synchronize(), IndexError, "at 7");
+    bad = false;
+    memory.synchronize();
+    assertEquals(fake.log.filter((step) => step === "synchronize 0").length, 2);
+  });
+
+  it("usage, and what is kept is given back", () => {
+    const { fake, memory } = open();
+    assertEquals(memory.usage(), {
+      bytes: 3,
+      peakBytes: 3,
+      pooledBytes: 2,
+      freeBytes: 4,
+      totalBytes: 5,
+    });
+    memory.release();
+    assertEquals(fake.log, ["usage 0", "release 0"]);
+  });
+});

@@ -1,0 +1,864 @@
+/**
+ * Tensors on another device than the CPU: the same results as there, without its elements ever being
+ * taken for the CPU's; moving, reading, ownership, and what is refused.
+ *
+ * The device is the mirror of device/mirror.ts, whose memory only its backend can reach. The op table
+ * runs on it as well: table_test.ts.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { describe, it } from "node:test";
+import {
+  type AnyTensor,
+  arange,
+  attempt,
+  broadcastTensors,
+  concat,
+  DeviceError,
+  DisposedError,
+  type DType,
+  DTypeError,
+  emptyPool,
+  eye,
+  fromBuffer,
+  full,
+  fullLike,
+  fullMax,
+  fullMin,
+  IndexError,
+  info,
+  io,
+  linspace,
+  memory,
+  meshgrid,
+  ones,
+  onesLike,
+  OutOfMemoryError,
+  random,
+  range,
+  ReadOnlyError,
+  scalar,
+  scope,
+  type Shape,
+  ShapeError,
+  sharesBuffer,
+  Slice,
+  stack,
+  synchronize,
+  tensor,
+  where,
+  zeros,
+  zerosLike,
+} from "../mod.ts";
+import { demo } from "../examples/digits/main.ts";
+import { deviceOf } from "../src/backend.ts";
+import { JsBackend } from "../src/backends/js/backend.ts";
+import { readElement, writeElement } from "../src/element.ts";
+import { formatTensor } from "../src/format.ts";
+import type { Device } from "../src/types.ts";
+import { memories, MIRROR, MIRROR1 } from "./device/mirror.ts";
+import { assertRefused, iota, loose } from "./support.ts";
+import { using } from "./table/backends.ts";
+
+deviceOf(MIRROR, "open");
+deviceOf(MIRROR1, "open");
+const mirror = memories[0]!;
+
+/** Makes tensors on the device that a program runs on. */
+interface Site {
+  readonly device: Device;
+  /** 0, 1, 2, … less `minus`, in a shape. */
+  count(shape: Shape, dtype?: DType, minus?: number): ReturnType<typeof loose>;
+  /** A tensor of data. */
+  of(data: unknown, dtype?: DType): ReturnType<typeof loose>;
+}
+
+function siteOn(device: Device): Site {
+  return {
+    device,
+    count: (shape, dtype = "float32", minus = 0) =>
+      loose(tensor(loose(iota(shape, "float64")).sub(minus).astype(dtype), { device })),
+    of: (data, dtype) => loose(tensor(loose(data), { dtype: loose(dtype), device })),
+  };
+}
+
+/** Everything that can be told of what a program gives; every tensor in it is to be on `device`. */
+function told(value: unknown, device: Device): unknown {
+  if (Array.isArray(value)) return value.map((one) => told(one, device));
+  if (typeof value !== "object" || value === null || !("dtype" in value)) return value;
+  const x = loose(value);
+  assertEquals(x.device, device);
+  const whole = !x.dtype.startsWith("f") && !x.dtype.startsWith("bf");
+  const elements = x.toArray(whole ? { bigint: true } : {});
+  const { dtype, shape, rank, size, nbytes, access, ownership, isContiguous } = x;
+  return { dtype, shape, rank, size, nbytes, access, ownership, isContiguous, elements };
+}
+
+type Program = (site: Site) => unknown;
+
+const js = new JsBackend();
+
+/** What `program` gives on the CPU, by the backend that the mirror has too. */
+function onCpu(program: Program): unknown {
+  return using(js, () => told(program(siteOn("cpu")), "cpu"));
+}
+
+/** Programs by what they are about; none of them may read anything before it has its results. */
+const PROGRAMS: Record<string, Record<string, Program>> = {
+  creation: {
+    zeros: ({ device }) => zeros([2, 3], { dtype: "int64", device }),
+    "nothing at all": ({ device }) => zeros([0, 3], { device }),
+    ones: ({ device }) => ones([3], { dtype: "bfloat16", device }),
+    "full by a number": ({ device }) => full([2, 2], -0.5, { device }),
+    "full by a bigint": ({ device }) => full([2], 2n ** 60n, { device }),
+    "full by a boolean": ({ device }) => full([2], true, { device }),
+    extremes: ({ device }) => [
+      fullMin([2], { dtype: "int8", device }),
+      fullMax([2], { dtype: "float16", device }),
+    ],
+    scalar: ({ device }) => scalar(4, { device }),
+    "as another one": ({ count }) => {
+      const x = count([2, 2], "float16");
+      return [zerosLike(x), onesLike(x), fullLike(x, 3)];
+    },
+    "nested arrays": ({ device }) => tensor([[1, 2], [3, 4]], { device }),
+    "of bools and bigints": ({ device }) => [
+      tensor([true, false], { device }),
+      tensor([1n, -1n], { device }),
+    ],
+    "typed array, cast": ({ device }) =>
+      tensor(new Int16Array([1, -2, 300, 4]), { dtype: "uint8", shape: [2, 2], device }),
+    "another tensor": ({ count }) => tensor(count([2, 3]), { shape: [3, 2] }),
+    "another tensor, cast": ({ count }) => tensor(count([2, 3]).T, { dtype: "int8" }),
+    arange: ({ device }) => [
+      arange(5, { device }),
+      arange(5, 1, -2, { dtype: "int64", device }),
+      arange(0, 1, 0.25, { dtype: "float16", device }),
+    ],
+    linspace: ({ device }) => linspace(0, 1, 5, { endpoint: false, device }),
+    eye: ({ device }) => eye(3, 4, { k: 1, dtype: "int32", device }),
+    meshgrid: ({ count }) => meshgrid([count([2]), count([3])]),
+    "random bits": ({ device }) => random.bits(random.key(1), [5], { device }),
+    uniform: ({ device }) => [
+      random.uniform(random.key(1), [2, 3], { device }),
+      random.uniform(random.key(1), [7], { low: -2, high: 3, dtype: "float16", device }),
+    ],
+    normal: ({ device }) => random.normal(random.key(1), [9], { mean: 1, std: 2, device }),
+    integers: ({ device }) =>
+      random.integers(random.key(1), [9], -3, 40, { dtype: "int8", device }),
+    permutation: ({ device }) => random.permutation(random.key(1), 20, { device }),
+  },
+  views: {
+    slices: ({ count }) => {
+      const x = count([4, 5]);
+      return [
+        x.slice(1),
+        x.slice(":, ::-2"),
+        x.slice(range(3, 0), Slice.from(2)),
+        x.slice("...", null, 1),
+        x.sliceAxis(1, "1:3"),
+      ];
+    },
+    axes: ({ count }) => {
+      const x = count([2, 1, 3]);
+      return [
+        x.T,
+        x.mT,
+        x.permute(2, 0, 1),
+        x.swapAxes(0, 2),
+        x.moveAxis(0, -1),
+        x.squeeze(1),
+        x.expandDims(0),
+        x.flip(2),
+        x.flip(),
+        x.broadcastTo([2, 4, 3]),
+      ];
+    },
+    diagonal: ({ count }) => count([3, 3]).diagonal(1),
+    "reshape, a view and a copy": ({ count }) => {
+      const x = count([2, 3]);
+      return [x.reshape([3, 2]), x.T.reshape([6]), x.T.flatten(), x.view(), x.readonly()];
+    },
+    "parts and rows": ({ count }) => {
+      const x = count([3, 4]);
+      return [x.split(2, 1), x.split([1], 0), x.unstack(0), [...x], [...x.iterate(1, -2)]];
+    },
+    "writes through views": ({ count }) => {
+      const x = count([3, 4]);
+      x.slice(":, 1").fill_(9);
+      x.T.slice(0).add_(1);
+      x.set([2], x.slice(0));
+      x.set(["1:, ::2"], 7);
+      x.set([":-1"], x.slice("1:"));
+      return x;
+    },
+    "broadcast together": ({ count }) => broadcastTensors(count([3]), count([2, 1])),
+  },
+  indexing: {
+    arrays: ({ count }) => {
+      const x = count([3, 4]);
+      return [x.slice([2, 0, -1]), x.slice(":", [1, 1]), x.slice([0, 2], [3, -4]), x.slice(1, [0])];
+    },
+    "tensors of every integer dtype": ({ count, of }) => {
+      const x = count([3, 4, 2]);
+      const dtypes = ["int8", "uint8", "int32", "int64", "uint64"] as const;
+      return dtypes.map((dtype) => x.slice(":", of([[3, 0], [1, 2]], dtype)));
+    },
+    "writing by arrays and tensors": ({ count, of }) => {
+      const x = count([3, 4]);
+      x.set([[0, 0, 2]], of([[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]));
+      x.set([":", of([1, 3], "int64")], -1);
+      x.set([[1]], of([[70], [71]], "int16").slice(0));
+      return x;
+    },
+    take: ({ count, of }) => {
+      const x = count([3, 4]);
+      return [x.take([1, 0]), x.take(2, 1), x.take(of([[0], [2]], "int32"), 0)];
+    },
+    "along an axis": ({ count, of }) => {
+      const x = count([2, 3]);
+      const picks = of([[2, 0], [1, 1]], "int32");
+      const y = count([2, 3]);
+      y.putAlongAxis_(picks, of([[-1, -2], [-3, -4]]), 1);
+      return [x.takeAlongAxis(picks, 1), y];
+    },
+    "64-bit elements": ({ of }) => {
+      const x = of([2n ** 40n, -3n, 2n ** 62n]);
+      x.set([[0, 2]], x.slice([2, 1]));
+      return x;
+    },
+    where: ({ count }) => {
+      const x = count([2, 3], "int32", 2);
+      return [where(x.greater(0), x, 0), where(x.equal(0), 1.5, x.astype("float32"))];
+    },
+  },
+  joining: {
+    concat: ({ count }) => [
+      concat([count([2, 3]), count([1, 3], "int32")]),
+      concat([count([2, 3]).T, count([3, 1])], 1),
+      concat([count([2, 2]), count([3])] as never, null),
+    ],
+    stack: ({ count }) => [stack([count([3]), count([3], "float64")], 1)],
+    "concat into an output": ({ count, device }) => {
+      const out = zeros([2, 4], { device });
+      concat([count([1, 4]), count([1, 4], "int8")], 0, { out });
+      return out;
+    },
+    tile: ({ count }) => count([2, 2]).tile([2, 1, 3]),
+    repeat: ({ count }) => {
+      const x = count([2, 3]);
+      return [x.repeat(2), x.repeat(3, 0), x.repeat([2, 0, 1], 1)];
+    },
+    roll: ({ count }) => [count([2, 3]).roll(1), count([2, 3]).roll([1, -1], [0, 1])],
+    pad: ({ count }) => {
+      const x = count([2, 3]);
+      return [
+        x.pad(1),
+        x.pad([1, 2], { value: 5 }),
+        ...["edge", "reflect", "wrap"].map((mode) => x.pad([[1, 0], [2, 2]], { mode })),
+      ];
+    },
+    triangles: ({ count }) => [count([3, 4]).tril(1), count([2, 3, 3], "bool").triu()],
+    diff: ({ count }) => count([3, 4]).square().diff(2),
+    sort: ({ of }) => {
+      const x = of([[3, NaN, -1, 3], [0, 8, 2, 2]]);
+      return [
+        x.sort(),
+        x.sort(0, { descending: true }),
+        x.argsort(),
+        x.T.argsort(0, { descending: true }),
+        of([[3, 1], [2, 2]], "uint64").sort(),
+      ];
+    },
+  },
+  elementwise: {
+    "dtypes that promote": ({ count }) => [
+      count([2, 3]).add(count([3], "int8")),
+      count([2, 3], "int32").mul(count([2, 1], "uint8")),
+      count([2], "float16").div(count([2], "bfloat16").add(1)),
+    ],
+    scalars: ({ count }) => [
+      count([3]).mul(2.5),
+      count([3], "int8").add(1),
+      count([3], "bool").add(1n),
+      count([3]).pow(2),
+      count([3], "int32").div(2),
+      count([3], "int64").less(2),
+    ],
+    "strided operands": ({ count }) => count([4, 6]).slice("::2, ::-3").add(count([2, 2]).T),
+    functions: ({ count }) => {
+      const x = count([7]).sub(3).div(2);
+      return [x.exp(), x.gelu(), x.isfinite(), x.sign(), x.round(), x.clip(-1, 1), x.clip(null, 0)];
+    },
+    "into outputs": ({ count, device }) => {
+      const out = zeros([2, 3], { dtype: "float64", device });
+      count([2, 3]).add(count([3]), { out: out.T.T });
+      const strided = zeros([3, 4], { device });
+      count([3, 2]).neg({ out: strided.slice(":, ::2") });
+      return [out, strided];
+    },
+    "in place": ({ count }) => {
+      const x = count([4, 4]);
+      x.add_(1).mul_(x).sqrt_().clip_(2, 3).fill_(5).sub_(count([4]));
+      return x;
+    },
+    "outputs that overlap an operand": ({ count }) => {
+      const x = count([4, 4]);
+      x.add(1, { out: x.T });
+      x.slice("1:").add_(x.slice(":-1"));
+      return x;
+    },
+    casts: ({ count }) =>
+      (["bool", "uint8", "int64", "float16", "bfloat16", "float64"] as const).map((dtype) =>
+        count([2, 3], "float32", 2).T.astype(dtype)
+      ),
+    isclose: ({ count }) => [
+      count([3]).isclose(count([3]).add(1e-9)),
+      count([3], "int64").isclose(2),
+    ],
+    "nothing to do": ({ count, device }) => [
+      zeros([0, 2], { device }).add(1),
+      zeros([2, 0], { device }).T.exp(),
+      count([3, 2]).slice("2:1").mul(2),
+    ],
+  },
+  reductions: {
+    sums: ({ count }) => {
+      const x = count([3, 4]);
+      return [
+        x.sum(),
+        x.sum(0),
+        x.T.sum(1, { keepDims: true }),
+        x.sum(1, { dtype: "float64" }),
+        count([3, 4], "uint8").sum(1),
+        x.slice(":, ::2").prod([0, 1]),
+      ];
+    },
+    "means and variances": ({ count }) => {
+      const x = count([3, 4], "float16");
+      return [x.mean(0), x.var(1, { correction: 1 }), x.std(), count([5], "int32").std()];
+    },
+    "of what is empty": ({ device }) => [
+      zeros([0, 3], { device }).sum(0),
+      zeros([2, 0], { device }).prod(1),
+    ],
+    extremes: ({ count }) => [count([3, 4]).max(1), count([3, 4], "int64").min(), count([4]).any()],
+    positions: ({ count }) => [count([3, 4]).sin().argmax(1), count([3, 4]).cos().argmin()],
+    counts: ({ count }) => [count([3, 4]).countNonzero(), count([2, 2]).all(1)],
+    "into an output": ({ count, device }) => {
+      const out = zeros([6], { dtype: "float64", device });
+      count([3, 4]).sum(1, { out: out.slice("::2") });
+      return out;
+    },
+    scans: ({ count }) => [
+      count([3, 4]).cumulativeSum(0),
+      count([4], "int8").cumulativeSum(0, { includeInitial: true }),
+      count([2, 3]).add(1).cumulativeProd(1, { dtype: "float64" }),
+    ],
+    norms: ({ count }) =>
+      [1, 2, 3, 0, Infinity, -Infinity].map((ord) => count([2, 3]).norm(1, { ord })),
+    logsumexp: ({ count }) => [count([2, 3]).logsumexp(1), count([2, 3], "int32").logsumexp()],
+  },
+  rows: {
+    softmax: ({ count }) => [
+      count([2, 3]).softmax(),
+      count([2, 3], "float16").T.softmax(0),
+      count([2, 3], "int32").logSoftmax(1),
+      count([2, 3, 2]).logSoftmax(1),
+    ],
+    layerNorm: ({ count, device }) => {
+      const x = count([2, 3, 4]).sin();
+      const weight = count([4], "float64");
+      const out = zeros([2, 3, 4], { device });
+      x.layerNorm(-1, { out });
+      return [x.layerNorm(), x.layerNorm([0, 2], { weight, bias: ones([1], { device }) }), out];
+    },
+    rmsNorm: ({ count }) => {
+      const x = count([2, 3]).add(1);
+      return [x.rmsNorm(), x.T.rmsNorm(0, { weight: count([3]), epsilon: 1 })];
+    },
+  },
+  products: {
+    matmul: ({ count }) => [
+      count([2, 3]).matmul(count([3, 4])),
+      count([3, 2]).T.matmul(count([2, 3]).T),
+      count([3]).matmul(count([3, 2])),
+      count([2, 3]).matmul(count([3])),
+      count([2, 0]).matmul(count([0, 2])),
+    ],
+    "of integers and mixed dtypes": ({ count }) => [
+      count([2, 3], "int8").matmul(count([3, 2], "int8")),
+      count([2, 2], "int64").matmul(count([2, 2], "int32")),
+      count([2, 2], "float16").matmul(count([2, 2], "float32")),
+    ],
+    batches: ({ count }) => [
+      count([2, 1, 2, 3]).matmul(count([4, 3, 2])),
+      count([5, 2, 3]).matmul(count([3, 2])),
+    ],
+    "into an output": ({ count, device }) => {
+      const out = zeros([2, 4], { device });
+      count([2, 3]).matmul(count([3, 2]), { out: out.slice(":, ::2") });
+      const x = count([2, 2]);
+      x.matmul(x, { out: x });
+      return [out, x];
+    },
+    "dot, outer, linear": ({ count }) => [
+      count([3]).dot(count([3])),
+      count([2]).outer(count([3], "int8")),
+      count([2, 3]).linear(count([4, 3]), count([4])),
+      count([2, 2, 3]).linear(count([4, 3])),
+    ],
+  },
+  ownership: {
+    copies: ({ count }) => {
+      const x = count([2, 3]);
+      return [
+        x.T.copy(),
+        x.T.contiguous(),
+        x.contiguous(),
+        x.slice(1).intoOwned(),
+        x.T.intoOwnedKeepLayout(),
+      ];
+    },
+    "copy on write, the copy is written": ({ count }) => {
+      const x = count([2, 3]);
+      const y = x.intoCow();
+      const before = y.ownership;
+      const row = y.slice(1);
+      row.fill_(9);
+      return [before, x, y, row];
+    },
+    "copy on write, the original is written": ({ count }) => {
+      const x = count([4, 3]);
+      const y = x.slice("1:3").intoCow();
+      x.fill_(0);
+      return [x, y];
+    },
+    moves: ({ count }) => {
+      const x = count([2, 3]);
+      const y = x.intoOwned();
+      return [x.isDisposed, y, y.slice("1:").intoOwned()];
+    },
+  },
+};
+
+for (const [about, programs] of Object.entries(PROGRAMS)) {
+  describe(`on a device: ${about}`, () => {
+    for (const [name, program] of Object.entries(programs)) {
+      it(name, () => {
+        const expected = onCpu(program);
+        const { reads, waits } = mirror;
+        const made = program(siteOn(MIRROR));
+        assertEquals([mirror.reads, mirror.waits], [reads, waits], "it waited for the device");
+        assertEquals(told(made, MIRROR), expected);
+        // Results alone would not tell of a program that makes nothing there.
+        assert(mirror.blocks > 0);
+      });
+    }
+  });
+}
+
+describe("on a device, where values decide what happens", () => {
+  const both = (program: Program): void =>
+    assertEquals(told(program(siteOn(MIRROR)), MIRROR), onCpu(program));
+
+  it("masks pick and write", () =>
+    both(({ count, of }) => {
+      const x = count([3, 4]);
+      const y = count([3, 4]);
+      y.set([y.greater(5)], -1);
+      y.set([[true, false, true], 0], of([7, 8]));
+      return [x.slice(x.remainder(3).equal(0)), x.slice([true, false, true]), y];
+    }));
+
+  it("nonzero", () =>
+    both(({ count }) => [count([2, 3]).remainder(2).nonzero(), count([1]).nonzero()]));
+
+  it("oneHot", () => both(({ of }) => [of([2, 0], "uint8").oneHot(3), of([1n]).oneHot(2)]));
+
+  it("allclose", () =>
+    both(({ count }) => [count([3]).allclose(count([3])), count([3]).allclose(7)]));
+});
+
+describe("moving between devices", () => {
+  it("there and back, for every dtype and any layout", () => {
+    for (
+      const dtype of ["int8", "int64", "uint16", "float16", "bfloat16", "float64"] as const
+    ) {
+      const x = loose(iota([3, 4], dtype));
+      for (
+        const view of [x, x.T, x.slice("1:"), x.slice("::-1, ::2"), x.slice(0).broadcastTo([2, 4])]
+      ) {
+        const there = view.to(MIRROR);
+        assertEquals([there.device, there.dtype, there.shape], ["mirror", dtype, view.shape]);
+        assert(there.isContiguous);
+        assertEquals(there.toArray({ bigint: false }), view.toArray());
+        assertEquals(there.T.cpu().toArray(), view.T.toArray());
+        assertEquals(there.to(MIRROR1).to(MIRROR).cpu().toArray(), view.toArray());
+      }
+    }
+  });
+
+  it("where it is already, it is a view", () => {
+    const x = ones([2], { device: MIRROR });
+    const same = x.to(MIRROR);
+    assert(sharesBuffer(x, same));
+    assertEquals(same.ownership, "view");
+    assert(sharesBuffer(x, x.to("mirror:0" as "cuda")));
+    assertEquals(x.readonly().to("mirror:0" as "cuda").access, "read");
+    const y = zeros([2]);
+    assert(sharesBuffer(y, y.cpu()));
+    // A copy of its own elsewhere.
+    same.to(MIRROR1).fill_(3);
+    assertEquals(x.toArray(), [1, 1]);
+  });
+
+  it("the first device of a kind has no number", () => {
+    assertEquals(zeros([1], { device: "mirror:0" as "cuda" }).device, "mirror");
+    assertEquals(zeros([1]).to("mirror:1" as "cuda").device, "mirror:1");
+    assert(deviceOf("mirror:0", "open") === deviceOf("mirror", "open"));
+  });
+
+  it("from one device to another without the CPU", () => {
+    const x = iota([2, 3]).to(MIRROR);
+    const { reads } = mirror;
+    const y = x.T.to(MIRROR1);
+    assertEquals(mirror.reads, reads);
+    assertEquals(y.toArray(), [[0, 3], [1, 4], [2, 5]]);
+    assertEquals(loose(tensor)(x, { device: MIRROR1, dtype: "int8" }).device, "mirror:1");
+    assertEquals(loose(tensor)(x, { device: "cpu", shape: [3, 2] }).toArray(), [[0, 1], [2, 3], [
+      4,
+      5,
+    ]]);
+  });
+
+  it("what is not there is a DeviceError that says why", () => {
+    const x = ones([2]);
+    for (const device of ["quantum", "mirror:x", "mirror:-1", "mirror:01", "cpu:1", "", 3, null]) {
+      assertRefused(() => x.to(loose(device)), DeviceError, "Cannot move a tensor to", x);
+    }
+    assertRefused(
+      () => x.to("mirror:7" as "cuda"),
+      DeviceError,
+      "mirror:7: there are 3 mirrors",
+      x,
+    );
+    assertRefused(
+      () => zeros([1], { device: "mirror:7" as "cuda" }),
+      DeviceError,
+      "zeros on mirror:7",
+    );
+    assertRefused(
+      () => random.bits(random.key(1), [1], { device: loose("quantum") }),
+      DeviceError,
+      [
+        "bits on quantum",
+      ],
+    );
+    assertRefused(() => synchronize(loose("quantum")), DeviceError, "synchronize quantum");
+  });
+
+  it("CUDA, where it cannot be had, is a DeviceError with the reason that info() gives", () => {
+    const { backends, devices } = info();
+    const { error } = attempt(() => ones([2]).cuda());
+    if (devices.cuda !== undefined) return assertEquals(error, undefined);
+    assert(error instanceof DeviceError, String(error));
+    assertEquals(error.message, `Cannot move a tensor to cuda: ${backends.cuda}`);
+    assertRefused(
+      () => ones([2], { device: "cuda:0" }),
+      DeviceError,
+      `ones on cuda: ${backends.cuda}`,
+    );
+  });
+});
+
+describe("reading from a device", () => {
+  const x = loose(iota([3, 4])).to(MIRROR);
+
+  it("values, arrays, typed arrays and rows", async () => {
+    assertEquals(x.slice(1, 2).item(), 6);
+    assertEquals(x.get(-1, 0), 8);
+    assertEquals(x.slice("1:, ::3").toArray(), [[4, 7], [8, 11]]);
+    assertEquals([...x.T.toTypedArray()], [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
+    assertEquals([...await x.slice("2").read()], [8, 9, 10, 11]);
+    assertEquals([...await x.slice(":, 1").read()], [1, 5, 9]);
+    assertEquals([...x].map((row) => row.sum().item()), [6, 22, 38]);
+    assertEquals(zeros([0, 2], { device: MIRROR }).toArray(), []);
+    assertEquals((await zeros([0], { device: MIRROR }).read()).length, 0);
+    const wide = loose(tensor([2n ** 60n], { device: MIRROR }));
+    assertEquals(wide.item({ bigint: true }), 2n ** 60n);
+    assertThrows(() => wide.item(), RangeError, "2^53");
+    assertEquals(
+      (await loose(ones([2], { dtype: "float16", device: MIRROR })).read()).constructor.name,
+      (
+        await loose(ones([2], { dtype: "float16" })).read()
+      ).constructor.name,
+    );
+  });
+
+  it("a read gives what was there when it began, and holds no memory of its own afterwards", async () => {
+    const y = loose(ones([2, 2], { device: MIRROR }));
+    const { blocks } = mirror;
+    const reading = y.T.read();
+    y.fill_(2);
+    assertEquals(mirror.blocks, blocks);
+    assertEquals([...await reading], [1, 1, 1, 1]);
+    const last = y.read();
+    y.dispose();
+    assertEquals([...await last], [2, 2, 2, 2]);
+    await assertRejects(() => y.read(), DisposedError);
+  });
+
+  it("one copy reads all, and one element reads no more than that", () => {
+    const before = mirror.reads;
+    x.T.toArray();
+    assertEquals(mirror.reads, before + 1);
+    x.get(1, 1);
+    assertEquals(mirror.reads, before + 2);
+  });
+
+  it("elements one by one, as what lies below tensors does", () => {
+    const { storage } = loose(zeros([3], { dtype: "float16", device: MIRROR }));
+    writeElement(storage, 1, 0.5);
+    assertEquals([0, 1, 2].map((at) => readElement(storage, at)), [0, 0.5, 0]);
+  });
+
+  it("text is that of the tensor on the CPU, from as much as is shown", () => {
+    const shapes: Shape[] = [[], [3], [2, 0], [2, 3, 4], [1200], [40, 50], [2, 3, 1001], [
+      300,
+      2,
+      7,
+    ]];
+    for (const shape of shapes) {
+      for (const here of [iota(shape), iota(shape, "int64"), loose(iota(shape)).T]) {
+        const there = here.to(MIRROR);
+        assertEquals(there.toString(), here.toString());
+        const html = (y: AnyTensor) => loose(y)[Symbol.for("Jupyter.display")]()["text/html"];
+        assertEquals(html(there), html(here));
+        for (const edgeItems of [0, 1, 4]) {
+          const options = { edgeItems, threshold: 3 };
+          assertEquals(formatTensor(there, options), formatTensor(here, options));
+        }
+      }
+    }
+    const { reads } = mirror;
+    String(iota([100, 100]).to(MIRROR));
+    assertEquals(mirror.reads, reads + 1);
+    assertEquals(
+      String(loose(iota([2])).to(MIRROR).intoOwned()),
+      "tensor([0, 1], shape [2], float32)",
+    );
+  });
+
+  it("files are written from there, and read to the CPU", () => {
+    const bytes = io.encodeNpy(x.T);
+    assertEquals([...bytes], [...io.encodeNpy(x.T.cpu())]);
+    assertEquals(io.decodeNpy(bytes).device, "cpu" as string);
+    assertEquals([...io.encodeSafetensors({ x })], [...io.encodeSafetensors({ x: x.cpu() })]);
+  });
+
+  it("the elements themselves cannot be handed out", () => {
+    for (const take of ["data", "intoShared", "intoSharedKeepLayout"]) {
+      const y = loose(ones([2], { device: MIRROR }));
+      assertRefused(() => take === "data" ? y.data : y[take](), DeviceError, [take, "mirror"], y);
+    }
+    assertThrows(() => x.storage.array, DeviceError, "Cannot reach elements on mirror");
+    assertThrows(() => x.storage.words, DeviceError, "mirror");
+    assertEquals(x.storage.shared, false);
+  });
+
+  it("into… methods give copies, and let go of the memory", () => {
+    const { blocks } = mirror;
+    const y = loose(iota([2, 2])).to(MIRROR);
+    assertEquals([...y.T.intoTypedArray()], [0, 2, 1, 3]);
+    assertEquals(mirror.blocks, blocks + 1);
+    assertEquals([...y.intoTypedArray()], [0, 1, 2, 3]);
+    assertEquals([mirror.blocks, y.isDisposed], [blocks, true]);
+    const z = loose(iota([2, 2])).to(MIRROR);
+    assertEquals([...z.slice(1).intoRaw()], [0, 1, 2, 3]);
+    assertEquals([...z.intoRaw()], [0, 1, 2, 3]);
+    assertEquals(mirror.blocks, blocks);
+  });
+});
+
+it("the digits demo runs on a device as on the CPU", async () => {
+  assertEquals(await demo(MIRROR), await demo());
+});
+
+describe("memory of a device", () => {
+  it("dispose, using and scope give it back", () => {
+    const { blocks } = mirror;
+    {
+      using x = ones([2, 3], { device: MIRROR });
+      const view = x.T;
+      view.dispose();
+      assertEquals(mirror.blocks, blocks + 1);
+    }
+    assertEquals(mirror.blocks, blocks);
+    const kept = scope(() => {
+      const x = loose(iota([4, 5])).to(MIRROR);
+      x.var(0);
+      x.slice([1, 2]).set([x.slice("1:3").greater(3)], 0);
+      x.set([[0], 1], 5);
+      x.layerNorm(0, { weight: ones([4], { device: MIRROR }) });
+      return x.T.softmax(0).add(1);
+    });
+    assertEquals(mirror.blocks, blocks + 1);
+    kept.dispose();
+    kept.dispose();
+    assertEquals(mirror.blocks, blocks);
+  });
+
+  it("what moves or reads leaves nothing behind", () => {
+    const x = loose(iota([4, 5])).to(MIRROR);
+    const { blocks } = mirror;
+    for (const read of ["toArray", "toTypedArray", "toString", "cpu"]) x.T[read]();
+    x.T.to(MIRROR1);
+    loose(iota([4, 5])).T.to(MIRROR).dispose();
+    assertEquals(mirror.blocks, blocks);
+  });
+
+  it("memory() tells of it, and emptyPool() reaches it", () => {
+    const before = memory(MIRROR);
+    const x = zeros([1000], { device: MIRROR });
+    const { bytes, peakBytes, totalBytes, freeBytes } = loose(memory(MIRROR));
+    assertEquals(bytes, before.bytes + 4000);
+    assertEquals(freeBytes + bytes, totalBytes);
+    assert(peakBytes >= bytes);
+    x.dispose();
+    emptyPool(MIRROR);
+    assertEquals(memory(MIRROR).peakBytes, before.bytes);
+    assertEquals(memory("cpu").bytes, memory().bytes);
+  });
+
+  it("when there is none left, an error says how much was asked for", () => {
+    mirror.limit = 100;
+    try {
+      const x = ones([20], { device: MIRROR });
+      assertRefused(
+        () => x.outer(x),
+        OutOfMemoryError,
+        ["1600 bytes on mirror", "100 are free"],
+        x,
+      );
+      assertRefused(() => zeros([30], { device: MIRROR }), OutOfMemoryError, "120 bytes", x);
+      assertRefused(() => ones([30]).to(MIRROR), OutOfMemoryError, "120 bytes", x);
+    } finally {
+      mirror.limit = Infinity;
+    }
+  });
+
+  it("what nobody refers to any more is given back in time, and nothing twice", async () => {
+    const { blocks } = mirror;
+    const lose = (): void => {
+      for (let i = 0; i < 50; i++) {
+        loose(ones([10], { device: MIRROR })).T.add(1);
+        ones([10], { device: MIRROR }).dispose();
+      }
+    };
+    lose();
+    assertEquals(mirror.blocks, blocks + 100);
+    const { Bun } = globalThis as { Bun?: { gc(force: boolean): void } };
+    const end = Date.now() + 20_000;
+    while (mirror.blocks > blocks + 50 && Date.now() < end) {
+      if (Bun !== undefined) Bun.gc(true);
+      else new Uint8Array(2 ** 26).fill(1);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert(mirror.blocks <= blocks + 50, `${mirror.blocks - blocks} blocks are left of 100`);
+    assertEquals(mirror.strays, 0);
+  });
+
+  it("snapshots are not of the original's memory once either is written", () => {
+    const x = loose(iota([2, 3])).to(MIRROR);
+    const cow = x.intoCow();
+    const view = cow.T;
+    assert(sharesBuffer(x, cow));
+    view.slice(0).fill_(7);
+    assert(!sharesBuffer(x, cow) && sharesBuffer(cow, view));
+    assertEquals(cow.device, "mirror");
+    assertEquals(x.toArray(), [[0, 1, 2], [3, 4, 5]]);
+    assertEquals(cow.toArray(), [[7, 1, 2], [7, 4, 5]]);
+  });
+});
+
+describe("errors on a device", () => {
+  it("tensors of two devices do not meet", () => {
+    const [x, there] = [loose(iota([2, 2])), loose(iota([2, 2])).to(MIRROR)];
+    const second = there.to(MIRROR1);
+    const mask = loose(ones([2, 2], { dtype: "bool" }));
+    const calls: ((a: typeof x, b: typeof x) => unknown)[] = [
+      (a, b) => a.add(b),
+      (a, b) => a.add(b.astype("float64")),
+      (a, b) => a.add_(b),
+      (a, b) => a.neg({ out: b }),
+      (a, b) => a.sum(0, { out: b.slice(0) }),
+      (a, b) => a.cumulativeSum(0, { out: b }),
+      (a, b) => a.softmax(1, { out: b }),
+      (a, b) => a.layerNorm(1, { weight: b.slice(0) }),
+      (a, b) => a.rmsNorm(1, { weight: b.slice(0) }),
+      (a, b) => a.matmul(b),
+      (a, b) => a.matmul(a, { out: b }),
+      (a, b) => a.linear(b),
+      (a, b) => a.linear(a, b.slice(0)),
+      (a, b) => a.slice(0).dot(b.slice(0)),
+      (a, b) => a.outer(b),
+      (a, b) => a.isclose(b),
+      (a, b) => a.clip(b, 1),
+      (a, b) => concat([a, b]),
+      (a, b) => stack([a, b]),
+      (a, b) => concat([a, a], 0, { out: b.tile([2, 1]) }),
+      (a, b) => where(a.greater(1), a, b),
+      (a, b) => a.slice(b.astype("int32")),
+      (a, b) => a.slice(b.greater(1)),
+      (a, b) => a.set([0], b.slice(0)),
+      (a, b) => a.set([[0, 1]], b),
+      (a, b) => a.set([b.greater(1)], 0),
+      (a, b) => a.take(b.astype("int32"), 0),
+      (a, b) => a.takeAlongAxis(b.astype("int32"), 0),
+      (a, b) => a.putAlongAxis_(b.astype("int32"), 0, 0),
+    ];
+    for (const call of calls) {
+      for (const [a, b] of [[x, there], [there, x], [there, second]]) {
+        assertRefused(() => call(a, b), DeviceError, [a.device, b.device], a, b);
+      }
+    }
+    assertRefused(() => where(mask, there, there), DeviceError, ["where", "cpu and mirror"], there);
+  });
+
+  it("what is refused on the CPU is refused there, and nothing changes", () => {
+    const x = loose(iota([2, 3])).to(MIRROR);
+    assertRefused(() => x.add(zeros([4], { device: MIRROR })), ShapeError, "[2, 3] and [4]", x);
+    assertRefused(() => x.slice(5), IndexError, "size 2", x);
+    assertRefused(() => x.bitwiseAnd(1), DTypeError, "bitwiseAnd", x);
+    assertRefused(() => x.readonly().add_(1), ReadOnlyError, "read-only", x);
+    assertRefused(() => x.slice(0).broadcastTo([2, 3]).fill_(1), ReadOnlyError, "several", x);
+    assertRefused(() => x.take([0.5]), IndexError, "integer", x);
+    assertRefused(() => x.oneHot(2), DTypeError, "float32", x);
+    assertRefused(() => x.astype("int8").oneHot(2), IndexError, "oneHot 5 to 2", x);
+    assertRefused(() => x.set([[0], [1]], "a"), DTypeError, "expected", x);
+    x.dispose();
+    assertRefused(() => x.add(1), DisposedError, "disposed", x);
+    assertRefused(() => x.to(MIRROR1), DisposedError, "disposed", x);
+  });
+
+  it("an index out of range is found by the next read", async () => {
+    const x = loose(iota([2, 3])).to(MIRROR);
+    const picked = x.slice([0, 2]);
+    assertEquals(picked.shape, [2, 3]);
+    assertThrows(() => picked.toArray(), IndexError, "size 2");
+    assertEquals(x.toArray(), [[0, 1, 2], [3, 4, 5]]);
+    const reading = x.take([-4], 1).read();
+    await assertRejects(() => reading, IndexError, "size 3");
+    x.set([[7]], 1);
+    assertThrows(() => synchronize(MIRROR), IndexError, "size 2");
+    synchronize(MIRROR);
+    synchronize("cpu");
+  });
+
+  it("fromBuffer makes tensors on the CPU alone", () => {
+    const options = loose({ device: MIRROR });
+    assertThrows(() => fromBuffer(new Float32Array(2), options), TypeError, "device");
+  });
+});
