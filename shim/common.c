@@ -9,7 +9,8 @@
 #include "internal.h"
 #include "ops.def"
 
-static _Thread_local char last_error[512];
+/* Long enough for what compilers say. */
+static _Thread_local char last_error[32768];
 
 int32_t rm_version(void) { return RM_VERSION; }
 
