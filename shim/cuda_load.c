@@ -352,9 +352,11 @@ typedef struct {
   candidate candidates[MOST_CANDIDATES];
   enum { UNTRIED, OPEN, FAILED } state;
   int major, minor;
-  char path[PATH_ROOM];
   char *message;
 } library;
+
+/* Where the open ones are. */
+static char paths[RM_LIBRARIES][PATH_ROOM];
 
 static library libraries[RM_LIBRARIES] = {
     [RM_DRIVER] = {.title = "NVIDIA driver",
@@ -535,7 +537,7 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
     }
   }
   if (file != NULL && reason[0] == 0 && examine(which, of, reason, sizeof reason)) {
-    memcpy(of->path, path, sizeof path);
+    memcpy(paths[which], path, sizeof path);
     if (which == RM_NVRTC) open_builtins(path);
     return true;
   }
@@ -652,12 +654,12 @@ void rm_cuda_describe(rm_library which, char *to, size_t length) {
   rm_acquire(&guard);
   const library *of = &libraries[which];
   if (of->state == OPEN) {
-    snprintf(to, length, "%d.%d, %s", of->major, of->minor, of->path);
+    snprintf(to, length, "%d.%d, %s", of->major, of->minor, paths[which]);
   } else {
     snprintf(to, length, "%s", of->state == FAILED ? of->message : "not opened yet");
   }
   rm_release(&guard);
 }
 
-const char *rm_cuda_path(rm_library which) { return libraries[which].path; }
+const char *rm_cuda_path(rm_library which) { return paths[which]; }
 #endif
