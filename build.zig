@@ -2,9 +2,21 @@
 //! supported target into zig-out/lib/<platform>-<arch>.
 
 const std = @import("std");
+const files = @import("shim/files.zig");
 
 /// Compiled once.
-const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c", "cuda.c" };
+const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c" };
+
+/// CUDA, compiled once and for size: it waits for devices and files.
+const cuda = [_][]const u8{
+    "cuda.c",
+    "cuda_load.c",
+    "cuda_memory.c",
+    "cuda_compile.c",
+    "cuda_cache.c",
+    "cuda_files.c",
+    "cuda_blas.c",
+};
 
 /// Compiled once for each instruction set.
 const kernels = [_][]const u8{ "level.c", "rows.c", "gemm.c", "sort.c", "random.c" };
@@ -34,13 +46,15 @@ const targets = [_]struct { folder: []const u8, triple: []const u8 }{
 };
 
 pub fn build(b: *std.Build) !void {
+    const generated = b.addWriteFiles();
+    _ = generated.add("cuda_files.inc", try files.pack(b));
     const host = b.resolveTargetQuery(.{});
     for (targets) |target| {
         var query = try std.Target.Query.parse(.{ .arch_os_abi = target.triple });
         // Every x86-64 machine since 2009; wider vectors need a choice at run time.
         if (query.cpu_arch == .x86_64) query.cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v2 };
         const resolved = b.resolveTargetQuery(query);
-        const library = addShim(b, resolved);
+        const library = addShim(b, resolved, generated.getDirectory());
         const folder = b.fmt("lib/{s}", .{target.folder});
         b.step(target.folder, b.fmt("Build for {s}", .{target.triple}))
             .dependOn(addInstall(b, library, folder));
@@ -66,9 +80,11 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
     }).step;
 }
 
-fn addShim(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
+fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build.LazyPath) *std.Build.Step.Compile {
     const module = newModule(b, target);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
+    module.addIncludePath(generated);
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &cuda, .flags = &(flags ++ .{"-Os"}) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     if (target.result.cpu.arch == .x86_64) {
         addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);

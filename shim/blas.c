@@ -1,7 +1,7 @@
 /*
  * OpenBLAS, or Accelerate on macOS: found and opened at run time, at most once per process, never
- * closed; the mapping of strided matrices to its GEMM without copies; and the choice between it and
- * the shim's own kernels. Knows nothing of how those work.
+ * closed; its GEMM on strided matrices without copies; and the choice between it and the shim's own
+ * kernels. Knows nothing of how those work.
  */
 #if !defined(_WIN32)
 #define _GNU_SOURCE
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
+#include "product.h"
 
 /* Of cblas.h, which systems without development packages lack. */
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
@@ -179,87 +180,6 @@ void rm_blas_threads(int threads) {
   release();
 }
 
-/* Plan fields: sizes, then the strides of c, a and b, by rows and by columns. */
-enum { M, N, K, BATCH, C_ROW, C_COLUMN, A_ROW, A_COLUMN, B_ROW, B_COLUMN, MATRICES };
-
-/* What all offsets of a batch grow by; false when they grow unevenly. */
-static bool even_step(const double *at, ptrdiff_t batch, double *step) {
-  *step = at[1] - at[0];
-  for (ptrdiff_t i = 2; i < batch; i++) {
-    if (at[i] - at[i - 1] != *step) return false;
-  }
-  return true;
-}
-
-/* True when matrices a step apart are one with count times the lines; sets its stride then. */
-static bool stack(double count, double step, double *stride) {
-  if (count > 1) return step == count * *stride;
-  *stride = step;
-  return true;
-}
-
-/*
- * A batch whose b is always the same is one product of all rows of a, and one whose a is always the
- * same is one of all columns of b, where these are evenly spaced in memory. Writes the plan of that
- * product.
- */
-static bool collapse(const double *plan, double *one) {
-  const ptrdiff_t batch = (ptrdiff_t)plan[BATCH];
-  const double *c = plan + MATRICES, *a = c + batch, *b = a + batch;
-  double by_c, by_a, by_b;
-  if (batch < 2 || !even_step(c, batch, &by_c) || !even_step(a, batch, &by_a) ||
-      !even_step(b, batch, &by_b)) {
-    return false;
-  }
-  memcpy(one, plan, MATRICES * sizeof *one);
-  one[BATCH] = 1;
-  one[MATRICES] = c[0];
-  one[MATRICES + 1] = a[0];
-  one[MATRICES + 2] = b[0];
-  if (by_b == 0 && stack(plan[M], by_c, &one[C_ROW]) && stack(plan[M], by_a, &one[A_ROW])) {
-    one[M] = plan[M] * (double)batch;
-    return true;
-  }
-  memcpy(one, plan, MATRICES * sizeof *one);
-  one[BATCH] = 1;
-  if (by_a == 0 && stack(plan[N], by_c, &one[C_COLUMN]) && stack(plan[N], by_b, &one[B_COLUMN])) {
-    one[N] = plan[N] * (double)batch;
-    return true;
-  }
-  return false;
-}
-
-/* A matrix as GEMM sees it. */
-typedef struct {
-  int trans;
-  int leading;
-} operand;
-
-#define BLAS_INT_MAX 2147483647.0
-
-/*
- * True when GEMM can read the matrix where it lies: one stride is 1 and the other at least a row
- * long. The stride along an axis of size 1 is never used, and may be anything.
- */
-static bool describe(double rows, double columns, double row_stride, double column_stride,
-                     operand *to) {
-  bool by_rows = columns == 1 || column_stride == 1;
-  double leading = rows == 1 ? columns : row_stride;
-  if (by_rows && leading >= columns && leading <= BLAS_INT_MAX) {
-    *to = (operand){NO_TRANS, (int)leading};
-    return true;
-  }
-  bool by_columns = rows == 1 || row_stride == 1;
-  leading = columns == 1 ? rows : column_stride;
-  if (by_columns && leading >= rows && leading <= BLAS_INT_MAX) {
-    *to = (operand){TRANS, (int)leading};
-    return true;
-  }
-  return false;
-}
-
-static int other(int trans) { return trans == TRANS ? NO_TRANS : TRANS; }
-
 /*
  * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
  * for memory in either; GEMM has no short way for them. Tiny products cost less than its call.
@@ -268,48 +188,41 @@ static int other(int trans) { return trans == TRANS ? NO_TRANS : TRANS; }
  * small products run on all threads, where OpenBLAS would compute each with one.
  */
 static bool own_is_faster(const double *plan) {
-  const double products = plan[M] * plan[N] * plan[K], batch = plan[BATCH];
-  if (plan[M] == 1 || plan[N] == 1) return true;
+  const double products = plan[RM_M] * plan[RM_N] * plan[RM_K], batch = plan[RM_BATCH];
+  if (plan[RM_M] == 1 || plan[RM_N] == 1) return true;
   if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
-  const double apart = plan[C_COLUMN] == 1 ? plan[A_COLUMN] : plan[B_ROW];
+  const double apart = plan[RM_C_COLUMN] == 1 ? plan[RM_A_COLUMN] : plan[RM_B_ROW];
   const double most = rm_level()->most_products / (apart == 1 ? 1 : 8);
-  if (plan[M] >= 24 && plan[N] >= 24 && products <= most) return true;
+  if (plan[RM_M] >= 24 && plan[RM_N] >= 24 && products <= most) return true;
   return batch > 1 && products <= 128 * 128 * 128 && products * batch >= 1 << 20 &&
          rm_threads() > 1;
 }
 
-/* The product by GEMM; false when that cannot read a matrix where it lies. */
-static bool multiply(const blas *library, int32_t dtype, const double *plan, void *c,
-                     const void *a, const void *b) {
-  const double m = plan[M], n = plan[N], k = plan[K];
-  if (m < 1 || n < 1 || k < 1) return false;
-  if (m > BLAS_INT_MAX || n > BLAS_INT_MAX || k > BLAS_INT_MAX) return false;
-  operand left, right, out;
-  if (!describe(m, n, plan[C_ROW], plan[C_COLUMN], &out) ||
-      !describe(m, k, plan[A_ROW], plan[A_COLUMN], &left) ||
-      !describe(k, n, plan[B_ROW], plan[B_COLUMN], &right)) {
-    return false;
-  }
+/* The product by GEMM; false when that cannot read a matrix where it lies. at holds the offsets. */
+static bool multiply(const blas *library, int32_t dtype, const double *plan, const double *at,
+                     void *c, const void *a, const void *b) {
+  rm_matrix out, left, right;
+  if (!rm_describe_all(plan, &out, &left, &right)) return false;
   /* A column-major c is the row-major transpose: c' = b' a'. */
-  const bool swap = out.trans == TRANS;
-  const int ta = swap ? other(right.trans) : left.trans;
-  const int tb = swap ? other(left.trans) : right.trans;
-  const int la = swap ? right.leading : left.leading, lb = swap ? left.leading : right.leading;
-  const int rows = (int)(swap ? n : m), columns = (int)(swap ? m : n);
-  const ptrdiff_t batch = (ptrdiff_t)plan[BATCH];
-  const double *at = plan + MATRICES;
+  const bool swap = out.by_columns;
+  const rm_matrix first = swap ? right : left, second = swap ? left : right;
+  const int ta = first.by_columns != swap ? TRANS : NO_TRANS;
+  const int tb = second.by_columns != swap ? TRANS : NO_TRANS;
+  const int la = first.leading, lb = second.leading, k = (int)plan[RM_K];
+  const int rows = (int)plan[swap ? RM_N : RM_M], columns = (int)plan[swap ? RM_M : RM_N];
+  const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
   acquire();
   for (ptrdiff_t i = 0; i < batch; i++) {
     const ptrdiff_t ci = (ptrdiff_t)at[i];
     const ptrdiff_t ai = (ptrdiff_t)at[batch + i], bi = (ptrdiff_t)at[2 * batch + i];
     if (dtype == RM_FLOAT32) {
       const float *x = (const float *)a + ai, *y = (const float *)b + bi;
-      library->sgemm(ROW_MAJOR, ta, tb, rows, columns, (int)k, 1, swap ? y : x, la, swap ? x : y,
-                     lb, 0, (float *)c + ci, out.leading);
+      library->sgemm(ROW_MAJOR, ta, tb, rows, columns, k, 1, swap ? y : x, la, swap ? x : y, lb, 0,
+                     (float *)c + ci, out.leading);
     } else {
       const double *x = (const double *)a + ai, *y = (const double *)b + bi;
-      library->dgemm(ROW_MAJOR, ta, tb, rows, columns, (int)k, 1, swap ? y : x, la, swap ? x : y,
-                     lb, 0, (double *)c + ci, out.leading);
+      library->dgemm(ROW_MAJOR, ta, tb, rows, columns, k, 1, swap ? y : x, la, swap ? x : y, lb, 0,
+                     (double *)c + ci, out.leading);
     }
   }
   release();
@@ -320,11 +233,17 @@ int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, con
   if (a == NULL || b == NULL || c == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
   }
-  double one[MATRICES + 3];
-  if (collapse(plan, one)) plan = one;
+  double one[RM_MATRICES + 3];
+  const double *at = plan + RM_MATRICES;
+  if (rm_collapse(plan, at, one)) {
+    const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
+    for (int i = 0; i < 3; i++) one[RM_MATRICES + i] = at[i * batch];
+    plan = one;
+    at = one + RM_MATRICES;
+  }
   const blas *library = atomic_load(&ready);
   if (library != NULL && (dtype == RM_FLOAT32 || dtype == RM_FLOAT64) &&
-      (library->always || !own_is_faster(plan)) && multiply(library, dtype, plan, c, a, b)) {
+      (library->always || !own_is_faster(plan)) && multiply(library, dtype, plan, at, c, a, b)) {
     return RM_OK;
   }
   return rm_level()->matmul(dtype, plan, c, a, b);

@@ -9,7 +9,8 @@
 #include "internal.h"
 #include "ops.def"
 
-static _Thread_local char last_error[512];
+/* As long as what it holds, since compilers say a lot; stays when its thread ends. */
+static _Thread_local char *last_error;
 
 int32_t rm_version(void) { return RM_VERSION; }
 
@@ -18,8 +19,17 @@ int32_t rm_table_hash(void) { return (int32_t)RM_TABLE_HASH; }
 int32_t rm_fail(int32_t status, const char *format, ...) {
   va_list values;
   va_start(values, format);
-  vsnprintf(last_error, sizeof last_error, format, values);
+  const int length = vsnprintf(NULL, 0, format, values);
   va_end(values);
+  char *message = length < 0 ? NULL : malloc((size_t)length + 1);
+  if (message != NULL) {
+    va_start(values, format);
+    vsnprintf(message, (size_t)length + 1, format, values);
+    va_end(values);
+  }
+  /* Last, as the old message may be part of the new one. */
+  free(last_error);
+  last_error = message;
   return status;
 }
 
@@ -34,7 +44,7 @@ int32_t rm_copy_text(const char *text, void *buffer, int32_t length) {
 }
 
 int32_t rm_last_error(void *buffer, int32_t length) {
-  return rm_copy_text(last_error, buffer, length);
+  return rm_copy_text(last_error == NULL ? "" : last_error, buffer, length);
 }
 
 /* ---- instruction sets -------------------------------------------------------------------------- */

@@ -1,31 +1,485 @@
-/* CUDA: to be written. */
-#include "internal.h"
+/*
+ * CUDA devices: opening, what they are, launches, graphs, time stamps, and errors in words.
+ *
+ * Each device has one stream that waits for no other, on which all work is queued. Knows nothing of
+ * what kernels do.
+ */
+#include "cuda.h"
+#if defined(__APPLE__)
+
+static int32_t none(void) { return rm_fail(RM_NOT_FOUND, "CUDA does not exist on macOS"); }
 
 int32_t rm_cuda_open(const void *folder, double *numbers) {
   (void)folder, (void)numbers;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
 int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length) {
   (void)device;
+  none();
   return rm_copy_text("", buffer, length);
 }
 int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host) {
   (void)what, (void)device, (void)numbers, (void)host;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
 int32_t rm_cuda_compile(int32_t device, const void *source, const void *names, double *handles) {
   (void)device, (void)source, (void)names, (void)handles;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
 int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments) {
   (void)device, (void)call, (void)arguments;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
 int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan) {
   (void)device, (void)dtype, (void)plan;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
 int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers) {
   (void)what, (void)device, (void)numbers;
-  return rm_fail(RM_NOT_FOUND, "not written yet");
+  return none();
 }
+
+#else
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* Whether nothing works after an error until the process ends. */
+static bool is_final(int code) {
+  return code == 214 || code == 220 || code == 700 || code == 702 || code == 709 || code == 710 ||
+         (code >= 714 && code <= 719) || code == 721;
+}
+
+/* Kernels run later than they are queued, and so tell of their errors at some other call. */
+int32_t rm_cuda_error(const char *call, int code) {
+  const char *name = NULL, *words = NULL;
+  if (strncmp(call, "cuda", 4) == 0) {
+    name = rm_cu.cudaGetErrorName(code);
+    words = rm_cu.cudaGetErrorString(code);
+  } else {
+    rm_cu.cuGetErrorName(code, &name);
+    rm_cu.cuGetErrorString(code, &words);
+  }
+  return rm_fail(RM_DEVICE_ERROR, "%s: %s (%d): %s%s", call, name == NULL ? "error" : name, code,
+                 words == NULL ? "" : words,
+                 is_final(code) ? "; the work that was queued is lost, and no device works until "
+                                  "this process is started again"
+                                : "");
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+enum { MOST_DEVICES = 64 };
+
+/* Held while devices are prepared. */
+static rm_lock guard = RM_LOCK_INIT;
+static rm_device devices[MOST_DEVICES];
+/* Those that are prepared. */
+static _Atomic bool is_ready[MOST_DEVICES];
+static _Atomic int device_count;
+/* Which device is this thread's, plus 1. */
+static _Thread_local int current;
+
+/* Attributes of devices, as the runtime numbers them. */
+enum {
+  CLOCK = 13,
+  MULTIPROCESSORS = 16,
+  MEMORY_CLOCK = 36,
+  BUS_BITS = 37,
+  L2_BYTES = 38,
+  THREADS = 39,
+  MAJOR = 75,
+  MINOR = 76,
+  SHARED_BYTES = 81,
+  SHARED_BYTES_OF_BLOCK = 97
+};
+
+int32_t rm_cuda_open(const void *folder, double *numbers) {
+  RM_TRY(rm_cuda_open_runtime(folder));
+  if (atomic_load(&device_count) == 0) {
+    int count = 0;
+    const int code = rm_cu.cudaGetDeviceCount(&count);
+    if (code != 0) {
+      rm_cuda_error("cudaGetDeviceCount", code);
+      return RM_NOT_FOUND;
+    }
+    if (count == 0) return rm_fail(RM_NOT_FOUND, "there is a driver, but no CUDA device");
+    atomic_store(&device_count, count < MOST_DEVICES ? count : MOST_DEVICES);
+  }
+  if (numbers == NULL) return RM_OK;
+  int version = 0;
+  RM_CU(cudaRuntimeGetVersion, &version);
+  numbers[0] = atomic_load(&device_count);
+  numbers[1] = rm_cuda_driver_version();
+  numbers[2] = version;
+  return RM_OK;
+}
+
+static int32_t check_index(int32_t index) {
+  if (atomic_load_explicit(&device_count, memory_order_acquire) == 0) {
+    RM_TRY(rm_cuda_open(NULL, NULL));
+  }
+  const int count = atomic_load(&device_count);
+  if (index < 0 || index >= count) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no CUDA device %d: the first is 0, and there %s %d",
+                   index, count == 1 ? "is" : "are", count);
+  }
+  return RM_OK;
+}
+
+static int32_t prepare(rm_device *device) {
+  int major, minor;
+  RM_CU(cudaDeviceGetAttribute, &major, MAJOR, device->index);
+  RM_CU(cudaDeviceGetAttribute, &minor, MINOR, device->index);
+  device->capability = major * 10 + minor;
+  enum { NON_BLOCKING = 1 };
+  if (device->stream == NULL) RM_CU(cudaStreamCreateWithFlags, &device->stream, NON_BLOCKING);
+  RM_TRY(rm_memory_begin(device));
+  return rm_products_begin(device);
+}
+
+int32_t rm_cuda_use(int32_t index, rm_device **device) {
+  const bool known = index >= 0 && index < MOST_DEVICES &&
+                     atomic_load_explicit(&is_ready[index], memory_order_acquire);
+  if (!known) RM_TRY(check_index(index));
+  if (current != index + 1) {
+    RM_CU(cudaSetDevice, index);
+    /* Older runtimes make the context current only with the first call that needs it. */
+    RM_CU(cudaFree, NULL);
+    current = index + 1;
+  }
+  *device = &devices[index];
+  if (known) return RM_OK;
+  rm_acquire(&guard);
+  int32_t status = RM_OK;
+  if (!atomic_load(&is_ready[index])) {
+    devices[index].index = index;
+    status = prepare(&devices[index]);
+    if (status == RM_OK) atomic_store_explicit(&is_ready[index], true, memory_order_release);
+  }
+  rm_release(&guard);
+  return status;
+}
+
+int32_t rm_cuda_not_capturing(const rm_device *device, const char *what) {
+  if (atomic_load(&device->graph) == 0) return RM_OK;
+  return rm_fail(RM_BAD_ARGUMENT, "cannot %s while a graph is being captured: do it before", what);
+}
+
+/* ---- what there is --------------------------------------------------------------------------- */
+
+/* Adds a line of "key<tab>value". */
+static void __attribute__((format(printf, 4, 5))) add_line(char **at, size_t *room,
+                                                           const char *key, const char *format,
+                                                           ...) {
+  int length = snprintf(*at, *room, "%s\t", key);
+  for (int i = 0; i < 2; i++) {
+    const size_t moved = (size_t)length < *room ? (size_t)length : *room - 1;
+    *at += moved;
+    *room -= moved;
+    if (i == 1) break;
+    va_list values;
+    va_start(values, format);
+    length = vsnprintf(*at, *room, format, values);
+    va_end(values);
+  }
+  if (*room > 1) {
+    *(*at)++ = '\n';
+    **at = 0;
+    --*room;
+  }
+}
+
+static void describe_libraries(char *at, size_t room) {
+  static const char *const keys[RM_LIBRARIES] = {"driver", "cudart", "nvrtc", "cublas"};
+  char text[6144];
+  for (int i = 0; i < RM_LIBRARIES; i++) {
+    rm_cuda_describe(i, text, sizeof text);
+    add_line(&at, &room, keys[i], "%s", text);
+  }
+  rm_cache_describe(text, sizeof text);
+  add_line(&at, &room, "cache", "%s", text);
+}
+
+static int32_t describe_device(int32_t index, char *at, size_t room) {
+  static const struct {
+    const char *key;
+    int attribute;
+  } lines[] = {{"multiprocessors", MULTIPROCESSORS},
+               {"threadsPerMultiprocessor", THREADS},
+               {"sharedBytesPerMultiprocessor", SHARED_BYTES},
+               {"sharedBytesPerBlock", SHARED_BYTES_OF_BLOCK},
+               {"l2Bytes", L2_BYTES},
+               {"clockKilohertz", CLOCK},
+               {"memoryClockKilohertz", MEMORY_CLOCK},
+               {"memoryBusBits", BUS_BITS}};
+  RM_TRY(check_index(index));
+  char name[256] = "";
+  int device, major, minor;
+  size_t bytes = 0;
+  RM_CU(cuDeviceGet, &device, index);
+  RM_CU(cuDeviceGetName, name, sizeof name, device);
+  RM_CU(cuDeviceTotalMem_v2, &bytes, device);
+  RM_CU(cudaDeviceGetAttribute, &major, MAJOR, index);
+  RM_CU(cudaDeviceGetAttribute, &minor, MINOR, index);
+  add_line(&at, &room, "name", "%s", name);
+  add_line(&at, &room, "capability", "%d.%d", major, minor);
+  add_line(&at, &room, "memory", "%llu", (unsigned long long)bytes);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    int value;
+    /* What a runtime no longer tells is left out. */
+    if (rm_cu.cudaDeviceGetAttribute(&value, lines[i].attribute, index) == 0) {
+      add_line(&at, &room, lines[i].key, "%d", value);
+    }
+  }
+  return RM_OK;
+}
+
+int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length) {
+  enum { ROOM = 32768 };
+  char *text = calloc(1, ROOM);
+  if (text == NULL) return 0;
+  if (device < 0) describe_libraries(text, ROOM);
+  else if (describe_device(device, text, ROOM) != RM_OK) text[0] = 0;
+  const int32_t full = rm_copy_text(text, buffer, length);
+  free(text);
+  return full;
+}
+
+/* ---- handles --------------------------------------------------------------------------------- */
+
+/* A number is the place of an entry and, above it, how often the place was used: no number of the
+ * past stands for something new. */
+enum { MOST_HANDLES = 1 << 20 };
+
+typedef struct {
+  rm_handle kind;
+  uint32_t uses;
+  const rm_device *device;
+  void *thing;
+  int32_t next_free;
+} entry;
+
+static rm_lock handle_guard = RM_LOCK_INIT;
+static entry *entries;
+static int32_t entry_count, entry_room, first_free = -1;
+
+double rm_handle_for(rm_handle kind, const rm_device *device, void *thing) {
+  rm_acquire(&handle_guard);
+  int32_t at = first_free;
+  if (at < 0 && entry_count == entry_room && entry_room < MOST_HANDLES) {
+    const int32_t room = entry_room == 0 ? 64 : entry_room * 2;
+    entry *larger = realloc(entries, (size_t)room * sizeof *larger);
+    if (larger != NULL) {
+      entries = larger;
+      entry_room = room;
+    }
+  }
+  double number = 0;
+  if (at >= 0) first_free = entries[at].next_free;
+  else if (entry_count < entry_room) {
+    at = entry_count++;
+    entries[at].uses = 0;
+  }
+  if (at >= 0) {
+    entries[at] = (entry){kind, entries[at].uses + 1, device, thing, -1};
+    number = (double)entries[at].uses * MOST_HANDLES + at;
+  }
+  rm_release(&handle_guard);
+  if (number == 0) rm_fail(RM_OUT_OF_MEMORY, "no memory for another handle");
+  return number;
+}
+
+void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool last) {
+  void *thing = NULL;
+  rm_acquire(&handle_guard);
+  if (number >= MOST_HANDLES && number < 9007199254740992.0) {
+    const int64_t bits = (int64_t)number;
+    const int32_t at = (int32_t)(bits % MOST_HANDLES);
+    if (at < entry_count && entries[at].kind == kind && entries[at].device == device &&
+        entries[at].uses == bits / MOST_HANDLES) {
+      thing = entries[at].thing;
+      if (last) {
+        entries[at].kind = RM_NO_HANDLE;
+        entries[at].next_free = first_free;
+        first_free = at;
+      }
+    }
+  }
+  rm_release(&handle_guard);
+  if (thing == NULL) {
+    static const char *const names[] = {"", "ticket", "graph", "event"};
+    rm_fail(RM_BAD_ARGUMENT, "%.0f is no %s of CUDA device %d, or not any more", number,
+            names[kind], device->index);
+  }
+  return thing;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
+  rm_device *device;
+  RM_TRY(rm_cuda_use(index, &device));
+  rm_kernel *kernel = rm_kernel_of(call[0]);
+  if (kernel == NULL || kernel->device != index) {
+    return rm_fail(RM_BAD_ARGUMENT, "%.0f is no kernel of CUDA device %d", call[0], index);
+  }
+  const int shared = (int)call[7];
+  if (shared > atomic_load_explicit(&kernel->shared_bytes, memory_order_relaxed)) {
+    enum { MOST_DYNAMIC_BYTES = 8 };
+    const int code = rm_cu.cuFuncSetAttribute(kernel->function, MOST_DYNAMIC_BYTES, shared);
+    if (code != 0) {
+      rm_cuda_error("cuFuncSetAttribute", code);
+      char reason[512];
+      rm_last_error(reason, sizeof reason);
+      return rm_fail(RM_DEVICE_ERROR, "kernel %s, %d bytes of shared memory: %s", kernel->name,
+                     shared, reason);
+    }
+    atomic_store(&kernel->shared_bytes, shared);
+  }
+  size_t bytes = (size_t)call[8];
+  /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END. */
+  void *extra[] = {(void *)1, (void *)arguments, (void *)2, &bytes, NULL};
+  const int code = rm_cu.cuLaunchKernel(
+      kernel->function, (unsigned)call[1], (unsigned)call[2], (unsigned)call[3],
+      (unsigned)call[4], (unsigned)call[5], (unsigned)call[6], (unsigned)shared, device->stream,
+      NULL, bytes == 0 ? NULL : extra);
+  if (code == 0) return RM_OK;
+  rm_cuda_error("cuLaunchKernel", code);
+  char reason[512];
+  rm_last_error(reason, sizeof reason);
+  return rm_fail(RM_DEVICE_ERROR, "kernel %s, %.0f x %.0f x %.0f blocks of %.0f x %.0f x %.0f "
+                 "threads, %d bytes of shared memory: %s", kernel->name, call[1], call[2], call[3],
+                 call[4], call[5], call[6], shared, reason);
+}
+
+/* ---- graphs and time ------------------------------------------------------------------------- */
+
+typedef struct {
+  void *executable;
+  int number;
+} graph;
+
+static int32_t begin_capture(rm_device *device) {
+  static _Atomic int last;
+  /* Others may allocate meanwhile, even by functions that would not be allowed in a graph. */
+  enum { RELAXED = 2 };
+  int none = 0;
+  const int number = atomic_fetch_add(&last, 1) + 1;
+  if (!atomic_compare_exchange_strong(&device->graph, &none, number)) {
+    return rm_fail(RM_BAD_ARGUMENT, "a graph is being captured already");
+  }
+  const int code = rm_cu.cudaStreamBeginCapture(device->stream, RELAXED);
+  if (code == 0) return RM_OK;
+  atomic_store(&device->graph, 0);
+  rm_memory_end_graph(device, number);
+  return rm_cuda_error("cudaStreamBeginCapture", code);
+}
+
+static int32_t end_capture(rm_device *device, double *numbers) {
+  graph *made = malloc(sizeof *made);
+  if (made == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a graph");
+  const int number = atomic_load(&device->graph);
+  if (number == 0) {
+    free(made);
+    return rm_fail(RM_BAD_ARGUMENT, "no graph is being captured");
+  }
+  *made = (graph){NULL, number};
+  void *description = NULL;
+  const char *call = "cudaStreamEndCapture";
+  int code = rm_cu.cudaStreamEndCapture(device->stream, &description);
+  atomic_store(&device->graph, 0);
+  if (code == 0) {
+    call = "cudaGraphInstantiateWithFlags";
+    code = rm_cu.cudaGraphInstantiateWithFlags(&made->executable, description, 0);
+  }
+  if (description != NULL) rm_cu.cudaGraphDestroy(description);
+  int32_t status = code == 0 ? RM_OK : rm_cuda_error(call, code);
+  if (status == RM_OK) {
+    numbers[0] = rm_handle_for(RM_GRAPH, device, made);
+    if (numbers[0] != 0) return RM_OK;
+    rm_cu.cudaGraphExecDestroy(made->executable);
+    status = RM_OUT_OF_MEMORY;
+  } else {
+    rm_cu.cudaGetLastError();
+  }
+  rm_memory_end_graph(device, number);
+  free(made);
+  return status;
+}
+
+static int32_t free_graph(rm_device *device, double number) {
+  graph *gone = rm_handle_of(number, RM_GRAPH, device, true);
+  if (gone == NULL) return RM_BAD_ARGUMENT;
+  const int code = rm_cu.cudaGraphExecDestroy(gone->executable);
+  rm_memory_end_graph(device, gone->number);
+  free(gone);
+  return code == 0 ? RM_OK : rm_cuda_error("cudaGraphExecDestroy", code);
+}
+
+static int32_t record_event(rm_device *device, double *numbers) {
+  RM_TRY(rm_cuda_not_capturing(device, "take the time"));
+  void *event = NULL;
+  RM_CU(cudaEventCreateWithFlags, &event, 0);
+  const int code = rm_cu.cudaEventRecord(event, device->stream);
+  if (code == 0) numbers[0] = rm_handle_for(RM_EVENT, device, event);
+  if (code == 0 && numbers[0] != 0) return RM_OK;
+  rm_cu.cudaEventDestroy(event);
+  return code == 0 ? RM_OUT_OF_MEMORY : rm_cuda_error("cudaEventRecord", code);
+}
+
+static int32_t elapsed(rm_device *device, double *numbers) {
+  /* Looked at first, so that nothing is used up by a call that is wrong. */
+  if (rm_handle_of(numbers[0], RM_EVENT, device, false) == NULL ||
+      rm_handle_of(numbers[1], RM_EVENT, device, false) == NULL) {
+    return RM_BAD_ARGUMENT;
+  }
+  if (numbers[0] == numbers[1]) return rm_fail(RM_BAD_ARGUMENT, "the two events are one");
+  void *event = rm_handle_of(numbers[0], RM_EVENT, device, true);
+  void *later = rm_handle_of(numbers[1], RM_EVENT, device, true);
+  if (event == NULL || later == NULL) return RM_BAD_ARGUMENT;
+  float milliseconds = 0;
+  const char *call = "cudaEventSynchronize";
+  int code = rm_cu.cudaEventSynchronize(event);
+  if (code == 0) code = rm_cu.cudaEventSynchronize(later);
+  if (code == 0) {
+    call = "cudaEventElapsedTime";
+    code = rm_cu.cudaEventElapsedTime(&milliseconds, event, later);
+  }
+  rm_cu.cudaEventDestroy(event);
+  rm_cu.cudaEventDestroy(later);
+  if (code != 0) return rm_cuda_error(call, code);
+  numbers[0] = milliseconds;
+  return RM_OK;
+}
+
+int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
+  rm_device *device;
+  RM_TRY(rm_cuda_use(index, &device));
+  if (what != RM_CUDA_SYNCHRONIZE && what != RM_CUDA_CAPTURE_BEGIN && numbers == NULL) {
+    return rm_fail(RM_BAD_ARGUMENT, "there are no numbers");
+  }
+  switch (what) {
+    case RM_CUDA_SYNCHRONIZE:
+      RM_TRY(rm_cuda_not_capturing(device, "wait"));
+      RM_CU(cudaStreamSynchronize, device->stream);
+      return RM_OK;
+    case RM_CUDA_CAPTURE_BEGIN: return begin_capture(device);
+    case RM_CUDA_CAPTURE_END: return end_capture(device, numbers);
+    case RM_CUDA_GRAPH_LAUNCH: {
+      RM_TRY(rm_cuda_not_capturing(device, "launch a graph"));
+      const graph *known = rm_handle_of(numbers[0], RM_GRAPH, device, false);
+      if (known == NULL) return RM_BAD_ARGUMENT;
+      RM_CU(cudaGraphLaunch, known->executable, device->stream);
+      return RM_OK;
+    }
+    case RM_CUDA_GRAPH_FREE: return free_graph(device, numbers[0]);
+    case RM_CUDA_EVENT_RECORD: return record_event(device, numbers);
+    case RM_CUDA_EVENT_ELAPSED: return elapsed(device, numbers);
+    default: return rm_fail(RM_BAD_ARGUMENT, "control %d does not exist", what);
+  }
+}
+#endif

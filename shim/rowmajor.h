@@ -156,15 +156,18 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
  */
 
 /*
- * Opens the CUDA runtime and driver once per process. folder, ended by a 0, is searched first; it
- * may be null. Numbers: gives [devices, driver version, runtime version]. The message of a failure
- * says what was searched.
+ * Opens the CUDA runtime and driver once per process. folder, ended by a 0, is searched before all
+ * but what ROWMAJOR_CUDA_LIB_DIR names; it may be null. Numbers: gives [devices, driver version,
+ * runtime version]. The message of a failure says what was searched, and stands for all later calls
+ * until one names another folder.
  */
 RM_API int32_t rm_cuda_open(const void *folder, double *numbers);
 
 /*
  * Copies lines of "key<tab>value" like rm_last_error: of a device (name, capability, memory,
- * multiprocessors, ...), or, for device -1, of the libraries (each one's path, or why it is missing).
+ * multiprocessors, ...), or, for device -1, of the libraries (driver, cudart, nvrtc, cublas: each
+ * one's version and path, or why it is not open) and of the cache of compiled kernels. Nothing where
+ * there is no such device.
  */
 RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
 
@@ -175,7 +178,8 @@ enum {
   RM_CUDA_ALLOCATE = 0,
   /* Numbers: [address]. What is queued may still use it: the next owner's work comes after that. */
   RM_CUDA_FREE = 1,
-  /* Numbers: [address, bytes, where in host, in bytes]. host may change once the call returns. */
+  /* Numbers: [address, bytes, where in host, in bytes]. host may change once the call returns. Not
+   * while a graph is captured, nor are the reads below. */
   RM_CUDA_UPLOAD = 2,
   /* The same from device to host; waits. */
   RM_CUDA_DOWNLOAD = 3,
@@ -201,9 +205,10 @@ RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, voi
 /*
  * Compiles CUDA C for a device, or takes what an earlier call or an earlier process compiled, and
  * loads it. Names are those of its kernels, each followed by a newline, the last one by a 0; gives
- * one handle for each. The source may include the files of shim/cuda by name. With device -1
- * nothing is loaded: handles[0] is the architecture, as 90, and the others are not touched; a
- * message, as of registers and spills, is left for rm_last_error.
+ * one handle for each. The source may include the files of shim/files.zig by name. With device -1
+ * nothing is loaded, nor is a driver needed: handles[0] is the architecture, as 90. Then
+ * rm_last_error has a line for each kernel: its name, registers, bytes of stack, of spill stores, of
+ * spill loads and of shared memory, with tabs between; after them what the compiler warned of.
  */
 RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *names,
                                double *handles);
@@ -227,7 +232,9 @@ RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)
 enum {
   /* Waits until all that is queued has ended; reports what went wrong in it. */
   RM_CUDA_SYNCHRONIZE = 0,
-  /* Queued work is noted, not run, until RM_CUDA_CAPTURE_END gives numbers [graph]. */
+  /* Queued work is noted, not run, until RM_CUDA_CAPTURE_END gives numbers [graph]. Memory that is
+   * taken or given back meanwhile stays the graph's until it is freed; what the graph uses besides
+   * must not be freed before it. */
   RM_CUDA_CAPTURE_BEGIN = 1,
   RM_CUDA_CAPTURE_END = 2,
   /* Numbers: [graph]. */

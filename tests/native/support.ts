@@ -57,7 +57,8 @@ function modified(path: string): number {
 /** The sources of the shim. */
 export function shimSources(): string[] {
   const shim = join(root, "shim");
-  return [join(root, "build.zig"), ...readdirSync(shim).map((name) => join(shim, name))];
+  const names = readdirSync(shim, { recursive: true, encoding: "utf8" });
+  return [join(root, "build.zig"), ...names.map((name) => join(shim, name))];
 }
 
 /** True when `path` is there and no source of the shim is newer. */

@@ -1,0 +1,411 @@
+/*
+ * Matrix products on CUDA devices: by cuBLAS, and by cublasLt where something is done to the result
+ * on its way.
+ *
+ * Both take matrices by columns, so that a row-major c = a b is computed as c' = b' a'. Sums are
+ * made in float32 for 16-bit floats, never in less.
+ */
+#if !defined(__APPLE__)
+#include "cuda.h"
+#include "product.h"
+#include <stdlib.h>
+
+/* Plan fields that follow the strides. */
+enum { TO = RM_MATRICES, FROM_A, FROM_B, FLAGS, BIAS, OFFSETS };
+enum { TF32 = 1, ADD_BIAS = 2, RELU = 4, GELU = 8 };
+
+/* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_.., CUBLAS_STATUS_... */
+enum { OP_N = 0, OP_T = 1 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
+enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
+enum { BLAS_NO_MEMORY = 3, BLAS_NOT_SUPPORTED = 15 };
+
+static const size_t WORKSPACE = 32 << 20;
+
+/* ---- what was found out before --------------------------------------------------------------- */
+
+/* All that the choice of an algorithm depends on; compared byte by byte. */
+typedef struct {
+  int64_t rows, columns, inner, leading[3], batch, step[3];
+  int32_t type, compute, transposed[2], epilogue, alignment[4], room;
+} shape;
+
+/* cublasLtMatmulHeuristicResult_t. */
+typedef struct {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+} choice;
+
+enum { CHOICES = 1024 };
+
+/* What a device needs for products. Used by one thread at a time. */
+struct rm_products {
+  rm_lock lock;
+  void *handle, *lt_handle, *workspace;
+  /* By the hash of the shape; a later one takes the place of an earlier one. */
+  shape shapes[CHOICES];
+  choice choices[CHOICES];
+};
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static int32_t blas_error(const char *call, int code) {
+  static const char *const names[] = {
+      [1] = "NOT_INITIALIZED", [3] = "ALLOC_FAILED",      [7] = "INVALID_VALUE",
+      [8] = "ARCH_MISMATCH",   [11] = "MAPPING_ERROR",    [13] = "EXECUTION_FAILED",
+      [14] = "INTERNAL_ERROR", [15] = "NOT_SUPPORTED",    [16] = "LICENSE_ERROR"};
+  const bool known = code > 0 && code <= 16 && names[code] != NULL;
+  return rm_fail(RM_DEVICE_ERROR, "%s: CUBLAS_STATUS_%s (%d)", call,
+                 known ? names[code] : "unknown", code);
+}
+
+#define RM_BLAS(name, ...) \
+  do { \
+    const int rm_code_ = rm_cu.name(__VA_ARGS__); \
+    if (rm_code_ != 0) return blas_error(#name, rm_code_); \
+  } while (0)
+
+/* ---- the product ----------------------------------------------------------------------------- */
+
+/* A product by columns: c[i] = op(a[i]) op(b[i]), the steps being those of a batch, in elements. */
+typedef struct {
+  int type, compute, size;
+  int op_a, op_b, rows, columns, inner;
+  int leading_a, leading_b, leading_c;
+  rm_address a, b, c, bias;
+  ptrdiff_t batch;
+  double step_a, step_b, step_c;
+  int flags;
+} product;
+
+static const float one_f32 = 1, zero_f32 = 0;
+static const double one_f64 = 1, zero_f64 = 0;
+static const void *one_of(const product *p) {
+  return p->type == R_64F ? (const void *)&one_f64 : (const void *)&one_f32;
+}
+static const void *zero_of(const product *p) {
+  return p->type == R_64F ? (const void *)&zero_f64 : (const void *)&zero_f32;
+}
+
+static void *pointer(rm_address address) { return (void *)(uintptr_t)address; }
+
+static int call_create(void *handle) { return rm_cu.cublasCreate_v2(handle); }
+
+/* Makes what a device needs; its lock is held. */
+static int32_t prepare(rm_device *device) {
+  /* Partial sums of 16-bit results stay float32. */
+  enum { NO_REDUCED_SUMS = 16 };
+  rm_products *of = device->products;
+  if (of->workspace == NULL) RM_TRY(rm_memory_raw(device, WORKSPACE, &of->workspace));
+  if (of->lt_handle == NULL) RM_BLAS(cublasLtCreate, &of->lt_handle);
+  if (of->handle != NULL) return RM_OK;
+  void *handle = NULL;
+  const int code = rm_memory_try(device, call_create, &handle, BLAS_NO_MEMORY);
+  if (code != 0) return blas_error("cublasCreate_v2", code);
+  of->handle = handle;
+  RM_BLAS(cublasSetStream_v2, handle, device->stream);
+  RM_BLAS(cublasSetWorkspace_v2, handle, of->workspace, WORKSPACE);
+  RM_BLAS(cublasSetMathMode, handle, NO_REDUCED_SUMS);
+  return RM_OK;
+}
+
+/* ---- cuBLAS ---------------------------------------------------------------------------------- */
+
+static int32_t multiply_one(rm_products *of, const product *p, rm_address c, rm_address a,
+                            rm_address b) {
+  RM_BLAS(cublasGemmEx, of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p),
+          pointer(a), p->type, p->leading_a, pointer(b), p->type, p->leading_b, zero_of(p),
+          pointer(c), p->type, p->leading_c, p->compute, -1);
+  return RM_OK;
+}
+
+static int32_t multiply_evenly(rm_products *of, const product *p) {
+  RM_BLAS(cublasGemmStridedBatchedEx, of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner,
+          one_of(p), pointer(p->a), p->type, p->leading_a, (long long)p->step_a, pointer(p->b),
+          p->type, p->leading_b, (long long)p->step_b, zero_of(p), pointer(p->c), p->type,
+          p->leading_c, (long long)p->step_c, (int)p->batch, p->compute, -1);
+  return RM_OK;
+}
+
+/* Matrices that are not evenly spaced: cuBLAS reads their addresses on the device. at holds the
+ * offsets of c, of the left matrix and of the right one as p has them. */
+static int32_t multiply_anywhere(rm_device *device, const product *p, const double *at_c,
+                                 const double *at_a, const double *at_b) {
+  const ptrdiff_t batch = p->batch;
+  rm_address *list = malloc((size_t)batch * 3 * sizeof *list);
+  if (list == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a product");
+  for (ptrdiff_t i = 0; i < batch; i++) {
+    list[i] = p->c + (rm_address)at_c[i] * (rm_address)p->size;
+    list[batch + i] = p->a + (rm_address)at_a[i] * (rm_address)p->size;
+    list[2 * batch + i] = p->b + (rm_address)at_b[i] * (rm_address)p->size;
+  }
+  rm_products *of = device->products;
+  int32_t status = RM_OK;
+  if (atomic_load(&device->graph) != 0) {
+    /* A graph keeps numbers, but no copies of lists. */
+    for (ptrdiff_t i = 0; i < batch && status == RM_OK; i++) {
+      status = multiply_one(of, p, list[i], list[batch + i], list[2 * batch + i]);
+    }
+    free(list);
+    return status;
+  }
+  rm_address there = 0;
+  const size_t bytes = (size_t)batch * 3 * sizeof *list;
+  status = rm_memory_take(device, (double)bytes, &there);
+  if (status == RM_OK) {
+    status = rm_memory_upload(device, there, list, bytes);
+    const rm_address step = (rm_address)batch * sizeof *list;
+    if (status == RM_OK) {
+      const int code = rm_cu.cublasGemmBatchedEx(
+          of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p),
+          pointer(there + step), p->type, p->leading_a, pointer(there + 2 * step), p->type,
+          p->leading_b, zero_of(p), pointer(there), p->type, p->leading_c, (int)batch, p->compute,
+          -1);
+      if (code != 0) status = blas_error("cublasGemmBatchedEx", code);
+    }
+    rm_memory_give(device, there);
+  }
+  free(list);
+  return status;
+}
+
+/* ---- cublasLt -------------------------------------------------------------------------------- */
+
+/* What an address is a multiple of, up to 256. */
+static int alignment_of(rm_address address) {
+  const rm_address bit = address & (~address + 1);
+  return bit == 0 || bit > 256 ? 256 : (int)bit;
+}
+
+static shape shape_of(const product *p, int epilogue) {
+  shape s;
+  memset(&s, 0, sizeof s);
+  s.rows = p->rows;
+  s.columns = p->columns;
+  s.inner = p->inner;
+  s.leading[0] = p->leading_a;
+  s.leading[1] = p->leading_b;
+  s.leading[2] = p->leading_c;
+  s.batch = p->batch;
+  s.step[0] = (int64_t)p->step_a;
+  s.step[1] = (int64_t)p->step_b;
+  s.step[2] = (int64_t)p->step_c;
+  s.type = p->type;
+  s.compute = p->compute;
+  s.transposed[0] = p->op_a;
+  s.transposed[1] = p->op_b;
+  s.epilogue = epilogue;
+  s.alignment[0] = alignment_of(p->a);
+  s.alignment[1] = alignment_of(p->b);
+  s.alignment[2] = alignment_of(p->c);
+  s.alignment[3] = p->bias == 0 ? 0 : alignment_of(p->bias);
+  return s;
+}
+
+static int make_layout(void **layout, const product *p, int rows, int columns, int leading,
+                       double step) {
+  enum { BATCH_COUNT = 5, BATCH_STEP = 6 };
+  const int32_t batch = (int32_t)p->batch;
+  const int64_t elements = (int64_t)step;
+  int code = rm_cu.cublasLtMatrixLayoutCreate(layout, p->type, (uint64_t)rows, (uint64_t)columns,
+                                              leading);
+  if (code == 0 && batch > 1) {
+    code = rm_cu.cublasLtMatrixLayoutSetAttribute(*layout, BATCH_COUNT, &batch, sizeof batch);
+    if (code == 0) {
+      code = rm_cu.cublasLtMatrixLayoutSetAttribute(*layout, BATCH_STEP, &elements,
+                                                    sizeof elements);
+    }
+  }
+  return code;
+}
+
+/* Asks for the best algorithm; the code of a failure. */
+static int choose(const rm_products *of, const shape *s, void *description, void *const *layouts,
+                  choice *to) {
+  enum { MAX_WORKSPACE = 1, REDUCTIONS = 3, ALIGNMENT_A = 5 };
+  /* Partial sums in place or in the type of the sums, not in that of the result. */
+  const uint32_t reductions = 1 | 2;
+  void *preference = NULL;
+  int found = 0, code = rm_cu.cublasLtMatmulPreferenceCreate(&preference);
+  if (code != 0) return code;
+  code = rm_cu.cublasLtMatmulPreferenceSetAttribute(preference, MAX_WORKSPACE, &WORKSPACE,
+                                                    sizeof WORKSPACE);
+  if (code == 0) {
+    code = rm_cu.cublasLtMatmulPreferenceSetAttribute(preference, REDUCTIONS, &reductions,
+                                                      sizeof reductions);
+  }
+  /* c is d, the result. */
+  static const int operands[4] = {0, 1, 2, 2};
+  for (int i = 0; i < 4 && code == 0; i++) {
+    const uint32_t bytes = (uint32_t)s->alignment[operands[i]];
+    code = rm_cu.cublasLtMatmulPreferenceSetAttribute(preference, ALIGNMENT_A + i, &bytes,
+                                                      sizeof bytes);
+  }
+  if (code == 0) {
+    code = rm_cu.cublasLtMatmulAlgoGetHeuristic(of->lt_handle, description, layouts[0], layouts[1],
+                                                layouts[2], layouts[2], preference, 1, to, &found);
+  }
+  rm_cu.cublasLtMatmulPreferenceDestroy(preference);
+  if (code == 0) code = found == 0 ? BLAS_NOT_SUPPORTED : to->state;
+  return code;
+}
+
+/* The product, and what is done to the result; RM_UNSUPPORTED where cublasLt has nothing for it. */
+static int32_t multiply_and(rm_device *device, const product *p) {
+  enum { OP_A = 3, OP_B = 4, EPILOGUE = 7, BIAS_POINTER = 8 };
+  rm_products *of = device->products;
+  const int32_t epilogue = (p->flags & GELU ? 32 : p->flags & RELU ? 2 : 0) |
+                           (p->flags & ADD_BIAS ? 4 : 0);
+  void *description = NULL, *layouts[3] = {NULL, NULL, NULL}, *bias = pointer(p->bias);
+  const bool ta = p->op_a == OP_T, tb = p->op_b == OP_T;
+  const char *call = "cublasLtMatmulDescCreate";
+  int code = rm_cu.cublasLtMatmulDescCreate(&description, p->compute, p->type == R_64F ? R_64F
+                                                                                       : R_32F);
+  const struct {
+    int what;
+    const void *value;
+    size_t bytes;
+  } attributes[] = {{OP_A, &p->op_a, 4}, {OP_B, &p->op_b, 4}, {EPILOGUE, &epilogue, 4},
+                    {BIAS_POINTER, &bias, sizeof bias}};
+  for (int i = 0; i < (p->flags & ADD_BIAS ? 4 : 3) && code == 0; i++) {
+    call = "cublasLtMatmulDescSetAttribute";
+    code = rm_cu.cublasLtMatmulDescSetAttribute(description, attributes[i].what,
+                                                attributes[i].value, attributes[i].bytes);
+  }
+  if (code == 0) {
+    call = "cublasLtMatrixLayoutCreate";
+    code = make_layout(&layouts[0], p, ta ? p->inner : p->rows, ta ? p->rows : p->inner,
+                       p->leading_a, p->step_a);
+  }
+  if (code == 0) {
+    code = make_layout(&layouts[1], p, tb ? p->columns : p->inner, tb ? p->inner : p->columns,
+                       p->leading_b, p->step_b);
+  }
+  if (code == 0) code = make_layout(&layouts[2], p, p->rows, p->columns, p->leading_c, p->step_c);
+  bool unsupported = false;
+  if (code == 0) {
+    const shape s = shape_of(p, epilogue);
+    const size_t at = rm_hash_of((rm_hash){0, 0}, &s, sizeof s).a % CHOICES;
+    if (memcmp(&of->shapes[at], &s, sizeof s) != 0) {
+      choice found;
+      memset(&found, 0, sizeof found);
+      call = "cublasLtMatmulAlgoGetHeuristic";
+      code = choose(of, &s, description, layouts, &found);
+      unsupported = code == BLAS_NOT_SUPPORTED;
+      if (code == 0) {
+        of->shapes[at] = s;
+        of->choices[at] = found;
+      }
+    }
+    if (code == 0) {
+      call = "cublasLtMatmul";
+      code = rm_cu.cublasLtMatmul(of->lt_handle, description, one_of(p), pointer(p->a), layouts[0],
+                                  pointer(p->b), layouts[1], zero_of(p), pointer(p->c), layouts[2],
+                                  pointer(p->c), layouts[2], of->choices[at].algorithm,
+                                  of->workspace, WORKSPACE, device->stream);
+    }
+  }
+  for (int i = 0; i < 3; i++) {
+    if (layouts[i] != NULL) rm_cu.cublasLtMatrixLayoutDestroy(layouts[i]);
+  }
+  if (description != NULL) rm_cu.cublasLtMatmulDescDestroy(description);
+  if (code == 0) return RM_OK;
+  return unsupported ? rm_fail(RM_UNSUPPORTED, "cublasLt has no kernel for this product")
+                     : blas_error(call, code);
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+static bool set_type(product *p, int32_t dtype) {
+  p->size = (int)rm_bytes(dtype);
+  p->compute = dtype == RM_FLOAT64                       ? COMPUTE_64F
+               : dtype == RM_FLOAT32 && p->flags & TF32 ? COMPUTE_32F_FAST_TF32
+                                                         : COMPUTE_32F;
+  switch (dtype) {
+    case RM_FLOAT16: p->type = R_16F; return true;
+    case RM_BFLOAT16: p->type = R_16BF; return true;
+    case RM_FLOAT32: p->type = R_32F; return true;
+    case RM_FLOAT64: p->type = R_64F; return true;
+    default: return false;
+  }
+}
+
+int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
+  product p = {.flags = (int)plan[FLAGS], .bias = (rm_address)plan[BIAS]};
+  const double *at = plan + OFFSETS;
+  const ptrdiff_t offsets = (ptrdiff_t)plan[RM_BATCH];
+  const bool after = (p.flags & (ADD_BIAS | RELU | GELU)) != 0;
+  if (!set_type(&p, dtype)) return rm_fail(RM_UNSUPPORTED, "cuBLAS is for float dtypes");
+  if ((p.flags & (RELU | GELU)) == (RELU | GELU)) {
+    return rm_fail(RM_UNSUPPORTED, "cublasLt applies one function");
+  }
+  if (offsets < 1) return RM_OK;
+  double one[RM_MATRICES];
+  const double *sizes = plan;
+  /* More columns would need more of the bias. */
+  if (rm_collapse(plan, at, one) && !(p.flags & ADD_BIAS && one[RM_N] != plan[RM_N])) sizes = one;
+  rm_matrix c, a, b;
+  if (!rm_describe_all(sizes, &c, &a, &b) || sizes[RM_BATCH] > RM_BLAS_INT_MAX) {
+    return rm_fail(RM_UNSUPPORTED, "cuBLAS cannot read these matrices where they lie");
+  }
+  /* By columns: what lies by rows is its own transpose. A result by rows is b' a'. */
+  const bool swap = !c.by_columns;
+  if (p.flags & ADD_BIAS && !swap) {
+    return rm_fail(RM_UNSUPPORTED, "cublasLt adds a bias to results that lie by rows");
+  }
+  const double *at_c = at, *at_a = at + offsets, *at_b = at + 2 * offsets;
+  const double *first = swap ? at_b : at_a, *second = swap ? at_a : at_b;
+  const rm_matrix left = swap ? b : a, right = swap ? a : b;
+  p.op_a = left.by_columns != swap ? OP_N : OP_T;
+  p.op_b = right.by_columns != swap ? OP_N : OP_T;
+  p.rows = (int)sizes[swap ? RM_N : RM_M];
+  p.columns = (int)sizes[swap ? RM_M : RM_N];
+  p.inner = (int)sizes[RM_K];
+  p.leading_a = left.leading;
+  p.leading_b = right.leading;
+  p.leading_c = c.leading;
+  p.batch = (ptrdiff_t)sizes[RM_BATCH];
+  p.c = (rm_address)plan[TO];
+  p.a = (rm_address)plan[swap ? FROM_B : FROM_A];
+  p.b = (rm_address)plan[swap ? FROM_A : FROM_B];
+  const bool even = p.batch == 1 || (rm_even_step(at_c, p.batch, &p.step_c) &&
+                                     rm_even_step(first, p.batch, &p.step_a) &&
+                                     rm_even_step(second, p.batch, &p.step_b) && p.step_c >= 0 &&
+                                     p.step_a >= 0 && p.step_b >= 0);
+  if (!even && after) {
+    return rm_fail(RM_UNSUPPORTED, "cublasLt takes matrices that are evenly spaced");
+  }
+  if (even) {
+    p.c += (rm_address)at_c[0] * (rm_address)p.size;
+    p.a += (rm_address)first[0] * (rm_address)p.size;
+    p.b += (rm_address)second[0] * (rm_address)p.size;
+  }
+  rm_device *device;
+  RM_TRY(rm_cuda_use(index, &device));
+  RM_TRY(rm_cuda_library(RM_CUBLAS));
+  rm_acquire(&device->products->lock);
+  int32_t status = prepare(device);
+  if (status == RM_OK) {
+    if (after) status = multiply_and(device, &p);
+    else if (!even) status = multiply_anywhere(device, &p, at_c, first, second);
+    else if (p.batch == 1) status = multiply_one(device->products, &p, p.c, p.a, p.b);
+    else status = multiply_evenly(device->products, &p);
+  }
+  rm_release(&device->products->lock);
+  return status;
+}
+
+int32_t rm_products_begin(rm_device *device) {
+  if (device->products == NULL) {
+    device->products = calloc(1, sizeof *device->products);
+    if (device->products == NULL) {
+      return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
+    }
+    device->products->lock = (rm_lock)RM_LOCK_INIT;
+  }
+  return RM_OK;
+}
+#endif

@@ -1,0 +1,665 @@
+/*
+ * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC and cuBLAS.
+ *
+ * Each is opened when it is first needed, at most once per process, and never closed again. A
+ * library is never of a newer major version of CUDA than the driver, and the two parts of cuBLAS
+ * come from one folder: other pairs have given wrong results without a word. Knows nothing of what
+ * the functions do, but for those that tell versions.
+ */
+#if !defined(__APPLE__)
+#define _GNU_SOURCE
+#include "cuda.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#if !defined(_WIN32)
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#endif
+
+rm_functions rm_cu;
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+enum { PATH_ROOM = 1024, TEXT_ROOM = 6144 };
+
+/* Text that grows; what does not fit is left out. */
+typedef struct {
+  char at[TEXT_ROOM];
+  size_t length;
+} text;
+
+static void __attribute__((format(printf, 2, 3))) add(text *to, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  const size_t room = sizeof to->at - to->length;
+  const int length = vsnprintf(to->at + to->length, room, format, values);
+  va_end(values);
+  if (length > 0) to->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+#if defined(_WIN32)
+#define LIST_SEPARATOR ';'
+static void *open_file(const char *path, bool bare) {
+  return (void *)LoadLibraryExA(path, NULL, bare ? 0 : LOAD_WITH_ALTERED_SEARCH_PATH);
+}
+static void close_file(void *library) { FreeLibrary((HMODULE)library); }
+static void *find_symbol(void *library, const char *name) {
+  return (void *)(uintptr_t)GetProcAddress((HMODULE)library, name);
+}
+static void open_error(char *to, size_t length) {
+  snprintf(to, length, "LoadLibrary gives error %lu", GetLastError());
+}
+static void path_of(void *library, void *symbol, char *path, size_t length) {
+  (void)symbol;
+  if (GetModuleFileNameA((HMODULE)library, path, (DWORD)length) == 0) path[0] = 0;
+}
+static void with_own_separators(char *path) {
+  for (; *path != 0; path++) {
+    if (*path == '/') *path = '\\';
+  }
+}
+#else
+#define LIST_SEPARATOR ':'
+static void *open_file(const char *path, bool bare) {
+  (void)bare;
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+static void close_file(void *library) { dlclose(library); }
+static void *find_symbol(void *library, const char *name) { return dlsym(library, name); }
+static void open_error(char *to, size_t length) {
+  const char *message = dlerror();
+  snprintf(to, length, "%s", message == NULL ? "dlopen cannot open it" : message);
+}
+static void path_of(void *library, void *symbol, char *path, size_t length) {
+  (void)library;
+  Dl_info found;
+  path[0] = 0;
+  if (dladdr(symbol, &found) != 0 && found.dli_fname != NULL) {
+    snprintf(path, length, "%s", found.dli_fname);
+  }
+}
+static void with_own_separators(char *path) { (void)path; }
+#endif
+
+static bool is_there(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0;
+}
+
+static bool is_folder(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && (about.st_mode & S_IFMT) == S_IFDIR;
+}
+
+/* Cuts a path to the folder that the file lies in. */
+static void to_folder(char *path) {
+  char *end = path;
+  for (char *at = path; *at != 0; at++) {
+    if (*at == '/' || *at == '\\') end = at;
+  }
+  *end = 0;
+}
+
+/* Compares names so that numbers within them count as such, the greater one first. */
+static int newer_first(const void *a, const void *b) {
+  const char *x = a, *y = b;
+  while (*x != 0 && *y != 0) {
+    if (*x >= '0' && *x <= '9' && *y >= '0' && *y <= '9') {
+      char *x_end, *y_end;
+      const long m = strtol(x, &x_end, 10), n = strtol(y, &y_end, 10);
+      if (m != n) return m < n ? 1 : -1;
+      x = x_end;
+      y = y_end;
+    } else {
+      if (*x != *y) return *x < *y ? 1 : -1;
+      x++;
+      y++;
+    }
+  }
+  return *x == *y ? 0 : *x == 0 ? 1 : -1;
+}
+
+enum { MOST_NAMES = 64, NAME_ROOM = 128 };
+
+/* The names in a folder that begin with a prefix, newer ones first; gives how many there are. */
+static int list_names(const char *folder, const char *prefix, char (*names)[NAME_ROOM]) {
+  int count = 0;
+#if defined(_WIN32)
+  char pattern[PATH_ROOM];
+  WIN32_FIND_DATAA entry;
+  snprintf(pattern, sizeof pattern, "%s\\%s*", folder, prefix);
+  HANDLE search = FindFirstFileA(pattern, &entry);
+  if (search == INVALID_HANDLE_VALUE) return 0;
+  do {
+    const char *name = entry.cFileName;
+#else
+  DIR *search = opendir(folder);
+  if (search == NULL) return 0;
+  for (struct dirent *entry; (entry = readdir(search)) != NULL;) {
+    const char *name = entry->d_name;
+    if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
+#endif
+    if (name[0] == '.' || strlen(name) >= NAME_ROOM || count == MOST_NAMES) continue;
+    strcpy(names[count++], name);
+#if defined(_WIN32)
+  } while (FindNextFileA(search, &entry));
+  FindClose(search);
+#else
+  }
+  closedir(search);
+#endif
+  qsort(names, (size_t)count, sizeof *names, newer_first);
+  return count;
+}
+
+/* Calls visit for each path that is there and fits a pattern; a star ends a folder's or file's
+ * name. */
+static void each_path(const char *pattern, void (*visit)(const char *path)) {
+  const char *star = strchr(pattern, '*');
+  if (star == NULL) {
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s", pattern);
+    with_own_separators(path);
+    if (is_there(path)) visit(path);
+    return;
+  }
+  char folder[PATH_ROOM], next[PATH_ROOM];
+  snprintf(folder, sizeof folder, "%.*s", (int)(star - pattern), pattern);
+  to_folder(folder);
+  const size_t length = strlen(folder);
+  char prefix[NAME_ROOM];
+  snprintf(prefix, sizeof prefix, "%.*s", (int)((size_t)(star - pattern) - length - 1),
+           pattern + length + 1);
+  char(*names)[NAME_ROOM] = malloc(MOST_NAMES * sizeof *names);
+  const int count = names == NULL ? 0 : list_names(folder, prefix, names);
+  for (int i = 0; i < count; i++) {
+    if (snprintf(next, sizeof next, "%s/%s%s", folder, names[i], star + 1) < PATH_ROOM) {
+      each_path(next, visit);
+    }
+  }
+  free(names);
+}
+
+/* ---- folders to search ----------------------------------------------------------------------- */
+
+enum { MOST_FOLDERS = 96 };
+
+/* In order; those from `last` on come after the system's own search. The first `named` are those
+ * that somebody named, the only ones in which a driver is looked for before the system does. */
+static char *folders[MOST_FOLDERS];
+static int folder_count, named_count, last_folder;
+
+static void add_folder(const char *path) {
+  if (folder_count == MOST_FOLDERS || !is_folder(path)) return;
+  for (int i = 0; i < folder_count; i++) {
+    if (strcmp(folders[i], path) == 0) return;
+  }
+  char *copy = malloc(strlen(path) + 1);
+  if (copy != NULL) folders[folder_count++] = strcpy(copy, path);
+}
+
+/* Adds what fits the pattern below a folder. */
+static void add_below(const char *folder, const char *pattern) {
+  char path[PATH_ROOM];
+  if (folder == NULL || folder[0] == 0) return;
+  if (snprintf(path, sizeof path, "%s/%s", folder, pattern) < PATH_ROOM) {
+    each_path(path, add_folder);
+  }
+}
+
+/* Copies the next part of a list, and moves on; false at the end. */
+static bool next_part(const char **list, char *part, size_t room) {
+  while (**list == LIST_SEPARATOR) ++*list;
+  if (**list == 0) return false;
+  const char *end = strchr(*list, LIST_SEPARATOR);
+  const size_t length = end == NULL ? strlen(*list) : (size_t)(end - *list);
+  snprintf(part, room, "%.*s", (int)(length < room ? length : room - 1), *list);
+  *list += length;
+  return true;
+}
+
+#if defined(_WIN32)
+static const char *const wheels[] = {
+    "nvidia/cu13/bin/x86_64", "nvidia/cu13/bin/x64", "nvidia/cu13/bin",
+    "nvidia/cuda_runtime/bin", "nvidia/cuda_nvrtc/bin", "nvidia/cublas/bin"};
+static const char *const sites[] = {"Lib/site-packages"};
+static const char *const toolkit[] = {"bin/x64", "bin"};
+static const char *const conda[] = {"Library/bin/x64", "Library/bin"};
+static const char *const usual[] = {
+    "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin/x64",
+    "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin"};
+static const char *const python = "python.exe";
+#else
+static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib",
+                                     "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"};
+static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
+static const char *const toolkit[] = {"lib64", "lib", "targets/*/lib"};
+static const char *const conda[] = {"lib", "targets/*/lib"};
+static const char *const usual[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
+                                    "/usr/local/cuda-*/targets/*/lib", "/opt/cuda/lib64"};
+static const char *const python = "python3";
+#endif
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+/* The folders of NVIDIA's packages for Python, where its prefix is the given one. */
+static void add_python(const char *prefix) {
+  char pattern[PATH_ROOM];
+  for (int i = 0; i < COUNT(sites); i++) {
+    for (int j = 0; j < COUNT(wheels); j++) {
+      snprintf(pattern, sizeof pattern, "%s/%s", sites[i], wheels[j]);
+      add_below(prefix, pattern);
+    }
+  }
+}
+
+/* Those of the Python that runs by its name. */
+static void add_python_of_path(void) {
+  const char *list = getenv("PATH");
+  char folder[PATH_ROOM], path[PATH_ROOM];
+  if (list == NULL) return;
+  while (next_part(&list, folder, sizeof folder)) {
+    if (snprintf(path, sizeof path, "%s/%s", folder, python) >= PATH_ROOM || !is_there(path)) {
+      continue;
+    }
+#if defined(_WIN32)
+    add_python(folder);
+#else
+    to_folder(path);
+    to_folder(path);
+    add_python(path);
+    /* pyenv puts scripts into its folder `shims`, which start one of its versions. */
+    if (strlen(folder) > 6 && strcmp(folder + strlen(folder) - 6, "/shims") == 0) {
+      for (int i = 0; i < COUNT(wheels); i++) {
+        char pattern[PATH_ROOM];
+        snprintf(pattern, sizeof pattern, "versions/*/%s/%s", sites[0], wheels[i]);
+        add_below(path, pattern);
+      }
+    }
+    char real[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, python);
+    if (realpath(path, real) != NULL) {
+      to_folder(real);
+      to_folder(real);
+      add_python(real);
+    }
+#endif
+    return;
+  }
+}
+
+/* Makes the list anew. */
+static void list_folders(const char *folder) {
+  char part[PATH_ROOM];
+  while (folder_count > 0) free(folders[--folder_count]);
+  const char *list = getenv("ROWMAJOR_CUDA_LIB_DIR");
+  while (list != NULL && next_part(&list, part, sizeof part)) add_folder(part);
+  if (folder != NULL && folder[0] != 0) add_folder(folder);
+  named_count = folder_count;
+  const char *environment = getenv("CONDA_PREFIX");
+  if (getenv("VIRTUAL_ENV") != NULL) add_python(getenv("VIRTUAL_ENV"));
+  if (environment != NULL) add_python(environment);
+  for (int i = 0; i < COUNT(conda); i++) add_below(environment, conda[i]);
+  add_python_of_path();
+#if !defined(_WIN32)
+  const char *home = getenv("HOME");
+  if (home != NULL && snprintf(part, sizeof part, "%s/.local", home) < PATH_ROOM) add_python(part);
+#endif
+  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_HOME"), toolkit[i]);
+  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_PATH"), toolkit[i]);
+  last_folder = folder_count;
+  for (int i = 0; i < COUNT(usual); i++) each_path(usual[i], add_folder);
+}
+
+/* ---- libraries ------------------------------------------------------------------------------- */
+
+/* A file's name, and the major version of CUDA that it is of; 0 where the name does not tell. */
+typedef struct {
+  int major;
+  const char *name;
+  /* The other part of a pair, which has to lie beside it. */
+  const char *part;
+} candidate;
+
+typedef struct {
+  const char *name;
+  size_t field;
+} symbol;
+
+#define RM_SYMBOL(name, parameters) {#name, offsetof(rm_functions, name)},
+static const symbol driver_symbols[] = {RM_DRIVER_FUNCTIONS(RM_SYMBOL){NULL, 0}};
+static const symbol runtime_symbols[] = {
+    RM_RUNTIME_FUNCTIONS(RM_SYMBOL) RM_SYMBOL(cudaGetErrorName, )
+        RM_SYMBOL(cudaGetErrorString, ){NULL, 0}};
+static const symbol nvrtc_symbols[] = {
+    RM_NVRTC_FUNCTIONS(RM_SYMBOL) RM_SYMBOL(nvrtcGetErrorString, ){NULL, 0}};
+static const symbol cublas_symbols[] = {RM_CUBLAS_FUNCTIONS(RM_SYMBOL){NULL, 0}};
+static const symbol cublaslt_symbols[] = {RM_CUBLASLT_FUNCTIONS(RM_SYMBOL){NULL, 0}};
+
+#define MOST_CANDIDATES 4
+
+/* What is known of a library, and how far it is opened. */
+typedef struct {
+  /* What it is to the reader of a message, and what would help. */
+  const char *title, *advice;
+  const symbol *symbols, *part_symbols;
+  candidate candidates[MOST_CANDIDATES];
+  enum { UNTRIED, OPEN, FAILED } state;
+  int major, minor;
+  char *message;
+} library;
+
+/* Where the open ones are. */
+static char paths[RM_LIBRARIES][PATH_ROOM];
+
+static library libraries[RM_LIBRARIES] = {
+    [RM_DRIVER] = {.title = "NVIDIA driver",
+                   .advice = "install the driver of the GPU, or let this container see it",
+                   .symbols = driver_symbols,
+#if defined(_WIN32)
+                   .candidates = {{0, "nvcuda.dll", NULL}}},
+    [RM_RUNTIME] = {.candidates = {{13, "cudart64_13.dll", NULL},
+                                   {12, "cudart64_12.dll", NULL},
+                                   {11, "cudart64_110.dll", NULL}},
+#else
+                   .candidates = {{0, "libcuda.so.1", NULL}}},
+    [RM_RUNTIME] = {.candidates = {{13, "libcudart.so.13", NULL},
+                                   {12, "libcudart.so.12", NULL},
+                                   {11, "libcudart.so.11.0", NULL},
+                                   {0, "libcudart.so", NULL}},
+#endif
+                    .title = "CUDA runtime",
+                    .advice = "install the CUDA toolkit, or NVIDIA's Python packages (pip install "
+                              "nvidia-cuda-runtime nvidia-cuda-nvrtc nvidia-cublas), or name "
+                              "their folders in ROWMAJOR_CUDA_LIB_DIR",
+                    .symbols = runtime_symbols},
+    [RM_NVRTC] = {.title = "NVRTC (which compiles kernels)",
+                  .advice = "install the CUDA toolkit, or NVIDIA's Python package (pip install "
+                            "nvidia-cuda-nvrtc), or name its folder in ROWMAJOR_CUDA_LIB_DIR",
+                  .symbols = nvrtc_symbols,
+#if defined(_WIN32)
+                  .candidates = {{13, "nvrtc64_130_0.dll", NULL},
+                                 {12, "nvrtc64_120_0.dll", NULL},
+                                 {11, "nvrtc64_112_0.dll", NULL}}},
+    [RM_CUBLAS] = {.candidates = {{13, "cublas64_13.dll", "cublasLt64_13.dll"},
+                                  {12, "cublas64_12.dll", "cublasLt64_12.dll"},
+                                  {11, "cublas64_11.dll", "cublasLt64_11.dll"}},
+#else
+                  .candidates = {{13, "libnvrtc.so.13", NULL},
+                                 {12, "libnvrtc.so.12", NULL},
+                                 {11, "libnvrtc.so.11.2", NULL},
+                                 {0, "libnvrtc.so", NULL}}},
+    [RM_CUBLAS] = {.candidates = {{13, "libcublas.so.13", "libcublasLt.so.13"},
+                                  {12, "libcublas.so.12", "libcublasLt.so.12"},
+                                  {11, "libcublas.so.11", "libcublasLt.so.11"},
+                                  {0, "libcublas.so", "libcublasLt.so"}},
+#endif
+                   .title = "cuBLAS",
+                   .advice = "install the CUDA toolkit, or NVIDIA's Python package (pip install "
+                             "nvidia-cublas), or name its folder in ROWMAJOR_CUDA_LIB_DIR",
+                   .symbols = cublas_symbols,
+                   .part_symbols = cublaslt_symbols},
+};
+
+/* Held while libraries are opened. */
+static rm_lock guard = RM_LOCK_INIT;
+static _Atomic bool is_open[RM_LIBRARIES];
+/* As 13000. */
+static _Atomic int driver_version;
+
+int rm_cuda_driver_version(void) { return atomic_load(&driver_version); }
+
+/* Fills the fields of rm_cu; gives the name of a function that is missing, or null. */
+static const char *resolve(void *file, const symbol *symbols) {
+  for (const symbol *each = symbols; each->name != NULL; each++) {
+    void *found = find_symbol(file, each->name);
+    if (found == NULL) return each->name;
+    memcpy((char *)&rm_cu + each->field, &found, sizeof found);
+  }
+  return NULL;
+}
+
+static void open_quietly(const char *path) { open_file(path, false); }
+
+/* NVRTC asks for its builtins by a bare name when it compiles: that finds what is open already. */
+static void open_builtins(const char *path) {
+  char pattern[PATH_ROOM + 40];
+  snprintf(pattern, sizeof pattern - 40, "%s", path);
+  to_folder(pattern);
+#if defined(_WIN32)
+  strcat(pattern, "/nvrtc-builtins64_*");
+#else
+  strcat(pattern, "/libnvrtc-builtins.so*");
+#endif
+  each_path(pattern, open_quietly);
+}
+
+/* Asks an open library for its version, and whether it works; false with a reason where not. */
+static bool examine(rm_library which, library *of, char *reason, size_t length) {
+  int version = 0, part[3] = {0}, whole[3] = {0}, code = 0;
+  if (which == RM_DRIVER) {
+    code = rm_cu.cuInit(0);
+    if (code != 0) {
+      const char *name = "unknown error", *words = "";
+      rm_cu.cuGetErrorName(code, &name);
+      rm_cu.cuGetErrorString(code, &words);
+      snprintf(reason, length, "cuInit: %s (%d): %s", name, code, words);
+      return false;
+    }
+    code = rm_cu.cuDriverGetVersion(&version);
+  } else if (which == RM_RUNTIME) {
+    code = rm_cu.cudaRuntimeGetVersion(&version);
+  } else if (which == RM_NVRTC) {
+    code = rm_cu.nvrtcVersion(&whole[0], &whole[1]);
+    version = whole[0] * 1000 + whole[1] * 10;
+  } else {
+    for (int i = 0; i < 3 && code == 0; i++) {
+      code = rm_cu.cublasGetProperty(i, &whole[i]) | rm_cu.cublasLtGetProperty(i, &part[i]);
+    }
+    version = whole[0] * 1000 + whole[1] * 10;
+    if (code == 0 && memcmp(whole, part, sizeof whole) != 0) {
+      snprintf(reason, length, "it is version %d.%d.%d, but cublasLt is %d.%d.%d", whole[0],
+               whole[1], whole[2], part[0], part[1], part[2]);
+      return false;
+    }
+  }
+  if (code != 0) {
+    snprintf(reason, length, "it does not tell its version (%d)", code);
+    return false;
+  }
+  of->major = version / 1000;
+  of->minor = version % 1000 / 10;
+  const int driver = atomic_load(&driver_version);
+  if (which == RM_DRIVER) {
+    atomic_store(&driver_version, version);
+  } else if (driver != 0 && of->major > driver / 1000) {
+    snprintf(reason, length, "it is of CUDA %d, the driver of CUDA %d", of->major, driver / 1000);
+    return false;
+  }
+  return true;
+}
+
+/*
+ * Opens one file of a folder, or, where that is null, what the system finds; writes where it was.
+ * Null where it is not there, or is not what it should be, which is noted.
+ */
+static void *open_at(const char *folder, const char *name, const symbol *symbols, char *path,
+                     text *wrong) {
+  const int length = folder == NULL ? snprintf(path, PATH_ROOM, "%s", name)
+                                    : snprintf(path, PATH_ROOM, "%s/%s", folder, name);
+  if (length >= PATH_ROOM) return NULL;
+  with_own_separators(path);
+  if (folder != NULL && !is_there(path)) return NULL;
+  void *file = open_file(path, folder == NULL);
+  if (file == NULL) {
+    char reason[PATH_ROOM];
+    open_error(reason, sizeof reason);
+    /* That the system does not know a name is no news. */
+    const bool unknown = folder == NULL && strncmp(reason, name, strlen(name)) == 0;
+    if (!unknown) add(wrong, "; %s: %s", path, reason);
+    return NULL;
+  }
+  const char *missing = resolve(file, symbols);
+  if (missing != NULL) {
+    add(wrong, "; %s: it has no %s", path, missing);
+    close_file(file);
+    return NULL;
+  }
+  char found[PATH_ROOM];
+  path_of(file, find_symbol(file, symbols[0].name), found, sizeof found);
+  if (found[0] != 0) memcpy(path, found, sizeof found);
+  return file;
+}
+
+/* Opens a library, with its other part where it has one; notes what is wrong with it. */
+static bool open_one(rm_library which, const char *folder, const candidate *from, text *wrong) {
+  library *of = &libraries[which];
+  char path[PATH_ROOM], other[PATH_ROOM], reason[PATH_ROOM + 64] = "";
+  void *part = NULL;
+  if (from->part != NULL) {
+    part = open_at(folder, from->part, of->part_symbols, other, wrong);
+    if (part == NULL) return false;
+  }
+  void *file = open_at(folder, from->name, of->symbols, path, wrong);
+  if (file != NULL && part != NULL) {
+    char mine[PATH_ROOM];
+    memcpy(mine, path, sizeof mine);
+    to_folder(mine);
+    to_folder(other);
+    if (strcmp(mine, other) != 0) {
+      snprintf(reason, sizeof reason, "%s comes from another folder, %s", from->part, other);
+    }
+  }
+  if (file != NULL && reason[0] == 0 && examine(which, of, reason, sizeof reason)) {
+    memcpy(paths[which], path, sizeof path);
+    if (which == RM_NVRTC) open_builtins(path);
+    return true;
+  }
+  if (file != NULL) add(wrong, "; %s: %s", path, reason);
+  /* A driver that was initialised stays. */
+  if (file != NULL && which != RM_DRIVER) close_file(file);
+  if (part != NULL) close_file(part);
+  return false;
+}
+
+/* Tries all names of a library in one folder, or with null where the system looks. */
+static bool open_in(rm_library which, const char *folder, text *wrong) {
+  const int driver = atomic_load(&driver_version) / 1000;
+  for (int i = 0; i < MOST_CANDIDATES; i++) {
+    const candidate *from = &libraries[which].candidates[i];
+    if (from->name == NULL) break;
+    if (driver != 0 && from->major > driver) continue;
+    if (open_one(which, folder, from, wrong)) return true;
+  }
+  return false;
+}
+
+static bool open_anywhere(rm_library which, text *wrong, text *searched) {
+#if !defined(_WIN32)
+  static const char *const driver_folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64",
+                                               "/run/opengl-driver/lib"};
+#endif
+  const int before = which == RM_DRIVER ? named_count : last_folder;
+  for (int i = 0; i < before; i++) {
+    add(searched, "%s, ", folders[i]);
+    if (open_in(which, folders[i], wrong)) return true;
+  }
+  add(searched, "the system's own path");
+  if (open_in(which, NULL, wrong)) return true;
+  if (which == RM_DRIVER) {
+#if !defined(_WIN32)
+    for (int i = 0; i < COUNT(driver_folders); i++) {
+      add(searched, ", %s", driver_folders[i]);
+      if (open_in(which, driver_folders[i], wrong)) return true;
+    }
+#endif
+    return false;
+  }
+  for (int i = last_folder; i < folder_count; i++) {
+    add(searched, ", %s", folders[i]);
+    if (open_in(which, folders[i], wrong)) return true;
+  }
+  return false;
+}
+
+/* Opens a library that has not been tried; the guard is held. */
+static int32_t open_library(rm_library which) {
+  library *of = &libraries[which];
+  if (of->state == OPEN) return RM_OK;
+  if (of->state == FAILED) return rm_fail(RM_NOT_FOUND, "%s", of->message);
+  text *wrong = calloc(3, sizeof *wrong);
+  if (wrong == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a message");
+  text *searched = wrong + 1, *message = wrong + 2;
+  if (open_anywhere(which, wrong, searched)) {
+    free(wrong);
+    of->state = OPEN;
+    atomic_store(&is_open[which], true);
+    return RM_OK;
+  }
+  add(message, "no usable %s: looked for %s", of->title, of->candidates[0].name);
+  for (int i = 1; i < MOST_CANDIDATES && of->candidates[i].name != NULL; i++) {
+    add(message, ", %s", of->candidates[i].name);
+  }
+  add(message, " in %s%s; %s", searched->at, wrong->at, of->advice);
+  of->message = realloc(of->message, message->length + 1);
+  if (of->message != NULL) {
+    strcpy(of->message, message->at);
+    of->state = FAILED;
+  }
+  rm_fail(RM_NOT_FOUND, "%s", message->at);
+  free(wrong);
+  return RM_NOT_FOUND;
+}
+
+int32_t rm_cuda_library(rm_library which) {
+  if (atomic_load_explicit(&is_open[which], memory_order_acquire)) return RM_OK;
+  rm_acquire(&guard);
+  if (libraries[RM_DRIVER].state == UNTRIED) list_folders(NULL);
+  /* The driver says how new the others may be; some uses of them need none. */
+  if (which != RM_DRIVER) open_library(RM_DRIVER);
+  const int32_t status = open_library(which);
+  rm_release(&guard);
+  return status;
+}
+
+int32_t rm_cuda_open_runtime(const char *folder) {
+  static char *tried;
+  if (atomic_load_explicit(&is_open[RM_RUNTIME], memory_order_acquire)) return RM_OK;
+  rm_acquire(&guard);
+  const bool other = folder != NULL && folder[0] != 0 &&
+                     (tried == NULL || strcmp(tried, folder) != 0);
+  if (libraries[RM_DRIVER].state == UNTRIED || other) {
+    if (other) {
+      tried = realloc(tried, strlen(folder) + 1);
+      if (tried != NULL) strcpy(tried, folder);
+    }
+    list_folders(folder);
+    for (int i = 0; i < RM_LIBRARIES; i++) {
+      if (libraries[i].state == FAILED) libraries[i].state = UNTRIED;
+    }
+  }
+  int32_t status = open_library(RM_DRIVER);
+  if (status == RM_OK) status = open_library(RM_RUNTIME);
+  rm_release(&guard);
+  return status;
+}
+
+void rm_cuda_describe(rm_library which, char *to, size_t length) {
+  rm_acquire(&guard);
+  const library *of = &libraries[which];
+  if (of->state == OPEN) {
+    snprintf(to, length, "%d.%d, %s", of->major, of->minor, paths[which]);
+  } else {
+    snprintf(to, length, "%s", of->state == FAILED ? of->message : "not opened yet");
+  }
+  rm_release(&guard);
+}
+
+const char *rm_cuda_path(rm_library which) { return paths[which]; }
+#endif

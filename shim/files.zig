@@ -1,0 +1,145 @@
+//! Packs the files that CUDA kernels may include into the library: their comments and indentation
+//! go, their lines stay where they are, for the messages of compilers; then LZ4's block format.
+
+const std = @import("std");
+
+/// To add a file, add it here; kernels include it by its last name.
+pub const names = [_][]const u8{
+    "half.h",
+    "intmath.h",
+    "vecmath.h",
+    "cast.h",
+};
+
+/// A C header that defines RM_FILES_BYTES, RM_FILES_COUNT and RM_FILES, the packed bytes of each
+/// file's name, a 0, its text, a 0.
+pub fn pack(b: *std.Build) ![]const u8 {
+    var all: std.ArrayList(u8) = .empty;
+    for (names) |name| {
+        const path = b.fmt("shim/{s}", .{name});
+        const text = try b.build_root.handle.readFileAlloc(
+            b.graph.io,
+            path,
+            b.allocator,
+            .limited(1 << 20),
+        );
+        try all.appendSlice(b.allocator, std.fs.path.basename(name));
+        try all.append(b.allocator, 0);
+        try appendBare(b.allocator, &all, text);
+        try all.append(b.allocator, 0);
+    }
+    const packed_bytes = try compress(b.allocator, all.items);
+    var out: std.ArrayList(u8) = .empty;
+    try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_BYTES {d}\n", .{all.items.len}));
+    try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_COUNT {d}\n", .{names.len}));
+    try out.appendSlice(b.allocator, "#define RM_FILES");
+    for (packed_bytes, 0..) |byte, i| {
+        if (i % 32 == 0) try out.appendSlice(b.allocator, " \\\n");
+        try out.appendSlice(b.allocator, b.fmt("{d},", .{byte}));
+    }
+    try out.append(b.allocator, '\n');
+    return out.items;
+}
+
+/// Appends C without comments and without what lines begin with.
+fn appendBare(gpa: std.mem.Allocator, out: *std.ArrayList(u8), text: []const u8) !void {
+    var i: usize = 0;
+    var quote: u8 = 0;
+    var begins = true;
+    while (i < text.len) : (i += 1) {
+        const c = text[i];
+        const next = if (i + 1 < text.len) text[i + 1] else 0;
+        if (quote == 0 and c == '/' and next == '*') {
+            const end = std.mem.indexOfPos(u8, text, i + 2, "*/") orelse return error.OpenComment;
+            for (i..end) |at| {
+                // A macro goes on after a comment of several lines.
+                if (text[at] == '\n') try out.appendSlice(gpa, if (text[at - 1] == '\\') "\\\n" else "\n");
+            }
+            // As the standard has it, a comment is a space.
+            if (!begins) try out.append(gpa, ' ');
+            i = end + 1;
+            continue;
+        }
+        if (quote == 0 and c == '/' and next == '/') {
+            i = (std.mem.indexOfScalarPos(u8, text, i, '\n') orelse text.len) - 1;
+            continue;
+        }
+        if (quote == 0 and begins and c == ' ') continue;
+        begins = c == '\n';
+        try out.append(gpa, c);
+        if (quote != 0 and c == '\\' and i + 1 < text.len) {
+            i += 1;
+            try out.append(gpa, next);
+        } else if (c == quote) {
+            quote = 0;
+        } else if (quote == 0 and (c == '"' or c == '\'' and !std.ascii.isAlphanumeric(text[i -| 1]))) {
+            quote = c;
+        }
+    }
+}
+
+/// LZ4's block format: tokens of so many literals and a match of at least 4 bytes, up to 65535 back.
+fn compress(gpa: std.mem.Allocator, text: []const u8) ![]const u8 {
+    // The last place of each hash, and for each place the one before it.
+    const none = std.math.maxInt(u32);
+    const last = try gpa.alloc(u32, 1 << 16);
+    @memset(last, none);
+    const before = try gpa.alloc(u32, text.len);
+    var out: std.ArrayList(u8) = .empty;
+    var literals: usize = 0;
+    var i: usize = 0;
+    // The format wants the last 5 bytes to be literals, and no match to begin in the last 12.
+    while (i + 12 < text.len) {
+        var longest: usize = 0;
+        var back: usize = 0;
+        var at = last[hashOf(text, i)];
+        var tries: usize = 0;
+        while (at != none and i - at < 65536 and tries < 256) : (tries += 1) {
+            var length: usize = 0;
+            while (i + length + 5 < text.len and text[at + length] == text[i + length]) length += 1;
+            if (length > longest) {
+                longest = length;
+                back = i - at;
+            }
+            at = before[at];
+        }
+        const step = if (longest >= 4) longest else 1;
+        if (longest >= 4) {
+            try appendSequence(gpa, &out, text[literals..i], back, longest);
+            literals = i + longest;
+        }
+        for (i..@min(i + step, text.len - 12)) |j| {
+            const hash = hashOf(text, j);
+            before[j] = last[hash];
+            last[hash] = @intCast(j);
+        }
+        i += step;
+    }
+    try appendSequence(gpa, &out, text[literals..], 0, 4);
+    return out.items;
+}
+
+fn hashOf(text: []const u8, at: usize) usize {
+    return std.mem.readInt(u32, text[at..][0..4], .little) *% 2654435761 >> 16;
+}
+
+/// With `back` 0, literals alone.
+fn appendSequence(gpa: std.mem.Allocator, out: *std.ArrayList(u8), literals: []const u8, back: usize, length: usize) !void {
+    const high: u8 = @intCast(@min(literals.len, 15));
+    const low: u8 = @intCast(@min(length - 4, 15));
+    try out.append(gpa, high << 4 | low);
+    try appendRest(gpa, out, literals.len);
+    try out.appendSlice(gpa, literals);
+    if (back == 0) return;
+    try out.append(gpa, @intCast(back & 255));
+    try out.append(gpa, @intCast(back >> 8));
+    try appendRest(gpa, out, length - 4);
+}
+
+/// What a count has beyond the 15 that its half of a token holds.
+fn appendRest(gpa: std.mem.Allocator, out: *std.ArrayList(u8), count: usize) !void {
+    if (count < 15) return;
+    var rest = count - 15;
+    while (rest >= 255) : (rest -= 255) try out.append(gpa, 255);
+    try out.append(gpa, @intCast(rest));
+}
