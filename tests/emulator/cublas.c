@@ -21,7 +21,7 @@ enum {
 enum { NO_TRANS = 0, TRANS = 1, CONJ_TRANS = 2 };
 enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
 
-/* ---- elements ---------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static size_t bytes_of(int type) {
   return type == R_64F ? 8 : type == R_32F || type == R_32I ? 4 : type == R_8I ? 1 : 2;
@@ -72,7 +72,7 @@ static float round_tf32(float x) {
   return x;
 }
 
-/* ---- one product ------------------------------------------------------------------------------- */
+/* ---- one product ----------------------------------------------------------------------------- */
 
 typedef struct {
   int type;
@@ -188,7 +188,7 @@ static int run_product(work *w) {
   return error;
 }
 
-/* Whether types go together, as the tables of the real library say; unlisted ones are rarely used. */
+/* Whether types go together, as the real library's tables say; some rare ones are left out. */
 static bool is_supported(int a, int b, int c, int compute) {
   if (a != b) return false;
   if (compute == COMPUTE_64F) return a == R_64F && c == R_64F;
@@ -232,7 +232,7 @@ static int submit(const product *p, stream *s) {
   return BLAS_SUCCESS;
 }
 
-/* ---- cuBLAS ------------------------------------------------------------------------------------ */
+/* ---- cuBLAS ---------------------------------------------------------------------------------- */
 
 #define BLAS_MAGIC 0x626c6173
 
@@ -292,6 +292,12 @@ EMU_API int cublasGetVersion_v2(handle *h, int *version) {
   (void)h;
   return *version = 130000, BLAS_SUCCESS;
 }
+
+EMU_API int cublasGetProperty(int which, int *value) {
+  return *value = which == 0 ? 13 : 0, BLAS_SUCCESS;
+}
+
+EMU_API int cublasLtGetProperty(int which, int *value) { return cublasGetProperty(which, value); }
 
 static const char *status_name(int status) {
   switch (status) {
@@ -381,7 +387,7 @@ EMU_API int cublasDgemm_v2(handle *h, int of_a, int of_b, int m, int n, int k, c
                       ldc, COMPUTE_64F, -1);
 }
 
-/* ---- cuBLASLt ---------------------------------------------------------------------------------- */
+/* ---- cuBLASLt -------------------------------------------------------------------------------- */
 
 #define LT_MAGIC 0x6c74626c
 

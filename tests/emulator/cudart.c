@@ -25,7 +25,7 @@ typedef struct {
   work *first;
 } executable;
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static const struct {
   int code;
@@ -122,7 +122,7 @@ static int begin(void) {
     if (begun != SUCCESS) return give(begun); \
   } while (0)
 
-/* ---- devices ----------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 EMU_API int cudaGetDeviceCount(int *count) {
   EMU_LOCK;
@@ -198,7 +198,7 @@ EMU_API int cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return SUCCESS;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Pages of the host that devices read and write by themselves. */
 static struct {
@@ -297,7 +297,7 @@ EMU_API int cudaFreeHost(void *address) {
   return give(INVALID_VALUE);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------ */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 typedef struct {
   work head;
@@ -392,7 +392,7 @@ EMU_API int cudaMemset(void *to, int value, size_t bytes) {
   return cudaMemsetAsync(to, value, bytes, NULL);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 EMU_API int cudaStreamCreateWithPriority(void **handle, unsigned flags, int priority) {
   (void)priority;
@@ -439,7 +439,7 @@ EMU_API int cudaStreamQuery(void *handle) {
   return give(emu_drain(s, s->queued));
 }
 
-/* ---- events ------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 EMU_API int cudaEventCreateWithFlags(void **handle, unsigned flags) {
   BEGIN;
@@ -565,7 +565,7 @@ EMU_API int cudaStreamWaitEvent(void *handle, void *what, unsigned flags) {
   return emu_queue(s, &w->head);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 EMU_API int cudaStreamBeginCapture(void *handle, int mode) {
   BEGIN;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the libraries ----------------------------------------------------------------------------- */
+/* ---- the libraries --------------------------------------------------------------------------- */
 
 #define FUNCTIONS(X) \
   X(cudart, int, cudaSetDevice, (int)) \
@@ -53,8 +53,8 @@
   X(cuda, int, cuModuleGetFunction, (void **, void *, const char *)) \
   X(cuda, int, cuFuncGetAttribute, (int *, int, void *)) \
   X(cuda, int, cuFuncSetAttribute, (void *, int, int)) \
-  X(cuda, int, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-                                unsigned, void *, void **, void **)) \
+  X(cuda, int, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, \
+                                unsigned, unsigned, void *, void **, void **)) \
   X(nvrtc, int, nvrtcCreateProgram, (void **, const char *, const char *, int, \
                                      const char *const *, const char *const *)) \
   X(nvrtc, int, nvrtcCompileProgram, (void *, int, const char *const *)) \
@@ -75,8 +75,8 @@
   X(cublasLt, int, cublasLtMatrixLayoutCreate, (void **, int, uint64_t, uint64_t, int64_t)) \
   X(cublasLt, int, cublasLtMatmulPreferenceCreate, (void **)) \
   X(cublasLt, int, cublasLtMatmulPreferenceSetAttribute, (void *, int, const void *, size_t)) \
-  X(cublasLt, int, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, void *, \
-                                                    void *, int, void *, int *)) \
+  X(cublasLt, int, cublasLtMatmulAlgoGetHeuristic, (void *, void *, void *, void *, void *, \
+                                                    void *, void *, int, void *, int *)) \
   X(cublasLt, int, cublasLtMatmul, (void *, void *, const void *, const void *, void *, \
       const void *, void *, const void *, const void *, void *, void *, void *, const void *, \
       void *, size_t, void *))
@@ -142,7 +142,7 @@ static int open_all(const char *folder) {
   return 1;
 }
 
-/* ---- helpers ----------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static void *module, *queue;
 
@@ -201,7 +201,7 @@ static void *on_device(size_t bytes) {
   return address;
 }
 
-/* ---- kernels that are right -------------------------------------------------------------------- */
+/* ---- kernels that are right ------------------------------------------------------------------ */
 
 static void sound_kernels(void) {
   enum { N = 100000, BLOCKS = 7 };
@@ -270,7 +270,7 @@ static void lanes_of_warps(void) {
   OK(cudaFree(d_counts));
 }
 
-/* ---- kernels with a fault ---------------------------------------------------------------------- */
+/* ---- kernels with a fault -------------------------------------------------------------------- */
 
 static void missing_barrier(void) {
   DO(start());
@@ -317,7 +317,7 @@ static void divergent_barriers(void) {
   struct { void *out; long long n; } arguments = {d_out, 40};
   DO(faulty("divergent", 64, 0, 1, &d_out, 719, "different barriers"));
   DO(faulty("early_return", 64, 0, 2, &arguments, 719,
-            "40 of 64 threads wait at the barrier of line 97, 24 have ended"));
+            "40 of 64 threads wait at the barrier of line 98, 24 have ended"));
   DO(faulty("early_lane", 64, 0, 2, &arguments, 719, "8 wait for lanes of their warp"));
   OK(cudaFree(d_out));
 }
@@ -362,7 +362,7 @@ static void illegal_addresses(void) {
   OK(cudaFree(d_out));
 }
 
-/* ---- failures that were asked for --------------------------------------------------------------- */
+/* ---- failures that were asked for ----------------------------------------------------------- */
 
 static void injected_failures(void) {
   void *address, *second, *image;
@@ -404,7 +404,7 @@ static void injected_failures(void) {
   message[0] = 0;
 }
 
-/* ---- queues ------------------------------------------------------------------------------------ */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static void lazy_queues(void) {
   DO(start());
@@ -512,7 +512,7 @@ static void two_devices(void) {
   cudaGetLastError();
 }
 
-/* ---- products ---------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static void products(void) {
   enum { R_32F = 0, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_TF32 = 77 };
@@ -569,7 +569,7 @@ static void products(void) {
   OK(cudaFree(d_bias));
 }
 
-/* ---- only as a program: it ends by a signal ------------------------------------------------------ */
+/* ---- only as a program: it ends by a signal -------------------------------------------------- */
 
 static void touch_from_host(void) {
   DO(start());

@@ -1,6 +1,6 @@
 /*
- * What the parts of the emulator share: settings, devices and their memory, queues of work, kernels.
- * One lock is held in every function that is called from outside.
+ * What the parts of the emulator share: settings, devices and their memory, queues, kernels. One
+ * lock is held in every function that is called from outside.
  */
 #ifndef ROWMAJOR_EMULATOR_H
 #define ROWMAJOR_EMULATOR_H

@@ -1,6 +1,6 @@
 /*
- * The handler of faults. What none of the emulators takes goes to who was there before: runtimes have
- * handlers of their own, and set them at any time.
+ * The handler of faults. What none of the emulators takes goes to who was there before: runtimes
+ * have handlers of their own, and set them at any time.
  */
 #define _GNU_SOURCE
 #include "faults.h"

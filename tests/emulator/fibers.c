@@ -1,8 +1,8 @@
 /*
  * Runs kernels. Blocks run one after another. The threads of a block run one after another on one
- * stack, as long as none has to wait; one that waits keeps its stack, and the next ones get another.
- * What waits goes on once all have arrived whom it waits for; when nobody can go on, the kernel has
- * a barrier that some threads do not reach. Faults of the processor end the kernel too.
+ * stack, as long as none has to wait; one that waits keeps its stack, and the next ones get
+ * another. What waits goes on once all have arrived whom it waits for; when nobody can go on, the
+ * kernel has a barrier that some threads do not reach. Faults of the processor end it too.
  */
 #include "emulator.h"
 
@@ -63,7 +63,7 @@ static void *new_stack(char *top, void (*entry)(void)) {
 #error "The emulator knows x86-64 and aarch64 only."
 #endif
 
-/* ---- state of the block that runs ------------------------------------------------------------- */
+/* ---- state of the block that runs ----------------------------------------------------------- */
 
 enum { UNSTARTED, READY, AT_BARRIER, AT_WARP, ENDED };
 
@@ -131,7 +131,7 @@ static void shuffle_order(void) {
   }
 }
 
-/* ---- whose turn it is ------------------------------------------------------------------------- */
+/* ---- whose turn it is ----------------------------------------------------------------------- */
 
 /* Says where threads wait that nobody will wake. */
 static _Noreturn void report_stuck(void) {
@@ -221,7 +221,7 @@ static void wait_turn(int self) {
   } else switch_to(lanes[t].fiber);
 }
 
-/* ---- what threads wait for -------------------------------------------------------------------- */
+/* ---- what threads wait for ------------------------------------------------------------------ */
 
 static void yield(void) {
   int self = running;
@@ -354,7 +354,7 @@ static void trap(const char *message) { fail(LAUNCH_FAILED, message); }
 
 const emu_services emu_offered = {&here, barrier, meet, active, yield, trap};
 
-/* ---- faults of the processor ------------------------------------------------------------------ */
+/* ---- faults of the processor ---------------------------------------------------------------- */
 
 /* Which check of the compiler failed, as it is written in the instruction that traps; or -1. */
 static int failed_check(void *context) {
@@ -376,7 +376,9 @@ static _Noreturn void fail_at(int signal, const siginfo_t *info, void *context) 
     enum { OUT_OF_BOUNDS = 18, TYPE_MISMATCH = 22, ALIGNMENT = 23 };
     int check = failed_check(context);
     if (check == OUT_OF_BOUNDS) fail(ILLEGAL_ADDRESS, "index beyond an array");
-    if (check == TYPE_MISMATCH || check == ALIGNMENT) fail(MISALIGNED_ADDRESS, "misaligned address");
+    if (check == TYPE_MISMATCH || check == ALIGNMENT) {
+      fail(MISALIGNED_ADDRESS, "misaligned address");
+    }
     sprintf(text, "illegal instruction (%d)", check);
     fail(LAUNCH_FAILED, text);
   }
@@ -405,7 +407,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
 
 void emu_watch_faults(void) { emu_faults_watch(on_fault); }
 
-/* ---- grids ------------------------------------------------------------------------------------ */
+/* ---- grids ---------------------------------------------------------------------------------- */
 
 size_t emu_static_shared(const emu_kernel *kernel) {
   size_t bytes = 0;
@@ -481,9 +483,8 @@ int emu_run_grid(const grid *what) {
     inside = true;
     uint64_t step = 0;
     if (emu_numbers[ORDER] == 2 && count > 2) {
-      for (step = 1 + draw((uint32_t)(count > 1u << 30 ? 1u << 30 : count)); gcd(step, count) != 1;) {
-        step++;
-      }
+      step = 1 + draw((uint32_t)(count > 1u << 30 ? 1u << 30 : count));
+      while (gcd(step, count) != 1) step++;
     }
     if (emu_fails(FAIL_KERNEL)) fail(LAUNCH_FAILED, "failure that a test asked for");
     for (uint64_t i = 0; i < count; i++) run_block(what, block_at(i, count, step));

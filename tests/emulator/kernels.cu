@@ -43,7 +43,8 @@ KERNEL transposed(float *out, const float *a) {
   }
   __syncthreads();
   for (int y = (int)threadIdx.y; y < 32; y += (int)blockDim.y) {
-    out[(blockIdx.x * 32 + (unsigned)y) * 64 + blockIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][y];
+    unsigned row = blockIdx.x * 32 + (unsigned)y;
+    out[row * 64 + blockIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][y];
   }
 }
 
@@ -72,7 +73,7 @@ KERNEL lanes(unsigned *out, int *counts) {
   atomicCAS(&counts[5], 0, (int)threadIdx.x + 1);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Neighbours read what may not be written yet; which order shows it depends on `side`. */
 KERNEL no_barrier(float *out, long long side) {

@@ -48,7 +48,7 @@ static bool initialized;
 
 int cudaDeviceGetAttribute(int *value, int attribute, int n);
 
-/* ---- devices and contexts ---------------------------------------------------------------------- */
+/* ---- devices and contexts -------------------------------------------------------------------- */
 
 EMU_API int cuInit(unsigned flags) {
   EMU_LOCK;
@@ -127,7 +127,7 @@ EMU_API int cuCtxSynchronize(void) {
   return error != SUCCESS ? error : emu_drain_device(emu_current, false);
 }
 
-/* ---- modules ----------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 EMU_API int cuModuleLoadData(void **made, const void *data) {
   BEGIN_IN_CONTEXT;
@@ -242,7 +242,7 @@ EMU_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *handl
   return SUCCESS;
 }
 
-/* ---- launches ---------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 typedef struct {
   work head;

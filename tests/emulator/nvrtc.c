@@ -1,7 +1,7 @@
 /*
- * The compiler: zig's clang as a compiler of C++ for the host. A source is preprocessed; kernels and
- * static shared memory are looked for in what comes out; then it is compiled and linked. What was
- * compiled once is kept in a folder that processes share.
+ * The compiler: zig's clang as a compiler of C++ for the host. A source is preprocessed; kernels
+ * and static shared memory are looked for in what comes out; then it is compiled and linked. What
+ * was compiled once is kept in a folder that processes share.
  *
  * The tool, its flags and that folder are written in when the emulator is built (build.ts).
  */
@@ -51,7 +51,7 @@ typedef struct {
   text made;
 } program;
 
-/* ---- texts and files --------------------------------------------------------------------------- */
+/* ---- texts and files ------------------------------------------------------------------------- */
 
 static void add(text *to, const char *bytes, size_t length) {
   if (to->length + length + 1 > to->room) {
@@ -88,12 +88,13 @@ static bool write_file(const char *path, const char *bytes, size_t length) {
   return fclose(file) == 0 && done;
 }
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* Options that are known, and change nothing here; those with "=" take a value. */
 static const char *const harmless[] = {
-    "-default-device", "--device-as-default-execution-space", "-fmad=", "--fmad=", "-std=", "--std=",
-    "-lineinfo", "--generate-line-info", "-G", "--device-debug", "-Xptxas=", "--ptxas-options=",
+    "-default-device", "--device-as-default-execution-space", "-fmad=", "--fmad=", "-std=",
+    "--std=", "-lineinfo", "--generate-line-info", "-G", "--device-debug", "-Xptxas=",
+    "--ptxas-options=",
     "-maxrregcount=", "--maxrregcount=", "-ftz=", "--ftz=", "-prec-sqrt=", "--prec-sqrt=",
     "-prec-div=", "--prec-div=", "-restrict", "--restrict", "-w", "--disable-warnings",
     "-diag-suppress=", "--diag-suppress=", "-extra-device-vectorization",
@@ -133,7 +134,7 @@ static int take_option(program *p, const char *option) {
   return NVRTC_INVALID_OPTION;
 }
 
-/* ---- kernels in a preprocessed text ------------------------------------------------------------- */
+/* ---- kernels in a preprocessed text --------------------------------------------------------- */
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
@@ -242,7 +243,7 @@ static void mark_kernels(const char *from, text *to) {
   free(records.at);
 }
 
-/* ---- compiling --------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static const char *baked(const char *variable, const char *usual) {
   const char *value = getenv(variable);
@@ -301,8 +302,9 @@ static bool compile_in(program *p, const char *folder, const char *result) {
   char path[512];
   text preprocess = {0}, compile = {0}, link = {0}, source = {0}, marked = {0};
   if (!write_sources(p, folder)) return false;
-  print(&preprocess, "clang\1-E\1%s\1-include\1%s/macros.h\1-D__CUDA_ARCH__=%d\1-I%s\1-idirafter\1%s\1",
-        EMU_FLAGS, EMU_HEADERS, 10 * p->capability, folder, EMU_HEADERS);
+  print(&preprocess, "clang\1-E\1%s\1-include\1%s/macros.h\1-I%s\1-idirafter\1%s\1", EMU_FLAGS,
+        EMU_HEADERS, folder, EMU_HEADERS);
+  print(&preprocess, "-D__CUDA_ARCH__=%d\1", 10 * p->capability);
   if (p->flags.length > 0) add(&preprocess, p->flags.at, p->flags.length);
   print(&preprocess, "%s/source.cu\1-o\1%s/source.ii", folder, folder);
   snprintf(path, sizeof path, "%s/source.ii", folder);
@@ -381,7 +383,7 @@ static bool find_or_compile(program *p, text *library) {
   return good;
 }
 
-/* ---- NVRTC ------------------------------------------------------------------------------------- */
+/* ---- NVRTC ----------------------------------------------------------------------------------- */
 
 EMU_API int nvrtcVersion(int *major, int *minor) { return *major = 13, *minor = 0, SUCCESS; }
 
@@ -449,8 +451,8 @@ EMU_API int nvrtcCompileProgram(program *p, int options, const char *const *list
   text library = {0};
   bool good = find_or_compile(p, &library);
   if (good) {
-    image head = {IMAGE_MAGIC, library.length, image_hash(library.length, library.at, library.length),
-                  p->is_virtual ? 0 : (uint64_t)p->capability};
+    uint64_t hash = image_hash(library.length, library.at, library.length);
+    image head = {IMAGE_MAGIC, library.length, hash, p->is_virtual ? 0 : (uint64_t)p->capability};
     add(&p->made, (const char *)&head, sizeof head);
     add(&p->made, library.at, library.length);
   }

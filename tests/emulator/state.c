@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- settings, counters, messages -------------------------------------------------------------- */
+/* ---- settings, counters, messages ------------------------------------------------------------ */
 
 static const char *const names[NUMBERS] = {
     "order", "seed", "strict", "exact", "memory", "devices", "multiprocessors", "capability",
@@ -81,7 +81,7 @@ void emu_unlock(const int *held) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- devices ----------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static device devices[MAX_DEVICES];
 _Thread_local int emu_current;
@@ -117,9 +117,9 @@ void emu_reset(void) {
   last_fault[0] = 0;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Fresh memory has all bits set: NaN, or -1. The pages of a file serve until they are written to. */
+/* Fresh memory has all bits set: NaN, or -1. Pages of a file serve until they are written to. */
 static bool map_poison(char *at, size_t bytes) {
   enum { CHUNK = 4 << 20 };
   static int file = -1;
@@ -250,7 +250,7 @@ void emu_close_memory(void) {
   if (emu_numbers[STRICT] != 0) protect(-1, PROT_NONE);
 }
 
-/* ---- queues ------------------------------------------------------------------------------------ */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 stream *emu_new_stream(int n, bool blocking) {
   stream *made = calloc(1, sizeof *made);

@@ -1,6 +1,6 @@
 /*
- * In place of math.h, stdint.h and string.h, which kernels may include where RM_EMULATED is defined:
- * what NVRTC has no names for. The types are those of a device; functions are in device.h.
+ * In place of math.h, stdint.h and string.h, which kernels may include where RM_EMULATED is
+ * defined: what NVRTC has no names for. The types are those of a device; functions are in device.h.
  */
 #ifndef ROWMAJOR_EMULATOR_STD_H
 #define ROWMAJOR_EMULATOR_STD_H
