@@ -258,15 +258,42 @@ static inline uint64_t rm_divide(uint64_t n, const rm_divisor &by) {
   return (__umul64hi(n, (uint64_t)by.factor) + n) >> (uint32_t)by.shift;
 }
 
-/*
- * Axes of OPERANDS operands, the outermost first; the last one has its strides here as well. RANK is
- * the room for axes, Index the unsigned integer that counts positions: strides take as many bits.
- */
-template <int OPERANDS, int RANK, typename Index>
-struct rm_axes {
-  int64_t rank;
-  rm_divisor size[RANK];
-  int64_t stride[RANK][OPERANDS];
+/* An axis: its size, and the strides of the operands along it, in elements. */
+template <int OPERANDS>
+struct rm_axis {
+  rm_divisor size;
+  int64_t stride[OPERANDS];
 };
+
+/* Positions in 32 or 64 bits, and distances between elements in as many. */
+struct rm_narrow {
+  typedef uint32_t index;
+  typedef int32_t offset;
+};
+struct rm_wide {
+  typedef uint64_t index;
+  typedef int64_t offset;
+};
+
+/*
+ * Adds to `at` where position `n` of the axes [first, last) is in each operand, the last axis being
+ * the fastest.
+ */
+template <typename Bits, int OPERANDS>
+static inline void rm_seek(const rm_axis<OPERANDS> *axes, int first, int last,
+                           typename Bits::index n, typename Bits::offset *at) {
+  typedef typename Bits::offset Offset;
+#pragma unroll 1
+  for (int axis = last - 1; axis > first; axis--) {
+    const typename Bits::index rest = rm_divide(n, axes[axis].size);
+    const Offset place = (Offset)(n - rest * (typename Bits::index)axes[axis].size.size);
+#pragma unroll
+    for (int k = 0; k < OPERANDS; k++) at[k] += place * (Offset)axes[axis].stride[k];
+    n = rest;
+  }
+  if (first >= last) return;
+#pragma unroll
+  for (int k = 0; k < OPERANDS; k++) at[k] += (Offset)n * (Offset)axes[first].stride[k];
+}
 
 #endif
