@@ -48,3 +48,13 @@ export function isHeavy(row: MapRow): boolean {
     )
   );
 }
+
+/** True when integers of one width give the same bits, signed or not. */
+export function ignoresSign(expr: Expr): boolean {
+  return !someExpr(
+    expr,
+    (part) =>
+      (part.kind === "call" && part.name !== "imul" && part.name !== "shl") ||
+      (part.kind === "binary" && ["<", "<=", ">", ">=", "/"].includes(part.op)),
+  );
+}

@@ -8,7 +8,8 @@
  *     static float apply(float x, float y, float, const double *) { return (x + y); }
  *   };
  *
- * and then its kernels by the macros at the end. Knows nothing of what an op means.
+ * and then its kernels by the macros at the end; before this file it includes vecmath.h and intmath.h
+ * where rows call what is there. Knows nothing of what an op means.
  */
 #ifndef ROWMAJOR_CUDA_MAP_H
 #define ROWMAJOR_CUDA_MAP_H
@@ -81,6 +82,26 @@ static inline typename Row::out::stored rm_result(T v) {
     return Out::put((typename Out::value)v);
   }
 }
+
+#if defined(ROWMAJOR_VECMATH_H)
+/*
+ * The primitives are for operands that are not huge; for those there are the compiler's functions of
+ * double. Calls that stay such, as both sides of a branch would be computed otherwise.
+ */
+#define RM_TRIGONOMETRIC(name) \
+  static __attribute__((noinline)) double rm_far_##name(double x) { return name(x); } \
+  static inline float rm_any_##name##_f32(float x) { \
+    const bool rare = rm_turn_is_rare_f32(rm_turn_key_f32(x)); \
+    return rare ? (float)rm_far_##name((double)x) : rm_##name##_f32(x); \
+  } \
+  static inline double rm_any_##name##_f64(double x) { \
+    const bool rare = rm_turn_is_rare_f64(rm_turn_key_f64(x)); \
+    return rare ? rm_far_##name(x) : rm_##name##_f64(x); \
+  }
+RM_TRIGONOMETRIC(sin)
+RM_TRIGONOMETRIC(cos)
+RM_TRIGONOMETRIC(tan)
+#endif
 
 template <typename Row>
 static inline typename Row::out::stored rm_apply(typename Row::first::stored a,

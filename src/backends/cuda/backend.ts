@@ -1,0 +1,130 @@
+/**
+ * The CUDA backend: what each kind of work goes to.
+ *
+ * All that is queued on a device comes in the order of the calls; nothing here waits. Knows nothing
+ * of tensors.
+ *
+ * @module
+ */
+import type { Affine, Backend, Distribution, MatrixRef, RowKernel } from "../../backend.ts";
+import type { DType } from "../../dtype.ts";
+import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { Plan } from "../../plan.ts";
+import type { Storage } from "../../storage.ts";
+import type { CudaDevice } from "./device.ts";
+import { argReduce, reduce, scan } from "./folds.ts";
+import { map } from "./maps.ts";
+import { matmul } from "./matmul.ts";
+import { gather, nonzero, position, scatter } from "./move.ts";
+import { random } from "./random.ts";
+import { alongRows } from "./rows.ts";
+import { sort } from "./sort.ts";
+
+/** How a {@link CudaBackend} may be made to differ, for tests. */
+export interface CudaOptions {
+  /** Whether a kernel that is missing is compiled with all of its family. */
+  readonly families?: boolean;
+}
+
+/** Runs on one CUDA device. */
+export class CudaBackend implements Backend {
+  readonly name = "cuda";
+  readonly #device: CudaDevice;
+
+  constructor(device: CudaDevice, options: CudaOptions = {}) {
+    this.#device = device;
+    device.families = options.families ?? false;
+  }
+
+  map(
+    row: MapRow,
+    compute: DType,
+    plan: Plan,
+    out: Storage,
+    a: Storage,
+    b: Storage | null,
+    c: Storage | null,
+  ): void {
+    map(this.#device, row, compute, plan, out, a, b, c);
+  }
+
+  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    reduce(this.#device, row, plan, out, a, b);
+  }
+
+  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
+    argReduce(this.#device, row, plan, out, a);
+  }
+
+  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
+    scan(this.#device, row, plan, out, a);
+  }
+
+  alongRows(
+    kernel: RowKernel,
+    rows: number,
+    columns: number,
+    out: Storage,
+    a: Storage,
+    offset: number,
+    affine: Affine,
+  ): boolean {
+    return alongRows(this.#device, kernel, rows, columns, out, a, offset, affine);
+  }
+
+  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
+    matmul(this.#device, m, n, k, c, a, b);
+  }
+
+  sort(
+    values: Storage,
+    offset: number,
+    runs: number,
+    size: number,
+    descending: boolean,
+    indices: Storage | null,
+  ): void {
+    sort(this.#device, values, offset, runs, size, descending, indices);
+  }
+
+  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
+    return position(this.#device, plan, positions, index, size, stride);
+  }
+
+  gather(
+    plan: Plan,
+    out: Storage,
+    source: Storage,
+    positions: Storage,
+    count: number,
+    step: number,
+  ): void {
+    gather(this.#device, plan, out, source, positions, count, step);
+  }
+
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    positions: Storage,
+    count: number,
+    step: number,
+  ): void {
+    scatter(this.#device, plan, target, values, positions, count, step);
+  }
+
+  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
+    nonzero(this.#device, out, input, offset, length);
+  }
+
+  random(
+    out: Storage,
+    kind: Distribution,
+    key0: number,
+    key1: number,
+    low: bigint,
+    high: bigint,
+  ): void {
+    random(this.#device, out, kind, key0, key1, low, high);
+  }
+}
