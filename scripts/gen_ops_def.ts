@@ -14,7 +14,7 @@ import { tableHash } from "../src/backends/shim/abi.ts";
 import type { Kind } from "../src/dtype.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../src/expr.ts";
 import { exprFor, MAP, type MapRow, ROWS } from "../src/ops.ts";
-import { isHeavy, needsDouble } from "../src/rules.ts";
+import { ignoresSign, isHeavy, needsDouble } from "../src/rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
 function inC(text: string): string {
@@ -26,16 +26,6 @@ function inC(text: string): string {
 
 /** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
 const ROUNDING = new Set("floor ceil trunc rint ffloordiv fmod nextafter".split(" "));
-
-/** True when integers of one width give the same bits, signed or not. */
-function ignoresSign(expr: Expr): boolean {
-  return !someExpr(
-    expr,
-    (part) =>
-      (part.kind === "call" && part.name !== "imul" && part.name !== "shl") ||
-      (part.kind === "binary" && ["<", "<=", ">", ">=", "/"].includes(part.op)),
-  );
-}
 
 function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
