@@ -14,6 +14,7 @@ import { tableHash } from "../src/backends/shim/abi.ts";
 import type { Kind } from "../src/dtype.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../src/expr.ts";
 import { exprFor, MAP, type MapRow, ROWS } from "../src/ops.ts";
+import { ignoresSign, isHeavy, needsDouble } from "../src/rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
 function inC(text: string): string {
@@ -23,62 +24,11 @@ function inC(text: string): string {
   });
 }
 
-/** Primitives that round nothing and cost little. */
-const EXACT = new Set(
-  ("fabs maximum minimum sign signbit copysign floor ceil trunc rint isnan isinf isfinite " +
-    "nextafter imul shl shr").split(" "),
-);
-
 /** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
 const ROUNDING = new Set("floor ceil trunc rint ffloordiv fmod nextafter".split(" "));
 
-function isFunction(part: Expr): boolean {
-  return part.kind === "call" && !EXACT.has(part.name);
-}
-
-/** How many operations of `expr` round. */
-function roundings(expr: Expr): number {
-  let count = 0;
-  someExpr(expr, (part) => {
-    if (isFunction(part) || (part.kind === "binary" && "+-*/".includes(part.op))) count++;
-    return false;
-  });
-  return count;
-}
-
-/**
- * True when float32 has to be computed in double: what several operations make of it is rounded once
- * in JavaScript, and a row that is exact there is exact everywhere.
- */
-function needsDouble(row: MapRow): boolean {
-  return row.ulp === 0 && roundings(parseExpr(row.expr)) > 1;
-}
-
-/** True when integers of one width give the same bits, signed or not. */
-function ignoresSign(expr: Expr): boolean {
-  return !someExpr(
-    expr,
-    (part) =>
-      (part.kind === "call" && part.name !== "imul" && part.name !== "shl") ||
-      (part.kind === "binary" && ["<", "<=", ">", ">=", "/"].includes(part.op)),
-  );
-}
-
 function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
-}
-
-/**
- * True when an element takes a function, for which a kernel is long and a task short. Square roots
- * cost what a division does.
- */
-function isHeavy(row: MapRow): boolean {
-  return (["f", "i"] as const).some((kind) =>
-    someExpr(
-      parseExpr(exprFor(row, kind)),
-      (part) => isFunction(part) && !(part.kind === "call" && part.name === "sqrt"),
-    )
-  );
 }
 
 /** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */

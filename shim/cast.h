@@ -2,15 +2,13 @@
  * Casts between all dtypes, as `astype` does them: floats to integers truncate and saturate, NaN
  * gives 0; integers wrap; to bool, everything but 0 is 1; floats round once, to nearest even.
  *
- * One dense loop for each pair of dtypes. Knows nothing of strides. Included once, by map.c.
+ * One dense loop for each pair of dtypes, for map.c; device code takes what is said of one element,
+ * and includes cuda/device.h first. Knows nothing of strides.
  */
 #ifndef ROWMAJOR_CAST_H
 #define ROWMAJOR_CAST_H
 
 #include "half.h"
-#include "internal.h"
-
-typedef void (*cast)(ptrdiff_t n, void *out, const void *in);
 
 /* How each dtype is stored, and what it is read as: 16-bit floats as float32. */
 #define STORED_b8 uint8_t
@@ -53,6 +51,11 @@ static inline double sticky_u64(uint64_t x) {
 #define F_u32(v) SATURATE(v, uint32_t, 0, 0x1p32f, 0, UINT32_MAX)
 #define F_u64(v) SATURATE(v, uint64_t, 0, 0x1p64f, 0, UINT64_MAX)
 #define NONZERO(v) ((v) != 0)
+
+#if !defined(RM_DEVICE)
+#include "internal.h"
+
+typedef void (*cast)(ptrdiff_t n, void *out, const void *in);
 
 #define LOOP(from, to, expr) \
   static void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
@@ -134,5 +137,7 @@ static const cast casts[RM_DTYPE_COUNT][RM_DTYPE_COUNT] = {
     INT_ROW(u8),   INT_ROW(u16),   INT_ROW(u32),   INT_ROW(u64),     FLOAT_ROW(f16),
     FLOAT_ROW(bf16), FLOAT_ROW(f32), FLOAT_ROW(f64),
 };
+
+#endif
 
 #endif

@@ -1,13 +1,16 @@
 /*
  * float16 and bfloat16 to and from float32 and float64, rounding once, to nearest even.
  *
- * Without branches, so that loops over these become vector code.
+ * Without branches, so that loops over these become vector code. Also part of the device code, which
+ * includes cuda/device.h first.
  */
 #ifndef ROWMAJOR_HALF_H
 #define ROWMAJOR_HALF_H
 
+#if !defined(RM_DEVICE)
 #include <stdint.h>
 #include <string.h>
+#endif
 
 static inline uint32_t rm_bits_of(float x) {
   uint32_t bits;
@@ -47,7 +50,7 @@ static inline float rm_odd_float(double x) {
 }
 
 /* Whether processors of this level convert float16 by themselves. */
-#if defined(__F16C__) || defined(__aarch64__)
+#if !defined(RM_DEVICE) && (defined(__F16C__) || defined(__aarch64__))
 #define RM_HALF_IN_HARDWARE 1
 #else
 #define RM_HALF_IN_HARDWARE 0
@@ -65,6 +68,20 @@ static inline uint16_t rm_to_half(float x) {
   const _Float16 h = (_Float16)x;
   uint16_t bits;
   memcpy(&bits, &h, sizeof bits);
+  return bits;
+}
+
+#elif defined(RM_DEVICE) && !defined(RM_EMULATED)
+
+static inline float rm_from_half(uint16_t bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+
+static inline uint16_t rm_to_half(float x) {
+  uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
 }
 
@@ -95,11 +112,23 @@ static inline uint16_t rm_double_to_half(double x) { return rm_to_half(rm_odd_fl
 
 static inline float rm_from_brain(uint16_t bits) { return rm_float_of((uint32_t)bits << 16); }
 
+#if defined(RM_DEVICE) && !defined(RM_EMULATED) && __CUDA_ARCH__ >= 800
+
+static inline uint16_t rm_to_brain(float x) {
+  uint16_t bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+#else
+
 static inline uint16_t rm_to_brain(float x) {
   const uint32_t bits = rm_bits_of(x);
   const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   return (uint16_t)(x != x ? (bits >> 16 | 0x40) : rounded);
 }
+
+#endif
 
 static inline uint16_t rm_double_to_brain(double x) { return rm_to_brain(rm_odd_float(x)); }
 

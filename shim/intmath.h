@@ -6,12 +6,15 @@
  * exponent gives the exact power, truncated, and 0 for a base of 0.
  *
  * Knows nothing of loops; loops over all of these but pow and 64-bit division become vector code.
+ * Also part of the device code, which includes cuda/device.h first.
  */
 #ifndef ROWMAJOR_INTMATH_H
 #define ROWMAJOR_INTMATH_H
 
+#if !defined(RM_DEVICE)
 #include <stdint.h>
 #include <string.h>
+#endif
 
 /* The low 32 bits of an integer below 2^51 in size: what a conversion would give, but wrapping. */
 static inline uint32_t rm_low_bits(double x) {

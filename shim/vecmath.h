@@ -10,7 +10,8 @@
  * what is rare there are the C library's sin, cos and tan of double, good enough for every float
  * too, and rm_log and its kin, which give the very same for the others.
  *
- * Knows nothing of ops, loops and dtypes. Needs -ffp-contract=off.
+ * Knows nothing of ops, loops and dtypes. Needs -ffp-contract=off. Also part of the device code, which
+ * includes cuda/device.h first.
  *
  * docs/architecture.md has the largest errors of float32. Those found in float64, in units in the
  * last place, against 80-bit and 128-bit libm at all levels, 1e5 points and more over all bit
@@ -24,12 +25,14 @@
 #ifndef ROWMAJOR_VECMATH_H
 #define ROWMAJOR_VECMATH_H
 
+#if !defined(RM_DEVICE)
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#endif
 #include "half.h"
 
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__aarch64__) || defined(RM_DEVICE)
 #define RM_HAS_FMA 1
 #define RM_FMA_f32(a, b, c) __builtin_fmaf(a, b, c)
 #define RM_FMA_f64(a, b, c) __builtin_fma(a, b, c)

@@ -23,7 +23,7 @@ const LAYERS: string[][] = [
   ["layout.ts"],
   ["slice.ts", "storage.ts", "ops.ts"],
   ["types.ts", "types/"],
-  ["element.ts", "plan.ts"],
+  ["element.ts", "plan.ts", "rules.ts"],
   ["backend.ts"],
   ["backends/shim/"],
   ["backends/js/", "backends/native/", "backends/cuda/", "io/"],

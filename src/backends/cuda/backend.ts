@@ -1,15 +1,116 @@
 /**
- * Runs ops on a CUDA device: the place of its kernels, which are not in this tree yet.
+ * The CUDA backend: what each kind of work goes to.
+ *
+ * All that is queued on a device comes in the order of the calls; nothing here waits. Knows nothing
+ * of tensors.
  *
  * @module
  */
-import type { Backend } from "../../backend.ts";
-import { DeviceError } from "../../errors.ts";
+import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
+import type { DType } from "../../dtype.ts";
+import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { Plan } from "../../plan.ts";
+import type { Storage } from "../../storage.ts";
 import type { CudaDevice } from "./device.ts";
+import { argReduce, reduce, scan } from "./folds.ts";
+import { map } from "./maps.ts";
+import { matmul } from "./matmul.ts";
+import { gather, nonzero, position, scatter } from "./move.ts";
+import { random } from "./random.ts";
+import { alongRows } from "./rows.ts";
+import { sort } from "./sort.ts";
 
-/** Refuses every device. */
-export const CudaBackend: new (device: CudaDevice) => Backend = class {
-  constructor(device: CudaDevice) {
-    throw new DeviceError(`Cannot use ${device.name}: this build has no kernels for it`);
+/** How a {@link CudaBackend} may be made to differ, for tests. */
+export interface CudaOptions {
+  /** Whether a kernel that is missing is compiled with all of its family. */
+  readonly families?: boolean;
+}
+
+/** Runs on one CUDA device. */
+export class CudaBackend implements Backend {
+  readonly name = "cuda";
+  readonly #device: CudaDevice;
+
+  constructor(device: CudaDevice, options: CudaOptions = {}) {
+    this.#device = device;
+    device.families = options.families ?? false;
   }
-} as never;
+
+  map(
+    row: MapRow,
+    compute: DType,
+    plan: Plan,
+    out: Storage,
+    a: Storage,
+    b: Storage | null,
+    c: Storage | null,
+  ): void {
+    map(this.#device, row, compute, plan, out, a, b, c);
+  }
+
+  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    reduce(this.#device, row, plan, out, a, b);
+  }
+
+  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
+    argReduce(this.#device, row, plan, out, a);
+  }
+
+  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
+    scan(this.#device, row, plan, out, a);
+  }
+
+  alongRows(
+    kernel: RowKernel,
+    rows: number,
+    columns: number,
+    out: Storage,
+    a: Storage,
+    offset: number,
+    affine: Affine,
+  ): boolean {
+    return alongRows(this.#device, kernel, rows, columns, out, a, offset, affine);
+  }
+
+  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
+    matmul(this.#device, m, n, k, c, a, b);
+  }
+
+  sort(
+    values: Storage,
+    offset: number,
+    runs: number,
+    size: number,
+    descending: boolean,
+    indices: Storage | null,
+  ): void {
+    sort(this.#device, values, offset, runs, size, descending, indices);
+  }
+
+  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
+    return position(this.#device, plan, positions, index, size, stride);
+  }
+
+  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
+    return gather(this.#device, plan, out, source, picks, step);
+  }
+
+  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+    return scatter(this.#device, plan, target, values, picks, step);
+  }
+
+  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
+    nonzero(this.#device, out, input, offset, length);
+  }
+
+  random(
+    out: Storage,
+    kind: Distribution,
+    key0: number,
+    key1: number,
+    low: bigint,
+    high: bigint,
+  ): void {
+    random(this.#device, out, kind, key0, key1, low, high);
+  }
+}

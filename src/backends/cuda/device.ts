@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { DeviceError, NativeError } from "../../errors.ts";
+import { DeviceError, NativeError, OutOfMemoryError } from "../../errors.ts";
 import type { Storage } from "../../storage.ts";
-import { CUDA_CONTROL, type Shim, STATUS } from "../shim/abi.ts";
+import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
 export class Arguments {
@@ -40,6 +40,20 @@ export class Arguments {
     return this;
   }
 
+  /** Adds an integer of up to 64 bits. */
+  long(value: bigint): this {
+    const at = 2 * this.#count++;
+    this.#words[at] = Number(value & 0xffffffffn);
+    this.#words[at + 1] = Number(value >> 32n & 0xffffffffn);
+    return this;
+  }
+
+  /** Leaves room for `count` more, which the kernel does not read. */
+  skip(count: number): this {
+    this.#count += count;
+    return this;
+  }
+
   /** Adds a `double`. */
   real(value: number): this {
     this.#reals[this.#count++] = value;
@@ -63,6 +77,14 @@ export class Arguments {
   }
 }
 
+/** Kernels that one source defines. */
+export interface Family {
+  /** The source. */
+  readonly source: string;
+  /** Their names. */
+  readonly names: readonly string[];
+}
+
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
@@ -73,17 +95,27 @@ export class CudaDevice {
   readonly #launch: Shim["rm_cuda_launch"];
   readonly #call = new Float64Array(9);
   readonly #kernels = new Map<string, number>();
+  readonly #numbers = new Float64Array(5);
+  /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
+  families = false;
 
   constructor(readonly shim: Shim, readonly index: number) {
     this.name = index === 0 ? "cuda" : `cuda:${index}`;
     this.#launch = shim.rm_cuda_launch;
   }
 
-  /** The kernel `name`; the first time, `source` gives the CUDA C that defines it. */
-  kernel(name: string, source: () => string): number {
+  /**
+   * The kernel `name`; the first time, `source` gives the CUDA C that defines it, or `family` that of
+   * more kernels, where that is asked for.
+   */
+  kernel(name: string, source: () => string, family?: () => Family): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
-    this.load(source(), [name]);
+    if (this.families && family !== undefined) {
+      const { source, names } = family();
+      this.load(source, names);
+    }
+    if (!this.#kernels.has(name)) this.load(source(), [name]);
     return this.#kernels.get(name)!;
   }
 
@@ -111,6 +143,30 @@ export class CudaDevice {
     call[7] = sharedBytes;
     call[8] = args.count * 8;
     this.check("rm_cuda_launch", this.#launch(this.index, call, args.data));
+  }
+
+  /** Does `what` of `rm_cuda_memory`; gives the first number. */
+  #memory(what: number, host: Uint8Array | null, a: number, b = 0, c = 0, d = 0): number {
+    const numbers = this.#numbers;
+    numbers[0] = a;
+    numbers[1] = b;
+    numbers[2] = c;
+    numbers[3] = d;
+    const status = this.shim.rm_cuda_memory(what, this.index, numbers, host);
+    if (status === STATUS.outOfMemory) throw new OutOfMemoryError(a, this.name);
+    this.check("rm_cuda_memory", status);
+    return numbers[0]!;
+  }
+
+  /** Calls `use` with the address of so many bytes that are free again afterwards. */
+  scratch(bytes: number, use: (address: number) => void): void {
+    const address = this.#memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
+    try {
+      use(address);
+    } finally {
+      // What is queued comes before whoever gets it next.
+      this.#memory(CUDA_MEMORY.free, null, address);
+    }
   }
 
   /** Waits for all that is queued. Throws a DeviceError for what went wrong in it. */

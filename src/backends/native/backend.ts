@@ -10,7 +10,7 @@ import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from 
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
-import { OFFSETS, type Plan } from "../../plan.ts";
+import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import {
   CONFIGURE,
@@ -21,6 +21,7 @@ import {
   STATUS,
   type Unavailable,
 } from "../shim/abi.ts";
+import { checkOperand, checkRun, high, low, outside, reach, sizeOf } from "../shim/checks.ts";
 
 /**
  * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
@@ -294,17 +295,17 @@ export class NativeBackend implements Backend {
   }
 
   gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    if (isEmpty(plan, picks)) return this.#fallback.gather(plan, out, source, picks, step);
-    checkBlocks(plan, 0, out, (picks.count - 1) * step);
-    checkBlocks(plan, 1, source, (picks.size - 1) * picks.stride);
+    if (picksNothing(plan, picks)) return this.#fallback.gather(plan, out, source, picks, step);
+    checkBlocks("rm_move", plan, 0, out, (picks.count - 1) * step);
+    checkBlocks("rm_move", plan, 1, source, (picks.size - 1) * picks.stride);
     return this.#moveBlocks(MOVE.gather, plan, out, source, picks, step) ??
       this.#fallback.gather(plan, out, source, picks, step);
   }
 
   scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
-    if (isEmpty(plan, picks)) return this.#fallback.scatter(plan, target, values, picks, step);
-    checkBlocks(plan, 0, target, (picks.size - 1) * picks.stride);
-    checkBlocks(plan, 1, values, (picks.count - 1) * step);
+    if (picksNothing(plan, picks)) return this.#fallback.scatter(plan, target, values, picks, step);
+    checkBlocks("rm_move", plan, 0, target, (picks.size - 1) * picks.stride);
+    checkBlocks("rm_move", plan, 1, values, (picks.count - 1) * step);
     return this.#moveBlocks(MOVE.scatter, plan, target, values, picks, step) ??
       this.#fallback.scatter(plan, target, values, picks, step);
   }
@@ -397,85 +398,6 @@ export class NativeBackend implements Backend {
 
 function idOf(storage: Storage | null): number {
   return storage === null ? NO_DTYPE : storage.info.id;
-}
-
-/** True when `plan` has no elements, or nothing can be picked, or nothing is. */
-function isEmpty(plan: Plan, { count, size }: Picks): boolean {
-  return count === 0 || size === 0 || sizeOf(plan) === 0;
-}
-
-/** How many positions the axes of `plan` have. */
-function sizeOf(plan: Plan): number {
-  const { data, rank } = plan;
-  const shape = OFFSETS + plan.operands;
-  // Most ops are dense.
-  if (rank === 1) return data[shape]!;
-  let size = 1;
-  for (let j = 0; j < rank; j++) size *= data[shape + j]!;
-  return size;
-}
-
-/**
- * Throws a {@link NativeError} unless operand `k` of a plan with elements stays inside `storage`.
- * C checks nothing of the kind, and a storage may have been detached.
- */
-function checkOperand(symbol: string, plan: Plan, k: number, storage: Storage): void {
-  reach(plan, k);
-  // Written so that NaN fails too.
-  if (k < plan.operands && low >= 0 && high < storage.array.length) return;
-  throw outside(symbol, k, low, high, storage);
-}
-
-/** {@link checkOperand} for blocks that begin up to `along` further on, or back. */
-function checkBlocks(plan: Plan, k: number, storage: Storage, along: number): void {
-  reach(plan, k);
-  if (along < 0) low += along;
-  else high += along;
-  if (k < plan.operands && low >= 0 && high < storage.array.length) return;
-  throw outside("rm_move", k, low, high, storage);
-}
-
-// What `reach` found last.
-let low = 0;
-let high = 0;
-
-/** Finds the first and the last element of operand `k` of a plan with elements. */
-function reach(plan: Plan, k: number): void {
-  const { data, rank, operands } = plan;
-  const shape = OFFSETS + operands;
-  const strides = shape + rank + k * rank;
-  low = high = data[OFFSETS + k]!;
-  for (let j = 0; j < rank; j++) {
-    const along = (data[shape + j]! - 1) * data[strides + j]!;
-    if (along < 0) low += along;
-    else high += along;
-  }
-}
-
-/** {@link checkOperand} for `length` dense elements from `offset` on. */
-function checkRun(
-  symbol: string,
-  k: number,
-  offset: number,
-  length: number,
-  storage: Storage,
-): void {
-  if (offset >= 0 && offset + length <= storage.array.length) return;
-  throw outside(symbol, k, offset, offset + length - 1, storage);
-}
-
-function outside(
-  symbol: string,
-  operand: number,
-  low: number,
-  high: number,
-  storage: Storage,
-): NativeError {
-  return new NativeError(
-    symbol,
-    STATUS.bounds,
-    `operand ${operand} reaches elements ${low} to ${high} of ${storage.array.length}`,
-  );
 }
 
 /** Writes the strides and offsets of `matrix`, [rows, columns], and checks that they stay inside. */

@@ -1,0 +1,299 @@
+/*
+ * What all device code includes first: the integers that NVRTC has no header for, packs of elements
+ * that are moved at once, the dtypes with their casts, divisions by numbers known at the launch.
+ *
+ * Compiled by NVRTC (CUDA C++ of a device, without any header) and by the emulator of the tests
+ * (C++ of the CPU, RM_EMULATED being defined). The primitives of the CPU's kernels (half.h, cast.h,
+ * vecmath.h, intmath.h) work here once this is included. Knows nothing of ops.
+ */
+#ifndef ROWMAJOR_DEVICE_H
+#define ROWMAJOR_DEVICE_H
+
+/* Tells the primitives that they are compiled for a device. */
+#define RM_DEVICE 1
+
+#if defined(RM_EMULATED)
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#else
+/* Functions that a file leaves unused, and comparisons that the type settles. */
+#pragma nv_diag_suppress 177
+#pragma nv_diag_suppress 186
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MAX 0x7fffffffffffffffll
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 0xffffffffu
+#define UINT64_MAX 0xffffffffffffffffull
+#define INT64_C(n) n##ll
+#define UINT64_C(n) n##ull
+#define INFINITY rm_float_of(0x7f800000u)
+#define NAN rm_float_of(0x7fc00000u)
+/* The compiler's own functions under the names that the primitives know; in C++ the plain ones of
+ * double would be of float for a float. */
+#if defined(__CUDACC_RTC__)
+#define __builtin_fabsf(x) fabsf(x)
+#define __builtin_fabs(x) fabs((double)(x))
+#define __builtin_sqrtf(x) sqrtf(x)
+#define __builtin_sqrt(x) sqrt((double)(x))
+#define __builtin_floorf(x) floorf(x)
+#define __builtin_floor(x) floor((double)(x))
+#define __builtin_ceilf(x) ceilf(x)
+#define __builtin_ceil(x) ceil((double)(x))
+#define __builtin_truncf(x) truncf(x)
+#define __builtin_trunc(x) trunc((double)(x))
+#define __builtin_rintf(x) rintf(x)
+#define __builtin_rint(x) rint((double)(x))
+#define __builtin_copysignf(x, y) copysignf(x, y)
+#define __builtin_copysign(x, y) copysign((double)(x), (double)(y))
+#define __builtin_fmaf(x, y, z) fmaf(x, y, z)
+#define __builtin_fma(x, y, z) fma((double)(x), (double)(y), (double)(z))
+#endif
+/* Dynamic shared memory, of which a kernel has one array. */
+#define RM_DYNAMIC_SHARED(type, name) \
+  extern __shared__ __align__(16) unsigned char rm_dynamic_shared[]; \
+  type *const name = (type *)rm_dynamic_shared
+#endif
+
+#include "half.h"
+#include "cast.h"
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+template <typename T>
+static inline T rm_min(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T>
+static inline T rm_max(T a, T b) {
+  return a < b ? b : a;
+}
+
+/* The place of this thread among all of a launch along x. */
+static inline int64_t rm_global_index() {
+  return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* 8 bytes of the arguments as a T, which lies lowest. */
+template <typename T>
+static inline T rm_argument(int64_t bits) {
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* ---- packs ----------------------------------------------------------------------------------- */
+
+/* N elements that are read or written at once, where their address is a multiple of their size. */
+template <typename T, int N>
+struct alignas(sizeof(T) * N) rm_pack {
+  T at[N];
+};
+
+template <int N, typename T>
+static inline rm_pack<T, N> rm_load(const T *from) {
+  return *(const rm_pack<T, N> *)from;
+}
+template <int N, typename T>
+static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
+  *(rm_pack<T, N> *)to = pack;
+}
+
+/* ---- dtypes ---------------------------------------------------------------------------------- */
+
+/*
+ * A dtype: what its elements are stored as, what they are computed in, its id in TypeScript. get and
+ * put go between the two; round_from is what the 16-bit floats are rounded from: exact, or, of 64
+ * bits, with enough in the last bit to round by.
+ */
+#define RM_DTYPE(name, number, Stored, Value, floats, read, write, Round, rounding) \
+  struct name { \
+    typedef Stored stored; \
+    typedef Value value; \
+    static constexpr int id = number; \
+    static constexpr bool is_float = floats; \
+    static inline Value get(Stored v) { return read(v); } \
+    static inline Stored put(Value v) { return (Stored)write(v); } \
+    static inline Round round_from(Stored v) { return (Round)rounding(v); } \
+  };
+RM_DTYPE(rm_b8, 0, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i8, 1, int8_t, int8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i16, 2, int16_t, int16_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i32, 3, int32_t, int32_t, false, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_i64, 4, int64_t, int64_t, false, PLAIN, PLAIN, double, sticky_i64)
+RM_DTYPE(rm_u8, 5, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_u16, 6, uint16_t, uint16_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_u32, 7, uint32_t, uint32_t, false, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_u64, 8, uint64_t, uint64_t, false, PLAIN, PLAIN, double, sticky_u64)
+RM_DTYPE(rm_f16, 9, uint16_t, float, true, rm_from_half, rm_to_half, float, rm_from_half)
+RM_DTYPE(rm_bf16, 10, uint16_t, float, true, rm_from_brain, rm_to_brain, float, rm_from_brain)
+RM_DTYPE(rm_f32, 11, float, float, true, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_f64, 12, double, double, true, PLAIN, PLAIN, double, PLAIN)
+
+/* A float as another dtype's elements: integers saturate. */
+template <typename To>
+struct rm_from_float;
+#define RM_FROM_FLOAT(name, convert) \
+  template <> \
+  struct rm_from_float<name> { \
+    template <typename T> \
+    static inline name::stored make(T v) { \
+      return (name::stored)convert(v); \
+    } \
+  };
+RM_FROM_FLOAT(rm_b8, NONZERO)
+RM_FROM_FLOAT(rm_i8, F_i8)
+RM_FROM_FLOAT(rm_i16, F_i16)
+RM_FROM_FLOAT(rm_i32, F_i32)
+RM_FROM_FLOAT(rm_i64, F_i64)
+RM_FROM_FLOAT(rm_u8, F_u8)
+RM_FROM_FLOAT(rm_u16, F_u16)
+RM_FROM_FLOAT(rm_u32, F_u32)
+RM_FROM_FLOAT(rm_u64, F_u64)
+RM_FROM_FLOAT(rm_f32, PLAIN)
+RM_FROM_FLOAT(rm_f64, PLAIN)
+
+static inline uint16_t rm_half_of(float x) { return rm_to_half(x); }
+static inline uint16_t rm_half_of(double x) { return rm_double_to_half(x); }
+static inline uint16_t rm_brain_of(float x) { return rm_to_brain(x); }
+static inline uint16_t rm_brain_of(double x) { return rm_double_to_brain(x); }
+
+/* An element of one dtype as one of another, as astype() casts. */
+template <typename To, typename From>
+struct rm_caster {
+  static inline typename To::stored cast(typename From::stored v) {
+    if constexpr (From::is_float) return rm_from_float<To>::make(From::get(v));
+    else if constexpr (To::id == rm_b8::id) return v != 0;
+    else return (typename To::stored)v;
+  }
+};
+template <typename From>
+struct rm_caster<rm_f16, From> {
+  static inline uint16_t cast(typename From::stored v) { return rm_half_of(From::round_from(v)); }
+};
+template <typename From>
+struct rm_caster<rm_bf16, From> {
+  static inline uint16_t cast(typename From::stored v) { return rm_brain_of(From::round_from(v)); }
+};
+template <typename Same>
+struct rm_identity_caster {
+  static inline typename Same::stored cast(typename Same::stored v) { return v; }
+};
+template <>
+struct rm_caster<rm_f16, rm_f16> : rm_identity_caster<rm_f16> {};
+template <>
+struct rm_caster<rm_bf16, rm_bf16> : rm_identity_caster<rm_bf16> {};
+
+template <typename To, typename From>
+static inline typename To::stored rm_cast(typename From::stored v) {
+  return rm_caster<To, From>::cast(v);
+}
+
+/* Does something for the dtype of an id that is known at run time only. */
+#define RM_EACH_DTYPE(id, DO) \
+  switch (id) { \
+    case 0: DO(rm_b8) break; \
+    case 1: DO(rm_i8) break; \
+    case 2: DO(rm_i16) break; \
+    case 3: DO(rm_i32) break; \
+    case 4: DO(rm_i64) break; \
+    case 5: DO(rm_u8) break; \
+    case 6: DO(rm_u16) break; \
+    case 7: DO(rm_u32) break; \
+    case 8: DO(rm_u64) break; \
+    case 9: DO(rm_f16) break; \
+    case 10: DO(rm_bf16) break; \
+    case 11: DO(rm_f32) break; \
+    default: DO(rm_f64) break; \
+  }
+
+/* Element `at` of memory of the dtype `id`, as one of To. */
+template <typename To>
+static inline typename To::stored rm_fetch(int id, const void *from, int64_t at) {
+  typename To::stored result;
+#define RM_FETCH(From) result = rm_cast<To, From>(((const From::stored *)from)[at]);
+  RM_EACH_DTYPE(id, RM_FETCH)
+#undef RM_FETCH
+  return result;
+}
+
+/* Writes an element of From as element `at` of memory of the dtype `id`. */
+template <typename From>
+static inline void rm_place(int id, void *to, int64_t at, typename From::stored v) {
+#define RM_PLACE(To) ((To::stored *)to)[at] = rm_cast<To, From>(v);
+  RM_EACH_DTYPE(id, RM_PLACE)
+#undef RM_PLACE
+}
+
+/* ---- walks over strided axes ----------------------------------------------------------------- */
+
+/*
+ * Division by a number that is known at the launch: n / size = (n + high half of n * factor) >>
+ * shift, for n and size below 2^31 (2^63 in 64 bits). In the arguments: [size, factor, shift].
+ */
+struct rm_divisor {
+  int64_t size;
+  int64_t factor;
+  int64_t shift;
+};
+static inline uint32_t rm_divide(uint32_t n, const rm_divisor &by) {
+  return (__umulhi(n, (uint32_t)by.factor) + n) >> (uint32_t)by.shift;
+}
+static inline uint64_t rm_divide(uint64_t n, const rm_divisor &by) {
+  return (__umul64hi(n, (uint64_t)by.factor) + n) >> (uint32_t)by.shift;
+}
+
+/* An axis: its size, and the strides of the operands along it, in elements. */
+template <int OPERANDS>
+struct rm_axis {
+  rm_divisor size;
+  int64_t stride[OPERANDS];
+};
+
+/* Positions in 32 or 64 bits, and distances between elements in as many. */
+struct rm_narrow {
+  typedef uint32_t index;
+  typedef int32_t offset;
+};
+struct rm_wide {
+  typedef uint64_t index;
+  typedef int64_t offset;
+};
+
+/*
+ * Adds to `at` where position `n` of the axes [first, last) is in each operand, the last axis being
+ * the fastest.
+ */
+template <typename Bits, int OPERANDS>
+static inline void rm_seek(const rm_axis<OPERANDS> *axes, int first, int last,
+                           typename Bits::index n, typename Bits::offset *at) {
+  typedef typename Bits::offset Offset;
+#pragma unroll 1
+  for (int axis = last - 1; axis > first; axis--) {
+    const typename Bits::index rest = rm_divide(n, axes[axis].size);
+    const Offset place = (Offset)(n - rest * (typename Bits::index)axes[axis].size.size);
+#pragma unroll
+    for (int k = 0; k < OPERANDS; k++) at[k] += place * (Offset)axes[axis].stride[k];
+    n = rest;
+  }
+  if (first >= last) return;
+#pragma unroll
+  for (int k = 0; k < OPERANDS; k++) at[k] += (Offset)n * (Offset)axes[first].stride[k];
+}
+
+#endif

@@ -1,0 +1,318 @@
+/**
+ * Reductions, index reductions and scans: how outputs and their elements are shared among threads,
+ * which kernels of shim/cuda/fold.h and scan.h that takes, and their arguments.
+ *
+ * All of that is decided by sizes and strides, so that results depend on nothing else. Knows nothing
+ * of what a row means.
+ *
+ * @module
+ */
+import type { ArgReduceRow, ReduceRow, ScanRow } from "../../ops.ts";
+import { OFFSETS, type Plan } from "../../plan.ts";
+import type { Storage } from "../../storage.ts";
+import { checkOperand, sizeOf } from "../shim/checks.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import {
+  argReduceFamily,
+  argReduceSource,
+  type FoldKernel,
+  foldKernel,
+  type FoldSource,
+  reduceFamily,
+  reduceSource,
+  scanFamily,
+  type ScanKernel,
+  scanKernel,
+  type ScanSource,
+  scanSource,
+} from "./source.ts";
+import { addAttributes, addAxes, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
+
+/** Threads of a block, as in shim/cuda/fold.h and scan.h. */
+const THREADS = 256;
+/** Rows that a lane of fold.h has on their way where outputs lie side by side. */
+const ROWS = 8;
+/** As many blocks keep every device busy, however unevenly they end. */
+const BLOCKS = 4096;
+/** Rounds of a block that make a part worth its while. */
+const ROUNDS = 4;
+
+const args = new Arguments();
+
+/** {@link Backend.reduce} on `device`. */
+export function reduce(
+  device: CudaDevice,
+  row: ReduceRow,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+): void {
+  const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
+  fold(device, source, plan, out, a, b, () => reduceFamily(row));
+}
+
+/** {@link Backend.argReduce} on `device`. */
+export function argReduce(
+  device: CudaDevice,
+  row: ArgReduceRow,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+): void {
+  const source = argReduceSource(row, a.info.name, out.info.name);
+  fold(device, source, plan, out, a, null, () => argReduceFamily(row));
+}
+
+/** The least power of two that is at least `n`, and at most {@link THREADS}. */
+function lanesFor(n: number): number {
+  let lanes = 1;
+  while (lanes < n && lanes < THREADS) lanes *= 2;
+  return lanes;
+}
+
+/** The number of positions of the axes [from, to). */
+function sizeBetween({ data, operands }: Plan, from: number, to: number): number {
+  let size = 1;
+  for (let axis = from; axis < to; axis++) size *= data[OFFSETS + operands + axis]!;
+  return size;
+}
+
+/** True where outputs, or runs, lie closer together than their own elements. */
+function runsAcross(plan: Plan): boolean {
+  const { kept, rank } = plan;
+  if (kept === 0) return false;
+  if (kept === rank) return true;
+  return Math.abs(stride(plan, 1, kept - 1)) < Math.abs(stride(plan, 1, rank - 1));
+}
+
+/** How a fold is shared. */
+interface Shares {
+  readonly across: boolean;
+  readonly outputs: number;
+  readonly count: number;
+  /** Threads of a block that share an output. */
+  readonly lanes: number;
+  /** Parts of each output's elements, */
+  readonly parts: number;
+  /** and elements of a part. */
+  readonly length: number;
+}
+
+/** Cuts `count` elements into at most `wanted` parts, of whole rounds. */
+function cut(
+  count: number,
+  round: number,
+  wanted: number,
+): { readonly parts: number; readonly length: number } {
+  const parts = Math.min(Math.floor(wanted), Math.floor(count / (round * ROUNDS)));
+  if (parts < 2) return { parts: 1, length: count };
+  const length = Math.ceil(count / parts / round) * round;
+  return { parts: Math.ceil(count / length), length };
+}
+
+function share(plan: Plan, { pack, packs }: FoldSource): Shares {
+  const { kept, rank } = plan;
+  const outputs = sizeBetween(plan, 0, kept);
+  const count = sizeBetween(plan, kept, rank);
+  const across = runsAcross(plan);
+  let lanes: number;
+  let round: number;
+  if (across) {
+    // Not so many that fewer than a warp of outputs lie side by side, unless there are no more.
+    const wanted = Math.max(THREADS / lanesFor(outputs), Math.min(8, lanesFor(count / (2 * ROWS))));
+    lanes = count <= ROWS ? 1 : wanted;
+    round = lanes * (packs === 1 ? 1 : ROWS);
+  } else {
+    lanes = lanesFor(Math.ceil(count / (pack * packs)));
+    round = lanes * pack * packs;
+  }
+  const blocks = Math.ceil(outputs / (THREADS / lanes));
+  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / blocks) };
+}
+
+/** True when elements of `a` can be taken in packs of one step each. */
+function isEven(plan: Plan, across: boolean, pack: number): boolean {
+  const { data, kept, rank, operands } = plan;
+  if (kept === rank) return false;
+  // The second operand is looked up for each element where it varies.
+  if (varies(plan)) return false;
+  if (across || rank === kept + 1) return true;
+  return data[OFFSETS + operands + rank - 1]! % pack === 0;
+}
+
+/** True when the second operand has more than one element for an output. */
+function varies(plan: Plan): boolean {
+  if (plan.operands < 3) return false;
+  for (let axis = plan.kept; axis < plan.rank; axis++) if (stride(plan, 2, axis) !== 0) return true;
+  return false;
+}
+
+/** True when every pack along the last axis of operand `k` begins where it can be moved at once. */
+function isAligned(plan: Plan, k: number, storage: Storage, pack: number): boolean {
+  const { rank } = plan;
+  if (stride(plan, k, rank - 1) !== 1) return false;
+  if (start(plan, k, storage) % (pack * storage.info.bytes) !== 0) return false;
+  for (let axis = 0; axis < rank - 1; axis++) if (stride(plan, k, axis) % pack !== 0) return false;
+  return true;
+}
+
+function isLarge(plan: Plan): boolean {
+  return plan.huge || plan.rank > FEW_AXES;
+}
+
+function foldHandle(
+  device: CudaDevice,
+  source: FoldSource,
+  kind: "along" | "across" | "parts",
+  large: boolean,
+  family?: () => Family,
+): number {
+  const kernel: FoldKernel = large ? `${kind}_any` : kind;
+  return device.kernel(`${source.name}_${kernel}`, () => foldKernel(source, kernel), family);
+}
+
+/** Fills the arguments of a kernel of fold.h. */
+function fillFold(
+  plan: Plan,
+  { outputs, count, parts, length }: Shares,
+  lanes: number,
+  flags: number,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+  scratch: number,
+): void {
+  const { data, kept, rank } = plan;
+  args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
+    .integer(flags);
+  addAttributes(args, plan);
+  args.address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!)
+    .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(scratch).integer(kept).integer(rank);
+  const large = isLarge(plan);
+  addAxes(args, plan, 0, rank, large ? MOST_AXES : FEW_AXES, large, 3);
+}
+
+/** Queues the kernel that reads the elements. */
+function launchFold(
+  device: CudaDevice,
+  source: FoldSource,
+  plan: Plan,
+  shares: Shares,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+  scratch: number,
+  family?: () => Family,
+): void {
+  const { across, outputs, lanes, parts } = shares;
+  const pack = across ? 1 : source.pack;
+  let flags = varies(plan) ? 4 : 0;
+  if (isEven(plan, across, pack)) flags |= 1 | (isAligned(plan, 1, a, pack) ? 2 : 0);
+  const handle = foldHandle(device, source, across ? "across" : "along", isLarge(plan), family);
+  fillFold(plan, shares, lanes, flags, out, a, b, scratch);
+  device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
+}
+
+function fold(
+  device: CudaDevice,
+  source: FoldSource,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+  family: () => Family,
+): void {
+  const shares = share(plan, source);
+  const { outputs, count, parts } = shares;
+  if (outputs === 0) return;
+  checkOperand("rm_cuda_launch", plan, 0, out);
+  // An output of nothing is what the row begins with.
+  if (count > 0) {
+    checkOperand("rm_cuda_launch", plan, 1, a);
+    if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
+  }
+  if (parts === 1) return launchFold(device, source, plan, shares, out, a, b, 0, family);
+  device.scratch(outputs * parts * source.accumulator, (scratch) => {
+    launchFold(device, source, plan, shares, out, a, b, scratch, family);
+    const lanes = lanesFor(parts);
+    const handle = foldHandle(device, source, "parts", isLarge(plan), family);
+    fillFold(plan, shares, lanes, 0, out, a, b, scratch);
+    device.launch(handle, [Math.ceil(outputs / (THREADS / lanes))], [THREADS], args);
+  });
+}
+
+// ---- scans -------------------------------------------------------------------------------------
+
+/** With fewer runs than this each one is read along itself, whatever lies beside it. */
+const FEW_RUNS = 32;
+/** Parts of a run that a thread folds one after another, at most. */
+const MOST_PARTS_ACROSS = 64;
+
+/** {@link Backend.scan} on `device`. */
+export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
+  if (sizeOf(plan) === 0) return;
+  checkOperand("rm_cuda_launch", plan, 0, out);
+  checkOperand("rm_cuda_launch", plan, 1, a);
+  const source = scanSource(row, a.info.name, out.info.name);
+  const shares = shareScan(plan, source);
+  const family = (): Family => scanFamily(row);
+  if (shares.parts === 1) return launchScan(device, source, plan, shares, out, a, 0, family);
+  const { outputs, parts } = shares;
+  device.scratch(outputs * parts * source.fold.accumulator, (scratch) => {
+    const { across } = shares;
+    // The parts are the same, but not the lanes that share them.
+    const lanes = across ? 8 : lanesFor(shares.length / (source.fold.pack * source.fold.packs));
+    launchFold(device, source.fold, plan, { ...shares, lanes }, out, a, null, scratch);
+    launchScan(device, source, plan, shares, out, a, scratch, family);
+  });
+}
+
+function shareScan(plan: Plan, { pack, fold }: ScanSource): Shares {
+  const { kept, rank } = plan;
+  const outputs = sizeBetween(plan, 0, kept);
+  const count = sizeBetween(plan, kept, rank);
+  const across = runsAcross(plan) && (outputs >= FEW_RUNS || kept === rank);
+  if (across) {
+    const wanted = Math.min(MOST_PARTS_ACROSS, THREADS * BLOCKS / 16 / outputs);
+    return { across, outputs, count, lanes: 1, ...cut(count, 8 * ROWS, wanted) };
+  }
+  const lanes = lanesFor(Math.ceil(count / pack));
+  const blocks = Math.ceil(outputs / (THREADS / lanes));
+  // Rounds of the kernel that folds the parts.
+  const round = THREADS * fold.pack * fold.packs;
+  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / 4 / blocks) };
+}
+
+function launchScan(
+  device: CudaDevice,
+  source: ScanSource,
+  plan: Plan,
+  { across, outputs, count, lanes, parts, length }: Shares,
+  out: Storage,
+  a: Storage,
+  scratch: number,
+  family: () => Family,
+): void {
+  const { data, kept, rank } = plan;
+  const large = isLarge(plan);
+  const kind = across ? "across" : "along";
+  const kernel: ScanKernel = large ? `${kind}_any` : kind;
+  const handle = device.kernel(
+    `${source.name}_${kernel}`,
+    () => scanKernel(source, kernel),
+    family,
+  );
+  let flags = 0;
+  if (!across && kept < rank) {
+    if (isAligned(plan, 1, a, source.pack)) flags |= 1;
+    if (isAligned(plan, 0, out, source.pack)) flags |= 2;
+  }
+  args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
+    .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)
+    .integer(kept < rank ? stride(plan, 0, rank - 1) : 0)
+    .integer(kept < rank ? stride(plan, 1, rank - 1) : 0).integer(kept);
+  addAxes(args, plan, 0, kept, large ? MOST_AXES : FEW_AXES, large);
+  const slots = across ? THREADS : THREADS / lanes;
+  device.launch(handle, [Math.ceil(outputs / slots), parts], [THREADS], args);
+}

@@ -1,0 +1,205 @@
+/**
+ * Elementwise ops: which kernel of shim/cuda/map.h a plan takes, and its arguments.
+ *
+ * Knows nothing of what an op means.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../../dtype.ts";
+import { castScalar, readElement, writeElement } from "../../element.ts";
+import { MAP, type MapRow } from "../../ops.ts";
+import { OFFSETS, type Plan } from "../../plan.ts";
+import { Storage } from "../../storage.ts";
+import { checkOperand, sizeOf } from "../shim/checks.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import { mapFamily, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
+import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
+
+// As in shim/cuda/map.h.
+const THREADS = 256;
+const SINGLES = 4;
+const TILE = 32;
+
+const args = new Arguments();
+
+/** {@link Backend.map} on `device`. */
+export function map(
+  device: CudaDevice,
+  row: MapRow,
+  compute: DType,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+  c: Storage | null,
+): void {
+  const size = sizeOf(plan);
+  if (size === 0) return;
+  checkOperand("rm_cuda_launch", plan, 0, out);
+  if (a.device !== "cpu") checkOperand("rm_cuda_launch", plan, 1, a);
+  if (b !== null && b.device !== "cpu") checkOperand("rm_cuda_launch", plan, 2, b);
+  if (c !== null && c.device !== "cpu") checkOperand("rm_cuda_launch", plan, 3, c);
+  const inputs = [a, b, c].slice(0, row.arity) as Storage[];
+  inputs.forEach((input, k) =>
+    inputs[k] = scalarIn(input, row.condition && k === 0 ? "bool" : compute)
+  );
+  const source = mapSource(row, compute, out.info.name);
+  const kernel = kernelFor(row, compute, plan, source, out, inputs);
+  const handle = device.kernel(
+    `${source.name}_${kernel}`,
+    () => mapKernel(source, kernel),
+    () => mapFamily(row, compute),
+  );
+  args.clear();
+  let blocks: number;
+  if (kernel === "dense") blocks = fillDense(plan, size, source, out, inputs);
+  else if (kernel === "tiles") blocks = fillTiles(plan, out, inputs);
+  else blocks = fillStrided(plan, size, source, kernel, out, inputs);
+  device.launch(handle, [blocks], [THREADS], args);
+}
+
+/** `scalar`, if it is one, as an element of `dtype`, in which kernels read it. */
+function scalarIn(scalar: Storage, dtype: DType): Storage {
+  if (scalar.device !== "cpu" || scalar.info.name === dtype) return scalar;
+  const info = DTYPE[dtype];
+  const cast = new Storage(new info.array(1), info, true, false);
+  writeElement(cast, 0, castScalar(readElement(scalar, 0), dtype));
+  return cast;
+}
+
+function kernelFor(
+  row: MapRow,
+  compute: DType,
+  plan: Plan,
+  source: MapSource,
+  out: Storage,
+  inputs: readonly Storage[],
+): MapKernel {
+  const large = plan.huge || plan.rank > FEW_AXES;
+  const mixed =
+    inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute)) ||
+    (row.id !== MAP.copy.id && out.info.name !== (row.result === "bool" ? "bool" : compute));
+  if (mixed) return large ? "any" : "mixed";
+  if (isDense(plan)) return "dense";
+  if (large) return "any";
+  if (plan.tiled) return "tiles";
+  return takesRows(plan, source, out) ? "rows" : "singles";
+}
+
+/** True when the output is one run and the inputs are such too, or one element. */
+function isDense(plan: Plan): boolean {
+  if (plan.rank !== 1) return false;
+  if (stride(plan, 0, 0) !== 1) return plan.data[OFFSETS + plan.operands] === 1;
+  for (let k = 1; k < plan.operands; k++) {
+    const step = stride(plan, k, 0);
+    if (step !== 0 && step !== 1) return false;
+  }
+  return true;
+}
+
+/** True when all rows of operand `k` begin where a pack can, and are dense. */
+function isPacked(plan: Plan, k: number, storage: Storage, pack: number): boolean {
+  const { rank } = plan;
+  if (stride(plan, k, rank - 1) !== 1) return false;
+  if (start(plan, k, storage) % (pack * storage.info.bytes) !== 0) return false;
+  for (let axis = 0; axis < rank - 1; axis++) if (stride(plan, k, axis) % pack !== 0) return false;
+  return true;
+}
+
+/** True when rows of the output are whole packs. */
+function takesRows(plan: Plan, { pack }: MapSource, out: Storage): boolean {
+  const columns = plan.data[OFFSETS + plan.operands + plan.rank - 1]!;
+  return columns % pack === 0 && isPacked(plan, 0, out, pack);
+}
+
+/** Adds where the output and the inputs are, or their one elements. */
+function addOperands(plan: Plan, out: Storage, inputs: readonly Storage[]): void {
+  args.address(out, plan.data[OFFSETS]!);
+  for (let k = 0; k < 3; k++) {
+    const input = inputs[k];
+    if (input === undefined) args.skip(2);
+    else if (input.device === "cpu") args.integer(0).element(input);
+    else args.address(input, plan.data[OFFSETS + k + 1]!).skip(1);
+  }
+}
+
+function fillDense(
+  plan: Plan,
+  size: number,
+  { pack, packs }: MapSource,
+  out: Storage,
+  inputs: readonly Storage[],
+): number {
+  let flags = 0;
+  let packed = start(plan, 0, out) % (pack * out.info.bytes) === 0;
+  inputs.forEach((input, k) => {
+    if (input.device === "cpu" || (stride(plan, k + 1, 0) === 0 && size > 1)) return;
+    flags |= 1 << k;
+    packed &&= start(plan, k + 1, input) % (pack * input.info.bytes) === 0;
+  });
+  args.integer(size).integer(flags | (packed ? 8 : 0));
+  addAttributes(args, plan);
+  addOperands(plan, out, inputs);
+  return Math.ceil(size / (THREADS * pack * packs));
+}
+
+function fillStrided(
+  plan: Plan,
+  size: number,
+  { pack }: MapSource,
+  kernel: MapKernel,
+  out: Storage,
+  inputs: readonly Storage[],
+): number {
+  const { data, rank, operands } = plan;
+  const general = kernel === "mixed" || kernel === "any";
+  const positions = kernel === "rows" ? size / pack : size;
+  let flags = general ? out.info.id : 0;
+  inputs.forEach((input, k) => {
+    if (general) flags |= input.info.id << 4 * (k + 1);
+    else if (input.device !== "cpu" && isPacked(plan, k + 1, input, pack)) flags |= 1 << k;
+  });
+  args.integer(positions).integer(flags);
+  addAttributes(args, plan);
+  addOperands(plan, out, inputs);
+  for (let k = 1; k <= 3; k++) args.integer(k < operands ? stride(plan, k, rank - 1) : 0);
+  args.integer(rank);
+  const room = kernel === "any" ? MOST_AXES : FEW_AXES;
+  if (kernel === "rows") {
+    // The last axis goes from pack to pack.
+    addAxes(args, plan, 0, rank - 1, rank - 1, false);
+    addDivisor(args, data[OFFSETS + operands + rank - 1]! / pack, false);
+    for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 1) * pack);
+    args.skip((room - rank) * (3 + operands));
+    return Math.ceil(positions / THREADS);
+  }
+  addAxes(args, plan, 0, rank, room, kernel === "any");
+  return Math.ceil(positions / (THREADS * SINGLES));
+}
+
+function fillTiles(plan: Plan, out: Storage, inputs: readonly Storage[]): number {
+  const { data, rank, operands } = plan;
+  const shape = OFFSETS + operands;
+  const [rows, columns] = [data[shape + rank - 2]!, data[shape + rank - 1]!];
+  let flags = 0;
+  inputs.forEach((input, k) => {
+    if (input.device === "cpu") return;
+    const down = Math.abs(stride(plan, k + 1, rank - 2));
+    if (down !== 0 && down < Math.abs(stride(plan, k + 1, rank - 1))) flags |= 1 << k;
+  });
+  args.integer(flags);
+  addAttributes(args, plan);
+  addOperands(plan, out, inputs);
+  const across = Math.ceil(columns / TILE);
+  const along = Math.ceil(rows / TILE);
+  args.integer(rows).integer(columns);
+  addDivisor(args, across, false);
+  addDivisor(args, along, false);
+  for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 1));
+  for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 2));
+  args.integer(rank - 2);
+  addAxes(args, plan, 0, rank - 2, FEW_AXES, false);
+  let blocks = across * along;
+  for (let axis = 0; axis < rank - 2; axis++) blocks *= data[shape + axis]!;
+  return blocks;
+}

@@ -1,0 +1,529 @@
+/**
+ * The rows of the op table as CUDA C: what the headers in shim/cuda need to be told of each.
+ *
+ * Knows nothing of plans or launches.
+ *
+ * @module
+ */
+import { DTYPE, type DType, DTYPES } from "../../dtype.ts";
+import { parseExpr, printExpr, someExpr } from "../../expr.ts";
+import {
+  type ArgReduceRow,
+  exprFor,
+  MAP,
+  type MapRow,
+  type ReduceRow,
+  type Row,
+  type ScanRow,
+} from "../../ops.ts";
+import { ignoresSign, isHeavy, needsDouble } from "../../rules.ts";
+import type { Family } from "./device.ts";
+
+/** A dtype as the primitives and the headers name it, by its id. */
+const SUFFIXES = "b8 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split(" ");
+
+/** {@link SUFFIXES} by name. */
+export function suffixOf(dtype: DType): string {
+  return SUFFIXES[DTYPE[dtype].id]!;
+}
+
+/** The C type that the elements of a dtype are computed in. */
+export function valueType(dtype: DType): string {
+  const { kind, bytes } = DTYPE[dtype];
+  if (kind === "f") return bytes === 8 ? "double" : "float";
+  return `${kind === "i" ? "int" : "uint"}${8 * bytes}_t`;
+}
+
+/** The C type that the elements of a dtype are stored as. */
+export function storedType(dtype: DType): string {
+  const { kind, bytes } = DTYPE[dtype];
+  return kind === "f" && bytes === 2 ? "uint16_t" : valueType(dtype);
+}
+
+/** What the calls of expressions go to that are computed in C's type `value`. */
+const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f64" };
+
+/** Functions whose primitives are for most operands only: map.h has those for all. */
+const PARTIAL = new Set(["sin", "cos", "tan"]);
+
+/** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
+export function printC(text: string, dtype: DType, work: string): string {
+  const suffix = PRIMITIVES[work] ?? suffixOf(dtype);
+  return printExpr(parseExpr(text), {
+    num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
+    call: (name, args) =>
+      `rm_${PARTIAL.has(name) ? "any_" : ""}${name}_${suffix}(${args.join(", ")})`,
+  });
+}
+
+/** Declares the numbers that the expressions of `row` use besides their operands. */
+export function attributesOf(row: { readonly attributes?: readonly string[] | undefined }): string {
+  return (row.attributes ?? [])
+    .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
+}
+
+/** The headers that hold the primitives which `texts` call, in the arithmetic of floats or not. */
+export function includesFor(texts: readonly string[]): string {
+  const code = texts.join("\n");
+  const has = (name: RegExp): boolean => name.test(code);
+  return '#include "device.h"\n' +
+    (has(/\brm_\w+_b?f(16|32|64)\(/) ? '#include "vecmath.h"\n' : "") +
+    (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
+}
+
+/** The dtype that `row` gives when it computes in `compute`. */
+function resultOf(row: MapRow, compute: DType): DType {
+  return row.result === "bool" ? "bool" : compute;
+}
+
+/** A row of maps for certain dtypes, as C. */
+export interface MapSource {
+  /** The name of its struct, with which those of its kernels begin. */
+  readonly name: string;
+  /** Elements that are moved at once. */
+  readonly pack: number;
+  /** Packs that a thread of the dense kernel takes. */
+  readonly packs: number;
+  /** The struct. */
+  readonly text: string;
+}
+
+/** The kernels of a row of maps, and the macros of map.h that define them. */
+const MAP_KERNELS = {
+  dense: "RM_MAP_DENSE",
+  rows: "RM_MAP_ROWS",
+  singles: "RM_MAP_SINGLE",
+  tiles: "RM_MAP_TILES",
+  mixed: "RM_MAP_MIXED",
+  any: "RM_MAP_ANY",
+} as const;
+
+/** What the kernels of a row of maps are for; see shim/cuda/map.h. */
+export type MapKernel = keyof typeof MAP_KERNELS;
+
+const mapSources = new Map<string, MapSource>();
+
+/** `row` in the arithmetic of `compute`; a copy may give any dtype. */
+export function mapSource(row: MapRow, compute: DType, out: DType): MapSource {
+  const copies = row.id === MAP.copy.id;
+  let from = compute;
+  let to = copies ? out : resultOf(row, compute);
+  // What is copied as it is are bytes.
+  if (copies && from === to) from = to = unsignedOf(DTYPE[from].bytes);
+  const key = `${row.id} ${from} ${to}`;
+  let source = mapSources.get(key);
+  if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
+  return source;
+}
+
+function unsignedOf(bytes: number): DType {
+  return `uint${8 * bytes}` as DType;
+}
+
+function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
+  const { kind, bytes } = DTYPE[compute];
+  const copies = row.id === MAP.copy.id;
+  const name = copies && out !== compute
+    ? `cast_${suffixOf(compute)}_${suffixOf(out)}`
+    : `${row.name}_${suffixOf(compute)}`;
+  const heavy = isHeavy(row);
+  const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
+  const packs = heavy || row.arity === 3 ? 1 : 2;
+  const expr = exprFor(row, kind);
+  let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
+  let body: string;
+  // The neighbours of 16-bit floats are a matter of bits.
+  const neighbours = kind === "f" && bytes === 2 &&
+    someExpr(parseExpr(expr), (part) => part.kind === "call" && part.name === "nextafter");
+  if (copies || neighbours) {
+    [work, takes, result] = ["rm_bits", storedType(compute), storedType(out)];
+    const cast = out === compute ? "x" : `rm_cast<rm_${suffixOf(out)}, rm_${suffixOf(compute)}>(x)`;
+    body = copies ? cast : `rm_nextafter_${suffixOf(compute)}(x, y)`;
+  } else {
+    if (kind === "f" && needsDouble(row)) work = "double";
+    // Signed integers would overflow.
+    else if (kind !== "f" && kind !== "b" && ignoresSign(parseExpr(expr))) {
+      work = bytes === 8 ? "uint64_t" : "uint32_t";
+    }
+    takes = work;
+    body = printC(expr, compute, work).replace(/\bbits\b/g, String(8 * bytes));
+  }
+  const first = row.condition ? "rm_b8" : `rm_${suffixOf(compute)}`;
+  const text =
+    `struct ${name} : rm_map_row<rm_${suffixOf(compute)}, ${first}, rm_${
+      suffixOf(out)
+    }, ${work}, ` +
+    `${row.arity}, ${pack}, ${packs}> {\n` +
+    `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
+    attributesOf(row) +
+    `    return ${body};\n  }\n};\n`;
+  return { name, pack, packs, text };
+}
+
+/** CUDA C of some kernels of rows. */
+function defineMaps(sources: readonly (readonly [MapSource, readonly MapKernel[]])[]): Family {
+  const texts = sources.map(([{ text }]) => text);
+  const lines = sources.flatMap(([{ name }, kernels]) =>
+    kernels.map((kernel) => `${MAP_KERNELS[kernel]}(${name})\n`)
+  );
+  return {
+    source: `${includesFor(texts)}#include "map.h"\n${texts.join("")}${lines.join("")}`,
+    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+  };
+}
+
+/** CUDA C of one kernel. */
+export function mapKernel(source: MapSource, kernel: MapKernel): string {
+  return defineMaps([[source, [kernel]]]).source;
+}
+
+const ALL_KERNELS = Object.keys(MAP_KERNELS) as MapKernel[];
+
+/** All kernels of a row, or of copies from `compute`, that most calls take. */
+export function mapFamily(row: MapRow, compute: DType): Family {
+  if (row.id === MAP.copy.id) {
+    return defineMaps(DTYPES.map((out) => {
+      const cast = mapSource(row, compute, out);
+      return [
+        cast,
+        out === compute ? ALL_KERNELS.filter((kernel) => kernel !== "mixed") : ["dense", "singles"],
+      ];
+    }));
+  }
+  return defineMaps(
+    computesOf(row).map((dtype) => [mapSource(row, dtype, resultOf(row, dtype)), ALL_KERNELS]),
+  );
+}
+
+/** The dtypes in which `row` computes. */
+export function computesOf(row: Row): DType[] {
+  return DTYPES.filter((dtype) => {
+    const { kind } = DTYPE[dtype];
+    return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
+  });
+}
+
+// ---- folds -------------------------------------------------------------------------------------
+
+/** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
+export interface FoldSource {
+  /** The name of its struct, with which those of its kernels begin. */
+  readonly name: string;
+  /** Elements that a lane takes at once, */
+  readonly pack: number;
+  /** and how many of those. */
+  readonly packs: number;
+  /** Bytes of an accumulator. */
+  readonly accumulator: number;
+  /** The struct. */
+  readonly text: string;
+}
+
+/** Kernels of shim/cuda/fold.h, and the macros that define them. */
+const FOLD_KERNELS = {
+  along: "RM_FOLD_ALONG",
+  across: "RM_FOLD_ACROSS",
+  parts: "RM_FOLD_PARTS",
+  along_any: "RM_FOLD_ALONG_ANY",
+  across_any: "RM_FOLD_ACROSS_ANY",
+  parts_any: "RM_FOLD_PARTS_ANY",
+} as const;
+
+/** What the kernels of a reduction are for. */
+export type FoldKernel = keyof typeof FOLD_KERNELS;
+
+/** What a fold is made of. */
+interface FoldParts {
+  readonly name: string;
+  readonly from: DType;
+  readonly second: DType;
+  /** What finish gives. */
+  readonly result: DType;
+  readonly to: DType;
+  /** The C types of elements before they are folded and of the accumulator. */
+  readonly work: string;
+  readonly acc: string;
+  readonly accumulator: number;
+  readonly start: string;
+  /** What is folded, and how; the statements of functions. */
+  readonly map: string;
+  readonly fold: string;
+  readonly join: string;
+  readonly finish: string;
+  readonly more?: string;
+  /** True where an element takes so long that packs do not pay. */
+  readonly heavy?: boolean;
+  readonly packs?: number;
+}
+
+function foldSourceOf(parts: FoldParts): FoldSource {
+  const { name, from, second, result, to, work, acc, heavy, accumulator } = parts;
+  const pack = heavy ? 1 : Math.min(16 / DTYPE[from].bytes, 8);
+  const packs = heavy ? 1 : parts.packs ?? (pack === 8 ? 2 : 4);
+  const dtypes = [from, second, result, to].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
+  const x = acc.startsWith("rm_") ? work : acc;
+  const value = valueType(result);
+  const text = `struct ${name} : rm_fold_row<${dtypes}, ${pack}, ${packs}> {\n` +
+    `  typedef ${work} work;\n  typedef ${acc} acc;\n${parts.more ?? ""}` +
+    `  static inline acc start() { return ${parts.start}; }\n` +
+    `  static inline auto map(work x, work y, const double *at) {\n${parts.map}  }\n` +
+    `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
+    `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
+    `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
+  return { name, pack, packs, accumulator, text };
+}
+
+/** What a reduction of `dtype` begins with, in C. */
+function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
+  if (typeof identity === "number") return String(identity);
+  const { kind, bytes } = DTYPE[dtype];
+  const lowest = identity === "lowest";
+  if (kind === "f") return lowest ? "-INFINITY" : "INFINITY";
+  if (kind === "b") return lowest ? "0" : "1";
+  if (kind === "u") return lowest ? "0" : `UINT${8 * bytes}_MAX`;
+  return `INT${8 * bytes}_${lowest ? "MIN" : "MAX"}`;
+}
+
+const foldSources = new Map<string, FoldSource>();
+
+function foldSource(name: string, make: () => FoldSource): FoldSource {
+  let source = foldSources.get(name);
+  if (source === undefined) foldSources.set(name, source = make());
+  return source;
+}
+
+/** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype, if any. */
+export function reduceSource(
+  row: ReduceRow,
+  from: DType,
+  to: DType,
+  second: DType | null,
+): FoldSource {
+  const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
+  const name = `${row.name}_${dtypes.join("_")}`;
+  return foldSource(name, () => makeReduce(row, name, from, to, second ?? "float64"));
+}
+
+function makeReduce(
+  row: ReduceRow,
+  name: string,
+  from: DType,
+  to: DType,
+  second: DType,
+): FoldSource {
+  const toFloat = DTYPE[to].kind === "f";
+  // Results that are elements need no room to add in.
+  const picks = row.result === "same";
+  // What elements are before they are folded, and what they are folded into.
+  const element = toFloat && !picks ? "float64" : from;
+  const sum: DType = picks ? from : toFloat ? "float64" : to === "bool" ? "bool" : "uint64";
+  const [work, acc] = [valueType(element), valueType(sum)];
+  const attributes = attributesOf(row);
+  const exact = toFloat && row.compensated === true && DTYPE[from].bytes === 8;
+  const expr = printC(exprFor(row, DTYPE[to].kind), sum, acc);
+  const map = row.map === undefined
+    ? to === "bool" ? "x != 0" : "x"
+    : printC(row.map, element, work);
+  const finish = row.finish === undefined ? "a" : printC(row.finish, sum, acc);
+  const heavy = someExpr(
+    parseExpr(row.map ?? "x"),
+    (part) => part.kind === "call" && part.name !== "fabs",
+  );
+  return foldSourceOf({
+    name,
+    from,
+    second,
+    result: sum,
+    to,
+    work,
+    acc: exact ? "rm_exact" : acc,
+    accumulator: exact
+      ? 16
+      : DTYPE[sum].kind === "f" && DTYPE[sum].bytes === 2
+      ? 4
+      : DTYPE[sum].bytes,
+    start: exact ? "{0, 0}" : identityOf(row.identity, sum),
+    map: `${attributes}    return ${map};\n`,
+    fold: exact ? "rm_add_exactly(a, x)" : expr,
+    join: exact ? "rm_join_exactly(a, x)" : expr,
+    finish: exact
+      ? `${attributes}    const double sum = rm_corrected(a);\n` +
+        `    return ${finish.replace(/\ba\b/g, "sum")};\n`
+      : `${attributes}    return ${finish};\n`,
+    heavy,
+  });
+}
+
+/** `row` over elements of `from`. */
+export function argReduceSource(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+  const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
+  const work = valueType(from);
+  return foldSource(name, () =>
+    foldSourceOf({
+      name,
+      from,
+      second: from,
+      result: "int64",
+      to,
+      work,
+      acc: `rm_found<${work}>`,
+      accumulator: 16,
+      start: "{0, -1}",
+      map: "    return x;\n",
+      more: `  static inline bool better(work x, work a) { return ${
+        printC(row.expr, from, work)
+      }; }\n`,
+      fold: "a.at < 0 || better(x, a.value) ? acc{x, position} : a",
+      join: `rm_better<${name}>(a, x)`,
+      finish: "    return a.at;\n",
+      packs: 2,
+    }));
+}
+
+function defineFolds(
+  sources: readonly (readonly [FoldSource, readonly FoldKernel[]])[],
+): Family {
+  const texts = sources.map(([{ text }]) => text);
+  const lines = sources.flatMap(([{ name }, kernels]) =>
+    kernels.map((kernel) => `${FOLD_KERNELS[kernel]}(${name})\n`)
+  );
+  return {
+    source: `${includesFor(texts)}#include "fold.h"\n${texts.join("")}${lines.join("")}`,
+    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+  };
+}
+
+/** CUDA C of one kernel. */
+export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
+  return defineFolds([[source, [kernel]]]).source;
+}
+
+const FEW_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+
+/** The dtype that `row` gives for elements of `from`. */
+function foldResult(row: ReduceRow, from: DType): DType {
+  const floats = DTYPE[from].kind === "f";
+  if (row.result === "bool" || row.result === "int32") return row.result;
+  if (row.result === "sum" && !floats) return from === "uint64" ? from : "int64";
+  return row.result === "float" && !floats ? "float32" : from;
+}
+
+/** The dtype of the second operand that goes with elements of `from`. */
+function secondOf(row: ReduceRow, from: DType): DType | null {
+  if (row.arity !== 2) return null;
+  const { kind, bytes } = DTYPE[from];
+  return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
+}
+
+function takenBy(row: Row): DType[] {
+  return DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+}
+
+/** All kernels of a reduction that most calls take. */
+export function reduceFamily(row: ReduceRow): Family {
+  return defineFolds(
+    takenBy(row).map((from) => {
+      const source = reduceSource(row, from, foldResult(row, from), secondOf(row, from));
+      return [source, FEW_FOLDS];
+    }),
+  );
+}
+
+/** All kernels of an index reduction that most calls take. */
+export function argReduceFamily(row: ArgReduceRow): Family {
+  return defineFolds(takenBy(row).map((from) => [argReduceSource(row, from, "int32"), FEW_FOLDS]));
+}
+
+// ---- scans -------------------------------------------------------------------------------------
+
+/** A row of scans for certain dtypes, as C. */
+export interface ScanSource {
+  /** The name of its struct, with which those of its kernels begin. */
+  readonly name: string;
+  /** Elements that a lane takes at once. */
+  readonly pack: number;
+  /** The struct. */
+  readonly text: string;
+  /** What folds the parts of a run. */
+  readonly fold: FoldSource;
+}
+
+/** Kernels of shim/cuda/scan.h, and the macros that define them. */
+const SCAN_KERNELS = {
+  along: "RM_SCAN_ALONG",
+  across: "RM_SCAN_ACROSS",
+  along_any: "RM_SCAN_ALONG_ANY",
+  across_any: "RM_SCAN_ACROSS_ANY",
+} as const;
+
+/** What the kernels of a scan are for. */
+export type ScanKernel = keyof typeof SCAN_KERNELS;
+
+const scanSources = new Map<string, ScanSource>();
+
+/** `row` over elements of `from` into those of `to`. */
+export function scanSource(row: ScanRow, from: DType, to: DType): ScanSource {
+  const key = `${suffixOf(from)}_${suffixOf(to)}`;
+  const name = `${row.name}_${key}`;
+  let source = scanSources.get(name);
+  if (source === undefined) scanSources.set(name, source = makeScan(row, name, from, to));
+  return source;
+}
+
+function makeScan(row: ScanRow, name: string, from: DType, to: DType): ScanSource {
+  const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
+  const acc = valueType(sum);
+  const expr = printC(row.expr, sum, acc);
+  const pack = Math.min(16 / DTYPE[from].bytes, 8);
+  const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
+  return {
+    name,
+    pack,
+    text: `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
+      `  static inline acc start() { return ${row.identity}; }\n` +
+      `  static inline acc fold(acc a, acc x) { return ${expr}; }\n};\n`,
+    fold: foldSourceOf({
+      name: `${name}_fold`,
+      from,
+      second: from,
+      result: sum,
+      to,
+      work: acc,
+      acc,
+      accumulator: 8,
+      start: String(row.identity),
+      map: "    return x;\n",
+      fold: expr,
+      join: expr,
+      finish: "    return a;\n",
+    }),
+  };
+}
+
+function defineScans(
+  sources: readonly (readonly [ScanSource, readonly ScanKernel[]])[],
+): Family {
+  const texts = sources.map(([{ text }]) => text);
+  const lines = sources.flatMap(([{ name }, kernels]) =>
+    kernels.map((kernel) => `${SCAN_KERNELS[kernel]}(${name})\n`)
+  );
+  return {
+    source: `${includesFor(texts)}#include "scan.h"\n${texts.join("")}${lines.join("")}`,
+    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+  };
+}
+
+/** CUDA C of one kernel. */
+export function scanKernel(source: ScanSource, kernel: ScanKernel): string {
+  return defineScans([[source, [kernel]]]).source;
+}
+
+/** All kernels of a scan that most calls take. */
+export function scanFamily(row: ScanRow): Family {
+  return defineScans(
+    takenBy(row).map((from) => {
+      const to = DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
+      return [scanSource(row, from, to), ["along", "across"]];
+    }),
+  );
+}
