@@ -1,0 +1,357 @@
+/*
+ * Moves elements by positions: blocks to and from them, indexes to positions, the places of what is
+ * not zero; what shim/move.c does.
+ *
+ * Positions are int32, or double (wide) in huge storages. An index that is out of range leaves a
+ * note in the faults of the device, which are read before any result is, and a position that later
+ * kernels skip: the least number, to which nothing is added.
+ */
+#ifndef ROWMAJOR_CUDA_MOVE_H
+#define ROWMAJOR_CUDA_MOVE_H
+
+#include "block.h"
+
+/* An axis of a block: its size, and the steps of the two operands along it, the target's first. */
+struct rm_block_axis {
+  long long size, to, from;
+};
+
+/* At most R axes, outermost first. */
+template <int R>
+struct rm_block {
+  long long rank;
+  rm_block_axis at[R];
+};
+
+/* Where element i of `count` lies in both operands, and its place along one of the axes. Most are few
+ * enough for 32 bits, in which division takes a third of the time. */
+template <int R>
+static inline long long rm_find(const rm_block<R> &axes, long long i, long long count, int axis,
+                                long long *to, long long *from) {
+  long long place = 0;
+  if (count >> 32 == 0) {
+    unsigned rest = (unsigned)i;
+    for (int j = (int)axes.rank - 1; j > 0; j--) {
+      const unsigned size = (unsigned)axes.at[j].size, next = rest / size;
+      const long long along = rest - next * size;
+      rest = next;
+      *to += along * axes.at[j].to;
+      *from += along * axes.at[j].from;
+      if (j == axis) place = along;
+    }
+    i = rest;
+  } else {
+    for (int j = (int)axes.rank - 1; j > 0; j--) {
+      const long long size = axes.at[j].size, next = i / size, along = i - next * size;
+      i = next;
+      *to += along * axes.at[j].to;
+      *from += along * axes.at[j].from;
+      if (j == axis) place = along;
+    }
+  }
+  *to += i * axes.at[0].to;
+  *from += i * axes.at[0].from;
+  return axis == 0 ? i : place;
+}
+
+/* ---- positions --------------------------------------------------------------------------------- */
+
+/* The skipped position. A double that is infinite stays so, whatever is added. */
+static inline bool rm_is_skipped(int position) { return position == -2147483647 - 1; }
+static inline bool rm_is_skipped(double) { return false; }
+static inline void rm_skip(int *position) { *position = -2147483647 - 1; }
+static inline void rm_skip(double *position) { *position = -(double)INFINITY; }
+
+/* Those of uint64 that int64 does not hold become negative ones that no size reaches. */
+static inline long long rm_read_index(const void *x, int bytes, bool is_signed, long long i) {
+  switch (bytes) {
+    case 1: return is_signed ? ((const int8_t *)x)[i] : ((const uint8_t *)x)[i];
+    case 2: return is_signed ? ((const int16_t *)x)[i] : ((const uint16_t *)x)[i];
+    case 4: return is_signed ? (long long)((const int32_t *)x)[i] : ((const uint32_t *)x)[i];
+    default: {
+      const long long index = ((const long long *)x)[i];
+      return is_signed || index >= 0 ? index : -0x7fffffffffffffffll - 1;
+    }
+  }
+}
+
+/*
+ * What went wrong first: the number of the call, or 0; the least place of a bad index in it, above
+ * the lower half of that index; the same above the upper half; and the size of the axis. Places from
+ * 2^32 on count as one.
+ */
+struct rm_faults {
+  unsigned long long call, low, high;
+  long long size;
+};
+
+static inline void rm_note_fault(rm_faults *faults, unsigned long long call, long long place,
+                                 long long index, long long size) {
+  const unsigned long long before = atomicCAS(&faults->call, 0ull, call);
+  if (before != 0 && before != call) return;
+  const unsigned long long most = 0xffffffffull;
+  const unsigned long long key = ((unsigned long long)place < most ? place : most) << 32;
+  const unsigned long long bits = (unsigned long long)index;
+  atomicMin(&faults->low, key | (bits & most));
+  atomicMin(&faults->high, key | bits >> 32);
+  faults->size = size;
+}
+
+/* The first axis of `axes` belongs to the positions, the other one to the indexes. Null x: there is
+ * one index, in value. */
+template <class P, int R>
+static inline void rm_add_positions(P *positions, const void *x, uint64_t value, long long type,
+                                    long long count, long long size, long long stride,
+                                    rm_faults *faults, unsigned long long call,
+                                    const rm_block<R> &axes) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  long long to = 0, from = 0;
+  rm_find(axes, i, count, 0, &to, &from);
+  const int bytes = (int)(type & 15);
+  const bool is_signed = (type & 16) != 0;
+  long long index = x == nullptr ? rm_read_index(&value, bytes, is_signed, 0)
+                                 : rm_read_index(x, bytes, is_signed, from);
+  P *position = positions + to;
+  if (rm_is_skipped(*position)) return;
+  if (index < -size || index >= size) {
+    rm_note_fault(faults, call, i, index, size);
+    rm_skip(position);
+    return;
+  }
+  index += index < 0 ? size : 0;
+  *position += (P)(index * stride);
+}
+
+/* ---- gather and scatter ------------------------------------------------------------------------ */
+
+/* Positions, and the least and the largest that keep a block inside. */
+struct rm_positions {
+  const void *at;
+  long long wide, least, most;
+
+  /* Whether position i is one of those. */
+  inline bool read(long long i, long long *position) const {
+    if (wide == 0) {
+      *position = ((const int *)at)[i];
+      return *position >= least && *position <= most;
+    }
+    const double x = ((const double *)at)[i];
+    const bool inside = x >= (double)least && x <= (double)most;
+    *position = inside ? (long long)x : 0;
+    return inside;
+  }
+};
+
+/*
+ * An element to a thread. One axis, of which the source or, for a scatter, the target is at the
+ * positions, has the number `axis`. Null source: there is one element, in value.
+ */
+template <class T, int R>
+static inline void rm_move_elements(T *target, const T *source, uint64_t value,
+                                    rm_positions positions, long long count, long long axis,
+                                    long long scatter, const rm_block<R> &axes) {
+  const long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
+    long long to = 0, from = 0, position;
+    const long long pick = rm_find(axes, i, count, (int)axis, &to, &from);
+    if (!positions.read(pick, &position)) continue;
+    if (scatter != 0) to += position;
+    else from += position;
+    target[to] = source == nullptr ? (T)value : source[from];
+  }
+}
+
+template <class U>
+static inline void rm_copy_run(char *to, const char *from, long long bytes, int lane, int lanes) {
+  const long long n = bytes / (long long)sizeof(U);
+#pragma unroll 4
+  for (long long i = lane; i < n; i += lanes) ((U *)to)[i] = ((const U *)from)[i];
+}
+
+/*
+ * Blocks that are dense runs of `bytes` bytes, in so many pieces of `piece` bytes each, of which there
+ * are `count` in all. Teams of `lanes` threads, a power of two, copy as many bytes at a time as both
+ * ends are aligned to. Steps from run to run are in bytes, and so is `scale`, that of a position.
+ */
+static inline void rm_move_runs(char *target, const char *source, rm_positions positions,
+                                long long count, long long pieces, long long piece,
+                                long long step, long long bytes, long long scale,
+                                long long lanes, long long scatter) {
+  const int lane = (int)threadIdx.x & (int)(lanes - 1);
+  const int teams = (int)blockDim.x / (int)lanes, team = (int)threadIdx.x / (int)lanes;
+  const long long each = (long long)gridDim.x * teams;
+  for (long long i = (long long)blockIdx.x * teams + team; i < count; i += each) {
+    const long long run = pieces == 1 ? i : i / pieces, begin = (i - run * pieces) * piece;
+    const long long n = rm_min(bytes - begin, piece);
+    long long position;
+    if (!positions.read(run, &position)) continue;
+    position *= scale;
+    char *to = target + (scatter != 0 ? position : run * step) + begin;
+    const char *from = source + (scatter != 0 ? run * step : position) + begin;
+    const unsigned grain = (unsigned)(size_t)to | (unsigned)(size_t)from | (unsigned)n;
+    if ((grain & 15) == 0) rm_copy_run<rm_pack<uint32_t, 4>>(to, from, n, lane, (int)lanes);
+    else if ((grain & 7) == 0) rm_copy_run<uint64_t>(to, from, n, lane, (int)lanes);
+    else if ((grain & 3) == 0) rm_copy_run<uint32_t>(to, from, n, lane, (int)lanes);
+    else if ((grain & 1) == 0) rm_copy_run<uint16_t>(to, from, n, lane, (int)lanes);
+    else rm_copy_run<uint8_t>(to, from, n, lane, (int)lanes);
+  }
+}
+
+/* ---- which of equal positions is the last ------------------------------------------------------ */
+
+/*
+ * Of picks that have one position the last is to win, whatever the order in which threads run. Each
+ * marks its position by its number, if that is the largest there; those that do not find their own
+ * number afterwards are skipped. Marks are in an array over all positions, or, where that would be
+ * far larger than the picks, in a hash table of `slots`, a power of two: keys, 0 where free, are one
+ * more than the position's distance from the least.
+ */
+static inline long long rm_slot(unsigned long long *keys, long long slots, long long distance) {
+  if (keys == nullptr) return distance;
+  const unsigned long long key = (unsigned long long)distance + 1;
+  unsigned long long slot = key * 0x9e3779b97f4a7c15ull >> 20;
+  for (;; slot++) {
+    slot &= (unsigned long long)slots - 1;
+    const unsigned long long found = atomicCAS(&keys[slot], 0ull, key);
+    if (found == 0 || found == key) return (long long)slot;
+  }
+}
+
+static inline void rm_mark_picks(unsigned *marks, unsigned long long *keys, long long slots,
+                                 rm_positions positions, long long count) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  long long position;
+  if (i >= count || !positions.read(i, &position)) return;
+  atomicMax(&marks[rm_slot(keys, slots, position - positions.least)], (unsigned)i + 1);
+}
+
+/* Copies positions to kept, those that are not the last of theirs as skipped. */
+static inline void rm_keep_last(void *kept, unsigned *marks, unsigned long long *keys,
+                                long long slots, rm_positions positions, long long count) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  long long position;
+  const bool last = positions.read(i, &position) &&
+                    marks[rm_slot(keys, slots, position - positions.least)] == (unsigned)i + 1;
+  if (positions.wide != 0) {
+    double *at = (double *)kept + i;
+    if (last) *at = (double)position;
+    else rm_skip(at);
+  } else {
+    int *at = (int *)kept + i;
+    if (last) *at = (int)position;
+    else rm_skip(at);
+  }
+}
+
+/* ---- what is not zero -------------------------------------------------------------------------- */
+
+/* A block looks at a tile of elements; warp w at those from w * 32 * STEPS on. */
+enum { RM_FIND_THREADS = 256, RM_FIND_STEPS = 16, RM_FIND_TILE = RM_FIND_THREADS * RM_FIND_STEPS };
+
+/* Of floats all bits but the sign count: -0 is zero, NaN is not. */
+template <class T>
+static inline unsigned rm_find_lanes(const T *x, long long i, long long length, bool floating) {
+  const T mask = floating ? (T)((T)-1 >> 1) : (T)-1;
+  return __ballot_sync(RM_ALL_LANES, i < length && (T)(x[i] & mask) != 0);
+}
+
+template <class T>
+static inline void rm_count_nonzero(unsigned long long *counts, const T *x, long long length,
+                                    long long floating) {
+  __shared__ unsigned warps[RM_MOST_WARPS];
+  const long long first =
+      (long long)blockIdx.x * RM_FIND_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
+  unsigned count = 0;
+#pragma unroll
+  for (int s = 0; s < RM_FIND_STEPS; s++) {
+    const long long i = first + s * RM_WARP + rm_lane();
+    count += (unsigned)__popc(rm_find_lanes(x, i, length, floating != 0));
+  }
+  unsigned total;
+  rm_block_before(rm_lane() == 0 ? count : 0, warps, &total);
+  if (threadIdx.x == 0) counts[blockIdx.x] = total;
+}
+
+/* Writes no more than there is room for. */
+template <class T>
+static inline void rm_write_nonzero(int *out, const unsigned long long *counts, const T *x,
+                                    long long length, long long floating, long long room) {
+  __shared__ unsigned warps[RM_MOST_WARPS];
+  const long long first =
+      (long long)blockIdx.x * RM_FIND_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
+  unsigned lanes[RM_FIND_STEPS], count = 0;
+#pragma unroll
+  for (int s = 0; s < RM_FIND_STEPS; s++) {
+    lanes[s] = rm_find_lanes(x, first + s * RM_WARP + rm_lane(), length, floating != 0);
+    count += (unsigned)__popc(lanes[s]);
+  }
+  unsigned total;
+  unsigned before = rm_block_before(rm_lane() == 0 ? count : 0, warps, &total);
+  before = __shfl_sync(RM_ALL_LANES, before, 0);
+  long long to = (long long)counts[blockIdx.x] + before;
+#pragma unroll
+  for (int s = 0; s < RM_FIND_STEPS; s++) {
+    const long long at = to + __popc(lanes[s] & rm_lanes_before());
+    if ((lanes[s] >> rm_lane() & 1) != 0 && at < room) {
+      out[at] = (int)(first + s * RM_WARP + rm_lane());
+    }
+    to += __popc(lanes[s]);
+  }
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+#define RM_ADD_POSITIONS(name, P, R)                                                               \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(P *positions, const void *x, uint64_t value, long long type, long long count,           \
+           long long size, long long stride, rm_faults *faults, unsigned long long call,           \
+           rm_block<R> axes) {                                                                      \
+    rm_add_positions(positions, x, value, type, count, size, stride, faults, call, axes);          \
+  }
+
+#define RM_MOVE_ELEMENTS(name, T, R)                                                               \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(T *target, const T *source, uint64_t value, rm_positions positions, long long count,    \
+           long long axis, long long scatter, rm_block<R> axes) {                                   \
+    rm_move_elements(target, source, value, positions, count, axis, scatter, axes);                \
+  }
+
+#define RM_MOVE_RUNS(name)                                                                         \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(char *target, const char *source, rm_positions positions, long long count,              \
+           long long pieces, long long piece, long long step, long long bytes, long long scale,    \
+           long long lanes, long long scatter) {                                                   \
+    rm_move_runs(target, source, positions, count, pieces, piece, step, bytes, scale, lanes,       \
+                 scatter);                                                                         \
+  }
+
+#define RM_MARK_PICKS(name)                                                                        \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(unsigned *marks, unsigned long long *keys, long long slots, rm_positions positions,     \
+           long long count) {                                                                      \
+    rm_mark_picks(marks, keys, slots, positions, count);                                           \
+  }
+
+#define RM_KEEP_LAST(name)                                                                         \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(void *kept, unsigned *marks, unsigned long long *keys, long long slots,                 \
+           rm_positions positions, long long count) {                                              \
+    rm_keep_last(kept, marks, keys, slots, positions, count);                                      \
+  }
+
+#define RM_COUNT_NONZERO(name, T)                                                                  \
+  extern "C" __global__ void __launch_bounds__(RM_FIND_THREADS)                                    \
+      name(unsigned long long *counts, const T *x, long long length, long long floating) {         \
+    rm_count_nonzero(counts, x, length, floating);                                                 \
+  }
+
+#define RM_WRITE_NONZERO(name, T)                                                                  \
+  extern "C" __global__ void __launch_bounds__(RM_FIND_THREADS)                                    \
+      name(int *out, const unsigned long long *counts, const T *x, long long length,               \
+           long long floating, long long room) {                                                   \
+    rm_write_nonzero(out, counts, x, length, floating, room);                                      \
+  }
+
+#endif

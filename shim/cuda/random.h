@@ -1,0 +1,180 @@
+/*
+ * Random numbers by Philox4x32-10, as shim/random.c makes them: word w of a key is lane w % 4 of the
+ * block whose counter is w / 4, so that a thread makes the blocks that its elements come from and
+ * nothing else.
+ *
+ * Bits, integers and uniforms are the same on every backend.
+ */
+#ifndef ROWMAJOR_CUDA_RANDOM_H
+#define ROWMAJOR_CUDA_RANDOM_H
+
+#include "block.h"
+#include "vecmath.h"
+
+static inline uint64_t rm_wide_product(uint32_t x, uint32_t y) { return (uint64_t)x * y; }
+
+static inline void rm_philox(uint64_t counter, uint32_t k0, uint32_t k1, uint32_t *words) {
+  uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
+#pragma unroll
+  for (int round = 0; round < 10; round++) {
+    const uint64_t p0 = rm_wide_product(c0, 0xd2511f53u), p1 = rm_wide_product(c2, 0xcd9e8d57u);
+    c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+    c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    k0 += 0x9e3779b9u;
+    k1 += 0xbb67ae85u;
+  }
+  words[0] = c0;
+  words[1] = c1;
+  words[2] = c2;
+  words[3] = c3;
+}
+
+static inline uint64_t rm_word_pair(const uint32_t *words) {
+  return words[0] | (uint64_t)words[1] << 32;
+}
+
+/*
+ * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v), by the same
+ * steps as the other backends: see shim/random.c.
+ */
+static inline void rm_normal_pair(double u, double v, double *x, double *y) {
+  const double radius = rm_sqrt_f64(-2 * rm_log_f64(u));
+  const double quarter = rm_floor_f64(4 * v + 0.5);
+  const double g = v - quarter * 0.25, t = g * g;
+  const double s = radius * g *
+                   RM_POLY_7(f64, t, 6.283185307179586, -41.341702240399634, 81.60524927594804,
+                             -76.70585970427454, 42.058685020160894, -15.093804209987114,
+                             3.7808689593022957);
+  const double c = radius * RM_POLY_7(f64, t, 1.0, -19.73920880217842, 64.93939402236538,
+                                      -85.45681709034115, 60.24462008593029, -26.42425703488269,
+                                      7.810290968144191);
+  const int turns = (int)quarter;
+  const double first = (turns & 1) != 0 ? s : c, second = (turns & 1) != 0 ? c : s;
+  *x = ((turns + 1) & 2) != 0 ? -first : first;
+  *y = (turns & 2) != 0 ? -second : second;
+}
+
+/* What a distribution makes of the words of a block, or of an element: of each, `words` give
+ * `elements`. */
+struct rm_bits_u32 {
+  typedef uint32_t stored;
+  enum { WORDS = 4, ELEMENTS = 4 };
+  inline void make(const uint32_t *words, stored *out) const {
+    for (int i = 0; i < 4; i++) out[i] = words[i];
+  }
+};
+
+/* The upper bits that a uniform number of the dtype has, so that none rounds up to 1. */
+template <class D, int BITS>
+struct rm_uniform {
+  typedef typename D::stored stored;
+  enum { WORDS = 1, ELEMENTS = 1 };
+  inline void make(const uint32_t *words, stored *out) const {
+    *out = D::put((float)(int)(words[0] >> (32 - BITS)) * (1.0f / (float)(1 << BITS)));
+  }
+};
+struct rm_uniform_f64 {
+  typedef double stored;
+  enum { WORDS = 2, ELEMENTS = 1 };
+  inline void make(const uint32_t *words, stored *out) const {
+    *out = (double)(long long)(rm_word_pair(words) >> 11) * 0x1p-53;
+  }
+};
+
+template <class D>
+struct rm_normal {
+  typedef typename D::stored stored;
+  enum { WORDS = 2, ELEMENTS = 2 };
+  inline void make(const uint32_t *words, stored *out) const {
+    double x, y;
+    const double u = (double)(int)((words[0] >> 8) + 1), v = (double)(int)(words[1] >> 8);
+    rm_normal_pair(u * 0x1p-24, v * 0x1p-24, &x, &y);
+    out[0] = D::put((float)x);
+    out[1] = D::put((float)y);
+  }
+};
+struct rm_normal_f64 {
+  typedef double stored;
+  enum { WORDS = 4, ELEMENTS = 2 };
+  inline void make(const uint32_t *words, stored *out) const {
+    const double u = (double)(long long)((rm_word_pair(words) >> 11) + 1);
+    const double v = (double)(long long)(rm_word_pair(words + 2) >> 11);
+    rm_normal_pair(u * 0x1p-53, v * 0x1p-53, out, out + 1);
+  }
+};
+
+/* low + the upper half of bits * range, where bits are one word for ranges up to 2^16, else two; a
+ * range of 0 stands for 2^64. */
+template <class T>
+struct rm_narrow_integers {
+  typedef T stored;
+  enum { WORDS = 1, ELEMENTS = 1 };
+  uint64_t low, range;
+  inline void make(const uint32_t *words, stored *out) const {
+    *out = (T)(low + (words[0] * range >> 32));
+  }
+};
+template <class T>
+struct rm_wide_integers {
+  typedef T stored;
+  enum { WORDS = 2, ELEMENTS = 1 };
+  uint64_t low, range;
+  inline void make(const uint32_t *words, stored *out) const {
+    const uint64_t bits = rm_word_pair(words);
+    *out = (T)(low + (range == 0 ? bits : __umul64hi(bits, range)));
+  }
+};
+
+/* A thread makes at least 16 bytes at a time, and at least what one block gives. */
+template <class M>
+static inline void rm_random_fill(typename M::stored *out, long long length, uint32_t key0,
+                                  uint32_t key1, M maker) {
+  typedef typename M::stored T;
+  enum {
+    OF_BLOCK = 4 / M::WORDS * M::ELEMENTS,
+    OF_BYTES = 16 / sizeof(T),
+    COUNT = (int)OF_BLOCK > (int)OF_BYTES ? (int)OF_BLOCK : (int)OF_BYTES,
+    BLOCKS = COUNT / OF_BLOCK
+  };
+  const long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i * COUNT < length;
+       i += step) {
+    T made[COUNT];
+#pragma unroll
+    for (int b = 0; b < BLOCKS; b++) {
+      uint32_t words[4];
+      rm_philox((uint64_t)i * BLOCKS + b, key0, key1, words);
+#pragma unroll
+      for (int k = 0; k < 4 / M::WORDS; k++) {
+        maker.make(words + k * M::WORDS, made + b * OF_BLOCK + k * M::ELEMENTS);
+      }
+    }
+    T *to = out + i * COUNT;
+    if ((i + 1) * COUNT <= length) {
+#pragma unroll
+      for (int p = 0; p < COUNT; p += OF_BYTES) {
+        rm_pack<T, OF_BYTES> pack;
+#pragma unroll
+        for (int e = 0; e < OF_BYTES; e++) pack.at[e] = made[p + e];
+        *(rm_pack<T, OF_BYTES> *)(to + p) = pack;
+      }
+    } else {
+#pragma unroll
+      for (int e = 0; e < COUNT; e++) {
+        if (i * COUNT + e < length) to[e] = made[e];
+      }
+    }
+  }
+}
+
+#define RM_RANDOM_KERNEL(name, T, ...)                                                             \
+  extern "C" __global__ void __launch_bounds__(256) name(                                          \
+      T *out, long long length, uint64_t key, uint64_t low, uint64_t range) {                      \
+    (void)low;                                                                                     \
+    (void)range;                                                                                   \
+    rm_random_fill(out, length, (uint32_t)key, (uint32_t)(key >> 32), __VA_ARGS__);                \
+  }
+
+#endif
