@@ -28,21 +28,23 @@ struct rm_matrix {
   inline long long start(long long i) const { return offsets == nullptr ? i * step : offsets[i]; }
 };
 
-/* Reads TILE lines of DEPTH elements into lines[depth][line]; neighbours are read by neighbours. */
+/* Reads TILE lines of DEPTH elements into lines[depth][line], 0 for those beyond `count` lines and
+ * `deep` elements; neighbours are read by neighbours. */
 template <class D>
 static inline void rm_read_tile(typename D::value (*lines)[RM_TILE + 1],
                                 const typename D::stored *x, long long line_step,
-                                long long depth_step, long long line, long long count,
-                                long long depth, long long k) {
-  const int t = (int)threadIdx.x;
-  const bool deep = depth_step == 1;
+                                long long depth_step, long long count, long long deep) {
+  const int t = (int)threadIdx.x, each = RM_SIDE * RM_SIDE;
+  const bool along = depth_step == 1;
+  const int l = along ? t / RM_DEPTH : t % RM_TILE, d = along ? t % RM_DEPTH : t / RM_TILE;
+  const int next_l = along ? each / RM_DEPTH : 0, next_d = along ? 0 : each / RM_TILE;
+  const typename D::stored *from = x + l * line_step + d * depth_step;
+  const long long next = next_l * line_step + next_d * depth_step;
 #pragma unroll
-  for (int i = 0; i < RM_TILE * RM_DEPTH; i += RM_SIDE * RM_SIDE) {
-    const int l = deep ? (t + i) / RM_DEPTH : (t + i) % RM_TILE;
-    const int d = deep ? (t + i) % RM_DEPTH : (t + i) / RM_TILE;
-    const bool inside = line + l < count && depth + d < k;
-    lines[d][l] = inside ? D::get(x[(line + l) * line_step + (depth + d) * depth_step])
-                         : (typename D::value)0;
+  for (int i = 0; i < RM_TILE * RM_DEPTH / each; i++, from += next) {
+    const int line = l + i * next_l, depth = d + i * next_d;
+    const bool inside = line < count && depth < deep;
+    lines[depth][line] = inside ? D::get(*from) : (typename D::value)0;
   }
 }
 
@@ -64,8 +66,8 @@ static inline void rm_multiply(rm_matrix c, rm_matrix a, rm_matrix b, long long 
   const long long top = (long long)blockIdx.x / across * RM_TILE;
   const long long side = (long long)blockIdx.x % across * RM_TILE;
   for (long long matrix = blockIdx.y; matrix < batch; matrix += gridDim.y) {
-    const T *from_a = (const T *)a.at + a.start(matrix);
-    const T *from_b = (const T *)b.at + b.start(matrix);
+    const T *from_a = (const T *)a.at + a.start(matrix) + top * a.row;
+    const T *from_b = (const T *)b.at + b.start(matrix) + side * b.column;
     T *to = (T *)c.at + c.start(matrix);
     W sums[RM_EACH][RM_EACH];
 #pragma unroll
@@ -74,8 +76,8 @@ static inline void rm_multiply(rm_matrix c, rm_matrix a, rm_matrix b, long long 
       for (int j = 0; j < RM_EACH; j++) sums[i][j] = 0;
     }
     for (long long depth = 0; depth < k; depth += RM_DEPTH) {
-      rm_read_tile<D>(left, from_a, a.row, a.column, top, m, depth, k);
-      rm_read_tile<D>(right, from_b, b.column, b.row, side, n, depth, k);
+      rm_read_tile<D>(left, from_a + depth * a.column, a.row, a.column, m - top, k - depth);
+      rm_read_tile<D>(right, from_b + depth * b.row, b.column, b.row, n - side, k - depth);
       __syncthreads();
 #pragma unroll
       for (int d = 0; d < RM_DEPTH; d++) {
@@ -118,7 +120,7 @@ static inline void rm_copy_matrices(rm_matrix to, rm_matrix from, long long rows
 }
 
 #define RM_MULTIPLY(name, ...)                                                                     \
-  extern "C" __global__ void __launch_bounds__(RM_SIDE *RM_SIDE)                                   \
+  extern "C" __global__ void __launch_bounds__(RM_SIDE *RM_SIDE, 2)                                 \
       name(rm_matrix c, rm_matrix a, rm_matrix b, long long m, long long n, long long k,           \
            long long batch) {                                                                      \
     rm_multiply<__VA_ARGS__>(c, a, b, m, n, k, batch);                                             \

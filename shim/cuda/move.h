@@ -31,7 +31,9 @@ static inline long long rm_find(const rm_block<R> &axes, long long i, long long 
   long long place = 0;
   if (count >> 32 == 0) {
     unsigned rest = (unsigned)i;
-    for (int j = (int)axes.rank - 1; j > 0; j--) {
+#pragma unroll(R <= 8 ? R : 1)
+    for (int j = R - 1; j > 0; j--) {
+      if (j >= axes.rank) continue;
       const unsigned size = (unsigned)axes.at[j].size, next = rest / size;
       const long long along = rest - next * size;
       rest = next;
@@ -41,7 +43,9 @@ static inline long long rm_find(const rm_block<R> &axes, long long i, long long 
     }
     i = rest;
   } else {
-    for (int j = (int)axes.rank - 1; j > 0; j--) {
+#pragma unroll(R <= 8 ? R : 1)
+    for (int j = R - 1; j > 0; j--) {
+      if (j >= axes.rank) continue;
       const long long size = axes.at[j].size, next = i / size, along = i - next * size;
       i = next;
       *to += along * axes.at[j].to;
@@ -165,7 +169,7 @@ static inline void rm_move_elements(T *target, const T *source, uint64_t value,
 template <class U>
 static inline void rm_copy_run(char *to, const char *from, long long bytes, int lane, int lanes) {
   const long long n = bytes / (long long)sizeof(U);
-#pragma unroll 4
+#pragma unroll(sizeof(U) == 16 ? 4 : 1)
   for (long long i = lane; i < n; i += lanes) ((U *)to)[i] = ((const U *)from)[i];
 }
 

@@ -36,24 +36,55 @@ static inline uint64_t rm_word_pair(const uint32_t *words) {
 }
 
 /*
- * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v), by the same
- * steps as the other backends: see shim/random.c.
+ * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v). Turning by
+ * whole quarters first, exactly, leaves an eighth at most, for which short polynomials do.
  */
+template <class W>
+static inline void rm_turn(W quarter, W sine, W cosine, W *x, W *y) {
+  const int turns = (int)quarter;
+  const W first = (turns & 1) != 0 ? sine : cosine, second = (turns & 1) != 0 ? cosine : sine;
+  *x = ((turns + 1) & 2) != 0 ? -first : first;
+  *y = (turns & 2) != 0 ? -second : second;
+}
+
 static inline void rm_normal_pair(double u, double v, double *x, double *y) {
   const double radius = rm_sqrt_f64(-2 * rm_log_f64(u));
   const double quarter = rm_floor_f64(4 * v + 0.5);
   const double g = v - quarter * 0.25, t = g * g;
-  const double s = radius * g *
-                   RM_POLY_7(f64, t, 6.283185307179586, -41.341702240399634, 81.60524927594804,
-                             -76.70585970427454, 42.058685020160894, -15.093804209987114,
-                             3.7808689593022957);
-  const double c = radius * RM_POLY_7(f64, t, 1.0, -19.73920880217842, 64.93939402236538,
-                                      -85.45681709034115, 60.24462008593029, -26.42425703488269,
-                                      7.810290968144191);
-  const int turns = (int)quarter;
-  const double first = (turns & 1) != 0 ? s : c, second = (turns & 1) != 0 ? c : s;
-  *x = ((turns + 1) & 2) != 0 ? -first : first;
-  *y = (turns & 2) != 0 ? -second : second;
+  /* By the same steps as the other backends. */
+  double s = 3.7808689593022957;
+  s = s * t - 15.093804209987114;
+  s = s * t + 42.058685020160894;
+  s = s * t - 76.70585970427454;
+  s = s * t + 81.60524927594804;
+  s = s * t - 41.341702240399634;
+  s = s * t + 6.283185307179586;
+  double c = 7.810290968144191;
+  c = c * t - 26.42425703488269;
+  c = c * t + 60.24462008593029;
+  c = c * t - 85.45681709034115;
+  c = c * t + 64.93939402236538;
+  c = c * t - 19.73920880217842;
+  c = c * t + 1.0;
+  rm_turn(quarter, s * (radius * g), c * radius, x, y);
+}
+
+/*
+ * The same in float32, as double is slow on many devices. Of all 2^24 numbers u and v the radius is
+ * off by 0.83 * 2^-23 of its size at most, the sine by 0.87 and the cosine by 0.72: products by less
+ * than 4 units in the last place.
+ */
+static inline void rm_normal_pair(float u, float v, float *x, float *y) {
+  const float radius = rm_sqrt_f32(-2 * rm_log_normal_f32(u));
+  const float quarter = rm_floor_f32(4 * v + 0.5f);
+  const float g = v - quarter * 0.25f, t = g * g;
+  const float q = RM_POLY_5(f32, t, -41.341702240399634f, 81.60524927594804f, -76.70585970427454f,
+                            42.058685020160894f, -15.093804209987114f);
+  /* 2 pi in two parts. */
+  const float s = rm_fma_f32(t, q, -1.7484555e-07f) + 6.2831855f;
+  const float c = RM_POLY_6(f32, t, 1.0f, -19.73920880217842f, 64.93939402236538f,
+                            -85.45681709034115f, 60.24462008593029f, -26.42425703488269f);
+  rm_turn(quarter, radius * (g * s), radius * c, x, y);
 }
 
 /* What a distribution makes of the words of a block, or of an element: of each, `words` give
@@ -88,11 +119,11 @@ struct rm_normal {
   typedef typename D::stored stored;
   enum { WORDS = 2, ELEMENTS = 2 };
   inline void make(const uint32_t *words, stored *out) const {
-    double x, y;
-    const double u = (double)(int)((words[0] >> 8) + 1), v = (double)(int)(words[1] >> 8);
-    rm_normal_pair(u * 0x1p-24, v * 0x1p-24, &x, &y);
-    out[0] = D::put((float)x);
-    out[1] = D::put((float)y);
+    float x, y;
+    const float u = (float)(int)((words[0] >> 8) + 1), v = (float)(int)(words[1] >> 8);
+    rm_normal_pair(u * 0x1p-24f, v * 0x1p-24f, &x, &y);
+    out[0] = D::put(x);
+    out[1] = D::put(y);
   }
 };
 struct rm_normal_f64 {

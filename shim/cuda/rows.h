@@ -88,11 +88,9 @@ struct rm_held {
   value x[N * V];
 
   /* Where group n begins. */
-  static inline long long start(int n) {
-    return ((long long)n * team::size() + team::place()) * V;
-  }
+  static inline int start(int n) { return (n * team::size() + team::place()) * V; }
 
-  inline void load(const stored *row, long long columns) {
+  inline void load(const stored *row, int columns) {
     rm_pack<stored, V> packs[N];
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -107,7 +105,7 @@ struct rm_held {
     }
   }
 
-  inline void store(stored *row, long long columns) const {
+  inline void store(stored *row, int columns) const {
 #pragma unroll
     for (int n = 0; n < N; n++) {
       if (start(n) >= columns) continue;
@@ -119,7 +117,7 @@ struct rm_held {
   }
 
   /* Ignores NaN, which the shift brings back. */
-  inline value largest(long long columns, double *room) const {
+  inline value largest(int columns, double *room) const {
     value most = (value)-INFINITY;
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -134,7 +132,7 @@ struct rm_held {
 
   /* The sum of what f makes of each element, which may change it. */
   template <class F>
-  inline double sum(long long columns, double *room, F f) {
+  inline double sum(int columns, double *room, F f) {
     value sums[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -171,7 +169,7 @@ static inline rm_moments<W> rm_moments_of(bool centred, double near, double off,
 /* The sums of the differences from near, and of their squares; near is the mean but for rounding,
  * or 0 where the norm has none. */
 template <class H>
-static inline void rm_sum_moments(H &held, bool centred, long long columns, double *room,
+static inline void rm_sum_moments(H &held, bool centred, int columns, double *room,
                                   typename H::value *near, double *sum, double *squares) {
   typedef typename H::value W;
   *near = 0;
@@ -185,15 +183,15 @@ static inline void rm_sum_moments(H &held, bool centred, long long columns, doub
   *squares = held.sum(columns, room, [by](W &x) { return (x - by) * (x - by); });
 }
 
-/* first is the column of the row that held begins with. */
+/* Weight and bias are those of what held begins with. */
 template <class D, int V, int N, int LANES>
 static inline void rm_normalise(rm_held<D, V, N, LANES> &held, rm_moments<typename D::value> m,
                                 const typename D::value *weight, const typename D::value *bias,
-                                long long first, long long columns) {
+                                int columns) {
   typedef typename D::value W;
 #pragma unroll
   for (int n = 0; n < N; n++) {
-    const long long start = held.start(n);
+    const int start = held.start(n);
     if (start >= columns) continue;
     /* At most 16 bytes at a time. */
     const int PART = V * sizeof(W) > 16 ? 16 / sizeof(W) : V;
@@ -201,8 +199,8 @@ static inline void rm_normalise(rm_held<D, V, N, LANES> &held, rm_moments<typena
     for (int part = 0; part < V; part += PART) {
       typedef rm_pack<W, PART> pack;
       pack w, b;
-      if (weight != nullptr) w = *(const pack *)(weight + first + start + part);
-      if (bias != nullptr) b = *(const pack *)(bias + first + start + part);
+      if (weight != nullptr) w = *(const pack *)(weight + start + part);
+      if (bias != nullptr) b = *(const pack *)(bias + start + part);
 #pragma unroll
       for (int v = 0; v < PART; v++) {
         W &x = held.x[n * V + part + v];
@@ -228,7 +226,7 @@ static inline void rm_rows_held(typename D::stored *out, const typename D::store
   const int team = LANES == 0 ? 0 : (int)threadIdx.x / (LANES == 0 ? 1 : LANES);
   const long long row = (long long)blockIdx.x * teams + team;
   /* All lanes take part in all sums: those without a row have one of no columns. */
-  const long long own = row < rows ? columns : 0;
+  const int own = row < rows ? (int)columns : 0;
   const long long at = row < rows ? row * columns : 0;
   rm_held<D, V, N, LANES> held;
   held.load(a + at, own);
@@ -250,7 +248,7 @@ static inline void rm_rows_held(typename D::stored *out, const typename D::store
     rm_sum_moments(held, centred, own, room, &near, &sum, &squares);
     const double n = (double)columns;
     const rm_moments<W> m = rm_moments_of<W>(centred, (double)near, sum / n, squares / n, epsilon);
-    rm_normalise(held, m, weight, bias, 0, own);
+    rm_normalise(held, m, weight, bias, own);
   }
   held.store(out + at, own);
 }
@@ -271,13 +269,13 @@ static inline void rm_rows_parts(rm_part *parts, const typename D::stored *a, lo
   __shared__ double room[RM_MOST_WARPS];
   const long long row = (long long)blockIdx.x / count, part = (long long)blockIdx.x % count;
   const long long first = part * length;
-  const long long end = first + length < columns ? first + length : columns;
+  const long long end = rm_min(first + length, columns);
   const long long chunk = (long long)blockDim.x * N * V;
   const typename D::stored *x = a + row * columns;
   rm_part total = {0, 0, 0, 0};
   if (KIND == RM_SOFTMAX || KIND == RM_LOG_SOFTMAX) total.mean = -(double)INFINITY;
   for (long long at = first; at < end; at += chunk) {
-    const long long own = end - at < chunk ? end - at : chunk;
+    const int own = (int)rm_min(end - at, chunk);
     rm_held<D, V, N, 0> held;
     held.load(x + at, own);
     if (KIND == RM_SOFTMAX || KIND == RM_LOG_SOFTMAX) {
@@ -321,7 +319,7 @@ static inline void rm_rows_whole(typename D::stored *out, const typename D::stor
   __shared__ double room[RM_MOST_WARPS];
   const long long row = (long long)blockIdx.x / count, part = (long long)blockIdx.x % count;
   const long long first = part * length;
-  const long long end = first + length < columns ? first + length : columns;
+  const long long end = rm_min(first + length, columns);
   const long long chunk = (long long)blockDim.x * N * V;
   const typename D::stored *x = a + row * columns;
   typename D::stored *y = out + row * columns;
@@ -347,7 +345,7 @@ static inline void rm_rows_whole(typename D::stored *out, const typename D::stor
     m = rm_moments_of<W>(false, 0, 0, squares, epsilon);
   }
   for (long long at = first; at < end; at += chunk) {
-    const long long left = end - at < chunk ? end - at : chunk;
+    const int left = (int)rm_min(end - at, chunk);
     rm_held<D, V, N, 0> held;
     held.load(x + at, left);
     if (KIND == RM_SOFTMAX) {
@@ -358,7 +356,10 @@ static inline void rm_rows_whole(typename D::stored *out, const typename D::stor
     } else if (KIND == RM_LOG_SOFTMAX) {
 #pragma unroll
       for (int i = 0; i < N * V; i++) held.x[i] = held.x[i] - most - log;
-    } else rm_normalise(held, m, weight, bias, at, left);
+    } else {
+      rm_normalise(held, m, weight == nullptr ? weight : weight + at,
+                   bias == nullptr ? bias : bias + at, left);
+    }
     held.store(y + at, left);
   }
 }

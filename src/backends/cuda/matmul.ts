@@ -76,8 +76,10 @@ export function matmul(
   const needed = 15 + 3 * batch;
   if (plan.length < needed) plan = new Float64Array(2 * needed);
   fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
-  fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
-  fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
+  if (k > 0) {
+    fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
+    fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
+  }
   const { info } = c.storage;
   const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
   if (k === 0 || info.kind !== "f" || !multiplyByBlas(device, info, m, n, k, z, x, y)) {

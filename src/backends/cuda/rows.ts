@@ -5,7 +5,7 @@
  * @module
  */
 import type { Affine, RowKernel } from "../../backend.ts";
-import type { DType } from "../../dtype.ts";
+import { DTYPE, type DType } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
 import { ROW_KERNELS } from "../shim/abi.ts";
 import { checkRun } from "../shim/checks.ts";
@@ -19,13 +19,18 @@ const KINDS: Readonly<Record<RowKernel, string>> = {
   rmsNorm: "RM_RMS_NORM",
 };
 
-/** The float dtypes in C, and the most elements of a row that a thread holds. */
-const TYPES: Partial<Record<DType, { readonly name: string; readonly held: number }>> = {
-  float16: { name: "rm_f16", held: 32 },
-  bfloat16: { name: "rm_bf16", held: 32 },
-  float32: { name: "rm_f32", held: 32 },
-  float64: { name: "rm_f64", held: 16 },
+/** The float dtypes in C. */
+const TYPES: Partial<Record<DType, string>> = {
+  float16: "rm_f16",
+  bfloat16: "rm_bf16",
+  float32: "rm_f32",
+  float64: "rm_f64",
 };
+
+/** The most elements of a row that a thread holds: in packs of 16 bytes, or one by one. */
+function heldOf(bytes: number, pack: number): number {
+  return (bytes === 8 ? 16 : 32) / (pack === 1 ? 2 : 1);
+}
 
 /** Threads of a block in which warps work on rows of their own, and most threads of one that does so
  * together; those of a block that has a part of a row, of which there are no more. */
@@ -39,8 +44,8 @@ const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "whole"];
 
 /** The kernel of threads that take `pack` elements at a time. */
 function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): Instance {
-  const { name: type, held } = TYPES[dtype]!;
-  // Lanes hold half as many while that is enough, so that fewer of them have to be summed over.
+  const type = TYPES[dtype]!, held = heldOf(DTYPE[dtype].bytes, pack);
+  // Lanes hold half as many while that is enough, as fewer registers are.
   const groups = (typeof team === "number" && team > 0 ? held / 2 : held) / pack;
   const name = `rows_${kernel}_${dtype}_${pack}_${team}`;
   const what = `${name}, ${KINDS[kernel]}, ${type}, ${pack}, ${groups}`;
@@ -60,9 +65,9 @@ function packOf(bytes: number): number {
 }
 
 /** All kernels of `kernel` and `dtype`. */
-export function rowsFamily(kernel: RowKernel, dtype: DType, bytes: number): Family {
+export function rowsFamily(kernel: RowKernel, dtype: DType): Family {
   return familyOf(
-    [1, packOf(bytes)].flatMap((pack) =>
+    [1, packOf(DTYPE[dtype].bytes)].flatMap((pack) =>
       TEAMS.map((team) => instanceOf(kernel, dtype, pack, team))
     ),
   );
@@ -93,9 +98,9 @@ export function alongRows(
   checkRun("rm_cuda_launch", 1, offset, rows * columns, a);
   if (weight !== null) checkRun("rm_cuda_launch", 2, 0, columns, weight);
   if (bias !== null) checkRun("rm_cuda_launch", 3, 0, columns, bias);
-  const { held } = TYPES[dtype]!;
   const most = packOf(bytes);
   const pack = columns % most === 0 && offset % most === 0 ? most : 1;
+  const held = heldOf(bytes, pack);
   const get = (team: Team): number => kernelOf(device, instanceOf(kernel, dtype, pack, team));
   if (columns <= BLOCK_THREADS * held) {
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(rows)
@@ -129,8 +134,6 @@ export function alongRows(
 /** Every kernel that {@link alongRows} uses, by what is compiled together. */
 export function rowsFamilies(): Family[] {
   return (Object.keys(TYPES) as DType[]).flatMap((dtype) =>
-    (Object.keys(ROW_KERNELS) as RowKernel[]).map((kernel) =>
-      rowsFamily(kernel, dtype, dtype === "float64" ? 8 : dtype === "float32" ? 4 : 2)
-    )
+    (Object.keys(ROW_KERNELS) as RowKernel[]).map((kernel) => rowsFamily(kernel, dtype))
   );
 }
