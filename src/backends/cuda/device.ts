@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { DeviceError, NativeError, OutOfMemoryError } from "../../errors.ts";
+import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../errors.ts";
 import type { Storage } from "../../storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
 
@@ -54,6 +54,14 @@ export class Arguments {
     return this;
   }
 
+  /** Adds 64 bits by two words, of which only the lowest 32 bits count. */
+  words(low: number, high: number): this {
+    const at = 2 * this.#count++;
+    this.#words[at] = low;
+    this.#words[at + 1] = high;
+    return this;
+  }
+
   /** Adds a `double`. */
   real(value: number): this {
     this.#reals[this.#count++] = value;
@@ -88,6 +96,10 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
+/** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
+const FAULT_BYTES = 32;
+const NO_FAULTS = new BigUint64Array([0n, -1n, -1n, 0n].map((word) => BigInt.asUintN(64, word)));
+
 /** One device. */
 export class CudaDevice {
   /** `"cuda"` for the first one, else `"cuda:1"`, … */
@@ -98,6 +110,9 @@ export class CudaDevice {
   readonly #numbers = new Float64Array(5);
   /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
   families = false;
+  #faults = 0;
+  /** How many calls have indexed since the faults were read. */
+  #indexed = 0;
 
   constructor(readonly shim: Shim, readonly index: number) {
     this.name = index === 0 ? "cuda" : `cuda:${index}`;
@@ -167,6 +182,51 @@ export class CudaDevice {
       // What is queued comes before whoever gets it next.
       this.#memory(CUDA_MEMORY.free, null, address);
     }
+  }
+
+  /** Queues writing zeros. */
+  zero(address: number, bytes: number): void {
+    this.#memory(CUDA_MEMORY.zero, null, address, bytes);
+  }
+
+  /** Queues a copy. */
+  copy(to: number, from: number, bytes: number): void {
+    this.#memory(CUDA_MEMORY.copy, null, to, from, bytes, this.index);
+  }
+
+  /** Queues writing `array`, which may change afterwards. */
+  upload(address: number, array: Float64Array | BigInt64Array | BigUint64Array): void {
+    const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    this.#memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
+  }
+
+  /** Where kernels note indexes that are out of range. */
+  get faults(): number {
+    if (this.#faults === 0) {
+      const address = this.#memory(CUDA_MEMORY.allocate, null, FAULT_BYTES);
+      this.upload(address, NO_FAULTS);
+      this.#faults = address;
+    }
+    return this.#faults;
+  }
+
+  /** The number of a call that may note faults, from 1 on. */
+  nextIndexing(): number {
+    return ++this.#indexed;
+  }
+
+  /** Throws an IndexError when a kernel has met an index out of range since the last time. */
+  checkFaults(): void {
+    if (this.#indexed === 0) return;
+    this.#indexed = 0;
+    const words = new BigInt64Array(FAULT_BYTES / 8);
+    const bytes = new Uint8Array(words.buffer);
+    this.#memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
+    const [call, low, high, size] = words;
+    if (call === 0n) return;
+    this.upload(this.#faults, NO_FAULTS);
+    const index = BigInt.asIntN(64, high! << 32n | low! & 0xffffffffn);
+    throw new IndexError(`Cannot index axis of size ${size} at ${index}`);
   }
 
   /** Waits for all that is queued. Throws a DeviceError for what went wrong in it. */

@@ -21,7 +21,8 @@ import {
   STATUS,
   type Unavailable,
 } from "../shim/abi.ts";
-import { checkOperand, checkRun, high, low, outside, reach, sizeOf } from "../shim/checks.ts";
+import { checkBlocks, checkOperand, checkRun, picksNothing, sizeOf } from "../shim/checks.ts";
+import { fillMatrix } from "../shim/matrices.ts";
 
 /**
  * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
@@ -233,9 +234,9 @@ export class NativeBackend implements Backend {
     plan[1] = n;
     plan[2] = k;
     plan[3] = batch;
-    fillMatrix(plan, 4, 10, batch, c, m, n);
-    fillMatrix(plan, 6, 10 + batch, batch, a, m, k);
-    fillMatrix(plan, 8, 10 + 2 * batch, batch, b, k, n);
+    fillMatrix("rm_matmul", 0, plan, 4, 10, c, m, n);
+    fillMatrix("rm_matmul", 1, plan, 6, 10 + batch, a, m, k);
+    fillMatrix("rm_matmul", 2, plan, 8, 10 + 2 * batch, b, k, n);
     const status = this.#matmul(
       c.storage.info.id,
       plan,
@@ -398,30 +399,6 @@ export class NativeBackend implements Backend {
 
 function idOf(storage: Storage | null): number {
   return storage === null ? NO_DTYPE : storage.info.id;
-}
-
-/** Writes the strides and offsets of `matrix`, [rows, columns], and checks that they stay inside. */
-function fillMatrix(
-  plan: Float64Array,
-  strides: number,
-  offsets: number,
-  batch: number,
-  matrix: MatrixRef,
-  rows: number,
-  columns: number,
-): void {
-  const { rowStride, columnStride, storage } = matrix;
-  plan[strides] = rowStride;
-  plan[strides + 1] = columnStride;
-  const down = (rows - 1) * rowStride;
-  const right = (columns - 1) * columnStride;
-  const low = Math.min(0, down) + Math.min(0, right);
-  const high = Math.max(0, down) + Math.max(0, right);
-  for (let i = 0; i < batch; i++) {
-    const offset = plan[offsets + i] = matrix.offsets[i]!;
-    if (offset + low >= 0 && offset + high < storage.array.length) continue;
-    throw outside("rm_matmul", (strides - 4) / 2, offset + low, offset + high, storage);
-  }
 }
 
 /** Reads a text that `copy` writes into a buffer, cut to it, and gives the full length of. */

@@ -1,0 +1,38 @@
+/**
+ * Kernels that are one line each: a macro of a header of shim/cuda, with a name and types.
+ *
+ * @module
+ */
+import type { CudaDevice } from "./device.ts";
+
+/** A kernel that a line of C makes of what a header defines. */
+export interface Instance {
+  /** Its name, which says all that makes it different from the others. */
+  readonly name: string;
+  /** The file of shim/cuda. */
+  readonly header: string;
+  /** The line. */
+  readonly line: string;
+}
+
+/** Kernels that are compiled together. */
+export interface Family {
+  /** CUDA C. */
+  readonly source: string;
+  /** The kernels that it defines. */
+  readonly names: readonly string[];
+}
+
+/** Those of one header, together. */
+export function familyOf(instances: readonly Instance[]): Family {
+  const lines = instances.map(({ line }) => line);
+  return {
+    source: `#include "${instances[0]!.header}"\n${lines.join("\n")}\n`,
+    names: instances.map(({ name }) => name),
+  };
+}
+
+/** The kernel on `device`, compiled by the first call. */
+export function kernelOf(device: CudaDevice, instance: Instance): number {
+  return device.kernel(instance.name, () => familyOf([instance]).source);
+}

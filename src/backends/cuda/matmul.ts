@@ -1,0 +1,256 @@
+/**
+ * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
+ * shim/cuda/matmul.h for all else.
+ *
+ * @module
+ */
+import type { MatrixRef } from "../../backend.ts";
+import type { DTypeInfo } from "../../dtype.ts";
+import { STATUS } from "../shim/abi.ts";
+import { fillMatrix } from "../shim/matrices.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+
+/** As in matmul.h: rows and columns of a block's tile, and its threads. */
+const TILE = 64, THREADS = 256;
+/** The most blocks along y, which go round then. */
+const MOST_BLOCKS_Y = 65535;
+/** The most blocks of a copy, which go round then. */
+const MOST_BLOCKS = 2 ** 20;
+
+const FLOATS: Record<string, string> = {
+  float16: "rm_f16",
+  bfloat16: "rm_bf16",
+  float32: "rm_f32",
+  float64: "rm_f64",
+};
+
+/** Signs do not matter to the lower bits of a product. */
+function multiplyKernel({ name, bytes }: DTypeInfo): Instance {
+  const float = FLOATS[name];
+  const type = float ?? `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
+  const made = `multiply_${float === undefined ? bytes : name}`;
+  return { name: made, header: "matmul.h", line: `RM_MULTIPLY(${made}, ${type})` };
+}
+
+function copyKernel({ bytes }: { bytes: number }): Instance {
+  const name = `copy_matrices_${bytes}`;
+  return { name, header: "matmul.h", line: `RM_COPY_MATRICES(${name}, uint${8 * bytes}_t)` };
+}
+
+/** Every kernel that {@link matmul} uses. */
+export function matmulFamilies(): Family[] {
+  const sizes = [1, 2, 4, 8];
+  const integers = sizes.map((bytes) => multiplyKernel({ name: "", bytes } as never));
+  const floats = Object.keys(FLOATS).map((name) => multiplyKernel({ name, bytes: 0 } as never));
+  return [familyOf([...integers, ...floats, ...sizes.map((bytes) => copyKernel({ bytes }))])];
+}
+
+/** A batch of matrices in device memory. */
+interface Matrices {
+  readonly address: number;
+  readonly offsets: readonly number[];
+  readonly rowStride: number;
+  readonly columnStride: number;
+}
+
+function matricesOf({ storage, offsets, rowStride, columnStride }: MatrixRef): Matrices {
+  return { address: storage.address, offsets, rowStride, columnStride };
+}
+
+const args = new Arguments();
+let plan = new Float64Array(128);
+
+/** See {@link Backend.matmul}. */
+export function matmul(
+  device: CudaDevice,
+  m: number,
+  n: number,
+  k: number,
+  c: MatrixRef,
+  a: MatrixRef,
+  b: MatrixRef,
+): void {
+  const batch = c.offsets.length;
+  if (m === 0 || n === 0 || batch === 0) return;
+  const needed = 15 + 3 * batch;
+  if (plan.length < needed) plan = new Float64Array(2 * needed);
+  fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
+  if (k > 0) {
+    fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
+    fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
+  }
+  const { info } = c.storage;
+  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
+  if (k === 0 || info.kind !== "f" || !multiplyByBlas(device, info, m, n, k, z, x, y)) {
+    multiplyByTiles(device, info, m, n, k, z, x, y);
+  }
+}
+
+/** The product by cuBLAS, of dense copies where it cannot read the operands; false without it. */
+function multiplyByBlas(
+  device: CudaDevice,
+  info: DTypeInfo,
+  m: number,
+  n: number,
+  k: number,
+  c: Matrices,
+  a: Matrices,
+  b: Matrices,
+): boolean {
+  const status = callBlas(device, info, m, n, k, c, a, b);
+  if (status !== STATUS.unsupported) return status === STATUS.ok;
+  let done = false;
+  withDense(
+    device,
+    info,
+    m,
+    k,
+    a,
+    true,
+    (x) =>
+      withDense(device, info, k, n, b, true, (y) =>
+        withDense(device, info, m, n, c, false, (z) => {
+          if (z === c && x === a && y === b) return;
+          done = callBlas(device, info, m, n, k, z, x, y) === STATUS.ok;
+          if (done && z !== c) copyMatrices(device, info, m, n, c, z);
+        })),
+  );
+  return done;
+}
+
+/** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
+function callBlas(
+  device: CudaDevice,
+  info: DTypeInfo,
+  m: number,
+  n: number,
+  k: number,
+  c: Matrices,
+  a: Matrices,
+  b: Matrices,
+): number {
+  const batch = c.offsets.length;
+  const head = [m, n, k, batch];
+  for (const { rowStride, columnStride } of [c, a, b]) head.push(rowStride, columnStride);
+  plan.set([...head, c.address, a.address, b.address, 0, 0]);
+  [c, a, b].forEach(({ offsets }, i) => plan.set(offsets, 15 + i * batch));
+  const status = device.shim.rm_cuda_matmul(device.index, info.id, plan);
+  if (status !== STATUS.unsupported && status !== STATUS.notFound) {
+    device.check("rm_cuda_matmul", status);
+  }
+  return status;
+}
+
+/** True when cuBLAS reads the matrices as they are, or those that it writes. */
+function isPlain(matrices: Matrices, rows: number, columns: number, read: boolean): boolean {
+  const { rowStride, columnStride } = matrices;
+  return (columnStride === 1 && rowStride >= columns) ||
+    (read && rowStride === 1 && columnStride >= rows);
+}
+
+/** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
+function withDense(
+  device: CudaDevice,
+  info: DTypeInfo,
+  rows: number,
+  columns: number,
+  matrices: Matrices,
+  read: boolean,
+  use: (dense: Matrices) => void,
+): void {
+  if (isPlain(matrices, rows, columns, read)) return use(matrices);
+  const { offsets } = matrices;
+  // A matrix that is broadcast over the batch is copied once.
+  const same = read && offsets.every((offset) => offset === offsets[0]);
+  const size = rows * columns;
+  device.scratch(size * info.bytes * (same ? 1 : offsets.length), (address) => {
+    const dense = {
+      address,
+      offsets: offsets.map((_, i) => same ? 0 : i * size),
+      rowStride: columns,
+      columnStride: 1,
+    };
+    if (read) {
+      const one = (list: Matrices): Matrices =>
+        same ? { ...list, offsets: [list.offsets[0]!] } : list;
+      copyMatrices(device, info, rows, columns, one(dense), one(matrices));
+    }
+    use(dense);
+  });
+}
+
+function copyMatrices(
+  device: CudaDevice,
+  info: DTypeInfo,
+  rows: number,
+  columns: number,
+  to: Matrices,
+  from: Matrices,
+): void {
+  const batch = to.offsets.length;
+  withOffsets(device, [to, from], (lists) => {
+    args.clear();
+    addMatrices(to, info, lists[0]!);
+    addMatrices(from, info, lists[1]!);
+    args.integer(rows).integer(columns).integer(batch);
+    const blocks = Math.min(MOST_BLOCKS, Math.ceil(rows * columns * batch / THREADS));
+    device.launch(kernelOf(device, copyKernel(info)), [blocks], [THREADS], args);
+  });
+}
+
+function multiplyByTiles(
+  device: CudaDevice,
+  info: DTypeInfo,
+  m: number,
+  n: number,
+  k: number,
+  c: Matrices,
+  a: Matrices,
+  b: Matrices,
+): void {
+  const batch = c.offsets.length;
+  withOffsets(device, [c, a, b], (lists) => {
+    args.clear();
+    [c, a, b].forEach((matrices, i) => addMatrices(matrices, info, lists[i]!));
+    args.integer(m).integer(n).integer(k).integer(batch);
+    const blocks = Math.ceil(m / TILE) * Math.ceil(n / TILE);
+    const extent = [blocks, Math.min(batch, MOST_BLOCKS_Y)] as const;
+    device.launch(kernelOf(device, multiplyKernel(info)), extent, [THREADS], args);
+  });
+}
+
+/** From each offset to the next, or NaN where that differs. */
+function stepOf(offsets: readonly number[]): number {
+  if (offsets.length === 1) return 0;
+  const step = offsets[1]! - offsets[0]!;
+  for (let i = 2; i < offsets.length; i++) if (offsets[i]! - offsets[i - 1]! !== step) return NaN;
+  return step;
+}
+
+/** Calls `use` with the address of a list of offsets for each batch that needs one, else 0. */
+function withOffsets(
+  device: CudaDevice,
+  batches: readonly Matrices[],
+  use: (lists: readonly number[]) => void,
+): void {
+  const listed = batches.filter(({ offsets }) => Number.isNaN(stepOf(offsets)));
+  if (listed.length === 0) return use(batches.map(() => 0));
+  const { length } = listed[0]!.offsets;
+  const all = BigInt64Array.from(listed.flatMap(({ offsets }) => offsets).map(BigInt));
+  device.scratch(all.byteLength, (address) => {
+    device.upload(address, all);
+    use(batches.map((one) => {
+      const place = listed.indexOf(one);
+      return place < 0 ? 0 : address + 8 * place * length;
+    }));
+  });
+}
+
+/** Adds a struct rm_matrix. */
+function addMatrices(matrices: Matrices, { bytes }: DTypeInfo, list: number): void {
+  const { address, offsets, rowStride, columnStride } = matrices;
+  const first = list === 0 ? offsets[0]! : 0;
+  args.integer(address + first * bytes).integer(rowStride).integer(columnStride)
+    .integer(list === 0 ? stepOf(offsets) : 0).integer(list);
+}

@@ -1,0 +1,320 @@
+/**
+ * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
+ * shim/cuda/move.h.
+ *
+ * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
+ *
+ * @module
+ */
+import type { Picks } from "../../backend.ts";
+import type { DTypeInfo } from "../../dtype.ts";
+import { OFFSETS, type Plan } from "../../plan.ts";
+import type { Storage } from "../../storage.ts";
+import { checkBlocks, checkOperand, checkRun, sizeOf } from "../shim/checks.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { addCountsUp } from "./sort.ts";
+
+const SYMBOL = "rm_cuda_launch";
+const THREADS = 256;
+/** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
+const FIND_TILE = 4096;
+/** The most axes that kernels have room for: few, or as many as there can be. */
+const FEW_AXES = 5, MANY_AXES = 64;
+/** The most blocks of a kernel that goes round. */
+const MOST_BLOCKS = 2 ** 24;
+
+function macro(name: string, what: string, ...types: (string | number)[]): Instance {
+  return { name, header: "move.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
+}
+
+function addPositions(wide: boolean, room: number): Instance {
+  const [name, type] = wide ? ["int64", "long long"] : ["int32", "int"];
+  return macro(`add_positions_${name}_${room}`, "ADD_POSITIONS", type, room);
+}
+
+function moveElements(bytes: number, room: number): Instance {
+  return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
+}
+
+const MOVE_RUNS = macro("move_runs", "MOVE_RUNS");
+const MARK_PICKS = macro("mark_picks", "MARK_PICKS");
+const KEEP_LAST = macro("keep_last", "KEEP_LAST");
+
+function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
+  const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
+  return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
+}
+
+/** Every kernel that these functions use, by what is compiled together. */
+export function moveFamilies(): Family[] {
+  const rooms = [FEW_AXES, MANY_AXES], sizes = [1, 2, 4, 8];
+  return [
+    familyOf([
+      ...[false, true].flatMap((wide) => rooms.map((room) => addPositions(wide, room))),
+      ...sizes.flatMap((bytes) => rooms.map((room) => moveElements(bytes, room))),
+      MOVE_RUNS,
+      MARK_PICKS,
+      KEEP_LAST,
+    ]),
+    familyOf(
+      sizes.flatMap((bytes) => [nonzeroPass("COUNT", bytes), nonzeroPass("WRITE", bytes)]),
+    ),
+  ];
+}
+
+const args = new Arguments();
+
+/** The axes of the kernel under way: size, step of operand 0, step of operand 1, outermost first. */
+const axes: number[] = [];
+
+/** Takes the axes of `plan`, without those of size 1. */
+function takeAxes(plan: Plan): void {
+  const { data, rank, operands } = plan;
+  const shape = OFFSETS + operands, strides = shape + rank;
+  axes.length = 0;
+  for (let j = 0; j < rank; j++) {
+    if (data[shape + j] === 1) continue;
+    axes.push(data[shape + j]!, data[strides + j]!, data[strides + rank + j]!);
+  }
+}
+
+/** How many axes the kernel has to have room for. */
+function roomFor(): number {
+  return axes.length > 3 * FEW_AXES ? MANY_AXES : FEW_AXES;
+}
+
+/** Writes the axes as the last argument: struct rm_block. */
+function addAxes(room: number): void {
+  if (axes.length === 0) axes.push(1, 0, 0);
+  args.integer(axes.length / 3);
+  for (let i = 0; i < 3 * room; i++) args.integer(axes[i] ?? 0);
+}
+
+/** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
+function blocksFor(count: number, threads = THREADS): number {
+  return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
+}
+
+/** The address of an operand on the device and, after it, the element of one that is a scalar. */
+function addOperand(storage: Storage, offset: number): void {
+  if (storage.device === "cpu") args.address(null).element(storage);
+  else args.address(storage, offset).integer(0);
+}
+
+/** Adds struct rm_picks. */
+function addPicks(
+  device: CudaDevice,
+  at: number,
+  { bytes, kind }: DTypeInfo,
+  size: number,
+  stride: number,
+): void {
+  args.integer(at).integer(bytes + (kind === "i" ? 16 : 0)).integer(size).integer(stride)
+    .integer(device.faults).integer(device.nextIndexing());
+}
+
+/** See {@link Backend.position}. */
+export function position(
+  device: CudaDevice,
+  plan: Plan,
+  positions: Storage,
+  index: Storage,
+  size: number,
+  stride: number,
+): number {
+  const count = sizeOf(plan);
+  if (count === 0) return -1;
+  checkOperand(SYMBOL, plan, 0, positions);
+  checkOperand(SYMBOL, plan, 1, index);
+  takeAxes(plan);
+  const room = roomFor();
+  const kernel = kernelOf(device, addPositions(positions.info.wide, room));
+  const isScalar = index.device === "cpu";
+  const at = isScalar ? 0 : index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
+  args.clear().address(positions, plan.data[OFFSETS]);
+  addPicks(device, at, index.info, size, stride);
+  if (isScalar) args.element(index);
+  else args.integer(0);
+  args.integer(count);
+  addAxes(room);
+  device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
+  return -1;
+}
+
+/** See {@link Backend.gather}. */
+export function gather(
+  device: CudaDevice,
+  plan: Plan,
+  out: Storage,
+  source: Storage,
+  picks: Picks,
+  step: number,
+): number {
+  const { count, size, stride } = picks;
+  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+  checkBlocks(SYMBOL, plan, 0, out, (count - 1) * step);
+  if (size > 0) checkBlocks(SYMBOL, plan, 1, source, (size - 1) * stride);
+  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
+  const add = (): void => addPicksOf(device, picks);
+  move(device, plan, out, source, add, count, step, false);
+  return -1;
+}
+
+/** See {@link Backend.scatter}. */
+export function scatter(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  values: Storage,
+  picks: Picks,
+  step: number,
+): number {
+  const { count, size, stride } = picks;
+  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+  if (size > 0) checkBlocks(SYMBOL, plan, 0, target, (size - 1) * stride);
+  checkBlocks(SYMBOL, plan, 1, values, (count - 1) * step);
+  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
+  const add = (): void => addPicksOf(device, picks);
+  // Picks that all write the same need no order.
+  if (step === 0 || count === 1) {
+    move(device, plan, target, values, add, count, step, true);
+    return -1;
+  }
+  lastOfEach(device, picks, (kept) => {
+    const addKept = (): void => {
+      args.integer(kept).integer(8 + 16).integer(size).integer(stride).integer(0).integer(0);
+    };
+    move(device, plan, target, values, addKept, count, step, true);
+  });
+  return -1;
+}
+
+/** Calls `use` with where the places of `picks` are, but for those that a later one writes over. */
+function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => void): void {
+  const { count, size } = picks;
+  const round = (bytes: number): number => Math.ceil(bytes / 512) * 512;
+  const slots = 2 ** Math.ceil(Math.log2(Math.max(512, 2 * count)));
+  const dense = 4 * size <= 12 * slots;
+  const marksBytes = round(4 * (dense ? size : slots)), keysBytes = dense ? 0 : 8 * slots;
+  device.scratch(marksBytes + keysBytes + count * 8, (marks) => {
+    const keys = marks + marksBytes, kept = keys + keysBytes;
+    device.zero(marks, marksBytes + keysBytes);
+    const blocks = Math.ceil(count / THREADS);
+    const addTable = (): void => {
+      args.integer(marks).integer(dense ? 0 : keys).integer(slots);
+      addPicksOf(device, picks);
+      args.integer(count);
+    };
+    args.clear();
+    addTable();
+    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    args.clear().integer(kept);
+    addTable();
+    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    use(kept);
+  });
+}
+
+/** Adds `picks` as struct rm_picks. */
+function addPicksOf(device: CudaDevice, { indexes, offset, size, stride }: Picks): void {
+  const { info, address } = indexes;
+  addPicks(device, address + offset * info.bytes, info, size, stride);
+}
+
+/** Notes indexes out of range where nothing is moved: they are errors all the same. */
+function checkIndexes(device: CudaDevice, picks: Picks): number {
+  const { count, indexes, offset } = picks;
+  if (count === 0) return -1;
+  checkRun(SYMBOL, 2, offset, count, indexes);
+  // Adds to positions that nobody looks at.
+  device.scratch(8 * count, (unused) => {
+    const kernel = kernelOf(device, addPositions(true, FEW_AXES));
+    device.zero(unused, 8 * count);
+    args.clear().integer(unused);
+    addPicksOf(device, picks);
+    args.integer(0).integer(count);
+    axes.length = 0;
+    axes.push(count, 1, 1);
+    addAxes(FEW_AXES);
+    device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
+  });
+  return -1;
+}
+
+/** Copies blocks to or from where picks, which `addPicks` adds to the arguments, lie. */
+function move(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  source: Storage,
+  addPicks: () => void,
+  count: number,
+  step: number,
+  scatter: boolean,
+): void {
+  const { bytes } = target.info;
+  const [to, from] = [plan.data[OFFSETS]!, plan.data[OFFSETS + 1]!];
+  takeAxes(plan);
+  const dense = axes.length === 3 && axes[1] === 1 && axes[2] === 1;
+  if (dense && source.device !== "cpu") {
+    const run = axes[0]! * bytes;
+    const { lanes, piece } = teamFor(run);
+    const pieces = Math.ceil(run / piece);
+    args.clear().address(target, to).address(source, from);
+    addPicks();
+    args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
+      .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
+    const blocks = blocksFor(count * pieces, THREADS / lanes);
+    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+  }
+  // The operand that steps is walked from one end to the other: its longer steps go outside.
+  const stepping = scatter ? 2 : 1;
+  let axis = 0;
+  while (3 * axis < axes.length && Math.abs(axes[3 * axis + stepping]!) > Math.abs(step)) axis++;
+  axes.splice(3 * axis, 0, count, scatter ? 0 : step, scatter ? step : 0);
+  const room = roomFor();
+  const size = count * sizeOf(plan);
+  args.clear().address(target, to);
+  addOperand(source, from);
+  addPicks();
+  args.integer(size).integer(axis).integer(scatter ? 1 : 0);
+  addAxes(room);
+  device.launch(kernelOf(device, moveElements(bytes, room)), [blocksFor(size)], [THREADS], args);
+}
+
+/** A long run is cut into pieces of so many bytes. */
+const PIECE = 4096;
+
+/** How many threads, a power of two, copy a piece of a run, and how long that is. */
+function teamFor(run: number): { lanes: number; piece: number } {
+  const piece = Math.min(PIECE, run);
+  const units = Math.ceil(piece / 16);
+  // Best as many as leave none of them idle.
+  const even = units & -units;
+  const lanes = even >= 8 ? Math.min(64, even) : Math.min(32, 2 ** Math.floor(Math.log2(units)));
+  return { lanes, piece };
+}
+
+/** See {@link Backend.nonzero}. */
+export function nonzero(
+  device: CudaDevice,
+  out: Storage,
+  input: Storage,
+  offset: number,
+  length: number,
+): void {
+  if (length === 0 || out.length === 0) return;
+  checkRun(SYMBOL, 1, offset, length, input);
+  const { bytes, kind } = input.info;
+  const tiles = Math.ceil(length / FIND_TILE);
+  const floating = kind === "f" ? 1 : 0;
+  device.scratch((tiles + 1) * 8, (counts) => {
+    args.clear().integer(counts).address(input, offset).integer(length).integer(floating);
+    device.launch(kernelOf(device, nonzeroPass("COUNT", bytes)), [tiles], [THREADS], args);
+    addCountsUp(device, counts, counts + 8 * tiles, 1, tiles);
+    args.clear().address(out).integer(counts).address(input, offset).integer(length)
+      .integer(floating).integer(out.length);
+    device.launch(kernelOf(device, nonzeroPass("WRITE", bytes)), [tiles], [THREADS], args);
+  });
+}

@@ -1,0 +1,136 @@
+/**
+ * Sorting on a CUDA device: which kernels of shim/cuda/sort.h runs go through, and the memory between
+ * the passes over long ones.
+ *
+ * @module
+ */
+import type { DTypeInfo } from "../../dtype.ts";
+import type { Storage } from "../../storage.ts";
+import { checkRun } from "../shim/checks.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+
+/** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
+const SHORT = 512, THREADS = 256, DIGITS = 256;
+const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
+
+/** The most elements that a block sorts. */
+function tileOf(bytes: number): number {
+  return THREADS * (bytes === 8 ? 8 : 16);
+}
+
+const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SPREAD"] as const;
+
+function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
+  const name = `sort_${what.toLowerCase()}_${bytes}`;
+  return { name, header: "sort.h", line: `RM_SORT_${what}(${name}, uint${8 * bytes}_t)` };
+}
+
+const ADD_UP: Instance = {
+  name: "add_counts_up",
+  header: "sort.h",
+  line: "RM_ADD_COUNTS_UP(add_counts_up)",
+};
+
+/** Every kernel that {@link sort} uses, by what is compiled together. */
+export function sortFamilies(): Family[] {
+  return [1, 2, 4, 8].map((bytes) => {
+    const instances = KERNELS.map((what) => instanceOf(what, bytes));
+    return familyOf(bytes === 1 ? [...instances, ADD_UP] : instances);
+  });
+}
+
+/** How elements are ordered, in bits: see rm_sort_keys. */
+function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
+  return (MANTISSAS[name] ?? 0) + (kind === "i" ? 256 : 0) + (descending ? 512 : 0);
+}
+
+const args = new Arguments();
+
+/** Queues making each of `rows` rows of counts the sums of those before each, and `totals` theirs. */
+export function addCountsUp(
+  device: CudaDevice,
+  counts: number,
+  totals: number,
+  rows: number,
+  length: number,
+): void {
+  args.clear().integer(counts).integer(totals).integer(length);
+  const threads = length > THREADS ? 1024 : THREADS;
+  device.launch(kernelOf(device, ADD_UP), [rows], [threads], args);
+}
+
+/** See {@link Backend.sort}. */
+export function sort(
+  device: CudaDevice,
+  values: Storage,
+  offset: number,
+  runs: number,
+  size: number,
+  descending: boolean,
+  indices: Storage | null,
+): void {
+  if (runs * size === 0) return;
+  checkRun("rm_cuda_launch", 0, offset, runs * size, values);
+  if (indices !== null) checkRun("rm_cuda_launch", 1, 0, runs * size, indices);
+  const { bytes } = values.info;
+  const order = orderOf(values.info, descending);
+  args.clear().address(values, offset).address(indices);
+  if (size <= SHORT) {
+    args.integer(runs).integer(size).integer(order);
+    const blocks = Math.ceil(runs / Math.floor(SHORT / size));
+    device.launch(kernelOf(device, instanceOf("BY_RANKS", bytes)), [blocks], [SHORT], args);
+  } else if (size <= tileOf(bytes)) {
+    args.integer(size).integer(order);
+    device.launch(kernelOf(device, instanceOf("IN_BLOCK", bytes)), [runs], [THREADS], args);
+  } else sortLong(device, values, offset, runs, size, order, indices);
+}
+
+/** Sorts runs that are longer than what a block holds, a digit at a time. */
+function sortLong(
+  device: CudaDevice,
+  values: Storage,
+  offset: number,
+  runs: number,
+  size: number,
+  order: number,
+  indices: Storage | null,
+): void {
+  const { bytes } = values.info;
+  const count = kernelOf(device, instanceOf("COUNT", bytes));
+  const spread = kernelOf(device, instanceOf("SPREAD", bytes));
+  const tiles = Math.ceil(size / tileOf(bytes));
+  const all = runs * size;
+  const given = values.address + offset * bytes;
+  const round = (length: number): number => Math.ceil(length / 512) * 512;
+  const copy = round(all * bytes), places = indices === null ? 0 : round(all * 4);
+  const counters = round(runs * DIGITS * tiles * 8);
+  // Values go to and fro between their own memory and a copy; orders need two copies, as the values
+  // are to stay, and write no values in the end: one digit takes none, two take one.
+  const copies = indices === null ? 1 : Math.min(2, bytes - 1);
+  device.scratch(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
+    const counts = address, totals = counts + counters;
+    const first = totals + round(runs * DIGITS * 8), second = first + copy + places;
+    let from = given, fromIndices = 0;
+    for (let digit = 0; digit < bytes; digit++) {
+      const last = digit === bytes - 1;
+      args.clear().integer(counts).integer(from).integer(size).integer(tiles).integer(order)
+        .integer(8 * digit);
+      device.launch(count, [runs * tiles], [THREADS], args);
+      addCountsUp(device, counts, totals, runs * DIGITS, tiles);
+      let to: number, toIndices = 0;
+      if (indices === null) to = from === given ? first : given;
+      else {
+        const target = from === first ? second : first;
+        to = last ? 0 : target;
+        toIndices = last ? indices.address : target + copy;
+      }
+      args.clear().integer(to).integer(toIndices).integer(from).integer(fromIndices)
+        .integer(counts).integer(totals).integer(size).integer(tiles).integer(order)
+        .integer(8 * digit);
+      device.launch(spread, [runs * tiles], [THREADS], args);
+      [from, fromIndices] = [to, toIndices];
+    }
+    if (indices === null && from !== given) device.copy(given, from, all * bytes);
+  });
+}
