@@ -40,11 +40,17 @@ export class Arguments {
     return this;
   }
 
-  /** Adds 64 bits by two words, of which only the lowest 32 bits count. */
-  words(low: number, high: number): this {
+  /** Adds an integer of up to 64 bits. */
+  long(value: bigint): this {
     const at = 2 * this.#count++;
-    this.#words[at] = low;
-    this.#words[at + 1] = high;
+    this.#words[at] = Number(value & 0xffffffffn);
+    this.#words[at + 1] = Number(value >> 32n & 0xffffffffn);
+    return this;
+  }
+
+  /** Leaves room for `count` more, which the kernel does not read. */
+  skip(count: number): this {
+    this.#count += count;
     return this;
   }
 
@@ -71,12 +77,19 @@ export class Arguments {
   }
 }
 
+/** Kernels that one source defines. */
+export interface Family {
+  /** The source. */
+  readonly source: string;
+  /** Their names. */
+  readonly names: readonly string[];
+}
+
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
 /** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
-const FAULT_BYTES = 32;
-const NO_FAULTS = new BigUint64Array([0n, -1n, -1n, 0n].map((word) => BigInt.asUintN(64, word)));
+const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 
 /** One device. */
 export class CudaDevice {
@@ -89,17 +102,26 @@ export class CudaDevice {
   #faults = 0;
   /** How many calls have indexed since the faults were read. */
   #indexed = 0;
+  /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
+  families = false;
 
   constructor(readonly shim: Shim, readonly index: number) {
     this.name = index === 0 ? "cuda" : `cuda:${index}`;
     this.#launch = shim.rm_cuda_launch;
   }
 
-  /** The kernel `name`; the first time, `source` gives the CUDA C that defines it. */
-  kernel(name: string, source: () => string): number {
+  /**
+   * The kernel `name`; the first time, `source` gives the CUDA C that defines it, or `family` that of
+   * more kernels, where that is asked for.
+   */
+  kernel(name: string, source: () => string, family?: () => Family): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
-    this.load(source(), [name]);
+    if (this.families && family !== undefined) {
+      const { source, names } = family();
+      this.load(source, names);
+    }
+    if (!this.#kernels.has(name)) this.load(source(), [name]);
     return this.#kernels.get(name)!;
   }
 
@@ -164,7 +186,7 @@ export class CudaDevice {
   }
 
   /** Queues writing `array`, which may change afterwards. */
-  upload(address: number, array: Float64Array | BigInt64Array | BigUint64Array): void {
+  upload(address: number, array: BigInt64Array): void {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
     this.#memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
   }
@@ -172,7 +194,7 @@ export class CudaDevice {
   /** Where kernels note indexes that are out of range. */
   get faults(): number {
     if (this.#faults === 0) {
-      const address = this.#memory(CUDA_MEMORY.allocate, null, FAULT_BYTES);
+      const address = this.#memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
       this.upload(address, NO_FAULTS);
       this.#faults = address;
     }
@@ -184,11 +206,11 @@ export class CudaDevice {
     return ++this.#indexed;
   }
 
-  /** Throws an IndexError when a kernel has met an index out of range since the last time. */
+  /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
   checkFaults(): void {
     if (this.#indexed === 0) return;
     this.#indexed = 0;
-    const words = new BigInt64Array(FAULT_BYTES / 8);
+    const words = new BigInt64Array(NO_FAULTS.length);
     const bytes = new Uint8Array(words.buffer);
     this.#memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
     const [call, low, high, size] = words;
