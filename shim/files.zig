@@ -9,6 +9,16 @@ pub const names = [_][]const u8{
     "intmath.h",
     "vecmath.h",
     "cast.h",
+    "cuda/device.h",
+    "cuda/block.h",
+    "cuda/map.h",
+    "cuda/fold.h",
+    "cuda/scan.h",
+    "cuda/rows.h",
+    "cuda/sort.h",
+    "cuda/move.h",
+    "cuda/random.h",
+    "cuda/matmul.h",
 };
 
 /// A C header that defines RM_FILES_BYTES, RM_FILES_COUNT and RM_FILES, the packed bytes of each

@@ -54,14 +54,6 @@ export class Arguments {
     return this;
   }
 
-  /** Adds 64 bits by two words, of which only the lowest 32 bits count. */
-  words(low: number, high: number): this {
-    const at = 2 * this.#count++;
-    this.#words[at] = low;
-    this.#words[at + 1] = high;
-    return this;
-  }
-
   /** Adds a `double`. */
   real(value: number): this {
     this.#reals[this.#count++] = value;
@@ -97,8 +89,7 @@ export interface Family {
 export type Extent = readonly [x: number, y?: number, z?: number];
 
 /** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
-const FAULT_BYTES = 32;
-const NO_FAULTS = new BigUint64Array([0n, -1n, -1n, 0n].map((word) => BigInt.asUintN(64, word)));
+const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 
 /** One device. */
 export class CudaDevice {
@@ -195,7 +186,7 @@ export class CudaDevice {
   }
 
   /** Queues writing `array`, which may change afterwards. */
-  upload(address: number, array: Float64Array | BigInt64Array | BigUint64Array): void {
+  upload(address: number, array: BigInt64Array): void {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
     this.#memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
   }
@@ -203,7 +194,7 @@ export class CudaDevice {
   /** Where kernels note indexes that are out of range. */
   get faults(): number {
     if (this.#faults === 0) {
-      const address = this.#memory(CUDA_MEMORY.allocate, null, FAULT_BYTES);
+      const address = this.#memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
       this.upload(address, NO_FAULTS);
       this.#faults = address;
     }
@@ -215,11 +206,11 @@ export class CudaDevice {
     return ++this.#indexed;
   }
 
-  /** Throws an IndexError when a kernel has met an index out of range since the last time. */
+  /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
   checkFaults(): void {
     if (this.#indexed === 0) return;
     this.#indexed = 0;
-    const words = new BigInt64Array(FAULT_BYTES / 8);
+    const words = new BigInt64Array(NO_FAULTS.length);
     const bytes = new Uint8Array(words.buffer);
     this.#memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
     const [call, low, high, size] = words;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { CudaDevice } from "./device.ts";
+import type { CudaDevice, Family } from "./device.ts";
 
 /** A kernel that a line of C makes of what a header defines. */
 export interface Instance {
@@ -15,14 +15,6 @@ export interface Instance {
   readonly line: string;
 }
 
-/** Kernels that are compiled together. */
-export interface Family {
-  /** CUDA C. */
-  readonly source: string;
-  /** The kernels that it defines. */
-  readonly names: readonly string[];
-}
-
 /** Those of one header, together. */
 export function familyOf(instances: readonly Instance[]): Family {
   const lines = instances.map(({ line }) => line);
@@ -32,7 +24,7 @@ export function familyOf(instances: readonly Instance[]): Family {
   };
 }
 
-/** The kernel on `device`, compiled by the first call. */
-export function kernelOf(device: CudaDevice, instance: Instance): number {
-  return device.kernel(instance.name, () => familyOf([instance]).source);
+/** The kernel on `device`, compiled by the first call: by itself, or with the others of `family`. */
+export function kernelOf(device: CudaDevice, instance: Instance, family: () => Family): number {
+  return device.kernel(instance.name, () => familyOf([instance]).source, family);
 }

@@ -8,8 +8,8 @@ import type { MatrixRef } from "../../backend.ts";
 import type { DTypeInfo } from "../../dtype.ts";
 import { STATUS } from "../shim/abi.ts";
 import { fillMatrix } from "../shim/matrices.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 /** As in matmul.h: rows and columns of a block's tile, and its threads. */
 const TILE = 64, THREADS = 256;
@@ -26,24 +26,24 @@ const FLOATS: Record<string, string> = {
 };
 
 /** Signs do not matter to the lower bits of a product. */
-function multiplyKernel({ name, bytes }: DTypeInfo): Instance {
+function multiplyKernel({ name, bytes }: Pick<DTypeInfo, "bytes"> & { name: string }): Instance {
   const float = FLOATS[name];
   const type = float ?? `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
   const made = `multiply_${float === undefined ? bytes : name}`;
   return { name: made, header: "matmul.h", line: `RM_MULTIPLY(${made}, ${type})` };
 }
 
-function copyKernel({ bytes }: { bytes: number }): Instance {
+function copyKernel({ bytes }: Pick<DTypeInfo, "bytes">): Instance {
   const name = `copy_matrices_${bytes}`;
   return { name, header: "matmul.h", line: `RM_COPY_MATRICES(${name}, uint${8 * bytes}_t)` };
 }
 
 /** Every kernel that {@link matmul} uses. */
-export function matmulFamilies(): Family[] {
+export function matmulFamily(): Family {
   const sizes = [1, 2, 4, 8];
-  const integers = sizes.map((bytes) => multiplyKernel({ name: "", bytes } as never));
-  const floats = Object.keys(FLOATS).map((name) => multiplyKernel({ name, bytes: 0 } as never));
-  return [familyOf([...integers, ...floats, ...sizes.map((bytes) => copyKernel({ bytes }))])];
+  const integers = sizes.map((bytes) => multiplyKernel({ name: "integer", bytes }));
+  const floats = Object.keys(FLOATS).map((name) => multiplyKernel({ name, bytes: 0 }));
+  return familyOf([...integers, ...floats, ...sizes.map((bytes) => copyKernel({ bytes }))]);
 }
 
 /** A batch of matrices in device memory. */
@@ -195,7 +195,7 @@ function copyMatrices(
     addMatrices(from, info, lists[1]!);
     args.integer(rows).integer(columns).integer(batch);
     const blocks = Math.min(MOST_BLOCKS, Math.ceil(rows * columns * batch / THREADS));
-    device.launch(kernelOf(device, copyKernel(info)), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, copyKernel(info), matmulFamily), [blocks], [THREADS], args);
   });
 }
 
@@ -216,7 +216,7 @@ function multiplyByTiles(
     args.integer(m).integer(n).integer(k).integer(batch);
     const blocks = Math.ceil(m / TILE) * Math.ceil(n / TILE);
     const extent = [blocks, Math.min(batch, MOST_BLOCKS_Y)] as const;
-    device.launch(kernelOf(device, multiplyKernel(info)), extent, [THREADS], args);
+    device.launch(kernelOf(device, multiplyKernel(info), matmulFamily), extent, [THREADS], args);
   });
 }
 

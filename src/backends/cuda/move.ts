@@ -11,8 +11,8 @@ import type { DTypeInfo } from "../../dtype.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkBlocks, checkOperand, checkRun, sizeOf } from "../shim/checks.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { addCountsUp } from "./sort.ts";
 
 const SYMBOL = "rm_cuda_launch";
@@ -46,21 +46,24 @@ function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
 }
 
-/** Every kernel that these functions use, by what is compiled together. */
-export function moveFamilies(): Family[] {
-  const rooms = [FEW_AXES, MANY_AXES], sizes = [1, 2, 4, 8];
-  return [
-    familyOf([
-      ...[false, true].flatMap((wide) => rooms.map((room) => addPositions(wide, room))),
-      ...sizes.flatMap((bytes) => rooms.map((room) => moveElements(bytes, room))),
-      MOVE_RUNS,
-      MARK_PICKS,
-      KEEP_LAST,
-    ]),
-    familyOf(
-      sizes.flatMap((bytes) => [nonzeroPass("COUNT", bytes), nonzeroPass("WRITE", bytes)]),
-    ),
-  ];
+const ROOMS = [FEW_AXES, MANY_AXES], SIZES = [1, 2, 4, 8];
+
+/** The kernels of position, gather and scatter. */
+export function moveFamily(): Family {
+  return familyOf([
+    ...[false, true].flatMap((wide) => ROOMS.map((room) => addPositions(wide, room))),
+    ...SIZES.flatMap((bytes) => ROOMS.map((room) => moveElements(bytes, room))),
+    MOVE_RUNS,
+    MARK_PICKS,
+    KEEP_LAST,
+  ]);
+}
+
+/** Those of nonzero. */
+export function nonzeroFamily(): Family {
+  return familyOf(
+    SIZES.flatMap((bytes) => [nonzeroPass("COUNT", bytes), nonzeroPass("WRITE", bytes)]),
+  );
 }
 
 const args = new Arguments();
@@ -129,7 +132,7 @@ export function position(
   checkOperand(SYMBOL, plan, 1, index);
   takeAxes(plan);
   const room = roomFor();
-  const kernel = kernelOf(device, addPositions(positions.info.wide, room));
+  const kernel = kernelOf(device, addPositions(positions.info.wide, room), moveFamily);
   const isScalar = index.device === "cpu";
   const at = isScalar ? 0 : index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
   args.clear().address(positions, plan.data[OFFSETS]);
@@ -208,10 +211,10 @@ function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => voi
     };
     args.clear();
     addTable();
-    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, MARK_PICKS, moveFamily), [blocks], [THREADS], args);
     args.clear().integer(kept);
     addTable();
-    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, KEEP_LAST, moveFamily), [blocks], [THREADS], args);
     use(kept);
   });
 }
@@ -229,7 +232,7 @@ function checkIndexes(device: CudaDevice, picks: Picks): number {
   checkRun(SYMBOL, 2, offset, count, indexes);
   // Adds to positions that nobody looks at.
   device.scratch(8 * count, (unused) => {
-    const kernel = kernelOf(device, addPositions(true, FEW_AXES));
+    const kernel = kernelOf(device, addPositions(true, FEW_AXES), moveFamily);
     device.zero(unused, 8 * count);
     args.clear().integer(unused);
     addPicksOf(device, picks);
@@ -266,7 +269,7 @@ function move(
     args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
       .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
     const blocks = blocksFor(count * pieces, THREADS / lanes);
-    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+    return device.launch(kernelOf(device, MOVE_RUNS, moveFamily), [blocks], [THREADS], args);
   }
   // The operand that steps is walked from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;
@@ -280,7 +283,9 @@ function move(
   addPicks();
   args.integer(size).integer(axis).integer(scatter ? 1 : 0);
   addAxes(room);
-  device.launch(kernelOf(device, moveElements(bytes, room)), [blocksFor(size)], [THREADS], args);
+  device.launch(kernelOf(device, moveElements(bytes, room), moveFamily), [blocksFor(size)], [
+    THREADS,
+  ], args);
 }
 
 /** A long run is cut into pieces of so many bytes. */
@@ -311,10 +316,20 @@ export function nonzero(
   const floating = kind === "f" ? 1 : 0;
   device.scratch((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);
-    device.launch(kernelOf(device, nonzeroPass("COUNT", bytes)), [tiles], [THREADS], args);
+    device.launch(
+      kernelOf(device, nonzeroPass("COUNT", bytes), nonzeroFamily),
+      [tiles],
+      [THREADS],
+      args,
+    );
     addCountsUp(device, counts, counts + 8 * tiles, 1, tiles);
     args.clear().address(out).integer(counts).address(input, offset).integer(length)
       .integer(floating).integer(out.length);
-    device.launch(kernelOf(device, nonzeroPass("WRITE", bytes)), [tiles], [THREADS], args);
+    device.launch(
+      kernelOf(device, nonzeroPass("WRITE", bytes), nonzeroFamily),
+      [tiles],
+      [THREADS],
+      args,
+    );
   });
 }

@@ -6,8 +6,8 @@
 import type { Distribution } from "../../backend.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 /** Threads of a block, and the most blocks, which go round then. */
 const THREADS = 256, MOST_BLOCKS = 2 ** 20;
@@ -45,7 +45,7 @@ function instanceOf(info: DTypeInfo, kind: Distribution, narrow: boolean): Insta
 }
 
 /** Every kernel that {@link random} uses. */
-export function randomFamilies(): Family[] {
+export function randomFamily(): Family {
   const instances = new Map<string, Instance>();
   const add = (instance: Instance): unknown => instances.set(instance.name, instance);
   for (const dtype of DTYPES) {
@@ -55,12 +55,10 @@ export function randomFamilies(): Family[] {
     } else for (const narrow of [true, false]) add(instanceOf(info, "integers", narrow));
   }
   add(instanceOf(DTYPE.uint32, "bits", false));
-  return [familyOf([...instances.values()])];
+  return familyOf([...instances.values()]);
 }
 
 const args = new Arguments();
-const words = new BigUint64Array(2);
-const halves = new Uint32Array(words.buffer);
 
 /** See {@link Backend.random}. */
 export function random(
@@ -75,11 +73,9 @@ export function random(
   const { info, length } = out;
   if (length === 0) return;
   const range = high - low;
-  words[0] = BigInt.asUintN(64, low);
-  words[1] = BigInt.asUintN(64, range);
-  const kernel = kernelOf(device, instanceOf(info, kind, range <= NARROW));
-  args.clear().address(out).integer(length).words(key0, key1).words(halves[0]!, halves[1]!)
-    .words(halves[2]!, halves[3]!);
+  const kernel = kernelOf(device, instanceOf(info, kind, range <= NARROW), randomFamily);
+  const key = BigInt(key0 >>> 0) | BigInt(key1 >>> 0) << 32n;
+  args.clear().address(out).integer(length).long(key).long(low).long(range);
   // No thread makes fewer than two elements.
   const blocks = Math.min(MOST_BLOCKS, Math.ceil(length * Math.min(8, info.bytes) / 16 / THREADS));
   device.launch(kernel, [blocks], [THREADS], args);

@@ -7,10 +7,9 @@
 import type { Affine, RowKernel } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
-import { ROW_KERNELS } from "../shim/abi.ts";
 import { checkRun } from "../shim/checks.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
   softmax: "RM_SOFTMAX",
@@ -101,7 +100,8 @@ export function alongRows(
   const most = packOf(bytes);
   const pack = columns % most === 0 && offset % most === 0 ? most : 1;
   const held = heldOf(bytes, pack);
-  const get = (team: Team): number => kernelOf(device, instanceOf(kernel, dtype, pack, team));
+  const get = (team: Team): number =>
+    kernelOf(device, instanceOf(kernel, dtype, pack, team), () => rowsFamily(kernel, dtype));
   if (columns <= BLOCK_THREADS * held) {
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(rows)
       .integer(columns).real(epsilon);
@@ -129,11 +129,4 @@ export function alongRows(
     device.launch(get("whole"), [rows * count], [PART_THREADS], args);
   });
   return true;
-}
-
-/** Every kernel that {@link alongRows} uses, by what is compiled together. */
-export function rowsFamilies(): Family[] {
-  return (Object.keys(TYPES) as DType[]).flatMap((dtype) =>
-    (Object.keys(ROW_KERNELS) as RowKernel[]).map((kernel) => rowsFamily(kernel, dtype))
-  );
 }

@@ -7,8 +7,8 @@
 import type { DTypeInfo } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
 import { checkRun } from "../shim/checks.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { type Family, familyOf, type Instance, kernelOf } from "./instance.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 /** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
 const SHORT = 512, THREADS = 256, DIGITS = 256;
@@ -32,12 +32,18 @@ const ADD_UP: Instance = {
   line: "RM_ADD_COUNTS_UP(add_counts_up)",
 };
 
-/** Every kernel that {@link sort} uses, by what is compiled together. */
-export function sortFamilies(): Family[] {
-  return [1, 2, 4, 8].map((bytes) => {
-    const instances = KERNELS.map((what) => instanceOf(what, bytes));
-    return familyOf(bytes === 1 ? [...instances, ADD_UP] : instances);
-  });
+/** The kernels for elements of so many bytes. */
+export function sortFamily(bytes: number): Family {
+  return familyOf(KERNELS.map((what) => instanceOf(what, bytes)));
+}
+
+/** What adds counts up, which is not only for sorting. */
+export function countsFamily(): Family {
+  return familyOf([ADD_UP]);
+}
+
+function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: number): number {
+  return kernelOf(device, instanceOf(what, bytes), () => sortFamily(bytes));
 }
 
 /** How elements are ordered, in bits: see rm_sort_keys. */
@@ -57,7 +63,7 @@ export function addCountsUp(
 ): void {
   args.clear().integer(counts).integer(totals).integer(length);
   const threads = length > THREADS ? 1024 : THREADS;
-  device.launch(kernelOf(device, ADD_UP), [rows], [threads], args);
+  device.launch(kernelOf(device, ADD_UP, countsFamily), [rows], [threads], args);
 }
 
 /** See {@link Backend.sort}. */
@@ -79,10 +85,10 @@ export function sort(
   if (size <= SHORT) {
     args.integer(runs).integer(size).integer(order);
     const blocks = Math.ceil(runs / Math.floor(SHORT / size));
-    device.launch(kernelOf(device, instanceOf("BY_RANKS", bytes)), [blocks], [SHORT], args);
+    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [SHORT], args);
   } else if (size <= tileOf(bytes)) {
     args.integer(size).integer(order);
-    device.launch(kernelOf(device, instanceOf("IN_BLOCK", bytes)), [runs], [THREADS], args);
+    device.launch(kernel(device, "IN_BLOCK", bytes), [runs], [THREADS], args);
   } else sortLong(device, values, offset, runs, size, order, indices);
 }
 
@@ -97,8 +103,8 @@ function sortLong(
   indices: Storage | null,
 ): void {
   const { bytes } = values.info;
-  const count = kernelOf(device, instanceOf("COUNT", bytes));
-  const spread = kernelOf(device, instanceOf("SPREAD", bytes));
+  const count = kernel(device, "COUNT", bytes);
+  const spread = kernel(device, "SPREAD", bytes);
   const tiles = Math.ceil(size / tileOf(bytes));
   const all = runs * size;
   const given = values.address + offset * bytes;
