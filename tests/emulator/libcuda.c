@@ -141,12 +141,17 @@ EMU_API int cuModuleLoadData(void **made, const void *data) {
                              (int)i->capability > capability)) {
     return NO_BINARY_FOR_GPU;
   }
-  int file = memfd_create("kernels", MFD_CLOEXEC);
-  if (file < 0 || write(file, bytes, i->bytes) != (ssize_t)i->bytes) return OUT_OF_MEMORY;
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  /* Each under a name of its own, as libraries are told apart by their names. */
+  const char *folder = getenv("TMPDIR");
+  char path[512];
+  snprintf(path, sizeof path, "%s/rowmajor-kernels-XXXXXX", folder == NULL ? "/tmp" : folder);
+  int file = mkstemp(path);
+  if (file < 0) return OUT_OF_MEMORY;
+  bool whole = write(file, bytes, i->bytes) == (ssize_t)i->bytes;
   close(file);
+  void *library = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  unlink(path);
+  if (!whole) return OUT_OF_MEMORY;
   if (library == NULL) {
     emu_note("a module cannot be loaded: %s", dlerror());
     return INVALID_IMAGE;
