@@ -1,0 +1,45 @@
+/**
+ * The CUDA device that tests use: the emulator's, or a real one where `ROWMAJOR_TEST_CUDA` is
+ * `device`.
+ *
+ * @module
+ */
+import process from "node:process";
+import { registerDevices } from "../../src/backend.ts";
+import { findCuda } from "../../src/backends/cuda.ts";
+import { CudaBackend } from "../../src/backends/cuda/backend.ts";
+import { CudaDevice } from "../../src/backends/cuda/device.ts";
+import { CudaMemory } from "../../src/backends/cuda/memory.ts";
+import { openShim } from "../../src/backends/shim/load.ts";
+import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
+
+/** Whether a real device is tested. */
+export const onHardware: boolean = process.env.ROWMAJOR_TEST_CUDA === "device";
+
+/** Why there is no CUDA device to test here, and undefined where there is one. */
+export function whyNoCuda(): string | undefined {
+  const shim = openShim();
+  if ("reason" in shim) return shim.reason;
+  return onHardware ? undefined : whyNoEmulator();
+}
+
+/**
+ * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time. To be called
+ * before anyone asks for the device.
+ */
+export function openCudaForTests(): void {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  if (!onHardware) {
+    const folder = new TextEncoder().encode(`${emulatorFolder()}\0`);
+    const status = shim.rm_cuda_open(folder, new Float64Array(3));
+    if (status !== 0) throw new Error(`the emulator cannot be opened: status ${status}`);
+  }
+  registerDevices("cuda", (index) => {
+    const found = findCuda();
+    if ("reason" in found) return found.reason;
+    if (index >= found.count) return `there are ${found.count} CUDA devices`;
+    const device = new CudaDevice(found.shim, index);
+    return { backend: new CudaBackend(device, { families: true }), memory: new CudaMemory(device) };
+  });
+}
