@@ -28,6 +28,8 @@ enum {
   TASK = 1 << 15,
   /* With fewer outputs than this each one may be cut into as many parts. */
   PARTS = 64,
+  /* Bytes ahead of where a sum is at that are fetched into the first-level cache. */
+  AHEAD = 2048,
   /* Runs that are scanned side by side, since each is a chain of additions that wait. */
   RUNS = 8,
   /* Elements of each of those that are converted at once. */
