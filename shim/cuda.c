@@ -103,8 +103,8 @@ int32_t rm_cuda_open(const void *folder, double *numbers) {
     int count = 0;
     const int code = rm_cu.cudaGetDeviceCount(&count);
     if (code != 0) {
-      rm_cuda_error("cudaGetDeviceCount", code);
-      return RM_NOT_FOUND;
+      return rm_fail(RM_NOT_FOUND, "no usable CUDA device: cudaGetDeviceCount: %s (%d): %s",
+                     rm_cu.cudaGetErrorName(code), code, rm_cu.cudaGetErrorString(code));
     }
     if (count == 0) return rm_fail(RM_NOT_FOUND, "there is a driver, but no CUDA device");
     atomic_store(&device_count, count < MOST_DEVICES ? count : MOST_DEVICES);

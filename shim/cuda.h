@@ -100,7 +100,6 @@ typedef unsigned long long rm_address;
   F(nvrtcDestroyProgram, (void **program))
 
 #define RM_CUBLAS_FUNCTIONS(F) \
-  F(cublasGetProperty, (int property, int *value)) \
   F(cublasCreate_v2, (void **handle)) \
   F(cublasSetStream_v2, (void *handle, void *stream)) \
   F(cublasSetWorkspace_v2, (void *handle, void *workspace, size_t bytes)) \
@@ -119,7 +118,6 @@ typedef unsigned long long rm_address;
      const void *beta, void *const *c, int c_type, int ldc, int batch, int compute, int algorithm))
 
 #define RM_CUBLASLT_FUNCTIONS(F) \
-  F(cublasLtGetProperty, (int property, int *value)) \
   F(cublasLtCreate, (void **handle)) \
   F(cublasLtMatmulDescCreate, (void **description, int compute, int scale_type)) \
   F(cublasLtMatmulDescSetAttribute, \

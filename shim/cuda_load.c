@@ -440,8 +440,19 @@ static void open_builtins(const char *path) {
   each_path(pattern, open_quietly);
 }
 
+/* The version of a part of cuBLAS; false where it does not tell. */
+static bool blas_version(void *file, const char *name, int *version) {
+  int (*get)(int property, int *value);
+  void *found = find_symbol(file, name);
+  if (found == NULL) return false;
+  memcpy(&get, &found, sizeof get);
+  return get(0, &version[0]) == 0 && get(1, &version[1]) == 0 && get(2, &version[2]) == 0;
+}
+
 /* Asks an open library for its version, and whether it works; false with a reason where not. */
-static bool examine(rm_library which, library *of, char *reason, size_t length) {
+static bool examine(rm_library which, int major, void *file, void *other, char *reason,
+                    size_t length) {
+  library *of = &libraries[which];
   int version = 0, part[3] = {0}, whole[3] = {0}, code = 0;
   if (which == RM_DRIVER) {
     code = rm_cu.cuInit(0);
@@ -459,11 +470,10 @@ static bool examine(rm_library which, library *of, char *reason, size_t length) 
     code = rm_cu.nvrtcVersion(&whole[0], &whole[1]);
     version = whole[0] * 1000 + whole[1] * 10;
   } else {
-    for (int i = 0; i < 3 && code == 0; i++) {
-      code = rm_cu.cublasGetProperty(i, &whole[i]) | rm_cu.cublasLtGetProperty(i, &part[i]);
-    }
-    version = whole[0] * 1000 + whole[1] * 10;
-    if (code == 0 && memcmp(whole, part, sizeof whole) != 0) {
+    const bool told = blas_version(file, "cublasGetProperty", whole) &&
+                      blas_version(other, "cublasLtGetProperty", part);
+    version = (told ? whole[0] : major) * 1000 + whole[1] * 10;
+    if (told && memcmp(whole, part, sizeof whole) != 0) {
       snprintf(reason, length, "it is version %d.%d.%d, but cublasLt is %d.%d.%d", whole[0],
                whole[1], whole[2], part[0], part[1], part[2]);
       return false;
@@ -536,7 +546,7 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
       snprintf(reason, sizeof reason, "%s comes from another folder, %s", from->part, other);
     }
   }
-  if (file != NULL && reason[0] == 0 && examine(which, of, reason, sizeof reason)) {
+  if (file != NULL && reason[0] == 0 && examine(which, from->major, file, part, reason, sizeof reason)) {
     memcpy(paths[which], path, sizeof path);
     if (which == RM_NVRTC) open_builtins(path);
     return true;

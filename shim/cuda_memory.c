@@ -456,7 +456,8 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
     if (code == RM_CUDA_NOT_READY) {
       rm_cu.cudaGetLastError();
       const bool full = in->bytes + (1ull << level) > PINNED_MOST;
-      if (!(wait && full)) return new_pinned(in, level, taken);
+      const int32_t status = wait && full ? RM_OUT_OF_MEMORY : new_pinned(in, level, taken);
+      if (status != RM_OUT_OF_MEMORY) return status;
       code = rm_cu.cudaEventSynchronize(oldest->event);
     }
     if (code != 0) return rm_cuda_error("cudaEventQuery", code);
@@ -755,7 +756,9 @@ int32_t rm_cuda_memory(int32_t what, int32_t index, double *numbers, void *host)
   if (numbers == NULL && what != RM_CUDA_RELEASE) {
     return rm_fail(RM_BAD_ARGUMENT, "there are no numbers");
   }
-  if (host == NULL && (what == RM_CUDA_UPLOAD || what == RM_CUDA_DOWNLOAD)) {
+  const bool copies = what == RM_CUDA_UPLOAD || what == RM_CUDA_DOWNLOAD;
+  if (copies && numbers[1] == 0) return RM_OK;
+  if (copies && host == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no memory of the host");
   }
   switch (what) {

@@ -190,7 +190,7 @@ enum {
   /* Gives numbers [bytes in use, bytes kept for reuse, most bytes in use, free on the device, bytes
    * of the device]. */
   RM_CUDA_USAGE = 6,
-  /* Gives back to the driver what is kept for reuse. */
+  /* Gives back to the driver what is kept for reuse; waits. */
   RM_CUDA_RELEASE = 7,
   /* Numbers: [address, bytes]: queues a copy to pinned memory; gives [ticket]. */
   RM_CUDA_BEGIN_READ = 8,

@@ -1,0 +1,865 @@
+/**
+ * What the tests of the CUDA part of the shim do on a device, each in a process of its own: its
+ * symbols, called as they are.
+ *
+ * Programs that are run apart have no import map, so that this asserts by what both runtimes have.
+ * Knows nothing of tensors, nor where the libraries of the device come from.
+ *
+ * @module
+ */
+import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
+import { Arguments } from "../../src/backends/cuda/device.ts";
+import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../../src/backends/shim/abi.ts";
+import { openShim } from "../../src/backends/shim/load.ts";
+import { DTYPE, type DType, type TypedArray } from "../../src/dtype.ts";
+import { readElement, writeElement } from "../../src/element.ts";
+import { allocate, type Storage } from "../../src/storage.ts";
+
+const MIB = 2 ** 20;
+
+function cString(value: string): Uint8Array {
+  return new TextEncoder().encode(`${value}\0`);
+}
+
+function text(bytes: Uint8Array, length: number): string {
+  return new TextDecoder().decode(bytes.subarray(0, Math.min(length, bytes.length - 1)));
+}
+
+/** An error that the shim reported. */
+class Failure extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+/** One device. */
+class Gpu {
+  readonly #numbers = new Float64Array(8);
+
+  constructor(readonly shim: Shim, readonly index = 0) {}
+
+  check(status: number): void {
+    if (status === STATUS.ok) return;
+    const bytes = new Uint8Array(65536);
+    throw new Failure(status, text(bytes, this.shim.rm_last_error(bytes, bytes.length)));
+  }
+
+  memory(what: keyof typeof CUDA_MEMORY, numbers: number[], host: TypedArray | null = null) {
+    this.#numbers.set(numbers);
+    this.check(this.shim.rm_cuda_memory(CUDA_MEMORY[what], this.index, this.#numbers, host));
+    return this.#numbers;
+  }
+
+  control(what: keyof typeof CUDA_CONTROL, ...numbers: number[]): number {
+    this.#numbers.set(numbers);
+    this.check(this.shim.rm_cuda_control(CUDA_CONTROL[what], this.index, this.#numbers));
+    return this.#numbers[0]!;
+  }
+
+  allocate = (bytes: number): number => this.memory("allocate", [bytes])[0]!;
+  free = (address: number): void => void this.memory("free", [address]);
+  zero = (address: number, bytes: number): void => void this.memory("zero", [address, bytes]);
+
+  upload(address: number, data: TypedArray): void {
+    this.memory("upload", [address, data.byteLength, 0], data);
+  }
+
+  download<A extends TypedArray>(address: number, to: A): A {
+    this.memory("download", [address, to.byteLength, 0], to);
+    return to;
+  }
+
+  bytes(address: number, length: number): Uint8Array {
+    return this.download(address, new Uint8Array(length));
+  }
+
+  beginRead = (address: number, bytes: number): number =>
+    this.memory("beginRead", [address, bytes])[0]!;
+
+  /** True when the bytes have come. */
+  endRead(ticket: number, to: TypedArray | null): boolean {
+    return this.memory("endRead", [ticket, 0, to?.byteLength ?? 0], to)[0] === 1;
+  }
+
+  usage(): { used: number; kept: number; most: number; free: number; total: number } {
+    const [used, kept, most, free, total] = this.memory("usage", []);
+    return { used: used!, kept: kept!, most: most!, free: free!, total: total! };
+  }
+
+  compile(source: string, ...names: string[]): number[] {
+    const handles = new Float64Array(names.length);
+    this.check(
+      this.shim.rm_cuda_compile(this.index, cString(source), cString(names.join("\n")), handles),
+    );
+    return [...handles];
+  }
+
+  launch(kernel: number, blocks: number, threads: number, args: Arguments, shared = 0): void {
+    const call = Float64Array.of(kernel, blocks, 1, 1, threads, 1, 1, shared, 8 * args.count);
+    this.check(this.shim.rm_cuda_launch(this.index, call, args.data));
+  }
+
+  info(index = this.index): string {
+    const bytes = new Uint8Array(16384);
+    return text(bytes, this.shim.rm_cuda_info(index, bytes, bytes.length));
+  }
+}
+
+/** What `body` fails with. */
+function failureOf(body: () => unknown, status: keyof typeof STATUS, message: RegExp): void {
+  try {
+    body();
+  } catch (error) {
+    assert(error instanceof Failure, String(error));
+    assertEquals([error.status, error.message], [STATUS[status], error.message]);
+    assertMatch(error.message, message);
+    return;
+  }
+  throw new Error(`nothing failed with ${message}`);
+}
+
+/** Opens the devices that ROWMAJOR_CUDA_LIB_DIR leads to; gives the shim. */
+function open(): Shim {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  new Gpu(shim).check(shim.rm_cuda_open(null, new Float64Array(3)));
+  return shim;
+}
+
+function opened(index = 0): Gpu {
+  return new Gpu(open(), index);
+}
+
+/** Integers below a bound, from a seed. */
+function numbers(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor(state / 2 ** 32 * below);
+  };
+}
+
+function pattern(length: number, seed: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) bytes[i] = Math.imul(i + seed, 0x9e3779b1) >>> 24;
+  return bytes;
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  let i = 0;
+  while (i < a.length && a[i] === b[i]) i++;
+  return a.length === b.length && i === a.length;
+}
+
+const KERNELS = `
+extern "C" __global__ void scale(long long n, float *x, double by) {
+  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= (float)by;
+}
+extern "C" __global__ void copy(long long n, float *to, const float *from) {
+  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) to[i] = from[i];
+}
+extern "C" __global__ void nothing() {}
+extern "C" __global__ void reversed(long long n, float *x) {
+  RM_DYNAMIC_SHARED(float, own);
+  __shared__ float first[4096];
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) own[i] = x[i];
+  if (threadIdx.x == 0) first[0] = x[0];
+  __syncthreads();
+  for (long long i = threadIdx.x; i < n; i += blockDim.x) x[i] = own[n - 1 - i] + first[0];
+}
+`;
+
+const words = new Arguments();
+const addressed = (gpu: Gpu, values: Float32Array): number => {
+  const address = gpu.allocate(values.byteLength);
+  gpu.upload(address, values);
+  return address;
+};
+const args = (n: number, ...addresses: number[]): Arguments => {
+  words.clear().integer(n);
+  for (const address of addresses) words.integer(address);
+  return words;
+};
+
+/** Blocks at random: they never overlap, keep what is in them, and end as one. */
+export function blocksNeverOverlap(): void {
+  const gpu = opened();
+  const random = numbers(7);
+  const live: { address: number; bytes: number; seed: number }[] = [];
+  const verify = ({ address, bytes, seed }: (typeof live)[0]): void => {
+    const length = Math.min(bytes, 64);
+    assertEquals(gpu.bytes(address, length), pattern(length, seed));
+    if (bytes > 64) {
+      assertEquals(gpu.bytes(address + bytes - 64, 64), pattern(64, seed + 1));
+    }
+  };
+  const sizes = [
+    1,
+    511,
+    512,
+    513,
+    5000,
+    70000,
+    MIB,
+    MIB + 1,
+    3 * MIB,
+    9.9 * MIB,
+    10 * MIB,
+    23 * MIB,
+  ];
+  for (let step = 0; step < 4000; step++) {
+    if (live.length < 60 && random(100) < 55) {
+      const most = sizes[random(random(5) === 0 ? sizes.length : 6)]!;
+      const bytes = random(2) === 0 ? Math.floor(most) : 1 + random(most);
+      const address = gpu.allocate(bytes);
+      assertEquals(address % 512, 0);
+      for (const other of live) {
+        assert(
+          address + bytes <= other.address || other.address + other.bytes <= address,
+          `${address} + ${bytes} overlaps ${other.address} + ${other.bytes}`,
+        );
+      }
+      gpu.upload(address, pattern(Math.min(bytes, 64), step));
+      if (bytes > 64) gpu.upload(address + bytes - 64, pattern(64, step + 1));
+      // Short ones are overwritten by the second pattern.
+      if (bytes > 64 && bytes < 128) gpu.upload(address, pattern(64, step));
+      if (bytes <= 64 || bytes >= 128) live.push({ address, bytes, seed: step });
+      else gpu.free(address);
+    } else if (live.length > 0) {
+      const [gone] = live.splice(random(live.length), 1);
+      verify(gone!);
+      gpu.free(gone!.address);
+    }
+    if (step % 500 === 0) gpu.memory("release", []);
+  }
+  const sum = live.reduce((total, { bytes }) => total + Math.ceil(bytes / 512) * 512, 0);
+  const { used, most } = gpu.usage();
+  assert(used >= sum && most >= used, `${used} bytes in use for ${sum}`);
+  for (const block of live) {
+    verify(block);
+    gpu.free(block.address);
+  }
+  gpu.memory("release", []);
+  const { used: left, kept, free, total } = gpu.usage();
+  assertEquals([left, kept, free], [0, 0, total]);
+}
+
+/** Neighbours that are free become one block, whatever the order; what is kept is used again. */
+export function neighboursJoin(): void {
+  const gpu = opened();
+  const small = Array.from({ length: 16 }, () => gpu.allocate(100 * 1024));
+  const { used, kept } = gpu.usage();
+  assertEquals([used, used + kept], [16 * 100 * 1024, 2 * MIB]);
+  for (let i = 0; i < 16; i += 2) gpu.free(small[i]!);
+  for (let i = 15; i > 0; i -= 2) gpu.free(small[i]!);
+  assertEquals([gpu.usage().used, gpu.usage().kept], [0, 2 * MIB]);
+  // Only the whole slab has room for both.
+  const halves = [gpu.allocate(MIB), gpu.allocate(MIB)];
+  assertEquals([gpu.usage().used, gpu.usage().kept], [2 * MIB, 0]);
+  for (const address of halves) gpu.free(address);
+
+  const large = [gpu.allocate(40 * MIB), gpu.allocate(40 * MIB)];
+  const before = gpu.usage();
+  gpu.free(large[0]!);
+  // The rest of a block that is not needed serves too.
+  const parts = [gpu.allocate(15 * MIB), gpu.allocate(25 * MIB)];
+  assertEquals(gpu.usage().used, before.used);
+  assertEquals(gpu.usage().free, before.free);
+  assertEquals(parts.sort((a, b) => a - b)[0], large[0]);
+  for (const address of [...parts, large[1]!]) gpu.free(address);
+  failureOf(() => gpu.free(large[1]!), "badArgument", /no memory in use .* begins at/);
+  failureOf(() => gpu.free(0), "badArgument", /no memory in use/);
+  failureOf(() => gpu.allocate(-1), "badArgument", /no number of bytes/);
+  failureOf(() => gpu.allocate(NaN), "badArgument", /no number of bytes/);
+  assert(gpu.allocate(0) !== gpu.allocate(0));
+}
+
+/** With 64 MiB: what is kept is given back before an allocation fails, and the error has sizes. */
+export function memoryRunsOut(): void {
+  const gpu = opened();
+  const kept = gpu.allocate(40 * MIB);
+  gpu.free(kept);
+  const first = gpu.allocate(60 * MIB);
+  assertEquals(gpu.usage().kept, 0);
+  const numbers = Float64Array.of(5 * MIB, 0, 0);
+  assertEquals(
+    gpu.shim.rm_cuda_memory(CUDA_MEMORY.allocate, 0, numbers, null),
+    STATUS.outOfMemory,
+  );
+  assertEquals([...numbers], [5 * MIB, 4 * MIB, 64 * MIB]);
+  failureOf(
+    () => gpu.allocate(5 * MIB),
+    "outOfMemory",
+    /has no 5\.0 MiB: of its 64\.0 MiB, 4\.0 are free, 60\.0 in use here and 0\.0 kept/,
+  );
+  // A slab of the usual size does not fit any more, one of the request does.
+  const second = gpu.allocate(3 * MIB);
+  gpu.free(first);
+  gpu.free(second);
+  gpu.free(gpu.allocate(64 * MIB));
+}
+
+/** With the n-th allocation failing once: nothing is noticed. */
+export function oneFailureIsNotNoticed(): void {
+  const gpu = opened();
+  const blocks = [30, 31, 32, 33].map((mib) => gpu.allocate(mib * MIB));
+  const data = pattern(1000, 3);
+  for (const address of blocks) {
+    gpu.upload(address, data);
+    assertEquals(gpu.bytes(address, 1000), data);
+  }
+}
+
+/** Copies of every length up and down, by tickets, within and between devices. */
+export function copiesArrive(most = Infinity): void {
+  const shim = open();
+  const [gpu, other] = [new Gpu(shim), new Gpu(shim, 1)];
+  for (const length of [0, 1, 511, 65537, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 37 * MIB + 5]) {
+    if (length > most) break;
+    const data = pattern(length, length);
+    const address = gpu.allocate(length);
+    gpu.upload(address, data);
+    const sent = data.slice();
+    data.fill(0);
+    const same = (got: Uint8Array, what: string): void => assert(sameBytes(got, sent), what);
+    same(gpu.bytes(address, length), `download of ${length}`);
+
+    const ticket = gpu.beginRead(address, length);
+    gpu.zero(address, length);
+    const read = new Uint8Array(length);
+    while (!gpu.endRead(ticket, read));
+    same(read, `ticket of ${length}`);
+    failureOf(() => gpu.endRead(ticket, read), "badArgument", /no ticket/);
+
+    gpu.upload(address, sent);
+    const copied = gpu.allocate(length);
+    gpu.memory("copy", [copied, address, length, 0]);
+    const there = other.allocate(length);
+    other.memory("copy", [there, address, length, 0]);
+    // The source has a new owner at once.
+    gpu.free(address);
+    const again = gpu.allocate(length);
+    gpu.zero(again, length);
+    same(gpu.bytes(copied, length), `copy of ${length}`);
+    same(other.bytes(there, length), `copy of ${length} between devices`);
+    gpu.memory("copy", [again, there, length, 1]);
+    same(gpu.bytes(again, length), `copy of ${length} back`);
+    for (const block of [copied, again]) gpu.free(block);
+    other.free(there);
+  }
+  // Places in the host's memory.
+  const address = gpu.allocate(100);
+  gpu.memory("upload", [address, 10, 5], pattern(20, 0));
+  const part = new Uint8Array(12);
+  gpu.memory("download", [address + 2, 8, 3], part);
+  assertEquals(part.slice(3, 11), pattern(20, 0).slice(7, 15));
+  assertEquals([part[2], part[11]], [0, 0]);
+}
+
+/** Tickets end in any order, are asked in vain first, and may be given up. */
+export function ticketsAreAnswered(): void {
+  const gpu = opened();
+  const address = gpu.allocate(4096);
+  const tickets = Array.from({ length: 20 }, (_, i) => {
+    gpu.upload(address, pattern(4096, i));
+    return gpu.beginRead(address, 4096);
+  });
+  const order = tickets.map((_, i) => i * 7 % 20);
+  const bytes = new Uint8Array(4096);
+  let vain = 0;
+  for (const i of order) {
+    if (i % 5 === 4) {
+      assert(gpu.endRead(tickets[i]!, null));
+      continue;
+    }
+    failureOf(() => gpu.endRead(tickets[i]!, bytes.subarray(1)), "badArgument", /4095 bytes/);
+    for (bytes.fill(0); !gpu.endRead(tickets[i]!, bytes); vain++) assertEquals(bytes[1], 0);
+    assertEquals(bytes, pattern(4096, i));
+  }
+  for (const ticket of tickets) {
+    failureOf(() => gpu.endRead(ticket, bytes), "badArgument", /no ticket of CUDA device 0/);
+  }
+  for (const wrong of [0, 1, -5, NaN, 2 ** 60]) {
+    failureOf(() => gpu.endRead(wrong, bytes), "badArgument", /no ticket/);
+  }
+  // The emulator's events first say that they have not come.
+  assert(vain > 0);
+}
+
+/** Kernels run, and what is wrong with one is said. */
+export function kernelsRun(): void {
+  const shim = open();
+  const gpu = new Gpu(shim);
+  const [scale, nothing, reversed] = gpu.compile(KERNELS, "scale", "nothing", "reversed");
+  assertEquals(gpu.compile(KERNELS, "reversed", "scale"), [reversed, scale]);
+  const x = Float32Array.from({ length: 1000 }, (_, i) => i);
+  const address = addressed(gpu, x);
+  gpu.launch(scale!, 4, 256, args(1000, address).real(0.5));
+  gpu.launch(nothing!, 1, 1, words.clear());
+  assertEquals(gpu.download(address, new Float32Array(1000)), x.map((value) => value / 2));
+
+  // 16 KiB of its own, and 36 KiB more than it may have without asking.
+  const n = 17000;
+  const long = addressed(gpu, Float32Array.from({ length: n }, (_, i) => i + 1));
+  gpu.launch(reversed!, 1, 128, args(n, long), 4 * n);
+  const got = gpu.download(long, new Float32Array(n));
+  assert(got.every((value, i) => value === n - i + 1));
+
+  failureOf(
+    () => gpu.launch(reversed!, 1, 128, args(n, long), MIB),
+    "deviceError",
+    /^kernel reversed, 1048576 bytes of shared memory: cuFuncSetAttribute: CUDA_ERROR_INVALID_VALUE/,
+  );
+  failureOf(
+    () => gpu.launch(scale!, 1, 2000, args(1, address).real(1)),
+    "deviceError",
+    /^kernel scale, 1 x 1 x 1 blocks of 2000 x 1 x 1 threads, .*: cuLaunchKernel: CUDA_ERROR/,
+  );
+  for (const wrong of [0, 1e6, -1, NaN]) {
+    failureOf(() => gpu.launch(wrong, 1, 1, words.clear()), "badArgument", /is no kernel of/);
+  }
+  const other = new Gpu(shim, 1);
+  failureOf(() => other.launch(scale!, 1, 1, args(0, 0)), "badArgument", /no kernel of .* 1/);
+  const [there] = other.compile(KERNELS, "scale");
+  const far = addressed(other, x);
+  other.launch(there!, 4, 256, args(1000, far).real(2));
+  assertEquals(other.download(far, new Float32Array(1000)), x.map((value) => value * 2));
+
+  failureOf(
+    () => gpu.compile(KERNELS, "scale", "missing"),
+    "deviceError",
+    /^kernel missing: cuMod/,
+  );
+  failureOf(
+    () =>
+      gpu.compile(`extern "C" __global__ void wrong(long long n) { n = no_such_thing; }`, "wrong"),
+    "deviceError",
+    /^NVRTC cannot compile a kernel: [^]*no_such_thing/,
+  );
+  failureOf(() => new Gpu(shim, 2).allocate(1), "badArgument", /no CUDA device 2: .* there are 2/);
+  failureOf(() => new Gpu(shim, -1).allocate(1), "badArgument", /no CUDA device -1/);
+}
+
+/** Kernels may include the files of the CPU's kernels as they were when the library was built. */
+export function filesAreIncluded(): void {
+  const gpu = opened();
+  const [kernel] = gpu.compile(
+    `#include "half.h"
+    extern "C" __global__ void widen(long long n, float *to, const uint16_t *from) {
+      if ((long long)threadIdx.x < n) to[threadIdx.x] = rm_from_half(from[threadIdx.x]);
+    }`,
+    "widen",
+  );
+  const from = gpu.allocate(6);
+  const to = gpu.allocate(12);
+  gpu.upload(from, Uint16Array.of(0x3c00, 0xc400, 0x7bff));
+  gpu.launch(kernel!, 1, 32, args(3, to, from));
+  assertEquals([...gpu.download(to, new Float32Array(3))], [1, -4, 65504]);
+}
+
+/** A fault in a kernel is told by what waits next, and stays. */
+export function faultsStay(): void {
+  const gpu = opened();
+  const [kernel] = gpu.compile(KERNELS, "scale");
+  const address = gpu.allocate(4096);
+  gpu.launch(kernel!, 1, 1, args(1, address + 64 * MIB).real(1));
+  const final = /cudaErrorIllegalAddress \(700\): .*; the work .* until this process is started/;
+  failureOf(() => gpu.control("synchronize"), "deviceError", final);
+  failureOf(() => gpu.bytes(address, 4), "deviceError", /\(700\)/);
+  failureOf(() => gpu.beginRead(address, 4), "deviceError", /\(700\)/);
+  failureOf(() => gpu.control("eventRecord"), "deviceError", /\(700\)/);
+  // No call to the device.
+  gpu.free(address);
+}
+
+/** Graphs run again with what is in their memory by then, which nobody else gets. */
+export function graphsRunAgain(): void {
+  const gpu = opened();
+  const [scale, copy] = gpu.compile(KERNELS, "scale", "copy");
+  const x = Float32Array.from({ length: 256 }, (_, i) => i);
+  const input = addressed(gpu, x);
+  const output = gpu.allocate(1024);
+  gpu.zero(output, 1024);
+  const kept = gpu.allocate(1024);
+  gpu.control("captureBegin");
+  failureOf(() => gpu.control("captureBegin"), "badArgument", /captured already/);
+  const temporary = gpu.allocate(1024);
+  gpu.launch(copy!, 1, 256, args(256, temporary, input));
+  gpu.launch(scale!, 1, 256, args(256, temporary).real(3));
+  gpu.launch(copy!, 1, 256, args(256, output, temporary));
+  gpu.free(temporary);
+  // Within the graph it is used again.
+  const second = gpu.allocate(1024);
+  assertEquals(second, temporary);
+  gpu.launch(copy!, 1, 256, args(256, second, output));
+  gpu.free(kept);
+  const host = new Float32Array(256);
+  for (
+    const refused of [
+      () => gpu.upload(input, x),
+      () => gpu.download(output, host),
+      () => gpu.beginRead(output, 1024),
+      () => gpu.control("synchronize"),
+      () => gpu.control("eventRecord"),
+      () => gpu.memory("release", []),
+    ]
+  ) failureOf(refused, "badArgument", /while a graph is being captured/);
+  const graph = gpu.control("captureEnd");
+  failureOf(() => gpu.control("captureEnd"), "badArgument", /no graph is being captured/);
+  // Nothing has run yet.
+  assertEquals(gpu.download(output, host), new Float32Array(256));
+  gpu.free(second);
+  // Neither what it took nor what was given back meanwhile has a new owner.
+  const others = Array.from({ length: 64 }, () => gpu.allocate(1024));
+  for (const own of [temporary, kept]) assert(!others.includes(own));
+  for (const round of [1, 2, 5]) {
+    gpu.upload(input, x.map((value) => value * round));
+    gpu.control("graphLaunch", graph);
+    assertEquals(gpu.download(output, host), x.map((value) => value * round * 3));
+    assertEquals(gpu.download(temporary, host), x.map((value) => value * round * 3));
+  }
+  gpu.control("graphFree", graph);
+  failureOf(() => gpu.control("graphLaunch", graph), "badArgument", /no graph of CUDA device 0/);
+  for (const address of [...others, input, output]) gpu.free(address);
+  gpu.memory("release", []);
+  assertEquals([gpu.usage().used, gpu.usage().kept], [0, 0]);
+}
+
+/** Time passes between two events, and they are used up. */
+export function eventsTellTime(): void {
+  const gpu = opened();
+  const [first, second, third] = [1, 2, 3].map(() => gpu.control("eventRecord"));
+  failureOf(() => gpu.control("eventElapsed", first!, first!), "badArgument", /are one/);
+  failureOf(() => gpu.control("eventElapsed", first!, 12345), "badArgument", /no event/);
+  assert(gpu.control("eventElapsed", first!, second!) >= 0);
+  failureOf(() => gpu.control("eventElapsed", first!, third!), "badArgument", /no event/);
+  const fourth = gpu.control("eventRecord");
+  assert(gpu.control("eventElapsed", third!, fourth) >= 0);
+}
+
+/** What is said of devices and libraries. */
+export function thingsAreTold(): void {
+  const gpu = opened();
+  const lines = (index: number): Map<string, string> =>
+    new Map(gpu.info(index).trim().split("\n").map((line) => line.split("\t") as [string, string]));
+  const device = lines(1);
+  assert(device.get("name")!.length > 0);
+  assertEquals(device.get("capability"), "9.0");
+  assertEquals(Number(device.get("memory")), gpu.usage().total);
+  for (const key of ["multiprocessors", "sharedBytesPerBlock", "l2Bytes"]) {
+    assert(Number(device.get(key)) > 0, key);
+  }
+  assertEquals(gpu.info(2), "");
+  const before = lines(-1);
+  assertMatch(before.get("driver")!, /^13\.0, \/.*\.so/);
+  assertMatch(before.get("cudart")!, /^13\.0, \/.*\.so/);
+  assertEquals(before.get("nvrtc"), "not opened yet");
+  assertEquals(before.get("cublas"), "not opened yet");
+  gpu.compile(KERNELS, "nothing");
+  assertMatch(lines(-1).get("nvrtc")!, /^13\.0, \//);
+  assert(lines(-1).get("cache")!.length > 0);
+}
+
+/** Compiles and runs; with a compiler that fails, what is kept on disk serves. */
+export function kernelsAreKept(): string[] {
+  const gpu = opened();
+  const [scale, nothing] = gpu.compile(KERNELS, "scale", "nothing");
+  gpu.launch(nothing!, 1, 1, words.clear());
+  const address = addressed(gpu, Float32Array.of(1, 2, 3));
+  gpu.launch(scale!, 1, 32, args(3, address).real(2));
+  assertEquals([...gpu.download(address, new Float32Array(3))], [2, 4, 6]);
+  try {
+    gpu.compile(`${KERNELS}// Another one.`, "nothing");
+    return [];
+  } catch (error) {
+    return [(error as Error).message];
+  }
+}
+
+/** Many sources, as when several processes start at the same time. */
+export function manyKernelsAreKept(): void {
+  const gpu = opened();
+  const address = addressed(gpu, new Float32Array(1));
+  for (let i = 0; i < 12; i++) {
+    const [kernel] = gpu.compile(
+      `extern "C" __global__ void add(float *x) { *x += ${i}.0f; }`,
+      "add",
+    );
+    gpu.launch(kernel!, 1, 1, words.clear().integer(address));
+  }
+  assertEquals(gpu.download(address, new Float32Array(1))[0], 66);
+}
+
+// ---- products ----------------------------------------------------------------------------------
+
+/** Strides of a matrix, and how many elements one of a batch takes. */
+type Layout = (rows: number, columns: number) => [row: number, column: number, step: number];
+const LAYOUTS: Record<string, Layout> = {
+  rows: (m, n) => [n, 1, m * n],
+  columns: (m, n) => [1, m, m * n],
+  padded: (m, n) => [n + 3, 1, m * (n + 3) + 5],
+};
+
+interface Product {
+  sizes: [m: number, n: number, k: number];
+  layouts: [c: string, a: string, b: string];
+  offsets: [c: number[], a: number[], b: number[]];
+  flags?: number;
+  tolerance?: number;
+}
+
+function fill(storage: Storage, random: (below: number) => number): void {
+  for (let i = 0; i < storage.length; i++) writeElement(storage, i, (random(17) - 8) / 4);
+}
+
+/** The status of a product, which is checked against sums in double precision. */
+function multiply(gpu: Gpu, dtype: DType, product: Product): number {
+  const { sizes: [m, n, k], layouts, offsets, flags = 0, tolerance = 0 } = product;
+  const random = numbers(m * 100 + n * 10 + k);
+  const shapes = [[m, n], [m, k], [k, n]] as const;
+  const strides = layouts.map((name, i) => LAYOUTS[name]!(...shapes[i]!));
+  const storages = strides.map(([, , step], i) =>
+    allocate(dtype, Math.max(...offsets[i]!) + step, false)
+  );
+  storages.forEach((storage) => fill(storage, random));
+  const bias = allocate(dtype, n, false);
+  fill(bias, random);
+  const operands = [...storages, bias];
+  const addresses = operands.map(({ array }) => gpu.allocate(array.byteLength));
+  operands.forEach(({ array }, i) => gpu.upload(addresses[i]!, array));
+  const plan = Float64Array.of(
+    m,
+    n,
+    k,
+    offsets[0].length,
+    ...strides.flatMap(([row, column]) => [row, column]),
+    ...addresses.slice(0, 3),
+    flags,
+    addresses[3]!,
+    ...offsets.flat(),
+  );
+  const status = gpu.shim.rm_cuda_matmul(0, DTYPE[dtype].id, plan);
+  const before = storages[0]!.array.slice();
+  const [c, a, b] = storages as [Storage, Storage, Storage];
+  gpu.download(addresses[0]!, c.array);
+  addresses.forEach(gpu.free);
+  if (status !== STATUS.ok) {
+    assertEquals(c.array, before as typeof c.array, "what is refused writes nothing");
+    return status;
+  }
+  const [cr, cc, ar, ac, br, bc] = strides.flatMap(([row, column]) => [row, column]);
+  for (let i = 0; i < offsets[0].length; i++) {
+    for (let row = 0; row < m; row++) {
+      for (let column = 0; column < n; column++) {
+        let sum = flags & 2 ? Number(readElement(bias, column)) : 0;
+        for (let j = 0; j < k; j++) {
+          sum += Number(readElement(a, offsets[1][i]! + row * ar! + j * ac!)) *
+            Number(readElement(b, offsets[2][i]! + j * br! + column * bc!));
+        }
+        if (flags & 4) sum = Math.max(sum, 0);
+        if (flags & 8) {
+          sum *= 0.5 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (sum + 0.044715 * sum ** 3)));
+        }
+        const got = Number(readElement(c, offsets[0][i]! + row * cr! + column * cc!));
+        const slack = (tolerance + 1e-12) * Math.max(1, Math.abs(sum));
+        if (!(Math.abs(got - sum) <= slack)) {
+          throw new Error(
+            `${dtype} ${JSON.stringify(product)}: ${got} at ${row}, ${column}: ${sum}`,
+          );
+        }
+      }
+    }
+  }
+  return status;
+}
+
+/** Products of every dtype, in every layout, alone and in batches. */
+export function productsAreRight(): void {
+  const gpu = opened();
+  // Sums of few small multiples of a sixteenth are exact but for the 16 bits of the result.
+  const dtypes = { float64: 0, float32: 0, float16: 2 ** -11, bfloat16: 2 ** -8 } as const;
+  const one: Product["offsets"] = [[0], [0], [0]];
+  let served = 0;
+  for (const [dtype, tolerance] of Object.entries(dtypes) as [DType, number][]) {
+    const run = (product: Product): void => {
+      assertEquals(multiply(gpu, dtype, { tolerance, ...product }), STATUS.ok);
+      served++;
+    };
+    for (const c of Object.keys(LAYOUTS)) {
+      for (const a of Object.keys(LAYOUTS)) {
+        for (const b of Object.keys(LAYOUTS)) {
+          run({ sizes: [5, 7, 3], layouts: [c, a, b], offsets: one });
+        }
+      }
+    }
+    const rows: Product["layouts"] = ["rows", "rows", "rows"];
+    const mixed: Product["layouts"] = ["rows", "padded", "columns"];
+    for (const sizes of [[1, 1, 1], [1, 9, 4], [9, 1, 4], [4, 4, 1]] as Product["sizes"][]) {
+      run({ sizes, layouts: rows, offsets: one });
+      run({ sizes, layouts: mixed, offsets: [[8], [16], [24]] });
+    }
+    const step = (by: number, from = 0): number[] => [0, 1, 2, 3].map((i) => from + i * by);
+    // Even steps; one b for all; one a for all; uneven; backwards.
+    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), step(20, 7), step(30)] });
+    run({ sizes: [4, 6, 5], layouts: mixed, offsets: [step(40), step(40), step(30)] });
+    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), step(20), [3, 3, 3, 3]] });
+    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), [0, 0, 0, 0], step(30)] });
+    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), [20, 0, 60, 20], [0, 30, 30, 0]] });
+    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24).reverse(), step(20), step(30)] });
+  }
+  assertEquals(served, 4 * (27 + 8 + 6));
+  // TF32 has 10 bits, which these operands fit.
+  assertEquals(
+    multiply(gpu, "float32", {
+      sizes: [8, 8, 8],
+      layouts: ["rows", "rows", "rows"],
+      offsets: one,
+      flags: 1,
+    }),
+    STATUS.ok,
+  );
+}
+
+/** What is done to a product on its way, and what is refused with nothing written. */
+export function epiloguesAreRight(): void {
+  const gpu = opened();
+  const one: Product["offsets"] = [[0], [0], [0]];
+  const rows: Product["layouts"] = ["rows", "rows", "columns"];
+  for (
+    const [dtype, tolerance] of [["float32", 2e-6], ["float16", 2e-3], ["bfloat16", 8e-3]] as const
+  ) {
+    for (const flags of [2, 4, 6, 8, 10]) {
+      const product = { sizes: [16, 8, 24] as Product["sizes"], layouts: rows, flags, tolerance };
+      const batch: Product["offsets"] = [[0, 128], [0, 384], [0, 192]];
+      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
+      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
+      assertEquals(multiply(gpu, dtype, { ...product, offsets: batch }), STATUS.ok);
+      const shared: Product["offsets"] = [[0, 128], [0, 0], [0, 192]];
+      assertEquals(multiply(gpu, dtype, { ...product, offsets: shared }), STATUS.ok);
+    }
+  }
+  const refused = (dtype: DType, product: Partial<Product>): void => {
+    const whole = { sizes: [4, 4, 4], layouts: rows, offsets: one, ...product } as Product;
+    assertEquals(multiply(gpu, dtype, whole), STATUS.unsupported, JSON.stringify(whole));
+  };
+  refused("float32", { flags: 12 });
+  refused("float32", { flags: 2, layouts: ["columns", "rows", "rows"] });
+  refused("float32", { flags: 4, offsets: [[0, 16, 64], [0, 16, 32], [0, 16, 32]] });
+  refused("int32", {});
+  refused("bool", {});
+}
+
+/** Products are part of graphs, even those of matrices anywhere. */
+export function productsAreCaptured(): void {
+  const gpu = opened();
+  const [a, b, c] = [
+    addressed(gpu, Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8)),
+    addressed(gpu, Float32Array.of(1, 0, 0, 1, 0, 1, 1, 0)),
+    gpu.allocate(64),
+  ];
+  const plan = Float64Array.of(
+    2,
+    2,
+    2,
+    3,
+    2,
+    1,
+    2,
+    1,
+    2,
+    1,
+    c,
+    a,
+    b,
+    0,
+    0,
+    0,
+    4,
+    8,
+    0,
+    4,
+    0,
+    0,
+    4,
+    0,
+  );
+  gpu.control("captureBegin");
+  gpu.check(gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, plan));
+  const graph = gpu.control("captureEnd");
+  gpu.control("graphLaunch", graph);
+  const expected = [1, 2, 3, 4, 6, 5, 8, 7, 1, 2, 3, 4];
+  assertEquals([...gpu.download(c, new Float32Array(12))], expected);
+  gpu.upload(a, Float32Array.of(2, 4, 6, 8, 10, 12, 14, 16));
+  gpu.control("graphLaunch", graph);
+  assertEquals([...gpu.download(c, new Float32Array(12))], expected.map((value) => 2 * value));
+}
+
+/** What opening answers to each of some folders: a status, the message, and the milliseconds. */
+export function whatOpeningAnswers(
+  folders: (string | null)[],
+): [status: number, message: string, milliseconds: number][] {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  return folders.map((folder) => {
+    const named = folder === null ? null : cString(folder);
+    const bytes = new Uint8Array(16384);
+    const start = performance.now();
+    const status = shim.rm_cuda_open(named, new Float64Array(3));
+    const milliseconds = performance.now() - start;
+    const message = text(bytes, shim.rm_last_error(bytes, bytes.length));
+    return [status, status === STATUS.ok ? "" : message, milliseconds];
+  });
+}
+
+/** What is told of the libraries once they are open, where a folder is given in code. */
+export function whereItOpens(folder: string): string {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  const gpu = new Gpu(shim);
+  gpu.check(shim.rm_cuda_open(cString(folder), null));
+  return gpu.info(-1);
+}
+
+/** What is told of the libraries once they are open, and after a product failed to open its own. */
+export function whatIsOpen(): string {
+  const gpu = opened();
+  gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, new Float64Array(18).fill(1));
+  return gpu.info(-1);
+}
+
+/** What NVRTC alone answers for each architecture; it needs no driver. */
+export function whatCompilingAnswers(source: string, name: string, targets: number[]): string[] {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  const bytes = new Uint8Array(65536);
+  return targets.map((target) => {
+    const status = shim.rm_cuda_compile(
+      -1,
+      cString(source),
+      cString(name),
+      Float64Array.of(target),
+    );
+    return `${status} ${text(bytes, shim.rm_last_error(bytes, bytes.length))}`;
+  });
+}
+
+/** What a product and a kernel fail with, where their libraries cannot be opened. */
+export function whatIsMissing(): [product: string, kernel: string] {
+  const gpu = opened();
+  const message = (body: () => void): string => {
+    try {
+      body();
+      return "";
+    } catch (error) {
+      assertEquals((error as Failure).status, STATUS.notFound);
+      return (error as Error).message;
+    }
+  };
+  const plan = Float64Array.of(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+  return [
+    message(() => gpu.check(gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, plan))),
+    message(() => gpu.compile(KERNELS, "nothing")),
+  ];
+}

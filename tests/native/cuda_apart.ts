@@ -1,0 +1,31 @@
+/**
+ * Runs the functions of cuda.ts in processes of their own, as libraries are opened once for each.
+ *
+ * @module
+ */
+import type * as cuda from "./cuda.ts";
+import { moduleAt, runApart } from "./support.ts";
+
+type Cuda = typeof cuda;
+
+/** A program that calls the function `name` and prints what it gives, as JSON. */
+export function programOf<N extends keyof Cuda>(name: N, ...args: Parameters<Cuda[N]>): string {
+  const list = args.map((arg) => JSON.stringify(arg)).join(", ");
+  return `import { ${name} } from ${moduleAt("tests/native/cuda.ts")};
+  console.log(JSON.stringify(${name}(${list}) ?? null));`;
+}
+
+/** What the function `name` gives in a process with the variables of `env`. */
+export function runOf<N extends keyof Cuda>(
+  name: N,
+  env: Readonly<Record<string, string>>,
+  ...args: Parameters<Cuda[N]>
+): ReturnType<Cuda[N]> {
+  return JSON.parse(runApart(programOf(name, ...args), env));
+}
+
+/** Variables by which nothing leads to a library but `env`, and what the system itself finds. */
+export function alone(folder: string, env: Record<string, string> = {}): Record<string, string> {
+  const none = { PATH: "", VIRTUAL_ENV: "", CONDA_PREFIX: "", CUDA_HOME: "", CUDA_PATH: "" };
+  return { ROWMAJOR_CUDA_LIB_DIR: "", HOME: folder, ...none, ...env };
+}
