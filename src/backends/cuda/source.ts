@@ -103,13 +103,16 @@ export type MapKernel = keyof typeof MAP_KERNELS;
 
 const mapSources = new Map<string, MapSource>();
 
-/** `row` in the arithmetic of `compute`; a copy may give any dtype. */
-export function mapSource(row: MapRow, compute: DType, out: DType): MapSource {
+/**
+ * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
+ * for copies only; `general` for kernels that look dtypes up as they run.
+ */
+export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
-  let to = copies ? out : resultOf(row, compute);
+  let to = !copies ? resultOf(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
-  if (copies && from === to) from = to = unsignedOf(DTYPE[from].bytes);
+  if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
   const key = `${row.id} ${from} ${to}`;
   let source = mapSources.get(key);
   if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
@@ -182,16 +185,17 @@ const ALL_KERNELS = Object.keys(MAP_KERNELS) as MapKernel[];
 /** All kernels of a row, or of copies from `compute`, that most calls take. */
 export function mapFamily(row: MapRow, compute: DType): Family {
   if (row.id === MAP.copy.id) {
-    return defineMaps(DTYPES.map((out) => {
-      const cast = mapSource(row, compute, out);
-      return [
-        cast,
-        out === compute ? ALL_KERNELS.filter((kernel) => kernel !== "mixed") : ["dense", "singles"],
-      ];
-    }));
+    const same = mapSource(row, compute, compute, false);
+    const casts = DTYPES.filter((out) => out !== compute).map((out) =>
+      [mapSource(row, compute, out, false), ["dense", "singles"]] as const
+    );
+    const general = mapSource(row, compute, compute, true);
+    const kernels: MapKernel[] = ["dense", "rows", "singles", "tiles"];
+    if (general === same) return defineMaps([[same, [...kernels, "mixed", "any"]], ...casts]);
+    return defineMaps([[same, kernels], [general, ["mixed", "any"]], ...casts]);
   }
   return defineMaps(
-    computesOf(row).map((dtype) => [mapSource(row, dtype, resultOf(row, dtype)), ALL_KERNELS]),
+    computesOf(row).map((dtype) => [mapSource(row, dtype, dtype, false), ALL_KERNELS]),
   );
 }
 
