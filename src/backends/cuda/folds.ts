@@ -13,14 +13,12 @@ import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import {
-  argReduceFamily,
   argReduceSource,
+  familyOf,
   type FoldKernel,
   foldKernel,
   type FoldSource,
-  reduceFamily,
   reduceSource,
-  scanFamily,
   type ScanKernel,
   scanKernel,
   type ScanSource,
@@ -49,7 +47,7 @@ export function reduce(
   b: Storage | null,
 ): void {
   const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  fold(device, source, plan, out, a, b, () => reduceFamily(row));
+  fold(device, source, plan, out, a, b, () => familyOf(row));
 }
 
 /** {@link Backend.argReduce} on `device`. */
@@ -61,7 +59,7 @@ export function argReduce(
   a: Storage,
 ): void {
   const source = argReduceSource(row, a.info.name, out.info.name);
-  fold(device, source, plan, out, a, null, () => argReduceFamily(row));
+  fold(device, source, plan, out, a, null, () => familyOf(row));
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -256,7 +254,7 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
   const shares = shareScan(plan, source);
-  const family = (): Family => scanFamily(row);
+  const family = (): Family => familyOf(row);
   if (shares.parts === 1) return launchScan(device, source, plan, shares, out, a, 0, family);
   const { outputs, parts } = shares;
   device.scratch(outputs * parts * source.fold.accumulator, (scratch) => {

@@ -12,7 +12,7 @@ import { OFFSETS, type Plan } from "../../plan.ts";
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { mapFamily, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
+import { familyOf, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
 import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
 
 // As in shim/cuda/map.h.
@@ -61,7 +61,7 @@ export function map(
   const handle = device.kernel(
     `${source.name}_${kernel}`,
     () => mapKernel(source, kernel),
-    () => mapFamily(row, compute),
+    () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
   );
   args.clear();
   let blocks: number;

@@ -180,27 +180,26 @@ export function mapKernel(source: MapSource, kernel: MapKernel): string {
   return defineMaps([[source, [kernel]]]).source;
 }
 
-const ALL_KERNELS = Object.keys(MAP_KERNELS) as MapKernel[];
+/** What most calls take. */
+const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "mixed"];
 
-/** All kernels of a row, or of copies from `compute`, that most calls take. */
-export function mapFamily(row: MapRow, compute: DType): Family {
-  if (row.id === MAP.copy.id) {
-    const same = mapSource(row, compute, compute, false);
-    const casts = DTYPES.filter((out) => out !== compute).map((out) =>
-      [mapSource(row, compute, out, false), ["dense", "singles"]] as const
-    );
-    const general = mapSource(row, compute, compute, true);
-    const kernels: MapKernel[] = ["dense", "rows", "singles", "tiles"];
-    if (general === same) return defineMaps([[same, [...kernels, "mixed", "any"]], ...casts]);
-    return defineMaps([[same, kernels], [general, ["mixed", "any"]], ...casts]);
+/** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
+function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
+  if (row.id !== MAP.copy.id) {
+    return defineMaps(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
   }
-  return defineMaps(
-    computesOf(row).map((dtype) => [mapSource(row, dtype, dtype, false), ALL_KERNELS]),
+  const same = new Set(dtypes.map((dtype) => mapSource(row, dtype, dtype, false)));
+  const casts = dtypes.flatMap((dtype) =>
+    DTYPES.filter((out) => out !== dtype).map((out) => mapSource(row, dtype, out, false))
   );
+  return defineMaps([
+    ...[...same].map((source) => [source, ["dense", "rows", "singles", "tiles"]] as const),
+    ...casts.map((source) => [source, ["dense", "singles"]] as const),
+  ]);
 }
 
 /** The dtypes in which `row` computes. */
-export function computesOf(row: Row): DType[] {
+function computesOf(row: MapRow): DType[] {
   return DTYPES.filter((dtype) => {
     const { kind } = DTYPE[dtype];
     return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
@@ -402,7 +401,7 @@ export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
   return defineFolds([[source, [kernel]]]).source;
 }
 
-const FEW_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 
 /** The dtype that `row` gives for elements of `from`. */
 function foldResult(row: ReduceRow, from: DType): DType {
@@ -417,25 +416,6 @@ function secondOf(row: ReduceRow, from: DType): DType | null {
   if (row.arity !== 2) return null;
   const { kind, bytes } = DTYPE[from];
   return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
-}
-
-function takenBy(row: Row): DType[] {
-  return DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
-}
-
-/** All kernels of a reduction that most calls take. */
-export function reduceFamily(row: ReduceRow): Family {
-  return defineFolds(
-    takenBy(row).map((from) => {
-      const source = reduceSource(row, from, foldResult(row, from), secondOf(row, from));
-      return [source, FEW_FOLDS];
-    }),
-  );
-}
-
-/** All kernels of an index reduction that most calls take. */
-export function argReduceFamily(row: ArgReduceRow): Family {
-  return defineFolds(takenBy(row).map((from) => [argReduceSource(row, from, "int32"), FEW_FOLDS]));
 }
 
 // ---- scans -------------------------------------------------------------------------------------
@@ -522,12 +502,28 @@ export function scanKernel(source: ScanSource, kernel: ScanKernel): string {
   return defineScans([[source, [kernel]]]).source;
 }
 
-/** All kernels of a scan that most calls take. */
-export function scanFamily(row: ScanRow): Family {
-  return defineScans(
-    takenBy(row).map((from) => {
+// ---- families ----------------------------------------------------------------------------------
+
+/**
+ * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
+ * copied, for other maps what is computed in, else the dtypes of the elements.
+ */
+export function familyOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
+  if (row.skeleton === "map") {
+    const computes = computesOf(row);
+    return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
+  }
+  const taken = dtypes.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  if (row.skeleton === "scan") {
+    return defineScans(taken.map((from) => {
       const to = DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
       return [scanSource(row, from, to), ["along", "across"]];
-    }),
-  );
+    }));
+  }
+  return defineFolds(taken.map((from) => {
+    const source = row.skeleton === "argReduce"
+      ? argReduceSource(row, from, "int32")
+      : reduceSource(row, from, foldResult(row, from), secondOf(row, from));
+    return [source, USUAL_FOLDS];
+  }));
 }
