@@ -109,7 +109,7 @@ function cut(
   return { parts: Math.ceil(count / length), length };
 }
 
-function share(plan: Plan, { pack, packs }: FoldSource): Shares {
+function share(plan: Plan, { pack, packs, bytes }: FoldSource): Shares {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
@@ -117,8 +117,9 @@ function share(plan: Plan, { pack, packs }: FoldSource): Shares {
   let lanes: number;
   let round: number;
   if (across) {
-    // Not so many that fewer than a warp of outputs lie side by side, unless there are no more.
-    const wanted = Math.max(THREADS / lanesFor(outputs), Math.min(8, lanesFor(count / (2 * ROWS))));
+    // Not so many that less than 128 bytes of outputs lie side by side, unless there is no more.
+    const most = Math.min(8, 2 * bytes, lanesFor(count / (2 * ROWS)));
+    const wanted = Math.max(THREADS / lanesFor(outputs), most);
     lanes = count <= ROWS ? 1 : wanted;
     round = lanes * (packs === 1 ? 1 : ROWS);
   } else {
@@ -167,7 +168,7 @@ function foldHandle(
   family?: () => Family,
 ): number {
   const kernel: FoldKernel = large ? `${kind}_any` : kind;
-  return device.kernel(`${source.name}_${kernel}`, () => foldKernel(source, kernel), family);
+  return device.kernel(source.kernels[kernel], () => foldKernel(source, kernel), family);
 }
 
 /** Fills the arguments of a kernel of fold.h. */
@@ -297,7 +298,7 @@ function launchScan(
   const kind = across ? "across" : "along";
   const kernel: ScanKernel = large ? `${kind}_any` : kind;
   const handle = device.kernel(
-    `${source.name}_${kernel}`,
+    source.kernels[kernel],
     () => scanKernel(source, kernel),
     family,
   );

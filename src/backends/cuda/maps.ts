@@ -59,7 +59,7 @@ export function map(
     ? "rows"
     : "singles";
   const handle = device.kernel(
-    `${source.name}_${kernel}`,
+    source.kernels[kernel],
     () => mapKernel(source, kernel),
     () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
   );
