@@ -12,11 +12,15 @@
 /* Tells the primitives that they are compiled for a device. */
 #define RM_DEVICE 1
 
+/* Before a loop whose turns are all to be written out, so that arrays become registers; in the
+ * emulator that would only take longer to compile. */
 #if defined(RM_EMULATED)
+#define RM_UNROLL
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 #else
+#define RM_UNROLL _Pragma("unroll")
 /* Functions that a file leaves unused, and comparisons that the type settles. */
 #pragma nv_diag_suppress 177
 #pragma nv_diag_suppress 186
@@ -117,9 +121,9 @@ static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
 /*
- * A dtype: what its elements are stored as, what they are computed in, its id in TypeScript. get and
- * put go between the two; round_from is what the 16-bit floats are rounded from: exact, or, of 64
- * bits, with enough in the last bit to round by.
+ * A dtype: what its elements are stored as, what they are computed in, its id in TypeScript. get
+ * and put go between the two; round_from is what the 16-bit floats are rounded from: exact, or, of
+ * 64 bits, with enough in the last bit to round by.
  */
 #define RM_DTYPE(name, number, Stored, Value, floats, read, write, Round, rounding) \
   struct name { \
@@ -287,13 +291,11 @@ static inline void rm_seek(const rm_axis<OPERANDS> *axes, int first, int last,
   for (int axis = last - 1; axis > first; axis--) {
     const typename Bits::index rest = rm_divide(n, axes[axis].size);
     const Offset place = (Offset)(n - rest * (typename Bits::index)axes[axis].size.size);
-#pragma unroll
-    for (int k = 0; k < OPERANDS; k++) at[k] += place * (Offset)axes[axis].stride[k];
+    RM_UNROLL for (int k = 0; k < OPERANDS; k++) at[k] += place * (Offset)axes[axis].stride[k];
     n = rest;
   }
   if (first >= last) return;
-#pragma unroll
-  for (int k = 0; k < OPERANDS; k++) at[k] += (Offset)n * (Offset)axes[first].stride[k];
+  RM_UNROLL for (int k = 0; k < OPERANDS; k++) at[k] += (Offset)n * (Offset)axes[first].stride[k];
 }
 
 #endif

@@ -2,10 +2,10 @@
  * Reductions and index reductions.
  *
  * Threads of a block share outputs: some lanes take the elements of one output in turns, and what
- * they make is put together by a tree in shared memory. Where outputs are few, their elements are cut
- * into parts whose accumulators go to scratch memory, and a second kernel puts those together. All of
- * that is decided by sizes, so that results depend on nothing else, neither the order of blocks nor
- * how memory is aligned.
+ * they make is put together by a tree in shared memory. Where outputs are few, their elements are
+ * cut into parts whose accumulators go to scratch memory, and a second kernel puts those together.
+ * All of that is decided by sizes, so that results depend on nothing else, neither the order of
+ * blocks nor how memory is aligned.
  *
  * A source defines a row for one dtype,
  *
@@ -82,10 +82,10 @@ enum {
 };
 
 /*
- * Flags: 1 where elements are taken in packs, each of which has one distance from element to element;
- * 2 where packs can be moved at once; 4 where b varies among the elements of one output. Lanes are a
- * power of two of the threads. The axes are those of the outputs, kept ones, then those of their
- * elements, with the strides of out, a and b.
+ * Flags: 1 where elements are taken in packs, each of which has one distance from element to
+ * element; 2 where packs can be moved at once; 4 where b varies among the elements of one output.
+ * Lanes are a power of two of the threads. The axes are those of the outputs, kept ones, then those
+ * of their elements, with the strides of out, a and b.
  */
 template <int RANK>
 struct rm_fold_job {
@@ -140,8 +140,8 @@ static inline typename Row::work rm_second(const void *b, Offset at) {
 }
 
 /*
- * Folds. With ACROSS, neighbouring threads have neighbouring outputs, and lanes take single elements;
- * without, neighbouring threads are the lanes of one output, and take packs.
+ * Folds. With ACROSS, neighbouring threads have neighbouring outputs, and lanes take single
+ * elements; without, neighbouring threads are the lanes of one output, and take packs.
  */
 template <typename Row, bool ACROSS, int RANK, typename Bits>
 static inline void rm_fold(const rm_fold_job<RANK> &job) {
@@ -169,16 +169,14 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   const int64_t to = valid ? rm_min(from + job.length, job.count) : from;
   const int64_t stride = (int64_t)lanes * N;
   Acc acc[PACKS];
-#pragma unroll
-  for (int k = 0; k < PACKS; k++) acc[k] = Row::start();
+  RM_UNROLL for (int k = 0; k < PACKS; k++) acc[k] = Row::start();
   int64_t q = from + (int64_t)lane * N;
   if ((job.flags & 1) != 0) {
     const bool whole = (job.flags & 2) != 0, single = rank == kept + 1;
     const Offset step = (Offset)job.axes[rank - 1].stride[1];
     for (; q + (PACKS - 1) * stride + N <= to; q += PACKS * stride) {
       rm_pack<Stored, N> x[PACKS];
-#pragma unroll
-      for (int k = 0; k < PACKS; k++) {
+      RM_UNROLL for (int k = 0; k < PACKS; k++) {
         Offset place[3] = {};
         const int64_t n = q + k * stride;
         if (single) place[1] = (Offset)n * step;
@@ -186,14 +184,11 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
         if (whole) {
           x[k] = rm_load<N>(p + place[1]);
         } else {
-#pragma unroll
-          for (int i = 0; i < N; i++) x[k].at[i] = p[place[1] + i * step];
+          RM_UNROLL for (int i = 0; i < N; i++) x[k].at[i] = p[place[1] + i * step];
         }
       }
-#pragma unroll
-      for (int k = 0; k < PACKS; k++) {
-#pragma unroll
-        for (int i = 0; i < N; i++) {
+      RM_UNROLL for (int k = 0; k < PACKS; k++) {
+        RM_UNROLL for (int i = 0; i < N; i++) {
           const auto value = Row::map((Work)In::get(x[k].at[i]), y, job.attributes);
           acc[k] = Row::fold(acc[k], value, q + k * stride + i);
         }
@@ -212,8 +207,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
       acc[0] = Row::fold(acc[0], value, n);
     }
   }
-#pragma unroll
-  for (int k = 1; k < PACKS; k++) acc[0] = Row::join(acc[0], acc[k]);
+  RM_UNROLL for (int k = 1; k < PACKS; k++) acc[0] = Row::join(acc[0], acc[k]);
   const Acc all = rm_join_lanes<Row>(acc[0], lane, lanes, ACROSS ? slots : 1);
   if (!valid || lane != 0) return;
   if (job.scratch != nullptr) ((Acc *)job.scratch)[unit * job.parts + part] = all;

@@ -1,6 +1,6 @@
 /*
- * Elementwise kernels: dense operands, strided ones, those that run across each other, and a general
- * one that also casts.
+ * Elementwise kernels: dense operands, strided ones, those that run across each other, and a
+ * general one that also casts.
  *
  * A source defines a row for one dtype,
  *
@@ -8,8 +8,8 @@
  *     static float apply(float x, float y, float, const double *) { return (x + y); }
  *   };
  *
- * and then its kernels by the macros at the end; before this file it includes vecmath.h and intmath.h
- * where rows call what is there. Knows nothing of what an op means.
+ * and then its kernels by the macros at the end; before this file it includes vecmath.h and
+ * intmath.h where rows call what is there. Knows nothing of what an op means.
  */
 #ifndef ROWMAJOR_CUDA_MAP_H
 #define ROWMAJOR_CUDA_MAP_H
@@ -85,8 +85,8 @@ static inline typename Row::out::stored rm_result(T v) {
 
 #if defined(ROWMAJOR_VECMATH_H)
 /*
- * The primitives are for operands that are not huge; for those there are the compiler's functions of
- * double. Calls that stay such, as both sides of a branch would be computed otherwise.
+ * The primitives are for operands that are not huge; for those there are the compiler's functions
+ * of double. Calls that stay such, as both sides of a branch would be computed otherwise.
  */
 #define RM_TRIGONOMETRIC(name) \
   static __attribute__((noinline)) double rm_far_##name(double x) { return name(x); } \
@@ -121,8 +121,8 @@ static inline typename Row::out::stored rm_apply(typename Row::first::stored a,
 
 /* ---- dense ----------------------------------------------------------------------------------- */
 
-/* Flags: bit k for an operand that is dense, bit 3 where all of those lie so that packs can be moved
- * at once. The others have one element. */
+/* Flags: bit k for an operand that is dense, bit 3 where all of those lie so that packs can be
+ * moved at once. The others have one element. */
 struct rm_dense {
   int64_t length;
   int64_t flags;
@@ -140,8 +140,7 @@ static inline T rm_single(const rm_map_input &in) {
 template <int N, typename T>
 static inline rm_pack<T, N> rm_repeat(T v) {
   rm_pack<T, N> pack;
-#pragma unroll
-  for (int i = 0; i < N; i++) pack.at[i] = v;
+  RM_UNROLL for (int i = 0; i < N; i++) pack.at[i] = v;
   return pack;
 }
 
@@ -165,18 +164,15 @@ static inline void rm_map_dense(const rm_dense &job) {
   if ((job.flags & 8) != 0 && from + TILE <= job.length) {
     rm_pack<First, N> p[PACKS];
     rm_pack<Stored, N> q[PACKS], r[PACKS];
-#pragma unroll
-    for (int k = 0; k < PACKS; k++) {
+    RM_UNROLL for (int k = 0; k < PACKS; k++) {
       const int64_t at = from + (int64_t)(k * RM_MAP_THREADS + threadIdx.x) * N;
       p[k] = all_a ? rm_load<N>(a + at) : rm_repeat<N>(x);
       q[k] = all_b ? rm_load<N>(b + at) : rm_repeat<N>(y);
       r[k] = all_c ? rm_load<N>(c + at) : rm_repeat<N>(z);
     }
-#pragma unroll
-    for (int k = 0; k < PACKS; k++) {
+    RM_UNROLL for (int k = 0; k < PACKS; k++) {
       rm_pack<Out, N> result;
-#pragma unroll
-      for (int i = 0; i < N; i++) {
+      RM_UNROLL for (int i = 0; i < N; i++) {
         result.at[i] = rm_apply<Row>(p[k].at[i], q[k].at[i], r[k].at[i], job.attributes);
       }
       rm_store(out + from + (int64_t)(k * RM_MAP_THREADS + threadIdx.x) * N, result);
@@ -224,8 +220,7 @@ static inline rm_pack<T, N> rm_gather(const rm_map_input &in, Offset at, bool de
   if (dense) return rm_load<N>((const T *)in.at + at);
   if (step == 0) return rm_repeat<N>(rm_element<T>(in, at));
   rm_pack<T, N> pack;
-#pragma unroll
-  for (int i = 0; i < N; i++) pack.at[i] = ((const T *)in.at)[at + i * step];
+  RM_UNROLL for (int i = 0; i < N; i++) pack.at[i] = ((const T *)in.at)[at + i * step];
   return pack;
 }
 
@@ -249,8 +244,7 @@ static inline void rm_map_rows(const rm_strided<Row::arity + 1, RM_FEW_AXES> &jo
     r = rm_gather<Stored, N>(job.in[2], at[3], (job.flags & 4) != 0, (int32_t)job.step[2]);
   }
   rm_pack<typename Row::out::stored, N> result;
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  RM_UNROLL for (int i = 0; i < N; i++) {
     result.at[i] = rm_apply<Row>(p.at[i], q.at[i], r.at[i], job.attributes);
   }
   rm_store((typename Row::out::stored *)job.out + at[0], result);
@@ -267,8 +261,7 @@ static inline void rm_map_singles(const rm_strided<Row::arity + 1, RM_FEW_AXES> 
   First a[COUNT];
   Stored b[COUNT] = {}, c[COUNT] = {};
   int32_t to[COUNT];
-#pragma unroll
-  for (int k = 0; k < COUNT; k++) {
+  RM_UNROLL for (int k = 0; k < COUNT; k++) {
     const uint32_t n = from + (uint32_t)(k * RM_MAP_THREADS);
     int32_t at[OPERANDS] = {};
     a[k] = 0;
@@ -280,8 +273,7 @@ static inline void rm_map_singles(const rm_strided<Row::arity + 1, RM_FEW_AXES> 
     }
     to[k] = at[0];
   }
-#pragma unroll
-  for (int k = 0; k < COUNT; k++) {
+  RM_UNROLL for (int k = 0; k < COUNT; k++) {
     if (from + (uint32_t)(k * RM_MAP_THREADS) < length) {
       ((typename Row::out::stored *)job.out)[to[k]] =
           rm_apply<Row>(a[k], b[k], c[k], job.attributes);
@@ -356,8 +348,7 @@ static inline void rm_read_tile(const rm_tiled<OPERANDS> &job, int k, int32_t at
   constexpr int COUNT = RM_TILE / RM_TILE_ROWS;
   const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
   const int32_t right = (int32_t)job.right[k + 1], down = (int32_t)job.down[k + 1];
-#pragma unroll
-  for (int i = 0; i < COUNT; i++) {
+  RM_UNROLL for (int i = 0; i < COUNT; i++) {
     const int other = y + i * RM_TILE_ROWS;
     const int row = turned ? x : other, column = turned ? other : x;
     T v = 0;
@@ -372,8 +363,9 @@ static inline void rm_read_tile(const rm_tiled<OPERANDS> &job, int k, int32_t at
 template <typename T>
 static inline void rm_take_turned(const rm_tile<T> &tile, T *own) {
   const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
-#pragma unroll
-  for (int i = 0; i < RM_TILE / RM_TILE_ROWS; i++) own[i] = tile.at[x][y + i * RM_TILE_ROWS];
+  RM_UNROLL for (int i = 0; i < RM_TILE / RM_TILE_ROWS; i++) {
+    own[i] = tile.at[x][y + i * RM_TILE_ROWS];
+  }
 }
 
 template <typename Row>
@@ -389,8 +381,7 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
   const uint32_t outer = rm_divide(rest, job.tiles_down);
   const uint32_t down = rest - outer * (uint32_t)job.tiles_down.size;
   int32_t at[OPERANDS];
-#pragma unroll
-  for (int k = 0; k < OPERANDS; k++) {
+  RM_UNROLL for (int k = 0; k < OPERANDS; k++) {
     at[k] = (int32_t)(down * RM_TILE) * (int32_t)job.down[k] +
             (int32_t)(right * RM_TILE) * (int32_t)job.right[k];
   }
@@ -415,8 +406,7 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
   }
   const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
   typename Row::out::stored *const out = (typename Row::out::stored *)job.out + at[0];
-#pragma unroll
-  for (int i = 0; i < COUNT; i++) {
+  RM_UNROLL for (int i = 0; i < COUNT; i++) {
     const int row = y + i * RM_TILE_ROWS;
     if (row < rows && x < columns) {
       out[row * (int32_t)job.down[0] + x * (int32_t)job.right[0]] =

@@ -1,9 +1,10 @@
 /*
  * Running sums and products along an axis.
  *
- * Runs that are few and long are cut into parts: a kernel of fold.h folds each part first, and every
- * part begins with what those before it make. Along a run, lanes take elements that lie side by side
- * and pass what they make to the lanes after them; where runs lie side by side, each thread has one.
+ * Runs that are few and long are cut into parts: a kernel of fold.h folds each part first, and
+ * every part begins with what those before it make. Along a run, lanes take elements that lie side
+ * by side and pass what they make to the lanes after them; where runs lie side by side, each thread
+ * has one.
  *
  * A source defines a row for one dtype of elements and one of results,
  *
@@ -69,8 +70,7 @@ static inline typename Row::out::stored rm_scan_write(typename Row::acc a) {
 }
 
 /*
- * Of the lanes of one run, what those before this one come to, and, in *all, what all do. Shared has
- * room for one number for each warp.
+ * Of the lanes of one run, what those before this one come to, and, in *all, what all do.
  */
 template <typename Row>
 static inline typename Row::acc rm_scan_lanes(typename Row::acc a, int lane, int lanes,
@@ -140,15 +140,13 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
     if (whole && (job.flags & 1) != 0) {
       x = rm_load<N>(p + n);
     } else {
-#pragma unroll
-      for (int i = 0; i < N; i++) {
+      RM_UNROLL for (int i = 0; i < N; i++) {
         if (valid && n + i < last) x.at[i] = p[(Offset)(n + i) * from_step];
       }
     }
     Acc sum[N];
     Acc a = Row::start();
-#pragma unroll
-    for (int i = 0; i < N; i++) {
+    RM_UNROLL for (int i = 0; i < N; i++) {
       if (valid && n + i < last) a = Row::fold(a, rm_scan_read<Row>(x.at[i]));
       sum[i] = a;
     }
@@ -156,13 +154,13 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
     const Acc before = Row::fold(carry, rm_scan_lanes<Row>(a, lane, lanes, &all));
     carry = Row::fold(carry, all);
     rm_pack<Out, N> result;
-#pragma unroll
-    for (int i = 0; i < N; i++) result.at[i] = rm_scan_write<Row>(Row::fold(before, sum[i]));
+    RM_UNROLL for (int i = 0; i < N; i++) {
+      result.at[i] = rm_scan_write<Row>(Row::fold(before, sum[i]));
+    }
     if (whole && (job.flags & 2) != 0) {
       rm_store(out + n, result);
     } else {
-#pragma unroll
-      for (int i = 0; i < N; i++) {
+      RM_UNROLL for (int i = 0; i < N; i++) {
         if (valid && n + i < last) out[(Offset)(n + i) * to_step] = result.at[i];
       }
     }
@@ -190,10 +188,8 @@ static inline void rm_scan_across(const rm_scan_job<RANK> &job) {
   int64_t n = first;
   for (; n + RM_SCAN_ROWS <= last; n += RM_SCAN_ROWS) {
     In x[RM_SCAN_ROWS];
-#pragma unroll
-    for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(Offset)(n + k) * from_step];
-#pragma unroll
-    for (int k = 0; k < RM_SCAN_ROWS; k++) {
+    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(Offset)(n + k) * from_step];
+    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) {
       a = Row::fold(a, rm_scan_read<Row>(x[k]));
       out[(Offset)(n + k) * to_step] = rm_scan_write<Row>(a);
     }

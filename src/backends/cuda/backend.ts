@@ -8,7 +8,7 @@
  */
 import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
 import type { DType } from "../../dtype.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { ArgReduceRow, MapRow, ReduceRow, Row, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { CudaDevice } from "./device.ts";
@@ -19,6 +19,7 @@ import { gather, nonzero, position, scatter } from "./move.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
+import { familyOf } from "./source.ts";
 
 /** How a {@link CudaBackend} may be made to differ, for tests. */
 export interface CudaOptions {
@@ -34,6 +35,14 @@ export class CudaBackend implements Backend {
   constructor(device: CudaDevice, options: CudaOptions = {}) {
     this.#device = device;
     device.families = options.families ?? false;
+  }
+
+  /** Compiles what most calls of `rows` on `dtypes` take, so that none of them has to wait for it. */
+  warmUp(rows: readonly Row[], dtypes: readonly DType[]): void {
+    for (const row of rows) {
+      const { source, names } = familyOf(row, dtypes);
+      if (names.length > 0) this.#device.load(source, names);
+    }
   }
 
   map(

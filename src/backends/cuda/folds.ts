@@ -13,14 +13,12 @@ import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import {
-  argReduceFamily,
   argReduceSource,
+  familyOf,
   type FoldKernel,
   foldKernel,
   type FoldSource,
-  reduceFamily,
   reduceSource,
-  scanFamily,
   type ScanKernel,
   scanKernel,
   type ScanSource,
@@ -49,7 +47,7 @@ export function reduce(
   b: Storage | null,
 ): void {
   const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  fold(device, source, plan, out, a, b, () => reduceFamily(row));
+  fold(device, source, plan, out, a, b, () => familyOf(row));
 }
 
 /** {@link Backend.argReduce} on `device`. */
@@ -61,7 +59,7 @@ export function argReduce(
   a: Storage,
 ): void {
   const source = argReduceSource(row, a.info.name, out.info.name);
-  fold(device, source, plan, out, a, null, () => argReduceFamily(row));
+  fold(device, source, plan, out, a, null, () => familyOf(row));
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -111,7 +109,7 @@ function cut(
   return { parts: Math.ceil(count / length), length };
 }
 
-function share(plan: Plan, { pack, packs }: FoldSource): Shares {
+function share(plan: Plan, { pack, packs, bytes }: FoldSource): Shares {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
@@ -119,8 +117,9 @@ function share(plan: Plan, { pack, packs }: FoldSource): Shares {
   let lanes: number;
   let round: number;
   if (across) {
-    // Not so many that fewer than a warp of outputs lie side by side, unless there are no more.
-    const wanted = Math.max(THREADS / lanesFor(outputs), Math.min(8, lanesFor(count / (2 * ROWS))));
+    // Not so many that less than 128 bytes of outputs lie side by side, unless there is no more.
+    const most = Math.min(8, 2 * bytes, lanesFor(count / (2 * ROWS)));
+    const wanted = Math.max(THREADS / lanesFor(outputs), most);
     lanes = count <= ROWS ? 1 : wanted;
     round = lanes * (packs === 1 ? 1 : ROWS);
   } else {
@@ -169,7 +168,7 @@ function foldHandle(
   family?: () => Family,
 ): number {
   const kernel: FoldKernel = large ? `${kind}_any` : kind;
-  return device.kernel(`${source.name}_${kernel}`, () => foldKernel(source, kernel), family);
+  return device.kernel(source.kernels[kernel], () => foldKernel(source, kernel), family);
 }
 
 /** Fills the arguments of a kernel of fold.h. */
@@ -256,7 +255,7 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
   const shares = shareScan(plan, source);
-  const family = (): Family => scanFamily(row);
+  const family = (): Family => familyOf(row);
   if (shares.parts === 1) return launchScan(device, source, plan, shares, out, a, 0, family);
   const { outputs, parts } = shares;
   device.scratch(outputs * parts * source.fold.accumulator, (scratch) => {
@@ -299,7 +298,7 @@ function launchScan(
   const kind = across ? "across" : "along";
   const kernel: ScanKernel = large ? `${kind}_any` : kind;
   const handle = device.kernel(
-    `${source.name}_${kernel}`,
+    source.kernels[kernel],
     () => scanKernel(source, kernel),
     family,
   );

@@ -12,7 +12,7 @@ import { OFFSETS, type Plan } from "../../plan.ts";
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { mapFamily, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
+import { familyOf, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
 import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
 
 // As in shim/cuda/map.h.
@@ -43,12 +43,25 @@ export function map(
   inputs.forEach((input, k) =>
     inputs[k] = scalarIn(input, row.condition && k === 0 ? "bool" : compute)
   );
-  const source = mapSource(row, compute, out.info.name);
-  const kernel = kernelFor(row, compute, plan, source, out, inputs);
+  const general = plan.huge || plan.rank > FEW_AXES;
+  const mixed = isMixed(row, compute, out, inputs);
+  const dense = !mixed && isDense(plan);
+  const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
+  const kernel: MapKernel = dense
+    ? "dense"
+    : general
+    ? "any"
+    : mixed
+    ? "mixed"
+    : plan.tiled
+    ? "tiles"
+    : takesRows(plan, source, out)
+    ? "rows"
+    : "singles";
   const handle = device.kernel(
-    `${source.name}_${kernel}`,
+    source.kernels[kernel],
     () => mapKernel(source, kernel),
-    () => mapFamily(row, compute),
+    () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
   );
   args.clear();
   let blocks: number;
@@ -67,23 +80,16 @@ function scalarIn(scalar: Storage, dtype: DType): Storage {
   return cast;
 }
 
-function kernelFor(
+/** True when some operand has to be cast, for which there are kernels in the case of copies only. */
+function isMixed(
   row: MapRow,
   compute: DType,
-  plan: Plan,
-  source: MapSource,
   out: Storage,
   inputs: readonly Storage[],
-): MapKernel {
-  const large = plan.huge || plan.rank > FEW_AXES;
-  const mixed =
-    inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute)) ||
-    (row.id !== MAP.copy.id && out.info.name !== (row.result === "bool" ? "bool" : compute));
-  if (mixed) return large ? "any" : "mixed";
-  if (isDense(plan)) return "dense";
-  if (large) return "any";
-  if (plan.tiled) return "tiles";
-  return takesRows(plan, source, out) ? "rows" : "singles";
+): boolean {
+  const result = row.result === "bool" ? "bool" : compute;
+  if (row.id !== MAP.copy.id && out.info.name !== result) return true;
+  return inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute));
 }
 
 /** True when the output is one run and the inputs are such too, or one element. */

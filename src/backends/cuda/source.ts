@@ -76,10 +76,23 @@ function resultOf(row: MapRow, compute: DType): DType {
   return row.result === "bool" ? "bool" : compute;
 }
 
+/** The names of the kernels of a struct: made once, since every call looks one up. */
+type Names<Kernel extends string> = { readonly [K in Kernel]: string };
+
+function namesOf<Kernel extends string>(
+  struct: string,
+  kernels: Readonly<Record<Kernel, string>>,
+): Names<Kernel> {
+  const names = Object.keys(kernels).map((kernel) => [kernel, `${struct}_${kernel}`]);
+  return Object.fromEntries(names) as Names<Kernel>;
+}
+
 /** A row of maps for certain dtypes, as C. */
 export interface MapSource {
-  /** The name of its struct, with which those of its kernels begin. */
+  /** The name of its struct. */
   readonly name: string;
+  /** The names of its kernels. */
+  readonly kernels: Names<MapKernel>;
   /** Elements that are moved at once. */
   readonly pack: number;
   /** Packs that a thread of the dense kernel takes. */
@@ -101,16 +114,19 @@ const MAP_KERNELS = {
 /** What the kernels of a row of maps are for; see shim/cuda/map.h. */
 export type MapKernel = keyof typeof MAP_KERNELS;
 
-const mapSources = new Map<string, MapSource>();
+const mapSources = new Map<number, MapSource>();
 
-/** `row` in the arithmetic of `compute`; a copy may give any dtype. */
-export function mapSource(row: MapRow, compute: DType, out: DType): MapSource {
+/**
+ * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
+ * for copies only; `general` for kernels that look dtypes up as they run.
+ */
+export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
-  let to = copies ? out : resultOf(row, compute);
+  let to = !copies ? resultOf(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
-  if (copies && from === to) from = to = unsignedOf(DTYPE[from].bytes);
-  const key = `${row.id} ${from} ${to}`;
+  if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
+  const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;
   let source = mapSources.get(key);
   if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
   return source;
@@ -157,7 +173,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
     `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
     attributesOf(row) +
     `    return ${body};\n  }\n};\n`;
-  return { name, pack, packs, text };
+  return { name, kernels: namesOf(name, MAP_KERNELS), pack, packs, text };
 }
 
 /** CUDA C of some kernels of rows. */
@@ -168,7 +184,7 @@ function defineMaps(sources: readonly (readonly [MapSource, readonly MapKernel[]
   );
   return {
     source: `${includesFor(texts)}#include "map.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
   };
 }
 
@@ -177,26 +193,26 @@ export function mapKernel(source: MapSource, kernel: MapKernel): string {
   return defineMaps([[source, [kernel]]]).source;
 }
 
-const ALL_KERNELS = Object.keys(MAP_KERNELS) as MapKernel[];
+/** What most calls take. */
+const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "mixed"];
 
-/** All kernels of a row, or of copies from `compute`, that most calls take. */
-export function mapFamily(row: MapRow, compute: DType): Family {
-  if (row.id === MAP.copy.id) {
-    return defineMaps(DTYPES.map((out) => {
-      const cast = mapSource(row, compute, out);
-      return [
-        cast,
-        out === compute ? ALL_KERNELS.filter((kernel) => kernel !== "mixed") : ["dense", "singles"],
-      ];
-    }));
+/** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
+function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
+  if (row.id !== MAP.copy.id) {
+    return defineMaps(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
   }
-  return defineMaps(
-    computesOf(row).map((dtype) => [mapSource(row, dtype, resultOf(row, dtype)), ALL_KERNELS]),
+  const same = new Set(dtypes.map((dtype) => mapSource(row, dtype, dtype, false)));
+  const casts = dtypes.flatMap((dtype) =>
+    DTYPES.filter((out) => out !== dtype).map((out) => mapSource(row, dtype, out, false))
   );
+  return defineMaps([
+    ...[...same].map((source) => [source, ["dense", "rows", "singles", "tiles"]] as const),
+    ...casts.map((source) => [source, ["dense", "singles"]] as const),
+  ]);
 }
 
 /** The dtypes in which `row` computes. */
-export function computesOf(row: Row): DType[] {
+function computesOf(row: MapRow): DType[] {
   return DTYPES.filter((dtype) => {
     const { kind } = DTYPE[dtype];
     return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
@@ -207,13 +223,17 @@ export function computesOf(row: Row): DType[] {
 
 /** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
 export interface FoldSource {
-  /** The name of its struct, with which those of its kernels begin. */
+  /** The name of its struct. */
   readonly name: string;
+  /** The names of its kernels. */
+  readonly kernels: Names<FoldKernel>;
   /** Elements that a lane takes at once, */
   readonly pack: number;
   /** and how many of those. */
   readonly packs: number;
-  /** Bytes of an accumulator. */
+  /** Bytes of an element, */
+  readonly bytes: number;
+  /** and of an accumulator. */
   readonly accumulator: number;
   /** The struct. */
   readonly text: string;
@@ -270,7 +290,8 @@ function foldSourceOf(parts: FoldParts): FoldSource {
     `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
     `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
     `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
-  return { name, pack, packs, accumulator, text };
+  const kernels = namesOf(name, FOLD_KERNELS);
+  return { name, kernels, pack, packs, bytes: DTYPE[from].bytes, accumulator, text };
 }
 
 /** What a reduction of `dtype` begins with, in C. */
@@ -284,33 +305,36 @@ function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
   return `INT${8 * bytes}_${lowest ? "MIN" : "MAX"}`;
 }
 
-const foldSources = new Map<string, FoldSource>();
+const foldSources = new Map<number, FoldSource>();
 
-function foldSource(name: string, make: () => FoldSource): FoldSource {
-  let source = foldSources.get(name);
-  if (source === undefined) foldSources.set(name, source = make());
-  return source;
+/** No dtype has this id. */
+const NONE = 15;
+
+function keyOf(row: Row, from: DType, to: DType, second: DType | null): number {
+  const other = second === null ? NONE : DTYPE[second].id;
+  return ((row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id) * 16 + other;
 }
 
-/** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype, if any. */
+/** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype. */
 export function reduceSource(
   row: ReduceRow,
   from: DType,
   to: DType,
   second: DType | null,
 ): FoldSource {
-  const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
-  const name = `${row.name}_${dtypes.join("_")}`;
-  return foldSource(name, () => makeReduce(row, name, from, to, second ?? "float64"));
+  const key = keyOf(row, from, to, second);
+  let source = foldSources.get(key);
+  if (source === undefined) foldSources.set(key, source = makeReduce(row, from, to, second));
+  return source;
 }
 
 function makeReduce(
   row: ReduceRow,
-  name: string,
   from: DType,
   to: DType,
-  second: DType,
+  second: DType | null,
 ): FoldSource {
+  const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
   const toFloat = DTYPE[to].kind === "f";
   // Results that are elements need no room to add in.
   const picks = row.result === "same";
@@ -330,9 +354,9 @@ function makeReduce(
     (part) => part.kind === "call" && part.name !== "fabs",
   );
   return foldSourceOf({
-    name,
+    name: `${row.name}_${dtypes.join("_")}`,
     from,
-    second,
+    second: second ?? from,
     result: sum,
     to,
     work,
@@ -354,30 +378,36 @@ function makeReduce(
   });
 }
 
-/** `row` over elements of `from`. */
+/** `row` over elements of `from` into those of `to`. */
 export function argReduceSource(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+  const key = keyOf(row, from, to, null);
+  let source = foldSources.get(key);
+  if (source === undefined) foldSources.set(key, source = makeArgReduce(row, from, to));
+  return source;
+}
+
+function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const work = valueType(from);
-  return foldSource(name, () =>
-    foldSourceOf({
-      name,
-      from,
-      second: from,
-      result: "int64",
-      to,
-      work,
-      acc: `rm_found<${work}>`,
-      accumulator: 16,
-      start: "{0, -1}",
-      map: "    return x;\n",
-      more: `  static inline bool better(work x, work a) { return ${
-        printC(row.expr, from, work)
-      }; }\n`,
-      fold: "a.at < 0 || better(x, a.value) ? acc{x, position} : a",
-      join: `rm_better<${name}>(a, x)`,
-      finish: "    return a.at;\n",
-      packs: 2,
-    }));
+  return foldSourceOf({
+    name,
+    from,
+    second: from,
+    result: "int64",
+    to,
+    work,
+    acc: `rm_found<${work}>`,
+    accumulator: 16,
+    start: "{0, -1}",
+    map: "    return x;\n",
+    more: `  static inline bool better(work x, work a) { return ${
+      printC(row.expr, from, work)
+    }; }\n`,
+    fold: "a.at < 0 || better(x, a.value) ? acc{x, position} : a",
+    join: `rm_better<${name}>(a, x)`,
+    finish: "    return a.at;\n",
+    packs: 2,
+  });
 }
 
 function defineFolds(
@@ -389,7 +419,7 @@ function defineFolds(
   );
   return {
     source: `${includesFor(texts)}#include "fold.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
   };
 }
 
@@ -398,7 +428,7 @@ export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
   return defineFolds([[source, [kernel]]]).source;
 }
 
-const FEW_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 
 /** The dtype that `row` gives for elements of `from`. */
 function foldResult(row: ReduceRow, from: DType): DType {
@@ -415,31 +445,14 @@ function secondOf(row: ReduceRow, from: DType): DType | null {
   return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
 }
 
-function takenBy(row: Row): DType[] {
-  return DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
-}
-
-/** All kernels of a reduction that most calls take. */
-export function reduceFamily(row: ReduceRow): Family {
-  return defineFolds(
-    takenBy(row).map((from) => {
-      const source = reduceSource(row, from, foldResult(row, from), secondOf(row, from));
-      return [source, FEW_FOLDS];
-    }),
-  );
-}
-
-/** All kernels of an index reduction that most calls take. */
-export function argReduceFamily(row: ArgReduceRow): Family {
-  return defineFolds(takenBy(row).map((from) => [argReduceSource(row, from, "int32"), FEW_FOLDS]));
-}
-
 // ---- scans -------------------------------------------------------------------------------------
 
 /** A row of scans for certain dtypes, as C. */
 export interface ScanSource {
-  /** The name of its struct, with which those of its kernels begin. */
+  /** The name of its struct. */
   readonly name: string;
+  /** The names of its kernels. */
+  readonly kernels: Names<ScanKernel>;
   /** Elements that a lane takes at once. */
   readonly pack: number;
   /** The struct. */
@@ -459,18 +472,18 @@ const SCAN_KERNELS = {
 /** What the kernels of a scan are for. */
 export type ScanKernel = keyof typeof SCAN_KERNELS;
 
-const scanSources = new Map<string, ScanSource>();
+const scanSources = new Map<number, ScanSource>();
 
 /** `row` over elements of `from` into those of `to`. */
 export function scanSource(row: ScanRow, from: DType, to: DType): ScanSource {
-  const key = `${suffixOf(from)}_${suffixOf(to)}`;
-  const name = `${row.name}_${key}`;
-  let source = scanSources.get(name);
-  if (source === undefined) scanSources.set(name, source = makeScan(row, name, from, to));
+  const key = keyOf(row, from, to, null);
+  let source = scanSources.get(key);
+  if (source === undefined) scanSources.set(key, source = makeScan(row, from, to));
   return source;
 }
 
-function makeScan(row: ScanRow, name: string, from: DType, to: DType): ScanSource {
+function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
+  const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
   const acc = valueType(sum);
   const expr = printC(row.expr, sum, acc);
@@ -478,6 +491,7 @@ function makeScan(row: ScanRow, name: string, from: DType, to: DType): ScanSourc
   const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
   return {
     name,
+    kernels: namesOf(name, SCAN_KERNELS),
     pack,
     text: `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
       `  static inline acc start() { return ${row.identity}; }\n` +
@@ -509,7 +523,7 @@ function defineScans(
   );
   return {
     source: `${includesFor(texts)}#include "scan.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([{ name }, kernels]) => kernels.map((kernel) => `${name}_${kernel}`)),
+    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
   };
 }
 
@@ -518,12 +532,28 @@ export function scanKernel(source: ScanSource, kernel: ScanKernel): string {
   return defineScans([[source, [kernel]]]).source;
 }
 
-/** All kernels of a scan that most calls take. */
-export function scanFamily(row: ScanRow): Family {
-  return defineScans(
-    takenBy(row).map((from) => {
+// ---- families ----------------------------------------------------------------------------------
+
+/**
+ * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
+ * copied, for other maps what is computed in, else the dtypes of the elements.
+ */
+export function familyOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
+  if (row.skeleton === "map") {
+    const computes = computesOf(row);
+    return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
+  }
+  const taken = dtypes.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  if (row.skeleton === "scan") {
+    return defineScans(taken.map((from) => {
       const to = DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
       return [scanSource(row, from, to), ["along", "across"]];
-    }),
-  );
+    }));
+  }
+  return defineFolds(taken.map((from) => {
+    const source = row.skeleton === "argReduce"
+      ? argReduceSource(row, from, "int32")
+      : reduceSource(row, from, foldResult(row, from), secondOf(row, from));
+    return [source, USUAL_FOLDS];
+  }));
 }
