@@ -87,7 +87,7 @@ function kernelFlags(): string[] {
     `${machine}-linux-gnu`,
     ...(vectors ? ["-march=x86-64-v3"] : []),
     "-nostdinc",
-    "-O1",
+    "-O0",
     "-fPIC",
     "-fvisibility=hidden",
     "-ffp-contract=off",

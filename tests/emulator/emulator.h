@@ -166,6 +166,8 @@ typedef struct {
   const char *arguments;
 } grid;
 
+/* The folder of what was compiled. */
+const char *emu_cache(void);
 /* What loaded kernels are given. */
 extern const emu_services emu_offered;
 /* Runs all blocks; gives an error, of which emu_last_fault has the words. */

@@ -382,10 +382,6 @@ static _Noreturn void fail_at(int signal, const siginfo_t *info, void *context) 
     sprintf(text, "illegal instruction (%d)", check);
     fail(LAUNCH_FAILED, text);
   }
-  /* Of misaligned vectors the processor says no address. */
-  if (signal == SIGSEGV && info->si_code == SI_KERNEL) {
-    fail(MISALIGNED_ADDRESS, "misaligned address");
-  }
   const char *at = info->si_addr;
   if (at >= shared_pages && at < shared_pages + SHARED_PAGES + 2 * PAGE) {
     sprintf(where, "beyond dynamic shared memory");

@@ -124,8 +124,13 @@ KERNEL misaligned(float *out, const float *a, long long i) {
   out[0] = x.w;
 }
 
+struct alignas(16) pack {
+  float at[4];
+};
+
 KERNEL misaligned_store(float *out, long long i) {
-  *(float4 *)(out + i) = make_float4(1, 2, 3, (float)i);
+  pack four = {{1, 2, 3, (float)i}};
+  *(pack *)__builtin_assume_aligned(out + i, sizeof four) = four;
 }
 
 KERNEL divided(int *out, long long by) { out[0] = 7 / (int)by; }

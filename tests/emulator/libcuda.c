@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "image.h"
 
@@ -141,17 +140,15 @@ EMU_API int cuModuleLoadData(void **made, const void *data) {
                              (int)i->capability > capability)) {
     return NO_BINARY_FOR_GPU;
   }
-  /* Each under a name of its own, as libraries are told apart by their names. */
-  const char *folder = getenv("TMPDIR");
+  /* Of two files with one name, the second one would be taken for the first one. */
   char path[512];
-  snprintf(path, sizeof path, "%s/rowmajor-kernels-XXXXXX", folder == NULL ? "/tmp" : folder);
+  snprintf(path, sizeof path, "%s/module-XXXXXX", emu_cache());
   int file = mkstemp(path);
   if (file < 0) return OUT_OF_MEMORY;
   bool whole = write(file, bytes, i->bytes) == (ssize_t)i->bytes;
   close(file);
   void *library = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
   unlink(path);
-  if (!whole) return OUT_OF_MEMORY;
   if (library == NULL) {
     emu_note("a module cannot be loaded: %s", dlerror());
     return INVALID_IMAGE;

@@ -250,6 +250,12 @@ static const char *baked(const char *variable, const char *usual) {
   return value != NULL && value[0] != 0 ? value : usual;
 }
 
+const char *emu_cache(void) {
+  const char *folder = baked("ROWMAJOR_EMULATOR_CACHE", EMU_CACHE);
+  mkdir(folder, 0700);
+  return folder;
+}
+
 /* Runs zig with arguments apart by bytes 1, frees them, and adds what it says to the log. */
 static bool run_zig(text arguments, const char *folder, text *log) {
   const char *zig = baked("ROWMAJOR_EMULATOR_ZIG", EMU_ZIG);
@@ -364,7 +370,7 @@ static void count(int which) {
 /* Gives the library of the program, as it lies in the folder or newly made. */
 static bool find_or_compile(program *p, text *library) {
   static atomic_int serial;
-  const char *cache = baked("ROWMAJOR_EMULATOR_CACHE", EMU_CACHE);
+  const char *cache = emu_cache();
   char key[40], kept[512], folder[400], made[512];
   key_of(p, key);
   snprintf(kept, sizeof kept, "%s/%s.so", cache, key);
@@ -372,7 +378,6 @@ static bool find_or_compile(program *p, text *library) {
     count(CACHED);
     return true;
   }
-  mkdir(cache, 0700);
   snprintf(folder, sizeof folder, "%s/%d-%d", cache, (int)getpid(), atomic_fetch_add(&serial, 1));
   snprintf(made, sizeof made, "%s/made.so", folder);
   mkdir(folder, 0700);
