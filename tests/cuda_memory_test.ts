@@ -65,6 +65,7 @@ class Fake {
       const ticket = this.#tickets.get(first)!;
       if (ticket.late-- > 0) n[0] = 0;
       else {
+        assertEquals(third, ticket.data.length);
         (host as Uint8Array).set(ticket.data, second);
         n[0] = 1;
       }

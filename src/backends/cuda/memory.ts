@@ -104,7 +104,7 @@ export class CudaMemory implements DeviceMemory {
 
   /** True when the copy of `ticket` had ended: then `bytes` has it. */
   #endRead(ticket: number, bytes: Uint8Array): boolean {
-    this.#run(CUDA_MEMORY.endRead, bytes, ticket, 0);
+    this.#run(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length);
     return this.#numbers[0] === 1;
   }
 
