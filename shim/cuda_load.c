@@ -546,7 +546,8 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
       snprintf(reason, sizeof reason, "%s comes from another folder, %s", from->part, other);
     }
   }
-  if (file != NULL && reason[0] == 0 && examine(which, from->major, file, part, reason, sizeof reason)) {
+  if (file != NULL && reason[0] == 0 &&
+      examine(which, from->major, file, part, reason, sizeof reason)) {
     memcpy(paths[which], path, sizeof path);
     if (which == RM_NVRTC) open_builtins(path);
     return true;

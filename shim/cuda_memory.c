@@ -3,9 +3,9 @@
  * pinned memory, copies between devices.
  *
  * All work of a device is in one order, so that a block may have a new owner while queued work
- * still uses it: whatever the new owner queues comes later. Graphs are the exception, as they run again:
- * what was free or became free while one was captured serves that graph only, for as long as it
- * lives.
+ * still uses it: whatever the new owner queues comes later. Graphs are the exception, as they run
+ * again: what was free or became free while one was captured serves that graph only, for as long as
+ * it lives.
  */
 #if !defined(__APPLE__)
 #include "cuda.h"
@@ -376,9 +376,10 @@ int32_t rm_memory_raw(rm_device *device, size_t bytes, void **address) {
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, WITHOUT_TIME = 2 };
 
 /*
- * Pinned blocks have sizes of powers of two. One that is given back may still be read or written by
- * queued work, of which its event tells; those of a size are taken in the order in which they were
- * given, after those that nothing uses. CHUNK is the longest part of a long copy.
+ * Pinned blocks have sizes of powers of two, but for those that are too large to be kept. One that
+ * is given back may still be read or written by queued work, of which its event tells; those of a
+ * size are taken in the order in which they were given, after those that nothing uses. CHUNK is the
+ * longest part of a long copy.
  */
 enum { LEAST_LEVEL = 16, CHUNK_LEVEL = 23, LEVELS = 48, CHUNK = 1 << CHUNK_LEVEL };
 static const uint64_t PINNED_MOST = 64 << 20;
@@ -386,6 +387,7 @@ static const uint64_t PINNED_MOST = 64 << 20;
 typedef struct pinned {
   struct pinned *next;
   char *at;
+  size_t bytes;
   void *event;
   int level;
   /* Whether queued work may use it: the event was recorded, and has not been seen to be past. */
@@ -411,20 +413,21 @@ static void free_pinned(rm_staging *in, pinned *p) {
   if (p->event != NULL) rm_cu.cudaEventDestroy(p->event);
   if (p->at != NULL) {
     rm_cu.cudaFreeHost(p->at);
-    in->bytes -= 1ull << p->level;
+    in->bytes -= p->bytes;
   }
   free(p);
 }
 
-static int32_t new_pinned(rm_staging *in, int level, pinned **made) {
+static int32_t new_pinned(rm_staging *in, size_t bytes, pinned **made) {
   pinned *p = calloc(1, sizeof *p);
   if (p == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a copy");
-  p->level = level;
+  p->level = level_of(bytes);
+  p->bytes = bytes > PINNED_MOST ? bytes : (size_t)1 << p->level;
   void *at = NULL;
-  const int code = rm_cu.cudaHostAlloc(&at, (size_t)1 << level, 0);
+  const int code = rm_cu.cudaHostAlloc(&at, p->bytes, 0);
   if (code == 0) {
     p->at = at;
-    in->bytes += 1ull << level;
+    in->bytes += p->bytes;
     const int other = rm_cu.cudaEventCreateWithFlags(&p->event, WITHOUT_TIME);
     if (other == 0) {
       *made = p;
@@ -436,7 +439,7 @@ static int32_t new_pinned(rm_staging *in, int level, pinned **made) {
   free(p);
   if (code != RM_CUDA_NO_MEMORY) return rm_cuda_error("cudaHostAlloc", code);
   rm_cu.cudaGetLastError();
-  return rm_fail(RM_OUT_OF_MEMORY, "the host has no %llu bytes of pinned memory", 1ull << level);
+  return rm_fail(RM_OUT_OF_MEMORY, "the host has no %zu bytes of pinned memory", bytes);
 }
 
 static pinned *pop(rm_staging *in, int level) {
@@ -456,7 +459,7 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
     if (code == RM_CUDA_NOT_READY) {
       rm_cu.cudaGetLastError();
       const bool full = in->bytes + (1ull << level) > PINNED_MOST;
-      const int32_t status = wait && full ? RM_OUT_OF_MEMORY : new_pinned(in, level, taken);
+      const int32_t status = wait && full ? RM_OUT_OF_MEMORY : new_pinned(in, bytes, taken);
       if (status != RM_OUT_OF_MEMORY) return status;
       code = rm_cu.cudaEventSynchronize(oldest->event);
     }
@@ -465,7 +468,7 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
     (*taken)->pending = false;
     return RM_OK;
   }
-  const int32_t status = new_pinned(in, level, taken);
+  const int32_t status = new_pinned(in, bytes, taken);
   if (status != RM_OUT_OF_MEMORY) return status;
   /* Blocks of other sizes that wait to be used may be in the way. */
   for (int i = 0; i < LEVELS; i++) {
@@ -474,7 +477,7 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
       free_pinned(in, pop(in, i));
     }
   }
-  return new_pinned(in, level, taken);
+  return new_pinned(in, bytes, taken);
 }
 
 /* The way back, for good where a lot is kept already. */

@@ -316,7 +316,7 @@ export function oneFailureIsNotNoticed(): void {
 export function copiesArrive(most = Infinity): void {
   const shim = open();
   const [gpu, other] = [new Gpu(shim), new Gpu(shim, 1)];
-  for (const length of [0, 1, 511, 65537, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 37 * MIB + 5]) {
+  for (const length of [0, 1, 511, 65537, 8 * MIB - 1, 8 * MIB, 8 * MIB + 1, 65 * MIB + 5]) {
     if (length > most) break;
     const data = pattern(length, length);
     const address = gpu.allocate(length);
