@@ -1,0 +1,513 @@
+/**
+ * The CUDA kernels that are no rows of the op table (sorting, indexing, random numbers, products,
+ * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles: around
+ * the sizes at which other kernels take over, with threads that run forwards, backwards and at random.
+ *
+ * It is skipped where there is no emulator or no native library.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { MatrixRef, RowKernel } from "../src/backend.ts";
+import { CudaDevice } from "../src/backends/cuda/device.ts";
+import { matmul } from "../src/backends/cuda/matmul.ts";
+import { CudaMemory } from "../src/backends/cuda/memory.ts";
+import { gather, nonzero, position, scatter } from "../src/backends/cuda/move.ts";
+import { random } from "../src/backends/cuda/random.ts";
+import { alongRows } from "../src/backends/cuda/rows.ts";
+import { sort } from "../src/backends/cuda/sort.ts";
+import { JsBackend } from "../src/backends/js/backend.ts";
+import { type Shim, STATUS } from "../src/backends/shim/abi.ts";
+import { openShim } from "../src/backends/shim/load.ts";
+import { DTYPE, type DType, DTYPES, finfo } from "../src/dtype.ts";
+import { readElement, writeElement } from "../src/element.ts";
+import { IndexError } from "../src/errors.ts";
+import { Layout } from "../src/layout.ts";
+import { planMap } from "../src/plan.ts";
+import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
+import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
+import { generator } from "./table/operands.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-kernels-"));
+after(() => rmSync(folder, { recursive: true }));
+
+type Set = (name: Uint8Array<ArrayBuffer>, value: number) => number;
+
+function text(value: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${value}\0`) as Uint8Array<ArrayBuffer>;
+}
+
+/** `emu_set` of the emulator at `path`. */
+function openSet(path: string): Set {
+  // deno-lint-ignore no-explicit-any
+  const { Deno } = globalThis as any;
+  if (Deno !== undefined) {
+    const emu_set = { parameters: ["buffer", "f64"], result: "i32" };
+    return Deno.dlopen(path, { emu_set }).symbols.emu_set;
+  }
+  const { dlopen } = createRequire(import.meta.url)("bun:ffi");
+  return dlopen(path, { emu_set: { args: ["ptr", "f64"], returns: "i32" } }).symbols.emu_set;
+}
+
+interface Emulator {
+  readonly shim: Shim;
+  readonly set: Set;
+}
+
+function open(): Emulator | string {
+  const reason = whyNoEmulator();
+  if (reason !== undefined) return reason;
+  const shim = openShim();
+  if ("reason" in shim) return shim.reason;
+  emulatorCopy(folder);
+  if (shim.rm_cuda_open(text(folder), new Float64Array(3)) !== STATUS.ok) {
+    return "the shim cannot open the emulator";
+  }
+  return { shim, set: openSet(join(folder, "libcuda.so.1")) };
+}
+
+const emulator = open();
+if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
+
+/** Runs a test in each order of threads; `run` gets a device, its memory and a number. */
+function check(
+  what: string,
+  run: (device: CudaDevice, memory: CudaMemory, turn: number) => void,
+  shim?: (shim: Shim) => Shim,
+): void {
+  if (typeof emulator === "string") {
+    test.skip(what, () => {});
+    return;
+  }
+  test(what, () => {
+    const device = new CudaDevice(shim?.(emulator.shim) ?? emulator.shim, 0);
+    device.families = true;
+    const memory = new CudaMemory(device);
+    for (let turn = 0; turn < 3; turn++) {
+      emulator.set(text("order"), turn);
+      run(device, memory, turn);
+      memory.synchronize();
+    }
+    emulator.set(text("order"), 0);
+  });
+}
+
+const js = new JsBackend();
+
+/** A copy of `storage` on the device. */
+function send(memory: CudaMemory, storage: Storage): DeviceStorage {
+  const made = new DeviceStorage(memory, storage.info, storage.length, false);
+  if (storage.length > 0) upload(made, 0, storage.array);
+  return made;
+}
+
+function bytesOf(storage: Storage): Uint8Array {
+  const { buffer, byteOffset, byteLength } = download(storage, 0, storage.length);
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** Throws unless both hold the same bits. */
+function assertBits(actual: Storage, expected: Storage, what: string): void {
+  const [a, b] = [bytesOf(actual), bytesOf(expected)];
+  const at = b.findIndex((byte, i) => byte !== a[i]);
+  if (at < 0 && a.length === b.length) return;
+  const element = Math.floor(at / expected.info.bytes);
+  throw new Error(`${what}: byte ${at}, of element ${element} of ${expected.length}, differs`);
+}
+
+/** Elements of any bits (bools of 0 and 1), from a seed. */
+function anything(dtype: DType, length: number, seed: number): Storage {
+  const storage = allocate(dtype, length, false);
+  const draw = generator(seed);
+  const bytes = bytesOf(storage);
+  for (let i = 0; i < bytes.length; i++) {
+    bytes[i] = Math.floor(draw() * 256) & (dtype === "bool" ? 1 : 255);
+  }
+  const array = new DTYPE[dtype].array(bytes.buffer as ArrayBuffer, bytes.byteOffset, length);
+  // By words, as copies of floats may change NaN.
+  new Uint8Array(storage.array.buffer, storage.array.byteOffset, bytes.length).set(
+    new Uint8Array(array.buffer, array.byteOffset, bytes.length),
+  );
+  return storage;
+}
+
+function filled(dtype: DType, length: number, at: (i: number) => number): Storage {
+  const storage = allocate(dtype, length, false);
+  for (let i = 0; i < length; i++) {
+    writeElement(storage, i, DTYPE[dtype].wide ? BigInt(at(i)) : at(i));
+  }
+  return storage;
+}
+
+// ---- sorting -----------------------------------------------------------------------------------
+
+check("Sorting: every dtype, runs of any length, values and orders", (device, memory, turn) => {
+  const sizes = [[1, 1], [700, 3], [5, 33], [3, 512], [2, 513], [1, 2049], [1, 4097], [2, 5000]];
+  // Long runs of one dtype for each size of elements.
+  const few = ["int8", "bfloat16", "float32", "int64"];
+  for (const dtype of DTYPES) {
+    const { bytes } = DTYPE[dtype];
+    sizes.forEach(([runs, size], k) => {
+      if (size! > 500 && (k % 3 !== turn || !few.includes(dtype))) return;
+      const n = runs! * size!, offset = k % 2 === 0 ? 0 : 5;
+      // Many of them equal in every other case.
+      const values = anything(dtype, n + offset, k + 1);
+      if (k % 2 === 0) {
+        const view = new Uint8Array(values.array.buffer, values.array.byteOffset, n * bytes);
+        for (let i = 0; i < view.length; i++) view[i]! &= i % bytes === bytes - 1 ? 0x83 : 1;
+      }
+      for (const descending of [false, true]) {
+        const what = `${dtype}, ${runs} of ${size}, ${descending}`;
+        const order = allocate("int32", n, false);
+        js.sort(values, offset, runs!, size!, descending, order);
+        const there = send(memory, values);
+        const indices = new DeviceStorage(memory, DTYPE.int32, n, false);
+        sort(device, there, offset, runs!, size!, descending, indices);
+        assertBits(indices, order, `the order of ${what}`);
+        assertBits(there, values, `what has been ordered of ${what}`);
+        sort(device, there, offset, runs!, size!, descending, null);
+        const [from, to] = [bytesOf(values), bytesOf(values)];
+        for (let i = 0; i < n; i++) {
+          const run = i - i % size!, source = offset + run + Number(readElement(order, i));
+          for (let b = 0; b < bytes; b++) to[(offset + i) * bytes + b] = from[source * bytes + b]!;
+        }
+        assertEquals(bytesOf(there), to, what);
+        there.free();
+        indices.free();
+      }
+    });
+  }
+});
+
+// ---- indexing ----------------------------------------------------------------------------------
+
+const KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"] as const;
+
+check("Positions: indexes of every dtype; those out of range are noted", (device, memory) => {
+  for (const dtype of KINDS) {
+    for (const wide of ["int32", "int64"] as const) {
+      for (const shape of [[1], [300], [3, 5], [2, 3, 4, 2, 3, 2]]) {
+        const target = Layout.contiguous(shape);
+        const n = target.size;
+        const low = DTYPE[dtype].kind === "i" ? -50 : 0;
+        const index = filled(dtype, 2 * n, (i) => low + (i * 37) % (50 - low));
+        const strided = new Layout(shape, target.strides.map((stride) => 2 * stride), 1);
+        const positions = filled(wide, n, (i) => i);
+        const [there, from] = [send(memory, positions), send(memory, index)];
+        assertEquals(
+          position(device, planMap(target, strided, null, null), there, from, 50, 3),
+          -1,
+        );
+        js.position(planMap(target, strided, null, null), positions, index, 50, 3);
+        assertBits(there, positions, `${wide} by ${dtype} [${shape}]`);
+        there.free();
+        from.free();
+      }
+    }
+  }
+  device.checkFaults();
+  const line = Layout.contiguous([6]);
+  const [there, index] = [
+    send(memory, filled("int32", 6, () => 0)),
+    send(memory, filled("int64", 6, (i) => [1, 2, -7, 5, 2 ** 40, 0][i]!)),
+  ];
+  for (let i = 0; i < 2; i++) position(device, planMap(line, line, null, null), there, index, 5, 1);
+  assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 5 at -7");
+  device.checkFaults();
+  const least = -(2 ** 31);
+  assertEquals(Array.from(download(there, 0, 6) as Int32Array), [2, 4, least, least, least, 0]);
+});
+
+interface Moved {
+  readonly name: string;
+  readonly block: Layout;
+  readonly dense: Layout;
+  /** From pick to pick, and from position to position. */
+  readonly step: number;
+  readonly stride: number;
+}
+
+/** Blocks of several kinds along an axis of 37, gathered `count` times, from `offset` on. */
+function blocks(count: number, offset: number): Moved[] {
+  const run = (n: number): Moved => ({
+    name: `rows of ${n}`,
+    block: new Layout([n], [1], offset),
+    dense: new Layout([n], [1], 0),
+    step: n,
+    stride: n,
+  });
+  const sizes = [2, 3, 2, 3, 2, 2], order = [5, 0, 3, 2, 4, 1];
+  const shapes = [37, count].map((n) => Layout.contiguous([...sizes.slice(0, 4), n, 2, 2]));
+  const deep = (layout: Layout, from: number): Layout => {
+    const strides = layout.strides.filter((_, axis) => axis !== 4);
+    return new Layout(order.map((i) => sizes[i]!), order.map((i) => strides[i]!), from);
+  };
+  return [
+    {
+      name: "elements",
+      block: new Layout([], [], offset),
+      dense: new Layout([], [], 0),
+      step: 1,
+      stride: 1,
+    },
+    run(3),
+    run(16),
+    run(100),
+    run(5000),
+    {
+      name: "columns",
+      block: new Layout([6], [37], offset),
+      dense: new Layout([6], [count], 0),
+      step: 1,
+      stride: 1,
+    },
+    {
+      name: "deep blocks",
+      block: deep(shapes[0]!, offset),
+      dense: deep(shapes[1]!, 0),
+      step: shapes[1]!.strides[4]!,
+      stride: shapes[0]!.strides[4]!,
+    },
+  ];
+}
+
+check("Gather and scatter: any block, any alignment, later picks win", (device, memory, turn) => {
+  // JavaScript may change NaN as it copies.
+  const dtypes = ["uint8", "float16", "uint32", "int64"] as const;
+  for (const dtype of dtypes) {
+    for (const count of [1, 40, 300]) {
+      for (const { name, block, dense, step, stride } of blocks(count, count === 40 ? 3 : 0)) {
+        if (name === "rows of 5000" && count > 40) continue;
+        const what = `${name} of ${dtype}, ${count} times`;
+        const reach = (layout: Layout): number =>
+          layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
+        const source = anything(dtype, reach(block) + 36 * stride + 1, 1);
+        const target = anything(dtype, reach(dense) + (count - 1) * step + 1, 2);
+        const indexes = filled(turn === 1 ? "int64" : "int16", count, (i) => {
+          const index = (i * 29 + turn) % 37 % 20;
+          return i % 3 === 0 ? index - 37 : index;
+        });
+        const [from, to, at] = [source, target, indexes].map((one) => send(memory, one));
+        const axis = { offset: 0, count, size: 37, stride };
+        const [here, there] = [{ ...axis, indexes }, { ...axis, indexes: at! }];
+        gather(device, planMap(dense, block, null, null), to!, from!, there, step);
+        js.gather(planMap(dense, block, null, null), target, source, here, step);
+        assertBits(to!, target, `gather ${what}`);
+        const values = anything(dtype, target.length, 3);
+        const sent = send(memory, values);
+        scatter(device, planMap(block, dense, null, null), from!, sent, there, step);
+        js.scatter(planMap(block, dense, null, null), source, values, here, step);
+        assertBits(from!, source, `scatter ${what}`);
+        // One element for all, as it comes from the CPU.
+        const one = anything(dtype, 1, 4),
+          still = new Layout(block.shape, block.shape.map(() => 0), 0);
+        scatter(device, planMap(block, still, null, null), from!, one, there, 0);
+        js.scatter(planMap(block, still, null, null), source, one, here, 0);
+        assertBits(from!, source, `scatter a scalar to ${what}`);
+        for (const storage of [from!, to!, at!, sent]) storage.free();
+      }
+    }
+  }
+});
+
+check("Scatter: few picks from a long axis; those out of range are skipped", (device, memory) => {
+  const [size, count, stride] = [100_000, 1000, 2];
+  const target = filled("int32", size * stride, () => 0);
+  const values = filled("int32", count, (i) => i + 1);
+  const index = (i: number): number => i % 7 === 0 ? size : (i * i) % 300 * 300;
+  const [there, given, indexes] = [target, values, filled("int32", count, index)]
+    .map((one) => send(memory, one));
+  const one = new Layout([], [], 0);
+  const picks = { indexes: indexes!, offset: 0, count, size, stride };
+  scatter(device, planMap(one, one, null, null), there!, given!, picks, 1);
+  for (let i = 0; i < count; i++) if (i % 7 !== 0) target.array[index(i) * stride] = i + 1;
+  assertThrows(
+    () => device.checkFaults(),
+    IndexError,
+    `Cannot index axis of size ${size} at ${size}`,
+  );
+  assertBits(there!, target, "scatter");
+});
+
+check("Nonzero: every dtype, around the size of a tile", (device, memory) => {
+  for (const dtype of DTYPES) {
+    for (const length of [1, 33, 4095, 4097, 9000]) {
+      // -0 is zero.
+      const x = filled(
+        dtype,
+        length + 3,
+        (i) => i * 7 % 5 === 0 ? 1 : DTYPE[dtype].kind === "f" ? -0 : 0,
+      );
+      const count = Array.from({ length }, (_, i) => (i + 3) * 7 % 5 === 0).filter(Boolean).length;
+      const expected = allocate("int32", count, false);
+      js.nonzero(expected, x, 3, length);
+      const out = new DeviceStorage(memory, DTYPE.int32, count, false);
+      nonzero(device, out, send(memory, x), 3, length);
+      assertBits(out, expected, `${dtype}, ${length}`);
+    }
+  }
+});
+
+// ---- random numbers ----------------------------------------------------------------------------
+
+check("Random numbers are those of JavaScript, normal ones but for 4 units", (device, memory) => {
+  for (const dtype of DTYPES) {
+    const { kind, bytes, min, max } = DTYPE[dtype];
+    const [low, end] = kind === "f" ? [0n, 0n] : [BigInt(min), BigInt(max) + 1n];
+    for (const length of [1, 2, 5, 17, 1025]) {
+      const cases: [Parameters<typeof random>[2], bigint, bigint][] = kind === "f"
+        ? [["uniform", 0n, 0n], ["normal", 0n, 0n]]
+        : [["integers", low, end]];
+      if (bytes > 2 && kind !== "f") cases.push(["integers", low + 5n, low + 70_000n]);
+      if (bytes > 4 && kind !== "f") cases.push(["integers", low, low + 2n ** 40n + 7n]);
+      if (dtype === "uint32") cases.push(["bits", 0n, 0n]);
+      for (const [what, from, to] of cases) {
+        const expected = allocate(dtype, length, false);
+        const made = new DeviceStorage(memory, DTYPE[dtype], length, false);
+        js.random(expected, what, 1234567, -89, from, to);
+        random(device, made, what, 1234567, -89, from, to);
+        if (what !== "normal") assertBits(made, expected, `${what} of ${dtype}, ${length}`);
+        else {
+          const copy = allocate(dtype, length, false);
+          copy.array.set(download(made, 0, length) as never);
+          for (let i = 0; i < length; i++) {
+            const [x, y] = [Number(readElement(copy, i)), Number(readElement(expected, i))];
+            const near = Math.abs(x - y) <= 4 * finfo(dtype).eps * Math.abs(y);
+            assert(near, `normal of ${dtype}, ${length}: ${x}, not ${y}`);
+          }
+        }
+        made.free();
+      }
+    }
+  }
+});
+
+// ---- products ----------------------------------------------------------------------------------
+
+const noBlas = (shim: Shim): Shim => ({ ...shim, rm_cuda_matmul: () => STATUS.notFound });
+
+check(
+  "Products without cuBLAS: every dtype, around tiles, any strides and batches",
+  (device, memory, turn) => {
+    const sizes = [[1, 1, 1, 1], [3, 5, 7, 2], [65, 63, 17, 1], [1, 130, 33, 3], [130, 1, 20, 2]];
+    for (const dtype of DTYPES) {
+      if (dtype === "bool") continue;
+      const { kind } = DTYPE[dtype];
+      for (const [m, n, k, batch] of sizes as [number, number, number, number][]) {
+        const matrices = (rows: number, columns: number, style: number): MatrixRef => {
+          const [rowStride, columnStride, size] = [
+            [columns, 1, rows * columns],
+            [1, rows, rows * columns],
+            [2 * columns, 2, 2 * rows * columns],
+          ][style % 3] as [number, number, number];
+          // No constant step where there are three.
+          const order = batch === 3 ? [2, 0, 1] : [0, 1, 2].slice(0, batch);
+          const draw = generator(style + rows);
+          const element = (): number =>
+            kind === "f" ? Math.floor(draw() * 9) - 4 : Math.floor(draw() * 100);
+          const storage = filled(dtype, batch * size + 1, element);
+          return { storage, offsets: order.map((i) => 1 + i * size), rowStride, columnStride };
+        };
+        const [c, a, b] = [
+          matrices(m, n, turn),
+          matrices(m, k, turn + 1),
+          matrices(k, n, turn + 2),
+        ];
+        const [x, y, z] = [c, a, b].map((one) => ({ ...one, storage: send(memory, one.storage) }));
+        matmul(device, m, n, k, x!, y!, z!);
+        js.matmul(m, n, k, c, a, b);
+        assertBits(x!.storage, c.storage, `${dtype}, ${batch} of [${m}, ${k}] @ [${k}, ${n}]`);
+      }
+    }
+  },
+  noBlas,
+);
+
+// ---- along rows --------------------------------------------------------------------------------
+
+/** A row's result in doubles, and the scale of what it adds up. */
+function exact(kernel: RowKernel, row: readonly number[]): { want: number[]; scale: number[] } {
+  const n = row.length;
+  // With what each addition loses.
+  const sum = (values: readonly number[]): number => {
+    let [all, lost] = [0, 0];
+    for (const x of values) {
+      const next = all + x;
+      lost += Math.abs(all) >= Math.abs(x) ? all - next + x : x - next + all;
+      all = next;
+    }
+    return all + lost;
+  };
+  if (kernel === "softmax" || kernel === "logSoftmax") {
+    const most = row.reduce((p, q) => Math.max(p, q));
+    const powers = row.map((x) => Math.exp(x - most)), all = sum(powers);
+    const want = kernel === "softmax"
+      ? powers.map((x) => x / all)
+      : row.map((x) => x - most - Math.log(all));
+    return { want, scale: kernel === "softmax" ? want : want.map((x) => 1 + Math.abs(x)) };
+  }
+  const mean = kernel === "layerNorm" ? sum(row) / n : 0;
+  const by = 1 / Math.sqrt(sum(row.map((x) => (x - mean) ** 2)) / n + 1e-5);
+  const want = row.map((x) => (x - mean) * by);
+  return { want, scale: want.map((x) => 1 + Math.abs(x)) };
+}
+
+check("Softmax and norms: rows in lanes, in a block, and in parts", (device, memory, turn) => {
+  const columns = [1, 7, 64, 65, 129, 513, 1024, 1025, 17_000, 33_000];
+  for (const dtype of ["bfloat16", "float32", "float64"] as const) {
+    for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const) {
+      columns.forEach((n, k) => {
+        if (n > 600 && k % 3 !== turn) return;
+        const rows = n < 100 ? 37 : 2, offset = n % 8 === 0 ? 16 : 3;
+        const draw = generator(n);
+        const x = filled(dtype, rows * n + offset, () => 3 + 8 * draw());
+        const [from, out] = [
+          send(memory, x),
+          new DeviceStorage(memory, DTYPE[dtype], rows * n, false),
+        ];
+        const plain = { weight: null, bias: null, epsilon: 1e-5 };
+        assert(alongRows(device, kernel, rows, n, out, from, offset, plain));
+        const got = allocate(dtype, rows * n, false);
+        got.array.set(download(out, 0, rows * n) as never);
+        for (let r = 0; r < rows; r++) {
+          const row = Array.from(
+            { length: n },
+            (_, i) => Number(readElement(x, offset + r * n + i)),
+          );
+          const { want, scale } = exact(kernel, row);
+          const units = dtype === "bfloat16" ? 1 : 12;
+          want.forEach((y, i) => {
+            const z = Number(readElement(got, r * n + i));
+            const near = Math.abs(z - y) <= units * finfo(dtype).eps * scale[i]!;
+            assert(near, `${kernel} of ${dtype}, row ${r}, element ${i} of ${n}: ${z}, not ${y}`);
+          });
+        }
+        from.free();
+        out.free();
+      });
+    }
+  }
+});
+
+check("Softmax of rows with infinities and NaN, also in parts", (device, memory) => {
+  for (const n of [5, 600, 40_000]) {
+    const rows = [
+      (i: number): number => 2 * i < n ? -Infinity : 0,
+      (): number => -Infinity,
+      (i: number): number => i === n - 1 ? NaN : 0,
+      (i: number): number => i === 1 ? Infinity : 0,
+    ];
+    const x = filled("float32", rows.length * n, (i) => rows[Math.floor(i / n)]!(i % n));
+    const there = send(memory, x);
+    const plain = { weight: null, bias: null, epsilon: 0 };
+    assert(alongRows(device, "softmax", rows.length, n, there, there, 0, plain));
+    const got = download(there, 0, rows.length * n) as Float32Array;
+    assertEquals([got[0], got[n - 1]], [0, Math.fround(1 / (n - Math.ceil(n / 2)))]);
+    assert(got.subarray(n).every((value) => value !== value), `rows of ${n} are not all NaN`);
+  }
+});
