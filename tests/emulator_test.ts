@@ -80,6 +80,7 @@ function driver(): { folder: string; run: Scenario } {
 const SCENARIOS = [
   "sound_kernels",
   "lanes_of_warps",
+  "many_modules",
   "missing_barrier",
   "divergent_barriers",
   "illegal_addresses",

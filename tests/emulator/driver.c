@@ -270,6 +270,37 @@ static void lanes_of_warps(void) {
   OK(cudaFree(d_counts));
 }
 
+/* Each module has its own kernels, whatever others are called. */
+static void many_modules(void) {
+  static const char *const options[] = {"--gpu-architecture=sm_90"};
+  void *modules[3], *images[3], *function;
+  char source[128];
+  float out, *d_out = on_device(4);
+  DO(start());
+  for (int i = 0; i < 3; i++) {
+    sprintf(source, "extern \"C\" __global__ void own(float *out) { *out = %d; }", i);
+    if (compile(source, 1, options, &images[i]) != 0) return;
+    OK(cuModuleLoadData(&modules[i], images[i]));
+  }
+  for (int i = 0; i < 3; i++) {
+    void *parameters[] = {&d_out};
+    OK(cuModuleGetFunction(&function, modules[i], "own"));
+    OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, queue, parameters, NULL));
+    OK(cudaMemcpyAsync(&out, d_out, 4, 2, queue));
+    EXPECT(out, i);
+    OK(cuModuleUnload(modules[i]));
+    EXPECT(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, queue, parameters, NULL), 400);
+  }
+  /* A damaged image is none. */
+  ((char *)images[0])[200] ^= 1;
+  EXPECT(cuModuleLoadData(&modules[0], images[0]), 200);
+  emu_set("capability", 86);
+  EXPECT(cuModuleLoadData(&modules[0], images[1]), 209);
+  emu_set("capability", 90);
+  for (int i = 0; i < 3; i++) free(images[i]);
+  OK(cudaFree(d_out));
+}
+
 /* ---- kernels with a fault -------------------------------------------------------------------- */
 
 static void missing_barrier(void) {
@@ -583,6 +614,7 @@ static const struct {
   void (*run)(void);
 } scenarios[] = {
     {"sound_kernels", sound_kernels},         {"lanes_of_warps", lanes_of_warps},
+    {"many_modules", many_modules},
     {"missing_barrier", missing_barrier},     {"divergent_barriers", divergent_barriers},
     {"illegal_addresses", illegal_addresses}, {"injected_failures", injected_failures},
     {"lazy_queues", lazy_queues},             {"graphs", graphs},
