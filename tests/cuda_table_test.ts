@@ -5,11 +5,13 @@
  */
 import { test } from "node:test";
 import { openCudaForTests, whyNoCuda } from "./cuda/device.ts";
-import { testTable } from "./table/suite.ts";
+import { tableTests } from "./table/suite.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`the table on CUDA (${reason})`, { skip: true }, () => {});
 else {
   openCudaForTests();
-  testTable([{ name: "cuda", on: "cuda", exact: false }]);
+  for (const [name, run] of tableTests([{ name: "cuda", on: "cuda", exact: false }])) {
+    test(name, run);
+  }
 }

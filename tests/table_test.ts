@@ -7,7 +7,8 @@
  *
  * @module
  */
+import { test } from "node:test";
 import { BACKENDS } from "./table/backends.ts";
-import { testTable } from "./table/suite.ts";
+import { tableTests } from "./table/suite.ts";
 
-testTable(BACKENDS);
+for (const [name, run] of tableTests(BACKENDS)) test(name, run);

@@ -1,10 +1,9 @@
 /**
- * The table of all ops as tests: what {@link testTable} registers for each backend.
+ * The table of all ops as tests, for the files that register them.
  *
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { test } from "node:test";
 import { DTYPE, type DType, DTYPES } from "../../src/dtype.ts";
 import { applyReduce, applyScan } from "../../src/dispatch.ts";
 import { readElement } from "../../src/element.ts";
@@ -19,11 +18,16 @@ import { checkFold, FOLD_LAYOUTS } from "./folds.ts";
 import { checkMap, MAP_LAYOUTS } from "./maps.ts";
 import { generator, operand, read, sent } from "./operands.ts";
 
+/** A test: its name and what it does. */
+export type Test = readonly [name: string, run: () => void];
+
 /**
- * Tests every row of the op table × dtype × layout on `targets`, every cast, and the accuracy of
- * long sums; then that nothing was left out.
+ * Every row of the op table × dtype × layout on `targets`, every cast, and the accuracy of long
+ * sums; then that nothing was left out. In this order, each a test.
  */
-export function testTable(targets: readonly Target[]): void {
+export function tableTests(targets: readonly Target[]): Test[] {
+  const tests: Test[] = [];
+  const test = (name: string, run: () => void): void => void tests.push([name, run]);
   /** What ran: `row dtype layout backend`. */
   const ran = new Set<string>();
 
@@ -141,6 +145,7 @@ export function testTable(targets: readonly Target[]): void {
     assertEquals(casts.size, DTYPES.length ** 2 * targets.length);
     console.log(`${ran.size} cases of ${ROWS.length} rows, ${casts.size} casts`);
   });
+  return tests;
 }
 
 /** The correctly rounded sum, from partial sums that do not overlap (Shewchuk). */

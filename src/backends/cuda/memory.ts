@@ -31,18 +31,12 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** A device whose kernels note indexes that are out of range, for whoever reads next. */
-interface Faulty {
-  /** Throws an IndexError when a kernel has noted one since this was called last. */
-  checkFaults?(): void;
-}
-
 /** The memory of one device. */
 export class CudaMemory implements DeviceMemory {
   readonly device: string;
   /** The number of the device, for copies between devices. */
   readonly index: number;
-  readonly #cuda: CudaDevice & Faulty;
+  readonly #cuda: CudaDevice;
   readonly #call: Shim["rm_cuda_memory"];
   /** The numbers of a call. */
   readonly #numbers = new Float64Array(5);
@@ -88,7 +82,7 @@ export class CudaMemory implements DeviceMemory {
 
   read(address: number, bytes: Uint8Array): void {
     this.#run(CUDA_MEMORY.download, bytes, address, bytes.length);
-    this.#cuda.checkFaults?.();
+    this.#cuda.checkFaults();
   }
 
   async readLater(address: number, bytes: Uint8Array): Promise<void> {
@@ -99,7 +93,7 @@ export class CudaMemory implements DeviceMemory {
       const waited = performance.now() - begin;
       await (waited < EAGER_MS ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
     }
-    this.#cuda.checkFaults?.();
+    this.#cuda.checkFaults();
   }
 
   /** True when the copy of `ticket` had ended: then `bytes` has it. */
@@ -115,7 +109,7 @@ export class CudaMemory implements DeviceMemory {
 
   synchronize(): void {
     this.#cuda.synchronize();
-    this.#cuda.checkFaults?.();
+    this.#cuda.checkFaults();
   }
 
   usage(): DeviceMemoryInfo {
