@@ -175,7 +175,9 @@ static inline void rm_sum_moments(H &held, bool centred, int columns, double *ro
   *near = 0;
   *sum = 0;
   if (centred) {
-    *near = (W)(held.sum(columns, room, [](W &x) { return x; }) / (double)columns);
+    /* Scaled, so that the sums of lanes do not overflow where the mean would not. */
+    const double scaled = held.sum(columns, room, [](W &x) { return x * (W)0x1p-11; });
+    *near = (W)(scaled / (double)columns * 0x1p11);
     const W by = *near;
     *sum = held.sum(columns, room, [by](W &x) { return x - by; });
   }
