@@ -30,6 +30,19 @@ export type Distribution = "bits" | "uniform" | "normal" | "integers";
 /** What a backend may compute along rows in one go. */
 export type RowKernel = "softmax" | "logSoftmax" | "layerNorm" | "rmsNorm";
 
+/** Ops that are no rows of the op table, as `warmUp` takes them. */
+export const PREPARED = [
+  "softmax",
+  "logSoftmax",
+  "layerNorm",
+  "rmsNorm",
+  "astype",
+  "matmul",
+  "sort",
+  "index",
+  "random",
+] as const;
+
 /** What a norm takes besides its rows: one element for each column, dense, in the dtype computed in. */
 export interface Affine {
   /** Multiplies the result. */
@@ -91,8 +104,27 @@ export interface Backend {
     offset: number,
     affine: Affine,
   ): boolean;
+  /**
+   * Makes what most calls of the ops of those names on `dtypes` take, so that none of them has to
+   * wait for it. Absent where there is nothing to make.
+   */
+  warmUp?(ops: readonly string[], dtypes: readonly DType[]): void;
   /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;
+  /**
+   * The same, plus `bias`, one element of the result's dtype for each column, dense from `offset` on;
+   * false where the backend leaves that to the ops that it is made of. Absent where it always does.
+   */
+  linear?(
+    m: number,
+    n: number,
+    k: number,
+    c: MatrixRef,
+    a: MatrixRef,
+    b: MatrixRef,
+    bias: Storage,
+    offset: number,
+  ): boolean;
   /**
    * Sorts `runs` dense runs of `size` elements each in place, or, with `indices` (int32), leaves
    * them and writes the sorting order. Stable; NaN goes last.
@@ -132,12 +164,24 @@ export interface Backend {
   ): void;
 }
 
+/** Work that a device has recorded, and does whenever it is asked to. */
+export interface Recording {
+  /** The storages that it writes. */
+  readonly written: ReadonlySet<Storage>;
+  /** Queues all of it. */
+  run(): void;
+  /** Lets go of it, and of the memory that it holds. */
+  free(): void;
+}
+
 /** A device other than the CPU: what runs ops on it, and where its storages lie. */
 export interface Device {
   /** Runs ops. */
   readonly backend: Backend;
   /** Holds storages. */
   readonly memory: DeviceMemory;
+  /** Records what `body` asks for, instead of doing it. Absent where a device cannot. */
+  record?(body: () => void): Recording;
 }
 
 /** Opens the device of a number, or says why there is none. */

@@ -1,9 +1,15 @@
 /**
- * What programs ask of devices beside ops: to wait, and how much memory they use.
+ * What programs ask of devices beside ops: to wait, to get ready, to do work again, how much memory
+ * they use.
  *
  * @module
  */
-import { memoryOf } from "./backend.ts";
+import { deviceName, deviceOf, memoryOf, PREPARED, type Recording } from "./backend.ts";
+import { allowTF32 as allowOnCuda } from "./backends/cuda.ts";
+import { settleCows } from "./dispatch.ts";
+import { checkDType, type DType } from "./dtype.ts";
+import { DeviceError, DisposedError } from "./errors.ts";
+import { ROWS } from "./ops.ts";
 import {
   type DeviceMemoryInfo,
   emptyPool as emptyCpuPool,
@@ -41,4 +47,97 @@ export function emptyPool(device?: Device): void {
   const found = memoryOf(device, "empty the pool of");
   if (found === null) emptyCpuPool();
   else found.release();
+}
+
+/** What {@link warmUp} takes. */
+const WARM: ReadonlySet<string> = new Set([...ROWS.map(({ name }) => name), ...PREPARED]);
+
+/**
+ * Compiles what `ops` need on `device` for elements of `dtypes`, so that no call has to wait for it
+ * later. Ops are methods, as `"add"`, `"sum"`, `"softmax"`, or `"matmul"`, `"sort"`, `"index"` and
+ * `"random"`, which stand for all of their kind. What was compiled is kept on disk, so that later
+ * processes load it only. Does nothing on the CPU, where all is compiled.
+ *
+ * Throws a RangeError for what is no op, and a DeviceError when there is no such device.
+ */
+export function warmUp(
+  device: Device,
+  ops: readonly string[],
+  dtypes: readonly DType[] = ["float32"],
+): void {
+  const found = deviceOf(device, "warm up");
+  for (const op of ops) {
+    if (!WARM.has(op)) throw new RangeError(`Cannot warm up ${String(op)}: there is no such op`);
+  }
+  for (const dtype of dtypes) checkDType(dtype, "warm up");
+  found?.backend.warmUp?.(ops, dtypes);
+}
+
+/**
+ * Lets products of float32 on CUDA devices round their operands to TF32, which has the range of
+ * float32 and 10 bits of mantissa: they are several times faster, and right to about 3 digits. Off
+ * unless it is called; sums are float32 in both cases, and so are results. Gives what was set before.
+ */
+export function allowTF32(allow: boolean): boolean {
+  return allowOnCuda(allow);
+}
+
+/** Work that a device does again whenever it is asked; what {@link capture} gives. */
+export class Graph implements Disposable {
+  /** The device. */
+  readonly device: string;
+  #recording: Recording | null;
+
+  /** Wraps what was recorded. */
+  constructor(device: string, recording: Recording) {
+    this.device = device;
+    this.#recording = recording;
+  }
+
+  /** Does all of it, on the tensors that it was recorded with, as they are now. Does not wait. */
+  run(): void {
+    const recording = this.#recording;
+    if (recording === null) throw new DisposedError("Cannot run: the graph was disposed");
+    for (const storage of recording.written) {
+      if (storage.cows !== null) settleCows(storage);
+      storage.version++;
+    }
+    recording.run();
+  }
+
+  /** Lets go of it. Tensors that it made keep what they have. */
+  dispose(): void {
+    const recording = this.#recording;
+    this.#recording = null;
+    recording?.free();
+  }
+
+  /** Lets go of it at the end of `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/**
+ * Records what `body` asks of `device`, and does none of it: `run()` of what comes out does all, at
+ * the cost of one call. Tensors that were made before keep their place and are read and written anew
+ * each time; those that `body` makes get their elements by the first `run()`. Their memory stays
+ * taken until the graph is disposed.
+ *
+ * Nothing in `body` may need the values of tensors, nor move elements between devices: that throws a
+ * DeviceError. The CPU has no graphs, which is a DeviceError too.
+ */
+export function capture(device: Device, body: () => void): Graph {
+  const found = deviceOf(device, "capture on");
+  if (found?.record === undefined) {
+    throw new DeviceError(`Cannot capture on ${String(device)}: it has no graphs`);
+  }
+  const recording = found.record(() => {
+    const given: unknown = body();
+    if (given instanceof Promise) {
+      given.catch(() => {});
+      throw new DeviceError(`Cannot capture on ${device}: the function must not be async`);
+    }
+  });
+  return new Graph(deviceName(device), recording);
 }

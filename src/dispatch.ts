@@ -232,12 +232,20 @@ export function prepareWrite(target: Operand, op: string): void {
       } has several indexes for one element, as broadcast tensors have`,
     );
   }
+  const { cows, memory } = target.storage;
+  if (cows === null) return;
+  if (memory?.recording) {
+    // The copy would be recorded, and hold nothing until then.
+    throw new DeviceError(
+      `Cannot ${op} while a graph is captured: the tensor shares its memory with copies on write`,
+    );
+  }
   if (target.flags & COW) target.detach();
-  else if (target.storage.cows !== null) settleCows(target.storage);
+  else settleCows(target.storage);
 }
 
 /** Gives every copy-on-write tensor of `storage` its copy. */
-function settleCows(storage: Storage): void {
+export function settleCows(storage: Storage): void {
   const { cows } = storage;
   storage.cows = null;
   if (cows !== null) { for (const group of cows) group.detach(); }

@@ -14,6 +14,7 @@ import {
   checkDevice,
   checkOperand,
   checkOptions,
+  contiguous,
   contiguousCopy,
   fill,
   fillScalar,
@@ -79,8 +80,17 @@ function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
   );
 }
 
-/** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
-export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "matmul"): Operand {
+/**
+ * [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. A
+ * `bias` of shape [N] is added.
+ */
+export function matmul(
+  a: Operand,
+  b: Operand,
+  options: OpOptions = {},
+  op = "matmul",
+  bias?: Operand,
+): Operand {
   checkOptions(op, options, ["out"]);
   const dtype = productDType(op, a, b);
   const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
@@ -121,7 +131,7 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
   }
   // The result is written where it belongs unless that would disturb what is still being read.
   const direct = out !== undefined && out.storage.info.name === dtype &&
-    !overlaps(out, a) && !overlaps(out, b);
+    !overlaps(out, a) && !overlaps(out, b) && (bias === undefined || !overlaps(out, bias));
   const storage = direct
     ? out.storage
     : allocateIn(a.storage.memory, DTYPE[dtype], full.size, false);
@@ -130,20 +140,25 @@ export function matmul(a: Operand, b: Operand, options: OpOptions = {}, op = "ma
     if (rb === 1) target = target.expandDims(target.shape.length);
     if (ra === 1) target = target.expandDims(target.shape.length - 1);
   }
+  let plus = bias;
   if (k === 0) fillScalar(storage, target, 0);
   else if (full.size > 0) {
-    backendFor(storage, op)
-      .matmul(
-        m,
-        n,
-        k,
-        matrixRef(storage, target),
-        matrixRef(x.storage, left),
-        matrixRef(y.storage, right),
-      );
+    const backend = backendFor(storage, op);
+    const [to, from, by] = [
+      matrixRef(storage, target),
+      matrixRef(x.storage, left),
+      matrixRef(y.storage, right),
+    ];
+    if (bias !== undefined && backend.linear !== undefined) {
+      const row = contiguous(cast(bias, dtype));
+      if (backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset)) plus = undefined;
+    }
+    if (plus === bias) backend.matmul(m, n, k, to, from, by);
   }
-  if (out === undefined) return result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
-  if (!direct) fill(out.storage, out.layout, result(storage, Layout.contiguous(shape)));
+  const made = direct ? out : result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
+  if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
+  if (out === undefined) return made;
+  if (!direct) fill(out.storage, out.layout, made);
   out.storage.version++;
   return out;
 }
@@ -198,12 +213,5 @@ export function linear(
     }
   }
   const columns = lens(weight, weight.layout.transpose());
-  if (bias === undefined) return matmul(x, columns, options, "linear");
-  const { out } = options;
-  if (out !== undefined) {
-    const shape = [...x.layout.shape.slice(0, -1), weight.layout.shape[0]!];
-    prepareOut(out, shape, dtype, x.storage, "linear");
-  }
-  const product = matmul(cast(x, dtype), columns, {}, "linear");
-  return apply(MAP.add, product, bias, undefined, { out: out ?? product });
+  return matmul(bias === undefined ? x : cast(x, dtype), columns, options, "linear", bias);
 }

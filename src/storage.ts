@@ -119,6 +119,8 @@ export class Storage {
 export interface DeviceMemory {
   /** Its device: `"cuda"`, `"cuda:1"`, … */
   readonly device: string;
+  /** True while what the device is asked for is recorded, to be done later. */
+  readonly recording?: boolean;
   /** Gives the address of so many bytes, at least 1. Throws an OutOfMemoryError. */
   allocate(bytes: number): number;
   /** Takes back what {@link DeviceMemory.allocate} gave; what is under way may still use it. */

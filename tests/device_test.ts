@@ -42,7 +42,7 @@ import { JsBackend } from "../src/backends/js/backend.ts";
 import { readElement, writeElement } from "../src/element.ts";
 import { formatTensor } from "../src/format.ts";
 import { memories, MIRROR, MIRROR1 } from "./device/mirror.ts";
-import { type Program, PROGRAMS, siteOn, told } from "./device/programs.ts";
+import { type Program, PROGRAMS, siteOn, told, WAITING } from "./device/programs.ts";
 import { assertRefused, iota, loose } from "./support.ts";
 import { using } from "./table/backends.ts";
 
@@ -74,25 +74,9 @@ for (const [about, programs] of Object.entries(PROGRAMS)) {
 }
 
 describe("on a device, where values decide what happens", () => {
-  const both = (program: Program): void =>
-    assertEquals(told(program(siteOn(MIRROR)), MIRROR), onCpu(program));
-
-  it("masks pick and write", () =>
-    both(({ count, of }) => {
-      const x = count([3, 4]);
-      const y = count([3, 4]);
-      y.set([y.greater(5)], -1);
-      y.set([[true, false, true], 0], of([7, 8]));
-      return [x.slice(x.remainder(3).equal(0)), x.slice([true, false, true]), y];
-    }));
-
-  it("nonzero", () =>
-    both(({ count }) => [count([2, 3]).remainder(2).nonzero(), count([1]).nonzero()]));
-
-  it("oneHot", () => both(({ of }) => [of([2, 0], "uint8").oneHot(3), of([1n]).oneHot(2)]));
-
-  it("allclose", () =>
-    both(({ count }) => [count([3]).allclose(count([3])), count([3]).allclose(7)]));
+  for (const [name, program] of Object.entries(WAITING)) {
+    it(name, () => assertEquals(told(program(siteOn(MIRROR)), MIRROR), onCpu(program)));
+  }
 });
 
 describe("moving between devices", () => {

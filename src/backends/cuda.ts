@@ -6,9 +6,11 @@
  * @module
  */
 import { type Device, registerDevices } from "../backend.ts";
-import { CudaBackend } from "./cuda/backend.ts";
+import { CudaBackend, type CudaOptions } from "./cuda/backend.ts";
 import { CudaDevice } from "./cuda/device.ts";
+import { record } from "./cuda/graphs.ts";
 import { CudaMemory } from "./cuda/memory.ts";
+export { allowTF32 } from "./cuda/matmul.ts";
 import { type Shim, STATUS, type Unavailable } from "./shim/abi.ts";
 import { findShim } from "./shim/load.ts";
 
@@ -57,6 +59,15 @@ export function describeDevice(shim: Shim, index: number): string {
   return parts.join(", ");
 }
 
+/** What serves `device`. */
+export function deviceFor(device: CudaDevice, options?: CudaOptions): Device {
+  return {
+    backend: new CudaBackend(device, options),
+    memory: new CudaMemory(device),
+    record: (body) => record(device, body),
+  };
+}
+
 function open(index: number): Device | string {
   const found = findCuda();
   if ("reason" in found) return found.reason;
@@ -66,7 +77,7 @@ function open(index: number): Device | string {
       : `there are ${found.count} CUDA devices on this machine`;
   }
   const device = new CudaDevice(found.shim, index);
-  return { backend: new CudaBackend(device), memory: new CudaMemory(device) };
+  return deviceFor(device);
 }
 
 registerDevices("cuda", open);

@@ -6,10 +6,8 @@
  */
 import process from "node:process";
 import { registerDevices } from "../../src/backend.ts";
-import { findCuda } from "../../src/backends/cuda.ts";
-import { CudaBackend } from "../../src/backends/cuda/backend.ts";
+import { deviceFor, findCuda } from "../../src/backends/cuda.ts";
 import { CudaDevice } from "../../src/backends/cuda/device.ts";
-import { CudaMemory } from "../../src/backends/cuda/memory.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
 
@@ -40,6 +38,6 @@ export function openCudaForTests(): void {
     if ("reason" in found) return found.reason;
     if (index >= found.count) return `there are ${found.count} CUDA devices`;
     const device = new CudaDevice(found.shim, index);
-    return { backend: new CudaBackend(device, { families: true }), memory: new CudaMemory(device) };
+    return deviceFor(device, { families: true });
   });
 }

@@ -406,3 +406,17 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
     },
   },
 };
+
+/** Programs that wait for the device, as values decide what happens. */
+export const WAITING: Record<string, Program> = {
+  "masks pick and write": ({ count, of }) => {
+    const x = count([3, 4]);
+    const y = count([3, 4]);
+    y.set([y.greater(5)], -1);
+    y.set([[true, false, true], 0], of([7, 8]));
+    return [x.slice(x.remainder(3).equal(0)), x.slice([true, false, true]), y];
+  },
+  nonzero: ({ count }) => [count([2, 3]).remainder(2).nonzero(), count([1]).nonzero()],
+  oneHot: ({ of }) => [of([2, 0], "uint8").oneHot(3), of([1n]).oneHot(2)],
+  allclose: ({ count }) => [count([3]).allclose(count([3])), count([3]).allclose(7)],
+};

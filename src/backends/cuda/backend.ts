@@ -8,18 +8,18 @@
  */
 import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
 import type { DType } from "../../dtype.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, Row, ScanRow } from "../../ops.ts";
+import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { CudaDevice } from "./device.ts";
 import { argReduce, reduce, scan } from "./folds.ts";
 import { map } from "./maps.ts";
-import { matmul } from "./matmul.ts";
+import { linear, matmul } from "./matmul.ts";
 import { gather, nonzero, position, scatter } from "./move.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
-import { familyOf } from "./source.ts";
+import { familiesOf } from "./warm.ts";
 
 /** How a {@link CudaBackend} may be made to differ, for tests. */
 export interface CudaOptions {
@@ -37,10 +37,8 @@ export class CudaBackend implements Backend {
     device.families = options.families ?? false;
   }
 
-  /** Compiles what most calls of `rows` on `dtypes` take, so that none of them has to wait for it. */
-  warmUp(rows: readonly Row[], dtypes: readonly DType[]): void {
-    for (const row of rows) {
-      const { source, names } = familyOf(row, dtypes);
+  warmUp(ops: readonly string[], dtypes: readonly DType[]): void {
+    for (const { source, names } of ops.flatMap((op) => familiesOf(op, dtypes))) {
       if (names.length > 0) this.#device.load(source, names);
     }
   }
@@ -54,18 +52,22 @@ export class CudaBackend implements Backend {
     b: Storage | null,
     c: Storage | null,
   ): void {
+    this.#device.notes?.add(out, a, b, c);
     map(this.#device, row, compute, plan, out, a, b, c);
   }
 
   reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    this.#device.notes?.add(out, a, b);
     reduce(this.#device, row, plan, out, a, b);
   }
 
   argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
+    this.#device.notes?.add(out, a);
     argReduce(this.#device, row, plan, out, a);
   }
 
   scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
+    this.#device.notes?.add(out, a);
     scan(this.#device, row, plan, out, a);
   }
 
@@ -78,11 +80,27 @@ export class CudaBackend implements Backend {
     offset: number,
     affine: Affine,
   ): boolean {
+    this.#device.notes?.add(out, a, affine.weight, affine.bias);
     return alongRows(this.#device, kernel, rows, columns, out, a, offset, affine);
   }
 
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
+    this.#device.notes?.add(c.storage, a.storage, b.storage);
     matmul(this.#device, m, n, k, c, a, b);
+  }
+
+  linear(
+    m: number,
+    n: number,
+    k: number,
+    c: MatrixRef,
+    a: MatrixRef,
+    b: MatrixRef,
+    bias: Storage,
+    offset: number,
+  ): boolean {
+    this.#device.notes?.add(c.storage, a.storage, b.storage, bias);
+    return linear(this.#device, m, n, k, c, a, b, bias, offset);
   }
 
   sort(
@@ -93,22 +111,27 @@ export class CudaBackend implements Backend {
     descending: boolean,
     indices: Storage | null,
   ): void {
+    this.#device.notes?.add(indices ?? values, values);
     sort(this.#device, values, offset, runs, size, descending, indices);
   }
 
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
+    this.#device.notes?.add(positions, index);
     return position(this.#device, plan, positions, index, size, stride);
   }
 
   gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
+    this.#device.notes?.add(out, source, picks.indexes);
     return gather(this.#device, plan, out, source, picks, step);
   }
 
   scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+    this.#device.notes?.add(target, values, picks.indexes);
     return scatter(this.#device, plan, target, values, picks, step);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
+    this.#device.notes?.add(out, input);
     nonzero(this.#device, out, input, offset, length);
   }
 
@@ -120,6 +143,7 @@ export class CudaBackend implements Backend {
     low: bigint,
     high: bigint,
   ): void {
+    this.#device.notes?.add(out);
     random(this.#device, out, kind, key0, key1, low, high);
   }
 }

@@ -9,6 +9,7 @@
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../errors.ts";
 import type { Storage } from "../../storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
+import type { Notes } from "./graphs.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
 export class Arguments {
@@ -101,6 +102,8 @@ export class CudaDevice {
   readonly #numbers = new Float64Array(5);
   /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
   families = false;
+  /** What is told of the graph that is recorded; null while none is. */
+  notes: Notes | null = null;
   #faults = 0;
   /** How many calls have indexed since the faults were read. */
   #indexed = 0;
@@ -206,6 +209,11 @@ export class CudaDevice {
     return ++this.#indexed;
   }
 
+  /** How many calls have indexed since somebody looked for faults. */
+  get indexings(): number {
+    return this.#indexed;
+  }
+
   /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
   checkFaults(): void {
     if (this.#indexed === 0) return;
@@ -234,7 +242,8 @@ export class CudaDevice {
     const bytes = new Uint8Array(8192);
     const length = Math.min(this.shim.rm_last_error(bytes, bytes.length), bytes.length - 1);
     const message = new TextDecoder().decode(bytes.subarray(0, length));
-    if (status === STATUS.deviceError) throw new DeviceError(`${this.name}: ${message}`);
+    const refused = this.notes !== null && status === STATUS.badArgument;
+    if (status === STATUS.deviceError || refused) throw new DeviceError(`${this.name}: ${message}`);
     throw new NativeError(symbol, status, message);
   }
 }

@@ -6,7 +6,9 @@
  */
 import type { MatrixRef } from "../../backend.ts";
 import type { DTypeInfo } from "../../dtype.ts";
+import type { Storage } from "../../storage.ts";
 import { STATUS } from "../shim/abi.ts";
+import { checkRun } from "../shim/checks.ts";
 import { fillMatrix } from "../shim/matrices.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
@@ -61,6 +63,17 @@ function matricesOf({ storage, offsets, rowStride, columnStride }: MatrixRef): M
 const args = new Arguments();
 let plan = new Float64Array(128);
 
+/** Flags of rm_cuda_matmul. */
+const TF32 = 1, ADD_BIAS = 2;
+let tf32 = false;
+
+/** Lets products of float32 round operands to TF32, or not; gives what was set before. */
+export function allowTF32(allow: boolean): boolean {
+  const before = tf32;
+  tf32 = allow;
+  return before;
+}
+
 /** See {@link Backend.matmul}. */
 export function matmul(
   device: CudaDevice,
@@ -71,8 +84,45 @@ export function matmul(
   a: MatrixRef,
   b: MatrixRef,
 ): void {
+  if (m === 0 || n === 0 || c.offsets.length === 0) return;
+  check(m, n, k, c, a, b);
+  const { info } = c.storage;
+  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
+  if (k === 0 || info.kind !== "f" || !multiplyByBlas(device, info, m, n, k, z, x, y, 0)) {
+    multiplyByTiles(device, info, m, n, k, z, x, y);
+  }
+}
+
+/** See {@link Backend.linear}. */
+export function linear(
+  device: CudaDevice,
+  m: number,
+  n: number,
+  k: number,
+  c: MatrixRef,
+  a: MatrixRef,
+  b: MatrixRef,
+  bias: Storage,
+  offset: number,
+): boolean {
+  const { info } = c.storage;
+  if (k === 0 || m === 0 || n === 0 || c.offsets.length === 0 || info.kind !== "f") return false;
+  check(m, n, k, c, a, b);
+  checkRun("rm_cuda_matmul", 3, offset, n, bias);
+  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
+  return multiplyByBlas(device, info, m, n, k, z, x, y, bias.address + offset * info.bytes);
+}
+
+/** Throws unless the matrices lie within their storages. */
+function check(
+  m: number,
+  n: number,
+  k: number,
+  c: MatrixRef,
+  a: MatrixRef,
+  b: MatrixRef,
+): void {
   const batch = c.offsets.length;
-  if (m === 0 || n === 0 || batch === 0) return;
   const needed = 15 + 3 * batch;
   if (plan.length < needed) plan = new Float64Array(2 * needed);
   fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
@@ -80,14 +130,12 @@ export function matmul(
     fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
     fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
   }
-  const { info } = c.storage;
-  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
-  if (k === 0 || info.kind !== "f" || !multiplyByBlas(device, info, m, n, k, z, x, y)) {
-    multiplyByTiles(device, info, m, n, k, z, x, y);
-  }
 }
 
-/** The product by cuBLAS, of dense copies where it cannot read the operands; false without it. */
+/**
+ * The product by cuBLAS, of dense copies where it cannot read the operands; `bias` is where one lies
+ * that is added, or 0. False where cuBLAS has nothing for it.
+ */
 function multiplyByBlas(
   device: CudaDevice,
   info: DTypeInfo,
@@ -97,8 +145,9 @@ function multiplyByBlas(
   c: Matrices,
   a: Matrices,
   b: Matrices,
+  bias: number,
 ): boolean {
-  const status = callBlas(device, info, m, n, k, c, a, b);
+  const status = callBlas(device, info, m, n, k, c, a, b, bias);
   if (status !== STATUS.unsupported) return status === STATUS.ok;
   let done = false;
   withDense(
@@ -112,7 +161,7 @@ function multiplyByBlas(
       withDense(device, info, k, n, b, true, (y) =>
         withDense(device, info, m, n, c, false, (z) => {
           if (z === c && x === a && y === b) return;
-          done = callBlas(device, info, m, n, k, z, x, y) === STATUS.ok;
+          done = callBlas(device, info, m, n, k, z, x, y, bias) === STATUS.ok;
           if (done && z !== c) copyMatrices(device, info, m, n, c, z);
         })),
   );
@@ -129,11 +178,13 @@ function callBlas(
   c: Matrices,
   a: Matrices,
   b: Matrices,
+  bias: number,
 ): number {
   const batch = c.offsets.length;
+  const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
   const head = [m, n, k, batch];
   for (const { rowStride, columnStride } of [c, a, b]) head.push(rowStride, columnStride);
-  plan.set([...head, c.address, a.address, b.address, 0, 0]);
+  plan.set([...head, c.address, a.address, b.address, flags, bias]);
   [c, a, b].forEach(({ offsets }, i) => plan.set(offsets, 15 + i * batch));
   const status = device.shim.rm_cuda_matmul(device.index, info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {

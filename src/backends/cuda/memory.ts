@@ -63,9 +63,15 @@ export class CudaMemory implements DeviceMemory {
     this.#cuda.check("rm_cuda_memory", status);
   }
 
+  get recording(): boolean {
+    return this.#cuda.notes !== null;
+  }
+
   allocate(bytes: number): number {
     this.#run(CUDA_MEMORY.allocate, null, bytes);
-    return this.#numbers[0]!;
+    const address = this.#numbers[0]!;
+    this.#cuda.notes?.take(address);
+    return address;
   }
 
   free(address: number): void {

@@ -1,0 +1,144 @@
+/**
+ * CUDA graphs: what a device is asked for once, recorded and done again at the cost of one launch.
+ *
+ * A graph holds every storage that its work reads or writes until it is freed, so that nobody else
+ * gets their memory. Knows nothing of ops.
+ *
+ * @module
+ */
+import type { Recording } from "../../backend.ts";
+import { type DeviceStorage, recycle, type Storage } from "../../storage.ts";
+import { CUDA_CONTROL } from "../shim/abi.ts";
+import type { CudaDevice } from "./device.ts";
+
+/** What ops and the memory of a device tell while a graph is recorded. */
+export class Notes {
+  /** Storages that are used, and whether they were made meanwhile. */
+  readonly #used = new Map<Storage, boolean>();
+  /** Where memory was taken meanwhile. */
+  readonly #taken = new Set<number>();
+  /** Storages that are written. */
+  readonly written = new Set<Storage>();
+
+  /** Notes that memory was taken. */
+  take(address: number): void {
+    this.#taken.add(address);
+  }
+
+  /** Notes what an op writes and reads. */
+  add(out: Storage, ...inputs: readonly (Storage | null)[]): void {
+    this.written.add(out);
+    this.#use(out);
+    for (const input of inputs) if (input !== null && input.device !== "cpu") this.#use(input);
+  }
+
+  #use(storage: Storage): void {
+    if (this.#used.has(storage)) return;
+    const own = this.#taken.has(storage.address);
+    this.#used.set(storage, own);
+    // What is made and given back meanwhile may serve again, what was there before may not.
+    if (!own) storage.handles++;
+  }
+
+  /** Gives what the graph holds from now on; there is a handle on each for it. */
+  end(): Storage[] {
+    const held: Storage[] = [];
+    for (const [storage, own] of this.#used) {
+      if (own && storage.escaped) this.written.delete(storage);
+      else {
+        if (own) storage.handles++;
+        held.push(storage);
+      }
+    }
+    return held;
+  }
+}
+
+/** What there is to free of a graph. */
+interface Owned {
+  readonly device: CudaDevice;
+  readonly handle: number;
+  readonly held: readonly Storage[];
+}
+
+function free({ device, handle, held }: Owned): void {
+  const numbers = Float64Array.of(handle);
+  const status = device.shim.rm_cuda_control(CUDA_CONTROL.graphFree, device.index, numbers);
+  drop(held);
+  device.check("rm_cuda_control", status);
+}
+
+function drop(held: readonly Storage[]): void {
+  for (const storage of held) if (--storage.handles === 0) recycle(storage as DeviceStorage);
+}
+
+/** Frees graphs that nobody holds any more and nobody has freed. */
+const lost = new FinalizationRegistry<Owned>((owned) => {
+  try {
+    free(owned);
+  } catch {
+    // The device has failed: who uses it next is told.
+  }
+});
+
+class Graph implements Recording {
+  readonly #numbers: Float64Array;
+  #owned: Owned | null;
+
+  constructor(
+    owned: Owned,
+    readonly written: ReadonlySet<Storage>,
+    readonly indexes: boolean,
+  ) {
+    this.#owned = owned;
+    this.#numbers = Float64Array.of(owned.handle);
+    lost.register(this, owned, this);
+  }
+
+  run(): void {
+    if (this.#owned === null) throw new Error("the graph was freed");
+    const { device } = this.#owned;
+    // Who reads next looks for indexes out of range.
+    if (this.indexes) device.nextIndexing();
+    const status = device.shim
+      .rm_cuda_control(CUDA_CONTROL.graphLaunch, device.index, this.#numbers);
+    device.check("rm_cuda_control", status);
+  }
+
+  free(): void {
+    const owned = this.#owned;
+    if (owned === null) return;
+    this.#owned = null;
+    lost.unregister(this);
+    free(owned);
+  }
+}
+
+/** Records what `body` asks of `device`, which does none of it yet. */
+export function record(device: CudaDevice, body: () => void): Recording {
+  const { shim, index } = device;
+  // Whoever indexes needs it, and it cannot be written while a graph is recorded.
+  void device.faults;
+  const before = device.indexings;
+  device.check("rm_cuda_control", shim.rm_cuda_control(CUDA_CONTROL.captureBegin, index, null));
+  const notes = device.notes = new Notes();
+  const numbers = new Float64Array(1);
+  let status: number;
+  try {
+    body();
+  } catch (error) {
+    // A graph that may be incomplete, or none.
+    status = shim.rm_cuda_control(CUDA_CONTROL.captureEnd, index, numbers);
+    device.notes = null;
+    if (status === 0) shim.rm_cuda_control(CUDA_CONTROL.graphFree, index, numbers);
+    drop(notes.end());
+    throw error;
+  }
+  status = shim.rm_cuda_control(CUDA_CONTROL.captureEnd, index, numbers);
+  device.notes = null;
+  const held = notes.end();
+  if (status !== 0) drop(held);
+  device.check("rm_cuda_control", status);
+  const indexes = device.indexings > before;
+  return new Graph({ device, handle: numbers[0]!, held }, notes.written, indexes);
+}

@@ -1,0 +1,34 @@
+/**
+ * Which kernels most calls of an op take, so that they can be made ahead.
+ *
+ * @module
+ */
+import type { RowKernel } from "../../backend.ts";
+import { DTYPE, type DType } from "../../dtype.ts";
+import { MAP, ROWS } from "../../ops.ts";
+import type { Family } from "./device.ts";
+import { matmulFamily } from "./matmul.ts";
+import { moveFamily, nonzeroFamily } from "./move.ts";
+import { randomFamily } from "./random.ts";
+import { rowsFamily } from "./rows.ts";
+import { sortFamily } from "./sort.ts";
+import { familyOf } from "./source.ts";
+
+const ROW_KERNELS: readonly string[] = ["softmax", "logSoftmax", "layerNorm", "rmsNorm"];
+
+/** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
+export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
+  if (ROW_KERNELS.includes(op)) {
+    const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f");
+    return floats.map((dtype) => rowsFamily(op as RowKernel, dtype));
+  }
+  if (op === "matmul") return [matmulFamily()];
+  if (op === "random") return [randomFamily()];
+  if (op === "index") return [moveFamily(), nonzeroFamily()];
+  if (op === "sort") {
+    const sizes = new Set(dtypes.map((dtype) => DTYPE[dtype].bytes));
+    return [...sizes].map((bytes) => sortFamily(bytes));
+  }
+  const row = op === "astype" ? MAP.copy : ROWS.find(({ name }) => name === op);
+  return row === undefined ? [] : [familyOf(row, dtypes)];
+}
