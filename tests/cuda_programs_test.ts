@@ -360,7 +360,7 @@ function graphs(): void {
       assertThrows(
         () => capture(CUDA, run),
         DeviceError,
-        "while a graph is being captured",
+        "a graph is being captured",
         String(run),
       );
     }
