@@ -13,7 +13,7 @@ export interface Feature {
   /** What exactly is promised. */
   readonly semantics: string;
   /** What it waits for, when it is not there yet. */
-  readonly later?: "other machines" | "CUDA" | "workers" | "complex numbers" | "pointers";
+  readonly later?: "other machines" | "workers" | "complex numbers" | "pointers";
 }
 
 /** The features by area, in the order of the document. */
@@ -65,12 +65,12 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
       title: "Device",
       semantics: "a property that ops keep; one that is not there is a DeviceError",
     },
-    { title: "CUDA round trip", semantics: "cpu to cuda and back", later: "CUDA" },
-    { title: "Several GPUs", semantics: '"cuda:1" and further', later: "CUDA" },
+    { title: "CUDA round trip", semantics: "cpu to cuda and back" },
+    { title: "Several GPUs", semantics: '"cuda:1" and further' },
+    { title: "CUDA kernels without caps", semantics: "any rank and any axis size" },
     {
-      title: "CUDA kernels without caps",
-      semantics: "any rank and any axis size",
-      later: "CUDA",
+      title: "Graphs of CUDA work",
+      semantics: "recorded once, run with one call on the tensors as they are then",
     },
   ],
   "Reading and writing": [
@@ -241,8 +241,7 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
     },
     {
       title: "Matmul on CUDA",
-      semantics: "cuBLAS, and own kernels for other dtypes",
-      later: "CUDA",
+      semantics: "cuBLAS, a bias on the way, TF32 on request, own kernels for other dtypes",
     },
   ],
   "Reductions": [

@@ -2,13 +2,15 @@
  * Runs every tests/*_test.ts under Deno and under Bun, shows what fails, and counts.
  *
  * Arguments pick the files whose names contain one of them; `--runtime=deno` or `--runtime=bun`
- * runs one runtime only. Counts come from the runtimes' JUnit reports, and a file that ran no test
+ * runs one runtime only. `--device cuda` runs what is about CUDA, on this machine's device where
+ * there is a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, decides
+ * otherwise. Counts come from the runtimes' JUnit reports, and a file that ran no test
  * counts as a failure. The last line is the total, alone: `N passed, N failed[, N skipped]`.
  *
  * @module
  */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -102,15 +104,28 @@ function inWords({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
 }
 
-const names = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
-const options = process.argv.slice(2).filter((arg) => arg.startsWith("--"));
+/** Whether a driver of NVIDIA is here, as far as files tell. */
+function hasDriver(): boolean {
+  const { platform, env: { SystemRoot = "C:\\Windows" } } = process;
+  return platform === "win32"
+    ? existsSync(join(SystemRoot, "System32", "nvcuda.dll"))
+    : existsSync("/dev/nvidiactl") || existsSync("/dev/dxg");
+}
+
+// What follows --device may be a word of its own.
+const words = process.argv.slice(2).join(" ").replace(/--device (?=\w)/g, "--device=").split(" ");
+const names = words.filter((word) => word !== "" && !word.startsWith("--"));
+const options = words.filter((word) => word.startsWith("--"));
+const onlyRuntimes = options.filter((option) => option.startsWith("--runtime="));
 const chosen = runtimes.filter(({ name }) =>
-  options.length === 0 || options.includes(`--runtime=${name}`)
+  onlyRuntimes.length === 0 || onlyRuntimes.includes(`--runtime=${name}`)
 );
-if (options.some((option) => !/^--runtime=(deno|bun)$/.test(option))) {
-  console.error("usage: test.ts [--runtime=deno|bun] [part of a file name ...]");
+if (options.some((option) => !/^--(runtime=(deno|bun)|device=cuda)$/.test(option))) {
+  console.error("usage: test.ts [--runtime=deno|bun] [--device cuda] [part of a file name ...]");
   process.exit(2);
 }
+const onCuda = options.includes("--device=cuda");
+if (onCuda) process.env.ROWMAJOR_TEST_CUDA ??= hasDriver() ? "device" : "emulator";
 
 /** Builds the shim, so that the native backend is tested too. */
 async function buildShim(): Promise<void> {
@@ -130,11 +145,15 @@ async function buildShim(): Promise<void> {
 await ensureInstalled();
 await buildShim();
 const files = readdirSync(join(root, "tests"))
-  .filter((name) => name.endsWith("_test.ts"))
+  .filter((name) => name.endsWith("_test.ts") && (!onCuda || name.startsWith("cuda_")))
   .filter((name) => names.length === 0 || names.some((part) => name.includes(part)))
   .sort()
   .map((name) => `tests/${name}`);
 
+if (onCuda) {
+  const device = process.env.ROWMAJOR_TEST_CUDA === "device";
+  console.log(`cuda: ${device ? "the device of this machine" : "the emulator, on the CPU"}`);
+}
 const total: Counts = { passed: 0, failed: 0, skipped: 0 };
 const lines: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));

@@ -87,7 +87,7 @@ else {
 }
 
 function moving(): void {
-  it("there and back, for every dtype and any layout", () => {
+  it("CUDA round trip: there and back, for every dtype and any layout", () => {
     for (const dtype of ["bool", "int8", "int64", "uint16", "float16", "float64"] as const) {
       const x = loose(iota([3, 4]).remainder(2).astype(dtype));
       for (const view of [x, x.T, x.slice("1:"), x.slice("::-1, ::2"), zeros([0, 2], { dtype })]) {
@@ -98,13 +98,58 @@ function moving(): void {
     }
   });
 
-  it("reads do not block, and give what was there when they began", async () => {
+  it("CUDA round trip: reads do not block, and give what was there when they began", async () => {
     const x = loose(iota([3, 4])).to(CUDA);
     const reading = x.T.read();
     x.fill_(2);
     assertEquals([...await reading], [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]);
     assertEquals([...await x.read()], new Array(12).fill(2));
     assertEquals(String(x.slice(0)), String(loose(tensor([2, 2, 2, 2]))));
+  });
+
+  it("Several GPUs: tensors go from one to the other, and ops of both give what they should", () => {
+    if (info().devices["cuda:1"] === undefined) return console.log("not run: there is one device");
+    const x = loose(iota([3, 4])).to(CUDA);
+    const y = x.T.to("cuda:1");
+    assertEquals(y.device, "cuda:1");
+    assertEquals(y.matmul(x.to("cuda:1")).toArray(), x.T.matmul(x).toArray());
+    assertEquals(y.exp().sum(0).argmax().to(CUDA).item(), 2);
+    assertEquals(
+      random.bits(random.key(1), [9], { device: "cuda:1" }).toArray(),
+      random.bits(random.key(1), [9]).toArray(),
+    );
+    assertThrows(() => y.add(x), DeviceError, "cuda:1 and cuda");
+    assertThrows(() => x.to("cuda:99"), DeviceError, "CUDA devices");
+  });
+
+  it("CUDA kernels without caps: any rank, and axes of any size", () => {
+    const shape = new Array(18).fill(2);
+    const there = loose(iota(shape)).to(CUDA);
+    const flipped = there.flip([0, 3, 17]).transpose().add(there);
+    const here = loose(iota(shape));
+    assertEquals(
+      flipped.toTypedArray(),
+      here.flip([0, 3, 17]).transpose().add(here).toTypedArray(),
+    );
+    assertEquals(there.sum([1, 4, 9]).T.toTypedArray(), here.sum([1, 4, 9]).T.toTypedArray());
+    assertEquals(there.T.cumulativeSum(2).toTypedArray(), here.T.cumulativeSum(2).toTypedArray());
+    // More rows, columns and matrices than a grid has blocks along y and z.
+    for (const sizes of [[70_001, 1, 3], [1, 70_001, 2], [2, 3, 70_001]]) {
+      const [x, y] = ["cpu", CUDA].map((on) => loose(iota(sizes)).remainder(7).to(on));
+      for (const axis of [0, 1, 2, null]) {
+        assertEquals(y.sum(axis).toArray(), x.sum(axis).toArray());
+        assertEquals(y.argmax(axis ?? undefined).toArray(), x.argmax(axis ?? undefined).toArray());
+      }
+      assertEquals(
+        y.permute(2, 0, 1).add(1).toTypedArray(),
+        x.permute(2, 0, 1).add(1).toTypedArray(),
+      );
+      assertEquals(y.sort().toTypedArray(), x.sort().toTypedArray());
+      assertEquals(
+        y.matmul(y.mT.slice(":, :, :2")).toTypedArray(),
+        x.matmul(x.mT.slice(":, :, :2")).toTypedArray(),
+      );
+    }
   });
 
   it("the digits demo gives what it gives on the CPU", async () => {
@@ -163,7 +208,7 @@ function linear(): void {
   const eighths = (shape: Shape, dtype: DType) =>
     loose(iota(shape, "float32")).remainder(11).sub(5).div(8).astype(dtype);
 
-  it("the bias is added where the product is made, in every layout", () => {
+  it("Matmul on CUDA: the bias is added where the product is made, in every layout", () => {
     for (const dtype of ["float16", "bfloat16", "float32", "float64", "int32"] as const) {
       for (const shape of [[5], [3, 5], [2, 3, 5], [2, 0, 5], [1, 1, 5], [3, 0]]) {
         const [x, w] = [eighths(shape, dtype), eighths([4, shape.at(-1)!], dtype)];
@@ -202,7 +247,7 @@ function linear(): void {
     }
   });
 
-  it("TF32 is used when it is allowed, and for float32 alone", () => {
+  it("Matmul on CUDA: TF32 is used when it is allowed, and for float32 alone", () => {
     const fine = 1 + 2 ** -12;
     const product = (dtype: DType) =>
       loose(tensor([[fine]], { device: CUDA, dtype: loose(dtype) }))
@@ -226,7 +271,7 @@ function linear(): void {
 }
 
 function graphs(): void {
-  it("work is done when it is run, on the tensors as they are then", () => {
+  it("Graphs of CUDA work: work is done when it is run, on the tensors as they are then", () => {
     const x = loose(iota([4, 3])).to(CUDA);
     const [w, b] = [iota([2, 3]).to(CUDA), ones([2]).to(CUDA)];
     const out = loose(zeros([4, 2], { device: CUDA }));
@@ -246,7 +291,7 @@ function graphs(): void {
     assertEquals(out.toArray(), other);
   });
 
-  it("every kind of op can be recorded", () => {
+  it("Graphs of CUDA work: every kind of op can be recorded", () => {
     const x = loose(iota([4, 6])).to(CUDA);
     const picks = tensor([1, 0, 3], { device: CUDA, dtype: "int32" });
     const key = random.key(3);
@@ -342,7 +387,7 @@ function graphs(): void {
     synchronize(CUDA);
   });
 
-  it("what needs values, or another memory, is refused, and nothing is left behind", () => {
+  it("Graphs of CUDA work: what needs values, or another memory, is refused, and nothing is left behind", () => {
     const x = loose(iota([2, 3])).to(CUDA);
     const refused: (() => unknown)[] = [
       () => x.sum().item(),

@@ -11,6 +11,7 @@
  */
 import process from "node:process";
 import { arange, DeviceError, type Tensor, type types } from "../../mod.ts";
+import { deviceIn } from "./device.ts";
 import { loadDigits, pick } from "./digits.ts";
 import { classify, type Images, loadModel } from "./model.ts";
 
@@ -69,13 +70,6 @@ export async function demo(device: types.Device = "cpu"): Promise<string> {
     confusion(heldOut.labels, predictions),
     `accuracy: ${(right.mean().item() * 100).toFixed(1)}%`,
   ].join("\n\n");
-}
-
-/** The device that the arguments of the program name. */
-function deviceIn(args: readonly string[]): types.Device {
-  const at = args.findIndex((arg) => arg === "--device" || arg.startsWith("--device="));
-  if (at < 0) return "cpu";
-  return (args[at]!.split("=")[1] ?? args[at + 1] ?? "") as types.Device;
 }
 
 if (import.meta.main) {

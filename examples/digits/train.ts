@@ -5,6 +5,8 @@
  *     deno run -A examples/digits/train.ts --check      trains and compares with model.safetensors
  *     deno run -A examples/digits/train.ts --validate   judges the settings below
  *
+ * `--device cuda` trains on a graphics card, and writes nothing, as numbers differ in the last place.
+ *
  * The settings were chosen with --validate, by parts of the training digits: those that are held out
  * have no say in anything here. It takes the js backend, on which Deno and Bun make the same bytes.
  *
@@ -22,10 +24,12 @@ import {
   setBackend,
   type Tensor,
   tensor,
+  type types,
   where,
   zeros,
   zerosLike,
 } from "../../mod.ts";
+import { deviceIn } from "./device.ts";
 import { type Digits, loadDigits, pick } from "./digits.ts";
 import { classify, hidden, type Model, MODEL_FILE, scores } from "./model.ts";
 
@@ -37,15 +41,15 @@ const BATCH = 64;
 const RATE = 0.01;
 
 /** Small random weights, and biases of 0. */
-export function initialModel(key: random.Key): Model {
+export function initialModel(key: random.Key, device: types.Device = "cpu"): Model {
   const [key1, key2] = random.split(key);
   // Within ±sqrt(6 / inputs), so that signals neither grow nor fade (He et al., 2015).
   const [bound1, bound2] = [Math.sqrt(6 / 64), Math.sqrt(6 / 128)];
   return {
-    weight1: random.uniform(key1, [128, 64], { low: -bound1, high: bound1 }),
-    bias1: zeros([128]),
-    weight2: random.uniform(key2, [10, 128], { low: -bound2, high: bound2 }),
-    bias2: zeros([10]),
+    weight1: random.uniform(key1, [128, 64], { low: -bound1, high: bound1, device }),
+    bias1: zeros([128], { device }),
+    weight2: random.uniform(key2, [10, 128], { low: -bound2, high: bound2, device }),
+    bias2: zeros([10], { device }),
   };
 }
 
@@ -113,12 +117,15 @@ export function train(
   report: (epoch: number, loss: number) => void = () => {},
 ): Model {
   const [modelKey, orderKey] = random.split(key);
-  const model = initialModel(modelKey);
+  const { device } = digits.images;
+  const model = initialModel(modelKey, device);
   const update = adam(model);
   const shifted = withShifts(digits);
   const batches = Math.floor(shifted.labels.size / BATCH);
   for (let epoch = 0; epoch < epochs; epoch++) {
-    const order = random.permutation(random.foldIn(orderKey, epoch), shifted.labels.size);
+    const order = random.permutation(random.foldIn(orderKey, epoch), shifted.labels.size, {
+      device,
+    });
     let total = 0;
     for (let batch = 0; batch < batches; batch++) {
       const done = (epoch + batch / batches) / epochs;
@@ -142,8 +149,9 @@ export function accuracy(model: Model, { images, labels }: Digits): number {
 
 /** Trains five times on four fifths of the digits and judges each time by the last fifth. */
 function validate(digits: Digits, key: random.Key): number {
-  const order = random.permutation(key, digits.labels.size);
-  const fold = arange(order.size, { dtype: "int32" }).remainder(5);
+  const { device } = digits.images;
+  const order = random.permutation(key, digits.labels.size, { device });
+  const fold = arange(order.size, { dtype: "int32", device }).remainder(5);
   const shares = [0, 1, 2, 3, 4].map((i) => {
     const model = train(pick(digits, order.slice(fold.notEqual(i))), key, EPOCHS);
     return accuracy(model, pick(digits, order.slice(fold.equal(i))));
@@ -151,9 +159,14 @@ function validate(digits: Digits, key: random.Key): number {
   return tensor(shares).mean().item();
 }
 
-async function main(option = "--write"): Promise<void> {
+async function main(args: readonly string[]): Promise<void> {
+  const device = deviceIn(args);
+  // Vector code rounds otherwise on other processors.
+  if (device === "cpu") setBackend("js");
+  const option = args.find((arg) => arg.startsWith("--") && !arg.startsWith("--device")) ??
+    "--write";
   if (!["--write", "--check", "--validate"].includes(option)) throw new Error(`What is ${option}?`);
-  const { train: digits } = await loadDigits();
+  const { train: digits } = await loadDigits(device);
   const key = random.key(SEED);
   if (option === "--validate") {
     return console.log(`accuracy in validation: ${(validate(digits, key) * 100).toFixed(1)}%`);
@@ -161,6 +174,9 @@ async function main(option = "--write"): Promise<void> {
   const model = train(digits, key, EPOCHS, (epoch, loss) => {
     console.log(`epoch ${String(epoch + 1).padStart(2)}: loss ${loss.toFixed(5)}`);
   });
+  if (device !== "cpu") {
+    return console.log(`accuracy in training: ${(accuracy(model, digits) * 100).toFixed(1)}%`);
+  }
   const bytes = io.encodeSafetensors(model);
   if (option === "--check") {
     const same = (await readFile(MODEL_FILE)).equals(bytes);
@@ -170,7 +186,5 @@ async function main(option = "--write"): Promise<void> {
 }
 
 if (import.meta.main) {
-  // Vector code rounds otherwise on other processors.
-  setBackend("js");
-  await main(process.argv[2]);
+  await main(process.argv.slice(2));
 }

@@ -1,0 +1,174 @@
+/**
+ * Code blocks of documentation, and how one runs as a test; see docs_test.ts for what they may say.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+
+/** A block. */
+export interface Block {
+  file: string;
+  line: number;
+  ignore: boolean;
+  lines: string[];
+  /** In JSDoc, what the file exports: an example there may leave out its imports. */
+  exports?: string[];
+}
+
+/** The repository's root. */
+export const root = new URL("../../", import.meta.url);
+const modUrl = new URL("mod.ts", root).href;
+
+/** The fenced ts blocks of a Markdown text; `firstLine` is where the text begins in its file. */
+export function readBlocks(file: string, text: string, firstLine = 1): Block[] {
+  const blocks: Block[] = [];
+  let open: Block | undefined;
+  let inOther = false;
+  for (const [n, line] of text.split(/\r?\n/).entries()) {
+    const fence = /^\s*```(.*)$/.exec(line)?.[1].trim();
+    if (open !== undefined && fence !== "") {
+      open.lines.push(line);
+    } else if (open !== undefined || (inOther && fence === "")) {
+      open = undefined;
+      inOther = false;
+    } else if (fence !== undefined && !inOther) {
+      const [language, flag] = fence.split(/\s+/);
+      inOther = language !== "ts";
+      if (inOther) continue;
+      open = { file, line: firstLine + n, ignore: flag === "ignore", lines: [] };
+      blocks.push(open);
+    }
+  }
+  return blocks;
+}
+
+/** The blocks of every JSDoc comment of a source text. */
+export function readSourceBlocks(file: string, source: string): Block[] {
+  const declared = source.matchAll(/^export (?:abstract )?(?:class|const|function\*?) (\w+)/gm);
+  const exports = [...declared].map(([, name]) => name);
+  return [...source.matchAll(/^[ \t]*\/\*\*[\s\S]*?\*\//gm)].flatMap((match) => {
+    const firstLine = source.slice(0, match.index).split("\n").length;
+    const text = match[0].replace(/^[ \t]*(\/\*\*|\*\/|\* ?)/gm, "");
+    return readBlocks(file, text, firstLine).map((block) => ({ ...block, exports }));
+  });
+}
+
+/** Turns the assertions of a block into calls, and points its imports at this checkout. */
+export function compileBlock(block: Block): string {
+  const output: string[] = [];
+  // Where the statement that printed comments belong to stands in the output.
+  let last = -1;
+  for (const [n, line] of block.lines.entries()) {
+    const [, before, sign, expected] = /^(.*?)\s*\/\/ (=>|throws) ?(.*)$/.exec(line) ?? [];
+    if (sign === undefined) {
+      if (line.trim() !== "") last = output.length;
+      output.push(line);
+      continue;
+    }
+    const where = `${block.file}:${block.line + n + 1}`;
+    if (before.trim() !== "") {
+      last = output.length;
+      output.push(before);
+    } else if (last < 0) {
+      throw new Error(`${where}: no statement before "// ${sign}"`);
+    }
+    const more = /^__(\w+)\((.*), (".*"), (".*")\);$/.exec(output[last]);
+    if (more !== null && before.trim() === "") {
+      const text = JSON.stringify(`${JSON.parse(more[3])}\n${expected}`);
+      output[last] = `__${more[1]}(${more[2]}, ${text}, ${more[4]});`;
+      continue;
+    }
+    output[last] = compileLine(output[last], sign, expected, where);
+  }
+  return output.join("\n").replace(
+    /(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?\1/g,
+    JSON.stringify(modUrl),
+  );
+}
+
+function compileLine(line: string, sign: string, expected: string, where: string): string {
+  const call = sign === "=>" ? "shows" : "throws";
+  const tail = `, ${JSON.stringify(expected)}, ${JSON.stringify(where)});`;
+  const code = line.trim().replace(/;$/, "");
+  const declared = /^(?:const|let)\s+(\w+)\b/.exec(code)?.[1];
+  if (declared !== undefined) return `${line} __${call}(() => ${declared}${tail}`;
+  if (/^[.)\]}]|^(import|export|function|class|if|for|while|return)\b/.test(code)) {
+    throw new Error(`${where}: "// ${sign}" needs an expression on one line, got ${code}`);
+  }
+  const printed = /^console\.log\(([\s\S]*)\)$/.exec(code)?.[1];
+  const arrow = /\bawait\b/.test(code) ? "async () =>" : "() =>";
+  return `${/\bawait\b/.test(code) ? "await " : ""}__${call}(${arrow} (${printed ?? code})${tail}`;
+}
+
+/** How a value reads in the documentation, the same in both runtimes. */
+function show(value: unknown, nested = false): string {
+  if (typeof value === "string") return nested ? JSON.stringify(value) : value;
+  if (typeof value === "bigint") return `${value}n`;
+  if (Object.is(value, -0)) return "-0";
+  if (typeof value !== "object" || value === null) return String(value);
+  const items = (list: Iterable<unknown>) => `[${[...list].map((x) => show(x, true)).join(", ")}]`;
+  if (Array.isArray(value)) return items(value);
+  if (ArrayBuffer.isView(value)) {
+    return `${value.constructor.name} ${items(value as unknown as Iterable<unknown>)}`;
+  }
+  if (value.toString !== Object.prototype.toString) return String(value);
+  const entries = Object.entries(value).map(([key, x]) => `${key}: ${show(x, true)}`);
+  return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
+}
+
+function settle<T>(value: unknown, then: (value: unknown) => T): T | Promise<T> {
+  return value instanceof Promise ? value.then(then) : then(value);
+}
+
+/** Stands behind `// => text`. */
+function shows(f: () => unknown, expected: string, where: string): void | Promise<void> {
+  return settle(f(), (value) => assertEquals(show(value), expected, where));
+}
+
+/** Stands behind `// throws text`. */
+function throws(f: () => unknown, expected: string, where: string): void | Promise<void> {
+  const check = (error: unknown) => {
+    const text = String(error);
+    assertEquals(text.slice(0, expected.length), expected, `${where} throws ${text}`);
+  };
+  const none = (value: unknown) => {
+    throw new Error(`${where} gives ${show(value)} instead of throwing ${expected}`);
+  };
+  let value: unknown;
+  try {
+    value = f();
+  } catch (error) {
+    return check(error);
+  }
+  return value instanceof Promise ? value.then(none, check) : none(value);
+}
+
+Object.assign(globalThis, { __shows: shows, __throws: throws });
+
+/** The imports that an example in JSDoc leaves out, from mod.ts, or else from its own file. */
+async function impliedImports({ file, lines, exports }: Block): Promise<string> {
+  const text = lines.join("\n");
+  if (exports === undefined || /^import\b/m.test(text)) return "";
+  const uses = (name: string) => new RegExp(`(?<![.\\w])${name}\\b`).test(text);
+  const shared = Object.keys(await import(modUrl)).filter(uses);
+  const own = exports.filter((name) => uses(name) && !shared.includes(name));
+  const from = (names: string[], url: string) =>
+    names.length === 0 ? "" : `import { ${names.join(", ")} } from ${JSON.stringify(url)};\n`;
+  return from(shared, modUrl) + from(own, new URL(file, root).href);
+}
+
+/** Runs a block; throws what is wrong about it. */
+export async function runBlock(block: Block): Promise<void> {
+  const code = compileBlock(block);
+  // Inside the checkout, so that @std/assert and the like resolve as they do in tests.
+  const path = new URL(`tmp/docs_${crypto.randomUUID()}.ts`, root);
+  mkdirSync(new URL(".", path), { recursive: true });
+  // A module of its own even without imports, so that names of two blocks never meet.
+  writeFileSync(path, `${await impliedImports(block)}${code}\nexport {};\n`);
+  try {
+    await import(path.href);
+  } finally {
+    rmSync(path);
+  }
+}
