@@ -226,8 +226,8 @@ static int make_layout(void **layout, const product *p, int rows, int columns, i
 static int choose(const rm_products *of, const shape *s, void *description, void *const *layouts,
                   choice *to) {
   enum { MAX_WORKSPACE = 1, REDUCTIONS = 3, ALIGNMENT_A = 5 };
-  /* Partial sums in place or in the type of the sums, not in that of the result. */
-  const uint32_t reductions = 1 | 2;
+  /* Partial sums are kept in the type of the sums, never in that of the result. */
+  const uint32_t reductions = 2;
   void *preference = NULL;
   int found = 0, code = rm_cu.cublasLtMatmulPreferenceCreate(&preference);
   if (code != 0) return code;

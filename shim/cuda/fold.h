@@ -75,8 +75,10 @@ static inline rm_found<T> rm_better(rm_found<T> a, rm_found<T> b) {
 
 enum {
   RM_FOLD_THREADS = 256,
-  /* Rows that a lane has on their way where outputs lie side by side. */
-  RM_FOLD_ROWS = 8,
+  /* Rows that a lane has on their way where outputs lie side by side; half as many of 8 bytes. */
+  RM_FOLD_ROWS = 16,
+  /* Accumulators of a lane: registers are better spent on what is on its way. */
+  RM_FOLD_ACCUMULATORS = 4,
   RM_FOLD_FEW_AXES = 8,
   RM_FOLD_MOST_AXES = 64
 };
@@ -152,7 +154,9 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   typedef typename Bits::offset Offset;
   typedef typename Bits::index Index;
   constexpr int N = ACROSS ? 1 : Row::pack;
-  constexpr int PACKS = ACROSS && Row::packs > 1 ? RM_FOLD_ROWS : Row::packs;
+  constexpr int ROWS = sizeof(Stored) == 8 ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
+  constexpr int PACKS = ACROSS && Row::packs > 1 ? ROWS : Row::packs;
+  constexpr int ACCS = PACKS < RM_FOLD_ACCUMULATORS ? PACKS : RM_FOLD_ACCUMULATORS;
   const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
@@ -168,30 +172,58 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   const int64_t from = part * job.length;
   const int64_t to = valid ? rm_min(from + job.length, job.count) : from;
   const int64_t stride = (int64_t)lanes * N;
-  Acc acc[PACKS];
-  RM_UNROLL for (int k = 0; k < PACKS; k++) acc[k] = Row::start();
+  Acc acc[ACCS];
+  RM_UNROLL for (int k = 0; k < ACCS; k++) acc[k] = Row::start();
   int64_t q = from + (int64_t)lane * N;
   if ((job.flags & 1) != 0) {
     const bool whole = (job.flags & 2) != 0, single = rank == kept + 1;
     const Offset step = (Offset)job.axes[rank - 1].stride[1];
     for (; q + (PACKS - 1) * stride + N <= to; q += PACKS * stride) {
       rm_pack<Stored, N> x[PACKS];
+      const Stored *next = p + (Offset)q * step;
       RM_UNROLL for (int k = 0; k < PACKS; k++) {
-        Offset place[3] = {};
-        const int64_t n = q + k * stride;
-        if (single) place[1] = (Offset)n * step;
-        else rm_seek<Bits>(job.axes, kept, rank, (Index)n, place);
-        if (whole) {
-          x[k] = rm_load<N>(p + place[1]);
-        } else {
-          RM_UNROLL for (int i = 0; i < N; i++) x[k].at[i] = p[place[1] + i * step];
+        if (!single) {
+          Offset place[3] = {};
+          rm_seek<Bits>(job.axes, kept, rank, (Index)(q + k * stride), place);
+          next = p + place[1];
         }
+        if (whole) {
+          x[k] = rm_load<N>(next);
+        } else {
+          RM_UNROLL for (int i = 0; i < N; i++) x[k].at[i] = next[i * step];
+        }
+        next += (Offset)stride * step;
       }
       RM_UNROLL for (int k = 0; k < PACKS; k++) {
         RM_UNROLL for (int i = 0; i < N; i++) {
           const auto value = Row::map((Work)In::get(x[k].at[i]), y, job.attributes);
-          acc[k] = Row::fold(acc[k], value, q + k * stride + i);
+          acc[k % ACCS] = Row::fold(acc[k % ACCS], value, q + k * stride + i);
         }
+      }
+    }
+    if constexpr (ACROSS && PACKS > 1) {
+      /* The rows that are left over, all on their way at once too. */
+      if (q < to) {
+        Stored x[PACKS];
+        const int left = (int)((to - q + stride - 1) / stride);
+        const Stored *next = p + (Offset)q * step;
+        RM_UNROLL for (int k = 0; k < PACKS; k++) {
+          x[k] = 0;
+          if (k >= left) continue;
+          if (!single) {
+            Offset place[3] = {};
+            rm_seek<Bits>(job.axes, kept, rank, (Index)(q + k * stride), place);
+            next = p + place[1];
+          }
+          x[k] = *next;
+          next += (Offset)stride * step;
+        }
+        RM_UNROLL for (int k = 0; k < PACKS; k++) {
+          if (k >= left) continue;
+          const auto value = Row::map((Work)In::get(x[k]), y, job.attributes);
+          acc[k % ACCS] = Row::fold(acc[k % ACCS], value, q + k * stride);
+        }
+        q = to;
       }
     }
   }
@@ -207,7 +239,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
       acc[0] = Row::fold(acc[0], value, n);
     }
   }
-  RM_UNROLL for (int k = 1; k < PACKS; k++) acc[0] = Row::join(acc[0], acc[k]);
+  RM_UNROLL for (int k = 1; k < ACCS; k++) acc[0] = Row::join(acc[0], acc[k]);
   const Acc all = rm_join_lanes<Row>(acc[0], lane, lanes, ACROSS ? slots : 1);
   if (!valid || lane != 0) return;
   if (job.scratch != nullptr) ((Acc *)job.scratch)[unit * job.parts + part] = all;

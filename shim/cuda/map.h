@@ -39,9 +39,9 @@ enum {
   RM_MAP_THREADS = 256,
   /* Elements of a thread where each is fetched by itself. */
   RM_MAP_SINGLES = 4,
-  /* Rows and columns of a tile. */
+  /* Rows and columns of a tile, and of one of rows that take little time and at most 2 bytes. */
   RM_TILE = 32,
-  RM_TILE_ROWS = 8,
+  RM_LARGE_TILE = 64,
   /* Axes that most kernels have room for, and as many as there can be. */
   RM_FEW_AXES = 8,
   RM_MOST_AXES = 64
@@ -335,79 +335,93 @@ struct rm_tiled {
   rm_axis<OPERANDS> axes[RM_FEW_AXES];
 };
 
-template <typename T>
+/* How elements of a tile are shared: each thread has a column, and every ROWS-th row. */
+template <int SIDE>
+struct rm_tile_share {
+  static constexpr int rows = RM_MAP_THREADS / SIDE;
+  static constexpr int count = SIDE / rows;
+  static inline int x() { return (int)threadIdx.x % SIDE; }
+  static inline int y(int i) { return (int)threadIdx.x / SIDE + i * rows; }
+};
+
+template <typename T, int SIDE>
 struct rm_tile {
-  /* One column more, so that a column is in as many banks as a row. */
-  T at[RM_TILE][RM_TILE + 1];
+  /* 4 bytes more, or an element, so that a column is in as many banks as a row. */
+  T at[SIDE][SIDE + (sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1)];
 };
 
 /* Reads this thread's elements of a square, or, with turned, its part of it into shared memory. */
-template <typename T, int OPERANDS>
+template <int SIDE, typename T, int OPERANDS>
 static inline void rm_read_tile(const rm_tiled<OPERANDS> &job, int k, int32_t at, int rows,
-                                int columns, bool turned, rm_tile<T> &tile, T *own) {
-  constexpr int COUNT = RM_TILE / RM_TILE_ROWS;
-  const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
+                                int columns, bool turned, rm_tile<T, SIDE> &tile, T *own) {
+  typedef rm_tile_share<SIDE> share;
   const int32_t right = (int32_t)job.right[k + 1], down = (int32_t)job.down[k + 1];
-  RM_UNROLL for (int i = 0; i < COUNT; i++) {
-    const int other = y + i * RM_TILE_ROWS;
-    const int row = turned ? x : other, column = turned ? other : x;
-    T v = 0;
+  const int x = share::x();
+  RM_UNROLL for (int i = 0; i < share::count; i++) {
+    const int y = share::y(i), row = turned ? x : y, column = turned ? y : x;
+    own[i] = 0;
     if (row < rows && column < columns) {
-      v = rm_element<T>(job.in[k], at + row * down + column * right);
+      own[i] = rm_element<T>(job.in[k], at + row * down + column * right);
     }
-    if (turned) tile.at[other][x] = v;
-    else own[i] = v;
   }
+  if (!turned) return;
+  RM_UNROLL for (int i = 0; i < share::count; i++) tile.at[share::y(i)][x] = own[i];
 }
 
-template <typename T>
-static inline void rm_take_turned(const rm_tile<T> &tile, T *own) {
-  const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
-  RM_UNROLL for (int i = 0; i < RM_TILE / RM_TILE_ROWS; i++) {
-    own[i] = tile.at[x][y + i * RM_TILE_ROWS];
-  }
+template <int SIDE, typename T>
+static inline void rm_take_turned(const rm_tile<T, SIDE> &tile, T *own) {
+  typedef rm_tile_share<SIDE> share;
+  RM_UNROLL for (int i = 0; i < share::count; i++) own[i] = tile.at[share::x()][share::y(i)];
 }
 
 template <typename Row>
 static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
   typedef typename Row::first::stored First;
   typedef typename Row::compute::stored Stored;
-  constexpr int OPERANDS = Row::arity + 1, COUNT = RM_TILE / RM_TILE_ROWS;
-  __shared__ rm_tile<First> first;
-  __shared__ rm_tile<Stored> second;
-  __shared__ rm_tile<Stored> third;
+  typedef typename Row::out::stored Out;
+  constexpr bool small = sizeof(First) <= 2 && sizeof(Stored) <= 2 && sizeof(Out) <= 2;
+  constexpr int OPERANDS = Row::arity + 1;
+  constexpr int SIDE = small && Row::packs > 1 ? RM_LARGE_TILE : RM_TILE;
+  typedef rm_tile_share<SIDE> share;
+  __shared__ rm_tile<First, SIDE> first;
+  __shared__ rm_tile<Stored, SIDE> second;
+  __shared__ rm_tile<Stored, SIDE> third;
   const uint32_t rest = rm_divide(blockIdx.x, job.tiles_right);
   const uint32_t right = blockIdx.x - rest * (uint32_t)job.tiles_right.size;
   const uint32_t outer = rm_divide(rest, job.tiles_down);
   const uint32_t down = rest - outer * (uint32_t)job.tiles_down.size;
   int32_t at[OPERANDS];
   RM_UNROLL for (int k = 0; k < OPERANDS; k++) {
-    at[k] = (int32_t)(down * RM_TILE) * (int32_t)job.down[k] +
-            (int32_t)(right * RM_TILE) * (int32_t)job.right[k];
+    at[k] = (int32_t)(down * SIDE) * (int32_t)job.down[k] +
+            (int32_t)(right * SIDE) * (int32_t)job.right[k];
   }
   rm_seek<rm_narrow>(job.axes, 0, (int)job.rank, outer, at);
-  const int rows = (int)rm_min<int64_t>(job.rows - (int64_t)down * RM_TILE, RM_TILE);
-  const int columns = (int)rm_min<int64_t>(job.columns - (int64_t)right * RM_TILE, RM_TILE);
-  First a[COUNT];
-  Stored b[COUNT] = {}, c[COUNT] = {};
+  const int rows = (int)rm_min<int64_t>(job.rows - (int64_t)down * SIDE, SIDE);
+  const int columns = (int)rm_min<int64_t>(job.columns - (int64_t)right * SIDE, SIDE);
+  First a[share::count];
+  Stored b[share::count] = {}, c[share::count] = {};
   const bool turns_a = (job.flags & 1) != 0;
   const bool turns_b = Row::arity > 1 && (job.flags & 2) != 0;
   const bool turns_c = Row::arity > 2 && (job.flags & 4) != 0;
-  rm_read_tile(job, 0, at[1], rows, columns, turns_a, first, a);
-  if constexpr (Row::arity > 1) rm_read_tile(job, 1, at[2], rows, columns, turns_b, second, b);
-  if constexpr (Row::arity > 2) rm_read_tile(job, 2, at[3], rows, columns, turns_c, third, c);
-  __syncthreads();
-  if (turns_a) rm_take_turned(first, a);
+  rm_read_tile<SIDE>(job, 0, at[1], rows, columns, turns_a, first, a);
   if constexpr (Row::arity > 1) {
-    if (turns_b) rm_take_turned(second, b);
+    rm_read_tile<SIDE>(job, 1, at[2], rows, columns, turns_b, second, b);
   }
   if constexpr (Row::arity > 2) {
-    if (turns_c) rm_take_turned(third, c);
+    rm_read_tile<SIDE>(job, 2, at[3], rows, columns, turns_c, third, c);
   }
-  const int x = threadIdx.x % RM_TILE, y = threadIdx.x / RM_TILE;
-  typename Row::out::stored *const out = (typename Row::out::stored *)job.out + at[0];
-  RM_UNROLL for (int i = 0; i < COUNT; i++) {
-    const int row = y + i * RM_TILE_ROWS;
+  __syncthreads();
+  if (turns_a) rm_take_turned<SIDE>(first, a);
+  if constexpr (Row::arity > 1) {
+    if (turns_b) rm_take_turned<SIDE>(second, b);
+  }
+  if constexpr (Row::arity > 2) {
+    if (turns_c) rm_take_turned<SIDE>(third, c);
+  }
+  Out *const out = (Out *)job.out + at[0];
+  const int x = share::x();
+  RM_UNROLL for (int i = 0; i < share::count; i++) {
+    const int row = share::y(i);
     if (row < rows && x < columns) {
       out[row * (int32_t)job.down[0] + x * (int32_t)job.right[0]] =
           rm_apply<Row>(a[i], b[i], c[i], job.attributes);

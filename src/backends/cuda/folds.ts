@@ -28,12 +28,12 @@ import { addAttributes, addAxes, FEW_AXES, MOST_AXES, start, stride } from "./wa
 
 /** Threads of a block, as in shim/cuda/fold.h and scan.h. */
 const THREADS = 256;
-/** Rows that a lane of fold.h has on their way where outputs lie side by side. */
-const ROWS = 8;
+/** Rows that a lane of fold.h has on their way where outputs lie side by side, unless of 8 bytes. */
+const ROWS = 16;
 /** As many blocks keep every device busy, however unevenly they end. */
 const BLOCKS = 4096;
-/** Rounds of a block that make a part worth its while. */
-const ROUNDS = 4;
+/** Rounds of a block that make a part worth its while; across, where they are longer. */
+const ROUNDS = 4, ROUNDS_ACROSS = 2;
 
 const args = new Arguments();
 
@@ -102,8 +102,9 @@ function cut(
   count: number,
   round: number,
   wanted: number,
+  rounds = ROUNDS,
 ): { readonly parts: number; readonly length: number } {
-  const parts = Math.min(Math.floor(wanted), Math.floor(count / (round * ROUNDS)));
+  const parts = Math.min(Math.floor(wanted), Math.floor(count / (round * rounds)));
   if (parts < 2) return { parts: 1, length: count };
   const length = Math.ceil(count / parts / round) * round;
   return { parts: Math.ceil(count / length), length };
@@ -118,16 +119,18 @@ function share(plan: Plan, { pack, packs, bytes }: FoldSource): Shares {
   let round: number;
   if (across) {
     // Not so many that less than 128 bytes of outputs lie side by side, unless there is no more.
-    const most = Math.min(8, 2 * bytes, lanesFor(count / (2 * ROWS)));
+    const rows = bytes === 8 ? ROWS / 2 : ROWS;
+    const most = Math.min(8, 2 * bytes, lanesFor(count / rows));
     const wanted = Math.max(THREADS / lanesFor(outputs), most);
-    lanes = count <= ROWS ? 1 : wanted;
-    round = lanes * (packs === 1 ? 1 : ROWS);
+    lanes = count <= rows ? 1 : wanted;
+    round = lanes * (packs === 1 ? 1 : rows);
   } else {
     lanes = lanesFor(Math.ceil(count / (pack * packs)));
     round = lanes * pack * packs;
   }
   const blocks = Math.ceil(outputs / (THREADS / lanes));
-  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / blocks) };
+  const rounds = across ? ROUNDS_ACROSS : ROUNDS;
+  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / blocks, rounds) };
 }
 
 /** True when elements of `a` can be taken in packs of one step each. */
@@ -274,7 +277,7 @@ function shareScan(plan: Plan, { pack, fold }: ScanSource): Shares {
   const across = runsAcross(plan) && (outputs >= FEW_RUNS || kept === rank);
   if (across) {
     const wanted = Math.min(MOST_PARTS_ACROSS, THREADS * BLOCKS / 16 / outputs);
-    return { across, outputs, count, lanes: 1, ...cut(count, 8 * ROWS, wanted) };
+    return { across, outputs, count, lanes: 1, ...cut(count, 8 * ROWS, wanted, ROUNDS_ACROSS) };
   }
   const lanes = lanesFor(Math.ceil(count / pack));
   const blocks = Math.ceil(outputs / (THREADS / lanes));

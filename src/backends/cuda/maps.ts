@@ -18,7 +18,6 @@ import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride 
 // As in shim/cuda/map.h.
 const THREADS = 256;
 const SINGLES = 4;
-const TILE = 32;
 
 const args = new Arguments();
 
@@ -66,7 +65,7 @@ export function map(
   args.clear();
   let blocks: number;
   if (kernel === "dense") blocks = fillDense(plan, size, source, out, inputs);
-  else if (kernel === "tiles") blocks = fillTiles(plan, out, inputs);
+  else if (kernel === "tiles") blocks = fillTiles(plan, source, out, inputs);
   else blocks = fillStrided(plan, size, source, kernel, out, inputs);
   device.launch(handle, [blocks], [THREADS], args);
 }
@@ -183,7 +182,12 @@ function fillStrided(
   return Math.ceil(positions / (THREADS * SINGLES));
 }
 
-function fillTiles(plan: Plan, out: Storage, inputs: readonly Storage[]): number {
+function fillTiles(
+  plan: Plan,
+  { tile }: MapSource,
+  out: Storage,
+  inputs: readonly Storage[],
+): number {
   const { data, rank, operands } = plan;
   const shape = OFFSETS + operands;
   const [rows, columns] = [data[shape + rank - 2]!, data[shape + rank - 1]!];
@@ -196,8 +200,8 @@ function fillTiles(plan: Plan, out: Storage, inputs: readonly Storage[]): number
   args.integer(flags);
   addAttributes(args, plan);
   addOperands(plan, out, inputs);
-  const across = Math.ceil(columns / TILE);
-  const along = Math.ceil(rows / TILE);
+  const across = Math.ceil(columns / tile);
+  const along = Math.ceil(rows / tile);
   args.integer(rows).integer(columns);
   addDivisor(args, across, false);
   addDivisor(args, along, false);

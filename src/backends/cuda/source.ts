@@ -97,6 +97,8 @@ export interface MapSource {
   readonly pack: number;
   /** Packs that a thread of the dense kernel takes. */
   readonly packs: number;
+  /** Rows and columns of a tile. */
+  readonly tile: number;
   /** The struct. */
   readonly text: string;
 }
@@ -145,6 +147,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
   const heavy = isHeavy(row);
   const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
   const packs = heavy || row.arity === 3 ? 1 : 2;
+  const tile = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2 ? 64 : 32;
   const expr = exprFor(row, kind);
   let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
   let body: string;
@@ -173,7 +176,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
     `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
     attributesOf(row) +
     `    return ${body};\n  }\n};\n`;
-  return { name, kernels: namesOf(name, MAP_KERNELS), pack, packs, text };
+  return { name, kernels: namesOf(name, MAP_KERNELS), pack, packs, tile, text };
 }
 
 /** CUDA C of some kernels of rows. */
