@@ -6,6 +6,9 @@
  * still uses it: whatever the new owner queues comes later. Graphs are the exception, as they run
  * again: what was free or became free while one was captured serves that graph only, for as long as
  * it lives.
+ *
+ * With ROWMAJOR_CUDA_BLOCKS=1 each block is an allocation of the driver's, of the very bytes that
+ * were asked for, so that tools which watch allocations see what leaves a block.
  */
 #if !defined(__APPLE__)
 #include "cuda.h"
@@ -43,6 +46,8 @@ typedef struct block {
 
 struct rm_allocator {
   rm_lock lock;
+  /* Whether each block is a slab. */
+  bool apart;
   /* Free blocks, of small ones and others, and which bins have any. */
   block *bins[2][BINS];
   uint64_t filled[2];
@@ -165,6 +170,14 @@ static block *find_free(rm_allocator *in, uint64_t bytes, bool small, int graph)
   return smallest(in->bins[small][__builtin_ctzll(above)], bytes, 0, small, LOOKED_AT);
 }
 
+/* Gives a slab, which is in no list, back to the driver. */
+static int give_back(rm_allocator *in, block *b) {
+  const int code = rm_cu.cudaFree((void *)(uintptr_t)b->address);
+  in->slab_bytes -= b->bytes;
+  free(b);
+  return code;
+}
+
 /* Gives whole slabs that are free back to the driver; the code of a failure. */
 static int release_free(rm_allocator *in) {
   int code = 0;
@@ -172,11 +185,9 @@ static int release_free(rm_allocator *in) {
     for (block *b = in->bins[i / BINS][i % BINS], *next; b != NULL; b = next) {
       next = b->next;
       if (b->before != NULL || b->after != NULL) continue;
-      const int one = rm_cu.cudaFree((void *)(uintptr_t)b->address);
-      if (one != 0) code = one;
       unlink_block(in, b);
-      in->slab_bytes -= b->bytes;
-      free(b);
+      const int one = give_back(in, b);
+      if (one != 0) code = one;
     }
   }
   return code;
@@ -237,7 +248,10 @@ static int32_t out_of_memory(const rm_device *device, uint64_t bytes) {
 static int32_t add_slab(rm_device *device, uint64_t bytes, bool small, block **made) {
   rm_allocator *in = device->allocator;
   const uint64_t large = (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
-  uint64_t whole = small ? SMALL_SLAB : bytes < MIDDLE_MOST ? MIDDLE_SLAB : large;
+  uint64_t whole = in->apart            ? bytes
+                   : small               ? SMALL_SLAB
+                   : bytes < MIDDLE_MOST ? MIDDLE_SLAB
+                                         : large;
   block *b = calloc(1, sizeof *b);
   if (b == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a block");
   void *address;
@@ -269,7 +283,7 @@ static int32_t take(rm_device *device, uint64_t bytes, rm_address *address) {
     free(rest);
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a block");
   }
-  block *b = find_free(in, bytes, small, graph);
+  block *b = in->apart ? NULL : find_free(in, bytes, small, graph);
   if (b != NULL) {
     unlink_block(in, b);
   } else {
@@ -280,7 +294,7 @@ static int32_t take(rm_device *device, uint64_t bytes, rm_address *address) {
     }
   }
   const uint64_t left = b->bytes - bytes;
-  if (left >= (small ? GRAIN : SMALL_MOST)) {
+  if (!in->apart && left >= (small ? GRAIN : SMALL_MOST)) {
     *rest = *b;
     rest->address += bytes;
     rest->bytes = left;
@@ -307,9 +321,10 @@ int32_t rm_memory_take(rm_device *device, double bytes, rm_address *address) {
   if (!(bytes >= 0 && bytes <= 0x1p50)) {
     return rm_fail(RM_BAD_ARGUMENT, "%g is no number of bytes", bytes);
   }
-  const uint64_t grains = ((uint64_t)bytes + GRAIN - 1) / GRAIN;
+  const uint64_t grain = device->allocator->apart ? 1 : GRAIN;
+  const uint64_t grains = ((uint64_t)bytes + grain - 1) / grain;
   rm_acquire(&device->allocator->lock);
-  const int32_t status = take(device, (grains == 0 ? 1 : grains) * GRAIN, address);
+  const int32_t status = take(device, (grains == 0 ? 1 : grains) * grain, address);
   rm_release(&device->allocator->lock);
   return status;
 }
@@ -328,13 +343,16 @@ int32_t rm_memory_give(rm_device *device, rm_address address) {
   rm_allocator *in = device->allocator;
   rm_acquire(&in->lock);
   block *b = find_used(in, address);
+  int code = 0;
   if (b != NULL) {
     const int graph = atomic_load(&device->graph);
     remove_used(in, b);
     if (graph != 0) b->graph = graph;
-    link_block(in, join(in, b));
+    if (in->apart && b->graph == 0) code = give_back(in, b);
+    else link_block(in, join(in, b));
   }
   rm_release(&in->lock);
+  if (code != 0) return rm_cuda_error("cudaFree", code);
   if (b != NULL) return RM_OK;
   return rm_fail(RM_BAD_ARGUMENT, "no memory in use on CUDA device %d begins at %llu",
                  device->index, address);
@@ -715,7 +733,11 @@ static int32_t copy(rm_device *device, const double *numbers) {
 int32_t rm_memory_begin(rm_device *device) {
   if (device->allocator == NULL) {
     device->allocator = calloc(1, sizeof *device->allocator);
-    if (device->allocator != NULL) device->allocator->lock = (rm_lock)RM_LOCK_INIT;
+    if (device->allocator != NULL) {
+      const char *apart = getenv("ROWMAJOR_CUDA_BLOCKS");
+      device->allocator->lock = (rm_lock)RM_LOCK_INIT;
+      device->allocator->apart = apart != NULL && strcmp(apart, "1") == 0;
+    }
   }
   if (device->staging == NULL) {
     device->staging = calloc(1, sizeof *device->staging);

@@ -9,7 +9,6 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -23,53 +22,40 @@ import { alongRows } from "../src/backends/cuda/rows.ts";
 import { sort } from "../src/backends/cuda/sort.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { type Shim, STATUS } from "../src/backends/shim/abi.ts";
-import { openShim } from "../src/backends/shim/load.ts";
 import { DTYPE, type DType, DTYPES, finfo } from "../src/dtype.ts";
 import { readElement, writeElement } from "../src/element.ts";
 import { IndexError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
+import { prepareEmulator } from "./cuda/device.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
+import type { Emulator } from "./emulator/control.ts";
+import { shim } from "./native/support.ts";
 import { generator } from "./table/operands.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-kernels-"));
 after(() => rmSync(folder, { recursive: true }));
 
-type Set = (name: Uint8Array<ArrayBuffer>, value: number) => number;
-
-function text(value: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${value}\0`) as Uint8Array<ArrayBuffer>;
-}
-
-/** `emu_set` of the emulator at `path`. */
-function openSet(path: string): Set {
-  // deno-lint-ignore no-explicit-any
-  const { Deno } = globalThis as any;
-  if (Deno !== undefined) {
-    const emu_set = { parameters: ["buffer", "f64"], result: "i32" };
-    return Deno.dlopen(path, { emu_set }).symbols.emu_set;
-  }
-  const { dlopen } = createRequire(import.meta.url)("bun:ffi");
-  return dlopen(path, { emu_set: { args: ["ptr", "f64"], returns: "i32" } }).symbols.emu_set;
-}
-
-interface Emulator {
+interface Opened {
   readonly shim: Shim;
-  readonly set: Set;
+  readonly control: Emulator;
 }
 
-function open(): Emulator | string {
+function open(): Opened | string {
   const reason = whyNoEmulator();
   if (reason !== undefined) return reason;
-  const shim = openShim();
-  if ("reason" in shim) return shim.reason;
+  if (shim === undefined) return "there is no native library";
   emulatorCopy(folder);
-  if (shim.rm_cuda_open(text(folder), new Float64Array(3)) !== STATUS.ok) {
+  const name = new TextEncoder().encode(`${folder}\0`);
+  if (shim.rm_cuda_open(name, new Float64Array(3)) !== STATUS.ok) {
     return "the shim cannot open the emulator";
   }
-  return { shim, set: openSet(join(folder, "libcuda.so.1")) };
+  return { shim, control: prepareEmulator(folder) };
 }
+
+/** Forwards, backwards and shuffled, each of them eager in one of the runtimes. */
+const ORDERS = "Deno" in globalThis ? [3, 1, 5] : [0, 4, 2];
 
 const emulator = open();
 if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
@@ -78,22 +64,21 @@ if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${em
 function check(
   what: string,
   run: (device: CudaDevice, memory: CudaMemory, turn: number) => void,
-  shim?: (shim: Shim) => Shim,
+  changed?: (shim: Shim) => Shim,
 ): void {
   if (typeof emulator === "string") {
     test.skip(what, () => {});
     return;
   }
   test(what, () => {
-    const device = new CudaDevice(shim?.(emulator.shim) ?? emulator.shim, 0);
+    const device = new CudaDevice(changed?.(emulator.shim) ?? emulator.shim, 0);
     device.families = true;
     const memory = new CudaMemory(device);
-    for (let turn = 0; turn < 3; turn++) {
-      emulator.set(text("order"), turn);
+    ORDERS.forEach((order, turn) => {
+      emulator.control.set("order", order);
       run(device, memory, turn);
       memory.synchronize();
-    }
-    emulator.set(text("order"), 0);
+    });
   });
 }
 

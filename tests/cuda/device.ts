@@ -10,6 +10,7 @@ import { deviceFor, findCuda } from "../../src/backends/cuda.ts";
 import { CudaDevice } from "../../src/backends/cuda/device.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
+import { controlEmulator, type Emulator } from "../emulator/control.ts";
 
 /** Whether a real device is tested. */
 export const onHardware: boolean = process.env.ROWMAJOR_TEST_CUDA === "device";
@@ -19,6 +20,27 @@ export function whyNoCuda(): string | undefined {
   const shim = openShim();
   if ("reason" in shim) return shim.reason;
   return onHardware ? undefined : whyNoEmulator();
+}
+
+/**
+ * The order in which the emulator runs the threads of a block. Each runtime has another one, so that
+ * the tests of both see more at no cost: in Deno the last warp runs for as long as it can, in Bun any
+ * of them. `ROWMAJOR_EMULATOR_ORDER` names another one.
+ */
+export const ORDER: number = Number(
+  process.env.ROWMAJOR_EMULATOR_ORDER || ("Deno" in globalThis ? 4 : 5),
+);
+
+/** Prepares the emulator in `folder` for tests; the shim keeps nothing that is compiled. */
+export function prepareEmulator(folder: string): Emulator {
+  const emulator = controlEmulator(folder);
+  emulator.set("order", ORDER);
+  // What the emulator compiles it keeps by itself.
+  if (process.env.ROWMAJOR_CACHE_DIR !== "/dev/null") {
+    emulator.setVariable("ROWMAJOR_CACHE_DIR", "/dev/null");
+    process.env.ROWMAJOR_CACHE_DIR = "/dev/null";
+  }
+  return emulator;
 }
 
 /**
@@ -32,6 +54,7 @@ export function openCudaForTests(): void {
     const folder = new TextEncoder().encode(`${emulatorFolder()}\0`);
     const status = shim.rm_cuda_open(folder, new Float64Array(3));
     if (status !== 0) throw new Error(`the emulator cannot be opened: status ${status}`);
+    prepareEmulator(emulatorFolder());
   }
   registerDevices("cuda", (index) => {
     const found = findCuda();

@@ -93,6 +93,7 @@ function kernelFlags(): string[] {
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-strict-aliasing",
+    "-fwrapv",
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-asynchronous-unwind-tables",

@@ -209,7 +209,7 @@ static void sound_kernels(void) {
   float *a = malloc(N * sizeof *a), sums[BLOCKS], *d_a = on_device(N * 4), *d_out = on_device(4096);
   for (int i = 0; i < N; i++) a[i] = (float)(i % 10);
   OK(cudaMemcpyAsync(d_a, a, N * 4, 1, queue));
-  for (int order = 0; order < 3; order++) {
+  for (int order = 0; order < 6; order++) {
     emu_set("order", order);
     struct { void *out, *a; long long n; } arguments = {d_out, d_a, N};
     OK(launch("sums", BLOCKS, 256, 0, 3, &arguments));
@@ -247,7 +247,7 @@ static void lanes_of_warps(void) {
   DO(start());
   unsigned out[64 * 16], *d_out = on_device(sizeof out);
   int counts[6] = {0}, *d_counts = on_device(sizeof counts);
-  for (int order = 0; order < 3; order++) {
+  for (int order = 0; order < 6; order++) {
     emu_set("order", order);
     OK(cudaMemcpyAsync(d_counts, (int[6]){0}, sizeof counts, 1, queue));
     struct { void *out, *counts; } arguments = {d_out, d_counts};
@@ -322,7 +322,20 @@ static void missing_barrier(void) {
   EXPECT(wrong[1][0], 1);
   EXPECT(wrong[1][1], 63);
   CHECK(wrong[0][2] > 5 && wrong[1][2] > 5);
+
+  /* A warp that is ahead takes what the others have not read yet: only eager orders show it. */
+  float sums[128], *d_sums = on_device(sizeof sums);
+  for (int order = 0; order < 6; order++) {
+    emu_set("order", order);
+    OK(launch("used_again", 1, 64, 0, 1, &d_sums));
+    OK(cudaMemcpyAsync(sums, d_sums, sizeof sums, 2, queue));
+    int others = 0;
+    for (int i = 0; i < 128; i++) others += sums[i] != (i < 64 ? 64 : 128);
+    EXPECT(others, order < 3 ? 0 : 32);
+  }
+  emu_set("order", 0);
   OK(cudaFree(d_out));
+  OK(cudaFree(d_sums));
 }
 
 /* Runs what has to end with an error, whose message has a word in it, and stays. */
@@ -348,7 +361,7 @@ static void divergent_barriers(void) {
   struct { void *out; long long n; } arguments = {d_out, 40};
   DO(faulty("divergent", 64, 0, 1, &d_out, 719, "different barriers"));
   DO(faulty("early_return", 64, 0, 2, &arguments, 719,
-            "40 of 64 threads wait at the barrier of line 98, 24 have ended"));
+            "40 of 64 threads wait at the barrier of line 109, 24 have ended"));
   DO(faulty("early_lane", 64, 0, 2, &arguments, 719, "8 wait for lanes of their warp"));
   OK(cudaFree(d_out));
 }
@@ -391,6 +404,19 @@ static void illegal_addresses(void) {
   OK(launch("write_at", 1, 1, 0, 2, &write));
   OK(cudaStreamSynchronize(queue));
   OK(cudaFree(d_out));
+
+  /* What does not end there is looked at when it is freed. */
+  d_out = on_device(15 * 4);
+  write.out = d_out;
+  OK(launch("write_at", 1, 1, 0, 2, &write));
+  OK(cudaStreamSynchronize(queue));
+  EXPECT(cudaFree(d_out), 0);
+  EXPECT(cudaStreamSynchronize(queue), 700);
+  char fault[512];
+  emu_last_fault(fault, sizeof fault);
+  CHECK(strstr(fault, "bytes behind an allocation of 60 were written to") != NULL);
+  emu_reset();
+  cudaGetLastError();
 }
 
 /* ---- failures that were asked for ----------------------------------------------------------- */

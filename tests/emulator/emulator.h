@@ -51,6 +51,8 @@ enum {
 extern double emu_numbers[NUMBERS];
 EMU_API double emu_get(const char *name);
 EMU_API int emu_set(const char *name, double value);
+/* setenv of the C library, which changes of a runtime's variables need not reach. */
+EMU_API int emu_setenv(const char *name, const char *value);
 /* Forgets what went wrong on all devices, and injected failures. */
 EMU_API void emu_reset(void);
 /* Copies the message of the last fault; gives its length. */

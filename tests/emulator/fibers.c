@@ -65,6 +65,9 @@ static void *new_stack(char *top, void (*entry)(void)) {
 
 /* ---- state of the block that runs ----------------------------------------------------------- */
 
+/* Values of the setting "order"; each one and EAGER is another. */
+enum { BACKWARDS = 1, SHUFFLED = 2, EAGER = 3 };
+
 enum { UNSTARTED, READY, AT_BARRIER, AT_WARP, ENDED };
 
 typedef struct {
@@ -84,8 +87,8 @@ static emu_place here;
 static uint8_t state[MAX_THREADS];
 static lane lanes[MAX_THREADS];
 static emu_triple index_of[MAX_THREADS];
-/* The order in which threads get their turns, and whose turn comes next. */
-static int order[MAX_THREADS];
+/* The order in which threads get their turns, the place of each in it, and whose turn is next. */
+static int order[MAX_THREADS], place[MAX_THREADS];
 static int threads, turn, ended, arrived, running;
 /* Lanes of each warp that wait for others. */
 static unsigned int waiting[MAX_THREADS / 32];
@@ -122,12 +125,32 @@ static _Noreturn void fail(int error, const char *what) {
   leave(error);
 }
 
-static void shuffle_order(void) {
-  if (emu_numbers[ORDER] != 2) return;
-  for (int i = threads - 1; i > 0; i--) {
-    int j = (int)draw((uint32_t)i + 1), t = order[i];
-    order[i] = order[j];
-    order[j] = t;
+static void shuffle(int *list, int count) {
+  for (int i = count - 1; i > 0; i--) {
+    int j = (int)draw((uint32_t)i + 1), t = list[i];
+    list[i] = list[j];
+    list[j] = t;
+  }
+}
+
+static bool is_backwards(void) { return (int)emu_numbers[ORDER] % EAGER == BACKWARDS; }
+
+/* Whether whoever comes first in the order goes on for as long as it can. */
+static bool is_eager(void) { return emu_numbers[ORDER] >= EAGER; }
+
+/* For a block, and again after each barrier. Eager warps stay together. */
+static void set_order(void) {
+  int kind = (int)emu_numbers[ORDER], warps[MAX_THREADS / 32], count = (threads + 31) / 32;
+  if (kind == SHUFFLED) shuffle(order, threads);
+  if (kind != EAGER + SHUFFLED) return;
+  for (int w = 0; w < count; w++) warps[w] = w;
+  shuffle(warps, count);
+  for (int w = 0, at = 0; w < count; w++) {
+    int first = 32 * warps[w], lanes_there = threads - first < 32 ? threads - first : 32;
+    for (int i = 0; i < lanes_there; i++) order[at + i] = first + i;
+    shuffle(order + at, lanes_there);
+    for (int i = 0; i < lanes_there; i++) place[order[at + i]] = at + i;
+    at += lanes_there;
   }
 }
 
@@ -252,7 +275,7 @@ static unsigned long long barrier(int kind, int site, unsigned long long value) 
       state[i] = READY;
     }
     arrived = turn = 0;
-    shuffle_order();
+    set_order();
   }
   wait_turn(self);
   return lanes[self].result;
@@ -343,7 +366,10 @@ static unsigned long long meet(int kind, int site, unsigned int mask, unsigned l
     finish_warp(warp, mask, kind);
     waiting[number] &= ~mask;
     for (int i = 0; i < 32; i++) {
-      if (mask >> i & 1) state[32 * number + i] = READY;
+      int t = 32 * number + i;
+      if (!(mask >> i & 1)) continue;
+      state[t] = READY;
+      if (is_eager() && place[t] < turn) turn = place[t];
     }
   }
   wait_turn(self);
@@ -429,7 +455,7 @@ static void run_block(const grid *what, uint64_t number) {
   turn = ended = arrived = 0;
   given = -1;
   fill_shared(what);
-  shuffle_order();
+  set_order();
   on = take_fiber();
   emu_switch(&outside, on->place);
 }
@@ -442,7 +468,8 @@ static void prepare(const grid *what) {
   for (int i = 0; i < threads; i++) {
     unsigned u = (unsigned)i, x = what->threads.x, y = what->threads.y;
     index_of[i] = (emu_triple){u % x, u / x % y, u / x / y};
-    order[i] = emu_numbers[ORDER] == 1 ? threads - 1 - i : i;
+    order[i] = is_backwards() ? threads - 1 - i : i;
+    place[order[i]] = i;
   }
   if (shared_pages == NULL) {
     shared_pages = mmap(NULL, SHARED_PAGES + 2 * PAGE, PROT_READ | PROT_WRITE,
@@ -459,7 +486,7 @@ static void prepare(const grid *what) {
 
 /* The number of the i-th block to run: in order, backwards, or all over. */
 static uint64_t block_at(uint64_t i, uint64_t count, uint64_t step) {
-  if (emu_numbers[ORDER] == 1) return count - 1 - i;
+  if (is_backwards()) return count - 1 - i;
   return step == 0 ? i : (uint64_t)((unsigned __int128)i * step % count);
 }
 
@@ -478,7 +505,7 @@ int emu_run_grid(const grid *what) {
     inside_thread = pthread_self();
     inside = true;
     uint64_t step = 0;
-    if (emu_numbers[ORDER] == 2 && count > 2) {
+    if ((int)emu_numbers[ORDER] % EAGER == SHUFFLED && count > 2) {
       step = 1 + draw((uint32_t)(count > 1u << 30 ? 1u << 30 : count));
       while (gcd(step, count) != 1) step++;
     }

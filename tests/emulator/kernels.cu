@@ -82,6 +82,17 @@ KERNEL no_barrier(float *out, long long side) {
   out[threadIdx.x] = tile[(threadIdx.x + (unsigned)side) % 64];
 }
 
+/* Two sums in the same place, without a barrier between. */
+KERNEL used_again(float *out) {
+  __shared__ float room[2];
+  for (int i = 0; i < 2; i++) {
+    float x = warp_sum((float)(i + 1));
+    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
+    __syncthreads();
+    out[64 * i + threadIdx.x] = room[0] + room[1];
+  }
+}
+
 KERNEL divergent(float *out) {
   __shared__ float tile[64];
   tile[threadIdx.x] = 1;

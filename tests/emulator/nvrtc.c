@@ -411,6 +411,28 @@ EMU_API const char *nvrtcGetErrorString(int code) {
   return code == NVRTC_INTERNAL ? "NVRTC_ERROR_INTERNAL_ERROR" : "NVRTC_ERROR unknown";
 }
 
+/*
+ * A copy of a header, with the fault that a test of the tests planted: ROWMAJOR_EMULATOR_PLANT names
+ * a file of the header's name, what is looked for in it, and what comes instead, with bytes 1
+ * between.
+ */
+static char *copy_header(const char *name, const char *body) {
+  const char *path = getenv("ROWMAJOR_EMULATOR_PLANT");
+  text plant = {0}, changed = {0};
+  if (path == NULL || path[0] == 0 || !read_file(path, &plant)) return strdup(body);
+  char *rest, *header = strtok_r(plant.at, "\1", &rest), *from = strtok_r(NULL, "\1", &rest);
+  const char *at = from == NULL || strcmp(header, name) != 0 ? NULL : strstr(body, from);
+  if (at == NULL) {
+    add(&changed, body, strlen(body));
+  } else {
+    add(&changed, body, (size_t)(at - body));
+    add(&changed, rest, strlen(rest));
+    add(&changed, at + strlen(from), strlen(at + strlen(from)));
+  }
+  free(plant.at);
+  return changed.at;
+}
+
 EMU_API int nvrtcCreateProgram(program **made, const char *source, const char *name, int headers,
                                const char *const *bodies, const char *const *names) {
   if (made == NULL || source == NULL || headers < 0) return NVRTC_INVALID_INPUT;
@@ -421,7 +443,7 @@ EMU_API int nvrtcCreateProgram(program **made, const char *source, const char *n
   p->bodies = calloc((size_t)headers + 1, sizeof *p->bodies);
   p->names = calloc((size_t)headers + 1, sizeof *p->names);
   for (int i = 0; i < headers; i++) {
-    p->bodies[i] = strdup(bodies[i]);
+    p->bodies[i] = copy_header(names[i], bodies[i]);
     p->names[i] = strdup(names[i]);
   }
   *made = p;

@@ -54,6 +54,8 @@ int emu_set(const char *name, double value) {
   return SUCCESS;
 }
 
+int emu_setenv(const char *name, const char *value) { return setenv(name, value, 1); }
+
 bool emu_fails(int setting) { return emu_numbers[setting] > 0 && --emu_numbers[setting] == 0; }
 
 int emu_last_fault(char *buffer, int length) {
@@ -197,12 +199,25 @@ static allocation *find(const device *d, const char *at) {
   return low == 0 ? NULL : &d->live[low - 1];
 }
 
+/* Whether something was written to what lies between an allocation and the end of its pages. */
+static bool is_overrun(const allocation *a) {
+  if (emu_numbers[STRICT] != 0) mprotect(a->pages, a->page_bytes, PROT_READ);
+  const unsigned char *at = (const unsigned char *)a->start + a->bytes;
+  const unsigned char *end = (const unsigned char *)a->pages + a->page_bytes;
+  while (at < end && *at == 0xff) at++;
+  return at < end;
+}
+
 int emu_free(void *address) {
   int owner = emu_owner(address);
   if (owner < 0) return INVALID_VALUE;
   device *d = &devices[owner];
   allocation *a = find(d, address);
   if (a == NULL || a->start != address) return INVALID_VALUE;
+  if (is_overrun(a)) {
+    emu_note("bytes behind an allocation of %zu were written to", a->bytes);
+    if (d->fault == SUCCESS) d->fault = ILLEGAL_ADDRESS;
+  }
   take_away(a);
   d->used -= a->bytes;
   emu_numbers[USED] -= (double)a->bytes;
