@@ -27,7 +27,8 @@ export interface Python {
 }
 
 const windows = process.platform === "win32";
-const venv = join(root, ".venv");
+/** The environment of this checkout's own, which may not be there yet. */
+export const venv: string = join(root, ".venv");
 const own = windows ? join(venv, "Scripts", "python.exe") : join(venv, "bin", "python");
 
 function succeeds(path: string, args: string[], quiet = true): boolean {
@@ -38,19 +39,43 @@ function imports(path: string, name: Package): boolean {
   return succeeds(path, ["-c", `import ${name}`]);
 }
 
+const system: readonly string[] = windows ? ["python", "python3"] : ["python3", "python"];
+
+/** Makes `.venv` unless it is there; says why it cannot. */
+function makeVenv(): string | undefined {
+  if (existsSync(own)) return undefined;
+  const base = system.find((path) => succeeds(path, ["--version"]));
+  if (base === undefined) return "there is no python3";
+  return succeeds(base, ["-m", "venv", venv], false)
+    ? undefined
+    : `${base} -m venv .venv failed (on Debian: apt install python3-venv)`;
+}
+
+const PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"] as const;
+
+/** Installs a wheel that nobody imports into `.venv`; says why it cannot. */
+export function installWheel(name: string, version: string): string | undefined {
+  const failed = makeVenv();
+  if (failed !== undefined) return failed;
+  const pinned = `${name}==${version}`;
+  console.error(`Installing ${pinned} in .venv (once) ...`);
+  return succeeds(own, [...PIP, pinned], false)
+    ? undefined
+    : `pip install ${pinned} failed in .venv`;
+}
+
 /** Installs a package into `.venv`; true when it can be imported then. */
 function install(name: Package): boolean {
   const pinned = `${name}==${VERSIONS[name]}`;
-  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
   if (name === "torch" && process.platform === "linux") {
     // Some indexes have a build without CUDA, which is a twentieth of the other.
-    if (succeeds(own, [...pip, `${pinned}+cpu`]) && imports(own, name)) return true;
+    if (succeeds(own, [...PIP, `${pinned}+cpu`]) && imports(own, name)) return true;
     console.error(
       "PyTorch for Linux comes with CUDA: 3 GB to fetch, 6 GB of disk, 1 to 10 minutes",
     );
   }
   console.error(`Installing ${pinned} in .venv (once) ...`);
-  return succeeds(own, [...pip, pinned], false) && imports(own, name);
+  return succeeds(own, [...PIP, pinned], false) && imports(own, name);
 }
 
 /** A Python that imports `wanted`, as many as can be; installs those of the others that it may. */
@@ -58,7 +83,6 @@ export function findPython(wanted: readonly Package[], mayInstall: readonly Pack
   const missing = new Map<Package, string>();
   if (wanted.length === 0) return { missing };
   const given = process.env.ROWMAJOR_PYTHON;
-  const system = windows ? ["python", "python3"] : ["python3", "python"];
   let best: { path: string; has: readonly Package[] } | undefined;
   for (const path of given ? [given] : [own, ...system]) {
     if (path === own && !existsSync(own)) continue;
@@ -68,18 +92,14 @@ export function findPython(wanted: readonly Package[], mayInstall: readonly Pack
   }
   const lacking = wanted.filter((name) => !best?.has.includes(name));
   if (!given && lacking.some((name) => mayInstall.includes(name))) {
-    const base = system.find((path) => succeeds(path, ["--version"]));
-    const ready = existsSync(own) ||
-      (base !== undefined && succeeds(base, ["-m", "venv", venv], false));
-    const failed = base === undefined
-      ? "there is no python3"
-      : `${base} -m venv .venv failed (on Debian: apt install python3-venv)`;
+    const failed = makeVenv();
+    const ready = failed === undefined;
     const has = wanted.filter((name) => {
       if (ready && (imports(own, name) || (mayInstall.includes(name) && install(name)))) {
         return true;
       }
       if (!mayInstall.includes(name)) return false;
-      missing.set(name, ready ? `pip install ${name}==${VERSIONS[name]} failed in .venv` : failed);
+      missing.set(name, ready ? `pip install ${name}==${VERSIONS[name]} failed in .venv` : failed!);
       return false;
     });
     if (has.length >= (best?.has.length ?? 0) && has.length > 0) return { path: own, missing };

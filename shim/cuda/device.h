@@ -103,7 +103,8 @@ static inline T rm_argument(int64_t bits) {
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* N elements that are read or written at once, where their address is a multiple of their size. */
+/* N elements that are read or written at once, where their address is a multiple of their size: which
+ * is said, so that the emulator checks it. */
 template <typename T, int N>
 struct alignas(sizeof(T) * N) rm_pack {
   T at[N];
@@ -111,11 +112,11 @@ struct alignas(sizeof(T) * N) rm_pack {
 
 template <int N, typename T>
 static inline rm_pack<T, N> rm_load(const T *from) {
-  return *(const rm_pack<T, N> *)from;
+  return *(const rm_pack<T, N> *)__builtin_assume_aligned(from, sizeof(T) * N);
 }
 template <int N, typename T>
 static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
-  *(rm_pack<T, N> *)to = pack;
+  *(rm_pack<T, N> *)__builtin_assume_aligned(to, sizeof(T) * N) = pack;
 }
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */

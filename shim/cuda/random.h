@@ -189,7 +189,7 @@ static inline void rm_random_fill(typename M::stored *out, long long length, uin
         rm_pack<T, OF_BYTES> pack;
 #pragma unroll
         for (int e = 0; e < OF_BYTES; e++) pack.at[e] = made[p + e];
-        *(rm_pack<T, OF_BYTES> *)(to + p) = pack;
+        rm_store(to + p, pack);
       }
     } else {
 #pragma unroll

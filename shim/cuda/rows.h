@@ -94,7 +94,7 @@ struct rm_held {
     rm_pack<stored, V> packs[N];
 #pragma unroll
     for (int n = 0; n < N; n++) {
-      if (start(n) < columns) packs[n] = *(const rm_pack<stored, V> *)(row + start(n));
+      if (start(n) < columns) packs[n] = rm_load<V>(row + start(n));
     }
 #pragma unroll
     for (int n = 0; n < N; n++) {
@@ -112,7 +112,7 @@ struct rm_held {
       rm_pack<stored, V> pack;
 #pragma unroll
       for (int v = 0; v < V; v++) pack.at[v] = D::put(x[n * V + v]);
-      *(rm_pack<stored, V> *)(row + start(n)) = pack;
+      rm_store(row + start(n), pack);
     }
   }
 
@@ -201,8 +201,8 @@ static inline void rm_normalise(rm_held<D, V, N, LANES> &held, rm_moments<typena
     for (int part = 0; part < V; part += PART) {
       typedef rm_pack<W, PART> pack;
       pack w, b;
-      if (weight != nullptr) w = *(const pack *)(weight + start + part);
-      if (bias != nullptr) b = *(const pack *)(bias + start + part);
+      if (weight != nullptr) w = rm_load<PART>(weight + start + part);
+      if (bias != nullptr) b = rm_load<PART>(bias + start + part);
 #pragma unroll
       for (int v = 0; v < PART; v++) {
         W &x = held.x[n * V + part + v];

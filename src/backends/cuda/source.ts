@@ -180,7 +180,9 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
 }
 
 /** CUDA C of some kernels of rows. */
-function defineMaps(sources: readonly (readonly [MapSource, readonly MapKernel[]])[]): Family {
+export function defineMaps(
+  sources: readonly (readonly [MapSource, readonly MapKernel[]])[],
+): Family {
   const texts = sources.map(([{ text }]) => text);
   const lines = sources.flatMap(([{ name }, kernels]) =>
     kernels.map((kernel) => `${MAP_KERNELS[kernel]}(${name})\n`)
@@ -215,7 +217,7 @@ function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
 }
 
 /** The dtypes in which `row` computes. */
-function computesOf(row: MapRow): DType[] {
+export function computesOf(row: MapRow): DType[] {
   return DTYPES.filter((dtype) => {
     const { kind } = DTYPE[dtype];
     return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
@@ -413,7 +415,8 @@ function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
   });
 }
 
-function defineFolds(
+/** CUDA C of some kernels of reductions. */
+export function defineFolds(
   sources: readonly (readonly [FoldSource, readonly FoldKernel[]])[],
 ): Family {
   const texts = sources.map(([{ text }]) => text);
@@ -434,7 +437,7 @@ export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 
 /** The dtype that `row` gives for elements of `from`. */
-function foldResult(row: ReduceRow, from: DType): DType {
+export function foldResult(row: ReduceRow, from: DType): DType {
   const floats = DTYPE[from].kind === "f";
   if (row.result === "bool" || row.result === "int32") return row.result;
   if (row.result === "sum" && !floats) return from === "uint64" ? from : "int64";
@@ -442,7 +445,7 @@ function foldResult(row: ReduceRow, from: DType): DType {
 }
 
 /** The dtype of the second operand that goes with elements of `from`. */
-function secondOf(row: ReduceRow, from: DType): DType | null {
+export function secondOf(row: ReduceRow, from: DType): DType | null {
   if (row.arity !== 2) return null;
   const { kind, bytes } = DTYPE[from];
   return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
@@ -517,7 +520,8 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
   };
 }
 
-function defineScans(
+/** CUDA C of some kernels of scans. */
+export function defineScans(
   sources: readonly (readonly [ScanSource, readonly ScanKernel[]])[],
 ): Family {
   const texts = sources.map(([{ text }]) => text);

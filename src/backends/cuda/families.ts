@@ -1,0 +1,133 @@
+/**
+ * The list of all kernels: what any call can launch, in families, each of which is one source.
+ *
+ * It is what tests compile for every architecture, and what they compare launches with.
+ *
+ * @module
+ */
+import type { RowKernel } from "../../backend.ts";
+import { DTYPE, type DType, DTYPES } from "../../dtype.ts";
+import { MAP, type MapRow, type ReduceRow, type Row, ROWS, type ScanRow } from "../../ops.ts";
+import type { Family } from "./device.ts";
+import { matmulFamily } from "./matmul.ts";
+import { moveFamily, nonzeroFamily } from "./move.ts";
+import { randomFamily } from "./random.ts";
+import { rowsFamily } from "./rows.ts";
+import { countsFamily, sortFamily } from "./sort.ts";
+import {
+  argReduceSource,
+  computesOf,
+  defineFolds,
+  defineMaps,
+  defineScans,
+  type FoldKernel,
+  foldResult,
+  type FoldSource,
+  type MapKernel,
+  type MapSource,
+  mapSource,
+  reduceSource,
+  type ScanKernel,
+  type ScanSource,
+  scanSource,
+  secondOf,
+} from "./source.ts";
+
+/** A family, and what it is called. */
+export interface NamedFamily extends Family {
+  readonly name: string;
+}
+
+const STRIDED: readonly MapKernel[] = ["dense", "rows", "singles", "tiles"];
+const FOLDS: readonly FoldKernel[] = [
+  "along",
+  "across",
+  "parts",
+  "along_any",
+  "across_any",
+  "parts_any",
+];
+const SCANS: readonly ScanKernel[] = ["along", "across", "along_any", "across_any"];
+/** What folds the parts of a scan. */
+const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_any", "across_any"];
+
+function mapFamilies(row: MapRow): NamedFamily[] {
+  if (row.id === MAP.copy.id) return [sameFamily(row), ...DTYPES.map((from) => casts(row, from))];
+  const kernels = [...STRIDED, "mixed", "any"] as const;
+  const sources = computesOf(row).map((dtype) => mapSource(row, dtype, dtype, false));
+  return [{ name: row.name, ...defineMaps(sources.map((source) => [source, kernels])) }];
+}
+
+/** Copies that cast nothing, and those that look dtypes up as they run. */
+function sameFamily(row: MapRow): NamedFamily {
+  const bytes = new Set(DTYPES.map((dtype) => mapSource(row, dtype, dtype, false)));
+  const general = DTYPES.map((dtype) => mapSource(row, dtype, dtype, true));
+  const kernels = new Map<MapSource, MapKernel[]>();
+  for (const source of bytes) kernels.set(source, [...STRIDED]);
+  for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "any"]);
+  return { name: row.name, ...defineMaps([...kernels]) };
+}
+
+function casts(row: MapRow, from: DType): NamedFamily {
+  const outs = DTYPES.filter((out) => out !== from);
+  return {
+    name: `cast ${from}`,
+    ...defineMaps(outs.map((out) => [mapSource(row, from, out, false), STRIDED])),
+  };
+}
+
+/** The dtypes that sums of `from` may have: their usual one, and with `dtype` their own. */
+function sumsOf(row: ReduceRow | ScanRow, from: DType): DType[] {
+  const { kind } = DTYPE[from];
+  const usual = row.skeleton === "reduce"
+    ? foldResult(row, from)
+    : kind === "f" || from === "uint64"
+    ? from
+    : "int64";
+  const own = row.result === "sum" && from !== "bool" ? [from] : [];
+  return [...new Set([usual, ...own])];
+}
+
+function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
+  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const sources: FoldSource[] = row.skeleton === "argReduce"
+    ? taken.map((from) => argReduceSource(row, from, "int32"))
+    : taken.flatMap((from) =>
+      sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
+    );
+  return { name: row.name, ...defineFolds(sources.map((source) => [source, FOLDS])) };
+}
+
+function scanFamilies(row: ScanRow): NamedFamily[] {
+  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const sources: ScanSource[] = taken.flatMap((from) =>
+    sumsOf(row, from).map((to) => scanSource(row, from, to))
+  );
+  return [
+    { name: row.name, ...defineScans(sources.map((source) => [source, SCANS])) },
+    {
+      name: `${row.name} parts`,
+      ...defineFolds(sources.map(({ fold }) => [fold, SCAN_FOLDS])),
+    },
+  ];
+}
+
+/** Every family of kernels that there is. */
+export function allFamilies(): NamedFamily[] {
+  const families: NamedFamily[] = [];
+  for (const row of ROWS) {
+    if (row.skeleton === "map") families.push(...mapFamilies(row));
+    else if (row.skeleton === "scan") families.push(...scanFamilies(row));
+    else families.push(foldFamily(row));
+  }
+  for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as RowKernel[]) {
+    for (const dtype of DTYPES.filter((name) => DTYPE[name].kind === "f")) {
+      families.push({ name: `${kernel} ${dtype}`, ...rowsFamily(kernel, dtype) });
+    }
+  }
+  for (const bytes of [1, 2, 4, 8]) families.push({ name: `sort ${bytes}`, ...sortFamily(bytes) });
+  families.push({ name: "counts", ...countsFamily() });
+  families.push({ name: "move", ...moveFamily() }, { name: "nonzero", ...nonzeroFamily() });
+  families.push({ name: "random", ...randomFamily() }, { name: "matmul", ...matmulFamily() });
+  return families;
+}
