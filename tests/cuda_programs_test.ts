@@ -396,6 +396,10 @@ function graphs(): void {
       () => x.slice(x.greater(1)),
       () => x.nonzero(),
       () => x.cpu(),
+      ...info().devices["cuda:1"] === undefined ? [] : [
+        () => x.to("cuda:1"),
+        () => ones([2], { device: "cuda:1" }).to(CUDA),
+      ],
       () => tensor([1, 2], { device: CUDA }),
       () => x.add(loose(iota([3])).to(CUDA)),
       () => synchronize(CUDA),

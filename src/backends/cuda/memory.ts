@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { OutOfMemoryError } from "../../errors.ts";
+import { DeviceError, OutOfMemoryError } from "../../errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo } from "../../storage.ts";
 import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
 import type { CudaDevice } from "./device.ts";
@@ -109,7 +109,12 @@ export class CudaMemory implements DeviceMemory {
   }
 
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void {
-    const { index } = source as CudaMemory;
+    const { index, recording } = source as CudaMemory;
+    if (source !== this && (recording || this.recording)) {
+      throw new DeviceError(
+        `${this.device}: cannot copy from ${source.device} while a graph is being captured`,
+      );
+    }
     this.#run(CUDA_MEMORY.copy, null, to, from, bytes, index);
   }
 
