@@ -7,7 +7,7 @@
  * @module
  */
 import { DeviceError, OutOfMemoryError } from "../../errors.ts";
-import type { DeviceMemory, DeviceMemoryInfo } from "../../storage.ts";
+import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
 import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
 import type { CudaDevice } from "./device.ts";
 
@@ -106,6 +106,10 @@ export class CudaMemory implements DeviceMemory {
   #endRead(ticket: number, bytes: Uint8Array): boolean {
     this.#run(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length);
     return this.#numbers[0] === 1;
+  }
+
+  note(out: Storage, input: Storage): void {
+    this.#cuda.notes?.add(out, input);
   }
 
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void {
