@@ -133,6 +133,8 @@ export interface DeviceMemory {
   read(address: number, bytes: Uint8Array): void;
   /** The same without blocking, of what is there when it is called. */
   readLater(address: number, bytes: Uint8Array): Promise<void>;
+  /** Is told of which storages a copy is, where {@link DeviceMemory.recording} needs to know. */
+  note?(out: Storage, input: Storage): void;
   /** Copies from `from` in `source`, the memory of a device of the same kind, to `to` in this one. */
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void;
   /** Waits for all that the device has been asked for. Throws what went wrong in it. */
@@ -382,6 +384,7 @@ export function copyElements(
       : download(source, from, length);
     upload(target, to, array);
   } else {
+    memory.note?.(target, source);
     memory.copy(target.address + to * bytes, other, source.address + from * bytes, length * bytes);
   }
 }

@@ -341,14 +341,23 @@ function graphs(): void {
     });
     // Nobody else gets what it reads or works in.
     x.dispose();
+    const y = full([1000], 3, { device: CUDA });
+    let whole = loose(y);
+    using copying = capture(CUDA, () => {
+      whole = loose(y.view().intoOwnedKeepLayout());
+    });
+    y.dispose();
     const others = Array.from({ length: 20 }, () => full([1000], 7, { device: CUDA }));
     step.run();
     assertEquals(out.toTypedArray(), new Float32Array(1000).fill(4));
     for (const other of others) {
       assertEquals(other.toTypedArray(), new Float32Array(1000).fill(7));
     }
+    copying.run();
+    assertEquals(whole.toTypedArray(), new Float32Array(1000).fill(3));
     step.dispose();
-    for (const one of [out, ...others]) one.dispose();
+    copying.dispose();
+    for (const one of [out, whole, ...others]) one.dispose();
     assertEquals(inUse(), before);
   });
 
@@ -396,6 +405,10 @@ function graphs(): void {
       () => x.slice(x.greater(1)),
       () => x.nonzero(),
       () => x.cpu(),
+      ...info().devices["cuda:1"] === undefined ? [] : [
+        () => x.to("cuda:1"),
+        () => ones([2], { device: "cuda:1" }).to(CUDA),
+      ],
       () => tensor([1, 2], { device: CUDA }),
       () => x.add(loose(iota([3])).to(CUDA)),
       () => synchronize(CUDA),

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { OutOfMemoryError } from "../../errors.ts";
-import type { DeviceMemory, DeviceMemoryInfo } from "../../storage.ts";
+import { DeviceError, OutOfMemoryError } from "../../errors.ts";
+import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
 import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
 import type { CudaDevice } from "./device.ts";
 
@@ -108,8 +108,17 @@ export class CudaMemory implements DeviceMemory {
     return this.#numbers[0] === 1;
   }
 
+  note(out: Storage, input: Storage): void {
+    this.#cuda.notes?.add(out, input);
+  }
+
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void {
-    const { index } = source as CudaMemory;
+    const { index, recording } = source as CudaMemory;
+    if (source !== this && (recording || this.recording)) {
+      throw new DeviceError(
+        `${this.device}: cannot copy from ${source.device} while a graph is being captured`,
+      );
+    }
     this.#run(CUDA_MEMORY.copy, null, to, from, bytes, index);
   }
 
