@@ -3,7 +3,7 @@
  * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles: around
  * the sizes at which other kernels take over, with threads that run forwards, backwards and at random.
  *
- * It is skipped where there is no emulator or no native library.
+ * It is skipped where there is no emulator or no native library; see cuda/device.ts for real devices.
  *
  * @module
  */
@@ -30,6 +30,7 @@ import { IndexError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
+import { onHardware } from "./cuda/device.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
 import { generator } from "./table/operands.ts";
 
@@ -60,10 +61,12 @@ interface Emulator {
 }
 
 function open(): Emulator | string {
-  const reason = whyNoEmulator();
+  const reason = onHardware ? undefined : whyNoEmulator();
   if (reason !== undefined) return reason;
   const shim = openShim();
   if ("reason" in shim) return shim.reason;
+  // A device has an order of its own, and no settings.
+  if (onHardware) return { shim, set: () => 0 };
   emulatorCopy(folder);
   if (shim.rm_cuda_open(text(folder), new Float64Array(3)) !== STATUS.ok) {
     return "the shim cannot open the emulator";
