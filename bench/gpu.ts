@@ -19,7 +19,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import * as rm from "../mod.ts";
 import { findCuda } from "../src/backends/cuda.ts";
-import { CUDA_CONTROL } from "../src/backends/shim/abi.ts";
+import { CUDA_CONTROL, CUDA_MEMORY } from "../src/backends/shim/abi.ts";
 import { type GpuRow, gpuWork } from "./gpu_work.ts";
 import type { Input, Tensors } from "./work.ts";
 
@@ -68,18 +68,21 @@ function onHost(run: () => void): number {
 class Torch {
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
+  /** Rejects where there is no such program. */
+  readonly #missing: Promise<never>;
   about: { version?: string; device?: string } = {};
 
   constructor(python: string) {
     const script = fileURLToPath(new URL("gpu_peer.py", import.meta.url));
     this.#process = spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] });
-    // A python3 that is not there is an early end.
-    this.#process.on("error", () => {});
+    this.#missing = new Promise((_, reject) => this.#process.on("error", reject));
+    // Whoever asks is told.
+    this.#missing.catch(() => {});
     this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]();
   }
 
   async #next(): Promise<Record<string, never>> {
-    const { value, done } = await this.#lines.next();
+    const { value, done } = await Promise.race([this.#lines.next(), this.#missing]);
     if (done) throw new Error("PyTorch ended early");
     const answer = JSON.parse(value);
     if (answer.error !== undefined) throw new Error(answer.error);
@@ -114,13 +117,20 @@ async function startTorch(): Promise<Torch | undefined> {
 
 function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.AnyTensor {
   const { integers, normal } = rm.random;
-  // Made on the CPU in float32 or int32, and cast there: the inputs are not what is timed.
+  const on = { device: "cuda" } as const;
   const x = below !== undefined
-    ? integers(key, shape, 0, below)
+    ? integers(key, shape, 0, below, on)
     : dtype.includes("float")
-    ? normal(key, shape)
-    : integers(key, shape, 1, 101);
-  return ((positive ? x.abs() : x) as rm.Tensor<"float32">).astype(dtype).to("cuda");
+    ? normal(key, shape, on)
+    : integers(key, shape, 1, 101, on);
+  return ((positive ? x.abs() : x) as rm.Tensor<"float32">).astype(dtype);
+}
+
+/** The driver and the libraries, a line each. */
+function librariesOf(): string[] {
+  const bytes = new Uint8Array(32768);
+  const length = Math.min(shim.rm_cuda_info(-1, bytes, bytes.length), bytes.length - 1);
+  return new TextDecoder().decode(bytes.subarray(0, length)).trim().split("\n");
 }
 
 function median(values: number[]): number {
@@ -145,7 +155,6 @@ function rateOf(row: GpuRow, us: number): Pick<Figure, "rate" | "unit"> {
 }
 
 async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
-  const inputs = Object.values(row.inputs);
   const sets = row.host ? 1 : Math.min(16, Math.max(1, Math.ceil(ROTATED_BYTES / row.bytes!)));
   const given: Tensors[] = Array.from({ length: sets }, (_, s) => {
     const x: Tensors = {};
@@ -160,7 +169,8 @@ async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
     clock(() => {
       for (let i = 0; i < calls; i++) bodies[i % sets]!();
     });
-  if (torch !== undefined) {
+  const compares = torch !== undefined && row.torch !== undefined;
+  if (compares) {
     await torch.ask({ do: "prepare", inputs: row.inputs, statement: row.torch, sets });
   }
   const theirs = async (calls: number): Promise<number> => {
@@ -173,14 +183,14 @@ async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
   const [ours, others]: number[][] = [[], []];
   for (let i = 0; i < rounds; i++) {
     ours!.push(run(calls) / calls * 1e3);
-    if (torch !== undefined) others!.push(await theirs(calls) / calls * 1e3);
+    if (compares) others!.push(await theirs(calls) / calls * 1e3);
   }
   for (const x of given) for (const one of Object.values(x)) one.dispose();
-  rm.emptyPool();
+  rm.emptyPool("cuda");
   const us = median(ours!);
   const figure = { group: row.group, name: row.name, us, ...rateOf(row, us) };
   const target = row.target === undefined ? {} : { target: row.target };
-  if (torch === undefined || inputs === undefined) return { ...figure, ...target };
+  if (!compares) return { ...figure, ...target };
   const ratios = ours!.map((one, i) => one / others![i]!);
   return { ...figure, torchUs: median(others!), ratio: median(ratios), ...target };
 }
@@ -197,20 +207,61 @@ const about = {
   device: rm.info().devices.cuda,
   runtime: "Bun" in globalThis ? `Bun ${process.versions.bun}` : `Deno ${process.versions.deno}`,
   torch: torch?.about.version,
+  libraries: librariesOf(),
   scale,
 };
 save(about);
 console.log(JSON.stringify(about));
 
+function memory(what: number, ...given: number[]): number {
+  const numbers = new Float64Array(5);
+  numbers.set(given);
+  if (shim.rm_cuda_memory(what, 0, numbers, null) !== 0) throw new Error("rm_cuda_memory failed");
+  return numbers[0]!;
+}
+
 /** The first ceiling: bytes read and written by a copy that the driver makes. */
+const copiedBytes = 2 ** 30 / scale;
 const copied: GpuRow = {
   group: "ceilings",
-  name: "copy from device to device",
-  inputs: { a: { dtype: "float32", shape: [2 ** 28 / scale] } },
-  bytes: 2 ** 28 / scale * 8,
-  body: ({ a }) => () => a!.copy().dispose(),
-  torch: "a.clone()",
+  name: "copy by the driver",
+  inputs: {},
+  bytes: 2 * copiedBytes,
+  body: () => {
+    const [to, from] = [0, 1].map(() => memory(CUDA_MEMORY.allocate, copiedBytes));
+    return () => memory(CUDA_MEMORY.copy, to!, from!, copiedBytes, 0);
+  },
 };
+
+/** Twenty small ops, queued one after another or as a graph: what a small model is made of. */
+const CHAIN = 20;
+function chain(asGraph: boolean): GpuRow {
+  return {
+    group: "host",
+    name: `${CHAIN} adds of 4096 ${asGraph ? "in a graph" : "one by one"}, and wait`,
+    inputs: { a: { dtype: "float32", shape: [4096] } },
+    host: true,
+    body: ({ a }) => {
+      const x = rm.zeros([4096], { device: "cuda" });
+      const all = (): void => {
+        for (let i = 0; i < CHAIN; i++) x.add_(a! as never);
+      };
+      const wait = new Float64Array(5);
+      all();
+      if (!asGraph) return () => (all(), control(CUDA_CONTROL.synchronize, wait));
+      const graph = new Float64Array(5);
+      control(CUDA_CONTROL.captureBegin, graph);
+      all();
+      control(CUDA_CONTROL.captureEnd, graph);
+      const handle = graph[0]!;
+      return () => {
+        graph[0] = handle;
+        control(CUDA_CONTROL.graphLaunch, graph);
+        control(CUDA_CONTROL.synchronize, wait);
+      };
+    },
+  };
+}
 
 console.log(
   `${"row".padEnd(48)} ${"µs".padStart(10)} ${"rate".padStart(16)} ${"target".padStart(7)} ${
@@ -218,7 +269,7 @@ console.log(
   } ${"ratio".padStart(6)}`,
 );
 let failed = 0;
-for (const row of [copied, ...gpuWork(scale)]) {
+for (const row of [copied, ...gpuWork(scale), chain(false), chain(true)]) {
   if (!`${row.group}/${row.name}`.includes(filter)) continue;
   try {
     const figure = await timeRow(row, torch);

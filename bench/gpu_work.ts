@@ -25,8 +25,8 @@ export interface GpuRow {
   readonly target?: number;
   /** Prepares the call that is timed. Results are disposed of. */
   readonly body: (x: Tensors) => () => unknown;
-  /** The same in PyTorch. */
-  readonly torch: string;
+  /** The same in PyTorch, where there is such a thing. */
+  readonly torch?: string;
   /** True where the host's time for a call is what counts, not the device's. */
   readonly host?: boolean;
 }
@@ -204,6 +204,10 @@ export function gpuWork(scale: number): GpuRow[] {
     { a },
   ) =>
   () => a!.sum(0).dispose(), "a.sum(0)");
+  add("reductions", "sum of columns bfloat16", 3.6, { a: of("bfloat16", side * 4, side) }, 0, (
+    { a },
+  ) =>
+  () => a!.sum(0).dispose(), "a.sum(0)");
   add("reductions", "max of rows bfloat16", 3.9, { a: of("bfloat16", side * 4, side) }, 0, (
     { a },
   ) =>
@@ -253,6 +257,15 @@ export function gpuWork(scale: number): GpuRow[] {
     rowInput,
     ({ a, w, b }) => () => a!.layerNorm(-1, { weight: w!, bias: b! }).dispose(),
     "F.layer_norm(a, (1024,), w, b)",
+  );
+  add(
+    "rows",
+    "layer norm bfloat16, 4096",
+    3.8,
+    { a: rowInput16, w: of("float32", 4096), b: of("float32", 4096) },
+    rowInput16,
+    ({ a, w, b }) => () => a!.layerNorm(-1, { weight: w!, bias: b! }).dispose(),
+    "F.layer_norm(a, (4096,), w.to(a.dtype), b.to(a.dtype))",
   );
   const picks = Math.max(64, n / 1024);
   add(

@@ -48,6 +48,14 @@ for (const n of every ? [1, 33, 1000] : [1, 1000, 100_003]) {
   check(`exp ${n}`, (device) => at(device).exp(), 1e-6);
   check(`cast ${n}`, (device) => at(device).astype("bfloat16"));
   check(`transposed copy ${n}`, (device) => on(device).T.copy());
+  // Tiles of 64 and of 32, whole ones and what is left over.
+  const wide = rm.random.normal(key, [n % 173 + 130, 197]).mul(100) as rm.Tensor<"float32">;
+  for (const dtype of ["uint8", "bfloat16", "float32", "float64"] as const) {
+    const as = (device: "cpu" | "cuda"): rm.AnyTensor => wide.astype(dtype).to(device);
+    check(`transposed copy of ${dtype} ${n}`, (device) => as(device).T.copy());
+    check(`largest of columns of ${dtype} ${n}`, (device) => as(device).max(0));
+    check(`where the largest of columns of ${dtype} are ${n}`, (device) => as(device).argmax(0));
+  }
   check(`column plus row ${n}`, (device) => on(device).add(on(device).slice(":, :1")));
   check(`sum ${n}`, (device) => at(device).sum(), 1e-5);
   check(`sums of rows ${n}`, (device) => on(device).sum(1), 1e-4);

@@ -11,7 +11,9 @@
 #
 # Results go to $OUT, or to bench/results/gpu, as they come: *.jsonl and *.log. Exits with 0 only if
 # every stage that was asked for passed. With ROWMAJOR_CUDA_LIB_DIR naming an emulator's folder it
-# checks this script; ROWMAJOR_GPU_SCALE then makes the bench's arrays smaller by that factor.
+# checks this script; then ROWMAJOR_GPU_SCALE makes the bench's arrays smaller by that factor, and
+# ROWMAJOR_GPU_FILTER is what the names of tests have to contain. ROWMAJOR_GPU_PARTS is the number of
+# processes that share the table of all ops, and so the compiling of kernels.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 stage=${1:-all}
@@ -21,6 +23,7 @@ mkdir -p "$results" || exit 2
 
 # The runtime and the packages that tests use: those of .gpu, else those that are installed.
 unpack() {
+  command -v xz >/dev/null 2>&1 && xz -dc "$1" >"$2" && return
   python3 - "$1" "$2" <<'PY'
 import lzma, shutil, sys
 with lzma.open(sys.argv[1]) as source, open(sys.argv[2], "wb") as target:
@@ -39,9 +42,9 @@ if [ -f ".gpu/$runtime.xz" ]; then
       exit 2
   fi
 else
-  for one in "node_modules/@deno/linux-x64-glibc/deno" "node_modules/@oven/bun-linux-x64/bin/bun" \
-    "$(command -v "$runtime" 2>/dev/null)"; do
-    case $one in */"$runtime") [ -x "$one" ] && tool=$one && break ;; esac
+  for one in "node_modules/@$runtime/linux-x64-glibc/$runtime" "node_modules/$runtime/bin/$runtime.exe" \
+    "node_modules/.bin/$runtime" "$(command -v "$runtime" 2>/dev/null)"; do
+    [ -x "$one" ] && tool=$one && break
   done
 fi
 if [ -z "$tool" ]; then
@@ -53,9 +56,17 @@ if [ -f .gpu/librowmajor.so ]; then
   ROWMAJOR_LIB=${ROWMAJOR_LIB:-$PWD/.gpu/librowmajor.so}
   export ROWMAJOR_LIB
 fi
-# Kernels are compiled anew, as for a user who starts for the first time.
-ROWMAJOR_CACHE_DIR=${ROWMAJOR_CACHE_DIR:-$(mktemp -d)}
-export ROWMAJOR_CACHE_DIR
+# Stages share compiled kernels; the probe has none, as a user who starts for the first time.
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+ROWMAJOR_CACHE_DIR=${ROWMAJOR_CACHE_DIR:-${TMPDIR:-/tmp}/rowmajor-gpu-kernels}
+# Tests fail without a device, rather than look for the emulator.
+ROWMAJOR_TEST_CUDA=device
+export ROWMAJOR_CACHE_DIR ROWMAJOR_TEST_CUDA
+filter=${ROWMAJOR_GPU_FILTER:-}
+parts=${ROWMAJOR_GPU_PARTS:-$(($(nproc) / 2))}
+[ "$parts" -gt 8 ] && parts=8
+[ "$parts" -lt 1 ] && parts=1
 
 run() {
   case $runtime in
@@ -65,8 +76,8 @@ run() {
 }
 run_tests() {
   case $runtime in
-    deno) "$tool" test -A --no-check "$@" ;;
-    bun) "$tool" test --timeout=600000 "$@" ;;
+    deno) "$tool" test -A --no-check ${filter:+"--filter=$filter"} "$@" ;;
+    bun) "$tool" test --timeout=600000 ${filter:+-t "$filter"} "$@" ;;
   esac
 }
 
@@ -89,9 +100,35 @@ stage() {
 probe() {
   command -v nvidia-smi >/dev/null 2>&1 &&
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
-  run scripts/gpu_probe.ts
+  ROWMAJOR_CACHE_DIR=$fresh run scripts/gpu_probe.ts
 }
-tests() { run_tests tests/cuda_*_test.ts; }
+# Those of the device, not of the emulator; the table in parts, each with a log of its own.
+tests() {
+  table=tests/cuda_table_test.ts
+  part=0
+  while [ "$part" -lt "$parts" ]; do
+    { ROWMAJOR_TEST_PART=$part/$parts run_tests "$table" >"$results/table-$runtime-$part.log" 2>&1
+      echo $? >"$fresh/part-$part"; } &
+    part=$((part + 1))
+  done
+  others=""
+  for one in tests/cuda_*_test.ts; do
+    grep -q 'from "./cuda/device.ts"' "$one" && [ "$one" != "$table" ] && others="$others $one"
+  done
+  ok=0
+  # Without files a runtime would run all there are.
+  # shellcheck disable=SC2086
+  [ -z "$others" ] || run_tests $others || ok=1
+  wait
+  part=0
+  while [ "$part" -lt "$parts" ]; do
+    echo "-- the table, part $((part + 1)) of $parts"
+    tail -n 40 "$results/table-$runtime-$part.log"
+    [ "$(cat "$fresh/part-$part")" = 0 ] || ok=1
+    part=$((part + 1))
+  done
+  return $ok
+}
 bench() { run bench/gpu.ts "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}"; }
 sanitize() {
   sanitizer=$(command -v compute-sanitizer) || sanitizer=/usr/local/cuda/bin/compute-sanitizer
@@ -124,7 +161,7 @@ case $stage in
     stage sanitize sanitize
     ;;
   *)
-    sed -n '2,15p' "$0" >&2
+    sed -n '2,18p' "$0" >&2
     exit 2
     ;;
 esac

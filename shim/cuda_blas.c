@@ -137,14 +137,19 @@ static int32_t multiply_anywhere(rm_device *device, const product *p, const doub
   const ptrdiff_t batch = p->batch;
   rm_address *list = malloc((size_t)batch * 3 * sizeof *list);
   if (list == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a product");
+  rm_address all = 0;
   for (ptrdiff_t i = 0; i < batch; i++) {
     list[i] = p->c + (rm_address)at_c[i] * (rm_address)p->size;
     list[batch + i] = p->a + (rm_address)at_a[i] * (rm_address)p->size;
     list[2 * batch + i] = p->b + (rm_address)at_b[i] * (rm_address)p->size;
+    all |= list[i] | list[batch + i] | list[2 * batch + i];
   }
   rm_products *of = device->products;
   int32_t status = RM_OK;
-  if (atomic_load(&device->graph) != 0) {
+  /* Tensor cores need matrices that begin at multiples of 16 bytes, which cuBLAS does not see of
+   * those in a list. */
+  const bool unaligned = (all & 15) != 0 && p->type != R_64F;
+  if (unaligned || atomic_load(&device->graph) != 0) {
     /* A graph keeps numbers, but no copies of lists. */
     for (ptrdiff_t i = 0; i < batch && status == RM_OK; i++) {
       status = multiply_one(of, p, list[i], list[batch + i], list[2 * batch + i]);

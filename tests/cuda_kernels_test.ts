@@ -3,7 +3,7 @@
  * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles: around
  * the sizes at which other kernels take over, with threads that run forwards, backwards and at random.
  *
- * It is skipped where there is no emulator or no native library.
+ * It is skipped where there is no emulator or no native library; see cuda/device.ts for real devices.
  *
  * @module
  */
@@ -28,7 +28,7 @@ import { IndexError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
-import { prepareEmulator } from "./cuda/device.ts";
+import { onHardware, prepareEmulator } from "./cuda/device.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
 import type { Emulator } from "./emulator/control.ts";
 import { shim } from "./native/support.ts";
@@ -39,13 +39,15 @@ after(() => rmSync(folder, { recursive: true }));
 
 interface Opened {
   readonly shim: Shim;
-  readonly control: Emulator;
+  readonly control?: Emulator;
 }
 
 function open(): Opened | string {
-  const reason = whyNoEmulator();
+  const reason = onHardware ? undefined : whyNoEmulator();
   if (reason !== undefined) return reason;
   if (shim === undefined) return "there is no native library";
+  // A device has an order of its own, and no settings.
+  if (onHardware) return { shim };
   emulatorCopy(folder);
   const name = new TextEncoder().encode(`${folder}\0`);
   if (shim.rm_cuda_open(name, new Float64Array(3)) !== STATUS.ok) {
@@ -75,7 +77,7 @@ function check(
     device.families = true;
     const memory = new CudaMemory(device);
     ORDERS.forEach((order, turn) => {
-      emulator.control.set("order", order);
+      emulator.control?.set("order", order);
       run(device, memory, turn);
       memory.synchronize();
     });
