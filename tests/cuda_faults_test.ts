@@ -71,7 +71,7 @@ function run(
   };
   const result = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8", env: all });
   const output = result.stdout + result.stderr;
-  assert(/\b[1-9]\d* (?:passed|pass|failed|fail)\b/.test(output), `no test ran:\n${output}`);
+  assert(/\b[1-9]\d* (?:passed|pass|failed)\b|^\(fail\)/m.test(output), `no test ran:\n${output}`);
   return {
     passed: result.status === 0,
     output,
