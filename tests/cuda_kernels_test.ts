@@ -1,7 +1,7 @@
 /**
  * The CUDA kernels that are no rows of the op table (sorting, indexing, random numbers, products,
  * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles: around
- * the sizes at which other kernels take over, with threads that run forwards, backwards and at random.
+ * the sizes at which other kernels take over, with threads that run in any order.
  *
  * It is skipped where there is no emulator or no native library; see cuda/device.ts for real devices.
  *
@@ -19,7 +19,7 @@ import { CudaMemory } from "../src/backends/cuda/memory.ts";
 import { gather, nonzero, position, scatter } from "../src/backends/cuda/move.ts";
 import { random } from "../src/backends/cuda/random.ts";
 import { alongRows } from "../src/backends/cuda/rows.ts";
-import { sort } from "../src/backends/cuda/sort.ts";
+import { addCountsUp, sort } from "../src/backends/cuda/sort.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { type Shim, STATUS } from "../src/backends/shim/abi.ts";
 import { DTYPE, type DType, DTYPES, finfo } from "../src/dtype.ts";
@@ -30,39 +30,30 @@ import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
 import { onHardware, prepareEmulator } from "./cuda/device.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
-import type { Emulator } from "./emulator/control.ts";
 import { shim } from "./native/support.ts";
 import { generator } from "./table/operands.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-kernels-"));
 after(() => rmSync(folder, { recursive: true }));
 
-interface Opened {
-  readonly shim: Shim;
-  readonly control?: Emulator;
-}
-
-function open(): Opened | string {
+function open(): Shim | string {
   const reason = onHardware ? undefined : whyNoEmulator();
   if (reason !== undefined) return reason;
   if (shim === undefined) return "there is no native library";
-  // A device has an order of its own, and no settings.
-  if (onHardware) return { shim };
+  if (onHardware) return shim;
   emulatorCopy(folder);
   const name = new TextEncoder().encode(`${folder}\0`);
   if (shim.rm_cuda_open(name, new Float64Array(3)) !== STATUS.ok) {
     return "the shim cannot open the emulator";
   }
-  return { shim, control: prepareEmulator(folder) };
+  prepareEmulator(folder);
+  return shim;
 }
-
-/** Forwards, backwards and shuffled, each of them eager in one of the runtimes. */
-const ORDERS = "Deno" in globalThis ? [3, 1, 5] : [0, 4, 2];
 
 const emulator = open();
 if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
 
-/** Runs a test in each order of threads; `run` gets a device, its memory and a number. */
+/** Runs a test three times, as orders of threads differ; `run` gets a device, its memory, a number. */
 function check(
   what: string,
   run: (device: CudaDevice, memory: CudaMemory, turn: number) => void,
@@ -73,14 +64,13 @@ function check(
     return;
   }
   test(what, () => {
-    const device = new CudaDevice(changed?.(emulator.shim) ?? emulator.shim, 0);
+    const device = new CudaDevice(changed?.(emulator) ?? emulator, 0);
     device.families = true;
     const memory = new CudaMemory(device);
-    ORDERS.forEach((order, turn) => {
-      emulator.control?.set("order", order);
+    for (let turn = 0; turn < 3; turn++) {
       run(device, memory, turn);
       memory.synchronize();
-    });
+    }
   });
 }
 
@@ -168,6 +158,25 @@ check("Sorting: every dtype, runs of any length, values and orders", (device, me
         indices.free();
       }
     });
+  }
+});
+
+check("Counts: sums of those before, of rows longer than a block", (device, memory, turn) => {
+  for (const length of [1, 33, 256, 257, 1024, 1025, 2500, 5000]) {
+    const rows = 3;
+    const counts = filled("int64", rows * length, (i) => (i * 7 + turn) % 11);
+    const [there, totals] = [send(memory, counts), send(memory, filled("int64", rows, () => -1))];
+    addCountsUp(device, there.address, totals.address, rows, length);
+    for (let row = 0; row < rows; row++) {
+      let sum = 0n;
+      for (let i = row * length; i < (row + 1) * length; i++) {
+        const count = BigInt(Number(readElement(counts, i)));
+        writeElement(counts, i, sum);
+        sum += count;
+      }
+      assertEquals((download(totals, row, 1) as BigInt64Array)[0], sum);
+    }
+    assertBits(there, counts, `rows of ${length}`);
   }
 });
 

@@ -209,7 +209,7 @@ static void sound_kernels(void) {
   float *a = malloc(N * sizeof *a), sums[BLOCKS], *d_a = on_device(N * 4), *d_out = on_device(4096);
   for (int i = 0; i < N; i++) a[i] = (float)(i % 10);
   OK(cudaMemcpyAsync(d_a, a, N * 4, 1, queue));
-  for (int order = 0; order < 6; order++) {
+  for (int order = 0; order < 7; order++) {
     emu_set("order", order);
     struct { void *out, *a; long long n; } arguments = {d_out, d_a, N};
     OK(launch("sums", BLOCKS, 256, 0, 3, &arguments));

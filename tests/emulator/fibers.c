@@ -65,8 +65,8 @@ static void *new_stack(char *top, void (*entry)(void)) {
 
 /* ---- state of the block that runs ----------------------------------------------------------- */
 
-/* Values of the setting "order"; each one and EAGER is another. */
-enum { BACKWARDS = 1, SHUFFLED = 2, EAGER = 3 };
+/* Values of the setting "order"; 0 to 2 with EAGER are others. */
+enum { BACKWARDS = 1, SHUFFLED = 2, EAGER = 3, ANY = 6 };
 
 enum { UNSTARTED, READY, AT_BARRIER, AT_WARP, ENDED };
 
@@ -108,6 +108,8 @@ static volatile bool inside;
 static pthread_t inside_thread;
 static char *shared_pages;
 static uint64_t random_state;
+/* The order of this kernel. */
+static int kind;
 
 static uint32_t draw(uint32_t below) {
   random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -133,14 +135,14 @@ static void shuffle(int *list, int count) {
   }
 }
 
-static bool is_backwards(void) { return (int)emu_numbers[ORDER] % EAGER == BACKWARDS; }
+static bool is_backwards(void) { return kind % EAGER == BACKWARDS; }
 
 /* Whether whoever comes first in the order goes on for as long as it can. */
-static bool is_eager(void) { return emu_numbers[ORDER] >= EAGER; }
+static bool is_eager(void) { return kind >= EAGER; }
 
 /* For a block, and again after each barrier. Eager warps stay together. */
 static void set_order(void) {
-  int kind = (int)emu_numbers[ORDER], warps[MAX_THREADS / 32], count = (threads + 31) / 32;
+  int warps[MAX_THREADS / 32], count = (threads + 31) / 32;
   if (kind == SHUFFLED) shuffle(order, threads);
   if (kind != EAGER + SHUFFLED) return;
   for (int w = 0; w < count; w++) warps[w] = w;
@@ -460,8 +462,19 @@ static void run_block(const grid *what, uint64_t number) {
   emu_switch(&outside, on->place);
 }
 
+/* Of ANY, each kernel has another one than those before, all over. */
+static void choose_order(void) {
+  static uint64_t number;
+  kind = (int)emu_numbers[ORDER];
+  random_state = (uint64_t)emu_numbers[SEED] * 2654435761u + 1;
+  if (kind < ANY) return;
+  random_state += ++number * 0x9e3779b97f4a7c15u;
+  kind = (int)draw(ANY);
+}
+
 static void prepare(const grid *what) {
   current = what;
+  choose_order();
   here.threads = what->threads;
   here.blocks = what->blocks;
   threads = (int)(what->threads.x * what->threads.y * what->threads.z);
@@ -480,7 +493,6 @@ static void prepare(const grid *what) {
   /* It ends where what follows cannot be touched. */
   char *end = shared_pages + PAGE + SHARED_PAGES;
   here.dynamic = end - (what->dynamic + 15) / 16 * 16;
-  random_state = (uint64_t)emu_numbers[SEED] * 2654435761u + 1;
   idle_count = fiber_count = 0;
 }
 
@@ -505,7 +517,7 @@ int emu_run_grid(const grid *what) {
     inside_thread = pthread_self();
     inside = true;
     uint64_t step = 0;
-    if ((int)emu_numbers[ORDER] % EAGER == SHUFFLED && count > 2) {
+    if (kind % EAGER == SHUFFLED && count > 2) {
       step = 1 + draw((uint32_t)(count > 1u << 30 ? 1u << 30 : count));
       while (gcd(step, count) != 1) step++;
     }
