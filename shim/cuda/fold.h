@@ -140,8 +140,9 @@ static inline typename Row::work rm_second(const void *b, Offset at) {
 }
 
 /*
- * Folds. With ACROSS, neighbouring threads have neighbouring outputs, and lanes take single
- * elements; without, neighbouring threads are the lanes of one output, and take packs.
+ * Folds; places among the elements of an output have as many bits as distances. With ACROSS,
+ * neighbouring threads have neighbouring outputs, and lanes take single elements; without,
+ * neighbouring threads are the lanes of one output, and take packs.
  */
 template <typename Row, bool ACROSS, int RANK, typename Bits>
 static inline void rm_fold(const rm_fold_job<RANK> &job) {
@@ -157,7 +158,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
   const int kept = (int)job.kept, rank = (int)job.rank;
-  const int64_t unit = (int64_t)blockIdx.x * slots + slot, part = blockIdx.y;
+  const Offset unit = (Offset)blockIdx.x * slots + slot, part = (Offset)blockIdx.y;
   const bool valid = unit < job.outputs;
   Offset at[3] = {};
   if (valid) rm_seek<Bits>(job.axes, 0, kept, (Index)unit, at);
@@ -165,12 +166,12 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   const bool varies = (job.flags & 4) != 0;
   Work y = 0;
   if (valid) y = rm_second<Row>(job.b, at[2]);
-  const int64_t from = part * job.length;
-  const int64_t to = valid ? rm_min(from + job.length, job.count) : from;
-  const int64_t stride = (int64_t)lanes * N;
+  const Offset from = part * (Offset)job.length;
+  const Offset to = valid ? (Offset)rm_min(from + job.length, job.count) : from;
+  const Offset stride = (Offset)lanes * N;
   Acc acc[PACKS];
   RM_UNROLL for (int k = 0; k < PACKS; k++) acc[k] = Row::start();
-  int64_t q = from + (int64_t)lane * N;
+  Offset q = from + (Offset)lane * N;
   if ((job.flags & 1) != 0) {
     const bool whole = (job.flags & 2) != 0, single = rank == kept + 1;
     const Offset step = (Offset)job.axes[rank - 1].stride[1];
@@ -178,8 +179,8 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
       rm_pack<Stored, N> x[PACKS];
       RM_UNROLL for (int k = 0; k < PACKS; k++) {
         Offset place[3] = {};
-        const int64_t n = q + k * stride;
-        if (single) place[1] = (Offset)n * step;
+        const Offset n = q + k * stride;
+        if (single) place[1] = n * step;
         else rm_seek<Bits>(job.axes, kept, rank, (Index)n, place);
         if (whole) {
           x[k] = rm_load<N>(p + place[1]);
@@ -199,7 +200,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
 #pragma unroll 1
   for (; q < to; q += stride) {
 #pragma unroll 1
-    for (int64_t n = q; n < rm_min(q + N, to); n++) {
+    for (Offset n = q; n < rm_min<Offset>(q + N, to); n++) {
       Offset place[3] = {};
       rm_seek<Bits>(job.axes, kept, rank, (Index)n, place);
       if (varies) y = rm_second<Row>(job.b, at[2] + place[2]);
@@ -210,7 +211,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   RM_UNROLL for (int k = 1; k < PACKS; k++) acc[0] = Row::join(acc[0], acc[k]);
   const Acc all = rm_join_lanes<Row>(acc[0], lane, lanes, ACROSS ? slots : 1);
   if (!valid || lane != 0) return;
-  if (job.scratch != nullptr) ((Acc *)job.scratch)[unit * job.parts + part] = all;
+  if (job.scratch != nullptr) ((Acc *)job.scratch)[(int64_t)unit * job.parts + part] = all;
   else rm_finish<Row>(job, at[0], all);
 }
 
@@ -225,7 +226,8 @@ static inline void rm_join_parts(const rm_fold_job<RANK> &job) {
   const Acc *const parts = (const Acc *)job.scratch + unit * job.parts;
   Acc a = Row::start();
   if (valid) {
-    for (int64_t part = lane; part < job.parts; part += lanes) a = Row::join(a, parts[part]);
+#pragma unroll 4
+    for (int part = lane; part < (int)job.parts; part += lanes) a = Row::join(a, parts[part]);
   }
   const Acc all = rm_join_lanes<Row>(a, lane, lanes, 1);
   if (!valid || lane != 0) return;
