@@ -7,7 +7,8 @@
  * changed is compiled again. A compiler that says anything, spills that grow and more than 8 more
  * registers are failures; their figures are not kept, so that they fail again until `--save`.
  *
- * The compiler is the one that the library finds, else the pinned wheel, which pip puts in `.venv`.
+ * The compiler is that of `.venv`, or one that the library finds, else the pinned wheel, which pip
+ * puts in `.venv`.
  * Without one, what changed is not checked: that is said, and is a failure with `--require` only.
  *
  *   --all             compiles what has not changed, too
@@ -168,24 +169,26 @@ interface Task {
   readonly architecture: number;
 }
 
-/** Begins as many processes as are asked for, or says why there is no compiler. */
+/**
+ * Begins as many processes as are asked for, or says why there is no compiler. That of `.venv`, which
+ * made the figures, comes before what else the library finds.
+ */
 async function openCompilers(count: number, install: boolean): Promise<Compiler[] | string> {
-  const env = { ...process.env };
-  if (env.VIRTUAL_ENV === undefined && existsSync(venv)) env.VIRTUAL_ENV = venv;
-  const open = (): Compiler[] => Array.from({ length: count }, () => new Compiler(env));
-  let compilers = open();
-  let { reason } = await compilers[0]!.ready;
-  if (reason !== undefined && install) {
-    compilers.forEach((compiler) => compiler.end());
-    const failed = installWheel(WHEEL.name, WHEEL.version);
+  const own = { ...process.env, VIRTUAL_ENV: venv };
+  const attempts: [env: NodeJS.ProcessEnv, prepare?: () => string | undefined][] = [];
+  if (existsSync(venv)) attempts.push([own]);
+  attempts.push([process.env]);
+  if (install) attempts.push([own, () => installWheel(WHEEL.name, WHEEL.version)]);
+  let reason: string | undefined;
+  for (const [env, prepare] of attempts) {
+    const failed = prepare?.();
     if (failed !== undefined) return `${reason}\n${failed}`;
-    env.VIRTUAL_ENV = venv;
-    compilers = open();
+    const compilers = Array.from({ length: count }, () => new Compiler(env));
     ({ reason } = await compilers[0]!.ready);
+    if (reason === undefined) return compilers;
+    compilers.forEach((compiler) => compiler.end());
   }
-  if (reason === undefined) return compilers;
-  compilers.forEach((compiler) => compiler.end());
-  return reason;
+  return reason!;
 }
 
 async function main(): Promise<number> {

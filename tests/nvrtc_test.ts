@@ -49,24 +49,24 @@ const changed = families.filter((family) => {
     ARCHITECTURES.some((architecture) => !known.done.has(architecture));
 });
 
-test("NVRTC compiles the kernels that have changed, and says nothing", (t) => {
-  if (changed.length === 0) return;
-  const { status, output, compiled } = check("--seconds=30");
-  if (output.includes("NVRTC, the compiler of CUDA, is not here")) {
-    return t.skip(`${changed.length} families have changed, and there is no NVRTC`);
-  }
-  assertEquals(status, 0, output);
-  assert(compiled > 0, output);
-  console.log(`${output.trimEnd().split("\n").at(-1)}: deno task nvrtc compiles and keeps them`);
-});
+const sample = check("--all", "counts");
+if (sample.output.includes("NVRTC, the compiler of CUDA, is not here")) {
+  const what = `${changed.length} families of kernels have changed since they were compiled`;
+  test(`NVRTC compiles kernels (it is not here; ${what})`, { skip: true }, () => {});
+} else {
+  test("NVRTC makes of a family what it made of it before, and says nothing", () => {
+    const { status, failures, compiled, output } = sample;
+    assertEquals([status, failures, compiled], [0, 0, ARCHITECTURES.length], output);
+  });
 
-test("NVRTC makes of an old family what it made of it before", (t) => {
-  const { status, output, compiled, failures } = check("--all", "counts");
-  if (output.includes("NVRTC, the compiler of CUDA, is not here")) {
-    return t.skip("there is no NVRTC");
-  }
-  assertEquals([status, failures, compiled], [0, 0, ARCHITECTURES.length], output);
-});
+  test("NVRTC compiles the kernels that have changed, and says nothing", () => {
+    if (changed.length === 0) return;
+    const { status, output, compiled } = check("--seconds=30");
+    assertEquals(status, 0, output);
+    assert(compiled > 0, output);
+    console.log(`${output.trimEnd().split("\n").at(-1)}: deno task nvrtc compiles and keeps them`);
+  });
+}
 
 test("figures are kept of every kernel that is done", () => {
   let kernels = 0;
