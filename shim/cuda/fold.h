@@ -153,7 +153,9 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   typedef typename Bits::offset Offset;
   typedef typename Bits::index Index;
   constexpr int N = ACROSS ? 1 : Row::pack;
-  constexpr int PACKS = ACROSS && Row::packs > 1 ? RM_FOLD_ROWS : Row::packs;
+  /* Fewer of them where distances take twice the registers. */
+  constexpr int ROWS = sizeof(Offset) == 8 ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
+  constexpr int PACKS = ACROSS && Row::packs > 1 ? ROWS : Row::packs;
   const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
