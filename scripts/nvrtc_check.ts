@@ -7,12 +7,14 @@
  * changed is compiled again. A compiler that says anything, spills that grow and more than 8 more
  * registers are failures; their figures are not kept, so that they fail again until `--save`.
  *
- * The compiler is the one that the library finds, else the pinned wheel, which pip puts in `.venv`.
+ * The compiler is that of `.venv`, or one that the library finds, else the pinned wheel, which pip
+ * puts in `.venv`.
  * Without one, what changed is not checked: that is said, and is a failure with `--require` only.
  *
  *   --all             compiles what has not changed, too
  *   --save            keeps the figures of kernels that got worse
  *   --require         fails where there is no compiler
+ *   --check           keeps nothing, but says what is not kept
  *   --no-install      asks pip for nothing
  *   --seconds=N       begins no family after so many seconds, and says how many are left
  *   --arch=90,120     leaves out the other architectures
@@ -23,26 +25,34 @@
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
-import { gunzipSync, gzipSync } from "node:zlib";
 import { installWheel, venv } from "../bench/python_env.ts";
 import { allFamilies, type NamedFamily } from "../src/backends/cuda/families.ts";
 import { openShim } from "../src/backends/shim/load.ts";
+import {
+  ARCHITECTURES,
+  type Figures,
+  hashOf,
+  LOADS,
+  optionsText,
+  readReport,
+  readStore,
+  REGISTERS,
+  STACK,
+  type Store,
+  STORES,
+  wholeText,
+  worse,
+  writeStore,
+} from "./nvrtc_figures.ts";
 import { root } from "./tools.ts";
 
-/** From Turing to the newest that the pinned compiler knows. */
-const ARCHITECTURES: readonly number[] = [75, 80, 86, 90, 100, 120];
 /** The order in which they are compiled: that of the card which the library is tuned for first. */
 const FIRST = 90;
 const WHEEL = { name: "nvidia-cuda-nvrtc", version: "13.2.86" } as const;
-const STORE = join(root, "bench", "results", "nvrtc.tsv.gz");
-/** Registers that a kernel may gain without anyone asking why. */
-const MORE_REGISTERS = 8;
 
 // ---- the one who compiles ----------------------------------------------------------------------
 
@@ -117,137 +127,6 @@ class Compiler {
   }
 }
 
-// ---- what was compiled before ------------------------------------------------------------------
-
-/** Registers, then bytes of stack, of spill stores, of spill loads, of shared memory. */
-type Figures = readonly number[];
-const [REGISTERS, STACK, STORES, LOADS] = [0, 1, 2, 3];
-
-interface Store {
-  /** Of the compiler that made the figures. */
-  version: string;
-  /** Of each family: the hash of what was compiled, and for which architectures. */
-  readonly families: Map<string, { hash: string; done: Set<number> }>;
-  /** Of each kernel: its figures by architecture. */
-  readonly kernels: Map<string, Map<number, Figures>>;
-}
-
-function readStore(): Store {
-  const store: Store = { version: "", families: new Map(), kernels: new Map() };
-  if (!existsSync(STORE)) return store;
-  const [head, ...lines] = gunzipSync(readFileSync(STORE)).toString().trimEnd().split("\n");
-  store.version = head!.slice("NVRTC ".length);
-  for (const line of lines) {
-    const [name, ...cells] = line.split("\t") as [string, ...string[]];
-    if (name.startsWith("=")) {
-      const done = new Set((cells[1] ?? "").split(" ").filter((cell) => cell !== "").map(Number));
-      store.families.set(name.slice(1), { hash: cells[0]!, done });
-    } else {
-      const figures = new Map<number, Figures>();
-      cells.forEach((cell, i) => {
-        if (cell !== "") figures.set(ARCHITECTURES[i]!, cell.split(" ").map(Number));
-      });
-      store.kernels.set(name, figures);
-    }
-  }
-  return store;
-}
-
-/** Writes what `families` have: a line for each family, then those of its kernels. */
-function writeStore(store: Store, families: readonly NamedFamily[]): void {
-  const lines = [`NVRTC ${store.version}`];
-  for (const { name, names } of families) {
-    const known = store.families.get(name);
-    if (known === undefined) continue;
-    const done = ARCHITECTURES.filter((architecture) => known.done.has(architecture));
-    lines.push(`=${name}\t${known.hash}\t${done.join(" ")}`);
-    for (const kernel of names) {
-      const cells = ARCHITECTURES.map((architecture) => {
-        const figures = store.kernels.get(kernel)?.get(architecture);
-        return (figures ?? []).join(" ").replace(/( 0)+$/, "");
-      });
-      lines.push([kernel, ...cells].join("\t").trimEnd());
-    }
-  }
-  writeFileSync(`${STORE}.new`, gzipSync(`${lines.join("\n")}\n`, { level: 9 }));
-  renameSync(`${STORE}.new`, STORE);
-}
-
-// ---- what there is to compile ------------------------------------------------------------------
-
-/** C without comments, which change nothing. */
-function bare(text: string): string {
-  return text.replace(/\/\*[\s\S]*?\*\//g, " ").replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n");
-}
-
-const headers = new Map<string, string>();
-
-/** The text of a header of kernels by its last name. */
-function headerText(name: string): string {
-  let text = headers.get(name);
-  if (text === undefined) {
-    const folder = ["shim/cuda", "shim"].find((place) => existsSync(join(root, place, name)));
-    if (folder === undefined) throw new Error(`a kernel includes ${name}, which is not there`);
-    headers.set(name, text = bare(readFileSync(join(root, folder, name), "utf8")));
-  }
-  return text;
-}
-
-/** `source` with the text of each header that it includes where that comes first. */
-function wholeText(source: string): string {
-  const seen = new Set<string>();
-  const expand = (text: string): string =>
-    text.replace(/#include "([^"]+)"/g, (_, name: string) => {
-      if (seen.has(name)) return "";
-      seen.add(name);
-      return expand(headerText(name));
-    });
-  return expand(source);
-}
-
-/** The options that the library gives to the compiler, as its source says them. */
-function optionsText(): string {
-  const text = readFileSync(join(root, "shim", "cuda_compile.c"), "utf8");
-  const options = text.match(/const char \*options\[\w*\] = \{[^}]*\}/g);
-  if (options === null) throw new Error("shim/cuda_compile.c has no array of options");
-  return options.join("\n");
-}
-
-function hashOf({ source, names }: NamedFamily, options: string): string {
-  const text = [options, names.join("\n"), wholeText(source)].join("\0");
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
-}
-
-// ---- figures -----------------------------------------------------------------------------------
-
-interface Report {
-  readonly figures: Map<string, Figures>;
-  /** What the compiler said besides. */
-  readonly said: string;
-}
-
-function readReport(report: string): Report {
-  const figures = new Map<string, Figures>();
-  const said: string[] = [];
-  for (const line of report.split("\n")) {
-    const [name, ...cells] = line.split("\t") as [string, ...string[]];
-    if (cells.length === 5) figures.set(name, cells.map(Number));
-    else if (line !== "") said.push(line);
-  }
-  return { figures, said: said.join("\n") };
-}
-
-/** In words, how `now` is worse than `before`. */
-function worse(now: Figures, before: Figures | undefined): string | undefined {
-  if (before === undefined) return undefined;
-  const at = (figures: Figures, i: number): number => figures[i] ?? 0;
-  for (const [i, what] of [[STORES, "bytes of spill stores"], [LOADS, "of spill loads"]] as const) {
-    if (at(now, i) > at(before, i)) return `${at(before, i)} to ${at(now, i)} ${what}`;
-  }
-  const [from, to] = [at(before, REGISTERS), at(now, REGISTERS)];
-  return to > from + MORE_REGISTERS ? `${from} to ${to} registers` : undefined;
-}
-
 function showWorst(store: Store, architectures: readonly number[]): void {
   for (const architecture of architectures) {
     const rows = [...store.kernels].flatMap(([name, all]) => {
@@ -281,7 +160,7 @@ const flags = new Map(
     return [name ?? arg, value ?? ""] as const;
   }),
 );
-const FLAGS = "all save require no-install seconds arch processes worst worker".split(" ");
+const FLAGS = "all save check require no-install seconds arch processes worst worker".split(" ");
 
 interface Task {
   readonly place: number;
@@ -290,24 +169,26 @@ interface Task {
   readonly architecture: number;
 }
 
-/** Begins as many processes as are asked for, or says why there is no compiler. */
+/**
+ * Begins as many processes as are asked for, or says why there is no compiler. That of `.venv`, which
+ * made the figures, comes before what else the library finds.
+ */
 async function openCompilers(count: number, install: boolean): Promise<Compiler[] | string> {
-  const env = { ...process.env };
-  if (env.VIRTUAL_ENV === undefined && existsSync(venv)) env.VIRTUAL_ENV = venv;
-  const open = (): Compiler[] => Array.from({ length: count }, () => new Compiler(env));
-  let compilers = open();
-  let { reason } = await compilers[0]!.ready;
-  if (reason !== undefined && install) {
-    compilers.forEach((compiler) => compiler.end());
-    const failed = installWheel(WHEEL.name, WHEEL.version);
+  const own = { ...process.env, VIRTUAL_ENV: venv };
+  const attempts: [env: NodeJS.ProcessEnv, prepare?: () => string | undefined][] = [];
+  if (existsSync(venv)) attempts.push([own]);
+  attempts.push([process.env]);
+  if (install) attempts.push([own, () => installWheel(WHEEL.name, WHEEL.version)]);
+  let reason: string | undefined;
+  for (const [env, prepare] of attempts) {
+    const failed = prepare?.();
     if (failed !== undefined) return `${reason}\n${failed}`;
-    env.VIRTUAL_ENV = venv;
-    compilers = open();
+    const compilers = Array.from({ length: count }, () => new Compiler(env));
     ({ reason } = await compilers[0]!.ready);
+    if (reason === undefined) return compilers;
+    compilers.forEach((compiler) => compiler.end());
   }
-  if (reason === undefined) return compilers;
-  compilers.forEach((compiler) => compiler.end());
-  return reason;
+  return reason!;
 }
 
 async function main(): Promise<number> {
@@ -385,6 +266,9 @@ async function compileAll(
   const begin = performance.now();
   const seconds = Number(flags.get("seconds") ?? Infinity);
   const elapsed = (): number => (performance.now() - begin) / 1000;
+  const keep = (): void => {
+    if (!flags.has("check")) writeStore(store, everything);
+  };
   let next = 0, compiled = 0, saved = 0;
   const run = async (compiler: Compiler): Promise<void> => {
     await compiler.ready;
@@ -397,7 +281,7 @@ async function compileAll(
       failures.push(...problems);
       if (elapsed() - saved > 15) {
         saved = elapsed();
-        writeStore(store, everything);
+        keep();
         console.log(`${next} of ${tasks.length} families, ${saved.toFixed(0)} s`);
       }
     }
@@ -405,7 +289,7 @@ async function compileAll(
   try {
     await Promise.all(compilers.map(run));
   } finally {
-    writeStore(store, everything);
+    keep();
     compilers.forEach((compiler) => compiler.end());
   }
   return compiled;

@@ -29,6 +29,7 @@ import { Layout } from "../src/layout.ts";
 import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
 import { onHardware, prepareEmulator } from "./cuda/device.ts";
+import { assertListed, recordKernels } from "./cuda/kernels.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
 import { shim } from "./native/support.ts";
 import { generator } from "./table/operands.ts";
@@ -50,6 +51,7 @@ function open(): Shim | string {
   return shim;
 }
 
+const launched = recordKernels();
 const emulator = open();
 if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
 
@@ -454,7 +456,7 @@ function exact(kernel: RowKernel, row: readonly number[]): { want: number[]; sca
 }
 
 check("Softmax and norms: rows in lanes, in a block, and in parts", (device, memory, turn) => {
-  const columns = [1, 7, 64, 65, 129, 513, 1024, 1025, 17_000, 33_000];
+  const columns = [1, 7, 64, 65, 129, 513, 1024, 1025, 12_200, 17_000, 24_500, 33_000];
   for (const dtype of ["bfloat16", "float32", "float64"] as const) {
     for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const) {
       columns.forEach((n, k) => {
@@ -506,4 +508,8 @@ check("Softmax of rows with infinities and NaN, also in parts", (device, memory)
     assertEquals([got[0], got[n - 1]], [0, Math.fround(1 / (n - Math.ceil(n / 2)))]);
     assert(got.subarray(n).every((value) => value !== value), `rows of ${n} are not all NaN`);
   }
+});
+
+check("Every kernel here is one of those that are compiled for all architectures", () => {
+  assertListed(launched, 150);
 });

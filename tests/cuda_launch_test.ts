@@ -259,6 +259,21 @@ test("arguments are as large as the structs of the headers, which fit into a lau
   }
 });
 
+test("elements that an input repeats are counted in 64 bits where 32 are too few", () => {
+  const names = (repeats: number): string[] => {
+    const { device, launches } = recorder();
+    const a = new Layout([repeats, 1 << 16], [0, 1], 0);
+    const plan = planReduce(dense(1, 1), a, null, [true, true], false);
+    assert(!plan.huge, "nothing lies far away");
+    const many = new Remote("float32", 1 << 16);
+    reduce(device, REDUCE.sum, plan, many, many, null);
+    return launches.map(({ name }) => name);
+  };
+  const [along, parts] = ["sum_f32_f32_along", "sum_f32_f32_parts"];
+  assertEquals(names(1 << 13), [along, parts]);
+  assertEquals(names(1 << 16), [`${along}_any`, `${parts}_any`]);
+});
+
 test("how a fold is cut depends on sizes only", () => {
   const cuts = (offset: number): number[] => {
     const { device, launches } = recorder();

@@ -7,12 +7,14 @@
 import process from "node:process";
 import { test } from "node:test";
 import { openCudaForTests, whyNoCuda } from "./cuda/device.ts";
+import { assertListed, recordKernels } from "./cuda/kernels.ts";
 import { tableTests } from "./table/suite.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`the table on CUDA (${reason})`, { skip: true }, () => {});
 else {
   openCudaForTests();
+  const launched = recordKernels();
   const tests = tableTests([{ name: "cuda", on: "cuda", exact: false }]);
   const [part, parts] = (process.env.ROWMAJOR_TEST_PART ?? "0/1").split("/").map(Number) as [
     number,
@@ -21,5 +23,8 @@ else {
   tests.forEach(([name, run], i) => {
     const looksAtAll = i === tests.length - 1;
     if (parts === 1 || (!looksAtAll && i % parts === part)) test(name, run);
+  });
+  test("every kernel of the table is one of those that are compiled for all architectures", () => {
+    assertListed(launched, parts === 1 ? 3000 : 1);
   });
 }

@@ -142,8 +142,9 @@ static inline typename Row::work rm_second(const void *b, Offset at) {
 }
 
 /*
- * Folds. With ACROSS, neighbouring threads have neighbouring outputs, and lanes take single
- * elements; without, neighbouring threads are the lanes of one output, and take packs.
+ * Folds; places among the elements of an output have as many bits as distances. With ACROSS,
+ * neighbouring threads have neighbouring outputs, and lanes take single elements; without,
+ * neighbouring threads are the lanes of one output, and take packs.
  */
 template <typename Row, bool ACROSS, int RANK, typename Bits>
 static inline void rm_fold(const rm_fold_job<RANK> &job) {
@@ -154,14 +155,16 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   typedef typename Bits::offset Offset;
   typedef typename Bits::index Index;
   constexpr int N = ACROSS ? 1 : Row::pack;
-  constexpr int ROWS = sizeof(Stored) == 8 ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
+  /* Fewer of them where elements or distances take twice the registers. */
+  constexpr bool LONG = sizeof(Stored) == 8 || sizeof(Offset) == 8;
+  constexpr int ROWS = LONG ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
   constexpr int PACKS = ACROSS && Row::packs > 1 ? ROWS : Row::packs;
   constexpr int ACCS = PACKS < RM_FOLD_ACCUMULATORS ? PACKS : RM_FOLD_ACCUMULATORS;
   const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
   const int kept = (int)job.kept, rank = (int)job.rank;
-  const int64_t unit = (int64_t)blockIdx.x * slots + slot, part = blockIdx.y;
+  const Offset unit = (Offset)blockIdx.x * slots + slot, part = (Offset)blockIdx.y;
   const bool valid = unit < job.outputs;
   Offset at[3] = {};
   if (valid) rm_seek<Bits>(job.axes, 0, kept, (Index)unit, at);
@@ -169,12 +172,12 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   const bool varies = (job.flags & 4) != 0;
   Work y = 0;
   if (valid) y = rm_second<Row>(job.b, at[2]);
-  const int64_t from = part * job.length;
-  const int64_t to = valid ? rm_min(from + job.length, job.count) : from;
-  const int64_t stride = (int64_t)lanes * N;
+  const Offset from = part * (Offset)job.length;
+  const Offset to = valid ? (Offset)rm_min(from + job.length, job.count) : from;
+  const Offset stride = (Offset)lanes * N;
   Acc acc[ACCS];
   RM_UNROLL for (int k = 0; k < ACCS; k++) acc[k] = Row::start();
-  int64_t q = from + (int64_t)lane * N;
+  Offset q = from + (Offset)lane * N;
   if ((job.flags & 1) != 0) {
     const bool whole = (job.flags & 2) != 0, single = rank == kept + 1;
     const Offset step = (Offset)job.axes[rank - 1].stride[1];
@@ -231,7 +234,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
 #pragma unroll 1
   for (; q < to; q += stride) {
 #pragma unroll 1
-    for (int64_t n = q; n < rm_min(q + N, to); n++) {
+    for (Offset n = q; n < rm_min<Offset>(q + N, to); n++) {
       Offset place[3] = {};
       rm_seek<Bits>(job.axes, kept, rank, (Index)n, place);
       if (varies) y = rm_second<Row>(job.b, at[2] + place[2]);
@@ -242,7 +245,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   RM_UNROLL for (int k = 1; k < ACCS; k++) acc[0] = Row::join(acc[0], acc[k]);
   const Acc all = rm_join_lanes<Row>(acc[0], lane, lanes, ACROSS ? slots : 1);
   if (!valid || lane != 0) return;
-  if (job.scratch != nullptr) ((Acc *)job.scratch)[unit * job.parts + part] = all;
+  if (job.scratch != nullptr) ((Acc *)job.scratch)[(int64_t)unit * job.parts + part] = all;
   else rm_finish<Row>(job, at[0], all);
 }
 
@@ -257,7 +260,8 @@ static inline void rm_join_parts(const rm_fold_job<RANK> &job) {
   const Acc *const parts = (const Acc *)job.scratch + unit * job.parts;
   Acc a = Row::start();
   if (valid) {
-    for (int64_t part = lane; part < job.parts; part += lanes) a = Row::join(a, parts[part]);
+#pragma unroll 4
+    for (int part = lane; part < (int)job.parts; part += lanes) a = Row::join(a, parts[part]);
   }
   const Acc all = rm_join_lanes<Row>(a, lane, lanes, 1);
   if (!valid || lane != 0) return;

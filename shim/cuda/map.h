@@ -437,7 +437,14 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
 #define RM_MAP_STRIDED(row, name, axes, body) \
   typedef rm_strided<row::arity + 1, axes> row##_##name##_job; \
   RM_MAP_KERNEL(row##_##name, row##_##name##_job, body)
-#define RM_MAP_ROWS(row) RM_MAP_STRIDED(row, rows, RM_FEW_AXES, rm_map_rows<row>(job))
+/* Of three operands of integers the compiler would rather spill than have fewer than 6 blocks. */
+#define RM_MAP_ROWS(row) \
+  typedef rm_strided<row::arity + 1, RM_FEW_AXES> row##_rows_job; \
+  extern "C" __global__ void \
+  __launch_bounds__(RM_MAP_THREADS, row::arity > 2 && !row::compute::is_float ? 4 : 0) \
+      row##_rows(const row##_rows_job job) { \
+    rm_map_rows<row>(job); \
+  }
 #define RM_MAP_SINGLE(row) RM_MAP_STRIDED(row, singles, RM_FEW_AXES, rm_map_singles<row>(job))
 #define RM_MAP_MIXED(row) \
   RM_MAP_STRIDED(row, mixed, RM_FEW_AXES, (rm_map_general<row, RM_FEW_AXES, rm_narrow>(job)))

@@ -168,8 +168,10 @@ static inline void rm_move_elements(T *target, const T *source, uint64_t value,
 template <class U>
 static inline void rm_copy_run(char *to, const char *from, long long bytes, int lane, int lanes) {
   const long long n = bytes / (long long)sizeof(U);
+  U *const out = (U *)__builtin_assume_aligned(to, sizeof(U));
+  const U *const in = (const U *)__builtin_assume_aligned(from, sizeof(U));
 #pragma unroll(sizeof(U) == 16 ? 4 : 1)
-  for (long long i = lane; i < n; i += lanes) ((U *)to)[i] = ((const U *)from)[i];
+  for (long long i = lane; i < n; i += lanes) out[i] = in[i];
 }
 
 /*

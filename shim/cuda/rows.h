@@ -185,6 +185,14 @@ static inline void rm_sum_moments(H &held, bool centred, int columns, double *ro
   *squares = held.sum(columns, room, [by](W &x) { return (x - by) * (x - by); });
 }
 
+/* What the text loads after this is not loaded before it, where it would take registers from what
+ * threads hold. */
+static inline void rm_load_later(void) {
+#if !defined(RM_EMULATED)
+  asm volatile("" ::: "memory");
+#endif
+}
+
 /* Weight and bias are those of what held begins with. */
 template <class D, int V, int N, int LANES>
 static inline void rm_normalise(rm_held<D, V, N, LANES> &held, rm_moments<typename D::value> m,
@@ -194,6 +202,7 @@ static inline void rm_normalise(rm_held<D, V, N, LANES> &held, rm_moments<typena
 #pragma unroll
   for (int n = 0; n < N; n++) {
     const int start = held.start(n);
+    if (n % 4 == 0) rm_load_later();
     if (start >= columns) continue;
     /* At most 16 bytes at a time. */
     const int PART = V * sizeof(W) > 16 ? 16 / sizeof(W) : V;

@@ -117,31 +117,34 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
   constexpr int N = Row::pack;
   const int lanes = (int)job.lanes, slots = RM_SCAN_THREADS / lanes;
   const int lane = threadIdx.x & (lanes - 1);
-  const int64_t run = (int64_t)blockIdx.x * slots + threadIdx.x / lanes, part = blockIdx.y;
+  const Offset run = (Offset)blockIdx.x * slots + (Offset)(threadIdx.x / lanes);
+  const Offset part = (Offset)blockIdx.y;
   const bool valid = run < job.runs;
   Offset at[2] = {};
   if (valid) rm_seek<Bits>(job.axes, 0, (int)job.rank, (typename Bits::index)run, at);
   const In *const p = (const In *)job.a + at[1];
   Out *const out = (Out *)job.out + at[0];
   const Offset to_step = (Offset)job.to_step, from_step = (Offset)job.from_step;
-  const int64_t first = part * job.length, last = rm_min(first + job.length, job.count);
+  const Offset first = part * (Offset)job.length;
+  const Offset last = (Offset)rm_min(first + job.length, job.count);
   Acc carry = Row::start();
   if (job.scratch != nullptr) {
-    const int64_t share = (part + lanes - 1) / lanes, origin = run * job.parts;
-    const int64_t own = rm_min(lane * share, part), end = rm_min(own + share, part);
+    const Offset share = (part + lanes - 1) / lanes, own = rm_min<Offset>(lane * share, part);
+    const Offset end = rm_min<Offset>(own + share, part);
+    const int64_t origin = (int64_t)run * job.parts;
     const Acc a = valid ? rm_scan_parts<Row>(job.scratch, origin + own, origin + end) : carry;
     rm_scan_lanes<Row>(a, lane, lanes, &carry);
   }
   /* As often for all threads of a block, as they wait for each other. */
-  for (int64_t from = first; from < last; from += (int64_t)lanes * N) {
-    const int64_t n = from + (int64_t)lane * N;
+  for (Offset from = first; from < last; from += (Offset)lanes * N) {
+    const Offset n = from + (Offset)lane * N;
     const bool whole = valid && n + N <= last;
     rm_pack<In, N> x = {};
     if (whole && (job.flags & 1) != 0) {
       x = rm_load<N>(p + n);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
-        if (valid && n + i < last) x.at[i] = p[(Offset)(n + i) * from_step];
+        if (valid && n + i < last) x.at[i] = p[(n + i) * from_step];
       }
     }
     Acc sum[N];
@@ -161,7 +164,7 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
       rm_store(out + n, result);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
-        if (valid && n + i < last) out[(Offset)(n + i) * to_step] = result.at[i];
+        if (valid && n + i < last) out[(n + i) * to_step] = result.at[i];
       }
     }
   }
@@ -173,31 +176,33 @@ static inline void rm_scan_across(const rm_scan_job<RANK> &job) {
   typedef typename Row::in::stored In;
   typedef typename Row::out::stored Out;
   typedef typename Bits::offset Offset;
-  const int64_t run = rm_global_index(), part = blockIdx.y;
+  const Offset run = (Offset)rm_global_index(), part = (Offset)blockIdx.y;
   if (run >= job.runs) return;
   Offset at[2] = {};
   rm_seek<Bits>(job.axes, 0, (int)job.rank, (typename Bits::index)run, at);
   const In *const p = (const In *)job.a + at[1];
   Out *const out = (Out *)job.out + at[0];
   const Offset to_step = (Offset)job.to_step, from_step = (Offset)job.from_step;
-  const int64_t first = part * job.length, last = rm_min(first + job.length, job.count);
+  const Offset first = part * (Offset)job.length;
+  const Offset last = (Offset)rm_min(first + job.length, job.count);
   Acc a = Row::start();
   if (job.scratch != nullptr) {
-    a = rm_scan_parts<Row>(job.scratch, run * job.parts, run * job.parts + part);
+    const int64_t origin = (int64_t)run * job.parts;
+    a = rm_scan_parts<Row>(job.scratch, origin, origin + part);
   }
-  int64_t n = first;
+  Offset n = first;
   for (; n + RM_SCAN_ROWS <= last; n += RM_SCAN_ROWS) {
     In x[RM_SCAN_ROWS];
-    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(Offset)(n + k) * from_step];
+    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(n + k) * from_step];
     RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) {
       a = Row::fold(a, rm_scan_read<Row>(x[k]));
-      out[(Offset)(n + k) * to_step] = rm_scan_write<Row>(a);
+      out[(n + k) * to_step] = rm_scan_write<Row>(a);
     }
   }
 #pragma unroll 1
   for (; n < last; n++) {
-    a = Row::fold(a, rm_scan_read<Row>(p[(Offset)n * from_step]));
-    out[(Offset)n * to_step] = rm_scan_write<Row>(a);
+    a = Row::fold(a, rm_scan_read<Row>(p[n * from_step]));
+    out[n * to_step] = rm_scan_write<Row>(a);
   }
 }
 

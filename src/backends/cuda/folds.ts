@@ -34,6 +34,8 @@ const ROWS = 16;
 const BLOCKS = 4096;
 /** Rounds of a block that make a part worth its while; across, where they are longer. */
 const ROUNDS = 4, ROUNDS_ACROSS = 2;
+/** From so many elements on, their places do not fit 32 bits with room to spare. */
+const NARROW = 2 ** 30;
 
 const args = new Arguments();
 
@@ -159,8 +161,9 @@ function isAligned(plan: Plan, k: number, storage: Storage, pack: number): boole
   return true;
 }
 
+/** An output may have more elements than there are: those that an input repeats. */
 function isLarge(plan: Plan): boolean {
-  return plan.huge || plan.rank > FEW_AXES;
+  return plan.huge || plan.rank > FEW_AXES || sizeBetween(plan, plan.kept, plan.rank) >= NARROW;
 }
 
 function foldHandle(

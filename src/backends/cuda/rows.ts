@@ -31,11 +31,19 @@ function heldOf(bytes: number, pack: number): number {
   return (bytes === 8 ? 16 : 32) / (pack === 1 ? 2 : 1);
 }
 
-/** Threads of a block in which warps work on rows of their own, and most threads of one that does so
- * together; those of a block that has a part of a row, of which there are no more. */
-const WARPS_THREADS = 128, BLOCK_THREADS = 1024, PART_THREADS = 256;
+/** Threads of a block in which warps work on rows of their own; those of a block that has a part of a
+ * row, of which there are no more. */
+const WARPS_THREADS = 128, PART_THREADS = 256;
 /** Blocks that keep a large device busy. */
 const BUSY_BLOCKS = 1024;
+
+/**
+ * The most threads of a block that works on a row together. Norms and float64 need more registers
+ * than the 64 that each of 1024 threads may have.
+ */
+function blockThreads(kernel: RowKernel, bytes: number): number {
+  return kernel.endsWith("Norm") || bytes === 8 ? 768 : 1024;
+}
 
 /** What a row goes through: lanes of a warp, 0 for a block, or one of the passes over parts. */
 type Team = 4 | 8 | 16 | 32 | "wide" | 0 | "parts" | "whole";
@@ -53,7 +61,7 @@ function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): 
     : team === "whole"
     ? `RM_ROWS_WHOLE(${what}, ${PART_THREADS})`
     : team === 0
-    ? `RM_ROWS_HELD(${what}, 0, ${BLOCK_THREADS})`
+    ? `RM_ROWS_HELD(${what}, 0, ${blockThreads(kernel, DTYPE[dtype].bytes)})`
     : `RM_ROWS_HELD(${what}, ${team === "wide" ? 32 : team}, ${WARPS_THREADS})`;
   return { name, header: "rows.h", line };
 }
@@ -102,7 +110,7 @@ export function alongRows(
   const held = heldOf(bytes, pack);
   const get = (team: Team): number =>
     kernelOf(device, instanceOf(kernel, dtype, pack, team), () => rowsFamily(kernel, dtype));
-  if (columns <= BLOCK_THREADS * held) {
+  if (columns <= blockThreads(kernel, bytes) * held) {
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(rows)
       .integer(columns).real(epsilon);
     if (columns <= 32 * held) {
