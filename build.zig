@@ -15,6 +15,7 @@ const cuda = [_][]const u8{
     "cuda_compile.c",
     "cuda_cache.c",
     "cuda_files.c",
+    "cuda_prebuilt.c",
     "cuda_blas.c",
 };
 

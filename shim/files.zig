@@ -22,9 +22,10 @@ pub const names = [_][]const u8{
 };
 
 /// A C header that defines RM_FILES_BYTES, RM_FILES_COUNT and RM_FILES, the packed bytes of each
-/// file's name, a 0, its text, a 0.
+/// file's name, a 0, its text, a 0; and RM_FILES_STAMP, which changes with the files' texts.
 pub fn pack(b: *std.Build) ![]const u8 {
     var all: std.ArrayList(u8) = .empty;
+    var stamp = std.hash.Fnv1a_32.init();
     for (names) |name| {
         const path = b.fmt("shim/{s}", .{name});
         const text = try b.build_root.handle.readFileAlloc(
@@ -33,6 +34,7 @@ pub fn pack(b: *std.Build) ![]const u8 {
             b.allocator,
             .limited(1 << 20),
         );
+        stamp.update(text);
         try all.appendSlice(b.allocator, std.fs.path.basename(name));
         try all.append(b.allocator, 0);
         try appendBare(b.allocator, &all, text);
@@ -42,6 +44,7 @@ pub fn pack(b: *std.Build) ![]const u8 {
     var out: std.ArrayList(u8) = .empty;
     try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_BYTES {d}\n", .{all.items.len}));
     try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_COUNT {d}\n", .{names.len}));
+    try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_STAMP {d}u\n", .{stamp.final()}));
     try out.appendSlice(b.allocator, "#define RM_FILES");
     for (packed_bytes, 0..) |byte, i| {
         if (i % 32 == 0) try out.appendSlice(b.allocator, " \\\n");

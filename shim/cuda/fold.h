@@ -152,7 +152,8 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   typedef typename Bits::offset Offset;
   typedef typename Bits::index Index;
   constexpr int N = ACROSS ? 1 : Row::pack;
-  constexpr int PACKS = ACROSS && Row::packs > 1 ? RM_FOLD_ROWS : Row::packs;
+  constexpr int OWN = RM_SMALL && sizeof(Index) == 8 ? 1 : Row::packs;
+  constexpr int PACKS = ACROSS && OWN > 1 ? RM_FOLD_ROWS : OWN;
   const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;

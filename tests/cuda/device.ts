@@ -7,7 +7,7 @@
 import process from "node:process";
 import { registerDevices } from "../../src/backend.ts";
 import { findCuda } from "../../src/backends/cuda.ts";
-import { CudaBackend } from "../../src/backends/cuda/backend.ts";
+import { CudaBackend, type CudaOptions } from "../../src/backends/cuda/backend.ts";
 import { CudaDevice } from "../../src/backends/cuda/device.ts";
 import { CudaMemory } from "../../src/backends/cuda/memory.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
@@ -24,10 +24,10 @@ export function whyNoCuda(): string | undefined {
 }
 
 /**
- * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time. To be called
- * before anyone asks for the device.
+ * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time unless
+ * `options` say otherwise. To be called before anyone asks for the device.
  */
-export function openCudaForTests(): void {
+export function openCudaForTests(options: CudaOptions = { families: true }): void {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
   if (!onHardware) {
@@ -40,6 +40,6 @@ export function openCudaForTests(): void {
     if ("reason" in found) return found.reason;
     if (index >= found.count) return `there are ${found.count} CUDA devices`;
     const device = new CudaDevice(found.shim, index);
-    return { backend: new CudaBackend(device, { families: true }), memory: new CudaMemory(device) };
+    return { backend: new CudaBackend(device, options), memory: new CudaMemory(device) };
   });
 }
