@@ -299,7 +299,7 @@ typedef struct {
 /* Null where there is no memory for them. */
 const rm_files *rm_cuda_files(void);
 
-/* Unpacks LZ4's block format, which is known to be sound. */
+/* Unpacks what files.zig packs, which is known to be sound. */
 void rm_unpack(const unsigned char *packed, size_t length, char *to);
 
 /* ---- compiled kernels (cuda_prebuilt.c) ------------------------------------------------------ */

@@ -27,8 +27,9 @@ void rm_unpack(const unsigned char *at, size_t packed_length, char *to) {
     to += literals;
     at += literals;
     if (at == end) return;
-    const size_t back = at[0] | (size_t)at[1] << 8;
+    size_t back = at[0] | (size_t)(at[1] & 127) << 8;
     at += 2;
+    if (at[-1] > 127) back |= (size_t)*at++ << 15;
     size_t length = count_of(token & 15, &at) + 4;
     /* A match may reach into itself. */
     for (; length > 0; length--, to++) *to = to[-(ptrdiff_t)back];
