@@ -65,9 +65,9 @@ static int32_t read_file(void) {
   else rm_cuda_beside("rowmajor-ptx.bin", path, sizeof path);
   FILE *file = path[0] == 0 ? NULL : fopen(path, "rb");
   if (file == NULL) {
-    return rm_fail(RM_NOT_FOUND, "%s%s",
-                   path[0] == 0 ? "there is no rowmajor-ptx.bin beside the library" : path,
-                   path[0] == 0 ? "" : " cannot be read");
+    return path[0] != 0 ? rm_fail(RM_NOT_FOUND, "%s cannot be read", path)
+                        : rm_fail(RM_NOT_FOUND, "there is no rowmajor-ptx.bin beside the library "
+                                                "(zig build ptx makes it)");
   }
   const int32_t status = read_packed(file, path);
   fclose(file);

@@ -9,7 +9,6 @@
 import { DTYPE, type DType, type DTypeInfo } from "../../dtype.ts";
 import { ATTRIBUTES, OFFSETS, Plan } from "../../plan.ts";
 import { Storage } from "../../storage.ts";
-import { sizeOf } from "../shim/checks.ts";
 import type { CudaDevice } from "./device.ts";
 import { stride } from "./walks.ts";
 
