@@ -1,5 +1,6 @@
 //! Builds the native shim: `zig build` for this machine into zig-out/lib, `zig build all` for every
-//! supported target into zig-out/lib/<platform>-<arch>.
+//! supported target into zig-out/lib/<platform>-<arch>, `zig build ptx` the kernels for machines
+//! without NVRTC into zig-out/lib (with `all`, where there is a deno to write them).
 
 const std = @import("std");
 const files = @import("shim/files.zig");
@@ -15,6 +16,7 @@ const cuda = [_][]const u8{
     "cuda_compile.c",
     "cuda_cache.c",
     "cuda_files.c",
+    "cuda_prebuilt.c",
     "cuda_blas.c",
 };
 
@@ -48,6 +50,7 @@ const targets = [_]struct { folder: []const u8, triple: []const u8 }{
 pub fn build(b: *std.Build) !void {
     const generated = b.addWriteFiles();
     _ = generated.add("cuda_files.inc", try files.pack(b));
+    addPtx(b);
     const host = b.resolveTargetQuery(.{});
     for (targets) |target| {
         var query = try std.Target.Query.parse(.{ .arch_os_abi = target.triple });
@@ -64,6 +67,16 @@ pub fn build(b: *std.Build) !void {
             b.getInstallStep().dependOn(addInstall(b, library, "lib"));
         }
     }
+}
+
+/// With the deno of node_modules, or of the system.
+fn addPtx(b: *std.Build) void {
+    const deno = b.findProgram(&.{ "deno", "deno.cmd" }, &.{b.pathFromRoot("node_modules/.bin")}) catch return;
+    const run = b.addSystemCommand(&.{ deno, "run", "-A", "--no-check", "scripts/gen_ptx.ts" });
+    run.setCwd(b.path("."));
+    run.has_side_effects = true;
+    b.step("ptx", "Make the kernels for machines without NVRTC").dependOn(&run.step);
+    all(b).dependOn(&run.step);
 }
 
 fn all(b: *std.Build) *std.Build.Step {

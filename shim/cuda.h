@@ -178,6 +178,9 @@ void rm_cuda_describe(rm_library which, char *text, size_t length);
 /* The path of the file that an open library was read from. */
 const char *rm_cuda_path(rm_library which);
 
+/* Writes the path of a file that lies beside this library, or of none. */
+void rm_cuda_beside(const char *name, char *path, size_t length);
+
 /* ---- errors (cuda.c) ------------------------------------------------------------------------- */
 
 /* Leaves the message of what the runtime or the driver answered; gives RM_DEVICE_ERROR. */
@@ -289,10 +292,28 @@ typedef struct {
   int count;
   const char *const *names, *const *texts;
   rm_hash hash;
+  /* Changes with their texts, comments included. */
+  uint32_t stamp;
 } rm_files;
 
 /* Null where there is no memory for them. */
 const rm_files *rm_cuda_files(void);
+
+/* Unpacks what files.zig packs, which is known to be sound. */
+void rm_unpack(const unsigned char *packed, size_t length, char *to);
+
+/* ---- compiled kernels (cuda_prebuilt.c) ------------------------------------------------------ */
+
+/* A kernel that comes compiled: its code, for the driver, and the name that it has there. */
+typedef struct {
+  const char *image;
+  char entry[64];
+} rm_prebuilt;
+
+/* The kernel of a name of so many bytes; what it finds lasts. */
+int32_t rm_prebuilt_find(const char *name, size_t length, rm_prebuilt *found);
+
+/* ---- what was compiled before (cuda_cache.c) ------------------------------------------------- */
 
 /*
  * What was kept for a key, of this process or an earlier one; the caller frees it. Null where there

@@ -248,11 +248,16 @@ static int32_t load(rm_device *device, const char *source, void **module) {
   return status;
 }
 
-/* Loads a source, unless another thread was faster. */
-static int32_t load_and_give(rm_device *device, const char *source, rm_hash hash,
-                             const char *names, double *handles) {
+/* Loads a source, or an image that stands for it, unless another thread was faster. */
+static int32_t load_and_give(rm_device *device, const char *source, const char *image,
+                             rm_hash hash, const char *names, double *handles) {
   void *module = NULL;
-  RM_TRY(load(device, source, &module));
+  if (image == NULL) {
+    RM_TRY(load(device, source, &module));
+  } else {
+    const int code = load_image(device, image, &module);
+    if (code != 0) return rm_cuda_error("cuModuleLoadData", code);
+  }
   loaded *made = calloc(1, sizeof *made);
   char *copy = malloc(strlen(source) + 1);
   if (made == NULL || copy == NULL) {
@@ -277,6 +282,37 @@ static int32_t load_and_give(rm_device *device, const char *source, rm_hash hash
   const int32_t status = give_kernels(there, names, handles);
   rm_release(&guard);
   return status;
+}
+
+/* Handles of a source's kernels, which is loaded unless it is there. */
+static int32_t find_or_load(rm_device *device, const char *source, const char *image,
+                            const char *names, double *handles) {
+  const rm_hash hash = rm_hash_of((rm_hash){0, 0}, source, strlen(source));
+  rm_acquire(&guard);
+  loaded *there = find(device->index, hash, source);
+  const int32_t status = there == NULL ? RM_OK : give_kernels(there, names, handles);
+  rm_release(&guard);
+  return there == NULL ? load_and_give(device, source, image, hash, names, handles) : status;
+}
+
+/* Without NVRTC: handles of kernels that come compiled. */
+static int32_t give_prebuilt(rm_device *device, const char *names, double *handles) {
+  char why[4096], kernel[256];
+  rm_last_error(why, sizeof why);
+  for (;; names++) {
+    const size_t length = strcspn(names, "\n");
+    rm_prebuilt found;
+    const int32_t status = rm_prebuilt_find(names, length, &found);
+    if (status != RM_OK) {
+      rm_last_error(kernel, sizeof kernel);
+      return rm_fail(status, "%s; %s", kernel, why);
+    }
+    /* Where it lies stands for the source. */
+    snprintf(kernel, sizeof kernel, "compiled %p", (const void *)found.image);
+    RM_TRY(find_or_load(device, kernel, found.image, found.entry, handles++));
+    names += length;
+    if (*names == 0) return RM_OK;
+  }
 }
 
 /* ---- reports --------------------------------------------------------------------------------- */
@@ -357,11 +393,7 @@ int32_t rm_cuda_compile(int32_t index, const void *source, const void *names, do
   if (index < 0) return only_compile(source, handles[0]);
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
-  const rm_hash hash = rm_hash_of((rm_hash){0, 0}, source, strlen(source));
-  rm_acquire(&guard);
-  loaded *there = find(index, hash, source);
-  const int32_t status = there == NULL ? RM_OK : give_kernels(there, names, handles);
-  rm_release(&guard);
-  return there == NULL ? load_and_give(device, source, hash, names, handles) : status;
+  if (rm_cuda_library(RM_NVRTC) != RM_OK) return give_prebuilt(device, names, handles);
+  return find_or_load(device, source, NULL, names, handles);
 }
 #endif

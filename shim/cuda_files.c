@@ -18,9 +18,8 @@ static size_t count_of(size_t half, const unsigned char **at) {
   return count;
 }
 
-/* Unpacks LZ4's block format, which is known to be sound. */
-static void unpack(char *to) {
-  const unsigned char *at = packed, *end = packed + sizeof packed;
+void rm_unpack(const unsigned char *at, size_t packed_length, char *to) {
+  const unsigned char *end = at + packed_length;
   while (at < end) {
     const unsigned char token = *at++;
     const size_t literals = count_of(token >> 4, &at);
@@ -28,8 +27,9 @@ static void unpack(char *to) {
     to += literals;
     at += literals;
     if (at == end) return;
-    const size_t back = at[0] | (size_t)at[1] << 8;
+    size_t back = at[0] | (size_t)(at[1] & 127) << 8;
     at += 2;
+    if (at[-1] > 127) back |= (size_t)*at++ << 15;
     size_t length = count_of(token & 15, &at) + 4;
     /* A match may reach into itself. */
     for (; length > 0; length--, to++) *to = to[-(ptrdiff_t)back];
@@ -44,7 +44,7 @@ const rm_files *rm_cuda_files(void) {
   if (files.names == NULL) {
     char *text = malloc(RM_FILES_BYTES);
     if (text != NULL) {
-      unpack(text);
+      rm_unpack(packed, sizeof packed, text);
       files.hash = rm_hash_of((rm_hash){0, 0}, text, RM_FILES_BYTES);
       for (int i = 0; i < RM_FILES_COUNT; i++) {
         names[i] = text;
@@ -53,6 +53,7 @@ const rm_files *rm_cuda_files(void) {
       }
       files.texts = texts;
       files.count = RM_FILES_COUNT;
+      files.stamp = RM_FILES_STAMP;
       files.names = names;
     }
   }

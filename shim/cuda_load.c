@@ -87,6 +87,21 @@ static void path_of(void *library, void *symbol, char *path, size_t length) {
 static void with_own_separators(char *path) { (void)path; }
 #endif
 
+/* The file that this very code is in. */
+static void own_path(char *path, size_t length) {
+#if defined(_WIN32)
+  HMODULE own = NULL;
+  const DWORD by_address =
+      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
+  path[0] = 0;
+  if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)own_path, &own)) {
+    path_of((void *)own, NULL, path, length);
+  }
+#else
+  path_of(NULL, (void *)(uintptr_t)own_path, path, length);
+#endif
+}
+
 static bool is_there(const char *path) {
   struct stat about;
   return stat(path, &about) == 0;
@@ -123,6 +138,18 @@ static int newer_first(const void *a, const void *b) {
     }
   }
   return *x == *y ? 0 : *x == 0 ? 1 : -1;
+}
+
+void rm_cuda_beside(const char *name, char *path, size_t length) {
+  char folder[PATH_ROOM];
+  own_path(folder, sizeof folder);
+  /* The libraries of several systems have folders of their own, below the one of the file. */
+  for (int level = 0; level < 2; level++) {
+    to_folder(folder);
+    const int whole = snprintf(path, length, "%s/%s", folder, name);
+    if (folder[0] != 0 && whole > 0 && (size_t)whole < length && is_there(path)) return;
+  }
+  path[0] = 0;
 }
 
 enum { MOST_NAMES = 64, NAME_ROOM = 128 };

@@ -1,5 +1,6 @@
 //! Packs the files that CUDA kernels may include into the library: their comments and indentation
-//! go, their lines stay where they are, for the messages of compilers; then LZ4's block format.
+//! go, their lines stay where they are, for the messages of compilers; then LZ4's block format, but
+//! for offsets: of 15 bits in two bytes or, where the highest of those is set, of 23 in three.
 
 const std = @import("std");
 
@@ -22,9 +23,10 @@ pub const names = [_][]const u8{
 };
 
 /// A C header that defines RM_FILES_BYTES, RM_FILES_COUNT and RM_FILES, the packed bytes of each
-/// file's name, a 0, its text, a 0.
+/// file's name, a 0, its text, a 0; and RM_FILES_STAMP, which changes with the files' texts.
 pub fn pack(b: *std.Build) ![]const u8 {
     var all: std.ArrayList(u8) = .empty;
+    var stamp = std.hash.Fnv1a_32.init();
     for (names) |name| {
         const path = b.fmt("shim/{s}", .{name});
         const text = try b.build_root.handle.readFileAlloc(
@@ -33,6 +35,7 @@ pub fn pack(b: *std.Build) ![]const u8 {
             b.allocator,
             .limited(1 << 20),
         );
+        stamp.update(text);
         try all.appendSlice(b.allocator, std.fs.path.basename(name));
         try all.append(b.allocator, 0);
         try appendBare(b.allocator, &all, text);
@@ -42,6 +45,7 @@ pub fn pack(b: *std.Build) ![]const u8 {
     var out: std.ArrayList(u8) = .empty;
     try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_BYTES {d}\n", .{all.items.len}));
     try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_COUNT {d}\n", .{names.len}));
+    try out.appendSlice(b.allocator, b.fmt("#define RM_FILES_STAMP {d}u\n", .{stamp.final()}));
     try out.appendSlice(b.allocator, "#define RM_FILES");
     for (packed_bytes, 0..) |byte, i| {
         if (i % 32 == 0) try out.appendSlice(b.allocator, " \\\n");
@@ -88,7 +92,7 @@ fn appendBare(gpa: std.mem.Allocator, out: *std.ArrayList(u8), text: []const u8)
     }
 }
 
-/// LZ4's block format: tokens of so many literals and a match of at least 4 bytes, up to 65535 back.
+/// Tokens of so many literals and a match of at least 4 bytes, up to 2^23 - 1 back.
 fn compress(gpa: std.mem.Allocator, text: []const u8) ![]const u8 {
     // The last place of each hash, and for each place the one before it.
     const none = std.math.maxInt(u32);
@@ -104,10 +108,12 @@ fn compress(gpa: std.mem.Allocator, text: []const u8) ![]const u8 {
         var back: usize = 0;
         var at = last[hashOf(text, i)];
         var tries: usize = 0;
-        while (at != none and i - at < 65536 and tries < 256) : (tries += 1) {
+        while (at != none and i - at < 1 << 23 and tries < 256) : (tries += 1) {
             var length: usize = 0;
             while (i + length + 5 < text.len and text[at + length] == text[i + length]) length += 1;
-            if (length > longest) {
+            // A far one takes a byte more.
+            const near: usize = if (i - at < 32768) 0 else 1;
+            if (length > longest + near) {
                 longest = length;
                 back = i - at;
             }
@@ -142,7 +148,8 @@ fn appendSequence(gpa: std.mem.Allocator, out: *std.ArrayList(u8), literals: []c
     try out.appendSlice(gpa, literals);
     if (back == 0) return;
     try out.append(gpa, @intCast(back & 255));
-    try out.append(gpa, @intCast(back >> 8));
+    try out.append(gpa, @intCast(back >> 8 & 127 | @as(usize, if (back < 32768) 0 else 128)));
+    if (back >= 32768) try out.append(gpa, @intCast(back >> 15));
     try appendRest(gpa, out, length - 4);
 }
 

@@ -12,6 +12,11 @@
 /* Tells the primitives that they are compiled for a device. */
 #define RM_DEVICE 1
 
+/* Whether kernels that take anything are to be small rather than fast. */
+#if !defined(RM_SMALL)
+#define RM_SMALL 0
+#endif
+
 /* Before a loop whose turns are all to be written out, so that arrays become registers; in the
  * emulator that would only take longer to compile. */
 #if defined(RM_EMULATED)

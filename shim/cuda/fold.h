@@ -158,7 +158,8 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   /* Fewer of them where elements or distances take twice the registers. */
   constexpr bool LONG = sizeof(Stored) == 8 || sizeof(Offset) == 8;
   constexpr int ROWS = LONG ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
-  constexpr int PACKS = ACROSS && Row::packs > 1 ? ROWS : Row::packs;
+  constexpr int OWN = RM_SMALL && sizeof(Index) == 8 ? 1 : Row::packs;
+  constexpr int PACKS = ACROSS && OWN > 1 ? ROWS : OWN;
   constexpr int ACCS = PACKS < RM_FOLD_ACCUMULATORS ? PACKS : RM_FOLD_ACCUMULATORS;
   const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);

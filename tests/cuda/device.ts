@@ -7,6 +7,7 @@
 import process from "node:process";
 import { registerDevices } from "../../src/backend.ts";
 import { deviceFor, findCuda } from "../../src/backends/cuda.ts";
+import type { CudaOptions } from "../../src/backends/cuda/backend.ts";
 import { CudaDevice } from "../../src/backends/cuda/device.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
@@ -40,10 +41,10 @@ export function prepareEmulator(folder: string): Emulator {
 }
 
 /**
- * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time. To be called
- * before anyone asks for the device.
+ * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time unless
+ * `options` say otherwise. To be called before anyone asks for the device.
  */
-export function openCudaForTests(): void {
+export function openCudaForTests(options: CudaOptions = { families: true }): void {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
   if (!onHardware) {
@@ -57,6 +58,6 @@ export function openCudaForTests(): void {
     if ("reason" in found) return found.reason;
     if (index >= found.count) return `there are ${found.count} CUDA devices`;
     const device = new CudaDevice(found.shim, index);
-    return deviceFor(device, { families: true });
+    return deviceFor(device, options);
   });
 }

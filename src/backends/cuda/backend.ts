@@ -16,6 +16,7 @@ import { argReduce, reduce, scan } from "./folds.ts";
 import { map } from "./maps.ts";
 import { linear, matmul } from "./matmul.ts";
 import { gather, nonzero, position, scatter } from "./move.ts";
+import { prebuiltFamilies } from "./prebuilt.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
@@ -25,6 +26,8 @@ import { familiesOf } from "./warm.ts";
 export interface CudaOptions {
   /** Whether a kernel that is missing is compiled with all of its family. */
   readonly families?: boolean;
+  /** Whether to do without kernels but those that come compiled. */
+  readonly prebuiltOnly?: boolean;
 }
 
 /** Runs on one CUDA device. */
@@ -35,6 +38,11 @@ export class CudaBackend implements Backend {
   constructor(device: CudaDevice, options: CudaOptions = {}) {
     this.#device = device;
     device.families = options.families ?? false;
+    if (options.prebuiltOnly) {
+      device.only = new Map(
+        prebuiltFamilies().flatMap((family) => family.names.map((name) => [name, family])),
+      );
+    }
   }
 
   warmUp(ops: readonly string[], dtypes: readonly DType[]): void {

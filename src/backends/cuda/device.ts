@@ -98,12 +98,17 @@ export class CudaDevice {
   readonly name: string;
   readonly #launch: Shim["rm_cuda_launch"];
   readonly #call = new Float64Array(9);
+  /** By their names; 0 for those that cannot be had. */
   readonly #kernels = new Map<string, number>();
   readonly #numbers = new Float64Array(5);
   /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
   families = false;
   /** What is told of the graph that is recorded; null while none is. */
   notes: Notes | null = null;
+  /** The families of all kernels that can be had, by these kernels' names; null for any kernels. */
+  only: ReadonlyMap<string, Family> | null = null;
+  /** Why kernels cannot be had. */
+  #reason = "no kernels for that come compiled";
   #faults = 0;
   /** How many calls have indexed since the faults were read. */
   #indexed = 0;
@@ -115,28 +120,50 @@ export class CudaDevice {
 
   /**
    * The kernel `name`; the first time, `source` gives the CUDA C that defines it, or `family` that of
-   * more kernels, where that is asked for.
+   * more kernels, where that is asked for. Throws a DeviceError where it cannot be had.
    */
   kernel(name: string, source: () => string, family?: () => Family): number {
+    const handle = this.find(name, source, family);
+    return handle === 0 ? this.fail() : handle;
+  }
+
+  /** Throws why kernels cannot be had. */
+  fail(): never {
+    throw new DeviceError(`${this.name}: ${this.#reason}`);
+  }
+
+  /** {@link CudaDevice.kernel}, but 0 where it cannot be had: nothing compiles, and it is not one of
+   * those that come compiled. */
+  find(name: string, source: () => string, family?: () => Family): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
-    if (this.families && family !== undefined) {
-      const { source, names } = family();
-      this.load(source, names);
+    if (this.only !== null) {
+      const one = this.only.get(name);
+      if (one !== undefined) this.load(one.source, one.names);
+    } else {
+      if (this.families && family !== undefined) {
+        const { source, names } = family();
+        this.load(source, names);
+      }
+      if (!this.#kernels.has(name)) this.load(source(), [name]);
     }
-    if (!this.#kernels.has(name)) this.load(source(), [name]);
+    if (!this.#kernels.has(name)) this.#kernels.set(name, 0);
     return this.#kernels.get(name)!;
   }
 
-  /** Compiles `source`, which defines the kernels `names`, unless all are there. */
+  /** Compiles `source`, which defines the kernels `names`, unless all are there, or not all can be
+   * had. */
   load(source: string, names: readonly string[]): void {
     if (names.every((name) => this.#kernels.has(name))) return;
     const handles = new Float64Array(names.length);
     const text = (value: string): Uint8Array => new TextEncoder().encode(`${value}\0`);
     const status = this.shim
       .rm_cuda_compile(this.index, text(source), text(names.join("\n")), handles);
-    this.check("rm_cuda_compile", status);
-    names.forEach((name, i) => this.#kernels.set(name, handles[i]!));
+    if (status === STATUS.notFound) this.#reason = this.#message();
+    else {
+      this.check("rm_cuda_compile", status);
+      names.forEach((name, i) => this.#kernels.set(name, handles[i]!));
+    }
   }
 
   /** Queues `kernel` with so many blocks of so many threads. */
@@ -236,12 +263,17 @@ export class CudaDevice {
     );
   }
 
+  /** What the shim had to say last. */
+  #message(): string {
+    const bytes = new Uint8Array(8192);
+    const length = Math.min(this.shim.rm_last_error(bytes, bytes.length), bytes.length - 1);
+    return new TextDecoder().decode(bytes.subarray(0, length));
+  }
+
   /** Throws what `status` stands for, with the shim's message. */
   check(symbol: string, status: number): void {
     if (status === STATUS.ok) return;
-    const bytes = new Uint8Array(8192);
-    const length = Math.min(this.shim.rm_last_error(bytes, bytes.length), bytes.length - 1);
-    const message = new TextDecoder().decode(bytes.subarray(0, length));
+    const message = this.#message();
     const refused = this.notes !== null && status === STATUS.badArgument;
     if (status === STATUS.deviceError || refused) throw new DeviceError(`${this.name}: ${message}`);
     throw new NativeError(symbol, status, message);

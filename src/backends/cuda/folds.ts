@@ -7,20 +7,25 @@
  *
  * @module
  */
-import type { ArgReduceRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { DType } from "../../dtype.ts";
+import { type ArgReduceRow, MAP, type ReduceRow, type ScanRow } from "../../ops.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { map } from "./maps.ts";
+import { copyAlike, withScratch } from "./scratch.ts";
 import {
   argReduceSource,
   familyOf,
   type FoldKernel,
   foldKernel,
+  foldResult,
   type FoldSource,
   reduceSource,
   type ScanKernel,
   scanKernel,
+  scanResult,
   type ScanSource,
   scanSource,
 } from "./source.ts";
@@ -49,7 +54,29 @@ export function reduce(
   b: Storage | null,
 ): void {
   const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  fold(device, source, plan, out, a, b, () => familyOf(row));
+  if (fold(device, source, plan, out, a, b, () => familyOf(row))) return;
+  castLater(device, plan, plan.kept, foldResult(row, a.info.name), out, (made) => {
+    reduce(device, row, plan, made, a, b);
+  });
+}
+
+/**
+ * Without the kernels for results of `out`'s dtype: has `make` write those of `usual`, and casts
+ * them. The axes of the output come first, as many as `axes`.
+ */
+function castLater(
+  device: CudaDevice,
+  plan: Plan,
+  axes: number,
+  usual: DType,
+  out: Storage,
+  make: (made: Storage) => void,
+): void {
+  if (out.info.name === usual) device.fail();
+  withScratch(device, [[usual, out.length]], ([made]) => {
+    make(made!);
+    map(device, MAP.copy, usual, copyAlike(plan, axes), out, made!, null, null);
+  });
 }
 
 /** {@link Backend.argReduce} on `device`. */
@@ -61,7 +88,7 @@ export function argReduce(
   a: Storage,
 ): void {
   const source = argReduceSource(row, a.info.name, out.info.name);
-  fold(device, source, plan, out, a, null, () => familyOf(row));
+  if (!fold(device, source, plan, out, a, null, () => familyOf(row))) device.fail();
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -112,11 +139,10 @@ function cut(
   return { parts: Math.ceil(count / length), length };
 }
 
-function share(plan: Plan, { pack, packs, bytes }: FoldSource): Shares {
+function share(plan: Plan, { pack, packs, bytes }: FoldSource, across: boolean): Shares {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
-  const across = runsAcross(plan);
   let lanes: number;
   let round: number;
   if (across) {
@@ -174,7 +200,7 @@ function foldHandle(
   family?: () => Family,
 ): number {
   const kernel: FoldKernel = large ? `${kind}_any` : kind;
-  return device.kernel(source.kernels[kernel], () => foldKernel(source, kernel), family);
+  return device.find(source.kernels[kernel], () => foldKernel(source, kernel), family);
 }
 
 /** Fills the arguments of a kernel of fold.h. */
@@ -187,6 +213,7 @@ function fillFold(
   a: Storage,
   b: Storage | null,
   scratch: number,
+  large: boolean,
 ): void {
   const { data, kept, rank } = plan;
   args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
@@ -194,13 +221,14 @@ function fillFold(
   addAttributes(args, plan);
   args.address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!)
     .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(scratch).integer(kept).integer(rank);
-  const large = isLarge(plan);
   addAxes(args, plan, 0, rank, large ? MOST_AXES : FEW_AXES, large, 3);
 }
 
 /** Queues the kernel that reads the elements. */
 function launchFold(
   device: CudaDevice,
+  handle: number,
+  large: boolean,
   source: FoldSource,
   plan: Plan,
   shares: Shares,
@@ -208,17 +236,16 @@ function launchFold(
   a: Storage,
   b: Storage | null,
   scratch: number,
-  family?: () => Family,
 ): void {
   const { across, outputs, lanes, parts } = shares;
   const pack = across ? 1 : source.pack;
   let flags = varies(plan) ? 4 : 0;
   if (isEven(plan, across, pack)) flags |= 1 | (isAligned(plan, 1, a, pack) ? 2 : 0);
-  const handle = foldHandle(device, source, across ? "across" : "along", isLarge(plan), family);
-  fillFold(plan, shares, lanes, flags, out, a, b, scratch);
+  fillFold(plan, shares, lanes, flags, out, a, b, scratch, large);
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
 
+/** False where there are no kernels for it. */
 function fold(
   device: CudaDevice,
   source: FoldSource,
@@ -227,24 +254,37 @@ function fold(
   a: Storage,
   b: Storage | null,
   family: () => Family,
-): void {
-  const shares = share(plan, source);
-  const { outputs, count, parts } = shares;
-  if (outputs === 0) return;
+): boolean {
+  let shares = share(plan, source, runsAcross(plan));
+  if (shares.outputs === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
   // An output of nothing is what the row begins with.
-  if (count > 0) {
+  if (shares.count > 0) {
     checkOperand("rm_cuda_launch", plan, 1, a);
     if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
   }
-  if (parts === 1) return launchFold(device, source, plan, shares, out, a, b, 0, family);
-  device.scratch(outputs * parts * source.accumulator, (scratch) => {
-    launchFold(device, source, plan, shares, out, a, b, scratch, family);
-    const lanes = lanesFor(parts);
-    const handle = foldHandle(device, source, "parts", isLarge(plan), family);
-    fillFold(plan, shares, lanes, 0, out, a, b, scratch);
-    device.launch(handle, [Math.ceil(outputs / (THREADS / lanes))], [THREADS], args);
-  });
+  let large = isLarge(plan);
+  let handle = foldHandle(device, source, shares.across ? "across" : "along", large, family);
+  if (handle === 0) {
+    // What reads along axes reads everything.
+    large = true;
+    shares = share(plan, source, false);
+    handle = foldHandle(device, source, "along", large);
+    if (handle === 0) return false;
+  }
+  const { outputs, parts } = shares;
+  if (parts === 1) launchFold(device, handle, large, source, plan, shares, out, a, b, 0);
+  else {
+    const joins = foldHandle(device, source, "parts", large, family);
+    if (joins === 0) return false;
+    device.scratch(outputs * parts * source.accumulator, (scratch) => {
+      launchFold(device, handle, large, source, plan, shares, out, a, b, scratch);
+      const lanes = lanesFor(parts);
+      fillFold(plan, shares, lanes, 0, out, a, b, scratch, large);
+      device.launch(joins, [Math.ceil(outputs / (THREADS / lanes))], [THREADS], args);
+    });
+  }
+  return true;
 }
 
 // ---- scans -------------------------------------------------------------------------------------
@@ -260,24 +300,47 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
-  const shares = shareScan(plan, source);
   const family = (): Family => familyOf(row);
-  if (shares.parts === 1) return launchScan(device, source, plan, shares, out, a, 0, family);
-  const { outputs, parts } = shares;
+  const find = (kernel: ScanKernel): number =>
+    device.find(source.kernels[kernel], () => scanKernel(source, kernel), family);
+  let shares = shareScan(plan, source, scansAcross(plan));
+  let large = isLarge(plan);
+  const kind = shares.across ? "across" : "along";
+  let handle = find(large ? `${kind}_any` : kind);
+  if (handle === 0) {
+    // What reads along axes reads everything.
+    large = true;
+    shares = shareScan(plan, source, false);
+    handle = find("along_any");
+  }
+  if (handle === 0) {
+    return castLater(device, plan, plan.rank, scanResult(a.info.name), out, (made) => {
+      scan(device, row, plan, made, a);
+    });
+  }
+  if (shares.parts === 1) return launchScan(device, handle, large, source, plan, shares, out, a, 0);
+  const { across, outputs, parts } = shares;
+  const folds = foldHandle(device, source.fold, across ? "across" : "along", large);
+  if (folds === 0) device.fail();
   device.scratch(outputs * parts * source.fold.accumulator, (scratch) => {
-    const { across } = shares;
     // The parts are the same, but not the lanes that share them.
     const lanes = across ? 8 : lanesFor(shares.length / (source.fold.pack * source.fold.packs));
-    launchFold(device, source.fold, plan, { ...shares, lanes }, out, a, null, scratch);
-    launchScan(device, source, plan, shares, out, a, scratch, family);
+    const own = { ...shares, lanes };
+    launchFold(device, folds, large, source.fold, plan, own, out, a, null, scratch);
+    launchScan(device, handle, large, source, plan, shares, out, a, scratch);
   });
 }
 
-function shareScan(plan: Plan, { pack, fold }: ScanSource): Shares {
+/** True where each thread is best given a run of its own. */
+function scansAcross(plan: Plan): boolean {
+  const { kept, rank } = plan;
+  return runsAcross(plan) && (sizeBetween(plan, 0, kept) >= FEW_RUNS || kept === rank);
+}
+
+function shareScan(plan: Plan, { pack, fold }: ScanSource, across: boolean): Shares {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
-  const across = runsAcross(plan) && (outputs >= FEW_RUNS || kept === rank);
   if (across) {
     const wanted = Math.min(MOST_PARTS_ACROSS, THREADS * BLOCKS / 16 / outputs);
     return { across, outputs, count, lanes: 1, ...cut(count, 8 * ROWS, wanted, ROUNDS_ACROSS) };
@@ -291,23 +354,16 @@ function shareScan(plan: Plan, { pack, fold }: ScanSource): Shares {
 
 function launchScan(
   device: CudaDevice,
+  handle: number,
+  large: boolean,
   source: ScanSource,
   plan: Plan,
   { across, outputs, count, lanes, parts, length }: Shares,
   out: Storage,
   a: Storage,
   scratch: number,
-  family: () => Family,
 ): void {
   const { data, kept, rank } = plan;
-  const large = isLarge(plan);
-  const kind = across ? "across" : "along";
-  const kernel: ScanKernel = large ? `${kind}_any` : kind;
-  const handle = device.kernel(
-    source.kernels[kernel],
-    () => scanKernel(source, kernel),
-    family,
-  );
   let flags = 0;
   if (!across && kept < rank) {
     if (isAligned(plan, 1, a, source.pack)) flags |= 1;

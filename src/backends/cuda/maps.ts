@@ -13,6 +13,7 @@ import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { familyOf, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
+import { copyOf, copyOperand, densePlan, isRun, isSingle, withScratch } from "./scratch.ts";
 import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
 
 // As in shim/cuda/map.h.
@@ -46,7 +47,7 @@ export function map(
   const mixed = isMixed(row, compute, out, inputs);
   const dense = !mixed && isDense(plan);
   const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
-  const kernel: MapKernel = dense
+  let kernel: MapKernel = dense
     ? "dense"
     : general
     ? "any"
@@ -57,17 +58,90 @@ export function map(
     : takesRows(plan, source, out)
     ? "rows"
     : "singles";
-  const handle = device.kernel(
-    source.kernels[kernel],
-    () => mapKernel(source, kernel),
-    () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
-  );
+  const find = (kernel: MapKernel): number =>
+    device.find(
+      source.kernels[kernel],
+      () => mapKernel(source, kernel),
+      () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
+    );
+  let handle = find(kernel);
+  if (handle === 0 && !mixed && !general) handle = find(kernel = "singles");
+  if (handle === 0) return mapOtherwise(device, row, compute, plan, out, inputs);
+  launch(device, handle, kernel, source, plan, size, out, inputs);
+}
+
+function launch(
+  device: CudaDevice,
+  handle: number,
+  kernel: MapKernel,
+  source: MapSource,
+  plan: Plan,
+  size: number,
+  out: Storage,
+  inputs: readonly Storage[],
+): void {
   args.clear();
   let blocks: number;
   if (kernel === "dense") blocks = fillDense(plan, size, source, out, inputs);
   else if (kernel === "tiles") blocks = fillTiles(plan, source, out, inputs);
   else blocks = fillStrided(plan, size, source, kernel, out, inputs);
   device.launch(handle, [blocks], [THREADS], args);
+}
+
+/** Positions that fit 32 bits. */
+const MOST_AT_ONCE = 2 ** 28;
+
+/**
+ * Without the kernel that a plan takes: copies by the one that copies anything, and all else dense,
+ * in one dtype, from and into copies where that is needed.
+ */
+function mapOtherwise(
+  device: CudaDevice,
+  row: MapRow,
+  compute: DType,
+  plan: Plan,
+  out: Storage,
+  inputs: readonly Storage[],
+): void {
+  const size = sizeOf(plan);
+  if (row.id === MAP.copy.id) {
+    const source = mapSource(row, compute, out.info.name, true);
+    const handle = device.kernel(source.kernels.any, () => mapKernel(source, "any"));
+    return launch(device, handle, "any", source, plan, size, out, inputs);
+  }
+  // All comes down to this one, if not to a faster one.
+  const single = mapSource(row, compute, compute, false);
+  device.kernel(single.kernels.singles, () => mapKernel(single, "singles"));
+  const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
+  const result = row.result === "bool" ? "bool" : compute;
+  const isFine = (storage: Storage, k: number, dtype: DType): boolean =>
+    storage.info.name === dtype && (isRun(plan, k) || (k > 0 && isSingle(plan, k)));
+  const fine = inputs.map((input, k) => input.device === "cpu" || isFine(input, k + 1, dtypes[k]!));
+  const keeps = isFine(out, 0, result);
+  const copies = [...dtypes.filter((_, k) => !fine[k]), ...(keeps ? [] : [result])];
+  withScratch(device, copies.map((dtype) => [dtype, size]), (made) => {
+    let next = 0;
+    const offsets = [keeps ? plan.data[OFFSETS]! : 0], steps = [1];
+    const sources = inputs.map((input, k) => {
+      const stays = fine[k]!;
+      offsets.push(stays ? plan.data[OFFSETS + k + 1]! : 0);
+      steps.push(input.device === "cpu" || (stays && isSingle(plan, k + 1)) ? 0 : 1);
+      if (stays) return input;
+      const copy = made[next++]!;
+      map(device, MAP.copy, input.info.name, copyOf(plan, k + 1), copy, input, null, null);
+      return copy;
+    });
+    const target = keeps ? out : made[next]!;
+    for (let at = 0; at < size; at += MOST_AT_ONCE) {
+      const count = Math.min(MOST_AT_ONCE, size - at);
+      const part = densePlan(plan, count, offsets.map((from, k) => from + at * steps[k]!), steps);
+      const [a, b, c] = sources as [Storage, Storage?, Storage?];
+      map(device, row, compute, part, target, a, b ?? null, c ?? null);
+    }
+    if (!keeps) {
+      map(device, MAP.copy, result, copyOperand(plan, 0, true), out, target, null, null);
+    }
+  });
 }
 
 /** `scalar`, if it is one, as an element of `dtype`, in which kernels read it. */

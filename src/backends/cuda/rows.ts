@@ -9,7 +9,7 @@ import { DTYPE, type DType } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
 import { checkRun } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { familyOf, findKernel, type Instance } from "./instance.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
   softmax: "RM_SOFTMAX",
@@ -109,20 +109,26 @@ export function alongRows(
   const pack = columns % most === 0 && offset % most === 0 ? most : 1;
   const held = heldOf(bytes, pack);
   const get = (team: Team): number =>
-    kernelOf(device, instanceOf(kernel, dtype, pack, team), () => rowsFamily(kernel, dtype));
+    findKernel(device, instanceOf(kernel, dtype, pack, team), () => rowsFamily(kernel, dtype));
   if (columns <= blockThreads(kernel, bytes) * held) {
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(rows)
       .integer(columns).real(epsilon);
     if (columns <= 32 * held) {
       const team = teamFor(columns, held / 2);
       const teams = WARPS_THREADS / (team === "wide" ? 32 : team as number);
-      device.launch(get(team), [Math.ceil(rows / teams)], [WARPS_THREADS], args);
+      const handle = get(team);
+      if (handle === 0) return false;
+      device.launch(handle, [Math.ceil(rows / teams)], [WARPS_THREADS], args);
     } else {
       const threads = Math.ceil(columns / held / 32) * 32;
-      device.launch(get(0), [rows], [threads], args);
+      const handle = get(0);
+      if (handle === 0) return false;
+      device.launch(handle, [rows], [threads], args);
     }
     return true;
   }
+  const sums = get("parts"), writes = get("whole");
+  if (sums === 0 || writes === 0) return false;
   // Parts are whole chunks, of what a block holds at a time.
   const chunk = PART_THREADS * held;
   const chunks = Math.ceil(columns / chunk);
@@ -131,10 +137,10 @@ export function alongRows(
   const count = Math.ceil(columns / length);
   device.scratch(rows * count * 32, (parts) => {
     args.clear().integer(parts).address(a, offset).integer(columns).integer(count).integer(length);
-    device.launch(get("parts"), [rows * count], [PART_THREADS], args);
+    device.launch(sums, [rows * count], [PART_THREADS], args);
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(columns)
       .real(epsilon).integer(parts).integer(count).integer(length);
-    device.launch(get("whole"), [rows * count], [PART_THREADS], args);
+    device.launch(writes, [rows * count], [PART_THREADS], args);
   });
   return true;
 }

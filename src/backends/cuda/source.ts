@@ -435,6 +435,7 @@ export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
 }
 
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
 
 /** The dtype that `row` gives for elements of `from`. */
 export function foldResult(row: ReduceRow, from: DType): DType {
@@ -452,6 +453,11 @@ export function secondOf(row: ReduceRow, from: DType): DType | null {
 }
 
 // ---- scans -------------------------------------------------------------------------------------
+
+/** The dtype that scans give for elements of `from`. */
+export function scanResult(from: DType): DType {
+  return DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
+}
 
 /** A row of scans for certain dtypes, as C. */
 export interface ScanSource {
@@ -552,15 +558,56 @@ export function familyOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
   }
   const taken = dtypes.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
   if (row.skeleton === "scan") {
-    return defineScans(taken.map((from) => {
-      const to = DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
-      return [scanSource(row, from, to), ["along", "across"]];
-    }));
+    return defineScans(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
-  return defineFolds(taken.map((from) => {
-    const source = row.skeleton === "argReduce"
+  return defineFolds(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
+}
+
+function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
+  return dtypes.map((from) => scanSource(row, from, scanResult(from)));
+}
+
+function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldSource[] {
+  return dtypes.map((from) =>
+    row.skeleton === "argReduce"
       ? argReduceSource(row, from, "int32")
-      : reduceSource(row, from, foldResult(row, from), secondOf(row, from));
-    return [source, USUAL_FOLDS];
-  }));
+      : reduceSource(row, from, foldResult(row, from), secondOf(row, from))
+  );
+}
+
+/**
+ * The kernels of `row` that come compiled, for devices without NVRTC: enough for all that it takes,
+ * with the copies between dtypes and layouts that are among them.
+ */
+export function prebuiltOf(row: Row): Family {
+  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  if (row.skeleton === "scan") {
+    const sources = scansOf(row, taken);
+    const scans = defineScans(sources.map((source) => [source, ["along_any"]]));
+    const folds = defineFolds(sources.map(({ fold }) => [fold, ["along_any"]]));
+    return { source: scans.source + folds.source, names: [...scans.names, ...folds.names] };
+  }
+  if (row.skeleton !== "map") {
+    return defineFolds(taken.flatMap((from) =>
+      foldsOf(row, [from]).map((source) =>
+        [
+          source,
+          from === "float32" ? [...USUAL_FOLDS, ...ANY_FOLDS] : ANY_FOLDS,
+        ] as const
+      )
+    ));
+  }
+  if (row.id !== MAP.copy.id) {
+    return defineMaps(
+      computesOf(row).map((dtype) => [
+        mapSource(row, dtype, dtype, false),
+        dtype === "float32" ? ["singles", "dense"] : ["singles"],
+      ]),
+    );
+  }
+  // What moves bytes, and what casts.
+  return defineMaps(DTYPES.map((dtype) => [
+    mapSource(row, dtype, dtype, true),
+    DTYPE[dtype].kind === "u" ? ["dense", "rows", "singles", "tiles", "any"] : ["any"],
+  ]));
 }

@@ -26,6 +26,8 @@ export function start(plan: Plan, k: number, storage: Storage): number {
 
 /** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/device.h. */
 export function addDivisor(args: Arguments, size: number, wide: boolean): void {
+  // Nobody walks an axis of nothing.
+  size ||= 1;
   // The least power of two that is at least the size.
   let shift = size <= 1 ? 0 : 32 - Math.clz32(size - 1);
   if (wide) { while (2 ** shift < size) shift++; }

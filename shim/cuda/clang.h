@@ -1,0 +1,120 @@
+/*
+ * What NVRTC knows by itself, for clang, which compiles the kernels of machines without NVRTC to
+ * PTX: included before all else, with neither CUDA's headers nor its libraries.
+ *
+ * Knows as much of CUDA as the other files here need, and no more.
+ */
+#ifndef ROWMAJOR_CUDA_CLANG_H
+#define ROWMAJOR_CUDA_CLANG_H
+
+#define RM_SMALL 1
+
+/* Whatever follows is code of the device too. */
+#pragma clang force_cuda_host_device begin
+
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define memcpy __builtin_memcpy
+typedef decltype(sizeof 0) size_t;
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct rm_place {
+  unsigned x, y, z;
+};
+#define RM_PLACES(name, what) \
+  static inline rm_place name(void) { \
+    return {(unsigned)__nvvm_read_ptx_sreg_##what##_x(), \
+            (unsigned)__nvvm_read_ptx_sreg_##what##_y(), \
+            (unsigned)__nvvm_read_ptx_sreg_##what##_z()}; \
+  }
+RM_PLACES(rm_thread_place, tid)
+RM_PLACES(rm_block_place, ctaid)
+RM_PLACES(rm_block_size, ntid)
+RM_PLACES(rm_grid_size, nctaid)
+#define threadIdx rm_thread_place()
+#define blockIdx rm_block_place()
+#define blockDim rm_block_size()
+#define gridDim rm_grid_size()
+
+#define __syncwarp() __nvvm_bar_warp_sync(0xffffffffu)
+#define __ballot_sync(mask, x) __nvvm_vote_ballot_sync(mask, x)
+
+/* Passes 4 or 8 bytes on, half by half; clamp is what PTX wants to know of the width. */
+#define RM_SHUFFLE(name, builtin, last) \
+  template <class T> \
+  static inline T name(unsigned mask, T x, int by, int width = 32) { \
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles take 4 or 8 bytes"); \
+    const int clamp = (32 - width) << 8 | last; \
+    int words[sizeof(T) / 4]; \
+    memcpy(words, &x, sizeof x); \
+    for (int &word : words) word = builtin(mask, word, by, clamp); \
+    memcpy(&x, words, sizeof x); \
+    return x; \
+  }
+RM_SHUFFLE(__shfl_sync, __nvvm_shfl_sync_idx_i32, 31)
+RM_SHUFFLE(__shfl_up_sync, __nvvm_shfl_sync_up_i32, 0)
+RM_SHUFFLE(__shfl_xor_sync, __nvvm_shfl_sync_bfly_i32, 31)
+
+/* ---- integers -------------------------------------------------------------------------------- */
+
+#define __popc(x) __builtin_popcount(x)
+static inline unsigned __umulhi(unsigned x, unsigned y) {
+  return (unsigned)((unsigned long long)x * y >> 32);
+}
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+  return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
+
+static inline unsigned atomicAdd(unsigned *at, unsigned x) {
+  return (unsigned)__nvvm_atom_add_gen_i((int *)at, (int)x);
+}
+static inline unsigned atomicMax(unsigned *at, unsigned x) {
+  return __nvvm_atom_max_gen_ui(at, x);
+}
+static inline unsigned long long atomicMin(unsigned long long *at, unsigned long long x) {
+  return __nvvm_atom_min_gen_ull(at, x);
+}
+static inline unsigned long long atomicCAS(unsigned long long *at, unsigned long long expected,
+                                           unsigned long long x) {
+  return (unsigned long long)__nvvm_atom_cas_gen_ll((long long *)at, (long long)expected,
+                                                    (long long)x);
+}
+
+/* ---- floats ---------------------------------------------------------------------------------- */
+
+static inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+
+#include "far.h"
+
+static inline double fmod(double x, double y) { return rm_far_rest(x, y); }
+
+/* Those of vecmath.h, where that is included: map.h knows which operands they are for. */
+static inline double rm_sin_f64(double x);
+static inline double rm_cos_f64(double x);
+static inline double rm_tan_f64(double x);
+
+/* For numbers that are huge only. */
+static inline double sin(double x) {
+  unsigned n;
+  if (x - x != 0) return x - x;
+  const double r = rm_far_reduce(x, &n), size = (n & 1) != 0 ? rm_cos_f64(r) : rm_sin_f64(r);
+  return (n & 2) != 0 ? -size : size;
+}
+static inline double cos(double x) {
+  unsigned n;
+  if (x - x != 0) return x - x;
+  const double r = rm_far_reduce(x, &n), size = (n & 1) != 0 ? rm_sin_f64(r) : rm_cos_f64(r);
+  return ((n + 1) & 2) != 0 ? -size : size;
+}
+static inline double tan(double x) {
+  unsigned n;
+  if (x - x != 0) return x - x;
+  const double t = rm_tan_f64(rm_far_reduce(x, &n));
+  return (n & 1) != 0 ? -1 / t : t;
+}
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * Kernels that come compiled, for machines that have a driver but no NVRTC: PTX, which the driver
+ * compiles for its device, in a file beside the library. scripts/gen_ptx.ts makes it.
+ *
+ * The file is a line, "rowmajor-ptx STAMP PACKED BYTES SUM", and then, packed as files.zig does it, a line
+ * for each kernel, "NAME ENTRY OFFSET", a 0, and texts, each ended by a 0, to which the offsets lead.
+ * The stamp tells whether the file was made from what this library was; the sum is of the packed
+ * bytes.
+ */
+#if !defined(__APPLE__)
+#include "cuda.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the file holds, with a line's end before the first line; once read, it stays. */
+static char *names;
+static const char *images;
+static size_t images_length;
+
+/* FNV-1a. */
+static uint32_t sum_of(const unsigned char *bytes, size_t length) {
+  uint32_t sum = 0x811c9dc5;
+  for (size_t i = 0; i < length; i++) sum = (sum ^ bytes[i]) * 0x01000193;
+  return sum;
+}
+
+/* Reads the rest of an open file, of which the path is for messages. */
+static int32_t read_packed(FILE *file, const char *path) {
+  uint32_t stamp, sum;
+  unsigned length, bytes;
+  enum { MOST = 1 << 28 };
+  if (fscanf(file, "rowmajor-ptx %u %u %u %u", &stamp, &length, &bytes, &sum) != 4 ||
+      fgetc(file) != '\n' || length > MOST || bytes > MOST) {
+    return rm_fail(RM_NOT_FOUND, "%s does not hold kernels", path);
+  }
+  const rm_files *files = rm_cuda_files();
+  if (files == NULL || stamp != (files->stamp ^ (uint32_t)rm_table_hash())) {
+    return rm_fail(RM_NOT_FOUND, "%s is of another version than this library", path);
+  }
+  unsigned char *packed = malloc(length);
+  char *all = malloc((size_t)bytes + 2);
+  int32_t status = RM_OK;
+  if (packed == NULL || all == NULL) {
+    status = rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for %s", path);
+  } else if (fread(packed, 1, length, file) != length || sum_of(packed, length) != sum) {
+    status = rm_fail(RM_NOT_FOUND, "%s is damaged", path);
+  } else {
+    all[0] = '\n';
+    rm_unpack(packed, length, all + 1);
+    all[bytes + 1] = 0;
+    images = all + strlen(all) + 1;
+    images_length = (size_t)(all + bytes + 1 - images);
+    names = all;
+  }
+  if (status != RM_OK) free(all);
+  free(packed);
+  return status;
+}
+
+static int32_t read_file(void) {
+  char path[1024];
+  const char *named = getenv("ROWMAJOR_PTX");
+  if (named != NULL && named[0] != 0) snprintf(path, sizeof path, "%s", named);
+  else rm_cuda_beside("rowmajor-ptx.bin", path, sizeof path);
+  FILE *file = path[0] == 0 ? NULL : fopen(path, "rb");
+  if (file == NULL) {
+    return path[0] != 0 ? rm_fail(RM_NOT_FOUND, "%s cannot be read", path)
+                        : rm_fail(RM_NOT_FOUND, "there is no rowmajor-ptx.bin beside the library "
+                                                "(zig build ptx makes it)");
+  }
+  const int32_t status = read_packed(file, path);
+  fclose(file);
+  return status;
+}
+
+int32_t rm_prebuilt_find(const char *name, size_t length, rm_prebuilt *found) {
+  static rm_lock guard = RM_LOCK_INIT;
+  rm_acquire(&guard);
+  const int32_t status = names == NULL ? read_file() : RM_OK;
+  rm_release(&guard);
+  RM_TRY(status);
+  for (const char *at = names; (at = strchr(at, '\n')) != NULL;) {
+    at++;
+    if (strncmp(at, name, length) != 0 || at[length] != ' ') continue;
+    unsigned offset;
+    if (sscanf(at + length, " %63s %u", found->entry, &offset) != 2 || offset >= images_length) {
+      break;
+    }
+    found->image = images + offset;
+    return RM_OK;
+  }
+  return rm_fail(RM_NOT_FOUND, "kernel %.*s does not come compiled", (int)length, name);
+}
+#endif

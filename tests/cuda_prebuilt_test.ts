@@ -1,0 +1,17 @@
+/**
+ * The table of all ops on a CUDA device that has no kernels but those that come compiled.
+ *
+ * @module
+ */
+import { test } from "node:test";
+import { openCudaForTests, whyNoCuda } from "./cuda/device.ts";
+import { tableTests } from "./table/suite.ts";
+
+const reason = whyNoCuda();
+if (reason !== undefined) test(`prebuilt kernels (${reason})`, { skip: true }, () => {});
+else {
+  openCudaForTests({ prebuiltOnly: true });
+  for (const [name, run] of tableTests([{ name: "cuda", on: "cuda", exact: false }])) {
+    test(`${name}, with prebuilt kernels only`, run);
+  }
+}
