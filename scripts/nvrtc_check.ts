@@ -52,6 +52,8 @@ import { root } from "./tools.ts";
 
 /** The order in which they are compiled: that of the card which the library is tuned for first. */
 const FIRST = 90;
+/** The first version that knows all architectures is 12.8. */
+const OLDEST = 1208;
 const WHEEL = { name: "nvidia-cuda-nvrtc", version: "13.2.86" } as const;
 
 // ---- the one who compiles ----------------------------------------------------------------------
@@ -169,6 +171,12 @@ interface Task {
   readonly architecture: number;
 }
 
+/** Says so if a compiler knows not all architectures. */
+function tooOld(version: string): string | undefined {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return 100 * major + minor < OLDEST ? `NVRTC ${version} is older than 12.8` : undefined;
+}
+
 /**
  * Begins as many processes as are asked for, or says why there is no compiler. That of `.venv`, which
  * made the figures, comes before what else the library finds.
@@ -184,7 +192,8 @@ async function openCompilers(count: number, install: boolean): Promise<Compiler[
     const failed = prepare?.();
     if (failed !== undefined) return `${reason}\n${failed}`;
     const compilers = Array.from({ length: count }, () => new Compiler(env));
-    ({ reason } = await compilers[0]!.ready);
+    const ready = await compilers[0]!.ready;
+    reason = ready.reason ?? ready.report ?? tooOld(ready.version!);
     if (reason === undefined) return compilers;
     compilers.forEach((compiler) => compiler.end());
   }
