@@ -125,7 +125,8 @@ export class Graph implements Disposable {
  * taken until the graph is disposed.
  *
  * Nothing in `body` may need the values of tensors, nor move elements between devices: that throws a
- * DeviceError. The CPU has no graphs, which is a DeviceError too.
+ * DeviceError. The CPU has no graphs, which is a DeviceError too. Other workers of the process must
+ * leave the device alone meanwhile.
  */
 export function capture(device: Device, body: () => void): Graph {
   const found = deviceOf(device, "capture on");

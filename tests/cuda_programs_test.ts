@@ -4,7 +4,9 @@
  *
  * @module
  */
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import process from "node:process";
 import { describe, it, test } from "node:test";
 import {
   allowTF32,
@@ -30,6 +32,7 @@ import {
   zeros,
 } from "../mod.ts";
 import { demo } from "../examples/digits/main.ts";
+import { root } from "../scripts/tools.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { onHardware, openCudaForTests, whyNoCuda } from "./cuda/device.ts";
 import { NORM_TESTS } from "./device/norms.ts";
@@ -64,9 +67,31 @@ function compare(program: Program): void {
   assertNear(told(program(siteOn(CUDA)), CUDA), expected, undefined);
 }
 
+/** Set in the process that runs what nobody else may use the device beside. */
+const ALONE = "ROWMAJOR_TEST_ALONE";
+
+/** Runs the tests of this file that need the device for themselves: threads of a process share it. */
+function runAlone(): void {
+  const file = "./tests/cuda_programs_test.ts";
+  const args = "Bun" in globalThis
+    ? ["test", "--timeout=120000", file]
+    : ["test", "-A", "--no-check", file];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: root,
+    encoding: "utf8",
+    env: { ...process.env, NO_COLOR: "1", [ALONE]: "1" },
+  });
+  assertEquals(status, 0, stdout + stderr);
+  assertMatch(stdout + stderr, /a graph of nothing is one/);
+}
+
 const reason = whyNoCuda();
 if (reason !== undefined) test(`programs on CUDA (${reason})`, { skip: true }, () => {});
-else {
+else if (process.env[ALONE] === "1") {
+  openCudaForTests();
+  describe("on CUDA: memory", memories);
+  describe("on CUDA: graphs", graphs);
+} else {
   openCudaForTests();
   for (const [about, programs] of Object.entries(PROGRAMS)) {
     describe(`on CUDA: ${about}`, () => {
@@ -81,9 +106,9 @@ else {
   describe("on CUDA: where values decide", () => {
     for (const [name, program] of Object.entries(WAITING)) it(name, () => compare(program));
   });
-  describe("on CUDA: moving, reading, memory", moving);
+  describe("on CUDA: moving and reading", moving);
   describe("on CUDA: linear", linear);
-  describe("on CUDA: graphs", graphs);
+  test("on CUDA: memory and graphs, in a process of their own", runAlone);
 }
 
 function moving(): void {
@@ -156,23 +181,6 @@ function moving(): void {
     assertEquals(await demo(CUDA), await demo());
   });
 
-  it("memory is given back and reused", () => {
-    emptyPool(CUDA);
-    const before = memory(CUDA);
-    const x = zeros([1000], { device: CUDA });
-    const used = memory(CUDA);
-    assert(used.bytes - used.pooledBytes >= before.bytes - before.pooledBytes + 4000);
-    assert(used.totalBytes >= used.freeBytes && used.peakBytes >= 4000);
-    x.dispose();
-    const after = memory(CUDA);
-    assertEquals(after.bytes - after.pooledBytes, before.bytes - before.pooledBytes);
-    const total = scope(() => ones([100, 100], { device: CUDA }).mul(2).sum());
-    assertEquals(total.item(), 20000);
-    total.dispose();
-    const end = memory(CUDA);
-    assertEquals(end.bytes - end.pooledBytes, before.bytes - before.pooledBytes);
-  });
-
   it("an index out of range is found by the next read", async () => {
     const x = loose(iota([2, 3])).to(CUDA);
     const picked = x.slice([0, 2]);
@@ -201,6 +209,25 @@ function moving(): void {
       assertThrows(() => warmUp(on, ["add"], [loose("f32")]), DTypeError, "f32");
     }
     warmUp("cpu", ["add"]);
+  });
+}
+
+function memories(): void {
+  it("memory is given back and reused", () => {
+    emptyPool(CUDA);
+    const before = memory(CUDA);
+    const x = zeros([1000], { device: CUDA });
+    const used = memory(CUDA);
+    assert(used.bytes - used.pooledBytes >= before.bytes - before.pooledBytes + 4000);
+    assert(used.totalBytes >= used.freeBytes && used.peakBytes >= 4000);
+    x.dispose();
+    const after = memory(CUDA);
+    assertEquals(after.bytes - after.pooledBytes, before.bytes - before.pooledBytes);
+    const total = scope(() => ones([100, 100], { device: CUDA }).mul(2).sum());
+    assertEquals(total.item(), 20000);
+    total.dispose();
+    const end = memory(CUDA);
+    assertEquals(end.bytes - end.pooledBytes, before.bytes - before.pooledBytes);
   });
 }
 

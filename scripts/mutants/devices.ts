@@ -49,10 +49,10 @@ const STORAGES = edits("device", "src/storage.ts", ["device", "cuda_memory"], {
 });
 
 const MEMORY = edits("device", "src/backends/cuda/memory.ts", ["cuda_memory"], {
-  "read: faults": ["bytes.length);\n    this.#cuda.checkFaults?.();", "bytes.length);"],
-  "later: faults": ["    }\n    this.#cuda.checkFaults?.();", "    }"],
+  "read: faults": ["bytes.length);\n    this.#cuda.checkFaults();", "bytes.length);"],
+  "later: faults": ["    }\n    this.#cuda.checkFaults();", "    }"],
   "wait: faults": [
-    "    this.#cuda.synchronize();\n    this.#cuda.checkFaults?.();",
+    "    this.#cuda.synchronize();\n    this.#cuda.checkFaults();",
     "    this.#cuda.synchronize();",
   ],
   "wait: not at all": ["    this.#cuda.synchronize();\n", ""],
@@ -102,6 +102,33 @@ const FORMAT = edits("device", "src/format.ts", ["device"], {
   "shown: tail": ["[layout.shape[axis] - tail, tail]", "[head, tail]"],
 });
 
+const GRAPHS = [
+  ...edits("device", "src/backends/cuda/graphs.ts", ["cuda_programs"], {
+    "what is used is not held": ["    if (!own) storage.handles++;\n", ""],
+    "what is made is not held": ["if (own) storage.handles++;", ""],
+    "never let go of": ["if (--storage.handles === 0)", "if (--storage.handles === -1)"],
+    "faults of a run": ["    if (this.indexes) device.nextIndexing();\n", ""],
+  }),
+  ...edits("device", "src/devices.ts", ["cuda_programs"], {
+    "run: copies on write": ["if (storage.cows !== null) settleCows(storage);", ""],
+    "capture: async": ["given instanceof Promise", "false"],
+    "warm up: unknown": ["if (!WARM.has(op))", "if (false)"],
+  }),
+  ...edits("device", "src/backends/cuda/memory.ts", ["cuda_programs"], {
+    "recorded: taken": ["    this.#cuda.notes?.take(address);\n", ""],
+    "recorded: copies": ["    this.#cuda.notes?.add(out, input);\n", ""],
+    "recorded: another device": ["source !== this && (recording || this.recording)", "false"],
+  }),
+  ...edits("device", "src/backends/cuda/matmul.ts", ["cuda_programs"], {
+    "bias: where": ["bias.address + offset * info.bytes", "bias.address"],
+    "TF32": ["tf32 ? TF32 : 0", "0"],
+  }),
+  ...edits("device", "src/linalg.ts", ["cuda_programs"], {
+    "bias twice": ["row.layout.offset)) plus = undefined;", "row.layout.offset)) plus = bias;"],
+    "bias: overlaps": [" && (bias === undefined || !overlaps(out, bias))", ""],
+  }),
+];
+
 const OTHERS = [
   ...edits("device", "src/devices.ts", ["device"], {
     "no wait": ["?.synchronize();", ";"],
@@ -126,5 +153,6 @@ export const DEVICES: readonly Mutant[] = [
   ...OPS,
   ...TENSORS,
   ...FORMAT,
+  ...GRAPHS,
   ...OTHERS,
 ];

@@ -42,15 +42,8 @@ export class Notes {
 
   /** Gives what the graph holds from now on; there is a handle on each for it. */
   end(): Storage[] {
-    const held: Storage[] = [];
-    for (const [storage, own] of this.#used) {
-      if (own && storage.escaped) this.written.delete(storage);
-      else {
-        if (own) storage.handles++;
-        held.push(storage);
-      }
-    }
-    return held;
+    for (const [storage, own] of this.#used) if (own) storage.handles++;
+    return [...this.#used.keys()];
   }
 }
 
