@@ -179,13 +179,23 @@ static inline void rm_map_dense(const rm_dense &job) {
     }
     return;
   }
+  /* One by one, but several on their way at once. */
+  constexpr int COUNT = PACKS > 1 ? 4 : 2;
   const int64_t end = rm_min(from + TILE, job.length);
 #pragma unroll 1
-  for (int64_t at = from + threadIdx.x; at < end; at += RM_MAP_THREADS) {
-    if (all_a) x = a[at];
-    if (all_b) y = b[at];
-    if (all_c) z = c[at];
-    out[at] = rm_apply<Row>(x, y, z, job.attributes);
+  for (int64_t at = from + threadIdx.x; at < end; at += COUNT * RM_MAP_THREADS) {
+    First p[COUNT];
+    Stored q[COUNT], r[COUNT];
+    RM_UNROLL for (int k = 0; k < COUNT; k++) {
+      const int64_t n = at + k * RM_MAP_THREADS;
+      p[k] = all_a && n < end ? a[n] : x;
+      q[k] = all_b && n < end ? b[n] : y;
+      r[k] = all_c && n < end ? c[n] : z;
+    }
+    RM_UNROLL for (int k = 0; k < COUNT; k++) {
+      const int64_t n = at + k * RM_MAP_THREADS;
+      if (n < end) out[n] = rm_apply<Row>(p[k], q[k], r[k], job.attributes);
+    }
   }
 }
 
