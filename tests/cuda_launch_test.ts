@@ -54,12 +54,12 @@ function recorder(): { device: CudaDevice; launches: Launch[]; sources: string[]
   const shim = {
     rm_cuda_compile(_: number, source: Uint8Array, names: Uint8Array, handles: Float64Array) {
       sources.push(text(source));
-      text(names).split("\n").forEach((name, i) => handles[i] = kernels.push(name) - 1);
+      text(names).split("\n").forEach((name, i) => handles[i] = kernels.push(name));
       return 0;
     },
     rm_cuda_launch(_: number, call: Float64Array, args: Float64Array) {
       launches.push({
-        name: kernels[call[0]!]!,
+        name: kernels[call[0]! - 1]!,
         call: Array.from(call),
         args: args.slice(0, call[8]! / 8),
       });

@@ -11,10 +11,10 @@ import { allFamilies } from "../../src/backends/cuda/families.ts";
 /** Notes the names of all kernels that are asked for from now on. */
 export function recordKernels(): Set<string> {
   const names = new Set<string>();
-  const { kernel } = CudaDevice.prototype;
-  CudaDevice.prototype.kernel = function (name, ...rest) {
+  const { find } = CudaDevice.prototype;
+  CudaDevice.prototype.find = function (name, ...rest) {
     names.add(name);
-    return kernel.call(this, name, ...rest);
+    return find.call(this, name, ...rest);
   };
   return names;
 }
