@@ -206,7 +206,7 @@ RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, voi
  * Compiles CUDA C for a device, or takes what an earlier call or an earlier process compiled, and
  * loads it. Names are those of its kernels, each followed by a newline, the last one by a 0; gives
  * one handle for each. The source may include the files of shim/files.zig by name. Without NVRTC
- * the source is of no use, and the names have to be those of kernels that come compiled: RM_NOT_FOUND
+ * the source is of no use, and names have to be those of kernels that come compiled: RM_NOT_FOUND
  * tells which one is not, and why NVRTC is missing. With device -1 nothing is loaded, nor is a driver needed: handles[0] is the architecture, as 90. Then
  * rm_last_error has a line for each kernel: its name, registers, bytes of stack, of spill stores, of
  * spill loads and of shared memory, with tabs between; after them what the compiler warned of.

@@ -1,6 +1,6 @@
 /*
- * What is left of libm for compilers of device code that have none: the rest of a division, and sine,
- * cosine and tangent of numbers that are huge.
+ * What is left of libm for compilers of device code that have none: the rest of a division, and
+ * how angles that are huge are reduced.
  *
  * Plain C, so that tests can compare it with libm on a CPU.
  */

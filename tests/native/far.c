@@ -1,4 +1,4 @@
-/* Compares shim/cuda/far.h with libm: rests of divisions to the last bit, angles but for rounding. */
+/* Compares shim/cuda/far.h with libm: rests of divisions to the last bit, angles nearly so. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,9 @@ static uint64_t bits(void) {
 }
 static double any(void) { return rm_far_double(bits()); }
 
-static bool same(double x, double y) { return x == y ? signbit(x) == signbit(y) : x != x && y != y; }
+static bool same(double x, double y) {
+  return x == y ? signbit(x) == signbit(y) : x != x && y != y;
+}
 
 /* Within so many units in the last place; libm's own error is one. */
 static bool close_to(double x, double y) {
