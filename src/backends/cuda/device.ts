@@ -89,6 +89,20 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
+/** What to throw where a call of `rm_cuda_memory`, whose first number was `first`, has no memory. */
+export function outOfMemory(
+  what: number,
+  device: string,
+  first: number,
+  numbers: Float64Array,
+): OutOfMemoryError {
+  const [, second, third] = numbers as unknown as number[];
+  return what === CUDA_MEMORY.allocate
+    ? new OutOfMemoryError(first, device, `${second} of ${third} bytes are free`)
+    // Copies go through memory of the host.
+    : new OutOfMemoryError(second!, "cpu", `a copy of so many bytes from or to ${device}`);
+}
+
 /** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 
@@ -189,7 +203,7 @@ export class CudaDevice {
     numbers[2] = c;
     numbers[3] = d;
     const status = this.shim.rm_cuda_memory(what, this.index, numbers, host);
-    if (status === STATUS.outOfMemory) throw new OutOfMemoryError(a, this.name);
+    if (status === STATUS.outOfMemory) throw outOfMemory(what, this.name, a, numbers);
     this.check("rm_cuda_memory", status);
     return numbers[0]!;
   }
@@ -275,7 +289,10 @@ export class CudaDevice {
     if (status === STATUS.ok) return;
     const message = this.#message();
     const refused = this.notes !== null && status === STATUS.badArgument;
-    if (status === STATUS.deviceError || refused) throw new DeviceError(`${this.name}: ${message}`);
+    // A library that is not there, as NVRTC, is a fault of the device's too.
+    if (status === STATUS.deviceError || status === STATUS.notFound || refused) {
+      throw new DeviceError(`${this.name}: ${message}`);
+    }
     throw new NativeError(symbol, status, message);
   }
 }

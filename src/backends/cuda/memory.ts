@@ -6,10 +6,10 @@
  *
  * @module
  */
-import { DeviceError, OutOfMemoryError } from "../../errors.ts";
+import { DeviceError } from "../../errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
 import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
-import type { CudaDevice } from "./device.ts";
+import { type CudaDevice, outOfMemory } from "./device.ts";
 
 /** For so many milliseconds a read asks at every turn of the event loop, which costs least. */
 const EAGER_MS = 0.2;
@@ -56,10 +56,7 @@ export class CudaMemory implements DeviceMemory {
     numbers[2] = c;
     numbers[3] = d;
     const status = this.#call(what, this.index, numbers, host);
-    if (status === STATUS.outOfMemory) {
-      const [bytes, free, total] = numbers as unknown as [number, number, number];
-      throw new OutOfMemoryError(bytes, this.device, `${free} of ${total} bytes are free`);
-    }
+    if (status === STATUS.outOfMemory) throw outOfMemory(what, this.device, a, numbers);
     this.#cuda.check("rm_cuda_memory", status);
   }
 
