@@ -44,6 +44,7 @@ int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers) {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -139,6 +140,50 @@ static int32_t prepare(rm_device *device) {
   if (device->stream == NULL) RM_CU(cudaStreamCreateWithFlags, &device->stream, NON_BLOCKING);
   RM_TRY(rm_memory_begin(device));
   return rm_products_begin(device);
+}
+
+static void sleep_briefly(void) {
+#if defined(_WIN32)
+  Sleep(1);
+#else
+  nanosleep(&(struct timespec){0, 100000}, NULL);
+#endif
+}
+
+/* How many calls are under way on each device. */
+static _Atomic int calls[MOST_DEVICES];
+
+enum { MOST_WAITS = 100000 };
+
+/*
+ * Begins a call on a device. What other threads ask for while one captures a graph would get into
+ * that graph: they wait until it is complete.
+ */
+static int32_t enter(int32_t index) {
+  if (index < 0 || index >= MOST_DEVICES) return RM_OK;
+  rm_device *device = &devices[index];
+  for (int waits = 0; waits < MOST_WAITS; waits++) {
+    atomic_fetch_add(&calls[index], 1);
+    if (atomic_load(&device->graph) == 0 || atomic_load(&device->recorder) == (uintptr_t)&current) {
+      return RM_OK;
+    }
+    atomic_fetch_sub(&calls[index], 1);
+    sleep_briefly();
+  }
+  return rm_fail(RM_BAD_ARGUMENT, "another thread does not finish the graph that it captures");
+}
+
+static void leave(int32_t index) {
+  if (index >= 0 && index < MOST_DEVICES) atomic_fetch_sub(&calls[index], 1);
+}
+
+/* Waits until this call is the only one on its device; false where that takes too long. */
+static bool is_alone(int32_t index) {
+  for (int waits = 0; atomic_load(&calls[index]) > 1; waits++) {
+    if (waits == MOST_WAITS) return false;
+    sleep_briefly();
+  }
+  return true;
 }
 
 int32_t rm_cuda_use(int32_t index, rm_device **device) {
@@ -320,7 +365,7 @@ void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
+static int32_t launch(int32_t index, const double *call, const void *arguments) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
   rm_kernel *kernel = rm_kernel_of(call[0]);
@@ -372,10 +417,14 @@ static int32_t begin_capture(rm_device *device) {
   if (!atomic_compare_exchange_strong(&device->graph, &none, number)) {
     return rm_fail(RM_BAD_ARGUMENT, "a graph is being captured already");
   }
-  const int code = rm_cu.cudaStreamBeginCapture(device->stream, RELAXED);
-  if (code == 0) return RM_OK;
+  atomic_store(&device->recorder, (uintptr_t)&current);
+  const bool alone = is_alone(device->index);
+  const int code = alone ? rm_cu.cudaStreamBeginCapture(device->stream, RELAXED) : 0;
+  if (alone && code == 0) return RM_OK;
+  atomic_store(&device->recorder, 0);
   atomic_store(&device->graph, 0);
   rm_memory_end_graph(device, number);
+  if (!alone) return rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
   return rm_cuda_error("cudaStreamBeginCapture", code);
 }
 
@@ -391,6 +440,7 @@ static int32_t end_capture(rm_device *device, double *numbers) {
   void *description = NULL;
   const char *call = "cudaStreamEndCapture";
   int code = rm_cu.cudaStreamEndCapture(device->stream, &description);
+  atomic_store(&device->recorder, 0);
   atomic_store(&device->graph, 0);
   if (code == 0) {
     call = "cudaGraphInstantiateWithFlags";
@@ -456,7 +506,7 @@ static int32_t elapsed(rm_device *device, double *numbers) {
   return RM_OK;
 }
 
-int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
+static int32_t control(int32_t what, int32_t index, double *numbers) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
   if (what != RM_CUDA_SYNCHRONIZE && what != RM_CUDA_CAPTURE_BEGIN && numbers == NULL) {
@@ -481,5 +531,36 @@ int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
     case RM_CUDA_EVENT_ELAPSED: return elapsed(device, numbers);
     default: return rm_fail(RM_BAD_ARGUMENT, "control %d does not exist", what);
   }
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+/* Calls `call` as one on a device. */
+#define RM_WITHIN(index, call) \
+  do { \
+    RM_TRY(enter(index)); \
+    const int32_t status_ = (call); \
+    leave(index); \
+    return status_; \
+  } while (0)
+
+int32_t rm_cuda_memory(int32_t what, int32_t index, double *numbers, void *host) {
+  RM_WITHIN(index, rm_memory(what, index, numbers, host));
+}
+
+int32_t rm_cuda_compile(int32_t index, const void *source, const void *names, double *handles) {
+  RM_WITHIN(index, rm_compile(index, source, names, handles));
+}
+
+int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
+  RM_WITHIN(index, launch(index, call, arguments));
+}
+
+int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
+  RM_WITHIN(index, rm_products_queue(index, dtype, plan));
+}
+
+int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
+  RM_WITHIN(index, control(what, index, numbers));
 }
 #endif

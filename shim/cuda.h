@@ -215,8 +215,9 @@ typedef struct {
   /* 90 for compute capability 9.0. */
   int capability;
   void *stream;
-  /* The graph into which work is being noted, or 0. */
+  /* The graph into which work is being noted, or 0, and what stands for the thread whose work. */
   _Atomic int graph;
+  _Atomic uintptr_t recorder;
   rm_allocator *allocator;
   rm_staging *staging;
   rm_products *products;
@@ -227,6 +228,11 @@ int32_t rm_cuda_use(int32_t index, rm_device **device);
 
 /* Fails with what cannot be done while a graph is being captured. */
 int32_t rm_cuda_not_capturing(const rm_device *device, const char *what);
+
+/* What rm_cuda_memory, rm_cuda_compile and rm_cuda_matmul do within a call on their device. */
+int32_t rm_memory(int32_t what, int32_t index, double *numbers, void *host);
+int32_t rm_compile(int32_t index, const void *source, const void *names, double *handles);
+int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan);
 
 /* ---- handles (cuda.c) ------------------------------------------------------------------------ */
 

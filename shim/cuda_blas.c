@@ -338,7 +338,7 @@ static bool set_type(product *p, int32_t dtype) {
   }
 }
 
-int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
+int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan) {
   product p = {.flags = (int)plan[FLAGS], .bias = (rm_address)plan[BIAS]};
   const double *at = plan + OFFSETS;
   const ptrdiff_t offsets = (ptrdiff_t)plan[RM_BATCH];

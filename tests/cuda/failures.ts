@@ -7,7 +7,7 @@
  * @module
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
-import { arange, emptyPool, memory, ones, synchronize, tensor, zeros } from "../../mod.ts";
+import { arange, capture, emptyPool, memory, ones, synchronize, tensor, zeros } from "../../mod.ts";
 import { DeviceError, IndexError, OutOfMemoryError } from "../../mod.ts";
 import { controlEmulator } from "../emulator/control.ts";
 
@@ -310,6 +310,18 @@ export function workInThread(seed: number, rounds: number): number {
   return total;
 }
 
+/** Graphs, into which the work of other threads must not get. */
+function recordAndRun(): void {
+  const x = zeros([1000], { device: "cuda" }) as Any;
+  for (let i = 0; i < 20; i++) {
+    using graph = capture("cuda", () => {
+      for (let n = 0; n < 20; n++) x.add(1, { out: x });
+    });
+    graph.run();
+  }
+  assertEquals(x.get(999), 400);
+}
+
 /** Two threads and this one at once. */
 export async function severalThreads(): Promise<number[]> {
   const source = `import { workInThread } from ${JSON.stringify(import.meta.url)};
@@ -324,6 +336,7 @@ export async function severalThreads(): Promise<number[]> {
     })
   );
   const own = workInThread(0, 150);
+  recordAndRun();
   const all = [own, ...await Promise.all(answers)];
   for (const worker of workers) worker.terminate();
   return all;
