@@ -13,7 +13,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { prebuiltFamilies } from "../src/backends/cuda/prebuilt.ts";
+import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { tableHash } from "../src/backends/shim/abi.ts";
 import { findTool, root } from "./tools.ts";
 

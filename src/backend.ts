@@ -28,14 +28,14 @@ export interface MatrixRef {
 export type Distribution = "bits" | "uniform" | "normal" | "integers";
 
 /** What a backend may compute along rows in one go. */
-export type RowKernel = "softmax" | "logSoftmax" | "layerNorm" | "rmsNorm";
+export const ROW_KERNELS = ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const;
+
+/** One of {@link ROW_KERNELS}. */
+export type RowKernel = (typeof ROW_KERNELS)[number];
 
 /** Ops that are no rows of the op table, as `warmUp` takes them. */
 export const PREPARED = [
-  "softmax",
-  "logSoftmax",
-  "layerNorm",
-  "rmsNorm",
+  ...ROW_KERNELS,
   "astype",
   "matmul",
   "sort",

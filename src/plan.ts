@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Layout } from "./layout.ts";
+import { Layout } from "./layout.ts";
 
 /** Where the attributes of the op (up to four numbers) begin in {@link Plan.data}. */
 export const ATTRIBUTES = 2;
@@ -164,6 +164,22 @@ export function planReduce(
   rank -= kept - keptMerged;
   kept = keptMerged;
   return finish(plan, kept, false);
+}
+
+/** The stride of operand `k` along `axis`. */
+export function strideOf({ data, rank, operands }: Plan, k: number, axis: number): number {
+  return data[OFFSETS + operands + rank * (k + 1) + axis]!;
+}
+
+/** Where operand `k` lies as `plan` walks it, along the first `axes` of the axes. */
+export function layoutOf(plan: Plan, k: number, axes: number = plan.rank): Layout {
+  const { data, operands } = plan;
+  const shape = OFFSETS + operands;
+  return new Layout(
+    Array.from(data.subarray(shape, shape + axes)),
+    Array.from({ length: axes }, (_, axis) => strideOf(plan, k, axis)),
+    data[OFFSETS + k]!,
+  );
 }
 
 /** {@link planMap} of two dense inputs of `out`'s shape. */

@@ -4,13 +4,14 @@
  * @module
  */
 import { test } from "node:test";
+import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { openCudaForTests, whyNoCuda } from "./cuda/device.ts";
 import { tableTests } from "./table/suite.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`prebuilt kernels (${reason})`, { skip: true }, () => {});
 else {
-  openCudaForTests({ prebuiltOnly: true });
+  openCudaForTests({ only: prebuiltFamilies() });
   for (const [name, run] of tableTests([{ name: "cuda", on: "cuda", exact: false }])) {
     test(`${name}, with prebuilt kernels only`, run);
   }

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type Kernel, pack, split } from "../scripts/gen_ptx.ts";
 import { root } from "../scripts/tools.ts";
-import { prebuiltFamilies } from "../src/backends/cuda/prebuilt.ts";
+import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { onHardware } from "./cuda/device.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import { check, findZig, moduleAt, runApart } from "./native/support.ts";
@@ -30,7 +30,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
   runApart(
     `import { findCuda } from ${moduleAt("src/backends/cuda.ts")};
     import { CudaDevice } from ${moduleAt("src/backends/cuda/device.ts")};
-    import { prebuiltFamilies } from ${moduleAt("src/backends/cuda/prebuilt.ts")};
+    import { prebuiltFamilies } from ${moduleAt("src/backends/cuda/families.ts")};
     const { source, names } = prebuiltFamilies().find(({ names }) => names.includes("${name}"));
     new CudaDevice(findCuda().shim, 0).load(source, names);`,
     { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE_DIR: cache },

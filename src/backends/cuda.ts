@@ -13,13 +13,7 @@ import { CudaMemory } from "./cuda/memory.ts";
 export { allowTF32 } from "./cuda/matmul.ts";
 import { type Shim, STATUS, type Unavailable } from "./shim/abi.ts";
 import { findShim } from "./shim/load.ts";
-
-/** What `call`, one of the shim's that copy text, gives. */
-function textOf(call: (bytes: Uint8Array, length: number) => number): string {
-  const bytes = new Uint8Array(8192);
-  const length = Math.min(call(bytes, bytes.length), bytes.length - 1);
-  return new TextDecoder().decode(bytes.subarray(0, length));
-}
+import { lastError, readText } from "./shim/text.ts";
 
 /** The CUDA devices of this machine. */
 export interface CudaDevices {
@@ -35,16 +29,14 @@ export function findCuda(): CudaDevices | Unavailable {
   if ("reason" in shim) return { reason: `it needs the native library: ${shim.reason}` };
   const numbers = new Float64Array(3);
   const status = shim.rm_cuda_open(null, numbers);
-  if (status !== STATUS.ok) {
-    return { reason: textOf((bytes, length) => shim.rm_last_error(bytes, length)) };
-  }
+  if (status !== STATUS.ok) return { reason: lastError(shim) };
   const count = numbers[0]!;
   return count > 0 ? { shim, count } : { reason: "there is no CUDA device on this machine" };
 }
 
 /** A device in a line: its name, its memory, what it can do. */
 export function describeDevice(shim: Shim, index: number): string {
-  const text = textOf((bytes, length) => shim.rm_cuda_info(index, bytes, length));
+  const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
   const about = new Map(
     text.split("\n").map((line) => {
       const [key = "", value = ""] = line.split("\t");
@@ -76,8 +68,7 @@ function open(index: number): Device | string {
       ? "there is one CUDA device on this machine"
       : `there are ${found.count} CUDA devices on this machine`;
   }
-  const device = new CudaDevice(found.shim, index);
-  return deviceFor(device);
+  return deviceFor(new CudaDevice(found.shim, index));
 }
 
 registerDevices("cuda", open);

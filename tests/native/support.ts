@@ -25,7 +25,7 @@ import { test } from "node:test";
 import { findTool, root } from "../../scripts/tools.ts";
 import type { Affine, Backend, RowKernel } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
-import { ROW_KERNELS as NUMBERS, type Shim } from "../../src/backends/shim/abi.ts";
+import { ALONG_ROWS, type Shim } from "../../src/backends/shim/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { LIBRARY_FILE, openShim } from "../../src/backends/shim/load.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
@@ -154,7 +154,7 @@ function findLevels(): number[] {
 export const LEVELS: readonly number[] = findLevels();
 
 /** What works along rows. */
-export const ROW_KERNELS = Object.keys(NUMBERS) as RowKernel[];
+export const ROW_KERNELS = Object.keys(ALONG_ROWS) as RowKernel[];
 
 /** Nothing to multiply by or to add. */
 export const NO_AFFINE: Affine = { weight: null, bias: null, epsilon: 0 };

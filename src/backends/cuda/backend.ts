@@ -11,12 +11,11 @@ import type { DType } from "../../dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
-import type { CudaDevice } from "./device.ts";
+import type { CudaDevice, Family } from "./device.ts";
 import { argReduce, reduce, scan } from "./folds.ts";
 import { map } from "./maps.ts";
 import { linear, matmul } from "./matmul.ts";
 import { gather, nonzero, position, scatter } from "./move.ts";
-import { prebuiltFamilies } from "./prebuilt.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
@@ -26,8 +25,8 @@ import { familiesOf } from "./warm.ts";
 export interface CudaOptions {
   /** Whether a kernel that is missing is compiled with all of its family. */
   readonly families?: boolean;
-  /** Whether to do without kernels but those that come compiled. */
-  readonly prebuiltOnly?: boolean;
+  /** The only kernels that there are, where not all that can be compiled. */
+  readonly only?: readonly Family[];
 }
 
 /** Runs on one CUDA device. */
@@ -38,9 +37,9 @@ export class CudaBackend implements Backend {
   constructor(device: CudaDevice, options: CudaOptions = {}) {
     this.#device = device;
     device.families = options.families ?? false;
-    if (options.prebuiltOnly) {
+    if (options.only !== undefined) {
       device.only = new Map(
-        prebuiltFamilies().flatMap((family) => family.names.map((name) => [name, family])),
+        options.only.flatMap((family) => family.names.map((name) => [name, family])),
       );
     }
   }

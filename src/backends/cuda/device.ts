@@ -9,6 +9,7 @@
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../errors.ts";
 import type { Storage } from "../../storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
+import { lastError } from "../shim/text.ts";
 import type { Notes } from "./graphs.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
@@ -89,20 +90,6 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
-/** What to throw where a call of `rm_cuda_memory`, whose first number was `first`, has no memory. */
-export function outOfMemory(
-  what: number,
-  device: string,
-  first: number,
-  numbers: Float64Array,
-): OutOfMemoryError {
-  const [, second, third] = numbers as unknown as number[];
-  return what === CUDA_MEMORY.allocate
-    ? new OutOfMemoryError(first, device, `${second} of ${third} bytes are free`)
-    // Copies go through memory of the host.
-    : new OutOfMemoryError(second!, "cpu", `a copy of so many bytes from or to ${device}`);
-}
-
 /** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 
@@ -114,7 +101,8 @@ export class CudaDevice {
   readonly #call = new Float64Array(9);
   /** By their names; 0 for those that cannot be had. */
   readonly #kernels = new Map<string, number>();
-  readonly #numbers = new Float64Array(5);
+  /** What {@link CudaDevice.memory} was given, and gave. */
+  readonly numbers: Float64Array = new Float64Array(5);
   /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
   families = false;
   /** What is told of the graph that is recorded; null while none is. */
@@ -173,7 +161,7 @@ export class CudaDevice {
     const text = (value: string): Uint8Array => new TextEncoder().encode(`${value}\0`);
     const status = this.shim
       .rm_cuda_compile(this.index, text(source), text(names.join("\n")), handles);
-    if (status === STATUS.notFound) this.#reason = this.#message();
+    if (status === STATUS.notFound) this.#reason = lastError(this.shim);
     else {
       this.check("rm_cuda_compile", status);
       names.forEach((name, i) => this.#kernels.set(name, handles[i]!));
@@ -195,50 +183,62 @@ export class CudaDevice {
     this.check("rm_cuda_launch", this.#launch(this.index, call, args.data));
   }
 
-  /** Does `what` of `rm_cuda_memory`; gives the first number. */
-  #memory(what: number, host: Uint8Array | null, a: number, b = 0, c = 0, d = 0): number {
-    const numbers = this.#numbers;
+  /**
+   * Does `what` of `rm_cuda_memory` with up to four numbers; gives the first one, and all of them in
+   * {@link CudaDevice.numbers}. Throws an OutOfMemoryError where there is none.
+   */
+  memory(what: number, host: Uint8Array | null, a = 0, b = 0, c = 0, d = 0): number {
+    const { numbers } = this;
     numbers[0] = a;
     numbers[1] = b;
     numbers[2] = c;
     numbers[3] = d;
     const status = this.shim.rm_cuda_memory(what, this.index, numbers, host);
-    if (status === STATUS.outOfMemory) throw outOfMemory(what, this.name, a, numbers);
+    if (status === STATUS.outOfMemory) throw this.#outOfMemory(what, a);
     this.check("rm_cuda_memory", status);
     return numbers[0]!;
   }
 
+  /** What to throw where `what`, whose first number was `first`, has no memory. */
+  #outOfMemory(what: number, first: number): OutOfMemoryError {
+    const [, second, third] = this.numbers as unknown as number[];
+    return what === CUDA_MEMORY.allocate
+      ? new OutOfMemoryError(first, this.name, `${second} of ${third} bytes are free`)
+      // Copies go through memory of the host.
+      : new OutOfMemoryError(second!, "cpu", `a copy of so many bytes from or to ${this.name}`);
+  }
+
   /** Calls `use` with the address of so many bytes that are free again afterwards. */
   scratch(bytes: number, use: (address: number) => void): void {
-    const address = this.#memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
+    const address = this.memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
     try {
       use(address);
     } finally {
       // What is queued comes before whoever gets it next.
-      this.#memory(CUDA_MEMORY.free, null, address);
+      this.memory(CUDA_MEMORY.free, null, address);
     }
   }
 
   /** Queues writing zeros. */
   zero(address: number, bytes: number): void {
-    this.#memory(CUDA_MEMORY.zero, null, address, bytes);
+    this.memory(CUDA_MEMORY.zero, null, address, bytes);
   }
 
   /** Queues a copy. */
   copy(to: number, from: number, bytes: number): void {
-    this.#memory(CUDA_MEMORY.copy, null, to, from, bytes, this.index);
+    this.memory(CUDA_MEMORY.copy, null, to, from, bytes, this.index);
   }
 
   /** Queues writing `array`, which may change afterwards. */
   upload(address: number, array: BigInt64Array): void {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-    this.#memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
+    this.memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
   }
 
   /** Where kernels note indexes that are out of range. */
   get faults(): number {
     if (this.#faults === 0) {
-      const address = this.#memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
+      const address = this.memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
       this.upload(address, NO_FAULTS);
       this.#faults = address;
     }
@@ -261,7 +261,7 @@ export class CudaDevice {
     this.#indexed = 0;
     const words = new BigInt64Array(NO_FAULTS.length);
     const bytes = new Uint8Array(words.buffer);
-    this.#memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
+    this.memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
     const [call, low, high, size] = words;
     if (call === 0n) return;
     this.upload(this.#faults, NO_FAULTS);
@@ -277,17 +277,10 @@ export class CudaDevice {
     );
   }
 
-  /** What the shim had to say last. */
-  #message(): string {
-    const bytes = new Uint8Array(8192);
-    const length = Math.min(this.shim.rm_last_error(bytes, bytes.length), bytes.length - 1);
-    return new TextDecoder().decode(bytes.subarray(0, length));
-  }
-
   /** Throws what `status` stands for, with the shim's message. */
   check(symbol: string, status: number): void {
     if (status === STATUS.ok) return;
-    const message = this.#message();
+    const message = lastError(this.shim);
     const refused = this.notes !== null && status === STATUS.badArgument;
     // A library that is not there, as NVRTC, is a fault of the device's too.
     if (status === STATUS.deviceError || status === STATUS.notFound || refused) {

@@ -1,11 +1,12 @@
 /**
  * The list of all kernels: what any call can launch, in families, each of which is one source.
  *
- * It is what tests compile for every architecture, and what they compare launches with.
+ * It is what tests compile for every architecture, what they compare launches with, and what is
+ * compiled ahead. Nothing that runs needs it.
  *
  * @module
  */
-import type { RowKernel } from "../../backend.ts";
+import { ROW_KERNELS } from "../../backend.ts";
 import { DTYPE, type DType, DTYPES } from "../../dtype.ts";
 import { MAP, type MapRow, type ReduceRow, type Row, ROWS, type ScanRow } from "../../ops.ts";
 import type { Family } from "./device.ts";
@@ -26,6 +27,7 @@ import {
   type MapKernel,
   type MapSource,
   mapSource,
+  prebuiltOf,
   reduceSource,
   type ScanKernel,
   type ScanSource,
@@ -120,14 +122,30 @@ export function allFamilies(): NamedFamily[] {
     else if (row.skeleton === "scan") families.push(...scanFamilies(row));
     else families.push(foldFamily(row));
   }
-  for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as RowKernel[]) {
+  for (const kernel of ROW_KERNELS) {
     for (const dtype of DTYPES.filter((name) => DTYPE[name].kind === "f")) {
       families.push({ name: `${kernel} ${dtype}`, ...rowsFamily(kernel, dtype) });
     }
   }
-  for (const bytes of [1, 2, 4, 8]) families.push({ name: `sort ${bytes}`, ...sortFamily(bytes) });
-  families.push({ name: "counts", ...countsFamily() });
-  families.push({ name: "move", ...moveFamily() }, { name: "nonzero", ...nonzeroFamily() });
-  families.push({ name: "random", ...randomFamily() }, { name: "matmul", ...matmulFamily() });
-  return families;
+  return [...families, ...ownFamilies()];
+}
+
+/** Those that are for no row of the op table, and the same for devices with NVRTC and without. */
+function ownFamilies(): NamedFamily[] {
+  return [
+    ...[1, 2, 4, 8].map((bytes) => ({ name: `sort ${bytes}`, ...sortFamily(bytes) })),
+    { name: "counts", ...countsFamily() },
+    { name: "move", ...moveFamily() },
+    { name: "nonzero", ...nonzeroFamily() },
+    { name: "random", ...randomFamily() },
+    { name: "matmul", ...matmulFamily() },
+  ];
+}
+
+/**
+ * The families that come compiled, for devices that have a driver but no NVRTC, each a module of its
+ * own: a few kernels for each row, that copies to and from scratch memory make enough for everything.
+ */
+export function prebuiltFamilies(): Family[] {
+  return [...ROWS.map(prebuiltOf), ...ownFamilies()];
 }

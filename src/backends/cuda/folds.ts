@@ -9,12 +9,12 @@
  */
 import type { DType } from "../../dtype.ts";
 import { type ArgReduceRow, MAP, type ReduceRow, type ScanRow } from "../../ops.ts";
-import { OFFSETS, type Plan } from "../../plan.ts";
+import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { map } from "./maps.ts";
-import { copyAlike, withScratch } from "./scratch.ts";
+import { withScratch } from "./scratch.ts";
 import {
   argReduceSource,
   familyOf,
@@ -29,7 +29,7 @@ import {
   type ScanSource,
   scanSource,
 } from "./source.ts";
-import { addAttributes, addAxes, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
+import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
 
 /** Threads of a block, as in shim/cuda/fold.h and scan.h. */
 const THREADS = 256;
@@ -73,9 +73,10 @@ function castLater(
   make: (made: Storage) => void,
 ): void {
   if (out.info.name === usual) device.fail();
-  withScratch(device, [[usual, out.length]], ([made]) => {
+  const layout = layoutOf(plan, 0, axes);
+  withScratch(out, [[usual, out.length]], ([made]) => {
     make(made!);
-    map(device, MAP.copy, usual, copyAlike(plan, axes), out, made!, null, null);
+    map(device, MAP.copy, usual, planMap(layout, layout, null, null), out, made!, null, null);
   });
 }
 
@@ -110,7 +111,7 @@ function runsAcross(plan: Plan): boolean {
   const { kept, rank } = plan;
   if (kept === 0) return false;
   if (kept === rank) return true;
-  return Math.abs(stride(plan, 1, kept - 1)) < Math.abs(stride(plan, 1, rank - 1));
+  return Math.abs(strideOf(plan, 1, kept - 1)) < Math.abs(strideOf(plan, 1, rank - 1));
 }
 
 /** How a fold is shared. */
@@ -174,17 +175,10 @@ function isEven(plan: Plan, across: boolean, pack: number): boolean {
 /** True when the second operand has more than one element for an output. */
 function varies(plan: Plan): boolean {
   if (plan.operands < 3) return false;
-  for (let axis = plan.kept; axis < plan.rank; axis++) if (stride(plan, 2, axis) !== 0) return true;
+  for (let axis = plan.kept; axis < plan.rank; axis++) {
+    if (strideOf(plan, 2, axis) !== 0) return true;
+  }
   return false;
-}
-
-/** True when every pack along the last axis of operand `k` begins where it can be moved at once. */
-function isAligned(plan: Plan, k: number, storage: Storage, pack: number): boolean {
-  const { rank } = plan;
-  if (stride(plan, k, rank - 1) !== 1) return false;
-  if (start(plan, k, storage) % (pack * storage.info.bytes) !== 0) return false;
-  for (let axis = 0; axis < rank - 1; axis++) if (stride(plan, k, axis) % pack !== 0) return false;
-  return true;
 }
 
 /** An output may have more elements than there are: those that an input repeats. */
@@ -240,7 +234,7 @@ function launchFold(
   const { across, outputs, lanes, parts } = shares;
   const pack = across ? 1 : source.pack;
   let flags = varies(plan) ? 4 : 0;
-  if (isEven(plan, across, pack)) flags |= 1 | (isAligned(plan, 1, a, pack) ? 2 : 0);
+  if (isEven(plan, across, pack)) flags |= 1 | (isPacked(plan, 1, a, pack) ? 2 : 0);
   fillFold(plan, shares, lanes, flags, out, a, b, scratch, large);
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
@@ -366,13 +360,13 @@ function launchScan(
   const { data, kept, rank } = plan;
   let flags = 0;
   if (!across && kept < rank) {
-    if (isAligned(plan, 1, a, source.pack)) flags |= 1;
-    if (isAligned(plan, 0, out, source.pack)) flags |= 2;
+    if (isPacked(plan, 1, a, source.pack)) flags |= 1;
+    if (isPacked(plan, 0, out, source.pack)) flags |= 2;
   }
   args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
     .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)
-    .integer(kept < rank ? stride(plan, 0, rank - 1) : 0)
-    .integer(kept < rank ? stride(plan, 1, rank - 1) : 0).integer(kept);
+    .integer(kept < rank ? strideOf(plan, 0, rank - 1) : 0)
+    .integer(kept < rank ? strideOf(plan, 1, rank - 1) : 0).integer(kept);
   addAxes(args, plan, 0, kept, large ? MOST_AXES : FEW_AXES, large);
   const slots = across ? THREADS : THREADS / lanes;
   device.launch(handle, [Math.ceil(outputs / slots), parts], [THREADS], args);

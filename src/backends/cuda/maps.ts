@@ -7,14 +7,23 @@
  */
 import { DTYPE, type DType } from "../../dtype.ts";
 import { castScalar, readElement, writeElement } from "../../element.ts";
+import { Layout } from "../../layout.ts";
 import { MAP, type MapRow } from "../../ops.ts";
-import { OFFSETS, type Plan } from "../../plan.ts";
+import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../plan.ts";
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { familyOf, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
-import { copyOf, copyOperand, densePlan, isRun, isSingle, withScratch } from "./scratch.ts";
-import { addAttributes, addAxes, addDivisor, FEW_AXES, MOST_AXES, start, stride } from "./walks.ts";
+import { withScratch } from "./scratch.ts";
+import {
+  addAttributes,
+  addAxes,
+  addDivisor,
+  FEW_AXES,
+  isPacked,
+  MOST_AXES,
+  start,
+} from "./walks.ts";
 
 // As in shim/cuda/map.h.
 const THREADS = 256;
@@ -114,32 +123,46 @@ function mapOtherwise(
   device.kernel(single.kernels.singles, () => mapKernel(single, "singles"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
   const result = row.result === "bool" ? "bool" : compute;
-  const isFine = (storage: Storage, k: number, dtype: DType): boolean =>
-    storage.info.name === dtype && (isRun(plan, k) || (k > 0 && isSingle(plan, k)));
-  const fine = inputs.map((input, k) => input.device === "cpu" || isFine(input, k + 1, dtypes[k]!));
+  const attributes = plan.data.slice(ATTRIBUTES, OFFSETS);
+  const layouts = [out, ...inputs].map((storage, k) =>
+    storage.device === "cpu" ? Layout.contiguous([1]) : layoutOf(plan, k)
+  );
+  const run = Layout.contiguous(layouts[0]!.shape);
+  const isSingle = ({ strides }: Layout): boolean => strides.every((stride) => stride === 0);
+  const isFine = ({ device, info }: Storage, k: number, dtype: DType): boolean =>
+    device === "cpu" || (info.name === dtype &&
+      (layouts[k]!.contiguous || (k > 0 && isSingle(layouts[k]!))));
   const keeps = isFine(out, 0, result);
-  const copies = [...dtypes.filter((_, k) => !fine[k]), ...(keeps ? [] : [result])];
-  withScratch(device, copies.map((dtype) => [dtype, size]), (made) => {
+  const copied = dtypes.filter((dtype, k) => !isFine(inputs[k]!, k + 1, dtype));
+  withScratch(out, [...copied, ...keeps ? [] : [result]].map((dtype) => [dtype, size]), (made) => {
     let next = 0;
-    const offsets = [keeps ? plan.data[OFFSETS]! : 0], steps = [1];
+    /** Where the elements of each operand lie now: a run, or a single one. */
+    const starts = [keeps ? layouts[0]!.offset : 0], singles = [false];
     const sources = inputs.map((input, k) => {
-      const stays = fine[k]!;
-      offsets.push(stays ? plan.data[OFFSETS + k + 1]! : 0);
-      steps.push(input.device === "cpu" || (stays && isSingle(plan, k + 1)) ? 0 : 1);
+      const layout = layouts[k + 1]!;
+      const stays = isFine(input, k + 1, dtypes[k]!);
+      starts.push(stays ? layout.offset : 0);
+      singles.push(stays && (input.device === "cpu" || isSingle(layout)));
       if (stays) return input;
       const copy = made[next++]!;
-      map(device, MAP.copy, input.info.name, copyOf(plan, k + 1), copy, input, null, null);
+      const all = planMap(run, layout, null, null);
+      map(device, MAP.copy, input.info.name, all, copy, input, null, null);
       return copy;
     });
     const target = keeps ? out : made[next]!;
     for (let at = 0; at < size; at += MOST_AT_ONCE) {
       const count = Math.min(MOST_AT_ONCE, size - at);
-      const part = densePlan(plan, count, offsets.map((from, k) => from + at * steps[k]!), steps);
+      const [to, x, y = null, z = null] = starts.map((start, k) =>
+        singles[k] ? Layout.contiguous([1], start) : Layout.contiguous([count], start + at)
+      ) as [Layout, Layout, Layout?, Layout?];
+      const part = planMap(to, x, y, z);
+      part.data.set(attributes, ATTRIBUTES);
       const [a, b, c] = sources as [Storage, Storage?, Storage?];
       map(device, row, compute, part, target, a, b ?? null, c ?? null);
     }
     if (!keeps) {
-      map(device, MAP.copy, result, copyOperand(plan, 0, true), out, target, null, null);
+      const back = planMap(layouts[0]!, run, null, null);
+      map(device, MAP.copy, result, back, out, target, null, null);
     }
   });
 }
@@ -168,20 +191,11 @@ function isMixed(
 /** True when the output is one run and the inputs are such too, or one element. */
 function isDense(plan: Plan): boolean {
   if (plan.rank !== 1) return false;
-  if (stride(plan, 0, 0) !== 1) return plan.data[OFFSETS + plan.operands] === 1;
+  if (strideOf(plan, 0, 0) !== 1) return plan.data[OFFSETS + plan.operands] === 1;
   for (let k = 1; k < plan.operands; k++) {
-    const step = stride(plan, k, 0);
+    const step = strideOf(plan, k, 0);
     if (step !== 0 && step !== 1) return false;
   }
-  return true;
-}
-
-/** True when all rows of operand `k` begin where a pack can, and are dense. */
-function isPacked(plan: Plan, k: number, storage: Storage, pack: number): boolean {
-  const { rank } = plan;
-  if (stride(plan, k, rank - 1) !== 1) return false;
-  if (start(plan, k, storage) % (pack * storage.info.bytes) !== 0) return false;
-  for (let axis = 0; axis < rank - 1; axis++) if (stride(plan, k, axis) % pack !== 0) return false;
   return true;
 }
 
@@ -212,7 +226,7 @@ function fillDense(
   let flags = 0;
   let packed = start(plan, 0, out) % (pack * out.info.bytes) === 0;
   inputs.forEach((input, k) => {
-    if (input.device === "cpu" || (stride(plan, k + 1, 0) === 0 && size > 1)) return;
+    if (input.device === "cpu" || (strideOf(plan, k + 1, 0) === 0 && size > 1)) return;
     flags |= 1 << k;
     packed &&= start(plan, k + 1, input) % (pack * input.info.bytes) === 0;
   });
@@ -241,14 +255,14 @@ function fillStrided(
   args.integer(positions).integer(flags);
   addAttributes(args, plan);
   addOperands(plan, out, inputs);
-  for (let k = 1; k <= 3; k++) args.integer(k < operands ? stride(plan, k, rank - 1) : 0);
+  for (let k = 1; k <= 3; k++) args.integer(k < operands ? strideOf(plan, k, rank - 1) : 0);
   args.integer(rank);
   const room = kernel === "any" ? MOST_AXES : FEW_AXES;
   if (kernel === "rows") {
     // The last axis goes from pack to pack.
     addAxes(args, plan, 0, rank - 1, rank - 1, false);
     addDivisor(args, data[OFFSETS + operands + rank - 1]! / pack, false);
-    for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 1) * pack);
+    for (let k = 0; k < operands; k++) args.integer(strideOf(plan, k, rank - 1) * pack);
     args.skip((room - rank) * (3 + operands));
     return Math.ceil(positions / THREADS);
   }
@@ -268,8 +282,8 @@ function fillTiles(
   let flags = 0;
   inputs.forEach((input, k) => {
     if (input.device === "cpu") return;
-    const down = Math.abs(stride(plan, k + 1, rank - 2));
-    if (down !== 0 && down < Math.abs(stride(plan, k + 1, rank - 1))) flags |= 1 << k;
+    const down = Math.abs(strideOf(plan, k + 1, rank - 2));
+    if (down !== 0 && down < Math.abs(strideOf(plan, k + 1, rank - 1))) flags |= 1 << k;
   });
   args.integer(flags);
   addAttributes(args, plan);
@@ -279,8 +293,8 @@ function fillTiles(
   args.integer(rows).integer(columns);
   addDivisor(args, across, false);
   addDivisor(args, along, false);
-  for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 1));
-  for (let k = 0; k < operands; k++) args.integer(stride(plan, k, rank - 2));
+  for (let k = 0; k < operands; k++) args.integer(strideOf(plan, k, rank - 1));
+  for (let k = 0; k < operands; k++) args.integer(strideOf(plan, k, rank - 2));
   args.integer(rank - 2);
   addAxes(args, plan, 0, rank - 2, FEW_AXES, false);
   let blocks = across * along;

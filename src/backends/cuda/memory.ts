@@ -8,8 +8,8 @@
  */
 import { DeviceError } from "../../errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
-import { CUDA_MEMORY, type Shim, STATUS } from "../shim/abi.ts";
-import { type CudaDevice, outOfMemory } from "./device.ts";
+import { CUDA_MEMORY } from "../shim/abi.ts";
+import type { CudaDevice } from "./device.ts";
 
 /** For so many milliseconds a read asks at every turn of the event loop, which costs least. */
 const EAGER_MS = 0.2;
@@ -37,27 +37,11 @@ export class CudaMemory implements DeviceMemory {
   /** The number of the device, for copies between devices. */
   readonly index: number;
   readonly #cuda: CudaDevice;
-  readonly #call: Shim["rm_cuda_memory"];
-  /** The numbers of a call. */
-  readonly #numbers = new Float64Array(5);
 
   constructor(cuda: CudaDevice) {
     this.device = cuda.name;
     this.index = cuda.index;
     this.#cuda = cuda;
-    this.#call = cuda.shim.rm_cuda_memory;
-  }
-
-  /** Does `what` with up to four numbers. */
-  #run(what: number, host: Uint8Array | null, a = 0, b = 0, c = 0, d = 0): void {
-    const numbers = this.#numbers;
-    numbers[0] = a;
-    numbers[1] = b;
-    numbers[2] = c;
-    numbers[3] = d;
-    const status = this.#call(what, this.index, numbers, host);
-    if (status === STATUS.outOfMemory) throw outOfMemory(what, this.device, a, numbers);
-    this.#cuda.check("rm_cuda_memory", status);
   }
 
   get recording(): boolean {
@@ -65,32 +49,30 @@ export class CudaMemory implements DeviceMemory {
   }
 
   allocate(bytes: number): number {
-    this.#run(CUDA_MEMORY.allocate, null, bytes);
-    const address = this.#numbers[0]!;
+    const address = this.#cuda.memory(CUDA_MEMORY.allocate, null, bytes);
     this.#cuda.notes?.take(address);
     return address;
   }
 
   free(address: number): void {
-    this.#run(CUDA_MEMORY.free, null, address);
+    this.#cuda.memory(CUDA_MEMORY.free, null, address);
   }
 
   zero(address: number, bytes: number): void {
-    this.#run(CUDA_MEMORY.zero, null, address, bytes);
+    this.#cuda.memory(CUDA_MEMORY.zero, null, address, bytes);
   }
 
   write(address: number, bytes: Uint8Array): void {
-    this.#run(CUDA_MEMORY.upload, bytes, address, bytes.length);
+    this.#cuda.memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
   }
 
   read(address: number, bytes: Uint8Array): void {
-    this.#run(CUDA_MEMORY.download, bytes, address, bytes.length);
+    this.#cuda.memory(CUDA_MEMORY.download, bytes, address, bytes.length);
     this.#cuda.checkFaults();
   }
 
   async readLater(address: number, bytes: Uint8Array): Promise<void> {
-    this.#run(CUDA_MEMORY.beginRead, null, address, bytes.length);
-    const ticket = this.#numbers[0]!;
+    const ticket = this.#cuda.memory(CUDA_MEMORY.beginRead, null, address, bytes.length);
     const begin = performance.now();
     while (!this.#endRead(ticket, bytes)) {
       const waited = performance.now() - begin;
@@ -101,8 +83,7 @@ export class CudaMemory implements DeviceMemory {
 
   /** True when the copy of `ticket` had ended: then `bytes` has it. */
   #endRead(ticket: number, bytes: Uint8Array): boolean {
-    this.#run(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length);
-    return this.#numbers[0] === 1;
+    return this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length) === 1;
   }
 
   note(out: Storage, input: Storage): void {
@@ -116,7 +97,7 @@ export class CudaMemory implements DeviceMemory {
         `${this.device}: cannot copy from ${source.device} while a graph is being captured`,
       );
     }
-    this.#run(CUDA_MEMORY.copy, null, to, from, bytes, index);
+    this.#cuda.memory(CUDA_MEMORY.copy, null, to, from, bytes, index);
   }
 
   synchronize(): void {
@@ -125,8 +106,9 @@ export class CudaMemory implements DeviceMemory {
   }
 
   usage(): DeviceMemoryInfo {
-    this.#run(CUDA_MEMORY.usage, null);
-    const [inUse, kept, peakBytes, freeBytes, totalBytes] = this.#numbers as unknown as number[];
+    this.#cuda.memory(CUDA_MEMORY.usage, null);
+    const [inUse, kept, peakBytes, freeBytes, totalBytes] = this.#cuda
+      .numbers as unknown as number[];
     return {
       bytes: inUse! + kept!,
       peakBytes: peakBytes!,
@@ -137,6 +119,6 @@ export class CudaMemory implements DeviceMemory {
   }
 
   release(): void {
-    this.#run(CUDA_MEMORY.release, null);
+    this.#cuda.memory(CUDA_MEMORY.release, null);
   }
 }

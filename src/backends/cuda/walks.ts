@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { ATTRIBUTES, OFFSETS, type Plan } from "../../plan.ts";
+import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { Arguments } from "./device.ts";
 
@@ -14,14 +14,18 @@ export const FEW_AXES = 8;
 /** As many as there can be. */
 export const MOST_AXES = 64;
 
-/** The stride of operand `k` along `axis`. */
-export function stride({ data, rank, operands }: Plan, k: number, axis: number): number {
-  return data[OFFSETS + operands + rank * (k + 1) + axis]!;
-}
-
 /** The address of operand `k`'s first element. */
 export function start(plan: Plan, k: number, storage: Storage): number {
   return storage.address + plan.data[OFFSETS + k]! * storage.info.bytes;
+}
+
+/** True when all rows of operand `k` are dense and begin where a pack can be moved at once. */
+export function isPacked(plan: Plan, k: number, storage: Storage, pack: number): boolean {
+  const last = plan.rank - 1;
+  if (strideOf(plan, k, last) !== 1) return false;
+  if (start(plan, k, storage) % (pack * storage.info.bytes) !== 0) return false;
+  for (let axis = 0; axis < last; axis++) if (strideOf(plan, k, axis) % pack !== 0) return false;
+  return true;
 }
 
 /** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/device.h. */
@@ -58,7 +62,9 @@ export function addAxes(
   const { data } = plan;
   for (let axis = from; axis < to; axis++) {
     addDivisor(args, data[OFFSETS + plan.operands + axis]!, wide);
-    for (let k = 0; k < operands; k++) args.integer(k < plan.operands ? stride(plan, k, axis) : 0);
+    for (let k = 0; k < operands; k++) {
+      args.integer(k < plan.operands ? strideOf(plan, k, axis) : 0);
+    }
   }
   args.skip((room - (to - from)) * (3 + operands));
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { RowKernel } from "../../backend.ts";
+import { ROW_KERNELS } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { MAP, ROWS } from "../../ops.ts";
 import type { Family } from "./device.ts";
@@ -14,13 +14,12 @@ import { rowsFamily } from "./rows.ts";
 import { sortFamily } from "./sort.ts";
 import { familyOf } from "./source.ts";
 
-const ROW_KERNELS: readonly string[] = ["softmax", "logSoftmax", "layerNorm", "rmsNorm"];
-
 /** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
 export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
-  if (ROW_KERNELS.includes(op)) {
+  const kernel = ROW_KERNELS.find((name) => name === op);
+  if (kernel !== undefined) {
     const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f");
-    return floats.map((dtype) => rowsFamily(op as RowKernel, dtype));
+    return floats.map((dtype) => rowsFamily(kernel, dtype));
   }
   if (op === "matmul") return [matmulFamily()];
   if (op === "random") return [randomFamily()];

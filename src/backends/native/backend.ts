@@ -13,16 +13,17 @@ import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import {
+  ALONG_ROWS,
   CONFIGURE,
   MOVE,
   NO_DTYPE,
-  ROW_KERNELS,
   type Shim,
   STATUS,
   type Unavailable,
 } from "../shim/abi.ts";
 import { checkBlocks, checkOperand, checkRun, picksNothing, sizeOf } from "../shim/checks.ts";
 import { fillMatrix } from "../shim/matrices.ts";
+import { lastError, readText } from "../shim/text.ts";
 
 /**
  * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
@@ -206,7 +207,7 @@ export class NativeBackend implements Backend {
     numbers[2] = offset;
     numbers[3] = epsilon;
     const status = this.#rows(
-      ROW_KERNELS[kernel],
+      ALONG_ROWS[kernel],
       out.info.id,
       numbers,
       out.array,
@@ -255,19 +256,15 @@ export class NativeBackend implements Backend {
   }
 
   #openBlas(): BlasInfo | Unavailable {
-    if (this.#shim.rm_blas_open(null) !== STATUS.ok) return { reason: this.#lastError() };
-    const [config, path] = readText((bytes) => this.#shim.rm_blas_info(bytes, bytes.length))
+    if (this.#shim.rm_blas_open(null) !== STATUS.ok) return { reason: lastError(this.#shim) };
+    const [config, path] = readText((bytes, length) => this.#shim.rm_blas_info(bytes, length))
       .split("\n");
     return { config: config!.trim(), path: path! };
   }
 
-  #lastError(): string {
-    return readText((bytes) => this.#shim.rm_last_error(bytes, bytes.length));
-  }
-
   /** Throws for any status but "unsupported". */
   #refuse(symbol: string, status: number): void {
-    if (status !== STATUS.unsupported) throw new NativeError(symbol, status, this.#lastError());
+    if (status !== STATUS.unsupported) throw new NativeError(symbol, status, lastError(this.#shim));
   }
 
   sort(
@@ -399,11 +396,4 @@ export class NativeBackend implements Backend {
 
 function idOf(storage: Storage | null): number {
   return storage === null ? NO_DTYPE : storage.info.id;
-}
-
-/** Reads a text that `copy` writes into a buffer, cut to it, and gives the full length of. */
-function readText(copy: (bytes: Uint8Array) => number): string {
-  const bytes = new Uint8Array(1024);
-  const length = Math.min(copy(bytes), bytes.length - 1);
-  return new TextDecoder().decode(bytes.subarray(0, length));
 }

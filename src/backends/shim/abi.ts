@@ -140,7 +140,7 @@ export const STATUS = {
 export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
 
 /** What `rm_rows` does. */
-export const ROW_KERNELS: Readonly<Record<RowKernel, number>> = {
+export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
   softmax: 0,
   logSoftmax: 1,
   layerNorm: 2,
