@@ -56,8 +56,45 @@ interface Matrices {
   readonly columnStride: number;
 }
 
+/** What is to be multiplied: [m, k] @ [k, n] for every matrix of the batches, all of one dtype. */
+interface Product {
+  readonly device: CudaDevice;
+  readonly info: DTypeInfo;
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly c: Matrices;
+  readonly a: Matrices;
+  readonly b: Matrices;
+  /** Where the elements lie that are added to each row, or 0. */
+  readonly bias: number;
+}
+
 function matricesOf({ storage, offsets, rowStride, columnStride }: MatrixRef): Matrices {
   return { address: storage.address, offsets, rowStride, columnStride };
+}
+
+/** The product, once it is sure that all matrices lie within their storages. */
+function productOf(
+  device: CudaDevice,
+  m: number,
+  n: number,
+  k: number,
+  c: MatrixRef,
+  a: MatrixRef,
+  b: MatrixRef,
+  bias = 0,
+): Product {
+  const batch = c.offsets.length;
+  const needed = 15 + 3 * batch;
+  if (plan.length < needed) plan = new Float64Array(2 * needed);
+  fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
+  if (k > 0) {
+    fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
+    fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
+  }
+  const { info } = c.storage;
+  return { device, info, m, n, k, c: matricesOf(c), a: matricesOf(a), b: matricesOf(b), bias };
 }
 
 const args = new Arguments();
@@ -85,12 +122,8 @@ export function matmul(
   b: MatrixRef,
 ): void {
   if (m === 0 || n === 0 || c.offsets.length === 0) return;
-  check(m, n, k, c, a, b);
-  const { info } = c.storage;
-  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
-  if (k === 0 || info.kind !== "f" || !multiplyByBlas(device, info, m, n, k, z, x, y, 0)) {
-    multiplyByTiles(device, info, m, n, k, z, x, y);
-  }
+  const product = productOf(device, m, n, k, c, a, b);
+  if (k === 0 || product.info.kind !== "f" || !multiplyByBlas(product)) multiplyByTiles(product);
 }
 
 /** See {@link Backend.linear}. */
@@ -109,79 +142,40 @@ export function linear(
   if (k === 0 || m === 0 || n === 0 || c.offsets.length === 0) return false;
   // What cublasLt adds to products of float64 is not documented for all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
-  check(m, n, k, c, a, b);
   checkRun("rm_cuda_matmul", 3, offset, n, bias);
-  const [x, y, z] = [matricesOf(a), matricesOf(b), matricesOf(c)];
-  return multiplyByBlas(device, info, m, n, k, z, x, y, bias.address + offset * info.bytes);
-}
-
-/** Throws unless the matrices lie within their storages. */
-function check(
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
-): void {
-  const batch = c.offsets.length;
-  const needed = 15 + 3 * batch;
-  if (plan.length < needed) plan = new Float64Array(2 * needed);
-  fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
-  if (k > 0) {
-    fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
-    fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
-  }
+  return multiplyByBlas(
+    productOf(device, m, n, k, c, a, b, bias.address + offset * info.bytes),
+  );
 }
 
 /**
- * The product by cuBLAS, of dense copies where it cannot read the operands; `bias` is where one lies
- * that is added, or 0. False where cuBLAS has nothing for it.
+ * The product by cuBLAS, of dense copies where it cannot read the operands. False where cuBLAS has
+ * nothing for it.
  */
-function multiplyByBlas(
-  device: CudaDevice,
-  info: DTypeInfo,
-  m: number,
-  n: number,
-  k: number,
-  c: Matrices,
-  a: Matrices,
-  b: Matrices,
-  bias: number,
-): boolean {
-  const status = callBlas(device, info, m, n, k, c, a, b, bias);
+function multiplyByBlas(product: Product): boolean {
+  const status = callBlas(product);
   if (status !== STATUS.unsupported) return status === STATUS.ok;
+  const { m, n, k, a, b, c } = product;
   let done = false;
   withDense(
-    device,
-    info,
+    product,
+    a,
     m,
     k,
-    a,
     true,
     (x) =>
-      withDense(device, info, k, n, b, true, (y) =>
-        withDense(device, info, m, n, c, false, (z) => {
+      withDense(product, b, k, n, true, (y) =>
+        withDense(product, c, m, n, false, (z) => {
           if (z === c && x === a && y === b) return;
-          done = callBlas(device, info, m, n, k, z, x, y, bias) === STATUS.ok;
-          if (done && z !== c) copyMatrices(device, info, m, n, c, z);
+          done = callBlas({ ...product, a: x, b: y, c: z }) === STATUS.ok;
+          if (done && z !== c) copyMatrices(product, m, n, c, z);
         })),
   );
   return done;
 }
 
 /** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
-function callBlas(
-  device: CudaDevice,
-  info: DTypeInfo,
-  m: number,
-  n: number,
-  k: number,
-  c: Matrices,
-  a: Matrices,
-  b: Matrices,
-  bias: number,
-): number {
+function callBlas({ device, info, m, n, k, c, a, b, bias }: Product): number {
   const batch = c.offsets.length;
   const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
   const head = [m, n, k, batch];
@@ -204,11 +198,10 @@ function isPlain(matrices: Matrices, rows: number, columns: number, read: boolea
 
 /** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
 function withDense(
-  device: CudaDevice,
-  info: DTypeInfo,
+  product: Product,
+  matrices: Matrices,
   rows: number,
   columns: number,
-  matrices: Matrices,
   read: boolean,
   use: (dense: Matrices) => void,
 ): void {
@@ -217,7 +210,8 @@ function withDense(
   // A matrix that is broadcast over the batch is copied once.
   const same = read && offsets.every((offset) => offset === offsets[0]);
   const size = rows * columns;
-  device.scratch(size * info.bytes * (same ? 1 : offsets.length), (address) => {
+  const count = same ? 1 : offsets.length;
+  product.device.scratch(size * product.info.bytes * count, (address) => {
     const dense = {
       address,
       offsets: offsets.map((_, i) => same ? 0 : i * size),
@@ -225,17 +219,18 @@ function withDense(
       columnStride: 1,
     };
     if (read) {
-      const one = (list: Matrices): Matrices =>
-        same ? { ...list, offsets: [list.offsets[0]!] } : list;
-      copyMatrices(device, info, rows, columns, one(dense), one(matrices));
+      const first = (list: Matrices): Matrices => ({
+        ...list,
+        offsets: list.offsets.slice(0, count),
+      });
+      copyMatrices(product, rows, columns, first(dense), first(matrices));
     }
     use(dense);
   });
 }
 
 function copyMatrices(
-  device: CudaDevice,
-  info: DTypeInfo,
+  { device, info }: Product,
   rows: number,
   columns: number,
   to: Matrices,
@@ -252,16 +247,7 @@ function copyMatrices(
   });
 }
 
-function multiplyByTiles(
-  device: CudaDevice,
-  info: DTypeInfo,
-  m: number,
-  n: number,
-  k: number,
-  c: Matrices,
-  a: Matrices,
-  b: Matrices,
-): void {
+function multiplyByTiles({ device, info, m, n, k, c, a, b }: Product): void {
   const batch = c.offsets.length;
   withOffsets(device, [c, a, b], (lists) => {
     args.clear();
