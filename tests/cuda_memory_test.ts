@@ -181,19 +181,30 @@ describe("memory of a CUDA device", () => {
 
   it("indexes that a kernel found out of range are thrown by whoever reads or waits", async () => {
     const { fake, device, memory } = open();
-    let bad = true;
-    Object.assign(device, {
-      checkFaults: () => {
-        if (bad) throw new IndexError("Cannot index axis of size 3 at 7");
-      },
-    });
     const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
-    assertThrows(() => download(x, 0, 1), IndexError, "at 7");
-    await assertRejects(() => downloadLater(x, 0, 1), IndexError, "at 7");
-    assertThrows(() => memory.synchronize(), IndexError, "at 7");
-    bad = false;
+    /** What a kernel does that meets index -7 of an axis of 5. */
+    const fault = (): void =>
+      device.upload(device.faults, BigInt64Array.of(BigInt(device.nextIndexing()), -7n, -1n, 5n));
+    const message = "Cannot index axis of size 5 at -7";
+    fault();
+    assertThrows(() => download(x, 0, 1), IndexError, message);
+    download(x, 0, 1);
+    fault();
+    await assertRejects(() => downloadLater(x, 0, 1), IndexError, message);
+    await downloadLater(x, 0, 1);
+    fault();
+    assertThrows(() => memory.synchronize(), IndexError, message);
     memory.synchronize();
     assertEquals(fake.log.filter((step) => step === "synchronize 0").length, 2);
+    // Who does not block never waits for what is queued later.
+    device.nextIndexing();
+    const before = fake.log.filter((step) => step === "download 0").length;
+    const reading = downloadLater(x, 0, 1);
+    fault();
+    await reading;
+    assertEquals(fake.log.filter((step) => step === "download 0").length, before);
+    // That is told by whoever reads next.
+    await assertRejects(() => downloadLater(x, 0, 1), IndexError, message);
   });
 
   it("usage, and what is kept is given back", () => {

@@ -92,6 +92,8 @@ export type Extent = readonly [x: number, y?: number, z?: number];
 
 /** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
+/** How many words that are. */
+export const FAULT_WORDS = NO_FAULTS.length;
 
 /** One device. */
 export class CudaDevice {
@@ -112,8 +114,9 @@ export class CudaDevice {
   /** Why kernels cannot be had. */
   #reason = "no kernels for that come compiled";
   #faults = 0;
-  /** How many calls have indexed since the faults were read. */
+  /** How many calls have indexed, and of how many it is known whether they were right. */
   #indexed = 0;
+  #judged = 0;
 
   constructor(readonly shim: Shim, readonly index: number) {
     this.name = index === 0 ? "cuda" : `cuda:${index}`;
@@ -250,18 +253,31 @@ export class CudaDevice {
     return ++this.#indexed;
   }
 
-  /** How many calls have indexed since somebody looked for faults. */
+  /** How many calls have indexed. */
   get indexings(): number {
     return this.#indexed;
   }
 
+  /** True when nobody has looked for faults since the last of them. */
+  get mayHaveFaults(): boolean {
+    return this.#indexed > this.#judged;
+  }
+
   /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
   checkFaults(): void {
-    if (this.#indexed === 0) return;
-    this.#indexed = 0;
-    const words = new BigInt64Array(NO_FAULTS.length);
+    if (!this.mayHaveFaults) return;
+    const words = new BigInt64Array(FAULT_WORDS);
     const bytes = new Uint8Array(words.buffer);
     this.memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
+    this.judge(words, this.#indexed);
+  }
+
+  /**
+   * Throws an IndexError when the `words` of {@link CudaDevice.faults}, read when there had been so
+   * many `indexings`, tell of an index out of range.
+   */
+  judge(words: BigInt64Array, indexings: number): void {
+    this.#judged = Math.max(this.#judged, indexings);
     const [call, low, high, size] = words;
     if (call === 0n) return;
     this.upload(this.#faults, NO_FAULTS);

@@ -9,7 +9,7 @@
 import { DeviceError } from "../../errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
 import { CUDA_MEMORY } from "../shim/abi.ts";
-import type { CudaDevice } from "./device.ts";
+import { type CudaDevice, FAULT_WORDS } from "./device.ts";
 
 /** For so many milliseconds a read asks at every turn of the event loop, which costs least. */
 const EAGER_MS = 0.2;
@@ -72,18 +72,30 @@ export class CudaMemory implements DeviceMemory {
   }
 
   async readLater(address: number, bytes: Uint8Array): Promise<void> {
-    const ticket = this.#cuda.memory(CUDA_MEMORY.beginRead, null, address, bytes.length);
-    const begin = performance.now();
-    while (!this.#endRead(ticket, bytes)) {
-      const waited = performance.now() - begin;
-      await (waited < EAGER_MS ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
-    }
-    this.#cuda.checkFaults();
+    const ended = this.#beginRead(address, bytes);
+    // What went wrong until now is read along: later work is not to be waited for.
+    const { indexings, mayHaveFaults } = this.#cuda;
+    const faults = new BigInt64Array(FAULT_WORDS);
+    const told = mayHaveFaults
+      ? this.#beginRead(this.#cuda.faults, new Uint8Array(faults.buffer))
+      : null;
+    await ended();
+    if (told === null) return;
+    await told();
+    this.#cuda.judge(faults, indexings);
   }
 
-  /** True when the copy of `ticket` had ended: then `bytes` has it. */
-  #endRead(ticket: number, bytes: Uint8Array): boolean {
-    return this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length) === 1;
+  /** Queues a copy to `bytes`; what it gives waits for that without blocking. */
+  #beginRead(address: number, bytes: Uint8Array): () => Promise<void> {
+    const { length } = bytes;
+    const ticket = this.#cuda.memory(CUDA_MEMORY.beginRead, null, address, length);
+    return async () => {
+      const begin = performance.now();
+      while (this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, length) !== 1) {
+        const waited = performance.now() - begin;
+        await (waited < EAGER_MS ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
+      }
+    };
   }
 
   note(out: Storage, input: Storage): void {
