@@ -16,8 +16,8 @@ enum { TF32 = 1, ADD_BIAS = 2, RELU = 4, GELU = 8 };
 
 /* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_.., CUBLAS_STATUS_... */
 enum { OP_N = 0, OP_T = 1 };
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
-enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
+enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 };
 enum { BLAS_NO_MEMORY = 3, BLAS_NOT_SUPPORTED = 15 };
 
 static const size_t WORKSPACE = 32 << 20;
@@ -72,7 +72,7 @@ static int32_t blas_error(const char *call, int code) {
 
 /* A product by columns: c[i] = op(a[i]) op(b[i]), the steps being those of a batch, in elements. */
 typedef struct {
-  int type, compute, size;
+  int type, type_c, compute, size, size_c;
   int op_a, op_b, rows, columns, inner;
   int leading_a, leading_b, leading_c;
   rm_address a, b, c, bias;
@@ -83,9 +83,13 @@ typedef struct {
 
 static const float one_f32 = 1, zero_f32 = 0;
 static const double one_f64 = 1, zero_f64 = 0;
+static const int32_t one_i32 = 1;
 static const void *one_of(const product *p) {
-  return p->type == R_64F ? (const void *)&one_f64 : (const void *)&one_f32;
+  return p->type == R_64F  ? (const void *)&one_f64
+         : p->type == R_8I ? (const void *)&one_i32
+                           : (const void *)&one_f32;
 }
+/* The bits of 0 are those of any other type's. */
 static const void *zero_of(const product *p) {
   return p->type == R_64F ? (const void *)&zero_f64 : (const void *)&zero_f32;
 }
@@ -114,20 +118,31 @@ static int32_t prepare(rm_device *device) {
 
 /* ---- cuBLAS ---------------------------------------------------------------------------------- */
 
+/* Of bytes, cuBLAS multiplies some shapes only. */
+static int32_t result_of(const product *p, const char *call, int code) {
+  if (code == 0) return RM_OK;
+  return p->type == R_8I && code == BLAS_NOT_SUPPORTED
+             ? rm_fail(RM_UNSUPPORTED, "cuBLAS has no kernel for this product of bytes")
+             : blas_error(call, code);
+}
+
 static int32_t multiply_one(rm_products *of, const product *p, rm_address c, rm_address a,
                             rm_address b) {
-  RM_BLAS(cublasGemmEx, of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p),
-          pointer(a), p->type, p->leading_a, pointer(b), p->type, p->leading_b, zero_of(p),
-          pointer(c), p->type, p->leading_c, p->compute, -1);
-  return RM_OK;
+  return result_of(p, "cublasGemmEx",
+                   rm_cu.cublasGemmEx(of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner,
+                                      one_of(p), pointer(a), p->type, p->leading_a, pointer(b),
+                                      p->type, p->leading_b, zero_of(p), pointer(c), p->type_c,
+                                      p->leading_c, p->compute, -1));
 }
 
 static int32_t multiply_evenly(rm_products *of, const product *p) {
-  RM_BLAS(cublasGemmStridedBatchedEx, of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner,
-          one_of(p), pointer(p->a), p->type, p->leading_a, (long long)p->step_a, pointer(p->b),
-          p->type, p->leading_b, (long long)p->step_b, zero_of(p), pointer(p->c), p->type,
-          p->leading_c, (long long)p->step_c, (int)p->batch, p->compute, -1);
-  return RM_OK;
+  return result_of(
+      p, "cublasGemmStridedBatchedEx",
+      rm_cu.cublasGemmStridedBatchedEx(
+          of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p), pointer(p->a),
+          p->type, p->leading_a, (long long)p->step_a, pointer(p->b), p->type, p->leading_b,
+          (long long)p->step_b, zero_of(p), pointer(p->c), p->type_c, p->leading_c,
+          (long long)p->step_c, (int)p->batch, p->compute, -1));
 }
 
 /* Matrices that are not evenly spaced: cuBLAS reads their addresses on the device. at holds the
@@ -139,7 +154,7 @@ static int32_t multiply_anywhere(rm_device *device, const product *p, const doub
   if (list == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a product");
   rm_address all = 0;
   for (ptrdiff_t i = 0; i < batch; i++) {
-    list[i] = p->c + (rm_address)at_c[i] * (rm_address)p->size;
+    list[i] = p->c + (rm_address)at_c[i] * (rm_address)p->size_c;
     list[batch + i] = p->a + (rm_address)at_a[i] * (rm_address)p->size;
     list[2 * batch + i] = p->b + (rm_address)at_b[i] * (rm_address)p->size;
     all |= list[i] | list[batch + i] | list[2 * batch + i];
@@ -167,7 +182,7 @@ static int32_t multiply_anywhere(rm_device *device, const product *p, const doub
       const int code = rm_cu.cublasGemmBatchedEx(
           of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p),
           pointer(there + step), p->type, p->leading_a, pointer(there + 2 * step), p->type,
-          p->leading_b, zero_of(p), pointer(there), p->type, p->leading_c, (int)batch, p->compute,
+          p->leading_b, zero_of(p), pointer(there), p->type_c, p->leading_c, (int)batch, p->compute,
           -1);
       if (code != 0) status = blas_error("cublasGemmBatchedEx", code);
     }
@@ -325,17 +340,29 @@ static int32_t multiply_and(rm_device *device, const product *p) {
 /* ---- the interface --------------------------------------------------------------------------- */
 
 static bool set_type(product *p, int32_t dtype) {
-  p->size = (int)rm_bytes(dtype);
+  p->size = p->size_c = (int)rm_bytes(dtype);
   p->compute = dtype == RM_FLOAT64                       ? COMPUTE_64F
                : dtype == RM_FLOAT32 && p->flags & TF32 ? COMPUTE_32F_FAST_TF32
                                                          : COMPUTE_32F;
   switch (dtype) {
-    case RM_FLOAT16: p->type = R_16F; return true;
-    case RM_BFLOAT16: p->type = R_16BF; return true;
-    case RM_FLOAT32: p->type = R_32F; return true;
-    case RM_FLOAT64: p->type = R_64F; return true;
+    case RM_FLOAT16: p->type = p->type_c = R_16F; return true;
+    case RM_BFLOAT16: p->type = p->type_c = R_16BF; return true;
+    case RM_FLOAT32: p->type = p->type_c = R_32F; return true;
+    case RM_FLOAT64: p->type = p->type_c = R_64F; return true;
+    case RM_INT8:
+      p->type = R_8I;
+      p->type_c = R_32I;
+      p->size_c = 4;
+      p->compute = COMPUTE_32I;
+      return true;
     default: return false;
   }
+}
+
+/* Bytes are read four at a time. */
+static bool are_whole_words(const product *p) {
+  return ((int64_t)p->leading_a | (int64_t)p->leading_b | (int64_t)(p->a & 3) |
+          (int64_t)(p->b & 3) | (int64_t)p->step_a | (int64_t)p->step_b) % 4 == 0;
 }
 
 int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan) {
@@ -343,7 +370,7 @@ int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan) {
   const double *at = plan + OFFSETS;
   const ptrdiff_t offsets = (ptrdiff_t)plan[RM_BATCH];
   const bool after = (p.flags & (ADD_BIAS | RELU | GELU)) != 0;
-  if (!set_type(&p, dtype)) return rm_fail(RM_UNSUPPORTED, "cuBLAS is for float dtypes");
+  if (!set_type(&p, dtype)) return rm_fail(RM_UNSUPPORTED, "cuBLAS is for floats and int8");
   if ((p.flags & (RELU | GELU)) == (RELU | GELU)) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt applies one function");
   }
@@ -384,9 +411,12 @@ int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt takes matrices that are evenly spaced");
   }
   if (even) {
-    p.c += (rm_address)at_c[0] * (rm_address)p.size;
+    p.c += (rm_address)at_c[0] * (rm_address)p.size_c;
     p.a += (rm_address)first[0] * (rm_address)p.size;
     p.b += (rm_address)second[0] * (rm_address)p.size;
+  }
+  if (dtype == RM_INT8 && (!even || after || !are_whole_words(&p))) {
+    return rm_fail(RM_UNSUPPORTED, "cuBLAS cannot read these bytes where they lie");
   }
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));

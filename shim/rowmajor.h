@@ -221,8 +221,8 @@ RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *n
 RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments);
 
 /*
- * Queues c[i] = a[i] @ b[i] for float dtypes, as rm_matmul; RM_UNSUPPORTED for the others and for
- * strides that cuBLAS cannot read. The plan is [m, n, k, batch, row and column strides of c, a and
+ * Queues c[i] = a[i] @ b[i] for float dtypes, as rm_matmul, and for int8, whose c is int32;
+ * RM_UNSUPPORTED for the others and for what cuBLAS cannot read where it lies. The plan is [m, n, k, batch, row and column strides of c, a and
  * b, addresses of c, a and b, flags, address of bias, offsets of c.., of a.., of b..]. Flags: 1 for
  * TF32 where c is float32, 2 to add bias, [n] of c's dtype, 4 for relu, 8 for gelu by tanh, in this
  * order.

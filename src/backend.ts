@@ -112,7 +112,12 @@ export interface Backend {
   /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;
   /**
-   * The same, plus `bias`, one element of the result's dtype for each column, dense from `offset` on;
+   * The same of int8 matrices into int32 ones; false where the backend leaves that to casts, absent
+   * where it always does.
+   */
+  matmulBytes?(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): boolean;
+  /**
+   * {@link Backend.matmul}, plus `bias`, one element of the result's dtype for each column, dense from `offset` on;
    * false where the backend leaves that to the ops that it is made of. Absent where it always does.
    */
   linear?(

@@ -7,7 +7,7 @@
  * @module
  */
 import type { MatrixRef } from "./backend.ts";
-import { DTYPE, type DType, promoteTypes } from "./dtype.ts";
+import { checkDType, DTYPE, type DType, promoteTypes } from "./dtype.ts";
 import {
   apply,
   backendFor,
@@ -59,11 +59,18 @@ function matrixRef(storage: Storage, layout: Layout): MatrixRef {
   };
 }
 
-function productDType(op: string, a: Operand, b: Operand): DType {
+/** What {@link matmul} takes besides its operands. */
+export interface ProductOptions extends OpOptions {
+  /** What the operands are cast to first: the dtype of the result. */
+  readonly dtype?: DType;
+}
+
+function productDType(op: string, a: Operand, b: Operand, asked?: DType): DType {
   checkOperand(a, op);
   checkOperand(b, op);
   checkDevice(a.storage, b.storage, op);
-  const dtype = promoteTypes(a.storage.info.name, b.storage.info.name, op);
+  if (asked !== undefined) checkDType(asked, op);
+  const dtype = asked ?? promoteTypes(a.storage.info.name, b.storage.info.name, op);
   if (DTYPE[dtype].kind === "b") {
     throw new DTypeError(`Cannot ${op} bool: it takes number dtypes; cast with astype()`);
   }
@@ -80,6 +87,11 @@ function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
   );
 }
 
+/** True when products of bytes are to be 32-bit integers, which some backends make of the bytes. */
+function areBytes(a: Operand, b: Operand, dtype: DType): boolean {
+  return dtype === "int32" && a.storage.info.name === "int8" && b.storage.info.name === "int8";
+}
+
 /**
  * [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. A
  * `bias` of shape [N] is added.
@@ -87,12 +99,12 @@ function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
 export function matmul(
   a: Operand,
   b: Operand,
-  options: OpOptions = {},
+  options: ProductOptions = {},
   op = "matmul",
   bias?: Operand,
 ): Operand {
-  checkOptions(op, options, ["out"]);
-  const dtype = productDType(op, a, b);
+  checkOptions(op, options, op === "linear" ? ["out"] : ["out", "dtype"]);
+  const dtype = productDType(op, a, b, options.dtype);
   const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
   if (ra === 0 || rb === 0) {
     throw doNotFit(op, a.layout, b.layout, "a single element is no matrix; use mul()");
@@ -100,8 +112,8 @@ export function matmul(
   const k = a.layout.shape[ra - 1]!;
   const kb = b.layout.shape[rb === 1 ? 0 : rb - 2]!;
   if (k !== kb) throw doNotFit(op, a.layout, b.layout, `inner sizes ${k} and ${kb} differ`);
-  let left = ra === 1 ? a.layout.expandDims(0) : a.layout;
-  let right = rb === 1 ? b.layout.expandDims(1) : b.layout;
+  const left = ra === 1 ? a.layout.expandDims(0) : a.layout;
+  const right = rb === 1 ? b.layout.expandDims(1) : b.layout;
   const m = left.shape[left.shape.length - 2]!;
   const n = right.shape[right.shape.length - 1]!;
   for (let axis = 3; axis <= Math.min(left.shape.length, right.shape.length); axis++) {
@@ -122,13 +134,15 @@ export function matmul(
   const { out } = options;
   if (out !== undefined) prepareOut(out, shape, dtype, a.storage, op);
 
-  const [x, y] = [cast(a, dtype), cast(b, dtype)];
-  if (x !== a) left = ra === 1 ? x.layout.expandDims(0) : x.layout;
-  if (y !== b) right = rb === 1 ? y.layout.expandDims(1) : y.layout;
-  if (!plain) {
-    left = left.broadcastTo([...batch, m, k]);
-    right = right.broadcastTo([...batch, k, n]);
-  }
+  /** The matrices of an operand, cast or not. */
+  const leftOf = ({ storage, layout }: Operand): MatrixRef => {
+    const matrices = ra === 1 ? layout.expandDims(0) : layout;
+    return matrixRef(storage, plain ? matrices : matrices.broadcastTo([...batch, m, k]));
+  };
+  const rightOf = ({ storage, layout }: Operand): MatrixRef => {
+    const matrices = rb === 1 ? layout.expandDims(1) : layout;
+    return matrixRef(storage, plain ? matrices : matrices.broadcastTo([...batch, k, n]));
+  };
   // The result is written where it belongs unless that would disturb what is still being read.
   const direct = out !== undefined && out.storage.info.name === dtype &&
     !overlaps(out, a) && !overlaps(out, b) && (bias === undefined || !overlaps(out, bias));
@@ -144,16 +158,17 @@ export function matmul(
   if (k === 0) fillScalar(storage, target, 0);
   else if (full.size > 0) {
     const backend = backendFor(storage, op);
-    const [to, from, by] = [
-      matrixRef(storage, target),
-      matrixRef(x.storage, left),
-      matrixRef(y.storage, right),
-    ];
-    if (bias !== undefined && backend.linear !== undefined) {
-      const row = contiguous(cast(bias, dtype));
-      if (backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset)) plus = undefined;
+    const to = matrixRef(storage, target);
+    const bytes = areBytes(a, b, dtype) &&
+      backend.matmulBytes?.(m, n, k, to, leftOf(a), rightOf(b));
+    if (!bytes) {
+      const [from, by] = [leftOf(cast(a, dtype)), rightOf(cast(b, dtype))];
+      if (bias !== undefined && backend.linear !== undefined) {
+        const row = contiguous(cast(bias, dtype));
+        if (backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset)) plus = undefined;
+      }
+      if (plus === bias) backend.matmul(m, n, k, to, from, by);
     }
-    if (plus === bias) backend.matmul(m, n, k, to, from, by);
   }
   const made = direct ? out : result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
   if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
@@ -164,8 +179,8 @@ export function matmul(
 }
 
 /** [K] times [K]: the sum of the products, of rank 0. */
-export function dot(a: Operand, b: Operand, options: OpOptions = {}): Operand {
-  productDType("dot", a, b);
+export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Operand {
+  productDType("dot", a, b, options.dtype);
   if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
     throw doNotFit("dot", a.layout, b.layout, "it takes two vectors; use matmul()");
   }

@@ -139,6 +139,12 @@ export interface UnaryOptions {
   readonly out?: AnyTensor;
 }
 
+/** What products take. */
+export interface ProductOptions<E extends DType> extends UnaryOptions {
+  /** Cast the operands to this dtype first. */
+  readonly dtype?: E;
+}
+
 /** What elementwise ops on two tensors take. */
 export interface BinaryOptions extends UnaryOptions {
   /** With `false`, tensors of different shapes are refused. */
@@ -1254,27 +1260,32 @@ export class Tensor<
    * The matrix product: [..., M, K] by [..., K, N] gives [..., M, N]. Batches broadcast; a vector
    * counts as one row or column, and that axis is dropped. Operands of any strides are taken.
    *
+   * Integers wrap in the dtype of the result: with `dtype`, operands are cast to it first, so that
+   * products of int8 do not.
+   *
    * Throws a ShapeError that names both shapes, and a DTypeError for bool.
    *
    * @example
    * ```ts
    * tensor([[1, 2], [3, 4]]).matmul(tensor([1, 1])).toArray(); // => [3, 7]
+   * const bytes = full([2, 2], 100, { dtype: "int8" });
+   * bytes.matmul(bytes, { dtype: "int32" }).toArray(); // => [[20000, 20000], [20000, 20000]]
    * ```
    */
-  matmul<X extends AnyTensor, U extends AnyTensor>(
+  matmul<X extends AnyTensor, U extends AnyTensor, E extends DType = t.BinaryDType<X, U>>(
     this: X,
     other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
-    options?: UnaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+    options?: ProductOptions<E>,
+  ): Tensor<NoInfer<E>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
     return matmul(this, other as U, options) as never;
   }
 
   /** The sum of the products of two vectors [K], of rank 0. */
-  dot<X extends AnyTensor, U extends AnyTensor>(
+  dot<X extends AnyTensor, U extends AnyTensor, E extends DType = t.BinaryDType<X, U>>(
     this: X,
     other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
-    options?: UnaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, [], X["device"]> {
+    options?: ProductOptions<E>,
+  ): Tensor<NoInfer<E>, [], X["device"]> {
     return dot(this, other as U, options) as never;
   }
 

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { MatrixRef, RowKernel } from "../src/backend.ts";
 import { CudaDevice } from "../src/backends/cuda/device.ts";
-import { matmul } from "../src/backends/cuda/matmul.ts";
+import { matmul, matmulBytes } from "../src/backends/cuda/matmul.ts";
 import { CudaMemory } from "../src/backends/cuda/memory.ts";
 import { gather, nonzero, position, scatter } from "../src/backends/cuda/move.ts";
 import { random } from "../src/backends/cuda/random.ts";
@@ -425,6 +425,46 @@ check(
   },
   noBlas,
 );
+
+check("Products of bytes are 32-bit integers, where cuBLAS can read them", (device, memory) => {
+  const draw = generator(7);
+  /** Whether cuBLAS made the product of int8 matrices, which begin at `from`, `batch` of them. */
+  const served = (
+    [m, n, k]: readonly [number, number, number],
+    { from = 0, byColumns = false, batch = 1, step = 1 } = {},
+  ): boolean => {
+    const matrices = (dtype: DType, rows: number, columns: number): MatrixRef => {
+      const size = rows * columns;
+      const storage = filled(dtype, from + (batch * step + 1) * size, () => draw() * 256 - 128);
+      const offsets = Array.from({ length: batch }, (_, i) => from + i * step * size);
+      return byColumns
+        ? { storage, offsets, rowStride: 1, columnStride: rows }
+        : { storage, offsets, rowStride: columns, columnStride: 1 };
+    };
+    const [c, a, b] = [matrices("int32", m, n), matrices("int8", m, k), matrices("int8", k, n)];
+    const [x, y, z] = [c, a, b].map((one) => ({ ...one, storage: send(memory, one.storage) }));
+    const made = matmulBytes(device, m, n, k, x!, y!, z!);
+    if (made) {
+      const wide = ({ storage, ...where }: MatrixRef): MatrixRef => {
+        const cast = allocate("int32", storage.length, false);
+        for (let i = 0; i < cast.length; i++) writeElement(cast, i, readElement(storage, i));
+        return { ...where, storage: cast };
+      };
+      js.matmul(m, n, k, c, wide(a), wide(b));
+    }
+    assertBits(x!.storage, c.storage, `[${m}, ${k}] @ [${k}, ${n}]`);
+    return made;
+  };
+  assert(served([8, 4, 16]));
+  assert(served([1, 4, 300]));
+  assert(served([12, 20, 8], { byColumns: true, from: 4 }));
+  assert(served([4, 8, 4], { batch: 3, step: 2 }));
+  // Rows, starts and steps that are no multiples of four bytes.
+  assert(!served([8, 4, 6]));
+  assert(!served([8, 6, 4]));
+  assert(!served([8, 4, 8], { from: 2 }));
+  assert(!served([0, 4, 8]));
+});
 
 // ---- along rows --------------------------------------------------------------------------------
 

@@ -334,6 +334,7 @@ function graphs(): void {
       x.T.softmax(0),
       x.astype("float16").matmul(x.T.astype("float16")),
       x.astype("int32").matmul(x.T.astype("int32")),
+      x.astype("int8").matmul(x.T.astype("int8"), { dtype: "int32" }),
       concat([x, x.flip(0)]),
       random.uniform(key, [5], { device: CUDA }),
     ];

@@ -197,6 +197,24 @@ test("Matmul dtypes: they promote, and integers wrap exactly", () => {
   assertEquals(loose(wide).matmul(wide.T).item({ bigint: true }), 2n);
 });
 
+test("Matmul dtypes: with dtype, operands are cast first", () => {
+  const [a, b] = [full([2, 300], 127, { dtype: "int8" }), full([300, 1], -128, { dtype: "int8" })];
+  const exact = 300 * 127 * -128;
+  assertEquals(a.matmul(b, { dtype: "int32" }).toArray(), [[exact], [exact]]);
+  assertEquals(a.matmul(b, { dtype: "float64" }).dtype, "float64");
+  assertEquals(a.matmul(b).toArray(), [[exact << 24 >> 24], [exact << 24 >> 24]]);
+  assertEquals(a.slice(0).dot(b.slice(":, 0"), { dtype: "int32" }).item(), exact);
+  const out = zeros([2, 1], { dtype: "int64" });
+  a.matmul(b, { dtype: "int32", out });
+  assertEquals(out.toArray(), [[exact], [exact]]);
+  // What does not promote does with a dtype.
+  const [x, y] = [iota([2, 2], "uint64"), loose(iota([2, 2], "int64"))];
+  assertRefused(() => loose(x).matmul(y), DTypeError, ["matmul", "uint64", "int64"], x);
+  assertEquals(loose(x).matmul(y, { dtype: "float64" }).dtype, "float64");
+  assertRefused(() => loose(a).matmul(b, { dtype: "bool" }), DTypeError, ["matmul", "bool"], a);
+  assertRefused(() => loose(a).matmul(b, { dtype: loose("int4") }), DTypeError, ["int4"], a);
+});
+
 test("Matrix-vector and dot: (3, 4) of 0…11 times 0…3 is [14, 38, 62]", () => {
   const x = arange(12).reshape([3, 4]);
   assertEquals(x.matmul(arange(4)).toArray(), [14, 38, 62]);

@@ -353,6 +353,8 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
     ],
     "of integers and mixed dtypes": ({ count }) => [
       count([2, 3], "int8").matmul(count([3, 2], "int8")),
+      count([2, 3], "int8").matmul(count([3, 2], "int8"), { dtype: "int32" }),
+      count([4, 8], "int8").matmul(count([8, 4], "int8").mul(-5), { dtype: "int32" }),
       count([2, 2], "int64").matmul(count([2, 2], "int32")),
       count([2, 2], "float16").matmul(count([2, 2], "float32")),
     ],

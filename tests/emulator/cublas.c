@@ -222,6 +222,12 @@ static int submit(const product *p, stream *s) {
     return BLAS_INVALID_VALUE;
   }
   if (!is_supported(p->a.type, p->b.type, p->c.type, p->compute)) return BLAS_NOT_SUPPORTED;
+  /* Words of four bytes. */
+  if (p->compute == COMPUTE_32I &&
+      ((p->a.ld | p->b.ld | p->a.step | p->b.step) % 4 != 0 ||
+       (((uintptr_t)p->a.at | (uintptr_t)p->b.at) & 3) != 0)) {
+    return BLAS_INVALID_VALUE;
+  }
   if (s == NULL) return BLAS_INVALID_VALUE;
   if (emu_device(s->device)->fault != SUCCESS) return BLAS_EXECUTION_FAILED;
   if (p->m == 0 || p->n == 0 || p->batch == 0) return BLAS_SUCCESS;

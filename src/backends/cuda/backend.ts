@@ -14,7 +14,7 @@ import type { Storage } from "../../storage.ts";
 import type { CudaDevice, Family } from "./device.ts";
 import { argReduce, reduce, scan } from "./folds.ts";
 import { map } from "./maps.ts";
-import { linear, matmul } from "./matmul.ts";
+import { linear, matmul, matmulBytes } from "./matmul.ts";
 import { gather, nonzero, position, scatter } from "./move.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
@@ -94,6 +94,18 @@ export class CudaBackend implements Backend {
   matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
     this.#device.notes?.add(c.storage, a.storage, b.storage);
     matmul(this.#device, m, n, k, c, a, b);
+  }
+
+  matmulBytes(
+    m: number,
+    n: number,
+    k: number,
+    c: MatrixRef,
+    a: MatrixRef,
+    b: MatrixRef,
+  ): boolean {
+    this.#device.notes?.add(c.storage, a.storage, b.storage);
+    return matmulBytes(this.#device, m, n, k, c, a, b);
   }
 
   linear(

@@ -126,6 +126,21 @@ export function matmul(
   if (k === 0 || product.info.kind !== "f" || !multiplyByBlas(product)) multiplyByTiles(product);
 }
 
+/** See {@link Backend.matmulBytes}. */
+export function matmulBytes(
+  device: CudaDevice,
+  m: number,
+  n: number,
+  k: number,
+  c: MatrixRef,
+  a: MatrixRef,
+  b: MatrixRef,
+): boolean {
+  if (k === 0 || m === 0 || n === 0 || c.offsets.length === 0) return false;
+  const product = productOf(device, m, n, k, c, a, b);
+  return callBlas({ ...product, info: a.storage.info }) === STATUS.ok;
+}
+
 /** See {@link Backend.linear}. */
 export function linear(
   device: CudaDevice,
