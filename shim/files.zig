@@ -9,6 +9,7 @@ pub const names = [_][]const u8{
     "half.h",
     "intmath.h",
     "vecmath.h",
+    "philox.h",
     "cast.h",
     "cuda/device.h",
     "cuda/block.h",
