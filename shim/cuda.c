@@ -142,39 +142,52 @@ static int32_t prepare(rm_device *device) {
   return rm_products_begin(device);
 }
 
-static void sleep_briefly(void) {
-#if defined(_WIN32)
-  Sleep(1);
-#else
-  nanosleep(&(struct timespec){0, 100000}, NULL);
-#endif
-}
-
-/* How many calls are under way on each device. */
-static _Atomic int calls[MOST_DEVICES];
-
-enum { MOST_WAITS = 100000 };
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /*
- * Begins a call on a device. What other threads ask for while one captures a graph would get into
- * that graph: they wait until it is complete.
+ * What other threads ask for while one captures a graph would get into that graph. So calls on a
+ * device are counted; a thread that is going to capture names itself, waits for the calls of
+ * others that are under way, and keeps new ones waiting until its graph is complete.
  */
-static int32_t enter(int32_t index) {
-  if (index < 0 || index >= MOST_DEVICES) return RM_OK;
-  rm_device *device = &devices[index];
-  for (int waits = 0; waits < MOST_WAITS; waits++) {
-    atomic_fetch_add(&calls[index], 1);
-    if (atomic_load(&device->graph) == 0 || atomic_load(&device->recorder) == (uintptr_t)&current) {
-      return RM_OK;
-    }
-    atomic_fetch_sub(&calls[index], 1);
-    sleep_briefly();
-  }
-  return rm_fail(RM_BAD_ARGUMENT, "another thread does not finish the graph that it captures");
-}
+static _Atomic int calls[MOST_DEVICES];
+static _Atomic uintptr_t recorders[MOST_DEVICES];
+
+/* Differs between threads that live, and is not 0. */
+static uintptr_t this_thread(void) { return (uintptr_t)&current; }
+
+/* Ten seconds, or what Windows makes of so many milliseconds. */
+#if defined(_WIN32)
+enum { MOST_WAITS = 10000 };
+static void sleep_briefly(void) { Sleep(1); }
+#else
+enum { MOST_WAITS = 100000 };
+static void sleep_briefly(void) { nanosleep(&(struct timespec){0, 100000}, NULL); }
+#endif
 
 static void leave(int32_t index) {
   if (index >= 0 && index < MOST_DEVICES) atomic_fetch_sub(&calls[index], 1);
+}
+
+/* Counts a call, unless another thread captures; those on no device need not be. */
+static bool try_to_enter(int32_t index) {
+  if (index < 0 || index >= MOST_DEVICES) return true;
+  atomic_fetch_add(&calls[index], 1);
+  const uintptr_t recorder = atomic_load(&recorders[index]);
+  if (recorder == 0 || recorder == this_thread()) return true;
+  leave(index);
+  return false;
+}
+
+/* Begins a call on one or two devices; while it waits for one of them it holds up neither. */
+static int32_t enter(int32_t index, int32_t other) {
+  for (int waits = 0; waits < MOST_WAITS; waits++) {
+    if (try_to_enter(index)) {
+      if (try_to_enter(other)) return RM_OK;
+      leave(index);
+    }
+    sleep_briefly();
+  }
+  return rm_fail(RM_BAD_ARGUMENT, "another thread does not finish the graph that it captures");
 }
 
 /* Waits until this call is the only one on its device; false where that takes too long. */
@@ -412,20 +425,20 @@ static int32_t begin_capture(rm_device *device) {
   static _Atomic int last;
   /* Others may allocate meanwhile, even by functions that would not be allowed in a graph. */
   enum { RELAXED = 2 };
-  int none = 0;
-  const int number = atomic_fetch_add(&last, 1) + 1;
-  if (!atomic_compare_exchange_strong(&device->graph, &none, number)) {
+  _Atomic uintptr_t *recorder = &recorders[device->index];
+  uintptr_t nobody = 0;
+  if (!atomic_compare_exchange_strong(recorder, &nobody, this_thread())) {
     return rm_fail(RM_BAD_ARGUMENT, "a graph is being captured already");
   }
-  atomic_store(&device->recorder, (uintptr_t)&current);
   const bool alone = is_alone(device->index);
   const int code = alone ? rm_cu.cudaStreamBeginCapture(device->stream, RELAXED) : 0;
-  if (alone && code == 0) return RM_OK;
-  atomic_store(&device->recorder, 0);
-  atomic_store(&device->graph, 0);
-  rm_memory_end_graph(device, number);
-  if (!alone) return rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
-  return rm_cuda_error("cudaStreamBeginCapture", code);
+  if (alone && code == 0) {
+    atomic_store(&device->graph, atomic_fetch_add(&last, 1) + 1);
+    return RM_OK;
+  }
+  atomic_store(recorder, 0);
+  return alone ? rm_cuda_error("cudaStreamBeginCapture", code)
+               : rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
 }
 
 static int32_t end_capture(rm_device *device, double *numbers) {
@@ -440,8 +453,8 @@ static int32_t end_capture(rm_device *device, double *numbers) {
   void *description = NULL;
   const char *call = "cudaStreamEndCapture";
   int code = rm_cu.cudaStreamEndCapture(device->stream, &description);
-  atomic_store(&device->recorder, 0);
   atomic_store(&device->graph, 0);
+  atomic_store(&recorders[device->index], 0);
   if (code == 0) {
     call = "cudaGraphInstantiateWithFlags";
     code = rm_cu.cudaGraphInstantiateWithFlags(&made->executable, description, 0);
@@ -535,32 +548,38 @@ static int32_t control(int32_t what, int32_t index, double *numbers) {
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
-/* Calls `call` as one on a device. */
-#define RM_WITHIN(index, call) \
+/* Calls `call` as one on a device and another one, or none. */
+#define RM_WITHIN(index, other, call) \
   do { \
-    RM_TRY(enter(index)); \
+    const int32_t other_ = (other); \
+    RM_TRY(enter(index, other_)); \
     const int32_t status_ = (call); \
     leave(index); \
+    leave(other_); \
     return status_; \
   } while (0)
 
+enum { NO_OTHER = -1 };
+
 int32_t rm_cuda_memory(int32_t what, int32_t index, double *numbers, void *host) {
-  RM_WITHIN(index, rm_memory(what, index, numbers, host));
+  const bool copies = what == RM_CUDA_COPY && numbers != NULL;
+  RM_WITHIN(index, copies ? (int32_t)numbers[3] : NO_OTHER,
+            rm_memory(what, index, numbers, host));
 }
 
 int32_t rm_cuda_compile(int32_t index, const void *source, const void *names, double *handles) {
-  RM_WITHIN(index, rm_compile(index, source, names, handles));
+  RM_WITHIN(index, NO_OTHER, rm_compile(index, source, names, handles));
 }
 
 int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
-  RM_WITHIN(index, launch(index, call, arguments));
+  RM_WITHIN(index, NO_OTHER, launch(index, call, arguments));
 }
 
 int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
-  RM_WITHIN(index, rm_products_queue(index, dtype, plan));
+  RM_WITHIN(index, NO_OTHER, rm_products_queue(index, dtype, plan));
 }
 
 int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
-  RM_WITHIN(index, control(what, index, numbers));
+  RM_WITHIN(index, NO_OTHER, control(what, index, numbers));
 }
 #endif

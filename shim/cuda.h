@@ -215,9 +215,8 @@ typedef struct {
   /* 90 for compute capability 9.0. */
   int capability;
   void *stream;
-  /* The graph into which work is being noted, or 0, and what stands for the thread whose work. */
+  /* The graph into which work is being noted, or 0. */
   _Atomic int graph;
-  _Atomic uintptr_t recorder;
   rm_allocator *allocator;
   rm_staging *staging;
   rm_products *products;

@@ -339,6 +339,13 @@ static void remove_used(rm_allocator *in, block *b) {
   in->used_bytes -= b->bytes;
 }
 
+/* Keeps a free block, which is in no list, or gives it back to the driver; the code of that. */
+static int settle(rm_allocator *in, block *b) {
+  if (in->apart && b->graph == 0) return give_back(in, b);
+  link_block(in, join(in, b));
+  return 0;
+}
+
 int32_t rm_memory_give(rm_device *device, rm_address address) {
   rm_allocator *in = device->allocator;
   rm_acquire(&in->lock);
@@ -348,8 +355,7 @@ int32_t rm_memory_give(rm_device *device, rm_address address) {
     const int graph = atomic_load(&device->graph);
     remove_used(in, b);
     if (graph != 0) b->graph = graph;
-    if (in->apart && b->graph == 0) code = give_back(in, b);
-    else link_block(in, join(in, b));
+    code = settle(in, b);
   }
   rm_release(&in->lock);
   if (code != 0) return rm_cuda_error("cudaFree", code);
@@ -366,15 +372,12 @@ void rm_memory_end_graph(rm_device *device, int graph) {
       if (b->graph == graph) b->graph = 0;
     }
   }
-  for (bool found = true; found;) {
-    found = false;
-    for (block *b = in->held; b != NULL && !found; b = b->next) {
-      if (b->graph != graph) continue;
-      unlink_block(in, b);
-      b->graph = 0;
-      link_block(in, join(in, b));
-      found = true;
-    }
+  for (block *b = in->held, *next; b != NULL; b = next) {
+    next = b->next;
+    if (b->graph != graph) continue;
+    unlink_block(in, b);
+    b->graph = 0;
+    settle(in, b);
   }
   rm_release(&in->lock);
 }

@@ -1,6 +1,7 @@
 //! Packs the files that CUDA kernels may include into the library: their comments and indentation
-//! go, their lines stay where they are, for the messages of compilers; then LZ4's block format, but
-//! for offsets: of 15 bits in two bytes or, where the highest of those is set, of 23 in three.
+//! go, spaces in a row become one, lines stay where they are, for the messages of compilers; then
+//! LZ4's block format, but for offsets: of 15 bits in two bytes or, where the highest of those is
+//! set, of 23 in three.
 
 const std = @import("std");
 
@@ -9,6 +10,7 @@ pub const names = [_][]const u8{
     "half.h",
     "intmath.h",
     "vecmath.h",
+    "philox.h",
     "cast.h",
     "cuda/device.h",
     "cuda/block.h",
@@ -55,7 +57,7 @@ pub fn pack(b: *std.Build) ![]const u8 {
     return out.items;
 }
 
-/// Appends C without comments and without what lines begin with.
+/// Appends C without comments, without what lines begin with, and with one space for several.
 fn appendBare(gpa: std.mem.Allocator, out: *std.ArrayList(u8), text: []const u8) !void {
     var i: usize = 0;
     var quote: u8 = 0;
@@ -78,7 +80,7 @@ fn appendBare(gpa: std.mem.Allocator, out: *std.ArrayList(u8), text: []const u8)
             i = (std.mem.indexOfScalarPos(u8, text, i, '\n') orelse text.len) - 1;
             continue;
         }
-        if (quote == 0 and begins and c == ' ') continue;
+        if (quote == 0 and c == ' ' and (begins or next == ' ')) continue;
         begins = c == '\n';
         try out.append(gpa, c);
         if (quote != 0 and c == '\\' and i + 1 < text.len) {
@@ -92,44 +94,73 @@ fn appendBare(gpa: std.mem.Allocator, out: *std.ArrayList(u8), text: []const u8)
     }
 }
 
-/// Tokens of so many literals and a match of at least 4 bytes, up to 2^23 - 1 back.
-fn compress(gpa: std.mem.Allocator, text: []const u8) ![]const u8 {
-    // The last place of each hash, and for each place the one before it.
+/// Where what follows was before, and for how long they are the same.
+const Match = struct {
+    back: usize = 0,
+    length: usize = 0,
+
+    /// The bytes that it saves.
+    fn gain(match: Match) usize {
+        const cost: usize = if (match.back < 32768) 3 else 4;
+        return match.length -| cost;
+    }
+};
+
+/// The texts so far, by what four bytes begin with: the last place of each hash, and for each place
+/// the one before it.
+const Places = struct {
+    text: []const u8,
+    last: []u32,
+    before: []u32,
+    /// Places below this are known.
+    known: usize = 0,
+
     const none = std.math.maxInt(u32);
-    const last = try gpa.alloc(u32, 1 << 16);
-    @memset(last, none);
-    const before = try gpa.alloc(u32, text.len);
-    var out: std.ArrayList(u8) = .empty;
-    var literals: usize = 0;
-    var i: usize = 0;
-    // The format wants the last 5 bytes to be literals, and no match to begin in the last 12.
-    while (i + 12 < text.len) {
-        var longest: usize = 0;
-        var back: usize = 0;
-        var at = last[hashOf(text, i)];
+
+    fn init(gpa: std.mem.Allocator, text: []const u8) !Places {
+        const last = try gpa.alloc(u32, 1 << 16);
+        @memset(last, none);
+        return .{ .text = text, .last = last, .before = try gpa.alloc(u32, text.len) };
+    }
+
+    fn find(places: *Places, i: usize) Match {
+        const text = places.text;
+        while (places.known < i) : (places.known += 1) {
+            const hash = hashOf(text, places.known);
+            places.before[places.known] = places.last[hash];
+            places.last[hash] = @intCast(places.known);
+        }
+        var best: Match = .{};
+        var at = places.last[hashOf(text, i)];
         var tries: usize = 0;
         while (at != none and i - at < 1 << 23 and tries < 256) : (tries += 1) {
             var length: usize = 0;
             while (i + length + 5 < text.len and text[at + length] == text[i + length]) length += 1;
-            // A far one takes a byte more.
-            const near: usize = if (i - at < 32768) 0 else 1;
-            if (length > longest + near) {
-                longest = length;
-                back = i - at;
-            }
-            at = before[at];
+            const match: Match = .{ .back = i - at, .length = length };
+            if (match.gain() > best.gain()) best = match;
+            at = places.before[at];
         }
-        const step = if (longest >= 4) longest else 1;
-        if (longest >= 4) {
-            try appendSequence(gpa, &out, text[literals..i], back, longest);
-            literals = i + longest;
+        return best;
+    }
+};
+
+/// Tokens of so many literals and a match of at least 4 bytes, up to 2^23 - 1 back.
+fn compress(gpa: std.mem.Allocator, text: []const u8) ![]const u8 {
+    var places = try Places.init(gpa, text);
+    var out: std.ArrayList(u8) = .empty;
+    var literals: usize = 0;
+    var i: usize = 0;
+    // The format wants the last 5 bytes to be literals, and no match to begin in the last 12.
+    while (i + 13 < text.len) {
+        const match = places.find(i);
+        // One that begins a byte later may save more.
+        if (match.length == 0 or places.find(i + 1).gain() > match.gain()) {
+            i += 1;
+            continue;
         }
-        for (i..@min(i + step, text.len - 12)) |j| {
-            const hash = hashOf(text, j);
-            before[j] = last[hash];
-            last[hash] = @intCast(j);
-        }
-        i += step;
+        try appendSequence(gpa, &out, text[literals..i], match.back, match.length);
+        i += match.length;
+        literals = i;
     }
     try appendSequence(gpa, &out, text[literals..], 0, 4);
     return out.items;

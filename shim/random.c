@@ -1,6 +1,5 @@
 /*
- * Random numbers by Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
- * SC 2011): words, and what each distribution makes of them.
+ * Random numbers by Philox4x32-10: words, and what each distribution makes of them.
  *
  * Word w of a key is lane w % 4 of the block whose counter is w / 4, so that any part can be made
  * anywhere. Knows nothing of seeds, of keys made from keys, or of tensors.
@@ -8,14 +7,14 @@
 #include <string.h>
 #include "internal.h"
 #include "half.h"
-#include "vecmath.h"
 
-enum { BITS, UNIFORM, NORMAL, INTEGERS };
-
-/* A round needs 64-bit products of 32-bit numbers: one counter to a lane of 64 bits, of which the
- * upper half is rubbish between rounds. */
+/* One counter to a lane. */
 enum { LANES = 8, GROUP = 4 * LANES };
 typedef uint64_t wide __attribute__((vector_size(8 * LANES)));
+typedef wide rm_philox_word, rm_philox_wide;
+#include "philox.h"
+
+enum { BITS, UNIFORM, NORMAL, INTEGERS };
 
 /* The words of that many elements stay in the first-level cache. */
 enum { CHUNK = 1024 };
@@ -36,16 +35,9 @@ static void make_words(const job *j, uint64_t block, ptrdiff_t groups, uint32_t 
   const wide low_half = (wide){} + 0xffffffff;
   wide counter = (wide){0, 1, 2, 3, 4, 5, 6, 7} + block;
   for (ptrdiff_t g = 0; g < groups; g++, counter += LANES) {
-    wide c0 = counter, c1 = counter >> 32, c2 = {}, c3 = {};
-    uint32_t k0 = j->key0, k1 = j->key1;
-    for (int round = 0; round < 10; round++, k0 += 0x9e3779b9, k1 += 0xbb67ae85) {
-      const wide p0 = (c0 & low_half) * 0xd2511f53, p1 = (c2 & low_half) * 0xcd9e8d57;
-      c0 = p1 >> 32 ^ c1 ^ k0;
-      c2 = p0 >> 32 ^ c3 ^ k1;
-      c1 = p1;
-      c3 = p0;
-    }
-    const wide a = (c0 & low_half) | c1 << 32, b = (c2 & low_half) | c3 << 32;
+    wide c[4] = {counter, counter >> 32};
+    rm_philox(c, j->key0, j->key1);
+    const wide a = (c[0] & low_half) | c[1] << 32, b = (c[2] & low_half) | c[3] << 32;
     const wide first = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
     const wide second = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
     memcpy(out + g * GROUP, &first, sizeof first);
@@ -57,45 +49,13 @@ static inline uint64_t pair_of(const uint32_t *words, ptrdiff_t i) {
   return words[2 * i] | (uint64_t)words[2 * i + 1] << 32;
 }
 
-/*
- * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v), by the
- * same steps as the other backends. Turning by whole quarters first, exactly, leaves an eighth at
- * most, for which short polynomials do.
- */
-static inline void normal_pair(double u, double v, double *x, double *y) {
-  const double radius = __builtin_sqrt(-2 * rm_log_f64(u));
-  const double quarter = __builtin_floor(4 * v + 0.5);
-  const double g = v - quarter * 0.25, t = g * g;
-  double s = 3.7808689593022957;
-  s = s * t - 15.093804209987114;
-  s = s * t + 42.058685020160894;
-  s = s * t - 76.70585970427454;
-  s = s * t + 81.60524927594804;
-  s = s * t - 41.341702240399634;
-  s = s * t + 6.283185307179586;
-  double c = 7.810290968144191;
-  c = c * t - 26.42425703488269;
-  c = c * t + 60.24462008593029;
-  c = c * t - 85.45681709034115;
-  c = c * t + 64.93939402236538;
-  c = c * t - 19.73920880217842;
-  c = c * t + 1.0;
-  s *= radius * g;
-  c *= radius;
-  /* Quarters 1 and 3 swap the two; those from 1 to 2 turn the first, from 2 to 3 the second. */
-  const bool swap = (quarter == 1) | (quarter == 3);
-  const double first = swap ? s : c, second = swap ? c : s;
-  *x = ((quarter == 1) | (quarter == 2)) ? -first : first;
-  *y = ((quarter == 2) | (quarter == 3)) ? -second : second;
-}
-
 /* n is even: the last number of an odd count is made with its neighbour. */
 static void normals32(const uint32_t *words, ptrdiff_t n, float *out) {
   RM_ANY_ORDER
   for (ptrdiff_t i = 0; i < n / 2; i++) {
     double x, y;
     const double u = (int32_t)((words[2 * i] >> 8) + 1), v = (int32_t)(words[2 * i + 1] >> 8);
-    normal_pair(u * 0x1p-24, v * 0x1p-24, &x, &y);
+    rm_normal_pair_f64(u * 0x1p-24, v * 0x1p-24, &x, &y);
     out[2 * i] = (float)x;
     out[2 * i + 1] = (float)y;
   }
@@ -107,7 +67,7 @@ static void normals64(const uint32_t *words, ptrdiff_t n, double *out) {
     double x, y;
     const double u = (double)(int64_t)((pair_of(words, 2 * i) >> 11) + 1);
     const double v = (double)(int64_t)(pair_of(words, 2 * i + 1) >> 11);
-    normal_pair(u * 0x1p-53, v * 0x1p-53, &x, &y);
+    rm_normal_pair_f64(u * 0x1p-53, v * 0x1p-53, &x, &y);
     out[2 * i] = x;
     out[2 * i + 1] = y;
   }

@@ -152,7 +152,8 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
 
 /*
  * Devices count from 0. Addresses of device memory, sizes and handles are doubles, all below 2^53.
- * Work on a device is queued, in order, on one stream; what has to wait says so. Any thread may call.
+ * Work on a device is queued, in order, on one stream; what has to wait says so. Any thread may
+ * call, but waits while another one captures a graph on the device.
  */
 
 /*
@@ -207,9 +208,10 @@ RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, voi
  * loads it. Names are those of its kernels, each followed by a newline, the last one by a 0; gives
  * one handle for each. The source may include the files of shim/files.zig by name. Without NVRTC
  * the source is of no use, and names have to be those of kernels that come compiled: RM_NOT_FOUND
- * tells which one is not, and why NVRTC is missing. With device -1 nothing is loaded, nor is a driver needed: handles[0] is the architecture, as 90. Then
- * rm_last_error has a line for each kernel: its name, registers, bytes of stack, of spill stores, of
- * spill loads and of shared memory, with tabs between; after them what the compiler warned of.
+ * tells which one is not, and why NVRTC is missing. With device -1 nothing is loaded, nor is a
+ * driver needed: handles[0] is the architecture, as 90. Then rm_last_error has a line for each
+ * kernel: its name, registers, bytes of stack, of spill stores, of spill loads and of shared memory,
+ * with tabs between; after them what the compiler warned of.
  */
 RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *names,
                                double *handles);

@@ -1,7 +1,7 @@
 /*
- * Random numbers by Philox4x32-10, as shim/random.c makes them: word w of a key is lane w % 4 of the
- * block whose counter is w / 4, so that a thread makes the blocks that its elements come from and
- * nothing else.
+ * Random numbers by Philox4x32-10, as shim/random.c makes them: word w of a key is lane w % 4 of
+ * the block whose counter is w / 4, so that a thread makes the blocks that its elements come from
+ * and nothing else.
  *
  * Bits, integers and uniforms are the same on every backend.
  */
@@ -9,72 +9,20 @@
 #define ROWMAJOR_CUDA_RANDOM_H
 
 #include "block.h"
-#include "vecmath.h"
-
-static inline uint64_t rm_wide_product(uint32_t x, uint32_t y) { return (uint64_t)x * y; }
-
-static inline void rm_philox(uint64_t counter, uint32_t k0, uint32_t k1, uint32_t *words) {
-  uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = 0, c3 = 0;
-#pragma unroll
-  for (int round = 0; round < 10; round++) {
-    const uint64_t p0 = rm_wide_product(c0, 0xd2511f53u), p1 = rm_wide_product(c2, 0xcd9e8d57u);
-    c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-    c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (uint32_t)p1;
-    c3 = (uint32_t)p0;
-    k0 += 0x9e3779b9u;
-    k1 += 0xbb67ae85u;
-  }
-  words[0] = c0;
-  words[1] = c1;
-  words[2] = c2;
-  words[3] = c3;
-}
+typedef uint32_t rm_philox_word;
+typedef uint64_t rm_philox_wide;
+#include "philox.h"
 
 static inline uint64_t rm_word_pair(const uint32_t *words) {
   return words[0] | (uint64_t)words[1] << 32;
 }
 
 /*
- * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v). Turning by
- * whole quarters first, exactly, leaves an eighth at most, for which short polynomials do.
+ * rm_normal_pair_f64 in float32, as double is slow on many devices. Of all 2^24 numbers u and v the
+ * radius is off by 0.83 * 2^-23 of its size at most, the sine by 0.87 and the cosine by 0.72:
+ * products by less than 4 units in the last place.
  */
-template <class W>
-static inline void rm_turn(W quarter, W sine, W cosine, W *x, W *y) {
-  const int turns = (int)quarter;
-  const W first = (turns & 1) != 0 ? sine : cosine, second = (turns & 1) != 0 ? cosine : sine;
-  *x = ((turns + 1) & 2) != 0 ? -first : first;
-  *y = (turns & 2) != 0 ? -second : second;
-}
-
-static inline void rm_normal_pair(double u, double v, double *x, double *y) {
-  const double radius = rm_sqrt_f64(-2 * rm_log_f64(u));
-  const double quarter = rm_floor_f64(4 * v + 0.5);
-  const double g = v - quarter * 0.25, t = g * g;
-  /* By the same steps as the other backends. */
-  double s = 3.7808689593022957;
-  s = s * t - 15.093804209987114;
-  s = s * t + 42.058685020160894;
-  s = s * t - 76.70585970427454;
-  s = s * t + 81.60524927594804;
-  s = s * t - 41.341702240399634;
-  s = s * t + 6.283185307179586;
-  double c = 7.810290968144191;
-  c = c * t - 26.42425703488269;
-  c = c * t + 60.24462008593029;
-  c = c * t - 85.45681709034115;
-  c = c * t + 64.93939402236538;
-  c = c * t - 19.73920880217842;
-  c = c * t + 1.0;
-  rm_turn(quarter, s * (radius * g), c * radius, x, y);
-}
-
-/*
- * The same in float32, as double is slow on many devices. Of all 2^24 numbers u and v the radius is
- * off by 0.83 * 2^-23 of its size at most, the sine by 0.87 and the cosine by 0.72: products by less
- * than 4 units in the last place.
- */
-static inline void rm_normal_pair(float u, float v, float *x, float *y) {
+static inline void rm_normal_pair_f32(float u, float v, float *x, float *y) {
   const float radius = rm_sqrt_f32(-2 * rm_log_normal_f32(u));
   const float quarter = rm_floor_f32(4 * v + 0.5f);
   const float g = v - quarter * 0.25f, t = g * g;
@@ -84,7 +32,11 @@ static inline void rm_normal_pair(float u, float v, float *x, float *y) {
   const float s = rm_fma_f32(t, q, -1.7484555e-07f) + 6.2831855f;
   const float c = RM_POLY_6(f32, t, 1.0f, -19.73920880217842f, 64.93939402236538f,
                             -85.45681709034115f, 60.24462008593029f, -26.42425703488269f);
-  rm_turn(quarter, radius * (g * s), radius * c, x, y);
+  const int turns = (int)quarter;
+  const float sine = radius * (g * s), cosine = radius * c;
+  const float first = (turns & 1) != 0 ? sine : cosine, second = (turns & 1) != 0 ? cosine : sine;
+  *x = ((turns + 1) & 2) != 0 ? -first : first;
+  *y = (turns & 2) != 0 ? -second : second;
 }
 
 /* What a distribution makes of the words of a block, or of an element: of each, `words` give
@@ -121,7 +73,7 @@ struct rm_normal {
   inline void make(const uint32_t *words, stored *out) const {
     float x, y;
     const float u = (float)(int)((words[0] >> 8) + 1), v = (float)(int)(words[1] >> 8);
-    rm_normal_pair(u * 0x1p-24f, v * 0x1p-24f, &x, &y);
+    rm_normal_pair_f32(u * 0x1p-24f, v * 0x1p-24f, &x, &y);
     out[0] = D::put(x);
     out[1] = D::put(y);
   }
@@ -132,7 +84,7 @@ struct rm_normal_f64 {
   inline void make(const uint32_t *words, stored *out) const {
     const double u = (double)(long long)((rm_word_pair(words) >> 11) + 1);
     const double v = (double)(long long)(rm_word_pair(words + 2) >> 11);
-    rm_normal_pair(u * 0x1p-53, v * 0x1p-53, out, out + 1);
+    rm_normal_pair_f64(u * 0x1p-53, v * 0x1p-53, out, out + 1);
   }
 };
 
@@ -175,8 +127,9 @@ static inline void rm_random_fill(typename M::stored *out, long long length, uin
     T made[COUNT];
 #pragma unroll
     for (int b = 0; b < BLOCKS; b++) {
-      uint32_t words[4];
-      rm_philox((uint64_t)i * BLOCKS + b, key0, key1, words);
+      const uint64_t counter = (uint64_t)i * BLOCKS + b;
+      uint32_t words[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
+      rm_philox(words, key0, key1);
 #pragma unroll
       for (int k = 0; k < 4 / M::WORDS; k++) {
         maker.make(words + k * M::WORDS, made + b * OF_BLOCK + k * M::ELEMENTS);
