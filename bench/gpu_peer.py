@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F  # noqa: F401, statements use it
 
 DTYPES = {
-    "bool": torch.bool, "uint8": torch.uint8, "int32": torch.int32, "int64": torch.int64,
+    "bool": torch.bool, "int8": torch.int8, "uint8": torch.uint8,
+    "int32": torch.int32, "int64": torch.int64,
     "float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32,
     "float64": torch.float64,
 }

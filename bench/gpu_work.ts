@@ -33,6 +33,7 @@ export interface GpuRow {
 
 const WIDTH: Record<string, number> = {
   bool: 1,
+  int8: 1,
   uint8: 1,
   int32: 4,
   int64: 8,
@@ -64,12 +65,13 @@ export function gpuWork(scale: number): GpuRow[] {
     inputs: Record<string, Input>,
     output: Input | number,
     body: GpuRow["body"],
-    torch: string,
+    torch: string | undefined,
     more: Partial<GpuRow> = {},
   ): void => {
     const read = Object.values(inputs).reduce((sum, input) => sum + sizeOf(input), 0);
     const bytes = read + (typeof output === "number" ? output : sizeOf(output));
-    rows.push({ group, name, inputs, bytes, body, torch, ...more, ...(target ? { target } : {}) });
+    const others = { ...(torch ? { torch } : {}), ...(target ? { target } : {}) };
+    rows.push({ group, name, inputs, bytes, body, ...others, ...more });
   };
 
   for (const dtype of ["float32", "bfloat16", "float64"] as const) {
@@ -163,6 +165,15 @@ export function gpuWork(scale: number): GpuRow[] {
       return () => view.copy().dispose();
     },
     "a[:, ::2].contiguous()",
+  );
+  add(
+    "mixed",
+    "add float32 and bfloat16",
+    undefined,
+    { a: f32, b: bf16 },
+    f32,
+    ({ a, b }) => () => a!.add(b!).dispose(),
+    "a + b",
   );
   for (const dtype of ["float32", "bfloat16"] as const) {
     add(
@@ -281,6 +292,31 @@ export function gpuWork(scale: number): GpuRow[] {
     "a[i]",
     { bytes: 2 * picks * 1024 },
   );
+  add(
+    "scatter",
+    "into rows of 256 float32",
+    undefined,
+    {
+      a: of("float32", picks * 2, 256),
+      i: { dtype: "int32", shape: [picks], below: picks * 2 },
+      b: of("float32", picks, 256),
+    },
+    0,
+    ({ a, i, b }) => () => a!.set([i!], b!),
+    "a.index_put_((i,), b)",
+    { bytes: 2 * picks * 1024 },
+  );
+  add(
+    "nonzero",
+    "places of float32 above 0",
+    undefined,
+    { a: f32 },
+    0,
+    ({ a }) => () => {
+      for (const places of a!.greater(0).nonzero()) places.dispose();
+    },
+    "(a > 0).nonzero()",
+  );
   add("random", "uniform float32", 3.0, {}, f32, () => {
     const key = rm.random.key(1);
     return () => rm.random.uniform(key, [n], { device: "cuda" } as never).dispose();
@@ -300,6 +336,22 @@ export function gpuWork(scale: number): GpuRow[] {
       ({ a, b }) => () => a!.matmul(b!).dispose(),
       "a @ b",
       { flops: 2 * m ** 3 },
+    );
+  }
+  // PyTorch multiplies no int32 on a GPU.
+  for (
+    const [dtype, size, torch] of [["int8", m, "torch._int_mm(a, b)"], ["int32", m / 4]] as const
+  ) {
+    const x = of(dtype, size, size);
+    add(
+      "matmul of integers",
+      `${size} × ${size} ${dtype} to int32`,
+      undefined,
+      { a: x, b: x },
+      of("int32", size, size),
+      ({ a, b }) => () => a!.matmul(b!, { dtype: "int32" }).dispose(),
+      torch,
+      { flops: 2 * size ** 3 },
     );
   }
   add(
