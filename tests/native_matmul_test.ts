@@ -266,24 +266,15 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
     `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
-    const path = ${JSON.stringify(mock)};
-    const open = (): any => {
-      if ("Deno" in globalThis) {
-        return (globalThis as any).Deno.dlopen(path, {
-          mock_calls: { parameters: ["i32"], result: "i32" },
-          mock_last: { parameters: ["buffer"], result: "void" },
-        }).symbols;
-      }
-      return (process as any).getBuiltinModule("bun:ffi").dlopen(path, {
-        mock_calls: { args: ["i32"], returns: "i32" },
-        mock_last: { args: ["ptr"], returns: "void" },
-      }).symbols;
-    };
+    import { openLibrary } from ${moduleAt("tests/native/ffi.ts")};
     const js = new JsBackend();
     const native: any = findNative();
     const blas = native.blas();
     if (blas.config !== "OpenBLAS mock") throw new Error(JSON.stringify(blas));
-    const mock = open();
+    const mock: any = openLibrary(${JSON.stringify(mock)}, {
+      mock_calls: ["i32", "i32"],
+      mock_last: ["void", "buffer"],
+    });
     const results: unknown[] = [];
     for (const { name, dtype, sizes, c, a, b } of ${JSON.stringify(cases)} as any) {
       const [m, n, k] = sizes;
