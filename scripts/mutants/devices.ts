@@ -123,6 +123,9 @@ const GRAPHS = [
     "recorded: copies": ["    this.#cuda.notes?.add(out, input);\n", ""],
     "recorded: another device": ["source !== this && (recording || this.recording)", "false"],
   }),
+  ...edits("device", "src/dispatch.ts", ALONE, {
+    "write: recorded copies": ["if (memory?.recording)", "if (false)"],
+  }),
   ...edits("device", "src/backends/cuda/matmul.ts", LINEAR, {
     "bias: where": ["bias.address + offset * info.bytes", "bias.address"],
     "TF32": ["tf32 ? TF32 : 0", "0"],
