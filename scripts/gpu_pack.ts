@@ -17,23 +17,25 @@ const PACKAGES = ["deno-std", "fast-check", "pure-rand"];
 /** No more than this can be brought. */
 const LIMIT_BYTES = 64 * 2 ** 20;
 
-function run(command: string, args: string[]): void {
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+function run(command: string, args: string[], env: Record<string, string> = {}): void {
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  });
   if (status !== 0) throw new Error(`${command} failed: ${error?.message ?? `exit ${status}`}`);
 }
 
 /** Compresses as small as xz can make a program. */
 function compress(path: string, to: string): void {
-  const filters = "[{'id': lzma.FILTER_X86}, {'id': lzma.FILTER_LZMA2, 'preset': 9 | " +
-    "lzma.PRESET_EXTREME, 'dict_size': 1 << 27}]";
-  run("python3", [
-    "-c",
-    `import lzma, shutil, sys
-with open(sys.argv[1], "rb") as a, lzma.open(sys.argv[2], "wb", filters=${filters}) as b:
-    shutil.copyfileobj(a, b)`,
-    path,
-    to,
-  ]);
+  const program = `import lzma, os, shutil
+filters = [{"id": lzma.FILTER_X86}, {
+    "id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 27}]
+with open(os.environ["PACK_FROM"], "rb") as a:
+    with lzma.open(os.environ["PACK_TO"], "wb", filters=filters) as b:
+        shutil.copyfileobj(a, b)`;
+  // Not as arguments: Deno takes its own path among them for a call of Node, and adds "run -A".
+  run("python3", ["-c", program], { PACK_FROM: path, PACK_TO: to });
 }
 
 function sizeOf(folder: string): number {

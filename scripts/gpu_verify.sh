@@ -37,7 +37,8 @@ fi
 tool=""
 if [ -f ".gpu/$runtime.xz" ]; then
   tool="${TMPDIR:-/tmp}/rowmajor-gpu-$runtime"
-  if [ ! -x "$tool" ]; then
+  # What an older pack has left is another runtime.
+  if [ ! "$tool" -nt ".gpu/$runtime.xz" ]; then
     unpack ".gpu/$runtime.xz" "$tool.part" && chmod 755 "$tool.part" && mv "$tool.part" "$tool" ||
       exit 2
   fi

@@ -24,6 +24,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { LIBRARY_FILE } from "../src/backends/shim/load.ts";
 import { ROWS } from "../src/ops.ts";
 import type { Mutant } from "./mutants/core.ts";
 import { allMutants } from "./mutants/mod.ts";
@@ -34,6 +35,8 @@ import { ensureInstalled, findTool, root } from "./tools.ts";
  * its own types, and would notice any change at all. (Copies hold no native library.)
  */
 const NO_JUDGES = ["native", "ops_def", "layers", "types", "generated"];
+/** These need a device, and so the library of this tree; they judge the mutants that name them. */
+const ON_DEVICE = ["cuda_programs"];
 /** These take seconds, and come last. */
 const SLOW = ["table", "io_fuzz", "io_npz", "digits"];
 
@@ -48,6 +51,13 @@ interface Result {
   readonly seconds: number;
 }
 
+const library = join(root, "zig-out", "lib", LIBRARY_FILE);
+
+/** The file of tests of a name of {@link Mutant.tests}. */
+function fileOf(test: string): string {
+  return test.split(":")[0]!;
+}
+
 /** A copy of the working tree: what git tracks and what it does not ignore. */
 function makeCopy(): string {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
@@ -60,7 +70,10 @@ function makeCopy(): string {
       cpSync(join(root, path), join(folder, path));
     }
   }
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
+  // The emulator and what it has compiled are in the latter.
+  for (const name of ["node_modules", "zig-out"]) {
+    symlinkSync(join(root, name), join(folder, name), "junction");
+  }
   return folder;
 }
 
@@ -72,9 +85,11 @@ interface Run {
 
 /** Runs some test files of a copy until one fails. */
 function runTests(folder: string, args: string[]): Promise<Run> {
+  const onDevice = args.some((arg) => ON_DEVICE.some((name) => arg.includes(`/${name}_test`)));
+  const ROWMAJOR_LIB = onDevice ? library : join(folder, "none");
   const child = spawn(findTool("deno"), ["test", "-A", "--no-check", "--fail-fast", ...args], {
     cwd: folder,
-    env: { ...process.env, NO_COLOR: "1", ROWMAJOR_LIB: join(folder, "none") },
+    env: { ...process.env, NO_COLOR: "1", ROWMAJOR_LIB },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -105,15 +120,17 @@ function runTests(folder: string, args: string[]): Promise<Run> {
 /** The runs for a mutant, likeliest first; every test file that may judge is in one of them. */
 function* runsFor(mutant: Mutant, all: readonly string[]): Generator<string[]> {
   const path = (name: string): string => `./tests/${name}_test.ts`;
-  const chosen = mutant.tests.filter((name) => all.includes(name.split(":")[0]!));
+  const chosen = mutant.tests.filter((name) => all.includes(fileOf(name)));
   const first = chosen.filter((name) => !name.includes(":"));
   for (const test of chosen) {
-    const [name, pattern] = [test.split(":")[0]!, test.slice(test.indexOf(":") + 1)];
-    if (test.includes(":")) yield ["--filter", pattern, path(name)];
+    const pattern = test.slice(test.indexOf(":") + 1);
+    if (test.includes(":")) yield ["--filter", pattern, path(fileOf(test))];
   }
   if (first.length > 0) yield first.map(path);
   if (mutant.group === "type") return;
-  const rest = all.filter((name) => !first.includes(name) && !NO_JUDGES.includes(name));
+  const rest = all.filter((name) =>
+    !first.includes(name) && !NO_JUDGES.includes(name) && !ON_DEVICE.includes(name)
+  );
   yield rest.filter((name) => !SLOW.includes(name)).map(path);
   yield rest.filter((name) => SLOW.includes(name)).map(path);
 }
@@ -182,13 +199,22 @@ const results: Result[] = [];
 const begin = performance.now();
 try {
   // A suite that fails by itself would catch every mutant.
-  const judges = all
-    .filter((name) =>
-      !NO_JUDGES.includes(name) || mutants.some(({ tests }) => tests.includes(name))
-    )
-    .map((name) => `./tests/${name}_test.ts`);
-  const { passed, by } = await runTests(folders[0]!, judges);
-  if (!passed) throw new Error(`Without a mutant the tests fail already: ${by}`);
+  const named = new Set(mutants.flatMap(({ tests }) => tests.map(fileOf)));
+  const judges = all.filter((name) =>
+    named.has(name) || !(NO_JUDGES.includes(name) || ON_DEVICE.includes(name))
+  );
+  if (ON_DEVICE.some((name) => named.has(name)) && !existsSync(library)) {
+    throw new Error(`Without ${library} nothing can judge some of these: build it first`);
+  }
+  for (const device of [false, true]) {
+    const names = judges.filter((name) => ON_DEVICE.includes(name) === device);
+    if (names.length === 0) continue;
+    const { passed, by } = await runTests(
+      folders[0]!,
+      names.map((name) => `./tests/${name}_test.ts`),
+    );
+    if (!passed) throw new Error(`Without a mutant the tests fail already: ${by}`);
+  }
   console.log(`The tests pass without a mutant; ${mutants.length} mutants, ${jobs} at a time`);
 
   const queue = [...mutants];

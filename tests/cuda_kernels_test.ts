@@ -45,7 +45,7 @@ function open(): Shim | string {
   emulatorCopy(folder);
   const name = new TextEncoder().encode(`${folder}\0`);
   if (shim.rm_cuda_open(name, new Float64Array(3)) !== STATUS.ok) {
-    return "the shim cannot open the emulator";
+    throw new Error("the shim cannot open the emulator");
   }
   prepareEmulator(folder);
   return shim;

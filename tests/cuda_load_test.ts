@@ -6,32 +6,17 @@
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { test } from "node:test";
 import { root } from "../scripts/tools.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { alone, runOf } from "./native/cuda_apart.ts";
-import { check, findZig } from "./native/support.ts";
+import { check, findZig, when } from "./native/support.ts";
 
-const linux = process.platform === "linux";
+const onLinux = { "Linux": process.platform === "linux" };
 
-/** A test that has a folder for as long as it runs. */
-function inFolder(name: string, condition: boolean, body: (folder: string) => void): void {
-  const run = (): void => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-cuda-"));
-    try {
-      body(folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
-  (condition ? check : test.skip)(name, run);
-}
-
-inFolder("without a driver the reason comes at once, and again", true, (folder) => {
+when({}, "without a driver the reason comes at once, and again", (folder) => {
   const named = join(folder, "named");
   mkdirSync(named);
   const answers = runOf("whatOpeningAnswers", alone(folder), [null, null, named, named, null]);
@@ -39,7 +24,8 @@ inFolder("without a driver the reason comes at once, and again", true, (folder) 
   for (const [status, message, milliseconds] of answers) {
     assertEquals(status, STATUS.notFound);
     assertMatch(message, /driver|does not exist on macOS/);
-    assert(milliseconds < 200, `${milliseconds} ms`);
+    // It waits for nothing; only the machine may be busy.
+    assert(milliseconds < 2000, `${milliseconds} ms`);
   }
   if (process.platform === "darwin") return;
   assertStringIncludes(answers[0]![1], "install the driver");
@@ -48,7 +34,7 @@ inFolder("without a driver the reason comes at once, and again", true, (folder) 
   for (const i of [2, 3, 4]) assertStringIncludes(answers[i]![1], named);
 });
 
-inFolder("files that are no libraries are named with what is wrong", linux, (folder) => {
+when(onLinux, "files that are no libraries are named with what is wrong", (folder) => {
   const parts = ["first", "second"].map((name) => join(folder, name));
   for (const part of parts) {
     mkdirSync(part);
@@ -107,13 +93,13 @@ const blas = (part: string, patch: number): string =>
 const FORBIDDEN = `#include <unistd.h>
   __attribute__((constructor)) static void loaded(void) { _exit(9); }`;
 
-const made = linux && findZig() !== undefined;
+const made = { ...onLinux, "zig": findZig() !== undefined };
 
 function lineOf(info: string, key: string): string {
   return info.split("\n").find((line) => line.startsWith(`${key}\t`))!.slice(key.length + 1);
 }
 
-inFolder("a library of a newer CUDA than the driver's is not loaded", made, (folder) => {
+when(made, "a library of a newer CUDA than the driver's is not loaded", (folder) => {
   const [named, home] = [join(folder, "named"), join(folder, "home")];
   make(join(named, "libcuda.so.1"), "DRIVER", driver(12040));
   make(join(named, "libcudart.so.13"), "RUNTIME", `${runtime(13000)}\n${FORBIDDEN}`);
@@ -130,7 +116,7 @@ inFolder("a library of a newer CUDA than the driver's is not loaded", made, (fol
   assertEquals(lineOf(info, "cudart"), `12.1, ${join(home, "lib64", "libcudart.so.12")}`);
 });
 
-inFolder("a driver that does not work is named with what it says", made, (folder) => {
+when(made, "a driver that does not work is named with what it says", (folder) => {
   make(
     join(folder, "libcuda.so.1"),
     "DRIVER",
@@ -145,7 +131,7 @@ inFolder("a driver that does not work is named with what it says", made, (folder
   assertStringIncludes(message, "libcuda.so.1: cuInit: CUDA_ERROR_NO_DEVICE (100): no device");
 });
 
-inFolder("the parts of cuBLAS come from one folder, and are of one version", made, (folder) => {
+when(made, "the parts of cuBLAS come from one folder, and are of one version", (folder) => {
   const named = join(folder, "named");
   make(join(named, "libcuda.so.1"), "DRIVER", driver(12040));
   make(join(named, "libcudart.so.12"), "RUNTIME", runtime(12040));
@@ -177,7 +163,7 @@ inFolder("the parts of cuBLAS come from one folder, and are of one version", mad
   );
 });
 
-inFolder("folders are searched in their order, newer Pythons first", made, (folder) => {
+when(made, "folders are searched in their order, newer Pythons first", (folder) => {
   make(join(folder, "named", "libcuda.so.1"), "DRIVER", driver(13000));
   const python = (prefix: string, version: string): string =>
     join(folder, prefix, "lib", `python${version}`, "site-packages", "nvidia", "cu13", "lib");

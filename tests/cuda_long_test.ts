@@ -30,6 +30,7 @@ const SCANS = ["cumulativeSum", "cumulativeProd"] as const;
 
 const reason = whyNoCuda();
 if (reason === undefined) openCudaForTests();
+else console.log(`Long axes on CUDA are not tested: ${reason}`);
 const check = reason === undefined ? test : test.skip;
 
 for (const name of [...FOLDS, ...SCANS]) {

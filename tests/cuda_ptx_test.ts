@@ -6,8 +6,7 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Kernel, pack, split } from "../scripts/gen_ptx.ts";
@@ -15,7 +14,7 @@ import { root } from "../scripts/tools.ts";
 import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { onHardware } from "./cuda/device.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
-import { check, findZig, moduleAt, runApart } from "./native/support.ts";
+import { findZig, moduleAt, runApart, when } from "./native/support.ts";
 
 const reason = whyNoEmulator() ?? (onHardware ? "a real device is tested" : undefined);
 const ALL = ["--allow-all"];
@@ -68,9 +67,10 @@ function withoutNvrtc(folder: string, file: string, program: string): string {
 
 if (reason !== undefined) test(`kernels that come compiled (${reason})`, { skip: true }, () => {});
 else {
-  check("without NVRTC ops run by the kernels of a file, and say which are not there", () => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-ptx-"));
-    try {
+  when(
+    {},
+    "without NVRTC ops run by the kernels of a file, and say which are not there",
+    (folder) => {
       const bytes = pack(FAMILIES.flatMap((name) => kernelsOf(name, folder)));
       const file = join(folder, "kernels.bin");
       writeFileSync(file, bytes);
@@ -105,10 +105,8 @@ else {
       assertStringIncludes(withoutNvrtc(bare, file, add), "is of another version");
       writeFileSync(file, "something else");
       assertStringIncludes(withoutNvrtc(bare, file, add), "does not hold kernels");
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
+    },
+  );
 }
 
 test("a kernel takes along the functions and variables that it uses, and no others", () => {
@@ -162,18 +160,13 @@ $L__BB1_1:
 });
 
 const zig = findZig();
-(zig === undefined ? test.skip : test)("rests of divisions and huge angles are libm's", () => {
-  const folder = mkdtempSync(join(tmpdir(), "rowmajor-far-"));
-  try {
-    const program = join(folder, "far");
-    const from = join(root, "tests", "native", "far.c");
-    const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda")];
-    execFileSync(zig!, ["cc", ...flags, from, "-o", program, "-lm"]);
-    assertEquals(
-      execFileSync(program, { encoding: "utf8" }),
-      "rests differ: 0\nangles differ: 0\n",
-    );
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+when({ zig: zig !== undefined }, "rests of divisions and huge angles are libm's", (folder) => {
+  const program = join(folder, "far");
+  const from = join(root, "tests", "native", "far.c");
+  const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda")];
+  execFileSync(zig!, ["cc", ...flags, from, "-o", program, "-lm"]);
+  assertEquals(
+    execFileSync(program, { encoding: "utf8" }),
+    "rests differ: 0\nangles differ: 0\n",
+  );
 });

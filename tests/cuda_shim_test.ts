@@ -18,30 +18,19 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { test } from "node:test";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import type * as cuda from "./native/cuda.ts";
 import { alone, programOf, runOf } from "./native/cuda_apart.ts";
-import { check, findZig, inDeno, library } from "./native/support.ts";
+import { inDeno, library, when } from "./native/support.ts";
 
 const reason = whyNoEmulator();
 if (reason !== undefined) console.log(`The CUDA part of the shim is not tested: ${reason}`);
 
 /** A test that has a folder for as long as it runs, or a skipped one. */
 function onEmulator(name: string, body: (folder: string) => void | Promise<void>): void {
-  const run = async (): Promise<void> => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-cuda-"));
-    try {
-      await body(folder);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  };
-  if (reason === undefined && findZig() !== undefined) check(name, run);
-  else test.skip(name, run);
+  when({ "the emulator": reason === undefined }, name, body);
 }
 
 /** Runs a function of native/cuda.ts on the emulator; kernels are kept in `folder`. */

@@ -9,7 +9,6 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { createRequire } from "node:module";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -18,6 +17,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { findTool } from "../scripts/tools.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
+import { openLibrary } from "./native/ffi.ts";
 
 const here = join(dirname(fileURLToPath(import.meta.url)), "emulator");
 const reason = whyNoEmulator();
@@ -50,20 +50,11 @@ type Scenario = (
   length: number,
 ) => number;
 
-interface Runtime {
-  dlopen(path: string, symbols: unknown): { symbols: { run_scenario: Scenario } };
-}
-
 /** run_scenario() of the driver, in this process. */
 function openDriver(path: string): Scenario {
-  const { Deno } = globalThis as unknown as { Deno?: Runtime };
-  if (Deno !== undefined) {
-    const parameters = ["buffer", "buffer", "buffer", "buffer", "i32"];
-    return Deno.dlopen(path, { run_scenario: { parameters, result: "i32" } }).symbols.run_scenario;
-  }
-  const { dlopen } = createRequire(import.meta.url)("bun:ffi");
-  const args = ["ptr", "ptr", "ptr", "ptr", "i32"];
-  return dlopen(path, { run_scenario: { args, returns: "i32" } }).symbols.run_scenario;
+  return openLibrary<{ run_scenario: Scenario }>(path, {
+    run_scenario: ["i32", "buffer", "buffer", "buffer", "buffer", "i32"],
+  }).run_scenario;
 }
 
 let opened: { folder: string; run: Scenario } | undefined;

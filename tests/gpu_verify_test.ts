@@ -14,7 +14,7 @@ import { test } from "node:test";
 import { root } from "../scripts/tools.ts";
 import { whyNoCuda } from "./cuda/device.ts";
 import { emulatorFolder } from "./emulator/build.ts";
-import { check } from "./native/support.ts";
+import { check, library } from "./native/support.ts";
 
 const runtime = "Bun" in globalThis ? "bun" : "deno";
 const reason = process.arch === "x64" ? whyNoCuda() : "its runtimes are those of x64";
@@ -39,6 +39,9 @@ function verify(stage: string, env: Record<string, string>, use: (outcome: Outco
         env: {
           ...process.env,
           OUT: folder,
+          // Nothing of a pack that an older tree has left in .gpu, nor in the shared folder.
+          ROWMAJOR_LIB: library,
+          TMPDIR: folder,
           ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
           ROWMAJOR_CACHE_DIR: join(folder, "kernels"),
           ROWMAJOR_GPU_SCALE: "4096",

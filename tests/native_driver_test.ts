@@ -10,13 +10,10 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { check, findZig, inDeno, LEVELS, library, removeFolder } from "./native/support.ts";
+import { findZig, inDeno, LEVELS, library, when } from "./native/support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const driver = join(here, "native", "driver.c");
@@ -38,16 +35,6 @@ function run(program: string, args: string[]): string {
   if (error !== undefined) throw error;
   assertEquals(status, 0, `${program} ${args.join(" ")}\n${stdout}\n${stderr}`);
   return stdout;
-}
-
-/** Runs `body` with a folder that is there for so long. */
-function inFolder(body: (folder: string) => void): void {
-  const folder = mkdtempSync(join(tmpdir(), "rowmajor-driver-"));
-  try {
-    body(folder);
-  } finally {
-    removeFolder(folder);
-  }
 }
 
 /** Builds the driver upon the library that is shipped; for any machine, as valgrind is one. */
@@ -79,111 +66,94 @@ function buildWhole(folder: string, args: string[]): string {
   return program;
 }
 
-/** A test, or a skipped one that says which of its conditions is not met. */
-function when(conditions: Record<string, boolean>, name: string, body: () => void): void {
-  const missing = Object.entries(conditions).filter(([, met]) => !met).map(([what]) => what);
-  if (missing.length === 0) check(name, body);
-  else test.skip(`${name} (needs ${missing.join(", ")})`, body);
-}
-
 const always = { "Deno": inDeno, "zig": zig !== undefined };
 
 // For Windows there is no import library to link with.
-when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", () => {
-  inFolder((folder) => {
-    const output = run(buildOnLibrary(folder), ["0", "fenced"]);
-    assertStringIncludes(output, `${LEVELS.length} levels, `);
-    const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
-    assertEquals(
-      Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
-      true,
-      output,
-    );
-  });
+when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", (folder) => {
+  const output = run(buildOnLibrary(folder), ["0", "fenced"]);
+  assertStringIncludes(output, `${LEVELS.length} levels, `);
+  const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
+  assertEquals(
+    Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
+    true,
+    output,
+  );
 });
 
 when(
   { ...always, "valgrind": installed("valgrind"), "Linux": platform === "linux" },
   "the driver passes under valgrind",
-  () => {
-    inFolder((folder) => {
-      const args = ["-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"];
-      const leaks = "--errors-for-leak-kinds=definite";
-      // It knows no AVX-512.
-      const level = String(Math.min(3, ...LEVELS.slice(-1)));
-      run("valgrind", [...args, leaks, buildOnLibrary(folder), level, "short"]);
-    });
+  (folder) => {
+    const args = ["-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"];
+    const leaks = "--errors-for-leak-kinds=definite";
+    // It knows no AVX-512.
+    const level = String(Math.min(3, ...LEVELS.slice(-1)));
+    run("valgrind", [...args, leaks, buildOnLibrary(folder), level, "short"]);
   },
 );
 
 when(
   { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
   "the driver passes with the undefined-behaviour sanitizer",
-  () => {
-    inFolder((folder) => {
-      // The best instruction set stands for all three, which takes a third of the time to build.
-      const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
-      const program = buildWhole(folder, [
-        "-O0",
-        "-DRM_LEVEL=v2",
-        ...names,
-        "--",
-        "-ODebug",
-        "-fsanitize-c=full",
-        "-target",
-        "x86_64-linux-gnu",
-        "-mcpu",
-        `x86_64_v${Math.max(...LEVELS)}`,
-      ]);
-      assertStringIncludes(run(program, ["2", "short"]), "1 levels, ");
-    });
+  (folder) => {
+    // The best instruction set stands for all three, which takes a third of the time to build.
+    const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
+    const program = buildWhole(folder, [
+      "-O0",
+      "-DRM_LEVEL=v2",
+      ...names,
+      "--",
+      "-ODebug",
+      "-fsanitize-c=full",
+      "-target",
+      "x86_64-linux-gnu",
+      "-mcpu",
+      `x86_64_v${Math.max(...LEVELS)}`,
+    ]);
+    assertStringIncludes(run(program, ["2", "short"]), "1 levels, ");
   },
 );
 
 when(
   { ...always, "qemu-aarch64": installed("qemu-aarch64") },
   "the driver passes on arm64",
-  () => {
-    inFolder((folder) => {
-      const program = buildWhole(folder, [
-        "-O2",
-        "-DRM_LEVEL=base",
-        "--",
-        "-OReleaseFast",
-        "-fno-sanitize-c",
-        "-target",
-        "aarch64-linux-musl",
-        "-static",
-      ]);
-      assertStringIncludes(run("qemu-aarch64", [program, "1", "short"]), "1 levels, ");
-    });
+  (folder) => {
+    const program = buildWhole(folder, [
+      "-O2",
+      "-DRM_LEVEL=base",
+      "--",
+      "-OReleaseFast",
+      "-fno-sanitize-c",
+      "-target",
+      "aarch64-linux-musl",
+      "-static",
+    ]);
+    assertStringIncludes(run("qemu-aarch64", [program, "1", "short"]), "1 levels, ");
   },
 );
 
 when(
   { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
   "the pool of threads passes with the thread sanitizer",
-  () => {
-    inFolder((folder) => {
-      const program = join(folder, "pool");
-      const sources = [join(here, "native", "pool.c"), join(shim, "threads.c")];
-      run(zig!, [
-        "cc",
-        ...FLAGS,
-        "-O1",
-        "-fsanitize=thread",
-        "-I",
-        shim,
-        ...sources,
-        "-o",
-        program,
-      ]);
-      // It wants memory where some kernels have put something else, and not all containers let it ask.
-      const { stderr } = spawnSync(program, [], { encoding: "utf8" });
-      if (stderr.includes("unexpected memory mapping")) {
-        return console.log("not run: this system leaves the sanitizer no room");
-      }
-      assertStringIncludes(run(program, []), "9000 jobs");
-    });
+  (folder) => {
+    const program = join(folder, "pool");
+    const sources = [join(here, "native", "pool.c"), join(shim, "threads.c")];
+    run(zig!, [
+      "cc",
+      ...FLAGS,
+      "-O1",
+      "-fsanitize=thread",
+      "-I",
+      shim,
+      ...sources,
+      "-o",
+      program,
+    ]);
+    // It wants memory where some kernels have put something else, and not all containers let it ask.
+    const { stderr } = spawnSync(program, [], { encoding: "utf8" });
+    if (stderr.includes("unexpected memory mapping")) {
+      return console.log("not run: this system leaves the sanitizer no room");
+    }
+    assertStringIncludes(run(program, []), "9000 jobs");
   },
 );

@@ -6,8 +6,7 @@
  */
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
@@ -25,8 +24,8 @@ import {
   library,
   moduleAt,
   native,
-  removeFolder,
   runApart,
+  when,
 } from "./native/support.ts";
 
 const MISSING = join(root, "missing", "librowmajor.so");
@@ -131,30 +130,26 @@ check("what is no library gives a reason", () => {
 });
 
 // It takes zig to make such libraries.
-(findZig() === undefined ? test.skip : check)(
+when(
+  { zig: findZig() !== undefined },
   "a library of another version, or of another op table, gives a reason",
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-other-"));
-    try {
-      for (const [version, reason] of [[VERSION + 1, "has version"], [VERSION, "op table"]]) {
-        const source = join(folder, `other${version}.c`);
-        const functions = Object.keys(SYMBOLS).map((name) =>
-          `API int ${name}(void) { return ${name === "rm_version" ? version : 0}; }`
-        );
-        const api = process.platform === "win32" ? "__declspec(dllexport)" : "";
-        writeFileSync(source, [`#define API ${api}`, ...functions, ""].join("\n"));
-        const path = join(folder, `other${version}.so`);
-        const args = ["cc", "-shared", "-fPIC", "-o", path, source];
-        const { status, stderr } = spawnSync(findZig()!, args, { encoding: "utf8" });
-        assertEquals(status, 0, stderr);
-        const result = openShim(path);
-        assert("reason" in result, path);
-        for (const part of [path, String(reason), "build it again"]) {
-          assertStringIncludes(result.reason, part);
-        }
+  (folder) => {
+    for (const [version, reason] of [[VERSION + 1, "has version"], [VERSION, "op table"]]) {
+      const source = join(folder, `other${version}.c`);
+      const functions = Object.keys(SYMBOLS).map((name) =>
+        `API int ${name}(void) { return ${name === "rm_version" ? version : 0}; }`
+      );
+      const api = process.platform === "win32" ? "__declspec(dllexport)" : "";
+      writeFileSync(source, [`#define API ${api}`, ...functions, ""].join("\n"));
+      const path = join(folder, `other${version}.so`);
+      const args = ["cc", "-shared", "-fPIC", "-o", path, source];
+      const { status, stderr } = spawnSync(findZig()!, args, { encoding: "utf8" });
+      assertEquals(status, 0, stderr);
+      const result = openShim(path);
+      assert("reason" in result, path);
+      for (const part of [path, String(reason), "build it again"]) {
+        assertStringIncludes(result.reason, part);
       }
-    } finally {
-      removeFolder(folder);
     }
   },
 );

@@ -8,11 +8,8 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { MatrixRef } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
@@ -33,9 +30,9 @@ import {
   MARGIN,
   moduleAt,
   native,
-  removeFolder,
   runApart,
   shim,
+  when,
 } from "./native/support.ts";
 
 /** Ways to lay matrices out. */
@@ -266,24 +263,15 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
     `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
-    const path = ${JSON.stringify(mock)};
-    const open = (): any => {
-      if ("Deno" in globalThis) {
-        return (globalThis as any).Deno.dlopen(path, {
-          mock_calls: { parameters: ["i32"], result: "i32" },
-          mock_last: { parameters: ["buffer"], result: "void" },
-        }).symbols;
-      }
-      return (process as any).getBuiltinModule("bun:ffi").dlopen(path, {
-        mock_calls: { args: ["i32"], returns: "i32" },
-        mock_last: { args: ["ptr"], returns: "void" },
-      }).symbols;
-    };
+    import { openLibrary } from ${moduleAt("tests/native/ffi.ts")};
     const js = new JsBackend();
     const native: any = findNative();
     const blas = native.blas();
     if (blas.config !== "OpenBLAS mock") throw new Error(JSON.stringify(blas));
-    const mock = open();
+    const mock: any = openLibrary(${JSON.stringify(mock)}, {
+      mock_calls: ["i32", "i32"],
+      mock_last: ["void", "buffer"],
+    });
     const results: unknown[] = [];
     for (const { name, dtype, sizes, c, a, b } of ${JSON.stringify(cases)} as any) {
       const [m, n, k] = sizes;
@@ -314,135 +302,129 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
 const zig = findZig();
 
 // It takes zig to make that library.
-(zig === undefined ? test.skip : check)(
+when(
+  { zig: zig !== undefined },
   "Matmul through OpenBLAS: it reads in place what it can, and nothing else reaches it",
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "rowmajor-mock-"));
-    try {
-      const suffix = process.platform === "win32" ? "dll" : "so";
-      const mock = join(folder, `mock_blas.${suffix}`);
-      const source = fileURLToPath(new URL("native/mock_blas.c", import.meta.url));
-      const args = ["cc", "-shared", "-fPIC", "-O1", "-o", mock, source];
-      const { status, stderr } = spawnSync(zig!, args, { encoding: "utf8" });
-      assertEquals(status, 0, stderr);
+  (folder) => {
+    const suffix = process.platform === "win32" ? "dll" : "so";
+    const mock = join(folder, `mock_blas.${suffix}`);
+    const source = fileURLToPath(new URL("native/mock_blas.c", import.meta.url));
+    const args = ["cc", "-shared", "-fPIC", "-O1", "-o", mock, source];
+    const { status, stderr } = spawnSync(zig!, args, { encoding: "utf8" });
+    assertEquals(status, 0, stderr);
 
-      const [m, n, k] = [5, 6, 7];
-      const batch = 3;
-      /** A matrix with room for `count` of itself, `step` apart. */
-      const matrix = (
-        rows: number,
-        columns: number,
-        strides: [number, number],
-        count = 1,
-        step = 0,
-      ) => {
-        const reach = (rows - 1) * Math.abs(strides[0]) + (columns - 1) * Math.abs(strides[1]);
-        const low = Math.min(0, (rows - 1) * strides[0]) + Math.min(0, (columns - 1) * strides[1]);
-        return {
-          strides,
-          offsets: Array.from({ length: count }, (_, i) => 2 - low + i * step),
-          length: reach + 4 + (count - 1) * step,
-        };
+    const [m, n, k] = [5, 6, 7];
+    const batch = 3;
+    /** A matrix with room for `count` of itself, `step` apart. */
+    const matrix = (
+      rows: number,
+      columns: number,
+      strides: [number, number],
+      count = 1,
+      step = 0,
+    ) => {
+      const reach = (rows - 1) * Math.abs(strides[0]) + (columns - 1) * Math.abs(strides[1]);
+      const low = Math.min(0, (rows - 1) * strides[0]) + Math.min(0, (columns - 1) * strides[1]);
+      return {
+        strides,
+        offsets: Array.from({ length: count }, (_, i) => 2 - low + i * step),
+        length: reach + 4 + (count - 1) * step,
       };
-      const layouts: Record<string, (r: number, c: number) => ReturnType<typeof matrix>> = {
-        "row-major": (r, c) => matrix(r, c, [c, 1]),
-        "column-major": (r, c) => matrix(r, c, [1, r]),
-        "strided rows": (r, c) => matrix(r, c, [c + 4, 1]),
-        "strided columns": (r, c) => matrix(r, c, [1, r + 2]),
-        "strided inside": (r, c) => matrix(r, c, [2 * c, 2]),
-        "reversed": (r, c) => matrix(r, c, [-c, -1]),
-        "overlapping rows": (r, c) => matrix(r, c, [1, 1]),
-        "repeated rows": (r, c) => matrix(r, c, [0, 1]),
-      };
-      const direct = ["row-major", "column-major", "strided rows", "strided columns"];
-      interface Case {
-        name: string;
-        dtype: string;
-        sizes: number[];
-        c: unknown;
-        a: unknown;
-        b: unknown;
-        expected: number;
-      }
-      const cases: Case[] = [];
-      for (const dtype of ["float32", "float64"]) {
-        for (const [kindA, layA] of Object.entries(layouts)) {
-          for (const [kindB, layB] of Object.entries(layouts)) {
-            for (const kindC of direct) {
-              cases.push({
-                name: `${dtype} ${kindA} @ ${kindB} to ${kindC}`,
-                dtype,
-                sizes: [m, n, k],
-                c: layouts[kindC]!(m, n),
-                a: layA(m, k),
-                b: layB(k, n),
-                expected: direct.includes(kindA) && direct.includes(kindB) ? 1 : 0,
-              });
-            }
+    };
+    const layouts: Record<string, (r: number, c: number) => ReturnType<typeof matrix>> = {
+      "row-major": (r, c) => matrix(r, c, [c, 1]),
+      "column-major": (r, c) => matrix(r, c, [1, r]),
+      "strided rows": (r, c) => matrix(r, c, [c + 4, 1]),
+      "strided columns": (r, c) => matrix(r, c, [1, r + 2]),
+      "strided inside": (r, c) => matrix(r, c, [2 * c, 2]),
+      "reversed": (r, c) => matrix(r, c, [-c, -1]),
+      "overlapping rows": (r, c) => matrix(r, c, [1, 1]),
+      "repeated rows": (r, c) => matrix(r, c, [0, 1]),
+    };
+    const direct = ["row-major", "column-major", "strided rows", "strided columns"];
+    interface Case {
+      name: string;
+      dtype: string;
+      sizes: number[];
+      c: unknown;
+      a: unknown;
+      b: unknown;
+      expected: number;
+    }
+    const cases: Case[] = [];
+    for (const dtype of ["float32", "float64"]) {
+      for (const [kindA, layA] of Object.entries(layouts)) {
+        for (const [kindB, layB] of Object.entries(layouts)) {
+          for (const kindC of direct) {
+            cases.push({
+              name: `${dtype} ${kindA} @ ${kindB} to ${kindC}`,
+              dtype,
+              sizes: [m, n, k],
+              c: layouts[kindC]!(m, n),
+              a: layA(m, k),
+              b: layB(k, n),
+              expected: direct.includes(kindA) && direct.includes(kindB) ? 1 : 0,
+            });
           }
         }
-        const dense = (r: number, c: number) => matrix(r, c, [c, 1], batch, r * c);
-        const still = (r: number, c: number) => matrix(r, c, [c, 1], batch, 0);
-        const apart = (r: number, c: number) => matrix(r, c, [c, 1], batch, r * c + 2);
-        const columns = (r: number, c: number) => matrix(r, c, [1, r], batch, r * c);
-        const batches: [string, number, typeof dense, typeof dense, typeof dense][] = [
-          ["a batch", batch, dense, dense, dense],
-          ["a batch of transposed ones", batch, dense, columns, columns],
-          // One tall product.
-          ["b for the whole batch", 1, dense, dense, still],
-          ["b for the whole batch, a with gaps", batch, dense, apart, still],
-          ["a for the whole batch", batch, dense, still, dense],
-          // One wide product.
-          ["a for the whole batch, columns", 1, columns, still, columns],
-        ];
-        for (const [name, expected, c, a, b] of batches) {
-          cases.push({
-            name: `${dtype} ${name}`,
-            dtype,
-            sizes: [m, n, k],
-            c: c(m, n),
-            a: a(m, k),
-            b: b(k, n),
-            expected,
-          });
-        }
-        // Products with a vector, and of two.
-        for (const sizes of [[1, n, k], [m, 1, k], [1, 1, k], [m, n, 1]]) {
-          const [r, s, q] = sizes as [number, number, number];
-          cases.push({
-            name: `${dtype} [${sizes}]`,
-            dtype,
-            sizes,
-            c: matrix(r, s, [s, 1]),
-            a: matrix(r, q, [q, 1]),
-            b: matrix(q, s, [s, 1]),
-            expected: 1,
-          });
-        }
       }
-      const noted = noteCalls(mock, cases);
-      assertEquals(noted.length, cases.length);
-      noted.forEach(({ name, calls, last, right }, i) => {
-        const { dtype, sizes, expected } = cases[i]!;
-        assert(right, `${name}: another result`);
-        const total = calls.reduce((p, q) => p + q, 0);
-        assertEquals(total, expected, `${name}: calls of ${FUNCTIONS} are ${calls}`);
-        // Those of the dtype, and no others.
-        const own = dtype === "float32" ? 0 : 1;
-        calls.forEach((count, which) =>
-          assert(count === 0 || which % 2 === own, `${name} ${calls}`)
-        );
-        if (calls[own] !== 1 || sizes.includes(1) || name.includes("batch")) return;
-        const [rows, columns] = [last[2]!, last[3]!];
-        assertEquals([rows * columns, last[4]], [m * n, k], `${name}: m, n and k are ${last}`);
-      });
-      const transposed = noted.find(({ name }) =>
-        name === "float32 column-major @ row-major to strided rows"
-      )!;
-      // Transposed a, plain b; the leading dimensions are their strides.
-      assertEquals(transposed.last, [112, 111, m, n, k, m, n, n + 4]);
-    } finally {
-      removeFolder(folder);
+      const dense = (r: number, c: number) => matrix(r, c, [c, 1], batch, r * c);
+      const still = (r: number, c: number) => matrix(r, c, [c, 1], batch, 0);
+      const apart = (r: number, c: number) => matrix(r, c, [c, 1], batch, r * c + 2);
+      const columns = (r: number, c: number) => matrix(r, c, [1, r], batch, r * c);
+      const batches: [string, number, typeof dense, typeof dense, typeof dense][] = [
+        ["a batch", batch, dense, dense, dense],
+        ["a batch of transposed ones", batch, dense, columns, columns],
+        // One tall product.
+        ["b for the whole batch", 1, dense, dense, still],
+        ["b for the whole batch, a with gaps", batch, dense, apart, still],
+        ["a for the whole batch", batch, dense, still, dense],
+        // One wide product.
+        ["a for the whole batch, columns", 1, columns, still, columns],
+      ];
+      for (const [name, expected, c, a, b] of batches) {
+        cases.push({
+          name: `${dtype} ${name}`,
+          dtype,
+          sizes: [m, n, k],
+          c: c(m, n),
+          a: a(m, k),
+          b: b(k, n),
+          expected,
+        });
+      }
+      // Products with a vector, and of two.
+      for (const sizes of [[1, n, k], [m, 1, k], [1, 1, k], [m, n, 1]]) {
+        const [r, s, q] = sizes as [number, number, number];
+        cases.push({
+          name: `${dtype} [${sizes}]`,
+          dtype,
+          sizes,
+          c: matrix(r, s, [s, 1]),
+          a: matrix(r, q, [q, 1]),
+          b: matrix(q, s, [s, 1]),
+          expected: 1,
+        });
+      }
     }
+    const noted = noteCalls(mock, cases);
+    assertEquals(noted.length, cases.length);
+    noted.forEach(({ name, calls, last, right }, i) => {
+      const { dtype, sizes, expected } = cases[i]!;
+      assert(right, `${name}: another result`);
+      const total = calls.reduce((p, q) => p + q, 0);
+      assertEquals(total, expected, `${name}: calls of ${FUNCTIONS} are ${calls}`);
+      // Those of the dtype, and no others.
+      const own = dtype === "float32" ? 0 : 1;
+      calls.forEach((count, which) => assert(count === 0 || which % 2 === own, `${name} ${calls}`));
+      if (calls[own] !== 1 || sizes.includes(1) || name.includes("batch")) return;
+      const [rows, columns] = [last[2]!, last[3]!];
+      assertEquals([rows * columns, last[4]], [m * n, k], `${name}: m, n and k are ${last}`);
+    });
+    const transposed = noted.find(({ name }) =>
+      name === "float32 column-major @ row-major to strided rows"
+    )!;
+    // Transposed a, plain b; the leading dimensions are their strides.
+    assertEquals(transposed.last, [112, 111, m, n, k, m, n, n + 4]);
   },
 );

@@ -102,28 +102,35 @@ const FORMAT = edits("device", "src/format.ts", ["device"], {
   "shown: tail": ["[layout.shape[axis] - tail, tail]", "[head, tail]"],
 });
 
+/** Parts of the tests that run on a CUDA device. */
+const ALONE = ["cuda_programs:memory and graphs"];
+const LINEAR = ["cuda_programs:linear"];
+
 const GRAPHS = [
-  ...edits("device", "src/backends/cuda/graphs.ts", ["cuda_programs"], {
+  ...edits("device", "src/backends/cuda/graphs.ts", ALONE, {
     "what is used is not held": ["    if (!own) storage.handles++;\n", ""],
     "what is made is not held": ["if (own) storage.handles++;", ""],
     "never let go of": ["if (--storage.handles === 0)", "if (--storage.handles === -1)"],
     "faults of a run": ["    if (this.indexes) device.nextIndexing();\n", ""],
   }),
-  ...edits("device", "src/devices.ts", ["cuda_programs"], {
+  ...edits("device", "src/devices.ts", ALONE, {
     "run: copies on write": ["if (storage.cows !== null) settleCows(storage);", ""],
     "capture: async": ["given instanceof Promise", "false"],
     "warm up: unknown": ["if (!WARM.has(op))", "if (false)"],
   }),
-  ...edits("device", "src/backends/cuda/memory.ts", ["cuda_programs"], {
+  ...edits("device", "src/backends/cuda/memory.ts", ALONE, {
     "recorded: taken": ["    this.#cuda.notes?.take(address);\n", ""],
     "recorded: copies": ["    this.#cuda.notes?.add(out, input);\n", ""],
     "recorded: another device": ["source !== this && (recording || this.recording)", "false"],
   }),
-  ...edits("device", "src/backends/cuda/matmul.ts", ["cuda_programs"], {
+  ...edits("device", "src/dispatch.ts", ALONE, {
+    "write: recorded copies": ["if (memory?.recording)", "if (false)"],
+  }),
+  ...edits("device", "src/backends/cuda/matmul.ts", LINEAR, {
     "bias: where": ["bias.address + offset * info.bytes", "bias.address"],
     "TF32": ["tf32 ? TF32 : 0", "0"],
   }),
-  ...edits("device", "src/linalg.ts", ["cuda_programs"], {
+  ...edits("device", "src/linalg.ts", LINEAR, {
     "bias twice": ["row.layout.offset)) plus = undefined;", "row.layout.offset)) plus = bias;"],
     "bias: overlaps": [" && (bias === undefined || !overlaps(out, bias))", ""],
   }),

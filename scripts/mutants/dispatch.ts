@@ -51,7 +51,6 @@ const DISPATCH = edits(
       "settle",
     ],
     "write: those who wait for a copy": ["  else settleCows(target.storage);\n", ""],
-    "write: recorded copies": ["if (memory?.recording)", "if (false)"],
     "overlap: never": [
       "if (target.storage.array.buffer !== source.storage.array.buffer) return false;",
       "return false;",

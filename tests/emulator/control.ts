@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { openLibrary } from "../native/ffi.ts";
 
 /** What tests ask of an emulator. */
 export interface Emulator {
@@ -25,28 +25,14 @@ interface Symbols {
   emu_reset(): void;
 }
 
-function open(path: string): Symbols {
-  // deno-lint-ignore no-explicit-any
-  const { Deno } = globalThis as any;
-  if (Deno !== undefined) {
-    return Deno.dlopen(path, {
-      emu_set: { parameters: ["buffer", "f64"], result: "i32" },
-      emu_get: { parameters: ["buffer"], result: "f64" },
-      emu_setenv: { parameters: ["buffer", "buffer"], result: "i32" },
-      emu_reset: { parameters: [], result: "void" },
-    }).symbols;
-  }
-  return createRequire(import.meta.url)("bun:ffi").dlopen(path, {
-    emu_set: { args: ["ptr", "f64"], returns: "i32" },
-    emu_get: { args: ["ptr"], returns: "f64" },
-    emu_setenv: { args: ["ptr", "ptr"], returns: "i32" },
-    emu_reset: { args: [], returns: "void" },
-  }).symbols;
-}
-
 /** The emulator of which `folder` holds the libraries. */
 export function controlEmulator(folder: string): Emulator {
-  const symbols = open(join(folder, "libcuda.so.1"));
+  const symbols = openLibrary<Symbols>(join(folder, "libcuda.so.1"), {
+    emu_set: ["i32", "buffer", "f64"],
+    emu_get: ["f64", "buffer"],
+    emu_setenv: ["i32", "buffer", "buffer"],
+    emu_reset: ["void"],
+  });
   const text = (value: string): Uint8Array => new TextEncoder().encode(`${value}\0`);
   return {
     set(name: string, value: number): void {

@@ -9,135 +9,24 @@
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
 import { Arguments } from "../../src/backends/cuda/device.ts";
-import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../../src/backends/shim/abi.ts";
+import { CUDA_MEMORY, STATUS } from "../../src/backends/shim/abi.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
-import { DTYPE, type DType, type TypedArray } from "../../src/dtype.ts";
-import { readElement, writeElement } from "../../src/element.ts";
-import { allocate, type Storage } from "../../src/storage.ts";
+import { DTYPE } from "../../src/dtype.ts";
+import {
+  addressed,
+  cString,
+  type Failure,
+  failureOf,
+  Gpu,
+  numbers,
+  open,
+  opened,
+  text,
+} from "./gpu.ts";
+
+export * from "./cuda_products.ts";
 
 const MIB = 2 ** 20;
-
-function cString(value: string): Uint8Array {
-  return new TextEncoder().encode(`${value}\0`);
-}
-
-function text(bytes: Uint8Array, length: number): string {
-  return new TextDecoder().decode(bytes.subarray(0, Math.min(length, bytes.length - 1)));
-}
-
-/** An error that the shim reported. */
-class Failure extends Error {
-  constructor(readonly status: number, message: string) {
-    super(message);
-  }
-}
-
-/** One device. */
-class Gpu {
-  readonly #numbers = new Float64Array(8);
-
-  constructor(readonly shim: Shim, readonly index = 0) {}
-
-  check(status: number): void {
-    if (status === STATUS.ok) return;
-    const bytes = new Uint8Array(65536);
-    throw new Failure(status, text(bytes, this.shim.rm_last_error(bytes, bytes.length)));
-  }
-
-  memory(what: keyof typeof CUDA_MEMORY, numbers: number[], host: TypedArray | null = null) {
-    this.#numbers.set(numbers);
-    this.check(this.shim.rm_cuda_memory(CUDA_MEMORY[what], this.index, this.#numbers, host));
-    return this.#numbers;
-  }
-
-  control(what: keyof typeof CUDA_CONTROL, ...numbers: number[]): number {
-    this.#numbers.set(numbers);
-    this.check(this.shim.rm_cuda_control(CUDA_CONTROL[what], this.index, this.#numbers));
-    return this.#numbers[0]!;
-  }
-
-  allocate = (bytes: number): number => this.memory("allocate", [bytes])[0]!;
-  free = (address: number): void => void this.memory("free", [address]);
-  zero = (address: number, bytes: number): void => void this.memory("zero", [address, bytes]);
-
-  upload(address: number, data: TypedArray): void {
-    this.memory("upload", [address, data.byteLength, 0], data);
-  }
-
-  download<A extends TypedArray>(address: number, to: A): A {
-    this.memory("download", [address, to.byteLength, 0], to);
-    return to;
-  }
-
-  bytes(address: number, length: number): Uint8Array {
-    return this.download(address, new Uint8Array(length));
-  }
-
-  beginRead = (address: number, bytes: number): number =>
-    this.memory("beginRead", [address, bytes])[0]!;
-
-  /** True when the bytes have come. */
-  endRead(ticket: number, to: TypedArray | null): boolean {
-    return this.memory("endRead", [ticket, 0, to?.byteLength ?? 0], to)[0] === 1;
-  }
-
-  usage(): { used: number; kept: number; most: number; free: number; total: number } {
-    const [used, kept, most, free, total] = this.memory("usage", []);
-    return { used: used!, kept: kept!, most: most!, free: free!, total: total! };
-  }
-
-  compile(source: string, ...names: string[]): number[] {
-    const handles = new Float64Array(names.length);
-    this.check(
-      this.shim.rm_cuda_compile(this.index, cString(source), cString(names.join("\n")), handles),
-    );
-    return [...handles];
-  }
-
-  launch(kernel: number, blocks: number, threads: number, args: Arguments, shared = 0): void {
-    const call = Float64Array.of(kernel, blocks, 1, 1, threads, 1, 1, shared, 8 * args.count);
-    this.check(this.shim.rm_cuda_launch(this.index, call, args.data));
-  }
-
-  info(index = this.index): string {
-    const bytes = new Uint8Array(16384);
-    return text(bytes, this.shim.rm_cuda_info(index, bytes, bytes.length));
-  }
-}
-
-/** What `body` fails with. */
-function failureOf(body: () => unknown, status: keyof typeof STATUS, message: RegExp): void {
-  try {
-    body();
-  } catch (error) {
-    assert(error instanceof Failure, String(error));
-    assertEquals([error.status, error.message], [STATUS[status], error.message]);
-    assertMatch(error.message, message);
-    return;
-  }
-  throw new Error(`nothing failed with ${message}`);
-}
-
-/** Opens the devices that ROWMAJOR_CUDA_LIB_DIR leads to; gives the shim. */
-function open(): Shim {
-  const shim = openShim();
-  if ("reason" in shim) throw new Error(shim.reason);
-  new Gpu(shim).check(shim.rm_cuda_open(null, new Float64Array(3)));
-  return shim;
-}
-
-function opened(index = 0): Gpu {
-  return new Gpu(open(), index);
-}
-
-/** Integers below a bound, from a seed. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor(state / 2 ** 32 * below);
-  };
-}
 
 function pattern(length: number, seed: number): Uint8Array {
   const bytes = new Uint8Array(length);
@@ -172,11 +61,6 @@ extern "C" __global__ void reversed(long long n, float *x) {
 `;
 
 const words = new Arguments();
-const addressed = (gpu: Gpu, values: Float32Array): number => {
-  const address = gpu.allocate(values.byteLength);
-  gpu.upload(address, values);
-  return address;
-};
 const args = (n: number, ...addresses: number[]): Arguments => {
   words.clear().integer(n);
   for (const address of addresses) words.integer(address);
@@ -592,209 +476,7 @@ export function manyKernelsAreKept(): void {
   assertEquals(gpu.download(address, new Float32Array(1))[0], 66);
 }
 
-// ---- products ----------------------------------------------------------------------------------
-
-/** Strides of a matrix, and how many elements one of a batch takes. */
-type Layout = (rows: number, columns: number) => [row: number, column: number, step: number];
-const LAYOUTS: Record<string, Layout> = {
-  rows: (m, n) => [n, 1, m * n],
-  columns: (m, n) => [1, m, m * n],
-  padded: (m, n) => [n + 3, 1, m * (n + 3) + 5],
-};
-
-interface Product {
-  sizes: [m: number, n: number, k: number];
-  layouts: [c: string, a: string, b: string];
-  offsets: [c: number[], a: number[], b: number[]];
-  flags?: number;
-  tolerance?: number;
-}
-
-function fill(storage: Storage, random: (below: number) => number): void {
-  for (let i = 0; i < storage.length; i++) writeElement(storage, i, (random(17) - 8) / 4);
-}
-
-/** The status of a product, which is checked against sums in double precision. */
-function multiply(gpu: Gpu, dtype: DType, product: Product): number {
-  const { sizes: [m, n, k], layouts, offsets, flags = 0, tolerance = 0 } = product;
-  const random = numbers(m * 100 + n * 10 + k);
-  const shapes = [[m, n], [m, k], [k, n]] as const;
-  const strides = layouts.map((name, i) => LAYOUTS[name]!(...shapes[i]!));
-  const storages = strides.map(([, , step], i) =>
-    allocate(dtype, Math.max(...offsets[i]!) + step, false)
-  );
-  storages.forEach((storage) => fill(storage, random));
-  const bias = allocate(dtype, n, false);
-  fill(bias, random);
-  const operands = [...storages, bias];
-  const addresses = operands.map(({ array }) => gpu.allocate(array.byteLength));
-  operands.forEach(({ array }, i) => gpu.upload(addresses[i]!, array));
-  const plan = Float64Array.of(
-    m,
-    n,
-    k,
-    offsets[0].length,
-    ...strides.flatMap(([row, column]) => [row, column]),
-    ...addresses.slice(0, 3),
-    flags,
-    addresses[3]!,
-    ...offsets.flat(),
-  );
-  const status = gpu.shim.rm_cuda_matmul(0, DTYPE[dtype].id, plan);
-  const before = storages[0]!.array.slice();
-  const [c, a, b] = storages as [Storage, Storage, Storage];
-  gpu.download(addresses[0]!, c.array);
-  addresses.forEach(gpu.free);
-  if (status !== STATUS.ok) {
-    assertEquals(c.array, before as typeof c.array, "what is refused writes nothing");
-    return status;
-  }
-  const [cr, cc, ar, ac, br, bc] = strides.flatMap(([row, column]) => [row, column]);
-  for (let i = 0; i < offsets[0].length; i++) {
-    for (let row = 0; row < m; row++) {
-      for (let column = 0; column < n; column++) {
-        let sum = flags & 2 ? Number(readElement(bias, column)) : 0;
-        for (let j = 0; j < k; j++) {
-          sum += Number(readElement(a, offsets[1][i]! + row * ar! + j * ac!)) *
-            Number(readElement(b, offsets[2][i]! + j * br! + column * bc!));
-        }
-        if (flags & 4) sum = Math.max(sum, 0);
-        if (flags & 8) {
-          sum *= 0.5 * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (sum + 0.044715 * sum ** 3)));
-        }
-        const got = Number(readElement(c, offsets[0][i]! + row * cr! + column * cc!));
-        const slack = (tolerance + 1e-12) * Math.max(1, Math.abs(sum));
-        if (!(Math.abs(got - sum) <= slack)) {
-          throw new Error(
-            `${dtype} ${JSON.stringify(product)}: ${got} at ${row}, ${column}: ${sum}`,
-          );
-        }
-      }
-    }
-  }
-  return status;
-}
-
-/** Products of every dtype, in every layout, alone and in batches. */
-export function productsAreRight(): void {
-  const gpu = opened();
-  // Sums of few small multiples of a sixteenth are exact but for the 16 bits of the result.
-  const dtypes = { float64: 0, float32: 0, float16: 2 ** -11, bfloat16: 2 ** -8 } as const;
-  const one: Product["offsets"] = [[0], [0], [0]];
-  let served = 0;
-  for (const [dtype, tolerance] of Object.entries(dtypes) as [DType, number][]) {
-    const run = (product: Product): void => {
-      assertEquals(multiply(gpu, dtype, { tolerance, ...product }), STATUS.ok);
-      served++;
-    };
-    for (const c of Object.keys(LAYOUTS)) {
-      for (const a of Object.keys(LAYOUTS)) {
-        for (const b of Object.keys(LAYOUTS)) {
-          run({ sizes: [5, 7, 3], layouts: [c, a, b], offsets: one });
-        }
-      }
-    }
-    const rows: Product["layouts"] = ["rows", "rows", "rows"];
-    const mixed: Product["layouts"] = ["rows", "padded", "columns"];
-    for (const sizes of [[1, 1, 1], [1, 9, 4], [9, 1, 4], [4, 4, 1]] as Product["sizes"][]) {
-      run({ sizes, layouts: rows, offsets: one });
-      run({ sizes, layouts: mixed, offsets: [[8], [16], [24]] });
-    }
-    const step = (by: number, from = 0): number[] => [0, 1, 2, 3].map((i) => from + i * by);
-    // Even steps; one b for all; one a for all; uneven; backwards.
-    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), step(20, 7), step(30)] });
-    run({ sizes: [4, 6, 5], layouts: mixed, offsets: [step(40), step(40), step(30)] });
-    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), step(20), [3, 3, 3, 3]] });
-    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), [0, 0, 0, 0], step(30)] });
-    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24), [20, 0, 60, 20], [0, 30, 30, 0]] });
-    run({ sizes: [4, 6, 5], layouts: rows, offsets: [step(24).reverse(), step(20), step(30)] });
-  }
-  assertEquals(served, 4 * (27 + 8 + 6));
-  // TF32 has 10 bits, which these operands fit.
-  assertEquals(
-    multiply(gpu, "float32", {
-      sizes: [8, 8, 8],
-      layouts: ["rows", "rows", "rows"],
-      offsets: one,
-      flags: 1,
-    }),
-    STATUS.ok,
-  );
-}
-
-/** What is done to a product on its way, and what is refused with nothing written. */
-export function epiloguesAreRight(): void {
-  const gpu = opened();
-  const one: Product["offsets"] = [[0], [0], [0]];
-  const rows: Product["layouts"] = ["rows", "rows", "columns"];
-  for (
-    const [dtype, tolerance] of [["float32", 2e-6], ["float16", 2e-3], ["bfloat16", 8e-3]] as const
-  ) {
-    for (const flags of [2, 4, 6, 8, 10]) {
-      const product = { sizes: [16, 8, 24] as Product["sizes"], layouts: rows, flags, tolerance };
-      const batch: Product["offsets"] = [[0, 128], [0, 384], [0, 192]];
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: batch }), STATUS.ok);
-      const shared: Product["offsets"] = [[0, 128], [0, 0], [0, 192]];
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: shared }), STATUS.ok);
-    }
-  }
-  const refused = (dtype: DType, product: Partial<Product>): void => {
-    const whole = { sizes: [4, 4, 4], layouts: rows, offsets: one, ...product } as Product;
-    assertEquals(multiply(gpu, dtype, whole), STATUS.unsupported, JSON.stringify(whole));
-  };
-  refused("float32", { flags: 12 });
-  refused("float32", { flags: 2, layouts: ["columns", "rows", "rows"] });
-  refused("float32", { flags: 4, offsets: [[0, 16, 64], [0, 16, 32], [0, 16, 32]] });
-  refused("int32", {});
-  refused("bool", {});
-}
-
-/** Products are part of graphs, even those of matrices anywhere. */
-export function productsAreCaptured(): void {
-  const gpu = opened();
-  const [a, b, c] = [
-    addressed(gpu, Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8)),
-    addressed(gpu, Float32Array.of(1, 0, 0, 1, 0, 1, 1, 0)),
-    gpu.allocate(64),
-  ];
-  const plan = Float64Array.of(
-    2,
-    2,
-    2,
-    3,
-    2,
-    1,
-    2,
-    1,
-    2,
-    1,
-    c,
-    a,
-    b,
-    0,
-    0,
-    0,
-    4,
-    8,
-    0,
-    4,
-    0,
-    0,
-    4,
-    0,
-  );
-  gpu.control("captureBegin");
-  gpu.check(gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, plan));
-  const graph = gpu.control("captureEnd");
-  gpu.control("graphLaunch", graph);
-  const expected = [1, 2, 3, 4, 6, 5, 8, 7, 1, 2, 3, 4];
-  assertEquals([...gpu.download(c, new Float32Array(12))], expected);
-  gpu.upload(a, Float32Array.of(2, 4, 6, 8, 10, 12, 14, 16));
-  gpu.control("graphLaunch", graph);
-  assertEquals([...gpu.download(c, new Float32Array(12))], expected.map((value) => 2 * value));
-}
+// ---- libraries -----------------------------------------------------------------------------------
 
 /** What opening answers to each of some folders: a status, the message, and the milliseconds. */
 export function whatOpeningAnswers(

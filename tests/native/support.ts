@@ -105,6 +105,27 @@ if (!found) console.log(`The native backend is not tested: there is no ${library
 /** `test`, or where there is no library `test.skip`. */
 export const check: typeof test | typeof test.skip = found ? test : test.skip;
 
+/**
+ * A test that has a folder for as long as it runs, or a skipped one that says which of its conditions
+ * is not met.
+ */
+export function when(
+  conditions: Readonly<Record<string, boolean>>,
+  name: string,
+  body: (folder: string) => void | Promise<void>,
+): void {
+  const missing = Object.entries(conditions).filter(([, met]) => !met).map(([what]) => what);
+  if (missing.length > 0) return void test.skip(`${name} (needs ${missing.join(", ")})`, () => {});
+  check(name, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));
+    try {
+      await body(folder);
+    } finally {
+      removeFolder(folder);
+    }
+  });
+}
+
 /** The functions of the library. Not there where {@link check} skips. */
 export const shim: Shim = found ? openCopy() : undefined as unknown as Shim;
 

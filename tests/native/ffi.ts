@@ -1,0 +1,30 @@
+/**
+ * Opens C libraries that tests make for themselves, in either runtime. The shim is opened by
+ * src/backends/shim/load.ts instead.
+ *
+ * @module
+ */
+import process from "node:process";
+
+/** What a function gives or takes; a `buffer` is a typed array. */
+export type CType = "void" | "i32" | "f64" | "buffer";
+/** What a function gives, then what it takes. */
+export type Signature = readonly [result: CType, ...parameters: CType[]];
+
+interface Ffi {
+  dlopen(path: string, symbols: unknown): { symbols: unknown };
+}
+
+/** The functions of the library at `path` that `signatures` name; `S` is what they look like. */
+export function openLibrary<S>(path: string, signatures: Record<keyof S & string, Signature>): S {
+  const { Deno } = globalThis as unknown as { Deno?: Ffi };
+  const ffi = Deno ?? process.getBuiltinModule("bun:ffi") as unknown as Ffi;
+  const inBun = (type: CType): string => type === "buffer" ? "ptr" : type;
+  const symbols = Object.entries<Signature>(signatures).map(([name, [result, ...parameters]]) => [
+    name,
+    Deno !== undefined
+      ? { parameters, result }
+      : { args: parameters.map(inBun), returns: inBun(result) },
+  ]);
+  return ffi.dlopen(path, Object.fromEntries(symbols)).symbols as S;
+}
