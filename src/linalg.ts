@@ -31,6 +31,8 @@ import { MAP } from "./ops.ts";
 import { broadcastShapes, formatShape, sizeOf } from "./shape.ts";
 import { allocateIn, type Storage } from "./storage.ts";
 
+const PRODUCT_OPTIONS = ["out", "dtype"];
+
 /** More matrices than this are refused, as the starts of all are listed. */
 const MAX_BATCH = 2 ** 25;
 
@@ -103,7 +105,7 @@ export function matmul(
   op = "matmul",
   bias?: Operand,
 ): Operand {
-  checkOptions(op, options, op === "linear" ? ["out"] : ["out", "dtype"]);
+  checkOptions(op, options, PRODUCT_OPTIONS);
   const dtype = productDType(op, a, b, options.dtype);
   const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
   if (ra === 0 || rb === 0) {
@@ -159,15 +161,16 @@ export function matmul(
   else if (full.size > 0) {
     const backend = backendFor(storage, op);
     const to = matrixRef(storage, target);
-    const bytes = areBytes(a, b, dtype) &&
+    let done = areBytes(a, b, dtype) &&
       backend.matmulBytes?.(m, n, k, to, leftOf(a), rightOf(b));
-    if (!bytes) {
+    if (!done) {
       const [from, by] = [leftOf(cast(a, dtype)), rightOf(cast(b, dtype))];
       if (bias !== undefined && backend.linear !== undefined) {
         const row = contiguous(cast(bias, dtype));
-        if (backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset)) plus = undefined;
+        done = backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset);
+        if (done) plus = undefined;
       }
-      if (plus === bias) backend.matmul(m, n, k, to, from, by);
+      if (!done) backend.matmul(m, n, k, to, from, by);
     }
   }
   const made = direct ? out : result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
@@ -180,6 +183,7 @@ export function matmul(
 
 /** [K] times [K]: the sum of the products, of rank 0. */
 export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Operand {
+  checkOptions("dot", options, PRODUCT_OPTIONS);
   productDType("dot", a, b, options.dtype);
   if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
     throw doNotFit("dot", a.layout, b.layout, "it takes two vectors; use matmul()");

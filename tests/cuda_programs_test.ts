@@ -389,6 +389,17 @@ function graphs(): void {
     assertEquals(inUse(), before);
   });
 
+  it("what is made and given back while it is recorded serves again", () => {
+    const x = ones([100_000], { device: CUDA });
+    const inUse = (): number => memory(CUDA).bytes - memory(CUDA).pooledBytes;
+    const before = inUse();
+    using _step = capture(CUDA, () => {
+      for (let i = 0; i < 50; i++) x.add(i).dispose();
+    });
+    assert(inUse() - before < 5 * 400_000, `${inUse() - before} bytes`);
+    x.dispose();
+  });
+
   it("what is on its way to a copy on write is copied before a run", () => {
     const out = loose(zeros([3], { device: CUDA }));
     const x = loose(ones([3], { device: CUDA }));

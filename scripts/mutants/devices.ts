@@ -131,7 +131,7 @@ const GRAPHS = [
     "TF32": ["tf32 ? TF32 : 0", "0"],
   }),
   ...edits("device", "src/linalg.ts", LINEAR, {
-    "bias twice": ["row.layout.offset)) plus = undefined;", "row.layout.offset)) plus = bias;"],
+    "bias twice": ["if (done) plus = undefined;", ""],
     "bias: overlaps": [" && (bias === undefined || !overlaps(out, bias))", ""],
   }),
 ];
