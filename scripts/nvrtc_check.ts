@@ -182,6 +182,10 @@ function tooOld(version: string): string | undefined {
  * made the figures, comes before what else the library finds.
  */
 async function openCompilers(count: number, install: boolean): Promise<Compiler[] | string> {
+  const shim = openShim();
+  if ("reason" in shim) {
+    return `it is asked by the native library, which deno task build makes: ${shim.reason}`;
+  }
   const own = { ...process.env, VIRTUAL_ENV: venv };
   const attempts: [env: NodeJS.ProcessEnv, prepare?: () => string | undefined][] = [];
   if (existsSync(venv)) attempts.push([own]);
