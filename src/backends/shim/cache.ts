@@ -10,7 +10,7 @@
  * @module
  */
 import type { Unavailable } from "./abi.ts";
-import { type Entry, type Host, host } from "./host.ts";
+import { type Entry, host } from "./host.ts";
 
 /** A file that a package carries. */
 export interface CarriedFile {
@@ -222,11 +222,11 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
   if (doubt !== undefined) return { reason: doubt };
   if (areThere(path, files) && host.sha256(host.read(path)) === files[0]!.sha256) return path;
   if (!host.may("write", folder)) return { reason: forbidden(folder) };
+  const all = files.map((file) => ({ file, bytes: bytesOf(file, carried) }));
   host.makeFolder(below(folder, files[0]!.sha256));
   // The library comes last: where it is, the others are.
-  for (const file of files.toReversed()) {
+  for (const { file, bytes } of all.reverse()) {
     const target = path.slice(0, -files[0]!.name.length) + file.name;
-    const bytes = bytesOf(file, carried);
     const temporary = below(folder, temporaryName());
     try {
       host.create(temporary, bytes);
