@@ -4,7 +4,8 @@
  * which it makes a tarball too.
  *
  * The sources stay as they are, but for src/backends/shim/embedded.ts, which says what a package
- * carries: here it is written anew. `--host` stages for this machine only.
+ * carries: here it is written anew. `--host` stages for this machine only; `--check` lets Deno look
+ * whether JSR would take the one, and TypeScript look through the declarations of the other.
  *
  * @module
  */
@@ -314,7 +315,7 @@ async function declare(sources: string, folder: string): Promise<void> {
   writeJson(join(sources, "tsconfig.json"), {
     compilerOptions: {
       ...compilerOptions,
-      ...{ noEmit: false, declaration: true, emitDeclarationOnly: true },
+      ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
       ...{ rewriteRelativeImportExtensions: true, rootDir: ".", outDir: folder, paths: {} },
       typeRoots: [types],
     },
@@ -327,6 +328,19 @@ async function declare(sources: string, folder: string): Promise<void> {
     const text = readFileSync(path, "utf8");
     writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.js$1"));
   }
+}
+
+/** Throws unless the declarations of a staged package are right by themselves. */
+async function checkTypes(folder: string): Promise<void> {
+  const compilerOptions = {
+    ...{ target: "esnext", module: "nodenext", lib: ["esnext", "dom"], types: [] },
+    ...{ strict: true, noEmit: true },
+  };
+  const files = Object.values(ENTRIES).map((path) => path.replace(/ts$/, "d.ts"));
+  const path = `${folder}-tsconfig.json`;
+  writeJson(path, { compilerOptions, files: files.map((file) => join(folder, file)) });
+  await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", path], root);
+  rmSync(path);
 }
 
 /** Runs a tool that has nothing to say unless it fails. */
@@ -353,6 +367,10 @@ async function main(): Promise<number> {
   const [jsr, npm] = [join(out, "jsr"), join(out, "npm")];
   stageJsr(jsr, libraries);
   const tarball = await stageNpm(npm, libraries);
+  if (process.argv.includes("--check")) {
+    await run("deno", ["publish", "--dry-run", "--allow-dirty"], jsr);
+    await checkTypes(npm);
+  }
   for (const path of [jsr, npm]) console.log(`${path}: ${sizeOf(path)} bytes`);
   console.log(`${tarball}: ${statSync(tarball).size} bytes`);
   return 0;
