@@ -109,7 +109,11 @@ async function main(): Promise<number> {
     include: Object.fromEntries(named),
     flags,
   };
-  const fault = await makeExecutable(program, join(folder, "staged"), builtLibraries(HOST));
+  const fault = await makeExecutable(
+    program,
+    join(folder, `staged-${process.pid}`),
+    builtLibraries(HOST),
+  );
   console.log(fault ?? program.out);
   return fault === undefined ? 0 : 1;
 }

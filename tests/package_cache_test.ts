@@ -22,6 +22,7 @@ import process from "node:process";
 import { after } from "node:test";
 import { pathToFileURL } from "node:url";
 import { HOST, stageForExecutable } from "../scripts/package.ts";
+import { explained } from "../src/backends/shim/load.ts";
 import {
   check,
   inDeno,
@@ -237,4 +238,17 @@ inFolder("what a package lacks, or holds damaged, is a reason", async ({ cache, 
   assertStringIncludes(damaged!, `${library!.name} of the package is damaged`);
   assertStringIncludes(missing!, `${library!.name} could not be fetched`);
   assertEquals(readdirSync(cache), []);
+});
+
+check("what the system says of a library is explained", () => {
+  if (process.platform !== "linux") return console.log("not run: these are messages of Linux");
+  const old = "/lib/libc.so.6: version `GLIBC_2.17' not found (required by librowmajor.so)";
+  const musl = "Error loading shared library libdl.so.2: No such file or directory";
+  for (const text of [old, musl]) {
+    assertStringIncludes(explained(text), "needs glibc 2.17 or newer");
+  }
+  const noexec = "librowmajor.so: failed to map segment from shared object";
+  assertStringIncludes(explained(noexec), "mounted noexec");
+  const other = "librowmajor.so: cannot open shared object file: No such file or directory";
+  assertEquals(explained(other), other);
 });

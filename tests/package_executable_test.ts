@@ -5,16 +5,18 @@
  * @module
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { makeExecutable } from "../scripts/executable.ts";
-import { HOST } from "../scripts/package.ts";
+import { builtLibraries, HOST } from "../scripts/package.ts";
 import { root } from "../scripts/tools.ts";
-import { check, inDeno, librariesIn, run, temporary } from "./package/support.ts";
+import { check, inDeno, run, temporary } from "./package/support.ts";
 
-const digits = join(root, "examples", "digits");
+/** What docs/install.md says after `deno task executable`, but for the name of the executable. */
+const [program, ...args] = /^deno task executable (.*) --out=digits$/m.exec(
+  readFileSync(join(root, "docs", "install.md"), "utf8"),
+)![1]!.split(" ");
 
 /** Makes the demo by this runtime, and runs it twice with nothing of the repository around. */
 async function makeAndRun(flags: readonly string[]): Promise<void> {
@@ -24,23 +26,15 @@ async function makeAndRun(flags: readonly string[]): Promise<void> {
   );
   for (const path of [elsewhere!, temp!]) mkdirSync(path);
   const out = join(elsewhere!, process.platform === "win32" ? "digits.exe" : "digits");
-  const libraries = librariesIn(folder.path);
-  const fault = await makeExecutable(
-    {
-      main: join(digits, "main.ts"),
-      out,
-      runtime: inDeno ? "deno" : "bun",
-      include: {
-        "model.safetensors": join(digits, "model.safetensors"),
-        "data/digits.npz": join(digits, "data", "digits.npz"),
-      },
-      flags,
-    },
-    join(folder.path, "staged"),
-    libraries,
+  const script = join(root, "scripts", "executable.ts");
+  const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`, ...flags];
+  const made = await run(
+    process.execPath,
+    [...inDeno ? ["run", "-A"] : [], script, program!, ...args, ...options],
+    { cwd: root, env: process.env as Record<string, string> },
   );
-  assertEquals(fault, undefined);
-  assertEquals(existsSync(join(folder.path, "staged")), false);
+  assertEquals([made.code, made.stdout.trim()], [0, out], made.stderr);
+  const library = builtLibraries(HOST)[HOST]![0]!;
   chmodSync(elsewhere!, 0o555);
   using _ = { [Symbol.dispose]: () => chmodSync(elsewhere!, 0o755) };
   const env = { TMPDIR: temp!, TEMP: temp!, TMP: temp!, HOME: elsewhere!, ROWMAJOR_CACHE: cache! };
@@ -49,10 +43,9 @@ async function makeAndRun(flags: readonly string[]): Promise<void> {
     const { code, stdout, stderr } = await run(out, [], { cwd: elsewhere!, env });
     assertEquals([code, stderr], [0, ""]);
     assertStringIncludes(stdout, "accuracy: 97.8%");
-    const library = join(cache!, libraries[HOST]![0]!.sha256, libraries[HOST]![0]!.name);
     seen.push([
       [elsewhere!, temp!, cache!].map((path) => readdirSync(path, { recursive: true }).sort()),
-      statSync(library).ino,
+      statSync(join(cache!, library.sha256, library.name)).ino,
     ]);
   }
   console.log(`executable: ${statSync(out).size} bytes, the library is kept, nothing is left`);

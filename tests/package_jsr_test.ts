@@ -5,12 +5,13 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { HOST, stageJsr } from "../scripts/package.ts";
+import { root } from "../scripts/tools.ts";
 import { check, inDeno, librariesIn, program, run, temporary, told } from "./package/support.ts";
 import { type Registry, startRegistry } from "./package/registry.ts";
 
@@ -70,15 +71,16 @@ async function newMachine(): Promise<Machine> {
 
 const PROGRAM = program("jsr:@rowmajor/tensor");
 
-/** The permissions that docs/install.md names. */
+const LINE = /^deno run (.*) main\.ts$/m.exec(
+  readFileSync(join(root, "docs", "install.md"), "utf8"),
+)![1]!;
+
+/** The permissions that docs/install.md names, for this system and this cache. */
 function documented(cache: string): string[] {
   const variable = process.platform === "win32" ? "LOCALAPPDATA" : "HOME";
-  return [
-    `--allow-ffi=${cache}`,
-    `--allow-env=${variable}`,
-    `--allow-read=${cache}`,
-    `--allow-write=${cache}`,
-  ];
+  return LINE.replaceAll("$HOME/.cache/rowmajor", cache).replace("=HOME", `=${variable}`).split(
+    " ",
+  );
 }
 
 const inDenoOnly = inDeno ? check : test.skip;

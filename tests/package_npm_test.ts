@@ -72,6 +72,27 @@ checkOnce(
   },
 );
 
+checkOnce(
+  "npm: in an executable that Deno made the library is read, and kept (needs Bun)",
+  async () => {
+    await install();
+    // What Deno puts into an executable are files for all but the system, which opens libraries.
+    writeFileSync(
+      join(project, "standalone.mjs"),
+      `Object.defineProperty(Deno, "build", { value: { ...Deno.build, standalone: true } });
+    await import("./main.mjs");`,
+    );
+    const kept = join(stage.path, "kept");
+    const args = ["run", "--quiet", "--no-prompt", "-A", "standalone.mjs"];
+    const outcome = await run(findTool("deno"), args, {
+      cwd: project,
+      env: { ...env, ROWMAJOR_CACHE: kept },
+    });
+    assertEquals(told(outcome).cpu, "native");
+    assertEquals(readdirSync(kept).length, 1);
+  },
+);
+
 const node = spawnSync("node", ["--version"], { encoding: "utf8" }).stdout?.trim() ?? "";
 const hasNode = Number(/^v(\d+)/.exec(node)?.[1]) >= 20;
 if (!hasNode) console.log("The package is not tested in Node: there is none, or one older than 20");

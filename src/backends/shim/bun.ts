@@ -85,5 +85,6 @@ export const nodeHost: Host = {
   rename: (from, to) => fs().renameSync(from, to),
   remove: (path) => fs().unlinkSync(path),
   sha256,
+  sha256Later: (bytes) => Promise.resolve(sha256(bytes)),
   open,
 };

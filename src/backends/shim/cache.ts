@@ -152,9 +152,7 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
       const entry = host.look(folder);
       if (entry === undefined || distrust(folder, entry) !== undefined) continue;
       if (!areThere(path, files)) continue;
-      const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", host.read(path)));
-      const text = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-      if (text === files[0]!.sha256) return path;
+      if (await host.sha256Later(host.read(path)) === files[0]!.sha256) return path;
     } catch {
       // What cannot be read is not there; keeping it will say why.
     }

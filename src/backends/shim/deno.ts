@@ -90,5 +90,9 @@ export const denoHost: Host | undefined = deno && {
     const { createHash } = globalThis.process.getBuiltinModule("node:crypto");
     return createHash("sha256").update(bytes).digest("hex");
   },
+  sha256Later: async (bytes) => {
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  },
   open,
 };

@@ -50,6 +50,8 @@ export interface Host {
   remove(path: string): void;
   /** The SHA-256 of `bytes`, in hexadecimal digits. */
   sha256(bytes: Uint8Array): string;
+  /** The same, by what needs nothing to be loaded for it. */
+  sha256Later(bytes: Uint8Array<ArrayBuffer>): Promise<string>;
   /** Opens the library at `path`. Throws what the runtime throws. */
   open(path: string): Shim;
 }

@@ -98,13 +98,14 @@ function openAt(path: string): Shim | Unavailable {
 }
 
 /** What the system says of a library that it cannot open, with what that means. */
-function explained(text: string): string {
+export function explained(text: string): string {
   if (host.platform !== "linux") return text;
   if (/\bGLIBC_|ld-linux|lib(c|m|dl|pthread)\.so\.\d|symbol not found/.test(text)) {
     return `${text} (the native library needs glibc 2.17 or newer)`;
   }
   if (/failed to map segment/.test(text)) {
-    return `${text} (is its folder on a file system that is mounted noexec? copy it elsewhere, and set ROWMAJOR_LIB)`;
+    return `${text} (its file system may be mounted noexec: name another place in ROWMAJOR_CACHE, ` +
+      "or a copy of the library in ROWMAJOR_LIB)";
   }
   return text;
 }
