@@ -183,6 +183,15 @@ inFolder(
     assertStringIncludes(native, `cannot keep the library in ${nowhere}: `);
 
     assertEquals((await start(env)).cpu, "native");
+    if (!root && unix) {
+      // An empty cache that cannot be written: the temporary folder serves.
+      const fixed = join(temporary, "fixed");
+      mkdirSync(fixed, { mode: 0o500 });
+      assertEquals((await start({ ...env, ROWMAJOR_CACHE: fixed })).cpu, "native");
+      assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
+    } else {console.log(
+        "not run: an empty cache that cannot be written, as root can write into all",
+      );}
     for (const name of names) env[name] = nowhere;
     chmodSync(join(cache, library!.sha256), 0o500);
     chmodSync(cache, 0o500);
