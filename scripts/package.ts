@@ -160,8 +160,13 @@ const FILES: Readonly<Record<string, readonly CarriedFile[]>> = ${tableOf(librar
 const target = \`\${host.platform}-\${host.arch}\`;
 const files = FILES[target] ?? [];
 const intact = await findIntact(files);
-const url = new URL(\`./native/\${target}\${import.meta.url.slice(-3)}\`, import.meta.url);
-const content = intact === undefined && isWanted(files) ? await importContent(url) : undefined;
+const name = \`\${target}\${import.meta.url.slice(-3)}\`;
+const content = intact === undefined && isWanted(files)
+  ? await importContent(
+    new URL(\`./native/\${name}\`, import.meta.url),
+    () => import(\`./native/\${name}\`),
+  )
+  : undefined;
 
 /** What the package carries for this machine. */
 export const embedded: Carried | undefined = { files, intact, content: () => content };

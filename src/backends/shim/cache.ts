@@ -174,16 +174,15 @@ export function isWanted(files: readonly CarriedFile[]): boolean {
 }
 
 /**
- * The content of the module at `url`, beside the one that asks, which holds what a package carries;
- * undefined where it cannot be had. Never throws.
+ * What the module at `url` holds, if this program may import it, which `load` does; undefined where it
+ * cannot be had. Never throws.
  */
 export async function importContent(
   url: URL,
+  load: () => Promise<{ content: Readonly<Record<string, string>> }>,
 ): Promise<Readonly<Record<string, string>> | undefined> {
   try {
-    if (!host.mayImport(url)) return undefined;
-    const { content } = await import(url.href) as { content: Record<string, string> };
-    return content;
+    return host.mayImport(url) ? (await load()).content : undefined;
   } catch {
     return undefined;
   }
