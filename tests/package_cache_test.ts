@@ -28,6 +28,7 @@ import {
   inDeno,
   librariesIn,
   program,
+  report,
   run,
   temporary,
   type Told,
@@ -35,7 +36,10 @@ import {
 } from "./package/support.ts";
 
 const stage = temporary();
-after(() => stage[Symbol.dispose]());
+after(() => {
+  report();
+  stage[Symbol.dispose]();
+});
 const unix = process.platform !== "win32";
 const root = process.getuid?.() === 0;
 const libraries = librariesIn(stage.path);

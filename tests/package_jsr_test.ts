@@ -12,11 +12,23 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { HOST, stageJsr } from "../scripts/package.ts";
 import { root } from "../scripts/tools.ts";
-import { check, inDeno, librariesIn, program, run, temporary, told } from "./package/support.ts";
+import {
+  check,
+  inDeno,
+  librariesIn,
+  program,
+  report,
+  run,
+  temporary,
+  told,
+} from "./package/support.ts";
 import { type Registry, startRegistry } from "./package/registry.ts";
 
 const stage = temporary();
-after(() => stage[Symbol.dispose]());
+after(() => {
+  report();
+  stage[Symbol.dispose]();
+});
 const staged = join(stage.path, "jsr");
 stageJsr(staged, librariesIn(stage.path));
 const NATIVE = `/src/backends/shim/native/${HOST}.ts`;

@@ -12,12 +12,24 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { stageNpm } from "../scripts/package.ts";
 import { findTool, root } from "../scripts/tools.ts";
-import { check, inDeno, librariesIn, program, run, temporary, told } from "./package/support.ts";
+import {
+  check,
+  inDeno,
+  librariesIn,
+  program,
+  report,
+  run,
+  temporary,
+  told,
+} from "./package/support.ts";
 
 // Making it takes seconds, and what it is used by runs in processes of its own anyway.
 const checkOnce = inDeno ? test.skip : check;
 const stage = inDeno ? { path: "", [Symbol.dispose]: () => {} } : temporary();
-after(() => stage[Symbol.dispose]());
+after(() => {
+  report();
+  stage[Symbol.dispose]();
+});
 const project = join(stage.path, "project");
 const cache = join(stage.path, "cache");
 const env = { HOME: stage.path, ROWMAJOR_CACHE: cache, TMPDIR: stage.path, TEMP: stage.path };

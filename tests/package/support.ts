@@ -102,11 +102,19 @@ export interface Told {
   readonly runtime: string;
 }
 
+const served = new Map<string, number>();
+
+/** Prints which backends served the programs of this file, and how often. */
+export function report(): void {
+  if (served.size > 0) console.log(Array.from(served, ([name, n]) => `${name}: ${n}`).join(", "));
+}
+
 /** What a program told; an Error with all that it said where it did not tell. */
 export function told({ code, stdout, stderr }: Outcome): Told {
   if (code !== 0) throw new Error(`exited with ${code}: ${stdout}${stderr}`);
   const result = JSON.parse(stdout) as Told;
   if (JSON.stringify(result.product) !== "[[5,14],[14,50]]") throw new Error(stdout);
-  console.log(`${result.runtime}: ${result.cpu} (${result.native})`);
+  const name = `served by ${result.cpu} in ${result.runtime}`;
+  served.set(name, (served.get(name) ?? 0) + 1);
   return result;
 }

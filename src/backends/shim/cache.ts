@@ -160,6 +160,7 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
   return undefined;
 }
 
+/** What Deno has to be told for `folder` to be used. */
 function forbidden(folder: string): string {
   const flags = `--allow-ffi=${folder} --allow-read=${folder} --allow-write=${folder}`;
   return `not allowed to keep the library in ${folder}: use -A, or ${flags}`;
