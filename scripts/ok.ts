@@ -32,8 +32,11 @@ const steps: Step[] = [
   { name: "types without Deno", args: ["run", "-A", "npm:typescript/tsc", "-p", root] },
   { name: "layers", args: ["test", "-A", "--no-check", "tests/layers_test.ts"] },
   ...GENERATORS.map((path) => ({ name: `${path} is run`, args: ["run", "-A", path, "--check"] })),
-  { name: "documentation", args: ["doc", "--lint", "mod.ts", "src/types.ts"] },
-  { name: "publish (dry run)", args: ["publish", "--dry-run", "--allow-dirty"] },
+  {
+    name: "documentation",
+    args: ["doc", "--lint", "mod.ts", "src/types.ts", "src/io/mod.ts", "src/random.ts"],
+  },
+  { name: "packages", args: ["run", "-A", "scripts/package.ts", "--host", "--check"] },
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },
 ];
 

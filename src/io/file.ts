@@ -25,7 +25,7 @@ const CHUNK = 2 ** 30;
 
 /** Fills a new array from `begin` to `end` of an open file. */
 async function readRange(
-  handle: FileHandle,
+  handle: Source,
   begin: number,
   end: number,
   file: string,
@@ -40,10 +40,50 @@ async function readRange(
   return bytes;
 }
 
+/** What is read from: an open file, or the bytes of one. */
+type Source = Pick<FileHandle, "close"> & {
+  stat(): Promise<{ size: number }>;
+  read(
+    bytes: Uint8Array,
+    at: number,
+    length: number,
+    position: number,
+  ): Promise<{ bytesRead: number }>;
+};
+
+/** A file inside an executable that Bun made. */
+interface Embedded {
+  readonly name: string;
+  bytes(): Promise<Uint8Array>;
+}
+
+/** The file at `path` inside this executable, if Bun made one, and put one there. */
+function findEmbedded(path: Path): Embedded | undefined {
+  const { Bun } = globalThis as { Bun?: { embeddedFiles?: readonly Embedded[] } };
+  const name = /(?:\$bunfs|~BUN)[\\/]root[\\/](.*)$/.exec(String(path))?.[1];
+  if (name === undefined) return undefined;
+  return Bun?.embeddedFiles?.find((file) => file.name.replace(/^\.[\\/]/, "") === name);
+}
+
+/** Opens a file. Those inside an executable of Bun are read whole, as they cannot be opened. */
+async function openFile(path: Path): Promise<Source> {
+  const embedded = findEmbedded(path);
+  if (embedded === undefined) return (await import("node:fs/promises")).open(path);
+  const all = await embedded.bytes();
+  return {
+    stat: () => Promise.resolve({ size: all.length }),
+    read: (bytes, at, length, position) => {
+      const part = all.subarray(position, position + length);
+      bytes.set(part, at);
+      return Promise.resolve({ bytesRead: part.length });
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
 /** All bytes of a file, as many as its size says when it is opened. */
 export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
-  const { open } = await import("node:fs/promises");
-  const handle = await open(path);
+  const handle = await openFile(path);
   try {
     return await readRange(handle, 0, (await handle.stat()).size, String(path));
   } finally {
@@ -63,9 +103,9 @@ export class RawSafetensorsFile {
   readonly header: SafetensorsHeader;
   /** The path, as errors give it. */
   readonly file: string;
-  #handle: FileHandle | undefined;
+  #handle: Source | undefined;
 
-  private constructor(handle: FileHandle, file: string, header: SafetensorsHeader) {
+  private constructor(handle: Source, file: string, header: SafetensorsHeader) {
     this.#handle = handle;
     this.file = file;
     this.header = header;
@@ -73,9 +113,8 @@ export class RawSafetensorsFile {
 
   /** Opens a file and checks its header; the file is closed again when that fails. */
   static async open(path: Path): Promise<RawSafetensorsFile> {
-    const { open } = await import("node:fs/promises");
     const file = String(path);
-    const handle = await open(path);
+    const handle = await openFile(path);
     try {
       const { size } = await handle.stat();
       const start = await readRange(handle, 0, Math.min(8, size), file);

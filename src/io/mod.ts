@@ -14,6 +14,7 @@ import { allocate } from "../storage.ts";
 import type { AnyTensor, Tensor } from "../tensor.ts";
 import { NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
+import "../tensor.ts";
 import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
 import * as safetensors from "./safetensors.ts";

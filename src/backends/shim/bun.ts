@@ -1,13 +1,12 @@
 /**
- * Opens the shim in Bun.
+ * Opens the shim in Bun, and handles its files there and in Node, which opens no libraries.
  *
- * Knows nothing of where libraries lie or of what the functions do. Asks for `bun:ffi` by name when
- * it is called, so that other runtimes never see it.
+ * Asks for modules by name when it needs them, so that other runtimes never see them.
  *
  * @module
  */
-import process from "node:process";
 import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
+import type { Entry, Host } from "./host.ts";
 
 interface BunFfi {
   dlopen(
@@ -16,12 +15,26 @@ interface BunFfi {
   ): { symbols: unknown };
 }
 
-/** True where Bun runs. */
-export const isBun: boolean = "Bun" in globalThis;
+interface BunNamespace {
+  readonly isStandaloneExecutable?: boolean;
+  readonly CryptoHasher: new (name: "sha256") => {
+    update(bytes: Uint8Array): { digest(encoding: "hex"): string };
+  };
+}
 
-/** Opens the library at `path`. Throws what Bun throws. */
-export function openInBun(path: string): Shim {
-  const ffi = process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
+/** Bun, where it runs. */
+const bun = (globalThis as unknown as { Bun?: BunNamespace }).Bun;
+/** Not there in browsers and in workers of some clouds. */
+const process = "Deno" in globalThis
+  ? undefined
+  : (globalThis as { process?: NodeJS.Process }).process;
+
+function fs(): typeof import("node:fs") {
+  return globalThis.process.getBuiltinModule("node:fs");
+}
+
+function open(path: string): Shim {
+  const ffi = globalThis.process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
   const symbols: Record<string, { args: string[]; returns: "i32" }> = {};
   for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
     const args = parameters.map((type) => type === "buffer" ? "ptr" : type);
@@ -30,7 +43,48 @@ export function openInBun(path: string): Shim {
   return ffi.dlopen(path, symbols).symbols as Shim;
 }
 
-/** The environment variable `name`. */
-export function bunVariable(name: string): string | undefined {
-  return process.env[name];
+function look(path: string): Entry | undefined {
+  const found = fs().lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return undefined;
+  const kind = found.isSymbolicLink()
+    ? "link"
+    : found.isDirectory()
+    ? "folder"
+    : found.isFile()
+    ? "file"
+    : "other";
+  const windows = process?.platform === "win32";
+  return {
+    kind,
+    size: found.size,
+    mode: windows ? 0 : found.mode & 0o7777,
+    owner: windows ? -1 : found.uid,
+  };
 }
+
+function sha256(bytes: Uint8Array): string {
+  if (bun !== undefined) return new bun.CryptoHasher("sha256").update(bytes).digest("hex");
+  const { createHash } = globalThis.process.getBuiltinModule("node:crypto");
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** Bun, or Node. */
+export const nodeHost: Host = {
+  name: bun !== undefined ? "Bun" : "Node",
+  platform: process?.platform ?? "unknown",
+  arch: process?.arch ?? "unknown",
+  standalone: bun?.isStandaloneExecutable === true,
+  variable: (name) => process?.env[name],
+  may: () => true,
+  mayImport: () => true,
+  userId: () => process?.getuid?.(),
+  look,
+  read: (path) => fs().readFileSync(path),
+  create: (path, bytes) => fs().writeFileSync(path, bytes, { flag: "wx", mode: 0o600 }),
+  makeFolder: (path) => void fs().mkdirSync(path, { recursive: true, mode: 0o700 }),
+  rename: (from, to) => fs().renameSync(from, to),
+  remove: (path) => fs().unlinkSync(path),
+  sha256,
+  sha256Later: (bytes) => Promise.resolve(sha256(bytes)),
+  open,
+};

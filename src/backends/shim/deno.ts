@@ -1,28 +1,49 @@
 /**
- * Opens the shim in Deno, and asks Deno what this program may do; it never prompts.
+ * Opens the shim in Deno and handles its files, and asks Deno what this program may do; it never
+ * prompts.
  *
- * Knows nothing of where libraries lie or of what the functions do. Names Deno through an interface
- * of its own, so that it type-checks where there is no Deno.
+ * Names Deno through an interface of its own, so that it type-checks where there is no Deno, and
+ * uses Deno's own functions: those of Node take milliseconds to load.
  *
  * @module
  */
 import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
+import type { Entry, Host } from "./host.ts";
+
+interface DenoEntry {
+  readonly isFile: boolean;
+  readonly isDirectory: boolean;
+  readonly isSymlink: boolean;
+  readonly size: number;
+  readonly mode: number | null;
+  readonly uid: number | null;
+}
 
 interface DenoNamespace {
+  readonly build: { readonly os: string; readonly arch: string; readonly standalone?: boolean };
   dlopen(
     path: string,
     symbols: Record<string, { parameters: readonly string[]; result: "i32" }>,
   ): { symbols: unknown };
   permissions: { querySync(descriptor: Record<string, string>): { state: string } };
   env: { get(name: string): string | undefined };
+  uid(): number | null;
+  lstatSync(path: string): DenoEntry;
+  readFileSync(path: string): Uint8Array<ArrayBuffer>;
+  writeFileSync(path: string, bytes: Uint8Array, options: object): void;
+  mkdirSync(path: string, options: object): void;
+  renameSync(from: string, to: string): void;
+  removeSync(path: string): void;
 }
 
 /** Deno, where it runs. */
-export const deno: DenoNamespace | undefined =
-  (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
+const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
 
-/** Opens the library at `path`. Throws what Deno throws. */
-export function openInDeno(path: string): Shim {
+function granted(descriptor: Record<string, string>): boolean {
+  return deno!.permissions.querySync(descriptor).state === "granted";
+}
+
+function open(path: string): Shim {
   const symbols: Record<string, { parameters: readonly string[]; result: "i32" }> = {};
   for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
     symbols[name] = { parameters, result: "i32" };
@@ -30,13 +51,48 @@ export function openInDeno(path: string): Shim {
   return deno!.dlopen(path, symbols).symbols as Shim;
 }
 
-/** True when this program may open the library at `path` without anyone being asked. */
-export function mayOpen(path: string): boolean {
-  return deno!.permissions.querySync({ name: "ffi", path }).state === "granted";
+function look(path: string): Entry | undefined {
+  try {
+    const { isFile, isDirectory, isSymlink, size, mode, uid } = deno!.lstatSync(path);
+    const kind = isSymlink ? "link" : isDirectory ? "folder" : isFile ? "file" : "other";
+    return { kind, size, mode: mode ?? 0, owner: uid ?? -1 };
+  } catch (error) {
+    if ((error as Error).name === "NotFound") return undefined;
+    throw error;
+  }
 }
 
-/** The environment variable `name`, where this program may read it without anyone being asked. */
-export function denoVariable(name: string): string | undefined {
-  const { state } = deno!.permissions.querySync({ name: "env", variable: name });
-  return state === "granted" ? deno!.env.get(name) : undefined;
+/** Where a module comes from, as permissions name it: the host with its port. */
+function hostOf({ protocol, hostname, port }: URL): string {
+  return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
 }
+
+/** Deno, where it runs. */
+export const denoHost: Host | undefined = deno && {
+  name: "Deno",
+  platform: deno.build.os === "windows" ? "win32" : deno.build.os,
+  arch: { x86_64: "x64", aarch64: "arm64" }[deno.build.arch] ?? deno.build.arch,
+  standalone: deno.build.standalone === true,
+  variable: (name) => granted({ name: "env", variable: name }) ? deno.env.get(name) : undefined,
+  may: (what, name) => granted({ name: what, [what === "env" ? "variable" : "path"]: name }),
+  mayImport: (url) =>
+    url.protocol === "file:"
+      ? granted({ name: "read", path: url.pathname })
+      : granted({ name: "import", host: hostOf(url) }),
+  userId: () => granted({ name: "sys", kind: "uid" }) ? deno.uid() ?? undefined : undefined,
+  look,
+  read: (path) => deno.readFileSync(path),
+  create: (path, bytes) => deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 }),
+  makeFolder: (path) => deno.mkdirSync(path, { recursive: true, mode: 0o700 }),
+  rename: (from, to) => deno.renameSync(from, to),
+  remove: (path) => deno.removeSync(path),
+  sha256: (bytes) => {
+    const { createHash } = globalThis.process.getBuiltinModule("node:crypto");
+    return createHash("sha256").update(bytes).digest("hex");
+  },
+  sha256Later: async (bytes) => {
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  },
+  open,
+};

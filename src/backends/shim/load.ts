@@ -7,11 +7,10 @@
  *
  * @module
  */
-import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
-import { bunVariable, isBun, openInBun } from "./bun.ts";
-import { deno, denoVariable, mayOpen, openInDeno } from "./deno.ts";
+import { type Carried, inWords, keep, pathOf } from "./cache.ts";
+import { embedded } from "./embedded.ts";
+import { host } from "./host.ts";
 
 export type { Unavailable } from "./abi.ts";
 
@@ -21,27 +20,9 @@ const FILES: Record<string, string> = {
 };
 
 /** What the library's file is called on this system. */
-export const LIBRARY_FILE: string = FILES[process.platform] ?? "librowmajor.so";
+export const LIBRARY_FILE: string = FILES[host.platform] ?? "librowmajor.so";
 
-/** An error's message in one line. */
-function inWords(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/\s+/g, " ").trim();
-}
-
-/** Where the library should be: what `ROWMAJOR_LIB` says, else the folder that zig builds into. */
-function findLibrary(): string | Unavailable {
-  const named = deno !== undefined ? denoVariable("ROWMAJOR_LIB") : bunVariable("ROWMAJOR_LIB");
-  if (named !== undefined && named !== "") return named;
-  const url = new URL(
-    `../../../zig-out/lib/${LIBRARY_FILE}`,
-    import.meta.url,
-  );
-  if (url.protocol !== "file:") {
-    return { reason: "no native library comes with a remote module: set ROWMAJOR_LIB" };
-  }
-  return fileURLToPath(url);
-}
+const NO_NODE = "Node has no way to open native libraries that is on by itself: Deno and Bun do";
 
 let shared: Shim | Unavailable | undefined;
 
@@ -51,29 +32,80 @@ export function findShim(): Shim | Unavailable {
 }
 
 /**
- * Opens the shim at `path`, or where it is usually found, and checks that it speaks this version.
- * Never throws and never prompts.
+ * Opens the shim at `path`, or where it is usually found: where `ROWMAJOR_LIB` says, else in the
+ * package, else in the folder that zig builds into. Checks that it speaks this version. Never throws
+ * and never prompts.
  */
 export function openShim(path?: string): Shim | Unavailable {
   try {
-    const found = path ?? findLibrary();
-    if (typeof found !== "string") return found;
-    let shim: Shim;
-    if (deno !== undefined) {
-      if (!mayOpen(found)) return { reason: `not allowed to open ${found}: use --allow-ffi` };
-      shim = openInDeno(found);
-    } else if (isBun) shim = openInBun(found);
-    else return { reason: "only Deno and Bun can open native libraries" };
-    if (shim.rm_version() !== VERSION) {
-      return {
-        reason: `${found} has version ${shim.rm_version()}, not ${VERSION}: build it again`,
-      };
-    }
-    if (shim.rm_table_hash() !== tableHash()) {
-      return { reason: `${found} was built from another op table: build it again` };
-    }
-    return shim;
+    const named = path ?? host.variable("ROWMAJOR_LIB");
+    if (path !== undefined || (named !== undefined && named !== "")) return openAt(named!);
+    if (embedded !== undefined) return openCarried(embedded);
+    const built = new URL(`../../../zig-out/lib/${LIBRARY_FILE}`, import.meta.url);
+    if (built.protocol === "file:") return openAt(pathOf(built));
+    return { reason: "no native library comes with a remote module: set ROWMAJOR_LIB" };
   } catch (error) {
     return { reason: inWords(error) };
   }
+}
+
+/** Opens what a package carries: the file itself, or a copy in the cache. */
+export function openCarried(carried: Carried): Shim | Unavailable {
+  const { files, own } = carried;
+  if (files.length === 0) {
+    return {
+      reason: `there is no native library for ${host.platform}-${host.arch} in this package`,
+    };
+  }
+  // What is in an executable can be read at most, not opened.
+  const file = own?.[files[0]!.name];
+  if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
+    return openAt(pathOf(file));
+  }
+  if (host.name === "Node") return { reason: NO_NODE };
+  const reasons = new Set<string>();
+  for (const place of keep(carried)) {
+    const opened = typeof place === "string" ? openAt(place) : place;
+    if (!("reason" in opened)) return opened;
+    reasons.add(opened.reason);
+  }
+  return { reason: [...reasons].join("; ") };
+}
+
+/** False when there is certainly no file at `path`. */
+function mayBeThere(path: string): boolean {
+  return !host.may("read", path) || host.look(path) !== undefined;
+}
+
+/** Opens the library at `path`. */
+function openAt(path: string): Shim | Unavailable {
+  if (host.name === "Node") return { reason: NO_NODE };
+  if (!host.may("ffi", path)) return { reason: `not allowed to open ${path}: use --allow-ffi` };
+  try {
+    const shim = host.open(path);
+    if (shim.rm_version() !== VERSION) {
+      return {
+        reason: `${path} has version ${shim.rm_version()}, not ${VERSION}: build it again`,
+      };
+    }
+    if (shim.rm_table_hash() !== tableHash()) {
+      return { reason: `${path} was built from another op table: build it again` };
+    }
+    return shim;
+  } catch (error) {
+    return { reason: explained(inWords(error)) };
+  }
+}
+
+/** What the system says of a library that it cannot open, with what that means. */
+export function explained(text: string): string {
+  if (host.platform !== "linux") return text;
+  if (/\bGLIBC_|ld-linux|lib(c|m|dl|pthread)\.so\.\d|symbol not found/.test(text)) {
+    return `${text} (the native library needs glibc 2.17 or newer)`;
+  }
+  if (/failed to map segment/.test(text)) {
+    return `${text} (its file system may be mounted noexec: name another place in ROWMAJOR_CACHE, ` +
+      "or a copy of the library in ROWMAJOR_LIB)";
+  }
+  return text;
 }

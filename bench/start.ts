@@ -1,0 +1,80 @@
+/**
+ * Times how a program starts: how long importing rowmajor takes, and from there the first product of
+ * matrices, which opens the native library; in Deno and Bun, from a checkout and from packages whose
+ * library is in the cache already.
+ *
+ *     deno task bench:start [--rounds=20]
+ *
+ * Each start is a process of its own, and takes turns with those of the others.
+ *
+ * @module
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+import { builtLibraries, HOST, stageJsr, stageNpm } from "../scripts/package.ts";
+import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
+
+/** What a start runs: prints the two times in milliseconds. */
+const program = (specifier: string) =>
+  `const begin = performance.now();
+const { ones } = await import(${JSON.stringify(specifier)});
+const imported = performance.now();
+const x = ones([64, 64]);
+x.matmul(x).get(0, 0);
+console.log(imported - begin, performance.now() - imported);
+`;
+
+interface Start {
+  readonly name: string;
+  readonly tool: Tool;
+  readonly module: string;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
+}
+
+await ensureInstalled();
+const rounds = Number(/--rounds=(\d+)/.exec(process.argv.join(" "))?.[1] ?? 20);
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-start-"));
+try {
+  const [jsr, npm] = [join(folder, "jsr"), join(folder, "npm")];
+  stageJsr(jsr, builtLibraries(HOST));
+  await stageNpm(npm, builtLibraries(HOST));
+  const starts: Start[] = [
+    { name: "Deno, checkout", tool: "deno", module: join(root, "mod.ts") },
+    { name: "Deno, package of JSR", tool: "deno", module: join(jsr, "mod.ts") },
+    { name: "Deno, package of npm", tool: "deno", module: join(npm, "mod.js") },
+    { name: "Bun, checkout", tool: "bun", module: join(root, "mod.ts") },
+    { name: "Bun, package of JSR", tool: "bun", module: join(jsr, "mod.ts") },
+    { name: "Bun, package of npm", tool: "bun", module: join(npm, "mod.js") },
+  ];
+  const env = { ...process.env, ROWMAJOR_CACHE: join(folder, "cache") };
+  const times = starts.map(() => [[], []] as [number[], number[]]);
+  for (let round = -1; round < rounds; round++) {
+    for (const [i, { tool, module }] of starts.entries()) {
+      const path = join(folder, `start${i}.ts`);
+      writeFileSync(path, program(pathToFileURL(module).href));
+      const args = tool === "deno" ? ["run", "-A", "--no-check", path] : [path];
+      const { stdout, stderr, status } = spawnSync(findTool(tool), args, { env, encoding: "utf8" });
+      if (status !== 0) throw new Error(stderr);
+      // The first round fills caches.
+      if (round < 0) continue;
+      stdout.split(" ").forEach((time, k) => times[i]![k]!.push(Number(time)));
+    }
+  }
+  console.log(`${rounds} starts, milliseconds: least, median`);
+  console.log(`${"".padEnd(24)}${"import".padStart(14)}${"first product".padStart(18)}`);
+  for (const [i, { name }] of starts.entries()) {
+    const cells = times[i]!.map((all) =>
+      `${Math.min(...all).toFixed(1)}, ${median(all).toFixed(1)}`
+    );
+    console.log(`${name.padEnd(24)}${cells[0]!.padStart(14)}${cells[1]!.padStart(18)}`);
+  }
+} finally {
+  rmSync(folder, { recursive: true });
+}

@@ -1,0 +1,120 @@
+/**
+ * What the tests of packages share: what is carried, folders, and programs in processes of their
+ * own, with an environment of their own.
+ *
+ * @module
+ */
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { builtLibraries, HOST, type Libraries, packed, TARGETS } from "../../scripts/package.ts";
+import { inDeno } from "../native/support.ts";
+
+export { inDeno };
+
+/** `test`, or `test.skip` where there is no library for this machine; it says so. */
+export const check: typeof test | typeof test.skip = HOST in TARGETS ? test : test.skip;
+if (!(HOST in TARGETS)) console.log(`Packages are not tested: no library is built for ${HOST}`);
+
+/** A folder that is removed when it goes out of scope. */
+export function temporary(): Disposable & { readonly path: string } {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "rowmajor-package-")));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/**
+ * This machine's library, and in the place of the kernels a small file, which no library here reads:
+ * making those takes long.
+ */
+export function librariesIn(folder: string): Libraries {
+  const libraries = builtLibraries(HOST);
+  const kernels = join(folder, "kernels.bin");
+  writeFileSync(kernels, Uint8Array.from({ length: 1000 }, (_, i) => i % 251));
+  return {
+    [HOST]: [libraries[HOST]![0]!, packed(kernels, "rowmajor-ptx.bin")],
+  };
+}
+
+/** What a process said, and how it ended. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface DenoCommand {
+  Command: new (path: string, options: object) => {
+    output(): Promise<{ code: number; stdout: Uint8Array; stderr: Uint8Array }>;
+  };
+}
+
+/** Variables that systems need to start a program at all. */
+const NEEDED = ["PATH", "SystemRoot", "SystemDrive", "windir", "PATHEXT", "COMSPEC"];
+
+/** Starts a program with `env` and little more in its environment, and waits for its end. */
+export async function run(
+  path: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>> },
+): Promise<Outcome> {
+  const env: Record<string, string> = { NO_COLOR: "1", ...options.env };
+  for (const name of NEEDED) env[name] ??= process.env[name] ?? "";
+  if (inDeno) {
+    // Deno's node:child_process would add permissions.
+    const { Command } = (globalThis as unknown as { Deno: DenoCommand }).Deno;
+    const settings = { args, cwd: options.cwd, env, clearEnv: true, stdin: "null" };
+    const { code, stdout, stderr } = await new Command(path, settings).output();
+    const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+    return { code, stdout: text(stdout), stderr: text(stderr) };
+  }
+  return await new Promise((resolve, reject) => {
+    const child = spawn(path, args, { cwd: options.cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    const said = { stdout: "", stderr: "" };
+    child.stdout.on("data", (data) => said.stdout += data);
+    child.stderr.on("data", (data) => said.stderr += data);
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code: code ?? 1, ...said }));
+  });
+}
+
+/** A program that multiplies matrices of `specifier`, and tells what served it. */
+export function program(specifier: string): string {
+  return `import { arange, info } from ${JSON.stringify(specifier)};
+const x = arange(6, { dtype: "float64" }).reshape([2, 3]);
+const { devices, backends, runtime } = info();
+console.log(JSON.stringify({
+  product: x.matmul(x.T).toArray(),
+  cpu: devices.cpu,
+  native: backends.native,
+  runtime,
+}));
+`;
+}
+
+/** What {@link program} tells. */
+export interface Told {
+  readonly product: number[][];
+  readonly cpu: string;
+  readonly native: string;
+  readonly runtime: string;
+}
+
+const served = new Map<string, number>();
+
+/** Prints which backends served the programs of this file, and how often. */
+export function report(): void {
+  if (served.size > 0) console.log(Array.from(served, ([name, n]) => `${name}: ${n}`).join(", "));
+}
+
+/** What a program told; an Error with all that it said where it did not tell. */
+export function told({ code, stdout, stderr }: Outcome): Told {
+  if (code !== 0) throw new Error(`exited with ${code}: ${stdout}${stderr}`);
+  const result = JSON.parse(stdout) as Told;
+  if (JSON.stringify(result.product) !== "[[5,14],[14,50]]") throw new Error(stdout);
+  const name = `served by ${result.cpu} in ${result.runtime}`;
+  served.set(name, (served.get(name) ?? 0) + 1);
+  return result;
+}
