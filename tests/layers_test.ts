@@ -31,7 +31,7 @@ const LAYERS: string[][] = [
   ["dispatch.ts"],
   ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "linalg.ts"],
   ["tensor.ts"],
-  ["create.ts", "random.ts", "io/mod.ts", "info.ts", "devices.ts"],
+  ["create.ts", "random.ts", "io/mod.ts", "info.ts", "devices.ts", "image.ts"],
 ];
 
 /** What may come from outside src, and which files may ask for it. */
