@@ -40,6 +40,7 @@ export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
 export * from "./src/tensor.ts";
 export * from "./src/create.ts";
 export * from "./src/devices.ts";
+export * from "./src/image.ts";
 export * from "./src/info.ts";
 export * as random from "./src/random.ts";
 export * as io from "./src/io/mod.ts";

@@ -15,6 +15,7 @@ const GENERATORS: string[] = [
   "scripts/gen_ops_def.ts",
   "scripts/gen_features.ts",
   "scripts/gen_coverage.ts",
+  "scripts/gen_layers.ts",
 ];
 
 interface Step {

@@ -105,7 +105,8 @@ export function formatHtml(x: Operand): string {
     const caption = axis === 0 ? "" : `<caption>${escapeHtml(formatShape(index))}</caption>`;
     return `<table>${caption}${rows.map(row).join("")}</table>`;
   };
-  return `<div>${x.layout.size === 0 ? "" : table([])}<div>${escapeHtml(describe(x))}</div></div>`;
+  const about = escapeHtml(`${describe(x)}, ${x.storage.device}`);
+  return `<div>${x.layout.size === 0 ? "" : table([])}<div>${about}</div></div>`;
 }
 
 function describe(x: Operand): string {

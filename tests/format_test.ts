@@ -349,18 +349,18 @@ describe("display as HTML", () => {
     assertEquals(
       html(view(x, (l) => l.transpose())),
       "<div><table><tr><td>1  </td><td>NaN</td></tr><tr><td>2.5</td><td>4  </td></tr></table>" +
-        "<div>shape [2, 2], float32</div></div>",
+        "<div>shape [2, 2], float32, cpu</div></div>",
     );
     assertEquals(
       html(make("bool", [2], [true, false])),
       "<div><table><tr><td> true</td><td>false</td></tr></table>" +
-        "<div>shape [2], bool</div></div>",
+        "<div>shape [2], bool, cpu</div></div>",
     );
     assertEquals(
       html(make("int64", [], [7n])),
-      "<div><table><tr><td>7</td></tr></table><div>shape [], int64</div></div>",
+      "<div><table><tr><td>7</td></tr></table><div>shape [], int64, cpu</div></div>",
     );
-    assertEquals(html(make("int8", [0, 3], [])), "<div><div>shape [0, 3], int8</div></div>");
+    assertEquals(html(make("int8", [0, 3], [])), "<div><div>shape [0, 3], int8, cpu</div></div>");
   });
 
   it("has a table with a caption for every matrix", () => {
@@ -368,7 +368,7 @@ describe("display as HTML", () => {
       html(make("int8", [2, 1, 2], [1, 2, 3, 4])),
       "<div><table><caption>[0]</caption><tr><td>1</td><td>2</td></tr></table>" +
         "<table><caption>[1]</caption><tr><td>3</td><td>4</td></tr></table>" +
-        "<div>shape [2, 1, 2], int8</div></div>",
+        "<div>shape [2, 1, 2], int8, cpu</div></div>",
     );
   });
 
@@ -379,7 +379,7 @@ describe("display as HTML", () => {
     assertEquals(text.match(/<td> *\d+<\/td>/g)?.length, 6 * 6 * 6);
     assertEquals(text.match(/<td>\.\.\.<\/td>/g)?.length, 6 * (6 + 7));
     assert(text.includes("<caption>[8]</caption>") && !text.includes("<caption>[4]</caption>"));
-    assert(text.includes("<td>5399</td></tr></table><div>shape [9, 20, 30], int32</div>"));
+    assert(text.includes("<td>5399</td></tr></table><div>shape [9, 20, 30], int32, cpu</div>"));
   });
 
   it("is escaped", () => {
@@ -388,7 +388,7 @@ describe("display as HTML", () => {
     const storage = new Storage(x.storage.array, { ...DTYPE.int8, name }, true, false);
     assert(
       formatHtml({ ...x, storage }).endsWith(
-        "shape [1], &#60;b title=&#34;a&#39;b&#34;&#62;&#38;</div></div>",
+        "shape [1], &#60;b title=&#34;a&#39;b&#34;&#62;&#38;, cpu</div></div>",
       ),
     );
   });

@@ -8,6 +8,8 @@ import { test } from "node:test";
 import { FEATURES } from "../scripts/features.ts";
 import { makeCoverage, readCoverage } from "../scripts/gen_coverage.ts";
 import { makeFeatures, readFeatures } from "../scripts/gen_features.ts";
+import { makeArchitecture, makePicture, readDocument } from "../scripts/gen_layers.ts";
+import { LAYERS } from "../scripts/layers.ts";
 
 test("docs/features.md is what scripts/gen_features.ts prints, with a test for every feature", () => {
   const text = makeFeatures();
@@ -26,4 +28,16 @@ test("docs/coverage.md is what scripts/gen_coverage.ts prints", () => {
   for (const row of ["| `add` | yes | `x.add()` |", "| `cholesky` | no |", '| `"int8"` |']) {
     assert(text.includes(row), row);
   }
+});
+
+test("the picture and the text of the layers are what scripts/gen_layers.ts draws", () => {
+  const picture = makePicture();
+  assertEquals(readDocument("layers.svg"), picture);
+  assertEquals(readDocument("architecture.md"), makeArchitecture());
+  const drawn = [...picture.matchAll(/class="f" x="[^"]*" y="([^"]*)">([^<]*)</g)];
+  assertEquals(new Set(drawn.map(([, y]) => y)).size, LAYERS.length + 1);
+  assertEquals(
+    drawn.map(([, , name]) => name!),
+    ["mod.ts", ...LAYERS.toReversed().flat().map((file) => file.replace(/\.ts$/, ""))],
+  );
 });

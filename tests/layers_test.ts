@@ -1,5 +1,5 @@
 /**
- * Imports in src go down only: this table is the order, and every file has a place in it.
+ * Imports in src go down only: scripts/layers.ts is the order, and every file has a place in it.
  *
  * It reads the sources as text, so that it runs the same in both runtimes.
  *
@@ -9,30 +9,7 @@
 import { assertEquals } from "@std/assert";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-
-/**
- * The layers of src, lowest first; a name that ends in "/" stands for the files of a folder that
- * have no name of their own here. A file imports from its own layer and from those before it in
- * this list, types included.
- */
-const LAYERS: string[][] = [
-  ["errors.ts"],
-  ["dtype.ts"],
-  ["shape.ts"],
-  ["half.ts", "expr.ts"],
-  ["layout.ts"],
-  ["slice.ts", "storage.ts", "ops.ts"],
-  ["types.ts", "types/"],
-  ["element.ts", "plan.ts", "rules.ts"],
-  ["backend.ts"],
-  ["backends/shim/"],
-  ["backends/js/", "backends/native/", "backends/cuda/", "io/"],
-  ["backends/cpu.ts", "backends/cuda.ts"],
-  ["dispatch.ts"],
-  ["composites.ts", "format.ts", "indexing.ts", "manipulate.ts", "linalg.ts"],
-  ["tensor.ts"],
-  ["create.ts", "random.ts", "io/mod.ts", "info.ts", "devices.ts"],
-];
+import { LAYERS } from "../scripts/layers.ts";
 
 /** What may come from outside src, and which files may ask for it. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
@@ -86,7 +63,7 @@ function findFaults(files: Map<string, string>): string[] {
   for (const [path, source] of files) {
     const layer = layerOf(path);
     if (layer < 0) {
-      faults.push(`src/${path} has no layer: add it to LAYERS in tests/layers_test.ts`);
+      faults.push(`src/${path} has no layer: add it to scripts/layers.ts`);
       continue;
     }
     const targets: string[] = [];
@@ -179,7 +156,7 @@ test("an import of a layer above is found in every form", () => {
 
 test("files without a layer and imports from outside are found", () => {
   assertEquals(faultsOf("new.ts", ""), [
-    "src/new.ts has no layer: add it to LAYERS in tests/layers_test.ts",
+    "src/new.ts has no layer: add it to scripts/layers.ts",
   ]);
   assertEquals(faultsOf("plan.ts", 'import fs from "node:fs";'), [
     "src/plan.ts imports node:fs from outside src",

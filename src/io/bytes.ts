@@ -26,6 +26,11 @@ export const NO_FILE = "<bytes>";
 /** The most axes that a file may declare: NumPy's limit, far above any real tensor. */
 export const MAX_RANK = 64;
 
+/** Loaded when first used: imports of node: modules would cost every program 10 ms at its start. */
+export function zlib(): typeof import("node:zlib") {
+  return globalThis.process.getBuiltinModule("node:zlib");
+}
+
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Decodes UTF-8; `undefined` where it is not valid. */

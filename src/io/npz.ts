@@ -8,7 +8,7 @@
  * @module
  */
 import { FormatError } from "../errors.ts";
-import { allocate, Cursor, decodeUtf8, NO_FILE, quote, type RawTensor } from "./bytes.ts";
+import { allocate, Cursor, decodeUtf8, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 
 /** How to read .npz bytes. */
@@ -31,11 +31,6 @@ const STORED = 0;
 const DEFLATED = 8;
 const UTF8_NAME = 0x800;
 const ZIP64 = 0xffffffff;
-
-/** Loaded when first used: imports of node: modules would cost every program 10 ms at its start. */
-function zlib(): typeof import("node:zlib") {
-  return globalThis.process.getBuiltinModule("node:zlib");
-}
 
 interface Member {
   readonly name: string;

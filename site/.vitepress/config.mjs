@@ -1,0 +1,30 @@
+/**
+ * The documentation site, from the pages that scripts/site.ts stages; the groups of the sidebar are
+ * in sidebar.json beside this file, and a test checks that every page is in one.
+ */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+
+const sidebar = JSON.parse(readFileSync(new URL("sidebar.json", import.meta.url), "utf8"));
+
+export default {
+  title: "rowmajor",
+  description: "Tensors for Deno and Bun",
+  lang: "en",
+  // The path below which it is published: "/name/" for the pages of a repository.
+  base: process.env.SITE_BASE || "/",
+  srcDir: "pages",
+  outDir: "../zig-out/site",
+  cacheDir: "../zig-out/site-cache",
+  themeConfig: {
+    search: { provider: "local" },
+    outline: [2, 3],
+    nav: [
+      { text: "Tour", link: "/docs/tour" },
+      // Made by deno doc, so no page of this generator.
+      { text: "API", link: "/api/index.html", target: "_self" },
+      { text: "Changes", link: "/CHANGELOG" },
+    ],
+    sidebar,
+  },
+};
