@@ -83,11 +83,11 @@ function checkSize(header: Uint8Array, data: Uint8Array): void {
 }
 
 /** How bright each pixel is on white paper, from 0 to 1. */
-function brightness(image: DecodedPng): Float32Array {
-  const { width, height, palette } = image;
-  const data = palette === undefined ? image.data : convertIndexedToRgb(image);
-  const channels = palette === undefined ? image.channels : palette[0]!.length;
-  const depth = palette === undefined ? image.depth : 8;
+function brightness(image: DecodedPng, indexed: boolean): Float32Array {
+  const { width, height } = image;
+  const data = indexed ? convertIndexedToRgb(image) : image.data;
+  const channels = indexed ? image.palette![0]!.length : image.channels;
+  const depth = indexed ? 8 : image.depth;
   const most = 2 ** depth - 1;
   const rowBytes = Math.ceil(width * depth / 8);
   /** A number of the data; grey ones of less than 8 bits lie several in a byte. */
@@ -130,7 +130,8 @@ export function decodePng(bytes: Uint8Array): Picture {
   let bright: Float32Array;
   try {
     image = decode(plain, { checkCrc: true });
-    bright = brightness(image);
+    // A picture in full colour may have a palette, too, as a suggestion.
+    bright = brightness(image, chunks[0]!.data[9] === 3);
   } catch (error) {
     throw new ImageError(`the PNG is damaged: ${(error as Error).message}`);
   }

@@ -31,11 +31,11 @@ export const LARGE: Kind<LargeModel> = {
       return { low: -bound, high: bound, device };
     };
     return {
-      weight1: random.uniform(keys[0]!, [512, 64], within(64)),
-      bias1: zeros([512], { device }),
-      weight2: random.uniform(keys[1]!, [512, 512], within(512)),
-      bias2: zeros([512], { device }),
-      weight3: random.uniform(keys[2]!, [10, 512], within(512)),
+      weight1: random.uniform(keys[0]!, [768, 64], within(64)),
+      bias1: zeros([768], { device }),
+      weight2: random.uniform(keys[1]!, [768, 768], within(768)),
+      bias2: zeros([768], { device }),
+      weight3: random.uniform(keys[2]!, [10, 768], within(768)),
       bias3: zeros([10], { device }),
     };
   },

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import { setImmediate } from "node:timers";
 
 /** How a {@link Batcher} works. */
 export interface BatchOptions {

@@ -13,7 +13,7 @@ import process from "node:process";
 import { setInterval } from "node:timers";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { info } from "../../mod.ts";
+import { info, setThreads } from "../../mod.ts";
 import { type Classifier, makeClassifier } from "../digits/classifier.ts";
 import { loadLargeModel } from "../digits/large.ts";
 import { PIXELS } from "../digits/pictures.ts";
@@ -29,6 +29,7 @@ const USAGE = `usage: main.ts [options]
   --wait-ms N       how long an image waits for others (${LIMITS.maxWaitMs})
   --queue N         the most images that wait (${LIMITS.queue}); beyond, the answer is 503
   --in-flight N     the most requests at once (${LIMITS.inFlight}); beyond, the answer is 503
+  --threads N       how many threads compute a batch (1)
   --drain-ms N      how long to go on answering 503 after TERM (500)
   --grace-ms N      how long, after TERM, accepted requests may take (10000)
   --model FILE      another model
@@ -52,6 +53,7 @@ function parse(args: string[]) {
       "wait-ms": text(`${LIMITS.maxWaitMs}`),
       queue: text(`${LIMITS.queue}`),
       "in-flight": text(`${LIMITS.inFlight}`),
+      threads: text("1"),
       "drain-ms": text("500"),
       "grace-ms": text("10000"),
       model: { type: "string" },
@@ -70,6 +72,7 @@ function parse(args: string[]) {
     model: values.model,
     hostname: values.host,
     port: number("port", 0, 65535),
+    threads: number("threads", 1, 256),
     drainMs: number("drain-ms", 0, 600_000),
     graceMs: number("grace-ms", 0, 600_000),
     limits: {
@@ -133,6 +136,8 @@ async function main(args: string[]): Promise<void> {
   let listener: Listener;
   let app: App;
   try {
+    // A batch takes less than a millisecond: a second thread has little to win, and waits for a core.
+    setThreads(options.threads);
     const classify = makeClassifier(await loadLargeModel(options.model));
     const most = options.limits.maxBatch;
     const maxBatch = fitBatch(most, BATCH_BUDGET_MS, (size) => timeBatch(classify, size));

@@ -62,15 +62,30 @@ export function makeMetrics(now: { queue(): number; inFlight(): number }): Metri
     registers,
   });
   let latest = 0;
+  const takeLatest = () => {
+    const value = latest;
+    latest = 0;
+    return value;
+  };
   for (
     const [name, help, value] of [
       ["digits_queue_length", "Images that wait for a batch", now.queue],
       ["digits_in_flight_requests", "Requests accepted and not answered yet", now.inFlight],
-      ["digits_event_loop_lateness_max_seconds", "The latest that a timer fired", () => latest],
+      ["digits_event_loop_lateness_max_seconds", "The same, the most since last asked", takeLatest],
       ["digits_tensor_bytes", "Memory of tensors", () => memory().bytes],
       ["digits_resident_bytes", "Memory of the process", () => process.memoryUsage().rss],
     ] as const
   ) made[name] = gauge(name, help, value);
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Time of the processor that the process has used",
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
+  });
   new Gauge({
     name: "digits_backend_info",
     help: "What computes: the backend on the CPU and its instruction set; always 1",
