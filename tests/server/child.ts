@@ -64,7 +64,8 @@ export function startServer(
           url,
           output: () => text,
           metrics: async () => parseMetrics(await (await fetch(`${url}/metrics`)).text()),
-          kill: (signal) => void child.kill(signal),
+          // Deno tells of a child that was sent a signal by child.kill that it died of it.
+          kill: (signal) => void process.kill(child.pid!, signal),
           ended,
           async end() {
             child.kill("SIGKILL");
