@@ -36,18 +36,24 @@ export function parseMetrics(text: string): Record<string, number> {
   return samples;
 }
 
-/** What the server may do in Deno, and nothing more. */
+/** What the server may do in Deno. */
 export const PERMISSIONS = ["--allow-net", "--allow-read", "--allow-env", "--allow-ffi"];
 
-/** Starts the server under a runtime and waits until it listens. */
+/** Starts the server, under a runtime or as a program of its own, and waits until it listens. */
 export function startServer(
-  runtime: "deno" | "bun",
+  runtime: string,
   args: readonly string[] = [],
+  permissions: readonly string[] = PERMISSIONS,
 ): Promise<ServerProcess> {
-  const run = runtime === "deno" ? ["run", "--no-prompt", "--no-check", ...PERMISSIONS] : [];
+  const script = "examples/server/main.ts";
+  const isTool = runtime === "deno" || runtime === "bun";
+  const run = {
+    deno: ["run", "--no-prompt", "--no-check", ...permissions, script],
+    bun: [script],
+  }[runtime] ?? [];
   const child = spawn(
-    findTool(runtime),
-    [...run, "examples/server/main.ts", "--port", "0", ...args],
+    isTool ? findTool(runtime) : runtime,
+    [...run, "--port", "0", ...args],
     { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, NO_COLOR: "1" } },
   );
   let text = "";
