@@ -82,42 +82,39 @@ function checkSize(header: Uint8Array, data: Uint8Array): void {
   if (interlace === 0 && size !== most) throw new ImageError("the PNG's data are incomplete");
 }
 
+/** The numbers of a picture, one by one; grey ones of less than 8 bits lie several in a byte. */
+function unpack({ width, height, depth, data }: DecodedPng): ArrayLike<number> {
+  if (depth >= 8) return data;
+  const rowBytes = Math.ceil(width * depth / 8);
+  return Uint8Array.from({ length: width * height }, (_, i) => {
+    const [y, x] = [Math.floor(i / width), i % width];
+    const shift = 8 - depth - (x * depth) % 8;
+    return (data[y * rowBytes + (x * depth >> 3)]! >> shift) & (2 ** depth - 1);
+  });
+}
+
 /** How bright each pixel is on white paper, from 0 to 1. */
 function brightness(image: DecodedPng, indexed: boolean): Float32Array {
-  const { width, height } = image;
-  const data = indexed ? convertIndexedToRgb(image) : image.data;
+  const samples = indexed ? convertIndexedToRgb(image) : unpack(image);
   const channels = indexed ? image.palette![0]!.length : image.channels;
-  const depth = indexed ? 8 : image.depth;
-  const most = 2 ** depth - 1;
-  const rowBytes = Math.ceil(width * depth / 8);
-  /** A number of the data; grey ones of less than 8 bits lie several in a byte. */
-  const sample = (y: number, x: number, channel: number): number => {
-    if (depth >= 8) return data[(y * width + x) * channels + channel]! / most;
-    const shift = 8 - depth - (x * depth) % 8;
-    return ((data[y * rowBytes + (x * depth >> 3)]! >> shift) & most) / most;
-  };
-  const bright = new Float32Array(width * height);
-  for (let i = 0; i < bright.length; i++) {
-    const [y, x] = [Math.floor(i / width), i % width];
-    const opaque = channels % 2 === 0 ? sample(y, x, channels - 1) : 1;
-    let sum = 0;
-    const colors = channels > 2 ? 3 : 1;
-    for (let c = 0; c < colors; c++) sum += sample(y, x, c);
-    bright[i] = 1 - opaque * (1 - sum / colors);
+  const most = 2 ** (indexed ? 8 : image.depth) - 1;
+  const [colored, clear] = [channels > 2, channels % 2 === 0];
+  const bright = new Float32Array(image.width * image.height);
+  for (let i = 0, at = 0; i < bright.length; i++, at += channels) {
+    let color = samples[at]!;
+    if (colored) color = (color + samples[at + 1]! + samples[at + 2]!) / 3;
+    const opaque = clear ? samples[at + channels - 1]! / most : 1;
+    bright[i] = 1 - opaque * (1 - color / most);
   }
   return bright;
 }
 
 /** Whether most of a picture's border is bright: then it is dark ink on bright paper. */
 function isOnPaper(bright: Float32Array, width: number, height: number): boolean {
-  let [sum, count] = [0, 0];
-  for (let i = 0; i < bright.length; i++) {
-    const [y, x] = [Math.floor(i / width), i % width];
-    if (y > 0 && y < height - 1 && x > 0 && x < width - 1) continue;
-    sum += bright[i]!;
-    count++;
-  }
-  return sum / count > 0.5;
+  let sum = 0;
+  for (let x = 0; x < width; x++) sum += bright[x]! + bright[(height - 1) * width + x]!;
+  for (let y = 0; y < height; y++) sum += bright[y * width]! + bright[y * width + width - 1]!;
+  return sum > width + height;
 }
 
 /** Reads a PNG of at most 256 x 256 pixels, of dark ink on bright paper or the other way round. */
@@ -136,8 +133,10 @@ export function decodePng(bytes: Uint8Array): Picture {
     throw new ImageError(`the PNG is damaged: ${(error as Error).message}`);
   }
   const { width, height } = image;
-  const ink = isOnPaper(bright, width, height) ? bright.map((x) => 1 - x) : bright;
-  return { width, height, ink };
+  if (isOnPaper(bright, width, height)) {
+    for (let i = 0; i < bright.length; i++) bright[i] = 1 - bright[i]!;
+  }
+  return { width, height, ink: bright };
 }
 
 /** The digit in a PNG; one of 8 x 8 pixels is taken as it is, any other is cut out and scaled. */

@@ -5,6 +5,7 @@
  */
 /// <reference path="./text.d.ts" />
 import { createHash } from "node:crypto";
+import { setImmediate } from "node:timers";
 import type { Answer, Classifier } from "../digits/classifier.ts";
 import { imagesOfJson, TooManyError } from "../digits/inputs.ts";
 import { ImageError, type Pixels } from "../digits/pictures.ts";
@@ -114,6 +115,13 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
   });
   const metrics = makeMetrics({ queue: () => batcher.length, inFlight: () => inFlight });
 
+  let turn = Promise.resolve();
+  /** Pictures take milliseconds: each one is read in a turn of the event loop of its own. */
+  function nextTurn(): Promise<void> {
+    turn = turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
+    return turn;
+  }
+
   async function answerImages(request: Request): Promise<Response> {
     if (draining) throw new HttpError(503, "the server is shutting down", RETRY);
     if (inFlight >= limits.inFlight) throw new HttpError(503, "too many requests at once", RETRY);
@@ -126,6 +134,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
     inFlight++;
     try {
       const body = await readBody(request, limits.bodyBytes, limits.bodyMs);
+      if (type === "image/png") await nextTurn();
       const images = readImages(type, body, limits.images);
       const answers = batcher.add(images);
       if (answers === undefined) throw new HttpError(503, "the queue is full", RETRY);
