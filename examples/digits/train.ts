@@ -40,6 +40,16 @@ export const EPOCHS = 30;
 const BATCH = 64;
 const RATE = 0.01;
 
+/** A kind of model, as training sees it: its parameters by name, how they begin and learn. */
+export interface Kind<M> {
+  /** Small random weights, and biases of 0. */
+  initialModel(key: random.Key, device?: types.Device): M;
+  /** The mean cross-entropy over a batch, and its gradient by each parameter. */
+  lossAndGradients(model: M, digits: Digits): { loss: number; gradients: M };
+  /** Adam's step of the first batch, from which the steps shrink to 0. */
+  readonly rate: number;
+}
+
 /** Small random weights, and biases of 0. */
 export function initialModel(key: random.Key, device: types.Device = "cpu"): Model {
   const [key1, key2] = random.split(key);
@@ -79,15 +89,15 @@ export function lossAndGradients(
  * Adam (Kingma and Ba, 2015), as a function that moves the model's parameters against their
  * gradients: by the running mean of each over the root of the running mean of its square.
  */
-export function adam(model: Model): (gradients: Model, rate: number) => void {
-  const parameters = Object.entries<Tensor>(model).map(([name, value]) => {
-    return { name: name as keyof Model, value, mean: zerosLike(value), square: zerosLike(value) };
-  });
+export function adam<M extends object>(model: M): (gradients: M, rate: number) => void {
+  const parameters = Object.entries<Tensor>(model as Record<string, Tensor>).map(
+    ([name, value]) => ({ name, value, mean: zerosLike(value), square: zerosLike(value) }),
+  );
   let steps = 0;
   return (gradients, rate) => {
     steps++;
     for (const { name, value, mean, square } of parameters) {
-      const gradient: Tensor = gradients[name];
+      const gradient = (gradients as Record<string, Tensor>)[name]!;
       mean.mul_(0.9).add_(gradient.mul(0.1));
       square.mul_(0.999).add_(gradient.square().mul(0.001));
       // The running means began at 0: dividing makes up for it.
@@ -109,16 +119,30 @@ export function withShifts({ images, labels }: Digits): Digits {
   };
 }
 
+/** The demo's model. */
+const SMALL: Kind<Model> = { initialModel, lossAndGradients, rate: RATE };
+
 /** A model trained on `digits`: the same key gives the same model. */
 export function train(
   digits: Digits,
   key: random.Key,
   epochs: number,
-  report: (epoch: number, loss: number) => void = () => {},
+  report?: (epoch: number, loss: number) => void,
 ): Model {
+  return trainKind(SMALL, digits, key, epochs, report);
+}
+
+/** A model of any kind, trained on `digits`: the same key gives the same model. */
+export function trainKind<M extends object>(
+  kind: Kind<M>,
+  digits: Digits,
+  key: random.Key,
+  epochs: number,
+  report: (epoch: number, loss: number) => void = () => {},
+): M {
   const [modelKey, orderKey] = random.split(key);
   const { device } = digits.images;
-  const model = initialModel(modelKey, device);
+  const model = kind.initialModel(modelKey, device);
   const update = adam(model);
   const shifted = withShifts(digits);
   const batches = Math.floor(shifted.labels.size / BATCH);
@@ -132,8 +156,8 @@ export function train(
       // What a step makes, and does not keep, is memory for the next one.
       total += scope(() => {
         const part = pick(shifted, order.slice(range(batch * BATCH, (batch + 1) * BATCH)));
-        const { loss, gradients } = lossAndGradients(model, part);
-        update(gradients, RATE * (1 - done));
+        const { loss, gradients } = kind.lossAndGradients(model, part);
+        update(gradients, kind.rate * (1 - done));
         return loss;
       });
     }

@@ -1,0 +1,64 @@
+/**
+ * The larger model, 64 pixels, two hidden layers of 768 and 10 scores, and the file it is in.
+ *
+ * The server and the command line classify with it. It knows nothing of training (train_large.ts).
+ *
+ * @module
+ */
+import { readFile } from "node:fs/promises";
+import { io, type Tensor } from "../../mod.ts";
+import type { Images } from "./model.ts";
+
+/** The parameters of a perceptron with two hidden layers; their shapes are part of their types. */
+export type LargeModel = {
+  readonly weight1: Tensor<"float32", [768, 64]>;
+  readonly bias1: Tensor<"float32", [768]>;
+  readonly weight2: Tensor<"float32", [768, 768]>;
+  readonly bias2: Tensor<"float32", [768]>;
+  readonly weight3: Tensor<"float32", [10, 768]>;
+  readonly bias3: Tensor<"float32", [10]>;
+};
+
+/** Where train_large.ts writes the trained model, in float16. */
+export const LARGE_FILE = new URL("large.safetensors", import.meta.url);
+
+/** What the hidden layers find in images: [N, 64] gives twice [N, 768]. */
+export function hiddenLayers(
+  model: LargeModel,
+  images: Images,
+): [Tensor<"float32", [number, 768]>, Tensor<"float32", [number, 768]>] {
+  const first = images.linear(model.weight1, model.bias1).relu();
+  return [first, first.linear(model.weight2, model.bias2).relu()];
+}
+
+/** What speaks for each digit: [N, 768], from the second hidden layer, gives [N, 10]. */
+export function largeScores(
+  model: LargeModel,
+  features: Tensor<"float32", [number, 768]>,
+): Tensor<"float32", [number, 10]> {
+  return features.linear(model.weight3, model.bias3);
+}
+
+/** How likely each digit is, for each image: [N, 64] gives [N, 10], whose rows add up to 1. */
+export function probabilities(model: LargeModel, images: Images): Tensor<"float32", [number, 10]> {
+  const [, features] = hiddenLayers(model, images);
+  return largeScores(model, features).softmax(1);
+}
+
+/**
+ * Reads the trained model, which is computed with in float32. A file that is not one is a
+ * FormatError or a ShapeError.
+ */
+export async function loadLargeModel(path: string | URL = LARGE_FILE): Promise<LargeModel> {
+  // The whole file at once, as one that is inside an executable cannot be read in parts.
+  const file = io.decodeSafetensors(await readFile(path), { file: String(path) });
+  const read = (name: keyof LargeModel) => file.get(name).astype("float32");
+  return {
+    weight1: read("weight1").asShape([768, 64]),
+    bias1: read("bias1").asShape([768]),
+    weight2: read("weight2").asShape([768, 768]),
+    bias2: read("bias2").asShape([768]),
+    weight3: read("weight3").asShape([10, 768]),
+    bias3: read("bias3").asShape([10]),
+  };
+}

@@ -1,0 +1,135 @@
+/**
+ * Dynamic batching: items that arrive within a short time are worked on in one call.
+ *
+ * It knows nothing of HTTP, images or models. One queue, bounded; a batch is run as soon as there
+ * are enough items for one, or when the oldest has waited long enough.
+ *
+ * @module
+ */
+import { setImmediate } from "node:timers";
+
+/** How a {@link Batcher} works. */
+export interface BatchOptions {
+  /** The most items of a batch. */
+  readonly maxBatch: number;
+  /** How long, in milliseconds, an item waits for others. */
+  readonly maxWaitMs: number;
+  /** The most items that wait. */
+  readonly capacity: number;
+  /** After so many milliseconds of batches in a row the event loop gets its turn: 4. */
+  readonly sliceMs?: number;
+  /** Told after each batch. */
+  readonly onBatch?: (size: number, seconds: number) => void;
+}
+
+/** The items of one call of `add`, and what came out so far. */
+interface Group<Out> {
+  readonly results: Out[];
+  left: number;
+  readonly resolve: (results: Out[]) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Entry<In, Out> {
+  readonly item: In;
+  readonly group: Group<Out>;
+  readonly place: number;
+  readonly since: number;
+}
+
+/** A queue in front of `run`, which works on many items in about the time of one. */
+export class Batcher<In, Out> {
+  readonly #run: (items: In[]) => readonly Out[];
+  readonly #options: BatchOptions;
+  readonly #queue: Entry<In, Out>[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #scheduled = false;
+
+  constructor(run: (items: In[]) => readonly Out[], options: BatchOptions) {
+    this.#run = run;
+    this.#options = options;
+  }
+
+  /** How many items wait. */
+  get length(): number {
+    return this.#queue.length;
+  }
+
+  /** The results for some items, in their order; undefined when the queue has no room for them. */
+  add(items: readonly In[]): Promise<Out[]> | undefined {
+    const { capacity, maxBatch } = this.#options;
+    if (this.#queue.length + items.length > capacity) return undefined;
+    return new Promise((resolve, reject) => {
+      const since = performance.now();
+      const group = { results: [], left: items.length, resolve, reject };
+      items.forEach((item, place) => this.#queue.push({ item, group, place, since }));
+      if (this.#queue.length >= maxBatch) this.#soon();
+      else this.#wait();
+    });
+  }
+
+  /** Runs batches in the next turn of the event loop. */
+  #soon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    setImmediate(() => {
+      this.#scheduled = false;
+      this.#drain();
+    });
+  }
+
+  /** Runs a batch when the oldest item has waited long enough. */
+  #wait(): void {
+    if (this.#scheduled || this.#timer !== undefined || this.#queue.length === 0) return;
+    const due = this.#queue[0]!.since + this.#options.maxWaitMs - performance.now();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#drain();
+    }, Math.max(due, 0));
+  }
+
+  /** Whether there are items for a batch, or one of them has waited long enough. */
+  #isDue(): boolean {
+    const { maxBatch, maxWaitMs } = this.#options;
+    if (this.#queue.length === 0) return false;
+    // A timer may fire a little early.
+    const waited = performance.now() - this.#queue[0]!.since + 0.5;
+    return this.#queue.length >= maxBatch || waited >= maxWaitMs;
+  }
+
+  #drain(): void {
+    const end = performance.now() + (this.#options.sliceMs ?? 4);
+    while (this.#isDue()) {
+      this.#runBatch();
+      if (performance.now() >= end && this.#isDue()) return this.#soon();
+    }
+    this.#wait();
+  }
+
+  #runBatch(): void {
+    const entries = this.#queue.splice(0, this.#options.maxBatch);
+    const begin = performance.now();
+    try {
+      const results = this.#run(entries.map(({ item }) => item));
+      entries.forEach(({ group, place }, i) => {
+        group.results[place] = results[i]!;
+        if (--group.left === 0) group.resolve(group.results);
+      });
+    } catch (error) {
+      for (const { group } of entries) group.reject(error);
+    }
+    this.#options.onBatch?.(entries.length, (performance.now() - begin) / 1000);
+  }
+}
+
+/**
+ * The largest batch, halving from `most`, that `time` says takes at most `budgetMs`: so that a slow
+ * machine, or one without the native library, does not block the event loop for long.
+ */
+export function fitBatch(most: number, budgetMs: number, time: (size: number) => number): number {
+  let size = most;
+  while (size > 1 && time(size) > budgetMs) size = Math.ceil(size / 2);
+  return size;
+}
