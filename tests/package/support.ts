@@ -107,6 +107,7 @@ const served = new Map<string, number>();
 /** Prints which backends served the programs of this file, and how often. */
 export function report(): void {
   if (served.size > 0) console.log(Array.from(served, ([name, n]) => `${name}: ${n}`).join(", "));
+  served.clear();
 }
 
 /** What a program told; an Error with all that it said where it did not tell. */
