@@ -60,10 +60,10 @@ fi
 # Stages share compiled kernels; the probe has none, as a user who starts for the first time.
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-ROWMAJOR_CACHE_DIR=${ROWMAJOR_CACHE_DIR:-${TMPDIR:-/tmp}/rowmajor-gpu-kernels}
+ROWMAJOR_CACHE=${ROWMAJOR_CACHE:-${TMPDIR:-/tmp}/rowmajor-gpu-kernels}
 # Tests fail without a device, rather than look for the emulator.
 ROWMAJOR_TEST_CUDA=device
-export ROWMAJOR_CACHE_DIR ROWMAJOR_TEST_CUDA
+export ROWMAJOR_CACHE ROWMAJOR_TEST_CUDA
 filter=${ROWMAJOR_GPU_FILTER:-}
 parts=${ROWMAJOR_GPU_PARTS:-$(($(nproc) / 2))}
 [ "$parts" -gt 8 ] && parts=8
@@ -101,7 +101,7 @@ stage() {
 probe() {
   command -v nvidia-smi >/dev/null 2>&1 &&
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv
-  ROWMAJOR_CACHE_DIR=$fresh run scripts/gpu_probe.ts
+  ROWMAJOR_CACHE=$fresh run scripts/gpu_probe.ts
 }
 # Those of the device, not of the emulator; the table in parts, each with a log of its own.
 tests() {

@@ -43,10 +43,10 @@ rm_hash rm_hash_of(rm_hash before, const void *bytes, size_t length) {
 /* The folder, which need not be there; false where the system names none. */
 static bool cache_folder(char *path) {
 #if defined(_WIN32)
-  static const char *const usual[][2] = {{"ROWMAJOR_CACHE_DIR", ""},
+  static const char *const usual[][2] = {{"ROWMAJOR_CACHE", ""},
                                          {"LOCALAPPDATA", "\\rowmajor"}};
 #else
-  static const char *const usual[][2] = {{"ROWMAJOR_CACHE_DIR", ""},
+  static const char *const usual[][2] = {{"ROWMAJOR_CACHE", ""},
                                          {"XDG_CACHE_HOME", "/rowmajor"},
                                          {"HOME", "/.cache/rowmajor"}};
 #endif
@@ -60,7 +60,7 @@ static bool cache_folder(char *path) {
 
 void rm_cache_describe(char *text, size_t length) {
   char path[PATH_ROOM];
-  snprintf(text, length, "%s", cache_folder(path) ? path : "no folder: set ROWMAJOR_CACHE_DIR");
+  snprintf(text, length, "%s", cache_folder(path) ? path : "no folder: set ROWMAJOR_CACHE");
 }
 
 /* The file of a key. */

@@ -29,7 +29,7 @@ function apart<N extends keyof Failures>(
   const program = `import { ${name} } from ${moduleAt("tests/cuda/failures.ts")};
     console.log(JSON.stringify(await ${name}(${list}) ?? null));`;
   const permissions = ["--allow-ffi", "--allow-env", "--allow-read", "--v8-flags=--expose-gc"];
-  return JSON.parse(runApart(program, { ROWMAJOR_CACHE_DIR: "/dev/null", ...env }, permissions));
+  return JSON.parse(runApart(program, { ROWMAJOR_CACHE: "/dev/null", ...env }, permissions));
 }
 
 /** The same on the emulator. */
@@ -138,12 +138,12 @@ emulated(
   "kernels that are kept may be damaged, or in a folder that nobody can write to",
   (folder) => {
     const kept = join(folder, "kept");
-    onEmulator("usesKernels", { ROWMAJOR_CACHE_DIR: kept });
+    onEmulator("usesKernels", { ROWMAJOR_CACHE: kept });
     const names = readdirSync(kept);
     assert(names.length > 0);
     for (const name of names) writeFileSync(join(kept, name), "not a kernel");
-    onEmulator("usesKernels", { ROWMAJOR_CACHE_DIR: kept });
-    onEmulator("usesKernels", { ROWMAJOR_CACHE_DIR: join(kept, names[0]!, "below") });
+    onEmulator("usesKernels", { ROWMAJOR_CACHE: kept });
+    onEmulator("usesKernels", { ROWMAJOR_CACHE: join(kept, names[0]!, "below") });
   },
 );
 

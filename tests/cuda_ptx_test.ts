@@ -32,7 +32,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
     import { prebuiltFamilies } from ${moduleAt("src/backends/cuda/families.ts")};
     const { source, names } = prebuiltFamilies().find(({ names }) => names.includes("${name}"));
     new CudaDevice(findCuda().shim, 0).load(source, names);`,
-    { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE_DIR: cache },
+    { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE: cache },
     ALL,
   );
   // See the head of a file in shim/cuda_cache.c: the image comes last.

@@ -42,7 +42,7 @@ function apart<N extends keyof typeof cuda>(
 ): ReturnType<(typeof cuda)[N]> {
   const own = {
     ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
-    ROWMAJOR_CACHE_DIR: join(folder, "kept"),
+    ROWMAJOR_CACHE: join(folder, "kept"),
   };
   return runOf(name, { ...own, ...env }, ...args);
 }
@@ -153,7 +153,7 @@ onEmulator("kept kernels that are damaged or may be somebody else's are made ane
 onEmulator("a folder that cannot be written to is no error", (folder) => {
   writeFileSync(join(folder, "file"), "");
   for (const place of ["file/kept", "file", `${"long/".repeat(300)}kept`]) {
-    const env = { ROWMAJOR_CACHE_DIR: join(folder, place) };
+    const env = { ROWMAJOR_CACHE: join(folder, place) };
     assertEquals(apart("kernelsAreKept", folder, env), []);
   }
   assertEquals(readdirSync(folder), ["file"]);
@@ -169,7 +169,7 @@ onEmulator(
       ...process.env,
       ROWMAJOR_LIB: library,
       ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
-      ROWMAJOR_CACHE_DIR: join(folder, "deep", "kept"),
+      ROWMAJOR_CACHE: join(folder, "deep", "kept"),
     };
     const args = inDeno ? ["run", "-A", "--quiet", "--no-check", path] : [path];
     const cwd = join(library, "..");
@@ -185,7 +185,7 @@ onEmulator(
     assertEquals(names.length, 12);
     for (const name of names) assertMatch(name, /^[0-9a-f]{32}\.bin$/);
     apart("manyKernelsAreKept", folder, {
-      ROWMAJOR_CACHE_DIR: join(folder, "deep", "kept"),
+      ROWMAJOR_CACHE: join(folder, "deep", "kept"),
       ROWMAJOR_EMULATOR_FAILCOMPILE: "1",
     });
   },

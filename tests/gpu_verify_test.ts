@@ -43,7 +43,7 @@ function verify(stage: string, env: Record<string, string>, use: (outcome: Outco
           ROWMAJOR_LIB: library,
           TMPDIR: folder,
           ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
-          ROWMAJOR_CACHE_DIR: join(folder, "kernels"),
+          ROWMAJOR_CACHE: join(folder, "kernels"),
           ROWMAJOR_GPU_SCALE: "4096",
           ROWMAJOR_GPU_FILTER: "um",
           ROWMAJOR_GPU_PARTS: "2",

@@ -33,9 +33,9 @@ export function prepareEmulator(folder: string): Emulator {
   emulator.set("order", Number(process.env.ROWMAJOR_EMULATOR_ORDER || 6));
   emulator.set("seed", "Deno" in globalThis ? 1 : 2);
   // What the emulator compiles it keeps by itself.
-  if (process.env.ROWMAJOR_CACHE_DIR !== "/dev/null") {
-    emulator.setVariable("ROWMAJOR_CACHE_DIR", "/dev/null");
-    process.env.ROWMAJOR_CACHE_DIR = "/dev/null";
+  if (process.env.ROWMAJOR_CACHE !== "/dev/null") {
+    emulator.setVariable("ROWMAJOR_CACHE", "/dev/null");
+    process.env.ROWMAJOR_CACHE = "/dev/null";
   }
   return emulator;
 }
