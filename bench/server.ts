@@ -36,6 +36,9 @@ interface Row extends Load {
   /** Time of the processor per request, in microseconds. */
   readonly cpu: number;
   readonly lateMs: number;
+  /** How many timers there were, and how many were late by more than {@link LATE_MS}. */
+  readonly ticks: number;
+  readonly lateTicks: number;
   readonly megabytes: number;
 }
 
@@ -70,6 +73,8 @@ async function measure(
     const result = await load(seconds);
     const after = await server.metrics();
     const gain = (name: string) => after[name]! - before[name]!;
+    const lateness = "digits_event_loop_lateness_seconds";
+    const ticks = gain(`${lateness}_count`);
     return {
       runtime,
       batch,
@@ -77,6 +82,8 @@ async function measure(
       meanBatch: gain("digits_batch_size_sum") / gain("digits_batch_size_count"),
       cpu: gain("process_cpu_seconds_total") / result.requests * 1e6,
       lateMs: after.digits_event_loop_lateness_max_seconds! * 1000,
+      ticks,
+      lateTicks: ticks - gain(`${lateness}_bucket{le="${LATE_MS / 1000}"}`),
       megabytes: after.digits_resident_bytes! / 1e6,
     };
   } finally {
@@ -103,13 +110,14 @@ function toMarkdown(rows: readonly Row[]): string {
       row.meanBatch.toFixed(1),
       `${Math.round(row.cpu)} µs`,
       ms(row.lateMs),
+      `${row.lateTicks} of ${row.ticks.toLocaleString("en")}`,
       `${Math.round(row.megabytes)} MB`,
       `${row.errors}`,
     ];
   });
   const head = [
     ["Runtime", "Batching", "Requests/s", "Gain", "p50", "p99", "Mean batch"],
-    ["CPU per request", "Latest timer", "Memory", "Errors"],
+    ["CPU per request", "Latest timer", "Late timers", "Memory", "Errors"],
   ].flat();
   const width = head.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]!.length)));
   const line = (row: string[]) => `| ${row.map((cell, i) => cell.padEnd(width[i]!)).join(" | ")} |`;
@@ -155,10 +163,9 @@ async function main(args: string[]): Promise<number> {
   if (values.save) {
     const machine = `${cpus()[0]!.model}, ${availableParallelism()} cores, ` +
       `${Math.round(totalmem() / 2 ** 30)} GiB`;
-    const flags = args.filter((arg) => arg !== "--save").join(" ");
+    const command = ["deno task bench:server", ...args.filter((arg) => arg !== "--save")].join(" ");
     save(
-      `- \`deno task bench:server ${flags}\`, ${new Date().toISOString().slice(0, 10)}\n`
-        .replace(" `", "`") +
+      `- \`${command}\`, ${new Date().toISOString().slice(0, 10)}\n` +
         `- ${machine}; ${connections} connections, ${seconds} seconds each, one image a request\n\n` +
         table,
     );
