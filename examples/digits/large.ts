@@ -5,7 +5,6 @@
  *
  * @module
  */
-import { readFile } from "node:fs/promises";
 import { io, type Tensor } from "../../mod.ts";
 import type { Images } from "./model.ts";
 
@@ -50,15 +49,14 @@ export function probabilities(model: LargeModel, images: Images): Tensor<"float3
  * FormatError or a ShapeError.
  */
 export async function loadLargeModel(path: string | URL = LARGE_FILE): Promise<LargeModel> {
-  // The whole file at once, as one that is inside an executable cannot be read in parts.
-  const file = io.decodeSafetensors(await readFile(path), { file: String(path) });
-  const read = (name: keyof LargeModel) => file.get(name).astype("float32");
+  await using file = await io.openSafetensors(path);
+  const read = async (name: keyof LargeModel) => (await file.get(name)).astype("float32");
   return {
-    weight1: read("weight1").asShape([768, 64]),
-    bias1: read("bias1").asShape([768]),
-    weight2: read("weight2").asShape([768, 768]),
-    bias2: read("bias2").asShape([768]),
-    weight3: read("weight3").asShape([10, 768]),
-    bias3: read("bias3").asShape([10]),
+    weight1: (await read("weight1")).asShape([768, 64]),
+    bias1: (await read("bias1")).asShape([768]),
+    weight2: (await read("weight2")).asShape([768, 768]),
+    bias2: (await read("bias2")).asShape([768]),
+    weight3: (await read("weight3")).asShape([10, 768]),
+    bias3: (await read("bias3")).asShape([10]),
   };
 }
