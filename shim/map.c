@@ -245,6 +245,9 @@ enum {
   TILE_ROWS = 16,
   TILE_COLUMNS = 64,
   TILE_LEAST = 16,
+  /* Bytes of a line of the cache, and elements that are worth beginning at one. */
+  LINE = 64,
+  ALIGN_LEAST = 4096,
   /* Rows shorter than this are put together in blocks. */
   SHORT_ROW = 128,
   /* Bytes of an operand for a task of a cheap op at most, and elements for one of a costly op; how
@@ -346,11 +349,38 @@ __attribute__((noinline)) static void run_vectors(const job *it, ptrdiff_t n, ch
   memcpy(out + most * size, (char *)part[0] + (used - rest) * size, (size_t)(rest * size));
 }
 
-/* Runs the kernel on n dense elements. */
-static inline void run_kernel(const job *it, ptrdiff_t n, char *out, const char *a, const char *b,
-                              const char *c) {
+static inline void run_any(const job *it, ptrdiff_t n, char *out, const char *a, const char *b,
+                           const char *c) {
   if (it->whole && n % VECTOR != 0) run_vectors(it, n, out, a, b, c);
   else it->run(n, out, a, b, c, it->attributes);
+}
+
+/* How many elements come before those that begin a line of the cache in all operands; 0 where there
+ * is no such place. */
+static ptrdiff_t before_line(const job *it, const char *const *at) {
+  const ptrdiff_t size = rm_bytes(it->seen[0]);
+  const uintptr_t off = (uintptr_t)at[0] % LINE;
+  for (int k = 1; k < it->walk.operands; k++) {
+    if (rm_bytes(it->seen[k]) != size || (uintptr_t)at[k] % LINE != off) return 0;
+  }
+  return off % (uintptr_t)size != 0 ? 0 : (ptrdiff_t)((LINE - off) % LINE) / size;
+}
+
+/* Runs the kernel on n dense elements. Vectors that cross lines cost a sixth of the time of what the
+ * caches hold, so a few elements go ahead of many. */
+__attribute__((noinline)) static void run_kernel(const job *it, ptrdiff_t n, char *out,
+                                                 const char *a, const char *b, const char *c) {
+  const ptrdiff_t head = n < ALIGN_LEAST ? 0 : before_line(it, (const char *[]){out, a, b, c});
+  if (head > 0) {
+    run_any(it, head, out, a, b, c);
+    const ptrdiff_t bytes = head * rm_bytes(it->seen[0]);
+    n -= head;
+    out += bytes;
+    a += bytes;
+    if (b != NULL) b += bytes;
+    if (c != NULL) c += bytes;
+  }
+  run_any(it, n, out, a, b, c);
 }
 
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
