@@ -89,9 +89,14 @@ export function closeSection(changelog: string, version: string, date: string): 
 export function raiseVersion(folder: string, version: string, date: string): void {
   const before = versionOf(folder);
   if (!VERSION.test(version)) throw new Error(`Cannot release ${version}: not like 1.2.3`);
-  if (!isLater(version, before)) throw new Error(`Cannot release ${version} after ${before}`);
   const changelog = join(folder, "CHANGELOG.md");
-  const closed = closeSection(readFileSync(changelog, "utf8"), version, date);
+  const text = readFileSync(changelog, "utf8");
+  // The version that the files begin with has not been released.
+  const first = version === before && !text.includes(`\n## ${version} (`);
+  if (!first && !isLater(version, before)) {
+    throw new Error(`Cannot release ${version} after ${before}`);
+  }
+  const closed = closeSection(text, version, date);
   for (const place of PLACES) {
     const path = join(folder, place[0]);
     writeFileSync(path, swapVersion(place, readFileSync(path, "utf8"), version)[0]);

@@ -110,12 +110,18 @@ const hasNode = Number(/^v(\d+)/.exec(node)?.[1]) >= 20;
 if (!hasNode) console.log("The package is not tested in Node: there is none, or one older than 20");
 
 (hasNode ? checkOnce : test.skip)(
-  "npm: runs in Node in JavaScript, and says so (needs Bun, and Node 20)",
+  "npm: runs in Node, natively since 26.1, and says why not before (needs Bun, and Node 20)",
   async () => {
     await install();
+    const ask = 'console.log(require("node:module").isBuiltin("node:ffi"))';
+    const { stdout } = spawnSync("node", ["--eval", ask], { encoding: "utf8" });
     const { cpu, native } = told(await run("node", ["main.mjs"], { cwd: project, env }));
-    assertEquals(cpu, "js");
-    assertMatch(native, /^Node .*: Deno and Bun do$/);
+    console.log(`Node ${node}: ${cpu}`);
+    if (stdout.trim() === "true") assertEquals(cpu, "native", native);
+    else {
+      assertEquals(cpu, "js");
+      assertMatch(native, /^this Node has no node:ffi/);
+    }
   },
 );
 

@@ -64,8 +64,15 @@ test("a release raises it everywhere, and closes the changelog's section", () =>
 
 test("what is no later version is refused, and nothing changes", () => {
   copyFiles();
+  // Once, the version that the files have is the one to release.
+  const version = versionOf(folder);
+  if (!read("CHANGELOG.md").includes(`\n## ${version} (`)) {
+    raiseVersion(folder, version, "2026-01-02");
+    assert(read("CHANGELOG.md").includes(`\n## ${version} (2026-01-02)\n`));
+    assertEquals(versionOf(folder), version);
+  }
   const before = FILES.map(read);
-  for (const wrong of ["0.0.1", versionOf(folder), "1.2", "1.2.3-rc.1", "v9.0.0", "01.2.3", ""]) {
+  for (const wrong of ["0.0.1", version, "1.2", "1.2.3-rc.1", "v9.0.0", "01.2.3", ""]) {
     assertThrows(() => raiseVersion(folder, wrong, "2026-01-02"), Error, "Cannot release");
   }
   writeFileSync(

@@ -26,8 +26,16 @@ export const NO_FILE = "<bytes>";
 /** The most axes that a file may declare: NumPy's limit, far above any real tensor. */
 export const MAX_RANK = 64;
 
+/** What is used of `node:zlib`, by types that need none of Node's. */
+interface Zlib {
+  crc32(data: Uint8Array): number;
+  deflateSync(data: Uint8Array): Uint8Array;
+  deflateRawSync(data: Uint8Array): Uint8Array;
+  inflateRawSync(data: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
+}
+
 /** Loaded when first used: imports of node: modules would cost every program 10 ms at its start. */
-export function zlib(): typeof import("node:zlib") {
+export function zlib(): Zlib {
   return globalThis.process.getBuiltinModule("node:zlib");
 }
 

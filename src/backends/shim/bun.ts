@@ -1,5 +1,5 @@
 /**
- * Opens the shim in Bun, and handles its files there and in Node, which opens no libraries.
+ * Opens the shim, and handles its files, in Bun and in Node.
  *
  * Asks for modules by name when it needs them, so that other runtimes never see them.
  *
@@ -13,6 +13,13 @@ interface BunFfi {
     path: string,
     symbols: Record<string, { args: string[]; returns: "i32" }>,
   ): { symbols: unknown };
+}
+
+interface NodeFfi {
+  dlopen(
+    path: string,
+    symbols: Record<string, { arguments: readonly string[]; return: "i32" }>,
+  ): { functions: unknown };
 }
 
 interface BunNamespace {
@@ -33,7 +40,8 @@ function fs(): typeof import("node:fs") {
   return globalThis.process.getBuiltinModule("node:fs");
 }
 
-function open(path: string): Shim {
+/** {@link Host.open} in Bun. */
+function openInBun(path: string): Shim {
   const ffi = globalThis.process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
   const symbols: Record<string, { args: string[]; returns: "i32" }> = {};
   for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
@@ -41,6 +49,21 @@ function open(path: string): Shim {
     symbols[name] = { args, returns: "i32" };
   }
   return ffi.dlopen(path, symbols).symbols as Shim;
+}
+
+/** Whether Node has its own: since 26.1, where no flag turns it off. Getting it prints a warning. */
+function nodeOpens(): boolean {
+  return process?.getBuiltinModule?.("node:module").isBuiltin("node:ffi") ?? false;
+}
+
+/** {@link Host.open} in Node. */
+function openInNode(path: string): Shim {
+  const symbols: Record<string, { arguments: readonly string[]; return: "i32" }> = {};
+  for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
+    symbols[name] = { arguments: parameters, return: "i32" };
+  }
+  const ffi = globalThis.process.getBuiltinModule("node:ffi") as unknown as NodeFfi;
+  return ffi.dlopen(path, symbols).functions as Shim;
 }
 
 function look(path: string): Entry | undefined {
@@ -86,5 +109,6 @@ export const nodeHost: Host = {
   remove: (path) => fs().unlinkSync(path),
   sha256,
   sha256Later: (bytes) => Promise.resolve(sha256(bytes)),
-  open,
+  opens: () => bun !== undefined || nodeOpens(),
+  open: bun !== undefined ? openInBun : openInNode,
 };

@@ -168,7 +168,7 @@ function forbidden(folder: string): string {
 
 /** True where what a package carries would be used, and so is worth the time to get it. */
 export function isWanted(files: readonly CarriedFile[]): boolean {
-  return files.length > 0 && host.name !== "Node" && (host.variable("ROWMAJOR_LIB") ?? "") === "" &&
+  return files.length > 0 && host.opens() && (host.variable("ROWMAJOR_LIB") ?? "") === "" &&
     folders().some((folder) =>
       typeof folder === "string" && mayUse(folder, placeIn(folder, files))
     );

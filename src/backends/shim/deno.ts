@@ -94,5 +94,6 @@ export const denoHost: Host | undefined = deno && {
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   },
+  opens: () => true,
   open,
 };

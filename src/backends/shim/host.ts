@@ -52,6 +52,8 @@ export interface Host {
   sha256(bytes: Uint8Array): string;
   /** The same, by what needs nothing to be loaded for it. */
   sha256Later(bytes: Uint8Array<ArrayBuffer>): Promise<string>;
+  /** Whether there is a way to open libraries at all. */
+  opens(): boolean;
   /** Opens the library at `path`. Throws what the runtime throws. */
   open(path: string): Shim;
 }

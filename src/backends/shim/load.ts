@@ -22,7 +22,7 @@ const FILES: Record<string, string> = {
 /** What the library's file is called on this system. */
 export const LIBRARY_FILE: string = FILES[host.platform] ?? "librowmajor.so";
 
-const NO_NODE = "Node has no way to open native libraries that is on by itself: Deno and Bun do";
+const NO_FFI = "this Node has no node:ffi, which opens native libraries: 26.1 and newer have it";
 
 let shared: Shim | Unavailable | undefined;
 
@@ -62,7 +62,7 @@ export function openCarried(carried: Carried): Shim | Unavailable {
   if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
     return openAt(pathOf(file));
   }
-  if (host.name === "Node") return { reason: NO_NODE };
+  if (!host.opens()) return { reason: NO_FFI };
   const reasons = new Set<string>();
   for (const place of keep(carried)) {
     const opened = typeof place === "string" ? openAt(place) : place;
@@ -79,7 +79,7 @@ function mayBeThere(path: string): boolean {
 
 /** Opens the library at `path`. */
 function openAt(path: string): Shim | Unavailable {
-  if (host.name === "Node") return { reason: NO_NODE };
+  if (!host.opens()) return { reason: NO_FFI };
   if (!host.may("ffi", path)) return { reason: `not allowed to open ${path}: use --allow-ffi` };
   try {
     const shim = host.open(path);
