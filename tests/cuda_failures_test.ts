@@ -9,6 +9,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { test } from "node:test";
 import type * as failures from "./cuda/failures.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import { alone } from "./native/cuda_apart.ts";
@@ -43,7 +44,7 @@ function onEmulator<N extends keyof Failures>(
 
 /** A test that has a folder for as long as it runs, or a skipped one. */
 function emulated(name: string, body: (folder: string) => void): void {
-  when({ "the emulator": reason === undefined }, name, body);
+  test(...when({ "the emulator": reason === undefined }, name, body));
 }
 
 // ---- what is not there ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { test } from "node:test";
 import { root } from "../scripts/tools.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { alone, runOf } from "./native/cuda_apart.ts";
@@ -16,7 +17,7 @@ import { check, findZig, when } from "./native/support.ts";
 
 const onLinux = { "Linux": process.platform === "linux" };
 
-when({}, "without a driver the reason comes at once, and again", (folder) => {
+test(...when({}, "without a driver the reason comes at once, and again", (folder) => {
   const named = join(folder, "named");
   mkdirSync(named);
   const answers = runOf("whatOpeningAnswers", alone(folder), [null, null, named, named, null]);
@@ -32,9 +33,9 @@ when({}, "without a driver the reason comes at once, and again", (folder) => {
   // A folder that is named later is searched too, and belongs to the message from then on.
   assert(!answers[1]![1].includes(named));
   for (const i of [2, 3, 4]) assertStringIncludes(answers[i]![1], named);
-});
+}));
 
-when(onLinux, "files that are no libraries are named with what is wrong", (folder) => {
+test(...when(onLinux, "files that are no libraries are named with what is wrong", (folder) => {
   const parts = ["first", "second"].map((name) => join(folder, name));
   for (const part of parts) {
     mkdirSync(part);
@@ -46,7 +47,7 @@ when(onLinux, "files that are no libraries are named with what is wrong", (folde
   for (const part of parts) assertStringIncludes(message, join(part, "libcuda.so.1:"));
   assert(!message.includes("/nonexistent"));
   assert(message.indexOf(parts[0]!) < message.indexOf(parts[1]!));
-});
+}));
 
 // ---- made-up libraries ---------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ function lineOf(info: string, key: string): string {
   return info.split("\n").find((line) => line.startsWith(`${key}\t`))!.slice(key.length + 1);
 }
 
-when(made, "a library of a newer CUDA than the driver's is not loaded", (folder) => {
+test(...when(made, "a library of a newer CUDA than the driver's is not loaded", (folder) => {
   const [named, home] = [join(folder, "named"), join(folder, "home")];
   make(join(named, "libcuda.so.1"), "DRIVER", driver(12040));
   make(join(named, "libcudart.so.13"), "RUNTIME", `${runtime(13000)}\n${FORBIDDEN}`);
@@ -114,9 +115,9 @@ when(made, "a library of a newer CUDA than the driver's is not loaded", (folder)
   const info = runOf("whatIsOpen", env);
   assertEquals(lineOf(info, "driver"), `12.4, ${join(named, "libcuda.so.1")}`);
   assertEquals(lineOf(info, "cudart"), `12.1, ${join(home, "lib64", "libcudart.so.12")}`);
-});
+}));
 
-when(made, "a driver that does not work is named with what it says", (folder) => {
+test(...when(made, "a driver that does not work is named with what it says", (folder) => {
   make(
     join(folder, "libcuda.so.1"),
     "DRIVER",
@@ -129,9 +130,9 @@ when(made, "a driver that does not work is named with what it says", (folder) =>
   const [status, message] = runOf("whatOpeningAnswers", env, [null])[0]!;
   if (status === STATUS.ok) return console.log("not run: this machine has CUDA devices");
   assertStringIncludes(message, "libcuda.so.1: cuInit: CUDA_ERROR_NO_DEVICE (100): no device");
-});
+}));
 
-when(made, "the parts of cuBLAS come from one folder, and are of one version", (folder) => {
+test(...when(made, "the parts of cuBLAS come from one folder, and are of one version", (folder) => {
   const named = join(folder, "named");
   make(join(named, "libcuda.so.1"), "DRIVER", driver(12040));
   make(join(named, "libcudart.so.12"), "RUNTIME", runtime(12040));
@@ -161,9 +162,9 @@ when(made, "the parts of cuBLAS come from one folder, and are of one version", (
     lineOf(runOf("whatIsOpen", env), "cublas"),
     `12.4, ${join(fitting, "libcublas.so.12")}`,
   );
-});
+}));
 
-when(made, "folders are searched in their order, newer Pythons first", (folder) => {
+test(...when(made, "folders are searched in their order, newer Pythons first", (folder) => {
   make(join(folder, "named", "libcuda.so.1"), "DRIVER", driver(13000));
   const python = (prefix: string, version: string): string =>
     join(folder, prefix, "lib", `python${version}`, "site-packages", "nvidia", "cu13", "lib");
@@ -193,7 +194,7 @@ when(made, "folders are searched in their order, newer Pythons first", (folder) 
     const info = runOf("whereItOpens", env, join(folder, "given"));
     assertEquals(lineOf(info, "cudart"), `13.0, ${join(place, "libcudart.so.13")}`);
   }
-});
+}));
 
 // ---- NVRTC alone -----------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { test } from "node:test";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import type * as cuda from "./native/cuda.ts";
 import { alone, programOf, runOf } from "./native/cuda_apart.ts";
@@ -30,7 +31,7 @@ if (reason !== undefined) console.log(`The CUDA part of the shim is not tested: 
 
 /** A test that has a folder for as long as it runs, or a skipped one. */
 function onEmulator(name: string, body: (folder: string) => void | Promise<void>): void {
-  when({ "the emulator": reason === undefined }, name, body);
+  test(...when({ "the emulator": reason === undefined }, name, body));
 }
 
 /** Runs a function of native/cuda.ts on the emulator; kernels are kept in `folder`. */

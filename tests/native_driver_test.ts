@@ -13,6 +13,7 @@ import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { test } from "node:test";
 import { findZig, inDeno, LEVELS, library, when } from "./native/support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -69,18 +70,20 @@ function buildWhole(folder: string, args: string[]): string {
 const always = { "Deno": inDeno, "zig": zig !== undefined };
 
 // For Windows there is no import library to link with.
-when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", (folder) => {
-  const output = run(buildOnLibrary(folder), ["0", "fenced"]);
-  assertStringIncludes(output, `${LEVELS.length} levels, `);
-  const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
-  assertEquals(
-    Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
-    true,
-    output,
-  );
-});
+test(
+  ...when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", (folder) => {
+    const output = run(buildOnLibrary(folder), ["0", "fenced"]);
+    assertStringIncludes(output, `${LEVELS.length} levels, `);
+    const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
+    assertEquals(
+      Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
+      true,
+      output,
+    );
+  }),
+);
 
-when(
+test(...when(
   { ...always, "valgrind": installed("valgrind"), "Linux": platform === "linux" },
   "the driver passes under valgrind",
   (folder) => {
@@ -90,9 +93,9 @@ when(
     const level = String(Math.min(3, ...LEVELS.slice(-1)));
     run("valgrind", [...args, leaks, buildOnLibrary(folder), level, "short"]);
   },
-);
+));
 
-when(
+test(...when(
   { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
   "the driver passes with the undefined-behaviour sanitizer",
   (folder) => {
@@ -112,9 +115,9 @@ when(
     ]);
     assertStringIncludes(run(program, ["2", "short"]), "1 levels, ");
   },
-);
+));
 
-when(
+test(...when(
   { ...always, "qemu-aarch64": installed("qemu-aarch64") },
   "the driver passes on arm64",
   (folder) => {
@@ -130,9 +133,9 @@ when(
     ]);
     assertStringIncludes(run("qemu-aarch64", [program, "1", "short"]), "1 levels, ");
   },
-);
+));
 
-when(
+test(...when(
   { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
   "the pool of threads passes with the thread sanitizer",
   (folder) => {
@@ -156,4 +159,4 @@ when(
     }
     assertStringIncludes(run(program, []), "9000 jobs");
   },
-);
+));

@@ -130,7 +130,7 @@ check("what is no library gives a reason", () => {
 });
 
 // It takes zig to make such libraries.
-when(
+test(...when(
   { zig: findZig() !== undefined },
   "a library of another version, or of another op table, gives a reason",
   (folder) => {
@@ -152,7 +152,7 @@ when(
       }
     }
   },
-);
+));
 
 check("ROWMAJOR_LIB names the library, and setBackend says what is wrong with it", () => {
   const output = runApart(

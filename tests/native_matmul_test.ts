@@ -11,6 +11,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { test } from "node:test";
 import type { MatrixRef } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
@@ -302,7 +303,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
 const zig = findZig();
 
 // It takes zig to make that library.
-when(
+test(...when(
   { zig: zig !== undefined },
   "Matmul through OpenBLAS: it reads in place what it can, and nothing else reaches it",
   (folder) => {
@@ -427,4 +428,4 @@ when(
     // Transposed a, plain b; the leading dimensions are their strides.
     assertEquals(transposed.last, [112, 111, m, n, k, m, n, n + 4]);
   },
-);
+));

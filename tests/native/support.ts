@@ -106,24 +106,25 @@ if (!found) console.log(`The native backend is not tested: there is no ${library
 export const check: typeof test | typeof test.skip = found ? test : test.skip;
 
 /**
- * A test that has a folder for as long as it runs, or a skipped one that says which of its conditions
- * is not met.
+ * What `test` takes for a test that has a folder for as long as it runs, or for a skipped one that
+ * says which of its conditions is not met. (Who calls `test` is where reports say that the test is.)
  */
 export function when(
   conditions: Readonly<Record<string, boolean>>,
   name: string,
   body: (folder: string) => void | Promise<void>,
-): void {
-  const missing = Object.entries(conditions).filter(([, met]) => !met).map(([what]) => what);
-  if (missing.length > 0) return void test.skip(`${name} (needs ${missing.join(", ")})`, () => {});
-  check(name, async () => {
+): [name: string, options: { skip: boolean }, body: () => Promise<void>] {
+  const needed = { "the native library": found, ...conditions };
+  const missing = Object.entries(needed).filter(([, met]) => !met).map(([what]) => what);
+  const skip = missing.length > 0;
+  return [skip ? `${name} (needs ${missing.join(", ")})` : name, { skip }, async () => {
     const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));
     try {
       await body(folder);
     } finally {
       removeFolder(folder);
     }
-  });
+  }];
 }
 
 /** The functions of the library. Not there where {@link check} skips. */
