@@ -271,7 +271,7 @@ function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
 
 /** `source`, or a copy of it when writing `target` element by element would disturb it. */
 export function undisturbed(source: Operand, target: Operand): Operand {
-  if (!overlaps(target, source)) return source;
+  if (source === target || !overlaps(target, source)) return source;
   const [t, s] = [target.layout, source.layout];
   const same = target.storage === source.storage && t.offset === s.offset &&
     sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
@@ -322,13 +322,23 @@ export function apply(
   options?: OpOptions,
   attributes?: readonly number[],
 ): Operand {
-  let out: Operand | undefined;
-  if (options !== undefined) {
-    checkOptions(row.name, options, MAP_OPTIONS);
-    out = options.out;
-  }
+  if (options === undefined) return applyInto(row, a, b, c, undefined, attributes);
+  checkOptions(row.name, options, MAP_OPTIONS);
+  return applyInto(row, a, b, c, options.out, attributes, options.broadcast);
+}
+
+/** {@link apply}, with the options one by one. */
+function applyInto(
+  row: MapRow,
+  a: Operand | Scalar,
+  b: Operand | Scalar | undefined,
+  c: Operand | Scalar | undefined,
+  out: Operand | undefined,
+  attributes?: readonly number[],
+  broadcast?: boolean,
+): Operand {
   // With operands of one dtype on one device there is little to settle.
-  if (isOperand(a) && row.arity < 3 && options?.broadcast !== false) {
+  if (isOperand(a) && row.arity < 3 && broadcast !== false) {
     const { storage, layout } = a;
     const { info } = storage;
     checkAlive(storage, row.name);
@@ -338,7 +348,7 @@ export function apply(
     if (isOperand(b)) {
       if (b.storage.info === info && b.storage.device === storage.device) {
         checkAlive(b.storage, row.name);
-        if (options === undefined && layout.contiguous && b.layout.contiguous) {
+        if (out === undefined && layout.contiguous && b.layout.contiguous) {
           if (sameShape(layout.shape, b.layout.shape)) return runDense(row, a, b, attributes);
         }
         const shape = broadcastShapes(row.name, layout.shape, b.layout.shape);
@@ -349,7 +359,7 @@ export function apply(
       return run(row, layout.shape, out, attributes, a, null, one, SCALAR_LAYOUT);
     }
   }
-  return applyGeneral(row, a, b, c, options, attributes);
+  return applyGeneral(row, a, b, c, out, broadcast, attributes);
 }
 
 /** Plans and runs a map of one or two operands of one dtype; `other` is the second as a tensor. */
@@ -429,7 +439,8 @@ function applyGeneral(
   a: Operand | Scalar,
   b: Operand | Scalar | undefined,
   c: Operand | Scalar | undefined,
-  options: OpOptions | undefined,
+  out: Operand | undefined,
+  broadcast: boolean | undefined,
   attributes: readonly number[] | undefined,
 ): Operand {
   const { name, arity } = row;
@@ -474,7 +485,7 @@ function applyGeneral(
     if (isScalar(arg)) continue;
     if (shape === undefined) shape = arg.layout.shape;
     else if (!sameShape(shape, arg.layout.shape)) {
-      if (options?.broadcast === false) {
+      if (broadcast === false) {
         throw new ShapeError(
           `Cannot ${name} shapes ${formatShape(shape)} and ${formatShape(arg.layout.shape)}: ` +
             "broadcasting is off",
@@ -485,7 +496,6 @@ function applyGeneral(
   }
   shape ??= [];
 
-  const out = options?.out;
   if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, name);
   const storages: (Storage | null)[] = [null, null, null];
   const layouts: (Layout | null)[] = [null, null, null];
@@ -543,21 +553,25 @@ export function applyInPlace(
   const inPlace = inPlaceRows[row.id] ??= { ...row, name: `${row.name}_` };
   const op = inPlace.name;
   checkOperand(target, op);
-  for (const one of [other, third]) {
-    if (!isOperand(one)) continue;
-    checkOperand(one, op);
-    const [mine, theirs] = [target.layout.shape, one.layout.shape];
-    if (sameShape(mine, theirs)) continue;
-    const shape = broadcastShapes(op, mine, theirs);
-    if (!sameShape(shape, mine)) {
-      throw new ShapeError(
-        `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
-          formatShape(shape)
-        } does not fit the target`,
-      );
-    }
+  if (isOperand(other)) checkFits(target, other, op);
+  if (isOperand(third)) checkFits(target, third, op);
+  return applyInto(inPlace, target, other, third, target);
+}
+
+/** Throws unless `one` broadcasts to the shape of `target`. */
+function checkFits(target: Operand, one: Operand, op: string): void {
+  checkOperand(one, op);
+  const { shape: mine } = target.layout;
+  const { shape: theirs } = one.layout;
+  if (sameShape(mine, theirs)) return;
+  const shape = broadcastShapes(op, mine, theirs);
+  if (!sameShape(shape, mine)) {
+    throw new ShapeError(
+      `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
+        formatShape(shape)
+      } does not fit the target`,
+    );
   }
-  return apply(inPlace, target, other, third, { out: target });
 }
 
 // ---- copies ------------------------------------------------------------------------------------

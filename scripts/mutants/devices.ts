@@ -50,17 +50,21 @@ const STORAGES = edits("device", "src/storage.ts", ["device", "cuda_memory"], {
 
 const MEMORY = edits("device", "src/backends/cuda/memory.ts", ["cuda_memory"], {
   "read: faults": ["bytes.length);\n    this.#cuda.checkFaults();", "bytes.length);"],
-  "later: faults": ["    }\n    this.#cuda.checkFaults();", "    }"],
+  "later: faults": ["    this.#cuda.judge(faults, indexings);\n", ""],
   "wait: faults": [
     "    this.#cuda.synchronize();\n    this.#cuda.checkFaults();",
     "    this.#cuda.synchronize();",
   ],
   "wait: not at all": ["    this.#cuda.synchronize();\n", ""],
-  "out of memory": ["status === STATUS.outOfMemory", "false"],
-  "other errors": ['    this.#cuda.check("rm_cuda_memory", status);\n', ""],
   "always asks": ["waited < EAGER_MS ? turn()", "waited < 1e9 ? turn()"],
-  "ended": ["return this.#numbers[0] === 1;", "return true;"],
+  "ended": ["ticket, 0, length) !== 1) {", "ticket, 0, length) < 0) {"],
   "usage": ["bytes: inUse! + kept!,", "bytes: inUse!,"],
+});
+
+const CALLS = edits("device", "src/backends/cuda/device.ts", ["cuda_memory"], {
+  "out of memory": ["if (status === STATUS.outOfMemory)", "if (false)"],
+  "other errors": ['    this.check("rm_cuda_memory", status);\n', ""],
+  "faults: judged too early": ["Math.max(this.#judged, indexings)", "this.#indexed"],
 });
 
 const OPS = edits("device", "src/dispatch.ts", ["device"], {
@@ -156,6 +160,7 @@ const OTHERS = [
 export const DEVICES: readonly Mutant[] = [
   ...NAMES,
   ...STORAGES,
+  ...CALLS,
   ...MEMORY,
   ...OPS,
   ...TENSORS,

@@ -90,10 +90,10 @@ const DISPATCH = edits(
       "layout.contiguous &&",
     ],
     "broadcast false: two operands": [
-      "row.arity < 3 && options?.broadcast !== false",
+      "row.arity < 3 && broadcast !== false",
       "row.arity < 3",
     ],
-    "broadcast false: ignored": ["if (options?.broadcast === false) {", "if (false) {"],
+    "broadcast false: ignored": ["if (broadcast === false) {", "if (false) {"],
     "options: unknown names": ["if (!known.includes(name)) {", "if (false) {"],
     "options: a tensor": [" || isOperand(options)", ""],
     "promotion: first operand wins": [
@@ -104,10 +104,10 @@ const DISPATCH = edits(
       '!isScalar(condition) && condition.storage.info.name !== "bool"',
       "false",
     ],
-    "in place: shapes that grow": ["    if (!sameShape(shape, mine)) {\n", "    if (false) {\n"],
+    "in place: shapes that grow": ["  if (!sameShape(shape, mine)) {\n", "  if (false) {\n"],
     "in place: not in place": [
-      "return apply(inPlace, target, other, third, { out: target });",
-      "return apply(inPlace, target, other, third);",
+      "return applyInto(inPlace, target, other, third, target);",
+      "return applyInto(inPlace, target, other, third, undefined);",
     ],
     "attributes: not passed": [
       "plan.data[ATTRIBUTES + i] = attributes[i]!;",
