@@ -117,8 +117,9 @@ export interface Backend {
    */
   matmulBytes?(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): boolean;
   /**
-   * {@link Backend.matmul}, plus `bias`, one element of the result's dtype for each column, dense from `offset` on;
-   * false where the backend leaves that to the ops that it is made of. Absent where it always does.
+   * {@link Backend.matmul}, plus `bias`, one element of the result's dtype for each column, dense from
+   * `offset` on; false where the backend leaves that to the ops that it is made of. Absent where it
+   * always does.
    */
   linear?(
     m: number,

@@ -76,7 +76,8 @@ export function warmUp(
 /**
  * Lets products of float32 on CUDA devices round their operands to TF32, which has the range of
  * float32 and 10 bits of mantissa: tensor cores multiply those, and products are right to about 3
- * digits. Off unless it is called; sums are float32 in both cases, and so are results. Gives what was set before.
+ * digits. Off unless it is called; sums are float32 in both cases, and so are results. Gives what was
+ * set before.
  */
 export function allowTF32(allow: boolean): boolean {
   return allowOnCuda(allow);
@@ -125,8 +126,8 @@ export class Graph implements Disposable {
  * taken until the graph is disposed.
  *
  * Nothing in `body` may need the values of tensors, nor move elements between devices: that throws a
- * DeviceError. The CPU has no graphs, which is a DeviceError too. What other workers of the process ask
- * of CUDA meanwhile waits until the end.
+ * DeviceError. The CPU has no graphs, which is a DeviceError too. What other workers of the process
+ * ask of CUDA meanwhile waits until the end.
  */
 export function capture(device: Device, body: () => void): Graph {
   const found = deviceOf(device, "capture on");

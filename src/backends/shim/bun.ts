@@ -93,7 +93,6 @@ function sha256(bytes: Uint8Array): string {
 
 /** Bun, or Node. */
 export const nodeHost: Host = {
-  name: bun !== undefined ? "Bun" : "Node",
   platform: process?.platform ?? "unknown",
   arch: process?.arch ?? "unknown",
   standalone: bun?.isStandaloneExecutable === true,

@@ -69,7 +69,6 @@ function hostOf({ protocol, hostname, port }: URL): string {
 
 /** Deno, where it runs. */
 export const denoHost: Host | undefined = deno && {
-  name: "Deno",
   platform: deno.build.os === "windows" ? "win32" : deno.build.os,
   arch: { x86_64: "x64", aarch64: "arm64" }[deno.build.arch] ?? deno.build.arch,
   standalone: deno.build.standalone === true,

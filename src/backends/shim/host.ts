@@ -22,7 +22,6 @@ export interface Entry {
 
 /** What a runtime does for the shim. Nothing here ever prompts. */
 export interface Host {
-  readonly name: "Deno" | "Bun" | "Node";
   /** The system and the processor, as Node calls them: `"linux"`, `"x64"`. */
   readonly platform: string;
   readonly arch: string;
