@@ -6,15 +6,13 @@
 #if !defined(_WIN32)
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <pthread.h>
-#else
-#include <windows.h>
 #endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
+#include "lock.h"
 #include "product.h"
 
 /* Of cblas.h, which systems without development packages lack. */
@@ -42,15 +40,7 @@ static _Atomic(const blas *) ready;
 
 /* Held while the library is opened and while it works: it is slower when several threads call it
  * at once. */
-#if defined(_WIN32)
-static SRWLOCK guard = SRWLOCK_INIT;
-static void acquire(void) { AcquireSRWLockExclusive(&guard); }
-static void release(void) { ReleaseSRWLockExclusive(&guard); }
-#else
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
-static void acquire(void) { pthread_mutex_lock(&guard); }
-static void release(void) { pthread_mutex_unlock(&guard); }
-#endif
+static rm_lock guard = RM_LOCK_INIT;
 
 #if defined(_WIN32)
 static void *open_library(const char *path) { return (void *)LoadLibraryA(path); }
@@ -157,13 +147,13 @@ static int32_t open_any(const char *path) {
 
 int32_t rm_blas_open(const void *path) {
   if (atomic_load(&ready) != NULL) return RM_OK;
-  acquire();
+  rm_acquire(&guard);
   int32_t status = RM_OK;
   if (atomic_load(&ready) == NULL) {
     status = open_any(path);
     if (status == RM_OK) atomic_store(&ready, &opened);
   }
-  release();
+  rm_release(&guard);
   return status;
 }
 
@@ -175,9 +165,9 @@ int32_t rm_blas_info(void *buffer, int32_t length) {
 void rm_blas_threads(int threads) {
   const blas *library = atomic_load(&ready);
   if (library == NULL || library->set_threads == NULL) return;
-  acquire();
+  rm_acquire(&guard);
   library->set_threads(threads);
-  release();
+  rm_release(&guard);
 }
 
 /*
@@ -211,7 +201,7 @@ static bool multiply(const blas *library, int32_t dtype, const double *plan, con
   const int la = first.leading, lb = second.leading, k = (int)plan[RM_K];
   const int rows = (int)plan[swap ? RM_N : RM_M], columns = (int)plan[swap ? RM_M : RM_N];
   const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
-  acquire();
+  rm_acquire(&guard);
   for (ptrdiff_t i = 0; i < batch; i++) {
     const ptrdiff_t ci = (ptrdiff_t)at[i];
     const ptrdiff_t ai = (ptrdiff_t)at[batch + i], bi = (ptrdiff_t)at[2 * batch + i];
@@ -225,7 +215,7 @@ static bool multiply(const blas *library, int32_t dtype, const double *plan, con
                      (double *)c + ci, out.leading);
     }
   }
-  release();
+  rm_release(&guard);
   return true;
 }
 

@@ -11,22 +11,7 @@
 
 #include <stdatomic.h>
 #include "internal.h"
-
-/* ---- locks ----------------------------------------------------------------------------------- */
-
-#if defined(_WIN32)
-#include <windows.h>
-typedef SRWLOCK rm_lock;
-#define RM_LOCK_INIT SRWLOCK_INIT
-static inline void rm_acquire(rm_lock *lock) { AcquireSRWLockExclusive(lock); }
-static inline void rm_release(rm_lock *lock) { ReleaseSRWLockExclusive(lock); }
-#else
-#include <pthread.h>
-typedef pthread_mutex_t rm_lock;
-#define RM_LOCK_INIT PTHREAD_MUTEX_INITIALIZER
-static inline void rm_acquire(rm_lock *lock) { pthread_mutex_lock(lock); }
-static inline void rm_release(rm_lock *lock) { pthread_mutex_unlock(lock); }
-#endif
+#include "lock.h"
 
 /* ---- the libraries (cuda_load.c) ------------------------------------------------------------- */
 

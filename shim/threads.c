@@ -6,16 +6,14 @@
 #if !defined(_WIN32)
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
-#else
-#include <windows.h>
 #endif
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "lock.h"
 
 enum {
   MAX_THREADS = 256,
@@ -31,13 +29,9 @@ enum {
 };
 
 #if defined(_WIN32)
-typedef SRWLOCK lock;
 typedef CONDITION_VARIABLE condition;
-#define LOCK_INIT SRWLOCK_INIT
-static void acquire(lock *l) { AcquireSRWLockExclusive(l); }
-static void release(lock *l) { ReleaseSRWLockExclusive(l); }
 static void begin(condition *c) { InitializeConditionVariable(c); }
-static void await(condition *c, lock *l) { SleepConditionVariableSRW(c, l, INFINITE, 0); }
+static void await(condition *c, rm_lock *l) { SleepConditionVariableSRW(c, l, INFINITE, 0); }
 static void wake(condition *c) { WakeConditionVariable(c); }
 static void yield(void) { SwitchToThread(); }
 static int64_t nanoseconds(void) {
@@ -52,13 +46,9 @@ static int machine_threads(void) {
   return (int)about.dwNumberOfProcessors;
 }
 #else
-typedef pthread_mutex_t lock;
 typedef pthread_cond_t condition;
-#define LOCK_INIT PTHREAD_MUTEX_INITIALIZER
-static void acquire(lock *l) { pthread_mutex_lock(l); }
-static void release(lock *l) { pthread_mutex_unlock(l); }
 static void begin(condition *c) { pthread_cond_init(c, NULL); }
-static void await(condition *c, lock *l) { pthread_cond_wait(c, l); }
+static void await(condition *c, rm_lock *l) { pthread_cond_wait(c, l); }
 static void wake(condition *c) { pthread_cond_signal(c); }
 static void yield(void) { sched_yield(); }
 static int64_t nanoseconds(void) {
@@ -82,7 +72,7 @@ static atomic_flag in_use = ATOMIC_FLAG_INIT;
 /* When the last job ended; for whom the above is taken. */
 static int64_t last_end;
 
-static lock guard = LOCK_INIT;
+static rm_lock guard = RM_LOCK_INIT;
 
 /* Each thread of the pool, the caller first. */
 static struct {
@@ -146,19 +136,19 @@ static void work(int self) {
   for (;;) {
     const int64_t end = nanoseconds() + PATIENCE;
     while (atomic_load(&threads[self].calls) == seen && nanoseconds() < end) yield();
-    acquire(&guard);
+    rm_acquire(&guard);
     while (threads[self].calls == seen) await(&threads[self].called, &guard);
     seen = threads[self].calls;
     const int sharing = job_threads;
     /* Late, maybe for a job that another has followed. */
     const bool joins = self < sharing;
     working += joins;
-    release(&guard);
+    rm_release(&guard);
     if (!joins) continue;
     run_tasks(self, sharing);
-    acquire(&guard);
+    rm_acquire(&guard);
     if (--working == 0) wake(&threads[0].called);
-    release(&guard);
+    rm_release(&guard);
   }
 }
 
@@ -262,7 +252,7 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
     atomic_flag_clear(&in_use);
     return;
   }
-  acquire(&guard);
+  rm_acquire(&guard);
   start_workers(most - 1);
   const int sharing = workers < most - 1 ? workers + 1 : most;
   job_task = task;
@@ -276,17 +266,17 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
     threads[i].calls++;
   }
   for (int i = 1; i < sharing; i++) wake(&threads[i].called);
-  release(&guard);
+  rm_release(&guard);
   run_tasks(0, sharing);
-  acquire(&guard);
+  rm_acquire(&guard);
   /* Who has not come yet has nothing left to do. */
   job_threads = 0;
-  release(&guard);
+  rm_release(&guard);
   const int64_t end = nanoseconds() + PATIENCE;
   while (atomic_load(&working) > 0 && nanoseconds() < end) yield();
-  acquire(&guard);
+  rm_acquire(&guard);
   while (working > 0) await(&threads[0].called, &guard);
-  release(&guard);
+  rm_release(&guard);
   last_end = nanoseconds();
   atomic_flag_clear(&in_use);
 }
