@@ -6,7 +6,7 @@ const std = @import("std");
 const files = @import("shim/files.zig");
 
 /// Compiled once.
-const sources = [_][]const u8{ "common.c", "threads.c", "move.c", "blas.c" };
+const sources = [_][]const u8{ "common.c", "threads.c", "buffers.c", "move.c", "blas.c" };
 
 /// CUDA, compiled once and for size: it waits for devices and files.
 const cuda = [_][]const u8{

@@ -29,6 +29,7 @@ export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
 export type {
   CowGroup,
+  CpuMemoryInfo,
   DeviceMemory,
   DeviceMemoryInfo,
   MemoryInfo,

@@ -110,6 +110,19 @@ void rm_set_threads(int threads);
 /* Whether short jobs are shared too: 0, 1, or a negative value that only asks. */
 int rm_share_all(int value);
 
+/* A clock that only goes forwards. */
+int64_t rm_nanoseconds(void);
+
+/* Lets another thread run, if one waits for the processor. */
+void rm_yield(void);
+
+/*
+ * Keeps this library in memory for good. A runtime closes it when the worker that opened it ends,
+ * and threads that sleep in it would wake where nothing, or another copy of it, is; collectors would
+ * call what is not there.
+ */
+void rm_stay_loaded(void);
+
 /* Tells the open BLAS, if any, how many threads to use. */
 void rm_blas_threads(int threads);
 

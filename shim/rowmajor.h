@@ -60,8 +60,10 @@ RM_API int32_t rm_configure(int32_t what, int32_t value);
  * out = row(a, b, c) for every element. dtypes holds five ids of four bits each, lowest first: that
  * of the arithmetic, then those of out, a, b and c, 15 where there is no operand. The plan is
  * [rank, operands, 4 attributes, offsets.., shape.., strides of out.., of a.., ..]. An input may be
- * out itself when both have the same strides and offset.
+ * out itself when both have the same strides and offset. RM_COLD may be added to dtypes where nobody
+ * has touched the memory of out of late.
  */
+enum { RM_COLD = 1 << 20 };
 RM_API int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out,
                       const void *a, const void *b, const void *c);
 
@@ -147,6 +149,28 @@ RM_API int32_t rm_blas_open(const void *path);
 
 /* Copies "configuration\npath" of the open BLAS like rm_last_error; gives 0 when none is open. */
 RM_API int32_t rm_blas_info(void *buffer, int32_t length);
+
+/* What rm_buffers does. */
+enum {
+  /* Gives numbers [owner, and the addresses of the functions (data, context) that a collector has to
+   * call for the 8 bytes at owner, and for each buffer, once nobody can reach them]. At owner stands
+   * a double: how many bytes its buffers have. */
+  RM_BUFFERS_OPEN = 0,
+  /* Numbers: [owner, bytes, 1 for zeros]; gives [address], of a line of the caches. */
+  RM_BUFFERS_TAKE = 1,
+  /* Gives numbers [bytes that wait to be used again, by any owner]. */
+  RM_BUFFERS_KEPT = 2,
+  /* Lets go of those. */
+  RM_BUFFERS_RELEASE = 3
+};
+
+/* Memory for arrays that a collector gives back. */
+RM_API int32_t rm_buffers(int32_t what, double *numbers);
+
+/* The same for Node-API: sets take(bytes, 1 for zeros), which gives an ArrayBuffer or, where there
+ * is no memory, undefined; and bytes, an ArrayBuffer on the double at its owner, which has to be
+ * held as long as take. Sets neither in a process without Node-API. */
+RM_API void *napi_register_module_v1(void *env, void *exports);
 
 /* ---- CUDA ------------------------------------------------------------------------------------- */
 

@@ -33,8 +33,8 @@ typedef CONDITION_VARIABLE condition;
 static void begin(condition *c) { InitializeConditionVariable(c); }
 static void await(condition *c, rm_lock *l) { SleepConditionVariableSRW(c, l, INFINITE, 0); }
 static void wake(condition *c) { WakeConditionVariable(c); }
-static void yield(void) { SwitchToThread(); }
-static int64_t nanoseconds(void) {
+void rm_yield(void) { SwitchToThread(); }
+int64_t rm_nanoseconds(void) {
   LARGE_INTEGER count, each;
   QueryPerformanceCounter(&count);
   QueryPerformanceFrequency(&each);
@@ -50,8 +50,8 @@ typedef pthread_cond_t condition;
 static void begin(condition *c) { pthread_cond_init(c, NULL); }
 static void await(condition *c, rm_lock *l) { pthread_cond_wait(c, l); }
 static void wake(condition *c) { pthread_cond_signal(c); }
-static void yield(void) { sched_yield(); }
-static int64_t nanoseconds(void) {
+void rm_yield(void) { sched_yield(); }
+int64_t rm_nanoseconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -134,8 +134,8 @@ static void run_tasks(int self, int sharing) {
 static void work(int self) {
   unsigned seen = 0;
   for (;;) {
-    const int64_t end = nanoseconds() + PATIENCE;
-    while (atomic_load(&threads[self].calls) == seen && nanoseconds() < end) yield();
+    const int64_t end = rm_nanoseconds() + PATIENCE;
+    while (atomic_load(&threads[self].calls) == seen && rm_nanoseconds() < end) rm_yield();
     rm_acquire(&guard);
     while (threads[self].calls == seen) await(&threads[self].called, &guard);
     seen = threads[self].calls;
@@ -152,18 +152,14 @@ static void work(int self) {
   }
 }
 
-/*
- * Keeps this library in memory for good. A runtime closes it when the worker that opened it ends,
- * and the threads that sleep in it would wake where nothing, or another copy of it, is.
- */
 #if defined(_WIN32)
-static void stay_loaded(void) {
+void rm_stay_loaded(void) {
   HMODULE self;
   GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
                      (LPCSTR)&workers, &self);
 }
 #else
-static void stay_loaded(void) {
+void rm_stay_loaded(void) {
   Dl_info self;
   if (dladdr((const void *)&workers, &self) != 0) {
     dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
@@ -198,7 +194,7 @@ static bool start_thread(int self) {
 /* Makes the workers [1, last] as far as the system lets it. */
 static void start_workers(int last) {
   if (workers == 0) {
-    stay_loaded();
+    rm_stay_loaded();
     begin(&threads[0].called);
   }
   while (workers < last) {
@@ -246,9 +242,9 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
     run_alone(tasks, task, context, backwards);
     return;
   }
-  if (work < LONG_JOB && nanoseconds() - last_end > PATIENCE) {
+  if (work < LONG_JOB && rm_nanoseconds() - last_end > PATIENCE) {
     run_alone(tasks, task, context, backwards);
-    last_end = nanoseconds();
+    last_end = rm_nanoseconds();
     atomic_flag_clear(&in_use);
     return;
   }
@@ -272,11 +268,11 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
   /* Who has not come yet has nothing left to do. */
   job_threads = 0;
   rm_release(&guard);
-  const int64_t end = nanoseconds() + PATIENCE;
-  while (atomic_load(&working) > 0 && nanoseconds() < end) yield();
+  const int64_t end = rm_nanoseconds() + PATIENCE;
+  while (atomic_load(&working) > 0 && rm_nanoseconds() < end) rm_yield();
   rm_acquire(&guard);
   while (working > 0) await(&threads[0].called, &guard);
   rm_release(&guard);
-  last_end = nanoseconds();
+  last_end = rm_nanoseconds();
   atomic_flag_clear(&in_use);
 }

@@ -11,6 +11,7 @@ import { checkDType, type DType } from "./dtype.ts";
 import { DeviceError, DisposedError } from "./errors.ts";
 import { ROWS } from "./ops.ts";
 import {
+  type CpuMemoryInfo,
   type DeviceMemoryInfo,
   emptyPool as emptyCpuPool,
   memory as cpuMemory,
@@ -33,7 +34,7 @@ export function synchronize(device: Device): void {
  * How much memory tensors take on the CPU. Memory that was handed in (`fromBuffer`) is not counted,
  * nor, in Bun, are arrays of up to 2 KiB.
  */
-export function memory(device?: "cpu"): MemoryInfo;
+export function memory(device?: "cpu"): CpuMemoryInfo;
 /** How much memory tensors take on `device`. Throws a DeviceError when there is no such device. */
 export function memory(device: Exclude<Device, "cpu">): DeviceMemoryInfo;
 /** How much memory tensors take on a device that may be the CPU. */

@@ -36,7 +36,7 @@ export class Storage {
   declare readonly info: DTypeInfo;
   /** How many tensors hold this storage. */
   handles = 0;
-  /** How many times it has been written, in all the lives that it has had. */
+  /** How many times it has been written, in all the lives that it has had; 0 in none but the first. */
   version = 0;
   /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
   declare escaped: boolean;
@@ -229,6 +229,18 @@ export function checkAlive(storage: Storage, op: string): void {
   }
 }
 
+/** Makes large buffers; their memory is used again once a collector has found them gone. */
+export interface BufferSource {
+  /** Makes one, of zeros if `zeroed` is 1; undefined where there is no memory. */
+  readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
+  /** How many bytes those that are not gone have. */
+  readonly bytes: number;
+  /** How many bytes wait to be used again, by any thread of the process. */
+  readonly keptBytes: number;
+  /** Lets go of those. */
+  release(): void;
+}
+
 const SLAB_BYTES = 1 << 16;
 /** Up to here arrays are too small to be worth a buffer of their own. */
 const SMALL_BYTES = 1 << 11;
@@ -253,17 +265,44 @@ const collected = new FinalizationRegistry<number>((bytes) => {
   liveBytes -= bytes;
 });
 
-function newBuffer(bytes: number): ArrayBuffer {
-  let buffer: ArrayBuffer;
-  try {
-    buffer = new ArrayBuffer(bytes);
-  } catch {
-    throw new OutOfMemoryError(bytes, "cpu");
+/** From here to there a buffer comes from the source, where there is one. */
+const LEAST_FROM_SOURCE = 1 << 17;
+const MOST_FROM_SOURCE = 1 << 28;
+/** The source is not asked for before so many bytes have been made: it takes milliseconds. */
+const BYTES_BEFORE_SOURCE = 1 << 26;
+
+/** Where buffers come from; undefined until it is asked for, null where there is none. */
+let source: BufferSource | null | undefined;
+let findSource: () => BufferSource | null = () => null;
+let madeBytes = 0;
+
+/** Sets who is asked, once, for the source of large buffers. */
+export function registerBuffers(find: () => BufferSource | null): void {
+  findSource = find;
+}
+
+function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
+  let buffer: ArrayBuffer | undefined;
+  if (bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE && madeBytes > BYTES_BEFORE_SOURCE) {
+    if (source === undefined) source = findSource();
+    buffer = source?.take(bytes, zeroed ? 1 : 0);
   }
-  liveBytes += bytes;
-  if (liveBytes > peakBytes) peakBytes = liveBytes;
-  collected.register(buffer, bytes);
+  if (buffer === undefined) {
+    try {
+      buffer = new ArrayBuffer(bytes);
+    } catch {
+      throw new OutOfMemoryError(bytes, "cpu");
+    }
+    madeBytes += bytes;
+    liveBytes += bytes;
+    collected.register(buffer, bytes);
+  }
+  peakBytes = Math.max(peakBytes, bytesInUse());
   return buffer;
+}
+
+function bytesInUse(): number {
+  return liveBytes + (source?.bytes ?? 0);
 }
 
 /**
@@ -304,11 +343,11 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
     }
   }
   if (bytes > SMALL_BYTES) {
-    return new Storage(new info.array(newBuffer(bytes), 0, length), info, false, false);
+    return new Storage(new info.array(newBuffer(bytes, zeroed), 0, length), info, false, false);
   }
   if (!SLABS) return new Storage(smallArray(info, length), info, false, false);
   if (slabUsed + bytes > slab.byteLength) {
-    slab = newBuffer(SLAB_BYTES);
+    slab = newBuffer(SLAB_BYTES, true);
     slabUsed = 0;
   }
   const array = slabArray(info, slabUsed, length);
@@ -430,6 +469,7 @@ export function recycle(storage: Storage): void {
   pooledBytes += bytes;
   // Not to be given back twice.
   storage.escaped = true;
+  storage.version++;
   storage.cows = null;
 }
 
@@ -451,6 +491,15 @@ export interface MemoryInfo {
   readonly pooledBytes: number;
 }
 
+/** {@link MemoryInfo} of the CPU. */
+export interface CpuMemoryInfo extends MemoryInfo {
+  /**
+   * Bytes of large buffers that a collector has found gone and that wait to be used again, by any
+   * thread of the process; not part of `bytes`.
+   */
+  readonly collectedBytes: number;
+}
+
 /** {@link MemoryInfo} of a device with memory of its own. */
 export interface DeviceMemoryInfo extends MemoryInfo {
   /** The most that has been in use at a time; what is kept for reuse does not count. */
@@ -462,8 +511,9 @@ export interface DeviceMemoryInfo extends MemoryInfo {
 }
 
 /** How much CPU memory tensors take. */
-export function memory(): MemoryInfo {
-  return { bytes: liveBytes, peakBytes, pooledBytes };
+export function memory(): CpuMemoryInfo {
+  const collectedBytes = source?.keptBytes ?? 0;
+  return { bytes: bytesInUse(), peakBytes, pooledBytes, collectedBytes };
 }
 
 /** Lets go of the CPU memory that is kept for reuse. */
@@ -472,4 +522,5 @@ export function emptyPool(): void {
   lastKey = -1;
   lastBin = undefined;
   pooledBytes = 0;
+  source?.release();
 }

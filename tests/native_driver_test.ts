@@ -1,7 +1,8 @@
 /**
  * The C code alone: native/driver.c calls every entry point with buffers that are exactly as long
  * as needed, between pages that cannot be touched, under valgrind, with the undefined-behaviour
- * sanitizer, and on arm64. The pool of threads runs under the thread sanitizer besides.
+ * sanitizer, and on arm64. The pool of threads, and the buffers that collectors give back from
+ * threads of theirs, run under the thread sanitizer besides.
  *
  * No JavaScript is involved, so that one runtime is enough. What is not installed is skipped, and
  * says so.
@@ -23,7 +24,7 @@ const zig = findZig();
 const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
-const SOURCES = ["common", "threads", "move", "blas"];
+const SOURCES = ["common", "threads", "buffers", "move", "blas"];
 const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random"];
 
 function installed(tool: string): boolean {
@@ -135,28 +136,43 @@ test(...when(
   },
 ));
 
+const threads = { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" };
+
+/** Builds a program of native/ and some of the shim's sources for the thread sanitizer, and runs it. */
+function runForThreads(folder: string, name: string, parts: string[], expected: string): void {
+  const program = join(folder, name);
+  const sources = [join(here, "native", `${name}.c`), ...parts.map((part) => join(shim, part))];
+  const sanitized = ["-O1", "-fsanitize=thread", "-rdynamic", "-I", shim];
+  run(zig!, ["cc", ...FLAGS, ...sanitized, ...sources, "-o", program]);
+  const env = { ...process.env, TSAN_OPTIONS: "allocator_may_return_null=1" };
+  const { status, stdout, stderr } = spawnSync(program, [], { encoding: "utf8", env });
+  // It wants memory where some kernels have put something else, and not all containers let it ask.
+  if (stderr.includes("unexpected memory mapping")) {
+    return console.log("not run: this system leaves the sanitizer no room");
+  }
+  assertEquals(status, 0, stdout + stderr);
+  assertStringIncludes(stdout, expected);
+}
+
 test(...when(
-  { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" },
+  threads,
   "the pool of threads passes with the thread sanitizer",
+  (folder) => runForThreads(folder, "pool", ["threads.c"], "9000 jobs"),
+));
+
+test(...when(
+  threads,
+  "buffers come back to whoever has lost them, with the thread sanitizer too",
   (folder) => {
-    const program = join(folder, "pool");
-    const sources = [join(here, "native", "pool.c"), join(shim, "threads.c")];
-    run(zig!, [
-      "cc",
-      ...FLAGS,
-      "-O1",
-      "-fsanitize=thread",
-      "-I",
-      shim,
-      ...sources,
-      "-o",
-      program,
-    ]);
-    // It wants memory where some kernels have put something else, and not all containers let it ask.
-    const { stderr } = spawnSync(program, [], { encoding: "utf8" });
-    if (stderr.includes("unexpected memory mapping")) {
-      return console.log("not run: this system leaves the sanitizer no room");
+    const parts = ["buffers.c", "threads.c"];
+    const program = join(folder, "plain");
+    const sources = [join(here, "native", "buffers.c"), ...parts.map((part) => join(shim, part))];
+    const plain = ["-O1", "-fno-sanitize=all", "-mcpu=baseline", "-rdynamic", "-I", shim];
+    run(zig!, ["cc", ...FLAGS, ...plain, ...sources, "-o", program]);
+    assertStringIncludes(run(program, []), "80000 rounds");
+    if (installed("valgrind")) {
+      run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
     }
-    assertStringIncludes(run(program, []), "9000 jobs");
+    runForThreads(folder, "buffers", parts, "80000 rounds");
   },
 ));

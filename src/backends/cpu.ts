@@ -9,6 +9,8 @@
 import { type Backend, registerBackend } from "../backend.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
+import { registerBuffers } from "../storage.ts";
+import { findBuffers } from "./shim/buffers.ts";
 import { findShim } from "./shim/load.ts";
 
 /** The JavaScript backend. */
@@ -29,3 +31,5 @@ registerBackend("cpu", () => {
   const found = findNative();
   return typeof found === "string" ? js : found;
 });
+
+registerBuffers(findBuffers);

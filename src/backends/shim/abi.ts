@@ -74,6 +74,10 @@ export const SYMBOLS = {
     c: "int32_t rm_blas_info(void *buffer, int32_t length)",
     parameters: ["buffer", "i32"],
   },
+  rm_buffers: {
+    c: "int32_t rm_buffers(int32_t what, double *numbers)",
+    parameters: ["i32", "buffer"],
+  },
   rm_cuda_open: {
     c: "int32_t rm_cuda_open(const void *folder, double *numbers)",
     parameters: ["buffer", "buffer"],
@@ -150,6 +154,9 @@ export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
 /** What `rm_move` does. */
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;
 
+/** What `rm_buffers` does. */
+export const BUFFERS = { open: 0, take: 1, kept: 2, release: 3 } as const;
+
 /** What `rm_cuda_memory` does. */
 export const CUDA_MEMORY = {
   allocate: 0,
@@ -174,6 +181,9 @@ export const CUDA_CONTROL = {
   eventRecord: 5,
   eventElapsed: 6,
 } as const;
+
+/** Added to the dtypes of `rm_map` where the output's memory is new to its owner. */
+export const COLD = 1 << 20;
 
 /** Stands for the dtype of an operand that is not there. */
 export const NO_DTYPE = 15;

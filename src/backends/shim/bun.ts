@@ -5,14 +5,21 @@
  *
  * @module
  */
-import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
-import type { Entry, Host } from "./host.ts";
+import { BUFFERS, type ForeignSymbol, type Shim, STATUS, SYMBOLS } from "./abi.ts";
+import type { Buffers, Entry, Host } from "./host.ts";
 
 interface BunFfi {
   dlopen(
     path: string,
     symbols: Record<string, { args: string[]; returns: "i32" }>,
   ): { symbols: unknown };
+  toArrayBuffer(
+    address: number,
+    from: number,
+    bytes: number,
+    context: number,
+    lost: number,
+  ): ArrayBuffer;
 }
 
 interface NodeFfi {
@@ -40,15 +47,38 @@ function fs(): typeof import("node:fs") {
   return globalThis.process.getBuiltinModule("node:fs");
 }
 
+function bunFfi(): BunFfi {
+  return globalThis.process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
+}
+
 /** {@link Host.open} in Bun. */
 function openInBun(path: string): Shim {
-  const ffi = globalThis.process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
   const symbols: Record<string, { args: string[]; returns: "i32" }> = {};
   for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
     const args = parameters.map((type) => type === "buffer" ? "ptr" : type);
     symbols[name] = { args, returns: "i32" };
   }
-  return ffi.dlopen(path, symbols).symbols as Shim;
+  return bunFfi().dlopen(path, symbols).symbols as Shim;
+}
+
+/** {@link Host.buffers}; Node waits with lost buffers until the program does. */
+function buffers(shim: Shim): Buffers | undefined {
+  if (bun === undefined) return undefined;
+  const { toArrayBuffer } = bunFfi();
+  const numbers = new Float64Array(3);
+  if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
+  const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
+  return {
+    // The context has to be an address; nobody reads it.
+    bytes: toArrayBuffer(owner, 0, 8, owner, ownerLost),
+    take(bytes, zeroed) {
+      numbers[0] = owner;
+      numbers[1] = bytes;
+      numbers[2] = zeroed;
+      if (shim.rm_buffers(BUFFERS.take, numbers) !== STATUS.ok) return undefined;
+      return toArrayBuffer(numbers[0]!, 0, bytes, owner, bufferLost);
+    },
+  };
 }
 
 /** Whether Node has its own: since 26.1, where no flag turns it off. Getting it prints a warning. */
@@ -110,4 +140,5 @@ export const nodeHost: Host = {
   sha256Later: (bytes) => Promise.resolve(sha256(bytes)),
   opens: () => bun !== undefined || nodeOpens(),
   open: bun !== undefined ? openInBun : openInNode,
+  buffers,
 };

@@ -8,7 +8,7 @@
  * @module
  */
 import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
-import type { Entry, Host } from "./host.ts";
+import type { Buffers, Entry, Host } from "./host.ts";
 
 interface DenoEntry {
   readonly isFile: boolean;
@@ -49,6 +49,14 @@ function open(path: string): Shim {
     symbols[name] = { parameters, result: "i32" };
   }
   return deno!.dlopen(path, symbols).symbols as Shim;
+}
+
+/** Deno's own functions give up memory, but never ask for it back: that takes Node-API. */
+function buffers(_shim: Shim, path: string): Buffers | undefined {
+  const module: { exports: Partial<Buffers> } = { exports: {} };
+  globalThis.process.dlopen(module, path);
+  const { take, bytes } = module.exports;
+  return take && bytes && { take, bytes };
 }
 
 function look(path: string): Entry | undefined {
@@ -95,4 +103,5 @@ export const denoHost: Host | undefined = deno && {
   },
   opens: () => true,
   open,
+  buffers,
 };

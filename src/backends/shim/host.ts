@@ -20,6 +20,14 @@ export interface Entry {
   readonly owner: number;
 }
 
+/** Buffers in the memory of the shim, which has them again once a collector finds them lost. */
+export interface Buffers {
+  /** Makes one, with zeros if `zeroed` is 1; undefined where there is no memory. */
+  readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
+  /** A double: how many bytes they have. */
+  readonly bytes: ArrayBuffer;
+}
+
 /** What a runtime does for the shim. Nothing here ever prompts. */
 export interface Host {
   /** The system and the processor, as Node calls them: `"linux"`, `"x64"`. */
@@ -55,6 +63,11 @@ export interface Host {
   opens(): boolean;
   /** Opens the library at `path`. Throws what the runtime throws. */
   open(path: string): Shim;
+  /**
+   * How `shim`, opened at `path`, makes buffers; undefined where the runtime tells nobody of lost
+   * ones in time. May throw.
+   */
+  buffers(shim: Shim, path: string): Buffers | undefined;
 }
 
 /** The runtime that runs this. */

@@ -26,6 +26,13 @@ const NO_FFI = "this Node has no node:ffi, which opens native libraries: 26.1 an
 
 let shared: Shim | Unavailable | undefined;
 
+const paths = new WeakMap<Shim, string>();
+
+/** The file of an open shim. */
+export function shimPath(shim: Shim): string | undefined {
+  return paths.get(shim);
+}
+
 /** The shim where it is usually found, opened once for all backends, or why there is none. */
 export function findShim(): Shim | Unavailable {
   return shared ??= openShim();
@@ -91,6 +98,7 @@ function openAt(path: string): Shim | Unavailable {
     if (shim.rm_table_hash() !== tableHash()) {
       return { reason: `${path} was built from another op table: build it again` };
     }
+    paths.set(shim, path);
     return shim;
   } catch (error) {
     return { reason: explained(inWords(error)) };

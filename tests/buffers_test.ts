@@ -1,0 +1,127 @@
+/**
+ * Large results that nobody disposes of: the library has their memory again when a collector finds
+ * them gone, in both runtimes and without a turn of the event loop, and never before.
+ *
+ * Each test has a process of its own: what is counted holds for all of one.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import { check, inDeno, moduleAt, runApart } from "./native/support.ts";
+
+/** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
+const BEGIN = `import { emptyPool, full, info, memory, tensor, zeros } from ${moduleAt("mod.ts")};
+const N = 1_000_000;
+const ones = full([N], 1);
+function check(what: boolean, said: unknown = ""): void {
+  if (!what) throw new Error(String(said) + " " + JSON.stringify(memory()));
+}
+/** Makes results that nobody keeps, of 4 MB each, and gives the last one. */
+function churn(count: number): any {
+  let last: any = ones;
+  for (let i = 0; i < count; i++) last = ones.add(i);
+  return last;
+}
+churn(40);
+check(info().devices.cpu === "native");
+`;
+
+function runs(program: string): string {
+  return runApart(BEGIN + program);
+}
+
+check("results that nobody keeps take little memory, in one turn of the event loop", () => {
+  runs(`const { peakBytes } = memory();
+    churn(1000);
+    // 4 GB have been made. In Deno the first 64 MiB are not of the source.
+    check(memory().bytes < 600e6 && memory().peakBytes < 600e6 && peakBytes < 600e6);
+    check(memory().collectedBytes > 0);
+    emptyPool();
+    check(memory().collectedBytes === 0);
+    churn(100);`);
+});
+
+check("what is alive keeps its elements, whoever holds it, and zeros are zeros", () => {
+  runs(`const kept = Array.from({ length: 40 }, (_, i) => ones.mul(i));
+    const views = Array.from({ length: 10 }, (_, i) => ones.mul(100 + i).slice("5:9"));
+    const arrays = Array.from({ length: 10 }, (_, i) => ones.mul(200 + i).data);
+    const moved = ones.mul(300).intoTypedArray() as Float32Array;
+    const sent = structuredClone(moved, { transfer: [moved.buffer] });
+    check(moved.length === 0 && sent.length === N);
+    for (let round = 0; round < 10; round++) {
+      check(churn(60).get(round) === 60);
+      check(zeros([N]).abs().max().item() === 0, "zeros");
+      const part = zeros([N - 5]);
+      check(part.max().item() === 0 && part.min().item() === 0, "zeros of another size");
+    }
+    const same = (x: any, value: number) => x.min().item() === value && x.max().item() === value;
+    kept.forEach((x, i) => check(same(x, i), "kept"));
+    views.forEach((x, i) => check(same(x, 100 + i) && x.shape[0] === 4, "views"));
+    arrays.forEach((x, i) => check(x.length === N && x.every((e) => e === 200 + i), "data"));
+    check(sent.every((e) => e === 300), "sent");`);
+});
+
+check("results that live for a while do not pile up", () => {
+  runs(`const ring: any[] = [];
+    for (let i = 0; i < 1200; i++) ring[i % 30] = ones.add(i);
+    // 120 MB are alive.
+    check(memory().bytes < 1200e6);
+    ring.forEach((x, i) => check(x.get(N - 1) === 1171 + i, "ring"));`);
+});
+
+check("every thread counts its own, and those of one that has ended come back", () => {
+  const { bytes } = JSON.parse(runApart(
+    `import { full, memory } from ${moduleAt("mod.ts")};
+    import process from "node:process";
+    const worker = \`
+      import { full, memory } from ${moduleAt("mod.ts")};
+      const ones = full([1_000_000], 1);
+      const kept = [];
+      for (let i = 0; i < 60; i++) kept.push(ones.add(i));
+      if (memory().bytes < 240e6 || memory().bytes > 400e6) throw new Error(memory().bytes);
+      if (kept[59].get(7) !== 60) throw new Error("elements");
+      postMessage(null);\`;
+    const url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
+    const ones = full([1_000_000], 1);
+    for (let i = 0; i < 40; i++) ones.add(i);
+    for (let round = 0; round < 12; round++) {
+      const one = new Worker(url, { type: "module" });
+      await new Promise((done, failed) => {
+        one.onmessage = done;
+        one.onerror = failed;
+      });
+      one.terminate();
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    // 3 GB in all, of which the last worker's may not have gone yet.
+    console.log(JSON.stringify({ bytes: process.memoryUsage().rss }));
+    process.exit();`,
+    {},
+    ["-A"],
+  ));
+  assertEquals(bytes < 1.6e9, true, `${bytes} bytes`);
+});
+
+check("memory that is not there is an OutOfMemoryError", () => {
+  runs(`for (const dtype of ["float32", "uint8"] as const) {
+      try {
+        zeros([2 ** 46], { dtype });
+        check(false, dtype);
+      } catch (error) {
+        check((error as Error).name === "OutOfMemoryError", error);
+      }
+    }`);
+});
+
+check("without a library that has them, buffers are the runtime's own", () => {
+  runApart(
+    `import { full, info, memory } from ${moduleAt("mod.ts")};
+    const ones = full([1_000_000], 1);
+    let last: any = ones;
+    for (let i = 0; i < 60; i++) last = ones.add(i);
+    if (last.get(3) !== 60 || memory().collectedBytes !== 0) throw new Error("buffers");
+    if (info().devices.cpu !== "js") throw new Error(info().devices.cpu);`,
+    { ROWMAJOR_LIB: "/nowhere/librowmajor.so" },
+    inDeno ? [] : undefined,
+  );
+});
