@@ -6,10 +6,14 @@ const std = @import("std");
 const files = @import("shim/files.zig");
 
 /// Compiled once.
-const sources = [_][]const u8{ "common.c", "threads.c", "buffers.c", "move.c", "blas.c" };
+const sources = [_][]const u8{"move.c"};
 
-/// CUDA, compiled once and for size: it waits for devices and files.
-const cuda = [_][]const u8{
+/// Compiled once and for size: what decides, and CUDA, which waits for devices and files.
+const compact = [_][]const u8{
+    "common.c",
+    "threads.c",
+    "buffers.c",
+    "blas.c",
     "cuda.c",
     "cuda_load.c",
     "cuda_memory.c",
@@ -97,7 +101,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     const module = newModule(b, target);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
     module.addIncludePath(generated);
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &cuda, .flags = &(flags ++ .{"-Os"}) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     if (target.result.cpu.arch == .x86_64) {
         addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);

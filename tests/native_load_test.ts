@@ -189,7 +189,7 @@ const LIBRARIES: Record<string, string> = {
 };
 
 /** Those of one platform fit a package that holds all of them. */
-const LIMIT = 1.5 * 2 ** 20;
+const LIMIT = 1.5e6;
 
 function checkLibrary(path: string): void {
   const { size } = statSync(path);
