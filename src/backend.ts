@@ -24,6 +24,28 @@ export interface MatrixRef {
   readonly columnStride: number;
 }
 
+/**
+ * What is to be multiplied: `c[i] = a[i] @ b[i]`, [m, k] @ [k, n], for every matrix of the batch, of
+ * which each operand lists as many. Nothing is empty: m, n, k and the batch are at least 1.
+ */
+export interface Product {
+  /** Rows of `a` and of `c`. */
+  readonly m: number;
+  /** Columns of `b` and of `c`. */
+  readonly n: number;
+  /** Columns of `a`, rows of `b`: how many products are added up. */
+  readonly k: number;
+  /**
+   * [m, n], which is written. Strides may be negative, but no two elements of the batch share a
+   * place, and none lies where `a`, `b` or what else is read does.
+   */
+  readonly c: MatrixRef;
+  /** [m, k], which is read; strides may also be 0, matrices overlap each other and those of `b`. */
+  readonly a: MatrixRef;
+  /** [k, n], of the dtype of `a`, which is read in the same way. */
+  readonly b: MatrixRef;
+}
+
 /** How the numbers of a random op are distributed. */
 export type Distribution = "bits" | "uniform" | "normal" | "integers";
 
@@ -109,28 +131,19 @@ export interface Backend {
    * wait for it. Absent where there is nothing to make.
    */
   warmUp?(ops: readonly string[], dtypes: readonly DType[]): void;
-  /** `c[i] = a[i] @ b[i]`, [M, K] @ [K, N] for every matrix of the batch, all of one dtype. */
-  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void;
+  /** Makes a product of one dtype. */
+  matmul(product: Product): void;
   /**
    * The same of int8 matrices into int32 ones; false where the backend leaves that to casts, absent
    * where it always does.
    */
-  matmulBytes?(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): boolean;
+  matmulBytes?(product: Product): boolean;
   /**
    * {@link Backend.matmul}, plus `bias`, one element of the result's dtype for each column, dense from
    * `offset` on; false where the backend leaves that to the ops that it is made of. Absent where it
    * always does.
    */
-  linear?(
-    m: number,
-    n: number,
-    k: number,
-    c: MatrixRef,
-    a: MatrixRef,
-    b: MatrixRef,
-    bias: Storage,
-    offset: number,
-  ): boolean;
+  linear?(product: Product, bias: Storage, offset: number): boolean;
   /**
    * Sorts `runs` dense runs of `size` elements each in place, or, with `indices` (int32), leaves
    * them and writes the sorting order. Stable; NaN goes last.

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { MatrixRef } from "./backend.ts";
+import type { MatrixRef, Product } from "./backend.ts";
 import { checkDType, DTYPE, type DType, promoteTypes } from "./dtype.ts";
 import {
   apply,
@@ -126,25 +126,17 @@ export function matmul(
   }
   const plain = left.shape.length === 2 && right.shape.length === 2;
   const batch = plain ? [] : broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
-  const full = Layout.contiguous([...batch, m, n]);
-  const shape = [...batch];
-  if (ra > 1) shape.push(m);
-  if (rb > 1) shape.push(n);
+  // Spreading what is empty takes a third of the time of a small product in Bun.
+  const full = Layout.contiguous(plain ? [m, n] : [...batch, m, n]);
+  let { shape } = full;
+  if (ra === 1) shape = shape.toSpliced(-2, 1);
+  if (rb === 1) shape = shape.slice(0, -1);
   if (sizeOf(batch) > MAX_BATCH && full.size > 0 && k > 0) {
     throw doNotFit(op, a.layout, b.layout, `a batch has at most ${MAX_BATCH} matrices`);
   }
   const { out } = options;
   if (out !== undefined) prepareOut(out, shape, dtype, a.storage, op);
 
-  /** The matrices of an operand, cast or not. */
-  const leftOf = ({ storage, layout }: Operand): MatrixRef => {
-    const matrices = ra === 1 ? layout.expandDims(0) : layout;
-    return matrixRef(storage, plain ? matrices : matrices.broadcastTo([...batch, m, k]));
-  };
-  const rightOf = ({ storage, layout }: Operand): MatrixRef => {
-    const matrices = rb === 1 ? layout.expandDims(1) : layout;
-    return matrixRef(storage, plain ? matrices : matrices.broadcastTo([...batch, k, n]));
-  };
   // The result is written where it belongs unless that would disturb what is still being read.
   const direct = out !== undefined && out.storage.info.name === dtype &&
     !overlaps(out, a) && !overlaps(out, b) && (bias === undefined || !overlaps(out, bias));
@@ -160,20 +152,34 @@ export function matmul(
   if (k === 0) fillScalar(storage, target, 0);
   else if (full.size > 0) {
     const backend = backendFor(storage, op);
-    const to = matrixRef(storage, target);
-    let done = areBytes(a, b, dtype) &&
-      backend.matmulBytes?.(m, n, k, to, leftOf(a), rightOf(b));
+    const c = matrixRef(storage, target);
+    /** The product of the operands, cast or not. */
+    const productOf = (x: Operand, y: Operand): Product => {
+      const rows = ra === 1 ? x.layout.expandDims(0) : x.layout;
+      const columns = rb === 1 ? y.layout.expandDims(1) : y.layout;
+      return {
+        m,
+        n,
+        k,
+        c,
+        a: matrixRef(x.storage, plain ? rows : rows.broadcastTo([...batch, m, k])),
+        b: matrixRef(y.storage, plain ? columns : columns.broadcastTo([...batch, k, n])),
+      };
+    };
+    let done = areBytes(a, b, dtype) && backend.matmulBytes?.(productOf(a, b));
     if (!done) {
-      const [from, by] = [leftOf(cast(a, dtype)), rightOf(cast(b, dtype))];
+      const product = productOf(cast(a, dtype), cast(b, dtype));
       if (bias !== undefined && backend.linear !== undefined) {
         const row = contiguous(cast(bias, dtype));
-        done = backend.linear(m, n, k, to, from, by, row.storage, row.layout.offset);
+        done = backend.linear(product, row.storage, row.layout.offset);
         if (done) plus = undefined;
       }
-      if (!done) backend.matmul(m, n, k, to, from, by);
+      if (!done) backend.matmul(product);
     }
   }
-  const made = direct ? out : result(storage, ra > 1 && rb > 1 ? full : Layout.contiguous(shape));
+  const made = direct
+    ? out
+    : result(storage, shape === full.shape ? full : Layout.contiguous(shape));
   if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
   if (out === undefined) return made;
   if (!direct) fill(out.storage, out.layout, made);

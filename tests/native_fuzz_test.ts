@@ -380,7 +380,7 @@ check("products: random matrices are refused, or give what js gives", () => {
       wrong >= 0,
       [c.storage],
       [a.storage, b.storage],
-      (backend, [to]) => backend.matmul(m, n, k, { ...c, storage: to! }, a, b),
+      (backend, [to]) => backend.matmul({ m, n, k, c: { ...c, storage: to! }, a, b }),
     );
   });
 });

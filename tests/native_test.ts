@@ -877,8 +877,8 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   refused(() => native.nonzero(adopt("int32", new Int32Array(10)), lost, 0, 10));
   const matrix = { storage: before, offsets: [0], rowStride: 2, columnStride: 1 };
   const lostMatrix = { ...matrix, storage: lost };
-  const outMatrix = { ...matrix, storage: out };
-  refused(() => native.matmul(2, 2, 2, outMatrix, lostMatrix, matrix));
-  refused(() => native.matmul(2, 2, 2, outMatrix, matrix, lostMatrix));
+  const square = { m: 2, n: 2, k: 2, c: { ...matrix, storage: out }, a: matrix, b: matrix };
+  refused(() => native.matmul({ ...square, a: lostMatrix }));
+  refused(() => native.matmul({ ...square, b: lostMatrix }));
   assertSameBytes(out, kept, "the output of refused calls");
 });

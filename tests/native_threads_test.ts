@@ -228,7 +228,7 @@ check("the number of threads does not show in own products of matrices", () => {
     const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
     if (DTYPE[dtype].kind !== "f") {
       sameBits(`${dtype} [${m}, ${k}] @ [${k}, ${n}]`, c.storage, () => {
-        native.matmul(m, n, k, c, a, b);
+        native.matmul({ m, n, k, c, a, b });
       });
     }
   }
@@ -260,7 +260,7 @@ check("the number of threads does not show in own products of matrices", () => {
         for (const threads of [1, ${COUNTS}]) {
           if (native.setThreads(threads) !== threads) throw new Error("threads");
           c.storage.array.fill(1);
-          native.matmul(m, n, k, c, a, b);
+          native.matmul({ m, n, k, c, a, b });
           expected ??= c.storage.array.slice();
           for (let i = 0; i < expected.length; i++) {
             if (!Object.is(c.storage.array[i], expected[i])) {

@@ -14,6 +14,7 @@ import {
   type Distribution,
   type MatrixRef,
   type Picks,
+  type Product,
   registerDevices,
   type RowKernel,
 } from "../../src/backend.ts";
@@ -209,9 +210,10 @@ class MirrorBackend implements Backend {
     return false;
   }
 
-  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
+  matmul(product: Product): void {
     const open = (ref: MatrixRef): MatrixRef => ({ ...ref, storage: this.#open(ref.storage) });
-    this.#js.matmul(m, n, k, open(c), open(a), open(b));
+    const { c, a, b } = product;
+    this.#js.matmul({ ...product, c: open(c), a: open(a), b: open(b) });
   }
 
   sort(

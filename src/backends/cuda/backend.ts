@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
+import type { Affine, Backend, Distribution, Picks, Product, RowKernel } from "../../backend.ts";
 import type { DType } from "../../dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
@@ -91,35 +91,19 @@ export class CudaBackend implements Backend {
     return alongRows(this.#device, kernel, rows, columns, out, a, offset, affine);
   }
 
-  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
-    this.#device.notes?.add(c.storage, a.storage, b.storage);
-    matmul(this.#device, m, n, k, c, a, b);
+  matmul(product: Product): void {
+    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage);
+    matmul(this.#device, product);
   }
 
-  matmulBytes(
-    m: number,
-    n: number,
-    k: number,
-    c: MatrixRef,
-    a: MatrixRef,
-    b: MatrixRef,
-  ): boolean {
-    this.#device.notes?.add(c.storage, a.storage, b.storage);
-    return matmulBytes(this.#device, m, n, k, c, a, b);
+  matmulBytes(product: Product): boolean {
+    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage);
+    return matmulBytes(this.#device, product);
   }
 
-  linear(
-    m: number,
-    n: number,
-    k: number,
-    c: MatrixRef,
-    a: MatrixRef,
-    b: MatrixRef,
-    bias: Storage,
-    offset: number,
-  ): boolean {
-    this.#device.notes?.add(c.storage, a.storage, b.storage, bias);
-    return linear(this.#device, m, n, k, c, a, b, bias, offset);
+  linear(product: Product, bias: Storage, offset: number): boolean {
+    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage, bias);
+    return linear(this.#device, product, bias, offset);
   }
 
   sort(

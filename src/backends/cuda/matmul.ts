@@ -4,12 +4,12 @@
  *
  * @module
  */
-import type { MatrixRef } from "../../backend.ts";
+import type { MatrixRef, Product } from "../../backend.ts";
 import type { DTypeInfo } from "../../dtype.ts";
 import type { Storage } from "../../storage.ts";
 import { STATUS } from "../shim/abi.ts";
 import { checkRun } from "../shim/checks.ts";
-import { fillMatrix } from "../shim/matrices.ts";
+import { planProduct } from "../shim/matrices.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
@@ -56,8 +56,8 @@ interface Matrices {
   readonly columnStride: number;
 }
 
-/** What is to be multiplied: [m, k] @ [k, n] for every matrix of the batches, all of one dtype. */
-interface Product {
+/** A product on a device, whose matrices may lie in no storage; info is of what is multiplied. */
+interface DeviceProduct {
   readonly device: CudaDevice;
   readonly info: DTypeInfo;
   readonly m: number;
@@ -75,31 +75,18 @@ function matricesOf({ storage, offsets, rowStride, columnStride }: MatrixRef): M
 }
 
 /** The product, once it is sure that all matrices lie within their storages. */
-function productOf(
-  device: CudaDevice,
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
-  bias = 0,
-): Product {
-  const batch = c.offsets.length;
-  const needed = 15 + 3 * batch;
-  if (plan.length < needed) plan = new Float64Array(2 * needed);
-  fillMatrix("rm_cuda_matmul", 0, plan, 4, 15, c, m, n);
-  if (k > 0) {
-    fillMatrix("rm_cuda_matmul", 1, plan, 6, 15 + batch, a, m, k);
-    fillMatrix("rm_cuda_matmul", 2, plan, 8, 15 + 2 * batch, b, k, n);
-  }
-  const { info } = c.storage;
+function onDevice(device: CudaDevice, product: Product, bias = 0): DeviceProduct {
+  plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
+  const { m, n, k, c, a, b } = product;
+  const { info } = a.storage;
   return { device, info, m, n, k, c: matricesOf(c), a: matricesOf(a), b: matricesOf(b), bias };
 }
 
 const args = new Arguments();
 let plan = new Float64Array(128);
 
+/** Where rm_cuda_matmul finds the starts of matrices in a plan. */
+const STARTS = 15;
 /** Flags of rm_cuda_matmul. */
 const TF32 = 1, ADD_BIAS = 2;
 let tf32 = false;
@@ -112,62 +99,35 @@ export function allowTF32(allow: boolean): boolean {
 }
 
 /** See {@link Backend.matmul}. */
-export function matmul(
-  device: CudaDevice,
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
-): void {
-  if (m === 0 || n === 0 || c.offsets.length === 0) return;
-  const product = productOf(device, m, n, k, c, a, b);
-  if (k === 0 || product.info.kind !== "f" || !multiplyByBlas(product)) multiplyByTiles(product);
+export function matmul(device: CudaDevice, product: Product): void {
+  const placed = onDevice(device, product);
+  if (placed.info.kind !== "f" || !multiplyByBlas(placed)) multiplyByTiles(placed);
 }
 
 /** See {@link Backend.matmulBytes}. */
-export function matmulBytes(
-  device: CudaDevice,
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
-): boolean {
-  if (k === 0 || m === 0 || n === 0 || c.offsets.length === 0) return false;
-  const product = productOf(device, m, n, k, c, a, b);
-  return callBlas({ ...product, info: a.storage.info }) === STATUS.ok;
+export function matmulBytes(device: CudaDevice, product: Product): boolean {
+  return callBlas(onDevice(device, product)) === STATUS.ok;
 }
 
 /** See {@link Backend.linear}. */
 export function linear(
   device: CudaDevice,
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
+  product: Product,
   bias: Storage,
   offset: number,
 ): boolean {
-  const { info } = c.storage;
-  if (k === 0 || m === 0 || n === 0 || c.offsets.length === 0) return false;
+  const { info } = bias;
   // What cublasLt adds to products of float64 is not documented for all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
-  checkRun("rm_cuda_matmul", 3, offset, n, bias);
-  return multiplyByBlas(
-    productOf(device, m, n, k, c, a, b, bias.address + offset * info.bytes),
-  );
+  checkRun("rm_cuda_matmul", 3, offset, product.n, bias);
+  return multiplyByBlas(onDevice(device, product, bias.address + offset * info.bytes));
 }
 
 /**
  * The product by cuBLAS, of dense copies where it cannot read the operands. False where cuBLAS has
  * nothing for it.
  */
-function multiplyByBlas(product: Product): boolean {
+function multiplyByBlas(product: DeviceProduct): boolean {
   const status = callBlas(product);
   if (status !== STATUS.unsupported) return status === STATUS.ok;
   const { m, n, k, a, b, c } = product;
@@ -190,13 +150,13 @@ function multiplyByBlas(product: Product): boolean {
 }
 
 /** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
-function callBlas({ device, info, m, n, k, c, a, b, bias }: Product): number {
+function callBlas({ device, info, m, n, k, c, a, b, bias }: DeviceProduct): number {
   const batch = c.offsets.length;
   const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
   const head = [m, n, k, batch];
   for (const { rowStride, columnStride } of [c, a, b]) head.push(rowStride, columnStride);
   plan.set([...head, c.address, a.address, b.address, flags, bias]);
-  [c, a, b].forEach(({ offsets }, i) => plan.set(offsets, 15 + i * batch));
+  [c, a, b].forEach(({ offsets }, i) => plan.set(offsets, STARTS + i * batch));
   const status = device.shim.rm_cuda_matmul(device.index, info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {
     device.check("rm_cuda_matmul", status);
@@ -213,7 +173,7 @@ function isPlain(matrices: Matrices, rows: number, columns: number, read: boolea
 
 /** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
 function withDense(
-  product: Product,
+  product: DeviceProduct,
   matrices: Matrices,
   rows: number,
   columns: number,
@@ -245,7 +205,7 @@ function withDense(
 }
 
 function copyMatrices(
-  { device, info }: Product,
+  { device, info }: DeviceProduct,
   rows: number,
   columns: number,
   to: Matrices,
@@ -262,7 +222,7 @@ function copyMatrices(
   });
 }
 
-function multiplyByTiles({ device, info, m, n, k, c, a, b }: Product): void {
+function multiplyByTiles({ device, info, m, n, k, c, a, b }: DeviceProduct): void {
   const batch = c.offsets.length;
   withOffsets(device, [c, a, b], (lists) => {
     args.clear();

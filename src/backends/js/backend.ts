@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Backend, Distribution, MatrixRef, Picks } from "../../backend.ts";
+import type { Backend, Distribution, Picks, Product } from "../../backend.ts";
 import { DTYPE, type DType, type TypedArray } from "../../dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
@@ -168,8 +168,8 @@ export class JsBackend implements Backend {
     loop(plan.data, arrayOf(out), arrayOf(a), null, null);
   }
 
-  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
-    multiply(m, n, k, c, a, b);
+  matmul(product: Product): void {
+    multiply(product);
   }
 
   sort(

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import type { MatrixRef } from "../../backend.ts";
+import type { MatrixRef, Product } from "../../backend.ts";
 import { brainTable, halfTable, toBrain, toHalf } from "../../half.ts";
 import type { Storage } from "../../storage.ts";
 import { mulHigh } from "./environment.ts";
@@ -31,26 +31,19 @@ function working(float: boolean, slot: number, length: number): Panels {
 }
 
 /** See {@link Backend.matmul}. */
-export function multiply(
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  a: MatrixRef,
-  b: MatrixRef,
-): void {
+export function multiply(product: Product): void {
+  const { m, n, k, c, a, b } = product;
   const { info } = c.storage;
-  if (m === 0 || n === 0) return;
   const float = info.kind === "f";
   const [rows, columns] = [padded(m), padded(n)];
   let left: Panels | undefined;
   let right: Panels | undefined;
   for (let i = 0; i < c.offsets.length; i++) {
-    const [ca, aa, ba] = [c.offsets[i]!, a.offsets[i]!, b.offsets[i]!];
     if (info.wide) {
-      multiplyWide(m, n, k, c, ca, a, aa, b, ba);
+      multiplyWide(product, i);
       continue;
     }
+    const [ca, aa, ba] = [c.offsets[i]!, a.offsets[i]!, b.offsets[i]!];
     // A matrix that is broadcast over the batch is packed once.
     if (left === undefined || aa !== a.offsets[i - 1]) {
       left = panels(LEFT, float, a.storage, aa, a.rowStride, a.columnStride, m, k);
@@ -256,19 +249,11 @@ function writeBack(
   }
 }
 
-function multiplyWide(
-  m: number,
-  n: number,
-  k: number,
-  c: MatrixRef,
-  offsetC: number,
-  a: MatrixRef,
-  offsetA: number,
-  b: MatrixRef,
-  offsetB: number,
-): void {
+/** Makes one matrix of a product of 64-bit integers. */
+function multiplyWide({ m, n, k, c, a, b }: Product, matrix: number): void {
   const { imul } = Math;
   const [A, B, C] = [a.storage.words, b.storage.words, c.storage.words];
+  const [offsetA, offsetB, offsetC] = [a.offsets[matrix]!, b.offsets[matrix]!, c.offsets[matrix]!];
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let low = 0;

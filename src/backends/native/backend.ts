@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Affine, Backend, Distribution, MatrixRef, Picks, RowKernel } from "../../backend.ts";
+import type { Affine, Backend, Distribution, Picks, Product, RowKernel } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
@@ -23,7 +23,7 @@ import {
   type Unavailable,
 } from "../shim/abi.ts";
 import { checkBlocks, checkOperand, checkRun, picksNothing, sizeOf } from "../shim/checks.ts";
-import { fillMatrix } from "../shim/matrices.ts";
+import { planProduct } from "../shim/matrices.ts";
 import { lastError, readText } from "../shim/text.ts";
 
 /**
@@ -221,34 +221,16 @@ export class NativeBackend implements Backend {
     return false;
   }
 
-  matmul(m: number, n: number, k: number, c: MatrixRef, a: MatrixRef, b: MatrixRef): void {
-    if (m === 0 || n === 0 || k === 0 || c.offsets.length === 0) {
-      return this.#fallback.matmul(m, n, k, c, a, b);
-    }
+  matmul(product: Product): void {
+    const { c, a, b } = product;
+    const { name, id } = c.storage.info;
     // Looked for once, by the first product that could use it.
-    const { name } = c.storage.info;
     if (this.#blas === undefined && (name === "float32" || name === "float64")) this.blas();
-    const batch = c.offsets.length;
-    const needed = 10 + 3 * batch;
-    if (this.#matrices.length < needed) this.#matrices = new Float64Array(2 * needed);
-    const plan = this.#matrices;
-    plan[0] = m;
-    plan[1] = n;
-    plan[2] = k;
-    plan[3] = batch;
-    fillMatrix("rm_matmul", 0, plan, 4, 10, c, m, n);
-    fillMatrix("rm_matmul", 1, plan, 6, 10 + batch, a, m, k);
-    fillMatrix("rm_matmul", 2, plan, 8, 10 + 2 * batch, b, k, n);
-    const status = this.#matmul(
-      c.storage.info.id,
-      plan,
-      c.storage.array,
-      a.storage.array,
-      b.storage.array,
-    );
+    const plan = this.#matrices = planProduct("rm_matmul", this.#matrices, product, 10);
+    const status = this.#matmul(id, plan, c.storage.array, a.storage.array, b.storage.array);
     if (status === STATUS.ok) return;
     this.#refuse("rm_matmul", status);
-    this.#fallback.matmul(m, n, k, c, a, b);
+    this.#fallback.matmul(product);
   }
 
   /** The BLAS behind {@link NativeBackend.matmul}, opened by the first call; or why there is none. */
