@@ -7,21 +7,52 @@
  * @module
  */
 import type { DType } from "./dtype.ts";
+import type { Layout } from "./layout.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "./ops.ts";
 import type { Plan } from "./plan.ts";
 import { DeviceError } from "./errors.ts";
 import type { DeviceMemory, Storage } from "./storage.ts";
 
-/** A batch of matrices in a storage; offsets and strides in elements. */
+/** A batch of matrices in a storage, as {@link matrixRef} makes it; all counts are of elements. */
 export interface MatrixRef {
   /** The elements. */
   readonly storage: Storage;
+  /** How they lie: the last two axes are rows and columns, the others the batch. */
+  readonly layout: Layout;
   /** Where each matrix of the batch starts. */
   readonly offsets: readonly number[];
   /** From row to row. */
   readonly rowStride: number;
   /** From column to column. */
   readonly columnStride: number;
+}
+
+/** The matrices of the last two axes of `layout`. */
+export function matrixRef(storage: Storage, layout: Layout): MatrixRef {
+  const { strides } = layout;
+  const rank = strides.length;
+  return {
+    storage,
+    layout,
+    offsets: batchOffsets(layout),
+    rowStride: strides[rank - 2]!,
+    columnStride: strides[rank - 1]!,
+  };
+}
+
+/** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
+function batchOffsets({ shape, strides, offset }: Layout): number[] {
+  const rank = strides.length;
+  if (rank === 2) return [offset];
+  let offsets = [offset];
+  for (let axis = 0; axis < rank - 2; axis++) {
+    const next: number[] = [];
+    for (const start of offsets) {
+      for (let i = 0; i < shape[axis]!; i++) next.push(start + i * strides[axis]!);
+    }
+    offsets = next;
+  }
+  return offsets;
 }
 
 /**

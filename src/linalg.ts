@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { MatrixRef, Product } from "./backend.ts";
+import { matrixRef, type Product } from "./backend.ts";
 import { checkDType, DTYPE, type DType, promoteTypes } from "./dtype.ts";
 import {
   apply,
@@ -29,37 +29,12 @@ import { DTypeError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { broadcastShapes, formatShape, sizeOf } from "./shape.ts";
-import { allocateIn, type Storage } from "./storage.ts";
+import { allocateIn } from "./storage.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
 
 /** More matrices than this are refused, as the starts of all are listed. */
 const MAX_BATCH = 2 ** 25;
-
-/** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
-function batchOffsets(layout: Layout): number[] {
-  const rank = layout.shape.length - 2;
-  if (rank === 0) return [layout.offset];
-  let offsets = [layout.offset];
-  for (let axis = 0; axis < rank; axis++) {
-    const next: number[] = [];
-    for (const offset of offsets) {
-      for (let i = 0; i < layout.shape[axis]!; i++) next.push(offset + i * layout.strides[axis]!);
-    }
-    offsets = next;
-  }
-  return offsets;
-}
-
-function matrixRef(storage: Storage, layout: Layout): MatrixRef {
-  const rank = layout.shape.length;
-  return {
-    storage,
-    offsets: batchOffsets(layout),
-    rowStride: layout.strides[rank - 2]!,
-    columnStride: layout.strides[rank - 1]!,
-  };
-}
 
 /** What {@link matmul} takes besides its operands. */
 export interface ProductOptions extends OpOptions {

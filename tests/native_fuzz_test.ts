@@ -7,12 +7,13 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import type { MatrixRef } from "../src/backend.ts";
+import { type MatrixRef, matrixRef } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
 import { writeElement } from "../src/element.ts";
 import { NativeError } from "../src/errors.ts";
+import { Layout } from "../src/layout.ts";
 import {
   ARG_REDUCE,
   type ArgReduceRow,
@@ -371,8 +372,7 @@ check("products: random matrices are refused, or give what js gives", () => {
       for (let i = 0; i < storage.array.length; i++) {
         storage.array[i] = (DTYPE[dtype].wide ? BigInt(below(9)) : below(9)) as never;
       }
-      const offsets = Array.from({ length: batch }, (_, i) => offset + i * step);
-      return { storage, offsets, rowStride: strides[0]!, columnStride: strides[1]! };
+      return matrixRef(storage, new Layout([batch, ...shape], [step, ...strides], offset));
     });
     const [c, a, b] = refs as [MatrixRef, MatrixRef, MatrixRef];
     compare(

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import type { MatrixRef, Product } from "../src/backend.ts";
+import { type MatrixRef, matrixRef, type Product } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
@@ -54,12 +54,11 @@ function matrices(layout: Layout, dtype: DType, batch: number, step: number): Ma
   const length = layout.extent()[1] + 1 + MARGIN;
   // Integers wrap, floats stay finite.
   const storage = fill(dtype, length + (batch - 1) * step * length, DTYPE[dtype].kind !== "f");
-  return {
+  const { shape, strides, offset } = layout;
+  return matrixRef(
     storage,
-    offsets: Array.from({ length: batch }, (_, i) => layout.offset + i * step * length),
-    rowStride: layout.strides[0]!,
-    columnStride: layout.strides[1]!,
-  };
+    new Layout([batch, ...shape], [step * length, ...strides], offset),
+  );
 }
 
 /** The relative error of one rounding. */
@@ -249,6 +248,8 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
   const output = runApart(
     `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backends/js/backend.ts")};
+    import { matrixRef } from ${moduleAt("src/backend.ts")};
+    import { Layout } from ${moduleAt("src/layout.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
     import { openLibrary } from ${moduleAt("tests/native/ffi.ts")};
     const js = new JsBackend();
@@ -262,10 +263,10 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
     const results: unknown[] = [];
     for (const { name, dtype, sizes, c, a, b } of ${JSON.stringify(cases)} as any) {
       const [m, n, k] = sizes;
-      const make = ({ offsets, strides, length }: any): any => {
+      const make = ({ shape, strides, offset, length }: any): any => {
         const storage = allocate(dtype, length, true);
         for (let i = 0; i < length; i++) storage.array[i] = i * 7 % 11 - 5;
-        return { storage, offsets, rowStride: strides[0], columnStride: strides[1] };
+        return matrixRef(storage, new Layout(shape, strides, offset));
       };
       const [to, other, left, right] = [c, c, a, b].map(make);
       to.storage.array.fill(NaN);
@@ -313,8 +314,9 @@ test(...when(
       const reach = (rows - 1) * Math.abs(strides[0]) + (columns - 1) * Math.abs(strides[1]);
       const low = Math.min(0, (rows - 1) * strides[0]) + Math.min(0, (columns - 1) * strides[1]);
       return {
-        strides,
-        offsets: Array.from({ length: count }, (_, i) => 2 - low + i * step),
+        shape: [count, rows, columns],
+        strides: [step, ...strides],
+        offset: 2 - low,
         length: reach + 4 + (count - 1) * step,
       };
     };

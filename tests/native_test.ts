@@ -9,7 +9,7 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import type { Picks } from "../src/backend.ts";
+import { matrixRef, type Picks } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { checkStore, resultDType } from "../src/dispatch.ts";
@@ -875,10 +875,9 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   refused(() => native.alongRows("rmsNorm", 2, 5, out, before, 0, { ...NO_AFFINE, weight: lost }));
   refused(() => native.sort(lost, 0, 1, 10, false, null));
   refused(() => native.nonzero(adopt("int32", new Int32Array(10)), lost, 0, 10));
-  const matrix = { storage: before, offsets: [0], rowStride: 2, columnStride: 1 };
-  const lostMatrix = { ...matrix, storage: lost };
-  const square = { m: 2, n: 2, k: 2, c: { ...matrix, storage: out }, a: matrix, b: matrix };
-  refused(() => native.matmul({ ...square, a: lostMatrix }));
-  refused(() => native.matmul({ ...square, b: lostMatrix }));
+  const [c, a, b] = [out, before, lost].map((one) => matrixRef(one, Layout.contiguous([2, 2])));
+  const sizes = { m: 2, n: 2, k: 2 };
+  refused(() => native.matmul({ ...sizes, c: c!, a: b!, b: a! }));
+  refused(() => native.matmul({ ...sizes, c: c!, a: a!, b: b! }));
   assertSameBytes(out, kept, "the output of refused calls");
 });

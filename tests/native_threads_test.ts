@@ -8,6 +8,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { setThreads } from "../mod.ts";
+import { matrixRef } from "../src/backend.ts";
 import { DTYPE, type DType } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
 import { Layout } from "../src/layout.ts";
@@ -219,12 +220,11 @@ check("the number of threads does not show in own products of matrices", () => {
     ["float32", 1, 1, 500_000, 1],
   ];
   for (const [dtype, m, n, k, batch] of cases) {
-    const matrix = (rows: number, columns: number) => ({
-      storage: denseStorage(dtype, rows * columns * batch),
-      offsets: Array.from({ length: batch }, (_, i) => i * rows * columns),
-      rowStride: columns,
-      columnStride: 1,
-    });
+    const matrix = (rows: number, columns: number) =>
+      matrixRef(
+        denseStorage(dtype, rows * columns * batch),
+        Layout.contiguous([batch, rows, columns]),
+      );
     const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
     if (DTYPE[dtype].kind !== "f") {
       sameBits(`${dtype} [${m}, ${k}] @ [${k}, ${n}]`, c.storage, () => {
@@ -235,8 +235,10 @@ check("the number of threads does not show in own products of matrices", () => {
   // Floats in a process that has no BLAS.
   const floats = cases.filter(([dtype]) => DTYPE[dtype].kind === "f");
   const output = runApart(
-    `import { findNative } from ${moduleAt("src/backends/cpu.ts")};
+    `import { matrixRef } from ${moduleAt("src/backend.ts")};
+    import { findNative } from ${moduleAt("src/backends/cpu.ts")};
     import { DTYPE } from ${moduleAt("src/dtype.ts")};
+    import { Layout } from ${moduleAt("src/layout.ts")};
     import { toHalf } from ${moduleAt("src/half.ts")};
     import { allocate } from ${moduleAt("src/storage.ts")};
     const native: any = findNative();
@@ -249,8 +251,7 @@ check("the number of threads does not show in own products of matrices", () => {
           const x = Math.sin(i * i);
           storage.array[i] = dtype === "float16" ? toHalf(x) : x;
         }
-        const offsets = Array.from({ length: batch }, (_, i) => i * rows * columns);
-        return { storage, offsets, rowStride: columns, columnStride: 1 };
+        return matrixRef(storage, Layout.contiguous([batch, rows, columns]));
       };
       const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
       native.setShareAll(true);

@@ -106,30 +106,11 @@ static inline void rm_multiply(rm_matrix c, rm_matrix a, rm_matrix b, long long 
   }
 }
 
-/* Copies matrices to dense ones, or back. */
-template <class T>
-static inline void rm_copy_matrices(rm_matrix to, rm_matrix from, long long rows,
-                                    long long columns, long long batch) {
-  const long long size = rows * columns, all = size * batch;
-  const long long step = (long long)gridDim.x * blockDim.x;
-  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
-    const long long matrix = i / size, row = i % size / columns, column = i % columns;
-    T *at = (T *)to.at + to.start(matrix) + row * to.row + column * to.column;
-    *at = ((const T *)from.at)[from.start(matrix) + row * from.row + column * from.column];
-  }
-}
-
 #define RM_MULTIPLY(name, ...)                                                                     \
   extern "C" __global__ void __launch_bounds__(RM_SIDE *RM_SIDE, 2)                                 \
       name(rm_matrix c, rm_matrix a, rm_matrix b, long long m, long long n, long long k,           \
            long long batch) {                                                                      \
     rm_multiply<__VA_ARGS__>(c, a, b, m, n, k, batch);                                             \
-  }
-
-#define RM_COPY_MATRICES(name, T)                                                                  \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
-      name(rm_matrix to, rm_matrix from, long long rows, long long columns, long long batch) {     \
-    rm_copy_matrices<T>(to, from, rows, columns, batch);                                           \
   }
 
 #endif

@@ -362,6 +362,12 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       count([2, 1, 2, 3]).matmul(count([4, 3, 2])),
       count([5, 2, 3]).matmul(count([3, 2])),
     ],
+    "batches that are strided inside": ({ count, device }) => {
+      const [x, y] = [count([2, 1, 2, 6]).slice("..., ::2"), count([4, 6, 3]).slice(":, ::2")];
+      const out = zeros([4, 2, 2, 6], { device });
+      x.matmul(y, { out: out.permute(1, 0, 2, 3).slice("..., ::2") });
+      return [x.matmul(y), y.matmul(count([3])), out];
+    },
     "into an output": ({ count, device }) => {
       const out = zeros([2, 4], { device });
       count([2, 3]).matmul(count([3, 2]), { out: out.slice(":, ::2") });

@@ -4,21 +4,24 @@
  *
  * @module
  */
-import type { MatrixRef, Product } from "../../backend.ts";
+import { type MatrixRef, matrixRef, type Product } from "../../backend.ts";
 import type { DTypeInfo } from "../../dtype.ts";
+import { Layout } from "../../layout.ts";
+import { MAP } from "../../ops.ts";
+import { planMap } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { STATUS } from "../shim/abi.ts";
 import { checkRun } from "../shim/checks.ts";
-import { planProduct } from "../shim/matrices.ts";
+import { checkProduct, planProduct } from "../shim/matrices.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { map } from "./maps.ts";
+import { withScratch } from "./scratch.ts";
 
 /** As in matmul.h: rows and columns of a block's tile, and its threads. */
 const TILE = 64, THREADS = 256;
 /** The most blocks along y, which go round then. */
 const MOST_BLOCKS_Y = 65535;
-/** The most blocks of a copy, which go round then. */
-const MOST_BLOCKS = 2 ** 20;
 
 const FLOATS: Record<string, string> = {
   float16: "rm_f16",
@@ -35,58 +38,18 @@ function multiplyKernel({ name, bytes }: Pick<DTypeInfo, "bytes"> & { name: stri
   return { name: made, header: "matmul.h", line: `RM_MULTIPLY(${made}, ${type})` };
 }
 
-function copyKernel({ bytes }: Pick<DTypeInfo, "bytes">): Instance {
-  const name = `copy_matrices_${bytes}`;
-  return { name, header: "matmul.h", line: `RM_COPY_MATRICES(${name}, uint${8 * bytes}_t)` };
-}
-
-/** Every kernel that {@link matmul} uses. */
+/** Every kernel of this file. */
 export function matmulFamily(): Family {
-  const sizes = [1, 2, 4, 8];
-  const integers = sizes.map((bytes) => multiplyKernel({ name: "integer", bytes }));
+  const integers = [1, 2, 4, 8].map((bytes) => multiplyKernel({ name: "integer", bytes }));
   const floats = Object.keys(FLOATS).map((name) => multiplyKernel({ name, bytes: 0 }));
-  return familyOf([...integers, ...floats, ...sizes.map((bytes) => copyKernel({ bytes }))]);
-}
-
-/** A batch of matrices in device memory. */
-interface Matrices {
-  readonly address: number;
-  readonly offsets: readonly number[];
-  readonly rowStride: number;
-  readonly columnStride: number;
-}
-
-/** A product on a device, whose matrices may lie in no storage; info is of what is multiplied. */
-interface DeviceProduct {
-  readonly device: CudaDevice;
-  readonly info: DTypeInfo;
-  readonly m: number;
-  readonly n: number;
-  readonly k: number;
-  readonly c: Matrices;
-  readonly a: Matrices;
-  readonly b: Matrices;
-  /** Where the elements lie that are added to each row, or 0. */
-  readonly bias: number;
-}
-
-function matricesOf({ storage, offsets, rowStride, columnStride }: MatrixRef): Matrices {
-  return { address: storage.address, offsets, rowStride, columnStride };
-}
-
-/** The product, once it is sure that all matrices lie within their storages. */
-function onDevice(device: CudaDevice, product: Product, bias = 0): DeviceProduct {
-  plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
-  const { m, n, k, c, a, b } = product;
-  const { info } = a.storage;
-  return { device, info, m, n, k, c: matricesOf(c), a: matricesOf(a), b: matricesOf(b), bias };
+  return familyOf([...integers, ...floats]);
 }
 
 const args = new Arguments();
 let plan = new Float64Array(128);
 
-/** Where rm_cuda_matmul finds the starts of matrices in a plan. */
-const STARTS = 15;
+/** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
+const ADDRESSES = 10, STARTS = 15;
 /** Flags of rm_cuda_matmul. */
 const TF32 = 1, ADD_BIAS = 2;
 let tf32 = false;
@@ -100,13 +63,13 @@ export function allowTF32(allow: boolean): boolean {
 
 /** See {@link Backend.matmul}. */
 export function matmul(device: CudaDevice, product: Product): void {
-  const placed = onDevice(device, product);
-  if (placed.info.kind !== "f" || !multiplyByBlas(placed)) multiplyByTiles(placed);
+  const float = product.c.storage.info.kind === "f";
+  if (!float || !multiplyByBlas(device, product, 0)) multiplyByTiles(device, product);
 }
 
 /** See {@link Backend.matmulBytes}. */
 export function matmulBytes(device: CudaDevice, product: Product): boolean {
-  return callBlas(onDevice(device, product)) === STATUS.ok;
+  return callBlas(device, product, 0) === STATUS.ok;
 }
 
 /** See {@link Backend.linear}. */
@@ -120,44 +83,40 @@ export function linear(
   // What cublasLt adds to products of float64 is not documented for all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
   checkRun("rm_cuda_matmul", 3, offset, product.n, bias);
-  return multiplyByBlas(onDevice(device, product, bias.address + offset * info.bytes));
+  return multiplyByBlas(device, product, bias.address + offset * info.bytes);
 }
 
 /**
- * The product by cuBLAS, of dense copies where it cannot read the operands. False where cuBLAS has
- * nothing for it.
+ * The product by cuBLAS, of dense copies where it cannot read the operands, plus the elements at
+ * `bias`, which may be 0. False where cuBLAS has nothing for it.
  */
-function multiplyByBlas(product: DeviceProduct): boolean {
-  const status = callBlas(product);
+function multiplyByBlas(device: CudaDevice, product: Product, bias: number): boolean {
+  const status = callBlas(device, product, bias);
   if (status !== STATUS.unsupported) return status === STATUS.ok;
-  const { m, n, k, a, b, c } = product;
+  const { c, a, b } = product;
   let done = false;
   withDense(
-    product,
+    device,
     a,
-    m,
-    k,
     true,
     (x) =>
-      withDense(product, b, k, n, true, (y) =>
-        withDense(product, c, m, n, false, (z) => {
+      withDense(device, b, true, (y) =>
+        withDense(device, c, false, (z) => {
           if (z === c && x === a && y === b) return;
-          done = callBlas({ ...product, a: x, b: y, c: z }) === STATUS.ok;
-          if (done && z !== c) copyMatrices(product, m, n, c, z);
+          done = callBlas(device, { ...product, a: x, b: y, c: z }, bias) === STATUS.ok;
+          if (done && z !== c) copy(device, c.storage, c.layout, z.storage, z.layout);
         })),
   );
   return done;
 }
 
 /** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
-function callBlas({ device, info, m, n, k, c, a, b, bias }: DeviceProduct): number {
-  const batch = c.offsets.length;
+function callBlas(device: CudaDevice, product: Product, bias: number): number {
+  plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
+  const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
   const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
-  const head = [m, n, k, batch];
-  for (const { rowStride, columnStride } of [c, a, b]) head.push(rowStride, columnStride);
-  plan.set([...head, c.address, a.address, b.address, flags, bias]);
-  [c, a, b].forEach(({ offsets }, i) => plan.set(offsets, STARTS + i * batch));
-  const status = device.shim.rm_cuda_matmul(device.index, info.id, plan);
+  plan.set([c.address, a.address, b.address, flags, bias], ADDRESSES);
+  const status = device.shim.rm_cuda_matmul(device.index, a.info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {
     device.check("rm_cuda_matmul", status);
   }
@@ -165,68 +124,49 @@ function callBlas({ device, info, m, n, k, c, a, b, bias }: DeviceProduct): numb
 }
 
 /** True when cuBLAS reads the matrices as they are, or those that it writes. */
-function isPlain(matrices: Matrices, rows: number, columns: number, read: boolean): boolean {
-  const { rowStride, columnStride } = matrices;
+function isPlain({ layout, rowStride, columnStride }: MatrixRef, read: boolean): boolean {
+  const [rows, columns] = layout.shape.slice(-2) as [number, number];
   return (columnStride === 1 && rowStride >= columns) ||
     (read && rowStride === 1 && columnStride >= rows);
 }
 
 /** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
 function withDense(
-  product: DeviceProduct,
-  matrices: Matrices,
-  rows: number,
-  columns: number,
+  device: CudaDevice,
+  matrices: MatrixRef,
   read: boolean,
-  use: (dense: Matrices) => void,
+  use: (dense: MatrixRef) => void,
 ): void {
-  if (isPlain(matrices, rows, columns, read)) return use(matrices);
-  const { offsets } = matrices;
-  // A matrix that is broadcast over the batch is copied once.
-  const same = read && offsets.every((offset) => offset === offsets[0]);
-  const size = rows * columns;
-  const count = same ? 1 : offsets.length;
-  product.device.scratch(size * product.info.bytes * count, (address) => {
-    const dense = {
-      address,
-      offsets: offsets.map((_, i) => same ? 0 : i * size),
-      rowStride: columns,
-      columnStride: 1,
-    };
-    if (read) {
-      const first = (list: Matrices): Matrices => ({
-        ...list,
-        offsets: list.offsets.slice(0, count),
-      });
-      copyMatrices(product, rows, columns, first(dense), first(matrices));
-    }
-    use(dense);
+  if (isPlain(matrices, read)) return use(matrices);
+  const { storage, layout: { shape, strides, offset, rank } } = matrices;
+  // A matrix that is broadcast over axes of the batch is copied once.
+  const once = shape.map((n, axis) => read && axis < rank - 2 && strides[axis] === 0 ? 1 : n);
+  const dense = Layout.contiguous(once);
+  withScratch(storage, [[storage.info.name, dense.size]], ([made]) => {
+    if (read) copy(device, made!, dense, storage, new Layout(once, strides, offset));
+    use(matrixRef(made!, dense.broadcastTo(shape)));
   });
 }
 
-function copyMatrices(
-  { device, info }: DeviceProduct,
-  rows: number,
-  columns: number,
-  to: Matrices,
-  from: Matrices,
+function copy(
+  device: CudaDevice,
+  out: Storage,
+  target: Layout,
+  source: Storage,
+  layout: Layout,
 ): void {
-  const batch = to.offsets.length;
-  withOffsets(device, [to, from], (lists) => {
-    args.clear();
-    addMatrices(to, info, lists[0]!);
-    addMatrices(from, info, lists[1]!);
-    args.integer(rows).integer(columns).integer(batch);
-    const blocks = Math.min(MOST_BLOCKS, Math.ceil(rows * columns * batch / THREADS));
-    device.launch(kernelOf(device, copyKernel(info), matmulFamily), [blocks], [THREADS], args);
-  });
+  const plan = planMap(target, layout, null, null);
+  map(device, MAP.copy, source.info.name, plan, out, source, null, null);
 }
 
-function multiplyByTiles({ device, info, m, n, k, c, a, b }: DeviceProduct): void {
+function multiplyByTiles(device: CudaDevice, product: Product): void {
+  checkProduct("rm_cuda_launch", product);
+  const { m, n, k, c, a, b } = product;
+  const { info } = c.storage;
   const batch = c.offsets.length;
   withOffsets(device, [c, a, b], (lists) => {
     args.clear();
-    [c, a, b].forEach((matrices, i) => addMatrices(matrices, info, lists[i]!));
+    [c, a, b].forEach((matrices, i) => addMatrices(matrices, lists[i]!));
     args.integer(m).integer(n).integer(k).integer(batch);
     const blocks = Math.ceil(m / TILE) * Math.ceil(n / TILE);
     const extent = [blocks, Math.min(batch, MOST_BLOCKS_Y)] as const;
@@ -245,7 +185,7 @@ function stepOf(offsets: readonly number[]): number {
 /** Calls `use` with the address of a list of offsets for each batch that needs one, else 0. */
 function withOffsets(
   device: CudaDevice,
-  batches: readonly Matrices[],
+  batches: readonly MatrixRef[],
   use: (lists: readonly number[]) => void,
 ): void {
   const listed = batches.filter(({ offsets }) => Number.isNaN(stepOf(offsets)));
@@ -262,9 +202,9 @@ function withOffsets(
 }
 
 /** Adds a struct rm_matrix. */
-function addMatrices(matrices: Matrices, { bytes }: DTypeInfo, list: number): void {
-  const { address, offsets, rowStride, columnStride } = matrices;
+function addMatrices(matrices: MatrixRef, list: number): void {
+  const { storage, offsets, rowStride, columnStride } = matrices;
   const first = list === 0 ? offsets[0]! : 0;
-  args.integer(address + first * bytes).integer(rowStride).integer(columnStride)
+  args.address(storage, first).integer(rowStride).integer(columnStride)
     .integer(list === 0 ? stepOf(offsets) : 0).integer(list);
 }

@@ -6,11 +6,24 @@
 import type { MatrixRef, Product } from "../../backend.ts";
 import { outside } from "./checks.ts";
 
+/** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
+export function checkProduct(symbol: string, { c, a, b }: Product): void {
+  checkMatrices(symbol, 0, c);
+  checkMatrices(symbol, 1, a);
+  checkMatrices(symbol, 2, b);
+}
+
+function checkMatrices(symbol: string, operand: number, { storage, layout }: MatrixRef): void {
+  const [low, high] = layout.extent();
+  if (low >= 0 && high < storage.length) return;
+  throw outside(symbol, operand, low, high, storage);
+}
+
 /**
  * Writes `product` into `plan`: m, n, k, the size of the batch, the strides of c, a and b and, from
  * `starts` on, where their matrices begin. Gives the plan, or a longer one where that is too short.
  *
- * Throws a NativeError that names `symbol` unless all matrices stay inside their storages.
+ * Throws as {@link checkProduct} does.
  */
 export function planProduct(
   symbol: string,
@@ -18,6 +31,7 @@ export function planProduct(
   product: Product,
   starts: number,
 ): Float64Array<ArrayBuffer> {
+  checkProduct(symbol, product);
   const { m, n, k, c, a, b } = product;
   const batch = c.offsets.length;
   const needed = starts + 3 * batch;
@@ -26,31 +40,20 @@ export function planProduct(
   plan[1] = n;
   plan[2] = k;
   plan[3] = batch;
-  fillMatrix(symbol, 0, plan, starts, c, m, n);
-  fillMatrix(symbol, 1, plan, starts + batch, a, m, k);
-  fillMatrix(symbol, 2, plan, starts + 2 * batch, b, k, n);
+  fillMatrices(plan, 4, starts, c);
+  fillMatrices(plan, 6, starts + batch, a);
+  fillMatrices(plan, 8, starts + 2 * batch, b);
   return plan;
 }
 
-function fillMatrix(
-  symbol: string,
-  operand: number,
+function fillMatrices(
   plan: Float64Array,
+  strides: number,
   starts: number,
-  matrix: MatrixRef,
-  rows: number,
-  columns: number,
+  matrices: MatrixRef,
 ): void {
-  const { storage, offsets, rowStride, columnStride } = matrix;
-  plan[4 + 2 * operand] = rowStride;
-  plan[5 + 2 * operand] = columnStride;
-  const down = (rows - 1) * rowStride;
-  const right = (columns - 1) * columnStride;
-  const low = Math.min(0, down) + Math.min(0, right);
-  const high = Math.max(0, down) + Math.max(0, right);
-  for (let i = 0; i < offsets.length; i++) {
-    const offset = plan[starts + i] = offsets[i]!;
-    if (offset + low >= 0 && offset + high < storage.length) continue;
-    throw outside(symbol, operand, offset + low, offset + high, storage);
-  }
+  const { offsets, rowStride, columnStride } = matrices;
+  plan[strides] = rowStride;
+  plan[strides + 1] = columnStride;
+  for (let i = 0; i < offsets.length; i++) plan[starts + i] = offsets[i]!;
 }
