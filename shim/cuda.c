@@ -147,22 +147,98 @@ static int32_t prepare(rm_device *device) {
 /*
  * What other threads ask for while one captures a graph would get into that graph. So calls on a
  * device are counted; a thread that is going to capture names itself, waits for the calls of
- * others that are under way, and keeps new ones waiting until its graph is complete.
+ * others that are under way, and keeps new ones waiting until its graph is complete. Where it ends
+ * before, as workers may between any two calls, the next who comes gives that graph up.
  */
 static _Atomic int calls[MOST_DEVICES];
 static _Atomic uintptr_t recorders[MOST_DEVICES];
 
-/* Differs between threads that live, and is not 0. */
+/* Stands for a recorder that has ended. */
+enum { ENDED = 1 };
+
+/* Differs between threads that live, is even and not 0. */
 static uintptr_t this_thread(void) { return (uintptr_t)&current; }
 
-/* Ten seconds, or what Windows makes of so many milliseconds. */
+static void note_end(uintptr_t thread) {
+  for (int i = 0; i < MOST_DEVICES; i++) {
+    uintptr_t recorder = thread;
+    atomic_compare_exchange_strong(&recorders[i], &recorder, ENDED);
+  }
+}
+
+/* The system calls thread_ends with what a thread has put under the key, when the thread ends. All
+ * waits together are ten seconds, or what Windows makes of so many milliseconds. */
 #if defined(_WIN32)
 enum { MOST_WAITS = 10000 };
 static void sleep_briefly(void) { Sleep(1); }
+typedef DWORD end_key;
+static void WINAPI thread_ends(void *thread) { note_end((uintptr_t)thread); }
+static bool make_key(end_key *key) {
+  *key = FlsAlloc(thread_ends);
+  return *key != FLS_OUT_OF_INDEXES;
+}
+static bool put(end_key key, uintptr_t thread) { return FlsSetValue(key, (void *)thread) != 0; }
 #else
 enum { MOST_WAITS = 100000 };
 static void sleep_briefly(void) { nanosleep(&(struct timespec){0, 100000}, NULL); }
+typedef pthread_key_t end_key;
+static void thread_ends(void *thread) { note_end((uintptr_t)thread); }
+static bool make_key(end_key *key) { return pthread_key_create(key, thread_ends) == 0; }
+static bool put(end_key key, uintptr_t thread) {
+  return pthread_setspecific(key, (void *)thread) == 0;
+}
 #endif
+
+/* Has the end of this thread noted. */
+static bool watch_this_thread(void) {
+  static end_key key;
+  static bool made;
+  rm_acquire(&guard);
+  if (!made) {
+    rm_stay_loaded();
+    made = make_key(&key);
+  }
+  const bool watched = made;
+  rm_release(&guard);
+  return watched && put(key, this_thread());
+}
+
+/* Ends the capture of a thread that has ended, unless another one does already. */
+static void give_up_graph(int32_t index) {
+  uintptr_t recorder = ENDED;
+  if (!atomic_compare_exchange_strong(&recorders[index], &recorder, this_thread())) return;
+  rm_device *device;
+  if (rm_cuda_use(index, &device) == RM_OK) {
+    const int number = atomic_load(&device->graph);
+    void *description = NULL;
+    if (rm_cu.cudaStreamEndCapture(device->stream, &description) != 0) rm_cu.cudaGetLastError();
+    if (description != NULL) rm_cu.cudaGraphDestroy(description);
+    atomic_store(&device->graph, 0);
+    rm_memory_end_graph(device, number);
+  }
+  atomic_store(&recorders[index], 0);
+}
+
+static int32_t waited_in_vain(void) {
+  return rm_fail(RM_BAD_ARGUMENT, "another thread does not finish the graph that it captures");
+}
+
+/* Makes this thread the one that captures, once no other does. */
+static int32_t become_recorder(int32_t index) {
+  if (!watch_this_thread()) {
+    return rm_fail(RM_OUT_OF_MEMORY, "no memory to note when this thread ends");
+  }
+  for (int waits = 0; waits < MOST_WAITS; waits++) {
+    uintptr_t recorder = 0;
+    if (atomic_compare_exchange_strong(&recorders[index], &recorder, this_thread())) return RM_OK;
+    if (recorder == this_thread()) {
+      return rm_fail(RM_BAD_ARGUMENT, "a graph is being captured already");
+    }
+    if (recorder == ENDED) give_up_graph(index);
+    sleep_briefly();
+  }
+  return waited_in_vain();
+}
 
 static void leave(int32_t index) {
   if (index >= 0 && index < MOST_DEVICES) atomic_fetch_sub(&calls[index], 1);
@@ -175,6 +251,7 @@ static bool try_to_enter(int32_t index) {
   const uintptr_t recorder = atomic_load(&recorders[index]);
   if (recorder == 0 || recorder == this_thread()) return true;
   leave(index);
+  if (recorder == ENDED) give_up_graph(index);
   return false;
 }
 
@@ -187,7 +264,7 @@ static int32_t enter(int32_t index, int32_t other) {
     }
     sleep_briefly();
   }
-  return rm_fail(RM_BAD_ARGUMENT, "another thread does not finish the graph that it captures");
+  return waited_in_vain();
 }
 
 /* Waits until this call is the only one on its device; false where that takes too long. */
@@ -425,20 +502,12 @@ static int32_t begin_capture(rm_device *device) {
   static _Atomic int last;
   /* Others may allocate meanwhile, even by functions that would not be allowed in a graph. */
   enum { RELAXED = 2 };
-  _Atomic uintptr_t *recorder = &recorders[device->index];
-  uintptr_t nobody = 0;
-  if (!atomic_compare_exchange_strong(recorder, &nobody, this_thread())) {
-    return rm_fail(RM_BAD_ARGUMENT, "a graph is being captured already");
+  if (!is_alone(device->index)) {
+    return rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
   }
-  const bool alone = is_alone(device->index);
-  const int code = alone ? rm_cu.cudaStreamBeginCapture(device->stream, RELAXED) : 0;
-  if (alone && code == 0) {
-    atomic_store(&device->graph, atomic_fetch_add(&last, 1) + 1);
-    return RM_OK;
-  }
-  atomic_store(recorder, 0);
-  return alone ? rm_cuda_error("cudaStreamBeginCapture", code)
-               : rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
+  RM_CU(cudaStreamBeginCapture, device->stream, RELAXED);
+  atomic_store(&device->graph, atomic_fetch_add(&last, 1) + 1);
+  return RM_OK;
 }
 
 static int32_t end_capture(rm_device *device, double *numbers) {
@@ -579,7 +648,17 @@ int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
   RM_WITHIN(index, NO_OTHER, rm_products_queue(index, dtype, plan));
 }
 
-int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
+static int32_t control_within(int32_t what, int32_t index, double *numbers) {
   RM_WITHIN(index, NO_OTHER, control(what, index, numbers));
+}
+
+int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
+  if (what != RM_CUDA_CAPTURE_BEGIN) return control_within(what, index, numbers);
+  RM_TRY(check_index(index));
+  /* Before the call is counted: who waits for a turn must not hold up who has it. */
+  RM_TRY(become_recorder(index));
+  const int32_t status = control_within(what, index, numbers);
+  if (status != RM_OK) atomic_store(&recorders[index], 0);
+  return status;
 }
 #endif

@@ -118,8 +118,8 @@ void rm_yield(void);
 
 /*
  * Keeps this library in memory for good. A runtime closes it when the worker that opened it ends,
- * and threads that sleep in it would wake where nothing, or another copy of it, is; collectors would
- * call what is not there.
+ * and threads that sleep in it would wake where nothing, or another copy of it, is; collectors, and
+ * systems where a thread ends, would call what is not there.
  */
 void rm_stay_loaded(void);
 

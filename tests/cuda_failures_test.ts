@@ -183,3 +183,11 @@ emulated("threads use a device at the same time", () => {
   };
   assertEquals(onEmulator("severalThreads"), [total(0), total(1), total(2)]);
 });
+
+emulated("threads that begin to record at once take turns", () => {
+  assertEquals(onEmulator("recordersTakeTurns"), ["recorded", "recorded"]);
+});
+
+emulated("a worker that ends while it records holds nobody up", () => {
+  onEmulator("recorderEnds");
+});

@@ -9,7 +9,9 @@
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
 import { arange, capture, emptyPool, memory, ones, synchronize, tensor, zeros } from "../../mod.ts";
 import { DeviceError, IndexError, OutOfMemoryError } from "../../mod.ts";
+import { Arguments } from "../../src/backends/cuda/device.ts";
 import { controlEmulator } from "../emulator/control.ts";
+import { addressed, opened } from "../native/gpu.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -340,4 +342,79 @@ export async function severalThreads(): Promise<number[]> {
   const all = [own, ...await Promise.all(answers)];
   for (const worker of workers) worker.terminate();
   return all;
+}
+
+/** A worker that has opened `gpu` and asked nothing of it; gives what `body` says at a message. */
+async function gpuWorker(body: string): Promise<{ worker: Worker; ask: () => Promise<unknown> }> {
+  const source = `import { opened } from ${JSON.stringify(import.meta.resolve("../native/gpu.ts"))};
+    const gpu = opened();
+    globalThis.onmessage = () => {
+      try {
+        ${body}
+      } catch (error) {
+        postMessage(String(error));
+      }
+    };
+    postMessage("opened");`;
+  const url = URL.createObjectURL(new Blob([source], { type: "application/typescript" }));
+  const worker = new Worker(url, { type: "module" });
+  const answer = (): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = (event) => reject(new Error(event.message));
+    });
+  assertEquals(await answer(), "opened");
+  const ask = (): Promise<unknown> => {
+    worker.postMessage(null);
+    return answer();
+  };
+  return { worker, ask };
+}
+
+/** Two workers that begin to record at once; gives what becomes of them. */
+export async function recordersTakeTurns(): Promise<unknown[]> {
+  const gpu = opened();
+  const [slow] = gpu.compile(
+    `extern "C" __global__ void slow(long long n, float *x) {
+      for (long long i = 0; i < n; i++) x[0] += 1;
+    }`,
+    "slow",
+  );
+  const address = addressed(gpu, new Float32Array(1));
+  const record = `gpu.control("captureBegin");
+    gpu.control("graphFree", gpu.control("captureEnd"));
+    postMessage("recorded");`;
+  const workers = await Promise.all([1, 2].map(() => gpuWorker(record)));
+  gpu.launch(slow!, 1, 1, new Arguments().integer(2e8).integer(address));
+  // The first thing that both ask of the device waits for this, which then lets them go together.
+  const answers = workers.map(({ ask }) => ask());
+  gpu.control("synchronize");
+  const said = await Promise.all(answers);
+  for (const { worker } of workers) worker.terminate();
+  return said;
+}
+
+/** A worker ends while it records: nothing of that is left, and nobody waits for it. */
+export async function recorderEnds(): Promise<void> {
+  const gpu = opened();
+  const address = addressed(gpu, Float32Array.of(1, 2, 3));
+  const begin = `gpu.control("captureBegin");
+    gpu.free(gpu.allocate(1024));
+    gpu.zero(${address}, 12);
+    postMessage("recording");`;
+  for (let round = 0; round < 3; round++) {
+    const { worker, ask } = await gpuWorker(begin);
+    assertEquals(await ask(), "recording");
+    worker.terminate();
+    // Who comes next only calls, or is going to record.
+    if (round === 1) {
+      gpu.control("captureBegin");
+      gpu.control("graphFree", gpu.control("captureEnd"));
+    }
+    assertEquals(gpu.download(address, new Float32Array(3)), Float32Array.of(1, 2, 3));
+  }
+  // What the graphs held is anybody's again.
+  gpu.free(address);
+  gpu.memory("release", []);
+  assertEquals([gpu.usage().used, gpu.usage().kept], [0, 0]);
 }
