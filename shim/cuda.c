@@ -633,11 +633,11 @@ enum { NO_OTHER = -1 };
 int32_t rm_cuda_memory(int32_t what, int32_t index, double *numbers, void *host) {
   const bool copies = what == RM_CUDA_COPY && numbers != NULL;
   RM_WITHIN(index, copies ? (int32_t)numbers[3] : NO_OTHER,
-            rm_memory(what, index, numbers, host));
+            rm_cuda_memory_within(what, index, numbers, host));
 }
 
 int32_t rm_cuda_compile(int32_t index, const void *source, const void *names, double *handles) {
-  RM_WITHIN(index, NO_OTHER, rm_compile(index, source, names, handles));
+  RM_WITHIN(index, NO_OTHER, rm_cuda_compile_within(index, source, names, handles));
 }
 
 int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
@@ -645,7 +645,7 @@ int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments)
 }
 
 int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
-  RM_WITHIN(index, NO_OTHER, rm_products_queue(index, dtype, plan));
+  RM_WITHIN(index, NO_OTHER, rm_cuda_matmul_within(index, dtype, plan));
 }
 
 static int32_t control_within(int32_t what, int32_t index, double *numbers) {

@@ -214,9 +214,10 @@ int32_t rm_cuda_use(int32_t index, rm_device **device);
 int32_t rm_cuda_not_capturing(const rm_device *device, const char *what);
 
 /* What rm_cuda_memory, rm_cuda_compile and rm_cuda_matmul do within a call on their device. */
-int32_t rm_memory(int32_t what, int32_t index, double *numbers, void *host);
-int32_t rm_compile(int32_t index, const void *source, const void *names, double *handles);
-int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan);
+int32_t rm_cuda_memory_within(int32_t what, int32_t index, double *numbers, void *host);
+int32_t rm_cuda_compile_within(int32_t index, const void *source, const void *names,
+                               double *handles);
+int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan);
 
 /* ---- handles (cuda.c) ------------------------------------------------------------------------ */
 

@@ -365,7 +365,7 @@ static bool are_whole_words(const product *p) {
           (int64_t)(p->b & 3) | (int64_t)p->step_a | (int64_t)p->step_b) % 4 == 0;
 }
 
-int32_t rm_products_queue(int32_t index, int32_t dtype, const double *plan) {
+int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) {
   product p = {.flags = (int)plan[FLAGS], .bias = (rm_address)plan[BIAS]};
   const double *at = plan + OFFSETS;
   const ptrdiff_t offsets = (ptrdiff_t)plan[RM_BATCH];

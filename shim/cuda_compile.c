@@ -386,7 +386,8 @@ static int32_t only_compile(const char *source, double architecture) {
   return RM_OK;
 }
 
-int32_t rm_compile(int32_t index, const void *source, const void *names, double *handles) {
+int32_t rm_cuda_compile_within(int32_t index, const void *source, const void *names,
+                               double *handles) {
   if (source == NULL || names == NULL || handles == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no source, or no names, or no room for handles");
   }

@@ -778,7 +778,7 @@ static int32_t release(rm_device *device) {
   return code == 0 ? RM_OK : rm_cuda_error("cudaFree", code);
 }
 
-int32_t rm_memory(int32_t what, int32_t index, double *numbers, void *host) {
+int32_t rm_cuda_memory_within(int32_t what, int32_t index, double *numbers, void *host) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
   if (numbers == NULL && what != RM_CUDA_RELEASE) {
