@@ -83,27 +83,27 @@ function bare(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, " ").replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n");
 }
 
+/** The texts of the headers that the library has for kernels, by their last names. */
 const headers = new Map<string, string>();
-
-/** The text of a header of kernels by its last name. */
-function headerText(name: string): string {
-  let text = headers.get(name);
-  if (text === undefined) {
-    const folder = ["shim/cuda", "shim"].find((place) => existsSync(join(root, place, name)));
-    if (folder === undefined) throw new Error(`a kernel includes ${name}, which is not there`);
-    headers.set(name, text = bare(readFileSync(join(root, folder, name), "utf8")));
-  }
-  return text;
+for (const [, path] of readShim("files.zig").matchAll(/^ {4}"([\w/]+\.h)",$/gm)) {
+  headers.set(path!.split("/").at(-1)!, bare(readShim(path!)));
 }
 
-/** `source` with the text of each header that it includes where that comes first. */
+function readShim(path: string): string {
+  return readFileSync(join(root, "shim", path), "utf8");
+}
+
+/**
+ * `source` with the text of each header that it includes where that comes first; without those that
+ * only the CPU's compiler gets to see.
+ */
 export function wholeText(source: string): string {
   const seen = new Set<string>();
   const expand = (text: string): string =>
     text.replace(/#include "([^"]+)"/g, (_, name: string) => {
       if (seen.has(name)) return "";
       seen.add(name);
-      return expand(headerText(name));
+      return expand(headers.get(name) ?? "");
     });
   return expand(source);
 }
