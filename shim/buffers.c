@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #endif
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -18,7 +19,8 @@
 enum {
   /* Buffers begin at lines of the caches. */
   LINE = 64,
-  /* Bytes that are kept at most. */
+  /* Bytes that are kept at most, unless more are in use: what a collector gives back at once may be
+   * as much as there is besides, and is asked for again before it looks the next time. */
   MOST_KEPT = 1 << 28,
   /* Sizes from one power of 2 to the next. */
   STEPS = 8,
@@ -57,7 +59,7 @@ _Static_assert(sizeof(buffer) <= LINE, "a buffer's head takes one line");
 static rm_lock guard = RM_LOCK_INIT;
 static buffer *kept[CLASSES];
 static buffer *newest, *oldest;
-static size_t kept_bytes;
+static size_t kept_bytes, used_bytes;
 
 /* What a buffer for so many bytes has room for, up to an eighth more, so that it serves others of
  * about that size too. */
@@ -130,6 +132,7 @@ static void hand_to(owner *of, buffer *b, size_t bytes) {
   b->bytes = bytes;
   of->bytes += (double)bytes;
   of->references++;
+  used_bytes += b->room;
 }
 
 /* A kept buffer, or null. */
@@ -147,11 +150,26 @@ static void *take_kept(owner *of, size_t bytes, bool zeroed) {
   return data;
 }
 
+static void release_kept(void) {
+  rm_acquire(&guard);
+  buffer *list = take_oldest(0);
+  rm_release(&guard);
+  free_all(list);
+}
+
+/* What the system gives is zeros already, of which calloc knows. */
+static void *new_memory(size_t bytes, bool zeroed) {
+  return zeroed ? calloc(1, bytes) : malloc(bytes);
+}
+
 /* A new one, or null where there is no memory. */
 static void *take_fresh(owner *of, size_t bytes, bool zeroed) {
   const size_t room = room_for(bytes);
-  /* What the system gives is zeros already, of which calloc knows. */
-  void *memory = zeroed ? calloc(1, room + 2 * LINE) : malloc(room + 2 * LINE);
+  void *memory = new_memory(room + 2 * LINE, zeroed);
+  if (memory == NULL) {
+    release_kept();
+    memory = new_memory(room + 2 * LINE, zeroed);
+  }
   if (memory == NULL) return NULL;
   char *data = (char *)(((uintptr_t)memory + 2 * LINE - 1) / LINE * LINE);
   buffer *b = (buffer *)(data - LINE);
@@ -168,8 +186,9 @@ static void give(void *data) {
   rm_acquire(&guard);
   b->of->bytes -= (double)b->bytes;
   let_go(b->of);
+  used_bytes -= b->room;
   put_in(b);
-  buffer *list = take_oldest(MOST_KEPT);
+  buffer *list = take_oldest(used_bytes > MOST_KEPT ? used_bytes : MOST_KEPT);
   rm_release(&guard);
   free_all(list);
 }
@@ -189,6 +208,9 @@ static void owner_lost(void *of, void *context) {
   (void)context;
   forget(of);
 }
+
+/* How often Node-API is to find this copy of the library. */
+static _Atomic int expected;
 
 int32_t rm_buffers(int32_t what, double *numbers) {
   switch (what) {
@@ -216,13 +238,15 @@ int32_t rm_buffers(int32_t what, double *numbers) {
       numbers[0] = (double)kept_bytes;
       rm_release(&guard);
       return RM_OK;
-    case RM_BUFFERS_RELEASE: {
-      rm_acquire(&guard);
-      buffer *list = take_oldest(0);
-      rm_release(&guard);
-      free_all(list);
+    case RM_BUFFERS_RELEASE:
+      release_kept();
       return RM_OK;
-    }
+    case RM_BUFFERS_GIVE:
+      give((void *)(uintptr_t)numbers[0]);
+      return RM_OK;
+    case RM_BUFFERS_EXPECT:
+      atomic_fetch_add(&expected, 1);
+      return RM_OK;
     default: return rm_fail(RM_BAD_ARGUMENT, "rm_buffers does not do %d", what);
   }
 }
@@ -339,6 +363,10 @@ static void *api_take(void *env, void *info) {
 
 void *napi_register_module_v1(void *env, void *exports) {
   void *bytes, *take;
+  if (atomic_fetch_sub(&expected, 1) <= 0) {
+    atomic_fetch_add(&expected, 1);
+    return exports;
+  }
   if (!find_api()) return exports;
   owner *of = new_owner();
   if (of == NULL) return exports;

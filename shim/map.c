@@ -234,8 +234,6 @@ typedef struct {
   bool tiled;
   /* Whether the output is so large that it should pass by the caches. */
   bool streams;
-  /* Whether the caller knows that the output is not in them. */
-  bool cold;
   /* How the work is cut: rows and columns for each task, and cuts of a row. */
   ptrdiff_t task_rows, task_columns, cuts;
 } job;
@@ -260,10 +258,8 @@ enum {
   TASK_NANOSECONDS = 6000,
   /* Elements that end where lines of the caches do, whatever their size. */
   LINE_ELEMENTS = 64,
-  /* Bytes of an output that pass by the caches, as it would not be found there again; and of one
-   * that is not there now. */
-  STREAM_LEAST = 1 << 24,
-  COLD_STREAM_LEAST = 1 << 20
+  /* Bytes of an output that pass by the caches, as it would not be found there again. */
+  STREAM_LEAST = 1 << 24
 };
 
 /* Blocks of the operands as they were packed and as the kernel sees them. */
@@ -533,8 +529,7 @@ static bool wants_tiles(const job *it) {
 /* What is written over an input is in the caches anyhow, and copies move whole rows themselves. */
 static bool wants_stream(const job *it, double elements) {
   const rm_walk *walk = &it->walk;
-  const int least = it->cold ? COLD_STREAM_LEAST : STREAM_LEAST;
-  if (it->run == NULL || elements * (double)rm_bytes(it->stored[0]) < least) return false;
+  if (it->run == NULL || elements * (double)rm_bytes(it->stored[0]) < STREAM_LEAST) return false;
   for (int k = 1; k < walk->operands; k++) {
     if (walk->start[k] == walk->start[0]) return false;
   }
@@ -600,7 +595,6 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
     it.whole = by_vectors[opcode];
   }
   if (it.run == NULL) return RM_UNSUPPORTED;
-  it.cold = (dtypes & RM_COLD) != 0;
   it.attributes = plan + RM_ATTRIBUTES;
   for (int k = 0; k < row.operands; k++) {
     it.stored[k] = rm_dtype_at(dtypes, k + 1);

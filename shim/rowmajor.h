@@ -60,10 +60,8 @@ RM_API int32_t rm_configure(int32_t what, int32_t value);
  * out = row(a, b, c) for every element. dtypes holds five ids of four bits each, lowest first: that
  * of the arithmetic, then those of out, a, b and c, 15 where there is no operand. The plan is
  * [rank, operands, 4 attributes, offsets.., shape.., strides of out.., of a.., ..]. An input may be
- * out itself when both have the same strides and offset. RM_COLD may be added to dtypes where nobody
- * has touched the memory of out of late.
+ * out itself when both have the same strides and offset.
  */
-enum { RM_COLD = 1 << 20 };
 RM_API int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out,
                       const void *a, const void *b, const void *c);
 
@@ -161,7 +159,11 @@ enum {
   /* Gives numbers [bytes that wait to be used again, by any owner]. */
   RM_BUFFERS_KEPT = 2,
   /* Lets go of those. */
-  RM_BUFFERS_RELEASE = 3
+  RM_BUFFERS_RELEASE = 3,
+  /* Numbers: [address]: gives back what no collector has got to see. */
+  RM_BUFFERS_GIVE = 4,
+  /* Says that the next module of Node-API is this library, and not another file of its name. */
+  RM_BUFFERS_EXPECT = 5
 };
 
 /* Memory for arrays that a collector gives back. */
@@ -169,7 +171,7 @@ RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
 /* The same for Node-API: sets take(bytes, 1 for zeros), which gives an ArrayBuffer or, where there
  * is no memory, undefined; and bytes, an ArrayBuffer on the double at its owner, which has to be
- * held as long as take. Sets neither in a process without Node-API. */
+ * held as long as take. Sets neither in a process without Node-API, nor where it is not expected. */
 RM_API void *napi_register_module_v1(void *env, void *exports);
 
 /* ---- CUDA ------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ export class Storage {
   declare readonly info: DTypeInfo;
   /** How many tensors hold this storage. */
   handles = 0;
-  /** How many times it has been written, in all the lives that it has had; 0 in none but the first. */
+  /** How many times it has been written, in all the lives that it has had. */
   version = 0;
   /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
   declare escaped: boolean;
@@ -271,13 +271,13 @@ const MOST_FROM_SOURCE = 1 << 28;
 /** The source is not asked for before so many bytes have been made: it takes milliseconds. */
 const BYTES_BEFORE_SOURCE = 1 << 26;
 
-/** Where buffers come from; undefined until it is asked for, null where there is none. */
+/** Where buffers come from; undefined until it is known, null where there is none. */
 let source: BufferSource | null | undefined;
-let findSource: () => BufferSource | null = () => null;
+let findSource: () => BufferSource | null | undefined = () => null;
 let madeBytes = 0;
 
-/** Sets who is asked, once, for the source of large buffers. */
-export function registerBuffers(find: () => BufferSource | null): void {
+/** Sets who is asked for the source of large buffers, until it is known. */
+export function registerBuffers(find: () => BufferSource | null | undefined): void {
   findSource = find;
 }
 
@@ -288,17 +288,28 @@ function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
     buffer = source?.take(bytes, zeroed ? 1 : 0);
   }
   if (buffer === undefined) {
-    try {
-      buffer = new ArrayBuffer(bytes);
-    } catch {
-      throw new OutOfMemoryError(bytes, "cpu");
-    }
+    buffer = ownBuffer(bytes);
     madeBytes += bytes;
     liveBytes += bytes;
     collected.register(buffer, bytes);
   }
   peakBytes = Math.max(peakBytes, bytesInUse());
   return buffer;
+}
+
+/** A buffer of the runtime. */
+function ownBuffer(bytes: number): ArrayBuffer {
+  try {
+    return new ArrayBuffer(bytes);
+  } catch {
+    // There may be more without what is kept.
+  }
+  emptyPool();
+  try {
+    return new ArrayBuffer(bytes);
+  } catch {
+    throw new OutOfMemoryError(bytes, "cpu");
+  }
 }
 
 function bytesInUse(): number {
@@ -469,7 +480,6 @@ export function recycle(storage: Storage): void {
   pooledBytes += bytes;
   // Not to be given back twice.
   storage.escaped = true;
-  storage.version++;
   storage.cows = null;
 }
 

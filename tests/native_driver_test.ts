@@ -170,6 +170,7 @@ test(...when(
     const plain = ["-O1", "-fno-sanitize=all", "-mcpu=baseline", "-rdynamic", "-I", shim];
     run(zig!, ["cc", ...FLAGS, ...plain, ...sources, "-o", program]);
     assertStringIncludes(run(program, []), "80000 rounds");
+    assertStringIncludes(run(program, ["limits"]), "limits");
     if (installed("valgrind")) {
       run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
     }

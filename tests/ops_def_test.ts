@@ -59,7 +59,10 @@ test("the header declares the symbols of the table, and no others", () => {
   const declared = [...header.matchAll(/^RM_API ([^;]+);/gm)]
     .map(([, text]) => text!.replace(/\s+/g, " "));
   const table: string[] = Object.values(SYMBOLS).map(({ c }) => c);
-  assertEquals(declared, table);
+  // Node-API calls one by itself.
+  const module = "void *napi_register_module_v1(void *env, void *exports)";
+  assertEquals(declared.filter((c) => c !== module), table);
+  assert(declared.includes(module));
 });
 
 test("each symbol's parameters are those of its declaration", () => {

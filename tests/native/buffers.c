@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "internal.h"
 
 #define CHECK(what) \
@@ -110,6 +111,19 @@ static void check_one_thread(void) {
   for (int i = 8; i > 0; i--) o.buffer_lost(large[i], NULL);
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && kept() == 0);
 
+  /* Nor is more kept than is in use, where that is more. */
+  char *more[20];
+  for (int i = 0; i < 20; i++) more[i] = take(o, 1 << 25, 0);
+  for (int i = 0; i < 10; i++) o.buffer_lost(more[i], NULL);
+  CHECK(kept() == 10 << 25);
+  for (int i = 10; i < 20; i++) o.buffer_lost(more[i], NULL);
+  CHECK(kept() == 1 << 28 && in_use(o) == 0);
+
+  /* What no collector has seen can be given back, too. */
+  a = take(o, 1 << 20, 0);
+  double address = (double)(uintptr_t)a;
+  CHECK(rm_buffers(RM_BUFFERS_GIVE, &address) == RM_OK && in_use(o) == 0);
+
   /* An owner may end before its buffers do. */
   a = take(o, 1 << 20, 0);
   close_owner(o);
@@ -123,6 +137,21 @@ static void check_one_thread(void) {
   numbers[0] = third.owner;
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OUT_OF_MEMORY && in_use(third) == 0);
   close_owner(third);
+}
+
+/* Before memory is said to be out, what is kept goes. */
+static void check_limits(void) {
+  const opened o = open_owner();
+  char *large[7];
+  for (int i = 0; i < 7; i++) memset(large[i] = take(o, 1 << 25, 0), 1, 1 << 25);
+  for (int i = 0; i < 7; i++) o.buffer_lost(large[i], NULL);
+  CHECK(kept() == 7 << 25);
+  setrlimit(RLIMIT_AS, &(struct rlimit){7u << 26, 7u << 26});
+  char *one = take(o, 240e6, 0);
+  CHECK(kept() == 0 && in_use(o) == 240e6);
+  double numbers[3] = {o.owner, 250e6, 1};
+  CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OUT_OF_MEMORY);
+  o.buffer_lost(one, NULL);
 }
 
 /* ---- Node-API: values are pointers to these ---------------------------------------------------- */
@@ -225,6 +254,9 @@ static value *node_take(double bytes, double zeroed) {
 
 static void check_node(void) {
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
+  /* Another file of the library's name is not what JavaScript has opened. */
+  CHECK(napi_register_module_v1(NULL, &node) == &node && node.take == NULL);
+  CHECK(rm_buffers(RM_BUFFERS_EXPECT, NULL) == RM_OK);
   CHECK(napi_register_module_v1(NULL, &node) == &node);
   CHECK(node.take != NULL && node.owner != NULL && *(double *)node.owner == 0);
   /* New memory comes after a look for lost one, and moves the marking on from time to time. */
@@ -284,7 +316,12 @@ static void *churn(void *seed) {
   return NULL;
 }
 
-int main(void) {
+int main(int count, char **words) {
+  if (count > 1 && strcmp(words[1], "limits") == 0) {
+    check_limits();
+    puts("limits");
+    return 0;
+  }
   check_one_thread();
   check_node();
   pthread_t threads[THREADS];

@@ -14,7 +14,6 @@ import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import {
   ALONG_ROWS,
-  COLD,
   CONFIGURE,
   MOVE,
   NO_DTYPE,
@@ -129,7 +128,7 @@ export class NativeBackend implements Backend {
       return this.#fallback.map(row, compute, plan, out, a, b, c);
     }
     const dtypes = DTYPE[compute].id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
-      idOf(c) << 16 | (out.version === 0 ? COLD : 0);
+      idOf(c) << 16;
     checkOperand("rm_map", plan, 0, out);
     checkOperand("rm_map", plan, 1, a);
     if (b !== null) checkOperand("rm_map", plan, 2, b);

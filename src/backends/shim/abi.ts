@@ -155,7 +155,7 @@ export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3 } as const;
 
 /** What `rm_buffers` does. */
-export const BUFFERS = { open: 0, take: 1, kept: 2, release: 3 } as const;
+export const BUFFERS = { open: 0, take: 1, kept: 2, release: 3, give: 4, expect: 5 } as const;
 
 /** What `rm_cuda_memory` does. */
 export const CUDA_MEMORY = {
@@ -181,9 +181,6 @@ export const CUDA_CONTROL = {
   eventRecord: 5,
   eventElapsed: 6,
 } as const;
-
-/** Added to the dtypes of `rm_map` where the output's memory is new to its owner. */
-export const COLD = 1 << 20;
 
 /** Stands for the dtype of an operand that is not there. */
 export const NO_DTYPE = 15;

@@ -8,7 +8,7 @@
 import type { BufferSource } from "../../storage.ts";
 import { BUFFERS, type Shim } from "./abi.ts";
 import { host } from "./host.ts";
-import { findShim, shimPath } from "./load.ts";
+import { openedShim, shimPath } from "./load.ts";
 
 class ShimBuffers implements BufferSource {
   readonly #shim: Shim;
@@ -36,9 +36,13 @@ class ShimBuffers implements BufferSource {
   }
 }
 
-/** The buffers of the shim where it is usually found; null where there are none. Never throws. */
-export function findBuffers(): BufferSource | null {
-  const shim = findShim();
+/**
+ * The buffers of the shim that is open; null where there are none, undefined as long as nobody has
+ * opened it. Never throws.
+ */
+export function findBuffers(): BufferSource | null | undefined {
+  const shim = openedShim();
+  if (shim === undefined) return undefined;
   if ("reason" in shim) return null;
   try {
     const made = host.buffers(shim, shimPath(shim)!);

@@ -76,7 +76,12 @@ function buffers(shim: Shim): Buffers | undefined {
       numbers[1] = bytes;
       numbers[2] = zeroed;
       if (shim.rm_buffers(BUFFERS.take, numbers) !== STATUS.ok) return undefined;
-      return toArrayBuffer(numbers[0]!, 0, bytes, owner, bufferLost);
+      try {
+        return toArrayBuffer(numbers[0]!, 0, bytes, owner, bufferLost);
+      } catch {
+        shim.rm_buffers(BUFFERS.give, numbers);
+        return undefined;
+      }
     },
   };
 }

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
+import { BUFFERS, type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
 import type { Buffers, Entry, Host } from "./host.ts";
 
 interface DenoEntry {
@@ -52,7 +52,10 @@ function open(path: string): Shim {
 }
 
 /** Deno's own functions give up memory, but never ask for it back: that takes Node-API. */
-function buffers(_shim: Shim, path: string): Buffers | undefined {
+function buffers(shim: Shim, path: string): Buffers | undefined {
+  // What may be opened once may have been given up since.
+  if (!granted({ name: "ffi", path })) return undefined;
+  shim.rm_buffers(BUFFERS.expect, null);
   const module: { exports: Partial<Buffers> } = { exports: {} };
   globalThis.process.dlopen(module, path);
   const { take, bytes } = module.exports;

@@ -28,6 +28,11 @@ let shared: Shim | Unavailable | undefined;
 
 const paths = new WeakMap<Shim, string>();
 
+/** {@link findShim}, but opens nothing: undefined where nobody has asked yet. */
+export function openedShim(): Shim | Unavailable | undefined {
+  return shared;
+}
+
 /** The file of an open shim. */
 export function shimPath(shim: Shim): string | undefined {
   return paths.get(shim);
