@@ -48,11 +48,11 @@ const STORAGE = edits(
     ],
     "recycle: without limit": [" || pooledBytes + bytes > POOL_LIMIT_BYTES", ""],
     "memory: not counted": ["  liveBytes += bytes;\n", ""],
-    "memory: peak": ["if (liveBytes > peakBytes) peakBytes = liveBytes;", ""],
+    "memory: peak": ["  peakBytes = Math.max(peakBytes, bytesInUse());\n", ""],
     "memory: pool emptied in name only": ["  pool.clear();\n", ""],
     "memory: no room": [
-      '  } catch {\n    throw new OutOfMemoryError(bytes, "cpu");',
-      "  } catch (error) {\n    throw error;",
+      '  } catch {\n    throw new OutOfMemoryError(bytes, "cpu");\n  }\n}\n\nfunction bytesInUse',
+      "  } catch (error) {\n    throw error;\n  }\n}\n\nfunction bytesInUse",
     ],
     "adopted memory is recycled": [
       "return new Storage(array, DTYPE[dtype], true, false);",
