@@ -2,7 +2,7 @@
  * Memory for large arrays of JavaScript, which comes back when a collector finds the array gone, and
  * is given out again: fresh memory costs several times what an op takes that fills it.
  *
- * Bun calls rm_buffer_lost by itself; V8 has to be told through Node-API, of which Deno's own
+ * Bun calls buffer_lost by itself; V8 has to be told through Node-API, of which Deno's own
  * functions are found in the process. Collectors call from threads of their own, and after the
  * worker that made the array has ended.
  */
