@@ -3,15 +3,13 @@
  * closed; its GEMM on strided matrices without copies; and the choice between it and the shim's own
  * kernels. Knows nothing of how those work.
  */
-#if !defined(_WIN32)
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
+#include "library.h"
 #include "lock.h"
 #include "product.h"
 
@@ -43,37 +41,11 @@ static _Atomic(const blas *) ready;
 static rm_lock guard = RM_LOCK_INIT;
 
 #if defined(_WIN32)
-static void *open_library(const char *path) { return (void *)LoadLibraryA(path); }
-static void close_library(void *library) { FreeLibrary((HMODULE)library); }
-static void *find_symbol(void *library, const char *name) {
-  return (void *)(uintptr_t)GetProcAddress((HMODULE)library, name);
-}
-static const char *open_error(void) { return "LoadLibrary cannot open it"; }
-static void path_of(void *library, void *symbol, char *path, size_t length) {
-  (void)symbol;
-  path[0] = 0;
-  GetModuleFileNameA((HMODULE)library, path, (DWORD)length);
-}
 static void limit_spinning(void) {
   if (getenv("OPENBLAS_THREAD_TIMEOUT") == NULL) _putenv_s("OPENBLAS_THREAD_TIMEOUT", "20");
 }
 static const char *const usual_names[] = {"libopenblas.dll", "openblas.dll"};
 #else
-static void *open_library(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
-static void close_library(void *library) { dlclose(library); }
-static void *find_symbol(void *library, const char *name) { return dlsym(library, name); }
-static const char *open_error(void) {
-  const char *message = dlerror();
-  return message == NULL ? "dlopen cannot open it" : message;
-}
-static void path_of(void *library, void *symbol, char *path, size_t length) {
-  (void)library;
-  Dl_info found;
-  path[0] = 0;
-  if (dladdr(symbol, &found) != 0 && found.dli_fname != NULL) {
-    snprintf(path, length, "%s", found.dli_fname);
-  }
-}
 /* The threads of OpenBLAS would otherwise spin for 100 ms after every call. It reads this when it
  * is opened, from the environment of the process, which not every runtime's own view reaches. */
 static void limit_spinning(void) { setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0); }
@@ -98,7 +70,7 @@ static const char *const usual_names[] = {
 
 /* The configuration of an open library, which says how wide its integers are; null when unknown. */
 static const char *config_of(void *library, const char *path) {
-  void *symbol = find_symbol(library, "openblas_get_config");
+  void *symbol = rm_find_symbol(library, "openblas_get_config");
   if (symbol == NULL) {
     return strstr(path, "/Accelerate.framework/") == NULL ? NULL : "Accelerate";
   }
@@ -108,20 +80,24 @@ static const char *config_of(void *library, const char *path) {
 }
 
 static int32_t open_one(const char *path) {
-  void *library = open_library(path);
-  if (library == NULL) return rm_fail(RM_NOT_FOUND, "%s: %s", path, open_error());
-  void *sgemm = find_symbol(library, "cblas_sgemm");
-  void *dgemm = find_symbol(library, "cblas_dgemm");
+  void *library = rm_open_library(path, false);
+  if (library == NULL) {
+    char reason[1024];
+    rm_open_error(reason, sizeof reason);
+    return rm_fail(RM_NOT_FOUND, "%s: %s", path, reason);
+  }
+  void *sgemm = rm_find_symbol(library, "cblas_sgemm");
+  void *dgemm = rm_find_symbol(library, "cblas_dgemm");
   const char *config = config_of(library, path);
   if (sgemm == NULL || dgemm == NULL || config == NULL) {
-    close_library(library);
+    rm_close_library(library);
     return rm_fail(RM_NOT_FOUND, "%s: it is not OpenBLAS with CBLAS", path);
   }
   if (strstr(config, "USE64BITINT") != NULL) {
-    close_library(library);
+    rm_close_library(library);
     return rm_fail(RM_NOT_FOUND, "%s: its integers have 64 bits", path);
   }
-  void *set_threads = find_symbol(library, "openblas_set_num_threads");
+  void *set_threads = rm_find_symbol(library, "openblas_set_num_threads");
   memcpy(&opened.sgemm, &sgemm, sizeof sgemm);
   memcpy(&opened.dgemm, &dgemm, sizeof dgemm);
   memcpy(&opened.set_threads, &set_threads, sizeof set_threads);
@@ -129,7 +105,7 @@ static int32_t open_one(const char *path) {
   opened.always = always != NULL && strcmp(always, "1") == 0;
   if (opened.set_threads != NULL) opened.set_threads(rm_threads());
   char where[512];
-  path_of(library, sgemm, where, sizeof where);
+  rm_path_of(library, sgemm, where, sizeof where);
   snprintf(opened.info, sizeof opened.info, "%.480s\n%s", config, where[0] == 0 ? path : where);
   return RM_OK;
 }

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "library.h"
 #if !defined(_WIN32)
 #include <dirent.h>
-#include <dlfcn.h>
 #include <limits.h>
 #endif
 
@@ -45,20 +45,6 @@ static void __attribute__((format(printf, 2, 3))) add(text *to, const char *form
 
 #if defined(_WIN32)
 #define LIST_SEPARATOR ';'
-static void *open_file(const char *path, bool bare) {
-  return (void *)LoadLibraryExA(path, NULL, bare ? 0 : LOAD_WITH_ALTERED_SEARCH_PATH);
-}
-static void close_file(void *library) { FreeLibrary((HMODULE)library); }
-static void *find_symbol(void *library, const char *name) {
-  return (void *)(uintptr_t)GetProcAddress((HMODULE)library, name);
-}
-static void open_error(char *to, size_t length) {
-  snprintf(to, length, "LoadLibrary gives error %lu", GetLastError());
-}
-static void path_of(void *library, void *symbol, char *path, size_t length) {
-  (void)symbol;
-  if (GetModuleFileNameA((HMODULE)library, path, (DWORD)length) == 0) path[0] = 0;
-}
 static void with_own_separators(char *path) {
   for (; *path != 0; path++) {
     if (*path == '/') *path = '\\';
@@ -66,24 +52,6 @@ static void with_own_separators(char *path) {
 }
 #else
 #define LIST_SEPARATOR ':'
-static void *open_file(const char *path, bool bare) {
-  (void)bare;
-  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-static void close_file(void *library) { dlclose(library); }
-static void *find_symbol(void *library, const char *name) { return dlsym(library, name); }
-static void open_error(char *to, size_t length) {
-  const char *message = dlerror();
-  snprintf(to, length, "%s", message == NULL ? "dlopen cannot open it" : message);
-}
-static void path_of(void *library, void *symbol, char *path, size_t length) {
-  (void)library;
-  Dl_info found;
-  path[0] = 0;
-  if (dladdr(symbol, &found) != 0 && found.dli_fname != NULL) {
-    snprintf(path, length, "%s", found.dli_fname);
-  }
-}
 static void with_own_separators(char *path) { (void)path; }
 #endif
 
@@ -95,10 +63,10 @@ static void own_path(char *path, size_t length) {
       GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
   path[0] = 0;
   if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)own_path, &own)) {
-    path_of((void *)own, NULL, path, length);
+    rm_path_of((void *)own, NULL, path, length);
   }
 #else
-  path_of(NULL, (void *)(uintptr_t)own_path, path, length);
+  rm_path_of(NULL, (void *)(uintptr_t)own_path, path, length);
 #endif
 }
 
@@ -445,14 +413,14 @@ int rm_cuda_driver_version(void) { return atomic_load(&driver_version); }
 /* Fills the fields of rm_cu; gives the name of a function that is missing, or null. */
 static const char *resolve(void *file, const symbol *symbols) {
   for (const symbol *each = symbols; each->name != NULL; each++) {
-    void *found = find_symbol(file, each->name);
+    void *found = rm_find_symbol(file, each->name);
     if (found == NULL) return each->name;
     memcpy((char *)&rm_cu + each->field, &found, sizeof found);
   }
   return NULL;
 }
 
-static void open_quietly(const char *path) { open_file(path, false); }
+static void open_quietly(const char *path) { rm_open_library(path, true); }
 
 /* NVRTC asks for its builtins by a bare name when it compiles: that finds what is open already. */
 static void open_builtins(const char *path) {
@@ -470,7 +438,7 @@ static void open_builtins(const char *path) {
 /* The version of a part of cuBLAS; false where it does not tell. */
 static bool blas_version(void *file, const char *name, int *version) {
   int (*get)(int property, int *value);
-  void *found = find_symbol(file, name);
+  void *found = rm_find_symbol(file, name);
   if (found == NULL) return false;
   memcpy(&get, &found, sizeof get);
   return get(0, &version[0]) == 0 && get(1, &version[1]) == 0 && get(2, &version[2]) == 0;
@@ -533,10 +501,10 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
   if (length >= PATH_ROOM) return NULL;
   with_own_separators(path);
   if (folder != NULL && !is_there(path)) return NULL;
-  void *file = open_file(path, folder == NULL);
+  void *file = rm_open_library(path, folder != NULL);
   if (file == NULL) {
     char reason[PATH_ROOM];
-    open_error(reason, sizeof reason);
+    rm_open_error(reason, sizeof reason);
     /* That the system does not know a name is no news. */
     const bool unknown = folder == NULL && strncmp(reason, name, strlen(name)) == 0;
     if (!unknown) add(wrong, "; %s: %s", path, reason);
@@ -545,11 +513,11 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
   const char *missing = resolve(file, symbols);
   if (missing != NULL) {
     add(wrong, "; %s: it has no %s", path, missing);
-    close_file(file);
+    rm_close_library(file);
     return NULL;
   }
   char found[PATH_ROOM];
-  path_of(file, find_symbol(file, symbols[0].name), found, sizeof found);
+  rm_path_of(file, rm_find_symbol(file, symbols[0].name), found, sizeof found);
   if (found[0] != 0) memcpy(path, found, sizeof found);
   return file;
 }
@@ -581,8 +549,8 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
   }
   if (file != NULL) add(wrong, "; %s: %s", path, reason);
   /* A driver that was initialised stays. */
-  if (file != NULL && which != RM_DRIVER) close_file(file);
-  if (part != NULL) close_file(part);
+  if (file != NULL && which != RM_DRIVER) rm_close_library(file);
+  if (part != NULL) rm_close_library(part);
   return false;
 }
 
