@@ -16,6 +16,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { findNative } from "../src/backends/cpu.ts";
 import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
 import { median } from "./report.ts";
@@ -51,16 +52,18 @@ function numberOf(path: string, args: string[], env: Record<string, string> = {}
   return Number(stdout);
 }
 
-function option(name: string, otherwise: number): number {
-  return Number(new RegExp(`--${name}=(\\d+)`).exec(process.argv.join(" "))?.[1] ?? otherwise);
-}
-
+const { values } = parseArgs({
+  options: {
+    size: { type: "string", default: "1024" },
+    rounds: { type: "string", default: "7" },
+  },
+});
+const [size, rounds] = [Number(values.size), Number(values.rounds)];
 await ensureInstalled();
 const native = findNative();
 if (typeof native === "string") throw new Error(native);
 const blas = native.blas();
 if ("reason" in blas) throw new Error(blas.reason);
-const [size, rounds] = [option("size", 1024), option("rounds", 7)];
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-gemm-"));
 try {
   const [path, compiled] = [join(folder, "gemm.ts"), join(folder, "gemm")];

@@ -17,20 +17,25 @@ import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import * as rm from "../mod.ts";
 import { findCuda } from "../src/backends/cuda.ts";
 import { CUDA_CONTROL, CUDA_MEMORY } from "../src/backends/shim/abi.ts";
 import { type GpuRow, gpuWork } from "./gpu_work.ts";
+import { median } from "./report.ts";
 import type { Input, Tensors } from "./work.ts";
 
-function argument(name: string): string | undefined {
-  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
-}
-
-const scale = Number(argument("scale") ?? 1);
-const rounds = Number(argument("rounds") ?? 7);
-const filter = argument("filter") ?? "";
-const out = argument("out");
+const { values } = parseArgs({
+  options: {
+    out: { type: "string" },
+    scale: { type: "string", default: "1" },
+    filter: { type: "string", default: "" },
+    "no-torch": { type: "boolean" },
+    rounds: { type: "string", default: "7" },
+  },
+});
+const { out, filter } = values;
+const [scale, rounds] = [Number(values.scale), Number(values.rounds)];
 /** Inputs that take turns are this large together: several times any second-level cache. */
 const ROTATED_BYTES = 2 ** 28 / scale;
 /** A timing takes about so many milliseconds of the device. */
@@ -104,7 +109,7 @@ class Torch {
 }
 
 async function startTorch(): Promise<Torch | undefined> {
-  if (process.argv.includes("--no-torch")) return undefined;
+  if (values["no-torch"]) return undefined;
   const torch = new Torch(process.env.ROWMAJOR_PYTHON ?? "python3");
   try {
     await torch.ready();
@@ -131,10 +136,6 @@ function librariesOf(): string[] {
   const bytes = new Uint8Array(32768);
   const length = Math.min(shim.rm_cuda_info(-1, bytes, bytes.length), bytes.length - 1);
   return new TextDecoder().decode(bytes.subarray(0, length)).trim().split("\n");
-}
-
-function median(values: number[]): number {
-  return values.sort((a, b) => a - b)[values.length >> 1]!;
 }
 
 interface Figure {

@@ -11,6 +11,7 @@
  */
 import process from "node:process";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { loadDigits } from "../examples/digits/digits.ts";
 import { classify, loadModel } from "../examples/digits/model.ts";
 import { memory, scope, setBackend } from "../mod.ts";
@@ -23,15 +24,17 @@ const LIMIT = 0.1;
 /** Samples whose medians are compared: collectors let the resident set swing. */
 const WINDOW = 4;
 
-/** The value of `--name=value` among the arguments. */
-function argument(name: string): string | undefined {
-  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
-}
+const { values } = parseArgs({
+  options: {
+    backend: { type: "string" },
+    passes: { type: "string", default: "10000" },
+    here: { type: "boolean" },
+  },
+});
 
 /** Runs the passes in this runtime; true where memory has not grown by more than the limit. */
 async function watch(passes: number): Promise<boolean> {
-  const backend = argument("backend");
-  if (backend !== undefined) setBackend(backend as "js" | "native");
+  if (values.backend !== undefined) setBackend(values.backend as "js" | "native");
   const { heldOut: { images } } = await loadDigits();
   const model = await loadModel();
   const resident: number[] = [];
@@ -54,12 +57,12 @@ async function watch(passes: number): Promise<boolean> {
   return growth <= LIMIT;
 }
 
-const passes = Number(argument("passes") ?? 10_000);
+const passes = Number(values.passes);
 if (!(passes >= WARM_UP + 2 * WINDOW * EVERY)) {
   console.error(`--passes must be at least ${WARM_UP + 2 * WINDOW * EVERY}`);
   process.exit(2);
 }
-if (process.argv.includes("--here")) {
+if (values.here) {
   if (!await watch(passes)) process.exitCode = 1;
 } else {
   await ensureInstalled();

@@ -15,8 +15,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { builtLibraries, HOST, stageJsr, stageNpm } from "../scripts/package.ts";
 import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
+import { median } from "./report.ts";
 
 /** What a start runs: prints the two times in milliseconds. */
 const program = (specifier: string) =>
@@ -34,12 +36,9 @@ interface Start {
   readonly module: string;
 }
 
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
-}
-
+const { values } = parseArgs({ options: { rounds: { type: "string", default: "20" } } });
+const rounds = Number(values.rounds);
 await ensureInstalled();
-const rounds = Number(/--rounds=(\d+)/.exec(process.argv.join(" "))?.[1] ?? 20);
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-start-"));
 try {
   const [jsr, npm] = [join(folder, "jsr"), join(folder, "npm")];

@@ -14,6 +14,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import process from "node:process";
+import { parseArgs } from "node:util";
 import * as rm from "../mod.ts";
 import { type Input, type Row, type Tensors, WORK } from "./work.ts";
 
@@ -188,17 +189,17 @@ function reply(message: Answer): void {
   process.stdout.write(JSON.stringify(message) + "\n");
 }
 
-/** The value of `--name=value` among the arguments. */
-function argument(name: string): string | undefined {
-  return process.argv.find((one) => one.startsWith(`--${name}=`))?.slice(name.length + 3);
-}
-
 function start(): Answer {
-  const backend = argument("backend");
+  const { values: { backend, threads, cold } } = parseArgs({
+    options: {
+      backend: { type: "string" },
+      threads: { type: "string" },
+      cold: { type: "boolean" },
+    },
+  });
   if (backend !== undefined) rm.setBackend(backend as "js" | "native");
-  const threads = argument("threads");
   if (threads !== undefined) rm.setThreads(Number(threads));
-  if (!process.argv.includes("--cold")) warmUp();
+  if (!cold) warmUp();
   const name = process.versions.bun ? "Bun" : "Deno";
   const version = `${name} ${process.versions[name.toLowerCase()]}`;
   return { version, serves: rm.info().devices.cpu };
