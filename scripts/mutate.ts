@@ -24,6 +24,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { parseArgs } from "node:util";
 import { LIBRARY_FILE } from "../src/backends/shim/load.ts";
 import { ROWS } from "../src/ops.ts";
 import type { Mutant } from "./mutants/core.ts";
@@ -162,28 +163,25 @@ async function judge(mutant: Mutant, folder: string, all: readonly string[]): Pr
   }
 }
 
-const options = new Map(
-  process.argv.slice(2).map((arg) => {
-    const [, key, value] = /^--(\w+)(?:=(.*))?$/.exec(arg) ?? [];
-    return [key ?? arg, value ?? ""];
-  }),
-);
-const KNOWN = ["list", "group", "name", "quick", "jobs", "json"];
-if ([...options.keys()].some((key) => !KNOWN.includes(key))) {
-  console.error(
-    "usage: mutate.ts [--list] [--quick] [--group=] [--name=] [--jobs=2] [--json=file]",
-  );
-  process.exit(2);
-}
+const { values: options } = parseArgs({
+  options: {
+    list: { type: "boolean" },
+    quick: { type: "boolean" },
+    group: { type: "string", default: "" },
+    name: { type: "string", default: "" },
+    jobs: { type: "string", default: "2" },
+    json: { type: "string" },
+  },
+});
 
 await ensureInstalled();
 const every = allMutants(ROWS, readFileSync(join(root, "src/ops.ts"), "utf8"));
 const mutants = every
-  .filter(({ group }) => group.includes(options.get("group") ?? ""))
-  .filter(({ name, file }) => `${file} ${name}`.includes(options.get("name") ?? ""))
-  .filter((_, i) => !options.has("quick") || i % 8 === 0);
+  .filter(({ group }) => group.includes(options.group))
+  .filter(({ name, file }) => `${file} ${name}`.includes(options.name))
+  .filter((_, i) => !options.quick || i % 8 === 0);
 
-if (options.has("list")) {
+if (options.list) {
   for (const { group, file, name } of mutants) console.log(`${group}: ${file}: ${name}`);
   console.log(`${mutants.length} mutants`);
   process.exit(0);
@@ -193,7 +191,7 @@ const all = readdirSync(join(root, "tests"))
   .filter((name) => name.endsWith("_test.ts"))
   .map((name) => name.slice(0, -"_test.ts".length))
   .sort();
-const jobs = Math.min(Number(options.get("jobs") || 2), mutants.length);
+const jobs = Math.min(Number(options.jobs), mutants.length);
 const folders = Array.from({ length: jobs }, makeCopy);
 const results: Result[] = [];
 const begin = performance.now();
@@ -234,8 +232,7 @@ try {
 
 const count = (status: Result["status"]): number =>
   results.filter((result) => result.status === status).length;
-const json = options.get("json");
-if (json) writeFileSync(json, JSON.stringify({ results }, null, 2) + "\n");
+if (options.json) writeFileSync(options.json, JSON.stringify({ results }, null, 2) + "\n");
 const bad = results.filter(({ status }) => status !== "caught");
 if (bad.length > 0) console.log("\nNot caught:");
 for (const { status, file, name } of bad) console.log(`  ${status}: ${file}: ${name}`);

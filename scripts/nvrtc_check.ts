@@ -29,6 +29,7 @@ import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
 import { installWheel, venv } from "../bench/python_env.ts";
 import { allFamilies, type NamedFamily } from "../src/backends/cuda/families.ts";
 import { openShim } from "../src/backends/shim/load.ts";
@@ -156,13 +157,21 @@ function showWorst(store: Store, architectures: readonly number[]): void {
 
 // ---- the run -----------------------------------------------------------------------------------
 
-const flags = new Map(
-  process.argv.slice(2).filter((arg) => arg.startsWith("--")).map((arg) => {
-    const [, name, value] = /^--([a-z-]+)(?:=(.*))?$/.exec(arg) ?? [];
-    return [name ?? arg, value ?? ""] as const;
-  }),
-);
-const FLAGS = "all save check require no-install seconds arch processes worst worker".split(" ");
+const { values: flags, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: {
+    all: { type: "boolean" },
+    save: { type: "boolean" },
+    check: { type: "boolean" },
+    require: { type: "boolean" },
+    "no-install": { type: "boolean" },
+    seconds: { type: "string", default: "Infinity" },
+    arch: { type: "string" },
+    processes: { type: "string" },
+    worst: { type: "boolean" },
+    worker: { type: "boolean" },
+  },
+});
 
 interface Task {
   readonly place: number;
@@ -205,10 +214,7 @@ async function openCompilers(count: number, install: boolean): Promise<Compiler[
 }
 
 async function main(): Promise<number> {
-  const unknown = [...flags.keys()].find((name) => !FLAGS.includes(name));
-  if (unknown !== undefined) throw new Error(`unknown option --${unknown}`);
-  const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
-  const asked = flags.get("arch")?.split(",").map(Number) ?? ARCHITECTURES;
+  const asked = flags.arch?.split(",").map(Number) ?? ARCHITECTURES;
   const architectures = ARCHITECTURES.filter((architecture) => asked.includes(architecture))
     .sort((a, b) => Number(b === FIRST) - Number(a === FIRST));
   const everything = allFamilies();
@@ -223,7 +229,7 @@ async function main(): Promise<number> {
     const known = store.families.get(family.name);
     for (const architecture of architectures) {
       const done = known?.hash === hash && known.done.has(architecture);
-      if (!done || flags.has("all")) tasks.push({ place, family, hash, architecture });
+      if (!done || flags.all) tasks.push({ place, family, hash, architecture });
     }
   }
   const all = kernels * architectures.length;
@@ -239,15 +245,15 @@ async function main(): Promise<number> {
   let compiled = 0;
   let without: string | undefined;
   if (tasks.length > 0) {
-    const processes = Number(flags.get("processes") ?? availableParallelism());
+    const processes = Number(flags.processes ?? availableParallelism());
     const compilers = await openCompilers(
       Math.min(processes, tasks.length),
-      !flags.has("no-install"),
+      !flags["no-install"],
     );
     if (typeof compilers === "string") without = compilers;
     else compiled = await compileAll(compilers, tasks, store, everything, failures);
   }
-  if (flags.has("worst")) showWorst(store, architectures);
+  if (flags.worst) showWorst(store, architectures);
   for (const failure of failures) console.log(failure);
   if (without !== undefined) {
     console.log(`NVRTC, the compiler of CUDA, is not here:\n${without}`);
@@ -258,7 +264,7 @@ async function main(): Promise<number> {
       `${old} unchanged since NVRTC ${store.version || "?"} compiled them, ` +
       `${left > 0 ? `${left} NOT COMPILED, ` : ""}${failures.length} failures`,
   );
-  return failures.length > 0 || (without !== undefined && flags.has("require")) ? 1 : 0;
+  return failures.length > 0 || (without !== undefined && flags.require) ? 1 : 0;
 }
 
 /** Compiles what is asked for; gives the number of kernels that went well. */
@@ -277,10 +283,10 @@ async function compileAll(
     store.version = version;
   }
   const begin = performance.now();
-  const seconds = Number(flags.get("seconds") ?? Infinity);
+  const seconds = Number(flags.seconds);
   const elapsed = (): number => (performance.now() - begin) / 1000;
   const keep = (): void => {
-    if (!flags.has("check")) writeStore(store, everything);
+    if (!flags.check) writeStore(store, everything);
   };
   let next = 0, compiled = 0, saved = 0;
   const run = async (compiler: Compiler): Promise<void> => {
@@ -320,7 +326,7 @@ function judge({ family, hash, architecture }: Task, answer: Answer, store: Stor
     if (now === undefined) problems.push(`${what}: no figures of ${kernel}`);
     else {
       const before = store.kernels.get(kernel)?.get(architecture);
-      const how = flags.has("save") ? undefined : worse(now, before);
+      const how = flags.save ? undefined : worse(now, before);
       if (how !== undefined) problems.push(`${what}: ${kernel} went from ${how} (--save keeps it)`);
     }
   }
@@ -339,5 +345,5 @@ function judge({ family, hash, architecture }: Task, answer: Answer, store: Stor
   return [];
 }
 
-if (flags.has("worker")) await work();
+if (flags.worker) await work();
 else process.exitCode = await main();

@@ -14,6 +14,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { parseArgs } from "node:util";
 import { ensureInstalled, findTool, root, start } from "./tools.ts";
 
 interface Counts {
@@ -112,19 +113,16 @@ function hasDriver(): boolean {
     : existsSync("/dev/nvidiactl") || existsSync("/dev/dxg");
 }
 
-// What follows --device may be a word of its own.
-const words = process.argv.slice(2).join(" ").replace(/--device (?=\w)/g, "--device=").split(" ");
-const names = words.filter((word) => word !== "" && !word.startsWith("--"));
-const options = words.filter((word) => word.startsWith("--"));
-const onlyRuntimes = options.filter((option) => option.startsWith("--runtime="));
-const chosen = runtimes.filter(({ name }) =>
-  onlyRuntimes.length === 0 || onlyRuntimes.includes(`--runtime=${name}`)
-);
-if (options.some((option) => !/^--(runtime=(deno|bun)|device=cuda)$/.test(option))) {
+const { values: { runtime: only, device }, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: { runtime: { type: "string", multiple: true }, device: { type: "string" } },
+});
+const chosen = runtimes.filter(({ name }) => only?.includes(name) ?? true);
+if (chosen.length < (only?.length ?? 1) || ![undefined, "cuda"].includes(device)) {
   console.error("usage: test.ts [--runtime=deno|bun] [--device cuda] [part of a file name ...]");
   process.exit(2);
 }
-const onCuda = options.includes("--device=cuda");
+const onCuda = device === "cuda";
 if (onCuda) process.env.ROWMAJOR_TEST_CUDA ??= hasDriver() ? "device" : "emulator";
 
 /** Builds the shim, so that the native backend is tested too. */
