@@ -10,7 +10,7 @@ import { assertEquals } from "@std/assert";
 import { check, inDeno, moduleAt, runApart } from "./native/support.ts";
 
 /** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
-const BEGIN = `import { emptyPool, full, info, memory, tensor, zeros } from ${moduleAt("mod.ts")};
+const BEGIN = `import { emptyPool, full, info, memory, zeros } from ${moduleAt("mod.ts")};
 const N = 1_000_000;
 const ones = full([N], 1);
 function check(what: boolean, said: unknown = ""): void {
