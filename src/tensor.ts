@@ -2252,9 +2252,6 @@ function copyOf(storage: Storage, handles: readonly AnyTensor[]): Storage {
 /** A storage with the same elements, of which nothing is shared. */
 function wholeCopy(storage: Storage): Storage {
   const { info, length, memory } = storage;
-  if (memory === null) {
-    return new Storage(storage.array.slice() as TypedArray, storage.info, true, false);
-  }
   const copy = allocateIn(memory, info, length, false);
   copyElements(copy, 0, storage, 0, length);
   return copy;

@@ -53,6 +53,8 @@ test("intoOwnedKeepLayout: a view keeps strides and offset, and copies the whole
   assertEquals([...own.strides], [6, -2]);
   assertEquals(own.offset, 11);
   assertEquals(own.toArray(), [[11, 9, 7], [17, 15, 13]]);
+  own.fill_(0);
+  assertEquals(x.get(1, 5), 11);
   assertEquals(own.intoRaw().length, 24);
   const moved = x.intoOwnedKeepLayout();
   assertEquals(moved.ownership, "owned");

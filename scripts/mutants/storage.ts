@@ -166,8 +166,8 @@ const HANDLES = edits(
       "() => contiguousCopy(this) as never,",
     ],
     "whole copy: the same memory": [
-      "new Storage(storage.array.slice() as TypedArray, storage.info",
-      "new Storage(storage.array, storage.info",
+      "const copy = allocateIn(memory, info, length, false);",
+      "const copy = storage;",
     ],
     "intoShared: shared again": [
       "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",

@@ -15,6 +15,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -28,7 +29,9 @@ import { fileURLToPath } from "node:url";
 import { findTool, root } from "../../scripts/tools.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const home = join(root, "zig-out", "emulator");
+const output = join(root, "zig-out");
+// What is built names its own place, which has to last: copies of the tree have a link here.
+const home = join(existsSync(output) ? realpathSync(output) : output, "emulator");
 const LIBRARY = "librowmajor-emulator.so";
 const FAULTS = "librowmajor-emulator-faults.so";
 const BUILTINS = "libnvrtc-builtins.so.13.0";
