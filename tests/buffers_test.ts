@@ -7,7 +7,9 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import { check, inDeno, moduleAt, runApart } from "./native/support.ts";
+import { relative } from "node:path";
+import { root } from "../scripts/tools.ts";
+import { check, inDeno, library, moduleAt, runApart } from "./native/support.ts";
 
 /** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
 const BEGIN = `import { emptyPool, full, info, memory, zeros } from ${moduleAt("mod.ts")};
@@ -136,6 +138,22 @@ check("to allocate opens nothing", () => {
     process.dlopen = () => opened++;
     buffers();
     if (opened > 0 || memory().collectedBytes !== 0) throw new Error("asked");`);
+});
+
+check("a path of the library that does not begin at the root serves buffers, too", () => {
+  runApart(
+    `import { full, info, memory } from ${moduleAt("mod.ts")};
+    import process from "node:process";
+    if (info().devices.cpu !== "native") throw new Error(info().backends.native);
+    process.chdir("tests");
+    const ones = full([1_000_000], 1);
+    for (let i = 0; memory().collectedBytes === 0; i++) {
+      ones.add(i);
+      if (i === 100) throw new Error("not used");
+    }`,
+    { ROWMAJOR_LIB: relative(root, library) },
+    ["--allow-ffi", "--allow-env", "--allow-read"],
+  );
 });
 
 check("without a library that has them, buffers are the runtime's own", () => {

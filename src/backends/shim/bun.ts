@@ -135,6 +135,7 @@ export const nodeHost: Host = {
   may: () => true,
   mayImport: () => true,
   userId: () => process?.getuid?.(),
+  folder: () => globalThis.process.cwd(),
   look,
   read: (path) => fs().readFileSync(path),
   create: (path, bytes) => fs().writeFileSync(path, bytes, { flag: "wx", mode: 0o600 }),

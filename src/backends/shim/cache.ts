@@ -49,10 +49,19 @@ function below(folder: string, name: string): string {
   return `${folder.replace(/[\\/]+$/, "")}${host.platform === "win32" ? "\\" : "/"}${name}`;
 }
 
+function isFromRoot(path: string): boolean {
+  return /^(\/|[a-z]:[\\/]|\\\\)/i.test(path);
+}
+
+/** `path` from the root on, wherever the program goes. */
+export function fromRoot(path: string): string {
+  return isFromRoot(path) ? path : below(host.folder(), path);
+}
+
 /** The value of a variable that names a folder, from the root on. */
 function folderIn(name: string): string | undefined {
   const value = host.variable(name);
-  return value !== undefined && /^(\/|[a-z]:[\\/]|\\\\)/i.test(value) ? value : undefined;
+  return value !== undefined && isFromRoot(value) ? value : undefined;
 }
 
 /** The folder of this library in that of the user, or why it is not known. */

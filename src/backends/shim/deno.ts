@@ -28,6 +28,7 @@ interface DenoNamespace {
   permissions: { querySync(descriptor: Record<string, string>): { state: string } };
   env: { get(name: string): string | undefined };
   uid(): number | null;
+  cwd(): string;
   lstatSync(path: string): DenoEntry;
   readFileSync(path: string): Uint8Array<ArrayBuffer>;
   writeFileSync(path: string, bytes: Uint8Array, options: object): void;
@@ -90,6 +91,7 @@ export const denoHost: Host | undefined = deno && {
       ? granted({ name: "read", path: url.pathname })
       : granted({ name: "import", host: hostOf(url) }),
   userId: () => granted({ name: "sys", kind: "uid" }) ? deno.uid() ?? undefined : undefined,
+  folder: () => deno.cwd(),
   look,
   read: (path) => deno.readFileSync(path),
   create: (path, bytes) => deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 }),

@@ -43,6 +43,8 @@ export interface Host {
   mayImport(url: URL): boolean;
   /** The number of the user, where there is one and this program may know it. */
   userId(): number | undefined;
+  /** The folder in which paths begin that do not begin at the root. */
+  folder(): string;
   /** What lies at `path`; undefined where nothing does. Throws what the system refuses. */
   look(path: string): Entry | undefined;
   /** The bytes of a file. */

@@ -8,7 +8,7 @@
  * @module
  */
 import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
-import { type Carried, inWords, keep, pathOf } from "./cache.ts";
+import { type Carried, fromRoot, inWords, keep, pathOf } from "./cache.ts";
 import { embedded } from "./embedded.ts";
 import { host } from "./host.ts";
 
@@ -33,7 +33,7 @@ export function openedShim(): Shim | Unavailable | undefined {
   return shared;
 }
 
-/** The file of an open shim. */
+/** The file of an open shim, from the root on: Deno takes no other path for Node-API. */
 export function shimPath(shim: Shim): string | undefined {
   return paths.get(shim);
 }
@@ -103,7 +103,7 @@ function openAt(path: string): Shim | Unavailable {
     if (shim.rm_table_hash() !== tableHash()) {
       return { reason: `${path} was built from another op table: build it again` };
     }
-    paths.set(shim, path);
+    paths.set(shim, fromRoot(path));
     return shim;
   } catch (error) {
     return { reason: explained(inWords(error)) };
