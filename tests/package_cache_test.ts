@@ -19,12 +19,12 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { after } from "node:test";
+import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { HOST, stageForExecutable } from "../scripts/package.ts";
+import { HOST, stageForExecutable, TARGETS } from "../scripts/package.ts";
 import { explained } from "../src/backends/shim/load.ts";
+import { when } from "./native/support.ts";
 import {
-  check,
   inDeno,
   librariesIn,
   program,
@@ -42,6 +42,7 @@ after(() => {
 });
 const unix = process.platform !== "win32";
 const root = process.getuid?.() === 0;
+const always = { [`a library for ${HOST}`]: HOST in TARGETS };
 const libraries = librariesIn(stage.path);
 const [library, kernels] = libraries[HOST]!;
 const staged = join(stage.path, "package");
@@ -70,21 +71,25 @@ function assertHolds(cache: string): void {
   assertEquals(readFileSync(placeIn(cache)), readFileSync(library!.path));
 }
 
-/** A test with a folder of its own, and a cache and a temporary folder in it. */
+/**
+ * A test with a folder of its own, and a cache and a temporary folder in it; skipped where a
+ * condition is not met.
+ */
 function inFolder(
   name: string,
   body: (
     places: { cache: string; temporary: string; env: Record<string, string> },
   ) => Promise<void>,
+  conditions: Readonly<Record<string, boolean>> = {},
 ): void {
-  check(name, async () => {
+  test(...when({ ...always, ...conditions }, name, async () => {
     using folder = temporary();
     const [cache, temp] = [join(folder.path, "cache"), join(folder.path, "temporary")];
     mkdirSync(temp);
     const names = unix ? ["TMPDIR"] : ["TEMP", "TMP"];
     const env = Object.fromEntries(names.map((name) => [name, temp]));
     await body({ cache, temporary: temp, env: { ...env, ROWMAJOR_CACHE: cache } });
-  });
+  }));
 }
 
 inFolder(
@@ -127,7 +132,6 @@ inFolder(
 );
 
 inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary, env }) => {
-  if (!unix) return console.log("not run: Windows knows no such permissions");
   const other = join(temporary, `rowmajor-${process.getuid!()}`);
   /** Starts with a bad cache: the library is kept in the temporary folder. */
   const assertAvoided = async (): Promise<void> => {
@@ -154,10 +158,9 @@ inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary
   assertEquals(refused.cpu, "js");
   assertStringIncludes(refused.native, `${cache} is a link, not a folder`);
   assertStringIncludes(refused.native, `others can write into ${other}`);
-});
+}, { "Unix": unix });
 
 inFolder("a cache that belongs to somebody else is not used", async ({ cache, env }) => {
-  if (!root) return console.log("not run: only root can give folders away");
   mkdirSync(cache, { mode: 0o755 });
   chownSync(cache, 12345, 12345);
   assertEquals((await start(env)).cpu, "native");
@@ -171,7 +174,7 @@ inFolder("a cache that belongs to somebody else is not used", async ({ cache, en
     assertStringIncludes(native, `${cache} belongs to somebody else`);
     assertEquals(readdirSync(cache), []);
   }
-});
+}, { "to be root, who can give folders away": root });
 
 inFolder(
   "where nothing can be written JavaScript serves, and a filled cache still does",
@@ -187,15 +190,6 @@ inFolder(
     assertStringIncludes(native, `cannot keep the library in ${nowhere}: `);
 
     assertEquals((await start(env)).cpu, "native");
-    if (!root && unix) {
-      // An empty cache that cannot be written: the temporary folder serves.
-      const fixed = join(temporary, "fixed");
-      mkdirSync(fixed, { mode: 0o500 });
-      assertEquals((await start({ ...env, ROWMAJOR_CACHE: fixed })).cpu, "native");
-      assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
-    } else {console.log(
-        "not run: an empty cache that cannot be written, as root can write into all",
-      );}
     for (const name of names) env[name] = nowhere;
     chmodSync(join(cache, library!.sha256), 0o500);
     chmodSync(cache, 0o500);
@@ -211,9 +205,20 @@ inFolder(
 );
 
 inFolder(
+  "an empty cache that cannot be written leaves it to the temporary folder",
+  async ({ temporary, env }) => {
+    const fixed = join(temporary, "fixed");
+    mkdirSync(fixed, { mode: 0o500 });
+    assertEquals((await start({ ...env, ROWMAJOR_CACHE: fixed })).cpu, "native");
+    assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
+  },
+  // Root can write into all.
+  { "Unix, and not to be root": unix && !root },
+);
+
+inFolder(
   "without HOME the temporary folder serves; XDG_CACHE_HOME and HOME are used",
   async ({ temporary, env }) => {
-    if (process.platform === "win32") return console.log("not run: Windows has LOCALAPPDATA");
     const { ROWMAJOR_CACHE: cache, ...rest } = env;
     assertEquals((await start(rest)).cpu, "native");
     assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
@@ -226,6 +231,8 @@ inFolder(
     assertEquals((await start({ ...rest, HOME: cache!, XDG_CACHE_HOME: named })).cpu, "native");
     assertHolds(join(named, "rowmajor"));
   },
+  // Windows has LOCALAPPDATA.
+  { "Unix": unix },
 );
 
 inFolder("what a package lacks, or holds damaged, is a reason", async ({ cache, env }) => {
@@ -253,8 +260,9 @@ inFolder("what a package lacks, or holds damaged, is a reason", async ({ cache, 
   assertEquals(readdirSync(cache), []);
 });
 
-check("what the system says of a library is explained", () => {
-  if (process.platform !== "linux") return console.log("not run: these are messages of Linux");
+const onLinux = { "Linux": process.platform === "linux" };
+
+test(...when(onLinux, "what the system says of a library is explained", () => {
   const old = "/lib/libc.so.6: version `GLIBC_2.17' not found (required by librowmajor.so)";
   const musl = "Error loading shared library libdl.so.2: No such file or directory";
   for (const text of [old, musl]) {
@@ -264,4 +272,4 @@ check("what the system says of a library is explained", () => {
   assertStringIncludes(explained(noexec), "mounted noexec");
   const other = "librowmajor.so: cannot open shared object file: No such file or directory";
   assertEquals(explained(other), other);
-});
+}));

@@ -3,8 +3,12 @@
  *
  * @module
  */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { STATUS } from "../../src/backends/shim/abi.ts";
 import type * as cuda from "./cuda.ts";
-import { moduleAt, runApart } from "./support.ts";
+import { found, moduleAt, removeFolder, runApart } from "./support.ts";
 
 type Cuda = typeof cuda;
 
@@ -29,3 +33,19 @@ export function alone(folder: string, env: Record<string, string> = {}): Record<
   const none = { PATH: "", VIRTUAL_ENV: "", CONDA_PREFIX: "", CUDA_HOME: "", CUDA_PATH: "" };
   return { ROWMAJOR_CUDA_LIB_DIR: "", HOME: folder, ...none, ...env };
 }
+
+/** Whether the system itself leads to CUDA devices, which hides what is said where there are none. */
+function hasDevices(): boolean {
+  if (!found) return false;
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));
+  try {
+    return runOf("whatOpeningAnswers", alone(folder), [null])[0]![0] === STATUS.ok;
+  } finally {
+    removeFolder(folder);
+  }
+}
+
+/** A condition of tests. */
+export const withoutDevices: Readonly<Record<string, boolean>> = {
+  "a machine without CUDA devices": !hasDevices(),
+};

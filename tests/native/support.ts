@@ -99,7 +99,8 @@ function openCopy(): Shim {
   }
 }
 
-const found = build();
+/** Whether there is a library. */
+export const found: boolean = build();
 if (!found) console.log(`The native backend is not tested: there is no ${library}, and no zig`);
 
 /** `test`, or where there is no library `test.skip`. */
