@@ -250,6 +250,10 @@ enum {
   ALIGN_LEAST = 4096,
   /* Rows shorter than this are put together in blocks. */
   SHORT_ROW = 128,
+  /* How often an element is written for a kernel that takes it with each of a row's: once for each
+   * row, or once for all of them. */
+  REPEATS = 128,
+  REPEATS_KEPT = 1024,
   /* Bytes of an operand for a task of a cheap op at most, and elements for one of a costly op; how
    * many of those make a thread worth its while, and how long each takes about. */
   CHEAP_BYTES = 1 << 17,
@@ -446,12 +450,61 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
   else move_block(target, (piece){result, columns * bytes, bytes}, rows, columns, bytes);
 }
 
-/* True when the kernel can take whole rows as they lie, or a copy needs no blocks. */
-static bool takes_rows(const job *it) {
+/* True when whole rows are taken as they lie, except for inputs that are one element for a row, if
+ * those may be: copies take none. */
+static bool takes_rows(const job *it, bool elements) {
   for (int k = 0; k < it->walk.operands; k++) {
-    if (it->walk.inner[k] != 1 || (it->run != NULL && !is_plain(it, k))) return false;
+    const bool element = elements && k > 0 && it->walk.inner[k] == 0;
+    if (it->walk.inner[k] != 1 && !element) return false;
+    if (it->run != NULL && !is_plain(it, k)) return false;
   }
   return true;
+}
+
+/* Writes an element so often. */
+static inline void repeat(char *to, const char *element, ptrdiff_t bytes, ptrdiff_t times) {
+  uint64_t word = 0;
+  memcpy(&word, element, (size_t)bytes);
+  for (ptrdiff_t width = 8 * bytes; width < 64; width *= 2) word |= word << width;
+  const line all = {word, word, word, word, word, word, word, word};
+  for (ptrdiff_t i = 0; i < times * bytes; i += LINE) memcpy(to + i, &all, LINE);
+}
+
+/* Long rows that are taken as they lie: in pieces, where elements have to be repeated. */
+__attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, char *const *at,
+                                                    ptrdiff_t rows, ptrdiff_t columns) {
+  const int operands = it->walk.operands;
+  const ptrdiff_t size = rm_bytes(it->seen[0]);
+  const int shift = __builtin_ctz((unsigned)size);
+  ptrdiff_t bytes[RM_MAX_OPERANDS], step[RM_MAX_OPERANDS] = {0};
+  ptrdiff_t times[RM_MAX_OPERANDS], most = columns;
+  for (int k = 1; k < operands; k++) {
+    bytes[k] = rm_bytes(it->seen[k]);
+    step[k] = it->walk.inner[k] * bytes[k];
+    if (step[k] != 0) continue;
+    times[k] = it->down[k] == 0 ? REPEATS_KEPT : REPEATS;
+    most = rm_least(most, times[k]);
+  }
+  for (ptrdiff_t row = 0; row < rows; row++) {
+    const char *in[RM_MAX_OPERANDS] = {NULL};
+    for (int k = 1; k < operands; k++) {
+      in[k] = at[k] + row * it->down[k];
+      if (step[k] != 0) continue;
+      if (s->source[k] != in[k]) repeat(s->seen[k], in[k], bytes[k], times[k]);
+      s->source[k] = in[k];
+      in[k] = s->seen[k];
+    }
+    char *out = at[0] + row * it->down[0];
+    /* Stores that cross lines of the caches cost most. */
+    const ptrdiff_t ahead = (ptrdiff_t)(-(uintptr_t)out % LINE) >> shift;
+    ptrdiff_t part = it->whole || ahead == 0 ? most : ahead;
+    for (ptrdiff_t left = columns; left > 0; left -= part, part = most) {
+      if (part > left) part = left;
+      run_any(it, part, out, in[1], in[2], in[3]);
+      out += part * size;
+      for (int k = 1; k < operands; k++) in[k] += part * step[k];
+    }
+  }
 }
 
 /* ---- all blocks -------------------------------------------------------------------------------- */
@@ -477,8 +530,9 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     position /= walk->size[axis];
     for (int k = 0; k < operands; k++) at[k] += count[axis] * walk->step[axis][k];
   }
-  const bool whole = !it->streams && takes_rows(it);
-  ptrdiff_t high = 1, wide = whole ? width : BLOCK;
+  /* Whether rows are taken as they lie. */
+  bool as_is = false;
+  ptrdiff_t high = 1, wide = BLOCK;
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
@@ -486,17 +540,22 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     high = BLOCK / width;
     /* Whole vectors, if there is a choice. */
     if (high > VECTOR) high -= high % VECTOR;
+  } else if (!it->streams && takes_rows(it, it->run != NULL)) {
+    as_is = it->run != NULL;
+    if (as_is) high = PTRDIFF_MAX;
+    wide = width;
   }
   for (ptrdiff_t row = from % it->rows; from < to;) {
     const ptrdiff_t end = row + (to - from) < it->rows ? row + (to - from) : it->rows;
     from += end - row;
-    for (; row < end; row += high) {
-      const ptrdiff_t rows = end - row < high ? end - row : high;
+    for (ptrdiff_t rows; row < end; row += rows) {
+      rows = end - row < high ? end - row : high;
       for (ptrdiff_t column = 0; column < width; column += wide) {
         const ptrdiff_t columns = width - column < wide ? width - column : wide;
         char *part[RM_MAX_OPERANDS] = {NULL};
         for (int k = 0; k < operands; k++) part[k] = at[k] + row * it->down[k] + column * step[k];
-        run_block(it, &s, part, rows, columns);
+        if (as_is) run_long_rows(it, &s, part, rows, columns);
+        else run_block(it, &s, part, rows, columns);
       }
     }
     row = 0;
@@ -560,7 +619,7 @@ static void run_all(job *it, ptrdiff_t task) {
   it->streams = wants_stream(it, elements);
   if (elements < (double)(TASKS_LEAST * task)) {
     char *const *at = walk->start;
-    if (rows == 1 && it->run != NULL && takes_rows(it)) {
+    if (rows == 1 && it->run != NULL && takes_rows(it, false)) {
       run_kernel(it, it->columns, at[0], at[1], at[2], at[3]);
       return;
     }
