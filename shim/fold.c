@@ -72,6 +72,19 @@ static void fold_along(const job *j, const rm_walk *w, char *const *start, ptrdi
   const ptrdiff_t length = single ? 1 : w->size[inner];
   const ptrdiff_t sa = single ? 1 : w->step[inner][1] / j->bytes;
   const ptrdiff_t sb = single || w->operands < 3 ? 0 : w->step[inner][2] / j->second_bytes;
+  if (j->direct && sa == 1 && inner == kept && length <= j->step && w->operands < 3) {
+    /* Rows may be short, and many. */
+    const ptrdiff_t row = kept > 0 ? w->step[kept - 1][1] : 0;
+    cells one = *all;
+    for (ptrdiff_t i = 0; i < n; i++) {
+      j->run(j, length, start[1] + i * row, 0, &one);
+      one.acc = (char *)one.acc + j->slot;
+      one.error++;
+      one.part++;
+      one.where++;
+    }
+    return;
+  }
   ptrdiff_t count[RM_MAX_RANK];
   for (int axis = kept; axis < inner; axis++) count[axis] = 0;
   for (ptrdiff_t i = 0; i < n; i++) {
