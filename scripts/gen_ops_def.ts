@@ -45,6 +45,12 @@ function macroOf(row: MapRow, kind: Kind): string | undefined {
   return ignoresSign(parseExpr(exprFor(row, kind))) ? "RM_BITS_MAP" : "RM_INT_MAP";
 }
 
+/** Whether it is one operator between two operands, and no dearer than reading those. */
+function isArithmetic(row: MapRow, expr: Expr): boolean {
+  return row.arity === 2 && expr.kind === "binary" && "+-*/".includes(expr.op) &&
+    expr.left.kind === "name" && expr.right.kind === "name";
+}
+
 function mapLines(row: MapRow): string[] {
   const lines: string[] = [];
   for (const kind of ["f", "i", "b"] as const) {
@@ -56,6 +62,8 @@ function mapLines(row: MapRow): string[] {
     const arity = `${row.arity}${row.condition ? "c" : ""}`;
     const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
     lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
+    if (!isArithmetic(row, parseExpr(exprFor(row, kind)))) continue;
+    lines.push(`${macro.replace("MAP", "ARITHMETIC")}(${row.name}, ${inC(exprFor(row, kind))})`);
   }
   return lines;
 }
@@ -73,11 +81,13 @@ export function makeOpsDef(): string {
   const macros = [
     "MAP_ROW",
     "FLOAT_MAP",
+    "FLOAT_ARITHMETIC",
     "ROUND_MAP",
     "HEAVY_MAP",
     "DOUBLE_MAP",
     "INT_MAP",
     "BITS_MAP",
+    "BITS_ARITHMETIC",
     "BOOL_MAP",
   ];
   const lines = [
@@ -91,6 +101,7 @@ export function makeOpsDef(): string {
     " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
     " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
     " * BITS for integers of any sign, BOOL for bool.",
+    " * RM_..._ARITHMETIC(name, expression) stands by those lines whose expression is one operator.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines those that it wants before it includes this one, and undefines them after.",
     " */",

@@ -11,6 +11,7 @@
 #include "cast.h"
 #include "internal.h"
 #include "intmath.h"
+#include "ops.def"
 #include "vecmath.h"
 
 typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
@@ -18,6 +19,9 @@ typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, con
 
 /* Elements that kernels take at a time where they leave none over. */
 enum { VECTOR = 16 };
+
+/* Rows of arithmetic: their ids follow each other. */
+enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
 
 #define TYPE float
 #define SUFFIX f32
@@ -192,6 +196,22 @@ static kernel kernel_of(int opcode, int compute) {
   return usual;
 }
 
+/* Those for the first or the second operand being one element. */
+static const kernel (*const with_element[RM_DTYPE_COUNT])[2] = {
+    [RM_INT8] = with_element_u8,     [RM_INT16] = with_element_u16,
+    [RM_INT32] = with_element_u32,   [RM_INT64] = with_element_u64,
+    [RM_UINT8] = with_element_u8,    [RM_UINT16] = with_element_u16,
+    [RM_UINT32] = with_element_u32,  [RM_UINT64] = with_element_u64,
+    [RM_FLOAT32] = with_element_f32, [RM_FLOAT64] = with_element_f64,
+};
+
+/* The kernels of a row for either being one, or null; they may be null themselves. */
+static const kernel *elements_of(int opcode, int compute) {
+  const bool arithmetic = opcode >= RM_OP_add && opcode < RM_OP_add + ARITHMETIC;
+  return arithmetic && with_element[compute] != NULL ? with_element[compute][opcode - RM_OP_add]
+                                                     : NULL;
+}
+
 typedef struct {
   uint8_t operands;
   bool condition;
@@ -219,6 +239,8 @@ typedef struct {
   rm_walk walk;
   /* Null for a copy, which casts at most. */
   kernel run;
+  /* Kernels for one of two operands being one element; null where there are none. */
+  const kernel *elements;
   const double *attributes;
   /* Whether the kernel takes whole vectors only. */
   bool whole;
@@ -474,14 +496,17 @@ static inline void repeat(char *to, const char *element, ptrdiff_t bytes, ptrdif
 __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, char *const *at,
                                                     ptrdiff_t rows, ptrdiff_t columns) {
   const int operands = it->walk.operands;
+  const ptrdiff_t *inner = it->walk.inner;
   const ptrdiff_t size = rm_bytes(it->seen[0]);
   const int shift = __builtin_ctz((unsigned)size);
+  kernel element = NULL;
+  if (it->elements != NULL && inner[1] != inner[2]) element = it->elements[inner[2] == 0];
   ptrdiff_t bytes[RM_MAX_OPERANDS], step[RM_MAX_OPERANDS] = {0};
-  ptrdiff_t times[RM_MAX_OPERANDS], most = columns;
+  ptrdiff_t times[RM_MAX_OPERANDS] = {0}, most = columns;
   for (int k = 1; k < operands; k++) {
     bytes[k] = rm_bytes(it->seen[k]);
-    step[k] = it->walk.inner[k] * bytes[k];
-    if (step[k] != 0) continue;
+    step[k] = inner[k] * bytes[k];
+    if (step[k] != 0 || element != NULL) continue;
     times[k] = it->down[k] == 0 ? REPEATS_KEPT : REPEATS;
     most = rm_least(most, times[k]);
   }
@@ -489,7 +514,7 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
     const char *in[RM_MAX_OPERANDS] = {NULL};
     for (int k = 1; k < operands; k++) {
       in[k] = at[k] + row * it->down[k];
-      if (step[k] != 0) continue;
+      if (times[k] == 0) continue;
       if (s->source[k] != in[k]) repeat(s->seen[k], in[k], bytes[k], times[k]);
       s->source[k] = in[k];
       in[k] = s->seen[k];
@@ -500,7 +525,8 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
     ptrdiff_t part = it->whole || ahead == 0 ? most : ahead;
     for (ptrdiff_t left = columns; left > 0; left -= part, part = most) {
       if (part > left) part = left;
-      run_any(it, part, out, in[1], in[2], in[3]);
+      if (element != NULL) element(part, out, in[1], in[2], NULL, NULL);
+      else run_any(it, part, out, in[1], in[2], in[3]);
       out += part * size;
       for (int k = 1; k < operands; k++) in[k] += part * step[k];
     }
@@ -654,6 +680,7 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
     it.whole = by_vectors[opcode];
   }
   if (it.run == NULL) return RM_UNSUPPORTED;
+  it.elements = elements_of(opcode, work);
   it.attributes = plan + RM_ATTRIBUTES;
   for (int k = 0; k < row.operands; k++) {
     it.stored[k] = rm_dtype_at(dtypes, k + 1);

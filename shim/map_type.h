@@ -69,8 +69,32 @@
 #define KERNEL_3c(name, ...) KERNEL_THREE(name, uint8_t, uint8_t, , __VA_ARGS__)
 #define LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
 
+/* One of the operands is one element, which a register holds. */
+#define WITH_ELEMENT(name, expr) \
+  KERNEL(name##_first) { \
+    TYPE *o = out; \
+    const TYPE *p = a, *q = b; \
+    const WORK x = *p; \
+    (void)c, (void)attributes; \
+    OVER_ALL { \
+      const WORK y = q[i]; \
+      o[i] = (TYPE)(expr); \
+    } \
+  } \
+  KERNEL(name##_second) { \
+    TYPE *o = out; \
+    const TYPE *p = a, *q = b; \
+    const WORK y = *q; \
+    (void)c, (void)attributes; \
+    OVER_ALL { \
+      const WORK x = p[i]; \
+      o[i] = (TYPE)(expr); \
+    } \
+  }
+
 #if defined(FAMILY_FLOAT)
 #define WORK TYPE
+#define RM_FLOAT_ARITHMETIC WITH_ELEMENT
 #define RM_CALL(f) NAME(rm_##f, SUFFIX)
 #define RM_NUM(n) ((TYPE)n)
 #define EACH OVER_ALL
@@ -78,6 +102,7 @@
 #define RM_ROUND_MAP LINE
 #include "ops.def"
 #undef RM_FLOAT_MAP
+#undef RM_FLOAT_ARITHMETIC
 #undef RM_ROUND_MAP
 #undef EACH
 #define EACH OVER_VECTORS
@@ -110,6 +135,7 @@
 #define RM_INT_MAP LINE
 #if defined(FAMILY_UNSIGNED)
 #define RM_BITS_MAP LINE
+#define RM_BITS_ARITHMETIC WITH_ELEMENT
 #endif
 #endif
 #endif
@@ -119,6 +145,7 @@
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
 #undef RM_BITS_MAP
+#undef RM_BITS_ARITHMETIC
 
 /* What does not depend on the sign is there once for both. */
 #define ENTRY(name, ...) [RM_OP_##name] = NAME(name, SUFFIX),
@@ -151,6 +178,22 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #undef RM_INT_MAP
 #undef RM_BITS_MAP
 
+#if defined(FAMILY_FLOAT)
+#define RM_FLOAT_ARITHMETIC ELEMENT_ENTRY
+#elif defined(FAMILY_UNSIGNED)
+#define RM_BITS_ARITHMETIC ELEMENT_ENTRY
+#endif
+#if defined(FAMILY_FLOAT) || defined(FAMILY_UNSIGNED)
+#define ELEMENT_ENTRY(name, expr) \
+  [RM_OP_##name - RM_OP_add] = {NAME(name##_first, SUFFIX), NAME(name##_second, SUFFIX)},
+static const kernel NAME(with_element, SUFFIX)[ARITHMETIC][2] = {
+#include "ops.def"
+};
+#undef ELEMENT_ENTRY
+#undef RM_FLOAT_ARITHMETIC
+#undef RM_BITS_ARITHMETIC
+#endif
+
 #undef NAME_
 #undef NAME
 #undef KERNEL
@@ -169,6 +212,7 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #undef KERNEL_3
 #undef KERNEL_3c
 #undef LINE
+#undef WITH_ELEMENT
 #undef WORK
 #undef RM_CALL
 #undef RM_NUM
