@@ -119,7 +119,7 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
         .strip = true,
         .pic = true,
         .sanitize_c = .off,
-        // Nothing here throws, nor is thrown through: a tenth of the library.
+        // Nothing here throws, nor is thrown through: a twelfth of the library.
         .unwind_tables = .none,
     });
 }

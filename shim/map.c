@@ -284,8 +284,10 @@ enum {
   TASK_NANOSECONDS = 6000,
   /* Elements that end where lines of the caches do, whatever their size. */
   LINE_ELEMENTS = 64,
-  /* Bytes of an output that pass by the caches, as it would not be found there again. */
-  STREAM_LEAST = 1 << 24
+  /* Bytes of an output that pass by the caches, as it would not be found there again; and elements
+   * between two turns of reading and writing, of which memory wants short ones. */
+  STREAM_LEAST = 1 << 24,
+  STREAM_PIECE = 128
 };
 
 /* Blocks of the operands as they were packed and as the kernel sees them. */
@@ -492,7 +494,8 @@ static inline void repeat(char *to, const char *element, ptrdiff_t bytes, ptrdif
   for (ptrdiff_t i = 0; i < times * bytes; i += LINE) memcpy(to + i, &all, LINE);
 }
 
-/* Long rows that are taken as they lie: in pieces, where elements have to be repeated. */
+/* Long rows that are taken as they lie: in pieces, where elements have to be repeated, or what is
+ * computed passes by the caches. */
 __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, char *const *at,
                                                     ptrdiff_t rows, ptrdiff_t columns) {
   const int operands = it->walk.operands;
@@ -510,6 +513,7 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
     times[k] = it->down[k] == 0 ? REPEATS_KEPT : REPEATS;
     most = rm_least(most, times[k]);
   }
+  if (it->streams) most = rm_least(most, STREAM_PIECE);
   for (ptrdiff_t row = 0; row < rows; row++) {
     const char *in[RM_MAX_OPERANDS] = {NULL};
     for (int k = 1; k < operands; k++) {
@@ -522,11 +526,13 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
     char *out = at[0] + row * it->down[0];
     /* Stores that cross lines of the caches cost most. */
     const ptrdiff_t ahead = (ptrdiff_t)(-(uintptr_t)out % LINE) >> shift;
-    ptrdiff_t part = it->whole || ahead == 0 ? most : ahead;
+    ptrdiff_t part = ahead == 0 || (it->whole && !it->streams) ? most : ahead;
     for (ptrdiff_t left = columns; left > 0; left -= part, part = most) {
       if (part > left) part = left;
-      if (element != NULL) element(part, out, in[1], in[2], NULL, NULL);
-      else run_any(it, part, out, in[1], in[2], in[3]);
+      char *to = it->streams ? s->seen[0] : out;
+      if (element != NULL) element(part, to, in[1], in[2], NULL, NULL);
+      else run_any(it, part, to, in[1], in[2], in[3]);
+      if (it->streams) stream(out, to, part * size);
       out += part * size;
       for (int k = 1; k < operands; k++) in[k] += part * step[k];
     }
@@ -566,7 +572,7 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     high = BLOCK / width;
     /* Whole vectors, if there is a choice. */
     if (high > VECTOR) high -= high % VECTOR;
-  } else if (!it->streams && takes_rows(it, it->run != NULL)) {
+  } else if (takes_rows(it, it->run != NULL)) {
     as_is = it->run != NULL;
     if (as_is) high = PTRDIFF_MAX;
     wide = width;
