@@ -401,12 +401,15 @@ static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool i
   int bytes = (int)rm_bytes(a);
   j->direct = true;
   j->load = copier(a);
-  if (floats) bytes = choose_floats(j, a) ? 8 : 4;
+  const bool halves = is_float(a) && bytes == 2 && (index || j->out == a);
+  if (floats && !halves) bytes = choose_floats(j, a) ? 8 : 4;
   const uint64_t ones = ~(uint64_t)0, sign = (uint64_t)1 << (8 * bytes - 1);
   j->mask = magnitudes ? ~sign : ones;
   j->flip = floats || (is_signed(a) != smallest) ? 0 : sign;
   if (smallest) j->flip = floats ? sign : is_signed(a) ? ones : sign - 1;
   j->start = floats ? (bytes == 4 ? 0xff800000u : (uint64_t)0xfff << 52) : sign;
+  /* The key of -Infinity, all bits of Infinity flipped. */
+  if (halves) j->start = a == RM_FLOAT16 ? 0x83ff : 0x807f;
   j->start = repeated(j->start, bytes);
   j->slot = bytes;
   j->store = index ? store_where : store_extreme;
@@ -417,7 +420,8 @@ static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool i
     j->columns = index ? columns_index_##K : columns_extreme_##K; \
     j->combine = index ? combine_index_##K : combine_extreme_##K; \
   } while (0)
-  if (floats && bytes == 4) CASE(f32);
+  if (halves) CASE(half);
+  else if (floats && bytes == 4) CASE(f32);
   else if (floats) CASE(f64);
   else if (bytes == 1) CASE(i8);
   else if (bytes == 2) CASE(i16);

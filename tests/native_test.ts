@@ -525,6 +525,40 @@ check("sums keep their precision and their infinities", () => {
   }
 });
 
+check("zeros of both signs are one place, and NaN of either sign is beyond all", () => {
+  const shape = [3, 1201];
+  const layout = Layout.contiguous(shape);
+  const rows = [REDUCE.max, REDUCE.min, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as FoldRow[];
+  // Which of two zeros is the largest depends on the order of the fold.
+  const values = (storage: Storage, count: number): number[] =>
+    Array.from({ length: count }, (_, at) => Number(readElement(storage, at)) + 0);
+  for (const dtype of ["float16", "bfloat16"] as const) {
+    const infinity = dtype === "float16" ? 0x7c00 : 0x7f80;
+    const [zeros, nan] = [[0, 0x8000], [infinity + 1, 0xffff]];
+    const draws = [zeros, [...zeros, 0x0001], [...zeros, 0x8001], [infinity, infinity | 0x8000]];
+    for (const [turn, some] of [...draws, [...draws.flat(), ...nan]].entries()) {
+      const a = fill(dtype, layout.size, false);
+      const bits = new Uint16Array(a.array.buffer, a.array.byteOffset, layout.size);
+      for (let i = 0; i < bits.length; i++) bits[i] = some[i * i % 101 * 7 % some.length]!;
+      for (const reduced of [[true, true], [true, false], [false, true]]) {
+        const kept = Layout.contiguous(shape.map((n, axis) => reduced[axis] ? 1 : n));
+        for (const row of rows) {
+          const out = denseStorage(resultDType(row, dtype, row.name), kept.size);
+          const expected = copyOf(out);
+          const plan = () => planReduce(kept, layout, null, reduced, row.skeleton === "argReduce");
+          runFold(js, row, plan(), expected, a, null);
+          for (const level of LEVELS) {
+            native.setLevel(level);
+            runFold(native, row, plan(), out, a, null);
+            const what = `${row.name} of ${dtype} ${turn}, level ${level}`;
+            assertEquals(values(out, kept.size), values(expected, kept.size), what);
+          }
+        }
+      }
+    }
+  }
+});
+
 // ---- the other calls ---------------------------------------------------------------------------
 
 check("softmax of dense rows is served, within a few units of the exact result", () => {
