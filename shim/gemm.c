@@ -232,10 +232,11 @@ static void pack_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptr
   }
 }
 
-/* Copies rows of a to dense ones. */
-static void copy_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
+/* Copies rows of a to dense ones, pitch elements apart. */
+static void copy_rows(const job *j, char *to, ptrdiff_t pitch, const char *a, ptrdiff_t rows,
+                      ptrdiff_t depth) {
   for (ptrdiff_t r = 0; r < rows; r++) {
-    load_run(j->dtype, to + r * depth * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
+    load_run(j->dtype, to + r * pitch * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
              j->of_a.column);
   }
 }
@@ -289,7 +290,7 @@ static void multiply_panel(const job *j, const target *out, ptrdiff_t row, ptrdi
 /* Computes the block that begins at a row and a column. */
 static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_t left,
                            char *work) {
-  char copy[MR * DEPTH_BYTES] __attribute__((aligned(64)));
+  char copy[MR * (DEPTH_BYTES + GAP_BYTES)] __attribute__((aligned(64)));
   panel panels[BLOCK_PANELS + WIDTH_COUNT];
   const ptrdiff_t size = j->kind->size;
   const ptrdiff_t rows = rm_least(j->rows, j->m - top);
@@ -318,8 +319,9 @@ static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_
         if (some < FEW && rows >= FEW && j->depth >= j->k) i = rows - FEW, some = FEW;
         from = (lines){place(at, i * j->of_a.row, j->bytes), j->of_a.row, j->of_a.column};
         if (!j->direct_a) {
-          copy_rows(j, copy, from.from, some, depth);
-          from = (lines){copy, depth, 1};
+          const ptrdiff_t pitch = depth + GAP_BYTES / size;
+          copy_rows(j, copy, pitch, from.from, some, depth);
+          from = (lines){copy, pitch, 1};
         }
       }
       for (int q = 0; q < count; q++) {
@@ -395,8 +397,9 @@ static int32_t multiply_blocks(job *j) {
   /* Parts of a sum are about equally long. */
   if (j->k * size > DEPTH_BYTES) j->depth = parts_of(j->k, parts_of(j->k * size, DEPTH_BYTES));
   j->direct_c = j->raw && j->of_c.column == 1;
+  const bool crowded = MR > WAYS && j->m >= MR && of_a.row * size % SET_BYTES == 0;
   /* Rows that lie side by side are read with gaps between the steps along them. */
-  j->direct_a = j->raw && (of_a.column == 1 || j->n < 4 * width ||
+  j->direct_a = j->raw && ((of_a.column == 1 && !crowded) || j->n < 4 * width ||
                            (of_a.row == 1 &&
                             rm_magnitude(of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
   j->direct_b = j->raw && of_b.column == 1 &&

@@ -37,6 +37,11 @@ enum {
   MANY_BLOCKS = 8,
   /* Bytes that stay in the first-level cache, as far as the gaps between their rows allow. */
   NEAR_BYTES = 32 << 10,
+  /* Bytes after which lines share places in the first-level cache, and how many there are for those
+   * at least: more rows of a are copied, with gaps between them. */
+  SET_BYTES = 4 << 10,
+  WAYS = 8,
+  GAP_BYTES = 64,
   /* Depth to which rows of a are copied before the next rows are. */
   STRIP = 16,
   /* Working memory that a task has on its stack. */
