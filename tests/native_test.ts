@@ -223,6 +223,46 @@ check("large arrays, which threads share, agree with js in every layout", () => 
   }
 });
 
+check("outputs that are too large for the caches agree with js, wherever they begin", () => {
+  const [rows, columns] = [4200, 1003];
+  const dense = (offset: number) => Layout.contiguous([rows, columns], offset);
+  const one = new Layout([rows, columns], [0, 0], 2);
+  const column = new Layout([rows, columns], [1, 0], 1);
+  const cases: [row: MapRow, dtype: DType, out: Layout, inputs: Layout[]][] = [
+    [MAP.add, "float32", dense(3), [dense(0), column]],
+    [MAP.sub, "float64", dense(5), [column, dense(1)]],
+    [MAP.maximum, "int32", dense(1), [one, dense(1)]],
+    [MAP.exp, "float32", dense(7), [dense(7)]],
+    [MAP.mul, "float16", Layout.contiguous([2 * rows, columns], 1), [
+      Layout.contiguous([2 * rows, columns], 4),
+      new Layout([2 * rows, columns], [1, 0], 0),
+    ]],
+    [MAP.where, "float32", dense(0), [dense(3), column, dense(2)]],
+  ];
+  for (const [row, dtype, to, from] of cases) {
+    assert(to.size * DTYPE[dtype].bytes >= 1 << 24, "too small to pass by the caches");
+    const [la, lb = null, lc = null] = from;
+    const [a, b = null, c = null] = from.map((layout, k) =>
+      storageFor(layout, row.condition && k === 0 ? "bool" : dtype)
+    );
+    const plan = planMap(to, la!, lb, lc);
+    const before = storageFor(to, dtype);
+    const expected = copyOf(before);
+    loops.map(row, dtype, plan, expected, a!, b, c);
+    for (const level of LEVELS) {
+      native.setLevel(level);
+      const out = copyOf(before);
+      assertEquals(handedOn(() => native.map(row, dtype, plan, out, a!, b, c)), 0);
+      assertSame(
+        out,
+        expected,
+        `${row.name} of ${dtype}, level ${level}`,
+        mapTolerance(row, dtype),
+      );
+    }
+  }
+});
+
 check("an output may be an input, element for element", () => {
   for (const [kind, shape] of [["transposed", [33, 40]], ["contiguous", [500, 700]]] as const) {
     const layout = LAYOUTS[kind]!(shape);
