@@ -267,7 +267,7 @@ enum {
   TILE_ROWS = 16,
   TILE_COLUMNS = 64,
   TILE_LEAST = 16,
-  /* Bytes of a line of the cache, and elements that are worth beginning at one. */
+  /* Bytes of a line of the caches, and elements of a dense op that are worth beginning at one. */
   LINE = 64,
   ALIGN_LEAST = 4096,
   /* Rows shorter than this are put together in blocks. */
@@ -383,34 +383,6 @@ static inline void run_any(const job *it, ptrdiff_t n, char *out, const char *a,
   else it->run(n, out, a, b, c, it->attributes);
 }
 
-/* How many elements come before those that begin a line of the cache in all operands; 0 where there
- * is no such place. */
-static ptrdiff_t before_line(const job *it, const char *const *at) {
-  const ptrdiff_t size = rm_bytes(it->seen[0]);
-  const uintptr_t off = (uintptr_t)at[0] % LINE;
-  for (int k = 1; k < it->walk.operands; k++) {
-    if (rm_bytes(it->seen[k]) != size || (uintptr_t)at[k] % LINE != off) return 0;
-  }
-  return off % (uintptr_t)size != 0 ? 0 : (ptrdiff_t)((LINE - off) % LINE) / size;
-}
-
-/* Runs the kernel on n dense elements. Vectors that cross lines cost a sixth of the time of what the
- * caches hold, so a few elements go ahead of many. */
-__attribute__((noinline)) static void run_kernel(const job *it, ptrdiff_t n, char *out,
-                                                 const char *a, const char *b, const char *c) {
-  const ptrdiff_t head = n < ALIGN_LEAST ? 0 : before_line(it, (const char *[]){out, a, b, c});
-  if (head > 0) {
-    run_any(it, head, out, a, b, c);
-    const ptrdiff_t bytes = head * rm_bytes(it->seen[0]);
-    n -= head;
-    out += bytes;
-    a += bytes;
-    if (b != NULL) b += bytes;
-    if (c != NULL) c += bytes;
-  }
-  run_any(it, n, out, a, b, c);
-}
-
 /* A block of a tiled op whose rows are written where they lie, one by one: only what runs across
  * them has to be packed. */
 static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
@@ -423,8 +395,8 @@ static void run_rows(const job *it, scratch *s, char *const *at, ptrdiff_t rows,
     pitch[k - 1] = direct ? it->down[k] : columns * rm_bytes(it->seen[k]);
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    run_kernel(it, columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
-               in[2] + i * pitch[2]);
+    run_any(it, columns, at[0] + i * it->down[0], in[0] + i * pitch[0], in[1] + i * pitch[1],
+            in[2] + i * pitch[2]);
   }
 }
 
@@ -461,7 +433,7 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
   const char *in[3] = {NULL, NULL, NULL};
   for (int k = 1; k < it->walk.operands; k++) in[k - 1] = input(it, s, k, at[k], rows, columns);
   char *result = dense && plain && !it->streams ? at[0] : s->seen[0];
-  run_kernel(it, total, result, in[0], in[1], in[2]);
+  run_any(it, total, result, in[0], in[1], in[2]);
   if (result == at[0]) return;
   if (!plain) {
     char *cast_to = dense ? at[0] : s->packed[0];
@@ -524,7 +496,8 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
       in[k] = s->seen[k];
     }
     char *out = at[0] + row * it->down[0];
-    /* Stores that cross lines of the caches cost most. */
+    /* Vectors that cross lines cost a sixth of the time of what the caches hold, those that are
+     * stored most: a few elements go ahead. */
     const ptrdiff_t ahead = (ptrdiff_t)(-(uintptr_t)out % LINE) >> shift;
     ptrdiff_t part = ahead == 0 || (it->whole && !it->streams) ? most : ahead;
     for (ptrdiff_t left = columns; left > 0; left -= part, part = most) {
@@ -651,8 +624,8 @@ static void run_all(job *it, ptrdiff_t task) {
   it->streams = wants_stream(it, elements);
   if (elements < (double)(TASKS_LEAST * task)) {
     char *const *at = walk->start;
-    if (rows == 1 && it->run != NULL && takes_rows(it, false)) {
-      run_kernel(it, it->columns, at[0], at[1], at[2], at[3]);
+    if (rows == 1 && elements < ALIGN_LEAST && it->run != NULL && takes_rows(it, false)) {
+      run_any(it, it->columns, at[0], at[1], at[2], at[3]);
       return;
     }
     run_part(it, 0, rows, 0, it->columns);

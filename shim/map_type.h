@@ -70,27 +70,20 @@
 #define LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
 
 /* One of the operands is one element, which a register holds. */
-#define WITH_ELEMENT(name, expr) \
-  KERNEL(name##_first) { \
+#define KERNEL_ELEMENT(name, element, at, other, from, expr) \
+  KERNEL(name) { \
     TYPE *o = out; \
-    const TYPE *p = a, *q = b; \
-    const WORK x = *p; \
+    const TYPE *p = from; \
+    const WORK element = *(const TYPE *)at; \
     (void)c, (void)attributes; \
     OVER_ALL { \
-      const WORK y = q[i]; \
-      o[i] = (TYPE)(expr); \
-    } \
-  } \
-  KERNEL(name##_second) { \
-    TYPE *o = out; \
-    const TYPE *p = a, *q = b; \
-    const WORK y = *q; \
-    (void)c, (void)attributes; \
-    OVER_ALL { \
-      const WORK x = p[i]; \
+      const WORK other = p[i]; \
       o[i] = (TYPE)(expr); \
     } \
   }
+#define WITH_ELEMENT(name, expr) \
+  KERNEL_ELEMENT(name##_first, x, a, y, b, expr) \
+  KERNEL_ELEMENT(name##_second, y, b, x, a, expr)
 
 #if defined(FAMILY_FLOAT)
 #define WORK TYPE
@@ -212,6 +205,7 @@ static const kernel NAME(with_element, SUFFIX)[ARITHMETIC][2] = {
 #undef KERNEL_3
 #undef KERNEL_3c
 #undef LINE
+#undef KERNEL_ELEMENT
 #undef WITH_ELEMENT
 #undef WORK
 #undef RM_CALL
