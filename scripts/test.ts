@@ -4,14 +4,18 @@
  * Arguments pick the files whose names contain one of them; `--runtime=deno` or `--runtime=bun`
  * runs one runtime only. `--device cuda` runs what is about CUDA, on this machine's device where
  * there is a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, decides
- * otherwise. Counts come from the runtimes' JUnit reports, and a file that ran no test
- * counts as a failure. The last line is the total, alone: `N passed, N failed[, N skipped]`.
+ * otherwise.
+ *
+ * Each file runs in a process of its own, as many at once as the machine has cores; one that takes
+ * longer than `--minutes` (15) is ended, and fails with what it was doing. Counts come from the
+ * runtimes' JUnit reports, and a file that ran no test counts as a failure. The last line is the
+ * total, alone: `N passed, N failed[, N skipped]`.
  *
  * @module
  */
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -25,7 +29,7 @@ interface Counts {
 
 interface Runtime {
   name: "deno" | "bun";
-  args: (report: string, files: string[]) => string[];
+  args: (report: string, file: string) => string[];
   /** Lines of the runtime's output that say nothing went wrong. */
   quiet: RegExp;
 }
@@ -33,71 +37,105 @@ interface Runtime {
 const runtimes: Runtime[] = [
   {
     name: "deno",
-    args: (report, files) => ["test", "-A", "--parallel", `--junit-path=${report}`, ...files],
-    quiet: /\.\.\. (ok|ignored) \(|\.\.\.$|^running \d+ tests? from|^(Check|Download) |^\s*$/,
+    // The types of all files are checked before.
+    args: (report, file) => ["test", "-A", "--no-check", `--junit-path=${report}`, file],
+    quiet:
+      /\.\.\. (ok|ignored) \(|\.\.\.$|^running \d+ tests? from|^-+ .*output|^ok \| |^(Check|Download) |^\s*$/,
   },
   {
     name: "bun",
-    args: (report, files) => [
+    args: (report, file) => [
       "test",
       // Not its own five seconds, which a busy machine does not keep.
       "--timeout=120000",
-      "--only-failures",
       "--reporter=junit",
       `--reporter-outfile=${report}`,
-      ...files,
+      file,
     ],
-    quiet: /^bun test v|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
+    quiet:
+      /^bun test v|^\((pass|skip|todo)\) |^tests\/\w+\.ts:$|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
   },
 ];
 
 /** Reads a JUnit report; of nested tests the innermost count. */
-function readReport(path: string, files: string[]): Counts {
+function readReport(path: string): Counts {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   let xml = "";
   try {
     xml = readFileSync(path, "utf8");
   } catch {
-    // Without a report no file ran, which is what the count below says.
+    // Without a report nothing ran, which is what the counts say.
   }
-  const cases = [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)];
-  const attribute = (text: string, key: string) =>
-    new RegExp(`\\b${key}="([^"]*)"`).exec(text)?.[1] ?? "";
+  const cases = [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)]
+    .map(([, head, body = ""]) => ({ name: /\bname="([^"]*)"/.exec(head!)?.[1] ?? "", body }));
   // Deno lists a group beside its members: "group" and "group > member" (written &gt;).
   const groups = new Set<string>();
-  for (const [, head] of cases) {
-    const parts = attribute(head, "name").split(" &gt; ");
+  for (const { name } of cases) {
+    const parts = name.split(" &gt; ");
     for (let n = 1; n < parts.length; n++) groups.add(parts.slice(0, n).join(" &gt; "));
   }
-  const seen = new Set<string>();
-  for (const [, head, body = ""] of cases) {
-    const file = attribute(head, "file") || attribute(head, "classname");
-    seen.add(file.replaceAll("\\", "/").replace(/^\.\//, ""));
-    if (groups.has(attribute(head, "name"))) continue;
+  for (const { name, body } of cases) {
+    if (groups.has(name)) continue;
     if (/<(failure|error)\b/.test(body)) counts.failed++;
     else if (/<skipped\b/.test(body)) counts.skipped++;
     else counts.passed++;
   }
-  for (const file of files) {
-    if (seen.has(file)) continue;
-    console.log(`${file}: ran no test`);
-    counts.failed++;
-  }
   return counts;
 }
 
-async function runTests(runtime: Runtime, files: string[], folder: string): Promise<Counts> {
-  const report = join(folder, `${runtime.name}.xml`);
-  const paths = files.map((file) => `./${file}`);
-  const code = await start(findTool(runtime.name), runtime.args(report, paths), {
+/** Runs a file, and shows what it says besides that all is well. */
+async function runFile(runtime: Runtime, file: string, folder: string): Promise<Counts> {
+  const report = join(folder, `${runtime.name}-${file.replace(/\W/g, "-")}.xml`);
+  const begin = performance.now();
+  const lines: string[] = [];
+  let last = "";
+  const code = await start(findTool(runtime.name), runtime.args(report, `./${file}`), {
     env: { ...process.env, NO_COLOR: "1" },
-    onLine: (line) => runtime.quiet.test(line) || console.log(line),
+    onLine: (line) => {
+      last = line;
+      if (!runtime.quiet.test(line)) lines.push(line);
+    },
+    limit: {
+      seconds: 60 * minutes,
+      onReached: (processes) => {
+        lines.push(`not ended after ${minutes} minutes; its last line is:`, last);
+        lines.push(...processes);
+      },
+    },
   });
-  const counts = readReport(report, files);
-  if (code !== 0 && counts.failed === 0) {
-    console.log(`${runtime.name} exited with ${code}`);
-    counts.failed++;
-  }
+  const counts = readReport(report);
+  const none = counts.passed + counts.failed + counts.skipped === 0;
+  if (none) lines.push("ran no test");
+  if (code !== 0) lines.push(`exited with ${code}`);
+  if ((none || code !== 0) && counts.failed === 0) counts.failed++;
+  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+  console.log(`${runtime.name} ${file}: ${inWords(counts)} (${seconds} s)`);
+  for (const line of lines) console.log(`  ${line}`);
+  return counts;
+}
+
+/**
+ * Runs all files in all runtimes, side by side; but no file in two runtimes at once, as some build
+ * what lies in one place. Gives the counts of each runtime.
+ */
+async function runAll(files: string[], folder: string): Promise<Map<Runtime, Counts>> {
+  const waiting = chosen.flatMap((runtime) => files.map((file) => ({ runtime, file })));
+  const counts = new Map(chosen.map((runtime) => [runtime, { passed: 0, failed: 0, skipped: 0 }]));
+  const running = new Set<string>();
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const at = waiting.findIndex(({ file }) => !running.has(file));
+      // Who runs the file goes on with it.
+      if (at < 0) return;
+      const { runtime, file } = waiting.splice(at, 1)[0]!;
+      running.add(file);
+      const add = await runFile(runtime, file, folder);
+      running.delete(file);
+      const sum = counts.get(runtime)!;
+      for (const key of ["passed", "failed", "skipped"] as const) sum[key] += add[key];
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
   return counts;
 }
 
@@ -113,13 +151,22 @@ function hasDriver(): boolean {
     : existsSync("/dev/nvidiactl") || existsSync("/dev/dxg");
 }
 
-const { values: { runtime: only, device }, positionals: names } = parseArgs({
+const { values: { runtime: only, device, minutes: most }, positionals: names } = parseArgs({
   allowPositionals: true,
-  options: { runtime: { type: "string", multiple: true }, device: { type: "string" } },
+  options: {
+    runtime: { type: "string", multiple: true },
+    device: { type: "string" },
+    minutes: { type: "string", default: "15" },
+  },
 });
+const minutes = Number(most);
 const chosen = runtimes.filter(({ name }) => only?.includes(name) ?? true);
-if (chosen.length < (only?.length ?? 1) || ![undefined, "cuda"].includes(device)) {
-  console.error("usage: test.ts [--runtime=deno|bun] [--device cuda] [part of a file name ...]");
+if (
+  chosen.length < (only?.length ?? 1) || ![undefined, "cuda"].includes(device) || !(minutes > 0)
+) {
+  console.error(
+    "usage: test.ts [--runtime=deno|bun] [--device cuda] [--minutes N] [part of a file name ...]",
+  );
   process.exit(2);
 }
 const onCuda = device === "cuda";
@@ -156,13 +203,12 @@ const total: Counts = { passed: 0, failed: 0, skipped: 0 };
 const lines: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));
 try {
-  for (const runtime of files.length === 0 ? [] : chosen) {
-    console.log(`${runtime.name}: ${files.length} files ...`);
-    const begin = performance.now();
-    const counts = await runTests(runtime, files, folder);
-    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
-    lines.push(`${runtime.name}: ${inWords(counts)} (${seconds} s)`);
-    console.log(lines.at(-1));
+  if (files.length > 0 && await start(findTool("deno"), ["check", "--quiet", ...files]) !== 0) {
+    console.log("The types of the tests are not right");
+    total.failed++;
+  }
+  for (const [{ name }, counts] of await runAll(files, folder)) {
+    lines.push(`${name}: ${inWords(counts)}`);
     for (const key of ["passed", "failed", "skipped"] as const) total[key] += counts[key];
   }
 } finally {

@@ -8,8 +8,17 @@
  * @module
  */
 
-import { spawn, type SpawnOptions } from "node:child_process";
-import { existsSync, realpathSync, statSync } from "node:fs";
+import { spawn, type SpawnOptions, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -95,31 +104,147 @@ export async function ensureInstalled(): Promise<void> {
   if (code !== 0) throw new Error(`Cannot install packages: deno install exited with ${code}`);
 }
 
+/**
+ * Runs zig in the root folder to its end and gives what it prints; an Error has what it says instead.
+ *
+ * Processes take turns. Side by side, those that find little in zig's cache may wait for each
+ * other's locks for ever (ziglang/zig, issue 22453): one that takes ten minutes is begun anew, once.
+ */
+export function runZig(args: string[], input = ""): string {
+  const zig = findTool("zig");
+  const caches = join(root, ".zig-cache");
+  mkdirSync(caches, { recursive: true });
+  const turn = join(caches, "whose-turn");
+  while (!takeTurn(turn)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+  try {
+    const run = () =>
+      spawnSync(zig, args, {
+        cwd: root,
+        encoding: "utf8",
+        input,
+        timeout: 600_000,
+        killSignal: "SIGKILL",
+      });
+    let { status, signal, stdout, stderr, error } = run();
+    if (signal === "SIGKILL") {
+      console.log(`zig ${args[0]} has not ended in ten minutes, and is begun anew`);
+      ({ status, signal, stdout, stderr, error } = run());
+    }
+    if (status === 0) return stdout;
+    throw new Error(`zig ${args.join(" ")}\n${stdout}\n${stderr}`, { cause: error });
+  } finally {
+    rmSync(turn);
+  }
+}
+
+/** Writes this process's number where nobody's is, or that of a process which has ended. */
+function takeTurn(path: string): boolean {
+  try {
+    writeFileSync(path, String(process.pid), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  try {
+    const owner = Number(readFileSync(path, "utf8"));
+    // Just made, and not written yet.
+    if (owner !== 0) process.kill(owner, 0);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ESRCH") rmSync(path, { force: true });
+    else if (code !== "ENOENT" && code !== "EPERM") throw error;
+  }
+  return false;
+}
+
+/** A program that runs too long is ended, with all that it started. */
+export interface Limit {
+  readonly seconds: number;
+  /** Told before the end, with lines that say what it and those that it started are doing. */
+  readonly onReached: (processes: string[]) => void;
+}
+
 /** Runs a program in the root folder to its end and gives its exit code, never 0 after a signal. */
 export function start(
   path: string,
   args: string[],
-  options: SpawnOptions & { onLine?: (line: string) => void } = {},
+  options: SpawnOptions & { onLine?: (line: string) => void; limit?: Limit } = {},
 ): Promise<number> {
-  const { onLine, ...rest } = options;
+  const { onLine, limit, ...rest } = options;
   const output = onLine ? "pipe" : "inherit";
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, { cwd: root, stdio: ["inherit", output, output], ...rest });
+    const ends: (() => void)[] = [];
     if (onLine) {
       for (const stream of [child.stdout, child.stderr]) {
         let tail = "";
+        const end = () => {
+          if (tail !== "") onLine(tail);
+          tail = "";
+        };
+        ends.push(end);
         stream?.setEncoding("utf8");
         stream?.on("data", (text: string) => {
           const lines = (tail + text).split(/\r?\n/);
           tail = lines.pop() ?? "";
           lines.forEach(onLine);
         });
-        stream?.on("end", () => tail !== "" && onLine(tail));
+        stream?.on("end", end);
       }
     }
+    const timer = limit && setTimeout(() => {
+      for (const end of ends) end();
+      const processes = child.pid === undefined ? [] : processesUnder(child.pid);
+      limit.onReached(processes.map(({ line }) => line));
+      for (const { pid } of processes) endProcess(pid);
+      child.kill("SIGKILL");
+      // What it started may have its output open still: then "close" does not come.
+      for (const stream of [child.stdout, child.stderr]) stream?.destroy();
+      resolve(child.exitCode || 1);
+    }, limit.seconds * 1000);
     child.on("error", reject);
-    child.on("close", (code) => resolve(code ?? 1));
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      resolve(code ?? 1);
+    });
   });
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** On Linux, a process and those that it started: what they run, and what their threads wait for. */
+function processesUnder(pid: number): { pid: number; line: string }[] {
+  const list: { pid: number; line: string }[] = [];
+  const look = (of: number, depth: number): void => {
+    const threads: string[] = [], children: number[] = [];
+    let command = "";
+    try {
+      command = readFileSync(`/proc/${of}/cmdline`, "utf8").replaceAll("\0", " ").slice(0, 300);
+      for (const thread of readdirSync(`/proc/${of}/task`)) {
+        const about = `/proc/${of}/task/${thread}`;
+        const [, name, state] = /\((.*)\) (\w)/.exec(readFileSync(`${about}/stat`, "utf8")) ?? [];
+        const call = readFileSync(`${about}/wchan`, "utf8");
+        threads.push(`${name} ${state} ${call}`);
+        const started = readFileSync(`${about}/children`, "utf8").trim();
+        if (started !== "") children.push(...started.split(" ").map(Number));
+      }
+    } catch {
+      // Not Linux, or one that has just ended.
+    }
+    if (command !== "") {
+      const line = `${"  ".repeat(depth)}${of} ${command} [${threads.join(", ")}]`;
+      list.push({ pid: of, line });
+    }
+    for (const child of children) look(child, depth + 1);
+  };
+  look(pid, 0);
+  return list;
 }
 
 if (import.meta.main) {

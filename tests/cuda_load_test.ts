@@ -5,12 +5,11 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { root } from "../scripts/tools.ts";
+import { root, runZig } from "../scripts/tools.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { alone, runOf, withoutDevices } from "./native/cuda_apart.ts";
 import { findZig, found, when } from "./native/support.ts";
@@ -76,8 +75,7 @@ function make(path: string, list: string, own: string): void {
   assert(functions.length > 5, list);
   const source = [...functions, REST[list]!, own, ""].join("\n");
   const args = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path];
-  const { status, stderr } = spawnSync(findZig()!, args, { input: source, encoding: "utf8" });
-  assertEquals(status, 0, stderr);
+  runZig(args, source);
 }
 
 const driver = (version: number): string =>

@@ -10,7 +10,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Kernel, pack, split } from "../scripts/gen_ptx.ts";
-import { root } from "../scripts/tools.ts";
+import { root, runZig } from "../scripts/tools.ts";
 import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { onHardware } from "./cuda/device.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
@@ -165,7 +165,7 @@ test(
     const program = join(folder, "far");
     const from = join(root, "tests", "native", "far.c");
     const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda")];
-    execFileSync(zig!, ["cc", ...flags, from, "-o", program, "-lm"]);
+    runZig(["cc", ...flags, from, "-o", program, "-lm"]);
     assertEquals(
       execFileSync(program, { encoding: "utf8" }),
       "rests differ: 0\nangles differ: 0\n",

@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { findTool } from "../scripts/tools.ts";
+import { runZig } from "../scripts/tools.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import { openLibrary } from "./native/ffi.ts";
 
@@ -37,8 +37,7 @@ function build(name: string, ...flags: string[]): string {
   if (existsSync(path)) return path;
   const args = ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fno-sanitize=all"];
   const rest = [...flags, join(here, "driver.c"), "-o", path, "-ldl", "-lm"];
-  const { status, stderr } = spawnSync(findTool("zig"), [...args, ...rest], { encoding: "utf8" });
-  assertEquals(status, 0, stderr);
+  runZig([...args, ...rest]);
   return path;
 }
 

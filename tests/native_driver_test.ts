@@ -17,6 +17,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
+import { runZig } from "../scripts/tools.ts";
 import { findZig, inDeno, LEVELS, library, when } from "./native/support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -55,7 +56,7 @@ function buildOnLibrary(folder: string): string {
     driver,
     library,
   ];
-  run(zig!, [...args, `-Wl,-rpath,${dirname(library)}`, "-lm", "-o", program]);
+  runZig([...args, `-Wl,-rpath,${dirname(library)}`, "-lm", "-o", program]);
   return program;
 }
 
@@ -66,7 +67,7 @@ function buildWhole(folder: string, args: string[]): string {
   const own = ["-I", shim, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
   const at = args.indexOf("--");
   const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
-  run(zig!, ["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
+  runZig(["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
   return program;
 }
 
@@ -143,7 +144,7 @@ test(...when(
 function buildPart(folder: string, name: string, parts: string[], flags: string[]): string {
   const program = join(folder, name);
   const sources = [join(here, "native", `${name}.c`), ...parts.map((part) => join(shim, part))];
-  run(zig!, ["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", "-I", shim, ...sources, "-o", program]);
+  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", "-I", shim, ...sources, "-o", program]);
   return program;
 }
 
@@ -175,7 +176,7 @@ function sanitizesThreads(): boolean {
   try {
     const [source, program] = [join(folder, "empty.c"), join(folder, "empty")];
     writeFileSync(source, "int main(void) { return 0; }\n");
-    run(zig!, ["cc", "-fsanitize=thread", source, "-o", program]);
+    runZig(["cc", "-fsanitize=thread", source, "-o", program]);
     const { status, stderr } = spawnSync(program, [], { encoding: "utf8" });
     if (stderr.includes("unexpected memory mapping")) return false;
     assertEquals(status, 0, stderr);

@@ -5,13 +5,12 @@
  * @module
  */
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { spawnSync } from "node:child_process";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { arange, DeviceError, info, setBackend } from "../mod.ts";
-import { findTool, root } from "../scripts/tools.ts";
+import { root, runZig } from "../scripts/tools.ts";
 import { SYMBOLS, VERSION } from "../src/backends/shim/abi.ts";
 import { openShim } from "../src/backends/shim/load.ts";
 import { exportsOf } from "./native/exports.ts";
@@ -143,8 +142,7 @@ test(...when(
       writeFileSync(source, [`#define API ${api}`, ...functions, ""].join("\n"));
       const path = join(folder, `other${version}.so`);
       const args = ["cc", "-shared", "-fPIC", "-o", path, source];
-      const { status, stderr } = spawnSync(findZig()!, args, { encoding: "utf8" });
-      assertEquals(status, 0, stderr);
+      runZig(args);
       const result = openShim(path);
       assert("reason" in result, path);
       for (const part of [path, String(reason), "build it again"]) {
@@ -212,11 +210,7 @@ const paths = Object.entries(LIBRARIES).map(([folder, name]) =>
 (wanted || paths.every(isFresh) ? test : test.skip)(
   "the libraries of all platforms do (needs ROWMAJOR_BUILD_ALL=1, or a fresh `zig build all`)",
   () => {
-    if (wanted) {
-      const args = ["build", "all"];
-      const { status, stderr } = spawnSync(findTool("zig"), args, { cwd: root, encoding: "utf8" });
-      assertEquals(status, 0, stderr);
-    }
+    if (wanted) runZig(["build", "all"]);
     for (const path of paths) {
       assert(existsSync(path), path);
       checkLibrary(path);

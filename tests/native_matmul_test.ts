@@ -7,7 +7,6 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -15,6 +14,7 @@ import { test } from "node:test";
 import { type MatrixRef, matrixRef, type Product } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
+import { runZig } from "../scripts/tools.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { readElement, writeElement } from "../src/element.ts";
 import { Layout } from "../src/layout.ts";
@@ -298,8 +298,7 @@ test(...when(
     const mock = join(folder, `mock_blas.${suffix}`);
     const source = fileURLToPath(new URL("native/mock_blas.c", import.meta.url));
     const args = ["cc", "-shared", "-fPIC", "-O1", "-o", mock, source];
-    const { status, stderr } = spawnSync(zig!, args, { encoding: "utf8" });
-    assertEquals(status, 0, stderr);
+    runZig(args);
 
     const [m, n, k] = [5, 6, 7];
     const batch = 3;

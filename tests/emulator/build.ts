@@ -6,7 +6,6 @@
  *
  * @module
  */
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   copyFileSync,
@@ -26,7 +25,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { findTool, root } from "../../scripts/tools.ts";
+import { findTool, root, runZig } from "../../scripts/tools.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const output = join(root, "zig-out");
@@ -106,13 +105,6 @@ function kernelFlags(): string[] {
   ];
 }
 
-function run(args: string[], input = ""): void {
-  const options = { encoding: "utf8", input } as const;
-  const { status, stdout, stderr, error } = spawnSync(findTool("zig"), args, options);
-  if (error !== undefined) throw error;
-  if (status !== 0) throw new Error(`zig ${args.join(" ")}\n${stdout}\n${stderr}`);
-}
-
 /** Text as a C string. */
 function quote(text: string): string {
   return JSON.stringify(text).replaceAll("\\u0001", "\\001");
@@ -137,8 +129,8 @@ function buildIn(folder: string, final: string, hash: string): void {
   for (const name of ["math.h", "stdint.h", "string.h"]) {
     writeFileSync(join(folder, name), read("std.h"));
   }
-  const build = (path: string, ...rest: string[]): void =>
-    run(["cc", ...FLAGS, "-o", join(folder, path), `-Wl,-soname,${basename(path)}`, ...rest]);
+  const build = (path: string, ...rest: string[]): string =>
+    runZig(["cc", ...FLAGS, "-o", join(folder, path), `-Wl,-soname,${basename(path)}`, ...rest]);
   build(FAULTS, join(here, "faults.c"));
   build(
     LIBRARY,
@@ -158,7 +150,7 @@ function buildIn(folder: string, final: string, hash: string): void {
   build(BUILTINS, join(folder, "empty.c"));
   // From its text, as clang would look for the file under its first name.
   const device = read("abi.h") + read("device.h").replace('#include "abi.h"', "");
-  run(["clang", ...flags, "-x", "c++-header", "-", "-o", join(folder, "device.pch")], device);
+  runZig(["clang", ...flags, "-x", "c++-header", "-", "-o", join(folder, "device.pch")], device);
   for (const name of NAMES) symlinkSync(LIBRARY, join(folder, name));
 }
 

@@ -22,7 +22,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { findTool, root } from "../../scripts/tools.ts";
+import { findTool, root, runZig } from "../../scripts/tools.ts";
 import type { Affine, Backend, RowKernel } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
 import { ALONG_ROWS, type Shim } from "../../src/backends/shim/abi.ts";
@@ -69,10 +69,8 @@ export function isFresh(path: string): boolean {
 /** Builds the library when a source is newer; true when there is one. */
 function build(): boolean {
   if (process.env.ROWMAJOR_LIB || isFresh(library)) return existsSync(library);
-  const zig = findZig();
-  if (zig === undefined) return existsSync(library);
-  const { status, stderr } = spawnSync(zig, ["build"], { cwd: root, encoding: "utf8" });
-  if (status !== 0) throw new Error(`zig build failed:\n${stderr}`);
+  if (findZig() === undefined) return existsSync(library);
+  runZig(["build"]);
   return true;
 }
 

@@ -1,0 +1,78 @@
+/**
+ * What starts the other programs: the end of those that take too long, and zig's turns.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { spawn } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { root, runZig, start } from "../scripts/tools.ts";
+import { findZig } from "./native/support.ts";
+
+const onLinux = { skip: process.platform !== "linux" && "needs /proc" };
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("a program that takes too long is ended, with those that it started", onLinux, async () => {
+  const lines: string[] = [];
+  let processes: string[] = [];
+  const code = await start("sh", ["-c", "echo begun; printf last; sleep 600 & sleep 601"], {
+    onLine: (line) => lines.push(line),
+    limit: { seconds: 0.5, onReached: (list) => processes = list },
+  });
+  assert(code !== 0);
+  assertEquals(lines, ["begun", "last"]);
+  assertEquals(processes.length, 3);
+  assertMatch(processes[0]!, /^\d+ \S*sh -c .*\[sh S \w+\]$/);
+  assertMatch(processes[1]! + processes[2]!, /^ +\d+ sleep 60\d .*\[sleep S \w+\]/);
+  for (let waits = 0; waits < 100; waits++) {
+    if (!processes.some((line) => lives(parseInt(line)))) return;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  throw new Error(`still there: ${processes.join("\n")}`);
+});
+
+test("a program may end while another holds its output", onLinux, async () => {
+  const begin = performance.now();
+  const pids: number[] = [];
+  const code = await start("sh", ["-c", "sleep 600 & echo $!"], {
+    onLine: (line) => pids.push(Number(line)),
+    limit: { seconds: 0.5, onReached: () => {} },
+  });
+  process.kill(pids[0]!, "SIGKILL");
+  assert(code !== 0);
+  assert(performance.now() - begin < 60_000);
+});
+
+const withZig = { skip: findZig() === undefined && "needs zig" };
+
+test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
+  const turn = join(root, ".zig-cache", "whose-turn");
+  mkdirSync(join(root, ".zig-cache"), { recursive: true });
+  // Where a process ended without giving its turn back.
+  const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
+  await new Promise((done) => other.on("exit", done));
+  for (let left = false; !left;) {
+    try {
+      writeFileSync(turn, String(other.pid), { flag: "wx" });
+      left = true;
+    } catch {
+      // Another test's turn.
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+  assertMatch(runZig(["version"]), /^\d+\.\d+\.\d+\n$/);
+  assertThrows(() => runZig(["cc", "missing.c"]), Error, "zig cc missing.c");
+  const bytes = runZig(["cc", "-E", "-P", "-x", "c", "-"], "#define A 7\nA");
+  assertEquals(bytes.trim(), "7");
+});
