@@ -5,6 +5,9 @@
 #include <string.h>
 #include "internal.h"
 
+/* Bytes of a line of the caches. */
+enum { LINE = 64 };
+
 /* A two-dimensional piece of memory; steps in bytes. */
 typedef struct {
   char *at;
@@ -94,8 +97,40 @@ MOVE(uint16_t)
 MOVE(uint32_t)
 MOVE(uint64_t)
 
+/* Vectors of the widest stores, aligned. */
+typedef uint64_t line __attribute__((vector_size(LINE)));
+
+/* Eight bytes of an element, repeated. */
+static inline uint64_t repeated(const char *element, ptrdiff_t bytes) {
+  uint64_t word = 0;
+  memcpy(&word, element, (size_t)bytes);
+  for (ptrdiff_t width = 8 * bytes; width < 64; width *= 2) word |= word << width;
+  return word;
+}
+
+/* Writes an element so often. What is the same byte throughout, as zeros are, the C library writes
+ * without reading the lines before. */
+static void fill_row(char *to, const char *element, ptrdiff_t times, ptrdiff_t bytes) {
+  const uint64_t word = repeated(element, bytes);
+  const line all = word - (line){0};
+  const ptrdiff_t length = times * bytes;
+  if (word == (word & 0xff) * 0x0101010101010101u) {
+    memset(to, element[0], (size_t)length);
+    return;
+  }
+  ptrdiff_t i = 0;
+  for (; i + LINE <= length; i += LINE) memcpy(to + i, &all, LINE);
+  memcpy(to + i, &all, (size_t)(length - i));
+}
+
 /* Copies rows by columns elements of so many bytes. */
 static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
+  if (to.right == bytes && from.right == 0 && columns * bytes >= LINE) {
+    for (ptrdiff_t i = 0; i < rows; i++) {
+      fill_row(to.at + i * to.down, from.at + i * from.down, columns, bytes);
+    }
+    return;
+  }
   if (to.right == bytes && from.right == bytes) {
     for (ptrdiff_t i = 0; i < rows; i++) {
       memcpy(to.at + i * to.down, from.at + i * from.down, (size_t)(columns * bytes));
@@ -131,9 +166,6 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
     default: move_uint64_t(to, from, rows, columns); break;
   }
 }
-
-/* Vectors of the widest stores, aligned. */
-typedef uint64_t line __attribute__((vector_size(64)));
 
 /* Copies by stores that do not read the lines that they write, nor leave them in the caches. */
 static void stream(char *to, const char *from, ptrdiff_t bytes) {

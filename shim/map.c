@@ -267,8 +267,7 @@ enum {
   TILE_ROWS = 16,
   TILE_COLUMNS = 64,
   TILE_LEAST = 16,
-  /* Bytes of a line of the caches, and elements of a dense op that are worth beginning at one. */
-  LINE = 64,
+  /* Elements of a dense op that are worth beginning at a line of the caches. */
   ALIGN_LEAST = 4096,
   /* Rows shorter than this are put together in blocks. */
   SHORT_ROW = 128,
@@ -447,10 +446,11 @@ static void run_block(const job *it, scratch *s, char *const *at, ptrdiff_t rows
 }
 
 /* True when whole rows are taken as they lie, except for inputs that are one element for a row, if
- * those may be: copies take none. */
+ * those may be: casts take none. */
 static bool takes_rows(const job *it, bool elements) {
+  const bool casts = it->run == NULL && it->stored[0] != it->stored[1];
   for (int k = 0; k < it->walk.operands; k++) {
-    const bool element = elements && k > 0 && it->walk.inner[k] == 0;
+    const bool element = elements && !casts && k > 0 && it->walk.inner[k] == 0;
     if (it->walk.inner[k] != 1 && !element) return false;
     if (it->run != NULL && !is_plain(it, k)) return false;
   }
@@ -459,10 +459,7 @@ static bool takes_rows(const job *it, bool elements) {
 
 /* Writes an element so often. */
 static inline void repeat(char *to, const char *element, ptrdiff_t bytes, ptrdiff_t times) {
-  uint64_t word = 0;
-  memcpy(&word, element, (size_t)bytes);
-  for (ptrdiff_t width = 8 * bytes; width < 64; width *= 2) word |= word << width;
-  const line all = {word, word, word, word, word, word, word, word};
+  const line all = repeated(element, bytes) - (line){0};
   for (ptrdiff_t i = 0; i < times * bytes; i += LINE) memcpy(to + i, &all, LINE);
 }
 
@@ -545,7 +542,7 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     high = BLOCK / width;
     /* Whole vectors, if there is a choice. */
     if (high > VECTOR) high -= high % VECTOR;
-  } else if (takes_rows(it, it->run != NULL)) {
+  } else if (takes_rows(it, true)) {
     as_is = it->run != NULL;
     if (as_is) high = PTRDIFF_MAX;
     wide = width;

@@ -33,7 +33,7 @@ import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
-import { adopt, allocate, allocateIn, type DeviceMemory, sendTo } from "./storage.ts";
+import { adopt, allocate, allocateIn, type DeviceMemory, sendTo, takePooled } from "./storage.ts";
 import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
 import type * as t from "./types.ts";
 
@@ -72,6 +72,9 @@ function filled(
   return filledWith(op, shape, value, options.dtype ?? dtype, memory);
 }
 
+/** Elements from which on used memory is set to zeros by a backend. */
+const LARGE_ZEROS = 1 << 15;
+
 /** {@link filled}, once the options have been checked. */
 function filledWith(
   op: string,
@@ -83,8 +86,13 @@ function filledWith(
   const layout = Layout.contiguous(checkShape(shape, op));
   checkScalar(to, value, op);
   const zero = value === 0 && !Object.is(value, -0) || value === false;
-  const storage = allocateIn(memory, DTYPE[to], layout.size, zero);
-  if (!zero) fillScalar(storage, layout, value);
+  const { size } = layout;
+  // New memory is zeros already; what was used becomes so faster by a backend, if it is large.
+  const pooled = zero && size >= LARGE_ZEROS && memory === null
+    ? takePooled(DTYPE[to], size)
+    : undefined;
+  const storage = pooled ?? allocateIn(memory, DTYPE[to], size, zero);
+  if (!zero || pooled !== undefined) fillScalar(storage, layout, value);
   return new Tensor(storage, layout) as never;
 }
 

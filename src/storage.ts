@@ -341,18 +341,24 @@ function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArr
   return new array(slab, from, length);
 }
 
+/** A storage that was given back, whose elements may be anything; undefined where there is none. */
+export function takePooled(info: DTypeInfo, length: number): Storage | undefined {
+  if (pooledBytes === 0) return undefined;
+  const storage = binOf(length * 16 + info.id)?.pop();
+  if (storage === undefined) return undefined;
+  pooledBytes -= length * info.bytes;
+  storage.escaped = false;
+  return storage;
+}
+
 /** {@link allocate}, where the dtype has been looked up. */
 export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
-  const bytes = length * info.bytes;
-  if (pooledBytes > 0) {
-    const storage = binOf(length * 16 + info.id)?.pop();
-    if (storage !== undefined) {
-      pooledBytes -= bytes;
-      storage.escaped = false;
-      if (zeroed) storage.array.fill((info.wide ? 0n : 0) as never);
-      return storage;
-    }
+  const pooled = takePooled(info, length);
+  if (pooled !== undefined) {
+    if (zeroed) pooled.array.fill((info.wide ? 0n : 0) as never);
+    return pooled;
   }
+  const bytes = length * info.bytes;
   if (bytes > SMALL_BYTES) {
     return new Storage(new info.array(newBuffer(bytes, zeroed), 0, length), info, false, false);
   }

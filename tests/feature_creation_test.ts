@@ -37,9 +37,25 @@ test("Creation: zeros, ones, full and empty have the shape and dtype that was as
 });
 
 test("Creation: zeros are zeros in memory that was used before", () => {
-  for (const size of [7, 5000]) {
+  for (const size of [7, 5000, 50_000]) {
     full([size], 9).dispose();
     assertEquals(zeros([size]).sum().item(), 0);
+  }
+});
+
+test("Creation: rows of any length are filled, and nothing beside them", () => {
+  for (const dtype of ["bool", "int8", "uint16", "float16", "float32", "int64"] as const) {
+    for (const n of [3, 63, 64, 65, 1030]) {
+      const x = loose(zeros([2, n + 2], { dtype }));
+      x.slice(":, 1:-1").fill_(1);
+      const row = [0, ...new Array<number>(n).fill(1), 0];
+      assertEquals(x.toArray().map((line: unknown[]) => line.map(Number)), [row, row]);
+      // A row each of its own.
+      const lines = [0, 1].map((value) => new Array<number>(n).fill(value));
+      const column = loose(tensor([[0], [1]])).astype(dtype);
+      const wide = column.broadcastTo([2, n]).toOwned();
+      assertEquals(wide.toArray().map((line: unknown[]) => line.map(Number)), lines);
+    }
   }
 });
 

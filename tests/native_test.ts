@@ -210,6 +210,41 @@ check("dense and scalar operands agree with js at every length up to 70, and aro
   }
 });
 
+check("an element is written to rows of every length, whatever its bytes, and nowhere else", () => {
+  const lengths = [...Array.from({ length: 140 }, (_, i) => i + 1), 1025, 40_000, 400_001];
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const dtype of ["bool", "int8", "uint16", "float16", "float32", "int64"] as const) {
+      // Zeros, the same byte throughout, and others; each row has its own in the second plan.
+      const elements = storageFor(Layout.contiguous([3], MARGIN), dtype);
+      const bytes = new Uint8Array(elements.array.buffer, elements.array.byteOffset);
+      const size = DTYPE[dtype].bytes;
+      const values = dtype === "bool"
+        ? [0, 1, 1]
+        : [0, dtype.startsWith("float") ? 0x35 : 0xff, 0x35];
+      values.forEach((value, i) => bytes.fill(value, (MARGIN + i) * size, (MARGIN + i + 1) * size));
+      if (dtype !== "bool") bytes[(MARGIN + 2) * size] = 0x36;
+      for (const n of lengths) {
+        const rows = new Layout([3, n], [n + 5, 1], MARGIN);
+        const each = new Layout([3, n], [1, 0], MARGIN);
+        for (const from of [each, ...[0, 1, 2].map((i) => new Layout([], [], MARGIN + i))]) {
+          const to = from === each ? rows : Layout.contiguous([n], MARGIN + 3);
+          const out = storageFor(to, dtype);
+          const expected = copyOf(out);
+          const plan = planMap(to, from, null, null);
+          native.map(MAP.copy, dtype, plan, out, elements, null, null);
+          loops.map(MAP.copy, dtype, plan, expected, elements, null, null);
+          assertSameBytes(
+            out,
+            expected,
+            `${dtype}, ${n} of ${from.offset - MARGIN}, level ${level}`,
+          );
+        }
+      }
+    }
+  }
+});
+
 check("large arrays, which threads share, agree with js in every layout", () => {
   const shapes = [[300_003], [551, 557], [100_003, 3], [3, 100_003], [70, 67, 71]];
   for (const row of [MAP.add, MAP.where] as MapRow[]) {

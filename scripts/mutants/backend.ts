@@ -11,12 +11,18 @@ import { edits, type Mutant } from "./core.ts";
 
 const TABLE = [
   "property",
+  "feature_creation",
   "mutation_gaps",
   "table:/^(add|sub|mul|neg|abs|equal|less|isclose|clip|pow|floorDivide|bitwiseLeftShift): /",
   "table:/^(sum|max|min|var|any|argmax|cumulativeSum|cumulativeProd): /",
 ];
 
 const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
+  "fill: one too few": ["${to}, ${to} + ${n}); else`", "${to}, ${to} + ${n} - 1); else`"],
+  "fill: 64-bit elements by words": [
+    "const same = inputs[0] === out && !DTYPE[out].wide;",
+    "const same = inputs[0] === out;",
+  ],
   "identity: of floats": [
     'identity === "lowest" ? "-Infinity" : "Infinity"',
     'identity === "lowest" ? "0" : "Infinity"',

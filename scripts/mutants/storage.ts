@@ -5,6 +5,13 @@
  */
 import { edits, type Mutant } from "./core.ts";
 
+const CREATE = edits("storage", "src/create.ts", ["feature_creation"], {
+  "zeros: old values, where they are many": [
+    "  if (!zero || pooled !== undefined) fillScalar(",
+    "  if (!zero) fillScalar(",
+  ],
+});
+
 const STORAGE = edits(
   "storage",
   "src/storage.ts",
@@ -28,7 +35,7 @@ const STORAGE = edits(
     ],
     "slab: used from the middle": ["    slabUsed = 0;\n", ""],
     "reuse: old values for zeros": [
-      "if (zeroed) storage.array.fill((info.wide ? 0n : 0) as never);",
+      "if (zeroed) pooled.array.fill((info.wide ? 0n : 0) as never);",
       "",
     ],
     "reuse: of another dtype": [
@@ -39,7 +46,7 @@ const STORAGE = edits(
       "if (bin === undefined) pool.set(key, lastBin = bin = []);",
       "if (bin === undefined) bin = [];",
     ],
-    "reuse: as one that was handed out": ["      storage.escaped = false;\n", ""],
+    "reuse: as one that was handed out": ["  storage.escaped = false;\n", ""],
     "reuse: what was looked up before": ["if (key !== lastKey) {", "if (lastKey === -1) {"],
     "recycle: bytes that were handed out": ["  if (storage.escaped) return;\n", ""],
     "recycle: twice": [
@@ -182,4 +189,4 @@ const HANDLES = edits(
 );
 
 /** Faults of storages and handles. */
-export const STORAGES: readonly Mutant[] = [...STORAGE, ...OWNERSHIP, ...HANDLES];
+export const STORAGES: readonly Mutant[] = [...CREATE, ...STORAGE, ...OWNERSHIP, ...HANDLES];

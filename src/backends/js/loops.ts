@@ -23,6 +23,8 @@ import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts"
 const ARRAYS = ["o", "A", "B", "C"];
 const NAMES = ["x", "y", "z"];
 const TILE = 32;
+/** Elements of a row from which on the engine's own `fill` writes them. */
+const FILLED = 64;
 
 /** The start values of reductions, as texts of numbers. */
 function identityOf(row: ReduceRow | ScanRow, dtype: DType): string {
@@ -180,6 +182,13 @@ function mapSource(
         parts.push(
           `if (${same}) { const e = i0_${inner} + n${inner};`,
           `for (let c = i0_${inner}; c < e; c++) { ${make(() => "c").body} } } else`,
+        );
+      }
+      const [to, from, n] = [`i0_${inner}`, `i1_${inner}`, `n${inner}`];
+      const same = inputs[0] === out && !DTYPE[out].wide;
+      if (row.name === "copy" && same && strides[0] === 1 && strides[1] === 0) {
+        parts.push(
+          `if (${n} >= ${FILLED}) o.fill(${ARRAYS[1]}[${from}], ${to}, ${to} + ${n}); else`,
         );
       }
       parts.push(`for (let c = 0; c < n${inner}; c++) {`);
