@@ -901,26 +901,28 @@ static inline float rm_erf_f32(float x) {
  */
 static inline float rm_gelu_f32(float x) {
   const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a;
+  /* -t^2 / 2. */
 #if RM_HAS_FMA
-  const float high = t * t, low = rm_fma_f32(t, t, -high);
+  const float minus = -0.5f * t, high = minus * t, low = rm_fma_f32(minus, t, -high);
 #else
   const float head = rm_float_of(rm_bits_of(t) & 0xfffff000u);
-  const float high = head * head, low = (t - head) * (t + head);
+  const float high = -0.5f * head * head, low = -0.5f * (t - head) * (t + head);
 #endif
   const float near = rm_fma_f32(
-      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -6.648936e-02f, 9.967187e-03f,
-                   -1.1705133e-03f, 9.534434e-05f), 0.5f);
+      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -2 * -6.648936e-02f, 4 * 9.967187e-03f,
+                   -8 * -1.1705133e-03f, 16 * 9.534434e-05f), 0.5f);
   const float v = (t - 2.609375f) / (t + 2.609375f);
   const float p =
       RM_POLY_10(f32, v, 3.5618153e-01f, 1.3006103e-01f, -1.4897853e-01f, 7.64883e-02f,
                  -9.235452e-03f, -8.327679e-03f, 1.6329491e-03f, 1.5242795e-03f, -1.14600065e-04f,
                  -3.0067895e-04f);
   float shifted, r;
-  const float q = rm_exp_series_f32(-0.5f * high, -0.5f * low, 0x1.8p23f + 191, &shifted, &r);
+  const float q = rm_exp_series_f32(high, low, 0x1.8p23f + 191, &shifted, &r);
   const float scaled = p * rm_float_of(rm_bits_of(shifted) << 23);
-  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, q, r), scaled) * 0x1p-64f;
-  const float far = (x > 0 ? x : -0.0f) - left, result = a < 0.86f ? x * near : far;
-  return x < -15 ? x * 0 : result;
+  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, q, r), scaled);
+  /* -infinity times 0 is NaN. */
+  const float far = rm_fma_f32(left, -0x1p-64f, x > 0 ? x : x * 0);
+  return a < 0.86f ? x * near : far;
 }
 
 /* For |x| <= 1; the coefficients are those of primitives.ts, here and in rm_erfcx, but for 1 of the
