@@ -11,7 +11,6 @@
 import { spawn, type SpawnOptions, spawnSync } from "node:child_process";
 import {
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -20,6 +19,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -112,10 +112,7 @@ export async function ensureInstalled(): Promise<void> {
  */
 export function runZig(args: string[], input = ""): string {
   const zig = findTool("zig");
-  const caches = join(root, ".zig-cache");
-  mkdirSync(caches, { recursive: true });
-  const turn = join(caches, "whose-turn");
-  while (!takeTurn(turn)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+  while (!takeTurn()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
   try {
     const run = () =>
       spawnSync(zig, args, {
@@ -133,25 +130,31 @@ export function runZig(args: string[], input = ""): string {
     if (status === 0) return stdout;
     throw new Error(`zig ${args.join(" ")}\n${stdout}\n${stderr}`, { cause: error });
   } finally {
-    rmSync(turn);
+    rmSync(TURN, { force: true });
   }
 }
 
-/** Writes this process's number where nobody's is, or that of a process which has ended. */
-function takeTurn(path: string): boolean {
+/** Has the number of the process whose turn it is; for each user, as zig's cache is. */
+export const TURN: string = join(tmpdir(), `rowmajor-zig-turn-${process.getuid?.() ?? 0}`);
+/** Milliseconds after which nobody's turn lasts on, whatever process has the number by now. */
+const LONGEST_TURN = 25 * 60_000;
+
+/** Takes the turn where it is nobody's; that of a process which has ended is up. */
+function takeTurn(): boolean {
   try {
-    writeFileSync(path, String(process.pid), { flag: "wx" });
+    writeFileSync(TURN, String(process.pid), { flag: "wx" });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
   try {
-    const owner = Number(readFileSync(path, "utf8"));
-    // Just made, and not written yet.
+    if (Date.now() - statSync(TURN).mtimeMs > LONGEST_TURN) rmSync(TURN, { force: true });
+    const owner = Number(readFileSync(TURN, "utf8"));
+    // 0 is a file that was just made, and is not written yet.
     if (owner !== 0) process.kill(owner, 0);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ESRCH") rmSync(path, { force: true });
+    if (code === "ESRCH") rmSync(TURN, { force: true });
     else if (code !== "ENOENT" && code !== "EPERM") throw error;
   }
   return false;

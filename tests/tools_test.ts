@@ -5,11 +5,10 @@
  */
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { utimesSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
-import { root, runZig, start } from "../scripts/tools.ts";
+import { runZig, start, TURN } from "../scripts/tools.ts";
 import { findZig } from "./native/support.ts";
 
 const onLinux = { skip: process.platform !== "linux" && "needs /proc" };
@@ -56,23 +55,28 @@ test("a program may end while another holds its output", onLinux, async () => {
 
 const withZig = { skip: findZig() === undefined && "needs zig" };
 
-test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
-  const turn = join(root, ".zig-cache", "whose-turn");
-  mkdirSync(join(root, ".zig-cache"), { recursive: true });
-  // Where a process ended without giving its turn back.
-  const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
-  await new Promise((done) => other.on("exit", done));
-  for (let left = false; !left;) {
+/** Leaves the turn to `pid`, when it is nobody's. */
+async function leaveTurnTo(pid: number): Promise<void> {
+  for (;;) {
     try {
-      writeFileSync(turn, String(other.pid), { flag: "wx" });
-      left = true;
+      return writeFileSync(TURN, String(pid), { flag: "wx" });
     } catch {
-      // Another test's turn.
       await new Promise((done) => setTimeout(done, 20));
     }
   }
+}
+
+test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
+  // Where a process ended without giving its turn back.
+  const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
+  await new Promise((done) => other.on("exit", done));
+  await leaveTurnTo(other.pid!);
   assertMatch(runZig(["version"]), /^\d+\.\d+\.\d+\n$/);
+  // And where its number is another's by now.
+  await leaveTurnTo(process.pid);
+  const before = Date.now() / 1000 - 3600;
+  utimesSync(TURN, before, before);
+  assertMatch(runZig(["version"]), /^\d+/);
   assertThrows(() => runZig(["cc", "missing.c"]), Error, "zig cc missing.c");
-  const bytes = runZig(["cc", "-E", "-P", "-x", "c", "-"], "#define A 7\nA");
-  assertEquals(bytes.trim(), "7");
+  assertEquals(runZig(["cc", "-E", "-P", "-x", "c", "-"], "#define A 7\nA").trim(), "7");
 });
