@@ -205,7 +205,10 @@ export function start(
       for (const stream of [child.stdout, child.stderr]) stream?.destroy();
       resolve(child.exitCode || 1);
     }, limit.seconds * 1000);
-    child.on("error", reject);
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
     child.on("close", (code) => {
       clearTimeout(timer);
       resolve(code ?? 1);

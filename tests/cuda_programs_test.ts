@@ -4,9 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
-import { spawnSync } from "node:child_process";
-import process from "node:process";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { describe, it, test } from "node:test";
 import {
   allowTF32,
@@ -32,7 +30,6 @@ import {
   zeros,
 } from "../mod.ts";
 import { demo } from "../examples/digits/main.ts";
-import { root } from "../scripts/tools.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { onHardware, openCudaForTests, whyNoCuda } from "./cuda/device.ts";
 import { NORM_TESTS } from "./device/norms.ts";
@@ -67,32 +64,13 @@ function compare(program: Program): void {
   assertNear(told(program(siteOn(CUDA)), CUDA), expected, undefined);
 }
 
-/** Set in the process that runs what nobody else may use the device beside. */
-const ALONE = "ROWMAJOR_TEST_ALONE";
-
-/** Runs the tests of this file that need the device for themselves: threads of a process share it. */
-function runAlone(): void {
-  const file = "./tests/cuda_programs_test.ts";
-  const args = "Bun" in globalThis
-    ? ["test", "--timeout=120000", file]
-    : ["test", "-A", "--no-check", file];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: root,
-    encoding: "utf8",
-    env: { ...process.env, NO_COLOR: "1", [ALONE]: "1" },
-  });
-  assertEquals(status, 0, stdout + stderr);
-  assertMatch(stdout + stderr, /a graph of nothing is one/);
-}
-
 const reason = whyNoCuda();
 if (reason !== undefined) test(`programs on CUDA (${reason})`, { skip: true }, () => {});
-else if (process.env[ALONE] === "1") {
+else {
   openCudaForTests();
+  // Before others leave something to the collector, as these count.
   describe("on CUDA: memory", memories);
   describe("on CUDA: graphs", graphs);
-} else {
-  openCudaForTests();
   for (const [about, programs] of Object.entries(PROGRAMS)) {
     describe(`on CUDA: ${about}`, () => {
       for (const [name, program] of Object.entries(programs)) it(name, () => compare(program));
@@ -108,7 +86,6 @@ else if (process.env[ALONE] === "1") {
   });
   describe("on CUDA: moving and reading", moving);
   describe("on CUDA: linear", linear);
-  test("on CUDA: memory and graphs, in a process of their own", runAlone);
 }
 
 function moving(): void {

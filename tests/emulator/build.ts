@@ -200,8 +200,8 @@ export function emulatorFolder(): string {
 }
 
 /**
- * Fills the empty folder `into` with a copy of the emulator, which has a state of its own, as test
- * files run side by side in one process; some files or symbols may be left out.
+ * Fills the empty folder `into` with a copy of the emulator, which has a state of its own beside the
+ * one that the public functions use; some files or symbols may be left out.
  */
 export function emulatorCopy(
   into: string,

@@ -2,8 +2,8 @@
  * What the tests of the native backend share: the library, backends, storages in every layout, and
  * programs in processes of their own.
  *
- * Test files run side by side in one process, and how many threads and which instruction set the
- * library uses holds for all of it: each file opens a copy of the library, and has it for itself.
+ * How many threads and which instruction set the library uses holds for all of a process, the public
+ * functions included: each file opens a copy of the library, and has that for itself.
  *
  * @module
  */
