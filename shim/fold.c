@@ -194,7 +194,9 @@ static void fold_part(void *context, ptrdiff_t index) {
     begin_cells(j, &c, n);
     return;
   }
-  rm_walk w = *j->walk;
+  /* Only as much of it as is used: there is room for many axes. */
+  rm_walk w;
+  memcpy(&w, j->walk, offsetof(rm_walk, step) + (size_t)j->walk->rank * sizeof *w.step);
   w.size[axis] = rm_least(w.size[axis] - first, j->length);
   for (int k = 1; k < w.operands; k++) at[k] += first * w.step[axis][k];
   c.position = j->elements / j->walk->size[axis] * first;
@@ -229,6 +231,8 @@ static int32_t run_job(job *j) {
     wanted = rm_least(rm_least(wanted, PARTS / j->units), size);
     if (wanted > 1) {
       j->length = (size + wanted - 1) / wanted;
+      /* Parts of a run begin at lines of the caches, if the run does. */
+      if (j->kept == w->rank - 1) j->length = (j->length + 63) / 64 * 64;
       j->parts = (size + j->length - 1) / j->length;
     }
   }

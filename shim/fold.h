@@ -28,6 +28,8 @@ enum {
   TASK = 1 << 15,
   /* With fewer outputs than this each one may be cut into as many parts. */
   PARTS = 64,
+  /* Elements from which on sums of float32 go by their bits. */
+  WORTH_BITS = 128,
   /* Bytes ahead of where a sum is at that are fetched into the first-level cache. */
   AHEAD = 2048,
   /* Runs that are scanned side by side, since each is a chain of additions that wait. */
@@ -43,6 +45,8 @@ static const double NANOSECONDS = 0.07, SCAN_NANOSECONDS = 0.5;
 
 #define VECTOR(T, name, count) typedef T name __attribute__((ext_vector_type(count)))
 VECTOR(double, f64x8, 8);
+VECTOR(double, f64x4, 4);
+VECTOR(double, f64x2, 2);
 VECTOR(float, f32x8, 8);
 VECTOR(float, f32x16, 16);
 VECTOR(int8_t, i8x16, 16);

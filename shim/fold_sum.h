@@ -33,38 +33,94 @@ static inline double corrected(double sum, double error) {
 #define FETCH_AHEAD(p)
 #endif
 
-/* The fold of n elements, in double. What lies further ahead is asked for before it is needed. */
-#define LANES(name, T, V, map, fold, start) \
+#define BY_CONVERSION(n, p, sum) false
+#if defined(__AVX512F__)
+/*
+ * The bits of a float32 are those of a double 2^896 times as small once three more stand between its
+ * sign and its exponent. So the sum, in the order of LANES, is the same but for that power, in four
+ * fifths of the time that an EPYC takes with conversions. For what is not finite it would be wrong:
+ * the sum of the products of pairs shows that, and some that are large, and then there is none.
+ */
+static inline f64x8 even_bits(i32x16 x, i32x16 factor, i64x8 taken) {
+  return (f64x8)((i64x8)__builtin_ia32_pmuldq512(x, factor) & taken);
+}
+static inline f64x8 odd_bits(i32x16 x, i64x8 taken) { return (f64x8)(((i64x8)x >> 3) & taken); }
+
+/* The sum of n elements, a multiple of 8, of which the given bits are taken: sign or no sign. */
+static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *sum) {
+  const i32x8 none = 0;
+  const i64x8 taken = (int64_t)bits;
+  /* Of the signed product of the even places compilers would make two shifts. */
+  i32x16 factor = (i32x16)(i64x8)(1 << 29);
+  __asm__("" : "+v"(factor));
+  f64x8 even = 0, odd = 0, next_even = 0, next_odd = 0;
+  /* Not from 0 on, where those of tiny numbers would be denormal, which some processors do slowly. */
+  f32x16 products = 1;
+  ptrdiff_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const i32x16 x = LOAD(i32x16, p + i), y = LOAD(i32x16, p + i + 16);
+    even += even_bits(x, factor, taken), odd += odd_bits(x, taken);
+    next_even += even_bits(y, factor, taken), next_odd += odd_bits(y, taken);
+    products = __builtin_elementwise_fma((f32x16)x, (f32x16)y, products);
+  }
+  for (; i < n; i += 8) {
+    const i32x16 x = __builtin_shufflevector(LOAD(i32x8, p + i), none, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+                                             10, 11, 12, 13, 14, 15);
+    even += even_bits(x, factor, taken), odd += odd_bits(x, taken);
+    products += (f32x16)x;
+  }
+  if (BITS(TRUTH(16, products - products != 0)) != 0) return false;
+  const f64x4 evens = (even.lo + even.hi) + (next_even.lo + next_even.hi);
+  const f64x4 odds = (odd.lo + odd.hi) + (next_odd.lo + next_odd.hi);
+  const f64x2 halves = (evens.lo + evens.hi) + (odds.lo + odds.hi);
+  *sum = (halves.x + halves.y) * 0x1p896;
+  return true;
+}
+#define BY_SIGNED_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x8fffffffe0000000, sum))
+#define BY_UNSIGNED_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x0fffffffe0000000, sum))
+#else
+#define BY_SIGNED_BITS BY_CONVERSION
+#define BY_UNSIGNED_BITS BY_CONVERSION
+#endif
+
+/* The fold of n elements, in double, otherwise than by conversion where that has one. What lies
+ * further ahead is asked for before it is needed. */
+#define LANES(name, T, V, map, fold, start, otherwise) \
   static inline double name(ptrdiff_t n, const T *p, double y) { \
-    const f64x8 first = start; \
-    f64x8 s = first, t = first, u = first, v = first; \
-    ptrdiff_t i = 0; \
+    const ptrdiff_t whole = n / 8 * 8; \
+    double sum; \
     (void)y; \
-    for (; i + 32 <= n; i += 32) { \
-      FETCH_AHEAD(p + i) \
-      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
-      const f64x8 b = __builtin_convertvector(LOAD(V, p + i + 8), f64x8); \
-      const f64x8 c = __builtin_convertvector(LOAD(V, p + i + 16), f64x8); \
-      const f64x8 d = __builtin_convertvector(LOAD(V, p + i + 24), f64x8); \
-      s = fold(s, map(a)), t = fold(t, map(b)), u = fold(u, map(c)), v = fold(v, map(d)); \
-    } \
-    for (; i + 8 <= n; i += 8) { \
-      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
-      s = fold(s, map(a)); \
+    if (!otherwise(whole, p, &sum)) { \
+      const f64x8 first = start; \
+      f64x8 s = first, t = first, u = first, v = first; \
+      ptrdiff_t i = 0; \
+      for (; i + 32 <= whole; i += 32) { \
+        FETCH_AHEAD(p + i) \
+        const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+        const f64x8 b = __builtin_convertvector(LOAD(V, p + i + 8), f64x8); \
+        const f64x8 c = __builtin_convertvector(LOAD(V, p + i + 16), f64x8); \
+        const f64x8 d = __builtin_convertvector(LOAD(V, p + i + 24), f64x8); \
+        s = fold(s, map(a)), t = fold(t, map(b)), u = fold(u, map(c)), v = fold(v, map(d)); \
+      } \
+      for (; i < whole; i += 8) { \
+        const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+        s = fold(s, map(a)); \
+      } \
+      s = fold(fold(s, t), fold(u, v)); \
+      const double half = fold(fold(s[0], s[4]), fold(s[1], s[5])); \
+      sum = fold(half, fold(fold(s[2], s[6]), fold(s[3], s[7]))); \
     } \
     double rest = start; \
-    for (; i < n; i++) { \
+    for (ptrdiff_t i = whole; i < n; i++) { \
       const double x = (double)p[i]; \
       rest = fold(rest, map(x)); \
     } \
-    s = fold(fold(s, t), fold(u, v)); \
-    const double half = fold(fold(s[0], s[4]), fold(s[1], s[5])); \
-    return fold(fold(half, fold(fold(s[2], s[6]), fold(s[3], s[7]))), rest); \
+    return fold(sum, rest); \
   }
 
-#define SUM_RUN(map) \
-  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0) \
-  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0) \
+#define SUM_RUN(map, otherwise) \
+  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0, otherwise) \
+  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0, BY_CONVERSION) \
   static void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     (void)j; \
     *(double *)c->acc += lanes_f32_##map(n, from, y); \
@@ -78,10 +134,10 @@ static inline double corrected(double sum, double error) {
     } \
   }
 
-SUM_RUN(PLAIN)
-SUM_RUN(MAGNITUDE)
-SUM_RUN(SQUARE)
-SUM_RUN(DIFFERENCE)
+SUM_RUN(PLAIN, BY_SIGNED_BITS)
+SUM_RUN(MAGNITUDE, BY_UNSIGNED_BITS)
+SUM_RUN(SQUARE, BY_CONVERSION)
+SUM_RUN(DIFFERENCE, BY_CONVERSION)
 
 /*
  * Sums of 16-bit floats: four at a time in float32, which is exact unless some are more than
@@ -123,8 +179,8 @@ SUM_HALF(half, WIDEN_HALF, f32_from_half)
 #define sum_half NULL
 #endif
 
-LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0)
-LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0)
+LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0, BY_CONVERSION)
+LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0, BY_CONVERSION)
 
 static void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   (void)j;

@@ -600,6 +600,66 @@ check("sums keep their precision and their infinities", () => {
   }
 });
 
+check("sums of float32 have the same bits at all levels, whatever is in them", () => {
+  const scalar = Layout.contiguous([1]);
+  const limits = [
+    3.4e38,
+    -3.4e38,
+    2 ** 127,
+    1e30,
+    -1e30,
+    2 ** 64,
+    2 ** -126,
+    -(2 ** -126),
+    2 ** -149,
+  ];
+  const odd = [...limits, Infinity, -Infinity, NaN, -NaN, 0, -0, 2 ** -127, -3 * 2 ** -149];
+  let seed = 7;
+  const words = new Int32Array(6000).map(() => seed = Math.imul(seed, 1664525) + 1013904223 | 0);
+  const tiny = Float32Array.from(words, (bits) => (bits >> 8) * 2 ** -149);
+  const wide = new Float32Array(words.map((bits) => bits & 0xbfffffff).buffer);
+  const even = Float32Array.from(words, (bits) => bits / 2 ** 32);
+  const sum = (row: ReduceRow, array: Float32Array): number => {
+    const out = fill("float64", 1, false);
+    const plan = planReduce(scalar, Layout.contiguous([array.length]), null, [true], false);
+    native.reduce(row, plan, out, adopt("float32", array), null);
+    return Number(out.array[0]);
+  };
+  const compare = (array: Float32Array, what: string) => {
+    for (const row of [REDUCE.sum, REDUCE.norm1]) {
+      const sums = LEVELS.map((level) => {
+        native.setLevel(level);
+        return sum(row, array);
+      });
+      for (const s of sums) assertEquals(s, sums[0], `${row.name}, ${what}: ${sums}`);
+      const exact = array.reduce((s, x) => s + (row === REDUCE.sum ? x : Math.abs(x)), 0);
+      if (!Number.isFinite(exact)) assertEquals(sums[0], exact, what);
+      else {
+        const all = array.reduce((s, x) => s + Math.abs(x), 0);
+        assert(Math.abs(sums[0]! - exact) <= 1e-15 * array.length * all, `${what}: ${sums[0]}`);
+      }
+    }
+  };
+  for (const [kind, array] of Object.entries({ tiny, wide, even })) {
+    for (const n of [1, 8, 127, 128, 136, 151, 160, 255, 256, 1000, 6000]) {
+      compare(array.slice(0, n), `${n} ${kind}`);
+    }
+  }
+  for (const [turn, x] of odd.entries()) {
+    for (const n of [128, 191, 300]) {
+      for (let at = turn % 7; at < n; at += 7) {
+        const array = even.slice(turn, turn + n);
+        array[at] = x;
+        compare(array, `${x} at ${at} of ${n}`);
+        array[(at * 3 + 32) % n] = -x;
+        compare(array, `${x} at ${at} of ${n} and its opposite`);
+        array[(at + 32) % n] = x;
+        compare(array, `two of ${x} at ${at} of ${n} and their opposite`);
+      }
+    }
+  }
+});
+
 check("zeros of both signs are one place, and NaN of either sign is beyond all", () => {
   const shape = [3, 1201];
   const layout = Layout.contiguous(shape);
