@@ -10,6 +10,10 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +23,8 @@
 enum {
   /* Buffers begin at lines of the caches. */
   LINE = 64,
+  /* Bytes of a large page. */
+  LARGE_PAGE = 1 << 21,
   /* Bytes that are kept at most, unless more are in use: what a collector gives back at once may be
    * as much as there is besides, and is asked for again before it looks the next time. */
   MOST_KEPT = 1 << 28,
@@ -50,7 +56,7 @@ struct buffer {
   owner *of;
   /* What it has room for, and what was asked for. */
   size_t room, bytes;
-  /* What free takes. */
+  /* What it lies in, from where that begins. */
   void *memory;
 };
 _Static_assert(sizeof(buffer) <= LINE, "a buffer's head takes one line");
@@ -108,11 +114,64 @@ static buffer *take_oldest(size_t most) {
   return list;
 }
 
+#if defined(__linux__)
+/*
+ * Fresh memory in large pages, as far as the system has some to give, is there in a tenth of the
+ * time that small ones take. The head has a page of its own before them.
+ */
+static buffer *map_buffer(size_t room) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = room + page + LARGE_PAGE;
+  char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  const size_t before = (size_t)(-(uintptr_t)(memory + page) % LARGE_PAGE);
+  char *data = memory + before + page;
+  if (before > 0) munmap(memory, before);
+  if (before < LARGE_PAGE) munmap(data + room, LARGE_PAGE - before);
+  madvise(data, room, MADV_HUGEPAGE);
+  buffer *b = (buffer *)(data - LINE);
+  b->memory = data - page;
+  return b;
+}
+
+static void unmap_buffer(buffer *b) {
+  munmap(b->memory, (size_t)((char *)b + LINE + b->room - (char *)b->memory));
+}
+
+static const size_t LEAST_MAPPED = LARGE_PAGE;
+#else
+static buffer *map_buffer(size_t room) {
+  (void)room;
+  return NULL;
+}
+
+static void unmap_buffer(buffer *b) { (void)b; }
+
+static const size_t LEAST_MAPPED = SIZE_MAX;
+#endif
+
+/* One that has room for so much, or null. What the system gives is zeros, of which calloc knows. */
+static buffer *new_buffer(size_t room, bool zeroed) {
+  buffer *b;
+  if (room >= LEAST_MAPPED) {
+    b = map_buffer(room);
+    if (b == NULL) return NULL;
+  } else {
+    const size_t bytes = room + 2 * LINE;
+    void *memory = zeroed ? calloc(1, bytes) : malloc(bytes);
+    if (memory == NULL) return NULL;
+    b = (buffer *)(((uintptr_t)memory + LINE - 1) / LINE * LINE);
+    b->memory = memory;
+  }
+  b->room = room;
+  return b;
+}
+
 static void free_all(buffer *list) {
   while (list != NULL) {
-    buffer *next = list->next;
-    free(list->memory);
-    list = next;
+    buffer *b = list;
+    list = b->next;
+    if (b->room >= LEAST_MAPPED) unmap_buffer(b);
+    else free(b->memory);
   }
 }
 
@@ -157,28 +216,19 @@ static void release_kept(void) {
   free_all(list);
 }
 
-/* What the system gives is zeros already, of which calloc knows. */
-static void *new_memory(size_t bytes, bool zeroed) {
-  return zeroed ? calloc(1, bytes) : malloc(bytes);
-}
-
 /* A new one, or null where there is no memory. */
 static void *take_fresh(owner *of, size_t bytes, bool zeroed) {
   const size_t room = room_for(bytes);
-  void *memory = new_memory(room + 2 * LINE, zeroed);
-  if (memory == NULL) {
+  buffer *b = new_buffer(room, zeroed);
+  if (b == NULL) {
     release_kept();
-    memory = new_memory(room + 2 * LINE, zeroed);
+    b = new_buffer(room, zeroed);
   }
-  if (memory == NULL) return NULL;
-  char *data = (char *)(((uintptr_t)memory + 2 * LINE - 1) / LINE * LINE);
-  buffer *b = (buffer *)(data - LINE);
-  b->room = room;
-  b->memory = memory;
+  if (b == NULL) return NULL;
   rm_acquire(&guard);
   hand_to(of, b, bytes);
   rm_release(&guard);
-  return data;
+  return (char *)b + LINE;
 }
 
 static void give(void *data) {
