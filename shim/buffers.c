@@ -23,7 +23,7 @@
 enum {
   /* Buffers begin at lines of the caches. */
   LINE = 64,
-  /* Bytes of a large page. */
+  /* Bytes of a large page where others have 4 KiB; elsewhere nothing but an alignment. */
   LARGE_PAGE = 1 << 21,
   /* Bytes that are kept at most, unless more are in use: what a collector gives back at once may be
    * as much as there is besides, and is asked for again before it looks the next time. */
@@ -126,15 +126,18 @@ static buffer *map_buffer(size_t room) {
   const size_t before = (size_t)(-(uintptr_t)(memory + page) % LARGE_PAGE);
   char *data = memory + before + page;
   if (before > 0) munmap(memory, before);
-  if (before < LARGE_PAGE) munmap(data + room, LARGE_PAGE - before);
-  madvise(data, room, MADV_HUGEPAGE);
+  munmap(data + room, LARGE_PAGE - before);
+  /* With the head, so that it is one area to the system, of which a process has no more than 2^16. */
+  madvise(data - page, room + page, MADV_HUGEPAGE);
   buffer *b = (buffer *)(data - LINE);
   b->memory = data - page;
   return b;
 }
 
 static void unmap_buffer(buffer *b) {
-  munmap(b->memory, (size_t)((char *)b + LINE + b->room - (char *)b->memory));
+  void *memory = b->memory;
+  const size_t bytes = (size_t)((char *)b + LINE + b->room - (char *)memory);
+  if (munmap(memory, bytes) != 0) madvise(memory, bytes, MADV_DONTNEED);
 }
 
 static const size_t LEAST_MAPPED = LARGE_PAGE;

@@ -194,7 +194,7 @@ static void fold_part(void *context, ptrdiff_t index) {
     begin_cells(j, &c, n);
     return;
   }
-  /* Only as much of it as is used: there is room for many axes. */
+  /* Only the part of it that folds read: there is room for many axes. */
   rm_walk w;
   memcpy(&w, j->walk, offsetof(rm_walk, step) + (size_t)j->walk->rank * sizeof *w.step);
   w.size[axis] = rm_least(w.size[axis] - first, j->length);
@@ -213,31 +213,28 @@ static int32_t run_job(job *j) {
   for (int axis = 0; axis < j->kept - 1; axis++) outer *= w->size[axis];
   for (int axis = j->kept; axis < w->rank; axis++) j->elements *= w->size[axis];
   const ptrdiff_t columns = j->kept == 0 ? 1 : w->size[j->kept - 1];
+  const ptrdiff_t heavy = j->map >= POWER ? 8 : 1, each = heavy * j->elements;
   j->width = rm_least(columns, WIDTH);
-  if (!j->across && j->width * j->elements > TASK) {
-    j->width = j->elements >= TASK ? 1 : TASK / j->elements;
-  }
+  if (!j->across && j->width * each > TASK) j->width = each >= TASK ? 1 : TASK / each;
   j->units = outer * ((columns + j->width - 1) / j->width);
-  const ptrdiff_t work = j->width * j->elements;
-  const ptrdiff_t heavy = j->map >= POWER ? 8 : 1;
-  const double time = NANOSECONDS * (j->bytes > 4 ? 2 : 1) *
-                      (double)(heavy * outer * columns * j->elements);
+  const ptrdiff_t work = j->width * each;
+  const double time = NANOSECONDS * (j->bytes > 4 ? 2 : 1) * (double)(outer * columns * each);
   j->parts = 1;
   if (j->units < PARTS / 2 && j->kept < w->rank) {
     const ptrdiff_t size = w->size[j->kept];
     /* Parts of many cells each are costly to put together, so there are fewer, in fours. */
-    ptrdiff_t wanted = heavy * work / TASK;
+    ptrdiff_t wanted = work / TASK;
     if (j->across && wanted > 4) wanted = (wanted + 31) / 32 * 4;
     wanted = rm_least(rm_least(wanted, PARTS / j->units), size);
     if (wanted > 1) {
       j->length = (size + wanted - 1) / wanted;
       /* Parts of a run begin at lines of the caches, if the run does. */
-      if (j->kept == w->rank - 1) j->length = (j->length + 63) / 64 * 64;
+      if (!j->across && j->kept == w->rank - 1) j->length = (j->length + 63) / 64 * 64;
       j->parts = (size + j->length - 1) / j->length;
     }
   }
   if (j->parts == 1) {
-    j->group = heavy * work >= TASK ? 1 : TASK / (heavy * work);
+    j->group = work >= TASK ? 1 : TASK / work;
     rm_parallel((j->units + j->group - 1) / j->group, time, fold_group, j);
     return RM_OK;
   }

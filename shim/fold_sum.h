@@ -33,13 +33,14 @@ static inline double corrected(double sum, double error) {
 #define FETCH_AHEAD(p)
 #endif
 
-#define BY_CONVERSION(n, p, sum) false
+#define NO_FASTER(n, p, sum) false
 #if defined(__AVX512F__)
 /*
- * The bits of a float32 are those of a double 2^896 times as small once three more stand between its
+ * The bits of a float32 are those of a double 2^896 times as small once three zeros stand between its
  * sign and its exponent. So the sum, in the order of LANES, is the same but for that power, in four
  * fifths of the time that an EPYC takes with conversions. For what is not finite it would be wrong:
- * the sum of the products of pairs shows that, and some that are large, and then there is none.
+ * then the sum of the products of pairs is not finite either. Nor is it where products of large
+ * elements overflow. In both cases there is no sum by bits, and conversions make it.
  */
 static inline f64x8 even_bits(i32x16 x, i32x16 factor, i64x8 taken) {
   return (f64x8)((i64x8)__builtin_ia32_pmuldq512(x, factor) & taken);
@@ -76,21 +77,21 @@ static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *
   *sum = (halves.x + halves.y) * 0x1p896;
   return true;
 }
-#define BY_SIGNED_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x8fffffffe0000000, sum))
+#define BY_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x8fffffffe0000000, sum))
 #define BY_UNSIGNED_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x0fffffffe0000000, sum))
 #else
-#define BY_SIGNED_BITS BY_CONVERSION
-#define BY_UNSIGNED_BITS BY_CONVERSION
+#define BY_BITS NO_FASTER
+#define BY_UNSIGNED_BITS NO_FASTER
 #endif
 
-/* The fold of n elements, in double, otherwise than by conversion where that has one. What lies
- * further ahead is asked for before it is needed. */
-#define LANES(name, T, V, map, fold, start, otherwise) \
+/* The fold of n elements, in double. Of whole eights it may be had in a faster way; otherwise they
+ * are converted, and what lies further ahead is asked for before it is needed. */
+#define LANES(name, T, V, map, fold, start, faster) \
   static inline double name(ptrdiff_t n, const T *p, double y) { \
     const ptrdiff_t whole = n / 8 * 8; \
     double sum; \
     (void)y; \
-    if (!otherwise(whole, p, &sum)) { \
+    if (!faster(whole, p, &sum)) { \
       const f64x8 first = start; \
       f64x8 s = first, t = first, u = first, v = first; \
       ptrdiff_t i = 0; \
@@ -118,9 +119,9 @@ static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *
     return fold(sum, rest); \
   }
 
-#define SUM_RUN(map, otherwise) \
-  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0, otherwise) \
-  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0, BY_CONVERSION) \
+#define SUM_RUN(map, faster) \
+  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0, faster) \
+  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0, NO_FASTER) \
   static void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     (void)j; \
     *(double *)c->acc += lanes_f32_##map(n, from, y); \
@@ -134,10 +135,10 @@ static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *
     } \
   }
 
-SUM_RUN(PLAIN, BY_SIGNED_BITS)
+SUM_RUN(PLAIN, BY_BITS)
 SUM_RUN(MAGNITUDE, BY_UNSIGNED_BITS)
-SUM_RUN(SQUARE, BY_CONVERSION)
-SUM_RUN(DIFFERENCE, BY_CONVERSION)
+SUM_RUN(SQUARE, NO_FASTER)
+SUM_RUN(DIFFERENCE, NO_FASTER)
 
 /*
  * Sums of 16-bit floats: four at a time in float32, which is exact unless some are more than
@@ -179,8 +180,8 @@ SUM_HALF(half, WIDEN_HALF, f32_from_half)
 #define sum_half NULL
 #endif
 
-LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0, BY_CONVERSION)
-LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0, BY_CONVERSION)
+LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0, NO_FASTER)
+LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0, NO_FASTER)
 
 static void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   (void)j;

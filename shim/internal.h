@@ -58,6 +58,7 @@ typedef struct {
   bool empty;
   ptrdiff_t size[RM_MAX_RANK];
   ptrdiff_t step[RM_MAX_RANK][RM_MAX_OPERANDS];
+  /* fold.c copies no further than step. */
   ptrdiff_t inner[RM_MAX_OPERANDS];
   char *start[RM_MAX_OPERANDS];
 } rm_walk;

@@ -154,7 +154,7 @@ const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 test(...when(onX64, "buffers come back to whoever has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
-  for (const  of of["limits", "pages"]) assertStringIncludes(run(program, [of]), of);
+  for (const part of ["limits", "pages"]) assertStringIncludes(run(program, [part]), part);
 }));
 
 test(...when(

@@ -163,7 +163,7 @@ static long pages(void) {
   return all;
 }
 
-/* From 2 MiB on they are zeros in pages of their own, which are gone as soon as they are. */
+/* From 2 MiB on they are zeros in pages of their own, which go when they are let go. */
 static void check_pages(void) {
   const opened o = open_owner();
   for (double mib = 2; mib <= 32; mib *= 1.5) {
