@@ -538,6 +538,10 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
+  } else if (it->run == NULL && it->stored[0] == it->stored[1]) {
+    /* Copies need no room for blocks. */
+    high = PTRDIFF_MAX;
+    wide = width;
   } else if (width < SHORT_ROW) {
     high = BLOCK / width;
     /* Whole vectors, if there is a choice. */
