@@ -25,6 +25,10 @@ enum {
   LINE = 64,
   /* Bytes of a large page where others have 4 KiB; elsewhere nothing but an alignment. */
   LARGE_PAGE = 1 << 21,
+  /* Nanoseconds for one that are more than small ones take. Each time counts, as do two that were
+   * fast, the other way; so many are too often. */
+  SLOW_PAGE = 1000000,
+  MOST_SLOW = 3,
   /* Bytes that are kept at most, unless more are in use: what a collector gives back at once may be
    * as much as there is besides, and is asked for again before it looks the next time. */
   MOST_KEPT = 1 << 28,
@@ -115,9 +119,13 @@ static buffer *take_oldest(size_t most) {
 }
 
 #if defined(__linux__)
+/* How often large pages were slow of late, in halves. */
+static _Atomic int slow_pages;
+
 /*
  * Fresh memory in large pages, as far as the system has some to give, is there in a tenth of the
- * time that small ones take. The head has a page of its own before them.
+ * time that small ones take; unless a virtual machine has to ask its host for every one, which some
+ * do, and then no more are asked for. The head has a page of its own before them.
  */
 static buffer *map_buffer(size_t room) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = room + page + LARGE_PAGE;
@@ -127,10 +135,16 @@ static buffer *map_buffer(size_t room) {
   char *data = memory + before + page;
   if (before > 0) munmap(memory, before);
   munmap(data + room, LARGE_PAGE - before);
-  /* With the head, so that it is one area to the system, of which a process has no more than 2^16. */
-  madvise(data - page, room + page, MADV_HUGEPAGE);
   buffer *b = (buffer *)(data - LINE);
   b->memory = data - page;
+  const int slow = atomic_load(&slow_pages);
+  if (slow >= 2 * MOST_SLOW) return b;
+  /* With the head, so that it is one area to the system, of which a process has no more than 2^16. */
+  madvise(data - page, room + page, MADV_HUGEPAGE);
+  const int64_t begin = rm_nanoseconds();
+  *(volatile char *)data = 0;
+  const bool fast = rm_nanoseconds() - begin <= SLOW_PAGE;
+  atomic_store(&slow_pages, !fast ? slow + 2 : slow > 0 ? slow - 1 : 0);
   return b;
 }
 

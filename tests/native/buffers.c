@@ -154,32 +154,6 @@ static void check_limits(void) {
   o.buffer_lost(one, NULL);
 }
 
-/* How many pages of 4 KiB the process has mapped, whether it has touched them or not. */
-static long pages(void) {
-  long all = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
-  CHECK(file != NULL && fscanf(file, "%ld", &all) == 1);
-  fclose(file);
-  return all;
-}
-
-/* From 2 MiB on they are zeros in pages of their own, which go when they are let go. */
-static void check_pages(void) {
-  const opened o = open_owner();
-  for (double mib = 2; mib <= 32; mib *= 1.5) {
-    const long before = pages();
-    const size_t bytes = (size_t)(mib * (1 << 20)) - 5;
-    char *x = take(o, (double)bytes, mib > 10);
-    CHECK((uintptr_t)x % (1 << 21) == 0);
-    for (size_t i = 0; i < bytes; i++) CHECK(x[i] == 0);
-    memset(x, 1, bytes);
-    CHECK(pages() - before >= (long)(bytes >> 12));
-    o.buffer_lost(x, NULL);
-    CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && pages() - before <= 2);
-  }
-  close_owner(o);
-}
-
 /* ---- Node-API: values are pointers to these ---------------------------------------------------- */
 
 typedef struct {
@@ -346,11 +320,6 @@ int main(int count, char **words) {
   if (count > 1 && strcmp(words[1], "limits") == 0) {
     check_limits();
     puts("limits");
-    return 0;
-  }
-  if (count > 1 && strcmp(words[1], "pages") == 0) {
-    check_pages();
-    puts("pages");
     return 0;
   }
   check_one_thread();
