@@ -5,16 +5,16 @@
  *                     [--no-numpy] [--no-torch] [--save]
  *
  * The peers live as long as the run and take turns, row by row and round by round, so that whatever
- * slows the machine down slows all of them. `--save` writes bench/results/ and the table of
- * docs/benchmarks.md. Knows nothing of how a row is timed.
+ * slows the machine down slows all of them. `--save` writes bench/results/ and the tables of
+ * docs/benchmarks.md, and of README if the run is whole. Knows nothing of how a row is timed.
  *
  * @module
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { ensureInstalled, root } from "../scripts/tools.ts";
+import { ensureInstalled, root, writeTable } from "../scripts/tools.ts";
 import { type Effort, measureMemory, measureTimes } from "./measure.ts";
 import { Peer, type PeerName, type PeerOptions } from "./peers.ts";
 import { findPython, type Package } from "./python_env.ts";
@@ -25,6 +25,7 @@ import {
   type Timing,
   toJson,
   toMarkdown,
+  toMeans,
   toText,
 } from "./report.ts";
 import { WORK } from "./work.ts";
@@ -81,23 +82,16 @@ async function startPeers(names: readonly PeerName[], options: PeerOptions): Pro
   });
 }
 
-/** Replaces what lies between the markers of docs/benchmarks.md. */
-function saveTable(results: Results, charts: readonly string[]): void {
-  const path = join(root, "docs", "benchmarks.md");
-  const text = readFileSync(path, "utf8");
-  const [begin, end] = ["<!-- table -->\n", "<!-- /table -->"];
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`Cannot find the table's markers in ${path}`);
+/** The tables of a run for docs/benchmarks.md, and what ran. */
+function describe(results: Results, charts: readonly string[]): string {
   const { date, machine, versions, backend, mode } = results;
-  const about = [
+  return [
     `- \`${mode}\`, ${date}, backend ${backend}`,
     `- ${machine}`,
     `- ${Object.values(versions).join(", ")}`,
     ...charts.map((name) => `- [chart: ${name}](../bench/results/${name})`),
+    `\n${toMarkdown(results)}`,
   ].join("\n");
-  const made = `\n${about}\n\n${toMarkdown(results)}\n\n`;
-  writeFileSync(path, text.slice(0, from + begin.length) + made + text.slice(to));
-  console.log(`wrote ${path}`);
 }
 
 /** Writes the run to bench/results/, and its charts where there is something to compare with. */
@@ -116,7 +110,12 @@ async function save(results: Results, quick: boolean): Promise<void> {
     writeFileSync(join(folder, file), text);
     console.log(`wrote ${join(folder, file)}`);
   }
-  saveTable(results, files.slice(1).map(([file]) => file));
+  writeTable("docs/benchmarks.md", describe(results, files.slice(1).map(([file]) => file)));
+  // README says how fast all of it is.
+  const whole = rows.length === WORK.length && options.threads === "both";
+  if (whole && results.backend === "native" && options.without.size === 0) {
+    writeTable("README.md", toMeans(results));
+  }
 }
 
 /** What the goals say of the run. */

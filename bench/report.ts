@@ -280,10 +280,20 @@ function widths(cells: readonly (readonly string[])[]): number[] {
   return cells[0].map((_, i) => Math.max(3, ...cells.map((row) => row[i].length)));
 }
 
-function pad(row: readonly string[], width: readonly number[]): string[] {
+/** Text from the left: the first column, and the last one unless all the rest are `numbers`. */
+function pad(row: readonly string[], width: readonly number[], numbers = false): string[] {
   return row.map((cell, i) =>
-    i === 0 || i === row.length - 1 ? cell.padEnd(width[i]) : cell.padStart(width[i])
+    i === 0 || (i === row.length - 1 && !numbers) ? cell.padEnd(width[i]) : cell.padStart(width[i])
   );
+}
+
+/** A table in the form that `deno fmt` leaves alone. */
+function toTable(cells: readonly (readonly string[])[], numbers = false): string {
+  const width = widths(cells);
+  const rule = pad(width.map(() => ":"), width, numbers)
+    .map((cell) => cell.startsWith(":") ? "-".repeat(cell.length) : cell.replaceAll(" ", "-"));
+  return [cells[0], rule, ...cells.slice(1)]
+    .map((row) => `| ${pad(row, width, numbers).join(" | ")} |`).join("\n");
 }
 
 /** The tables for a terminal; what sums up comes last, where it is seen. */
@@ -295,17 +305,23 @@ export function toText(results: Results): string {
   }).join("\n\n");
 }
 
-/** The tables as Markdown, in the form that `deno fmt` leaves alone. */
+/** The tables as Markdown. */
 export function toMarkdown(results: Results): string {
-  return sections(results).map(({ title, cells }) => {
-    const width = widths(cells);
-    const rule = width.map((n, i) =>
-      i === 0 || i === width.length - 1 ? "-".repeat(n) : "-".repeat(n - 1) + ":"
-    );
-    const lines = [cells[0], rule, ...cells.slice(1)]
-      .map((row) => `| ${pad(row, width).join(" | ")} |`);
-    return [`### ${title[0].toUpperCase()}${title.slice(1)}`, "", ...lines].join("\n");
-  }).join("\n\n");
+  return sections(results).map(({ title, cells }) =>
+    `### ${title[0].toUpperCase()}${title.slice(1)}\n\n${toTable(cells)}`
+  ).join("\n\n");
+}
+
+/** The geometric means that have goals, as Markdown for README. */
+export function toMeans(results: Results): string {
+  const cells = summary(results).flatMap(({ cells }) => cells).filter((row) => row.at(-1) !== "");
+  return toTable(
+    cells.map(([name, ...rest]) => [
+      name === "" ? "Group" : name === "overall" ? `**${name}**` : name,
+      ...rest.slice(0, -1),
+    ]),
+    true,
+  );
 }
 
 /** The run as JSON, a line for each row; figures are in the order of `peers`. */

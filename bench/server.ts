@@ -9,12 +9,10 @@
  * @module
  */
 import { spawn } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, totalmem } from "node:os";
-import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { ensureInstalled, findTool, root } from "../scripts/tools.ts";
+import { ensureInstalled, findTool, root, writeTable } from "../scripts/tools.ts";
 import { startServer } from "../tests/server/child.ts";
 import type { Load } from "./server_load.ts";
 
@@ -125,17 +123,6 @@ function toMarkdown(rows: readonly Row[]): string {
   return [line(head), rule, ...cells.map(line)].join("\n");
 }
 
-/** Replaces what lies between the markers of docs/serving.md. */
-function save(text: string): void {
-  const path = join(root, "docs", "serving.md");
-  const page = readFileSync(path, "utf8");
-  const [begin, end] = ["<!-- table -->\n", "<!-- /table -->"];
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`Cannot find the table's markers in ${path}`);
-  writeFileSync(path, `${page.slice(0, from)}${begin}\n${text}\n\n${page.slice(to)}`);
-  console.log(`wrote ${path}`);
-}
-
 async function main(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
@@ -164,7 +151,8 @@ async function main(args: string[]): Promise<number> {
     const machine = `${cpus()[0]!.model}, ${availableParallelism()} cores, ` +
       `${Math.round(totalmem() / 2 ** 30)} GiB`;
     const command = ["deno task bench:server", ...args.filter((arg) => arg !== "--save")].join(" ");
-    save(
+    writeTable(
+      "docs/serving.md",
       `- \`${command}\`, ${new Date().toISOString().slice(0, 10)}\n` +
         `- ${machine}; ${connections} connections, ${seconds} seconds each, one image a request\n\n` +
         table,

@@ -64,6 +64,17 @@ function isRunning(tool: Tool): boolean {
   return (tool === "deno" && "Deno" in globalThis) || (tool === "bun" && "Bun" in globalThis);
 }
 
+/** Writes `text` between the markers of a table in one of the pages, `file`, from the root on. */
+export function writeTable(file: string, text: string): void {
+  const path = join(root, file);
+  const page = readFileSync(path, "utf8");
+  const [begin, end] = ["<!-- table -->\n", "<!-- /table -->"];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`Cannot find the table's markers in ${path}`);
+  writeFileSync(path, `${page.slice(0, from)}${begin}\n${text}\n\n${page.slice(to)}`);
+  console.log(`wrote ${path}`);
+}
+
 /** The path of a tool's binary; an Error says how to install it. */
 export function findTool(tool: Tool): string {
   if (isRunning(tool)) return process.execPath;

@@ -8,7 +8,13 @@
  * @module
  */
 
-import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
@@ -38,6 +44,19 @@ const blocks = [
 for (const block of blocks) {
   test(`example at ${block.file}:${block.line}`, { skip: block.ignore }, () => runBlock(block));
 }
+
+test("README has the means of the figures in docs/benchmarks.md", () => {
+  const means = (text: string) =>
+    text.split("\n").filter((line) => line.includes("×")).map((line) => {
+      const [name, ...ratios] = line.split("|").slice(1, 6).map((cell) => cell.trim());
+      return `${name!.replaceAll("*", "")}: ${ratios.join(" ")}`;
+    });
+  const [table] = read("README.md").split("<!-- /table -->");
+  const [, figures] = read("docs/benchmarks.md").split("### Geometric means");
+  const groups = means(table!);
+  assertEquals(groups.length, 6);
+  for (const group of groups) assert(means(figures!).includes(group), group);
+});
 
 function blockOf(text: string): Block {
   return { file: "self", line: 0, ignore: false, lines: text.split("\n") };
