@@ -46,6 +46,8 @@ enum {
 typedef struct {
   /* Bytes in use; JavaScript reads it whenever it likes. */
   double bytes;
+  /* Bytes in arrays that lie elsewhere; JavaScript writes it. */
+  _Atomic double others;
   /* Buffers in use, and one for the owner itself. */
   size_t references;
   /* New bytes since V8 has last gone on with its marking. */
@@ -251,11 +253,13 @@ static void *take_fresh(owner *of, size_t bytes, bool zeroed) {
 static void give(void *data) {
   buffer *b = (buffer *)((char *)data - LINE);
   rm_acquire(&guard);
+  const double others = atomic_load_explicit(&b->of->others, memory_order_relaxed);
   b->of->bytes -= (double)b->bytes;
   let_go(b->of);
   used_bytes -= b->room;
   put_in(b);
-  buffer *list = take_oldest(used_bytes > MOST_KEPT ? used_bytes : MOST_KEPT);
+  const size_t alive = used_bytes + (size_t)others;
+  buffer *list = take_oldest(alive > MOST_KEPT ? alive : MOST_KEPT);
   rm_release(&guard);
   free_all(list);
 }
@@ -438,7 +442,7 @@ void *napi_register_module_v1(void *env, void *exports) {
   owner *of = new_owner();
   if (of == NULL) return exports;
   rm_stay_loaded();
-  if (api.napi_create_external_arraybuffer(env, of, sizeof of->bytes, api_owner_lost, NULL,
+  if (api.napi_create_external_arraybuffer(env, of, 2 * sizeof(double), api_owner_lost, NULL,
                                            &bytes) != 0) {
     forget(of);
     return exports;

@@ -18,7 +18,7 @@
 #endif
 
 /* Changes with the meaning of any function below. */
-#define RM_VERSION 1
+#define RM_VERSION 2
 
 /* What the functions return. */
 enum {
@@ -151,8 +151,10 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
 /* What rm_buffers does. */
 enum {
   /* Gives numbers [owner, and the addresses of the functions (data, context) that a collector has to
-   * call for the 8 bytes at owner, and for each buffer, once nobody can reach them]. At owner stands
-   * a double: how many bytes its buffers have. */
+   * call for the 16 bytes at owner, and for each buffer, once nobody can reach them]. At owner stand
+   * two doubles: how many bytes its buffers have, and how many its arrays have that lie elsewhere,
+   * which is the caller's to write. No more buffers are kept than have as many bytes as all of these
+   * that are in use, or 256 MiB. */
   RM_BUFFERS_OPEN = 0,
   /* Numbers: [owner, bytes, 1 for zeros]; gives [address], of a line of the caches. */
   RM_BUFFERS_TAKE = 1,
@@ -170,7 +172,7 @@ enum {
 RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
 /* The same for Node-API: sets take(bytes, 1 for zeros), which gives an ArrayBuffer or, where there
- * is no memory, undefined; and bytes, an ArrayBuffer on the double at its owner, which has to be
+ * is no memory, undefined; and bytes, an ArrayBuffer on the doubles at its owner, which has to be
  * held as long as take. Sets neither in a process without Node-API, nor where it is not expected. */
 RM_API void *napi_register_module_v1(void *env, void *exports);
 

@@ -235,6 +235,8 @@ export interface BufferSource {
   readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
   /** How many bytes those that are not gone have. */
   readonly bytes: number;
+  /** How many bytes there are elsewhere: no more are kept than those and its own, or 256 MiB. */
+  otherBytes: number;
   /** How many bytes wait to be used again, by any thread of the process. */
   readonly keptBytes: number;
   /** Lets go of those. */
@@ -285,7 +287,10 @@ function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
   let buffer: ArrayBuffer | undefined;
   if (bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE && madeBytes > BYTES_BEFORE_SOURCE) {
     if (source === undefined) source = findSource();
-    buffer = source?.take(bytes, zeroed ? 1 : 0);
+    if (source) {
+      source.otherBytes = liveBytes;
+      buffer = source.take(bytes, zeroed ? 1 : 0);
+    }
   }
   if (buffer === undefined) {
     buffer = ownBuffer(bytes);

@@ -70,7 +70,7 @@ function buffers(shim: Shim): Buffers | undefined {
   const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
   return {
     // The context has to be an address; nobody reads it.
-    bytes: toArrayBuffer(owner, 0, 8, owner, ownerLost),
+    bytes: toArrayBuffer(owner, 0, 16, owner, ownerLost),
     take(bytes, zeroed) {
       numbers[0] = owner;
       numbers[1] = bytes;
