@@ -5,8 +5,8 @@
  *                     [--no-numpy] [--no-torch] [--save]
  *
  * The peers live as long as the run and take turns, row by row and round by round, so that whatever
- * slows the machine down slows all of them. `--save` writes bench/results/ and the tables of
- * docs/benchmarks.md, and of README if the run is whole. Knows nothing of how a row is timed.
+ * slows the machine down slows all of them. `--save` writes bench/results/ and, of a whole run, the
+ * tables of docs/benchmarks.md and README. Knows nothing of how a row is timed.
  *
  * @module
  */
@@ -110,10 +110,10 @@ async function save(results: Results, quick: boolean): Promise<void> {
     writeFileSync(join(folder, file), text);
     console.log(`wrote ${join(folder, file)}`);
   }
-  writeTable("docs/benchmarks.md", describe(results, files.slice(1).map(([file]) => file)));
-  // README says how fast all of it is.
-  const whole = rows.length === WORK.length && options.threads === "both";
+  // The pages show whole runs.
+  const whole = rows.length === WORK.length && options.threads === "both" && !quick;
   if (whole && results.backend === "native" && options.without.size === 0) {
+    writeTable("docs/benchmarks.md", describe(results, files.slice(1).map(([file]) => file)));
     writeTable("README.md", toMeans(results));
   }
 }

@@ -383,6 +383,18 @@ const layouts = group("layouts", { elements: N }, [
     ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
     ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
   ),
+  row(
+    "copy of an image, channels first",
+    { a: f32(224, 224, 3) },
+    ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
+    ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
+  ),
+  row(
+    "copy of a reversed row, 64 times",
+    { a: f32(1024) },
+    ({ a }) => () => a.flip().broadcastTo([64, 1024]).contiguous().dispose(),
+    ["np.broadcast_to(a[::-1], (64, 1024)).copy()", "a.flip(0).expand(64, 1024).contiguous()"],
+  ),
   ...narrow((dtype) => [
     row(
       `${dtype} add transposed`,

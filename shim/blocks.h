@@ -82,6 +82,10 @@ static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptr
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[-j]; \
       } else if (so == 1 && sp == 2) { \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[2 * j]; \
+      } else if (so == 1 && sp == 3) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[3 * j]; \
+      } else if (so == 1 && sp == 4) { \
+        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[4 * j]; \
       } else if (so == 1 && sp == 0) { \
         const T value = *p; \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = value; \

@@ -25,8 +25,8 @@ enum {
   LINE = 64,
   /* Bytes of a large page where others have 4 KiB; elsewhere nothing but an alignment. */
   LARGE_PAGE = 1 << 21,
-  /* Nanoseconds for one that are more than small ones take. Each time counts, as do two that were
-   * fast, the other way; so many are too often. */
+  /* One that takes more nanoseconds than this is slow, as small ones would be there by then. Two fast
+   * ones make up for it; from so many slow ones on no more are asked for. */
   SLOW_PAGE = 1000000,
   MOST_SLOW = 3,
   /* Bytes that are kept at most, unless more are in use: what a collector gives back at once may be
@@ -48,6 +48,8 @@ typedef struct {
   double bytes;
   /* Bytes in arrays that lie elsewhere; JavaScript writes it. */
   _Atomic double others;
+  /* What of that is in the sum over all owners. */
+  double counted;
   /* Buffers in use, and one for the owner itself. */
   size_t references;
   /* New bytes since V8 has last gone on with its marking. */
@@ -72,6 +74,7 @@ static rm_lock guard = RM_LOCK_INIT;
 static buffer *kept[CLASSES];
 static buffer *newest, *oldest;
 static size_t kept_bytes, used_bytes;
+static double other_bytes;
 
 /* What a buffer for so many bytes has room for, up to an eighth more, so that it serves others of
  * about that size too. */
@@ -140,7 +143,10 @@ static buffer *map_buffer(size_t room) {
   buffer *b = (buffer *)(data - LINE);
   b->memory = data - page;
   const int slow = atomic_load(&slow_pages);
-  if (slow >= 2 * MOST_SLOW) return b;
+  if (slow >= 2 * MOST_SLOW) {
+    madvise(data - page, room + page, MADV_NOHUGEPAGE);
+    return b;
+  }
   /* With the head, so that it is one area to the system, of which a process has no more than 2^16. */
   madvise(data - page, room + page, MADV_HUGEPAGE);
   const int64_t begin = rm_nanoseconds();
@@ -250,15 +256,21 @@ static void *take_fresh(owner *of, size_t bytes, bool zeroed) {
   return (char *)b + LINE;
 }
 
+/* Guarded. */
+static void count_others(owner *of, double bytes) {
+  other_bytes += bytes - of->counted;
+  of->counted = bytes;
+}
+
 static void give(void *data) {
   buffer *b = (buffer *)((char *)data - LINE);
   rm_acquire(&guard);
-  const double others = atomic_load_explicit(&b->of->others, memory_order_relaxed);
+  count_others(b->of, atomic_load_explicit(&b->of->others, memory_order_relaxed));
   b->of->bytes -= (double)b->bytes;
   let_go(b->of);
   used_bytes -= b->room;
   put_in(b);
-  const size_t alive = used_bytes + (size_t)others;
+  const size_t alive = used_bytes + (size_t)other_bytes;
   buffer *list = take_oldest(alive > MOST_KEPT ? alive : MOST_KEPT);
   rm_release(&guard);
   free_all(list);
@@ -266,6 +278,8 @@ static void give(void *data) {
 
 static void forget(owner *of) {
   rm_acquire(&guard);
+  count_others(of, 0);
+  atomic_store_explicit(&of->others, 0, memory_order_relaxed);
   let_go(of);
   rm_release(&guard);
 }

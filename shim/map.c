@@ -511,6 +511,17 @@ __attribute__((noinline)) static void run_long_rows(const job *it, scratch *s, c
 
 /* ---- all blocks -------------------------------------------------------------------------------- */
 
+/* Whether an operand is denser down than along: rows of such are moved column by column, if several
+ * are moved at once. */
+static bool lies_sideways(const job *it) {
+  if (it->rows == 1) return false;
+  for (int k = 0; k < it->walk.operands; k++) {
+    const ptrdiff_t along = rm_magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
+    if (rm_magnitude(it->down[k]) < along) return true;
+  }
+  return false;
+}
+
 /* Rows [from, to) of all positions of the outer axes, columns [first, last). Not to be inlined where
  * small ops pass by, as its blocks take room on the stack. */
 __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, ptrdiff_t to,
@@ -538,7 +549,7 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
-  } else if (it->run == NULL && it->stored[0] == it->stored[1]) {
+  } else if (it->run == NULL && it->stored[0] == it->stored[1] && !lies_sideways(it)) {
     /* Copies need no room for blocks. */
     high = PTRDIFF_MAX;
     wide = width;

@@ -21,6 +21,8 @@ int32_t rm_fail(int32_t status, const char *format, ...) {
   return status;
 }
 
+static const char LARGE_PAGES[] = "/sys/kernel/mm/transparent_hugepage";
+
 /* How many pages of 4 KiB the process has mapped, whether it has touched them or not. */
 static long pages(void) {
   long all = 0;
@@ -30,10 +32,10 @@ static long pages(void) {
   return all;
 }
 
-/* Whether large pages are wanted at an address. */
+/* Whether large pages are wanted at an address: it has been said, one way or the other. */
 static bool wants_large(const void *address) {
   char line[512];
-  bool inside = false, wants = false;
+  bool inside = false, wants = false, said = false;
   FILE *file = fopen("/proc/self/smaps", "r");
   CHECK(file != NULL);
   while (fgets(line, sizeof line, file) != NULL) {
@@ -41,9 +43,13 @@ static bool wants_large(const void *address) {
     if (sscanf(line, "%lx-%lx ", &from, &to) == 2) {
       inside = from <= (uintptr_t)address && (uintptr_t)address < to;
     }
-    if (inside && strncmp(line, "VmFlags:", 8) == 0) wants = strstr(line, " hg") != NULL;
+    if (inside && strncmp(line, "VmFlags:", 8) == 0) {
+      wants = strstr(line, " hg") != NULL;
+      said = wants != (strstr(line, " nh") != NULL);
+    }
   }
   fclose(file);
+  CHECK(said || access(LARGE_PAGES, F_OK) != 0);
   return wants;
 }
 
@@ -66,7 +72,7 @@ static bool take_large(owner *of, size_t bytes, bool zeroed) {
 
 int main(void) {
   owner *of = new_owner();
-  const bool some = access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
+  const bool some = access(LARGE_PAGES, F_OK) == 0;
   for (double mib = 2; mib <= 32; mib *= 1.5) {
     CHECK(take_large(of, (size_t)(mib * (1 << 20)) - 5, mib > 10) == some);
   }
