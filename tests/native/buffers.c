@@ -4,22 +4,9 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include "internal.h"
-
-#define CHECK(what) \
-  if (!(what)) { \
-    printf("line %d: %s\n", __LINE__, #what); \
-    exit(1); \
-  }
-
-int32_t rm_fail(int32_t status, const char *format, ...) {
-  (void)format;
-  return status;
-}
+#include "check.h"
 
 typedef void (*lost)(void *data, void *context);
 

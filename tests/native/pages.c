@@ -8,18 +8,7 @@ static int64_t time_now, time_step;
 static int64_t clock_of_test(void) { return time_now += time_step; }
 #include <buffers.c>
 #undef rm_nanoseconds
-#include <stdio.h>
-
-#define CHECK(what) \
-  if (!(what)) { \
-    printf("line %d: %s\n", __LINE__, #what); \
-    exit(1); \
-  }
-
-int32_t rm_fail(int32_t status, const char *format, ...) {
-  (void)format;
-  return status;
-}
+#include "check.h"
 
 static const char LARGE_PAGES[] = "/sys/kernel/mm/transparent_hugepage";
 
