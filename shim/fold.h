@@ -22,14 +22,14 @@ enum {
   /* Elements that are folded plainly between two compensated additions; rows, likewise. */
   BLOCK = 1024,
   ROWS = 32,
+  /* Elements of an output from which on those of float32 are summed by fours. */
+  MANY = 64,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
   /* Elements of a task, which take 2 to 5 microseconds. */
   TASK = 1 << 15,
   /* With fewer outputs than this each one may be cut into as many parts. */
   PARTS = 64,
-  /* Elements from which on sums of float32 go by their bits. */
-  WORTH_BITS = 128,
   /* Bytes ahead of where a sum is at that are fetched into the first-level cache. */
   AHEAD = 2048,
   /* Runs that are scanned side by side, since each is a chain of additions that wait. */

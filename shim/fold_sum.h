@@ -33,95 +33,39 @@ static inline double corrected(double sum, double error) {
 #define FETCH_AHEAD(p)
 #endif
 
-#define NO_FASTER(n, p, sum) false
-#if defined(__AVX512F__)
-/*
- * The bits of a float32 are those of a double 2^896 times as small once three zeros stand between its
- * sign and its exponent. So the sum, in the order of LANES, is the same but for that power, in four
- * fifths of the time that an EPYC takes with conversions. For what is not finite it would be wrong:
- * then the sum of the products of pairs is not finite either. Nor is it where products of large
- * elements overflow. In both cases there is no sum by bits, and conversions make it.
- */
-static inline f64x8 even_bits(i32x16 x, i32x16 factor, i64x8 taken) {
-  return (f64x8)((i64x8)__builtin_ia32_pmuldq512(x, factor) & taken);
-}
-static inline f64x8 odd_bits(i32x16 x, i64x8 taken) { return (f64x8)(((i64x8)x >> 3) & taken); }
-
-/* The sum of n elements, a multiple of 8, of which the given bits are taken: sign or no sign. */
-static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *sum) {
-  const i32x8 none = 0;
-  const i64x8 taken = (int64_t)bits;
-  /* Of the signed product of the even places compilers would make two shifts. */
-  i32x16 factor = (i32x16)(i64x8)(1 << 29);
-  __asm__("" : "+v"(factor));
-  f64x8 even = 0, odd = 0, next_even = 0, next_odd = 0;
-  /* Not from 0 on, where those of tiny numbers would be denormal, which some processors do slowly. */
-  f32x16 products = 1;
-  ptrdiff_t i = 0;
-  for (; i + 32 <= n; i += 32) {
-    const i32x16 x = LOAD(i32x16, p + i), y = LOAD(i32x16, p + i + 16);
-    even += even_bits(x, factor, taken), odd += odd_bits(x, taken);
-    next_even += even_bits(y, factor, taken), next_odd += odd_bits(y, taken);
-    products = __builtin_elementwise_fma((f32x16)x, (f32x16)y, products);
-  }
-  for (; i < n; i += 8) {
-    const i32x16 x = __builtin_shufflevector(LOAD(i32x8, p + i), none, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-                                             10, 11, 12, 13, 14, 15);
-    even += even_bits(x, factor, taken), odd += odd_bits(x, taken);
-    products += (f32x16)x;
-  }
-  if (BITS(TRUTH(16, products - products != 0)) != 0) return false;
-  const f64x4 evens = (even.lo + even.hi) + (next_even.lo + next_even.hi);
-  const f64x4 odds = (odd.lo + odd.hi) + (next_odd.lo + next_odd.hi);
-  const f64x2 halves = (evens.lo + evens.hi) + (odds.lo + odds.hi);
-  *sum = (halves.x + halves.y) * 0x1p896;
-  return true;
-}
-#define BY_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x8fffffffe0000000, sum))
-#define BY_UNSIGNED_BITS(n, p, sum) ((n) >= WORTH_BITS && sum_bits(n, p, 0x0fffffffe0000000, sum))
-#else
-#define BY_BITS NO_FASTER
-#define BY_UNSIGNED_BITS NO_FASTER
-#endif
-
-/* The fold of n elements, in double. Of whole eights it may be had in a faster way; otherwise they
- * are converted, and what lies further ahead is asked for before it is needed. */
-#define LANES(name, T, V, map, fold, start, faster) \
+/* The fold of n elements, in double. What lies further ahead is asked for before it is needed. */
+#define LANES(name, T, V, map, fold, start) \
   static inline double name(ptrdiff_t n, const T *p, double y) { \
-    const ptrdiff_t whole = n / 8 * 8; \
-    double sum; \
+    const f64x8 first = start; \
+    f64x8 s = first, t = first, u = first, v = first; \
+    ptrdiff_t i = 0; \
     (void)y; \
-    if (!faster(whole, p, &sum)) { \
-      const f64x8 first = start; \
-      f64x8 s = first, t = first, u = first, v = first; \
-      ptrdiff_t i = 0; \
-      for (; i + 32 <= whole; i += 32) { \
-        FETCH_AHEAD(p + i) \
-        const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
-        const f64x8 b = __builtin_convertvector(LOAD(V, p + i + 8), f64x8); \
-        const f64x8 c = __builtin_convertvector(LOAD(V, p + i + 16), f64x8); \
-        const f64x8 d = __builtin_convertvector(LOAD(V, p + i + 24), f64x8); \
-        s = fold(s, map(a)), t = fold(t, map(b)), u = fold(u, map(c)), v = fold(v, map(d)); \
-      } \
-      for (; i < whole; i += 8) { \
-        const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
-        s = fold(s, map(a)); \
-      } \
-      s = fold(fold(s, t), fold(u, v)); \
-      const double half = fold(fold(s[0], s[4]), fold(s[1], s[5])); \
-      sum = fold(half, fold(fold(s[2], s[6]), fold(s[3], s[7]))); \
+    for (; i + 32 <= n; i += 32) { \
+      FETCH_AHEAD(p + i) \
+      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+      const f64x8 b = __builtin_convertvector(LOAD(V, p + i + 8), f64x8); \
+      const f64x8 c = __builtin_convertvector(LOAD(V, p + i + 16), f64x8); \
+      const f64x8 d = __builtin_convertvector(LOAD(V, p + i + 24), f64x8); \
+      s = fold(s, map(a)), t = fold(t, map(b)), u = fold(u, map(c)), v = fold(v, map(d)); \
     } \
+    for (; i + 8 <= n; i += 8) { \
+      const f64x8 a = __builtin_convertvector(LOAD(V, p + i), f64x8); \
+      s = fold(s, map(a)); \
+    } \
+    s = fold(fold(s, t), fold(u, v)); \
+    const double half = fold(fold(s[0], s[4]), fold(s[1], s[5])); \
+    const double sum = fold(half, fold(fold(s[2], s[6]), fold(s[3], s[7]))); \
     double rest = start; \
-    for (ptrdiff_t i = whole; i < n; i++) { \
+    for (; i < n; i++) { \
       const double x = (double)p[i]; \
       rest = fold(rest, map(x)); \
     } \
     return fold(sum, rest); \
   }
 
-#define SUM_RUN(map, faster) \
-  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0, faster) \
-  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0, NO_FASTER) \
+#define SUM_RUN(map) \
+  LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0) \
+  LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0) \
   static void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     (void)j; \
     *(double *)c->acc += lanes_f32_##map(n, from, y); \
@@ -135,41 +79,62 @@ static inline bool sum_bits(ptrdiff_t n, const float *p, uint64_t bits, double *
     } \
   }
 
-SUM_RUN(PLAIN, BY_BITS)
-SUM_RUN(MAGNITUDE, BY_UNSIGNED_BITS)
-SUM_RUN(SQUARE, NO_FASTER)
-SUM_RUN(DIFFERENCE, NO_FASTER)
+SUM_RUN(PLAIN)
+SUM_RUN(MAGNITUDE)
+SUM_RUN(SQUARE)
+SUM_RUN(DIFFERENCE)
 
 /*
- * Sums of 16-bit floats: four at a time in float32, which is exact unless some are more than
- * 2^11 times as large as others, and then in double, as conversions to that are what takes the time.
- * A block with sums that float32 does not hold is added in double alone.
+ * Sums of many floats of up to 32 bits: four at a time in float32, and those in double, as conversions
+ * to that are what takes the time. So an element is rounded twice, or, if it has 16 bits, never, unless
+ * some are more than 2^11 times as large as others. Where float32 does not hold a sum all is added in
+ * double, by alone.
  */
-#define SUM_HALF(name, widen, load) \
-  static void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+#define DOUBLES(x) __builtin_convertvector(x, f64x8)
+#define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
+static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define SUM_FOURS(name, T, widen, map, alone) \
+  static void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+    const T *p = from; \
+    f64x8 low = 0, high = 0; \
+    ptrdiff_t i = 0; \
     (void)j; \
-    for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
-      const uint16_t *p = (const uint16_t *)from + i; \
-      const ptrdiff_t m = rm_least(n - i, BLOCK), whole = m / 64 * 64; \
-      f64x8 low = 0, high = 0; \
-      for (ptrdiff_t k = 0; k < whole; k += 64) { \
-        const f32x16 x = \
-            (widen(p + k) + widen(p + k + 16)) + (widen(p + k + 32) + widen(p + k + 48)); \
-        low += __builtin_convertvector(x.lo, f64x8); \
-        high += __builtin_convertvector(x.hi, f64x8); \
-      } \
-      double lanes[8]; \
-      float rest[BLOCK]; \
-      low += high; \
-      memcpy(lanes, &low, sizeof lanes); \
-      double sum = lanes_f64_PLAIN(8, lanes, y); \
-      const bool finite = sum - sum == 0; \
-      const ptrdiff_t done = finite ? whole : 0; \
-      load(m - done, p + done, 1, rest); \
-      sum = (finite ? sum : 0) + lanes_f32_PLAIN(m - done, rest, y); \
-      *(double *)c->acc += sum; \
+    for (; i + 64 <= n; i += 64) { \
+      const f32x16 x = FOUR(map(widen(p + i)), map(widen(p + i + 16)), map(widen(p + i + 32)), \
+                            map(widen(p + i + 48))); \
+      low += DOUBLES(x.lo), high += DOUBLES(x.hi); \
     } \
+    for (; i < n && n >= 16; i += 16) { \
+      /* The last ones as part of the sixteen that end with them. */ \
+      const ptrdiff_t early = i + 16 > n ? i + 16 - n : 0; \
+      const i32x16 bits = (i32x16)map(widen(p + i - early)); \
+      const f32x16 x = (f32x16)(bits & (FIRST_16 >= (int32_t)early)); \
+      low += DOUBLES(x.lo), high += DOUBLES(x.hi); \
+    } \
+    low += high; \
+    const f64x4 fours = low.lo + low.hi; \
+    const f64x2 twos = fours.lo + fours.hi; \
+    double sum = twos.x + twos.y; \
+    if (n < 16 || sum - sum != 0) sum = alone(n, p, y); \
+    *(double *)c->acc += sum; \
   }
+#define WIDEN_FLOAT(p) LOAD(f32x16, p)
+SUM_FOURS(PLAIN, float, WIDEN_FLOAT, MAP_PLAIN, lanes_f32_PLAIN)
+SUM_FOURS(MAGNITUDE, float, WIDEN_FLOAT, MAP_MAGNITUDE, lanes_f32_MAGNITUDE)
+
+/* The same of 16-bit floats, which are made float32 first. */
+#define SUM_HALF(name, widen, load) \
+  static double lanes_##name(ptrdiff_t n, const uint16_t *p, double y) { \
+    float block[BLOCK]; \
+    double sum = 0; \
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
+      const ptrdiff_t m = rm_least(n - i, BLOCK); \
+      load(m, p + i, 1, block); \
+      sum += lanes_f32_PLAIN(m, block, y); \
+    } \
+    return sum; \
+  } \
+  SUM_FOURS(name, uint16_t, widen, MAP_PLAIN, lanes_##name)
 #define WIDEN_BRAIN(p) ((f32x16)(__builtin_convertvector(LOAD(u16x16, p), u32x16) << 16))
 SUM_HALF(brain, WIDEN_BRAIN, f32_from_brain)
 #if defined(__F16C__) || defined(__aarch64__)
@@ -177,11 +142,11 @@ VECTOR(_Float16, f16x16, 16);
 #define WIDEN_HALF(p) __builtin_convertvector(LOAD(f16x16, p), f32x16)
 SUM_HALF(half, WIDEN_HALF, f32_from_half)
 #else
-#define sum_half NULL
+#define fours_half NULL
 #endif
 
-LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0, NO_FASTER)
-LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0, NO_FASTER)
+LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0)
+LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0)
 
 static void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   (void)j;
@@ -218,6 +183,43 @@ COLUMNS(columns_sum_f32, float, double, acc, ADD)
 COLUMNS(columns_sum_f64, double, double, part, ADD)
 COLUMNS(columns_product_f32, float, double, acc, MULTIPLY)
 COLUMNS(columns_product_f64, double, double, acc, MULTIPLY)
+
+/* Of many rows, likewise. */
+static void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
+                          ptrdiff_t step, cells *c) {
+  double *restrict acc = c->acc;
+  (void)j;
+  const char *row = from;
+  ptrdiff_t r = 0;
+  for (; r + 4 <= rows; r += 4, row += 4 * step) {
+    const float *restrict p = (const float *)row, *restrict q = (const float *)(row + step);
+    const float *restrict v = (const float *)(row + 2 * step);
+    const float *restrict w = (const float *)(row + 3 * step);
+    ptrdiff_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+      const f32x16 a = LOAD(f32x16, p + i), b = LOAD(f32x16, q + i);
+      const f32x16 d = LOAD(f32x16, v + i), e = LOAD(f32x16, w + i);
+      const f32x16 x = FOUR(a, b, d, e);
+      f64x8 low = DOUBLES(x.lo), high = DOUBLES(x.hi);
+      if (BITS(TRUTH(16, x - x != 0)) != 0) {
+        low = FOUR(DOUBLES(a.lo), DOUBLES(b.lo), DOUBLES(d.lo), DOUBLES(e.lo));
+        high = FOUR(DOUBLES(a.hi), DOUBLES(b.hi), DOUBLES(d.hi), DOUBLES(e.hi));
+      }
+      low += LOAD(f64x8, acc + i), high += LOAD(f64x8, acc + i + 8);
+      memcpy(acc + i, &low, sizeof low);
+      memcpy(acc + i + 8, &high, sizeof high);
+    }
+    for (; i < n; i++) {
+      const float x = FOUR(p[i], q[i], v[i], w[i]);
+      acc[i] += x - x == 0 ? (double)x
+                           : FOUR((double)p[i], (double)q[i], (double)v[i], (double)w[i]);
+    }
+  }
+  for (; r < rows; r++, row += step) {
+    const float *restrict p = (const float *)row;
+    for (ptrdiff_t i = 0; i < n; i++) acc[i] += (double)p[i];
+  }
+}
 
 static void flush_sum(ptrdiff_t n, cells *c) {
   double *restrict sum = c->acc, *restrict error = c->error, *restrict part = c->part;

@@ -44,11 +44,20 @@ export function mapUlp(row: Row, dtype: DType, inC: boolean): number {
   return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
 }
 
+/** Elements from which on kernels in C add float32 up by fours, in float32. */
+export const MANY = 64;
+
 /**
  * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
- * float64 accumulator, which the sum of the magnitudes bounds.
+ * float64 accumulator, which the sum of the magnitudes bounds; of `many` float32 in C, those of two
+ * additions in float32, too.
  */
-export function foldTolerance(row: Row, dtype: DType, values: readonly Num[]): Tolerance {
+export function foldTolerance(
+  row: Row,
+  dtype: DType,
+  values: readonly Num[],
+  many = false,
+): Tolerance {
   if (DTYPE[dtype].kind !== "f" || row.result === "same") return { ulp: 0, eitherZero: true };
   const magnitude = values.reduce<number>((sum, x) => {
     const size = Math.abs(Number(x));
@@ -57,7 +66,8 @@ export function foldTolerance(row: Row, dtype: DType, values: readonly Num[]): T
   const count = values.length + 4;
   // Products and powers have relative errors of their own, one for each element.
   const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
-  return { ulp, slack: count * magnitude * 2 ** -53, eitherZero: true };
+  const rounded = many ? 2 ** -23 : 0;
+  return { ulp, slack: magnitude * (count * 2 ** -53 + rounded), eitherZero: true };
 }
 
 /** Throws, naming the case and the element, unless `actual` is `expected`. */
