@@ -51,9 +51,29 @@ const targets = [_]struct { folder: []const u8, triple: []const u8 }{
     .{ .folder = "win32-x64", .triple = "x86_64-windows-gnu" },
 };
 
+/// A source without code that changes with every header, and is part of all that is compiled: the
+/// headers of an object that zig has taken from its cache it does not look at the next time.
+var headers: std.Build.LazyPath = undefined;
+
+fn headersChange(b: *std.Build) ![]const u8 {
+    const io = b.graph.io;
+    var folder = try b.build_root.handle.openDir(io, "shim", .{ .iterate = true });
+    defer folder.close(io);
+    var sum: u64 = 0;
+    var entries = folder.iterate();
+    while (try entries.next(io)) |entry| {
+        if (entry.kind != .file or std.mem.endsWith(u8, entry.name, ".c")) continue;
+        const text = try folder.readFileAlloc(io, entry.name, b.allocator, .limited(1 << 20));
+        // Folders have no order.
+        sum +%= std.hash.Wyhash.hash(std.hash.Wyhash.hash(0, entry.name), text);
+    }
+    return b.fmt("/* {x} */\n", .{sum});
+}
+
 pub fn build(b: *std.Build) !void {
     const generated = b.addWriteFiles();
     _ = generated.add("cuda_files.inc", try files.pack(b));
+    headers = generated.add("headers.c", try headersChange(b));
     addPtx(b);
     const host = b.resolveTargetQuery(.{});
     for (targets) |target| {
@@ -100,6 +120,7 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
 fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build.LazyPath) *std.Build.Step.Compile {
     const module = newModule(b, target);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
+    module.addCSourceFile(.{ .file = headers });
     module.addIncludePath(generated);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
@@ -138,6 +159,7 @@ fn addKernels(
     // LLVM would use half of the width of AVX-512 otherwise.
     const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
     const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level };
+    module.addCSourceFile(.{ .file = headers });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = &common });
     // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements. Many are the
