@@ -382,20 +382,37 @@ const layouts = group("layouts", { elements: N }, [
     { a: f32(100, 100, 100) },
     ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
     ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
+    { elements: 3 * 224 * 224 },
   ),
   row(
     "copy of an image, channels first",
     { a: f32(224, 224, 3) },
     ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
     ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
+    { elements: 3 * 224 * 224 },
+  ),
+  row(
+    "copy of an image, channels last",
+    { a: f32(3, 224, 224) },
+    ({ a }) => () => a.permute(1, 2, 0).contiguous().dispose(),
+    ["a.transpose(1, 2, 0).copy()", "a.permute(1, 2, 0).contiguous()"],
+    { elements: 3 * 224 * 224 },
   ),
   row(
     "copy of a reversed row, 64 times",
     { a: f32(1024) },
     ({ a }) => () => a.flip().broadcastTo([64, 1024]).contiguous().dispose(),
     ["np.broadcast_to(a[::-1], (64, 1024)).copy()", "a.flip(0).expand(64, 1024).contiguous()"],
+    { elements: 64 * 1024 },
   ),
   ...narrow((dtype) => [
+    row(
+      `${dtype} copy transposed`,
+      { a: of(dtype, 300, 300) },
+      ({ a }) => () => a.T.contiguous().dispose(),
+      ["a.T.copy()", "a.T.contiguous()"],
+      { elements: 90_000 },
+    ),
     row(
       `${dtype} add transposed`,
       { a: of(dtype, 300, 300), b: of(dtype, 300, 300) },
@@ -432,6 +449,10 @@ const reductions = group("reductions", { elements: N }, [
     "a.var(1)",
     "a.var(1, correction=0)",
   ]),
+  row("logsumexp over axis 0", { a: f32(64, 1024) }, ({ a }) => () => a.logsumexp(0).dispose(), [
+    "m = a.max(0); np.log(np.exp(a - m).sum(0)) + m",
+    "a.logsumexp(0)",
+  ], { elements: 64 * 1024 }),
   row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum(0)"),
   row(
     "cumulative sum, axis 0",

@@ -16,6 +16,8 @@ typedef struct {
 } piece;
 
 /* Vectors of 8 elements that may lie anywhere. */
+typedef uint8_t eight8 __attribute__((vector_size(8), aligned(1)));
+typedef uint16_t eight16 __attribute__((vector_size(16), aligned(2)));
 typedef uint32_t eight32 __attribute__((vector_size(32), aligned(4)));
 
 #define PAIR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -23,8 +25,27 @@ typedef uint32_t eight32 __attribute__((vector_size(32), aligned(4)));
 /* The registers of a transpose have names only where its loops are unrolled. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* Writes the transpose of 8 by 8 elements of 4 bytes: rows of `to` are columns of `from`. */
-static inline void transpose8(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+/* Writes the transpose of 8 by 8 elements: rows of `to` are columns of `from`. Three times row i and
+ * row i + 4 are merged, element by element, into rows 2 i and 2 i + 1. */
+#define TRANSPOSE(V) \
+  static inline void transpose_##V(char *to, ptrdiff_t to_step, const char *from, \
+                                   ptrdiff_t from_step) { \
+    V r[8], s[8]; \
+    UNROLL for (int i = 0; i < 8; i++) memcpy(&r[i], from + i * from_step, sizeof(V)); \
+    UNROLL for (int turn = 0; turn < 3; turn++) { \
+      UNROLL for (int i = 0; i < 4; i++) { \
+        s[2 * i] = PAIR(r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11); \
+        s[2 * i + 1] = PAIR(r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15); \
+      } \
+      memcpy(r, s, sizeof r); \
+    } \
+    UNROLL for (int i = 0; i < 8; i++) memcpy(to + i * to_step, &r[i], sizeof(V)); \
+  }
+TRANSPOSE(eight8)
+TRANSPOSE(eight16)
+
+/* The same, of 4 bytes, whose rows are longer than what shuffles cross cheaply. */
+static inline void transpose_eight32(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
   eight32 r[8], s[8];
   UNROLL for (int i = 0; i < 8; i++) memcpy(&r[i], from + i * from_step, 32);
   UNROLL for (int i = 0; i < 8; i += 2) {
@@ -47,7 +68,7 @@ static inline void transpose8(char *to, ptrdiff_t to_step, const char *from, ptr
 typedef uint64_t four64 __attribute__((vector_size(32), aligned(8)));
 
 /* The same for 4 by 4 elements of 8 bytes. */
-static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
+static inline void transpose_four64(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
   four64 r[4], s[4];
   UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * from_step, 32);
   UNROLL for (int i = 0; i < 4; i += 2) {
@@ -61,10 +82,33 @@ static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptr
   UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * to_step, &r[i], 32);
 }
 
+/* Dense rows of so few elements, from columns that are dense and so far apart. */
+#define MERGE(T, count, ...) \
+  static void merge##count##_##T(T *restrict o, const T *p, ptrdiff_t apart, ptrdiff_t rows) { \
+    const T *q = p + apart, *r = q + apart, *s = r + apart; \
+    (void)r, (void)s; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < rows; i++, o += count) { __VA_ARGS__ } \
+  }
+
+/* Many rows that are denser down than along are moved column by column. */
 #define MOVE(T) \
+  MERGE(T, 2, o[0] = p[i]; o[1] = q[i];) \
+  MERGE(T, 3, o[0] = p[i]; o[1] = q[i]; o[2] = r[i];) \
+  MERGE(T, 4, o[0] = p[i]; o[1] = q[i]; o[2] = r[i]; o[3] = s[i];) \
   static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
-    if (rows > 1 && (rm_magnitude(from.down) < rm_magnitude(from.right) || \
-                     rm_magnitude(to.down) < rm_magnitude(to.right))) { \
+    const ptrdiff_t size = sizeof(T); \
+    if (columns >= 2 && columns <= 4 && to.right == size && to.down == columns * size && \
+        from.down == size) { \
+      T *o = (T *)to.at; \
+      const T *p = (const T *)from.at; \
+      const ptrdiff_t apart = from.right / size; \
+      if (columns == 2) merge2_##T(o, p, apart, rows); \
+      else if (columns == 3) merge3_##T(o, p, apart, rows); \
+      else merge4_##T(o, p, apart, rows); \
+      return; \
+    } \
+    if (rows > columns && (rm_magnitude(from.down) < rm_magnitude(from.right) || \
+                           rm_magnitude(to.down) < rm_magnitude(to.right))) { \
       for (ptrdiff_t j = 0; j < columns; j++) { \
         for (ptrdiff_t i = 0; i < rows; i++) { \
           *(T *)(to.at + i * to.down + j * to.right) = \
@@ -73,7 +117,6 @@ static inline void transpose4(char *to, ptrdiff_t to_step, const char *from, ptr
       } \
       return; \
     } \
-    const ptrdiff_t size = sizeof(T); \
     for (ptrdiff_t i = 0; i < rows; i++) { \
       T *o = (T *)(to.at + i * to.down); \
       const T *p = (const T *)(from.at + i * from.down); \
@@ -141,22 +184,32 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
     }
     return;
   }
-  /* Transposes: whole squares by registers, and what is left over one by one. */
-  const ptrdiff_t side = bytes == 4 ? 8 : bytes == 8 ? 4 : 0;
-  if (side != 0 && to.right == bytes && from.down == bytes && rows >= side && columns >= side) {
+  /* Transposes, seen so that they are written along their rows: whole squares by registers, and what
+   * is left over one by one. */
+  if (rows > 1 && to.down == bytes && from.right == bytes) {
+    move_block((piece){to.at, to.right, bytes}, (piece){from.at, bytes, from.down}, columns, rows,
+               bytes);
+    return;
+  }
+  const ptrdiff_t side = bytes == 8 ? 4 : 8;
+  if (to.right == bytes && from.down == bytes && rows >= side && columns >= side) {
     const ptrdiff_t across = columns / side * side;
+    if (across < columns) {
+      move_block((piece){to.at + across * bytes, to.down, bytes},
+                 (piece){from.at + across * from.right, bytes, from.right}, rows, columns - across,
+                 bytes);
+      columns = across;
+    }
     for (; rows >= side; rows -= side) {
-      for (ptrdiff_t j = 0; j < across; j += side) {
+      for (ptrdiff_t j = 0; j < columns; j += side) {
         char *o = to.at + j * bytes;
         const char *p = from.at + j * from.right;
-        if (bytes == 4) transpose8(o, to.down, p, from.right);
-        else transpose4(o, to.down, p, from.right);
-      }
-      if (across < columns) {
-        const piece rest = {to.at + across * bytes, to.down, bytes};
-        const piece source = {from.at + across * from.right, bytes, from.right};
-        if (bytes == 4) move_uint32_t(rest, source, side, columns - across);
-        else move_uint64_t(rest, source, side, columns - across);
+        switch (bytes) {
+          case 1: transpose_eight8(o, to.down, p, from.right); break;
+          case 2: transpose_eight16(o, to.down, p, from.right); break;
+          case 4: transpose_eight32(o, to.down, p, from.right); break;
+          default: transpose_four64(o, to.down, p, from.right); break;
+        }
       }
       to.at += side * to.down;
       from.at += side * bytes;

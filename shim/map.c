@@ -254,6 +254,8 @@ typedef struct {
   ptrdiff_t down[RM_MAX_OPERANDS];
   int outer_axes;
   bool tiled;
+  /* Whether few rows are copied to or from elements that take turns. */
+  bool merges;
   /* Whether the output is so large that it should pass by the caches. */
   bool streams;
   /* How the work is cut: rows and columns for each task, and cuts of a row. */
@@ -549,6 +551,9 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
+  } else if (it->merges && width >= SHORT_ROW) {
+    high = it->rows;
+    if (it->stored[0] != it->stored[1]) wide = BLOCK / it->rows / LINE_ELEMENTS * LINE_ELEMENTS;
   } else if (it->run == NULL && it->stored[0] == it->stored[1] && !lies_sideways(it)) {
     /* Copies need no room for blocks. */
     high = PTRDIFF_MAX;
@@ -592,14 +597,10 @@ static void run_task(void *context, ptrdiff_t index) {
 
 /* True when an operand is denser along the last axis but one, so that whole rows would waste most
  * of each cache line. */
-static bool wants_tiles(const job *it) {
-  if (it->rows < TILE_LEAST || it->columns < TILE_LEAST) return false;
-  for (int k = 0; k < it->walk.operands; k++) {
-    const ptrdiff_t along = rm_magnitude(it->down[k]);
-    const ptrdiff_t across = rm_magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
-    if (along != 0 && along < across) return true;
-  }
-  return false;
+static bool crosses(const job *it, int k) {
+  const ptrdiff_t along = rm_magnitude(it->down[k]);
+  const ptrdiff_t across = rm_magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
+  return along != 0 && along < across;
 }
 
 /* What is written over an input is in the caches anyhow, and copies move whole rows themselves. */
@@ -630,7 +631,12 @@ static void run_all(job *it, ptrdiff_t task) {
   it->positions = 1;
   for (int axis = 0; axis < it->outer_axes; axis++) it->positions *= walk->size[axis];
   for (int k = 0; k < walk->operands; k++) it->down[k] = rank < 2 ? 0 : walk->step[rank - 2][k];
-  it->tiled = wants_tiles(it);
+  bool crossing = false;
+  for (int k = 0; k < walk->operands && it->rows > 1; k++) crossing |= crosses(it, k);
+  it->tiled = crossing && it->rows >= TILE_LEAST && it->columns >= TILE_LEAST;
+  /* Casts write whole rows where they can. */
+  it->merges = crossing && it->rows < TILE_LEAST && it->run == NULL &&
+               (it->stored[0] == it->stored[1] || crosses(it, 0));
   const ptrdiff_t rows = it->rows * it->positions;
   const double elements = (double)rows * (double)it->columns;
   it->streams = wants_stream(it, elements);
@@ -646,8 +652,9 @@ static void run_all(job *it, ptrdiff_t task) {
   it->task_columns = it->columns < 2 * task ? it->columns : even_part(it->columns, task);
   it->cuts = cuts_of(it->columns, it->task_columns);
   it->task_rows = cuts_of(task, it->task_columns);
-  /* Tiles are not cut in two. */
+  /* Tiles are not cut in two, nor rows apart that are merged. */
   if (it->tiled) it->task_rows = cuts_of(it->task_rows, TILE_ROWS) * TILE_ROWS;
+  if (it->merges) it->task_rows = cuts_of(it->task_rows, it->rows) * it->rows;
   rm_parallel(cuts_of(rows, it->task_rows) * it->cuts,
               elements / (double)task * TASK_NANOSECONDS, run_task, it);
 }

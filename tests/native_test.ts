@@ -245,6 +245,46 @@ check("an element is written to rows of every length, whatever its bytes, and no
   }
 });
 
+check("planes are merged into elements, and elements parted into planes, however many", () => {
+  const pairs: [from: DType, to: DType][] = [
+    ["uint8", "uint8"],
+    ["float16", "float16"],
+    ["float32", "float32"],
+    ["int64", "int64"],
+    ["uint8", "float32"],
+    ["float32", "uint8"],
+  ];
+  for (const [from, to] of pairs) {
+    for (let planes = 2; planes <= 17; planes++) {
+      const lengths = [1, 7, 8, 9, 31, 127, 128, 130, 1024, 1031];
+      // Long enough for threads to share them.
+      if (planes % 5 === 3) lengths.push(90_001);
+      for (const [turn, n] of lengths.entries()) {
+        native.setLevel(LEVELS[(turn + planes) % LEVELS.length]!);
+        const apart = n + turn % 3;
+        const dense = Layout.contiguous([n, planes], MARGIN);
+        const each = new Layout([n, planes], [1, apart], MARGIN + turn % 4);
+        for (const axes of [[], [0], [1], [0, 1]]) {
+          for (const [target, source] of [[dense, each], [each, dense], [each, each]] as const) {
+            // The order of axes is the plan's affair.
+            const [out, a] = turn % 2
+              ? [target, source]
+              : [target.permute([1, 0]), source.permute([1, 0])];
+            const input = a.flip(axes);
+            const plan = planMap(out, input, null, null);
+            const x = storageFor(input, from, false, [0, 200]), y = storageFor(out, to);
+            const expected = copyOf(y);
+            native.map(MAP.copy, from, plan, y, x, null, null);
+            loops.map(MAP.copy, from, plan, expected, x, null, null);
+            const what = `${planes} of ${n} ${from} to ${to}, flipped ${axes}: ${target.strides}`;
+            assertSameBytes(y, expected, what);
+          }
+        }
+      }
+    }
+  }
+});
+
 check("large arrays, which threads share, agree with js in every layout", () => {
   const shapes = [[300_003], [551, 557], [100_003, 3], [3, 100_003], [70, 67, 71]];
   for (const row of [MAP.add, MAP.where] as MapRow[]) {
