@@ -209,7 +209,9 @@ static void fold_part(void *context, ptrdiff_t index) {
 static int32_t run_job(job *j) {
   const rm_walk *w = j->walk;
   ptrdiff_t outer = 1;
+  j->elements = 1;
   for (int axis = 0; axis < j->kept - 1; axis++) outer *= w->size[axis];
+  for (int axis = j->kept; axis < w->rank; axis++) j->elements *= w->size[axis];
   const ptrdiff_t columns = j->kept == 0 ? 1 : w->size[j->kept - 1];
   const ptrdiff_t heavy = j->map >= POWER ? 8 : 1, each = heavy * j->elements;
   j->width = rm_least(columns, WIDTH);
@@ -307,7 +309,8 @@ static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
     j->load = copier(a);
     j->direct = true;
   }
-  if (a == RM_FLOAT32 && j->elements >= MANY && !mapped) {
+  const int inner = j->walk->rank - 1;
+  if (a == RM_FLOAT32 && !mapped && inner >= j->kept && j->walk->size[inner] >= MANY) {
     if (map == PLAIN) j->run = fours_PLAIN, j->columns = columns_fours;
     if (map == MAGNITUDE) j->run = fours_MAGNITUDE;
   }
@@ -506,9 +509,7 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
            .second_bytes = paired ? rm_bytes(second) : 1,
            .load_second = paired ? to_f64[second] : NULL,
            .attribute = plan[RM_ATTRIBUTES],
-           .elements = 1,
            .step = PTRDIFF_MAX};
-  for (int axis = kept; axis < walk.rank; axis++) j.elements *= walk.size[axis];
   const bool varies = paired && kept < walk.rank && walk.inner[2] != 0;
   if (!choose(&j, from, varies)) return RM_UNSUPPORTED;
   return run_job(&j);

@@ -22,7 +22,7 @@ enum {
   /* Elements that are folded plainly between two compensated additions; rows, likewise. */
   BLOCK = 1024,
   ROWS = 32,
-  /* Elements of an output from which on those of float32 are summed by fours. */
+  /* Elements of a run, or rows, from which on float32 is summed by fours. */
   MANY = 64,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
@@ -44,6 +44,7 @@ static const double NANOSECONDS = 0.07, SCAN_NANOSECONDS = 0.5;
 /* ---- vectors --------------------------------------------------------------------------------- */
 
 #define VECTOR(T, name, count) typedef T name __attribute__((ext_vector_type(count)))
+VECTOR(double, f64x16, 16);
 VECTOR(double, f64x8, 8);
 VECTOR(double, f64x4, 4);
 VECTOR(double, f64x2, 2);

@@ -86,9 +86,9 @@ SUM_RUN(DIFFERENCE)
 
 /*
  * Sums of many floats of up to 32 bits: four at a time in float32, and those in double, as conversions
- * to that are what takes the time. So an element is rounded twice, or, if it has 16 bits, never, unless
- * some are more than 2^11 times as large as others. Where float32 does not hold a sum all is added in
- * double, by alone.
+ * to that are what takes the time. So an element is rounded twice at most, or, if it has 16 bits,
+ * never, unless some are more than 2^11 times as large as others. A run with a sum that float32 does
+ * not hold is added once more, in double: by alone.
  */
 #define DOUBLES(x) __builtin_convertvector(x, f64x8)
 #define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
@@ -104,11 +104,14 @@ static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
                             map(widen(p + i + 48))); \
       low += DOUBLES(x.lo), high += DOUBLES(x.hi); \
     } \
-    for (; i < n && n >= 16; i += 16) { \
-      /* The last ones as part of the sixteen that end with them. */ \
-      const ptrdiff_t early = i + 16 > n ? i + 16 - n : 0; \
-      const i32x16 bits = (i32x16)map(widen(p + i - early)); \
-      const f32x16 x = (f32x16)(bits & (FIRST_16 >= (int32_t)early)); \
+    for (; i + 16 <= n; i += 16) { \
+      const f32x16 x = map(widen(p + i)); \
+      low += DOUBLES(x.lo), high += DOUBLES(x.hi); \
+    } \
+    if (i < n && n >= 16) { \
+      /* What is left over, as part of the sixteen that end with it. */ \
+      const i32x16 bits = (i32x16)map(widen(p + n - 16)); \
+      const f32x16 x = (f32x16)(bits & (FIRST_16 >= (int32_t)(i + 16 - n))); \
       low += DOUBLES(x.lo), high += DOUBLES(x.hi); \
     } \
     low += high; \
@@ -184,11 +187,24 @@ COLUMNS(columns_sum_f64, double, double, part, ADD)
 COLUMNS(columns_product_f32, float, double, acc, MULTIPLY)
 COLUMNS(columns_product_f64, double, double, acc, MULTIPLY)
 
-/* Of many rows, likewise. */
+/* Of many rows, likewise. Each column for itself is made in double where float32 does not hold it. */
+#define FOURS_BY(count, V, D) \
+  for (; i + count <= n; i += count) { \
+    const V x = LOAD(V, p + i), y = LOAD(V, q + i), z = LOAD(V, v + i), t = LOAD(V, w + i); \
+    const V narrow = FOUR(x, y, z, t); \
+    D sum, four = __builtin_convertvector(narrow, D); \
+    if (BITS(TRUTH(count, narrow - narrow != 0)) != 0) { \
+      four = four - four == 0 ? four \
+                              : FOUR(__builtin_convertvector(x, D), __builtin_convertvector(y, D), \
+                                     __builtin_convertvector(z, D), __builtin_convertvector(t, D)); \
+    } \
+    memcpy(&sum, acc + i, sizeof sum); \
+    sum += four; \
+    memcpy(acc + i, &sum, sizeof sum); \
+  }
 static void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
                           ptrdiff_t step, cells *c) {
   double *restrict acc = c->acc;
-  (void)j;
   const char *row = from;
   ptrdiff_t r = 0;
   for (; r + 4 <= rows; r += 4, row += 4 * step) {
@@ -196,29 +212,15 @@ static void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void 
     const float *restrict v = (const float *)(row + 2 * step);
     const float *restrict w = (const float *)(row + 3 * step);
     ptrdiff_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-      const f32x16 a = LOAD(f32x16, p + i), b = LOAD(f32x16, q + i);
-      const f32x16 d = LOAD(f32x16, v + i), e = LOAD(f32x16, w + i);
-      const f32x16 x = FOUR(a, b, d, e);
-      f64x8 low = DOUBLES(x.lo), high = DOUBLES(x.hi);
-      if (BITS(TRUTH(16, x - x != 0)) != 0) {
-        low = FOUR(DOUBLES(a.lo), DOUBLES(b.lo), DOUBLES(d.lo), DOUBLES(e.lo));
-        high = FOUR(DOUBLES(a.hi), DOUBLES(b.hi), DOUBLES(d.hi), DOUBLES(e.hi));
-      }
-      low += LOAD(f64x8, acc + i), high += LOAD(f64x8, acc + i + 8);
-      memcpy(acc + i, &low, sizeof low);
-      memcpy(acc + i + 8, &high, sizeof high);
-    }
+    FOURS_BY(16, f32x16, f64x16)
+    FOURS_BY(8, f32x8, f64x8)
     for (; i < n; i++) {
-      const float x = FOUR(p[i], q[i], v[i], w[i]);
-      acc[i] += x - x == 0 ? (double)x
-                           : FOUR((double)p[i], (double)q[i], (double)v[i], (double)w[i]);
+      const float four = FOUR(p[i], q[i], v[i], w[i]);
+      acc[i] += four - four == 0 ? (double)four
+                                 : FOUR((double)p[i], (double)q[i], (double)v[i], (double)w[i]);
     }
   }
-  for (; r < rows; r++, row += step) {
-    const float *restrict p = (const float *)row;
-    for (ptrdiff_t i = 0; i < n; i++) acc[i] += (double)p[i];
-  }
+  columns_sum_f32(j, n, rows - r, row, step, c);
 }
 
 static void flush_sum(ptrdiff_t n, cells *c) {

@@ -44,19 +44,19 @@ export function mapUlp(row: Row, dtype: DType, inC: boolean): number {
   return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
 }
 
-/** Elements from which on kernels in C add float32 up by fours, in float32. */
+/** Elements from which on kernels in C may add float32 up by fours, in float32. */
 export const MANY = 64;
 
 /**
  * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
- * float64 accumulator, which the sum of the magnitudes bounds; of `many` float32 in C, those of two
- * additions in float32, too.
+ * float64 accumulator, which the sum of the magnitudes bounds; in C, where `from` is their dtype,
+ * those of two additions in float32, too.
  */
 export function foldTolerance(
   row: Row,
   dtype: DType,
   values: readonly Num[],
-  many = false,
+  from?: DType,
 ): Tolerance {
   if (DTYPE[dtype].kind !== "f" || row.result === "same") return { ulp: 0, eitherZero: true };
   const magnitude = values.reduce<number>((sum, x) => {
@@ -66,7 +66,9 @@ export function foldTolerance(
   const count = values.length + 4;
   // Products and powers have relative errors of their own, one for each element.
   const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
-  const rounded = many ? 2 ** -23 : 0;
+  const fours = from === "float32" && values.length >= MANY &&
+    ["sum", "mean", "norm1"].includes(row.name);
+  const rounded = fours ? 2 ** -23 : 0;
   return { ulp, slack: magnitude * (count * 2 ** -53 + rounded), eitherZero: true };
 }
 
