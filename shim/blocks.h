@@ -180,7 +180,7 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
   }
   if (to.right == bytes && from.right == bytes) {
     for (ptrdiff_t i = 0; i < rows; i++) {
-      memcpy(to.at + i * to.down, from.at + i * from.down, (size_t)(columns * bytes));
+      rm_copy(to.at + i * to.down, from.at + i * from.down, columns * bytes);
     }
     return;
   }

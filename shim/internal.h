@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include "rowmajor.h"
 
 /* Ids of the dtypes, as in TypeScript. */
@@ -32,6 +33,25 @@ enum {
 
 static inline ptrdiff_t rm_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static inline ptrdiff_t rm_magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
+
+/*
+ * Copies what does not overlap. Where the target lies 1 to 31 bytes behind the source, pages left
+ * aside, AMD's Zen 4 takes up to thirty times as long for the instruction that the C library copies
+ * 2 KiB and more by.
+ */
+static inline void rm_copy(void *to, const void *from, ptrdiff_t bytes) {
+  typedef uint64_t line __attribute__((vector_size(64)));
+  const char *p = from;
+  char *o = to;
+  if (bytes >= 2048 && (((uintptr_t)o - (uintptr_t)p) & 4095) - 1 < 31) {
+    for (; bytes >= 256; bytes -= 256, o += 256, p += 256) {
+      line four[4];
+      memcpy(four, p, sizeof four);
+      memcpy(o, four, sizeof four);
+    }
+  }
+  memcpy(o, p, (size_t)bytes);
+}
 
 /* Bytes of an element. */
 static inline ptrdiff_t rm_bytes(int dtype) {

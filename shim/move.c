@@ -73,9 +73,12 @@ typedef struct {
   /* What the indexes say, where that has been kept. */
   const int64_t *places;
   ptrdiff_t step[2], scale[2];
-  ptrdiff_t bytes, count, per_task;
-  /* The first axes of the block that are walked outside the loop over indexes. */
+  ptrdiff_t bytes, count;
+  /* The first axes of the block that are walked outside the loop over indexes, and their places. */
   int outside;
+  ptrdiff_t positions;
+  /* A task has so many of those, and of indexes. */
+  ptrdiff_t task_positions, task_count;
 } blocks;
 
 /* Goes from the places of block 0 at index 0 to those of block i at index `place`. */
@@ -83,14 +86,34 @@ static inline void go(const blocks *b, ptrdiff_t i, int64_t place, char *const *
   for (int k = 0; k < 2; k++) moved[k] = at[k] + i * b->step[k] + place * b->scale[k];
 }
 
-/* Copies n bytes for each of the places; a constant n makes its own loop. */
-static inline __attribute__((always_inline)) void copy_runs(const blocks *b, const int64_t *places,
-                                                            ptrdiff_t count, char *const *at,
-                                                            size_t n) {
+/* Copies n bytes for each of the places. */
+static void copy_runs(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at,
+                      ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[2];
     go(b, i, places[i], at, moved);
-    memcpy(moved[0], moved[1], n);
+    rm_copy(moved[0], moved[1], n);
+  }
+}
+
+/* The same of single elements. */
+#define COPY_EACH(T)                                                                    \
+  if (b->scale[0] == 0) {                                                               \
+    for (ptrdiff_t i = 0; i < count; i++) {                                             \
+      *(T *)(at[0] + i * b->step[0]) = *(const T *)(at[1] + places[i] * b->scale[1]);   \
+    }                                                                                   \
+  } else {                                                                              \
+    for (ptrdiff_t i = 0; i < count; i++) {                                             \
+      *(T *)(at[0] + places[i] * b->scale[0]) = *(const T *)(at[1] + i * b->step[1]);   \
+    }                                                                                   \
+  }
+
+static void copy_each(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
+  switch (b->bytes) {
+    case 1: COPY_EACH(uint8_t) break;
+    case 2: COPY_EACH(uint16_t) break;
+    case 4: COPY_EACH(uint32_t) break;
+    default: COPY_EACH(uint64_t)
   }
 }
 
@@ -127,8 +150,11 @@ static void copy_walks(const blocks *b, const int64_t *places, ptrdiff_t count, 
 static void copy_task(void *context, ptrdiff_t index) {
   const blocks *b = context;
   const rm_walk *walk = &b->walk;
-  const ptrdiff_t first = index * b->per_task;
-  ptrdiff_t count = rm_least(b->per_task, b->count - first);
+  const ptrdiff_t parts = (b->count + b->task_count - 1) / b->task_count;
+  const ptrdiff_t first = index % parts * b->task_count;
+  ptrdiff_t position = index / parts * b->task_positions;
+  ptrdiff_t left = rm_least(b->task_positions, b->positions - position);
+  ptrdiff_t count = rm_least(b->task_count, b->count - first);
   int64_t buffer[BLOCK];
   const int64_t *places = buffer;
   if (b->places != NULL) {
@@ -147,14 +173,16 @@ static void copy_task(void *context, ptrdiff_t index) {
   char *at[RM_MAX_OPERANDS];
   for (int k = 0; k < 2; k++) at[k] = walk->start[k] + first * b->step[k];
   ptrdiff_t counts[RM_MAX_RANK] = {0};
-  do {
+  for (int axis = b->outside - 1; axis >= 0; axis--) {
+    counts[axis] = position % walk->size[axis];
+    position /= walk->size[axis];
+    for (int k = 0; k < 2; k++) at[k] += counts[axis] * walk->step[axis][k];
+  }
+  for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
     if (!dense) copy_walks(b, places, count, at);
-    else if (run == 1) copy_runs(b, places, count, at, 1);
-    else if (run == 2) copy_runs(b, places, count, at, 2);
-    else if (run == 4) copy_runs(b, places, count, at, 4);
-    else if (run == 8) copy_runs(b, places, count, at, 8);
-    else copy_runs(b, places, count, at, (size_t)run);
-  } while (rm_next(walk, 0, b->outside, counts, at));
+    else if (run == b->bytes) copy_each(b, places, count, at);
+    else copy_runs(b, places, count, at, run);
+  }
 }
 
 static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const double *plan,
@@ -186,21 +214,28 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
     return RM_OK;
   }
   b.places = b.count <= BLOCK ? places : NULL;
-  if (b.walk.empty) return RM_OK;
+  if (b.walk.empty || b.count == 0) return RM_OK;
   /* Axes that are longer steps for the dense operand than indexes are go outside, so that it is
    * walked from one end to the other. */
   for (b.outside = 0; b.outside < b.walk.rank; b.outside++) {
     if (rm_magnitude(b.walk.step[b.outside][dense]) <= rm_magnitude(b.step[dense])) break;
   }
   ptrdiff_t size = b.bytes;
-  for (int axis = 0; axis < b.walk.rank; axis++) size *= b.walk.size[axis];
-  b.per_task = size >= TASK ? 1 : rm_least(BLOCK, TASK / size);
-  const ptrdiff_t tasks = (b.count + b.per_task - 1) / b.per_task;
+  b.positions = 1;
+  for (int axis = 0; axis < b.walk.rank; axis++) {
+    if (axis < b.outside) b.positions *= b.walk.size[axis];
+    else size *= b.walk.size[axis];
+  }
+  b.task_count = size >= TASK ? 1 : rm_least(rm_least(BLOCK, TASK / size), b.count);
+  b.task_positions = size * b.task_count >= TASK ? 1 : TASK / (size * b.task_count);
+  const ptrdiff_t parts = (b.count + b.task_count - 1) / b.task_count;
+  const ptrdiff_t tasks = parts * ((b.positions + b.task_positions - 1) / b.task_positions);
+  const double bytes = (double)(b.count * b.positions) * (double)size;
   if (scatter) {
     /* Indexes may be equal: the last one has to win. */
     for (ptrdiff_t i = 0; i < tasks; i++) copy_task(&b, i);
   } else {
-    rm_parallel(tasks, (double)(b.count * size) / BYTES_EACH_NANOSECOND, copy_task, &b);
+    rm_parallel(tasks, bytes / BYTES_EACH_NANOSECOND, copy_task, &b);
   }
   return RM_OK;
 }

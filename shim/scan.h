@@ -17,8 +17,9 @@ typedef struct {
   ptrdiff_t group;
 } scan;
 
-/* Scans RUNS stretches side by side, or one, in place; carries go from one stretch to the next. */
-#define SCAN(name, T, fold) \
+/* Scans RUNS stretches side by side in place; carries go from one stretch to the next. Not for sums of
+ * integers, which hardly wait for each other. */
+#define SCAN_RUNS(name, T, fold) \
   static void scan_runs_##name(ptrdiff_t n, T (*restrict x)[STRETCH], T *carry) { \
     T a[RUNS]; \
     for (int l = 0; l < RUNS; l++) a[l] = carry[l]; \
@@ -29,7 +30,13 @@ typedef struct {
       } \
     } \
     for (int l = 0; l < RUNS; l++) carry[l] = a[l]; \
-  } \
+  }
+SCAN_RUNS(f64_sum, double, ADD)
+SCAN_RUNS(f64_product, double, MULTIPLY)
+SCAN_RUNS(i64_product, int64_t, MULTIPLY)
+
+/* One stretch, and a row of as many. */
+#define SCAN(name, T, fold) \
   static void scan_run_##name(ptrdiff_t n, T *restrict x, T *carry) { \
     T a = *carry; \
     for (ptrdiff_t i = 0; i < n; i++) x[i] = a = fold(a, x[i]); \
@@ -101,8 +108,9 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
     } else if (s->product) {
       if (count == 1) scan_run_i64_product(m, x.i[0], c.i);
       else scan_runs_i64_product(m, x.i, c.i);
-    } else if (count == 1) scan_run_i64_sum(m, x.i[0], c.i);
-    else scan_runs_i64_sum(m, x.i, c.i);
+    } else {
+      for (int l = 0; l < count; l++) scan_run_i64_sum(m, x.i[l], &c.i[l]);
+    }
     for (int l = 0; l < count; l++) {
       put(s->out, m, x.f[l], at[l][0] + i * to * s->out_bytes, to);
     }

@@ -296,7 +296,11 @@ function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
       return;
     }
     if (!Array.isArray(level) || level.length !== shape[axis]) throw ragged(axis);
-    for (let i = 0; i < level.length; i++) visit(level[i], axis + 1);
+    for (let i = 0; i < level.length; i++) {
+      const one = level[i];
+      if (typeof one === "number" && axis === shape.length - 1) leaves.push(one);
+      else visit(one, axis + 1);
+    }
   };
   visit(data, 0);
   return { shape, leaves };
@@ -311,17 +315,16 @@ function ragged(axis: number): ShapeError {
 /** The dtype of JavaScript values, which must be all numbers, all bigints or all booleans. */
 function leavesDType(leaves: readonly Scalar[]): DType {
   if (leaves.length === 0) return "float32";
-  const kind = scalarDType(leaves[0]!);
-  for (const leaf of leaves) {
-    if (scalarDType(leaf) !== kind) {
+  const first = leaves[0]!;
+  for (let i = 1; i < leaves.length; i++) {
+    if (typeof leaves[i] !== typeof first) {
       throw new DTypeError(
-        `Cannot make a tensor of a ${typeof leaves[
-          0
-        ]} and a ${typeof leaf}: say which dtype is meant`,
+        `Cannot make a tensor of a ${typeof first} and a ${typeof leaves[i]}: ` +
+          "say which dtype is meant",
       );
     }
   }
-  return kind;
+  return scalarDType(first);
 }
 
 /** `shape` against the number of elements at hand. */
@@ -406,7 +409,10 @@ function make(
       ? checkShape(own, "make a tensor of")
       : shapeFor(shape, leaves.length, "arrange"),
   );
-  for (let i = 0; i < leaves.length; i++) checkScalar(to, leaves[i]!, "write");
+  // Floats take every number.
+  if (DTYPE[to].kind !== "f") {
+    for (let i = 0; i < leaves.length; i++) checkScalar(to, leaves[i]!, "write");
+  }
   const storage = allocate(to, leaves.length, false);
   if (to === "float32" || to === "float64") {
     const array = storage.array as Float64Array;

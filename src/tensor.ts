@@ -389,14 +389,17 @@ export class Tensor<
     checkAlive(this.storage, "toArray");
     const { storage, layout } = onCpu(this);
     const { shape, strides } = layout;
+    const { array, info } = storage;
+    const bigint = options.bigint ?? false;
+    const numbers = !bigint && (info.name === "float32" || info.name === "float64");
     const unpack = (axis: number, position: number): unknown => {
-      if (axis === shape.length) {
-        return toValue(storage, position, options.bigint ?? false, "toArray");
-      }
-      return Array.from(
-        { length: shape[axis]! },
-        (_, i) => unpack(axis + 1, position + i * strides[axis]!),
-      );
+      if (axis === shape.length) return toValue(storage, position, bigint, "toArray");
+      const [n, stride] = [shape[axis]!, strides[axis]!];
+      const made: unknown[] = [];
+      if (numbers && axis === shape.length - 1) {
+        for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
+      } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
+      return made;
     };
     return unpack(0, layout.offset);
   }
@@ -1859,8 +1862,8 @@ export class Tensor<
 
   /**
    * The sum over `axis` (all axes without one). Integers sum in int64, wrapping (uint64 stays);
-   * floats are summed in double precision, float64 with compensation, 64 and more of float32 by
-   * fours in float32 first where code is native. Of nothing, 0.
+   * floats are summed in double precision, float64 with compensation; native code adds long runs of
+   * float32 by fours in float32 first. Of nothing, 0.
    *
    * @example
    * ```ts
