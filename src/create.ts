@@ -10,6 +10,7 @@ import {
   describe,
   DTYPE,
   type DType,
+  type DTypeInfo,
   type Scalar,
   scalarDType,
   type TypedArray,
@@ -568,7 +569,8 @@ export function arange(...args: unknown[]): AnyTensor {
   if (step === 0) throw new IndexError("Cannot arange by step 0");
   const length = Math.max(0, Math.ceil((stop - start) / step));
   checkShape([length], "arange");
-  return ramp(length, (i) => start + i * step, options?.dtype ?? "float32", memory, "arange");
+  const at = (i: number): number => start + i * step;
+  return ramp(length, at, step, options?.dtype ?? "float32", memory, "arange");
 }
 
 function checkFinite(op: string, value: unknown): asserts value is number {
@@ -577,17 +579,38 @@ function checkFinite(op: string, value: unknown): asserts value is number {
   }
 }
 
+/** `start + i * step` for each i. Engines make fast code of loops that see one kind of array. */
+function line(array: TypedArray, length: number, start: number, step: number): void {
+  if (array instanceof Float32Array) {
+    for (let i = 0; i < length; i++) array[i] = start + i * step;
+  } else if (array instanceof Float64Array) {
+    for (let i = 0; i < length; i++) array[i] = start + i * step;
+  } else if (array instanceof Int32Array) {
+    for (let i = 0; i < length; i++) array[i] = start + i * step;
+  } else for (let i = 0; i < length; i++) (array as Int16Array)[i] = start + i * step;
+}
+
+/** True when each of these is a number that an element of the storage's array holds as it is. */
+function holdsLine({ kind, bytes, min, max }: DTypeInfo, ends: number[], step: number): boolean {
+  if (kind === "f") return bytes > 2;
+  return (kind === "i" || kind === "u") && bytes <= 4 && Number.isSafeInteger(step) &&
+    ends.every((end) => Number.isSafeInteger(end) && end >= min && end <= max);
+}
+
+/** `at` of each i; with a `step` it is `start + i * step`, but for the last one. */
 function ramp(
   length: number,
   at: (i: number) => number,
+  step: number | undefined,
   dtype: DType,
   memory: DeviceMemory | null,
   op: string,
 ): AnyTensor {
   const storage = allocate(dtype, length, false);
-  if (DTYPE[dtype].kind === "f" && DTYPE[dtype].bytes > 2) {
-    const array = storage.array as Float64Array;
-    for (let i = 0; i < length; i++) array[i] = at(i);
+  const { info } = storage;
+  if (step !== undefined && length > 0 && holdsLine(info, [at(0), at(length - 1)], step)) {
+    line(storage.array, length, at(0), step);
+    writeElement(storage, length - 1, at(length - 1));
   } else {
     for (let i = 0; i < length; i++) {
       const value = at(i);
@@ -618,19 +641,16 @@ export function linspace<E extends DType = "float32", V extends t.Device = "cpu"
   const { endpoint = true, dtype = "float32" } = options;
   const gaps = Math.max(1, endpoint ? count - 1 : count);
   const step = (stop - start) / gaps;
-  const at = (i: number): number =>
-    endpoint && i === count - 1 && i > 0
+  const finite = Number.isFinite(step), float = DTYPE[dtype].kind === "f";
+  const at = (i: number): number => {
+    const number = endpoint && i === count - 1 && i > 0
       ? stop
-      : Number.isFinite(step)
+      : finite
       ? start + i * step
       : start * (1 - i / gaps) + stop * (i / gaps);
-  return ramp(
-    count,
-    DTYPE[dtype].kind === "f" ? at : (i) => Math.trunc(at(i)),
-    dtype,
-    memory,
-    "linspace",
-  ) as never;
+    return float ? number : Math.trunc(number);
+  };
+  return ramp(count, at, finite && float ? step : undefined, dtype, memory, "linspace") as never;
 }
 
 /** A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns], square without the latter. */
