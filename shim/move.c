@@ -242,6 +242,18 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
 
 /* ---- positions --------------------------------------------------------------------------------- */
 
+#define ADD_PLACES(T)                                                                          \
+  if (one) {                                                                                   \
+    T *o = (T *)to;                                                                            \
+    const T by = (T)places[0] * (T)stride;                                                     \
+    for (ptrdiff_t i = 0; i < good; i++) o[i] += by;                                           \
+  } else if (to_step == sizeof(T)) {                                                           \
+    T *o = (T *)to;                                                                            \
+    for (ptrdiff_t i = 0; i < good; i++) o[i] += (T)places[i] * (T)stride;                     \
+  } else {                                                                                     \
+    for (ptrdiff_t i = 0; i < good; i++) *(T *)(to + i * to_step) += (T)places[i] * (T)stride; \
+  }
+
 static int32_t add_positions(int dtype, int index_dtype, const double *plan, double *numbers,
                              void *target, const void *indexes) {
   const int64_t size = (int64_t)numbers[0], stride = (int64_t)numbers[1];
@@ -262,15 +274,13 @@ static int32_t add_positions(int dtype, int index_dtype, const double *plan, dou
       const ptrdiff_t length = rm_least(BLOCK, n - first);
       int64_t places[BLOCK];
       const char *from = at[1] + first * from_step;
-      const ptrdiff_t good = read_places(index_dtype, from, from_step, length, size, places);
+      const bool one = from_step == 0 && to_step == rm_bytes(dtype);
+      ptrdiff_t good =
+          read_places(index_dtype, from, from_step, one ? 1 : length, size, places);
+      if (one && good == 1) good = length;
       char *to = at[0] + first * to_step;
-      if (dtype == RM_INT64) {
-        for (ptrdiff_t i = 0; i < good; i++) *(int64_t *)(to + i * to_step) += places[i] * stride;
-      } else {
-        for (ptrdiff_t i = 0; i < good; i++) {
-          *(int32_t *)(to + i * to_step) += (int32_t)places[i] * (int32_t)stride;
-        }
-      }
+      if (dtype == RM_INT64) ADD_PLACES(int64_t)
+      else ADD_PLACES(int32_t)
       if (good < length) {
         numbers[0] = (double)(done + first + good);
         return RM_OK;
