@@ -140,16 +140,16 @@ static void fold_across(const job *j, const rm_walk *w, char *const *start, ptrd
 /* The pointers of a unit, and how many outputs it has. */
 static ptrdiff_t seek(const job *j, ptrdiff_t unit, char **at) {
   const rm_walk *w = j->walk;
-  for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] = k < w->operands ? w->start[k] : NULL;
+  RM_ROLLED for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] = k < w->operands ? w->start[k] : NULL;
   if (j->kept == 0) return 1;
   const int column = j->kept - 1;
   const ptrdiff_t blocks = (w->size[column] + j->width - 1) / j->width;
   const ptrdiff_t first = unit % blocks * j->width;
-  for (int k = 0; k < w->operands; k++) at[k] += first * w->step[column][k];
+  RM_ROLLED for (int k = 0; k < w->operands; k++) at[k] += first * w->step[column][k];
   unit /= blocks;
   for (int axis = column - 1; axis >= 0; axis--) {
     const ptrdiff_t place = unit % w->size[axis];
-    for (int k = 0; k < w->operands; k++) at[k] += place * w->step[axis][k];
+    RM_ROLLED for (int k = 0; k < w->operands; k++) at[k] += place * w->step[axis][k];
     unit /= w->size[axis];
   }
   return rm_least(w->size[column] - first, j->width);

@@ -181,7 +181,7 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
     if (stride == 1) { \
       for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i]); \
     } else { \
-      for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i * stride]); \
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i * stride]); \
     } \
   }
 
@@ -234,25 +234,25 @@ static const loader to_f64[RM_DTYPE_COUNT] = {
 static void map_block(const job *j, mapping map, ptrdiff_t n, double *restrict x,
                       const double *restrict y, ptrdiff_t step) {
   if (map == DIFFERENCE || map == EXPONENTIAL) {
-    if (step == 0) for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[0];
-    else for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[i];
+    if (step == 0) RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[0];
+    else RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[i];
   }
   switch (map) {
     case PLAIN: break;
     case MAGNITUDE:
-      for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
       break;
     case SQUARE:
     case DIFFERENCE:
-      for (ptrdiff_t i = 0; i < n; i++) x[i] *= x[i];
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] *= x[i];
       break;
     case POWER: {
       const double order = j->attribute;
-      for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_pow_f64(__builtin_fabs(x[i]), order);
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_pow_f64(__builtin_fabs(x[i]), order);
       break;
     }
     case EXPONENTIAL:
-      for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f64(x[i]);
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f64(x[i]);
       break;
   }
 }
@@ -264,9 +264,9 @@ static void map_block(const job *j, mapping map, ptrdiff_t n, double *restrict x
     const T *restrict p = from; \
     R *q = to; \
     if (stride == 1) { \
-      for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i]); \
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i]); \
     } else { \
-      for (ptrdiff_t i = 0; i < n; i++) q[i * stride] = (R)convert(p[i]); \
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) q[i * stride] = (R)convert(p[i]); \
     } \
   }
 

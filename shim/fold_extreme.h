@@ -194,7 +194,7 @@ static void store_extreme(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride
     if (from_f32) f64_from_f32(n, c->acc, 1, result.f);
     else memcpy(result.f, c->acc, (size_t)n * sizeof(double));
     const uint64_t sign = j->flip != 0 ? (uint64_t)1 << 63 : 0;
-    for (ptrdiff_t i = 0; i < n; i++) result.bits[i] ^= sign;
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) result.bits[i] ^= sign;
   } else {
     switch (j->slot) {
       case 1: i64_from_i8(n, c->acc, 1, result.i); break;
@@ -203,8 +203,8 @@ static void store_extreme(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride
       default: memcpy(result.i, c->acc, (size_t)n * sizeof(int64_t)); break;
     }
     const int64_t order = halves ? 0x7fff : 0;
-    for (ptrdiff_t i = 0; i < n; i++) result.i[i] ^= result.i[i] >> 63 & order;
-    for (ptrdiff_t i = 0; i < n; i++) result.bits[i] ^= j->flip;
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) result.i[i] ^= result.i[i] >> 63 & order;
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) result.bits[i] ^= j->flip;
   }
   put(halves ? RM_INT16 : j->out, n, &result, out, stride);
 }

@@ -85,10 +85,10 @@ SUM_RUN(SQUARE)
 SUM_RUN(DIFFERENCE)
 
 /*
- * Sums of many floats of up to 32 bits: four at a time in float32, and those in double, as conversions
- * to that are what takes the time. So an element is rounded twice at most, or, if it has 16 bits,
- * never, unless some are more than 2^11 times as large as others. A run with a sum that float32 does
- * not hold is added once more, in double: by alone.
+ * Sums of many floats of up to 32 bits: four at a time in float32, and those in double, as
+ * conversions to that are what takes the time. So an element is rounded twice at most, or, if it has
+ * 16 bits, never, unless some are more than 2^11 times as large as others. A run with a sum that
+ * float32 does not hold is added once more, in double: by alone.
  */
 #define DOUBLES(x) __builtin_convertvector(x, f64x8)
 #define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
@@ -245,7 +245,7 @@ static void combine_product(const job *j, ptrdiff_t n, cells *to, const cells *f
   double *product = to->acc;
   const double *other = from->acc;
   (void)j;
-  for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
 }
 
 static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
@@ -325,14 +325,14 @@ static void combine_int_sum(const job *j, ptrdiff_t n, cells *to, const cells *f
   int64_t *sum = to->acc;
   const int64_t *other = from->acc;
   (void)j;
-  for (ptrdiff_t i = 0; i < n; i++) sum[i] += other[i];
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) sum[i] += other[i];
 }
 
 static void combine_int_product(const job *j, ptrdiff_t n, cells *to, const cells *from) {
   int64_t *product = to->acc;
   const int64_t *other = from->acc;
   (void)j;
-  for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
 }
 
 static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {

@@ -1,10 +1,10 @@
 /*
  * Sorts dense runs, or finds the order that would: stable, with NaN last and -0 equal to 0.
  *
- * Elements become unsigned keys that sort as they do. A short run is sorted by the rank of each
- * key: as many comparisons as there are pairs, but many at a time. A long one is sorted by digits
- * of the keys, the lowest first. There is one stable order, so that how the work is cut changes
- * nothing.
+ * Elements become unsigned keys that sort as they do. Of short runs several are sorted at once, side
+ * by side in vectors, or each by the ranks of its keys: as many comparisons as there are pairs, but
+ * many at a time. A long one is sorted by digits of the keys, the lowest first. There is one stable
+ * order, so that how the work is cut changes nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,10 @@ enum { SHORT = 200 };
 enum { SHORT = 112 };
 #endif
 enum { SHORT_WIDE = SHORT * 5 / 8 };
+
+/* So many runs are sorted side by side, of up to so many elements of 32 bits, or half as many of 16,
+ * as digits sort those faster. */
+enum { BESIDE = 16, BESIDE_LONGEST = 1024 };
 
 /* Digits have up to 11 bits in a long run, so that 32 bits take three passes, and 8 where clearing
  * and adding up that many counts would take longer than a pass. */
@@ -42,6 +46,8 @@ typedef struct {
   /* A key is bits ^ flip ^ (keep_sign, where the sign is set): see load_. */
   uint64_t flip, keep_sign, negative_zero, infinity;
   bool floating;
+  /* Whether runs may be sorted side by side. */
+  bool beside;
   _Atomic(bool) failed;
 } job;
 
@@ -97,18 +103,18 @@ static void *reserve(scratch *s, size_t size) {
     const T infinity = (T)j->infinity;                                                           \
     const T *x = values;                                                                         \
     T found = 0;                                                                                 \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {                                                \
       found |= ((T)(x[i] & keep_sign) > infinity) | (x[i] == zero);                              \
     }                                                                                            \
     return found != 0;                                                                           \
   }                                                                                              \
                                                                                                  \
   static void permute_##T(const T *from, const uint64_t *order, ptrdiff_t n, T *to) {            \
-    for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];                          \
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];                \
   }                                                                                              \
                                                                                                  \
   static void place_##T(const T *from, const K *ranks, ptrdiff_t n, T *to) {                     \
-    for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];                                    \
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];                          \
   }
 
 KEYS_OF(uint8_t, uint32_t)
@@ -276,9 +282,22 @@ static uint64_t *sort_wide(uint64_t *a, uint64_t *b, ptrdiff_t n, ptrdiff_t part
 
 /* ---- runs -------------------------------------------------------------------------------------- */
 
-static void load_keys(const job *j, const void *values, void *keys) {
+/* Not inlined where they are called: their loops are long, and there are four of each. */
+__attribute__((noinline)) static void load_keys(const job *j, const void *values, void *keys) {
   if (j->bytes == 8) load_uint64_t(j, values, j->size, keys);
   else BY_BYTES(j->bytes, load, j, values, j->size, keys);
+}
+
+__attribute__((noinline)) static void store_keys(const job *j, const void *keys, void *values) {
+  if (j->bytes == 8) store_uint64_t(j, keys, j->size, values);
+  else BY_BYTES(j->bytes, store, j, keys, j->size, values);
+}
+
+/* Whether some of n elements are floats that keys do not tell apart. */
+__attribute__((noinline)) static bool is_special(const job *j, const void *values, ptrdiff_t n) {
+  if (!j->floating) return false;
+  return j->bytes == 8 ? is_special_uint64_t(j, values, n)
+                       : BY_BYTES(j->bytes, is_special, j, values, n);
 }
 
 static void sort_short(const job *j, char *values, int32_t *indices) {
@@ -362,12 +381,56 @@ static bool sort_by_keys(const job *j, char *values, scratch *s) {
   load_keys(j, values, keys);
   if (key == 8) {
     uint64_t *a = keys;
-    store_uint64_t(j, sort_wide(a, a + n, n, s->parts, counts), n, values);
+    store_keys(j, sort_wide(a, a + n, n, s->parts, counts), values);
   } else {
     uint32_t *a = keys, least, most;
     bounds_uint32_t(a, n, &least, &most);
     a = radix_uint32_t(a, a + n, n, least, 0, bit_length(most - least), s->parts, counts);
-    BY_BYTES(j->bytes, store, j, a, n, values);
+    store_keys(j, a, values);
+  }
+  return true;
+}
+
+/* Vectors of what lies in columns would be gathered and scattered. */
+#define AS_IT_IS _Pragma("clang loop unroll(disable) vectorize(disable)")
+
+/*
+ * Sorts n keys of each of BESIDE runs, key i of all of them in x[i], by Batcher's odd-even merges:
+ * what is compared depends on n alone.
+ */
+static void sort_columns(vector_uint32_t *x, ptrdiff_t n) {
+  for (ptrdiff_t sorted = 1; sorted < n; sorted *= 2) {
+    const ptrdiff_t block = -2 * sorted;
+    for (ptrdiff_t apart = sorted; apart > 0; apart /= 2) {
+      for (ptrdiff_t first = apart % sorted; first + apart < n; first += 2 * apart) {
+        const ptrdiff_t end = first + apart < n - apart ? first + apart : n - apart;
+        AS_IT_IS for (ptrdiff_t i = first; i < end; i++) {
+          if (((i ^ (i + apart)) & block) != 0) continue;
+          const vector_uint32_t a = x[i], b = x[i + apart];
+          x[i] = __builtin_elementwise_min(a, b);
+          x[i + apart] = __builtin_elementwise_max(a, b);
+        }
+      }
+    }
+  }
+}
+
+/* Sorts BESIDE runs, unless they hold what keys do not tell apart, or memory is out. */
+static bool sort_beside(const job *j, char *values, scratch *s) {
+  const ptrdiff_t n = j->size, bytes = n * j->bytes;
+  if (is_special(j, values, BESIDE * n)) return false;
+  char *memory = reserve(s, (size_t)n * (sizeof(vector_uint32_t) + 4) + 64);
+  if (memory == NULL) return false;
+  vector_uint32_t *columns = (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+  uint32_t *keys = (void *)(columns + n);
+  for (int run = 0; run < BESIDE; run++) {
+    load_keys(j, values + run * bytes, keys);
+    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) ((uint32_t *)&columns[i])[run] = keys[i];
+  }
+  sort_columns(columns, n);
+  for (int run = 0; run < BESIDE; run++) {
+    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) keys[i] = ((const uint32_t *)&columns[i])[run];
+    store_keys(j, keys, values + run * bytes);
   }
   return true;
 }
@@ -386,12 +449,7 @@ static bool sort_run(const job *j, ptrdiff_t run, scratch *s) {
     for (ptrdiff_t i = 0; order != NULL && i < n; i++) indices[i] = (int32_t)order[i];
     return order != NULL;
   }
-  bool special = false;
-  if (j->floating) {
-    special = j->bytes == 8 ? is_special_uint64_t(j, values, n)
-                            : BY_BYTES(j->bytes, is_special, j, values, n);
-  }
-  return special ? sort_by_order(j, values, s) : sort_by_keys(j, values, s);
+  return is_special(j, values, n) ? sort_by_order(j, values, s) : sort_by_keys(j, values, s);
 }
 
 static void sort_runs(void *context, ptrdiff_t index) {
@@ -399,8 +457,10 @@ static void sort_runs(void *context, ptrdiff_t index) {
   const ptrdiff_t first = index * j->runs_per_task;
   const ptrdiff_t end = first + j->runs_per_task < j->runs ? first + j->runs_per_task : j->runs;
   scratch s = {.parts = 1};
-  for (ptrdiff_t run = first; run < end; run++) {
-    if (!sort_run(j, run, &s)) j->failed = true;
+  for (ptrdiff_t run = first; run < end;) {
+    const ptrdiff_t last = j->beside && run + BESIDE <= end ? run + BESIDE : run + 1;
+    if (last > run + 1 && sort_beside(j, j->values + run * j->size * j->bytes, &s)) run = last;
+    for (; run < last; run++) if (!sort_run(j, run, &s)) j->failed = true;
   }
   free(s.memory);
 }
@@ -435,6 +495,8 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
     free(s.memory);
   } else {
     j.runs_per_task = j.size >= TASK ? 1 : TASK / j.size;
+    j.beside = bytes < 8 && indices == NULL && j.size > 1 && j.size <= BESIDE_LONGEST / 4 * bytes;
+    if (j.beside) j.runs_per_task = (j.runs_per_task + BESIDE - 1) / BESIDE * BESIDE;
     rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task,
                 NANOSECONDS * (double)(j.runs * j.size), sort_runs, &j);
   }

@@ -854,10 +854,12 @@ check(
 );
 
 check("sorts are served, and agree with js for every dtype", () => {
-  const sizes = [[1, 1], [3, 2], [7, 16], [2, 31], [3, 33], [5, 255], [2, 256], [3, 1025], [
-    1,
-    9000,
-  ]];
+  const sizes = [
+    ...[[1, 1], [3, 2], [7, 16], [2, 31], [3, 33], [5, 255], [2, 256], [3, 1025], [1, 9000]],
+    // Enough to be sorted side by side.
+    ...[[16, 2], [17, 3], [33, 31], [50, 64], [40, 100], [19, 256], [16, 257], [16, 512]],
+    ...[[18, 513], [16, 1000], [31, 1024], [16, 1025]],
+  ];
   for (const dtype of DTYPES) {
     sizes.forEach(([runs, size], i) => {
       native.setLevel(LEVELS[i % LEVELS.length]!);
