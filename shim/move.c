@@ -86,9 +86,10 @@ static inline void go(const blocks *b, ptrdiff_t i, int64_t place, char *const *
   for (int k = 0; k < 2; k++) moved[k] = at[k] + i * b->step[k] + place * b->scale[k];
 }
 
-/* Copies n bytes for each of the places. */
-static void copy_runs(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at,
-                      ptrdiff_t n) {
+/* Copies n bytes for each of the places; a constant n makes its own loop. */
+static inline __attribute__((always_inline)) void copy_runs(const blocks *b, const int64_t *places,
+                                                            ptrdiff_t count, char *const *at,
+                                                            ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[2];
     go(b, i, places[i], at, moved);
@@ -181,6 +182,10 @@ static void copy_task(void *context, ptrdiff_t index) {
   for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
     if (!dense) copy_walks(b, places, count, at);
     else if (run == b->bytes) copy_each(b, places, count, at);
+    else if (run == 2) copy_runs(b, places, count, at, 2);
+    else if (run == 4) copy_runs(b, places, count, at, 4);
+    else if (run == 8) copy_runs(b, places, count, at, 8);
+    else if (run == 16) copy_runs(b, places, count, at, 16);
     else copy_runs(b, places, count, at, run);
   }
 }
