@@ -85,57 +85,57 @@ static inline void transpose_four64(char *to, ptrdiff_t to_step, const char *fro
 /* Dense rows of so few elements, from columns that are dense and so far apart. */
 #define MERGE(T, count, ...) \
   static void merge##count##_##T(T *restrict o, const T *p, ptrdiff_t apart, ptrdiff_t rows) { \
-    const T *q = p + apart, *r = q + apart, *s = r + apart; \
-    (void)r, (void)s; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < rows; i++, o += count) { __VA_ARGS__ } \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < rows; i++, o += count, p++) { __VA_ARGS__ } \
   }
 
-/* Many rows that are denser down than along are moved column by column. */
-#define MOVE(T) \
-  MERGE(T, 2, o[0] = p[i]; o[1] = q[i];) \
-  MERGE(T, 3, o[0] = p[i]; o[1] = q[i]; o[2] = r[i];) \
-  MERGE(T, 4, o[0] = p[i]; o[1] = q[i]; o[2] = r[i]; o[3] = s[i];) \
-  static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
-    const ptrdiff_t size = sizeof(T); \
-    if (columns >= 2 && columns <= 4 && to.right == size && to.down == columns * size && \
-        from.down == size) { \
+/* Loops over elements that nothing is known of, apart: as parts of a longer function they get fewer
+ * registers. */
+#define STEP(T) \
+  __attribute__((noinline)) static void step_##T(piece to, piece from, ptrdiff_t rows, \
+                                                 ptrdiff_t columns) { \
+    const ptrdiff_t so = to.right / (ptrdiff_t)sizeof(T), sp = from.right / (ptrdiff_t)sizeof(T); \
+    for (ptrdiff_t i = 0; i < rows; i++, to.at += to.down, from.at += from.down) { \
       T *o = (T *)to.at; \
       const T *p = (const T *)from.at; \
-      const ptrdiff_t apart = from.right / size; \
-      if (columns == 2) merge2_##T(o, p, apart, rows); \
-      else if (columns == 3) merge3_##T(o, p, apart, rows); \
-      else merge4_##T(o, p, apart, rows); \
-      return; \
-    } \
-    if (rows > columns && (rm_magnitude(from.down) < rm_magnitude(from.right) || \
-                           rm_magnitude(to.down) < rm_magnitude(to.right))) { \
-      for (ptrdiff_t j = 0; j < columns; j++) { \
-        for (ptrdiff_t i = 0; i < rows; i++) { \
-          *(T *)(to.at + i * to.down + j * to.right) = \
-              *(const T *)(from.at + i * from.down + j * from.right); \
-        } \
+      _Pragma("clang loop unroll_count(8)") for (ptrdiff_t j = 0; j < columns; j++) { \
+        o[j * so] = p[j * sp]; \
       } \
+    } \
+  }
+
+#define MOVE(T) \
+  MERGE(T, 2, o[0] = p[0]; o[1] = p[apart];) \
+  MERGE(T, 3, o[0] = p[0]; o[1] = p[apart]; o[2] = p[2 * apart];) \
+  MERGE(T, 4, o[0] = p[0]; o[1] = p[apart]; o[2] = p[2 * apart]; o[3] = p[3 * apart];) \
+  static void merge_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
+    T *o = (T *)to.at; \
+    const T *p = (const T *)from.at; \
+    const ptrdiff_t apart = from.right / (ptrdiff_t)sizeof(T); \
+    if (columns == 2) merge2_##T(o, p, apart, rows); \
+    else if (columns == 3) merge3_##T(o, p, apart, rows); \
+    else merge4_##T(o, p, apart, rows); \
+  } \
+  STEP(T) \
+  static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
+    const ptrdiff_t size = sizeof(T), sp = from.right / size; \
+    if (to.right != size || sp < -1 || sp == 1 || sp > 4) { \
+      step_##T(to, from, rows, columns); \
       return; \
     } \
     for (ptrdiff_t i = 0; i < rows; i++) { \
       T *o = (T *)(to.at + i * to.down); \
       const T *p = (const T *)(from.at + i * from.down); \
-      const ptrdiff_t so = to.right / size, sp = from.right / size; \
-      if (so == 1 && sp == -1) { \
+      if (sp == -1) { \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[-j]; \
-      } else if (so == 1 && sp == 2) { \
+      } else if (sp == 2) { \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[2 * j]; \
-      } else if (so == 1 && sp == 3) { \
+      } else if (sp == 3) { \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[3 * j]; \
-      } else if (so == 1 && sp == 4) { \
+      } else if (sp == 4) { \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[4 * j]; \
-      } else if (so == 1 && sp == 0) { \
+      } else { \
         const T value = *p; \
         RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = value; \
-      } else if (so == 1) { \
-        for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[j * sp]; \
-      } else { \
-        for (ptrdiff_t j = 0; j < columns; j++) o[j * so] = p[j * sp]; \
       } \
     } \
   }
@@ -172,6 +172,16 @@ static void fill_row(char *to, const char *element, ptrdiff_t times, ptrdiff_t b
 
 /* Copies rows by columns elements of so many bytes. */
 static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
+  if (columns >= 2 && columns <= 4 && to.right == bytes && to.down == columns * bytes &&
+      from.down == bytes) {
+    switch (bytes) {
+      case 1: merge_uint8_t(to, from, rows, columns); break;
+      case 2: merge_uint16_t(to, from, rows, columns); break;
+      case 4: merge_uint32_t(to, from, rows, columns); break;
+      default: merge_uint64_t(to, from, rows, columns); break;
+    }
+    return;
+  }
   if (to.right == bytes && from.right == 0 && columns * bytes >= LINE) {
     for (ptrdiff_t i = 0; i < rows; i++) {
       fill_row(to.at + i * to.down, from.at + i * from.down, columns, bytes);
@@ -215,6 +225,15 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
       from.at += side * bytes;
     }
     if (rows == 0) return;
+  }
+  /* Many rows that are denser down than along are moved column by column. */
+  if (rows > columns && (rm_magnitude(from.down) < rm_magnitude(from.right) ||
+                         rm_magnitude(to.down) < rm_magnitude(to.right))) {
+    const ptrdiff_t least = columns;
+    to = (piece){to.at, to.right, to.down};
+    from = (piece){from.at, from.right, from.down};
+    columns = rows;
+    rows = least;
   }
   switch (bytes) {
     case 1: move_uint8_t(to, from, rows, columns); break;

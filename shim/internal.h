@@ -35,7 +35,7 @@ static inline ptrdiff_t rm_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : 
 static inline ptrdiff_t rm_magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
 
 /*
- * Copies what does not overlap. Where the target lies 1 to 31 bytes behind the source, pages left
+ * Copies what does not overlap. Where the target lies 1 to 31 bytes above the source, whole pages
  * aside, AMD's Zen 4 takes up to thirty times as long for the instruction that the C library copies
  * 2 KiB and more by.
  */

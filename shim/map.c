@@ -566,7 +566,7 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
   if (it->tiled) {
     high = TILE_ROWS;
     wide = TILE_COLUMNS;
-  } else if (it->merges && width >= SHORT_ROW) {
+  } else if (it->merges) {
     high = it->rows;
     if (it->stored[0] != it->stored[1]) wide = BLOCK / it->rows / LINE_ELEMENTS * LINE_ELEMENTS;
   } else if (it->run == NULL && it->stored[0] == it->stored[1] && !lies_sideways(it)) {
@@ -610,8 +610,8 @@ static void run_task(void *context, ptrdiff_t index) {
   run_part(it, from, to < rows ? to : rows, first, last < it->columns ? last : it->columns);
 }
 
-/* True when an operand is denser along the last axis but one, so that whole rows would waste most
- * of each cache line. */
+/* True when operand k is denser along the last axis but one, so that whole rows would waste most of
+ * each cache line. */
 static bool crosses(const job *it, int k) {
   const ptrdiff_t along = rm_magnitude(it->down[k]);
   const ptrdiff_t across = rm_magnitude(it->walk.inner[k]) * rm_bytes(it->stored[k]);
@@ -650,7 +650,7 @@ static void run_all(job *it, ptrdiff_t task) {
   for (int k = 0; k < walk->operands && it->rows > 1; k++) crossing |= crosses(it, k);
   it->tiled = crossing && it->rows >= TILE_LEAST && it->columns >= TILE_LEAST;
   /* Casts write whole rows where they can. */
-  it->merges = crossing && it->rows < TILE_LEAST && it->run == NULL &&
+  it->merges = crossing && it->rows < TILE_LEAST && it->columns >= SHORT_ROW && it->run == NULL &&
                (it->stored[0] == it->stored[1] || crosses(it, 0));
   const ptrdiff_t rows = it->rows * it->positions;
   const double elements = (double)rows * (double)it->columns;
