@@ -294,12 +294,18 @@ static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
       [DIFFERENCE] = {sum_f32_DIFFERENCE, sum_f64_DIFFERENCE},
   };
   bool wide = choose_floats(j, a);
+  if (map == EXPONENTIAL && !wide && j->load_second == to_f64[a]) {
+    /* One of them is 1, of the largest element, so that the log's error is no larger than theirs. */
+    map = EXPONENTIAL_F32;
+    j->load_second = j->load;
+  } else if (mapped) {
+    j->load = to_f64[a];
+    wide = true;
+  }
   j->map = map;
   if (mapped) {
     j->run_map = map;
-    j->load = to_f64[a];
     j->direct = false;
-    wide = true;
   }
   j->run = runs[mapped ? PLAIN : map][wide];
   j->columns = wide ? columns_sum_f64 : columns_sum_f32;

@@ -108,7 +108,16 @@ typedef struct job job;
 typedef void (*loader)(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to);
 
 /* What is done to one element before it is folded. */
-typedef enum { PLAIN, MAGNITUDE, SQUARE, DIFFERENCE, POWER, EXPONENTIAL } mapping;
+typedef enum {
+  PLAIN,
+  MAGNITUDE,
+  SQUARE,
+  DIFFERENCE,
+  POWER,
+  EXPONENTIAL,
+  /* Of float32, in float32. */
+  EXPONENTIAL_F32
+} mapping;
 
 struct job {
   const rm_walk *walk;
@@ -121,7 +130,7 @@ struct job {
   /* Dense elements need no loading. */
   bool direct;
   loader load;
-  /* Of the second operand, to doubles; null where there is none. */
+  /* Of the second operand, to what it is mapped in; null where there is none. */
   loader load_second;
   /* What is done to elements, and the part of it that run leaves to the loading. */
   mapping map;
@@ -230,7 +239,12 @@ static const loader to_f64[RM_DTYPE_COUNT] = {
     [RM_FLOAT64] = copy_8,
 };
 
-/* What map makes of n doubles; y is 0 or step doubles apart. */
+static void exponentials(ptrdiff_t n, float *restrict x, const float *restrict y, ptrdiff_t step) {
+  if (step == 0) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f32(x[i] - y[0]);
+  else RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f32(x[i] - y[i]);
+}
+
+/* What map makes of n elements as they were loaded; y is 0 or step elements apart. */
 static void map_block(const job *j, mapping map, ptrdiff_t n, double *restrict x,
                       const double *restrict y, ptrdiff_t step) {
   if (map == DIFFERENCE || map == EXPONENTIAL) {
@@ -254,6 +268,7 @@ static void map_block(const job *j, mapping map, ptrdiff_t n, double *restrict x
     case EXPONENTIAL:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f64(x[i]);
       break;
+    case EXPONENTIAL_F32: exponentials(n, (float *)x, (const float *)y, step); break;
   }
 }
 
