@@ -49,13 +49,13 @@ static void fold_run(const job *j, ptrdiff_t n, const char *a, ptrdiff_t sa, con
     if (!in_place) {
       j->load(m, from, sa, buffer);
       from = buffer;
-      if (j->run_map != PLAIN) {
+      if (j->map != PLAIN) {
         const double *with = &y;
         if (sb != 0) {
           j->load_second(m, b + i * sb * j->second_bytes, sb, second);
           with = second;
         }
-        map_block(j, j->run_map, m, buffer, with, sb != 0);
+        map_block(j, j->map, m, buffer, with, sb != 0);
       }
     }
     j->run(j, m, from, y, c);
@@ -302,13 +302,13 @@ static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
     j->load = to_f64[a];
     wide = true;
   }
-  j->map = map;
   if (mapped) {
-    j->run_map = map;
+    j->map = map;
     j->direct = false;
   }
   j->run = runs[mapped ? PLAIN : map][wide];
-  j->columns = wide ? columns_sum_f64 : columns_sum_f32;
+  if (map == SQUARE) j->columns = wide ? columns_squares_f64 : columns_squares_f32;
+  else j->columns = wide ? columns_sum_f64 : columns_sum_f32;
   const run half = a == RM_FLOAT16 ? fours_half : a == RM_BFLOAT16 ? fours_brain : NULL;
   if (half != NULL && map == PLAIN && !j->across) {
     j->run = half;
@@ -319,6 +319,7 @@ static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
   if (a == RM_FLOAT32 && !mapped && inner >= j->kept && j->walk->size[inner] >= MANY) {
     if (map == PLAIN) j->run = fours_PLAIN, j->columns = columns_fours;
     if (map == MAGNITUDE) j->run = fours_MAGNITUDE;
+    if (map == SQUARE) j->run = fours_SQUARE;
   }
   j->flush = j->across && wide ? flush_sum : NULL;
   j->combine = combine_sum;
@@ -464,7 +465,7 @@ static bool choose(job *j, int a, bool varies) {
     case RM_OP_countNonzero: return j->out == RM_INT32 && choose_count(j, a);
     case RM_OP_mean: return floats && choose_float_sum(j, a, PLAIN, false);
     case RM_OP_norm1: return floats && choose_float_sum(j, a, MAGNITUDE, across);
-    case RM_OP_norm2: return floats && choose_float_sum(j, a, SQUARE, across);
+    case RM_OP_norm2: return floats && choose_float_sum(j, a, SQUARE, false);
     case RM_OP_normP: return floats && choose_float_sum(j, a, POWER, true);
     case RM_OP_normMax: return floats && choose_extreme(j, a, false, true, false);
     case RM_OP_normMin: return floats && choose_extreme(j, a, true, true, false);
@@ -476,13 +477,13 @@ static bool choose(job *j, int a, bool varies) {
 }
 
 /* True when folding whole rows reads memory in a better order, or saves many short runs. */
-static bool runs_across(const rm_walk *w, int kept) {
+static bool runs_across(const rm_walk *w, int kept, bool sums) {
   if (kept == 0) return false;
   if (kept == w->rank) return true;
   const int inner = w->rank - 1;
   if (w->size[kept - 1] < 16) return false;
   if (rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[inner][1])) return true;
-  return inner == kept && w->size[inner] <= 16;
+  return inner == kept && w->size[inner] <= (sums ? FEW_SUMMED : FEW);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -506,10 +507,11 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
   if (opcode == RM_OP_cumulativeSum || opcode == RM_OP_cumulativeProd) {
     return run_scan(opcode, &walk, kept, to, from);
   }
+  const bool sums = opcode == RM_OP_sum || opcode == RM_OP_mean || opcode == RM_OP_norm2;
   job j = {.walk = &walk,
            .opcode = opcode,
            .kept = kept,
-           .across = runs_across(&walk, kept),
+           .across = runs_across(&walk, kept, sums),
            .out = to,
            .bytes = rm_bytes(from),
            .second_bytes = paired ? rm_bytes(second) : 1,

@@ -24,6 +24,10 @@ enum {
   ROWS = 32,
   /* Elements of a run, or rows, from which on float32 is summed by fours. */
   MANY = 64,
+  /* Elements of runs that are folded across, though they lie one behind the other: where they are
+   * summed, which takes little to begin, and otherwise. */
+  FEW_SUMMED = 8,
+  FEW = 15,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
   /* Elements of a task, which take 2 to 5 microseconds. */
@@ -132,9 +136,8 @@ struct job {
   loader load;
   /* Of the second operand, to what it is mapped in; null where there is none. */
   loader load_second;
-  /* What is done to elements, and the part of it that run leaves to the loading. */
+  /* What is done to elements once they are loaded, and not by run or columns. */
   mapping map;
-  mapping run_map;
   double attribute;
   /* Elements of one call of run. */
   ptrdiff_t step;
@@ -194,10 +197,20 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
     } \
   }
 
+/* Every second element is common, and vector code, too. */
+#define COPIER(name, T) \
+  LOADER(any_##name, T, T, SAME) \
+  static void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
+    const T *p = from; \
+    T *restrict q = to; \
+    if (stride == 2) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) q[i] = p[2 * i]; \
+    else any_##name(n, from, stride, to); \
+  }
+
 LOADER(copy_1, uint8_t, uint8_t, SAME)
 LOADER(copy_2, uint16_t, uint16_t, SAME)
-LOADER(copy_4, uint32_t, uint32_t, SAME)
-LOADER(copy_8, uint64_t, uint64_t, SAME)
+COPIER(copy_4, uint32_t)
+COPIER(copy_8, uint64_t)
 LOADER(f32_from_half, uint16_t, float, rm_from_half)
 LOADER(f32_from_brain, uint16_t, float, rm_from_brain)
 LOADER(i64_from_i8, int8_t, int64_t, SAME)
@@ -252,11 +265,11 @@ static void map_block(const job *j, mapping map, ptrdiff_t n, double *restrict x
     else RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[i];
   }
   switch (map) {
-    case PLAIN: break;
+    case PLAIN:
+    case SQUARE: break;
     case MAGNITUDE:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
       break;
-    case SQUARE:
     case DIFFERENCE:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] *= x[i];
       break;

@@ -87,13 +87,14 @@ SUM_RUN(DIFFERENCE)
 /*
  * Sums of many floats of up to 32 bits: four at a time in float32, and those in double, as
  * conversions to that are what takes the time. So an element is rounded twice at most, or, if it has
- * 16 bits, never, unless some are more than 2^11 times as large as others. A run with a sum that
- * float32 does not hold is added once more, in double: by alone.
+ * 16 bits, never, unless some are more than 2^11 times as large as others; squares are rounded, too.
+ * A run with a sum that float32 does not hold, or of squares so small that it does not hold them
+ * all, is added once more, in double: by alone.
  */
 #define DOUBLES(x) __builtin_convertvector(x, f64x8)
 #define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
 static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#define SUM_FOURS(name, T, widen, map, alone) \
+#define SUM_FOURS(name, T, widen, map, least, alone) \
   static void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     const T *p = from; \
     f64x8 low = 0, high = 0; \
@@ -118,12 +119,13 @@ static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
     const f64x4 fours = low.lo + low.hi; \
     const f64x2 twos = fours.lo + fours.hi; \
     double sum = twos.x + twos.y; \
-    if (n < 16 || sum - sum != 0) sum = alone(n, p, y); \
+    if (n < 16 || sum - sum != 0 || sum < least * (double)n) sum = alone(n, p, y); \
     *(double *)c->acc += sum; \
   }
 #define WIDEN_FLOAT(p) LOAD(f32x16, p)
-SUM_FOURS(PLAIN, float, WIDEN_FLOAT, MAP_PLAIN, lanes_f32_PLAIN)
-SUM_FOURS(MAGNITUDE, float, WIDEN_FLOAT, MAP_MAGNITUDE, lanes_f32_MAGNITUDE)
+SUM_FOURS(PLAIN, float, WIDEN_FLOAT, MAP_PLAIN, -INFINITY, lanes_f32_PLAIN)
+SUM_FOURS(MAGNITUDE, float, WIDEN_FLOAT, MAP_MAGNITUDE, -INFINITY, lanes_f32_MAGNITUDE)
+SUM_FOURS(SQUARE, float, WIDEN_FLOAT, MAP_SQUARE, 0x1p-120, lanes_f32_SQUARE)
 
 /* The same of 16-bit floats, which are made float32 first. */
 #define SUM_HALF(name, widen, load) \
@@ -137,7 +139,7 @@ SUM_FOURS(MAGNITUDE, float, WIDEN_FLOAT, MAP_MAGNITUDE, lanes_f32_MAGNITUDE)
     } \
     return sum; \
   } \
-  SUM_FOURS(name, uint16_t, widen, MAP_PLAIN, lanes_##name)
+  SUM_FOURS(name, uint16_t, widen, MAP_PLAIN, -INFINITY, lanes_##name)
 #define WIDEN_BRAIN(p) ((f32x16)(__builtin_convertvector(LOAD(u16x16, p), u32x16) << 16))
 SUM_HALF(brain, WIDEN_BRAIN, f32_from_brain)
 #if defined(__F16C__) || defined(__aarch64__)
@@ -162,7 +164,7 @@ static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, c
 }
 
 /* Folds rows into accumulators of type A. Fours of rows quarter the traffic of those. */
-#define COLUMNS(name, T, A, slots, fold) \
+#define COLUMNS(name, T, A, slots, map, fold) \
   static void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
                    cells *c) { \
     A *restrict acc = (A *)c->slots; \
@@ -173,19 +175,25 @@ static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, c
       const T *restrict p = (const T *)row, *restrict q = (const T *)(row + step); \
       const T *restrict v = (const T *)(row + 2 * step), *restrict w = (const T *)(row + 3 * step); \
       for (ptrdiff_t i = 0; i < n; i++) { \
-        acc[i] = fold(acc[i], fold(fold((A)p[i], (A)q[i]), fold((A)v[i], (A)w[i]))); \
+        const A x = (A)p[i], y = (A)q[i], z = (A)v[i], t = (A)w[i]; \
+        acc[i] = fold(acc[i], fold(fold(map(x), map(y)), fold(map(z), map(t)))); \
       } \
     } \
     for (; r < rows; r++, row += step) { \
       const T *restrict p = (const T *)row; \
-      for (ptrdiff_t i = 0; i < n; i++) acc[i] = fold(acc[i], (A)p[i]); \
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) { \
+        const A x = (A)p[i]; \
+        acc[i] = fold(acc[i], map(x)); \
+      } \
     } \
   }
 
-COLUMNS(columns_sum_f32, float, double, acc, ADD)
-COLUMNS(columns_sum_f64, double, double, part, ADD)
-COLUMNS(columns_product_f32, float, double, acc, MULTIPLY)
-COLUMNS(columns_product_f64, double, double, acc, MULTIPLY)
+COLUMNS(columns_sum_f32, float, double, acc, MAP_PLAIN, ADD)
+COLUMNS(columns_sum_f64, double, double, part, MAP_PLAIN, ADD)
+COLUMNS(columns_squares_f32, float, double, acc, MAP_SQUARE, ADD)
+COLUMNS(columns_squares_f64, double, double, part, MAP_SQUARE, ADD)
+COLUMNS(columns_product_f32, float, double, acc, MAP_PLAIN, MULTIPLY)
+COLUMNS(columns_product_f64, double, double, acc, MAP_PLAIN, MULTIPLY)
 
 /* Of many rows, likewise. Each column for itself is made in double where float32 does not hold it. */
 #define FOURS_BY(count, V, D) \
@@ -296,7 +304,7 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
     } \
     *(int64_t *)c->acc += total; \
   } \
-  COLUMNS(columns_sum_##name, T, int64_t, acc, ADD)
+  COLUMNS(columns_sum_##name, T, int64_t, acc, MAP_PLAIN, ADD)
 
 SUM_INT(i8, int8_t, i8x16, int32_t, i32x16, i64x16, 16)
 SUM_INT(i16, int16_t, i16x16, int32_t, i32x16, i64x16, 16)
@@ -306,7 +314,7 @@ SUM_INT(u8, uint8_t, u8x16, uint32_t, u32x16, i64x16, 16)
 SUM_INT(u16, uint16_t, u16x16, uint32_t, u32x16, i64x16, 16)
 SUM_INT(u32, uint32_t, u32x8, int64_t, i64x8, i64x8, 8)
 
-COLUMNS(columns_product_i64, int64_t, int64_t, acc, MULTIPLY)
+COLUMNS(columns_product_i64, int64_t, int64_t, acc, MAP_PLAIN, MULTIPLY)
 
 static void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   const int64_t *p = from;

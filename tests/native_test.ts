@@ -669,7 +669,7 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
   };
   const compare = (array: Float32Array, what: string, columns = 1) => {
     const rows = array.length / columns;
-    for (const row of [REDUCE.sum, REDUCE.norm1]) {
+    for (const row of [REDUCE.sum, REDUCE.norm1, REDUCE.norm2]) {
       const [first, ...others] = LEVELS.map((level) => {
         native.setLevel(level);
         return sum(row, array, columns);
@@ -677,8 +677,10 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
       for (const other of others) assertEquals(other, first, `${row.name}, ${what}`);
       for (const [column, result] of first!.entries()) {
         const elements = array.filter((_, i) => i % columns === column);
-        const all = elements.reduce((s, x) => s + Math.abs(x), 0);
-        const exact = row === REDUCE.norm1 ? all : elements.reduce((s, x) => s + x, 0);
+        const all = row === REDUCE.norm2
+          ? Math.sqrt(elements.reduce((s, x) => s + x * x, 0))
+          : elements.reduce((s, x) => s + Math.abs(x), 0);
+        const exact = row === REDUCE.sum ? elements.reduce((s, x) => s + x, 0) : all;
         if (!Number.isFinite(exact)) assertEquals(result, exact, what);
         else {
           const most = (rows < MANY ? 0 : 2 ** -23) + 1e-15 * rows;

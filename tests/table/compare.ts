@@ -68,7 +68,7 @@ export function foldTolerance(
   // Products and powers have relative errors of their own, one for each element.
   const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
   const fours = from === "float32" && values.length >= MANY &&
-    ["sum", "mean", "norm1"].includes(row.name);
+    ["sum", "mean", "norm1", "norm2"].includes(row.name);
   const rounded = fours ? 2 ** -23 : 0;
   const log = from === "float32" && row.name === "logSumExp" ? 2 ** -22 : 0;
   return { ulp, slack: magnitude * (count * 2 ** -53 + rounded) + log, eitherZero: true };
