@@ -271,8 +271,33 @@ function arrayDType(array: ArrayBufferView, op: string): DType {
 /** Arrays nested deeper than this are taken for a mistake. */
 const MAX_NESTING = 64;
 
+/** The elements of arrays that are nested as `shape` says, if all are numbers; null otherwise. */
+function numbersOf(data: unknown, shape: readonly number[]): Float64Array | null {
+  const length = shape.at(-1);
+  if (length === undefined) return null;
+  let rows: unknown[] = [data];
+  for (let axis = 0; axis < shape.length; axis++) {
+    const inner: unknown[] = [];
+    for (const row of rows) {
+      if (!Array.isArray(row) || row.length !== shape[axis]) return null;
+      if (axis < shape.length - 1) { for (let i = 0; i < row.length; i++) inner.push(row[i]); }
+    }
+    if (axis < shape.length - 1) rows = inner;
+  }
+  const numbers = new Float64Array(rows.length * length);
+  let at = 0;
+  for (const row of rows as unknown[][]) {
+    for (let i = 0; i < length; i++) {
+      const one = row[i];
+      if (typeof one !== "number") return null;
+      numbers[at++] = one;
+    }
+  }
+  return numbers;
+}
+
 /** The shape of nested arrays, and their elements in a row. */
-function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
+function unnest(data: unknown): { shape: number[]; leaves: ArrayLike<Scalar> } {
   const shape: number[] = [];
   for (let level = data; Array.isArray(level); level = level[0]) {
     // An array may be its own first element.
@@ -283,6 +308,8 @@ function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
     }
     shape.push(level.length);
   }
+  const numbers = numbersOf(data, shape);
+  if (numbers !== null) return { shape, leaves: numbers };
   const leaves: Scalar[] = [];
   const visit = (level: unknown, axis: number): void => {
     if (axis === shape.length) {
@@ -297,11 +324,7 @@ function unnest(data: unknown): { shape: number[]; leaves: Scalar[] } {
       return;
     }
     if (!Array.isArray(level) || level.length !== shape[axis]) throw ragged(axis);
-    for (let i = 0; i < level.length; i++) {
-      const one = level[i];
-      if (typeof one === "number" && axis === shape.length - 1) leaves.push(one);
-      else visit(one, axis + 1);
-    }
+    for (let i = 0; i < level.length; i++) visit(level[i], axis + 1);
   };
   visit(data, 0);
   return { shape, leaves };
@@ -314,8 +337,8 @@ function ragged(axis: number): ShapeError {
 }
 
 /** The dtype of JavaScript values, which must be all numbers, all bigints or all booleans. */
-function leavesDType(leaves: readonly Scalar[]): DType {
-  if (leaves.length === 0) return "float32";
+function leavesDType(leaves: ArrayLike<Scalar>): DType {
+  if (leaves.length === 0 || leaves instanceof Float64Array) return "float32";
   const first = leaves[0]!;
   for (let i = 1; i < leaves.length; i++) {
     if (typeof leaves[i] !== typeof first) {
@@ -417,7 +440,8 @@ function make(
   const storage = allocate(to, leaves.length, false);
   if (to === "float32" || to === "float64") {
     const array = storage.array as Float64Array;
-    for (let i = 0; i < leaves.length; i++) array[i] = Number(leaves[i]);
+    if (leaves instanceof Float64Array) array.set(leaves);
+    else for (let i = 0; i < leaves.length; i++) array[i] = Number(leaves[i]);
   } else for (let i = 0; i < leaves.length; i++) writeElement(storage, i, leaves[i]!);
   return result(sendTo(memory, storage), layout);
 }

@@ -26,7 +26,7 @@ import { AxisError, IndexError, ShapeError } from "./errors.ts";
 import { indexesBy, iota, take } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
-import { checkShape, formatShape, normalizeAxis } from "./shape.ts";
+import { checkShape, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import { allocateIn } from "./storage.ts";
 
 /** A dense copy of `x` in another shape of as many elements; the only handle on its memory. */
@@ -49,6 +49,16 @@ export function reshape(x: Operand, shape: readonly number[]): Operand {
   return copyAs(x, Layout.contiguous(x.layout.shape).reshape(shape)!.shape);
 }
 
+/** What tensors on one device promote to. */
+function joinedDType(op: string, xs: readonly Operand[]): DType {
+  let dtype: DType = xs[0]!.storage.info.name;
+  for (const { storage } of xs) {
+    checkDevice(xs[0]!.storage, storage, op);
+    if (storage.info.name !== dtype) dtype = promoteTypes(dtype, storage.info.name, op);
+  }
+  return dtype;
+}
+
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
 export function concat(
   xs: readonly Operand[],
@@ -64,12 +74,10 @@ export function concat(
   const [first] = xs as [Operand, ...Operand[]];
   const { shape } = first.layout;
   const along = normalizeAxis("concat", axis, shape.length);
-  let dtype: DType = first.storage.info.name;
+  const dtype = joinedDType("concat", xs);
   const total = shape.slice();
   total[along] = 0;
   for (const x of xs) {
-    checkDevice(first.storage, x.storage, "concat");
-    dtype = promoteTypes(dtype, x.storage.info.name, "concat");
     const other = x.layout.shape;
     for (let i = 0; i < Math.max(shape.length, other.length); i++) {
       if (i !== along && shape[i] !== other[i]) {
@@ -116,16 +124,22 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
   }
   for (const x of xs) checkOperand(x, "stack");
   const [first] = xs as [Operand, ...Operand[]];
+  const { shape } = first.layout;
   for (const x of xs) {
-    const [a, b] = [first.layout.shape, x.layout.shape];
-    if (a.length !== b.length || a.some((n, i) => n !== b[i])) {
+    if (!sameShape(shape, x.layout.shape)) {
       throw new ShapeError(
-        `Cannot stack shapes ${formatShape(a)} and ${formatShape(b)}: they must be equal`,
+        `Cannot stack shapes ${formatShape(shape)} and ${
+          formatShape(x.layout.shape)
+        }: they must be equal`,
       );
     }
   }
-  const at = normalizeAxis("stack", axis, first.layout.shape.length + 1);
-  return concat(xs.map((x) => lens(x, x.layout.expandDims(at))), at, options);
+  const at = normalizeAxis("stack", axis, shape.length + 1);
+  const dtype = joinedDType("stack", xs);
+  const layout = Layout.contiguous(checkShape(shape.toSpliced(at, 0, xs.length), "stack"));
+  const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
+  for (let i = 0; i < xs.length; i++) fill(storage, layout.selectAxis(at, i), xs[i]!);
+  return delivered(result(storage, layout), options.out, first, "stack");
 }
 
 /** More views than this are refused, rather than left to run out of memory. */

@@ -66,6 +66,20 @@ test("Creation: from nested arrays, copied; ragged ones are refused", () => {
   assertEquals(x.toArray(), [[1, 2], [3, 4]]);
   assertRefused(() => tensor(loose([[1, 2], [3]])), ShapeError, ["ragged", "axis 1"]);
   assertRefused(() => tensor(loose([1, [2]])), ShapeError, "ragged");
+  assertRefused(() => tensor(loose([[1], 2])), ShapeError, "ragged");
+  // Nothing is made for what the first of them promise.
+  const long = new Array(1e6).fill(0);
+  assertRefused(() => tensor(loose([long, ...long])), ShapeError, "ragged");
+  const holes = [[1], [2]];
+  delete holes[0];
+  assertEquals(tensor(loose([[], []])).shape, [2, 0]);
+  assertRefused(() => tensor(holes), DTypeError, "undefined");
+  assertRefused(() => tensor(holes.toReversed()), ShapeError, "ragged");
+  assertRefused(() => tensor([new Array(2), [1, 2]]), DTypeError, "undefined");
+  assertRefused(() => tensor([[1, 2], new Array(2)]), DTypeError, "undefined");
+  assertEquals(tensor([[[1, 2]], [[3, 4.5]]]).toArray(), [[[1, 2]], [[3, 4.5]]]);
+  assertEquals(tensor([[1, 300], [-1, 2]], { dtype: "int16" }).toArray(), [[1, 300], [-1, 2]]);
+  assertRefused(() => tensor([[1, 300]], { dtype: "uint8" }), DTypeError, ["300", "uint8"]);
 });
 
 test("Creation: numbers make float32, bigints int64, booleans bool, typed arrays their own", () => {
