@@ -120,7 +120,13 @@ enum {
    * to dense int32 target, which has room for so many. Numbers: [offset, length, room]; the plan is
    * not read.
    */
-  RM_NONZERO = 3
+  RM_NONZERO = 3,
+  /*
+   * For each element of the indexes, operand 2, copies what lies index * stride further on than that
+   * of source, operand 1, which the plan pairs it with, to target, operand 0. Numbers: [size,
+   * stride]; numbers[0] becomes what it does above, but elements of target may have been written.
+   */
+  RM_TAKE_ALONG = 4
 };
 
 /*

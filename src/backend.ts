@@ -201,6 +201,19 @@ export interface Backend {
    * element of `index`: so several indexes become one. Gives what {@link Backend.gather} gives.
    */
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number;
+  /**
+   * For each index of `indexes`, operand 2 of `plan`, copies the element that lies index times
+   * `stride` further on than the one that the plan pairs it with, in `source`, to `out`. Gives what
+   * {@link Backend.gather} gives, but may have written to `out`. Absent where positions do for it.
+   */
+  takeAlong?(
+    plan: Plan,
+    out: Storage,
+    source: Storage,
+    indexes: Storage,
+    size: number,
+    stride: number,
+  ): number;
   /** Writes the places of the nonzero ones among `length` dense elements to dense int32 `out`. */
   nonzero(out: Storage, input: Storage, offset: number, length: number): void;
   /** Fills dense `out` with the random numbers that `key`, two 32-bit words, names. */

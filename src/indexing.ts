@@ -447,8 +447,13 @@ export function take(
   });
 }
 
-/** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */
-function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Operand[] {
+/** The axis, and indexes along it, of as many axes as `x`. */
+function checkAlong(
+  op: string,
+  x: Operand,
+  indexes: Operand,
+  axis: number,
+): { along: number; tensor: Operand } {
   checkOperand(x, op);
   const rank = x.layout.shape.length;
   const along = normalizeAxis(op, axis, rank);
@@ -460,6 +465,12 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
       }: the ranks differ`,
     );
   }
+  return { along, tensor };
+}
+
+/** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */
+function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Operand[] {
+  const { along, tensor } = checkAlong(op, x, indexes, axis);
   return x.layout.shape.map((n, i) => {
     if (i === along) return tensor;
     const places = iota(x.storage, n);
@@ -470,7 +481,26 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
 
 /** `x[…, indexes[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Operand {
-  return index(x, alongAxis("takeAlongAxis", x, indexes, axis), "takeAlongAxis");
+  const op = "takeAlongAxis";
+  checkOperand(x, op);
+  const backend = backendFor(x.storage, op);
+  if (backend.takeAlong === undefined) return index(x, alongAxis(op, x, indexes, axis), op);
+  const { along, tensor } = checkAlong(op, x, indexes, axis);
+  checkDevice(x.storage, tensor.storage, op);
+  const { shape, strides, offset } = x.layout;
+  // Where index 0 would read.
+  const first = new Layout(shape.with(along, 1), strides.with(along, 0), offset);
+  const layout = Layout.contiguous(broadcastAll(op, [first.shape, tensor.layout.shape]));
+  const places = tensor.layout.broadcastTo(layout.shape);
+  const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
+  const plan = planMap(layout, first.broadcastTo(layout.shape), places, null);
+  const [n, stride] = [shape[along]!, strides[along]!];
+  const bad = backend.takeAlong(plan, storage, x.storage, tensor.storage, n, stride);
+  if (bad >= 0) {
+    const { storage: indexes, layout: { offset } } = contiguousCopy(lens(tensor, places));
+    throw outOfRange(op, x.layout, along, { indexes, offset }, bad);
+  }
+  return result(storage, layout);
 }
 
 /** Writes `values` where {@link takeAlongAxis} would read. */

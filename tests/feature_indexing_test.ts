@@ -148,6 +148,26 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   const y = tensor([[3, 1, 2], [0, 9, 4]]);
   assertEquals(y.takeAlongAxis(y.argsort(1), 1).toArray(), y.sort(1).toArray());
   assertEquals(y.takeAlongAxis(y.argmax(1, { keepDims: true }), 1).toArray(), [[3], [9]]);
+  // What several tensors of indexes pick, which take another way.
+  const cube = loose(iota([3, 4, 5]).permute(2, 0, 1));
+  const cases = { 0: [7, 3, 4], 1: [5, 2, 1], 2: [1, 3, 9], "-1": [5, 1, 1] };
+  for (const [axis, shape] of Object.entries(cases)) {
+    const at = Number(axis);
+    const n = cube.shape.at(at);
+    const size = shape.reduce((a, b) => a * b);
+    const picks = arange(size).mul(7).remainder(2 * n).sub(n).astype("int32").reshape(shape);
+    const grids = cube.shape.map((m: number, i: number) => {
+      const line = cube.shape.map((_: number, j: number) => i === j ? m : 1);
+      return i === (at + 3) % 3 ? picks : arange(m, { dtype: "int32" }).reshape(line);
+    });
+    const taken = cube.takeAlongAxis(picks, at);
+    assertEquals(taken.toArray(), cube.slice(...grids).toArray());
+    assert(taken.isContiguous);
+  }
+  assertEquals(zeros([2, 0]).takeAlongAxis(zeros([2, 0], { dtype: "int32" }), 1).shape, [2, 0]);
+  const none = zeros([2, 0]);
+  const one = zeros([2, 1], { dtype: "int32" });
+  assertRefused(() => none.takeAlongAxis(one, 1), IndexError, ["axis 1", "[2, 0]"], none, one);
   y.putAlongAxis_(y.argmin(1, { keepDims: true }), -5, 1);
   assertEquals(y.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   assertRefused(() => x.take([3], 1), IndexError, ["axis 1", "3"], x);

@@ -354,6 +354,41 @@ check("indexes: random plans are refused, or give what js gives", () => {
   });
 });
 
+check("takes along axes: random plans are refused, or give what js gives", () => {
+  cases("takeAlong", 300, (name) => {
+    const dtype = pick(DTYPES.filter((dtype) => "iu".includes(DTYPE[dtype].kind)));
+    const of = pick(DTYPES);
+    const shape = anyShape(1 + below(3));
+    const wrong = random() < 0.5 ? below(3) : -1;
+    const [size, stride] = [1 + below(7), below(9) - 4];
+    const operands = [0, 1, 2].map((k): Operand => {
+      const strides = k === 0 ? apart(shape) : anyStrides(shape);
+      const once = visit(shape, strides);
+      const all = k !== 1
+        ? once
+        : once.flatMap((at) => Array.from({ length: size }, (_, i) => at + i * stride));
+      return { strides, ...place(k === 2 ? dtype : of, all, k === wrong) };
+    });
+    const [out, source, index] = operands.map(({ storage }) => storage);
+    for (let i = 0; i < index!.array.length; i++) {
+      const one = below(size) - (DTYPE[dtype].kind === "i" && random() < 0.3 ? size : 0);
+      index!.array[i] = (DTYPE[dtype].wide ? BigInt(one) : one) as never;
+    }
+    const plan = makePlan(shape, 0, operands);
+    const found: number[] = [];
+    compare(
+      `${name}: ${of} by ${dtype} [${shape}], operand ${wrong} outside`,
+      wrong >= 0,
+      [out!],
+      [source!, index!],
+      (backend, [to]) => {
+        found.push(backend.takeAlong!(plan, to!, source!, index!, size, stride));
+      },
+    );
+    if (wrong < 0) assertEquals(found, [-1, -1], name);
+  });
+});
+
 check("products: random matrices are refused, or give what js gives", () => {
   cases("matmul", 500, (name) => {
     const dtype = pick(["int8", "int32", "int64", "uint16", "float32", "float64"] as const);

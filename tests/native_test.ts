@@ -1083,6 +1083,41 @@ check("indexes become positions as in js, and the first wrong one is named", () 
   }
 });
 
+check("elements are taken along axes as in js, and the first wrong index is named", () => {
+  for (const [turn, dtype] of INTEGERS.entries()) {
+    for (const shape of [[1], [70], [20000], [33, 40], [40, 3000], [3, 4, 5]]) {
+      for (const kind of KINDS) {
+        for (const [size, along] of [[9, -1], [9, 0], [5, -1]] as const) {
+          const layout = LAYOUTS[kind]!(shape);
+          // From 0 or -8 to 8: all within 9, not all within 5.
+          const index = storageFor(layout, dtype, false);
+          const axis = along + (along < 0 ? shape.length : 0);
+          const dense = Layout.contiguous(shape.with(axis, size));
+          const source = fill(
+            DTYPES[(turn + size + shape.length) % DTYPES.length]!,
+            dense.size,
+            true,
+          );
+          const stride = dense.strides[axis]!;
+          const first = new Layout(shape.with(axis, 1), dense.strides.with(axis, 0), 0);
+          const target = Layout.contiguous(shape);
+          const out = fill(source.info.name, target.size, true);
+          const expected = copyOf(out);
+          const plan = planMap(target, first.broadcastTo(shape), layout, null);
+          let wrong = -2;
+          const run = (): void => {
+            wrong = native.takeAlong(plan, out, source, index, size, stride);
+          };
+          const what = `${source.info.name} by ${dtype} [${shape}] ${kind} of ${size}, ${axis}`;
+          assertEquals(handedOn(run), 0, what);
+          assertEquals(wrong, js.takeAlong!(plan, expected, source, index, size, stride), what);
+          if (wrong === -1) assertSameBytes(out, expected, what);
+        }
+      }
+    }
+  }
+});
+
 check("nonzero is served for every dtype", () => {
   for (const dtype of DTYPES) {
     for (const n of [1, 2, 31, 64, 255, 256, 257, 1025, 5000]) {

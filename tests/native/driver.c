@@ -772,6 +772,49 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   drop(&index);
 }
 
+static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y, bool bad) {
+  const ptrdiff_t size = 7, stride = 3, n = rank == 0 ? 1 : rank == 1 ? x : x * y;
+  const ptrdiff_t bytes = rm_bytes(dtype);
+  snprintf(about, sizeof about, "dtype %d taken by dtype %d, [%td, %td] of rank %d", dtype, by, x, y,
+           rank);
+  layout p;
+  shape(&p, rank, x, y, 1, 3);
+  lay(&p, 0, DENSE, rank);
+  for (int k = 1; k < 3; k++) lay(&p, k, (enum kind)below(KINDS), rank);
+  buffer to = make(dtype, p.length[0], SMALL);
+  buffer from = make(dtype, p.length[1] + (size - 1) * stride, SMALL);
+  buffer index = make(by, p.length[2], SMALL);
+  const ptrdiff_t length = p.length[2];
+  for (ptrdiff_t i = 0; i < length; i++) put(by, index.data, i, any_index(by, size));
+  if (bad) put(by, index.data, below(length), by <= RM_INT64 && below(2) ? -size - 1 : size);
+  memcpy(index.before, index.data, index.bytes);
+  double numbers[] = {(double)size, (double)stride};
+  if (!is_served(rm_move(RM_TAKE_ALONG, dtype | by << 4, write_plan(&p), numbers, to.data, from.data,
+                         index.data))) {
+    fail("it was not served");
+  }
+  check_unchanged(&index);
+  check_unchanged(&from);
+  ptrdiff_t at[MAX_AXES] = {0}, walked = 0, wrong = -1;
+  do {
+    const int64_t one = (int64_t)get(by, index.data, place(&p, 2, at));
+    if (one < -size || one >= size) {
+      wrong = walked;
+      break;
+    }
+    memcpy(to.before + place(&p, 0, at) * bytes,
+           from.data + (place(&p, 1, at) + (one < 0 ? one + size : one) * stride) * bytes,
+           (size_t)bytes);
+    walked++;
+  } while (next(&p, rank, at) && walked < n);
+  if (numbers[0] != (double)wrong) fail("the place of the first wrong index is another one");
+  if (wrong < 0 && memcmp(to.data, to.before, to.bytes) != 0) fail("others are taken");
+  compared++;
+  drop(&to);
+  drop(&from);
+  drop(&index);
+}
+
 static void run_nonzero(int dtype, ptrdiff_t length) {
   snprintf(about, sizeof about, "nonzero of dtype %d, %td elements", dtype, length);
   const ptrdiff_t offset = below(MARGIN), bytes = rm_bytes(dtype);
@@ -823,6 +866,8 @@ static void try_moves(ptrdiff_t n) {
     if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;
     run_positions(dtype, below(2), (int)below(2), n, 1, below(2));
     run_positions(dtype, below(2), 2, n, 1 + below(4), below(2));
+    run_take_along((int)below(RM_DTYPE_COUNT), dtype, (int)below(2), n, 1, below(2));
+    run_take_along((int)below(RM_DTYPE_COUNT), dtype, 2, n, 1 + below(4), below(2));
   }
 }
 

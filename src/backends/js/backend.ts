@@ -11,7 +11,7 @@ import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { Loop } from "./environment.ts";
-import { addPositions, findNonzero, moveBlocks } from "./gather.ts";
+import { addPositions, findNonzero, moveBlocks, takeEach } from "./gather.ts";
 import { interpretArgReduce, interpretMap, interpretReduce, interpretScan } from "./interpret.ts";
 import { argReduceLoop, mapLoop, reduceLoop, runsAcross, scanLoop } from "./loops.ts";
 import { multiply } from "./matmul.ts";
@@ -193,6 +193,17 @@ export class JsBackend implements Backend {
 
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
     return addPositions(plan, positions, index, size, stride);
+  }
+
+  takeAlong(
+    plan: Plan,
+    out: Storage,
+    source: Storage,
+    indexes: Storage,
+    size: number,
+    stride: number,
+  ): number {
+    return takeEach(plan, out, source, indexes, size, stride);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

@@ -148,6 +148,29 @@ export function addPositions(
   return -1;
 }
 
+/** See {@link Backend.takeAlong}. */
+export function takeEach(
+  plan: Plan,
+  out: Storage,
+  source: Storage,
+  indexes: Storage,
+  size: number,
+  stride: number,
+): number {
+  const [places, from, reads] = [0, 1, 2].map((k) => walkOperand(plan, k)) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  const [target, elements, given] = [out.array, source.array, indexes.array];
+  for (let i = 0; i < places.length; i++) {
+    const at = placeOf(given[reads[i]!]!, size);
+    if (at < 0 || at >= size) return i;
+    target[places[i]!] = elements[from[i]! + at * stride]!;
+  }
+  return -1;
+}
+
 /** See {@link Backend.nonzero}. */
 export function findNonzero(out: Int32Array, input: Storage, offset: number, length: number): void {
   let found = 0;

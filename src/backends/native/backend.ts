@@ -337,6 +337,32 @@ export class NativeBackend implements Backend {
     return this.#fallback.position(plan, positions, index, size, stride);
   }
 
+  takeAlong(
+    plan: Plan,
+    out: Storage,
+    source: Storage,
+    indexes: Storage,
+    size: number,
+    stride: number,
+  ): number {
+    let status: number = STATUS.unsupported;
+    const numbers = this.#numbers;
+    numbers[0] = size;
+    numbers[1] = stride;
+    if (sizeOf(plan) > 0 && size > 0) {
+      checkOperand("rm_move", plan, 0, out);
+      checkBlocks("rm_move", plan, 1, source, (size - 1) * stride);
+      checkOperand("rm_move", plan, 2, indexes);
+      const dtypes = out.info.id | indexes.info.id << 4;
+      const { array } = indexes;
+      const { data } = plan;
+      status = this.#move(MOVE.takeAlong, dtypes, data, numbers, out.array, source.array, array);
+    }
+    if (status === STATUS.ok) return numbers[0]!;
+    this.#refuse("rm_move", status);
+    return this.#fallback.takeAlong!(plan, out, source, indexes, size, stride);
+  }
+
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
     let status: number = STATUS.unsupported;
     if (length > 0) {
