@@ -346,6 +346,14 @@ const elementwise = group("elementwise", { elements: N }, [
 
 // ---- layouts -----------------------------------------------------------------------------------
 
+/** A dense copy with the axes in another order. */
+function permuted(name: string, shape: number[], axes: string): Part {
+  const order = axes.split(", ").map(Number);
+  const body: Row["body"] = ({ a }) => () => a.permute(...order).contiguous().dispose();
+  const twins = [`a.transpose(${axes}).copy()`, `a.permute(${axes}).contiguous()`] as const;
+  return row(name, { a: f32(...shape) }, body, twins, { elements: shape.reduce((n, m) => n * m) });
+}
+
 const layouts = group("layouts", { elements: N }, [
   ...(["float32", "int32"] as const).flatMap((dtype) => {
     const a = of(dtype, side, side);
@@ -377,27 +385,9 @@ const layouts = group("layouts", { elements: N }, [
     "a[::-1, ::-1].copy()",
     "a.flip(0, 1)",
   ], long),
-  row(
-    "copy permuted (2, 0, 1)",
-    { a: f32(100, 100, 100) },
-    ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
-    ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
-    { elements: 3 * 224 * 224 },
-  ),
-  row(
-    "copy of an image, channels first",
-    { a: f32(224, 224, 3) },
-    ({ a }) => () => a.permute(2, 0, 1).contiguous().dispose(),
-    ["a.transpose(2, 0, 1).copy()", "a.permute(2, 0, 1).contiguous()"],
-    { elements: 3 * 224 * 224 },
-  ),
-  row(
-    "copy of an image, channels last",
-    { a: f32(3, 224, 224) },
-    ({ a }) => () => a.permute(1, 2, 0).contiguous().dispose(),
-    ["a.transpose(1, 2, 0).copy()", "a.permute(1, 2, 0).contiguous()"],
-    { elements: 3 * 224 * 224 },
-  ),
+  permuted("copy permuted (2, 0, 1)", [100, 100, 100], "2, 0, 1"),
+  permuted("copy of an image, channels first", [224, 224, 3], "2, 0, 1"),
+  permuted("copy of an image, channels last", [3, 224, 224], "1, 2, 0"),
   row(
     "copy of a reversed row, 64 times",
     { a: f32(1024) },
@@ -453,6 +443,16 @@ const reductions = group("reductions", { elements: N }, [
     "m = a.max(0); np.log(np.exp(a - m).sum(0)) + m",
     "a.logsumexp(0)",
   ], { elements: 64 * 1024 }),
+  row("norm, all", square, ({ a }) => () => a.norm().dispose(), ["np.linalg.norm(a)", "a.norm()"]),
+  row("norm over axis 0", square, ({ a }) => () => a.norm(0).dispose(), [
+    "np.linalg.norm(a, axis=0)",
+    "a.norm(dim=0)",
+  ]),
+  row("sum of every other column", square, ({ a }) => () => a.slice(":, ::2").sum().dispose(), [
+    "a[:, ::2].sum()",
+    "a[:, ::2].sum()",
+  ], { elements: N / 2 }),
+  row("sum of rows of 10", { a: f32(N / 10, 10) }, ({ a }) => () => a.sum(1).dispose(), "a.sum(1)"),
   row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum(0)"),
   row(
     "cumulative sum, axis 0",
@@ -504,6 +504,27 @@ const moves = group("sort and gather", {}, [
     ({ a, i }) => () => a.take(i, 0).dispose(),
     ["a.take(i, 0)", "a.index_select(0, i)"],
     { elements: 64_000 },
+  ),
+  row(
+    "take along axis 1 of 1000 by 128",
+    { a: f32(1000, 128), i: { dtype: "int64", shape: [1000, 128], below: 128 } },
+    ({ a, i }) => () => a.takeAlongAxis(i, 1).dispose(),
+    ["np.take_along_axis(a, i, 1)", "a.gather(1, i)"],
+    { elements: 128_000 },
+  ),
+  row(
+    "stack 64 rows of 784",
+    { a: f32(64, 784) },
+    ({ a }) => () => rm.stack(a.unstack()).dispose(),
+    ["np.stack([*a])", "torch.stack(a.unbind())"],
+    { elements: 64 * 784 },
+  ),
+  row(
+    "to nested arrays and back, 64 by 64",
+    { a: f32(64, 64) },
+    ({ a }) => () => rm.tensor(a.toArray() as number[][]).dispose(),
+    ["np.array(a.tolist(), np.float32)", "torch.tensor(a.tolist())"],
+    { elements: 64 * 64 },
   ),
   row("concat 2 of 5e5", pair("float32", N / 2), ({ a, b }) => () => rm.concat([a, b]).dispose(), [
     "np.concatenate([a, b])",

@@ -319,8 +319,11 @@ typedef struct {
     *(T *)(to + i * (to_step)) = *(const T *)(from + i * (from_step) + places[i] * t->scale); \
   }
 #define TAKE(T)                                                                        \
-  if (step[0] == sizeof(T) && step[1] == 0) TAKE_EACH(T, (ptrdiff_t)sizeof(T), 0)      \
-  else TAKE_EACH(T, step[0], step[1])
+  if (step[0] == sizeof(T) && step[1] == 0 && t->scale == sizeof(T)) {                 \
+    T *o = (T *)to;                                                                    \
+    const T *p = (const T *)from;                                                      \
+    for (ptrdiff_t i = 0; i < n; i++) o[i] = p[places[i]];                             \
+  } else TAKE_EACH(T, step[0], step[1])
 
 /* One part of a row; gives how many places there are before the first that is out of range. */
 static ptrdiff_t take_run(const takes *t, ptrdiff_t n, char *to, const char *from,
