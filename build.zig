@@ -5,7 +5,7 @@
 const std = @import("std");
 const files = @import("shim/files.zig");
 
-/// Compiled once.
+/// Compiled once, its loops not unrolled, as they wait for memory.
 const sources = [_][]const u8{"move.c"};
 
 /// Compiled once and for size: what decides, and CUDA, which waits for devices and files.
@@ -119,7 +119,7 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
 
 fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build.LazyPath) *std.Build.Step.Compile {
     const module = newModule(b, target);
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &flags });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &(flags ++ [_][]const u8{"-fno-unroll-loops"}) });
     module.addCSourceFile(.{ .file = headers });
     module.addIncludePath(generated);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });

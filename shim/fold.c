@@ -477,13 +477,13 @@ static bool choose(job *j, int a, bool varies) {
 }
 
 /* True when folding whole rows reads memory in a better order, or saves many short runs. */
-static bool runs_across(const rm_walk *w, int kept, bool sums) {
+static bool runs_across(const rm_walk *w, int kept, ptrdiff_t few) {
   if (kept == 0) return false;
   if (kept == w->rank) return true;
   const int inner = w->rank - 1;
   if (w->size[kept - 1] < 16) return false;
   if (rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[inner][1])) return true;
-  return inner == kept && w->size[inner] <= (sums ? FEW_SUMMED : FEW);
+  return inner == kept && w->size[inner] <= few;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -508,10 +508,12 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
     return run_scan(opcode, &walk, kept, to, from);
   }
   const bool sums = opcode == RM_OP_sum || opcode == RM_OP_mean || opcode == RM_OP_norm2;
+  const bool direct = rm_bytes(from) >= 4 && !paired;
+  const ptrdiff_t few = sums && (direct || from == RM_FLOAT16) ? FEW_SUMMED : direct ? FEW_DIRECT : FEW;
   job j = {.walk = &walk,
            .opcode = opcode,
            .kept = kept,
-           .across = runs_across(&walk, kept, sums),
+           .across = runs_across(&walk, kept, few),
            .out = to,
            .bytes = rm_bytes(from),
            .second_bytes = paired ? rm_bytes(second) : 1,

@@ -24,10 +24,11 @@ enum {
   ROWS = 32,
   /* Elements of a run, or rows, from which on float32 is summed by fours. */
   MANY = 64,
-  /* Elements of runs that are folded across, though they lie one behind the other: where they are
-   * summed, which takes little to begin, and otherwise. */
+  /* Elements of runs that are folded across, though they lie one behind the other: sums that begin
+   * quickly, what needs no loading, and all else. */
   FEW_SUMMED = 8,
-  FEW = 15,
+  FEW_DIRECT = 15,
+  FEW = 16,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
   /* Elements of a task, which take 2 to 5 microseconds. */
@@ -186,16 +187,17 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
 #define SAME(x) (x)
 
 /* The dense loop is apart, as only that one becomes vector code. */
-#define LOADER(name, T, R, convert) \
+#define LOADER_BY(unroll, name, T, R, convert) \
   static void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
     const T *p = from; \
     R *restrict q = to; \
     if (stride == 1) { \
       for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i]); \
     } else { \
-      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i * stride]); \
+      unroll for (ptrdiff_t i = 0; i < n; i++) q[i] = (R)convert(p[i * stride]); \
     } \
   }
+#define LOADER(...) LOADER_BY(RM_ROLLED, __VA_ARGS__)
 
 /* Every second element is common, and vector code, too. */
 #define COPIER(name, T) \
@@ -207,8 +209,8 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
     else any_##name(n, from, stride, to); \
   }
 
-LOADER(copy_1, uint8_t, uint8_t, SAME)
-LOADER(copy_2, uint16_t, uint16_t, SAME)
+LOADER_BY(_Pragma("clang loop unroll_count(4)"), copy_1, uint8_t, uint8_t, SAME)
+LOADER_BY(_Pragma("clang loop unroll_count(4)"), copy_2, uint16_t, uint16_t, SAME)
 COPIER(copy_4, uint32_t)
 COPIER(copy_8, uint64_t)
 LOADER(f32_from_half, uint16_t, float, rm_from_half)

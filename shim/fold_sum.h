@@ -163,8 +163,9 @@ static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, c
   *(double *)c->acc *= lanes_f64_product(n, from, y);
 }
 
-/* Folds rows into accumulators of type A. Fours of rows quarter the traffic of those. */
-#define COLUMNS(name, T, A, slots, map, fold) \
+/* Folds rows into accumulators of type A. Fours of rows quarter the traffic of those; where rows have
+ * to be loaded there is one at a time. */
+#define COLUMNS(name, T, A, slots, map, fold, unroll) \
   static void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
                    cells *c) { \
     A *restrict acc = (A *)c->slots; \
@@ -174,26 +175,26 @@ static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, c
     for (; r + 4 <= rows; r += 4, row += 4 * step) { \
       const T *restrict p = (const T *)row, *restrict q = (const T *)(row + step); \
       const T *restrict v = (const T *)(row + 2 * step), *restrict w = (const T *)(row + 3 * step); \
-      for (ptrdiff_t i = 0; i < n; i++) { \
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) { \
         const A x = (A)p[i], y = (A)q[i], z = (A)v[i], t = (A)w[i]; \
         acc[i] = fold(acc[i], fold(fold(map(x), map(y)), fold(map(z), map(t)))); \
       } \
     } \
     for (; r < rows; r++, row += step) { \
       const T *restrict p = (const T *)row; \
-      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) { \
+      unroll for (ptrdiff_t i = 0; i < n; i++) { \
         const A x = (A)p[i]; \
         acc[i] = fold(acc[i], map(x)); \
       } \
     } \
   }
 
-COLUMNS(columns_sum_f32, float, double, acc, MAP_PLAIN, ADD)
-COLUMNS(columns_sum_f64, double, double, part, MAP_PLAIN, ADD)
-COLUMNS(columns_squares_f32, float, double, acc, MAP_SQUARE, ADD)
-COLUMNS(columns_squares_f64, double, double, part, MAP_SQUARE, ADD)
-COLUMNS(columns_product_f32, float, double, acc, MAP_PLAIN, MULTIPLY)
-COLUMNS(columns_product_f64, double, double, acc, MAP_PLAIN, MULTIPLY)
+COLUMNS(columns_sum_f32, float, double, acc, MAP_PLAIN, ADD, )
+COLUMNS(columns_sum_f64, double, double, part, MAP_PLAIN, ADD, RM_ROLLED)
+COLUMNS(columns_squares_f32, float, double, acc, MAP_SQUARE, ADD, )
+COLUMNS(columns_squares_f64, double, double, part, MAP_SQUARE, ADD, RM_ROLLED)
+COLUMNS(columns_product_f32, float, double, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED)
+COLUMNS(columns_product_f64, double, double, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED)
 
 /* Of many rows, likewise. Each column for itself is made in double where float32 does not hold it. */
 #define FOURS_BY(count, V, D) \
@@ -304,7 +305,7 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
     } \
     *(int64_t *)c->acc += total; \
   } \
-  COLUMNS(columns_sum_##name, T, int64_t, acc, MAP_PLAIN, ADD)
+  COLUMNS(columns_sum_##name, T, int64_t, acc, MAP_PLAIN, ADD, RM_ROLLED)
 
 SUM_INT(i8, int8_t, i8x16, int32_t, i32x16, i64x16, 16)
 SUM_INT(i16, int16_t, i16x16, int32_t, i32x16, i64x16, 16)
@@ -314,7 +315,7 @@ SUM_INT(u8, uint8_t, u8x16, uint32_t, u32x16, i64x16, 16)
 SUM_INT(u16, uint16_t, u16x16, uint32_t, u32x16, i64x16, 16)
 SUM_INT(u32, uint32_t, u32x8, int64_t, i64x8, i64x8, 8)
 
-COLUMNS(columns_product_i64, int64_t, int64_t, acc, MAP_PLAIN, MULTIPLY)
+COLUMNS(columns_product_i64, int64_t, int64_t, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED)
 
 static void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   const int64_t *p = from;

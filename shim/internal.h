@@ -87,6 +87,16 @@ typedef struct {
 int32_t rm_read_plan(rm_walk *walk, const double *plan, int operands, int32_t dtypes,
                      void *const *buffers);
 
+/* Goes from the first position of the first so many axes to another one, the last fastest. */
+static inline void rm_seek(const rm_walk *walk, int axes, ptrdiff_t position, ptrdiff_t *count,
+                           char **at) {
+  for (int axis = axes - 1; axis >= 0; axis--) {
+    count[axis] = position % walk->size[axis];
+    position /= walk->size[axis];
+    for (int k = 0; k < walk->operands; k++) at[k] += count[axis] * walk->step[axis][k];
+  }
+}
+
 /*
  * Goes to the next position of the axes [first, last), the last one fastest; false after the last
  * position, when all is back where it began.

@@ -554,12 +554,7 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     at[k] = walk->start[k] + first * step[k];
   }
   const ptrdiff_t width = last - first;
-  ptrdiff_t position = from / it->rows;
-  for (int axis = it->outer_axes - 1; axis >= 0; axis--) {
-    count[axis] = position % walk->size[axis];
-    position /= walk->size[axis];
-    for (int k = 0; k < operands; k++) at[k] += count[axis] * walk->step[axis][k];
-  }
+  rm_seek(walk, it->outer_axes, from / it->rows, count, at);
   /* Whether rows are taken as they lie. */
   bool as_is = false;
   ptrdiff_t high = 1, wide = BLOCK;

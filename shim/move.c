@@ -3,7 +3,7 @@
  * of what is not zero.
  *
  * Elements are moved as they are: only their size counts, and for zeros their sign. Indexes, which
- * no plan bounds, are checked here, before anything is moved.
+ * no plan bounds, are checked here, before anything is moved that they point to.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void copy_runs(const blocks *b, con
 /* The same of single elements. */
 #define COPY_EACH(T)                                                                    \
   if (b->scale[0] == 0) {                                                               \
-    for (ptrdiff_t i = 0; i < count; i++) {                                             \
+    _Pragma("clang loop unroll_count(2)") for (ptrdiff_t i = 0; i < count; i++) {       \
       *(T *)(at[0] + i * b->step[0]) = *(const T *)(at[1] + places[i] * b->scale[1]);   \
     }                                                                                   \
   } else {                                                                              \
@@ -154,7 +154,7 @@ static void copy_task(void *context, ptrdiff_t index) {
   const rm_walk *walk = &b->walk;
   const ptrdiff_t parts = (b->count + b->task_count - 1) / b->task_count;
   const ptrdiff_t first = index % parts * b->task_count;
-  ptrdiff_t position = index / parts * b->task_positions;
+  const ptrdiff_t position = index / parts * b->task_positions;
   ptrdiff_t left = rm_least(b->task_positions, b->positions - position);
   ptrdiff_t count = rm_least(b->task_count, b->count - first);
   int64_t buffer[BLOCK];
@@ -175,11 +175,7 @@ static void copy_task(void *context, ptrdiff_t index) {
   char *at[RM_MAX_OPERANDS];
   for (int k = 0; k < 2; k++) at[k] = walk->start[k] + first * b->step[k];
   ptrdiff_t counts[RM_MAX_RANK] = {0};
-  for (int axis = b->outside - 1; axis >= 0; axis--) {
-    counts[axis] = position % walk->size[axis];
-    position /= walk->size[axis];
-    for (int k = 0; k < 2; k++) at[k] += counts[axis] * walk->step[axis][k];
-  }
+  rm_seek(walk, b->outside, position, counts, at);
   for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
     if (!dense) copy_walks(b, places, count, at);
     else if (run == b->bytes) copy_each(b, places, count, at);
@@ -349,14 +345,9 @@ static void take_task(void *context, ptrdiff_t index) {
   const ptrdiff_t end = t->parts == 1 ? t->columns : rm_least(begin + TAKEN, t->columns);
   static const ptrdiff_t none[RM_MAX_OPERANDS] = {0};
   const ptrdiff_t *step = inner < 0 ? none : walk->step[inner];
-  char *at[RM_MAX_OPERANDS];
-  ptrdiff_t count[RM_MAX_RANK] = {0}, position = row;
-  for (int k = 0; k < 3; k++) at[k] = walk->start[k];
-  for (int axis = inner - 1; axis >= 0; axis--) {
-    count[axis] = position % walk->size[axis];
-    position /= walk->size[axis];
-    for (int k = 0; k < 3; k++) at[k] += count[axis] * walk->step[axis][k];
-  }
+  char *at[RM_MAX_OPERANDS] = {walk->start[0], walk->start[1], walk->start[2]};
+  ptrdiff_t count[RM_MAX_RANK] = {0};
+  rm_seek(walk, inner, row, count, at);
   for (; row < last; row++, rm_next(walk, 0, inner, count, at)) {
     for (ptrdiff_t i = begin; i < end; i += BLOCK) {
       const ptrdiff_t n = rm_least(BLOCK, end - i);

@@ -270,23 +270,36 @@ function arrayDType(array: ArrayBufferView, op: string): DType {
 
 /** Arrays nested deeper than this are taken for a mistake. */
 const MAX_NESTING = 64;
+/** So many are worth looking at before room is made for them. */
+const MANY_NUMBERS = 1 << 20;
 
 /** The elements of arrays that are nested as `shape` says, if all are numbers; null otherwise. */
 function numbersOf(data: unknown, shape: readonly number[]): Float64Array | null {
-  const length = shape.at(-1);
-  if (length === undefined) return null;
-  let rows: unknown[] = [data];
-  for (let axis = 0; axis < shape.length; axis++) {
-    const inner: unknown[] = [];
+  // Lengths promise what they like: nothing large is made for elements that have not been seen.
+  if (!shape.every((n) => Number.isInteger(n) && n >= 0)) return null;
+  let rows: unknown[][] = [[data]];
+  let length = 1;
+  for (const n of shape) {
+    const inner: unknown[][] = [];
     for (const row of rows) {
-      if (!Array.isArray(row) || row.length !== shape[axis]) return null;
-      if (axis < shape.length - 1) { for (let i = 0; i < row.length; i++) inner.push(row[i]); }
+      for (let i = 0; i < length; i++) {
+        const one = row[i];
+        if (!Array.isArray(one) || one.length !== n) return null;
+        inner.push(one);
+      }
     }
-    if (axis < shape.length - 1) rows = inner;
+    rows = inner;
+    length = n;
   }
-  const numbers = new Float64Array(rows.length * length);
+  const size = rows.length * length;
+  if (size > MANY_NUMBERS) {
+    for (const row of rows) {
+      for (let i = 0; i < length; i++) if (typeof row[i] !== "number") return null;
+    }
+  }
+  const numbers = new Float64Array(size);
   let at = 0;
-  for (const row of rows as unknown[][]) {
+  for (const row of rows) {
     for (let i = 0; i < length; i++) {
       const one = row[i];
       if (typeof one !== "number") return null;
@@ -308,7 +321,7 @@ function unnest(data: unknown): { shape: number[]; leaves: ArrayLike<Scalar> } {
     }
     shape.push(level.length);
   }
-  const numbers = numbersOf(data, shape);
+  const numbers = shape.length === 0 ? null : numbersOf(data, shape);
   if (numbers !== null) return { shape, leaves: numbers };
   const leaves: Scalar[] = [];
   const visit = (level: unknown, axis: number): void => {
@@ -324,7 +337,7 @@ function unnest(data: unknown): { shape: number[]; leaves: ArrayLike<Scalar> } {
       return;
     }
     if (!Array.isArray(level) || level.length !== shape[axis]) throw ragged(axis);
-    for (let i = 0; i < level.length; i++) visit(level[i], axis + 1);
+    for (let i = 0; i < shape[axis]!; i++) visit(level[i], axis + 1);
   };
   visit(data, 0);
   return { shape, leaves };

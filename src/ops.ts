@@ -335,6 +335,7 @@ export const REDUCE = {
     map: "fabs(x)",
     nonEmpty: true,
   }),
+  // y is the largest x, or float32 overflows.
   logSumExp: reduce(
     "logSumExp",
     "iuf",

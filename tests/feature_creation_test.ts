@@ -70,6 +70,20 @@ test("Creation: from nested arrays, copied; ragged ones are refused", () => {
   // Nothing is made for what the first of them promise.
   const long = new Array(1e6).fill(0);
   assertRefused(() => tensor(loose([long, ...long])), ShapeError, "ragged");
+  for (const promised of [new Array(2 ** 32 - 1), [new Array(2 ** 32 - 1)]]) {
+    assertRefused(() => tensor(loose(promised)), DTypeError, "undefined");
+  }
+  const sparse: unknown[] = new Array(2e8);
+  sparse[0] = [1];
+  assertRefused(() => tensor(loose(sparse)), ShapeError, "ragged");
+  let reads = 0;
+  const shrinking = [[1], [2], [3]];
+  const get = () => {
+    if (++reads === 2) shrinking.length = 1;
+    return [1];
+  };
+  Object.defineProperty(shrinking, 0, { get });
+  assertRefused(() => tensor(shrinking), ShapeError, "ragged");
   const holes = [[1], [2]];
   delete holes[0];
   assertEquals(tensor(loose([[], []])).shape, [2, 0]);

@@ -50,8 +50,8 @@ export const MANY = 64;
 /**
  * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
  * float64 accumulator, which the sum of the magnitudes bounds; in C, where `from` is their dtype,
- * those of two additions in float32, too, or of exponentials in float32, whose relative error is the
- * log's.
+ * those of two additions in float32, too, or of differences and exponentials in float32, whose
+ * relative error is the log's.
  */
 export function foldTolerance(
   row: Row,
@@ -70,7 +70,9 @@ export function foldTolerance(
   const fours = from === "float32" && values.length >= MANY &&
     ["sum", "mean", "norm1", "norm2"].includes(row.name);
   const rounded = fours ? 2 ** -23 : 0;
-  const log = from === "float32" && row.name === "logSumExp" ? 2 ** -22 : 0;
+  const log = from === "float32" && row.name === "logSumExp"
+    ? 2 ** -22 + 2 ** -25 * Math.log(values.length)
+    : 0;
   return { ulp, slack: magnitude * (count * 2 ** -53 + rounded) + log, eitherZero: true };
 }
 
