@@ -209,8 +209,8 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
     else any_##name(n, from, stride, to); \
   }
 
-LOADER_BY(_Pragma("clang loop unroll_count(4)"), copy_1, uint8_t, uint8_t, SAME)
-LOADER_BY(_Pragma("clang loop unroll_count(4)"), copy_2, uint16_t, uint16_t, SAME)
+LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_1, uint8_t, uint8_t, SAME)
+LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_2, uint16_t, uint16_t, SAME)
 COPIER(copy_4, uint32_t)
 COPIER(copy_8, uint64_t)
 LOADER(f32_from_half, uint16_t, float, rm_from_half)

@@ -393,7 +393,7 @@ static int32_t take_along(int dtype, int by, const double *plan, double *numbers
     const ptrdiff_t n = length - at < BLOCK ? length - at : BLOCK; \
     int32_t found[BLOCK];                                          \
     ptrdiff_t count = 0;                                           \
-    for (ptrdiff_t i = 0; i < n; i++) {                            \
+    _Pragma("clang loop unroll_count(4)") for (ptrdiff_t i = 0; i < n; i++) { \
       found[count] = (int32_t)(at + i);                            \
       count += (x[i] & (T)(MASK)) != 0;                            \
     }                                                              \
