@@ -448,10 +448,13 @@ const reductions = group("reductions", { elements: N }, [
     "np.linalg.norm(a, axis=0)",
     "a.norm(dim=0)",
   ]),
-  row("sum of every other column", square, ({ a }) => () => a.slice(":, ::2").sum().dispose(), [
+  row(
+    "sum of every other column",
+    square,
+    ({ a }) => () => a.slice(":, ::2").sum().dispose(),
     "a[:, ::2].sum()",
-    "a[:, ::2].sum()",
-  ], { elements: N / 2 }),
+    { elements: N / 2 },
+  ),
   row("sum of rows of 10", { a: f32(N / 10, 10) }, ({ a }) => () => a.sum(1).dispose(), "a.sum(1)"),
   row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum(0)"),
   row(

@@ -294,9 +294,7 @@ static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
       [DIFFERENCE] = {sum_f32_DIFFERENCE, sum_f64_DIFFERENCE},
   };
   bool wide = choose_floats(j, a);
-  if (map == EXPONENTIAL && !wide && j->load_second == to_f64[a]) {
-    /* One of them is 1, of the largest element, so that the log's error is no larger than theirs. */
-    map = EXPONENTIAL_F32;
+  if (map == EXPONENTIAL_F32) {
     j->load_second = j->load;
   } else if (mapped) {
     j->load = to_f64[a];
@@ -445,7 +443,7 @@ static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool i
 }
 
 /* False where there is no kernel. */
-static bool choose(job *j, int a, bool varies) {
+static bool choose(job *j, int a, int second, bool varies) {
   const bool floats = is_float(j->out);
   const bool across = j->across;
   switch (j->opcode) {
@@ -471,7 +469,11 @@ static bool choose(job *j, int a, bool varies) {
     case RM_OP_normMin: return floats && choose_extreme(j, a, true, true, false);
     case RM_OP_var:
     case RM_OP_std: return floats && choose_float_sum(j, a, DIFFERENCE, across || varies);
-    case RM_OP_logSumExp: return floats && choose_float_sum(j, a, EXPONENTIAL, true);
+    case RM_OP_logSumExp: {
+      /* One of them is 1, of the largest element, so that the log's error is no larger than theirs. */
+      const bool narrow = is_float(a) && a != RM_FLOAT64 && second == a;
+      return floats && choose_float_sum(j, a, narrow ? EXPONENTIAL_F32 : EXPONENTIAL, true);
+    }
     default: return false;
   }
 }
@@ -521,6 +523,6 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
            .attribute = plan[RM_ATTRIBUTES],
            .step = PTRDIFF_MAX};
   const bool varies = paired && kept < walk.rank && walk.inner[2] != 0;
-  if (!choose(&j, from, varies)) return RM_UNSUPPORTED;
+  if (!choose(&j, from, second, varies)) return RM_UNSUPPORTED;
   return run_job(&j);
 }

@@ -120,7 +120,7 @@ typedef enum {
   DIFFERENCE,
   POWER,
   EXPONENTIAL,
-  /* Of float32, in float32. */
+  /* In float32, as both operands are loaded. */
   EXPONENTIAL_F32
 } mapping;
 

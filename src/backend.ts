@@ -106,18 +106,22 @@ export interface Affine {
   readonly epsilon: number;
 }
 
-/** Dense integers that pick from an axis. */
-export interface Picks {
+/** Integers that pick from an axis. */
+export interface Along {
   /** The integers, of any integer dtype; negative ones count from the end of the axis. */
   readonly indexes: Storage;
-  /** Where they begin. */
-  readonly offset: number;
-  /** How many there are. */
-  readonly count: number;
   /** How many elements the axis has. */
   readonly size: number;
   /** From each of them to the next. */
   readonly stride: number;
+}
+
+/** Dense ones. */
+export interface Picks extends Along {
+  /** Where they begin. */
+  readonly offset: number;
+  /** How many there are. */
+  readonly count: number;
 }
 
 /** One device's implementation of every op. All storages of a call are on that device. */
@@ -202,18 +206,11 @@ export interface Backend {
    */
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number;
   /**
-   * For each index of `indexes`, operand 2 of `plan`, copies the element that lies index times
-   * `stride` further on than the one that the plan pairs it with, in `source`, to `out`. Gives what
+   * For each index of `along`, operand 2 of `plan`, copies the element that lies index times stride
+   * further on than the one that the plan pairs it with, in `source`, to `out`. Gives what
    * {@link Backend.gather} gives, but may have written to `out`. Absent where positions do for it.
    */
-  takeAlong?(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    indexes: Storage,
-    size: number,
-    stride: number,
-  ): number;
+  takeAlong?(plan: Plan, out: Storage, source: Storage, along: Along): number;
   /** Writes the places of the nonzero ones among `length` dense elements to dense int32 `out`. */
   nonzero(out: Storage, input: Storage, offset: number, length: number): void;
   /** Fills dense `out` with the random numbers that `key`, two 32-bit words, names. */

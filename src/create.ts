@@ -34,7 +34,15 @@ import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
 import { broadcastAll, checkShape, formatShape, type Shape, sizeOf } from "./shape.ts";
-import { adopt, allocate, allocateIn, type DeviceMemory, sendTo, takePooled } from "./storage.ts";
+import {
+  adopt,
+  allocate,
+  allocateIn,
+  type DeviceMemory,
+  sendTo,
+  type Storage,
+  takePooled,
+} from "./storage.ts";
 import { type AnyTensor, Tensor, type TensorOrScalar } from "./tensor.ts";
 import type * as t from "./types.ts";
 
@@ -270,77 +278,44 @@ function arrayDType(array: ArrayBufferView, op: string): DType {
 
 /** Arrays nested deeper than this are taken for a mistake. */
 const MAX_NESTING = 64;
-/** So many are worth looking at before room is made for them. */
-const MANY_NUMBERS = 1 << 20;
 
-/** The elements of arrays that are nested as `shape` says, if all are numbers; null otherwise. */
-function numbersOf(data: unknown, shape: readonly number[]): Float64Array | null {
-  // Lengths promise what they like: nothing large is made for elements that have not been seen.
-  if (!shape.every((n) => Number.isInteger(n) && n >= 0)) return null;
-  let rows: unknown[][] = [[data]];
-  let length = 1;
-  for (const n of shape) {
+/** Nested arrays: their shape, and the innermost of them, each `length` long, in order. */
+interface Nest {
+  readonly shape: number[];
+  readonly rows: readonly (readonly unknown[])[];
+  readonly length: number;
+}
+
+function unnest(data: unknown): Nest {
+  const lengths: number[] = [];
+  for (let level = data; Array.isArray(level); level = level[0]) {
+    // An array may be its own first element.
+    if (lengths.length === MAX_NESTING) {
+      throw new ShapeError(
+        `Cannot make a tensor of arrays that are nested more than ${MAX_NESTING} deep`,
+      );
+    }
+    lengths.push(level.length);
+  }
+  const shape = checkShape(lengths, "make a tensor of");
+  // A value is a row of one.
+  if (shape.length === 0) return { shape, rows: [[data]], length: 1 };
+  let rows = [data as unknown[]];
+  let length = shape[0]!;
+  for (let axis = 1; axis < shape.length; axis++) {
     const inner: unknown[][] = [];
+    const n = shape[axis]!;
     for (const row of rows) {
       for (let i = 0; i < length; i++) {
         const one = row[i];
-        if (!Array.isArray(one) || one.length !== n) return null;
+        if (!Array.isArray(one) || one.length !== n) throw ragged(axis);
         inner.push(one);
       }
     }
     rows = inner;
     length = n;
   }
-  const size = rows.length * length;
-  if (size > MANY_NUMBERS) {
-    for (const row of rows) {
-      for (let i = 0; i < length; i++) if (typeof row[i] !== "number") return null;
-    }
-  }
-  const numbers = new Float64Array(size);
-  let at = 0;
-  for (const row of rows) {
-    for (let i = 0; i < length; i++) {
-      const one = row[i];
-      if (typeof one !== "number") return null;
-      numbers[at++] = one;
-    }
-  }
-  return numbers;
-}
-
-/** The shape of nested arrays, and their elements in a row. */
-function unnest(data: unknown): { shape: number[]; leaves: ArrayLike<Scalar> } {
-  const shape: number[] = [];
-  for (let level = data; Array.isArray(level); level = level[0]) {
-    // An array may be its own first element.
-    if (shape.length === MAX_NESTING) {
-      throw new ShapeError(
-        `Cannot make a tensor of arrays that are nested more than ${MAX_NESTING} deep`,
-      );
-    }
-    shape.push(level.length);
-  }
-  const numbers = shape.length === 0 ? null : numbersOf(data, shape);
-  if (numbers !== null) return { shape, leaves: numbers };
-  const leaves: Scalar[] = [];
-  const visit = (level: unknown, axis: number): void => {
-    if (axis === shape.length) {
-      if (Array.isArray(level)) throw ragged(axis);
-      if (typeof level !== "number" && typeof level !== "bigint" && typeof level !== "boolean") {
-        throw new DTypeError(
-          `Cannot make a tensor of ${level === null ? "null" : typeof level}: ` +
-            "expected numbers, bigints or booleans",
-        );
-      }
-      leaves.push(level);
-      return;
-    }
-    if (!Array.isArray(level) || level.length !== shape[axis]) throw ragged(axis);
-    for (let i = 0; i < shape[axis]!; i++) visit(level[i], axis + 1);
-  };
-  visit(data, 0);
-  return { shape, leaves };
+  return { shape, rows, length };
 }
 
 function ragged(axis: number): ShapeError {
@@ -349,19 +324,66 @@ function ragged(axis: number): ShapeError {
   );
 }
 
-/** The dtype of JavaScript values, which must be all numbers, all bigints or all booleans. */
-function leavesDType(leaves: ArrayLike<Scalar>): DType {
-  if (leaves.length === 0 || leaves instanceof Float64Array) return "float32";
-  const first = leaves[0]!;
-  for (let i = 1; i < leaves.length; i++) {
-    if (typeof leaves[i] !== typeof first) {
-      throw new DTypeError(
-        `Cannot make a tensor of a ${typeof first} and a ${typeof leaves[i]}: ` +
-          "say which dtype is meant",
-      );
+/** How many values of a row are numbers, before the first that is none. */
+function numbersOf(row: readonly unknown[], length: number): number {
+  let i = 0;
+  while (i < length && typeof row[i] === "number") i++;
+  return i;
+}
+
+/** The dtype of values, which must be all numbers, all bigints or all booleans without `dtype`. */
+function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DType {
+  if (rows.every((row) => numbersOf(row, length) === length)) return dtype ?? "float32";
+  let first: Scalar | undefined;
+  for (const row of rows) {
+    for (let i = 0; i < length; i++) {
+      const one = row[i];
+      if (typeof one === typeof first && first !== undefined) continue;
+      checkLeaf(one, shape.length);
+      if (first === undefined) first = one;
+      else if (dtype === undefined) {
+        throw new DTypeError(
+          `Cannot make a tensor of a ${typeof first} and a ${typeof one}: ` +
+            "say which dtype is meant",
+        );
+      }
     }
   }
-  return scalarDType(first);
+  return dtype ?? (first === undefined ? "float32" : scalarDType(first));
+}
+
+function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
+  if (typeof leaf === "number" || typeof leaf === "bigint" || typeof leaf === "boolean") return;
+  if (Array.isArray(leaf)) throw ragged(axis);
+  throw new DTypeError(
+    `Cannot make a tensor of ${leaf === null ? "null" : typeof leaf}: ` +
+      "expected numbers, bigints or booleans",
+  );
+}
+
+/** Writes values that {@link nestDType} has seen; getters may give others now. */
+function writeNest(storage: Storage, { shape, rows, length }: Nest): void {
+  const { name, kind } = storage.info;
+  const plain = name === "float32" || name === "float64";
+  let at = 0;
+  for (const row of rows) {
+    let i = 0;
+    if (plain) {
+      const array = storage.array as Float64Array;
+      for (; i < length; i++) {
+        const one = row[i];
+        if (typeof one !== "number") break;
+        array[at++] = one;
+      }
+    }
+    for (; i < length; i++) {
+      const one = row[i];
+      checkLeaf(one, shape.length);
+      // Floats take every number.
+      if (kind !== "f") checkScalar(name, one, "write");
+      writeElement(storage, at++, one);
+    }
+  }
 }
 
 /** `shape` against the number of elements at hand. */
@@ -439,23 +461,14 @@ function make(
     else fill(storage, layout, { storage: adopt(from, bits), layout, flags: 0, detach() {} });
     return result(sendTo(memory, storage), layout);
   }
-  const { shape: own, leaves } = unnest(data);
-  const to = dtype ?? leavesDType(leaves);
+  const nest = unnest(data);
+  const to = nestDType(nest, dtype);
+  const size = nest.rows.length * nest.length;
   const layout = Layout.contiguous(
-    shape === undefined
-      ? checkShape(own, "make a tensor of")
-      : shapeFor(shape, leaves.length, "arrange"),
+    shape === undefined ? nest.shape : shapeFor(shape, size, "arrange"),
   );
-  // Floats take every number.
-  if (DTYPE[to].kind !== "f") {
-    for (let i = 0; i < leaves.length; i++) checkScalar(to, leaves[i]!, "write");
-  }
-  const storage = allocate(to, leaves.length, false);
-  if (to === "float32" || to === "float64") {
-    const array = storage.array as Float64Array;
-    if (leaves instanceof Float64Array) array.set(leaves);
-    else for (let i = 0; i < leaves.length; i++) array[i] = Number(leaves[i]);
-  } else for (let i = 0; i < leaves.length; i++) writeElement(storage, i, leaves[i]!);
+  const storage = allocate(to, size, false);
+  writeNest(storage, nest);
   return result(sendTo(memory, storage), layout);
 }
 

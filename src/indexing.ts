@@ -469,8 +469,7 @@ function checkAlong(
 }
 
 /** One index tensor for each axis, so that element `indexes[i, j, …]` replaces i, j, … at `axis`. */
-function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Operand[] {
-  const { along, tensor } = checkAlong(op, x, indexes, axis);
+function alongAxis(x: Operand, along: number, tensor: Operand): Operand[] {
   return x.layout.shape.map((n, i) => {
     if (i === along) return tensor;
     const places = iota(x.storage, n);
@@ -482,10 +481,9 @@ function alongAxis(op: string, x: Operand, indexes: Operand, axis: number): Oper
 /** `x[…, indexes[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Operand {
   const op = "takeAlongAxis";
-  checkOperand(x, op);
-  const backend = backendFor(x.storage, op);
-  if (backend.takeAlong === undefined) return index(x, alongAxis(op, x, indexes, axis), op);
   const { along, tensor } = checkAlong(op, x, indexes, axis);
+  const backend = backendFor(x.storage, op);
+  if (backend.takeAlong === undefined) return index(x, alongAxis(x, along, tensor), op);
   checkDevice(x.storage, tensor.storage, op);
   const { shape, strides, offset } = x.layout;
   // Where index 0 would read.
@@ -494,8 +492,11 @@ export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Opera
   const places = tensor.layout.broadcastTo(layout.shape);
   const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
   const plan = planMap(layout, first.broadcastTo(layout.shape), places, null);
-  const [n, stride] = [shape[along]!, strides[along]!];
-  const bad = backend.takeAlong(plan, storage, x.storage, tensor.storage, n, stride);
+  const bad = backend.takeAlong(plan, storage, x.storage, {
+    indexes: tensor.storage,
+    size: shape[along]!,
+    stride: strides[along]!,
+  });
   if (bad >= 0) {
     const { storage: indexes, layout: { offset } } = contiguousCopy(lens(tensor, places));
     throw outOfRange(op, x.layout, along, { indexes, offset }, bad);
@@ -510,7 +511,9 @@ export function putAlongAxis(
   values: Operand | Scalar,
   axis: number,
 ): void {
-  setAt(x, alongAxis("putAlongAxis_", x, indexes, axis), values, "putAlongAxis_");
+  const op = "putAlongAxis_";
+  const { along, tensor } = checkAlong(op, x, indexes, axis);
+  setAt(x, alongAxis(x, along, tensor), values, op);
 }
 
 /** Class numbers as rows of zeros with a single one. */

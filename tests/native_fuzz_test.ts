@@ -382,7 +382,7 @@ check("takes along axes: random plans are refused, or give what js gives", () =>
       [out!],
       [source!, index!],
       (backend, [to]) => {
-        found.push(backend.takeAlong!(plan, to!, source!, index!, size, stride));
+        found.push(backend.takeAlong!(plan, to!, source!, { indexes: index!, size, stride }));
       },
     );
     if (wrong < 0) assertEquals(found, [-1, -1], name);

@@ -1098,7 +1098,6 @@ check("the log of many exponentials is within what is promised", () => {
       const exact = Math.log(array.reduce((sum, x) => sum + Math.exp(x - top), 0));
       const error = Math.abs(out.array[0] as number - exact);
       assert(error <= 2 ** -22 + Math.log(n) * 2 ** -25, `${n}, ${largest}: ${error}`);
-      assert(error > 0, "it is no longer made in float32");
     }
   }
 });
@@ -1111,7 +1110,7 @@ check("elements are taken along axes as in js, and the first wrong index is name
         for (const [size, along] of [[9, -1], [9, 0], [5, -1]] as const) {
           const layout = LAYOUTS[kind]!(shape);
           // From 0 or -8 to 8: all within 9, not all within 5.
-          const index = storageFor(layout, dtype, false);
+          const indexes = storageFor(layout, dtype, false);
           const axis = along + (along < 0 ? shape.length : 0);
           const dense = Layout.contiguous(shape.with(axis, size));
           const source = fill(
@@ -1127,11 +1126,15 @@ check("elements are taken along axes as in js, and the first wrong index is name
           const plan = planMap(target, first.broadcastTo(shape), layout, null);
           let wrong = -2;
           const run = (): void => {
-            wrong = native.takeAlong(plan, out, source, index, size, stride);
+            wrong = native.takeAlong(plan, out, source, { indexes, size, stride });
           };
           const what = `${source.info.name} by ${dtype} [${shape}] ${kind} of ${size}, ${axis}`;
           assertEquals(handedOn(run), 0, what);
-          assertEquals(wrong, js.takeAlong!(plan, expected, source, index, size, stride), what);
+          assertEquals(
+            wrong,
+            js.takeAlong!(plan, expected, source, { indexes, size, stride }),
+            what,
+          );
           if (wrong === -1) assertSameBytes(out, expected, what);
         }
       }

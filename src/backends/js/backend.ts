@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Backend, Distribution, Picks, Product } from "../../backend.ts";
+import type { Along, Backend, Distribution, Picks, Product } from "../../backend.ts";
 import { DTYPE, type DType, type TypedArray } from "../../dtype.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
@@ -195,15 +195,8 @@ export class JsBackend implements Backend {
     return addPositions(plan, positions, index, size, stride);
   }
 
-  takeAlong(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    indexes: Storage,
-    size: number,
-    stride: number,
-  ): number {
-    return takeEach(plan, out, source, indexes, size, stride);
+  takeAlong(plan: Plan, out: Storage, source: Storage, along: Along): number {
+    return takeEach(plan, out, source, along);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

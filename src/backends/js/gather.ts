@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Picks } from "../../backend.ts";
+import type { Along, Picks } from "../../backend.ts";
 import type { DTypeInfo, TypedArray } from "../../dtype.ts";
 import { readElement } from "../../element.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
@@ -153,9 +153,7 @@ export function takeEach(
   plan: Plan,
   out: Storage,
   source: Storage,
-  indexes: Storage,
-  size: number,
-  stride: number,
+  { indexes, size, stride }: Along,
 ): number {
   const [places, from, reads] = [0, 1, 2].map((k) => walkOperand(plan, k)) as [
     Float64Array,

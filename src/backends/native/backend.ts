@@ -6,7 +6,15 @@
  *
  * @module
  */
-import type { Affine, Backend, Distribution, Picks, Product, RowKernel } from "../../backend.ts";
+import type {
+  Affine,
+  Along,
+  Backend,
+  Distribution,
+  Picks,
+  Product,
+  RowKernel,
+} from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
@@ -337,14 +345,8 @@ export class NativeBackend implements Backend {
     return this.#fallback.position(plan, positions, index, size, stride);
   }
 
-  takeAlong(
-    plan: Plan,
-    out: Storage,
-    source: Storage,
-    indexes: Storage,
-    size: number,
-    stride: number,
-  ): number {
+  takeAlong(plan: Plan, out: Storage, source: Storage, along: Along): number {
+    const { indexes, size, stride } = along;
     let status: number = STATUS.unsupported;
     const numbers = this.#numbers;
     numbers[0] = size;
@@ -360,7 +362,7 @@ export class NativeBackend implements Backend {
     }
     if (status === STATUS.ok) return numbers[0]!;
     this.#refuse("rm_move", status);
-    return this.#fallback.takeAlong!(plan, out, source, indexes, size, stride);
+    return this.#fallback.takeAlong!(plan, out, source, along);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
