@@ -5,7 +5,8 @@
 const std = @import("std");
 const files = @import("shim/files.zig");
 
-/// Compiled once, its loops not unrolled, as they wait for memory.
+/// Compiled once, its loops not unrolled, as they wait for memory, but aligned: a loop of few
+/// instructions that crosses lines of the caches takes a quarter longer.
 const sources = [_][]const u8{"move.c"};
 
 /// Compiled once and for size: what decides, and CUDA, which waits for devices and files.
@@ -25,7 +26,7 @@ const compact = [_][]const u8{
 };
 
 /// Compiled once for each instruction set.
-const kernels = [_][]const u8{ "level.c", "rows.c", "gemm.c", "sort.c", "random.c" };
+const kernels = [_][]const u8{ "level.c", "fold.c", "rows.c", "gemm.c", "sort.c", "random.c" };
 
 const flags = [_][]const u8{
     "-std=gnu11",
@@ -119,7 +120,7 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
 
 fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build.LazyPath) *std.Build.Step.Compile {
     const module = newModule(b, target);
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &(flags ++ [_][]const u8{"-fno-unroll-loops"}) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &sources, .flags = &(flags ++ [_][]const u8{ "-fno-unroll-loops", "-falign-loops=32" }) });
     module.addCSourceFile(.{ .file = headers });
     module.addIncludePath(generated);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
@@ -160,16 +161,15 @@ fn addKernels(
     const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
     const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level };
     module.addCSourceFile(.{ .file = headers });
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = &common });
+    // Loops want unrolling, but hardly on the machines that have nothing better than v2.
+    const small = common ++ [_][]const u8{"-fno-unroll-loops"};
+    const usual = if (comptime std.mem.eql(u8, level, "v2")) &small else &common;
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
     // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements. Many are the
-    // same but for their names. Those of folds want unrolling, but hardly on the machines that have
-    // nothing better than v2.
-    const small = common ++ [_][]const u8{"-fno-unroll-loops"};
+    // same but for their names.
     const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32", "-Xclang", "-fmerge-functions" };
-    const folds = if (comptime std.mem.eql(u8, level, "v2")) &small else &common;
     module.addCSourceFile(.{ .file = b.path("shim/map.c"), .flags = &maps });
-    module.addCSourceFile(.{ .file = b.path("shim/fold.c"), .flags = folds });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));
 }

@@ -218,7 +218,7 @@ const adds: Part[] = [
 
 /** Functions of one float32 array: rowmajor's name, its inputs, NumPy and PyTorch. */
 const FUNCTIONS: readonly [
-  "sqrt" | "exp" | "log" | "sin" | "tanh" | "sigmoid" | "gelu" | "relu",
+  "sqrt" | "exp" | "log" | "log1p" | "sin" | "tanh" | "sigmoid" | "gelu" | "relu",
   Record<string, Input>,
   Twins,
   Partial<Part>?,
@@ -226,6 +226,7 @@ const FUNCTIONS: readonly [
   ["sqrt", positive, ["np.sqrt(a)", "a.sqrt()"]],
   ["exp", { a: f32(N) }, ["np.exp(a)", "a.exp()"]],
   ["log", positive, ["np.log(a)", "a.log()"], long],
+  ["log1p", positive, ["np.log1p(a)", "a.log1p()"], long],
   ["sin", { a: f32(N) }, ["np.sin(a)", "a.sin()"]],
   ["tanh", { a: f32(N) }, ["np.tanh(a)", "a.tanh()"]],
   ["sigmoid", { a: f32(N) }, ["1 / (1 + np.exp(-a))", "a.sigmoid()"], long],
@@ -254,6 +255,37 @@ const functions: Part[] = [
     pair("int32", N),
     ({ a, b }) => () => a.floorDivide(b).dispose(),
     "a // b",
+  ),
+  row("int32 squared", { a: i32(N) }, ({ a }) => () => a.pow(2).dispose(), "a ** 2", long),
+  ...(["int32", "int64"] as const).map((dtype) =>
+    row(
+      `${dtype} floor divide by 7`,
+      { a: of(dtype, N) },
+      ({ a }) => () => a.floorDivide(7).dispose(),
+      "a // 7",
+      long,
+    )
+  ),
+  row(
+    "float64 floor divide",
+    pair("float64", N),
+    ({ a, b }) => () => a.floorDivide(b).dispose(),
+    "a // b",
+    long,
+  ),
+  row(
+    "float32 remainder",
+    pair("float32", N),
+    ({ a, b }) => () => a.remainder(b).dispose(),
+    "a % b",
+    long,
+  ),
+  row(
+    "float32 clip",
+    { a: f32(N) },
+    ({ a }) => () => a.clip(-1, 1).dispose(),
+    "a.clip(-1, 1)",
+    long,
   ),
   ...FUNCTIONS.map(([name, inputs, twins, more]) =>
     row(`float32 ${name}`, inputs, ({ a }) => () => a[name]().dispose(), twins, more)
@@ -455,6 +487,17 @@ const reductions = group("reductions", { elements: N }, [
     "a[:, ::2].sum()",
     { elements: N / 2 },
   ),
+  row("sum of columns of 1e5, 4 wide", { a: f32(M, 4) }, ({ a }) => () => a.sum(0).dispose(), [
+    "a.sum(0)",
+    "a.sum(0)",
+  ], { elements: 4 * M, ...long }),
+  row(
+    "int64 cumulative sum, axis 1",
+    { a: of("int64", side, side) },
+    ({ a }) => () => a.cumulativeSum(1).dispose(),
+    "a.cumsum(1)",
+    long,
+  ),
   row("sum of rows of 10", { a: f32(N / 10, 10) }, ({ a }) => () => a.sum(1).dispose(), "a.sum(1)"),
   row("cumulative sum", { a: f32(N) }, ({ a }) => () => a.cumulativeSum().dispose(), "a.cumsum(0)"),
   row(
@@ -529,6 +572,10 @@ const moves = group("sort and gather", {}, [
     ["np.array(a.tolist(), np.float32)", "torch.tensor(a.tolist())"],
     { elements: 64 * 64 },
   ),
+  row("arange of 1e6", {}, () => () => rm.arange(N).dispose(), [
+    `np.arange(${N}, dtype=np.float32)`,
+    `torch.arange(${N}, dtype=torch.float32)`,
+  ], { elements: N, ...long }),
   row("concat 2 of 5e5", pair("float32", N / 2), ({ a, b }) => () => rm.concat([a, b]).dispose(), [
     "np.concatenate([a, b])",
     "torch.cat([a, b])",

@@ -25,7 +25,7 @@ function inC(text: string): string {
 }
 
 /** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
-const ROUNDING = new Set("floor ceil trunc rint ffloordiv fmod nextafter".split(" "));
+const ROUNDING = new Set("floor ceil trunc rint nextafter".split(" "));
 
 function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));

@@ -29,6 +29,8 @@ enum {
   FEW_SUMMED = 8,
   FEW_DIRECT = 15,
   FEW = 16,
+  /* Elements of rows that several of are folded as one, where they are dense. */
+  NARROW = 15,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
   /* Elements of a task, which take 2 to 5 microseconds. */

@@ -98,6 +98,18 @@ static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
 NEXTAFTER(f16)
 NEXTAFTER(bf16)
 
+/* Nor are the signs of bfloat16, which no processor here converts at once. */
+#define SIGN_BITS(name, expr) \
+  static void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
+                   const double *attributes) { \
+    uint16_t *o = out; \
+    const uint16_t *p = a; \
+    (void)b, (void)c, (void)attributes; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] = (uint16_t)(expr); \
+  }
+SIGN_BITS(own_neg_bf16, p[i] ^ 0x8000)
+SIGN_BITS(own_abs_bf16, p[i] & 0x7fff)
+
 /* The vector code of some functions is for most operands, found by their keys; blocks that hold
  * others take a kernel for all. Blocks are short, so that the processor looks for keys in the next
  * one while it computes. Not inlined: kernels that are part of a longer function load their
@@ -178,6 +190,154 @@ LOGARITHM(log10)
 HALF_POWER(half_power_f32, float, rm_sqrt_f32)
 HALF_POWER(half_power_f64, double, rm_sqrt_f64)
 
+/* Quotients of floats are nearly always short, and those there is vector code for: how many of n, of
+ * which whole vectors are made. */
+typedef ptrdiff_t (*division)(ptrdiff_t n, void *out, const void *a, const void *b);
+#define DIVISION(name, function, T, type) \
+  static ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b) { \
+    T *o = out; \
+    const T *p = a, *q = b; \
+    int count = 0; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) { \
+      count += rm_is_short_##type(p[i], q[i]); \
+      o[i] = rm_##function##_short_##type(p[i], q[i]); \
+    } \
+    return count; \
+  } \
+  static void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                      const void *c, const double *attributes) { \
+    (void)c, (void)attributes; \
+    divide_blocks(n, out, a, b, sizeof(T), short_##name##_##type, name##_##type); \
+  }
+
+__attribute__((noinline)) static void divide_blocks(ptrdiff_t n, char *out, const char *a,
+                                                    const char *b, ptrdiff_t bytes, division usual,
+                                                    kernel any) {
+  _Alignas(64) uint64_t result[KEYED];
+  for (ptrdiff_t from = 0; from < n; from += KEYED) {
+    const ptrdiff_t m = rm_least(n - from, KEYED), at = from * bytes;
+    /* The output may be an input. */
+    if (usual(m, result, a + at, b + at) == m) memcpy(out + at, result, (size_t)(m * bytes));
+    else any(m, out + at, a + at, b + at, NULL, NULL);
+  }
+}
+DIVISION(floorDivide, ffloordiv, float, f32)
+DIVISION(remainder, fmod, float, f32)
+#if RM_HAS_FMA
+DIVISION(floorDivide, ffloordiv, double, f64)
+DIVISION(remainder, fmod, double, f64)
+#endif
+
+/* Limits that are no NaN. */
+#define LIMIT(T, type) \
+  static void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
+                           const double *attributes) { \
+    T *o = out; \
+    const T *p = a; \
+    const T low = (T)attributes[0], high = (T)attributes[1]; \
+    (void)b, (void)c; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+      const T least = p[i] <= low ? low : p[i]; \
+      o[i] = least >= high ? high : least; \
+    } \
+  }
+LIMIT(float, f32)
+LIMIT(double, f64)
+
+/* ---- by one integer --------------------------------------------------------------------------- */
+
+/* Integers of a block. */
+enum { INTEGERS = 512 };
+
+/* The integer that all elements of a row are divided by, or its power that is taken. */
+typedef struct {
+  /* 1 / y and 1 / |2 y|. */
+  double reciprocal, half;
+  uint64_t number;
+  /* All ones where elements may be negative. */
+  uint64_t sign;
+  ptrdiff_t bytes;
+  /* Of the dtype. */
+  kernel multiply, divide;
+} by_integer;
+
+/* floor(x / y + 1 / |2 y|) is floor(x / y), but further from the next integer than products with what
+ * 1 / y is rounded to can err: for 16 bits in float32, for 51 in float64. */
+#define QUOTIENTS(type, T, real, floor_of, bits_of) \
+  static void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                               const void *c, const double *attributes) { \
+    T *o = out; \
+    const T *p = a; \
+    const by_integer *y = (const void *)attributes; \
+    const real reciprocal = (real)y->reciprocal, half = (real)y->half; \
+    (void)b, (void)c; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+      o[i] = (T)bits_of(floor_of((real)p[i] * reciprocal + half)); \
+    } \
+  }
+QUOTIENTS(i8, int8_t, float, __builtin_floorf, rm_low_bits_f32)
+QUOTIENTS(u8, uint8_t, float, __builtin_floorf, rm_low_bits_f32)
+QUOTIENTS(i16, int16_t, float, __builtin_floorf, rm_low_bits_f32)
+QUOTIENTS(u16, uint16_t, float, __builtin_floorf, rm_low_bits_f32)
+QUOTIENTS(i32, int32_t, double, __builtin_floor, rm_low_bits)
+QUOTIENTS(u32, uint32_t, double, __builtin_floor, rm_low_bits)
+
+/* Integers of 51 bits are a float64's mantissa, on top of this one's. */
+#define MANTISSA 0x1.8p52
+
+static void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+                         const double *attributes) {
+  const by_integer *y = (const void *)attributes;
+  const double reciprocal = y->reciprocal, half = y->half;
+  const uint64_t base = rm_bits_of_f64(MANTISSA);
+  (void)c;
+  for (ptrdiff_t from = 0; from < n; from += KEYED) {
+    const ptrdiff_t m = rm_least(n - from, KEYED);
+    const int64_t *p = (const int64_t *)a + from;
+    int64_t *o = (int64_t *)out + from;
+    uint64_t bits = 0;
+    for (ptrdiff_t i = 0; i < m; i++) bits |= (uint64_t)p[i] ^ ((uint64_t)(p[i] >> 63) & y->sign);
+    if (bits >> 50 != 0) {
+      uint64_t divisor[KEYED];
+      for (int i = 0; i < KEYED; i++) divisor[i] = y->number;
+      y->divide(m, o, p, divisor, NULL, NULL);
+      continue;
+    }
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < m; i++) {
+      const double x = rm_double_of((uint64_t)p[i] + base) - MANTISSA;
+      const double floored = __builtin_floor(x * reciprocal + half);
+      o[i] = (int64_t)(rm_bits_of_f64(floored + MANTISSA) - base);
+    }
+  }
+  (void)b;
+}
+
+static const kernel quotients[RM_DTYPE_COUNT] = {
+    [RM_INT8] = quotients_i8,   [RM_INT16] = quotients_i16,   [RM_INT32] = quotients_i32,
+    [RM_INT64] = quotients_64,  [RM_UINT8] = quotients_u8,    [RM_UINT16] = quotients_u16,
+    [RM_UINT32] = quotients_u32, [RM_UINT64] = quotients_64,
+};
+
+/* Powers by squares and products, all elements of a block at a time. */
+static void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+                           const double *attributes) {
+  const by_integer *y = (const void *)attributes;
+  const ptrdiff_t bytes = y->bytes;
+  (void)b, (void)c;
+  for (ptrdiff_t from = 0; from < n; from += INTEGERS) {
+    const ptrdiff_t m = rm_least(n - from, INTEGERS);
+    char *o = (char *)out + from * bytes;
+    uint64_t x[INTEGERS];
+    memcpy(x, (const char *)a + from * bytes, (size_t)(m * bytes));
+    const void *power = x;
+    for (int bit = 62 - __builtin_clzll(y->number); bit >= 0; bit--) {
+      y->multiply(m, o, power, power, NULL, NULL);
+      if ((y->number >> bit & 1) != 0) y->multiply(m, o, o, x, NULL, NULL);
+      power = o;
+    }
+  }
+}
+
 static const kernel *const tables[RM_DTYPE_COUNT] = {
     table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8, table_u16,
     table_u32, table_u64, table_f16, table_bf16, table_f32, table_f64,
@@ -195,6 +355,8 @@ static kernel kernel_of(int opcode, int compute) {
       case RM_OP_log: return keyed_log_f32;
       case RM_OP_log2: return keyed_log2_f32;
       case RM_OP_log10: return keyed_log10_f32;
+      case RM_OP_floorDivide: return checked_floorDivide_f32;
+      case RM_OP_remainder: return checked_remainder_f32;
       default: return usual;
     }
   }
@@ -203,11 +365,22 @@ static kernel kernel_of(int opcode, int compute) {
       case RM_OP_sin: return keyed_sin_f64;
       case RM_OP_cos: return keyed_cos_f64;
       case RM_OP_tan: return keyed_tan_f64;
+#if RM_HAS_FMA
+      case RM_OP_floorDivide: return checked_floorDivide_f64;
+      case RM_OP_remainder: return checked_remainder_f64;
+#endif
       default: return usual;
     }
   }
   if (opcode == RM_OP_nextafter && compute == RM_FLOAT16) return own_nextafter_f16;
-  if (opcode == RM_OP_nextafter && compute == RM_BFLOAT16) return own_nextafter_bf16;
+  if (compute == RM_BFLOAT16) {
+    switch (opcode) {
+      case RM_OP_nextafter: return own_nextafter_bf16;
+      case RM_OP_neg: return own_neg_bf16;
+      case RM_OP_abs: return own_abs_bf16;
+      default: return usual;
+    }
+  }
   return usual;
 }
 
@@ -257,6 +430,9 @@ typedef struct {
   /* Kernels for one of two operands being one element; null where there are none. */
   const kernel *elements;
   const double *attributes;
+  /* The attributes of kernels for one integer, or for two limits. */
+  by_integer integer;
+  double limits[2];
   /* Whether the kernel takes whole vectors only. */
   bool whole;
   /* The dtypes as stored and as the kernel sees them, the output's first. */
@@ -669,17 +845,62 @@ static void run_all(job *it, ptrdiff_t task) {
               elements / (double)task * TASK_NANOSECONDS, run_task, it);
 }
 
-/* A power whose exponent is one number that a cheaper kernel takes: less code to run, and no more
- * roundings. False for all others. */
-static bool simplify_power(job *it, int work) {
-  if (work < RM_FLOAT32 || it->stored[2] < RM_FLOAT16) return false;
-  for (int axis = 0; axis < it->walk.rank; axis++) if (it->walk.step[axis][2] != 0) return false;
+/* The kernel for x to the power of y, where one is cheaper: less code to run, and no more roundings.
+ */
+static kernel power_by(double y, int work) {
+  if (y == 2) return kernel_of(RM_OP_square, work);
+  if (y == -1) return kernel_of(RM_OP_reciprocal, work);
+  return y != 0.5 ? NULL : work == RM_FLOAT32 ? half_power_f32 : half_power_f64;
+}
+
+/* The same for integers, and for x / y rounded down. */
+static kernel integer_by(job *it, int opcode, int64_t y, int work) {
+  const bool is_negative = y < 0 && work < RM_UINT8;
+  const double divisor = work < RM_UINT8 ? (double)y : (double)(uint64_t)y;
+  it->integer = (by_integer){.reciprocal = 1 / divisor,
+                             .half = 0.5 / __builtin_fabs(divisor),
+                             .number = (uint64_t)y,
+                             .sign = work < RM_UINT8 ? UINT64_MAX : 0,
+                             .bytes = rm_bytes(work),
+                             .multiply = tables[work][RM_OP_mul],
+                             .divide = tables[work][RM_OP_floorDivide]};
+  it->attributes = (const void *)&it->integer;
+  if (opcode == RM_OP_floorDivide) return y == 0 ? NULL : quotients[work];
+  if (y == 2) return tables[work][RM_OP_square];
+  return is_negative || y < 2 ? NULL : integer_powers;
+}
+
+/* The number that operand k is, or NaN. */
+static double number_of(const job *it, int k) {
+  for (int axis = 0; axis < it->walk.rank; axis++) if (it->walk.step[axis][k] != 0) return NAN;
   double y;
-  casts[it->stored[2]][RM_FLOAT64](1, &y, it->walk.start[2]);
-  if (y == 2) it->run = kernel_of(RM_OP_square, work);
-  else if (y == -1) it->run = kernel_of(RM_OP_reciprocal, work);
-  else if (y == 0.5) it->run = work == RM_FLOAT32 ? half_power_f32 : half_power_f64;
-  else return false;
+  casts[it->stored[k]][RM_FLOAT64](1, &y, it->walk.start[k]);
+  return y;
+}
+
+/* An op whose operands but for the first are one number each that a cheaper kernel takes. False for
+ * all others. */
+static bool simplify(job *it, int opcode, int work) {
+  const bool integer = work >= RM_INT8 && work <= RM_UINT64;
+  const bool floats = work >= RM_FLOAT32;
+  kernel run = NULL;
+  if (floats && opcode == RM_OP_pow && it->stored[2] >= RM_FLOAT16) {
+    run = power_by(number_of(it, 2), work);
+  } else if (floats && opcode == RM_OP_clip && it->half == RM_NONE &&
+             it->stored[2] >= RM_FLOAT16 && it->stored[3] >= RM_FLOAT16) {
+    const double low = number_of(it, 2), high = number_of(it, 3);
+    if (low == low && high == high) run = work == RM_FLOAT32 ? limit_f32 : limit_f64;
+    it->limits[0] = low, it->limits[1] = high;
+    it->attributes = it->limits;
+  } else if (integer && (opcode == RM_OP_pow || opcode == RM_OP_floorDivide)) {
+    const double y = number_of(it, 2);
+    int64_t exact;
+    casts[it->stored[2]][work](1, &exact, it->walk.start[2]);
+    casts[work][RM_INT64](1, &exact, &exact);
+    if (y == y) run = integer_by(it, opcode, exact, work);
+  }
+  if (run == NULL) return false;
+  it->run = run;
   it->whole = false;
   it->walk.operands = 2;
   return true;
@@ -723,7 +944,7 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   for (int k = 0; k < row.operands; k++) {
     if (rm_bytes(it.stored[k]) > widest) widest = rm_bytes(it.stored[k]);
   }
-  const bool heavy = row.heavy && !(opcode == RM_OP_pow && simplify_power(&it, work));
+  const bool heavy = !simplify(&it, opcode, work) && row.heavy;
   run_all(&it, heavy ? HEAVY_TASK : CHEAP_BYTES / widest);
   return RM_OK;
 }

@@ -8,6 +8,8 @@ typedef struct {
   int kept;
   bool product;
   bool floats;
+  /* Sums of 64 bits need no room between. */
+  bool as_is;
   loader load;
   ptrdiff_t bytes;
   int out;
@@ -92,6 +94,12 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
   const ptrdiff_t n = single ? 1 : w->size[axis];
   const ptrdiff_t to = single ? 1 : w->step[axis][0] / s->out_bytes;
   const ptrdiff_t from = single ? 1 : w->step[axis][1] / s->bytes;
+  if (s->as_is && from == 1 && to == 1) {
+    const int64_t *p = (const int64_t *)at[0][1];
+    int64_t *o = (int64_t *)at[0][0], a = 0;
+    for (ptrdiff_t i = 0; i < n; i++) o[i] = a += p[i];
+    return;
+  }
   stretches x;
   carries c;
   begin_scan(s, &c, count);
@@ -108,9 +116,7 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
     } else if (s->product) {
       if (count == 1) scan_run_i64_product(m, x.i[0], c.i);
       else scan_runs_i64_product(m, x.i, c.i);
-    } else {
-      for (int l = 0; l < count; l++) scan_run_i64_sum(m, x.i[l], &c.i[l]);
-    }
+    } else scan_run_i64_sum(m, x.i[0], c.i);
     for (int l = 0; l < count; l++) {
       put(s->out, m, x.f[l], at[l][0] + i * to * s->out_bytes, to);
     }
@@ -137,7 +143,8 @@ static void scan_along(void *context, ptrdiff_t index) {
   const scan *s = context;
   const ptrdiff_t last = rm_least((index + 1) * s->group, s->units);
   for (ptrdiff_t unit = index * s->group; unit < last;) {
-    const int count = last - unit >= RUNS ? RUNS : 1;
+    const bool waits = s->floats || s->product;
+    const int count = waits && last - unit >= RUNS ? RUNS : 1;
     char *at[RUNS][2];
     for (int l = 0; l < count; l++) seek_scan(s, unit + l, 1, at[l]);
     scan_some(s, count, at);
@@ -178,6 +185,7 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   s.bytes = rm_bytes(a);
   s.out = out;
   s.out_bytes = rm_bytes(out);
+  s.as_is = !s.floats && !s.product && s.bytes == 8 && s.out_bytes == 8;
   ptrdiff_t outer = 1;
   for (int axis = 0; axis < kept; axis++) outer *= w->size[axis];
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];

@@ -131,16 +131,33 @@ static inline __attribute__((noinline)) double rm_fmod_of_libm(double x, double 
   return fmod(x, y);
 }
 
+#if RM_HAS_FMA
+static inline int rm_is_short_f64(double x, double y) {
+  return (__builtin_fabs(x / y) < 0x1p51) & (y - y == 0);
+}
+
 /* C's fmod, which is exact. The fused product is too, and takes a tenth of the time. */
+static inline double rm_rest_short_f64(double x, double y) {
+  const double m = rm_fma_f64(-__builtin_trunc(x / y), y, x);
+  /* The quotient may have been rounded up to the next integer. */
+  return ((m != 0) & ((m < 0) != (x < 0))) ? m + __builtin_copysign(y, x) : m;
+}
+static inline double rm_fmod_short_f64(double x, double y) {
+  const double m = rm_rest_short_f64(x, y);
+  const double floored = (y < 0) != (m < 0) ? m + y : m;
+  return m == 0 ? __builtin_copysign(0, y) : floored;
+}
+static inline double rm_ffloordiv_short_f64(double x, double y) {
+  const double m = rm_rest_short_f64(x, y);
+  const double quotient = __builtin_rint((x - m) / y);
+  const double floored = ((m != 0) & ((y < 0) != (m < 0))) ? quotient - 1 : quotient;
+  return floored == 0 ? __builtin_copysign(0, x / y) : floored;
+}
+#endif
+
 static inline double rm_rest_f64(double x, double y) {
 #if RM_HAS_FMA
-  const double quotient = __builtin_trunc(x / y);
-  if (__builtin_expect(__builtin_fabs(quotient) < 0x1p52 && y - y == 0, 1)) {
-    const double m = rm_fma_f64(-quotient, y, x);
-    /* The quotient may have been rounded up to the next integer. */
-    const double step = __builtin_copysign(y, x);
-    return m != 0 && (m < 0) != (x < 0) ? m + step : m;
-  }
+  if (__builtin_expect(rm_is_short_f64(x, y), 1)) return rm_rest_short_f64(x, y);
 #endif
   return rm_fmod_of_libm(x, y);
 }
@@ -163,20 +180,25 @@ static inline double rm_ffloordiv_f64(double x, double y) {
 }
 
 /* In double, x / y is rounded, but floor(x / y) is right, for operands of 24 bits and quotients
- * below 2^28. */
-static inline float rm_ffloordiv_f32(float x, float y) {
-  const double quotient = (double)x / (double)y;
-  const int is_short = (__builtin_fabs(quotient) < 0x1p28) & (y - y == 0);
-  if (__builtin_expect(is_short, 1)) return (float)__builtin_floor(quotient);
-  return (float)rm_ffloordiv_f64(x, y);
+ * below 2^28, which are called short. */
+static inline int rm_is_short_f32(float x, float y) {
+  return (__builtin_fabs((double)x / (double)y) < 0x1p28) & (y - y == 0);
+}
+static inline float rm_ffloordiv_short_f32(float x, float y) {
+  return (float)__builtin_floor((double)x / (double)y);
+}
+static inline float rm_fmod_short_f32(float x, float y) {
+  const double rest = (double)x - __builtin_floor((double)x / (double)y) * (double)y;
+  return rest == 0 ? __builtin_copysignf(0, y) : (float)rest;
 }
 
+static inline float rm_ffloordiv_f32(float x, float y) {
+  if (__builtin_expect(rm_is_short_f32(x, y), 1)) return rm_ffloordiv_short_f32(x, y);
+  return (float)rm_ffloordiv_f64(x, y);
+}
 static inline float rm_fmod_f32(float x, float y) {
-  const double quotient = (double)x / (double)y;
-  const int is_short = (__builtin_fabs(quotient) < 0x1p28) & (y - y == 0);
-  if (__builtin_expect(!is_short, 0)) return (float)rm_fmod_f64(x, y);
-  const double rest = (double)x - __builtin_floor(quotient) * (double)y;
-  return rest == 0 ? __builtin_copysignf(0, y) : (float)rest;
+  if (__builtin_expect(rm_is_short_f32(x, y), 1)) return rm_fmod_short_f32(x, y);
+  return (float)rm_fmod_f64(x, y);
 }
 
 /* ---- exp and what is made of it -------------------------------------------------------------- */
@@ -538,8 +560,15 @@ RM_LOG_f32(log2)
 RM_LOG_f32(log10)
 
 static inline float rm_log1p_f32(float x) {
-  const double result = rm_log2_short((double)x + 1) * RM_LN2;
-  return __builtin_fabsf(x) < 0x1p-26f ? x : (float)result;
+  const float u = 1 + x, one = u - x, back = u - one;
+  /* What rounding u lost. */
+  const float lost = (1 - one) + (x - back);
+  float k;
+  const float f = rm_split_normal_f32(u, &k);
+  const float bounded = k > 100 ? 100 : k;
+  const float scale = rm_float_of((uint32_t)(127 - (int32_t)bounded) << 23);
+  const float result = rm_log_special_f32(u, rm_log_core_f32(f + lost * scale, k));
+  return x == 0 ? x : result;
 }
 
 /* In two parts, as the last digits of log(1 + f) times a constant would be lost. */

@@ -647,6 +647,32 @@ function holdsLine({ kind, bytes, min, max }: DTypeInfo, ends: number[], step: n
     ends.every((end) => Number.isSafeInteger(end) && end >= min && end <= max);
 }
 
+/** Lines from this length on are made of rows of so many elements, each the first plus a number. */
+const LONG_LINE = 1 << 13;
+const LINE_ROW = 1 << 10;
+
+/** {@link line}, by a backend, where sums of whole numbers are exact; how many elements it made. */
+function longLine(storage: Storage, length: number, start: number, step: number): number {
+  const { name, kind } = storage.info;
+  const most = Math.abs(start) + Math.abs(step) * length;
+  const whole = Number.isInteger(start) && Number.isInteger(step);
+  const exact = kind !== "f" || most <= (name === "float32" ? 2 ** 24 : 2 ** 53);
+  if (length < LONG_LINE || !whole || !exact) return 0;
+  const rows = Math.floor(length / LINE_ROW);
+  const make = (count: number, from: number, by: number, shape: number[]): AnyTensor => {
+    const part = allocate(name, count, false);
+    line(part.array, count, from, by);
+    return new Tensor(part, Layout.contiguous(shape)) as never;
+  };
+  const row = make(LINE_ROW, start, step, [LINE_ROW]);
+  const column = make(rows, 0, LINE_ROW * step, [rows, 1]);
+  const out = { storage, layout: Layout.contiguous([rows, LINE_ROW]), flags: 0, detach() {} };
+  apply(MAP.add, column, row, undefined, { out });
+  row.dispose();
+  column.dispose();
+  return rows * LINE_ROW;
+}
+
 /** `at` of each i; with a `step` it is `start + i * step`, but for the last one. */
 function ramp(
   length: number,
@@ -659,7 +685,8 @@ function ramp(
   const storage = allocate(dtype, length, false);
   const { info } = storage;
   if (step !== undefined && length > 0 && holdsLine(info, [at(0), at(length - 1)], step)) {
-    line(storage.array, length, at(0), step);
+    const made = longLine(storage, length, at(0), step);
+    line(storage.array.subarray(made), length - made, at(made), step);
     writeElement(storage, length - 1, at(length - 1));
   } else {
     for (let i = 0; i < length; i++) {

@@ -28,6 +28,7 @@ import {
   type ScanRow,
 } from "../src/ops.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "../src/plan.ts";
+import * as random from "../src/random.ts";
 import { adopt, allocate, allocateShared, type Storage } from "../src/storage.ts";
 import {
   assertSame,
@@ -616,6 +617,27 @@ check("large arrays fold as in js, whichever axes are kept", () => {
   }
 });
 
+check("dense rows of few elements fold as in js, whatever their number", () => {
+  const rows = [REDUCE.sum, REDUCE.mean, REDUCE.max, REDUCE.min, REDUCE.prod, REDUCE.norm2];
+  let cases = 0;
+  for (const row of rows as FoldRow[]) {
+    for (const dtype of ["float32", "float64", "int32", "int64", "uint32"] as const) {
+      if (!taken(row).includes(dtype)) continue;
+      const to = resultDType(row, dtype, row.name);
+      for (const n of [1, 2, 3, 4, 7, 8, 15, 16]) {
+        // Products of many do not stay within what float32 holds.
+        const lengths = row === REDUCE.prod ? [30, 47] : [30, 47, 64, 517, 20_001];
+        for (const length of lengths) {
+          // Contiguous ones, at each level in turn.
+          const turn = cases++ % LEVELS.length * KINDS.length;
+          checkFold(row, dtype, to, [length, n], 1, turn, loops);
+          if (length < 100) checkFold(row, dtype, to, [3, length, n], 2, turn, loops);
+        }
+      }
+    }
+  }
+});
+
 check("sums keep their precision and their infinities", () => {
   const n = 1_000_000;
   const layout = Layout.contiguous([n]);
@@ -1023,6 +1045,138 @@ check("powers of one exponent are those of js, whichever kernel takes them", () 
           loops.map(MAP.pow, dtype, plan, expected, a, y, null);
           const what = `${dtype} to the power of ${exponent}, level ${level}`;
           assertSame(out, expected, what, mapTolerance(MAP.pow, dtype));
+        }
+      }
+    }
+  }
+});
+
+/** Integers at the limits of a dtype, around powers of two, and between; of 8 bits, all. */
+function telling(dtype: DType, count: number): (number | bigint)[] {
+  const { min, max, bytes } = DTYPE[dtype];
+  const [least, most] = [BigInt(min), BigInt(max)];
+  const all: bigint[] = [];
+  if (bytes === 1) { for (let i = least; i <= most; i++) all.push(i); }
+  else {
+    for (let power = 1n; power <= most + 1n; power *= 2n) {
+      for (const i of [power - 1n, power, power + 1n, power * 3n]) all.push(i, -i, most - i);
+    }
+    const key = random.key(bytes);
+    for (const bits of random.bits(key, [count]).toArray()) {
+      all.push(BigInt(bits) ** 2n % (most + 1n), -(BigInt(bits) % (most + 1n)));
+    }
+  }
+  const within = all.filter((i) => i >= least && i <= most);
+  return DTYPE[dtype].wide ? within : within.map(Number);
+}
+
+check("quotients by one integer, and its powers, are those of js", () => {
+  for (const dtype of INTEGERS) {
+    const all = telling(dtype, 1500);
+    const divisors = DTYPE[dtype].bytes === 1 ? all : telling(dtype, 20);
+    const few = [...divisors.slice(-6), ...[0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 13, 31, 63, 64, 100]];
+    const line = Layout.contiguous([all.length]);
+    const one = new Layout([all.length], [0], 0);
+    const plan = planMap(line, line, one, null);
+    const x = storageFor(line, dtype);
+    all.forEach((value, i) => writeElement(x, i, value));
+    // Small ones too, as a block of 64-bit integers may hold no large one.
+    const small = copyOf(x);
+    all.forEach((value, i) => writeElement(small, i, BigInt(value) % 1000n));
+    const cases = [
+      ...divisors.map((y) => [MAP.floorDivide, y] as const),
+      ...few.map((y) => [MAP.pow, y] as const),
+    ];
+    for (const [turn, [row, number]] of cases.entries()) {
+      const y = storageFor(Layout.contiguous([1]), dtype);
+      writeElement(y, 0, number);
+      for (const a of [x, small]) {
+        const expected = copyOf(a);
+        loops.map(row, dtype, plan, expected, a, y, null);
+        // A level each; all of them for the ordinary ones.
+        const levels = number === 7 ? LEVELS : [LEVELS[turn % LEVELS.length]!];
+        for (const level of levels) {
+          native.setLevel(level);
+          const out = copyOf(a);
+          const own = turn % 3 === 0 ? out : a;
+          assertEquals(handedOn(() => native.map(row, dtype, plan, out, own, y, null)), 0);
+          assertSameBytes(out, expected, `${row.name} of ${dtype} by ${number}, level ${level}`);
+        }
+      }
+    }
+  }
+});
+
+check("quotients of floats are right near integers, and where they are not short", () => {
+  const unusual = [
+    [1, 0],
+    [-1, -0],
+    [0, 0],
+    [1, Infinity],
+    [-1, Infinity],
+    [Infinity, 1],
+    [NaN, 1],
+    [1, NaN],
+    [-0, 3],
+    [3e37, 1e-7],
+    [-3e37, 7],
+    [1e-40, -2e-39],
+  ] as const;
+  const n = 3000;
+  const line = Layout.contiguous([n]);
+  const plan = planMap(line, line, line, null);
+  for (const dtype of ["float16", "float32", "float64"] as const) {
+    const y = fill(dtype, n, false);
+    const x = copyOf(y);
+    for (let i = 0; i < n; i++) {
+      const by = Number(readElement(y, i)) || 1;
+      const times = Math.round((i % 41) ** (i % 7)) * (i % 3 - 1) + (i % 5 === 0 ? 0.5 : 0);
+      writeElement(y, i, by);
+      // Multiples, as the dtype rounds them, halves between them, and others.
+      writeElement(x, i, i % 11 === 0 ? by * 1.37 : by * times);
+    }
+    for (const strange of [[], unusual]) {
+      strange.forEach(([a, b], i) => {
+        writeElement(x, 1000 + 77 * i, a);
+        writeElement(y, 1000 + 77 * i, b);
+      });
+      for (const row of [MAP.floorDivide, MAP.remainder]) {
+        const expected = copyOf(x);
+        loops.map(row, dtype, plan, expected, x, y, null);
+        for (const level of LEVELS) {
+          native.setLevel(level);
+          for (const own of [false, true]) {
+            const out = copyOf(own ? x : y);
+            const [a, b] = own ? [out, y] : [x, out];
+            assertEquals(handedOn(() => native.map(row, dtype, plan, out, a, b, null)), 0);
+            assertSame(out, expected, `${row.name} of ${dtype}, level ${level}`);
+          }
+        }
+      }
+    }
+  }
+});
+
+check("limits that are numbers are those of js, NaN and zeros of both signs too", () => {
+  const special = [0, -0, 1, -1, 0.5, Infinity, -Infinity, NaN];
+  const line = Layout.contiguous([150]);
+  const one = new Layout([150], [0], 0);
+  const plan = planMap(line, line, one, one);
+  for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
+    const x = storageFor(line, dtype);
+    special.forEach((value, i) => writeElement(x, 9 * i, value));
+    for (const low of special) {
+      for (const high of special) {
+        const [a, b] = [denseStorage(dtype, 1), denseStorage("float64", 1)];
+        writeElement(a, 0, low);
+        writeElement(b, 0, high);
+        const expected = copyOf(x);
+        loops.map(MAP.clip, dtype, plan, expected, x, a, b);
+        for (const level of LEVELS) {
+          native.setLevel(level);
+          const out = copyOf(x);
+          assertEquals(handedOn(() => native.map(MAP.clip, dtype, plan, out, out, a, b)), 0);
+          assertSame(out, expected, `${dtype} from ${low} to ${high}, level ${level}`);
         }
       }
     }
