@@ -103,7 +103,6 @@ static void fold_along(const job *j, const rm_walk *w, char *const *start, ptrdi
 /* Rows of less than a vector's elements that follow each other make longer ones, whose cells are put
  * together in the end. */
 static void fold_narrow(const job *j, ptrdiff_t n, ptrdiff_t rows, const char *from, cells *c) {
-  enum { TOGETHER = 16 };
   _Alignas(64) char memory[SLOTS * 8 * NARROW * TOGETHER];
   const ptrdiff_t wide = n * TOGETHER, bytes = n * j->bytes;
   cells all;
@@ -131,7 +130,7 @@ static void fold_across(const job *j, const rm_walk *w, char *const *start, ptrd
   const ptrdiff_t sa = w->step[kept - 1][1] / j->bytes;
   const ptrdiff_t sb = w->operands < 3 ? 0 : w->step[kept - 1][2] / j->second_bytes;
   const bool in_place = j->direct && sa == 1;
-  if (n <= NARROW && in_place && inner == kept && row == n * j->bytes) {
+  if (j->narrow) {
     fold_narrow(j, n, rows, start[1], c);
     return;
   }
@@ -504,16 +503,19 @@ static bool choose(job *j, int a, int second, bool varies) {
   }
 }
 
-/* True when folding whole rows reads memory in a better order, or saves many short runs. Rows of few
- * elements are `narrow` where they may be folded several at a time. */
-static bool runs_across(const rm_walk *w, int kept, ptrdiff_t few, ptrdiff_t bytes, bool narrow) {
+/* True for dense rows of few elements, of which several are folded as one. */
+static bool is_narrow(const rm_walk *w, int kept, ptrdiff_t bytes) {
+  return kept > 0 && kept + 1 == w->rank && w->size[kept - 1] <= NARROW &&
+         w->size[kept] >= 2 * TOGETHER && w->step[kept - 1][1] == bytes &&
+         w->step[kept][1] == w->size[kept - 1] * bytes;
+}
+
+/* True when folding whole rows reads memory in a better order, or saves many short runs. */
+static bool runs_across(const rm_walk *w, int kept, ptrdiff_t few) {
   if (kept == 0) return false;
   if (kept == w->rank) return true;
   const int inner = w->rank - 1;
-  if (w->size[kept - 1] <= NARROW) {
-    return narrow && inner == kept && w->size[kept] >= 2 * NARROW && w->step[kept - 1][1] == bytes &&
-           w->step[kept][1] == w->size[kept - 1] * bytes;
-  }
+  if (w->size[kept - 1] <= NARROW) return false;
   if (rm_magnitude(w->step[kept - 1][1]) < rm_magnitude(w->step[inner][1])) return true;
   return inner == kept && w->size[inner] <= few;
 }
@@ -540,13 +542,18 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
     return run_scan(opcode, &walk, kept, to, from);
   }
   const bool sums = opcode == RM_OP_sum || opcode == RM_OP_mean || opcode == RM_OP_norm2;
-  const bool picks = opcode == RM_OP_max || opcode == RM_OP_min || opcode == RM_OP_prod;
-  const bool direct = rm_bytes(from) >= 4 && !paired, narrow = direct && (sums || picks);
+  const bool picks = opcode == RM_OP_max || opcode == RM_OP_min;
+  const bool direct = rm_bytes(from) >= 4 && !paired;
+  /* What kernels take as it lies. */
+  const bool as_is = direct && (is_float(from) ? sums || picks || opcode == RM_OP_prod
+                                               : picks || (opcode == RM_OP_sum && !is_float(to)));
+  const bool narrow = as_is && is_narrow(&walk, kept, rm_bytes(from));
   const ptrdiff_t few = sums && (direct || from == RM_FLOAT16) ? FEW_SUMMED : direct ? FEW_DIRECT : FEW;
   job j = {.walk = &walk,
            .opcode = opcode,
            .kept = kept,
-           .across = runs_across(&walk, kept, few, rm_bytes(from), narrow),
+           .narrow = narrow,
+           .across = narrow || runs_across(&walk, kept, few),
            .out = to,
            .bytes = rm_bytes(from),
            .second_bytes = paired ? rm_bytes(second) : 1,

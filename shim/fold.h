@@ -29,8 +29,9 @@ enum {
   FEW_SUMMED = 8,
   FEW_DIRECT = 15,
   FEW = 16,
-  /* Elements of rows that several of are folded as one, where they are dense. */
+  /* Elements of a dense row, at most, for TOGETHER rows to be folded as one. */
   NARROW = 15,
+  TOGETHER = 16,
   /* Elements among which an index is looked for. */
   PIECE = 2048,
   /* Elements of a task, which take 2 to 5 microseconds. */
@@ -131,6 +132,8 @@ struct job {
   int32_t opcode;
   int kept;
   bool across;
+  /* Rows across, of which several are folded as one. */
+  bool narrow;
   /* Bytes of an element of a, and of b. */
   ptrdiff_t bytes;
   ptrdiff_t second_bytes;

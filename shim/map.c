@@ -190,8 +190,10 @@ LOGARITHM(log10)
 HALF_POWER(half_power_f32, float, rm_sqrt_f32)
 HALF_POWER(half_power_f64, double, rm_sqrt_f64)
 
-/* Quotients of floats are nearly always short, and those there is vector code for: how many of n, of
- * which whole vectors are made. */
+#if RM_HAS_FMA
+/* There is vector code for short quotients of floats, which nearly all are. Gives how many of n were
+ * short; n is a multiple of VECTOR. In float64 that is below 2^51: x - m and what is divided by y are
+ * rounded, which together are off by 3/8 of an integer at most. */
 typedef ptrdiff_t (*division)(ptrdiff_t n, void *out, const void *a, const void *b);
 #define DIVISION(name, function, T, type) \
   static ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b) { \
@@ -223,7 +225,6 @@ __attribute__((noinline)) static void divide_blocks(ptrdiff_t n, char *out, cons
 }
 DIVISION(floorDivide, ffloordiv, float, f32)
 DIVISION(remainder, fmod, float, f32)
-#if RM_HAS_FMA
 DIVISION(floorDivide, ffloordiv, double, f64)
 DIVISION(remainder, fmod, double, f64)
 #endif
@@ -261,8 +262,9 @@ typedef struct {
   kernel multiply, divide;
 } by_integer;
 
-/* floor(x / y + 1 / |2 y|) is floor(x / y), but further from the next integer than products with what
- * 1 / y is rounded to can err: for 16 bits in float32, for 51 in float64. */
+/* floor(x / y + 1 / |2 y|) is floor(x / y), but at least 1 / |2 y| away from the next integer. 1 / y,
+ * the product and the sum are rounded, to be off by 3 * 2^-53 |x / y| at most, which is less for
+ * |x| <= 2^50; in float32 by 3 * 2^-24 |x / y|, for |x| < 2^16. */
 #define QUOTIENTS(type, T, real, floor_of, bits_of) \
   static void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                const void *c, const double *attributes) { \
@@ -355,8 +357,10 @@ static kernel kernel_of(int opcode, int compute) {
       case RM_OP_log: return keyed_log_f32;
       case RM_OP_log2: return keyed_log2_f32;
       case RM_OP_log10: return keyed_log10_f32;
+#if RM_HAS_FMA
       case RM_OP_floorDivide: return checked_floorDivide_f32;
       case RM_OP_remainder: return checked_remainder_f32;
+#endif
       default: return usual;
     }
   }
@@ -944,7 +948,8 @@ int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out
   for (int k = 0; k < row.operands; k++) {
     if (rm_bytes(it.stored[k]) > widest) widest = rm_bytes(it.stored[k]);
   }
-  const bool heavy = !simplify(&it, opcode, work) && row.heavy;
+  const bool simple = simplify(&it, opcode, work);
+  const bool heavy = row.heavy && (!simple || it.run == integer_powers);
   run_all(&it, heavy ? HEAVY_TASK : CHEAP_BYTES / widest);
   return RM_OK;
 }

@@ -667,9 +667,12 @@ function longLine(storage: Storage, length: number, start: number, step: number)
   const row = make(LINE_ROW, start, step, [LINE_ROW]);
   const column = make(rows, 0, LINE_ROW * step, [rows, 1]);
   const out = { storage, layout: Layout.contiguous([rows, LINE_ROW]), flags: 0, detach() {} };
-  apply(MAP.add, column, row, undefined, { out });
-  row.dispose();
-  column.dispose();
+  try {
+    apply(MAP.add, column, row, undefined, { out });
+  } finally {
+    row.dispose();
+    column.dispose();
+  }
   return rows * LINE_ROW;
 }
 

@@ -617,6 +617,30 @@ check("large arrays fold as in js, whichever axes are kept", () => {
   }
 });
 
+check("rows that overlap fold as in js, the last few columns too", () => {
+  const [rows, columns, step] = [100, 1030, 6];
+  const windows = new Layout([rows, columns], [step, 1], 0);
+  const to = Layout.contiguous([1, columns]);
+  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as FoldRow[]) {
+    for (const dtype of ["float32", "int8", "float64"] as const) {
+      const a = fill(dtype, step * rows + columns, false);
+      const out = denseStorage(resultDType(row, dtype, row.name), columns);
+      const expected = copyOf(out);
+      const reduced = planReduce(to, windows, null, [true, false], row.skeleton !== "reduce");
+      for (const level of LEVELS) {
+        native.setLevel(level);
+        assertEquals(handedOn(() => runFold(native, row, reduced, out, a, null)), 0);
+        runFold(loops, row, reduced, expected, a, null);
+        const what = `${row.name} of ${dtype}, level ${level}`;
+        const values = positions(Layout.contiguous([a.array.length])).map((at) =>
+          readElement(a, at)
+        );
+        assertSame(out, expected, what, foldTolerance(row, dtype, values, dtype));
+      }
+    }
+  }
+});
+
 check("dense rows of few elements fold as in js, whatever their number", () => {
   const rows = [REDUCE.sum, REDUCE.mean, REDUCE.max, REDUCE.min, REDUCE.prod, REDUCE.norm2];
   let cases = 0;
@@ -1083,6 +1107,8 @@ check("quotients by one integer, and its powers, are those of js", () => {
     // Small ones too, as a block of 64-bit integers may hold no large one.
     const small = copyOf(x);
     all.forEach((value, i) => writeElement(small, i, BigInt(value) % 1000n));
+    const { bytes, min } = DTYPE[dtype];
+    const most = 1n << (bytes === 8 ? 50n : BigInt(8 * bytes - 1));
     const cases = [
       ...divisors.map((y) => [MAP.floorDivide, y] as const),
       ...few.map((y) => [MAP.pow, y] as const),
@@ -1090,7 +1116,15 @@ check("quotients by one integer, and its powers, are those of js", () => {
     for (const [turn, [row, number]] of cases.entries()) {
       const y = storageFor(Layout.contiguous([1]), dtype);
       writeElement(y, 0, number);
-      for (const a of [x, small]) {
+      // Around multiples, as large as they may be for reciprocals.
+      const near = copyOf(x);
+      const by = BigInt(number) || 1n;
+      for (let i = 0; i < all.length; i++) {
+        const multiple = (most / by - BigInt(i >> 3)) * by + BigInt(i % 3 - 1);
+        const value = i % 2 === 0 || min === 0 || min === 0n ? multiple : -multiple;
+        writeElement(near, i, value < most && value > -most ? value : BigInt(i));
+      }
+      for (const a of [x, small, near]) {
         const expected = copyOf(a);
         loops.map(row, dtype, plan, expected, a, y, null);
         // A level each; all of them for the ordinary ones.
