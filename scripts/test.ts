@@ -53,7 +53,7 @@ const runtimes: Runtime[] = [
       file,
     ],
     quiet:
-      /^bun test v|^\((pass|skip|todo)\) |^tests\/\w+\.ts:$|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
+      /^bun test v|^\((pass|skip|todo)\) |^tests[\\/]\w+\.ts:$|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
   },
 ];
 

@@ -106,7 +106,9 @@ function openAt(path: string): Shim | Unavailable {
     paths.set(shim, fromRoot(path));
     return shim;
   } catch (error) {
-    return { reason: explained(inWords(error)) };
+    const reason = explained(inWords(error));
+    // Of Windows' messages, some name the file and some do not.
+    return { reason: reason.includes(path) ? reason : `${path}: ${reason}` };
   }
 }
 
