@@ -10,9 +10,10 @@ static inline void add_exactly(double *sum, double *error, double x) {
   *sum = s;
 }
 
-/* After an infinity the error is NaN, and the plain sum is right. */
+/* After an infinity the error is NaN, and the plain sum is right; and so it is without an error:
+ * a product of -0 keeps its sign. */
 static inline double corrected(double sum, double error) {
-  return error - error == 0 ? sum + error : sum;
+  return error != 0 && error - error == 0 ? sum + error : sum;
 }
 
 #define ADD(a, x) ((a) + (x))
