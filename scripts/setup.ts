@@ -60,7 +60,8 @@ async function main(): Promise<number> {
   console.log(
     "Without it products of matrices run on the library's own kernels, somewhat slower.\n" +
       (manager === undefined
-        ? "Install OpenBLAS, or name its file in ROWMAJOR_OPENBLAS."
+        ? "Install OpenBLAS, or take the one in `pip install scipy-openblas32`, and name its file in " +
+          "ROWMAJOR_OPENBLAS."
         : `To install it: ${brew ? "" : "sudo "}${command.join(" ")}`),
   );
   return 0;

@@ -68,9 +68,18 @@ static const char *const usual_names[] = {
 };
 #endif
 
+/* A function of the library, whose build for Python puts a word before all names. */
+static void *find(void *library, const char *name) {
+  void *symbol = rm_find_symbol(library, name);
+  if (symbol != NULL) return symbol;
+  char prefixed[64];
+  snprintf(prefixed, sizeof prefixed, "scipy_%s", name);
+  return rm_find_symbol(library, prefixed);
+}
+
 /* The configuration of an open library, which says how wide its integers are; null when unknown. */
 static const char *config_of(void *library, const char *path) {
-  void *symbol = rm_find_symbol(library, "openblas_get_config");
+  void *symbol = find(library, "openblas_get_config");
   if (symbol == NULL) {
     return strstr(path, "/Accelerate.framework/") == NULL ? NULL : "Accelerate";
   }
@@ -86,8 +95,8 @@ static int32_t open_one(const char *path) {
     rm_open_error(reason, sizeof reason);
     return rm_fail(RM_NOT_FOUND, "%s: %s", path, reason);
   }
-  void *sgemm = rm_find_symbol(library, "cblas_sgemm");
-  void *dgemm = rm_find_symbol(library, "cblas_dgemm");
+  void *sgemm = find(library, "cblas_sgemm");
+  void *dgemm = find(library, "cblas_dgemm");
   const char *config = config_of(library, path);
   if (sgemm == NULL || dgemm == NULL || config == NULL) {
     rm_close_library(library);
@@ -97,7 +106,7 @@ static int32_t open_one(const char *path) {
     rm_close_library(library);
     return rm_fail(RM_NOT_FOUND, "%s: its integers have 64 bits", path);
   }
-  void *set_threads = rm_find_symbol(library, "openblas_set_num_threads");
+  void *set_threads = find(library, "openblas_set_num_threads");
   memcpy(&opened.sgemm, &sgemm, sizeof sgemm);
   memcpy(&opened.dgemm, &dgemm, sizeof dgemm);
   memcpy(&opened.set_threads, &set_threads, sizeof set_threads);

@@ -414,5 +414,11 @@ test(...when(
     )!;
     // Transposed a, plain b; the leading dimensions are their strides.
     assertEquals(transposed.last, [112, 111, m, n, k, m, n, n + 4]);
+
+    // With the names that the build for Python has.
+    const renamed = join(folder, `scipy_blas.${suffix}`);
+    const names = ["cblas_sgemm", "cblas_dgemm", "openblas_get_config", "openblas_set_num_threads"];
+    runZig([...args.with(args.indexOf(mock), renamed), ...names.map((n) => `-D${n}=scipy_${n}`)]);
+    assertEquals(noteCalls(renamed, cases.slice(0, 1)), noted.slice(0, 1));
   },
 ));
