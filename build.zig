@@ -140,9 +140,13 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
         .link_libc = true,
         .strip = true,
         .pic = true,
+        .omit_frame_pointer = true,
         .sanitize_c = .off,
         // Nothing here throws, nor is thrown through: a twelfth of the library.
         .unwind_tables = .none,
+        // Windows leaves nothing alone below the stack, not even for functions that follow the rules
+        // of other systems.
+        .red_zone = if (target.result.os.tag == .windows) false else null,
     });
 }
 

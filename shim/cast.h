@@ -55,10 +55,10 @@ static inline double sticky_u64(uint64_t x) {
 #if !defined(RM_DEVICE)
 #include "internal.h"
 
-typedef void (*cast)(ptrdiff_t n, void *out, const void *in);
+typedef void (RM_KERNEL *cast)(ptrdiff_t n, void *out, const void *in);
 
 #define LOOP(from, to, expr) \
-  static void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
+  static RM_KERNEL void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
     STORED_##to *o = out; \
     const STORED_##from *p = in; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \

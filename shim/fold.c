@@ -37,8 +37,7 @@ static bool stopped(const job *j, const cells *c) {
 /* Folds a run of n elements into one cell. */
 static void fold_run(const job *j, ptrdiff_t n, const char *a, ptrdiff_t sa, const char *b,
                      ptrdiff_t sb, cells *c) {
-  _Alignas(64) double buffer[WIDTH];
-  double second[WIDTH];
+  _Alignas(64) double buffer[WIDTH], second[WIDTH];
   double y = 0;
   if (j->load_second != NULL) j->load_second(1, b, 1, &y);
   const bool in_place = j->direct && sa == 1;
@@ -134,8 +133,7 @@ static void fold_across(const job *j, const rm_walk *w, char *const *start, ptrd
     fold_narrow(j, n, rows, start[1], c);
     return;
   }
-  _Alignas(64) double buffer[WIDTH];
-  double second[WIDTH];
+  _Alignas(64) double buffer[WIDTH], second[WIDTH];
   ptrdiff_t count[RM_MAX_RANK], pending = 0;
   for (int axis = kept; axis < inner; axis++) count[axis] = 0;
   char *at[RM_MAX_OPERANDS] = {NULL, start[1], start[2], NULL};
@@ -311,7 +309,7 @@ static bool choose_floats(job *j, int a) {
 }
 
 static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
-  typedef void (*run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
+  typedef void (RM_KERNEL *run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
   static const run runs[][2] = {
       [PLAIN] = {sum_f32_PLAIN, sum_f64_PLAIN},
       [MAGNITUDE] = {sum_f32_MAGNITUDE, sum_f64_MAGNITUDE},

@@ -113,7 +113,7 @@ enum { SLOTS = 3 };
 typedef struct job job;
 
 /* Copies n elements, stride apart, to a dense array of the type that is worked in. */
-typedef void (*loader)(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to);
+typedef void (RM_KERNEL *loader)(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to);
 
 /* What is done to one element before it is folded. */
 typedef enum {
@@ -155,9 +155,9 @@ struct job {
   /* What cells begin with. */
   uint64_t start;
   /* Folds n dense elements into one cell; y is the second operand. */
-  void (*run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
+  void (RM_KERNEL *run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
   /* Folds rows of n dense elements each, step bytes apart, into n cells. */
-  void (*columns)(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step,
+  void (RM_KERNEL *columns)(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step,
                   cells *c);
   /* Ends what columns has begun, at least after every ROWS rows; may be null. */
   void (*flush)(ptrdiff_t n, cells *c);
@@ -193,7 +193,7 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
 
 /* The dense loop is apart, as only that one becomes vector code. */
 #define LOADER_BY(unroll, name, T, R, convert) \
-  static void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
+  static RM_KERNEL void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
     const T *p = from; \
     R *restrict q = to; \
     if (stride == 1) { \
@@ -207,7 +207,7 @@ static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOA
 /* Every second element is common, and vector code, too. */
 #define COPIER(name, T) \
   LOADER(any_##name, T, T, SAME) \
-  static void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
+  static RM_KERNEL void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
     const T *p = from; \
     T *restrict q = to; \
     if (stride == 2) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) q[i] = p[2 * i]; \

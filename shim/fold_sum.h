@@ -67,11 +67,11 @@ static inline double corrected(double sum, double error) {
 #define SUM_RUN(map) \
   LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0) \
   LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0) \
-  static void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     (void)j; \
     *(double *)c->acc += lanes_f32_##map(n, from, y); \
   } \
-  static void sum_f64_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_f64_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     const double *p = from; \
     (void)j; \
     for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
@@ -96,7 +96,7 @@ SUM_RUN(DIFFERENCE)
 #define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
 static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 #define SUM_FOURS(name, T, widen, map, least, alone) \
-  static void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     const T *p = from; \
     f64x8 low = 0, high = 0; \
     ptrdiff_t i = 0; \
@@ -131,7 +131,7 @@ SUM_FOURS(SQUARE, float, WIDEN_FLOAT, MAP_SQUARE, 0x1p-120, lanes_f32_SQUARE)
 /* The same of 16-bit floats, which are made float32 first. */
 #define SUM_HALF(name, widen, load) \
   static double lanes_##name(ptrdiff_t n, const uint16_t *p, double y) { \
-    float block[BLOCK]; \
+    _Alignas(64) float block[BLOCK]; \
     double sum = 0; \
     for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
       const ptrdiff_t m = rm_least(n - i, BLOCK); \
@@ -154,12 +154,12 @@ SUM_HALF(half, WIDEN_HALF, f32_from_half)
 LANES(lanes_f32_product, float, f32x8, MAP_PLAIN, MULTIPLY, 1.0)
 LANES(lanes_f64_product, double, f64x8, MAP_PLAIN, MULTIPLY, 1.0)
 
-static void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+static RM_KERNEL void product_f32(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   (void)j;
   *(double *)c->acc *= lanes_f32_product(n, from, y);
 }
 
-static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+static RM_KERNEL void product_f64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   (void)j;
   *(double *)c->acc *= lanes_f64_product(n, from, y);
 }
@@ -167,7 +167,7 @@ static void product_f64(const job *j, ptrdiff_t n, const void *from, double y, c
 /* Folds rows into accumulators of type A. Fours of rows quarter the traffic of those; where rows have
  * to be loaded there is one at a time. */
 #define COLUMNS(name, T, A, slots, map, fold, unroll) \
-  static void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
+  static RM_KERNEL void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
                    cells *c) { \
     A *restrict acc = (A *)c->slots; \
     (void)j; \
@@ -212,7 +212,7 @@ COLUMNS(columns_product_f64, double, double, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED
     sum += four; \
     memcpy(acc + i, &sum, sizeof sum); \
   }
-static void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
+static RM_KERNEL void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
                           ptrdiff_t step, cells *c) {
   double *restrict acc = c->acc;
   const char *row = from;
@@ -286,7 +286,7 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
 
 /* Lanes of type S are emptied before they can overflow. */
 #define SUM_INT(name, T, V, S, L, W, count) \
-  static void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     const T *p = from; \
     (void)j, (void)y; \
     int64_t total = 0; \
@@ -318,7 +318,7 @@ SUM_INT(u32, uint32_t, u32x8, int64_t, i64x8, i64x8, 8)
 
 COLUMNS(columns_product_i64, int64_t, int64_t, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED)
 
-static void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+static RM_KERNEL void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
   const int64_t *p = from;
   (void)j, (void)y;
   i64x8 s = 1, t = 1;
@@ -354,7 +354,7 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
  * count to 127 at least, and all lanes of a vector together to what S holds.
  */
 #define COUNT(name, T, V, S, count) \
-  static void count_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void count_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
     const T *p = from; \
     const T mask = (T)j->mask; \
     (void)y; \
@@ -372,7 +372,7 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
     } \
     *(int64_t *)c->acc += j->flip ? zeros : n - zeros; \
   } \
-  static void columns_count_##name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
+  static RM_KERNEL void columns_count_##name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
                                    ptrdiff_t step, cells *c) { \
     T *restrict part = (T *)c->part; \
     const T mask = (T)j->mask; \

@@ -31,6 +31,14 @@ enum {
   RM_NONE = 15
 };
 
+/* Windows has functions keep ten of the vector registers, which takes code at each beginning and end:
+ * 40 KB in all. Kernels, which hardly call anything, follow the rules of other systems there. */
+#if defined(_WIN32) && defined(__x86_64__)
+#define RM_KERNEL __attribute__((sysv_abi))
+#else
+#define RM_KERNEL
+#endif
+
 static inline ptrdiff_t rm_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static inline ptrdiff_t rm_magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
 

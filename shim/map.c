@@ -14,7 +14,7 @@
 #include "ops.def"
 #include "vecmath.h"
 
-typedef void (*kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+typedef void (RM_KERNEL *kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
                        const double *attributes);
 
 /* Elements that kernels take at a time where they leave none over. */
@@ -88,7 +88,7 @@ static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
 
 /* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
 #define NEXTAFTER(type) \
-  static void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                    const void *c, const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a, *q = b; \
@@ -100,7 +100,7 @@ NEXTAFTER(bf16)
 
 /* Nor are the signs of bfloat16, which no processor here converts at once. */
 #define SIGN_BITS(name, expr) \
-  static void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
+  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
                    const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a; \
@@ -135,7 +135,7 @@ BLOCKS(turn, double, f64, uint64_t)
 BLOCKS(log, float, f32, uint32_t)
 
 #define KEYED_KERNEL(name, test, type, usual, any) \
-  static void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                     const void *c, const double *attributes) { \
     (void)b, (void)c, (void)attributes; \
     test##_blocks_##type(n, out, a, usual##_##type, any##_##type); \
@@ -143,7 +143,7 @@ BLOCKS(log, float, f32, uint32_t)
 
 /* Huge operands take the C library's functions, one by one. */
 #define TRIGONOMETRIC(name, T, type) \
-  static void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                   const void *c, const double *attributes) { \
     T *o = out; \
     T copy[KEYED]; \
@@ -163,7 +163,7 @@ TRIGONOMETRIC(cos, double, f64)
 TRIGONOMETRIC(tan, double, f64)
 
 #define LOGARITHM(name) \
-  static void normal_##name##_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void normal_##name##_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
                                   const void *c, const double *attributes) { \
     float *o = out; \
     const float *p = a; \
@@ -177,7 +177,7 @@ LOGARITHM(log10)
 
 /* x to the power of 1/2, which differs from the square root of -0 and of -Infinity. */
 #define HALF_POWER(name, T, root) \
-  static void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
+  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
                    const double *attributes) { \
     T *o = out; \
     const T *p = a; \
@@ -194,9 +194,9 @@ HALF_POWER(half_power_f64, double, rm_sqrt_f64)
 /* There is vector code for short quotients of floats, which nearly all are. Gives how many of n were
  * short; n is a multiple of VECTOR. In float64 that is below 2^51: x - m and what is divided by y are
  * rounded, which together are off by 3/8 of an integer at most. */
-typedef ptrdiff_t (*division)(ptrdiff_t n, void *out, const void *a, const void *b);
+typedef ptrdiff_t (RM_KERNEL *division)(ptrdiff_t n, void *out, const void *a, const void *b);
 #define DIVISION(name, function, T, type) \
-  static ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b) { \
+  static RM_KERNEL ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b) { \
     T *o = out; \
     const T *p = a, *q = b; \
     int count = 0; \
@@ -206,7 +206,7 @@ typedef ptrdiff_t (*division)(ptrdiff_t n, void *out, const void *a, const void 
     } \
     return count; \
   } \
-  static void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                       const void *c, const double *attributes) { \
     (void)c, (void)attributes; \
     divide_blocks(n, out, a, b, sizeof(T), short_##name##_##type, name##_##type); \
@@ -231,7 +231,7 @@ DIVISION(remainder, fmod, double, f64)
 
 /* Limits that are no NaN. */
 #define LIMIT(T, type) \
-  static void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
+  static RM_KERNEL void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
                            const double *attributes) { \
     T *o = out; \
     const T *p = a; \
@@ -266,7 +266,7 @@ typedef struct {
  * the product and the sum are rounded, to be off by 3 * 2^-53 |x / y| at most, which is less for
  * |x| <= 2^50; in float32 by 3 * 2^-24 |x / y|, for |x| < 2^16. */
 #define QUOTIENTS(type, T, real, floor_of, bits_of) \
-  static void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
                                const void *c, const double *attributes) { \
     T *o = out; \
     const T *p = a; \
@@ -287,7 +287,7 @@ QUOTIENTS(u32, uint32_t, double, __builtin_floor, rm_low_bits)
 /* Integers of 51 bits are a float64's mantissa, on top of this one's. */
 #define MANTISSA 0x1.8p52
 
-static void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+static RM_KERNEL void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
                          const double *attributes) {
   const by_integer *y = (const void *)attributes;
   const double reciprocal = y->reciprocal, half = y->half;
@@ -321,7 +321,7 @@ static const kernel quotients[RM_DTYPE_COUNT] = {
 };
 
 /* Powers by squares and products, all elements of a block at a time. */
-static void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
+static RM_KERNEL void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
                            const double *attributes) {
   const by_integer *y = (const void *)attributes;
   const ptrdiff_t bytes = y->bytes;

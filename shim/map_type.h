@@ -9,7 +9,7 @@
 #define NAME(name, suffix) NAME_(name, suffix)
 
 #define KERNEL(name) \
-  static void NAME(name, SUFFIX)(ptrdiff_t n, void *out, const void *a, const void *b, \
+  static RM_KERNEL void NAME(name, SUFFIX)(ptrdiff_t n, void *out, const void *a, const void *b, \
                                  const void *c, const double *attributes)
 
 #define RESULT_same TYPE

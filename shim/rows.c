@@ -136,7 +136,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
   LOOP void short_rows_##T(const job *j, ptrdiff_t row, ptrdiff_t end) {                           \
     const ptrdiff_t columns = j->columns, most = BLOCK / columns;                                  \
     const bool log = j->kind == LOG_SOFTMAX;                                                       \
-    T powers[BLOCK];                                                                               \
+    _Alignas(64) T powers[BLOCK];                                                                  \
     for (; row < end; row += most) {                                                               \
       const ptrdiff_t rows = rm_least(end - row, most);                                            \
       const T *a = (const T *)j->a + row * columns;                                                \
@@ -160,7 +160,7 @@ typedef double doubles __attribute__((vector_size(64), aligned(8)));
     const T *a = (const T *)j->a + row * columns;                                                  \
     T *out = (T *)j->out + row * columns;                                                          \
     const bool log = j->kind == LOG_SOFTMAX;                                                       \
-    T powers[BLOCK];                                                                               \
+    _Alignas(64) T powers[BLOCK];                                                                  \
     const T most = largest_##T(a, columns);                                                        \
     double sum = 0;                                                                                \
     for (ptrdiff_t at = 0; at < columns; at += BLOCK) {                                            \
