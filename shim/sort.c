@@ -22,8 +22,13 @@ enum { SHORT = 112 };
 enum { SHORT_WIDE = SHORT * 5 / 8 };
 
 /* So many runs are sorted side by side, of up to so many elements of 32 bits, or half as many of 16,
- * as digits sort those faster. */
+ * as digits sort those faster; and of up to so many of 64 bits, which SSE has no minimum of. */
 enum { BESIDE = 16, BESIDE_LONGEST = 1024 };
+#if defined(__SSE2__) && !defined(__AVX2__)
+enum { BESIDE_WIDE = 192 };
+#else
+enum { BESIDE_WIDE = 1024 };
+#endif
 
 /* Digits have up to 11 bits in a long run, so that 32 bits take three passes, and 8 where clearing
  * and adding up that many counts would take longer than a pass. */
@@ -396,42 +401,75 @@ static bool sort_by_keys(const job *j, char *values, scratch *s) {
 
 /*
  * Sorts n keys of each of BESIDE runs, key i of all of them in x[i], by Batcher's odd-even merges:
- * what is compared depends on n alone.
+ * what is compared depends on n alone. Runs are put into columns, and taken out, one by one.
  */
-static void sort_columns(vector_uint32_t *x, ptrdiff_t n) {
-  for (ptrdiff_t sorted = 1; sorted < n; sorted *= 2) {
-    const ptrdiff_t block = -2 * sorted;
-    for (ptrdiff_t apart = sorted; apart > 0; apart /= 2) {
-      for (ptrdiff_t first = apart % sorted; first + apart < n; first += 2 * apart) {
-        const ptrdiff_t end = first + apart < n - apart ? first + apart : n - apart;
-        AS_IT_IS for (ptrdiff_t i = first; i < end; i++) {
-          if (((i ^ (i + apart)) & block) != 0) continue;
-          const vector_uint32_t a = x[i], b = x[i + apart];
-          x[i] = __builtin_elementwise_min(a, b);
-          x[i + apart] = __builtin_elementwise_max(a, b);
-        }
-      }
+#define COLUMNS_OF(K)                                                                            \
+  static void sort_columns_##K(beside_##K *x, ptrdiff_t n) {                                     \
+    for (ptrdiff_t sorted = 1; sorted < n; sorted *= 2) {                                        \
+      const ptrdiff_t block = -2 * sorted;                                                       \
+      for (ptrdiff_t apart = sorted; apart > 0; apart /= 2) {                                    \
+        for (ptrdiff_t first = apart % sorted; first + apart < n; first += 2 * apart) {          \
+          const ptrdiff_t end = first + apart < n - apart ? first + apart : n - apart;           \
+          AS_IT_IS for (ptrdiff_t i = first; i < end; i++) {                                     \
+            if (((i ^ (i + apart)) & block) != 0) continue;                                      \
+            const beside_##K a = x[i], b = x[i + apart];                                         \
+            x[i] = __builtin_elementwise_min(a, b);                                              \
+            x[i + apart] = __builtin_elementwise_max(a, b);                                      \
+          }                                                                                      \
+        }                                                                                        \
+      }                                                                                          \
+    }                                                                                            \
+  }                                                                                              \
+                                                                                                 \
+  static void sort_beside_##K(const job *j, char *values, void *columns, K *keys) {              \
+    const ptrdiff_t n = j->size, bytes = n * j->bytes;                                           \
+    K(*column)[BESIDE] = columns;                                                                \
+    for (int run = 0; run < BESIDE; run++) {                                                     \
+      load_keys(j, values + run * bytes, keys);                                                  \
+      AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) column[i][run] = keys[i];                       \
+    }                                                                                            \
+    sort_columns_##K(columns, n);                                                                \
+    for (int run = 0; run < BESIDE; run++) {                                                     \
+      AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) keys[i] = column[i][run];                       \
+      store_keys(j, keys, values + run * bytes);                                                 \
+    }                                                                                            \
+  }
+
+typedef uint32_t beside_uint32_t __attribute__((vector_size(4 * BESIDE), may_alias));
+typedef uint64_t beside_uint64_t __attribute__((vector_size(8 * BESIDE), may_alias));
+COLUMNS_OF(uint32_t)
+COLUMNS_OF(uint64_t)
+
+/* The order of BESIDE runs of keys of 32 bits, each of which makes one number with its index. */
+static void order_beside(const job *j, const char *values, int32_t *indices, void *columns,
+                         uint32_t *keys) {
+  const ptrdiff_t n = j->size;
+  uint64_t(*column)[BESIDE] = columns;
+  for (int run = 0; run < BESIDE; run++) {
+    load_keys(j, values + run * n * j->bytes, keys);
+    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) {
+      column[i][run] = (uint64_t)keys[i] << 32 | (uint64_t)i;
     }
+  }
+  sort_columns_uint64_t(columns, n);
+  for (int run = 0; run < BESIDE; run++) {
+    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) *indices++ = (int32_t)(uint32_t)column[i][run];
   }
 }
 
 /* Sorts BESIDE runs, unless they hold what keys do not tell apart, or memory is out. */
-static bool sort_beside(const job *j, char *values, scratch *s) {
-  const ptrdiff_t n = j->size, bytes = n * j->bytes;
-  if (is_special(j, values, BESIDE * n)) return false;
-  char *memory = reserve(s, (size_t)n * (sizeof(vector_uint32_t) + 4) + 64);
+static bool sort_beside(const job *j, ptrdiff_t run, scratch *s) {
+  const ptrdiff_t n = j->size, wide = j->bytes == 8 || j->indices != NULL;
+  const ptrdiff_t all = BESIDE * n * (wide ? 8 : 4);
+  char *values = j->values + run * n * j->bytes;
+  if (j->indices == NULL && is_special(j, values, BESIDE * n)) return false;
+  char *memory = reserve(s, (size_t)(all + 8 * n + 128));
   if (memory == NULL) return false;
-  vector_uint32_t *columns = (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
-  uint32_t *keys = (void *)(columns + n);
-  for (int run = 0; run < BESIDE; run++) {
-    load_keys(j, values + run * bytes, keys);
-    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) ((uint32_t *)&columns[i])[run] = keys[i];
-  }
-  sort_columns(columns, n);
-  for (int run = 0; run < BESIDE; run++) {
-    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) keys[i] = ((const uint32_t *)&columns[i])[run];
-    store_keys(j, keys, values + run * bytes);
-  }
+  char *columns = (char *)(((uintptr_t)memory + 127) & ~(uintptr_t)127);
+  void *keys = columns + all;
+  if (j->indices != NULL) order_beside(j, values, j->indices + run * n, columns, keys);
+  else if (wide) sort_beside_uint64_t(j, values, columns, keys);
+  else sort_beside_uint32_t(j, values, columns, keys);
   return true;
 }
 
@@ -459,7 +497,7 @@ static void sort_runs(void *context, ptrdiff_t index) {
   scratch s = {.parts = 1};
   for (ptrdiff_t run = first; run < end;) {
     const ptrdiff_t last = j->beside && run + BESIDE <= end ? run + BESIDE : run + 1;
-    if (last > run + 1 && sort_beside(j, j->values + run * j->size * j->bytes, &s)) run = last;
+    if (last > run + 1 && sort_beside(j, run, &s)) run = last;
     for (; run < last; run++) if (!sort_run(j, run, &s)) j->failed = true;
   }
   free(s.memory);
@@ -495,7 +533,9 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
     free(s.memory);
   } else {
     j.runs_per_task = j.size >= TASK ? 1 : TASK / j.size;
-    j.beside = bytes < 8 && indices == NULL && j.size > 1 && j.size <= BESIDE_LONGEST / 4 * bytes;
+    const ptrdiff_t longest = BESIDE_LONGEST / 4 * bytes;
+    j.beside = j.size > 1 && (bytes < 8 || indices == NULL) &&
+               j.size <= (bytes == 8 || indices != NULL ? rm_least(longest, BESIDE_WIDE) : longest);
     if (j.beside) j.runs_per_task = (j.runs_per_task + BESIDE - 1) / BESIDE * BESIDE;
     rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task,
                 NANOSECONDS * (double)(j.runs * j.size), sort_runs, &j);

@@ -1,0 +1,137 @@
+/**
+ * Runs the tests of the native library as another system's Bun, on Linux for x86-64: `windows` with
+ * Wine (8 or newer), `arm64` with qemu-aarch64 and arm64's C library (Debian: wine64, qemu-user,
+ * libc6-arm64-cross, libstdc++6-arm64-cross). Arguments after that pick test files by parts of their
+ * names.
+ *
+ * Builds the library, and fetches the pinned Bun for that system, into `zig-out/elsewhere`. Only
+ * tests that start no programs: those would be this machine's. The last line is the total.
+ *
+ * @module
+ */
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { ensureInstalled, findTool, root, runZig, start } from "./tools.ts";
+
+interface System {
+  /** The part of the build, and its library. */
+  readonly step: string;
+  readonly library: string;
+  /** Bun's package, and its program there. */
+  readonly bun: string;
+  readonly program: string;
+  /** What runs the program, and its environment. */
+  readonly runner: readonly string[];
+  readonly env: Record<string, string>;
+}
+
+const folder = join(root, "zig-out", "elsewhere");
+
+const SYSTEMS: Record<string, System> = {
+  windows: {
+    step: "win32-x64",
+    library: "rowmajor.dll",
+    bun: "bun-windows-x64",
+    program: "bun.exe",
+    runner: ["wine"],
+    env: { WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", DISPLAY: "" },
+  },
+  arm64: {
+    step: "linux-arm64",
+    library: "librowmajor.so",
+    bun: "bun-linux-aarch64",
+    program: "bun",
+    runner: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
+    env: {},
+  },
+};
+
+/** A library of Windows that Bun needs and Wine 8 lacks, with its one function. */
+const RANDOM = `
+#include <stddef.h>
+__declspec(dllimport) unsigned char SystemFunction036(void *to, unsigned long n);
+__declspec(dllexport) int ProcessPrng(unsigned char *to, size_t n) {
+  for (size_t i = 0; i < n; i += 65536) SystemFunction036(to + i, n - i < 65536 ? n - i : 65536);
+  return 1;
+}`;
+
+/** Bun for `system`, fetched where it is not there yet. */
+async function fetchBun({ bun, program }: System): Promise<string> {
+  const manifest = join(root, "node_modules", "bun", "package.json");
+  const { version } = JSON.parse(readFileSync(manifest, "utf8"));
+  const place = join(folder, `${bun}-${version}`);
+  const path = join(place, "package", "bin", program);
+  if (existsSync(path)) return path;
+  mkdirSync(place, { recursive: true });
+  const packed = spawnSync("npm", ["pack", "--json", `@oven/${bun}@${version}`], { cwd: place });
+  if (packed.status !== 0) throw new Error(`Cannot fetch Bun: ${packed.stderr}`);
+  const [{ filename }] = JSON.parse(String(packed.stdout));
+  const code = await start("tar", ["-xzf", filename], { cwd: place });
+  if (code !== 0) throw new Error(`tar exited with ${code}`);
+  if (program.endsWith(".exe")) {
+    const library = join(place, "package", "bin", "bcryptprimitives.dll");
+    const target = ["-target", "x86_64-windows-gnu"];
+    runZig(["cc", ...target, "-shared", "-o", library, "-xc", "-", "-ladvapi32"], RANDOM);
+  }
+  return path;
+}
+
+/**
+ * The tests of the library that start nothing, and remove no folder, which Wine refuses; nor those of
+ * JavaScript's own functions, which are as exact as the system's: Wine's expm1 is off by 2 ulp.
+ */
+function chooseFiles(parts: readonly string[]): string[] {
+  const others =
+    /^(add_an|cuda|docs|emulator|generated|gpu|layers|nvrtc|package|primitives|release|site|tools)_/;
+  const programs = /\b(runApart|spawnSync|spawn|rmSync|startServer|runZig|new Worker)\(/;
+  return readdirSync(join(root, "tests")).sort().filter((name) =>
+    name.endsWith("_test.ts") && !others.test(name) &&
+    (parts.length === 0 || parts.some((part) => name.includes(part))) &&
+    !programs.test(readFileSync(join(root, "tests", name), "utf8"))
+  );
+}
+
+async function main([name = "", ...parts]: string[]): Promise<number> {
+  const system = SYSTEMS[name];
+  if (system === undefined) {
+    console.error(
+      `usage: elsewhere.ts ${Object.keys(SYSTEMS).join("|")} [part of a file name ...]`,
+    );
+    return 2;
+  }
+  await ensureInstalled();
+  const bun = await fetchBun(system);
+  if (await start(findTool("zig"), ["build", system.step]) !== 0) return 1;
+  const library = join(root, "zig-out", "lib", system.step, system.library);
+  const env = {
+    ...process.env,
+    ...system.env,
+    ROWMAJOR_LIB: name === "windows" ? `Z:${library.replaceAll("/", "\\")}` : library,
+    ROWMAJOR_OPENBLAS: "none",
+  };
+  const total = { pass: 0, skip: 0, fail: 0 };
+  for (const file of chooseFiles(parts)) {
+    const [command, ...before] = system.runner;
+    const args = [...before, bun, "test", "--timeout=600000", `./tests/${file}`];
+    const lines: string[] = [];
+    const begin = performance.now();
+    const code = await start(command!, args, { env, onLine: (line) => lines.push(line) });
+    const counts = { pass: 0, skip: 0, fail: 0 };
+    for (const line of lines) {
+      const found = /^ *(\d+) (pass|skip|fail)$/.exec(line);
+      if (found) counts[found[2] as keyof typeof counts] += Number(found[1]);
+    }
+    if (code !== 0 && counts.fail === 0) counts.fail++;
+    for (const key of ["pass", "skip", "fail"] as const) total[key] += counts[key];
+    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+    console.log(`${name} ${file}: ${counts.pass} passed, ${counts.fail} failed (${seconds} s)`);
+    if (counts.fail > 0) console.log(lines.filter((l) => !l.startsWith("(pass)")).join("\n"));
+  }
+  console.log(`${total.pass} passed, ${total.fail} failed, ${total.skip} skipped`);
+  return total.fail > 0 || total.pass === 0 ? 1 : 0;
+}
+
+process.exit(await main(process.argv.slice(2)));
