@@ -254,11 +254,24 @@ const POOL_LIMIT_BYTES = 1 << 28;
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
 
-/** Storages that nobody uses, by how long they are and of which dtype. */
-const pool = new Map<number, Storage[]>();
+/** The lengths and dtypes of which any are kept. */
+const MOST_BINS = 1 << 14;
+
+/** Storages of one length and dtype that nobody uses. */
+class Bin {
+  readonly storages: Storage[] = [];
+  /** Whether one has been taken since room was last looked for here. */
+  taken = false;
+
+  constructor(readonly bytes: number) {}
+}
+
+const pool = new Map<number, Bin>();
+/** Goes on where it stood: what comes first in a map has often been deleted, which takes its time. */
+let turns = pool.entries();
 // The bin that was looked up last.
 let lastKey = -1;
-let lastBin: Storage[] | undefined;
+let lastBin: Bin | undefined;
 let pooledBytes = 0;
 let liveBytes = 0;
 let peakBytes = 0;
@@ -296,7 +309,7 @@ function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
     buffer = ownBuffer(bytes);
     madeBytes += bytes;
     liveBytes += bytes;
-    collected.register(buffer, bytes);
+    collected.register(buffer, bytes, buffer);
   }
   peakBytes = Math.max(peakBytes, bytesInUse());
   return buffer;
@@ -349,8 +362,10 @@ function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArr
 /** A storage that was given back, whose elements may be anything; undefined where there is none. */
 export function takePooled(info: DTypeInfo, length: number): Storage | undefined {
   if (pooledBytes === 0) return undefined;
-  const storage = binOf(length * 16 + info.id)?.pop();
+  const bin = binOf(length * 16 + info.id);
+  const storage = bin?.storages.pop();
   if (storage === undefined) return undefined;
+  bin!.taken = true;
   pooledBytes -= length * info.bytes;
   storage.escaped = false;
   return storage;
@@ -483,18 +498,60 @@ export function recycle(storage: Storage): void {
   const { array, info } = storage;
   const { length } = array;
   const bytes = length * info.bytes;
-  if (bytes === 0 || pooledBytes + bytes > POOL_LIMIT_BYTES) return;
-  const key = length * 16 + info.id;
-  let bin = binOf(key);
-  if (bin === undefined) pool.set(key, lastBin = bin = []);
-  bin.push(storage);
-  pooledBytes += bytes;
+  if (bytes === 0) return;
   // Not to be given back twice.
   storage.escaped = true;
   storage.cows = null;
+  const key = length * 16 + info.id;
+  let bin = binOf(key);
+  const isNew = bin === undefined;
+  if (bin === undefined) pool.set(key, lastBin = bin = new Bin(bytes));
+  // Others make room for what comes a second time only: lengths that vary would drive out all else.
+  if (isNew && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
+  else {
+    bin.storages.push(storage);
+    pooledBytes += bytes;
+  }
+  if (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) makeRoom();
 }
 
-function binOf(key: number): Storage[] | undefined {
+/**
+ * Lets go of storages until the pool holds as much as it may. Bins have turns, and those of which
+ * any was taken since the last one have another: otherwise what was of use once would stay for ever,
+ * and what is of use now would not be kept.
+ */
+function makeRoom(): void {
+  lastKey = -1;
+  while (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) {
+    const { done, value } = turns.next();
+    if (done) {
+      turns = pool.entries();
+      continue;
+    }
+    const [key, bin] = value;
+    const { storages, bytes, taken } = bin;
+    bin.taken = false;
+    if (taken) continue;
+    const all = pool.size > MOST_BINS;
+    while (storages.length > 0 && (all || pooledBytes > POOL_LIMIT_BYTES)) {
+      pooledBytes -= bytes;
+      free(storages.pop()!, bytes);
+    }
+    if (storages.length === 0) pool.delete(key);
+  }
+}
+
+/** Gives the memory of a storage that nobody can reach back at once: a collector would come late. */
+function free({ array, onSlab }: Storage, bytes: number): void {
+  // In Bun, a small array has no buffer unless it is asked for.
+  if (onSlab || bytes <= SMALL_BYTES) return;
+  const buffer = array.buffer as ArrayBuffer & { transfer?(bytes: number): ArrayBuffer };
+  if (buffer.transfer === undefined) return;
+  if (collected.unregister(buffer)) liveBytes -= bytes;
+  buffer.transfer(0);
+}
+
+function binOf(key: number): Bin | undefined {
   if (key !== lastKey) {
     lastKey = key;
     lastBin = pool.get(key);
@@ -539,6 +596,9 @@ export function memory(): CpuMemoryInfo {
 
 /** Lets go of the CPU memory that is kept for reuse. */
 export function emptyPool(): void {
+  for (const { storages, bytes } of pool.values()) {
+    for (const storage of storages) free(storage, bytes);
+  }
   pool.clear();
   lastKey = -1;
   lastBin = undefined;

@@ -51,6 +51,54 @@ describe("memory", () => {
     emptyPool();
   });
 
+  it("what was used once makes room for what is used again, and not for what is not", () => {
+    emptyPool();
+    const used = allocate("uint8", 8e6, false);
+    const { array } = used;
+    recycle(used);
+    for (let i = 0; i < 40; i++) recycle(allocate("uint8", 9e6 + i, false));
+    const full = memory().pooledBytes;
+    assert(full > 240e6 && full <= 2 ** 28, String(full));
+    // One that comes for the first time goes back at once, whoever collects.
+    const { bytes } = memory();
+    const first = allocate("uint8", 10e6, false);
+    assertEquals(memory().bytes, bytes + 10e6);
+    recycle(first);
+    assertEquals([memory().bytes, first.array.length, memory().pooledBytes], [bytes, 0, full]);
+    const second = allocate("uint8", 10e6, false);
+    recycle(second);
+    assert(memory().pooledBytes <= 2 ** 28);
+    assertStrictEquals(allocate("uint8", 10e6, false).array, second.array);
+    // Of those that were there, the oldest went first.
+    assertEquals(array.length, 0);
+    emptyPool();
+  });
+
+  it("what is taken again and again stays, whatever else comes twice", () => {
+    emptyPool();
+    const often = allocate("uint8", 8e6, false);
+    const { array } = often;
+    recycle(often);
+    for (let i = 0; i < 80; i++) {
+      const again = allocate("uint8", 8e6, false);
+      assertStrictEquals(again.array, array);
+      recycle(again);
+      recycle(allocate("uint8", 9e6 + i % 40, false));
+    }
+    emptyPool();
+    assertEquals([memory().pooledBytes, array.length], [0, 0]);
+  });
+
+  it("lengths that never come again take no more memory than the pool may", () => {
+    emptyPool();
+    const { bytes } = memory();
+    for (let i = 0; i < 40_000; i++) recycle(allocate("uint8", 3000 + i, false));
+    assert(memory().pooledBytes <= 2 ** 28);
+    assert(memory().bytes - bytes <= 2 ** 28 + 1e6, String(memory().bytes - bytes));
+    emptyPool();
+    assert(memory().bytes <= bytes + 1e6);
+  });
+
   it("a scope that ends hands over to the one around it", () => {
     let late = zeros([2]);
     scope(() => {
