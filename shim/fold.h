@@ -157,8 +157,8 @@ struct job {
   /* Folds n dense elements into one cell; y is the second operand. */
   void (RM_KERNEL *run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
   /* Folds rows of n dense elements each, step bytes apart, into n cells. */
-  void (RM_KERNEL *columns)(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step,
-                  cells *c);
+  void (RM_KERNEL *columns)(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
+                            ptrdiff_t step, cells *c);
   /* Ends what columns has begun, at least after every ROWS rows; may be null. */
   void (*flush)(ptrdiff_t n, cells *c);
   /* Folds n cells into others that come before them. */

@@ -97,14 +97,15 @@
     } \
     return nan ? NAN_##kind(T) : top; \
   } \
-  static RM_KERNEL void extreme_##K(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void extreme_##K(const job *j, ptrdiff_t n, const void *from, double y, \
+                                    cells *c) { \
     T *acc = c->acc; \
     (void)y; \
     const T x = highest_##K(j, n, from); \
     *acc = PREFER_##kind(*acc, x); \
   } \
-  static RM_KERNEL void columns_extreme_##K(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
-                                  ptrdiff_t step, cells *c) { \
+  static RM_KERNEL void columns_extreme_##K(const job *j, ptrdiff_t n, ptrdiff_t rows, \
+                                            const void *from, ptrdiff_t step, cells *c) { \
     const B mask = (B)j->mask, flip = (B)j->flip, infinity = (B)~j->start; \
     T *restrict acc = c->acc; \
     for (ptrdiff_t r = 0; r < rows; r++) { \
@@ -137,7 +138,8 @@
     } \
     return i; \
   } \
-  static RM_KERNEL void index_##K(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void index_##K(const job *j, ptrdiff_t n, const void *from, double y, \
+                                  cells *c) { \
     T *acc = c->acc; \
     (void)y; \
     const T top = highest_##K(j, n, from), x = TIED_##kind(top); \
@@ -146,8 +148,8 @@
       *c->where = c->position + first_##K(j, n, from, x); \
     } \
   } \
-  static RM_KERNEL void columns_index_##K(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
-                                ptrdiff_t step, cells *c) { \
+  static RM_KERNEL void columns_index_##K(const job *j, ptrdiff_t n, ptrdiff_t rows, \
+                                          const void *from, ptrdiff_t step, cells *c) { \
     const B mask = (B)j->mask, flip = (B)j->flip, infinity = (B)~j->start; \
     T *restrict acc = c->acc; \
     int64_t *restrict where = c->where; \

@@ -67,11 +67,13 @@ static inline double corrected(double sum, double error) {
 #define SUM_RUN(map) \
   LANES(lanes_f32_##map, float, f32x8, MAP_##map, ADD, 0.0) \
   LANES(lanes_f64_##map, double, f64x8, MAP_##map, ADD, 0.0) \
-  static RM_KERNEL void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_f32_##map(const job *j, ptrdiff_t n, const void *from, double y, \
+                                      cells *c) { \
     (void)j; \
     *(double *)c->acc += lanes_f32_##map(n, from, y); \
   } \
-  static RM_KERNEL void sum_f64_##map(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_f64_##map(const job *j, ptrdiff_t n, const void *from, double y, \
+                                      cells *c) { \
     const double *p = from; \
     (void)j; \
     for (ptrdiff_t i = 0; i < n; i += BLOCK) { \
@@ -96,7 +98,8 @@ SUM_RUN(DIFFERENCE)
 #define FOUR(p, q, v, w) (((p) + (q)) + ((v) + (w)))
 static const i32x16 FIRST_16 = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 #define SUM_FOURS(name, T, widen, map, least, alone) \
-  static RM_KERNEL void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void fours_##name(const job *j, ptrdiff_t n, const void *from, double y, \
+                                     cells *c) { \
     const T *p = from; \
     f64x8 low = 0, high = 0; \
     ptrdiff_t i = 0; \
@@ -167,8 +170,8 @@ static RM_KERNEL void product_f64(const job *j, ptrdiff_t n, const void *from, d
 /* Folds rows into accumulators of type A. Fours of rows quarter the traffic of those; where rows have
  * to be loaded there is one at a time. */
 #define COLUMNS(name, T, A, slots, map, fold, unroll) \
-  static RM_KERNEL void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, ptrdiff_t step, \
-                   cells *c) { \
+  static RM_KERNEL void name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
+                             ptrdiff_t step, cells *c) { \
     A *restrict acc = (A *)c->slots; \
     (void)j; \
     const char *row = from; \
@@ -213,7 +216,7 @@ COLUMNS(columns_product_f64, double, double, acc, MAP_PLAIN, MULTIPLY, RM_ROLLED
     memcpy(acc + i, &sum, sizeof sum); \
   }
 static RM_KERNEL void columns_fours(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
-                          ptrdiff_t step, cells *c) {
+                                    ptrdiff_t step, cells *c) {
   double *restrict acc = c->acc;
   const char *row = from;
   ptrdiff_t r = 0;
@@ -286,7 +289,8 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
 
 /* Lanes of type S are emptied before they can overflow. */
 #define SUM_INT(name, T, V, S, L, W, count) \
-  static RM_KERNEL void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void sum_##name(const job *j, ptrdiff_t n, const void *from, double y, \
+                                   cells *c) { \
     const T *p = from; \
     (void)j, (void)y; \
     int64_t total = 0; \
@@ -354,7 +358,8 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
  * count to 127 at least, and all lanes of a vector together to what S holds.
  */
 #define COUNT(name, T, V, S, count) \
-  static RM_KERNEL void count_##name(const job *j, ptrdiff_t n, const void *from, double y, cells *c) { \
+  static RM_KERNEL void count_##name(const job *j, ptrdiff_t n, const void *from, double y, \
+                                     cells *c) { \
     const T *p = from; \
     const T mask = (T)j->mask; \
     (void)y; \
@@ -372,8 +377,8 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
     } \
     *(int64_t *)c->acc += j->flip ? zeros : n - zeros; \
   } \
-  static RM_KERNEL void columns_count_##name(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from, \
-                                   ptrdiff_t step, cells *c) { \
+  static RM_KERNEL void columns_count_##name(const job *j, ptrdiff_t n, ptrdiff_t rows, \
+                                             const void *from, ptrdiff_t step, cells *c) { \
     T *restrict part = (T *)c->part; \
     const T mask = (T)j->mask; \
     const bool zeros = j->flip; \

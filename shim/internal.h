@@ -31,8 +31,8 @@ enum {
   RM_NONE = 15
 };
 
-/* Windows has functions keep ten of the vector registers, which takes code at each beginning and end:
- * 40 KB in all. Kernels, which hardly call anything, follow the rules of other systems there. */
+/* Windows has functions keep ten of the vector registers, which takes code at each beginning and
+ * end: 40 KB in all. Kernels, which hardly call anything, follow the rules of other systems there. */
 #if defined(_WIN32) && defined(__x86_64__)
 #define RM_KERNEL __attribute__((sysv_abi))
 #else

@@ -14,8 +14,8 @@
 #include "ops.def"
 #include "vecmath.h"
 
-typedef void (RM_KERNEL *kernel)(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
-                       const double *attributes);
+typedef void (RM_KERNEL *kernel)(ptrdiff_t n, void *out, const void *a, const void *b,
+                                 const void *c, const double *attributes);
 
 /* Elements that kernels take at a time where they leave none over. */
 enum { VECTOR = 16 };
@@ -89,7 +89,7 @@ static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
 /* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
 #define NEXTAFTER(type) \
   static RM_KERNEL void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                   const void *c, const double *attributes) { \
+                                             const void *c, const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a, *q = b; \
     (void)c, (void)attributes; \
@@ -101,7 +101,7 @@ NEXTAFTER(bf16)
 /* Nor are the signs of bfloat16, which no processor here converts at once. */
 #define SIGN_BITS(name, expr) \
   static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                   const double *attributes) { \
+                             const double *attributes) { \
     uint16_t *o = out; \
     const uint16_t *p = a; \
     (void)b, (void)c, (void)attributes; \
@@ -135,8 +135,9 @@ BLOCKS(turn, double, f64, uint64_t)
 BLOCKS(log, float, f32, uint32_t)
 
 #define KEYED_KERNEL(name, test, type, usual, any) \
-  static RM_KERNEL void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                    const void *c, const double *attributes) { \
+  static RM_KERNEL void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, \
+                                              const void *b, const void *c, \
+                                              const double *attributes) { \
     (void)b, (void)c, (void)attributes; \
     test##_blocks_##type(n, out, a, usual##_##type, any##_##type); \
   }
@@ -144,7 +145,7 @@ BLOCKS(log, float, f32, uint32_t)
 /* Huge operands take the C library's functions, one by one. */
 #define TRIGONOMETRIC(name, T, type) \
   static RM_KERNEL void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                  const void *c, const double *attributes) { \
+                                            const void *c, const double *attributes) { \
     T *o = out; \
     T copy[KEYED]; \
     /* The output may be the input. */ \
@@ -164,7 +165,7 @@ TRIGONOMETRIC(tan, double, f64)
 
 #define LOGARITHM(name) \
   static RM_KERNEL void normal_##name##_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                  const void *c, const double *attributes) { \
+                                            const void *c, const double *attributes) { \
     float *o = out; \
     const float *p = a; \
     (void)b, (void)c, (void)attributes; \
@@ -178,7 +179,7 @@ LOGARITHM(log10)
 /* x to the power of 1/2, which differs from the square root of -0 and of -Infinity. */
 #define HALF_POWER(name, T, root) \
   static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                   const double *attributes) { \
+                             const double *attributes) { \
     T *o = out; \
     const T *p = a; \
     (void)b, (void)c, (void)attributes; \
@@ -196,7 +197,8 @@ HALF_POWER(half_power_f64, double, rm_sqrt_f64)
  * rounded, which together are off by 3/8 of an integer at most. */
 typedef ptrdiff_t (RM_KERNEL *division)(ptrdiff_t n, void *out, const void *a, const void *b);
 #define DIVISION(name, function, T, type) \
-  static RM_KERNEL ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b) { \
+  static RM_KERNEL ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, \
+                                                   const void *b) { \
     T *o = out; \
     const T *p = a, *q = b; \
     int count = 0; \
@@ -206,8 +208,9 @@ typedef ptrdiff_t (RM_KERNEL *division)(ptrdiff_t n, void *out, const void *a, c
     } \
     return count; \
   } \
-  static RM_KERNEL void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                      const void *c, const double *attributes) { \
+  static RM_KERNEL void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, \
+                                                const void *b, const void *c, \
+                                                const double *attributes) { \
     (void)c, (void)attributes; \
     divide_blocks(n, out, a, b, sizeof(T), short_##name##_##type, name##_##type); \
   }
@@ -231,8 +234,8 @@ DIVISION(remainder, fmod, double, f64)
 
 /* Limits that are no NaN. */
 #define LIMIT(T, type) \
-  static RM_KERNEL void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                           const double *attributes) { \
+  static RM_KERNEL void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
+                                     const void *c, const double *attributes) { \
     T *o = out; \
     const T *p = a; \
     const T low = (T)attributes[0], high = (T)attributes[1]; \
@@ -267,7 +270,7 @@ typedef struct {
  * |x| <= 2^50; in float32 by 3 * 2^-24 |x / y|, for |x| < 2^16. */
 #define QUOTIENTS(type, T, real, floor_of, bits_of) \
   static RM_KERNEL void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                               const void *c, const double *attributes) { \
+                                         const void *c, const double *attributes) { \
     T *o = out; \
     const T *p = a; \
     const by_integer *y = (const void *)attributes; \
@@ -287,8 +290,8 @@ QUOTIENTS(u32, uint32_t, double, __builtin_floor, rm_low_bits)
 /* Integers of 51 bits are a float64's mantissa, on top of this one's. */
 #define MANTISSA 0x1.8p52
 
-static RM_KERNEL void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
-                         const double *attributes) {
+static RM_KERNEL void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b,
+                                   const void *c, const double *attributes) {
   const by_integer *y = (const void *)attributes;
   const double reciprocal = y->reciprocal, half = y->half;
   const uint64_t base = rm_bits_of_f64(MANTISSA);
@@ -321,8 +324,8 @@ static const kernel quotients[RM_DTYPE_COUNT] = {
 };
 
 /* Powers by squares and products, all elements of a block at a time. */
-static RM_KERNEL void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b, const void *c,
-                           const double *attributes) {
+static RM_KERNEL void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b,
+                                     const void *c, const double *attributes) {
   const by_integer *y = (const void *)attributes;
   const ptrdiff_t bytes = y->bytes;
   (void)b, (void)c;

@@ -70,8 +70,8 @@ static void scan_run_narrow_sum(ptrdiff_t n, double *restrict x, double *carry) 
   *carry = a;
 }
 
-/* What is scanned: doubles or integers, as the job says. Vectors that lie across two lines of the cache
- * take half as long again. */
+/* What is scanned: doubles or integers, as the job says. Vectors that lie across two lines of the
+ * cache take half as long again. */
 typedef union {
   _Alignas(64) double f[RUNS][STRETCH];
   int64_t i[RUNS][STRETCH];

@@ -22,12 +22,12 @@ enum { SHORT = 112 };
 enum { SHORT_WIDE = SHORT * 5 / 8 };
 
 /* So many runs are sorted side by side, of up to so many elements of 32 bits, or half as many of 16,
- * as digits sort those faster; and of up to so many of 64 bits, which SSE has no minimum of. */
+ * as digits sort those faster; and of up to so many of 64 bits, which take twice the vectors. */
 enum { BESIDE = 16, BESIDE_LONGEST = 1024 };
-#if defined(__SSE2__) && !defined(__AVX2__)
-enum { BESIDE_WIDE = 192 };
-#else
+#if defined(__AVX2__)
 enum { BESIDE_WIDE = 1024 };
+#else
+enum { BESIDE_WIDE = 128 };
 #endif
 
 /* Digits have up to 11 bits in a long run, so that 32 bits take three passes, and 8 where clearing
@@ -457,7 +457,26 @@ static void order_beside(const job *j, const char *values, int32_t *indices, voi
   }
 }
 
-/* Sorts BESIDE runs, unless they hold what keys do not tell apart, or memory is out. */
+/* Whether a run's keys are so near each other that their few digits are sorted faster than vectors
+ * of 64 bits. */
+static bool has_few_digits(const job *j, const char *values, void *keys) {
+  const ptrdiff_t n = j->size;
+  if (n <= (j->bytes == 8 ? SHORT_WIDE : SHORT)) return false;
+  uint64_t range;
+  load_keys(j, values, keys);
+  if (j->bytes == 8) {
+    uint64_t least, most;
+    bounds_uint64_t(keys, n, &least, &most);
+    range = most - least;
+  } else {
+    uint32_t least, most;
+    bounds_uint32_t(keys, n, &least, &most);
+    range = most - least;
+  }
+  return bit_length(range) <= 2 * SHORT_DIGIT;
+}
+
+/* Sorts BESIDE runs, unless their keys do not tell all apart or have few digits, or memory is out. */
 static bool sort_beside(const job *j, ptrdiff_t run, scratch *s) {
   const ptrdiff_t n = j->size, wide = j->bytes == 8 || j->indices != NULL;
   const ptrdiff_t all = BESIDE * n * (wide ? 8 : 4);
@@ -467,6 +486,7 @@ static bool sort_beside(const job *j, ptrdiff_t run, scratch *s) {
   if (memory == NULL) return false;
   char *columns = (char *)(((uintptr_t)memory + 127) & ~(uintptr_t)127);
   void *keys = columns + all;
+  if (wide && has_few_digits(j, values, keys)) return false;
   if (j->indices != NULL) order_beside(j, values, j->indices + run * n, columns, keys);
   else if (wide) sort_beside_uint64_t(j, values, columns, keys);
   else sort_beside_uint32_t(j, values, columns, keys);

@@ -125,6 +125,7 @@ check("what is no library gives a reason", () => {
   for (const path of [MISSING, join(root, "package.json"), ""]) {
     const result = openShim(path);
     assert("reason" in result && result.reason.length > 0, path);
+    assertStringIncludes(result.reason, path);
   }
 });
 

@@ -260,6 +260,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
       mock_calls: ["i32", "i32"],
       mock_last: ["void", "buffer"],
     });
+    if (mock.mock_calls(6) !== 1) throw new Error("nobody told it how many threads there are");
     const results: unknown[] = [];
     for (const { name, dtype, sizes, c, a, b } of ${JSON.stringify(cases)} as any) {
       const [m, n, k] = sizes;

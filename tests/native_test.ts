@@ -944,7 +944,7 @@ check("sorts are served, and agree with js for every dtype", () => {
   };
   for (const dtype of DTYPES) {
     sizes.forEach(([runs, size], i) => {
-      const levels = runs! >= 16 && size! < 300 ? LEVELS : [LEVELS[i % LEVELS.length]!];
+      const levels = runs! >= 16 ? LEVELS : [LEVELS[i % LEVELS.length]!];
       for (const level of levels) compare(dtype, runs!, size!, level);
     });
   }
