@@ -545,6 +545,20 @@ const moves = group("sort and gather", {}, [
     "torch.argsort(a, stable=True)",
   ], { elements: M }),
   row(
+    "sort 1000 rows of 100 float64",
+    { a: of("float64", 1000, 100) },
+    ({ a }) => () => a.sort(1).dispose(),
+    ["np.sort(a, 1)", "torch.sort(a, 1)"],
+    { elements: M },
+  ),
+  row(
+    "argsort 1000 rows of 100",
+    { a: f32(1000, 100) },
+    ({ a }) => () => a.argsort(1).dispose(),
+    ["a.argsort(1, kind='stable')", "torch.argsort(a, 1, stable=True)"],
+    { elements: M },
+  ),
+  row(
     "take 1000 rows of 64",
     { a: f32(10_000, 64), i: { dtype: "int32", shape: [1000], below: 10_000 } },
     ({ a, i }) => () => a.take(i, 0).dispose(),
