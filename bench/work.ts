@@ -555,7 +555,7 @@ const moves = group("sort and gather", {}, [
     "argsort 1000 rows of 100",
     { a: f32(1000, 100) },
     ({ a }) => () => a.argsort(1).dispose(),
-    ["a.argsort(1, kind='stable')", "torch.argsort(a, 1, stable=True)"],
+    ["a.argsort(1, kind='stable')", "torch.argsort(a, dim=1, stable=True)"],
     { elements: M },
   ),
   row(
