@@ -14,18 +14,20 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { TARGETS } from "./package.ts";
 import { ensureInstalled, findTool, root, runZig, start } from "./tools.ts";
 
 interface System {
-  /** The part of the build, and its library. */
-  readonly step: string;
-  readonly library: string;
+  /** The target of the build. */
+  readonly target: string;
   /** Bun's package, and its program there. */
   readonly bun: string;
   readonly program: string;
   /** What runs the program, and its environment. */
   readonly runner: readonly string[];
   readonly env: Record<string, string>;
+  /** What a path is called there. */
+  readonly path: (path: string) => string;
   /** A test file that cannot run there. */
   readonly without?: string;
 }
@@ -34,20 +36,20 @@ const folder = join(root, "zig-out", "elsewhere");
 
 const SYSTEMS: Record<string, System> = {
   windows: {
-    step: "win32-x64",
-    library: "rowmajor.dll",
+    target: "win32-x64",
     bun: "bun-windows-x64",
     program: "bun.exe",
     runner: ["wine"],
     env: { WINEPREFIX: join(folder, "wine"), WINEDEBUG: "-all", DISPLAY: "" },
+    path: (path) => `Z:${path.replaceAll("/", "\\")}`,
   },
   arm64: {
-    step: "linux-arm64",
-    library: "librowmajor.so",
+    target: "linux-arm64",
     bun: "bun-linux-aarch64",
     program: "bun",
     runner: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
     env: {},
+    path: (path) => path,
     // It makes a SharedArrayBuffer that can grow, for which QEMU 7 refuses Bun an mprotect.
     without: "bad_arguments_test.ts",
   },
@@ -119,12 +121,12 @@ async function main([name = "", ...parts]: string[]): Promise<number> {
   }
   await ensureInstalled();
   const bun = await fetchBun(system);
-  if (await start(findTool("zig"), ["build", system.step]) !== 0) return 1;
-  const library = join(root, "zig-out", "lib", system.step, system.library);
+  if (await start(findTool("zig"), ["build", system.target]) !== 0) return 1;
+  const library = join(root, "zig-out", "lib", system.target, TARGETS[system.target]!);
   const env = {
     ...process.env,
     ...system.env,
-    ROWMAJOR_LIB: name === "windows" ? `Z:${library.replaceAll("/", "\\")}` : library,
+    ROWMAJOR_LIB: system.path(library),
     ROWMAJOR_OPENBLAS: "none",
   };
   const run = (args: string[], lines: string[]): Promise<number> =>

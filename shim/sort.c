@@ -22,7 +22,8 @@ enum { SHORT = 112 };
 enum { SHORT_WIDE = SHORT * 5 / 8 };
 
 /* So many runs are sorted side by side, of up to so many elements of 32 bits, or half as many of 16,
- * as digits sort those faster; and of up to so many of 64 bits, which take twice the vectors. */
+ * as digits sort those faster; and of up to so many of 64 bits, which take twice the vectors: fewer
+ * where vectors have 128 bits. */
 enum { BESIDE = 16, BESIDE_LONGEST = 1024 };
 #if defined(__AVX2__)
 enum { BESIDE_WIDE = 1024 };

@@ -229,7 +229,7 @@ export function checkAlive(storage: Storage, op: string): void {
   }
 }
 
-/** Makes large buffers; their memory is used again once a collector has found them gone. */
+/** Makes large buffers; their memory is used again once it is freed, or a collector finds them gone. */
 export interface BufferSource {
   /** Makes one, of zeros if `zeroed` is 1; undefined where there is no memory. */
   readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
@@ -502,12 +502,13 @@ export function recycle(storage: Storage): void {
   // Not to be given back twice.
   storage.escaped = true;
   storage.cows = null;
+  if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
   const key = length * 16 + info.id;
-  let bin = binOf(key);
-  const isNew = bin === undefined;
-  if (bin === undefined) pool.set(key, lastBin = bin = new Bin(bytes));
+  const known = binOf(key);
+  const bin = known ?? new Bin(bytes);
+  if (known === undefined) pool.set(key, lastBin = bin);
   // Others make room for what comes a second time only: lengths that vary would drive out all else.
-  if (isNew && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
+  if (known === undefined && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
   else {
     bin.storages.push(storage);
     pooledBytes += bytes;
@@ -572,8 +573,8 @@ export interface MemoryInfo {
 /** {@link MemoryInfo} of the CPU. */
 export interface CpuMemoryInfo extends MemoryInfo {
   /**
-   * Bytes of large buffers that a collector has found gone and that wait to be used again, by any
-   * thread of the process; not part of `bytes`.
+   * Bytes of large buffers that a collector has found gone, or for which the pool has no room, and
+   * that wait to be used again, by any thread of the process; not part of `bytes`.
    */
   readonly collectedBytes: number;
 }

@@ -74,6 +74,19 @@ describe("memory", () => {
     emptyPool();
   });
 
+  it("what is larger than the pool drives out nothing", () => {
+    emptyPool();
+    const kept = allocate("uint8", 100e6, false);
+    recycle(kept);
+    for (let n = 0; n < 2; n++) {
+      const large = allocate("uint8", 2 ** 28 + 1, false);
+      recycle(large);
+      assertEquals(large.array.length, 0);
+    }
+    assertEquals(memory().pooledBytes, 100e6);
+    assertStrictEquals(allocate("uint8", 100e6, false).array, kept.array);
+  });
+
   it("what is taken again and again stays, whatever else comes twice", () => {
     emptyPool();
     const often = allocate("uint8", 8e6, false);

@@ -16,7 +16,7 @@ import { PERMISSIONS, startServer } from "./server/child.ts";
 const runtime = "Deno" in globalThis ? "deno" : "bun";
 const SLOW = { timeout: 120_000 };
 /** Windows ends a process where others send it a signal. */
-const SIGNALS = { ...SLOW, skip: process.platform === "win32" && "needs signals" };
+const UNIX = { ...SLOW, skip: process.platform === "win32" && "needs Unix" };
 const { heldOut } = await loadDigits();
 const body = JSON.stringify({ images: heldOut.images.slice(":3").mul(16).toArray() });
 const request = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
@@ -57,69 +57,61 @@ function keepAsking(port: number): Promise<Seen> {
   });
 }
 
-test(
-  "server process: TERM under load loses no request, and the exit code is 0",
-  SIGNALS,
-  async () => {
-    const server = await startServer(runtime, ["--drain-ms", "300"]);
-    try {
-      const clients = Array.from({ length: 32 }, () => keepAsking(server.port));
-      // A body that is half here when the signal comes is waited for.
-      let late = "";
-      const slow = connect(server.port, "127.0.0.1", () => slow.write(request.slice(0, -100)));
-      slow.setEncoding("latin1").on("data", (part) => late += part);
-      const closed = new Promise((resolve) => slow.on("close", resolve));
-      while ((await server.metrics()).digits_request_seconds_count! < 200) await delay(10);
-      server.kill("SIGTERM");
-      while (!server.output().includes("SIGTERM: no new work")) await delay(5);
-      const health = await fetch(`${server.url}/healthz`);
-      assertEquals([health.status, await health.text()], [503, "draining\n"]);
-      const refused = await fetch(`${server.url}/classify`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body,
-      });
-      assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
-      await refused.body?.cancel();
-      // Longer than the server would go on without it.
-      await delay(500);
-      slow.write(request.slice(-100));
+test("server process: TERM under load loses no request, and the exit code is 0", UNIX, async () => {
+  const server = await startServer(runtime, ["--drain-ms", "300"]);
+  try {
+    const clients = Array.from({ length: 32 }, () => keepAsking(server.port));
+    // A body that is half here when the signal comes is waited for.
+    let late = "";
+    const slow = connect(server.port, "127.0.0.1", () => slow.write(request.slice(0, -100)));
+    slow.setEncoding("latin1").on("data", (part) => late += part);
+    const closed = new Promise((resolve) => slow.on("close", resolve));
+    while ((await server.metrics()).digits_request_seconds_count! < 200) await delay(10);
+    server.kill("SIGTERM");
+    while (!server.output().includes("SIGTERM: no new work")) await delay(5);
+    const health = await fetch(`${server.url}/healthz`);
+    assertEquals([health.status, await health.text()], [503, "draining\n"]);
+    const refused = await fetch(`${server.url}/classify`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body,
+    });
+    assertEquals([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+    await refused.body?.cancel();
+    // Longer than the server would go on without it.
+    await delay(500);
+    slow.write(request.slice(-100));
 
-      const seen = await Promise.all(clients);
-      assertEquals(seen.reduce((sum, { lost }) => sum + lost, 0), 0);
-      for (const { answers } of seen) {
-        assertEquals(Object.keys(answers).filter((status) => !/^(200|503)$/.test(status)), []);
-        // Of those that come too late there is one each, which also says to close.
-        assert((answers["503"] ?? 0) <= 1, JSON.stringify(answers));
-      }
-      assert(seen.reduce((sum, { answers }) => sum + (answers["200"] ?? 0), 0) >= 200);
-      await closed;
-      assert(late.startsWith("HTTP/1.1 200 "), late);
-      assertEquals(await server.ended, 0, server.output());
-    } finally {
-      await server.end();
+    const seen = await Promise.all(clients);
+    assertEquals(seen.reduce((sum, { lost }) => sum + lost, 0), 0);
+    for (const { answers } of seen) {
+      assertEquals(Object.keys(answers).filter((status) => !/^(200|503)$/.test(status)), []);
+      // Of those that come too late there is one each, which also says to close.
+      assert((answers["503"] ?? 0) <= 1, JSON.stringify(answers));
     }
-  },
-);
+    assert(seen.reduce((sum, { answers }) => sum + (answers["200"] ?? 0), 0) >= 200);
+    await closed;
+    assert(late.startsWith("HTTP/1.1 200 "), late);
+    assertEquals(await server.ended, 0, server.output());
+  } finally {
+    await server.end();
+  }
+});
 
-test(
-  "server process: a request that does not end is given up after the grace",
-  SIGNALS,
-  async () => {
-    const server = await startServer(runtime, ["--drain-ms", "0", "--grace-ms", "100"]);
-    try {
-      const stuck = connect(server.port, "127.0.0.1", () => stuck.write(request.slice(0, -1)));
-      stuck.on("error", () => {});
-      while ((await server.metrics()).digits_in_flight_requests !== 1) await delay(5);
-      server.kill("SIGINT");
-      assertEquals(await server.ended, 1);
-      assert(server.output().includes("1 requests were not done after 100 ms"), server.output());
-      stuck.destroy();
-    } finally {
-      await server.end();
-    }
-  },
-);
+test("server process: a request that does not end is given up after the grace", UNIX, async () => {
+  const server = await startServer(runtime, ["--drain-ms", "0", "--grace-ms", "100"]);
+  try {
+    const stuck = connect(server.port, "127.0.0.1", () => stuck.write(request.slice(0, -1)));
+    stuck.on("error", () => {});
+    while ((await server.metrics()).digits_in_flight_requests !== 1) await delay(5);
+    server.kill("SIGINT");
+    assertEquals(await server.ended, 1);
+    assert(server.output().includes("1 requests were not done after 100 ms"), server.output());
+    stuck.destroy();
+  } finally {
+    await server.end();
+  }
+});
 
 test("server process: what cannot be is said, with exit code 2 or 1", SLOW, async () => {
   const run = (...args: string[]) => {
