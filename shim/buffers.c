@@ -308,13 +308,16 @@ int32_t rm_buffers(int32_t what, double *numbers) {
       numbers[2] = (double)(uintptr_t)buffer_lost;
       return RM_OK;
     }
-    case RM_BUFFERS_TAKE: {
+    case RM_BUFFERS_TAKE:
+    case RM_BUFFERS_TAKE_KEPT: {
       owner *of = (owner *)(uintptr_t)numbers[0];
       const size_t bytes = (size_t)numbers[1];
       const bool zeroed = numbers[2] != 0;
       void *data = take_kept(of, bytes, zeroed);
-      if (data == NULL) data = take_fresh(of, bytes, zeroed);
-      if (data == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a buffer");
+      if (what == RM_BUFFERS_TAKE) {
+        if (data == NULL) data = take_fresh(of, bytes, zeroed);
+        if (data == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a buffer");
+      }
       numbers[0] = (double)(uintptr_t)data;
       return RM_OK;
     }

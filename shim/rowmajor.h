@@ -171,7 +171,9 @@ enum {
   /* Numbers: [address]: gives back what no collector has got to see. */
   RM_BUFFERS_GIVE = 4,
   /* Says that the next module of Node-API is this library, and not another file of its name. */
-  RM_BUFFERS_EXPECT = 5
+  RM_BUFFERS_EXPECT = 5,
+  /* As RM_BUFFERS_TAKE, of those that wait to be used again; gives [0] where none does. */
+  RM_BUFFERS_TAKE_KEPT = 6
 };
 
 /* Memory for arrays that a collector gives back. */

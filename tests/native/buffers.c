@@ -35,6 +35,13 @@ static double kept(void) {
   return number;
 }
 
+/* One that is kept, or null. */
+static char *take_kept(opened o, double bytes, double zeroed) {
+  double numbers[3] = {o.owner, bytes, zeroed};
+  CHECK(rm_buffers(RM_BUFFERS_TAKE_KEPT, numbers) == RM_OK);
+  return (char *)(uintptr_t)numbers[0];
+}
+
 static double in_use(opened o) { return *(double *)(uintptr_t)o.owner; }
 
 static void check_one_thread(void) {
@@ -46,6 +53,13 @@ static void check_one_thread(void) {
   memset(a, 7, 1 << 20);
   o.buffer_lost(a, NULL);
   CHECK(in_use(o) == 0 && kept() == 1 << 20);
+  CHECK(take_kept(o, 1 << 21, 0) == NULL && in_use(o) == 0 && kept() == 1 << 20);
+  CHECK(take_kept(o, 1 << 20, 0) == a && a[0] == 7 && in_use(o) == 1 << 20 && kept() == 0);
+  o.buffer_lost(a, NULL);
+  CHECK(take_kept(o, 1 << 20, 1) == a && a[0] == 0 && a[(1 << 20) - 1] == 0);
+  CHECK(take_kept(o, 1 << 20, 0) == NULL);
+  memset(a, 7, 1 << 20);
+  o.buffer_lost(a, NULL);
 
   /* The next one of about that size is the same memory, whoever asks; zeroed only if asked for. */
   char *b = take(other, (1 << 20) - 1000, 0);

@@ -155,7 +155,15 @@ export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
 export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3, takeAlong: 4 } as const;
 
 /** What `rm_buffers` does. */
-export const BUFFERS = { open: 0, take: 1, kept: 2, release: 3, give: 4, expect: 5 } as const;
+export const BUFFERS = {
+  open: 0,
+  take: 1,
+  kept: 2,
+  release: 3,
+  give: 4,
+  expect: 5,
+  takeKept: 6,
+} as const;
 
 /** What `rm_cuda_memory` does. */
 export const CUDA_MEMORY = {

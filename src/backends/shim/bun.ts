@@ -7,6 +7,7 @@
  */
 import { BUFFERS, type ForeignSymbol, type Shim, STATUS, SYMBOLS } from "./abi.ts";
 import type { Buffers, Entry, Host } from "./host.ts";
+import { Collections, type Collector } from "./jsc.ts";
 
 interface BunFfi {
   dlopen(
@@ -68,14 +69,28 @@ function buffers(shim: Shim): Buffers | undefined {
   const numbers = new Float64Array(3);
   if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
   const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
+  // The context has to be an address; nobody reads it.
+  const counts = toArrayBuffer(owner, 0, 16, owner, ownerLost);
+  const [own, others] = [new Float64Array(counts, 0, 1), new Float64Array(counts, 8, 1)];
+  const collector = globalThis.process.getBuiltinModule("bun:jsc") as unknown as
+    | Collector
+    | undefined;
+  const collections = collector && new Collections(collector, () => own[0]! + others[0]!);
+  const take = (what: number, bytes: number, zeroed: 0 | 1): boolean => {
+    numbers[0] = owner;
+    numbers[1] = bytes;
+    numbers[2] = zeroed;
+    return shim.rm_buffers(what, numbers) === STATUS.ok && numbers[0] !== 0;
+  };
   return {
-    // The context has to be an address; nobody reads it.
-    bytes: toArrayBuffer(owner, 0, 16, owner, ownerLost),
+    bytes: counts,
     take(bytes, zeroed) {
-      numbers[0] = owner;
-      numbers[1] = bytes;
-      numbers[2] = zeroed;
-      if (shim.rm_buffers(BUFFERS.take, numbers) !== STATUS.ok) return undefined;
+      collections?.count(bytes);
+      if (
+        !take(BUFFERS.takeKept, bytes, zeroed) &&
+        !(collections?.look() && take(BUFFERS.takeKept, bytes, zeroed)) &&
+        !take(BUFFERS.take, bytes, zeroed)
+      ) return undefined;
       try {
         return toArrayBuffer(numbers[0]!, 0, bytes, owner, bufferLost);
       } catch {
