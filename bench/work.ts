@@ -677,6 +677,9 @@ const products = group("matmul", {}, [
     "a @ b",
     { elements: 1024 ** 2, ...long },
   ),
+  row("float32 10000 × [4, 4]", { a: f32(1e4, 4, 4), b: f32(1e4, 4, 4) }, product, "a @ b", {
+    elements: 1e4 * 4 ** 3,
+  }),
   row("float32 32 × [64, 64]", { a: f32(32, 64, 64), b: f32(32, 64, 64) }, product, "a @ b", {
     elements: 32 * 64 ** 3,
   }),

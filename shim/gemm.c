@@ -431,6 +431,41 @@ static int32_t multiply_blocks(job *j) {
   return RM_OK;
 }
 
+/* ---- small matrices -------------------------------------------------------------------------- */
+
+typedef struct {
+  batch of;
+  small_function *multiply;
+  ptrdiff_t count, per_task;
+} small_job;
+
+static void small_task(void *context, ptrdiff_t index) {
+  const small_job *j = context;
+  const ptrdiff_t from = index * j->per_task;
+  j->multiply(&j->of, from, rm_least(j->count, from + j->per_task));
+}
+
+/* Multiplies matrices that are small where they lie; false when others have to. */
+static bool multiply_small(const job *j) {
+  if (j->m > SMALL_SIDE || j->n > SMALL_SIDE || j->k > SMALL_SIDE) return false;
+  small_function *multiply = NULL;
+  if (j->n == 1 && j->k <= SMALL_SUM) multiply = small_sums_for(j->dtype);
+  else if (j->of_c.column == 1 && j->of_b.column == 1) multiply = small_for(j->dtype, j->n);
+  if (multiply == NULL) return false;
+  const double each = (double)(j->m * j->n * j->k);
+  small_job of = {
+      .of = {j->m, j->n, j->k, j->of_a.row, j->of_a.column, j->of_b.row, j->of_c.row, j->a, j->b,
+             j->c, j->a_at, j->b_at, j->c_at},
+      .multiply = multiply,
+      .count = j->batch,
+      .per_task = 1 + (ptrdiff_t)(SMALL_WORK / (each + 64)),
+  };
+  rm_parallel(parts_of(of.count, of.per_task),
+              (double)j->batch * (each + 64) / j->kind->lanes / VECTORS_EACH_NANOSECOND, small_task,
+              &of);
+  return true;
+}
+
 /* ---- products with a vector: the matrix is read once, where it lies -------------------------- */
 
 /* sums += a part of the rows [from, to) times the vector, the rows being dense or gathered. */
@@ -586,6 +621,7 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
       .b_at = plan + 10 + 2 * batch,
   };
   if (j.m < 1 || j.n < 1 || j.batch < 1) return RM_OK;
+  if (multiply_small(&j)) return RM_OK;
   if (j.m == 1 || j.n == 1) return multiply_vector(&j);
   if (j.of_c.column != 1 && j.of_c.row == 1) {
     /* The transpose has dense rows: c' = b' a'. */
@@ -595,6 +631,7 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
     j.of_a = (strides){t.of_b.column, t.of_b.row};
     j.of_b = (strides){t.of_a.column, t.of_a.row};
     j.a = t.b, j.b = t.a, j.a_at = t.b_at, j.b_at = t.a_at;
+    if (multiply_small(&j)) return RM_OK;
   }
   return multiply_blocks(&j);
 }

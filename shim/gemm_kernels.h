@@ -44,6 +44,10 @@ enum {
   GAP_BYTES = 64,
   /* Depth to which rows of a are copied before the next rows are. */
   STRIP = 16,
+  /* Rows and columns of small matrices, which are not packed. */
+  SMALL_SIDE = 32,
+  /* Products that are added up one by one. */
+  SMALL_SUM = 8,
   /* Working memory that a task has on its stack. */
   STACK_BYTES = 16 << 10,
   /* Larger working memory is let go after the call. */
@@ -88,6 +92,7 @@ static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK =
 #define TOTAL_16(x) HALVES(TOTAL_32(x))
 
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
 
 /*
  * The kernels of one kind of arithmetic: T, in vectors V of L elements.
@@ -282,6 +287,113 @@ DIRECTS(f64, double, v_f64, BYTES / 8, FUSED)
 DIRECTS(i32, uint32_t, v_i32, BYTES / 4, WRAPPED)
 DIRECTS(i16, uint16_t, v_i16, BYTES / 2, WRAPPED)
 DIRECTS(i64, uint64_t, v_i64, I64_LANES, WRAPPED)
+
+/* ---- small matrices -------------------------------------------------------------------------- */
+
+/* A batch of matrices that are multiplied where they lie; rows of b and of c are dense. */
+typedef struct {
+  ptrdiff_t m, n, k, a_row, a_step, b_row, c_row;
+  const void *a, *b;
+  void *c;
+  const double *a_at, *b_at, *c_at;
+} batch;
+
+typedef void small_function(const batch *j, ptrdiff_t from, ptrdiff_t to);
+
+/*
+ * The matrices [from, to) of a batch, by vectors of L columns, where there are as many. The last
+ * columns, and the last rows of four or more, begin early enough to be whole: some are computed
+ * twice.
+ */
+#define SMALL(name, T, V, L, MADD)                                                                 \
+  static void small_##name(const batch *j, ptrdiff_t from, ptrdiff_t to) {                         \
+    const ptrdiff_t m = j->m, n = j->n, k = j->k, row = j->a_row, step = j->a_step;                \
+    const ptrdiff_t b_row = j->b_row, c_row = j->c_row;                                            \
+    for (ptrdiff_t item = from; item < to; item++) {                                               \
+      const T *const left = (const T *)j->a + (ptrdiff_t)j->a_at[item];                            \
+      const T *const right = (const T *)j->b + (ptrdiff_t)j->b_at[item];                           \
+      T *const out = (T *)j->c + (ptrdiff_t)j->c_at[item];                                         \
+      for (ptrdiff_t q = 0; q < n; q += (L)) {                                                     \
+        const ptrdiff_t column = rm_least(q, n - (L));                                             \
+        const T *const b = right + column;                                                         \
+        T *const c = out + column;                                                                 \
+        for (ptrdiff_t i = 0; m >= FEW && i < m; i += FEW) {                                       \
+          const ptrdiff_t top = rm_least(i, m - FEW);                                              \
+          const T *a = left + top * row;                                                           \
+          V sum[FEW];                                                                              \
+          UNROLL for (int r = 0; r < FEW; r++) sum[r] = (V)(T)0;                                   \
+          ROLLED for (ptrdiff_t p = 0; p < k; p++) {                                               \
+            const V y = *(const V *)(b + p * b_row);                                               \
+            UNROLL for (int r = 0; r < FEW; r++) {                                                 \
+              sum[r] = MADD(V, (V)(a[r * row + p * step]), y, sum[r]);                             \
+            }                                                                                      \
+          }                                                                                        \
+          UNROLL for (int r = 0; r < FEW; r++) *(V *)(c + (top + r) * c_row) = sum[r];             \
+        }                                                                                          \
+        for (ptrdiff_t i = 0; m < FEW && i < m; i++) {                                             \
+          V sum = (V)(T)0;                                                                         \
+          ROLLED for (ptrdiff_t p = 0; p < k; p++) {                                               \
+            sum = MADD(V, (V)(left[i * row + p * step]), *(const V *)(b + p * b_row), sum);        \
+          }                                                                                        \
+          *(V *)(c + i * c_row) = sum;                                                             \
+        }                                                                                          \
+      }                                                                                            \
+    }                                                                                              \
+  }
+
+VECTOR(two_f32, float, 2);
+VECTOR(four_f32, float, 4);
+VECTOR(two_f64, double, 2);
+SMALL(two_f32, float, two_f32, 2, FUSED)
+SMALL(four_f32, float, four_f32, 4, FUSED)
+SMALL(two_f64, double, two_f64, 2, FUSED)
+#if defined(__AVX2__)
+VECTOR(eight_f32, float, 8);
+VECTOR(four_f64, double, 4);
+SMALL(eight_f32, float, eight_f32, 8, FUSED)
+SMALL(four_f64, double, four_f64, 4, FUSED)
+#endif
+#if defined(__AVX512F__)
+SMALL(sixteen_f32, float, v_f32, 16, FUSED)
+SMALL(eight_f64, double, v_f64, 8, FUSED)
+#endif
+
+/* The same for b of one column: a sum for each row of a. */
+#define SMALL_SUMS(name, T, MADD)                                                                  \
+  static void small_sums_##name(const batch *j, ptrdiff_t from, ptrdiff_t to) {                    \
+    const ptrdiff_t m = j->m, k = j->k, row = j->a_row, step = j->a_step, b_row = j->b_row;        \
+    for (ptrdiff_t item = from; item < to; item++) {                                               \
+      const T *a = (const T *)j->a + (ptrdiff_t)j->a_at[item];                                     \
+      const T *const b = (const T *)j->b + (ptrdiff_t)j->b_at[item];                               \
+      T *const c = (T *)j->c + (ptrdiff_t)j->c_at[item];                                           \
+      for (ptrdiff_t i = 0; i < m; i++, a += row) {                                                \
+        T sum = 0;                                                                                 \
+        ROLLED for (ptrdiff_t p = 0; p < k; p++) sum = MADD(T, a[p * step], b[p * b_row], sum);    \
+        c[i * j->c_row] = sum;                                                                     \
+      }                                                                                            \
+    }                                                                                              \
+  }
+SMALL_SUMS(f32, float, FUSED)
+SMALL_SUMS(f64, double, FUSED)
+
+static small_function *small_sums_for(int dtype) {
+  return dtype == RM_FLOAT32 ? small_sums_f32 : dtype == RM_FLOAT64 ? small_sums_f64 : NULL;
+}
+
+/* The widest of these for so many columns, or null. */
+static small_function *small_for(int dtype, ptrdiff_t columns) {
+#if defined(__AVX512F__)
+  if (dtype == RM_FLOAT32 && columns >= 16) return small_sixteen_f32;
+  if (dtype == RM_FLOAT64 && columns >= 8) return small_eight_f64;
+#endif
+#if defined(__AVX2__)
+  if (dtype == RM_FLOAT32 && columns >= 8) return small_eight_f32;
+  if (dtype == RM_FLOAT64 && columns >= 4) return small_four_f64;
+#endif
+  if (dtype == RM_FLOAT32 && columns >= 4) return small_four_f32;
+  if (dtype == RM_FLOAT32 && columns >= 2) return small_two_f32;
+  return dtype == RM_FLOAT64 && columns >= 2 ? small_two_f64 : NULL;
+}
 
 /* ---- packing --------------------------------------------------------------------------------- */
 

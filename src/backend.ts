@@ -19,8 +19,8 @@ export interface MatrixRef {
   readonly storage: Storage;
   /** How they lie: the last two axes are rows and columns, the others the batch. */
   readonly layout: Layout;
-  /** Where each matrix of the batch starts. */
-  readonly offsets: readonly number[];
+  /** How many matrices there are. */
+  readonly batch: number;
   /** From row to row. */
   readonly rowStride: number;
   /** From column to column. */
@@ -29,29 +29,39 @@ export interface MatrixRef {
 
 /** The matrices of the last two axes of `layout`. */
 export function matrixRef(storage: Storage, layout: Layout): MatrixRef {
-  const { strides } = layout;
+  const { shape, strides } = layout;
   const rank = strides.length;
+  let batch = 1;
+  for (let axis = 0; axis < rank - 2; axis++) batch *= shape[axis]!;
   return {
     storage,
     layout,
-    offsets: batchOffsets(layout),
+    batch,
     rowStride: strides[rank - 2]!,
     columnStride: strides[rank - 1]!,
   };
 }
 
-/** Where each matrix of the batch starts: `layout` without its last two axes, walked in order. */
-function batchOffsets({ shape, strides, offset }: Layout): number[] {
-  const rank = strides.length;
-  if (rank === 2) return [offset];
-  let offsets = [offset];
-  for (let axis = 0; axis < rank - 2; axis++) {
-    const next: number[] = [];
-    for (const start of offsets) {
-      for (let i = 0; i < shape[axis]!; i++) next.push(start + i * strides[axis]!);
+/** Writes where each matrix of the batch starts to `to`, from `at` on, in the order of its axes. */
+export function writeOffsets({ layout, batch }: MatrixRef, to: Float64Array, at: number): void {
+  const { shape, strides, offset } = layout;
+  to[at] = offset;
+  let written = 1;
+  for (let axis = shape.length - 3; written < batch; axis--) {
+    const stride = strides[axis]!;
+    const all = written * shape[axis]!;
+    for (let i = written; i < all; i++) {
+      to[at + i] = written === 1 ? offset + i * stride : to[at + i - written]! + stride;
     }
-    offsets = next;
+    written = all;
   }
+}
+
+/** Where each matrix of the batch starts. */
+export function offsetsOf(matrices: MatrixRef): ArrayLike<number> {
+  if (matrices.batch === 1) return [matrices.layout.offset];
+  const offsets = new Float64Array(matrices.batch);
+  writeOffsets(matrices, offsets, 0);
   return offsets;
 }
 

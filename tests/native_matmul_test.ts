@@ -163,6 +163,15 @@ function checkEdges(backend: NativeBackend, dtype: DType): void {
       checkMatmul(backend, dtype, [size, 71 - size, 5], ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, [14, size, 40], ["wideRows", "columnMajor", "columnMajor"]);
     }
+    for (const m of [1, 2, 3, 4, 5, 7, 8, 32, 33]) {
+      for (let n = 1; n <= 33; n += n === 18 ? 13 : 1) {
+        for (const k of [1, 4, 8, 9, 32]) {
+          const a = k % 2 === 0 ? "wideRows" : "columnMajor";
+          checkMatmul(backend, dtype, [m, n, k], ["rowMajor", a, "rowMajor"], 3);
+          checkMatmul(backend, dtype, [m, n, k], ["columnMajor", "columnMajor", a], 2, [1, 0]);
+        }
+      }
+    }
     checkMatmul(backend, dtype, [2, 300, 3], ["rowMajor", "rowMajor", "rowMajor"]);
     checkMatmul(backend, dtype, [2, 250, 3], ["rowMajor", "columnMajor", "columnMajor"]);
     checkMatmul(backend, dtype, [135, 140, 300], ["wideRows", "wideColumns", "wideRows"]);

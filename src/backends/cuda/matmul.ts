@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type MatrixRef, matrixRef, type Product } from "../../backend.ts";
+import { type MatrixRef, matrixRef, offsetsOf, type Product } from "../../backend.ts";
 import type { DTypeInfo } from "../../dtype.ts";
 import { Layout } from "../../layout.ts";
 import { MAP } from "../../ops.ts";
@@ -163,7 +163,7 @@ function multiplyByTiles(device: CudaDevice, product: Product): void {
   checkProduct("rm_cuda_launch", product);
   const { m, n, k, c, a, b } = product;
   const { info } = c.storage;
-  const batch = c.offsets.length;
+  const { batch } = c;
   withOffsets(device, [c, a, b], (lists) => {
     args.clear();
     [c, a, b].forEach((matrices, i) => addMatrices(matrices, lists[i]!));
@@ -174,9 +174,10 @@ function multiplyByTiles(device: CudaDevice, product: Product): void {
   });
 }
 
-/** From each offset to the next, or NaN where that differs. */
-function stepOf(offsets: readonly number[]): number {
-  if (offsets.length === 1) return 0;
+/** From each matrix to the next, or NaN where that differs. */
+function stepOf(matrices: MatrixRef): number {
+  if (matrices.batch === 1) return 0;
+  const offsets = offsetsOf(matrices);
   const step = offsets[1]! - offsets[0]!;
   for (let i = 2; i < offsets.length; i++) if (offsets[i]! - offsets[i - 1]! !== step) return NaN;
   return step;
@@ -188,10 +189,10 @@ function withOffsets(
   batches: readonly MatrixRef[],
   use: (lists: readonly number[]) => void,
 ): void {
-  const listed = batches.filter(({ offsets }) => Number.isNaN(stepOf(offsets)));
+  const listed = batches.filter((matrices) => Number.isNaN(stepOf(matrices)));
   if (listed.length === 0) return use(batches.map(() => 0));
-  const { length } = listed[0]!.offsets;
-  const all = BigInt64Array.from(listed.flatMap(({ offsets }) => offsets).map(BigInt));
+  const length = listed[0]!.batch;
+  const all = BigInt64Array.from(listed.flatMap((one) => Array.from(offsetsOf(one), BigInt)));
   device.scratch(all.byteLength, (address) => {
     device.upload(address, all);
     use(batches.map((one) => {
@@ -203,8 +204,8 @@ function withOffsets(
 
 /** Adds a struct rm_matrix. */
 function addMatrices(matrices: MatrixRef, list: number): void {
-  const { storage, offsets, rowStride, columnStride } = matrices;
-  const first = list === 0 ? offsets[0]! : 0;
+  const { storage, layout, rowStride, columnStride } = matrices;
+  const first = list === 0 ? layout.offset : 0;
   args.address(storage, first).integer(rowStride).integer(columnStride)
-    .integer(list === 0 ? stepOf(offsets) : 0).integer(list);
+    .integer(list === 0 ? stepOf(matrices) : 0).integer(list);
 }

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import type { MatrixRef, Product } from "../../backend.ts";
+import { type MatrixRef, offsetsOf, type Product } from "../../backend.ts";
 import { brainTable, halfTable, toBrain, toHalf } from "../../half.ts";
 import type { Storage } from "../../storage.ts";
 import { mulHigh } from "./environment.ts";
@@ -38,17 +38,18 @@ export function multiply(product: Product): void {
   const [rows, columns] = [padded(m), padded(n)];
   let left: Panels | undefined;
   let right: Panels | undefined;
-  for (let i = 0; i < c.offsets.length; i++) {
+  const starts = [offsetsOf(c), offsetsOf(a), offsetsOf(b)] as const;
+  for (let i = 0; i < c.batch; i++) {
+    const [ca, aa, ba] = [starts[0][i]!, starts[1][i]!, starts[2][i]!];
     if (info.wide) {
-      multiplyWide(product, i);
+      multiplyWide(product, ca, aa, ba);
       continue;
     }
-    const [ca, aa, ba] = [c.offsets[i]!, a.offsets[i]!, b.offsets[i]!];
     // A matrix that is broadcast over the batch is packed once.
-    if (left === undefined || aa !== a.offsets[i - 1]) {
+    if (left === undefined || aa !== starts[1][i - 1]) {
       left = panels(LEFT, float, a.storage, aa, a.rowStride, a.columnStride, m, k);
     }
-    if (right === undefined || ba !== b.offsets[i - 1]) {
+    if (right === undefined || ba !== starts[2][i - 1]) {
       right = panels(RIGHT, float, b.storage, ba, b.columnStride, b.rowStride, n, k);
     }
     const result = working(float, RESULT, rows * columns);
@@ -250,10 +251,14 @@ function writeBack(
 }
 
 /** Makes one matrix of a product of 64-bit integers. */
-function multiplyWide({ m, n, k, c, a, b }: Product, matrix: number): void {
+function multiplyWide(
+  { m, n, k, c, a, b }: Product,
+  offsetC: number,
+  offsetA: number,
+  offsetB: number,
+): void {
   const { imul } = Math;
   const [A, B, C] = [a.storage.words, b.storage.words, c.storage.words];
-  const [offsetA, offsetB, offsetC] = [a.offsets[matrix]!, b.offsets[matrix]!, c.offsets[matrix]!];
   for (let i = 0; i < m; i++) {
     for (let j = 0; j < n; j++) {
       let low = 0;

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { MatrixRef, Product } from "../../backend.ts";
+import { type MatrixRef, type Product, writeOffsets } from "../../backend.ts";
 import { outside } from "./checks.ts";
 
 /** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
@@ -33,7 +33,7 @@ export function planProduct(
 ): Float64Array<ArrayBuffer> {
   checkProduct(symbol, product);
   const { m, n, k, c, a, b } = product;
-  const batch = c.offsets.length;
+  const { batch } = c;
   const needed = starts + 3 * batch;
   if (plan.length < needed) plan = new Float64Array(2 * needed);
   plan[0] = m;
@@ -52,8 +52,7 @@ function fillMatrices(
   starts: number,
   matrices: MatrixRef,
 ): void {
-  const { offsets, rowStride, columnStride } = matrices;
-  plan[strides] = rowStride;
-  plan[strides + 1] = columnStride;
-  for (let i = 0; i < offsets.length; i++) plan[starts + i] = offsets[i]!;
+  plan[strides] = matrices.rowStride;
+  plan[strides + 1] = matrices.columnStride;
+  writeOffsets(matrices, plan, starts);
 }
