@@ -163,16 +163,16 @@ fn addKernels(
     const module = newModule(b, b.resolveTargetQuery(query));
     // LLVM would use half of the width of AVX-512 otherwise.
     const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
-    const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level };
+    // Many functions are the same but for their names.
+    const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level, "-Xclang", "-fmerge-functions" };
     module.addCSourceFile(.{ .file = headers });
     // Loops want unrolling, but hardly on the machines that have nothing better than v2.
     const small = common ++ [_][]const u8{"-fno-unroll-loops"};
     const usual = if (comptime std.mem.eql(u8, level, "v2")) &small else &common;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
     // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
-    // narrower vectors for what is left over, unless that can be more than 15 elements. Many are the
-    // same but for their names.
-    const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32", "-Xclang", "-fmerge-functions" };
+    // narrower vectors for what is left over, unless that can be more than 15 elements.
+    const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
     module.addCSourceFile(.{ .file = b.path("shim/map.c"), .flags = &maps });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));

@@ -677,6 +677,12 @@ const products = group("matmul", {}, [
     "a @ b",
     { elements: 1024 ** 2, ...long },
   ),
+  row("float32 [100000, 10] × [10]", { a: f32(1e5, 10), b: f32(10) }, product, "a @ b", {
+    elements: 1e6,
+  }),
+  row("float32 [100000, 3] × [3, 3]", { a: f32(1e5, 3), b: f32(3, 3) }, product, "a @ b", {
+    elements: 9e5,
+  }),
   row("float32 10000 × [4, 4]", { a: f32(1e4, 4, 4), b: f32(1e4, 4, 4) }, product, "a @ b", {
     elements: 1e4 * 4 ** 3,
   }),

@@ -157,15 +157,20 @@ void rm_blas_threads(int threads) {
 
 /*
  * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
- * for memory in either; GEMM has no short way for them. Tiny products cost less than its call.
- * Those of matrices that are not thin it beats only when they are large: how large depends on the
- * instruction set, and is less where own kernels have to copy rows of the left matrix. Batches of
- * small products run on all threads, where OpenBLAS would compute each with one.
+ * for memory in either; GEMM has no short way for them. Tiny products cost less than its call, and
+ * products of any number of rows by a tiny matrix less than its packing. Those of matrices that are
+ * not thin it beats only when they are large: how large depends on the instruction set, and is less
+ * where own kernels have to copy rows of the left matrix. Batches of small products run on all
+ * threads, where OpenBLAS would compute each with one.
  */
 static bool own_is_faster(const double *plan) {
   const double products = plan[RM_M] * plan[RM_N] * plan[RM_K], batch = plan[RM_BATCH];
   if (plan[RM_M] == 1 || plan[RM_N] == 1) return true;
   if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
+  if (plan[RM_N] * plan[RM_K] <= 128 && plan[RM_K] <= 16 && plan[RM_C_COLUMN] == 1 &&
+      (plan[RM_B_COLUMN] == 1 || batch == 1)) {
+    return true;
+  }
   const double apart = plan[RM_C_COLUMN] == 1 ? plan[RM_A_COLUMN] : plan[RM_B_ROW];
   const double most = rm_level()->most_products / (apart == 1 ? 1 : 8);
   if (plan[RM_M] >= 24 && plan[RM_N] >= 24 && products <= most) return true;

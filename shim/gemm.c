@@ -436,39 +436,68 @@ static int32_t multiply_blocks(job *j) {
 typedef struct {
   batch of;
   small_function *multiply;
-  ptrdiff_t count, per_task;
+  ptrdiff_t count, bytes;
+  /* Matrices that a task takes, or of a tall one rows. */
+  ptrdiff_t per_task, rows;
 } small_job;
 
 static void small_task(void *context, ptrdiff_t index) {
   const small_job *j = context;
-  const ptrdiff_t from = index * j->per_task;
-  j->multiply(&j->of, from, rm_least(j->count, from + j->per_task));
+  const ptrdiff_t blocks = parts_of(j->of.m, j->rows);
+  if (blocks == 1) {
+    const ptrdiff_t from = index * j->per_task;
+    j->multiply(&j->of, from, rm_least(j->count, from + j->per_task));
+    return;
+  }
+  const ptrdiff_t item = index / blocks, top = index % blocks * j->rows;
+  batch of = j->of;
+  of.m = rm_least(j->rows, j->of.m - top);
+  of.a = place(of.a, top * of.a_row, j->bytes);
+  of.c = (char *)of.c + top * of.c_row * j->bytes;
+  j->multiply(&of, item, item + 1);
 }
 
-/* Multiplies matrices that are small where they lie; false when others have to. */
+/* Multiplies small matrices, and tall ones by small ones, where they lie; false when others have
+ * to. */
 static bool multiply_small(const job *j) {
-  if (j->m > SMALL_SIDE || j->n > SMALL_SIDE || j->k > SMALL_SIDE) return false;
+  if (j->n > SMALL_SIDE || j->k > SMALL_SIDE) return false;
   small_function *multiply = NULL;
-  if (j->n == 1 && j->k <= SMALL_SUM) multiply = small_sums_for(j->dtype);
-  else if (j->of_c.column == 1 && j->of_b.column == 1) multiply = small_for(j->dtype, j->n);
+  const bool dense_b = j->of_b.column == 1;
+  if (j->n == 1 && j->k <= SMALL_SUM && j->m <= SMALL_SIDE) multiply = small_sums_for(j->dtype);
+  else if (j->of_c.column == 1 && (dense_b || j->batch == 1)) multiply = small_for(j->dtype, j->n);
   if (multiply == NULL) return false;
-  const double each = (double)(j->m * j->n * j->k);
+  if (j->n == 3 && j->k == 3 && j->of_a.column == 1 && j->of_a.row == 3 && j->of_c.row == 3) {
+    multiply = small_three_for(j->dtype);
+  }
+  const double row = (double)(j->n * j->k) + 16, each = (double)j->m * row;
   small_job of = {
       .of = {j->m, j->n, j->k, j->of_a.row, j->of_a.column, j->of_b.row, j->of_c.row, j->a, j->b,
              j->c, j->a_at, j->b_at, j->c_at},
       .multiply = multiply,
       .count = j->batch,
-      .per_task = 1 + (ptrdiff_t)(SMALL_WORK / (each + 64)),
+      .bytes = j->bytes,
+      .per_task = 1 + (ptrdiff_t)(SMALL_WORK / each),
+      .rows = round_up(1 + (ptrdiff_t)(SMALL_WORK / row), FEW),
   };
-  rm_parallel(parts_of(of.count, of.per_task),
-              (double)j->batch * (each + 64) / j->kind->lanes / VECTORS_EACH_NANOSECOND, small_task,
-              &of);
+  double packed[SMALL_SIDE * SMALL_SIDE];
+  static const double at_start = 0;
+  if (j->n > 1 && !dense_b) {
+    for (ptrdiff_t p = 0; p < j->k; p++) {
+      load_run(j->dtype, (char *)packed + p * j->n * j->bytes,
+               place(j->b, (ptrdiff_t)j->b_at[0] + p * j->of_b.row, j->bytes), j->n,
+               j->of_b.column);
+    }
+    of.of.b = packed, of.of.b_at = &at_start, of.of.b_row = j->n;
+  }
+  const ptrdiff_t blocks = parts_of(of.of.m, of.rows);
+  rm_parallel(blocks == 1 ? parts_of(of.count, of.per_task) : of.count * blocks,
+              (double)j->batch * each / j->kind->lanes / VECTORS_EACH_NANOSECOND, small_task, &of);
   return true;
 }
 
 /* ---- products with a vector: the matrix is read once, where it lies -------------------------- */
 
-/* sums += a part of the rows [from, to) times the vector, the rows being dense or gathered. */
+/* sums += a part of the rows times the vector, the rows being dense or gathered. */
 static void dot_rows(const job *j, const char *matrix, const char *vector, ptrdiff_t rows,
                      ptrdiff_t depth, char *sums) {
   const kind *of = j->kind;
@@ -485,22 +514,18 @@ static void dot_rows(const job *j, const char *matrix, const char *vector, ptrdi
       load_run(j->dtype, x, with, step, j->vector_stride);
       with = x;
     }
+    const char *from = place(matrix, p * j->stride, j->bytes);
+    if (dense_rows) {
+      of->lines(rows, step, from, j->line_stride, with, sums);
+      continue;
+    }
     for (ptrdiff_t i = 0; i < rows; i += FEW) {
       const ptrdiff_t few = rm_least(FEW, rows - i);
-      const void *at[FEW];
       for (ptrdiff_t r = 0; r < few; r++) {
-        const char *from = place(matrix, (i + r) * j->line_stride + p * j->stride, j->bytes);
-        if (!dense_rows) {
-          load_run(j->dtype, gathered + r * CHUNK * size, from, step, j->stride);
-          from = gathered + r * CHUNK * size;
-        }
-        at[r] = from;
+        load_run(j->dtype, gathered + r * CHUNK * size,
+                 place(from, (i + r) * j->line_stride, j->bytes), step, j->stride);
       }
-      if (few == FEW) {
-        of->dots(step, at, with, sums + i * size);
-      } else {
-        for (ptrdiff_t r = 0; r < few; r++) of->dot(step, at[r], with, sums + (i + r) * size);
-      }
+      of->lines(few, step, gathered, CHUNK, with, sums + i * size);
     }
   }
 }

@@ -93,54 +93,36 @@ static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK =
 
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")
+/* What is left of a run that vectors take. */
+#define REST _Pragma("clang loop vectorize(disable) unroll(disable)")
+#define ONE_VECTOR _Pragma("clang loop unroll(disable) interleave_count(1)")
 
 /*
  * The kernels of one kind of arithmetic: T, in vectors V of L elements.
  *
- * dots: sum[i] += the product of row i of four and x.
+ * dot: out += the product of left and right.
  * sweep: y += x times four rows that lie step apart.
  */
 #define KERNELS(name, T, V, L, MADD, TOTAL)                                                        \
-  static void dots_##name(ptrdiff_t k, const void *const *rows, const void *with, void *out) {     \
-    const T *x = with;                                                                             \
-    T *to = out;                                                                                   \
-    const T *at[FEW] = {rows[0], rows[1], rows[2], rows[3]};                                       \
-    V sum[FEW][2];                                                                                 \
-    UNROLL for (int i = 0; i < FEW; i++) sum[i][0] = sum[i][1] = (V)(T)0;                          \
-    ptrdiff_t p = 0;                                                                               \
-    for (; p + 2 * (L) <= k; p += 2 * (L)) {                                                       \
-      const V x0 = *(const V *)(x + p), x1 = *(const V *)(x + p + (L));                            \
-      UNROLL for (int i = 0; i < FEW; i++) {                                                       \
-        sum[i][0] = MADD(V, *(const V *)(at[i] + p), x0, sum[i][0]);                               \
-        sum[i][1] = MADD(V, *(const V *)(at[i] + p + (L)), x1, sum[i][1]);                         \
-      }                                                                                            \
-    }                                                                                              \
-    UNROLL for (int i = 0; i < FEW; i++) {                                                         \
-      const T lanes = (T)TOTAL(sum[i][0] + sum[i][1]);                                             \
-      T rest = 0;                                                                                  \
-      for (ptrdiff_t q = p; q < k; q++) rest = (T)(rest + at[i][q] * x[q]);                        \
-      to[i] = (T)(to[i] + (T)(lanes + rest));                                                      \
-    }                                                                                              \
-  }                                                                                                \
   static void dot_##name(ptrdiff_t k, const void *left, const void *right, void *out) {            \
     const T *a = left, *b = right;                                                                 \
     T *to = out;                                                                                   \
     V sum[8];                                                                                      \
     UNROLL for (int i = 0; i < 8; i++) sum[i] = (V)(T)0;                                           \
     ptrdiff_t p = 0;                                                                               \
-    for (; p + 8 * (L) <= k; p += 8 * (L)) {                                                       \
+    ROLLED for (; p + 8 * (L) <= k; p += 8 * (L)) {                                                \
       UNROLL for (int i = 0; i < 8; i++) {                                                         \
         sum[i] = MADD(V, *(const V *)(a + p + i * (L)), *(const V *)(b + p + i * (L)), sum[i]);    \
       }                                                                                            \
     }                                                                                              \
-    for (; p + (L) <= k; p += (L)) {                                                               \
+    ROLLED for (; p + (L) <= k; p += (L)) {                                                        \
       sum[0] = MADD(V, *(const V *)(a + p), *(const V *)(b + p), sum[0]);                          \
     }                                                                                              \
     const V all = ((sum[0] + sum[1]) + (sum[2] + sum[3])) +                                        \
                   ((sum[4] + sum[5]) + (sum[6] + sum[7]));                                         \
     const T lanes = (T)TOTAL(all);                                                                 \
     T rest = 0;                                                                                    \
-    for (; p < k; p++) rest = (T)(rest + a[p] * b[p]);                                             \
+    REST for (; p < k; p++) rest = (T)(rest + a[p] * b[p]);                                        \
     *to = (T)(*to + (T)(lanes + rest));                                                            \
   }                                                                                                \
   static void sweep_##name(ptrdiff_t columns, int rows, const void *from, ptrdiff_t step,          \
@@ -192,6 +174,160 @@ typedef uint64_t v_i64;
 #define TOTAL_I64(x) (x)
 #endif
 KERNELS(i64, uint64_t, v_i64, I64_LANES, WRAPPED, TOTAL_I64)
+
+/*
+ * quad: to[i] += the product of row i of four and x.
+ * lines: the same for any number of rows.
+ *
+ * What is left of a row after whole vectors is taken by narrower ones: short rows are many.
+ */
+VECTOR(two_f32, float, 2);
+VECTOR(four_f32, float, 4);
+VECTOR(two_f64, double, 2);
+#if defined(__AVX2__)
+VECTOR(eight_f32, float, 8);
+VECTOR(four_f64, double, 4);
+#endif
+
+/* Adds up products of whole vectors of four rows, which come out folded to FOLD of them. */
+#define WHOLE(T, V, L, MADD, FOLD, to)                                                             \
+  if (k < (L)) {                                                                                   \
+    memset(to, 0, sizeof to);                                                                      \
+  } else {                                                                                         \
+    V sum[FEW][2];                                                                                 \
+    UNROLL for (int i = 0; i < FEW; i++) sum[i][0] = sum[i][1] = (V)(T)0;                          \
+    ROLLED for (; p + 2 * (L) <= k; p += 2 * (L)) {                                                \
+      const V x0 = *(const V *)(x + p), x1 = *(const V *)(x + p + (L));                            \
+      UNROLL for (int i = 0; i < FEW; i++) {                                                       \
+        sum[i][0] = MADD(V, *(const V *)(a + i * row + p), x0, sum[i][0]);                         \
+        sum[i][1] = MADD(V, *(const V *)(a + i * row + p + (L)), x1, sum[i][1]);                   \
+      }                                                                                            \
+    }                                                                                              \
+    if (p + (L) <= k) {                                                                            \
+      const V x0 = *(const V *)(x + p);                                                            \
+      UNROLL for (int i = 0; i < FEW; i++) {                                                       \
+        sum[i][0] = MADD(V, *(const V *)(a + i * row + p), x0, sum[i][0]);                         \
+      }                                                                                            \
+      p += (L);                                                                                    \
+    }                                                                                              \
+    UNROLL for (int i = 0; i < FEW; i++) to[i] = FOLD(sum[i][0] + sum[i][1]);                      \
+  }
+/* The same for one vector of a narrower kind. */
+#define NARROW(V, L, to)                                                                           \
+  if (p + (L) <= k) {                                                                              \
+    const V x0 = *(const V *)(x + p);                                                              \
+    UNROLL for (int i = 0; i < FEW; i++) {                                                         \
+      to[i] = FUSED(V, *(const V *)(a + i * row + p), x0, to[i]);                                  \
+    }                                                                                              \
+    p += (L);                                                                                      \
+  }
+#define UNFOLDED(x) (x)
+static inline __attribute__((always_inline)) void quad_f32(ptrdiff_t k, const float *a,
+                                                           ptrdiff_t row, const float *x,
+                                                           float *to) {
+  ptrdiff_t p = 0;
+  four_f32 s[FEW];
+#if defined(__AVX512F__)
+  eight_f32 e[FEW];
+  WHOLE(float, v_f32, 16, FUSED, HALVES, e)
+  NARROW(eight_f32, 8, e)
+  UNROLL for (int i = 0; i < FEW; i++) s[i] = HALVES(e[i]);
+  NARROW(four_f32, 4, s)
+#elif defined(__AVX2__)
+  WHOLE(float, v_f32, 8, FUSED, HALVES, s)
+  NARROW(four_f32, 4, s)
+#else
+  WHOLE(float, v_f32, 4, FUSED, UNFOLDED, s)
+#endif
+  const four_f32 low = __builtin_shufflevector(s[0], s[1], 0, 4, 1, 5) +
+                       __builtin_shufflevector(s[0], s[1], 2, 6, 3, 7);
+  const four_f32 high = __builtin_shufflevector(s[2], s[3], 0, 4, 1, 5) +
+                        __builtin_shufflevector(s[2], s[3], 2, 6, 3, 7);
+  four_f32 sum = __builtin_shufflevector(low, high, 0, 1, 4, 5) +
+                 __builtin_shufflevector(low, high, 2, 3, 6, 7);
+  REST for (; p < k; p++) {
+    const four_f32 column = {a[p], a[row + p], a[2 * row + p], a[3 * row + p]};
+    sum = FUSED(four_f32, column, (four_f32)(x[p]), sum);
+  }
+  *(four_f32 *)to += sum;
+}
+
+static inline __attribute__((always_inline)) void quad_f64(ptrdiff_t k, const double *a,
+                                                           ptrdiff_t row, const double *x,
+                                                           double *to) {
+  ptrdiff_t p = 0;
+  two_f64 s[FEW];
+#if defined(__AVX512F__)
+  four_f64 e[FEW];
+  WHOLE(double, v_f64, 8, FUSED, HALVES, e)
+  NARROW(four_f64, 4, e)
+  UNROLL for (int i = 0; i < FEW; i++) s[i] = HALVES(e[i]);
+  NARROW(two_f64, 2, s)
+#elif defined(__AVX2__)
+  WHOLE(double, v_f64, 4, FUSED, HALVES, s)
+  NARROW(two_f64, 2, s)
+#else
+  WHOLE(double, v_f64, 2, FUSED, UNFOLDED, s)
+#endif
+  UNROLL for (int i = 0; i < FEW; i += 2) {
+    const two_f64 x0 = __builtin_shufflevector(s[i], s[i + 1], 0, 2);
+    two_f64 sum = x0 + __builtin_shufflevector(s[i], s[i + 1], 1, 3);
+    const double *left = a + i * row + p;
+    if (p < k) sum = FUSED(two_f64, ((two_f64){left[0], left[row]}), (two_f64)(x[p]), sum);
+    *(two_f64 *)(to + i) += sum;
+  }
+}
+
+#define QUAD(name, T, V, L, TOTAL)                                                                 \
+  static inline __attribute__((always_inline)) void quad_##name(ptrdiff_t k, const T *a,           \
+                                                                ptrdiff_t row, const T *x,         \
+                                                                T *to) {                           \
+    ptrdiff_t p = 0;                                                                               \
+    V s[FEW];                                                                                      \
+    WHOLE(T, V, L, WRAPPED, UNFOLDED, s)                                                           \
+    UNROLL for (int i = 0; i < FEW; i++) {                                                         \
+      T sum = (T)TOTAL(s[i]);                                                                      \
+      REST for (ptrdiff_t q = p; q < k; q++) sum = (T)(sum + a[i * row + q] * x[q]);               \
+      to[i] = (T)(to[i] + sum);                                                                    \
+    }                                                                                              \
+  }
+QUAD(i32, uint32_t, v_i32, BYTES / 4, TOTAL_32)
+QUAD(i16, uint16_t, v_i16, BYTES / 2, TOTAL_16)
+QUAD(i64, uint64_t, v_i64, I64_LANES, TOTAL_I64)
+
+/* The same for rows of K elements that lie one after another: where compilers know K, they have
+ * vectors for them. */
+#define SHORT(T, K)                                                                                \
+  if (k == (K) && row == (K)) {                                                                    \
+    T *restrict sum = sums;                                                                        \
+    const T *restrict b = x;                                                                       \
+    ONE_VECTOR for (ptrdiff_t i = 0; i < rows; i++) {                                              \
+      UNROLL for (int p = 0; p < (K); p++) sum[i] = FUSED(T, a[i * (K) + p], b[p], sum[i]);        \
+    }                                                                                              \
+    return;                                                                                        \
+  }
+#define NO_SHORTS(T)
+#if defined(__AVX2__) || defined(__aarch64__)
+#define SHORTS(T) SHORT(T, 2) SHORT(T, 3) SHORT(T, 4)
+#else
+#define SHORTS NO_SHORTS
+#endif
+
+#define LINES(name, T, SHORTER)                                                                    \
+  static void lines_##name(ptrdiff_t rows, ptrdiff_t k, const void *from, ptrdiff_t row,           \
+                           const void *x, void *sums) {                                            \
+    const T *a = from;                                                                             \
+    SHORTER(T)                                                                                     \
+    T *to = sums;                                                                                  \
+    ptrdiff_t i = 0;                                                                               \
+    for (; i + FEW <= rows; i += FEW) quad_##name(k, a + i * row, row, x, to + i);                 \
+    for (; i < rows; i++) dot_##name(k, a + i * row, x, to + i);                                   \
+  }
+LINES(f32, float, SHORTS)
+LINES(f64, double, SHORTS)
+LINES(i32, uint32_t, NO_SHORTS)
+LINES(i16, uint16_t, NO_SHORTS)
+LINES(i64, uint64_t, NO_SHORTS)
 
 /* MR rows of c (+)= rows of a, row apart, times VECTORS vectors of each row of b. */
 #define WIDE(name, T, V, L, VECTORS, MADD)                                                         \
@@ -302,8 +438,8 @@ typedef void small_function(const batch *j, ptrdiff_t from, ptrdiff_t to);
 
 /*
  * The matrices [from, to) of a batch, by vectors of L columns, where there are as many. The last
- * columns, and the last rows of four or more, begin early enough to be whole: some are computed
- * twice.
+ * columns begin early enough to be whole, and so do the last four rows; of fewer rows the last one
+ * is computed several times.
  */
 #define SMALL(name, T, V, L, MADD)                                                                 \
   static void small_##name(const batch *j, ptrdiff_t from, ptrdiff_t to) {                         \
@@ -316,40 +452,30 @@ typedef void small_function(const batch *j, ptrdiff_t from, ptrdiff_t to);
       for (ptrdiff_t q = 0; q < n; q += (L)) {                                                     \
         const ptrdiff_t column = rm_least(q, n - (L));                                             \
         const T *const b = right + column;                                                         \
-        T *const c = out + column;                                                                 \
-        for (ptrdiff_t i = 0; m >= FEW && i < m; i += FEW) {                                       \
-          const ptrdiff_t top = rm_least(i, m - FEW);                                              \
-          const T *a = left + top * row;                                                           \
+        for (ptrdiff_t i = 0; i < m; i += FEW) {                                                   \
+          const T *a[FEW];                                                                         \
+          T *to[FEW];                                                                              \
           V sum[FEW];                                                                              \
-          UNROLL for (int r = 0; r < FEW; r++) sum[r] = (V)(T)0;                                   \
+          UNROLL for (int r = 0; r < FEW; r++) {                                                   \
+            const ptrdiff_t line = rm_least(m < FEW ? r : rm_least(i, m - FEW) + r, m - 1);        \
+            a[r] = left + line * row;                                                              \
+            to[r] = out + line * c_row + column;                                                   \
+            sum[r] = (V)(T)0;                                                                      \
+          }                                                                                        \
           ROLLED for (ptrdiff_t p = 0; p < k; p++) {                                               \
             const V y = *(const V *)(b + p * b_row);                                               \
-            UNROLL for (int r = 0; r < FEW; r++) {                                                 \
-              sum[r] = MADD(V, (V)(a[r * row + p * step]), y, sum[r]);                             \
-            }                                                                                      \
+            UNROLL for (int r = 0; r < FEW; r++) sum[r] = MADD(V, (V)(a[r][p * step]), y, sum[r]); \
           }                                                                                        \
-          UNROLL for (int r = 0; r < FEW; r++) *(V *)(c + (top + r) * c_row) = sum[r];             \
-        }                                                                                          \
-        for (ptrdiff_t i = 0; m < FEW && i < m; i++) {                                             \
-          V sum = (V)(T)0;                                                                         \
-          ROLLED for (ptrdiff_t p = 0; p < k; p++) {                                               \
-            sum = MADD(V, (V)(left[i * row + p * step]), *(const V *)(b + p * b_row), sum);        \
-          }                                                                                        \
-          *(V *)(c + i * c_row) = sum;                                                             \
+          UNROLL for (int r = 0; r < FEW; r++) *(V *)to[r] = sum[r];                               \
         }                                                                                          \
       }                                                                                            \
     }                                                                                              \
   }
 
-VECTOR(two_f32, float, 2);
-VECTOR(four_f32, float, 4);
-VECTOR(two_f64, double, 2);
 SMALL(two_f32, float, two_f32, 2, FUSED)
 SMALL(four_f32, float, four_f32, 4, FUSED)
 SMALL(two_f64, double, two_f64, 2, FUSED)
 #if defined(__AVX2__)
-VECTOR(eight_f32, float, 8);
-VECTOR(four_f64, double, 4);
 SMALL(eight_f32, float, eight_f32, 8, FUSED)
 SMALL(four_f64, double, four_f64, 4, FUSED)
 #endif
@@ -368,13 +494,40 @@ SMALL(eight_f64, double, v_f64, 8, FUSED)
       T *const c = (T *)j->c + (ptrdiff_t)j->c_at[item];                                           \
       for (ptrdiff_t i = 0; i < m; i++, a += row) {                                                \
         T sum = 0;                                                                                 \
-        ROLLED for (ptrdiff_t p = 0; p < k; p++) sum = MADD(T, a[p * step], b[p * b_row], sum);    \
+        REST for (ptrdiff_t p = 0; p < k; p++) sum = MADD(T, a[p * step], b[p * b_row], sum);      \
         c[i * j->c_row] = sum;                                                                     \
       }                                                                                            \
     }                                                                                              \
   }
 SMALL_SUMS(f32, float, FUSED)
 SMALL_SUMS(f64, double, FUSED)
+
+/* The same for b of 3 by 3, where rows of a and of c lie one after another, which vectors do not
+ * fit. */
+#define SMALL_THREE(name, T)                                                                       \
+  static void small_three_##name(const batch *j, ptrdiff_t from, ptrdiff_t to) {                   \
+    for (ptrdiff_t item = from; item < to; item++) {                                               \
+      const T *restrict const a = (const T *)j->a + (ptrdiff_t)j->a_at[item];                      \
+      const T *const b = (const T *)j->b + (ptrdiff_t)j->b_at[item];                               \
+      T *restrict const c = (T *)j->c + (ptrdiff_t)j->c_at[item];                                  \
+      const T *const b1 = b + j->b_row, *const b2 = b1 + j->b_row;                                 \
+      const T y[9] = {b[0], b1[0], b2[0], b[1], b1[1], b2[1], b[2], b1[2], b2[2]};                 \
+      const ptrdiff_t m = j->m;                                                                    \
+      ONE_VECTOR for (ptrdiff_t i = 0; i < m; i++) {                                               \
+        UNROLL for (int q = 0; q < 3; q++) {                                                       \
+          T sum = FUSED(T, a[3 * i], y[3 * q], (T)0);                                              \
+          sum = FUSED(T, a[3 * i + 1], y[3 * q + 1], sum);                                         \
+          c[3 * i + q] = FUSED(T, a[3 * i + 2], y[3 * q + 2], sum);                                \
+        }                                                                                          \
+      }                                                                                            \
+    }                                                                                              \
+  }
+SMALL_THREE(f32, float)
+SMALL_THREE(f64, double)
+
+static small_function *small_three_for(int dtype) {
+  return dtype == RM_FLOAT32 ? small_three_f32 : dtype == RM_FLOAT64 ? small_three_f64 : NULL;
+}
 
 static small_function *small_sums_for(int dtype) {
   return dtype == RM_FLOAT32 ? small_sums_f32 : dtype == RM_FLOAT64 ? small_sums_f64 : NULL;
@@ -484,8 +637,8 @@ typedef void pack_function(void *to, const void *from, ptrdiff_t lines, ptrdiff_
 typedef struct {
   ptrdiff_t size;
   int lanes;
-  void (*dots)(ptrdiff_t k, const void *const *rows, const void *x, void *sums);
-  void (*dot)(ptrdiff_t k, const void *a, const void *b, void *sum);
+  void (*lines)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t row, const void *x,
+                void *sums);
   void (*sweep)(ptrdiff_t columns, int rows, const void *a, ptrdiff_t step, const void *x, void *y);
   pack_function *pack_a, *pack_b;
   /* The kernels for MR rows and two vectors, or one. */
@@ -496,7 +649,7 @@ typedef struct {
 } kind;
 
 #define KIND(name, T, L, a, b)                                                                     \
-  {sizeof(T), L, dots_##name, dot_##name, sweep_##name, a, b,                                      \
+  {sizeof(T), L, lines_##name, sweep_##name, a, b,                                                 \
    {wide_##name##_two, wide_##name##_one}, WIDTHS(name, L)}
 
 static const kind kinds[] = {

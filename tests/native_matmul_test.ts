@@ -172,6 +172,14 @@ function checkEdges(backend: NativeBackend, dtype: DType): void {
         }
       }
     }
+    // Rows of every length times a vector, and many rows times a small matrix.
+    for (let k = 1; k <= 70; k++) {
+      checkMatmul(backend, dtype, [9, 1, k], ["rowMajor", "rowMajor", "rowMajor"]);
+      checkMatmul(backend, dtype, [1, 7, k], ["strided", "strided", "columnMajor"]);
+    }
+    checkMatmul(backend, dtype, [5001, 3, 3], ["rowMajor", "rowMajor", "rowMajor"]);
+    checkMatmul(backend, dtype, [5001, 5, 4], ["wideRows", "wideColumns", "columnMajor"]);
+    checkMatmul(backend, dtype, [4, 702, 16], ["columnMajor", "rowMajor", "columnMajor"], 2);
     checkMatmul(backend, dtype, [2, 300, 3], ["rowMajor", "rowMajor", "rowMajor"]);
     checkMatmul(backend, dtype, [2, 250, 3], ["rowMajor", "columnMajor", "columnMajor"]);
     checkMatmul(backend, dtype, [135, 140, 300], ["wideRows", "wideColumns", "wideRows"]);
