@@ -161,14 +161,16 @@ fn addKernels(
     var query = target.query;
     if (cpu) |model| query.cpu_model = .{ .explicit = model };
     const module = newModule(b, b.resolveTargetQuery(query));
-    // LLVM would use half of the width of AVX-512 otherwise.
-    const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else "-O3";
+    const old = comptime std.mem.eql(u8, level, "v2");
+    // LLVM would use half of the width of AVX-512 otherwise. Old machines get smaller code: it takes
+    // as long in the mean, scans and variances over columns half as long again.
+    const width: []const u8 = comptime if (std.mem.eql(u8, level, "v4")) "-mprefer-vector-width=512" else if (old) "-O2" else "-O3";
     // Many functions are the same but for their names.
     const common = flags ++ [_][]const u8{ width, "-DRM_LEVEL=" ++ level, "-Xclang", "-fmerge-functions" };
     module.addCSourceFile(.{ .file = headers });
-    // Loops want unrolling, but hardly on the machines that have nothing better than v2.
+    // Loops want unrolling, but hardly there.
     const small = common ++ [_][]const u8{"-fno-unroll-loops"};
-    const usual = if (comptime std.mem.eql(u8, level, "v2")) &small else &common;
+    const usual = if (old) &small else &common;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
     // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements.

@@ -506,6 +506,20 @@ const reductions = group("reductions", { elements: N }, [
     ({ a }) => () => a.cumulativeSum(0).dispose(),
     "a.cumsum(0)",
   ),
+  row(
+    "cumulative sum down 3 columns, float64",
+    { a: of("float64", 1e5, 3) },
+    ({ a }) => () => a.cumulativeSum(0).dispose(),
+    "a.cumsum(0)",
+    { elements: 3e5 },
+  ),
+  row(
+    "mean of 3 columns, uint8",
+    { a: of("uint8", 3e5, 3) },
+    ({ a }) => () => a.mean(0).dispose(),
+    ["a.mean(0)", "a.float().mean(0)"],
+    { elements: 9e5 },
+  ),
   row("softmax", square, ({ a }) => () => a.softmax(1).dispose(), [
     "softmax(a)",
     "a.softmax(1)",

@@ -484,7 +484,14 @@ static bool choose(job *j, int a, int second, bool varies) {
     case RM_OP_any:
     case RM_OP_all: return j->out == RM_BOOL && choose_count(j, a);
     case RM_OP_countNonzero: return j->out == RM_INT32 && choose_count(j, a);
-    case RM_OP_mean: return floats && choose_float_sum(j, a, PLAIN, false);
+    case RM_OP_mean:
+      if (!floats || is_float(a) || rm_bytes(a) == 8) {
+        return floats && choose_float_sum(j, a, PLAIN, false);
+      }
+      /* Sums of those do not overflow, and are exact. */
+      if (!choose_int_sum(j, a)) return false;
+      j->store = store_int_mean;
+      return true;
     case RM_OP_norm1: return floats && choose_float_sum(j, a, MAGNITUDE, across);
     case RM_OP_norm2: return floats && choose_float_sum(j, a, SQUARE, false);
     case RM_OP_normP: return floats && choose_float_sum(j, a, POWER, true);
@@ -543,8 +550,10 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
   const bool picks = opcode == RM_OP_max || opcode == RM_OP_min;
   const bool direct = rm_bytes(from) >= 4 && !paired;
   /* What kernels take as it lies. */
-  const bool as_is = direct && (is_float(from) ? sums || picks || opcode == RM_OP_prod
-                                               : picks || (opcode == RM_OP_sum && !is_float(to)));
+  const bool counted = opcode == RM_OP_sum ? !is_float(to)
+                                           : opcode == RM_OP_mean && rm_bytes(from) < 8;
+  const bool as_is = is_float(from) ? direct && (sums || picks || opcode == RM_OP_prod)
+                                    : counted || picks;
   const bool narrow = as_is && is_narrow(&walk, kept, rm_bytes(from));
   const ptrdiff_t few = sums && (direct || from == RM_FLOAT16) ? FEW_SUMMED : direct ? FEW_DIRECT : FEW;
   job j = {.walk = &walk,

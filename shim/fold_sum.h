@@ -353,6 +353,14 @@ static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, co
   put(j->out, n, c->acc, out, stride);
 }
 
+static void store_int_mean(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride,
+                           const cells *c) {
+  const int64_t *sums = (const int64_t *)c->acc;
+  double result[WIDTH];
+  for (ptrdiff_t i = 0; i < n; i++) result[i] = (double)sums[i] / j->attribute;
+  put(j->out, n, result, out, stride);
+}
+
 /*
  * Counts what is not zero, or, with flip 1, what is. The sign of a float is masked off. Lanes of T
  * count to 127 at least, and all lanes of a vector together to what S holds.

@@ -93,9 +93,6 @@ static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK =
 
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")
-/* What is left of a run that vectors take. */
-#define REST _Pragma("clang loop vectorize(disable) unroll(disable)")
-#define ONE_VECTOR _Pragma("clang loop unroll(disable) interleave_count(1)")
 
 /*
  * The kernels of one kind of arithmetic: T, in vectors V of L elements.
@@ -122,7 +119,7 @@ static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK =
                   ((sum[4] + sum[5]) + (sum[6] + sum[7]));                                         \
     const T lanes = (T)TOTAL(all);                                                                 \
     T rest = 0;                                                                                    \
-    REST for (; p < k; p++) rest = (T)(rest + a[p] * b[p]);                                        \
+    RM_SCALAR for (; p < k; p++) rest = (T)(rest + a[p] * b[p]);                                   \
     *to = (T)(*to + (T)(lanes + rest));                                                            \
   }                                                                                                \
   static void sweep_##name(ptrdiff_t columns, int rows, const void *from, ptrdiff_t step,          \
@@ -245,7 +242,7 @@ static inline __attribute__((always_inline)) void quad_f32(ptrdiff_t k, const fl
                         __builtin_shufflevector(s[2], s[3], 2, 6, 3, 7);
   four_f32 sum = __builtin_shufflevector(low, high, 0, 1, 4, 5) +
                  __builtin_shufflevector(low, high, 2, 3, 6, 7);
-  REST for (; p < k; p++) {
+  RM_SCALAR for (; p < k; p++) {
     const four_f32 column = {a[p], a[row + p], a[2 * row + p], a[3 * row + p]};
     sum = FUSED(four_f32, column, (four_f32)(x[p]), sum);
   }
@@ -287,7 +284,7 @@ static inline __attribute__((always_inline)) void quad_f64(ptrdiff_t k, const do
     WHOLE(T, V, L, WRAPPED, UNFOLDED, s)                                                           \
     UNROLL for (int i = 0; i < FEW; i++) {                                                         \
       T sum = (T)TOTAL(s[i]);                                                                      \
-      REST for (ptrdiff_t q = p; q < k; q++) sum = (T)(sum + a[i * row + q] * x[q]);               \
+      RM_SCALAR for (ptrdiff_t q = p; q < k; q++) sum = (T)(sum + a[i * row + q] * x[q]);          \
       to[i] = (T)(to[i] + sum);                                                                    \
     }                                                                                              \
   }
@@ -301,7 +298,7 @@ QUAD(i64, uint64_t, v_i64, I64_LANES, TOTAL_I64)
   if (k == (K) && row == (K)) {                                                                    \
     T *restrict sum = sums;                                                                        \
     const T *restrict b = x;                                                                       \
-    ONE_VECTOR for (ptrdiff_t i = 0; i < rows; i++) {                                              \
+    RM_ROLLED for (ptrdiff_t i = 0; i < rows; i++) {                                               \
       UNROLL for (int p = 0; p < (K); p++) sum[i] = FUSED(T, a[i * (K) + p], b[p], sum[i]);        \
     }                                                                                              \
     return;                                                                                        \
@@ -494,7 +491,7 @@ SMALL(eight_f64, double, v_f64, 8, FUSED)
       T *const c = (T *)j->c + (ptrdiff_t)j->c_at[item];                                           \
       for (ptrdiff_t i = 0; i < m; i++, a += row) {                                                \
         T sum = 0;                                                                                 \
-        REST for (ptrdiff_t p = 0; p < k; p++) sum = MADD(T, a[p * step], b[p * b_row], sum);      \
+        RM_SCALAR for (ptrdiff_t p = 0; p < k; p++) sum = MADD(T, a[p * step], b[p * b_row], sum); \
         c[i * j->c_row] = sum;                                                                     \
       }                                                                                            \
     }                                                                                              \
@@ -513,7 +510,7 @@ SMALL_SUMS(f64, double, FUSED)
       const T *const b1 = b + j->b_row, *const b2 = b1 + j->b_row;                                 \
       const T y[9] = {b[0], b1[0], b2[0], b[1], b1[1], b2[1], b[2], b1[2], b2[2]};                 \
       const ptrdiff_t m = j->m;                                                                    \
-      ONE_VECTOR for (ptrdiff_t i = 0; i < m; i++) {                                               \
+      RM_ROLLED for (ptrdiff_t i = 0; i < m; i++) {                                                \
         UNROLL for (int q = 0; q < 3; q++) {                                                       \
           T sum = FUSED(T, a[3 * i], y[3 * q], (T)0);                                              \
           sum = FUSED(T, a[3 * i + 1], y[3 * q + 1], sum);                                         \

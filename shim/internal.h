@@ -214,5 +214,7 @@ int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double 
 /* For loops that have enough to do in one round, or that run once for many rounds of others: unrolled
  * they would be a twentieth of the library. */
 #define RM_ROLLED _Pragma("clang loop unroll(disable) interleave(disable)")
+/* The same without vectors, before loops that are over soon. */
+#define RM_SCALAR _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 #endif

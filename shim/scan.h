@@ -53,6 +53,28 @@ SCAN(f64_product, double, MULTIPLY)
 SCAN(i64_sum, int64_t, ADD)
 SCAN(i64_product, int64_t, MULTIPLY)
 
+/* Sums over rows of n elements one after another, in place; the carries of few stay in registers. */
+#define SCAN_ROWS(name, T) \
+  static inline __attribute__((always_inline)) void scan_few_##name(int n, ptrdiff_t rows, \
+                                                                    T *restrict x, T *carry) { \
+    T a[4]; \
+    for (int i = 0; i < n; i++) a[i] = carry[i]; \
+    RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) { \
+      for (int i = 0; i < n; i++) x[i] = a[i] += x[i]; \
+    } \
+    for (int i = 0; i < n; i++) carry[i] = a[i]; \
+  } \
+  static void scan_rows_##name(ptrdiff_t n, ptrdiff_t rows, T *restrict x, T *restrict carry) { \
+    if (n == 2) return scan_few_##name(2, rows, x, carry); \
+    if (n == 3) return scan_few_##name(3, rows, x, carry); \
+    if (n == 4) return scan_few_##name(4, rows, x, carry); \
+    RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) { \
+      RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) x[i] = carry[i] += x[i]; \
+    } \
+  }
+SCAN_ROWS(f64, double)
+SCAN_ROWS(i64, int64_t)
+
 /* One run of narrower floats, four at a time: each addition to the carry would wait for the one
  * before. The sums of the four are off by what doubles are, which their dtype does not show. */
 static void scan_run_narrow_sum(ptrdiff_t n, double *restrict x, double *carry) {
@@ -175,6 +197,38 @@ static void scan_across(void *context, ptrdiff_t index) {
   }
 }
 
+/* Sums of columns of few elements, whose rows lie one after another. */
+static void scan_narrow(void *context, ptrdiff_t index) {
+  const scan *s = context;
+  const rm_walk *w = s->walk;
+  const ptrdiff_t n = w->size[s->kept - 1], rows = w->size[w->rank - 1];
+  stretches x;
+  carries c;
+  char *at[2];
+  seek_scan(s, index, WIDTH, at);
+  begin_scan(s, &c, n);
+  const ptrdiff_t step = RUNS * STRETCH / n;
+  for (ptrdiff_t r = 0; r < rows; r += step) {
+    const ptrdiff_t m = rm_least(step, rows - r), first = r * n;
+    double *f = x.f[0];
+    s->load(m * n, at[1] + first * s->bytes, 1, f);
+    if (s->floats) scan_rows_f64(n, m, f, c.f);
+    else scan_rows_i64(n, m, x.i[0], c.i);
+    put(s->out, m * n, f, at[0] + first * s->out_bytes, 1);
+  }
+}
+
+/* True for sums of columns of few elements, whose rows lie one after another wherever they are. */
+static bool is_narrow_scan(const scan *s) {
+  const rm_walk *w = s->walk;
+  const int kept = s->kept;
+  if (s->product || kept == 0 || kept == w->rank) return false;
+  const ptrdiff_t n = w->size[kept - 1];
+  return n > 1 && n <= NARROW && w->step[kept - 1][0] == s->out_bytes &&
+         w->step[kept - 1][1] == s->bytes && w->step[kept][0] == n * s->out_bytes &&
+         w->step[kept][1] == n * s->bytes;
+}
+
 static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int a) {
   scan s = {.walk = w, .kept = kept, .product = opcode == RM_OP_cumulativeProd};
   s.floats = is_float(out);
@@ -191,6 +245,10 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   for (int axis = 0; axis < kept; axis++) outer *= w->size[axis];
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];
   const double time = SCAN_NANOSECONDS * (double)(outer * n);
+  if (is_narrow_scan(&s)) {
+    rm_parallel(outer / w->size[kept - 1], time, scan_narrow, &s);
+    return RM_OK;
+  }
   bool across = kept > 0;
   if (across && kept < w->rank) {
     const ptrdiff_t aside = rm_magnitude(w->step[kept - 1][1]);

@@ -617,6 +617,19 @@ check("large arrays fold as in js, whichever axes are kept", () => {
   }
 });
 
+check("many rows of a few elements fold as in js", () => {
+  const rows = [REDUCE.sum, REDUCE.mean, REDUCE.max, SCAN.cumulativeSum, SCAN.cumulativeProd];
+  for (const row of rows as FoldRow[]) {
+    for (const dtype of ["uint8", "int16", "uint32", "int64", "float32", "float64"] as const) {
+      const to = resultDType(row, dtype, row.name);
+      for (const columns of [1, 2, 3, 4, 7, 15, 16]) {
+        for (const turn of [0, 1]) checkFold(row, dtype, to, [2100, columns], 1, turn, loops);
+        checkFold(row, dtype, to, [2, 1050, columns], 2, columns, loops);
+      }
+    }
+  }
+});
+
 check("rows that overlap fold as in js, the last few columns too", () => {
   const [rows, columns, step] = [100, 1030, 6];
   const windows = new Layout([rows, columns], [step, 1], 0);
