@@ -122,6 +122,7 @@ const views = group("views", {}, [
     "x.expand(8, 64, 32, 16)",
   ]),
   row("slice by 1 number", x, ({ x }) => () => x.slice(3), "x[3]"),
+  row("slice by 1 number, shape", x, ({ x }) => () => x.slice(3).shape, "x[3].shape"),
   row("slice by 2 numbers", x, ({ x }) => () => x.slice(3, 5), "x[3, 5]"),
   row("slice by a Slice", x, ({ x }) => () => x.slice(step2), "x[step2]"),
   row("slice by 2 Slices", x, ({ x }) => () => x.slice(step2, back), [

@@ -268,12 +268,12 @@ export class Tensor<
 
   /** The size of each axis, frozen; `[]` for a single element. */
   get shape(): Readonly<S> {
-    return this.layout.frozen.shape as Readonly<S>;
+    return this.layout.frozenShape as Readonly<S>;
   }
 
   /** The distance between neighbours along each axis, in elements, frozen; 0 where broadcast. */
   get strides(): readonly number[] {
-    return this.layout.frozen.strides;
+    return this.layout.frozenStrides;
   }
 
   /** {@link strides} in bytes, for other programs. */
