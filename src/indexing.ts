@@ -110,12 +110,8 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
   if (shape.length === 0) {
     throw new ShapeError(`Cannot ${op} shape []: it has no axes; use expandDims()`);
   }
-  const counted = applyReduce(REDUCE.countNonzero, x, undefined);
-  const count = Number(readElement(counted.storage, counted.layout.offset));
-  const dense = contiguous(x);
-  const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
-  backendFor(x.storage, op).nonzero(storage, dense.storage, dense.layout.offset, dense.layout.size);
-  let rest = result(storage, Layout.contiguous([count]));
+  const storage = placesIn(x) ?? placesBy(x, op);
+  let rest = result(storage, Layout.contiguous([storage.length]));
   const axes: Operand[] = [];
   for (let axis = shape.length - 1; axis > 0; axis--) {
     const n = Math.max(1, shape[axis]!);
@@ -125,7 +121,64 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
   return [rest, ...axes];
 }
 
+/** Where the nonzero elements are, counted in order, found by the backend. */
+function placesBy(x: Operand, op: string): Storage {
+  const counted = applyReduce(REDUCE.countNonzero, x, undefined);
+  const count = Number(readElement(counted.storage, counted.layout.offset));
+  const dense = contiguous(x);
+  const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
+  backendFor(x.storage, op).nonzero(storage, dense.storage, dense.layout.offset, dense.layout.size);
+  return storage;
+}
+
+/** Masks of up to so many elements take JavaScript less time than two calls of a backend. */
+const SMALL_MASK = 128;
+
+/** The same for a small dense mask; undefined for others. */
+function placesIn({ storage: mask, layout }: Operand): Storage | undefined {
+  const { contiguous, offset, size } = layout;
+  if (size > SMALL_MASK || !contiguous || mask.info.kind !== "b" || mask.memory !== null) {
+    return undefined;
+  }
+  const { array } = mask;
+  let count = 0;
+  for (let i = 0; i < size; i++) if (array[offset + i] !== 0) count++;
+  const storage = allocate("int32", count, false);
+  for (let i = 0, place = 0; place < count; i++) {
+    if (array[offset + i] !== 0) storage.array[place++] = i;
+  }
+  return storage;
+}
+
+/** What one tensor picks from the first axis, as {@link select} finds it for any arguments. */
+function selectFirst(op: string, x: Operand, index: Operand): Selection | undefined {
+  const { shape, strides, offset } = x.layout;
+  const { kind } = index.storage.info;
+  if (shape.length === 0 || kind === "f") return undefined;
+  checkOperand(index, op);
+  checkDevice(x.storage, index.storage, op);
+  if (kind === "b") {
+    if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
+    index = nonzero(index, op)[0]!;
+  }
+  const picked = index.layout.shape;
+  const rest = shape.slice(1);
+  const block = new Layout(rest, strides.slice(1), offset);
+  return {
+    shape: [...picked, ...rest],
+    place: 0,
+    picked,
+    picks: picksOf(x, index, 0),
+    axis: 0,
+    block,
+  };
+}
+
 function select(op: string, x: Operand, given: readonly IndexArgument[]): Selection {
+  if (given.length === 1 && isOperand(given[0])) {
+    const found = selectFirst(op, x, given[0]);
+    if (found !== undefined) return found;
+  }
   const { layout } = x;
   const rank = layout.shape.length;
   const args = given.map((argument): BasicIndex | Operand => {
