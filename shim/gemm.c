@@ -462,9 +462,10 @@ static void small_task(void *context, ptrdiff_t index) {
 static bool multiply_small(const job *j) {
   if (j->n > SMALL_SIDE || j->k > SMALL_SIDE) return false;
   small_function *multiply = NULL;
-  const bool dense_b = j->of_b.column == 1;
+  /* To copy b is worth it for many rows. */
+  const bool dense_b = j->of_b.column == 1, copies_b = j->batch == 1 && j->m > SMALL_SIDE;
   if (j->n == 1 && j->k <= SMALL_SUM && j->m <= SMALL_SIDE) multiply = small_sums_for(j->dtype);
-  else if (j->of_c.column == 1 && (dense_b || j->batch == 1)) multiply = small_for(j->dtype, j->n);
+  else if (j->of_c.column == 1 && (dense_b || copies_b)) multiply = small_for(j->dtype, j->n);
   if (multiply == NULL) return false;
   if (j->n == 3 && j->k == 3 && j->of_a.column == 1 && j->of_a.row == 3 && j->of_c.row == 3) {
     multiply = small_three_for(j->dtype);
