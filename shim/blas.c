@@ -167,8 +167,8 @@ static bool own_is_faster(const double *plan) {
   const double products = plan[RM_M] * plan[RM_N] * plan[RM_K], batch = plan[RM_BATCH];
   if (plan[RM_M] == 1 || plan[RM_N] == 1) return true;
   if (products <= (batch > 1 ? 16 * 16 * 16 : 8 * 8 * 8)) return true;
-  if (plan[RM_N] * plan[RM_K] <= 128 && plan[RM_N] <= 32 && plan[RM_K] <= 16 &&
-      plan[RM_C_COLUMN] == 1 && (plan[RM_B_COLUMN] == 1 || batch == 1)) {
+  if (plan[RM_N] <= 8 && plan[RM_K] <= 8 && plan[RM_C_COLUMN] == 1 &&
+      (plan[RM_B_COLUMN] == 1 || (batch == 1 && plan[RM_M] > 32))) {
     return true;
   }
   const double apart = plan[RM_C_COLUMN] == 1 ? plan[RM_A_COLUMN] : plan[RM_B_ROW];

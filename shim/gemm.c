@@ -1,11 +1,11 @@
 /*
  * Matrix products of every dtype: tasks of a block of the result each. A task packs its columns of
  * b into panels, if they do not lie well already, and multiplies them with rows of a where those
- * lie. Products with a vector have kernels of their own.
+ * lie. Products with a vector, and those of small matrices, have kernels of their own.
  *
  * Floats narrower than float32 are converted as they are read and summed in float32; integers of 8
  * and 16 bits are multiplied in 16 bits, as only the low bits of a sum count. Every element of a
- * result is summed in an order that the sizes alone decide. Knows nothing of BLAS.
+ * result is summed in an order that sizes and strides alone decide. Knows nothing of BLAS.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -44,8 +44,9 @@ enum {
   GAP_BYTES = 64,
   /* Depth to which rows of a are copied before the next rows are. */
   STRIP = 16,
-  /* Rows and columns of small matrices, which are not packed. */
-  SMALL_SIDE = 32,
+  /* Rows and columns of small matrices, which are not packed: as measured, up to there one vector
+   * for each of four rows is no slower than more of them. */
+  SMALL_SIDE = BYTES == 64 ? 32 : BYTES == 32 ? 15 : 8,
   /* Products that are added up one by one. */
   SMALL_SUM = 8,
   /* Working memory that a task has on its stack. */
@@ -65,7 +66,7 @@ enum {
 /* About how many products of vectors a core makes in a nanosecond. */
 static const double VECTORS_EACH_NANOSECOND = 4;
 /* Products of vectors: those that a block has at least and at most, as long as that leaves it some
- * rows and columns. Products of elements that one task makes of a batch of small matrices. */
+ * rows and columns. Products of elements that one task makes of small matrices, or of tall ones. */
 static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK = 1 << 16;
 
 #if defined(__FMA__) || defined(__aarch64__)

@@ -143,8 +143,9 @@ function placesIn({ storage: mask, layout }: Operand): Storage | undefined {
   const { array } = mask;
   let count = 0;
   for (let i = 0; i < size; i++) if (array[offset + i] !== 0) count++;
-  const storage = allocate("int32", count, false);
-  for (let i = 0, place = 0; place < count; i++) {
+  const storage = allocate("int32", count, true);
+  // Another thread may write to the mask meanwhile: what is then left over picks the first.
+  for (let i = 0, place = 0; i < size && place < count; i++) {
     if (array[offset + i] !== 0) storage.array[place++] = i;
   }
   return storage;

@@ -75,7 +75,12 @@ function buffers(shim: Shim): Buffers | undefined {
   const collector = globalThis.process.getBuiltinModule("bun:jsc") as unknown as
     | Collector
     | undefined;
-  const collections = collector && new Collections(collector, () => own[0]! + others[0]!);
+  const objects = (): number => {
+    const { heapUsed, external } = globalThis.process.memoryUsage();
+    return heapUsed - external;
+  };
+  const collections = collector &&
+    new Collections(collector, () => own[0]! + others[0]!, objects);
   const take = (what: number, bytes: number, zeroed: 0 | 1): boolean => {
     numbers[0] = owner;
     numbers[1] = bytes;

@@ -11,8 +11,6 @@ export interface Collector {
   edenGC(): void;
   /** Finds all that is lost; takes about half a millisecond for each megabyte of objects. */
   fullGC(): void;
-  /** Bytes of objects and of what they hold, buffers among them. */
-  heapSize(): number;
 }
 
 /** Bytes of buffers that are worth a look at what is new. */
@@ -22,21 +20,32 @@ const LEAST_GROWTH = 1 << 27;
 /** Old buffers that may be lost, so many times the bytes of objects, are worth a look at them all. */
 const WORTH = 8;
 
+/** After so many looks that it has been left to itself for, what is in use has been alive all along. */
+const MOST_LEFT = 16;
+
 /** Has a collector look for lost buffers of one thread. */
 export class Collections {
   readonly #collector: Collector;
   readonly #inUse: () => number;
+  readonly #objects: () => number;
+  /** What that was last time. */
+  #objectBytes = 0;
   /** Bytes asked for since it has last looked. */
   #taken = 0;
   /** The fewest bytes in use since it has last looked at all, as far as is known. */
   #least = Infinity;
-  /** What those in use have to grow by before it is asked again how many bytes the objects have. */
-  #worth = 0;
+  /** How often it has not been asked to, one time after the other, and the fewest bytes since then. */
+  #left = 0;
+  #leastLeft = Infinity;
 
-  /** `inUse` tells how many bytes buffers have that are not known to be lost. */
-  constructor(collector: Collector, inUse: () => number) {
+  /**
+   * `inUse` tells how many bytes buffers have that are not known to be lost; `objects`, right after a
+   * collection, how many all objects have without what they hold.
+   */
+  constructor(collector: Collector, inUse: () => number, objects: () => number) {
     this.#collector = collector;
     this.#inUse = inUse;
+    this.#objects = objects;
   }
 
   /** Counts a buffer that is asked for. */
@@ -51,16 +60,20 @@ export class Collections {
     const inUse = this.#inUse();
     this.#least = Math.min(this.#least, inUse);
     const grown = inUse - this.#least;
-    if (grown < Math.max(LEAST_GROWTH, this.#least / 2)) {
-      this.#worth = 0;
-      this.#collector.edenGC();
-      return true;
+    const isMuch = grown >= Math.max(LEAST_GROWTH, this.#least / 2);
+    const pays = isMuch && grown >= WORTH * this.#objectBytes;
+    if (isMuch && !pays) {
+      this.#leastLeft = Math.min(this.#left === 0 ? inUse : this.#leastLeft, inUse);
+      if (++this.#left < MOST_LEFT) return false;
+      this.#least = this.#leastLeft;
     }
-    if (grown < this.#worth) return false;
-    this.#worth = WORTH * (this.#collector.heapSize() - inUse);
-    if (grown < this.#worth) return false;
-    this.#collector.fullGC();
-    this.#least = this.#inUse();
+    this.#left = 0;
+    if (!pays) this.#collector.edenGC();
+    else {
+      this.#collector.fullGC();
+      this.#least = this.#inUse();
+    }
+    this.#objectBytes = this.#objects();
     return true;
   }
 }
