@@ -106,6 +106,10 @@ class Torch {
   close(): void {
     this.#process.stdin!.end();
   }
+
+  kill(): void {
+    this.#process.kill();
+  }
 }
 
 async function startTorch(): Promise<Torch | undefined> {
@@ -115,6 +119,7 @@ async function startTorch(): Promise<Torch | undefined> {
     await torch.ready();
     return torch;
   } catch (error) {
+    torch.kill();
     console.log(`without PyTorch: ${(error as Error).message}`);
     return undefined;
   }

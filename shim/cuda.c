@@ -455,6 +455,23 @@ void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
+/* What the driver is asked for: it may need memory for a kernel's stack, or a graph. */
+typedef struct {
+  rm_kernel *kernel;
+  const double *call;
+  void **extra;
+  void *stream;
+} wanted_launch;
+
+static int call_launch(void *context) {
+  const wanted_launch *wanted = context;
+  const double *call = wanted->call;
+  return rm_cu.cuLaunchKernel(wanted->kernel->function, (unsigned)call[1], (unsigned)call[2],
+                              (unsigned)call[3], (unsigned)call[4], (unsigned)call[5],
+                              (unsigned)call[6], (unsigned)call[7], wanted->stream, NULL,
+                              wanted->extra);
+}
+
 static int32_t launch(int32_t index, const double *call, const void *arguments) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
@@ -478,10 +495,9 @@ static int32_t launch(int32_t index, const double *call, const void *arguments) 
   size_t bytes = (size_t)call[8];
   /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END. */
   void *extra[] = {(void *)1, (void *)arguments, (void *)2, &bytes, NULL};
-  const int code = rm_cu.cuLaunchKernel(
-      kernel->function, (unsigned)call[1], (unsigned)call[2], (unsigned)call[3],
-      (unsigned)call[4], (unsigned)call[5], (unsigned)call[6], (unsigned)shared, device->stream,
-      NULL, bytes == 0 ? NULL : extra);
+  wanted_launch wanted = {kernel, call, bytes == 0 ? NULL : extra, device->stream};
+  int code = call_launch(&wanted);
+  if (code == RM_CUDA_NO_MEMORY) code = rm_memory_try(device, call_launch, &wanted, code);
   if (code == 0) return RM_OK;
   rm_cuda_error("cuLaunchKernel", code);
   char reason[512];
@@ -498,6 +514,16 @@ typedef struct {
   int number;
 } graph;
 
+typedef struct {
+  void **executable;
+  void *description;
+} wanted_graph;
+
+static int call_instantiate(void *context) {
+  const wanted_graph *wanted = context;
+  return rm_cu.cudaGraphInstantiateWithFlags(wanted->executable, wanted->description, 0);
+}
+
 static int32_t begin_capture(rm_device *device) {
   static _Atomic int last;
   /* Others may allocate meanwhile, even by functions that would not be allowed in a graph. */
@@ -505,6 +531,7 @@ static int32_t begin_capture(rm_device *device) {
   if (!is_alone(device->index)) {
     return rm_fail(RM_DEVICE_ERROR, "other threads do not end their calls");
   }
+  rm_products_prepare(device);
   RM_CU(cudaStreamBeginCapture, device->stream, RELAXED);
   atomic_store(&device->graph, atomic_fetch_add(&last, 1) + 1);
   return RM_OK;
@@ -526,7 +553,8 @@ static int32_t end_capture(rm_device *device, double *numbers) {
   atomic_store(&recorders[device->index], 0);
   if (code == 0) {
     call = "cudaGraphInstantiateWithFlags";
-    code = rm_cu.cudaGraphInstantiateWithFlags(&made->executable, description, 0);
+    wanted_graph wanted = {&made->executable, description};
+    code = rm_memory_try(device, call_instantiate, &wanted, RM_CUDA_NO_MEMORY);
   }
   if (description != NULL) rm_cu.cudaGraphDestroy(description);
   int32_t status = code == 0 ? RM_OK : rm_cuda_error(call, code);

@@ -257,6 +257,9 @@ void rm_memory_end_graph(rm_device *device, int graph);
 
 /* Makes a place for what products of a device will need. */
 int32_t rm_products_begin(rm_device *device);
+/* Makes what they need now, where cuBLAS is there: not all of it may be made while a graph is recorded.
+ * What fails is tried again, and told, by the first product. */
+void rm_products_prepare(rm_device *device);
 
 /* ---- compiled kernels (cuda_compile.c, cuda_files.c, cuda_cache.c) --------------------------- */
 

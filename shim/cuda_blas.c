@@ -18,9 +18,11 @@ enum { TF32 = 1, ADD_BIAS = 2, RELU = 4, GELU = 8 };
 enum { OP_N = 0, OP_T = 1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 };
-enum { BLAS_NO_MEMORY = 3, BLAS_NOT_SUPPORTED = 15 };
+enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_INVALID_VALUE = 7,
+       BLAS_NOT_SUPPORTED = 15 };
 
 static const size_t WORKSPACE = 32 << 20;
+enum { MOST_OF_LT = 65535, BIAS_ALIGNMENT = 16 };
 
 /* ---- what was found out before --------------------------------------------------------------- */
 
@@ -45,6 +47,8 @@ enum { CHOICES = 1024 };
 struct rm_products {
   rm_lock lock;
   void *handle, *lt_handle, *workspace;
+  /* Whether the handle has been told all that it has to know. */
+  bool ready;
   /* By the hash of the shape; a later one takes the place of an earlier one. */
   shape shapes[CHOICES];
   choice choices[CHOICES];
@@ -96,32 +100,39 @@ static const void *zero_of(const product *p) {
 
 static void *pointer(rm_address address) { return (void *)(uintptr_t)address; }
 
-static int call_create(void *handle) { return rm_cu.cublasCreate_v2(handle); }
+/* cuBLAS may say that it is not initialized where its own memory was refused. */
+static int call_create(void *handle) {
+  const int code = rm_cu.cublasCreate_v2(handle);
+  return code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : code;
+}
 
-/* Makes what a device needs; its lock is held. */
+/* Makes what a device needs, before a graph is recorded: cuBLAS may wait; its lock is held. */
 static int32_t prepare(rm_device *device) {
   /* Partial sums of 16-bit results stay float32. */
   enum { NO_REDUCED_SUMS = 16 };
   rm_products *of = device->products;
   if (of->workspace == NULL) RM_TRY(rm_memory_raw(device, WORKSPACE, &of->workspace));
   if (of->lt_handle == NULL) RM_BLAS(cublasLtCreate, &of->lt_handle);
-  if (of->handle != NULL) return RM_OK;
-  void *handle = NULL;
-  const int code = rm_memory_try(device, call_create, &handle, BLAS_NO_MEMORY);
-  if (code != 0) return blas_error("cublasCreate_v2", code);
-  of->handle = handle;
-  RM_BLAS(cublasSetStream_v2, handle, device->stream);
-  RM_BLAS(cublasSetWorkspace_v2, handle, of->workspace, WORKSPACE);
-  RM_BLAS(cublasSetMathMode, handle, NO_REDUCED_SUMS);
+  if (of->ready) return RM_OK;
+  if (of->handle == NULL) {
+    void *handle = NULL;
+    const int code = rm_memory_try(device, call_create, &handle, BLAS_NO_MEMORY);
+    if (code != 0) return blas_error("cublasCreate_v2", code);
+    of->handle = handle;
+  }
+  RM_BLAS(cublasSetStream_v2, of->handle, device->stream);
+  RM_BLAS(cublasSetWorkspace_v2, of->handle, of->workspace, WORKSPACE);
+  RM_BLAS(cublasSetMathMode, of->handle, NO_REDUCED_SUMS);
+  of->ready = true;
   return RM_OK;
 }
 
 /* ---- cuBLAS ---------------------------------------------------------------------------------- */
 
-/* Of bytes, cuBLAS multiplies some shapes only. */
+/* Of bytes, cuBLAS multiplies some shapes only, and versions differ in how they refuse others. */
 static int32_t result_of(const product *p, const char *call, int code) {
   if (code == 0) return RM_OK;
-  return p->type == R_8I && code == BLAS_NOT_SUPPORTED
+  return p->type == R_8I && (code == BLAS_NOT_SUPPORTED || code == BLAS_INVALID_VALUE)
              ? rm_fail(RM_UNSUPPORTED, "cuBLAS has no kernel for this product of bytes")
              : blas_error(call, code);
 }
@@ -305,7 +316,6 @@ static int32_t multiply_and(rm_device *device, const product *p) {
                        p->leading_b, p->step_b);
   }
   if (code == 0) code = make_layout(&layouts[2], p, p->rows, p->columns, p->leading_c, p->step_c);
-  bool unsupported = false;
   if (code == 0) {
     const shape s = shape_of(p, epilogue);
     const size_t at = rm_hash_of((rm_hash){0, 0}, &s, sizeof s).a % CHOICES;
@@ -314,7 +324,6 @@ static int32_t multiply_and(rm_device *device, const product *p) {
       memset(&found, 0, sizeof found);
       call = "cublasLtMatmulAlgoGetHeuristic";
       code = choose(of, &s, description, layouts, &found);
-      unsupported = code == BLAS_NOT_SUPPORTED;
       if (code == 0) {
         of->shapes[at] = s;
         of->choices[at] = found;
@@ -333,8 +342,9 @@ static int32_t multiply_and(rm_device *device, const product *p) {
   }
   if (description != NULL) rm_cu.cublasLtMatmulDescDestroy(description);
   if (code == 0) return RM_OK;
-  return unsupported ? rm_fail(RM_UNSUPPORTED, "cublasLt has no kernel for this product")
-                     : blas_error(call, code);
+  return code == BLAS_NOT_SUPPORTED
+             ? rm_fail(RM_UNSUPPORTED, "cublasLt has no kernel for this product")
+             : blas_error(call, code);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -410,6 +420,14 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   if (!even && after) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt takes matrices that are evenly spaced");
   }
+  if (after && p.batch > MOST_OF_LT) {
+    return rm_fail(RM_UNSUPPORTED, "cublasLt takes %d matrices at most", MOST_OF_LT);
+  }
+  /* Its kernels read several numbers of a bias at once, and are chosen without a look at its address. */
+  if (p.flags & ADD_BIAS && (p.bias & (BIAS_ALIGNMENT - 1)) != 0) {
+    return rm_fail(RM_UNSUPPORTED, "cublasLt takes a bias that begins at a multiple of %d bytes",
+                   BIAS_ALIGNMENT);
+  }
   if (even) {
     p.c += (rm_address)at_c[0] * (rm_address)p.size_c;
     p.a += (rm_address)first[0] * (rm_address)p.size;
@@ -431,6 +449,13 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   }
   rm_release(&device->products->lock);
   return status;
+}
+
+void rm_products_prepare(rm_device *device) {
+  if (rm_cuda_library(RM_CUBLAS) != RM_OK) return;
+  rm_acquire(&device->products->lock);
+  prepare(device);
+  rm_release(&device->products->lock);
 }
 
 int32_t rm_products_begin(rm_device *device) {

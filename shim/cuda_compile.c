@@ -47,8 +47,20 @@ static loaded *find(int device, rm_hash hash, const char *source) {
   return at;
 }
 
+typedef struct {
+  void **function;
+  void *module;
+  const char *name;
+} wanted_kernel;
+
+static int call_get(void *context) {
+  const wanted_kernel *wanted = context;
+  return rm_cu.cuModuleGetFunction(wanted->function, wanted->module, wanted->name);
+}
+
 /* A kernel of a source that is loaded, of a name of the given length; the lock is held. */
-static int32_t give_kernel(loaded *of, const char *name, size_t length, double *handle) {
+static int32_t give_kernel(rm_device *device, loaded *of, const char *name, size_t length,
+                           double *handle) {
   for (int i = 0; i < of->count; i++) {
     const rm_kernel *known = kernels[of->kernels[i]];
     if (strncmp(known->name, name, length) == 0 && known->name[length] == 0) {
@@ -72,7 +84,9 @@ static int32_t give_kernel(loaded *of, const char *name, size_t length, double *
   made->device = of->device;
   enum { SHARED_BYTES = 1, USUAL_MOST = 48 << 10 };
   const char *call = "cuModuleGetFunction";
-  int own = 0, code = rm_cu.cuModuleGetFunction(&made->function, of->module, made->name);
+  /* A module may have been loaded without its code: the driver gives that memory now. */
+  wanted_kernel wanted = {&made->function, of->module, made->name};
+  int own = 0, code = rm_memory_try(device, call_get, &wanted, RM_CUDA_NO_MEMORY);
   if (code == 0) {
     call = "cuFuncGetAttribute";
     code = rm_cu.cuFuncGetAttribute(&own, SHARED_BYTES, made->function);
@@ -94,10 +108,10 @@ static int32_t give_kernel(loaded *of, const char *name, size_t length, double *
 }
 
 /* Handles of all names; the lock is held. */
-static int32_t give_kernels(loaded *of, const char *names, double *handles) {
+static int32_t give_kernels(rm_device *device, loaded *of, const char *names, double *handles) {
   for (int i = 0;; i++) {
     const size_t length = strcspn(names, "\n");
-    RM_TRY(give_kernel(of, names, length, &handles[i]));
+    RM_TRY(give_kernel(device, of, names, length, &handles[i]));
     if (names[length] == 0) return RM_OK;
     names += length + 1;
   }
@@ -279,7 +293,7 @@ static int32_t load_and_give(rm_device *device, const char *source, const char *
     made->next = table[hash.a % PLACES];
     table[hash.a % PLACES] = made;
   }
-  const int32_t status = give_kernels(there, names, handles);
+  const int32_t status = give_kernels(device, there, names, handles);
   rm_release(&guard);
   return status;
 }
@@ -290,7 +304,7 @@ static int32_t find_or_load(rm_device *device, const char *source, const char *i
   const rm_hash hash = rm_hash_of((rm_hash){0, 0}, source, strlen(source));
   rm_acquire(&guard);
   loaded *there = find(device->index, hash, source);
-  const int32_t status = there == NULL ? RM_OK : give_kernels(there, names, handles);
+  const int32_t status = there == NULL ? RM_OK : give_kernels(device, there, names, handles);
   rm_release(&guard);
   return there == NULL ? load_and_give(device, source, image, hash, names, handles) : status;
 }

@@ -18,6 +18,7 @@
 #if !defined(_WIN32)
 #include <dirent.h>
 #include <limits.h>
+#include <unistd.h>
 #endif
 
 rm_functions rm_cu;
@@ -254,6 +255,31 @@ static void add_python(const char *prefix) {
   }
 }
 
+#if !defined(_WIN32)
+/* Those of a program's prefix, and of the one that it is a link to, if it is one, and so on: a link may
+ * lead into an environment, whose own program is a link again. */
+static void add_python_at(const char *program) {
+  enum { MOST_LINKS = 8 };
+  char path[PATH_MAX], target[PATH_MAX], whole[2 * PATH_MAX];
+  snprintf(path, sizeof path, "%s", program);
+  for (int i = 0; i <= MOST_LINKS; i++) {
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    to_folder(path);
+    snprintf(whole, sizeof whole, "%s", path);
+    to_folder(whole);
+    add_python(whole);
+    if (length <= 0) return;
+    target[length] = 0;
+    snprintf(whole, sizeof whole, "%s/%s", path, target);
+    char *next = target[0] == '/' ? target : whole, *name = strrchr(next, '/'), last[PATH_MAX];
+    snprintf(last, sizeof last, "%s", name);
+    *name = 0;
+    if (realpath(next, path) == NULL || strlen(path) + strlen(last) >= sizeof path) return;
+    strcat(path, last);
+  }
+}
+#endif
+
 /* Those of the Python that runs by its name. */
 static void add_python_of_path(void) {
   const char *list = getenv("PATH");
@@ -266,9 +292,9 @@ static void add_python_of_path(void) {
 #if defined(_WIN32)
     add_python(folder);
 #else
+    add_python_at(path);
     to_folder(path);
     to_folder(path);
-    add_python(path);
     /* pyenv puts scripts into its folder `shims`, which start one of its versions. */
     if (strlen(folder) > 6 && strcmp(folder + strlen(folder) - 6, "/shims") == 0) {
       for (int i = 0; i < COUNT(wheels); i++) {
@@ -276,13 +302,6 @@ static void add_python_of_path(void) {
         snprintf(pattern, sizeof pattern, "versions/*/%s/%s", sites[0], wheels[i]);
         add_below(path, pattern);
       }
-    }
-    char real[PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, python);
-    if (realpath(path, real) != NULL) {
-      to_folder(real);
-      to_folder(real);
-      add_python(real);
     }
 #endif
     return;
@@ -305,6 +324,8 @@ static void list_folders(const char *folder) {
 #if !defined(_WIN32)
   const char *home = getenv("HOME");
   if (home != NULL && snprintf(part, sizeof part, "%s/.local", home) < PATH_ROOM) add_python(part);
+  /* Where root installs for the Python of Debian. */
+  add_python("/usr/local");
 #endif
   for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_HOME"), toolkit[i]);
   for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_PATH"), toolkit[i]);

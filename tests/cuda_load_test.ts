@@ -5,7 +5,7 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
@@ -174,6 +174,8 @@ test(...when(made, "folders are searched in their order, newer Pythons first", (
   // The last one first: each time one more is found before all others.
   const places = [
     join(folder, "home", "lib64"),
+    python("base", "3.12"),
+    python("middle", "3.12"),
     python("bin-of-python", "3.9"),
     python("bin-of-python", "3.11"),
     join(folder, "conda", "lib"),
@@ -184,7 +186,13 @@ test(...when(made, "folders are searched in their order, newer Pythons first", (
   const bin = join(folder, "bin-of-python", "bin");
   mkdirSync(bin, { recursive: true });
   mkdirSync(join(folder, "given"));
-  writeFileSync(join(bin, "python3"), "");
+  // A link into an environment, whose own program is a link to the one it was made with.
+  for (const prefix of ["middle", "base"]) {
+    mkdirSync(join(folder, prefix, "bin"), { recursive: true });
+  }
+  symlinkSync("../../middle/bin/python3", join(bin, "python3"));
+  symlinkSync(join(folder, "base", "bin", "python3.12"), join(folder, "middle", "bin", "python3"));
+  writeFileSync(join(folder, "base", "bin", "python3.12"), "");
   const env = alone(folder, {
     ROWMAJOR_CUDA_LIB_DIR: join(folder, "named"),
     VIRTUAL_ENV: join(folder, "venv"),

@@ -1,18 +1,19 @@
 /**
- * The table of all ops on a CUDA device that has no kernels but those that come compiled.
+ * The table of all ops on a CUDA device that has no kernels but those that come compiled; with
+ * `ROWMAJOR_TEST_PART`, a share of it.
  *
  * @module
  */
 import { test } from "node:test";
 import { prebuiltFamilies } from "../src/backends/cuda/families.ts";
 import { openCudaForTests, whyNoCuda } from "./cuda/device.ts";
-import { tableTests } from "./table/suite.ts";
+import { shareOf, tableTests } from "./table/suite.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`prebuilt kernels (${reason})`, { skip: true }, () => {});
 else {
   openCudaForTests({ only: prebuiltFamilies() });
-  for (const [name, run] of tableTests([{ name: "cuda", on: "cuda", exact: false }])) {
+  for (const [name, run] of shareOf(tableTests([{ name: "cuda", on: "cuda", exact: false }]))) {
     test(`${name}, with prebuilt kernels only`, run);
   }
 }

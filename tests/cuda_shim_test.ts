@@ -21,6 +21,7 @@ import {
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
+import { STATUS } from "../src/backends/shim/abi.ts";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "./emulator/build.ts";
 import type * as cuda from "./native/cuda.ts";
 import { alone, programOf, runOf } from "./native/cuda_apart.ts";
@@ -76,6 +77,23 @@ onEmulator("an allocation that fails once is not noticed", (folder) => {
   for (const n of ["1", "2", "3", "4", "5", "6"]) {
     apart("oneFailureIsNotNoticed", folder, { ROWMAJOR_EMULATOR_FAILMALLOC: n });
   }
+});
+
+onEmulator("a driver that once has no memory is asked again", (folder) => {
+  // Two kernels are looked up and launched, graphs made.
+  for (const n of ["1", "2", "3", "4"]) {
+    apart("kernelsRun", folder, { ROWMAJOR_EMULATOR_FAILDRIVER: n });
+    apart("graphsRunAgain", folder, { ROWMAJOR_EMULATOR_FAILDRIVER: n });
+  }
+});
+
+onEmulator("what fails while cuBLAS is prepared fails once", (folder) => {
+  // The handle of cublasLt; that of cuBLAS, asked for twice; what it is told.
+  const failed = [STATUS.deviceError, STATUS.ok, ...Array(3).fill(STATUS.deviceError), STATUS.ok];
+  failed.forEach((status, i) => {
+    const env = { ROWMAJOR_EMULATOR_FAILBLAS: String(i + 1) };
+    assertEquals(apart("nextProductIsRight", folder, env), status, String(i));
+  });
 });
 
 onEmulator("memory of the host is not touched while no copy is under way", (folder) => {

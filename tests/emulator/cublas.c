@@ -179,6 +179,9 @@ static int run_product(work *w) {
       emu_note("a product of %lld x %lld x %lld reaches beyond its matrices", (long long)p->m,
                (long long)p->n, (long long)p->k);
       error = ILLEGAL_ADDRESS;
+    } else if ((p->epilogue & EPILOGUE_BIAS) && ((uintptr_t)p->bias & 15) != 0) {
+      emu_note("a bias of a product is not at a multiple of 16 bytes");
+      error = MISALIGNED_ADDRESS;
     } else if (p->compute == COMPUTE_64F || p->compute == COMPUTE_32I) {
       multiply_wide(p, a, b, c, d);
     } else multiply(p, a, b, c, d);
@@ -257,7 +260,11 @@ typedef struct {
 
 EMU_API int cublasCreate_v2(handle **made) {
   EMU_LOCK;
-  if (emu_device_count() == 0) return BLAS_NOT_INITIALIZED;
+  if (emu_device_count() == 0 || emu_fails(FAIL_BLAS)) return BLAS_NOT_INITIALIZED;
+  /* It may wait for the device, which is not allowed then. */
+  for (const stream *s = emu_device(emu_current)->streams; s != NULL; s = s->next) {
+    if (s->capture != NULL) return BLAS_NOT_INITIALIZED;
+  }
   emu_has_context = true;
   handle *h = calloc(1, sizeof *h);
   *h = (handle){.magic = BLAS_MAGIC, .device = emu_current};
@@ -275,6 +282,7 @@ EMU_API int cublasSetStream_v2(handle *h, void *to) {
   BEGIN(h);
   stream *s = emu_stream(to);
   if (s == NULL || s->device != h->device) return BLAS_INVALID_VALUE;
+  if (emu_fails(FAIL_BLAS)) return BLAS_EXECUTION_FAILED;
   h->stream = to;
   return BLAS_SUCCESS;
 }
@@ -286,11 +294,13 @@ EMU_API int cublasGetStream_v2(handle *h, void **stream) {
 
 EMU_API int cublasSetMathMode(handle *h, int mode) {
   BEGIN(h);
+  if (emu_fails(FAIL_BLAS)) return BLAS_EXECUTION_FAILED;
   return h->mode = mode, BLAS_SUCCESS;
 }
 
 EMU_API int cublasSetWorkspace_v2(handle *h, void *workspace, size_t bytes) {
   BEGIN(h);
+  if (emu_fails(FAIL_BLAS)) return BLAS_EXECUTION_FAILED;
   return bytes == 0 || emu_holds(workspace, bytes) ? BLAS_SUCCESS : BLAS_INVALID_VALUE;
 }
 

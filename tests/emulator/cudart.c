@@ -611,6 +611,7 @@ EMU_API int cudaGraphInstantiate(void **made, void *from, unsigned long long fla
   BEGIN;
   graph *g = from;
   if (g == NULL) return give(INVALID_VALUE);
+  if (emu_fails(FAIL_DRIVER)) return give(OUT_OF_MEMORY);
   executable *e = calloc(1, sizeof *e);
   *e = (executable){.magic = GRAPH_MAGIC, .first = g->first};
   *made = e;

@@ -186,6 +186,7 @@ EMU_API int cuModuleGetFunction(void **made, void *from, const char *name) {
   snprintf(symbol, sizeof symbol, "emu_kernel_%s", name);
   const emu_kernel *kernel = dlsym(m->library, symbol);
   if (kernel == NULL) return NOT_FOUND;
+  if (emu_fails(FAIL_DRIVER)) return OUT_OF_MEMORY;
   function *f = calloc(1, sizeof *f);
   int rest = SHARED_USUAL - (int)emu_static_shared(kernel);
   *f = (function){FUNCTION_MAGIC, m, kernel, rest > 0 ? rest : 0, m->functions};
@@ -299,6 +300,7 @@ EMU_API int cuLaunchKernel(void *handle, unsigned blocks_x, unsigned blocks_y, u
     emu_note("kernel %s cannot have %.0f threads in a block", kernel->name, count);
     return LAUNCH_OUT_OF_RESOURCES;
   }
+  if (emu_fails(FAIL_DRIVER)) return OUT_OF_MEMORY;
   const void *packed = NULL;
   if ((parameters != NULL) == (extra != NULL) && kernel->argument_bytes > 0) return INVALID_VALUE;
   if (extra != NULL && !packed_arguments(extra, kernel, &packed)) return INVALID_VALUE;

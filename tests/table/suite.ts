@@ -4,6 +4,7 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
+import process from "node:process";
 import { DTYPE, type DType, DTYPES } from "../../src/dtype.ts";
 import { applyReduce, applyScan } from "../../src/dispatch.ts";
 import { readElement } from "../../src/element.ts";
@@ -20,6 +21,15 @@ import { generator, operand, read, sent } from "./operands.ts";
 
 /** A test: its name and what it does. */
 export type Test = readonly [name: string, run: () => void];
+
+/**
+ * All of the tests, or where `ROWMAJOR_TEST_PART` is `1/4` that of the shares 0 to 3, without the last
+ * test, which looks at what the others have run.
+ */
+export function shareOf(tests: readonly Test[]): readonly Test[] {
+  const [part, parts] = (process.env.ROWMAJOR_TEST_PART ?? "0/1").split("/").map(Number);
+  return parts === 1 ? tests : tests.slice(0, -1).filter((_, i) => i % parts! === part);
+}
 
 /**
  * Every row of the op table × dtype × layout on `targets`, every cast, and the accuracy of long
