@@ -324,30 +324,87 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
   const { mode = "constant", value = 0 } = options;
   const { shape } = x.layout;
   const pairs = padPairs(widths, shape);
-  if (mode === "constant") {
-    checkScalar(x.storage.info.name, value, "pad");
-    const layout = Layout.contiguous(
-      checkShape(shape.map((n, i) => n + pairs[i]![0]! + pairs[i]![1]!), "pad"),
-    );
-    const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
-    fillScalar(storage, layout, value);
-    let inner = layout;
-    shape.forEach((n, i) => inner = inner.sliceAxis(i, pairs[i]![0]!, n, 1));
-    fill(storage, inner, x);
-    return result(storage, layout);
-  }
-  if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
+  if (mode === "constant") checkScalar(x.storage.info.name, value, "pad");
+  else if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
     throw new ShapeError(`Cannot pad with mode ${describe(mode)}`);
-  }
-  return shape.reduce((made, n, axis) => {
-    const [before, after] = pairs[axis] as [number, number];
-    if (before === 0 && after === 0) return made;
-    if (n === 0) {
+  } else {
+    const axis = shape.findIndex((n, i) => n === 0 && pairs[i]!.some((width) => width > 0));
+    if (axis !== -1) {
       throw new ShapeError(`Cannot pad axis ${axis} of shape ${formatShape(shape)}: it is empty`);
     }
-    const places = indexesBy(x.storage, before + n + after, (i) => source(i - before, n, mode));
-    return take(made, places, axis);
-  }, contiguousCopy(x));
+  }
+  const layout = Layout.contiguous(
+    checkShape(shape.map((n, i) => n + pairs[i]![0]! + pairs[i]![1]!), "pad"),
+  );
+  const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
+  if (mode === "constant") fillScalar(storage, layout, value);
+  /** The result where it lies along the axes from `axis` on as in `x`, and is whole along others. */
+  const from = (axis: number): Layout =>
+    shape.reduce(
+      (inner, n, i) => i < axis ? inner : inner.sliceAxis(i, pairs[i]![0]!, n, 1),
+      layout,
+    );
+  fill(storage, from(0), x);
+  const made = result(storage, layout);
+  if (mode !== "constant") {
+    shape.forEach((n, axis) => {
+      const lines = from(axis + 1);
+      const copy = (to: number, at: number, length: number, step: 1 | 0 | -1): void => {
+        if (length === 0) return;
+        const source = step === 0
+          ? lines.sliceAxis(axis, at, 1, 1).broadcastTo(
+            lines.shape.map((size, i) => i === axis ? length : size),
+          )
+          : lines.sliceAxis(axis, at, length, step);
+        fill(storage, lines.sliceAxis(axis, to, length, 1), lens(made, source));
+      };
+      extend(copy, pairs[axis]![0]!, n, pairs[axis]![1]!, mode);
+    });
+  }
+  return made;
+}
+
+/**
+ * Fills an axis on both sides of the `n` elements that begin at `before`, by `copy`, which moves a
+ * number of elements, read with a step of 1, 0 or -1.
+ */
+function extend(
+  copy: (to: number, from: number, length: number, step: 1 | 0 | -1) => void,
+  before: number,
+  n: number,
+  after: number,
+  mode: "edge" | "reflect" | "wrap",
+): void {
+  const end = before + n + after;
+  if (end === n) return;
+  if (mode === "edge" || (mode === "reflect" && n === 1)) {
+    copy(0, before, before, 0);
+    copy(before + n, before + n - 1, after, 0);
+    return;
+  }
+  let [low, high] = [before, before + n];
+  let period = n;
+  if (mode === "reflect") {
+    period = 2 * (n - 1);
+    const [left, right] = [Math.min(n - 1, before), Math.min(n - 1, after)];
+    copy(low - left, low + left, left, -1);
+    copy(high, high - 2, right, -1);
+    low -= left;
+    high += right;
+  }
+  // What repeats is copied in whole periods, each time as many as there are.
+  while (high < end) {
+    const whole = Math.floor((high - low) / period) * period;
+    const length = Math.min(whole, end - high);
+    copy(high, high - whole, length, 1);
+    high += length;
+  }
+  while (low > 0) {
+    const whole = Math.floor((high - low) / period) * period;
+    const length = Math.min(whole, low);
+    copy(low - length, low - length + whole, length, 1);
+    low -= length;
+  }
 }
 
 /** [before, after] for each axis of `shape`. */
@@ -378,16 +435,6 @@ function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number
     }
   }
   return same ? shape.map(() => pairs[0]!) : pairs;
-}
-
-/** The index from 0 to n - 1 that stands for index `i` outside. */
-function source(i: number, n: number, mode: "edge" | "reflect" | "wrap"): number {
-  if (mode === "edge") return Math.min(n - 1, Math.max(0, i));
-  if (mode === "wrap") return ((i % n) + n) % n;
-  if (n === 1) return 0;
-  const period = 2 * (n - 1);
-  const at = ((i % period) + period) % period;
-  return at < n ? at : period - at;
 }
 
 /** The elements on one side of the diagonal `k` of the last two axes; zero elsewhere. */

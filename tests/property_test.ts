@@ -254,3 +254,43 @@ describe("property tests of ops", () => {
     );
   });
 });
+
+/** The index of what `pad` puts at `i` of an axis of `n` elements. */
+function paddedFrom(i: number, n: number, mode: string): number {
+  if (mode === "edge" || n === 1) return Math.min(n - 1, Math.max(0, i));
+  if (mode === "wrap") return ((i % n) + n) % n;
+  let at = i;
+  while (at < 0 || at >= n) at = at < 0 ? -at : 2 * (n - 1) - at;
+  return at;
+}
+
+describe("pad", () => {
+  it("puts edges, mirror images and copies of any width around any axis", () => {
+    const width = fc.integer({ min: 0, max: 13 });
+    const axes = fc.array(fc.tuple(fc.integer({ min: 1, max: 5 }), width, width), {
+      minLength: 1,
+      maxLength: 3,
+    });
+    const cases = axes.chain((sizes) =>
+      fc.record({
+        x: tensors(sizes.map(([n]) => n), "int32"),
+        widths: fc.constant(sizes.map(([, before, after]) => [before, after] as const)),
+        mode: fc.constantFrom("edge" as const, "reflect" as const, "wrap" as const),
+      })
+    );
+    fc.assert(
+      fc.property(cases, ({ x, widths, mode }) => {
+        const padded = loose(x).pad(widths, { mode });
+        const shape = x.shape.map((n, axis) => widths[axis]![0] + n + widths[axis]![1]);
+        assertEquals([...padded.shape], shape);
+        for (const index of indexes(shape)) {
+          const from = index.map((i, axis) =>
+            paddedFrom(i - widths[axis]![0], x.shape[axis]!, mode)
+          );
+          assertEquals(padded.get(...index), loose(x).get(...from));
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
