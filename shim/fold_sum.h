@@ -272,7 +272,7 @@ static void store_float(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, 
       for (ptrdiff_t i = 0; i < n; i++) result[i] /= j->attribute;
       break;
     case RM_OP_normP:
-      for (ptrdiff_t i = 0; i < n; i++) result[i] = rm_pow_f64(result[i], 1 / j->attribute);
+      power_block(1 / j->attribute, n, result);
       break;
     case RM_OP_logSumExp:
       for (ptrdiff_t i = 0; i < n; i++) result[i] = rm_log_f64(result[i]);

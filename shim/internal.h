@@ -205,6 +205,8 @@ int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, 
 int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
+/* Replaces x by x to the power of y; there is room for a multiple of 16. */
+void RM_AT(powers)(ptrdiff_t n, double *x, const double *y);
 #endif
 
 /* Elements may be read and written in any order: operands are apart, or the same element for

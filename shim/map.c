@@ -913,6 +913,11 @@ static bool simplify(job *it, int opcode, int work) {
   return true;
 }
 
+void RM_AT(powers)(ptrdiff_t n, double *x, const double *y) {
+  for (; n % VECTOR != 0; n++) x[n] = 1;
+  pow_f64(n, x, x, y, NULL, NULL);
+}
+
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
                    const void *b, const void *c) {
   const int compute = rm_dtype_at(dtypes, 0);
