@@ -13,7 +13,7 @@
  */
 
 import { cpSync, mkdirSync, rmSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import process from "node:process";
 import { builtLibraries, HOST, type Libraries, stageForExecutable } from "./package.ts";
 import { ensureInstalled, findTool, root, start } from "./tools.ts";
@@ -93,6 +93,15 @@ async function main(): Promise<number> {
   }
   const [path] = mains;
   if (path === undefined || mains.length > 1 || !/^(bun|deno)$/.test(runtime)) usage();
+  // What lies beside the program's folder is staged too.
+  const place = relative(root, path).split(sep);
+  if (place[0] === ".." || isAbsolute(place[0]!) || place.length < 3) {
+    console.error(
+      `${path} is no program of this repository, such as examples/digits/main.ts: ` +
+        "docs/install.md says how others become executables",
+    );
+    return 2;
+  }
   await ensureInstalled();
   const built = await start(findTool("zig"), ["build"]);
   if (built !== 0) return built;
