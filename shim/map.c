@@ -258,6 +258,8 @@ typedef struct {
   /* 1 / y and 1 / |2 y|. */
   double reciprocal, half;
   uint64_t number;
+  /* Of a byte: x / y is the upper half of (t + (x - t) / 2) last, t being that of x magic. */
+  uint16_t magic, last;
   /* All ones where elements may be negative. */
   uint64_t sign;
   ptrdiff_t bytes;
@@ -286,6 +288,23 @@ QUOTIENTS(i16, int16_t, float, __builtin_floorf, rm_low_bits_f32)
 QUOTIENTS(u16, uint16_t, float, __builtin_floorf, rm_low_bits_f32)
 QUOTIENTS(i32, int32_t, double, __builtin_floor, rm_low_bits)
 QUOTIENTS(u32, uint32_t, double, __builtin_floor, rm_low_bits)
+
+/* By more than 2, in words of 16 bits: Granlund and Montgomery, "Division by Invariant Integers using
+ * Multiplication", figure 4.1. The last shift is a product, as processors shift by what is not known
+ * before in longer words. */
+static RM_KERNEL void short_quotients(ptrdiff_t n, void *out, const void *a, const void *b,
+                                      const void *c, const double *attributes) {
+  uint8_t *o = out;
+  const uint8_t *p = a;
+  const by_integer *y = (const void *)attributes;
+  const uint16_t magic = y->magic, last = y->last;
+  (void)b, (void)c;
+  RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+    const uint8_t x = p[i], t = (uint8_t)((uint16_t)(x * magic) >> 8);
+    const uint8_t sum = (uint8_t)(t + ((uint8_t)(x - t) >> 1));
+    o[i] = (uint8_t)((uint16_t)(sum * last) >> 8);
+  }
+}
 
 /* Integers of 51 bits are a float64's mantissa, on top of this one's. */
 #define MANTISSA 0x1.8p52
@@ -872,7 +891,13 @@ static kernel integer_by(job *it, int opcode, int64_t y, int work) {
                              .multiply = tables[work][RM_OP_mul],
                              .divide = tables[work][RM_OP_floorDivide]};
   it->attributes = (const void *)&it->integer;
-  if (opcode == RM_OP_floorDivide) return y == 0 ? NULL : quotients[work];
+  if (opcode == RM_OP_floorDivide) {
+    if (work != RM_UINT8 || y <= 2) return y == 0 ? NULL : quotients[work];
+    const int bits = 64 - __builtin_clzll((uint64_t)y - 1);
+    it->integer.magic = (uint16_t)((((1 << bits) - y) << 8) / y + 1);
+    it->integer.last = (uint16_t)(1 << (9 - bits));
+    return short_quotients;
+  }
   if (y == 2) return tables[work][RM_OP_square];
   return is_negative || y < 2 ? NULL : integer_powers;
 }
