@@ -170,6 +170,20 @@ static void fill_row(char *to, const char *element, ptrdiff_t times, ptrdiff_t b
   memcpy(to + i, &all, (size_t)(length - i));
 }
 
+typedef uint8_t sixteen8 __attribute__((vector_size(16), aligned(1)));
+
+/* Groups of 3 bytes in reverse order, as in the mirror image of a picture: five of them are 15 bytes, and
+ * the one that is written besides is written over. */
+static void mirror(char *to, const char *from, ptrdiff_t groups) {
+  for (; groups > 5; groups -= 5, to += 15, from -= 15) {
+    sixteen8 v;
+    memcpy(&v, from - 13, sizeof v);
+    v = PAIR(v, v, 13, 14, 15, 10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3, 0);
+    memcpy(to, &v, sizeof v);
+  }
+  for (; groups > 0; groups--, to += 3, from -= 3) memcpy(to, from, 3);
+}
+
 /* Copies rows by columns elements of so many bytes. */
 static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
   if (columns >= 2 && columns <= 4 && to.right == bytes && to.down == columns * bytes &&
@@ -199,6 +213,11 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
   if (rows > 1 && to.down == bytes && from.right == bytes) {
     move_block((piece){to.at, to.right, bytes}, (piece){from.at, bytes, from.down}, columns, rows,
                bytes);
+    return;
+  }
+  if (rows == 3 && bytes == 1 && to.down == 1 && from.down == 1 && to.right == 3 &&
+      from.right == -3) {
+    mirror(to.at, from.at, columns);
     return;
   }
   const ptrdiff_t side = bytes == 8 ? 4 : 8;
