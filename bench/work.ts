@@ -481,6 +481,10 @@ const reductions = group("reductions", { elements: N }, [
     "np.linalg.norm(a, axis=0)",
     "a.norm(dim=0)",
   ]),
+  row("norm of order 3", square, ({ a }) => () => a.norm(null, { ord: 3 }).dispose(), [
+    "np.linalg.norm(a.ravel(), 3)",
+    "a.norm(3)",
+  ]),
   row(
     "sum of every other column",
     square,
@@ -609,6 +613,10 @@ const moves = group("sort and gather", {}, [
     "np.concatenate([a, b])",
     "torch.cat([a, b])",
   ], { elements: N }),
+  row("pad by mirrors", square, ({ a }) => () => a.pad(3, { mode: "reflect" }).dispose(), [
+    'np.pad(a, 3, mode="reflect")',
+    'F.pad(a[None], (3, 3, 3, 3), mode="reflect")',
+  ]),
   row(
     "nonzero of 1e5",
     { a: of("bool", M) },

@@ -1064,6 +1064,41 @@ check("long rows are copied right at all distances within a page", () => {
   }
 });
 
+check("mirror images of pixels are those of js, and write nothing beside them", () => {
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (let width = 1; width <= 24; width++) {
+      const plain = new Layout([2, width, 3], [3 * width + 5, 3, 1], 4);
+      const mirrored = plain.sliceAxis(1, width - 1, width, -1);
+      const [from, to] = [storageFor(plain, "uint8"), storageFor(plain, "uint8")];
+      const expected = copyOf(to);
+      const plan = planMap(plain, mirrored, null, null);
+      const move = () => native.map(MAP.copy, "uint8", plan, to, from, null, null);
+      assertEquals(handedOn(move), 0);
+      loops.map(MAP.copy, "uint8", plan, expected, from, null, null);
+      assertEquals(to.array, expected.array, `${width} pixels, level ${level}`);
+    }
+  }
+});
+
+check("numbers too small for most formulas keep their last digit", () => {
+  const least = { float32: 2 ** -149, float64: 2 ** -1074 } as const;
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    for (const dtype of ["float32", "float64"] as const) {
+      const layout = Layout.contiguous([40]);
+      const a = storageFor(layout, dtype);
+      for (let i = 0; i < 40; i++) writeElement(a, i, (i - 20) * least[dtype]);
+      for (const name of ["sinh", "expm1", "tanh", "asinh", "atanh", "sin", "tan"] as const) {
+        const out = storageFor(layout, dtype);
+        native.map(MAP[name], dtype, planMap(layout, layout, null, null), out, a, null, null);
+        const what = `${name} of ${dtype}, level ${level}`;
+        assertEquals(out.array.slice(0, 40), a.array.slice(0, 40), what);
+      }
+    }
+  }
+});
+
 check("powers of one exponent are those of js, whichever kernel takes them", () => {
   for (const level of LEVELS) {
     native.setLevel(level);
