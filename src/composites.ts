@@ -26,7 +26,7 @@ import {
   resultDType,
 } from "./dispatch.ts";
 import { AxisError, DTypeError, ShapeError } from "./errors.ts";
-import { MAP, REDUCE, type ReduceRow } from "./ops.ts";
+import { called, MAP, REDUCE, type ReduceRow } from "./ops.ts";
 import { formatShape, normalizeAxes, normalizeAxis, sizeOf } from "./shape.ts";
 import { Layout } from "./layout.ts";
 import { allocateIn } from "./storage.ts";
@@ -45,6 +45,9 @@ export function mean(x: Operand, axes: Axes, options?: ReduceOptions): Operand {
   return applyReduce(REDUCE.mean, x, axes, options, (count) => [count]);
 }
 
+/** Means that are the first pass of something else. */
+const CENTER = { var: called(REDUCE.mean, "var"), std: called(REDUCE.mean, "std") };
+
 /** The variance (`row` var) or its square root (`row` std), in two passes. */
 export function deviation(
   row: typeof REDUCE.var | typeof REDUCE.std,
@@ -52,24 +55,25 @@ export function deviation(
   axes: Axes,
   options: VarianceOptions = {},
 ): Operand {
-  checkOperand(x, row.name);
-  checkOptions(row.name, options, ["correction", "keepDims", "dtype", "out"]);
+  checkOperand(x, row.op);
+  checkOptions(row.op, options, ["correction", "keepDims", "dtype", "out"]);
   const { correction = 0 } = options;
   if (typeof correction !== "number" || Number.isNaN(correction)) {
     throw new ShapeError(
-      `Cannot ${row.name} with correction ${describe(correction)}: not a number`,
+      `Cannot ${row.op} with correction ${describe(correction)}: not a number`,
     );
   }
   let input = x;
   if (options.dtype !== undefined) {
-    checkDType(options.dtype, row.name);
+    checkDType(options.dtype, row.op);
     input = contiguousCopy(x, options.dtype);
   }
   // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
   // large integers.
   const { kind, bytes } = input.storage.info;
   const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
-  const center = mean(input, axes, { keepDims: true, dtype: wide });
+  const first = row === REDUCE.var ? CENTER.var : CENTER.std;
+  const center = applyReduce(first, input, axes, { keepDims: true, dtype: wide }, (n) => [n]);
   const to = kind === "f" ? input.storage.info.name : "float32";
   return applyReduce(
     row,
@@ -91,17 +95,20 @@ function finiteMax(x: Operand, axes: Axes): Operand {
   return apply(MAP.where, apply(MAP.isfinite, max), max, 0);
 }
 
+const SHIFT_BACK = called(MAP.add, REDUCE.logSumExp.op);
+
 /** Log of the sum of exponentials over `axes`, without overflow; of nothing, -Infinity. */
 export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): Operand {
-  checkOperand(x, "logSumExp");
-  checkOptions("logSumExp", options, ["keepDims", "dtype", "out"]);
-  if (options.dtype !== undefined) checkDType(options.dtype, "logSumExp");
+  const { op } = REDUCE.logSumExp;
+  checkOperand(x, op);
+  checkOptions(op, options, ["keepDims", "dtype", "out"]);
+  if (options.dtype !== undefined) checkDType(options.dtype, op);
   const { name } = x.storage.info;
-  const dtype = options.dtype ?? resultDType(MAP.exp, name, "logSumExp");
+  const dtype = options.dtype ?? resultDType(MAP.exp, name, op);
   const input = dtype === name ? x : contiguousCopy(x, dtype);
   const { layout } = input;
   let empty = false;
-  for (const axis of normalizeAxes("logSumExp", axes, layout.shape.length)) {
+  for (const axis of normalizeAxes(op, axes, layout.shape.length)) {
     if (layout.shape[axis] === 0) empty = true;
   }
   const zero = { keepDims: true };
@@ -109,7 +116,7 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
   const { keepDims, out } = options;
   const log = applyReduce(REDUCE.logSumExp, input, axes, { keepDims }, undefined, shift);
   const aligned = lens(shift, Layout.contiguous(log.layout.shape, shift.layout.offset));
-  return apply(MAP.add, log, aligned, undefined, { out: out ?? log });
+  return apply(SHIFT_BACK, log, aligned, undefined, { out: out ?? log });
 }
 
 /** What norms take besides their input; weight and bias as {@link affineFor} makes them. */
@@ -336,29 +343,33 @@ export function rmsNorm(
   });
 }
 
+/** The rows of norms that are not {@link REDUCE.normP}, by their order. */
+const NORMS: Readonly<Record<string, ReduceRow>> = {
+  "0": called(REDUCE.sum, "norm"),
+  "1": REDUCE.norm1,
+  "2": REDUCE.norm2,
+  Infinity: REDUCE.normMax,
+  "-Infinity": REDUCE.normMin,
+};
+
 /** The p-norm of the elements over `axes`: any `ord` above 0, Infinity or -Infinity; 0 counts. */
 export function norm(
   x: Operand,
   axes: Axes,
   options: ReduceOptions & { ord?: number } = {},
 ): Operand {
+  checkOperand(x, "norm");
   checkOptions("norm", options, ["ord", "keepDims", "dtype", "out"]);
   const { ord = 2, keepDims, dtype, out } = options;
   if (typeof ord !== "number" || Number.isNaN(ord)) {
     throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
   }
-  const rows: Record<string, ReduceRow> = {
-    "1": REDUCE.norm1,
-    "2": REDUCE.norm2,
-    Infinity: REDUCE.normMax,
-    "-Infinity": REDUCE.normMin,
-  };
+  const row = NORMS[String(ord)] ?? REDUCE.normP;
   if (ord === 0) {
     const nonzero = apply(MAP.notEqual, x, 0);
     const to = dtype ?? (x.storage.info.kind === "f" ? x.storage.info.name : "float32");
-    return applyReduce(REDUCE.sum, nonzero, axes, { keepDims, out, dtype: to });
+    return applyReduce(row, nonzero, axes, { keepDims, out, dtype: to });
   }
-  const row = rows[String(ord)] ?? REDUCE.normP;
   return applyReduce(row, x, axes, { keepDims, dtype, out }, () => [ord]);
 }
 
@@ -372,17 +383,30 @@ export interface CloseOptions {
   readonly equalNan?: boolean;
 }
 
+const ALLCLOSE = called(MAP.isclose, "allclose");
+
+/** Whether {@link isclose} holds everywhere, as a bool. */
+export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions): Operand {
+  return applyReduce(REDUCE.all, isclose(x, y, options, ALLCLOSE), undefined);
+}
+
 /**
  * Where |x - y| <= atol + rtol |y|. Integers are compared as float64.
  *
  * Throws a DTypeError for tolerances that are no numbers.
  */
-export function isclose(x: Operand, y: Operand | Scalar, options: CloseOptions = {}): Operand {
-  checkOptions("isclose", options, ["rtol", "atol", "equalNan"]);
+export function isclose(
+  x: Operand,
+  y: Operand | Scalar,
+  options: CloseOptions = {},
+  row: typeof MAP.isclose = MAP.isclose,
+): Operand {
+  const { op } = row;
+  checkOptions(op, options, ["rtol", "atol", "equalNan"]);
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
   for (const tolerance of [rtol, atol]) {
     if (typeof tolerance !== "number") {
-      throw new DTypeError(`Cannot isclose within ${describe(tolerance)}: expected a number`);
+      throw new DTypeError(`Cannot ${op} within ${describe(tolerance)}: expected a number`);
     }
   }
   const float = (value: Operand | Scalar): Operand | Scalar => {
@@ -391,8 +415,8 @@ export function isclose(x: Operand, y: Operand | Scalar, options: CloseOptions =
     if (!isOperand(value)) return value;
     return DTYPE[value.storage.info.name].kind === "f" ? value : contiguousCopy(value, "float64");
   };
-  checkOperand(x, "isclose");
-  return apply(MAP.isclose, float(x), float(y), undefined, undefined, [
+  checkOperand(x, op);
+  return apply(row, float(x), float(y), undefined, undefined, [
     rtol,
     atol,
     equalNan ? 1 : 0,

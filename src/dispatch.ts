@@ -25,6 +25,7 @@ import { AxisError, DeviceError, DTypeError, ReadOnlyError, ShapeError } from ".
 import { Layout } from "./layout.ts";
 import {
   type ArgReduceRow,
+  called,
   MAP,
   type MapRow,
   type ReduceRow,
@@ -146,7 +147,7 @@ const rules: (Rule | undefined)[] = [];
 
 /** The dtypes that `row` computes in and gives for input of `info`. */
 function ruleFor(row: Row, info: DTypeInfo): Rule {
-  return rules[row.id * 16 + info.id] ??= makeRule(row, info, row.name);
+  return rules[row.id * 16 + info.id] ??= makeRule(row, info, row.op);
 }
 
 /** The dtype that `row` gives for `dtype`. Throws a DTypeError that names `op` if it takes it not. */
@@ -323,7 +324,7 @@ export function apply(
   attributes?: readonly number[],
 ): Operand {
   if (options === undefined) return applyInto(row, a, b, c, undefined, attributes);
-  checkOptions(row.name, options, MAP_OPTIONS);
+  checkOptions(row.op, options, MAP_OPTIONS);
   return applyInto(row, a, b, c, options.out, attributes, options.broadcast);
 }
 
@@ -341,17 +342,17 @@ function applyInto(
   if (isOperand(a) && row.arity < 3 && broadcast !== false) {
     const { storage, layout } = a;
     const { info } = storage;
-    checkAlive(storage, row.name);
+    checkAlive(storage, row.op);
     if (row.arity === 1) {
       return run(row, layout.shape, out, attributes, a, null, null, null);
     }
     if (isOperand(b)) {
       if (b.storage.info === info && b.storage.device === storage.device) {
-        checkAlive(b.storage, row.name);
+        checkAlive(b.storage, row.op);
         if (out === undefined && layout.contiguous && b.layout.contiguous) {
           if (sameShape(layout.shape, b.layout.shape)) return runDense(row, a, b, attributes);
         }
-        const shape = broadcastShapes(row.name, layout.shape, b.layout.shape);
+        const shape = broadcastShapes(row.op, layout.shape, b.layout.shape);
         return run(row, shape, out, attributes, a, b, b.storage, b.layout);
       }
     } else if (isScalar(b) && promoteWeak(row, info.name, b) === info.name) {
@@ -382,7 +383,7 @@ function run(
     target = reusable ? layout : Layout.contiguous(shape);
     storage = allocateIn(a.storage.memory, rule.resultInfo, target.size, false);
   } else {
-    prepareOut(out, shape, rule.result, a.storage, row.name);
+    prepareOut(out, shape, rule.result, a.storage, row.op);
     a = undisturbed(a, out);
     if (other !== null) {
       other = undisturbed(other, out);
@@ -395,7 +396,7 @@ function run(
   }
   const plan = planMap(target, a.layout, layoutB, null);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage, row.name).map(row, rule.compute, plan, storage, a.storage, b, null);
+  backendFor(storage, row.op).map(row, rule.compute, plan, storage, a.storage, b, null);
   return out === undefined ? wrap(storage, target) : out;
 }
 
@@ -412,7 +413,7 @@ function runDense(
   const out = allocateIn(storage.memory, rule.resultInfo, target.size, false);
   const plan = planDense(target, layout, b.layout);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage, row.name).map(row, rule.compute, plan, out, storage, b.storage, null);
+  backendFor(storage, row.op).map(row, rule.compute, plan, out, storage, b.storage, null);
   return wrap(out, target);
 }
 
@@ -443,10 +444,10 @@ function applyGeneral(
   broadcast: boolean | undefined,
   attributes: readonly number[] | undefined,
 ): Operand {
-  const { name, arity } = row;
-  checkArgument(a, name);
-  if (arity > 1) checkArgument(b, name);
-  if (arity > 2) checkArgument(c, name);
+  const { op, arity } = row;
+  checkArgument(a, op);
+  if (arity > 1) checkArgument(b, op);
+  if (arity > 2) checkArgument(c, op);
   const args = arity === 1 ? [a] : arity === 2 ? [a, b!] : [a, b!, c!];
 
   // dtype: tensors first, then scalars against what the tensors make.
@@ -457,13 +458,13 @@ function applyGeneral(
     const arg = args[k]!;
     if (isScalar(arg)) continue;
     if (like === undefined) like = arg.storage;
-    else checkDevice(like, arg.storage, name);
+    else checkDevice(like, arg.storage, op);
     if (k < first) continue;
     dtype = dtype === undefined
       ? arg.storage.info.name
-      : promoteTypes(dtype, arg.storage.info.name, name);
+      : promoteTypes(dtype, arg.storage.info.name, op);
   }
-  if (dtype === undefined) dtype = scalarsDType(args.slice(first) as Scalar[], name);
+  if (dtype === undefined) dtype = scalarsDType(args.slice(first) as Scalar[], op);
   else {
     for (let k = first; k < arity; k++) {
       const arg = args[k]!;
@@ -474,7 +475,7 @@ function applyGeneral(
   const condition = row.condition ? args[0]! : undefined;
   if (condition !== undefined && !isScalar(condition) && condition.storage.info.name !== "bool") {
     throw new DTypeError(
-      `Cannot ${name} by a condition of ${condition.storage.info.name}: it must be bool`,
+      `Cannot ${op} by a condition of ${condition.storage.info.name}: it must be bool`,
     );
   }
 
@@ -487,16 +488,16 @@ function applyGeneral(
     else if (!sameShape(shape, arg.layout.shape)) {
       if (broadcast === false) {
         throw new ShapeError(
-          `Cannot ${name} shapes ${formatShape(shape)} and ${formatShape(arg.layout.shape)}: ` +
+          `Cannot ${op} shapes ${formatShape(shape)} and ${formatShape(arg.layout.shape)}: ` +
             "broadcasting is off",
         );
       }
-      shape = broadcastShapes(name, shape, arg.layout.shape);
+      shape = broadcastShapes(op, shape, arg.layout.shape);
     }
   }
   shape ??= [];
 
-  if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, name);
+  if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, op);
   const storages: (Storage | null)[] = [null, null, null];
   const layouts: (Layout | null)[] = [null, null, null];
   for (let k = 0; k < arity; k++) {
@@ -516,7 +517,7 @@ function applyGeneral(
     : out.storage;
   const plan = planMap(target, layouts[0]!, layouts[1]!, layouts[2]!);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(like ?? storage, name)
+  backendFor(like ?? storage, op)
     .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
   if (out === undefined) return wrap(storage, target);
   storage.version++;
@@ -527,7 +528,7 @@ function applyGeneral(
 function promoteWeak(row: MapRow, dtype: DType, value: Scalar): DType {
   // An integer op that gives floats takes fractions: int32 div 1.5 is computed in float32.
   if (row.result === "float" && DTYPE[dtype].kind !== "f") return "float32";
-  return promoteScalar(dtype, value, row.name);
+  return promoteScalar(dtype, value, row.op);
 }
 
 function scalarsDType(values: readonly Scalar[], op: string): DType {
@@ -540,7 +541,7 @@ function setAttributes(plan: Plan, attributes: readonly number[]): void {
   for (let i = 0; i < attributes.length; i++) plan.data[ATTRIBUTES + i] = attributes[i]!;
 }
 
-/** The rows under the names that they have in place. */
+/** The rows of ops in place. */
 const inPlaceRows: MapRow[] = [];
 
 /** Runs a row with `target` as first operand and output; the result's shape must be the target's. */
@@ -550,12 +551,21 @@ export function applyInPlace(
   other?: Operand | Scalar,
   third?: Operand | Scalar,
 ): Operand {
-  const inPlace = inPlaceRows[row.id] ??= { ...row, name: `${row.name}_` };
-  const op = inPlace.name;
+  return applyTo(inPlaceRows[row.id] ??= called(row, `${row.op}_`), target, other, third);
+}
+
+/** {@link applyInPlace}, for a row that is called what its method is. */
+export function applyTo(
+  row: MapRow,
+  target: Operand,
+  other?: Operand | Scalar,
+  third?: Operand | Scalar,
+): Operand {
+  const { op } = row;
   checkOperand(target, op);
   if (isOperand(other)) checkFits(target, other, op);
   if (isOperand(third)) checkFits(target, third, op);
-  return applyInto(inPlace, target, other, third, target);
+  return applyInto(row, target, other, third, target);
 }
 
 /** Throws unless `one` broadcasts to the shape of `target`. */
@@ -711,26 +721,26 @@ export function applyReduce(
   attributes?: (count: number) => readonly number[],
   second?: Operand,
 ): Operand {
-  const { name } = row;
-  checkOperand(a, name);
-  if (options !== undefined) checkOptions(name, options, REDUCE_OPTIONS);
+  const { op } = row;
+  checkOperand(a, op);
+  if (options !== undefined) checkOptions(op, options, REDUCE_OPTIONS);
   const dtype = options?.dtype;
   const out = options?.out;
   if (dtype !== undefined) {
-    checkDType(dtype, name);
+    checkDType(dtype, op);
     if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
   }
   const rule = ruleFor(row, a.storage.info);
   const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
-  if (to === "bool" && row.result === "sum") throw noBoolSum(name);
-  const what = reduction(name, a.layout, axes, options?.keepDims ?? false);
-  if (row.nonEmpty) checkNotEmpty(name, a.layout, what);
-  if (row.result === "int32") checkCount(name, a.layout, what.count);
-  if (out !== undefined) prepareOut(out, what.shape, to, a.storage, name);
+  if (to === "bool" && row.result === "sum") throw noBoolSum(op);
+  const what = reduction(op, a.layout, axes, options?.keepDims ?? false);
+  if (row.nonEmpty) checkNotEmpty(op, a.layout, what);
+  if (row.result === "int32") checkCount(op, a.layout, what.count);
+  if (out !== undefined) prepareOut(out, what.shape, to, a.storage, op);
   const storage = allocateIn(a.storage.memory, DTYPE[to], what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
   if (attributes !== undefined) setAttributes(plan, attributes(what.count));
-  backendFor(a.storage, name).reduce(row, plan, storage, a.storage, second?.storage ?? null);
+  backendFor(a.storage, op).reduce(row, plan, storage, a.storage, second?.storage ?? null);
   return delivered(storage, what.shape, out);
 }
 
@@ -767,20 +777,20 @@ export function applyArgReduce(
   axis: number | null | undefined,
   options: { keepDims?: boolean; out?: Operand } = {},
 ): Operand {
-  const { name } = row;
-  checkOperand(a, name);
+  const { op } = row;
+  checkOperand(a, op);
   if (axis !== undefined && axis !== null && typeof axis !== "number") {
-    throw new AxisError(`Cannot ${name} along ${String(axis)}: it takes one axis or none`);
+    throw new AxisError(`Cannot ${op} along ${describe(axis)}: it takes one axis or none`);
   }
-  checkOptions(name, options, ["keepDims", "out"]);
+  checkOptions(op, options, ["keepDims", "out"]);
   const rule = ruleFor(row, a.storage.info);
-  const what = reduction(name, a.layout, axis, options.keepDims ?? false);
-  checkNotEmpty(name, a.layout, what);
-  checkCount(name, a.layout, what.count);
-  if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, name);
+  const what = reduction(op, a.layout, axis, options.keepDims ?? false);
+  checkNotEmpty(op, a.layout, what);
+  checkCount(op, a.layout, what.count);
+  if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, op);
   const storage = allocateIn(a.storage.memory, rule.resultInfo, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
-  backendFor(a.storage, name).argReduce(row, plan, storage, a.storage);
+  backendFor(a.storage, op).argReduce(row, plan, storage, a.storage);
   return delivered(storage, what.shape, options.out);
 }
 
@@ -791,26 +801,26 @@ export function applyScan(
   axis: number | undefined,
   options: { dtype?: DType; includeInitial?: boolean; out?: Operand } = {},
 ): Operand {
-  const { name } = row;
-  checkOperand(a, name);
-  checkOptions(name, options, SCAN_OPTIONS);
+  const { op } = row;
+  checkOperand(a, op);
+  checkOptions(op, options, SCAN_OPTIONS);
   const { dtype, includeInitial = false, out } = options;
   const rank = a.layout.shape.length;
   if (axis === null || (axis === undefined && rank !== 1)) {
     throw new AxisError(
-      `Cannot ${name} shape ${formatShape(a.layout.shape)}: name an axis when the rank is not 1`,
+      `Cannot ${op} shape ${formatShape(a.layout.shape)}: name an axis when the rank is not 1`,
     );
   }
-  const along = normalizeAxis(name, axis ?? 0, rank);
+  const along = normalizeAxis(op, axis ?? 0, rank);
   if (dtype !== undefined) {
-    checkDType(dtype, name);
+    checkDType(dtype, op);
     if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
   }
   const to = dtype ?? ruleFor(row, a.storage.info).result;
-  if (to === "bool") throw noBoolSum(name);
+  if (to === "bool") throw noBoolSum(op);
   const shape = a.layout.shape.slice();
   if (includeInitial) shape[along]!++;
-  if (out !== undefined) prepareOut(out, shape, to, a.storage, name);
+  if (out !== undefined) prepareOut(out, shape, to, a.storage, op);
   const layout = Layout.contiguous(shape);
   const storage = allocateIn(a.storage.memory, DTYPE[to], layout.size, false);
   let target = layout;
@@ -820,7 +830,7 @@ export function applyScan(
   }
   const reduced = shape.map((_, i) => i === along);
   const plan = planReduce(target, a.layout, null, reduced, true);
-  backendFor(a.storage, name).scan(row, plan, storage, a.storage);
+  backendFor(a.storage, op).scan(row, plan, storage, a.storage);
   return delivered(storage, shape, out);
 }
 

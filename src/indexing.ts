@@ -185,7 +185,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const args = given.map((argument): BasicIndex | Operand => {
     if (Array.isArray(argument)) return fromArray(op, x.storage, argument);
     if (typeof argument !== "string") return argument as BasicIndex | Operand;
-    const parts = parseIndexString(argument);
+    const parts = parseIndexString(argument, op);
     if (parts.length !== 1) {
       throw new IndexError(
         `Cannot ${op} by "${argument}" beside other indexes: a string for all axes stands alone`,
@@ -342,7 +342,7 @@ function lineSlice(
   if (typeof argument === "number") {
     return line.selectAxis(0, layout.checkIndex(op, axis, argument));
   }
-  return sliceAxisBy(line, 0, argument);
+  return sliceAxisBy(line, 0, argument, op, axis);
 }
 
 /** The layout of the axes of `dense` that belong to the blocks, and the step from pick to pick. */
@@ -366,7 +366,7 @@ function finish(op: string, layout: Layout, { picks, axis }: Selection, bad: num
 /** The tensor without its type's constraints: what `slice` accepts. */
 export function index(x: Operand, args: readonly IndexArgument[], op = "slice"): Operand {
   checkOperand(x, op);
-  if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args));
+  if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args, op));
   return gather(op, x, select(op, x, args));
 }
 
@@ -392,7 +392,7 @@ export function setAt(
   if (typeof given !== "string" && !Array.isArray(given)) {
     throw new IndexError(`Cannot ${op}: the index is an array of arguments, one for each axis`);
   }
-  const args = typeof given === "string" ? parseIndexString(given) : given;
+  const args = typeof given === "string" ? parseIndexString(given, op) : given;
   const dtype = x.storage.info.name;
   if (isOperand(value)) {
     checkOperand(value, op);
@@ -403,7 +403,7 @@ export function setAt(
   } else throw new DTypeError(`Cannot ${op} to ${describe(value)}: expected a tensor or a scalar`);
 
   if (args.every(isBasic)) {
-    const layout = sliceBasic(x.layout, args);
+    const layout = sliceBasic(x.layout, args, op);
     if (!isOperand(value)) fillScalar(x.storage, layout, value);
     else {
       const target = lens(x, layout);

@@ -228,12 +228,12 @@ export class Layout {
   }
 
   /** The axes in another order: (1, 2, 3) by [2, 0, 1] gives (3, 1, 2). */
-  permute(axes: readonly number[]): Layout {
+  permute(axes: readonly number[], op = "permute"): Layout {
     const rank = this.shape.length;
-    const order = normalizeAxes("permute", axes, rank);
+    const order = normalizeAxes(op, axes, rank);
     if (order.length !== rank) {
       throw new AxisError(
-        `Cannot permute shape ${formatShape(this.shape)} by ${formatShape(axes)}: ` +
+        `Cannot ${op} shape ${formatShape(this.shape)} by ${formatShape(axes)}: ` +
           `it has ${rank} axes, and ${order.length} are named`,
       );
     }
@@ -278,9 +278,9 @@ export class Layout {
   }
 
   /** A new axis of size 1 before `axis`: (3, 4) at 2 gives (3, 4, 1). */
-  expandDims(axis = 0): Layout {
+  expandDims(axis = 0, op = "expandDims"): Layout {
     const rank = this.shape.length;
-    const at = normalizeAxis("expandDims", axis, rank + 1);
+    const at = normalizeAxis(op, axis, rank + 1);
     const shape: number[] = new Array(rank + 1);
     const strides: number[] = new Array(rank + 1);
     for (let i = 0; i < at; i++) {

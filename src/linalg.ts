@@ -27,7 +27,7 @@ import {
 } from "./dispatch.ts";
 import { DTypeError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
-import { MAP } from "./ops.ts";
+import { called, MAP } from "./ops.ts";
 import { broadcastShapes, formatShape, sizeOf } from "./shape.ts";
 import { allocateIn } from "./storage.ts";
 
@@ -172,6 +172,8 @@ export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Opera
   return matmul(a, b, options, "dot");
 }
 
+const OUTER = called(MAP.mul, "outer");
+
 /** [M] and [N] give [M, N]: every product of two elements. */
 export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand {
   productDType("outer", a, b);
@@ -179,7 +181,7 @@ export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand 
     throw doNotFit("outer", a.layout, b.layout, "it takes two vectors");
   }
   return apply(
-    MAP.mul,
+    OUTER,
     lens(a, a.layout.expandDims(1)),
     lens(b, b.layout.expandDims(0)),
     undefined,

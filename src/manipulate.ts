@@ -204,12 +204,12 @@ export function unstack(x: Operand, axis = 0): Operand[] {
 }
 
 /** Inserts an axis of stride 0 and size `n` before `axis`, so that a copy repeats what follows. */
-function repeated(layout: Layout, axis: number, n: number): Layout {
+function repeated(layout: Layout, axis: number, n: number, op: string): Layout {
   const shape = layout.shape.slice();
   const strides = layout.strides.slice();
   shape.splice(axis, 0, n);
   strides.splice(axis, 0, 0);
-  return new Layout(checkShape(shape, "repeat"), strides, layout.offset);
+  return new Layout(checkShape(shape, op), strides, layout.offset);
 }
 
 /** The whole tensor repeated along each axis, as often as `repeats` says. */
@@ -221,7 +221,7 @@ export function tile(x: Operand, repeats: readonly number[]): Operand {
   while (counts.length < layout.shape.length) counts.unshift(1);
   const shape = layout.shape.map((n, i) => n * counts[i]!);
   for (let axis = counts.length - 1; axis >= 0; axis--) {
-    layout = repeated(layout, axis, counts[axis]!);
+    layout = repeated(layout, axis, counts[axis]!, "tile");
   }
   return copyAs(lens(x, layout), checkShape(shape, "tile"));
 }
@@ -240,7 +240,7 @@ export function repeat(
   if (counts.length === 1) {
     const shape = x.layout.shape.slice();
     shape[along]! *= counts[0]!;
-    return copyAs(lens(x, repeated(x.layout, along + 1, counts[0]!)), shape);
+    return copyAs(lens(x, repeated(x.layout, along + 1, counts[0]!, "repeat")), shape);
   }
   if (counts.length !== n) {
     throw new ShapeError(

@@ -15,8 +15,10 @@ export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
 
 /** What the rows of all skeletons have in common. */
 interface BaseRow {
-  /** The op's name, as in error messages; unique in the table. */
+  /** The op's name; unique in the table. */
   readonly name: string;
+  /** What error messages call it: the method that runs it. */
+  readonly op: string;
   /** Its place in {@link ROWS}: the number that kernel tables and the native side use. */
   readonly id: number;
   /** The kinds of dtype it takes, e.g. `"iuf"`; others are refused with a DTypeError. */
@@ -103,6 +105,7 @@ function map(
     skeleton: "map",
     id: rows++,
     name,
+    op: name,
     arity,
     takes,
     result,
@@ -120,7 +123,7 @@ function map(
 type ReduceExtra = Partial<
   Pick<
     ReduceRow,
-    "map" | "finish" | "nonEmpty" | "compensated" | "arity" | "attributes" | "bool" | "ulp"
+    "op" | "map" | "finish" | "nonEmpty" | "compensated" | "arity" | "attributes" | "bool" | "ulp"
   >
 >;
 
@@ -137,6 +140,7 @@ function reduce(
     skeleton: "reduce",
     id: rows++,
     name,
+    op: name,
     arity: 1,
     takes,
     result,
@@ -305,10 +309,12 @@ export const REDUCE = {
     compensated: true,
   }),
   norm1: reduce("norm1", "iuf", "float", "a + x", 0, "np.sum(np.abs(x), axis=axis)", {
+    op: "norm",
     map: "fabs(x)",
     compensated: true,
   }),
   norm2: reduce("norm2", "iuf", "float", "a + x", 0, "np.sqrt(np.sum(x * x, axis=axis))", {
+    op: "norm",
     map: "x * x",
     finish: "sqrt(a)",
     compensated: true,
@@ -321,6 +327,7 @@ export const REDUCE = {
     0,
     "np.sum(np.abs(x) ** 3, axis=axis) ** (1 / 3)",
     {
+      op: "norm",
       map: "pow(fabs(x), ord)",
       finish: "pow(a, 1 / ord)",
       attributes: ["ord"],
@@ -329,9 +336,11 @@ export const REDUCE = {
     },
   ),
   normMax: reduce("normMax", "iuf", "float", larger, 0, "np.max(np.abs(x), axis=axis)", {
+    op: "norm",
     map: "fabs(x)",
   }),
   normMin: reduce("normMin", "iuf", "float", smaller, "highest", "np.min(np.abs(x), axis=axis)", {
+    op: "norm",
     map: "fabs(x)",
     nonEmpty: true,
   }),
@@ -344,6 +353,7 @@ export const REDUCE = {
     0,
     "np.log(np.sum(np.exp(x - y), axis=axis))",
     {
+      op: "logsumexp",
       arity: 2,
       map: "exp(x - y)",
       finish: "log(a)",
@@ -357,6 +367,7 @@ function argReduce(name: string, expr: string, numpy: string): ArgReduceRow {
     skeleton: "argReduce",
     id: rows++,
     name,
+    op: name,
     arity: 1,
     takes: "biuf",
     result: "int32",
@@ -378,6 +389,7 @@ function scan(name: string, expr: string, identity: number, numpy: string): Scan
     skeleton: "scan",
     id: rows++,
     name,
+    op: name,
     arity: 1,
     takes: "biuf",
     result: "sum",
@@ -402,6 +414,11 @@ export const ROWS: readonly Row[] = [
   ...Object.values(ARG_REDUCE),
   ...Object.values(SCAN),
 ];
+
+/** `row` for a method that runs it under another name, which its errors are to say. */
+export function called<R extends Row>(row: R, op: string): R {
+  return { ...row, op };
+}
 
 /** The expression that `row` uses for dtypes of `kind`. */
 export function exprFor(row: Row, kind: Kind): string {

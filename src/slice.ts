@@ -191,10 +191,10 @@ const PARSED_LIMIT = 256;
  *
  * Throws an {@link IndexError} for a part that is none of these, and for step 0.
  */
-export function parseIndexString(text: string): readonly BasicIndex[] {
+export function parseIndexString(text: string, op = "slice"): readonly BasicIndex[] {
   let parts = PARSED.get(text);
   if (parts === undefined) {
-    parts = text.split(",").map((part) => parsePart(part.trim(), text));
+    parts = text.split(",").map((part) => parsePart(part.trim(), text, op));
     if (PARSED.size >= PARSED_LIMIT) PARSED.clear();
     PARSED.set(text, parts);
   }
@@ -203,7 +203,7 @@ export function parseIndexString(text: string): readonly BasicIndex[] {
 
 const INTEGER = /^-?\d{1,15}$/;
 
-function parsePart(part: string, text: string): BasicIndex {
+function parsePart(part: string, text: string, op: string): BasicIndex {
   if (part === "...") return part;
   if (part === "None" || part === "newaxis") return null;
   if (INTEGER.test(part)) return Number(part) + 0;
@@ -213,7 +213,7 @@ function parsePart(part: string, text: string): BasicIndex {
     fields.some((field) => field !== "" && !INTEGER.test(field))
   ) {
     throw new IndexError(
-      `Cannot slice by "${text}": "${part}" is not an index, start:stop:step, "..." or None`,
+      `Cannot ${op} by "${text}": "${part}" is not an index, start:stop:step, "..." or None`,
     );
   }
   const [start, stop, step] = fields.map((field) => field === "" ? null : Number(field));
@@ -221,8 +221,8 @@ function parsePart(part: string, text: string): BasicIndex {
 }
 
 /** Parses the strings of an index; a lone string may be for all axes, others are for one each. */
-function parseStrings(index: readonly BasicIndex[]): readonly BasicIndex[] {
-  if (index.length === 1) return parseIndexString(index[0] as string);
+function parseStrings(index: readonly BasicIndex[], op: string): readonly BasicIndex[] {
+  if (index.length === 1) return parseIndexString(index[0] as string, op);
   const result: BasicIndex[] = new Array(index.length);
   for (let i = 0; i < index.length; i++) {
     const arg = index[i];
@@ -230,10 +230,10 @@ function parseStrings(index: readonly BasicIndex[]): readonly BasicIndex[] {
       result[i] = arg;
       continue;
     }
-    const parts = parseIndexString(arg);
+    const parts = parseIndexString(arg, op);
     if (parts.length !== 1) {
       throw new IndexError(
-        `Cannot slice by "${arg}" beside other indexes: a string for all axes stands alone`,
+        `Cannot ${op} by "${arg}" beside other indexes: a string for all axes stands alone`,
       );
     }
     result[i] = parts[0];
@@ -242,12 +242,12 @@ function parseStrings(index: readonly BasicIndex[]): readonly BasicIndex[] {
 }
 
 /** The view at numbers for the first axes, the step of most loops over a tensor. */
-function selectLeading(layout: Layout, index: readonly number[]): Layout {
+function selectLeading(layout: Layout, index: readonly number[], op: string): Layout {
   const count = index.length;
   const rank = layout.shape.length - count;
   let { offset, size } = layout;
   for (let axis = 0; axis < count; axis++) {
-    offset += layout.checkIndex("slice", axis, index[axis]) * layout.strides[axis];
+    offset += layout.checkIndex(op, axis, index[axis]) * layout.strides[axis];
     size /= layout.shape[axis];
   }
   const shape: number[] = new Array(rank);
@@ -270,12 +270,12 @@ function selectLeading(layout: Layout, index: readonly number[]): Layout {
  * Throws an {@link IndexError} for an index outside its axis, too many indexes, a second `"..."`,
  * and anything that is not a {@link BasicIndex}.
  */
-export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout {
+export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "slice"): Layout {
   const count = index.length;
   let numbers = 0;
   while (numbers < count && typeof index[numbers] === "number") numbers++;
   if (numbers === count && count <= layout.shape.length) {
-    return selectLeading(layout, index as readonly number[]);
+    return selectLeading(layout, index as readonly number[], op);
   }
   // Axes of the result, and axes that no index names: "..." stands for these, or else the end does.
   let rank = layout.shape.length;
@@ -289,15 +289,15 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout
     } else if (arg instanceof Slice || arg instanceof Range) rest--;
     else if (arg === null) rank++;
     else if (arg === "...") ellipses++;
-    else if (typeof arg === "string") return sliceBasic(layout, parseStrings(index));
+    else if (typeof arg === "string") return sliceBasic(layout, parseStrings(index, op), op);
     else {throw new IndexError(
-        `Cannot slice by ${describe(arg)}: it is not an index, slice or range`,
+        `Cannot ${op} by ${describe(arg)}: it is not an index, slice or range`,
       );}
   }
-  if (ellipses > 1) throw new IndexError('Cannot slice with more than one "..."');
+  if (ellipses > 1) throw new IndexError(`Cannot ${op} with more than one "..."`);
   if (rest < 0) {
     throw new IndexError(
-      `Cannot slice shape ${formatShape(layout.shape)} by ${layout.shape.length - rest} indexes: ` +
+      `Cannot ${op} shape ${formatShape(layout.shape)} by ${layout.shape.length - rest} indexes: ` +
         `it has rank ${layout.shape.length}`,
     );
   }
@@ -310,7 +310,7 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout
   for (let i = 0; i <= count; i++) {
     const arg = i < count ? index[i] : "...";
     if (typeof arg === "number") {
-      offset += layout.checkIndex("slice", axis, arg) * layout.strides[axis];
+      offset += layout.checkIndex(op, axis, arg) * layout.strides[axis];
       axis++;
     } else if (arg === null) {
       shape[out] = 1;
@@ -341,22 +341,29 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[]): Layout
 }
 
 /**
- * The view that takes `arg` along one axis of `layout`: an index drops the axis.
+ * The view that takes `arg` along one axis of `layout`: an index drops the axis. Where `layout` is
+ * one axis of another, `shown` says which.
  *
  * Throws an {@link IndexError} for an index outside the axis or an argument of no meaning here, and
  * an AxisError for an axis that does not exist.
  */
-export function sliceAxisBy(layout: Layout, axis: number, arg: BasicIndex): Layout {
-  const at = normalizeAxis("slice", axis, layout.shape.length);
+export function sliceAxisBy(
+  layout: Layout,
+  axis: number,
+  arg: BasicIndex,
+  op = "slice",
+  shown: number = axis,
+): Layout {
+  const at = normalizeAxis(op, axis, layout.shape.length);
   let one = arg;
   if (typeof one === "string") {
-    const parts = parseIndexString(one);
+    const parts = parseIndexString(one, op);
     if (parts.length === 1) one = parts[0];
   }
-  if (typeof one === "number") return layout.selectAxis(at, layout.checkIndex("slice", at, one));
+  if (typeof one === "number") return layout.selectAxis(at, layout.checkIndex(op, at, one));
   if (!(one instanceof Slice || one instanceof Range)) {
     throw new IndexError(
-      `Cannot slice axis ${axis} by ${describe(arg)}: it is not an index, slice or range`,
+      `Cannot ${op} axis ${shown} by ${describe(arg)}: it is not an index, slice or range`,
     );
   }
   const { start, length, step } = resolveSlice(one, layout.shape[at]);

@@ -10,6 +10,7 @@
 import "./backends/cpu.ts";
 import "./backends/cuda.ts";
 import {
+  allclose,
   type Axes,
   type CloseOptions,
   deviation,
@@ -39,6 +40,7 @@ import {
   applyInPlace,
   applyReduce,
   applyScan,
+  applyTo,
   checkOperand,
   checkOptions,
   contiguousCopy,
@@ -84,7 +86,7 @@ import {
   triangle,
   unstack,
 } from "./manipulate.ts";
-import { ARG_REDUCE, MAP, REDUCE, SCAN } from "./ops.ts";
+import { ARG_REDUCE, called, MAP, REDUCE, SCAN } from "./ops.ts";
 import { formatShape, normalizeAxis, sameShape, type Shape } from "./shape.ts";
 import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "./slice.ts";
 import {
@@ -344,8 +346,9 @@ export class Tensor<
   item(options: { readonly bigint: true }): t.BigItem[D];
   /** {@link item} as a number or boolean. */
   item(options?: { readonly bigint?: false }): t.Item[D];
-  item(options: { readonly bigint?: boolean } = {}): unknown {
+  item(options?: { readonly bigint?: boolean }): unknown {
     checkAlive(this.storage, "item");
+    if (options !== undefined) checkOptions("item", options, VALUE_OPTIONS);
     if (this.layout.size !== 1) {
       throw new ShapeError(
         `Cannot item shape ${
@@ -353,7 +356,7 @@ export class Tensor<
         }: it has ${this.layout.size} elements, not 1`,
       );
     }
-    return toValue(this.storage, this.layout.offset, options.bigint ?? false, "item");
+    return toValue(this.storage, this.layout.offset, options?.bigint ?? false, "item");
   }
 
   /**
@@ -385,12 +388,13 @@ export class Tensor<
     this: X,
     options?: { readonly bigint?: false },
   ): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
-  toArray(options: { readonly bigint?: boolean } = {}): unknown {
+  toArray(options?: { readonly bigint?: boolean }): unknown {
     checkAlive(this.storage, "toArray");
+    if (options !== undefined) checkOptions("toArray", options, VALUE_OPTIONS);
     const { storage, layout } = onCpu(this);
     const { shape, strides } = layout;
     const { array, info } = storage;
-    const bigint = options.bigint ?? false;
+    const bigint = options?.bigint ?? false;
     const numbers = !bigint && (info.name === "float32" || info.name === "float64");
     const unpack = (axis: number, position: number): unknown => {
       if (axis === shape.length) return toValue(storage, position, bigint, "toArray");
@@ -581,7 +585,7 @@ export class Tensor<
 
   /** {@link toOwned}. */
   copy(): Tensor<D, S, V> {
-    return this.toOwned();
+    return contiguousCopy(this) as never;
   }
 
   /** A view when the tensor is dense, else a dense copy. */
@@ -658,19 +662,17 @@ export class Tensor<
    * Throws a DeviceError that says why when there is no such device.
    */
   to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
-    checkAlive(this.storage, "to");
-    if (isOn(this.storage, device)) return viewOf(this, this.layout, "to") as never;
-    return moved(this, device) as never;
+    return movedTo(this, device, "to") as never;
   }
 
   /** {@link to} the CPU. */
   cpu(): Tensor<D, S, "cpu"> {
-    return this.to("cpu") as never;
+    return movedTo(this, "cpu", "cpu") as never;
   }
 
   /** {@link to} the first CUDA device. */
   cuda(): Tensor<D, S, "cuda"> {
-    return this.to("cuda") as never;
+    return movedTo(this, "cuda", "cuda") as never;
   }
 
   // ---- writing ---------------------------------------------------------------------------------
@@ -714,8 +716,8 @@ export class Tensor<
     const x = this as X;
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low !== undefined && high !== undefined) applyInPlace(MAP.clip, x, low, high);
-    else if (low !== undefined) applyInPlace(MAP.maximum, x, low);
-    else if (high !== undefined) applyInPlace(MAP.minimum, x, high);
+    else if (low !== undefined) applyTo(CLIP.low_, x, low);
+    else if (high !== undefined) applyTo(CLIP.high_, x, high);
     else prepareWrite(x, "clip_");
     return x;
   }
@@ -932,7 +934,11 @@ export class Tensor<
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
   ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.permute(axes as readonly number[]), "permuteDims") as never;
+    return viewOf(
+      this,
+      this.layout.permute(axes as readonly number[], "permuteDims"),
+      "permuteDims",
+    ) as never;
   }
 
   /** Two axes exchanged: a view. */
@@ -991,7 +997,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
   ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.expandDims(axis as number), "unsqueeze") as never;
+    return viewOf(this, this.layout.expandDims(axis as number, "unsqueeze"), "unsqueeze") as never;
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */
@@ -1066,7 +1072,11 @@ export class Tensor<
     axis: B,
     index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
   ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
-    return viewOf(this, sliceAxisBy(this.layout, axis, index as BasicIndex), "sliceAxis") as never;
+    return viewOf(
+      this,
+      sliceAxisBy(this.layout, axis, index as BasicIndex, "sliceAxis"),
+      "sliceAxis",
+    ) as never;
   }
 
   /** Views along `axis` (0): so many equal parts, or cut before each of the given indexes. */
@@ -1330,10 +1340,10 @@ export class Tensor<
   >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
-      return apply(MAP.copy, this, undefined, undefined, options) as never;
+      return apply(CLIP.none, this, undefined, undefined, options) as never;
     }
-    if (low === undefined) return apply(MAP.minimum, this, high, undefined, options) as never;
-    if (high === undefined) return apply(MAP.maximum, this, low, undefined, options) as never;
+    if (low === undefined) return apply(CLIP.high, this, high, undefined, options) as never;
+    if (high === undefined) return apply(CLIP.low, this, low, undefined, options) as never;
     return apply(MAP.clip, this, low, high, options) as never;
   }
 
@@ -1348,7 +1358,7 @@ export class Tensor<
 
   /** Whether {@link isclose} holds everywhere. */
   allclose(other: TensorOrScalar, options?: CloseOptions): boolean {
-    const close = applyReduce(REDUCE.all, isclose(this, other, options), undefined);
+    const close = allclose(this, other, options);
     return readElement(close.storage, close.layout.offset) === 1;
   }
 
@@ -2154,6 +2164,15 @@ export class Tensor<
 
 wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never);
 
+/** What limits on one side, or none. */
+const CLIP = {
+  low: called(MAP.maximum, "clip"),
+  high: called(MAP.minimum, "clip"),
+  none: called(MAP.copy, "clip"),
+  low_: called(MAP.maximum, "clip_"),
+  high_: called(MAP.minimum, "clip_"),
+};
+
 /** The type of `X` limited by `P`, which may be missing. */
 export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
   ? Tensor<t.BinaryDType<X, P>, t.Ok<t.Binary<"clip", X, P>>, X["device"]>
@@ -2172,9 +2191,16 @@ function viewOf(x: AnyTensor, layout: Layout, op: string): AnyTensor {
   return view;
 }
 
+function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
+  checkAlive(x.storage, op);
+  return isOn(x.storage, device) ? viewOf(x, x.layout, op) : moved(x, device) as never;
+}
+
 function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
   return index(x, args) as never;
 }
+
+const VALUE_OPTIONS = ["bigint"];
 
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {
