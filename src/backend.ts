@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "./dtype.ts";
+import { describe, type DType } from "./dtype.ts";
 import type { Layout } from "./layout.ts";
 import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "./ops.ts";
 import type { Plan } from "./plan.ts";
@@ -294,7 +294,7 @@ export function deviceOf(device: string, what: string): Device | null {
   const [, family = "", index = "0"] = /^(\w+)(?::([1-9]\d{0,3}))?$/.exec(name) ?? [];
   const open = families.get(family);
   if (open === undefined) {
-    throw new DeviceError(`Cannot ${what} ${String(device)}: no backend serves it`);
+    throw new DeviceError(`Cannot ${what} ${describe(device)}: no backend serves it`);
   }
   const opened = open(Number(index));
   if (typeof opened === "string") throw new DeviceError(`Cannot ${what} ${name}: ${opened}`);

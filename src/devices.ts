@@ -7,7 +7,7 @@
 import { deviceName, deviceOf, memoryOf, PREPARED, type Recording } from "./backend.ts";
 import { allowTF32 as allowOnCuda } from "./backends/cuda.ts";
 import { settleCows } from "./dispatch.ts";
-import { checkDType, type DType } from "./dtype.ts";
+import { checkDType, describe, type DType } from "./dtype.ts";
 import { DeviceError, DisposedError } from "./errors.ts";
 import { ROWS } from "./ops.ts";
 import {
@@ -68,7 +68,7 @@ export function warmUp(
 ): void {
   const found = deviceOf(device, "warm up");
   for (const op of ops) {
-    if (!WARM.has(op)) throw new RangeError(`Cannot warm up ${String(op)}: there is no such op`);
+    if (!WARM.has(op)) throw new RangeError(`Cannot warm up ${describe(op)}: there is no such op`);
   }
   for (const dtype of dtypes) checkDType(dtype, "warm up");
   found?.backend.warmUp?.(ops, dtypes);
@@ -133,7 +133,7 @@ export class Graph implements Disposable {
 export function capture(device: Device, body: () => void): Graph {
   const found = deviceOf(device, "capture on");
   if (found?.record === undefined) {
-    throw new DeviceError(`Cannot capture on ${String(device)}: it has no graphs`);
+    throw new DeviceError(`Cannot capture on ${describe(device)}: it has no graphs`);
   }
   const recording = found.record(() => {
     const given: unknown = body();

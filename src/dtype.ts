@@ -165,9 +165,10 @@ export function isInt(dtype: DType): boolean {
   return kind === "i" || kind === "u";
 }
 
-/** Names a value that an op does not take, in a few words. */
+/** A value that a caller gave, as messages show it: the only place that says how. */
 export function describe(value: unknown): string {
   if (value === null) return "null";
+  if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "string") {
     return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   }
@@ -181,9 +182,7 @@ export function describe(value: unknown): string {
 export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
   if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {
     throw new DTypeError(
-      `Cannot ${op}: ${
-        typeof dtype === "string" ? dtype : describe(dtype)
-      } is not a dtype (expected one of ${DTYPES.join(", ")})`,
+      `Cannot ${op}: ${describe(dtype)} is not a dtype (expected one of ${DTYPES.join(", ")})`,
     );
   }
 }
@@ -262,13 +261,15 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
   if (kind === "f" || typeof value === "boolean") return;
   if (kind === "b") {
     if (Number(value) === 0 || Number(value) === 1) return;
-    throw new DTypeError(`Cannot ${op} ${value} to bool: it is not true, false, 0 or 1`);
+    throw new DTypeError(`Cannot ${op} ${describe(value)} to bool: it is not true, false, 0 or 1`);
   }
   if (typeof value === "number" && !Number.isInteger(value)) {
     throw new DTypeError(`Cannot ${op} ${value} to ${dtype}: it is not an integer`);
   }
   if (value < min || value > max) {
-    throw new DTypeError(`Cannot ${op} ${value} to ${dtype}: it is outside ${min} to ${max}`);
+    throw new DTypeError(
+      `Cannot ${op} ${describe(value)} to ${dtype}: it is outside ${min} to ${max}`,
+    );
   }
 }
 

@@ -6,6 +6,7 @@
 import { backendOf, openDevices, registerBackend } from "./backend.ts";
 import { findNative, js } from "./backends/cpu.ts";
 import { describeDevice, findCuda } from "./backends/cuda.ts";
+import { describe } from "./dtype.ts";
 import { forgetBackend } from "./dispatch.ts";
 import { DeviceError } from "./errors.ts";
 
@@ -36,7 +37,7 @@ export const VERSION = "0.1.0";
  */
 export function setBackend(name: "js" | "native"): void {
   if (name !== "js" && name !== "native") {
-    throw new DeviceError(`Cannot use backend ${String(name)}: it is "js" or "native"`);
+    throw new DeviceError(`Cannot use backend ${describe(name)}: it is "js" or "native"`);
   }
   const backend = name === "js" ? js : findNative();
   if (typeof backend === "string") throw new DeviceError(`Cannot use backend native: ${backend}`);
@@ -54,7 +55,7 @@ export function setBackend(name: "js" | "native"): void {
 export function setThreads(count: number): number {
   if (!Number.isInteger(count) || count < 0 || count > 256) {
     throw new RangeError(
-      `Cannot use ${String(count)} threads: an integer from 0 to 256 is expected`,
+      `Cannot use ${describe(count)} threads: an integer from 0 to 256 is expected`,
     );
   }
   const found = findNative();

@@ -231,10 +231,16 @@ export function integers<
     }
   }
   const [from, to] = [BigInt(low), BigInt(high)];
-  if (from >= to) throw new IndexError(`Cannot make integers from ${low} to ${high}: none fits`);
+  if (from >= to) {
+    throw new IndexError(
+      `Cannot make integers from ${describe(low)} to ${describe(high)}: none fits`,
+    );
+  }
   const { min, max, kind } = DTYPE[dtype];
   if (kind !== "f" && (from < BigInt(min) || to - 1n > BigInt(max))) {
-    throw new DTypeError(`Cannot make integers from ${low} to ${high} of ${dtype}`);
+    throw new DTypeError(
+      `Cannot make integers from ${describe(low)} to ${describe(high)} of ${dtype}`,
+    );
   }
   return generate("integers", key, shape, dtype, "iu", "integers", options.device, from, to);
 }

@@ -116,7 +116,7 @@ export function rangeInclusive(start: number, stop: number): Range {
 
 function checkInteger(op: string, what: string, value: unknown): void {
   if (!Number.isInteger(value)) {
-    throw new IndexError(`Cannot ${op} with ${what} ${String(value)}: it is not an integer`);
+    throw new IndexError(`Cannot ${op} with ${what} ${describe(value)}: it is not an integer`);
   }
 }
 

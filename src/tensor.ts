@@ -28,6 +28,7 @@ import {
 import {
   checkDType,
   checkScalar,
+  describe,
   type DType,
   type DTypeInfo,
   type Scalar,
@@ -543,7 +544,7 @@ export class Tensor<
     checkAlive(this.storage, "iterate");
     const along = normalizeAxis("iterate", axis, this.layout.shape.length);
     if (!Number.isInteger(step) || step === 0) {
-      throw new IndexError(`Cannot iterate axis ${along} by step ${String(step)}`);
+      throw new IndexError(`Cannot iterate axis ${along} by step ${describe(step)}`);
     }
     const n = this.layout.shape[along]!;
     for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
@@ -1108,7 +1109,7 @@ export class Tensor<
     if (have !== rank as number) {
       throw new ShapeError(
         `Cannot take shape ${formatShape(this.layout.shape)} as rank ${
-          String(rank)
+          describe(rank)
         }: its rank is ${have}`,
       );
     }

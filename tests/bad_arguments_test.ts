@@ -27,8 +27,11 @@ import {
   OutOfMemoryError,
   promoteTypes,
   random,
+  range,
   ReadOnlyError,
   scalar,
+  setBackend,
+  setThreads,
   ShapeError,
   stack,
   tensor,
@@ -134,7 +137,7 @@ test("Bad dtypes: reductions, extremes and promotion check the name", () => {
     }
   }
   for (const [a, b] of [["a", "b"], ["a", "a"], ["a", "int8"]]) {
-    assertRefused(() => loose(promoteTypes)(a, b), DTypeError, ["a is not a dtype"]);
+    assertRefused(() => loose(promoteTypes)(a, b), DTypeError, ['"a" is not a dtype']);
   }
 });
 
@@ -175,11 +178,12 @@ test("Bad scalars: what is no number, bigint or boolean is never written", () =>
 test("Bad scalars: a bool takes booleans, 0 and 1", () => {
   const target = zeros([2], { dtype: "bool" });
   for (const value of [2.5, 2, -1, NaN, Infinity, 2n, -1n, 0.5]) {
-    assertRefused(() => target.fill_(value), DTypeError, ["fill_", `${value} to bool`], target);
-    assertRefused(() => target.set([0], value), DTypeError, ["set", `${value} to bool`], target);
-    assertRefused(() => full([2], value, { dtype: "bool" }), DTypeError, `${value} to bool`);
-    assertRefused(() => fullLike(target, value), DTypeError, `${value} to bool`, target);
-    assertRefused(() => target.pad(1, { value }), DTypeError, `${value} to bool`, target);
+    const shown = typeof value === "bigint" ? `${value}n to bool` : `${value} to bool`;
+    assertRefused(() => target.fill_(value), DTypeError, ["fill_", shown], target);
+    assertRefused(() => target.set([0], value), DTypeError, ["set", shown], target);
+    assertRefused(() => full([2], value, { dtype: "bool" }), DTypeError, shown);
+    assertRefused(() => fullLike(target, value), DTypeError, shown, target);
+    assertRefused(() => target.pad(1, { value }), DTypeError, shown, target);
   }
   for (const value of [true, 1, 1n]) {
     assertEquals(full([1], value, { dtype: "bool" }).toArray(), [true]);
@@ -287,6 +291,27 @@ test("Bad symbols: messages show them", () => {
     [() => loose(zeros)([s]), ShapeError],
   ];
   for (const [call, kind] of calls) assertRefused(call, kind, "Symbol(s)", x);
+});
+
+test("Bad values: messages show bigints with their n, and strings in quotes", () => {
+  const calls: [() => unknown, string][] = [
+    [() => loose(zeros)([2n]), "Cannot zeros shape [2n]: axis 0 has size 2n"],
+    [() => loose(x).slice(1n), "Cannot slice by 1n: "],
+    [() => loose(x).get(0, "1"), 'axis 1 of shape [2, 3] at "1"'],
+    [() => loose(x).sum(1n), "Cannot sum along axis 1n: "],
+    [() => loose(x).argmax("1"), 'Cannot argmax along "1": '],
+    [() => [...loose(x).iterate(0, 2n)], "by step 2n"],
+    [() => loose(x).asRank("2"), 'as rank "2": '],
+    [() => loose(range)(0, 2n), "with stop 2n: "],
+    [() => loose(zeros)([2], { dtype: "float" }), 'Cannot zeros: "float" is not a dtype'],
+    [() => loose(zeros)([2], { device: "gpu" }), 'Cannot zeros on "gpu": '],
+    [() => full([2], 300n, { dtype: "uint8" }), "Cannot full 300n to uint8: "],
+    [() => random.integers(key, [2], 5n, 5n), "from 5n to 5n: "],
+    [() => loose(setThreads)("2"), 'Cannot use "2" threads: '],
+    [() => loose(setThreads)(2n), "Cannot use 2n threads: "],
+    [() => loose(setBackend)("c"), 'Cannot use backend "c": '],
+  ];
+  for (const [call, part] of calls) assertStringIncludes(assertThrows(call, Error).message, part);
 });
 
 test("Bad sizes: nested without end, or more parts than memory holds", () => {
