@@ -363,11 +363,13 @@ export class Tensor<
   /**
    * The element at one index for each axis, as a JavaScript value; negative ones count from the end.
    *
-   * Throws an IndexError that names the axis.
+   * Throws an IndexError that names the axis, and a RangeError for an int64 or uint64 beyond ±2^53:
+   * `x.slice(i, j).item({ bigint: true })` gives those.
    */
   get(...index: number[]): t.Item[D] {
     checkAlive(this.storage, "get");
-    return toValue(this.storage, this.layout.flatIndex("get", index), false, "get") as t.Item[D];
+    const position = this.layout.flatIndex("get", index);
+    return toValue(this.storage, position, false, "get", index) as t.Item[D];
   }
 
   /**
@@ -2335,7 +2337,14 @@ function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
   }
 }
 
-function toValue(storage: Storage, position: number, bigint: boolean, op: string): Scalar {
+/** Element `position`; `index` is what it was found by, if it was. */
+function toValue(
+  storage: Storage,
+  position: number,
+  bigint: boolean,
+  op: string,
+  index?: readonly number[],
+): Scalar {
   const value = readElement(storage, position);
   const { kind } = storage.info;
   if (kind === "b") return value !== 0;
@@ -2344,9 +2353,10 @@ function toValue(storage: Storage, position: number, bigint: boolean, op: string
   }
   const number = Number(value);
   if (!Number.isSafeInteger(number)) {
-    throw new RangeError(
-      `Cannot ${op} ${value} as a number: it is beyond 2^53; use { bigint: true }`,
-    );
+    const use = index === undefined
+      ? "{ bigint: true }"
+      : `slice(${index.join(", ")}).item({ bigint: true })`;
+    throw new RangeError(`Cannot ${op} ${value} as a number: it is beyond 2^53; use ${use}`);
   }
   return number;
 }

@@ -3,7 +3,13 @@
  *
  * @module
  */
-import { assert, assertEquals, assertFalse, assertNotStrictEquals } from "@std/assert";
+import {
+  assert,
+  assertEquals,
+  assertFalse,
+  assertNotStrictEquals,
+  assertThrows,
+} from "@std/assert";
 import { test } from "node:test";
 import {
   arange,
@@ -249,6 +255,9 @@ test("To typed arrays: int64 beyond 2^53 is a RangeError that names { bigint: tr
     assert(error instanceof RangeError);
     assert(error.message.includes("bigint: true"));
   }
+  const message = assertThrows(() => x.get(0), RangeError).message;
+  assert(message.endsWith("use slice(0).item({ bigint: true })"), message);
+  assertEquals(x.slice(0).item({ bigint: true }), 2n ** 53n + 1n);
   assertEquals(x.item({ bigint: true }), 2n ** 53n + 1n);
   assertEquals(x.toArray({ bigint: true }), [2n ** 53n + 1n]);
 });
