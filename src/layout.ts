@@ -230,6 +230,12 @@ export class Layout {
   /** The axes in another order: (1, 2, 3) by [2, 0, 1] gives (3, 1, 2). */
   permute(axes: readonly number[], op = "permute"): Layout {
     const rank = this.shape.length;
+    if (Array.isArray(axes[0])) {
+      const apart = formatShape(axes[0]).slice(1, -1);
+      throw new AxisError(
+        `Cannot ${op} by an array: axes are arguments of their own, ${op}(${apart})`,
+      );
+    }
     const order = normalizeAxes(op, axes, rank);
     if (order.length !== rank) {
       throw new AxisError(

@@ -236,7 +236,22 @@ export function repeat(
   if (axis === undefined) return repeat(flatten(x), repeats, 0);
   const along = normalizeAxis("repeat", axis, x.layout.shape.length);
   const n = x.layout.shape[along]!;
-  const counts = checkShape(typeof repeats === "number" ? [repeats] : repeats, "repeat by");
+  const counts: readonly number[] = typeof repeats === "number" ? [repeats] : repeats;
+  // Not a shape: the sum of counts is bounded, not their product.
+  if (!Array.isArray(counts)) {
+    throw new ShapeError(
+      `Cannot repeat by ${describe(counts)}: it takes a count or an array of them`,
+    );
+  }
+  let total = 0;
+  for (const count of counts) {
+    if (!Number.isInteger(count) || count < 0) {
+      throw new ShapeError(
+        `Cannot repeat by ${describe(count)}: a count is an integer of at least 0`,
+      );
+    }
+    total += count;
+  }
   if (counts.length === 1) {
     const shape = x.layout.shape.slice();
     shape[along]! *= counts[0]!;
@@ -249,7 +264,7 @@ export function repeat(
       }: it has size ${n}, and ${counts.length} counts are given`,
     );
   }
-  const total = counts.reduce((sum, count) => sum + count, 0);
+  checkShape([total], "repeat to");
   let i = -1;
   let end = 0;
   const places = indexesBy(x.storage, total, (at) => {

@@ -44,7 +44,8 @@ export interface PlaceOptions<V extends t.Device = "cpu"> {
 }
 
 /**
- * A key from a seed: an integer of up to 64 bits.
+ * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1; a negative one makes the
+ * key of its two's complement, so that -1 is 2^64 - 1.
  *
  * Throws an IndexError for anything else.
  *
@@ -55,11 +56,27 @@ export interface PlaceOptions<V extends t.Device = "cpu"> {
  * ```
  */
 export function key(seed: number | bigint): Key {
-  if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
-    throw new IndexError(`Cannot make a key of ${describe(seed)}: a seed is an integer`);
-  }
-  const bits = BigInt.asUintN(64, BigInt(seed));
+  const bits = BigInt.asUintN(64, seedOf(seed, "make a key of"));
   return { word0: Number(bits & 0xffffffffn), word1: Number(bits >> 32n) };
+}
+
+const [LOWEST_SEED, HIGHEST_SEED] = [-(2n ** 63n), 2n ** 64n - 1n];
+
+/** Throws an IndexError for what is no integer, or has more bits than are kept of it. */
+function seedOf(given: unknown, op: string): bigint {
+  if (typeof given !== "bigint" && !Number.isSafeInteger(given)) {
+    throw new IndexError(
+      `Cannot ${op} ${describe(given)}: ` +
+        (Number.isInteger(given)
+          ? "beyond 2^53 - 1 a number is not exact; give a bigint"
+          : "it is not an integer"),
+    );
+  }
+  const seed = BigInt(given as number | bigint);
+  if (seed < LOWEST_SEED || seed > HIGHEST_SEED) {
+    throw new IndexError(`Cannot ${op} ${describe(given)}: it has more than 64 bits`);
+  }
+  return seed;
 }
 
 function words(of: Key, op: string): [number, number] {
@@ -90,12 +107,14 @@ export function split(of: Key, count: number = 2): Key[] {
   return splitKey(words(of, "split a key"), count).map(fromWords);
 }
 
-/** A key from another and a number: one for each step of a loop, say. */
+/**
+ * A key from another and a number: one for each step of a loop, say.
+ *
+ * Throws an IndexError for a number that {@link key} would not take.
+ */
 export function foldIn(of: Key, data: number | bigint): Key {
-  if (typeof data !== "bigint" && !Number.isSafeInteger(data)) {
-    throw new IndexError(`Cannot fold ${describe(data)} into a key: it is not an integer`);
-  }
-  return fromWords(fold(words(of, "fold a number into a key"), data));
+  const seed = seedOf(data, "foldIn");
+  return fromWords(fold(words(of, "foldIn"), seed));
 }
 
 function generate(

@@ -206,6 +206,48 @@ test("Bad scalars: isclose and allclose take tensors and scalars, and tolerances
   assertEquals(tensor([0, 1]).isclose(1n).toArray(), [false, true]);
 });
 
+test("Bad structure: permute names the way to write the axes of an array", () => {
+  for (const op of ["permute", "permuteDims"]) {
+    const message = `Cannot ${op} by an array: axes are arguments of their own, ${op}(1, 0)`;
+    assertRefused(() => loose(x)[op]([1, 0]), AxisError, message, x);
+    assertRefused(() => loose(x)[op](null), AxisError, op, x);
+  }
+});
+
+test("Bad structure: repeat takes counts, whose sum is bounded and not their product", () => {
+  for (const counts of [null, "2", {}, 2n, [1, -1], [1, 0.5], [1, "1"], [1, 1n], [NaN, 1]]) {
+    assertRefused(() => loose(x).repeat(counts, 0), ShapeError, "Cannot repeat by ", x);
+  }
+  assertRefused(() => loose(x).repeat([2 ** 53, 1], 0), ShapeError, ["repeat", "2^53"], x);
+  assertRefused(() => loose(x).repeat([1, 2, 3], 0), ShapeError, ["repeat axis 0", "3 counts"], x);
+  const many = arange(60).repeat(new Array(60).fill(2));
+  assertEquals(many.shape, [120]);
+  assertEquals(many.slice("-3:").toArray(), [58, 59, 59]);
+  assertEquals(loose(arange(3)).repeat([0, -0, 2]).toArray(), [2, 2]);
+});
+
+test("Bad seeds: no integer, one that a number does not hold, or of more than 64 bits", () => {
+  const makers: [string, (seed: never) => unknown][] = [
+    ["make a key of", random.key],
+    ["foldIn", (seed) => random.foldIn(key, seed)],
+  ];
+  for (const [op, make] of makers) {
+    const bad: [unknown, string][] = [
+      ["5", `Cannot ${op} "5": it is not an integer`],
+      [0.5, `Cannot ${op} 0.5: it is not an integer`],
+      [NaN, `Cannot ${op} NaN: it is not an integer`],
+      [2 ** 60, "give a bigint"],
+      [2n ** 64n, `Cannot ${op} 18446744073709551616n: it has more than 64 bits`],
+      [-(2n ** 63n) - 1n, "more than 64 bits"],
+    ];
+    for (const [seed, message] of bad) {
+      assertRefused(() => make(seed as never), IndexError, message);
+    }
+    assertEquals(make(-1 as never), make(2n ** 64n - 1n as never));
+    assertEquals(make(-(2n ** 63n) as never), make(2n ** 63n as never));
+  }
+});
+
 test("Bad structure: split, pad, broadcastTo, asShape and meshgrid name what they got", () => {
   for (const parts of [null, "a", {}, v, Symbol("s")]) {
     assertRefused(() => loose(x).split(parts), ShapeError, ["split", "[2, 3]"], x);
