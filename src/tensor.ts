@@ -394,21 +394,24 @@ export class Tensor<
   toArray(options?: { readonly bigint?: boolean }): unknown {
     checkAlive(this.storage, "toArray");
     if (options !== undefined) checkOptions("toArray", options, VALUE_OPTIONS);
-    const { storage, layout } = onCpu(this);
-    const { shape, strides } = layout;
-    const { array, info } = storage;
-    const bigint = options?.bigint ?? false;
-    const numbers = !bigint && (info.name === "float32" || info.name === "float64");
-    const unpack = (axis: number, position: number): unknown => {
-      if (axis === shape.length) return toValue(storage, position, bigint, "toArray");
-      const [n, stride] = [shape[axis]!, strides[axis]!];
-      const made: unknown[] = [];
-      if (numbers && axis === shape.length - 1) {
-        for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
-      } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
-      return made;
-    };
-    return unpack(0, layout.offset);
+    return nested(this, options?.bigint ?? false, "toArray");
+  }
+
+  /**
+   * What `JSON.stringify` writes: {@link toArray}'s nested arrays. JSON has no NaN and no infinities,
+   * and writes null for them.
+   *
+   * Throws a RangeError for an int64 or uint64 beyond ±2^53, as JSON has no bigints.
+   *
+   * @example
+   * ```ts
+   * JSON.stringify({ x: tensor([[1, 2], [3, NaN]]) }); // => {"x":[[1,2],[3,null]]}
+   * ```
+   */
+  toJSON<X extends AnyTensor>(this: X): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
+  toJSON(): unknown {
+    checkAlive(this.storage, "toJSON");
+    return nested(this, false, "toJSON");
   }
 
   /**
@@ -521,6 +524,29 @@ export class Tensor<
   /** Text with aligned columns, the shape and the dtype; long tensors are elided. */
   toString(): string {
     return formatTensor(this);
+  }
+
+  /**
+   * Text for `${x}` and whatever else wants a string; an error for operators, which would compare and
+   * join texts: `less`, `add` and their kin are methods.
+   *
+   * Throws a DTypeError for `x < y`, `x + 1`, `+x` and the like, of tensors of any size.
+   *
+   * @example
+   * ```ts
+   * const x = tensor([9, 10]);
+   * `${x.less(10)}`; // => tensor([true, false], shape [2], bool)
+   * x < tensor([10, 10]); // throws DTypeError: Cannot use operators on a tensor
+   * ```
+   */
+  [Symbol.toPrimitive](hint: "default" | "number" | "string"): string {
+    if (hint === "string") return this.toString();
+    throw new DTypeError(
+      `Cannot use operators on a tensor of shape ${
+        formatShape(this.layout.shape)
+      }: add(), less() ` +
+        "and others are methods; item() gives its only element as a number, String() its text",
+    );
   }
 
   /** What `console.log` shows in Deno, Bun and Node: one line inside other objects. */
@@ -2337,6 +2363,24 @@ function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
   }
 }
 
+/** All elements as nested arrays. */
+function nested(x: AnyTensor, bigint: boolean, op: string): unknown {
+  const { storage, layout } = onCpu(x);
+  const { shape, strides } = layout;
+  const { array, info } = storage;
+  const numbers = !bigint && (info.name === "float32" || info.name === "float64");
+  const unpack = (axis: number, position: number): unknown => {
+    if (axis === shape.length) return toValue(storage, position, bigint, op);
+    const [n, stride] = [shape[axis]!, strides[axis]!];
+    const made: unknown[] = [];
+    if (numbers && axis === shape.length - 1) {
+      for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
+    } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
+    return made;
+  };
+  return unpack(0, layout.offset);
+}
+
 /** Element `position`; `index` is what it was found by, if it was. */
 function toValue(
   storage: Storage,
@@ -2353,9 +2397,11 @@ function toValue(
   }
   const number = Number(value);
   if (!Number.isSafeInteger(number)) {
-    const use = index === undefined
-      ? "{ bigint: true }"
-      : `slice(${index.join(", ")}).item({ bigint: true })`;
+    const use = index !== undefined
+      ? `slice(${index.join(", ")}).item({ bigint: true })`
+      : op === "toJSON"
+      ? "toArray({ bigint: true }), and write its bigints as strings"
+      : "{ bigint: true }";
     throw new RangeError(`Cannot ${op} ${value} as a number: it is beyond 2^53; use ${use}`);
   }
   return number;

@@ -151,10 +151,10 @@ describe("moving between devices", () => {
       () => random.bits(random.key(1), [1], { device: loose("quantum") }),
       DeviceError,
       [
-        "bits on quantum",
+        'bits on "quantum"',
       ],
     );
-    assertRefused(() => synchronize(loose("quantum")), DeviceError, "synchronize quantum");
+    assertRefused(() => synchronize(loose("quantum")), DeviceError, 'synchronize "quantum"');
   });
 
   it("CUDA, where it cannot be had, is a DeviceError with the reason that info() gives", () => {

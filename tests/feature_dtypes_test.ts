@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { deepStrictEqual } from "node:assert";
 import { test } from "node:test";
 import {
   arange,
@@ -160,6 +161,30 @@ test("Display: consoles and notebooks show it too", () => {
   const inspect = Deno?.inspect ?? Bun?.inspect;
   assertStringIncludes(inspect(x), "shape [2, 2], float32");
   assertStringIncludes(inspect({ weights: x }), "float32");
+});
+
+test("Display: what wants text gets it, and operators are an error, whatever the rank", () => {
+  for (const x of [loose(tensor([10])), loose(tensor(10)), loose(tensor([true, false]))]) {
+    assertEquals(`${x}`, x.toString());
+    assertEquals([x, x].join(), `${x},${x}`);
+    const uses = [
+      () => x < tensor([9]),
+      () => x >= 9,
+      () => x + 1,
+      () => "" + x,
+      () => x - x,
+      () => +x,
+      () => x == 10,
+      () => Math.max(x, 1),
+      () => new Float32Array([x]),
+    ];
+    for (const use of uses) {
+      assertRefused(use, DTypeError, ["Cannot use operators", "less()", "add()", "item()"], x);
+    }
+    assert(x !== null && x != undefined);
+    deepStrictEqual(x, x);
+    assertEquals(assertThrows(() => deepStrictEqual(x, 1), Error).name, "AssertionError");
+  }
 });
 
 test("Display: a tensor that is gone says so", () => {

@@ -262,6 +262,22 @@ test("To typed arrays: int64 beyond 2^53 is a RangeError that names { bigint: tr
   assertEquals(x.toArray({ bigint: true }), [2n ** 53n + 1n]);
 });
 
+test("To typed arrays: JSON gets nested arrays, of a view what it shows", () => {
+  const x = arange(6).reshape([2, 3]);
+  assertEquals(
+    JSON.stringify({ x, y: [x.T.slice("1:")] }),
+    '{"x":[[0,1,2],[3,4,5]],"y":[[[1,4],[2,5]]]}',
+  );
+  assertEquals(JSON.stringify(tensor([NaN, -Infinity, -0])), "[null,null,0]");
+  assertEquals(JSON.stringify(tensor([[true], [false]])), "[[true],[false]]");
+  assertEquals(JSON.stringify(tensor([2n ** 53n - 1n])), "[9007199254740991]");
+  assertEquals(JSON.stringify([tensor(7), zeros([0, 2])]), "[7,[]]");
+  const wide = tensor([2n ** 53n + 1n]);
+  const { message } = assertThrows(() => JSON.stringify(wide), RangeError);
+  assert(message.startsWith("Cannot toJSON 9007199254740993 as a number"), message);
+  assert(message.includes("toArray({ bigint: true })"), message);
+});
+
 test("Dispose: the memory of the last handle is used again, and any later use is an error", () => {
   emptyPool();
   const x = zeros([5000]);
