@@ -67,6 +67,15 @@ describe("npz: NumPy's archives", () => {
     assertFormatError(() => decodeNpz(bytes, { names: ["third"] }), 'no array is named "third"');
   });
 
+  it("members that are no .npy files are left out, whatever they hold", () => {
+    const name = [...latin1("readme.md")];
+    assertEquals(name.length, "first.npy".length);
+    const renamed = patched(encodeNpz(TWO), [LOCAL, 0, 30], ...name);
+    const bytes = patched(patched(renamed, [ENTRY, 0, 46], ...name), [LOCAL, 0, 59], 0);
+    assertEquals(decodeNpz(bytes), new Map([TWO[1]]));
+    assertFormatError(() => decodeNpz(bytes, { names: ["readme.md"] }), "no array is named");
+  });
+
   it("a comment may look like an end record", () => {
     const plain = encodeNpz(TWO);
     for (const text of ["\0\0\0\0", "PK\0\0", "\0\0\x05\x06", "PK\x05\x06\0\0"]) {

@@ -92,6 +92,53 @@ describe("io: records", () => {
   });
 });
 
+describe("io: what is no argument is refused, by the name of the function", () => {
+  const x = tensor([1]);
+  const bytes = io.encodeNpy(x);
+  const loose = io as unknown as Record<string, (...args: unknown[]) => unknown>;
+  const cases: [op: string, args: unknown[], message: string][] = [
+    ["decodeNpy", [bytes, null], "options come last"],
+    ["decodeNpy", [bytes, { files: "x" }], 'with option "files"'],
+    ["readNpy", ["x.npy", 5], "options come last"],
+    ["decodeNpz", [bytes, { names: "x" }], 'with names "x": it takes an array of names'],
+    ["readNpz", ["x.npz", { names: "x" }], 'with names "x": it takes an array of names'],
+    ["readNpz", ["x.npz", { name: ["x"] }], 'with option "name"'],
+    ["encodeNpz", [null], "expected tensors by name, as { x }, got null"],
+    ["encodeNpz", [x], "expected tensors by name, as { x }, got a tensor"],
+    ["encodeNpz", [{ x: [1] }], "expected a tensor"],
+    ["writeNpz", ["x.npz", { x: [1] }], "expected a tensor"],
+    ["writeNpz", ["x.npz", { x }, { compressed: true }], 'with option "compressed"'],
+    ["writeNpy", ["x.npy", [1]], "expected a tensor"],
+    ["decodeSafetensors", [bytes, null], "options come last"],
+    [
+      "encodeSafetensors",
+      [{ x }, { metadata: { n: 5 } }],
+      'with metadata "n" of 5: it takes strings',
+    ],
+    [
+      "encodeSafetensors",
+      [{ x }, { metadata: "n" }],
+      'with metadata "n": it takes strings by name',
+    ],
+    ["writeSafetensors", ["x", { x }, { metadata: { n: null } }], 'with metadata "n" of null'],
+  ];
+  for (const [op, args, message] of cases) {
+    it(`${op}: ${message}`, async () => {
+      const run = async (): Promise<unknown> => await loose[op](...args);
+      const error = await assertRejects(run, TypeError, message);
+      assert(error.message.startsWith(`Cannot ${op}`), error.message);
+    });
+  }
+
+  it("bytes that are none", () => {
+    for (const op of ["decodeNpy", "decodeNpz", "decodeSafetensors"]) {
+      for (const given of [null, undefined, "x", [1], new ArrayBuffer(8)]) {
+        assertThrows(() => loose[op](given), TypeError, "expected a Uint8Array");
+      }
+    }
+  });
+});
+
 describe("io: files", () => {
   const path = (name: string): string => join(folder, name);
   const x = tensor([[1.5, 2], [3, 4]]);

@@ -7,8 +7,9 @@
  *
  * @module
  */
-import type { DType } from "../dtype.ts";
-import { checkOperand, contiguous, onCpu, result } from "../dispatch.ts";
+import { describe, type DType } from "../dtype.ts";
+import { checkOperand, checkOptions, contiguous, isOperand, onCpu, result } from "../dispatch.ts";
+import { DTypeError } from "../errors.ts";
 import { Layout } from "../layout.ts";
 import { allocate } from "../storage.ts";
 import type { AnyTensor, Tensor } from "../tensor.ts";
@@ -57,7 +58,38 @@ function toRaw(tensor: AnyTensor, op: string): RawTensor {
 }
 
 function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
+  if (typeof tensors !== "object" || tensors === null || isOperand(tensors)) {
+    const given = isOperand(tensors) ? "a tensor" : describe(tensors);
+    throw new DTypeError(`Cannot ${op}: expected tensors by name, as { x }, got ${given}`);
+  }
   return Object.entries(tensors).map(([name, tensor]) => [name, toRaw(tensor, op)]);
+}
+
+const NPY_OPTIONS = ["file", "bfloat16"];
+
+function checkNpzOptions(op: string, options: npz.NpzOptions): void {
+  checkOptions(op, options, [...NPY_OPTIONS, "maxBytes", "names"]);
+  const { names } = options;
+  if (names !== undefined && !Array.isArray(names)) {
+    throw new TypeError(`Cannot ${op} with names ${describe(names)}: it takes an array of names`);
+  }
+}
+
+function checkMetadata(op: string, options: SafetensorsWriteOptions): void {
+  checkOptions(op, options, ["metadata"]);
+  const { metadata = {} } = options;
+  if (typeof metadata !== "object" || metadata === null) {
+    throw new TypeError(
+      `Cannot ${op} with metadata ${describe(metadata)}: it takes strings by name`,
+    );
+  }
+  for (const [name, text] of Object.entries(metadata)) {
+    if (typeof text !== "string") {
+      throw new TypeError(
+        `Cannot ${op} with metadata ${describe(name)} of ${describe(text)}: it takes strings`,
+      );
+    }
+  }
 }
 
 /**
@@ -66,6 +98,7 @@ function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
  * Throws a FormatError for damaged bytes and for dtypes that tensors do not have.
  */
 export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tensor<DType> {
+  checkOptions("decodeNpy", options, NPY_OPTIONS);
   return fromRaw(npy.decodeNpy(bytes, options));
 }
 
@@ -80,17 +113,19 @@ export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
 
 /** {@link decodeNpy} of a file. */
 export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<Tensor<DType>> {
+  checkOptions("readNpy", options, NPY_OPTIONS);
   return decodeNpy(await readFile(path), { file: String(path), ...options });
 }
 
 /** Writes a tensor to a .npy file. Throws as {@link encodeNpy} does. */
 export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
-  await writeFile(path, encodeNpy(tensor));
+  await writeFile(path, npy.encodeNpy(toRaw(tensor, "writeNpy")));
 }
 
 /**
  * The tensors in .npz bytes (NumPy's `savez`, compressed or not), by name, on an object without a
- * prototype. `names` picks some; `maxBytes` bounds what compressed ones may inflate to.
+ * prototype. `names` picks some; `maxBytes` bounds what compressed ones may inflate to. Members
+ * whose names do not end in .npy are left out.
  *
  * Throws a FormatError for damaged bytes, and as {@link decodeNpy} does.
  */
@@ -98,6 +133,7 @@ export function decodeNpz(
   bytes: Uint8Array,
   options: npz.NpzOptions = {},
 ): Record<string, Tensor<DType>> {
+  checkNpzOptions("decodeNpz", options);
   const out: Record<string, Tensor<DType>> = Object.create(null);
   for (const [name, raw] of npz.decodeNpz(bytes, options)) out[name] = fromRaw(raw);
   return out;
@@ -112,7 +148,16 @@ export function encodeNpz(
   tensors: TensorRecord,
   options: npz.NpzWriteOptions = {},
 ): Uint8Array<ArrayBuffer> {
-  return npz.encodeNpz(toRaws(tensors, "encodeNpz"), options);
+  return npzOf("encodeNpz", tensors, options);
+}
+
+function npzOf(
+  op: string,
+  tensors: TensorRecord,
+  options: npz.NpzWriteOptions,
+): Uint8Array<ArrayBuffer> {
+  checkOptions(op, options, ["compress"]);
+  return npz.encodeNpz(toRaws(tensors, op), options);
 }
 
 /** {@link decodeNpz} of a file. */
@@ -120,6 +165,7 @@ export async function readNpz(
   path: Path,
   options: npz.NpzOptions = {},
 ): Promise<Record<string, Tensor<DType>>> {
+  checkNpzOptions("readNpz", options);
   return decodeNpz(await readFile(path), { file: String(path), ...options });
 }
 
@@ -129,7 +175,7 @@ export async function writeNpz(
   tensors: TensorRecord,
   options: npz.NpzWriteOptions = {},
 ): Promise<void> {
-  await writeFile(path, encodeNpz(tensors, options));
+  await writeFile(path, npzOf("writeNpz", tensors, options));
 }
 
 /** What a safetensors header says. */
@@ -182,7 +228,9 @@ export function decodeSafetensors(
   bytes: Uint8Array,
   options: SafetensorsOptions = {},
 ): Safetensors {
+  checkOptions("decodeSafetensors", options, ["file"]);
   const { file = NO_FILE } = options;
+  if (!(bytes instanceof Uint8Array)) throw new TypeError(`${file}: expected a Uint8Array`);
   const end = 8 + safetensors.headerLength(bytes, bytes.length, file);
   const header = safetensors.parseHeader(bytes.subarray(8, end), bytes.length, file);
   const index = indexOf(header, file);
@@ -205,8 +253,16 @@ export function encodeSafetensors(
   tensors: TensorRecord,
   options: SafetensorsWriteOptions = {},
 ): Uint8Array<ArrayBuffer> {
-  const raws = toRaws(tensors, "encodeSafetensors");
-  return safetensors.encodeSafetensors(raws, options.metadata);
+  return safetensorsOf("encodeSafetensors", tensors, options);
+}
+
+function safetensorsOf(
+  op: string,
+  tensors: TensorRecord,
+  options: SafetensorsWriteOptions,
+): Uint8Array<ArrayBuffer> {
+  checkMetadata(op, options);
+  return safetensors.encodeSafetensors(toRaws(tensors, op), options.metadata);
 }
 
 /** Opens a .safetensors file and reads its header. Throws as {@link decodeSafetensors} does. */
@@ -226,5 +282,5 @@ export async function writeSafetensors(
   tensors: TensorRecord,
   options: SafetensorsWriteOptions = {},
 ): Promise<void> {
-  await writeFile(path, encodeSafetensors(tensors, options));
+  await writeFile(path, safetensorsOf("writeSafetensors", tensors, options));
 }

@@ -42,8 +42,8 @@ interface Member {
 }
 
 /**
- * The arrays in .npz bytes, by name without ".npy", in the archive's order. Offsets in errors that
- * name a member count from its own start.
+ * The arrays in .npz bytes, by name without ".npy", in the archive's order; members whose names do
+ * not end so are left out. Offsets in errors that name a member count from its own start.
  *
  * Throws a FormatError for a damaged or hostile archive, an array that .npy reading refuses, and a
  * name that is not there.
@@ -93,9 +93,11 @@ function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   for (let i = 0; i < count; i++) {
     const at = cursor.at;
     const member = readEntry(cursor);
-    const name = member.name.endsWith(".npy") ? member.name.slice(0, -4) : member.name;
-    if (members.has(name)) cursor.fail(`two members are named ${quote(name)}`, at);
-    members.set(name, member);
+    if (member.name.endsWith(".npy")) {
+      const name = member.name.slice(0, -4);
+      if (members.has(name)) cursor.fail(`two members are named ${quote(name)}`, at);
+      members.set(name, member);
+    }
     packed += member.packed;
     if (packed > start) cursor.fail("members overlap or are larger than the archive", at);
   }
