@@ -355,6 +355,13 @@ function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DTy
 function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
   if (typeof leaf === "number" || typeof leaf === "bigint" || typeof leaf === "boolean") return;
   if (Array.isArray(leaf)) throw ragged(axis);
+  if (isOperand(leaf) || ArrayBuffer.isView(leaf)) {
+    throw new DTypeError(
+      isOperand(leaf)
+        ? "Cannot make a tensor of an array of tensors: stack() and concat() join them"
+        : "Cannot make a tensor of an array of typed arrays: make one of each, and stack() them",
+    );
+  }
   throw new DTypeError(
     `Cannot make a tensor of ${leaf === null ? "null" : typeof leaf}: ` +
       "expected numbers, bigints or booleans",
@@ -586,7 +593,8 @@ function isResizable(memory: ArrayBufferLike): boolean {
 
 /**
  * The numbers from `start` (0) up to but not including `stop`, `step` (1) apart; float32 unless
- * asked. `arange(stop)` starts at 0.
+ * asked. `arange(stop)` starts at 0. Bigints, of which all three have to be then, make int64, and
+ * are exact beyond 2^53.
  *
  * Throws a ShapeError for what is no finite number, an IndexError for step 0 and a DTypeError for a
  * value that an integer dtype cannot hold.
@@ -594,6 +602,7 @@ function isResizable(memory: ArrayBufferLike): boolean {
  * @example
  * ```ts
  * arange(5, 1, -2, { dtype: "int32" }).toArray(); // => [5, 3]
+ * arange(2n ** 60n, 2n ** 60n + 2n).slice(1).item({ bigint: true }); // => 1152921504606846977n
  * ```
  */
 export function arange<E extends DType = "float32", V extends t.Device = "cpu">(
@@ -607,12 +616,26 @@ export function arange<E extends DType = "float32", V extends t.Device = "cpu">(
   step?: number,
   options?: CreateOptions<E, V>,
 ): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
+/** {@link arange} of bigints. */
+export function arange<E extends DType = "int64", V extends t.Device = "cpu">(
+  stop: bigint,
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
+/** {@link arange} of bigints from `start` on. */
+export function arange<E extends DType = "int64", V extends t.Device = "cpu">(
+  start: bigint,
+  stop: bigint,
+  step?: bigint,
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
 export function arange(...args: unknown[]): AnyTensor {
   const [first, second] = args;
   const short = args.length < 3 && (second === undefined || typeof second === "object");
-  const [start, stop, step = 1] = short ? [0, first] : args;
+  const wide = typeof first === "bigint";
+  const [start, stop, step = wide ? 1n : 1] = short ? [wide ? 0n : 0, first] : args;
   const options = (short ? second : args[3]) as CreateOptions<DType, t.Device> | undefined;
   const memory = options === undefined ? null : checkCreation("arange", options);
+  if (wide) return wideRange([start, stop, step], options?.dtype ?? "int64", memory);
   checkFinite("arange", start);
   checkFinite("arange", stop);
   checkFinite("arange", step);
@@ -621,6 +644,33 @@ export function arange(...args: unknown[]): AnyTensor {
   checkShape([length], "arange");
   const at = (i: number): number => start + i * step;
   return ramp(length, at, step, options?.dtype ?? "float32", memory, "arange");
+}
+
+/** {@link arange} of bigints. */
+function wideRange(
+  given: readonly unknown[],
+  dtype: DType,
+  memory: DeviceMemory | null,
+): AnyTensor {
+  for (const value of given) {
+    if (typeof value !== "bigint") {
+      throw new ShapeError(
+        `Cannot arange with ${describe(value)} beside a bigint: expected bigints only`,
+      );
+    }
+  }
+  const [start, stop, step] = given as [bigint, bigint, bigint];
+  if (step === 0n) throw new IndexError("Cannot arange by step 0n");
+  const gap = stop - start;
+  // Division of bigints truncates; what is left of the last step counts as one.
+  const steps = gap / step + (gap % step === 0n ? 0n : 1n);
+  const length = (gap < 0n) === (step < 0n) ? Number(steps) : 0;
+  checkShape([length], "arange");
+  const last = start + BigInt(Math.max(0, length - 1)) * step;
+  if (length > 0) { for (const end of [start, last]) checkScalar(dtype, end, "arange"); }
+  const storage = allocate(dtype, length, false);
+  for (let i = 0, value = start; i < length; i++, value += step) writeElement(storage, i, value);
+  return new Tensor(sendTo(memory, storage), Layout.contiguous([length])) as never;
 }
 
 function checkFinite(op: string, value: unknown): asserts value is number {

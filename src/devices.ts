@@ -132,6 +132,9 @@ export class Graph implements Disposable {
  */
 export function capture(device: Device, body: () => void): Graph {
   const found = deviceOf(device, "capture on");
+  if (typeof body !== "function") {
+    throw new TypeError(`Cannot capture ${describe(body)}: expected a function`);
+  }
   if (found?.record === undefined) {
     throw new DeviceError(`Cannot capture on ${describe(device)}: it has no graphs`);
   }

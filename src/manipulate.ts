@@ -341,7 +341,9 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
   const pairs = padPairs(widths, shape);
   if (mode === "constant") checkScalar(x.storage.info.name, value, "pad");
   else if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
-    throw new ShapeError(`Cannot pad with mode ${describe(mode)}`);
+    throw new ShapeError(
+      `Cannot pad with mode ${describe(mode)}: it is "constant", "edge", "reflect" or "wrap"`,
+    );
   } else {
     const axis = shape.findIndex((n, i) => n === 0 && pairs[i]!.some((width) => width > 0));
     if (axis !== -1) {

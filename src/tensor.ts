@@ -189,6 +189,9 @@ let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
  * ```
  */
 export function scope<R>(body: () => R): R {
+  if (typeof body !== "function") {
+    throw new TypeError(`Cannot scope ${describe(body)}: expected a function`);
+  }
   const outer = scoped;
   const mine: AnyTensor[] = scoped = [];
   let kept: unknown;

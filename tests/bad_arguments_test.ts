@@ -30,6 +30,7 @@ import {
   range,
   ReadOnlyError,
   scalar,
+  scope,
   setBackend,
   setThreads,
   ShapeError,
@@ -204,6 +205,30 @@ test("Bad scalars: isclose and allclose take tensors and scalars, and tolerances
   }
   assertEquals(tensor([0, 1]).isclose(true).toArray(), [false, true]);
   assertEquals(tensor([0, 1]).isclose(1n).toArray(), [false, true]);
+});
+
+test("Bad structure: what takes a function, a mode or values says so", () => {
+  for (const body of [5, null, {}]) {
+    const error = refusal(() => loose(scope)(body));
+    assertStringIncludes(error.message, "Cannot scope ");
+    assertStringIncludes(error.message, "expected a function");
+  }
+  for (const mode of ["symmetric", 5, null]) {
+    const modes = ["pad with mode", '"constant", "edge", "reflect" or "wrap"'];
+    assertRefused(() => loose(x).pad(1, { mode }), ShapeError, modes, x);
+  }
+  const nested: [unknown, string][] = [
+    [[x, x], "Cannot make a tensor of an array of tensors: stack() and concat() join them"],
+    [[[x], [x]], "stack()"],
+    [
+      [new Float32Array(2), new Float32Array(2)],
+      "typed arrays: make one of each, and stack() them",
+    ],
+    [[{}], "of object"],
+  ];
+  for (const [data, message] of nested) {
+    assertRefused(() => loose(tensor)(data), DTypeError, message, x);
+  }
 });
 
 test("Bad structure: permute names the way to write the axes of an array", () => {

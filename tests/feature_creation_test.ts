@@ -36,6 +36,42 @@ test("Creation: zeros, ones, full and empty have the shape and dtype that was as
   assertEquals(zeros([2]).dtype, "float32");
 });
 
+test("Creation: arange of bigints makes int64, exact beyond 2^53", () => {
+  const big = 2n ** 60n;
+  assertEquals(arange(3n).dtype, "int64");
+  assertEquals(arange(3n).toArray(), [0, 1, 2]);
+  const cases: [bigint, bigint, bigint][] = [
+    [big, big + 5n, 2n],
+    [big, big + 4n, 2n],
+    [big + 5n, big, -2n],
+    [-3n, 3n, 1n],
+    [3n, -3n, -4n],
+    [0n, 3n, -1n],
+    [3n, 3n, 1n],
+    [-(2n ** 63n), 2n ** 63n - 1n, 2n ** 63n - 1n],
+  ];
+  for (const [start, stop, step] of cases) {
+    const expected: bigint[] = [];
+    for (let i = start; step > 0n ? i < stop : i > stop; i += step) expected.push(i);
+    assertEquals(arange(start, stop, step).toArray({ bigint: true }), expected);
+  }
+  assertEquals(arange(big, big + 2n, 1n, { dtype: "uint64" }).dtype, "uint64");
+  assertEquals(arange(3n, { dtype: "int8" }).dtype, "int8");
+  assertEquals(arange(3n, { dtype: "float32" }).toArray(), [0, 1, 2]);
+  assertEquals(arange(2n, { dtype: "bool" }).toArray(), [false, true]);
+  assertRefused(() => loose(arange)(0n, 5), ShapeError, "Cannot arange with 5 beside a bigint");
+  assertRefused(() => loose(arange)(0, 5n), ShapeError, "Cannot arange with 5n: expected a finite");
+  assertRefused(() => loose(arange)(0n, 5n, 1), ShapeError, "with 1 beside a bigint");
+  assertRefused(() => arange(0n, 5n, 0n), IndexError, "step 0n");
+  assertRefused(() => arange(2n ** 70n), ShapeError, ["arange", "2^53"]);
+  assertRefused(
+    () => arange(2n ** 63n, 2n ** 63n + 1n),
+    DTypeError,
+    "9223372036854775808n to int64",
+  );
+  assertRefused(() => arange(300n, { dtype: "uint8" }), DTypeError, "arange 299n to uint8");
+});
+
 test("Creation: zeros are zeros in memory that was used before", () => {
   for (const size of [7, 5000, 50_000]) {
     full([size], 9).dispose();
