@@ -562,7 +562,6 @@ export function applyTo(
   third?: Operand | Scalar,
 ): Operand {
   const { op } = row;
-  checkOperand(target, op);
   if (isOperand(other)) checkFits(target, other, op);
   if (isOperand(third)) checkFits(target, third, op);
   return applyInto(row, target, other, third, target);
@@ -571,6 +570,7 @@ export function applyTo(
 /** Throws unless `one` broadcasts to the shape of `target`. */
 function checkFits(target: Operand, one: Operand, op: string): void {
   checkOperand(one, op);
+  checkAlive(target.storage, op);
   const { shape: mine } = target.layout;
   const { shape: theirs } = one.layout;
   if (sameShape(mine, theirs)) return;

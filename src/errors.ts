@@ -48,7 +48,7 @@ export class ReadOnlyError extends TypeError {
   readonly code = "RM_READ_ONLY";
 }
 
-/** A tensor used after `dispose()` or after an `into…` method moved it. */
+/** A tensor used after `dispose()`, after an `into…` method moved it, or without its buffer. */
 export class DisposedError extends Error {
   /** The class name. */
   override readonly name = "DisposedError";

@@ -14,7 +14,7 @@ import { ShapeError } from "./errors.ts";
 import { roundBrain, roundHalf } from "./half.ts";
 import { concat } from "./manipulate.ts";
 import { formatShape } from "./shape.ts";
-import { GONE } from "./storage.ts";
+import { GONE, isDetached } from "./storage.ts";
 
 /** How a tensor is shown; what is left out is as in NumPy. */
 export interface FormatOptions {
@@ -64,7 +64,8 @@ const MOST_SHOWN = 2000;
  * Throws a {@link ShapeError} for an option that is not a count.
  */
 export function formatTensor(x: Operand, options: FormatOptions = {}): string {
-  if (x.storage === GONE) return "tensor(disposed)";
+  const gone = lost(x);
+  if (gone !== undefined) return gone;
   const lineWidth = count("lineWidth", options.lineWidth, 80);
   const excerpt = read(x, options);
   const about = describe(x);
@@ -86,7 +87,8 @@ export function inspectTensor(x: Operand): string {
 
 /** Shows a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
 export function formatHtml(x: Operand): string {
-  if (x.storage === GONE) return "<div>tensor(disposed)</div>";
+  const gone = lost(x);
+  if (gone !== undefined) return `<div>${gone}</div>`;
   const { axes, cells } = read(x, {});
   const rank = axes.length;
   const rows: readonly number[] = rank < 2 ? [0] : axes[rank - 2];
@@ -107,6 +109,12 @@ export function formatHtml(x: Operand): string {
   };
   const about = escapeHtml(`${describe(x)}, ${x.storage.device}`);
   return `<div>${x.layout.size === 0 ? "" : table([])}<div>${about}</div></div>`;
+}
+
+/** What is shown of a tensor whose elements are not there any more. */
+function lost({ storage }: Operand): string | undefined {
+  if (storage === GONE) return "tensor(disposed)";
+  return isDetached(storage) ? "tensor(transferred)" : undefined;
 }
 
 function describe(x: Operand): string {

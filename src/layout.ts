@@ -230,20 +230,18 @@ export class Layout {
   /** The axes in another order: (1, 2, 3) by [2, 0, 1] gives (3, 1, 2). */
   permute(axes: readonly number[], op = "permute"): Layout {
     const rank = this.shape.length;
-    if (Array.isArray(axes[0])) {
-      const apart = formatShape(axes[0]).slice(1, -1);
+    if (axes.length !== rank) {
+      const [first] = axes;
       throw new AxisError(
-        `Cannot ${op} by an array: axes are arguments of their own, ${op}(${apart})`,
+        Array.isArray(first)
+          ? `Cannot ${op} by an array: axes are arguments of their own, ${op}(${
+            formatShape(first).slice(1, -1)
+          })`
+          : `Cannot ${op} shape ${formatShape(this.shape)} by ${formatShape(axes)}: ` +
+            `it has ${rank} axes, and ${axes.length} are named`,
       );
     }
-    const order = normalizeAxes(op, axes, rank);
-    if (order.length !== rank) {
-      throw new AxisError(
-        `Cannot ${op} shape ${formatShape(this.shape)} by ${formatShape(axes)}: ` +
-          `it has ${rank} axes, and ${order.length} are named`,
-      );
-    }
-    return reorder(this, order);
+    return reorder(this, normalizeAxes(op, axes, rank));
   }
 
   /** The axes in reverse order. */

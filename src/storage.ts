@@ -222,10 +222,24 @@ export class DeviceStorage extends Storage {
 /** What a tensor holds after `dispose()` or a move: nothing. */
 export const GONE: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
 
-/** Throws a {@link DisposedError} that names `op` when `storage` is gone. */
+/** Throws a {@link DisposedError} that names `op` when `storage` is gone, or its bytes are. */
 export function checkAlive(storage: Storage, op: string): void {
+  // Bytes that nobody has been handed are still there; those of GONE count as handed out.
+  if (storage.escaped) checkEscaped(storage, op);
+}
+
+/** True when the buffer of `storage` was transferred, to a worker for instance. */
+export function isDetached(storage: Storage): boolean {
+  return storage.memory === null && storage.array.length === 0 &&
+    (storage.array.buffer as ArrayBuffer).detached === true;
+}
+
+function checkEscaped(storage: Storage, op: string): void {
   if (storage === GONE) {
     throw new DisposedError(`Cannot ${op}: the tensor was disposed or moved`);
+  }
+  if (isDetached(storage)) {
+    throw new DisposedError(`Cannot ${op}: the tensor's buffer was transferred to somebody else`);
   }
 }
 

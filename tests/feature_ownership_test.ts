@@ -13,6 +13,7 @@ import {
 import { test } from "node:test";
 import {
   arange,
+  concat,
   DisposedError,
   emptyPool,
   fromBuffer,
@@ -21,6 +22,7 @@ import {
   ShapeError,
   SharedError,
   sharesBuffer,
+  type Tensor,
   tensor,
   zeros,
 } from "../mod.ts";
@@ -276,6 +278,44 @@ test("To typed arrays: JSON gets nested arrays, of a view what it shows", () => 
   const { message } = assertThrows(() => JSON.stringify(wide), RangeError);
   assert(message.startsWith("Cannot toJSON 9007199254740993 as a number"), message);
   assert(message.includes("toArray({ bigint: true })"), message);
+});
+
+test("Dispose: a tensor whose buffer was transferred is gone for every use", () => {
+  const lost = (): Tensor<"float32", [number]> => {
+    const x = arange(4).add(0);
+    const { buffer } = x.data;
+    structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
+    return x;
+  };
+  const live = loose(arange(4));
+  const uses: Record<string, (x: Tensor<"float32", [number]>) => unknown> = {
+    add: (x) => x.add(1),
+    sub: (x) => live.sub(x),
+    mul_: (x) => x.mul_(2),
+    neg: (x) => live.neg({ out: x }),
+    exp: (x) => x.exp(),
+    sum: (x) => x.sum(),
+    get: (x) => x.get(0),
+    set: (x) => x.set([0], 1),
+    fill_: (x) => x.fill_(0),
+    slice: (x) => x.slice("1:"),
+    toArray: (x) => x.toArray(),
+    toTypedArray: (x) => x.toTypedArray(),
+    data: (x) => x.data,
+    intoRaw: (x) => x.intoRaw(),
+    matmul: (x) => live.matmul(x),
+    concat: (x) => concat([live, x]),
+    sort: (x) => x.sort(),
+  };
+  for (const [op, use] of Object.entries(uses)) {
+    const parts = [`Cannot ${op}: `, "transferred"];
+    assertRefused(() => use(lost()), DisposedError, parts, live);
+  }
+  assertEquals(String(lost()), "tensor(transferred)");
+  // Nothing of an empty tensor can be lost.
+  const none = zeros([0]);
+  assertEquals(none.data.length, 0);
+  assertEquals(none.add(1).shape, [0]);
 });
 
 test("Dispose: the memory of the last handle is used again, and any later use is an error", () => {
