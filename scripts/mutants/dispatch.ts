@@ -97,7 +97,7 @@ const DISPATCH = edits(
     "options: unknown names": ["if (!known.includes(name)) {", "if (false) {"],
     "options: a tensor": [" || isOperand(options)", ""],
     "promotion: first operand wins": [
-      ": promoteTypes(dtype, arg.storage.info.name, name);",
+      ": promoteTypes(dtype, arg.storage.info.name, op);",
       ": dtype;",
     ],
     "condition: any dtype": [
@@ -106,8 +106,8 @@ const DISPATCH = edits(
     ],
     "in place: shapes that grow": ["  if (!sameShape(shape, mine)) {\n", "  if (false) {\n"],
     "in place: not in place": [
-      "return applyInto(inPlace, target, other, third, target);",
-      "return applyInto(inPlace, target, other, third, undefined);",
+      "return applyInto(row, target, other, third, target);",
+      "return applyInto(row, target, other, third, undefined);",
     ],
     "attributes: not passed": [
       "plan.data[ATTRIBUTES + i] = attributes[i]!;",
@@ -133,10 +133,10 @@ const DISPATCH = edits(
       "const plan = planReduce(what.kept, a.layout, null, what.reduced, true);",
       "const plan = planReduce(what.kept, a.layout, null, what.reduced, false);",
     ],
-    "argmax: of nothing": ["  checkNotEmpty(name, a.layout, what);\n  checkCount", "  checkCount"],
+    "argmax: of nothing": ["  checkNotEmpty(op, a.layout, what);\n  checkCount", "  checkCount"],
     "argmax: more than an int32 counts": [
-      "  checkNotEmpty(name, a.layout, what);\n  checkCount(name, a.layout, what.count);\n",
-      "  checkNotEmpty(name, a.layout, what);\n",
+      "  checkNotEmpty(op, a.layout, what);\n  checkCount(op, a.layout, what.count);\n",
+      "  checkNotEmpty(op, a.layout, what);\n",
     ],
     "scan: any rank without an axis": [
       "if (axis === null || (axis === undefined && rank !== 1)) {",

@@ -29,7 +29,7 @@ const LAYOUT = edits("layout", "src/layout.ts", ["layout", "layout_property", "m
   "index: below": ["index < -n || index >= n", "index >= n"],
   "index: fractions": ["!Number.isInteger(index) || index < -n", "index < -n"],
   "index: negative": ["return index < 0 ? index + n : index + 0;", "return index + 0;"],
-  "permute: too few axes": ["if (order.length !== rank) {", "if (false) {"],
+  "permute: too few axes": ["if (axes.length !== rank) {", "if (false) {"],
   "permute: strides": [
     "const axis = order[i];\n    shape[i] = layout.shape[axis];\n    strides[i] = layout.strides[axis];",
     "const axis = order[i];\n    shape[i] = layout.shape[axis];\n    strides[i] = layout.strides[i];",
@@ -38,8 +38,8 @@ const LAYOUT = edits("layout", "src/layout.ts", ["layout", "layout_property", "m
   "swapAxes: strides": ["    strides[a] = this.strides[b];\n", ""],
   "moveAxis: destination": ["order.splice(to, 0, from);", "order.splice(from, 0, from);"],
   "expandDims: at the end": [
-    'normalizeAxis("expandDims", axis, rank + 1)',
-    'normalizeAxis("expandDims", axis, rank)',
+    "normalizeAxis(op, axis, rank + 1)",
+    "normalizeAxis(op, axis, rank)",
   ],
   "squeeze: longer axes": [
     "        throw new ShapeError(\n          `Cannot squeeze",

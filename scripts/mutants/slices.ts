@@ -69,7 +69,7 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   ],
   "text: not cached": ["    PARSED.set(text, parts);\n", ""],
   "text: cache without end": ["if (PARSED.size >= PARSED_LIMIT) PARSED.clear();", ""],
-  "text: spaces around parts": ["parsePart(part.trim(), text)", "parsePart(part, text)"],
+  "text: spaces around parts": ["parsePart(part.trim(), text, op)", "parsePart(part, text, op)"],
   "text: spaces around bounds": [".map((field) => field.trim())", ""],
   "text: None": ['part === "None" || ', ""],
   "text: newaxis": [' || part === "newaxis"', ""],
@@ -80,8 +80,8 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   "text: open bounds": ['field === "" ? null : Number(field)', "Number(field)"],
   "text: step ignored": ["new Slice(start, stop, step ?? 1)", "new Slice(start, stop, 1)"],
   "text: many parts beside others": [
-    '      throw new IndexError(\n        `Cannot slice by "${arg}" beside',
-    '      if (false) throw new IndexError(\n        `Cannot slice by "${arg}" beside',
+    '      throw new IndexError(\n        `Cannot ${op} by "${arg}" beside',
+    '      if (false) throw new IndexError(\n        `Cannot ${op} by "${arg}" beside',
   ],
   "ellipsis: more than one": ["if (ellipses > 1) throw", "if (false) throw"],
   "ellipsis: an axis short": ["for (; rest > 0; rest--) {", "for (; rest > 1; rest--) {"],
@@ -91,12 +91,12 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   ],
   "too many indexes": ["if (rest < 0) {", "if (false) {"],
   "index: not checked": [
-    'layout.checkIndex("slice", axis, arg) * layout.strides[axis]',
+    "layout.checkIndex(op, axis, arg) * layout.strides[axis]",
     "arg * layout.strides[axis]",
   ],
   "index: not in the offset": [
-    'offset += layout.checkIndex("slice", axis, arg) * layout.strides[axis];',
-    'layout.checkIndex("slice", axis, arg);',
+    "offset += layout.checkIndex(op, axis, arg) * layout.strides[axis];",
+    "layout.checkIndex(op, axis, arg);",
   ],
   "newaxis: size 2": ["shape[out] = 1;", "shape[out] = 2;"],
   "newaxis: refused": ["else if (arg === null) rank++;", ""],
@@ -109,7 +109,7 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
     "strides, size === 0 ? layout.offset : offset, size",
     "strides, offset, size",
   ],
-  "numbers: offset": ['layout.checkIndex("slice", axis, index[axis]) * layout.strides[axis]', "0"],
+  "numbers: offset": ["layout.checkIndex(op, axis, index[axis]) * layout.strides[axis]", "0"],
   "numbers: size": ["    size /= layout.shape[axis];\n", ""],
   "numbers: strides of the first axes": [
     "strides[i] = layout.strides[count + i];",
@@ -125,9 +125,9 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   ],
   "numbers: too many": [" && count <= layout.shape.length) {", ") {"],
   "one axis: no strings": ["if (parts.length === 1) one = parts[0];", ""],
-  "one axis: index not checked": ['layout.checkIndex("slice", at, one)', "one"],
+  "one axis: index not checked": ["layout.checkIndex(op, at, one)", "one"],
   "one axis: negative axis": [
-    'const at = normalizeAxis("slice", axis, layout.shape.length);',
+    "const at = normalizeAxis(op, axis, layout.shape.length);",
     "const at = axis;",
   ],
 });

@@ -109,8 +109,8 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
   ],
   "item: first of many": ["    if (this.layout.size !== 1) {", "    if (false) {"],
   "item: offset": [
-    "return toValue(this.storage, this.layout.offset, options.bigint",
-    "return toValue(this.storage, 0, options.bigint",
+    "return toValue(this.storage, this.layout.offset, options?.bigint",
+    "return toValue(this.storage, 0, options?.bigint",
   ],
 });
 
