@@ -6,12 +6,13 @@
  * @module
  */
 import type { RowKernel } from "./backend.ts";
-import { checkDType, describe, DTYPE, type DType, finfo, type Scalar } from "./dtype.ts";
+import { describe, DTYPE, type DType, finfo, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
   backendFor,
   checkDevice,
+  checkFloat,
   checkOperand,
   checkOptions,
   contiguous,
@@ -65,7 +66,7 @@ export function deviation(
   }
   let input = x;
   if (options.dtype !== undefined) {
-    checkDType(options.dtype, row.op);
+    checkFloat(options.dtype, row.op);
     input = contiguousCopy(x, options.dtype);
   }
   // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
@@ -102,7 +103,7 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
   const { op } = REDUCE.logSumExp;
   checkOperand(x, op);
   checkOptions(op, options, ["keepDims", "dtype", "out"]);
-  if (options.dtype !== undefined) checkDType(options.dtype, op);
+  if (options.dtype !== undefined) checkFloat(options.dtype, op);
   const { name } = x.storage.info;
   const dtype = options.dtype ?? resultDType(MAP.exp, name, op);
   const input = dtype === name ? x : contiguousCopy(x, dtype);
@@ -364,6 +365,7 @@ export function norm(
   if (typeof ord !== "number" || Number.isNaN(ord)) {
     throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
   }
+  if (dtype !== undefined) checkFloat(dtype, "norm");
   const row = NORMS[String(ord)] ?? REDUCE.normP;
   if (ord === 0) {
     const nonzero = apply(MAP.notEqual, x, 0);

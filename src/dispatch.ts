@@ -727,7 +727,8 @@ export function applyReduce(
   const dtype = options?.dtype;
   const out = options?.out;
   if (dtype !== undefined) {
-    checkDType(dtype, op);
+    if (row.result === "float") checkFloat(dtype, op);
+    else checkDType(dtype, op);
     if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
   }
   const rule = ruleFor(row, a.storage.info);
@@ -742,6 +743,14 @@ export function applyReduce(
   if (attributes !== undefined) setAttributes(plan, attributes(what.count));
   backendFor(a.storage, op).reduce(row, plan, storage, a.storage, second?.storage ?? null);
   return delivered(storage, what.shape, out);
+}
+
+/** Throws unless `dtype`, which is asked of an op that gives floats, is a float. */
+export function checkFloat(dtype: DType, op: string): void {
+  checkDType(dtype, op);
+  if (DTYPE[dtype].kind !== "f") {
+    throw new DTypeError(`Cannot ${op} to ${dtype}: it takes a float dtype`);
+  }
 }
 
 function noBoolSum(op: string): DTypeError {

@@ -160,14 +160,17 @@ export interface KeepOptions<K extends boolean> extends UnaryOptions {
   readonly keepDims?: K;
 }
 
-/** What sums, products and means take. */
-export interface ReductionOptions<K extends boolean, E extends DType> extends KeepOptions<K> {
+/** What reductions take that may be asked for a dtype; `R` is `E`, or why that is refused. */
+export interface ReductionOptions<K extends boolean, E extends DType, R = E>
+  extends KeepOptions<K> {
   /** Cast the input to this dtype first. */
-  readonly dtype?: E;
+  readonly dtype?: t.Guard<R, E>;
 }
 
 /** What running sums and products take. */
-export interface ScanOptions<I extends boolean> extends UnaryOptions {
+export interface ScanOptions<I extends boolean, E extends DType, R = E> extends UnaryOptions {
+  /** Cast the input to this dtype first. */
+  readonly dtype?: t.Guard<R, E>;
   /** Begin with the value of nothing: 0 for sums, 1 for products. */
   readonly includeInitial?: I;
 }
@@ -1203,11 +1206,11 @@ export class Tensor<
   }
 
   /** Each element repeated along `axis` (flat without one), so often or as often as an array says. */
-  repeat<X extends AnyTensor, const B extends number = number>(
+  repeat<X extends AnyTensor, const B extends number | undefined = undefined>(
     this: X,
     repeats: number | readonly number[],
-    axis?: t.Guard<t.Resize<"repeat", t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.Resize<"repeat", t.ShapeOf<X>, B>>, X["device"]> {
+    axis?: t.Guard<t.Repeat<t.ShapeOf<X>, B>, B>,
+  ): Tensor<X["dtype"], t.Ok<t.Repeat<t.ShapeOf<X>, B>>, X["device"]> {
     return repeat(this, repeats, axis as number) as never;
   }
 
@@ -1920,9 +1923,9 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E>,
+    options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.sum, this, axis as Axes, options) as never;
+    return applyReduce(REDUCE.sum, this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -1936,9 +1939,9 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E>,
+    options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.prod, this, axis as Axes, options) as never;
+    return applyReduce(REDUCE.prod, this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -1952,9 +1955,9 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E>,
+    options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return mean(this, axis as Axes, options) as never;
+    return mean(this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2027,45 +2030,60 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E>,
+    options?: ReductionOptions<K, E, t.AskFloat<"logsumexp", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return logSumExp(this, axis as Axes, options) as never;
+    return logSumExp(this, axis as Axes, options as never) as never;
   }
 
   /**
    * The variance over `axis`, in two passes; the sum of squares is divided by the count less
    * `correction` (0). Integers give float32.
    */
-  var<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+  var<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
     this: X,
     axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K> & { readonly correction?: number },
-  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return deviation(REDUCE.var, this, axis as Axes, options) as never;
+    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & { readonly correction?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.var, this, axis as Axes, options as never) as never;
   }
 
   /**
    * The standard deviation over `axis`, in two passes; the sum of squares is divided by the count less
    * `correction` (0). Integers give float32.
    */
-  std<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+  std<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
     this: X,
     axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K> & { readonly correction?: number },
-  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return deviation(REDUCE.std, this, axis as Axes, options) as never;
+    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & { readonly correction?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.std, this, axis as Axes, options as never) as never;
   }
 
   /**
    * The norm of the elements over `axis`: the 2-norm, or that of `ord` (0 counts what is nonzero,
    * ±Infinity give the largest and smallest magnitude). Integers give float32.
    */
-  norm<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+  norm<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
     this: X,
     axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K> & { readonly ord?: number },
-  ): Tensor<t.ToFloat[X["dtype"]], t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return norm(this, axis as Axes, options) as never;
+    options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return norm(this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2104,32 +2122,42 @@ export class Tensor<
    * The running sums along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
    * With `includeInitial` the result starts with the sum of nothing and is one longer.
    */
-  cumulativeSum<X extends AnyTensor, const B extends number = -1, const I extends boolean = false>(
-    this: X,
+  cumulativeSum<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"cumulativeSum", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeSum", t.ShapeOf<X>, B>, B>,
-    options?: ScanOptions<I>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
   ): Tensor<
-    t.ToSum[X["dtype"]],
+    NoInfer<E>,
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return applyScan(SCAN.cumulativeSum, this, axis as number, options) as never;
+    return applyScan(SCAN.cumulativeSum, this as X, axis as number, options as never) as never;
   }
 
   /**
    * The running products along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
    * With `includeInitial` the result starts with the product of nothing and is one longer.
    */
-  cumulativeProd<X extends AnyTensor, const B extends number = -1, const I extends boolean = false>(
-    this: X,
+  cumulativeProd<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"cumulativeProd", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,
-    options?: ScanOptions<I>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
   ): Tensor<
-    t.ToSum[X["dtype"]],
+    NoInfer<E>,
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return applyScan(SCAN.cumulativeProd, this, axis as number, options) as never;
+    return applyScan(SCAN.cumulativeProd, this as X, axis as number, options as never) as never;
   }
 
   /** exp(x) over its sum along `axis` (the last one); integers give float32. */

@@ -5,7 +5,7 @@
  */
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { AxisError, full, ShapeError, tensor, zeros } from "../mod.ts";
+import { AxisError, DTypeError, full, ShapeError, tensor, zeros } from "../mod.ts";
 import { assertRefused, asView, iota, loose } from "./support.ts";
 
 test("Reductions: over axis 1 of (2, 3, 4) the shape is (2, 4), or (2, 1, 4) when kept", () => {
@@ -68,6 +68,19 @@ test("Reductions: sums of many floats keep their digits", () => {
   const x = full([1000000], 0.1, { dtype: "float64" });
   // One after the other, they make 100000.00000133.
   assertAlmostEquals(x.sum().item(), 100000, 1e-9);
+});
+
+test("Reductions: means and other floats refuse a dtype that is no float", () => {
+  const x = tensor([1, 2, 4], { dtype: "int32" });
+  for (const name of ["mean", "var", "std", "norm", "logsumexp"]) {
+    assertEquals(loose(x)[name](null, { dtype: "float64" }).dtype, "float64", name);
+    for (const dtype of ["int32", "uint8", "bool"]) {
+      assertRefused(() => loose(x)[name](null, { dtype }), DTypeError, [`to ${dtype}`, "float"], x);
+    }
+  }
+  assertRefused(() => loose(x).norm(0, { ord: 0, dtype: "int32" }), DTypeError, ["norm to int32"]);
+  assertEquals(x.sum(0, { dtype: "int32" }).dtype, "int32");
+  assertEquals(x.cumulativeSum(0, { dtype: "uint8" }).dtype, "uint8");
 });
 
 test("Reductions: of nothing, sums are 0, products 1, means NaN; extremes are ShapeErrors", () => {

@@ -288,11 +288,19 @@ export type SplitEqual<S extends Shape, I extends number, N extends number> = nu
     ? `Cannot split shape ${Show<S>} along axis ${I}: size ${S[I]} is not a multiple of ${N}`
   : SetAxes<S, I, Quotient<S[I], N>>;
 
-/** The shape of `repeat` or `roll`-like ops that change the size of one axis only. */
-export type Resize<Op extends string, S extends Shape, A extends number> = number extends A
-  ? Sizes<S>
+/** The shape of `repeat` along `A`, or of all elements in a row without it. */
+export type Repeat<S extends Shape, A extends number | undefined> = A extends number
+  ? number extends A ? Sizes<S>
   : number extends S["length"] ? Shape
-  : HasAxis<Op, S, A, SetAxes<S, AxisIndex<S, A>, number>>;
+  : HasAxis<"repeat", S, A, SetAxes<S, AxisIndex<S, A>, number>>
+  : [number];
+
+/** Nothing, or why an op along one axis must be told which. */
+export type AxisNeeded<Op extends string, S extends Shape, A extends number | undefined> =
+  [A] extends [undefined] ? number extends S["length"] ? unknown
+    : S extends readonly [number] ? unknown
+    : `Cannot ${Op} shape ${Show<S>}: name an axis when the rank is not 1`
+    : unknown;
 
 /** The shape of `tile` by `R` (its sizes are left to run time). */
 export type Tile<S extends Shape, R extends Shape> = number extends S["length"] | R["length"]

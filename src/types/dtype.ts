@@ -23,6 +23,16 @@ export type IntDType =
 /** The float dtypes. */
 export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 
+/** `E`, or why an op that gives floats cannot be asked for it; unions pass if a part does. */
+export type AskFloat<Op extends string, E extends DType> = [Extract<E, FloatDType>] extends [never]
+  ? `Cannot ${Op} to ${E}: it takes a float dtype`
+  : E;
+
+/** `E`, or why a sum cannot be asked for it. */
+export type AskNumber<Op extends string, E extends DType> = [E] extends ["bool"]
+  ? `Cannot ${Op} to bool: it takes a number dtype; use any() or all()`
+  : E;
+
 /** For each dtype the other dtypes that promote to it. */
 export interface Absorbs {
   /** Gives way to every other dtype. */

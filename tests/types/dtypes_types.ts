@@ -73,6 +73,14 @@ export function results(): void {
   is<"float32", [2]>()(int32.exp());
   is<"int8", [2]>()(float32.astype("int8"));
   is<"int64", [2]>()(bool.cumulativeSum());
+  is<"int32", []>()(int8.sum(null, { dtype: "int32" }));
+  is<"int32", [2]>()(int8.cumulativeSum(0, { dtype: "int32" }));
+  is<"float64", [1]>()(int8.mean(0, { dtype: "float64", keepDims: true }));
+  is<"float64", []>()(int8.var(0, { dtype: "float64", correction: 1 }));
+  is<"float64", []>()(int8.std(0, { dtype: "float64" }));
+  is<"float64", []>()(int8.norm(0, { dtype: "float64", ord: 1 }));
+  is<"float64", []>()(int8.logsumexp(0, { dtype: "float64" }));
+  is<DType, []>()(int8.mean(0, { dtype: some.dtype }));
 }
 
 const item = {

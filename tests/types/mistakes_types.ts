@@ -121,6 +121,27 @@ export function axes(): void {
   a.squeeze(0);
   // @ts-expect-error: Cannot take along axis 2: rank 2 has axes -2 to 1
   a.take(ints, 2);
+  // @ts-expect-error: Cannot repeat along axis 2: rank 2 has axes -2 to 1
+  a.repeat(3, 2);
+  // @ts-expect-error: Cannot cumulativeSum shape [2, 3]: name an axis when the rank is not 1
+  a.cumulativeSum();
+  // @ts-expect-error: Cannot cumulativeProd shape []: name an axis when the rank is not 1
+  zeros([]).cumulativeProd(undefined, { includeInitial: true });
+  // @ts-expect-error: Cannot cumulativeSum along axis 2: rank 2 has axes -2 to 1
+  a.cumulativeSum(2);
+}
+
+export function asked(): void {
+  // @ts-expect-error: Cannot mean to int32: it takes a float dtype
+  a.mean(0, { dtype: "int32" });
+  // @ts-expect-error: Cannot logsumexp to bool: it takes a float dtype
+  ints.logsumexp(0, { dtype: "bool" });
+  // @ts-expect-error: Cannot std to uint8: it takes a float dtype
+  a.std(0, { dtype: "uint8", correction: 1 });
+  // @ts-expect-error: Cannot norm to int32: it takes a float dtype
+  a.norm(0, { dtype: "int32" });
+  // @ts-expect-error: Cannot sum to bool: it takes a number dtype; use any() or all()
+  a.sum(0, { dtype: "bool" });
 }
 
 export function joins(): void {

@@ -166,6 +166,15 @@ export function axes(): void {
   shape<[2, 3]>()(a.rmsNorm(0));
   shape<[number, number]>()(a.tile([2, 2]));
   shape<[2, number]>()(a.repeat(3, 1));
+  shape<[number]>()(a.repeat(3));
+  shape<[number]>()(dynamic.repeat([3]));
+  shape<[number, number]>()(a.repeat(3, n));
+  shape<readonly number[]>()(dynamic.repeat(3, 0));
+  shape<[3]>()(v.cumulativeSum());
+  shape<[2, 3]>()(a.cumulativeSum(-1));
+  shape<[2, 3]>()(a.cumulativeProd(n));
+  shape<readonly number[]>()(dynamic.cumulativeSum());
+  shape<[number]>()(v.cumulativeProd(undefined, { includeInitial: true }));
   shape<[5, 7, 3]>()(a.take(indexes));
   shape<[2, 5, 7]>()(a.take(indexes, 1));
   shape<[5, 7, 10]>()(indexes.oneHot(10));
