@@ -1320,20 +1320,24 @@ export class Tensor<
    * bytes.matmul(bytes, { dtype: "int32" }).toArray(); // => [[20000, 20000], [20000, 20000]]
    * ```
    */
-  matmul<X extends AnyTensor, U extends AnyTensor, E extends DType = t.BinaryDType<X, U>>(
+  matmul<X extends AnyTensor, U extends AnyTensor, E extends DType = never>(
     this: X,
-    other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
     options?: ProductOptions<E>,
-  ): Tensor<NoInfer<E>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+  ): Tensor<
+    t.Asked<NoInfer<E>, t.BinaryDType<X, U>>,
+    t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>,
+    X["device"]
+  > {
     return matmul(this, other as U, options) as never;
   }
 
   /** The sum of the products of two vectors [K], of rank 0. */
-  dot<X extends AnyTensor, U extends AnyTensor, E extends DType = t.BinaryDType<X, U>>(
+  dot<X extends AnyTensor, U extends AnyTensor, E extends DType = never>(
     this: X,
-    other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
     options?: ProductOptions<E>,
-  ): Tensor<NoInfer<E>, [], X["device"]> {
+  ): Tensor<t.Asked<NoInfer<E>, t.BinaryDType<X, U>>, [], X["device"]> {
     return dot(this, other as U, options) as never;
   }
 
@@ -1350,14 +1354,14 @@ export class Tensor<
   linear<X extends AnyTensor, W extends AnyTensor, B extends AnyTensor = X>(
     this: X,
     weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
-    bias?: B,
+    bias?: t.Guard<t.ListOf<"linear", [X, W, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>, B>,
     options?: UnaryOptions,
   ): Tensor<
     t.OkDType<t.PromoteAll<[X, W, B]>>,
     t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
     X["device"]
   > {
-    return linear(this, weight as W, bias, options) as never;
+    return linear(this, weight as W, bias as B, options) as never;
   }
 
   /**
@@ -1385,9 +1389,9 @@ export class Tensor<
   /** Where |x - y| <= atol + rtol |y| (1e-8, 1e-5). */
   isclose<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"isclose", X, U>, U>,
+    other: t.Guard<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">, U>,
     options?: CloseOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"isclose", X, U>>, X["device"]> {
+  ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]> {
     return isclose(this, other as TensorOrScalar, options) as never;
   }
 

@@ -493,7 +493,7 @@ test("Edge values: linear promotes its bias, and its errors name it", () => {
   assertRefused(() => loose(a).linear(weight, bias, { out: ints }), DTypeError, "linear", ints);
   const unsigned = ones([2], { dtype: "uint64" });
   const signed = ones([2, 2], { dtype: "int64" });
-  assertRefused(() => signed.linear(signed, unsigned), DTypeError, ["linear", "uint64"]);
+  assertRefused(() => loose(signed).linear(signed, unsigned), DTypeError, ["linear", "uint64"]);
 });
 
 test("Edge values: logSoftmax of large and equal values", () => {

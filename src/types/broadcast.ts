@@ -7,7 +7,16 @@
  */
 import type { Shape } from "../shape.ts";
 import type { NewShape, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
-import type { OkDType, PromoteAll, PromoteOperands, ToFloat } from "./dtype.ts";
+import type { DType } from "../dtype.ts";
+import type {
+  FloatOp,
+  OkDType,
+  PromoteAll,
+  PromoteOperands,
+  Stored,
+  Taken,
+  ToFloat,
+} from "./dtype.ts";
 
 /** The size that different sizes `A` and `B` broadcast to, or "differ"; an unknown one fits. */
 export type FitOther<A extends number, B extends number> = number extends A
@@ -47,7 +56,7 @@ export type BroadcastAll<
 
 /** The shape of an elementwise op on two operands, or why its shapes or dtypes do not fit. */
 export type Binary<Op extends string, A extends Operand, B extends Operand> = [
-  PromoteOperands<A, B, Op>,
+  Taken<Op, PromoteOperands<A, B, Op>>,
 ] extends [infer E extends `Cannot ${string}`] ? E
   : Broadcast<ShapeOf<A>, ShapeOf<B>, Op>;
 
@@ -55,7 +64,8 @@ export type Binary<Op extends string, A extends Operand, B extends Operand> = [
 export type BinaryDType<A extends Operand, B extends Operand> = OkDType<PromoteOperands<A, B>>;
 
 /** The dtype of `div`: {@link BinaryDType} if that is a float, else float32. */
-export type DivDType<A extends Operand, B extends Operand> = ToFloat[BinaryDType<A, B>];
+export type DivDType<A extends Operand, B extends Operand> =
+  ToFloat[OkDType<PromoteOperands<A, B, "div">>];
 
 /** The shape of `where(condition, a, b)`, or why its shapes or dtypes do not fit. */
 export type Where<C extends Operand, A extends Operand, B extends Operand> = [
@@ -72,14 +82,19 @@ export type Writable<Op extends string, T> = T extends { readonly access: "read"
 export type InPlace<Op extends string, A extends Typed, B extends Operand> = Writable<Op, A> extends
   infer E extends string ? E
   : Binary<Op, A, B> extends infer R ? R extends string ? R
-    : R extends ShapeOf<A> ? R
-    : ShapeOf<A> extends R ? R
+    : R extends ShapeOf<A> ? Stored<Op, InPlaceDType<Op, A, B>, A["dtype"], R>
+    : ShapeOf<A> extends R ? Stored<Op, InPlaceDType<Op, A, B>, A["dtype"], R>
     : R extends Shape
       ? `Cannot ${Op} shapes ${Show<ShapeOf<A>>} and ${Show<ShapeOf<B>>}: the result ${Show<
         R
       >} does not fit the target`
     : never
   : never;
+
+/** The dtype that an op in place has before its result is written. */
+export type InPlaceDType<Op extends string, A extends Operand, B extends Operand> = Op extends
+  FloatOp ? ToFloat[OkDType<PromoteOperands<A, B, Op>>]
+  : OkDType<PromoteOperands<A, B, Op>>;
 
 /** True when sizes can be equal. */
 export type Agree<A extends number, B extends number> = Same<
@@ -148,6 +163,19 @@ export type Linear<X extends Shape, W extends Shape> = number extends X["length"
     : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the input needs at least 1 axis`
   : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the weight needs 2 axes`;
 
+/** The shape of the bias that fits a `linear` by weights of shape `W`, or why `B` does not. */
+export type Bias<W extends Shape, B extends Shape> = number extends W["length"] | B["length"] ? B
+  : W extends readonly [infer O extends number, number]
+    ? B extends readonly [infer N extends number] ? Agree<N, O> extends true ? B : BadBias<W, B, O>
+    : BadBias<W, B, O>
+  : B;
+
+/** The error for a bias of another shape. */
+export type BadBias<W extends Shape, B extends Shape, O extends number> =
+  `Cannot linear shapes ${Show<
+    B
+  >} and ${Show<W>}: the bias must have shape ${Show<[O]>}`;
+
 /** The shape of `broadcastTo(to)`, or why `S` does not broadcast to it. */
 export type BroadcastTo<S extends Shape, To extends Shape> = NewShape<"broadcast to", To> extends
   infer N ? N extends string ? N
@@ -166,9 +194,18 @@ export type Stretch<S extends Shape, To extends Shape, Seen extends unknown[] = 
   : `rank ${[...S, ...Seen]["length"] & number} is above ${Seen["length"]}`
   : never;
 
-/** The shape of a product of two tensors whose shapes give `R`, or why their dtypes do not fit. */
-export type ProductOf<Op extends string, A extends Typed, B extends Typed, R> = [
-  PromoteOperands<A, B, Op>,
+/**
+ * The shape of a product of two tensors whose shapes give `R`, or why their dtypes do not fit. With
+ * a dtype `E` that is asked for, they are cast, and need not promote.
+ */
+export type ProductOf<
+  Op extends string,
+  A extends Typed,
+  B extends Typed,
+  R,
+  E extends DType = never,
+> = [
+  Taken<Op, [E] extends [never] ? PromoteOperands<A, B, Op> : E>,
 ] extends [infer E extends `Cannot ${string}`] ? E
   : R;
 

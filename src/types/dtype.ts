@@ -23,6 +23,66 @@ export type IntDType =
 /** The float dtypes. */
 export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 
+/** The products, which take no bool. */
+export type ProductOp = "matmul" | "dot" | "outer" | "linear";
+
+/** The elementwise ops on two operands that take no bool. */
+export type NumberOp =
+  | "add"
+  | "sub"
+  | "mul"
+  | "div"
+  | "floorDivide"
+  | "remainder"
+  | "pow"
+  | "minimum"
+  | "maximum"
+  | "atan2"
+  | "copysign"
+  | "hypot"
+  | "logaddexp";
+
+/** The ops on bits, which take no floats. */
+export type BitOp = "bitwiseAnd" | "bitwiseOr" | "bitwiseXor";
+
+/** The ops that take integers only. */
+export type ShiftOp = "bitwiseLeftShift" | "bitwiseRightShift";
+
+/** The kinds of dtype that `Op` takes; `never` for those that take all. */
+export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
+  ? "signed, unsigned, float"
+  : Op extends BitOp | `${BitOp}_` ? "bool, signed, unsigned"
+  : Op extends ShiftOp ? "signed, unsigned"
+  : Op extends "nextafter" ? "float"
+  : Op extends ProductOp ? "number"
+  : never;
+
+/** The dtypes that `Op` does not take. */
+export type Refused<Op extends string> = Op extends NumberOp | `${NumberOp}_` | ProductOp ? "bool"
+  : Op extends BitOp | `${BitOp}_` ? FloatDType
+  : Op extends ShiftOp ? FloatDType | "bool"
+  : Op extends "nextafter" ? IntDType | "bool"
+  : never;
+
+/** `R`, a dtype or an error, or why `Op` does not take that dtype; unions pass if a part does. */
+export type Taken<Op extends string, R> = [R] extends [never] ? R
+  : [R] extends [Refused<Op>] ? `Cannot ${Op} ${R & DType}: it takes ${Takes<Op>} dtypes`
+  : R;
+
+/** The dtypes whose values a tensor of `D` is written with: those of its kind, and of earlier ones. */
+export type StoredIn<D extends DType> = D extends "bool" ? "bool"
+  : D extends `uint${string}` ? "bool" | Extract<DType, `uint${string}`>
+  : D extends IntDType ? "bool" | IntDType
+  : DType;
+
+/** `Yes` when results of `R` may be written to a tensor of `D`, else why not. */
+export type Stored<Op extends string, R, D extends DType, Yes> = [Extract<R, StoredIn<D>>] extends
+  [never] ? `Cannot ${Op} into ${D}: the result is ${R & DType}; cast with astype()`
+  : Yes;
+
+/** The dtype that was asked for, or `D` when none was. */
+export type Asked<E extends DType, D extends DType> = [E] extends [never] ? D : E;
+
 /** `E`, or why an op that gives floats cannot be asked for it; unions pass if a part does. */
 export type AskFloat<Op extends string, E extends DType> = [Extract<E, FloatDType>] extends [never]
   ? `Cannot ${Op} to ${E}: it takes a float dtype`
@@ -88,8 +148,13 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
 /** The dtype that a JavaScript value makes on its own. */
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
 
+/** The ops on two operands that give floats of integers, which take fractions beside integers. */
+export type FloatOp = "div" | "div_" | "atan2" | "copysign" | "hypot" | "logaddexp";
+
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
-export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = X extends boolean ? D
+export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = Op extends FloatOp
+  ? ToFloat[D]
+  : X extends boolean ? D
   : D extends "bool" ? ScalarDType<X>
   : D extends IntDType
     ? X extends number

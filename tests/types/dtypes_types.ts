@@ -51,7 +51,45 @@ export function scalars(): void {
   is<"float16", [2]>()(float16.add(1n));
   is<"float32", [2]>()(bool.add(1));
   is<"int64", [2]>()(bool.add(1n));
-  is<"bool", [2]>()(bool.add(true));
+  is<"bool", [2]>()(bool.bitwiseAnd(true));
+  is<"int64", [2]>()(bool.bitwiseOr(1n));
+  is<"int32", [2]>()(int32.bitwiseLeftShift(1));
+}
+
+export function fractions(): void {
+  is<"float32", [2]>()(int32.div(0.5));
+  is<"float32", [2]>()(int32.atan2(0.5));
+  is<"float32", [2]>()(int32.hypot(0.5));
+  is<"float32", [2]>()(int32.logaddexp(1e-7));
+  is<"float32", [2]>()(int32.copysign(-0.5));
+  is<"float16", [2]>()(float16.div(0.5));
+  is<"float32", [2]>()(bool.div(2));
+  is<"float32", [2]>()(bool.div(true));
+  is<"bool", [2]>()(int32.isclose(0.5));
+  is<"bool", [2]>()(uint64.isclose(int32));
+  is<"bool", [2]>()(bool.isclose(bool));
+}
+
+export function asked(): void {
+  is<"int32", []>()(uint64.matmul(int32, { dtype: "int32" }));
+  is<"float64", []>()(bool.dot(int64, { dtype: "float64" }));
+  is<"int32", []>()(int8.matmul(int32, {}));
+}
+
+export function inPlace(): void {
+  is<"int32", [2]>()(int32.add_(int64));
+  is<"int32", [2]>()(int32.add_(uint32));
+  is<"float16", [2]>()(float16.div_(float64));
+  is<"float32", [2]>()(float32.add_(bool));
+  is<"bool", [2]>()(bool.bitwiseAnd_(bool));
+  is<"int32", [2]>()(int32.neg_().floor_().relu_());
+  is<"float16", [2]>()(float16.exp_());
+  is<DType, [2]>()(some.add_(some).div_(2).exp_());
+}
+
+/** What is generic in its dtype can be overwritten. */
+export function overwrite<D extends "float32" | "float64">(x: Tensor<D>): Tensor<D> {
+  return x.exp_().neg_();
 }
 
 export function results(): void {

@@ -32,6 +32,22 @@ export function elementwise(): void {
   ints.add(1.5);
   // @ts-expect-error: Cannot mul 1e-7 to int32: it is not an integer
   ints.mul(1e-7);
+  // @ts-expect-error: Cannot add bool: it takes signed, unsigned, float dtypes
+  mask.add(mask);
+  // @ts-expect-error: Cannot mul bool: it takes signed, unsigned, float dtypes
+  mask.mul(true);
+  // @ts-expect-error: Cannot div bool: it takes signed, unsigned, float dtypes
+  mask.div(mask);
+  // @ts-expect-error: Cannot bitwiseAnd float32: it takes bool, signed, unsigned dtypes
+  a.bitwiseAnd(1);
+  // @ts-expect-error: Cannot bitwiseOr float32: it takes bool, signed, unsigned dtypes
+  ints.bitwiseOr(a);
+  // @ts-expect-error: Cannot bitwiseLeftShift bool: it takes signed, unsigned dtypes
+  mask.bitwiseLeftShift(mask);
+  // @ts-expect-error: Cannot nextafter int32: it takes float dtypes
+  ints.nextafter(ints);
+  // @ts-expect-error: Cannot isclose shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  ints.isclose(zeros([4]));
   // @ts-expect-error: Cannot where shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
   where(mask, a, zeros([4]));
   // @ts-expect-error: Argument of type 'Tensor<"int32", [2, 3], "cpu", "write">' is not assignable
@@ -43,6 +59,18 @@ export function inPlace(): void {
   zeros([3]).add_(a);
   // @ts-expect-error: Cannot add_ a read-only tensor: copy it with toOwned()
   frozen.add_(1);
+  // @ts-expect-error: Cannot exp_ a read-only tensor: copy it with toOwned()
+  frozen.exp_();
+  // @ts-expect-error: Cannot div_ into int32: the result is float32; cast with astype()
+  ints.div_(2);
+  // @ts-expect-error: Cannot add_ into int32: the result is float32; cast with astype()
+  ints.add_(a);
+  // @ts-expect-error: Cannot add_ into uint8: the result is int32; cast with astype()
+  zeros([2, 3], { dtype: "uint8" }).add_(ints);
+  // @ts-expect-error: Cannot bitwiseOr_ into bool: the result is int32; cast with astype()
+  mask.bitwiseOr_(ints);
+  // @ts-expect-error: Cannot add_ bool: it takes signed, unsigned, float dtypes
+  mask.add_(mask);
   // @ts-expect-error: Cannot relu_ a read-only tensor: copy it with toOwned()
   frozen.relu_();
   // @ts-expect-error: Cannot add_ a read-only tensor: copy it with toOwned()
@@ -71,6 +99,16 @@ export function products(): void {
   a.outer(zeros([3]));
   // @ts-expect-error: Cannot linear shapes [2, 3] and [10, 4]: inner sizes 3 and 4 differ
   a.linear(zeros([10, 4]));
+  // @ts-expect-error: Cannot linear shapes [3] and [10, 3]: the bias must have shape [10]
+  a.linear(zeros([10, 3]), zeros([3]));
+  // @ts-expect-error: Cannot linear shapes [1, 10] and [10, 3]: the bias must have shape [10]
+  a.linear(zeros([10, 3]), zeros([1, 10]));
+  // @ts-expect-error: Cannot matmul uint64 and int32: no integer dtype holds both
+  wide.matmul(zeros([3, 2], { dtype: "int32" }));
+  // @ts-expect-error: Cannot matmul bool: it takes number dtypes
+  mask.matmul(mask.T);
+  // @ts-expect-error: Cannot matmul bool: it takes number dtypes
+  a.matmul(a.T, { dtype: "bool" });
 }
 
 export function reshapes(): void {

@@ -110,6 +110,9 @@ export function products(): void {
   shape<[]>()(v.dot(v));
   shape<[2, 5]>()(zeros([2]).outer(zeros([5])));
   shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), zeros([10])));
+  shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), zeros([n])));
+  shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), dynamic, {}));
+  shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), undefined, {}));
   is<"float64", [2, 4]>()(a.matmul(zeros([3, 4], { dtype: "float64" })));
 }
 
