@@ -1,9 +1,10 @@
 /**
- * Every ```ts block in README.md, docs/ and the JSDoc of the sources runs as a test.
+ * Every ```ts block in README.md, docs/ and the JSDoc of the sources runs as a test, and type-checks.
  *
  * In a block, `expression; // => text` asserts how the value prints, and `// throws text` how the
  * error begins; more lines of output follow in comments of their own, `// => text`. Examples in
- * JSDoc may leave out their imports. A block opened with "```ts ignore" is skipped, and counted.
+ * JSDoc may leave out their imports. A line that is not to compile has `// @ts-expect-error` before
+ * it. A block opened with "```ts ignore" is skipped, and counted.
  *
  * @module
  */
@@ -17,8 +18,11 @@ import {
 } from "@std/assert";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { attempt } from "../mod.ts";
+import { findTool } from "../scripts/tools.ts";
 import {
   type Block,
+  checkBlocks,
   compileBlock,
   readBlocks,
   readSourceBlocks,
@@ -44,6 +48,23 @@ const blocks = [
 for (const block of blocks) {
   test(`example at ${block.file}:${block.line}`, { skip: block.ignore }, () => runBlock(block));
 }
+
+const deno = attempt(() => findTool("deno"));
+const withoutDeno = deno.error === undefined ? "" : ` (skipped: ${deno.error.message})`;
+
+test(`all examples type-check${withoutDeno}`, {
+  skip: deno.error !== undefined,
+  timeout: 120_000,
+}, async () => {
+  // A wrong one among them shows that the others were looked at, and strictly.
+  const wrong = blockOf("1;\n\nconst same = (x) => x;");
+  const checked = [...blocks.filter(({ ignore }) => !ignore), wrong];
+  const errors = await checkBlocks(checked, deno.value!);
+  assertEquals(errors.filter((error) => !error.includes("self:")), []);
+  assertEquals(errors.length, 1);
+  assertStringIncludes(errors[0], "implicitly has an 'any' type");
+  assertStringIncludes(errors[0], "self:3");
+});
 
 test("README has the means of the figures in docs/benchmarks.md", () => {
   const means = (text: string) =>

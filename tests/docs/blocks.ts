@@ -1,10 +1,16 @@
 /**
- * Code blocks of documentation, and how one runs as a test; see docs_test.ts for what they may say.
+ * Code blocks of documentation, how one runs as a test, and how all are type-checked; see
+ * docs_test.ts for what they may say.
  *
  * @module
  */
 import { assertEquals } from "@std/assert";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
 
 /** A block. */
 export interface Block {
@@ -81,10 +87,14 @@ export function compileBlock(block: Block): string {
     }
     output[last] = compileLine(output[last], sign, expected, where);
   }
-  return output.join("\n").replace(
-    /(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?\1/g,
-    JSON.stringify(modUrl),
-  );
+  return withImports(output.join("\n"));
+}
+
+/** `code` with its imports pointed at this checkout, of which "../" is the root. */
+function withImports(code: string): string {
+  return code
+    .replace(/(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?\1/g, JSON.stringify(modUrl))
+    .replace(/\bfrom (["'])\.\.\//g, `from $1${root.href}`);
 }
 
 function compileLine(line: string, sign: string, expected: string, where: string): string {
@@ -150,7 +160,9 @@ Object.assign(globalThis, { __shows: shows, __throws: throws });
 async function impliedImports({ file, lines, exports }: Block): Promise<string> {
   const text = lines.join("\n");
   if (exports === undefined || /^import\b/m.test(text)) return "";
-  const uses = (name: string) => new RegExp(`(?<![.\\w])${name}\\b`).test(text);
+  const uses = (name: string) =>
+    new RegExp(`(?<![.\\w])${name}\\b`).test(text) &&
+    !new RegExp(`\\b(?:const|let) ${name}\\b`).test(text);
   const shared = Object.keys(await import(modUrl)).filter(uses);
   const own = exports.filter((name) => uses(name) && !shared.includes(name));
   const from = (names: string[], url: string) =>
@@ -170,5 +182,39 @@ export async function runBlock(block: Block): Promise<void> {
     await import(path.href);
   } finally {
     rmSync(path);
+  }
+}
+
+/** What the compiler says of `blocks`, one text for each error: one run of `deno` over all. */
+export async function checkBlocks(blocks: readonly Block[], deno: string): Promise<string[]> {
+  // Outside the checkout, whose deno.json excludes tmp: no file there would be checked.
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
+  try {
+    const files: string[] = [];
+    for (const [i, block] of blocks.entries()) {
+      files.push(join(folder, `block${i}.ts`));
+      // On the first line of the block, so that the compiler counts lines as the page does.
+      const head = (await impliedImports(block)).replaceAll("\n", " ");
+      const code = withImports(block.lines.join("\n"));
+      writeFileSync(files[i], `${head}${code}\nexport {};\n`);
+    }
+    const config = fileURLToPath(new URL("deno.json", root));
+    const { stderr, status, error } = spawnSync(
+      deno,
+      ["check", "--quiet", "--config", config, ...files],
+      { env: { ...process.env, NO_COLOR: "1" }, encoding: "utf8" },
+    );
+    if (error) throw error;
+    if (status === 0) return [];
+    const place = /\S*[/\\]block(\d+)\.ts(?::(\d+))?/g;
+    const named = stderr.replace(place, (_, i: string, line: string | undefined) => {
+      const block = blocks[Number(i)];
+      return `${block.file}:${block.line + Number(line ?? 0)}`;
+    });
+    // The last part ends with how many errors there are.
+    return named.replace(/^(Found \d+ errors?\.\s+)?error: Type checking failed\.[\s\S]*/m, "")
+      .split(/^(?=TS\d+ \[ERROR\])/m).map((text) => text.trim());
+  } finally {
+    rmSync(folder, { recursive: true });
   }
 }
