@@ -372,10 +372,14 @@ export class Tensor<
    * Throws an IndexError that names the axis, and a RangeError for an int64 or uint64 beyond ±2^53:
    * `x.slice(i, j).item({ bigint: true })` gives those.
    */
-  get(...index: number[]): t.Item[D] {
+  get<X extends AnyTensor, const I extends readonly number[]>(
+    this: X,
+    ...index: t.GuardRest<t.OneIndexEach<"get", t.ShapeOf<X>, I>, I>
+  ): t.Item[X["dtype"]] {
     checkAlive(this.storage, "get");
-    const position = this.layout.flatIndex("get", index);
-    return toValue(this.storage, position, false, "get", index) as t.Item[D];
+    const list = index as readonly number[];
+    const position = this.layout.flatIndex("get", list);
+    return toValue(this.storage, position, false, "get", list) as never;
   }
 
   /**
@@ -1284,22 +1288,30 @@ export class Tensor<
   }
 
   /** The elements along `axis` (the last one) from small to large; NaN goes last. */
-  sort(axis?: number, options?: SortOptions): Tensor<D, S, V> {
-    return sort("sort", this, axis, options) as never;
+  sort<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"sort", t.ShapeOf<X>, B>, B>,
+    options?: SortOptions,
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+    return sort("sort", this, axis as number, options) as never;
   }
 
   /** The indexes (int32) that would {@link sort} along `axis`, those of equal elements in order. */
-  argsort(axis?: number, options?: SortOptions): Tensor<"int32", S, V> {
-    return sort("argsort", this, axis, options) as never;
+  argsort<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"argsort", t.ShapeOf<X>, B>, B>,
+    options?: SortOptions,
+  ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
+    return sort("argsort", this, axis as number, options) as never;
   }
 
   /** The `n`-th differences between neighbours along `axis` (the last one). */
-  diff<X extends AnyTensor>(
+  diff<X extends AnyTensor, const B extends number = -1>(
     this: X,
     n?: number,
-    axis?: number,
+    axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
   ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
-    return diff(this, n, axis) as never;
+    return diff(this, n, axis as number) as never;
   }
 
   // ---- products --------------------------------------------------------------------------------

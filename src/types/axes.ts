@@ -114,6 +114,16 @@ export type AlongAxes<Op extends string, S extends Shape, A extends AxisArg> = A
   : A extends number ? HasAxis<Op, S, A, S>
   : S;
 
+/** `I`, or that it is not one index for each axis. */
+export type OneIndexEach<Op extends string, S extends Shape, I extends Shape> = number extends
+  S["length"] | I["length"] ? I
+  : I["length"] extends S["length"] ? I
+  : `Cannot ${Op} an element of shape ${Show<S>} at ${Show<
+    I
+  >}: it takes ${S["length"]} indexes, not ${I[
+    "length"
+  ]}`;
+
 /** The axes of `S` in the order `As`, or why that is no order. */
 export type Permute<S extends Shape, As extends Shape> = number extends S["length"]
   ? number extends As["length"] ? Shape : OfRank<As["length"]>

@@ -159,6 +159,12 @@ export function axes(): void {
   a.squeeze(0);
   // @ts-expect-error: Cannot take along axis 2: rank 2 has axes -2 to 1
   a.take(ints, 2);
+  // @ts-expect-error: Cannot sort along axis 2: rank 2 has axes -2 to 1
+  a.sort(2);
+  // @ts-expect-error: Cannot argsort along axis -3: rank 2 has axes -2 to 1
+  a.argsort(-3, { descending: true });
+  // @ts-expect-error: Cannot diff along axis 2: rank 2 has axes -2 to 1
+  a.diff(1, 2);
   // @ts-expect-error: Cannot repeat along axis 2: rank 2 has axes -2 to 1
   a.repeat(3, 2);
   // @ts-expect-error: Cannot cumulativeSum shape [2, 3]: name an axis when the rank is not 1
@@ -222,6 +228,15 @@ export function slices(): void {
   a.sliceAxis(2, 0);
   // @ts-expect-error: Cannot slice axis 1 of shape [2, 3] at 3: it has size 3
   a.sliceAxis(1, 3);
+}
+
+export function elements(): void {
+  // @ts-expect-error: Cannot get an element of shape [2, 3] at [1]: it takes 2 indexes, not 1
+  a.get(1);
+  // @ts-expect-error: Cannot get an element of shape [?, 3] at [0, 1, ?]: it takes 2 indexes, not 3
+  zeros([n, 3]).get(0, 1, n);
+  // @ts-expect-error: Cannot get an element of shape [] at [0]: it takes 0 indexes, not 1
+  a.sum().get(0);
 }
 
 export function creation(): void {

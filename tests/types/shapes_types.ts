@@ -169,6 +169,12 @@ export function axes(): void {
   shape<[2, 3]>()(a.rmsNorm(0));
   shape<[number, number]>()(a.tile([2, 2]));
   shape<[2, number]>()(a.repeat(3, 1));
+  shape<[2, 3]>()(a.sort(0, { descending: true }));
+  shape<[2, 3]>()(a.sort(n));
+  is<"int32", [2, 3]>()(a.argsort(-1));
+  shape<[number, number]>()(a.diff(1, 0));
+  shape<[2, 3]>()(a.roll(1));
+  shape<[2, 3]>()(a.roll([1, 2], [0, 0]));
   shape<[number]>()(a.repeat(3));
   shape<[number]>()(dynamic.repeat([3]));
   shape<[number, number]>()(a.repeat(3, n));
@@ -343,6 +349,8 @@ const counted = arange(3, { device: "cuda", dtype: "int8" });
 const drawn = random.normal(random.key(1), [2], { device: "cuda:0" });
 const movedTo = b.to("cuda:0");
 const nested = b.toArray();
+const elements = [a.get(0, n), a.get(...sizes), dynamic.get(1), a.sum().get()];
+const flag = mask.get(0, -1);
 const sized = zeros([2, 3]).rank;
 
 export type Others = [
@@ -353,5 +361,7 @@ export type Others = [
   Assert<Equal<typeof movedTo.device, "cuda">>,
   Assert<Equal<ReturnType<typeof onCuda.cpu>["device"], "cpu">>,
   Assert<Equal<typeof nested, number[][][]>>,
+  Assert<Equal<typeof elements, number[]>>,
+  Assert<Equal<typeof flag, boolean>>,
   Assert<Equal<typeof sized, 2>>,
 ];
