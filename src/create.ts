@@ -783,24 +783,49 @@ export function linspace<E extends DType = "float32", V extends t.Device = "cpu"
   return ramp(count, at, finite && float ? step : undefined, dtype, memory, "linspace") as never;
 }
 
-/** A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns], square without the latter. */
+/** What `eye` takes besides its sizes. */
+export interface EyeOptions<E extends DType, V extends t.Device> extends CreateOptions<E, V> {
+  /** The diagonal of the ones: above the main one, or below it if negative. */
+  readonly k?: number;
+}
+
+/**
+ * A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns], square without the latter.
+ *
+ * @example
+ * ```ts
+ * eye(2, { dtype: "int32" }).toArray(); // => [[1, 0], [0, 1]]
+ * eye(2, 3, { k: 1 }).toArray(); // => [[0, 1, 0], [0, 0, 1]]
+ * ```
+ */
+export function eye<R extends number, E extends DType = "float32", V extends t.Device = "cpu">(
+  rows: R,
+  options?: EyeOptions<E, V>,
+): Tensor<NoInfer<E>, [R, R], t.OnDevice<NoInfer<V>>>;
+/** {@link eye} that need not be square. */
 export function eye<
-  const R extends number,
+  R extends number,
   const C extends number = R,
   E extends DType = "float32",
   V extends t.Device = "cpu",
 >(
   rows: R,
   columns?: C,
-  options: CreateOptions<E, V> & { readonly k?: number } = {},
-): Tensor<NoInfer<E>, [R, C], t.OnDevice<NoInfer<V>>> {
+  options?: EyeOptions<E, V>,
+): Tensor<NoInfer<E>, [R, C], t.OnDevice<NoInfer<V>>>;
+export function eye(rows: number, ...args: unknown[]): AnyTensor {
+  const short = args.length < 2 && typeof args[0] === "object" && args[0] !== null;
+  const [columns, options = {}] = (short ? [undefined, args[0]] : args) as [
+    number?,
+    EyeOptions<DType, t.Device>?,
+  ];
   const memory = checkCreation("eye", options, EYE_OPTIONS);
   const { k = 0, dtype = "float32" } = options;
   if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${describe(k)}`);
   const made: AnyTensor = filledWith("eye", [rows, columns ?? rows], 0, dtype, memory);
   const diagonal = made.layout.diagonal(k);
   fillScalar(made.storage, diagonal, 1);
-  return made as never;
+  return made;
 }
 
 /**

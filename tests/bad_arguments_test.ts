@@ -120,6 +120,12 @@ test("Bad options: arange takes its options after a lone stop, or fourth", () =>
   }
 });
 
+test("Bad options: eye takes its options after its rows, or third", () => {
+  refusal(() => loose(eye)(2, { dtypo: "int8" }));
+  refusal(() => loose(eye)(2, [2]));
+  assertRefused(() => loose(eye)(2, {}, {}), ShapeError, ["eye"]);
+});
+
 test("Bad dtypes: reductions, extremes and promotion check the name", () => {
   const calls: Record<string, (dtype: unknown) => unknown> = {
     var: (dtype) => loose(x).var(null, { dtype }),

@@ -187,6 +187,8 @@ test("Creation: ranges, linear spaces and identity matrices", () => {
   assertEquals(linspace(0, 1, 4, { endpoint: false }).toArray(), [0, 0.25, 0.5, 0.75]);
   assertEquals(linspace(3, 9, 1).toArray(), [3]);
   assertEquals(eye(2, 3, { k: 1 }).toArray(), [[0, 1, 0], [0, 0, 1]]);
+  assertEquals(eye(2, { k: -1, dtype: "int8" }).toArray(), [[0, 0], [1, 0]]);
+  assertEquals(eye(2, undefined, { dtype: "int8" }).dtype, "int8");
 });
 
 test("Extremes: tensors of the smallest and largest finite value of each dtype", () => {

@@ -6,6 +6,7 @@
 import {
   arange,
   concat,
+  eye,
   ones,
   random,
   range,
@@ -38,6 +39,11 @@ export function creation(): void {
   shape<readonly number[]>()(zeros(sizes));
   shape<[2, 3]>()(zeros([2, 3] as const));
   is<"int64", [2]>()(zeros([2], { dtype: "int64" }));
+  shape<[3, 3]>()(eye(3));
+  shape<[2, 3]>()(eye(2, 3, { k: 1 }));
+  shape<[number, number]>()(eye(n));
+  is<"float64", [3, 3]>()(eye(3, { dtype: "float64", k: 1 }));
+  is<"int8", [3, number]>()(eye(3, undefined, { dtype: "int8" }));
 }
 
 export function literals(): void {
