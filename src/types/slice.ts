@@ -85,7 +85,8 @@ export type Picks<A extends readonly unknown[], Seen extends "none" | "index" | 
     : H extends Typed
       ? Seen extends "none" ? number extends H["shape"]["length"] ? "many" : Picks<R, "pick">
       : "many"
-    : H extends readonly number[] ? Seen extends "none" ? Picks<R, "pick"> : "many"
+    : H extends readonly number[] | readonly boolean[]
+      ? Seen extends "none" ? Picks<R, "pick"> : "many"
     : Picks<R, Seen>
     : Seen;
 

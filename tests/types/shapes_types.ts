@@ -274,6 +274,10 @@ export function slices(): void {
   shape<[5, 7, 3]>()(a.slice(indexes));
   shape<[2, 2]>()(a.slice(":", [0, 2]));
   shape<readonly number[]>()(a.slice(indexes, indexes));
+  shape<[number, 3]>()(a.slice([true, false]));
+  shape<readonly number[]>()(a.slice([true, false], 0));
+  shape<readonly number[]>()(b.slice([true, false], [0, 1]));
+  shape<readonly number[]>()(b.slice(0, ":", [true, false, true, true]));
   shape<readonly number[]>()(a.slice(text));
   shape<readonly number[]>()(a.slice(`${n}:`));
   shape<readonly number[]>()(dynamic.slice(0));
