@@ -425,7 +425,7 @@ export function tensor<
   const X,
   const N extends Shape | undefined = undefined,
   E extends DType = t.DataDType<X>,
-  V extends t.Device = "cpu",
+  V extends t.Device = t.DataDevice<X>,
 >(
   data: t.Guard<t.DataShape<X>, X & t.DataArg<X>>,
   options: CreateOptions<E, V> & { readonly shape?: N } = {},

@@ -6,6 +6,7 @@
  */
 import type { DType, Scalar, TypedArray } from "../dtype.ts";
 import type { Shape } from "../shape.ts";
+import type { Device, ShapeOf, Typed } from "./core.ts";
 
 /** Scalars in arrays of any depth. */
 export type Nested<E = Scalar> = E | readonly Nested<E>[];
@@ -13,11 +14,12 @@ export type Nested<E = Scalar> = E | readonly Nested<E>[];
 /** What `tensor` takes. */
 export type TensorData = Nested | TypedArray;
 
-/** `unknown` and `any` as they are, everything else as data: the bound of what `tensor` takes. */
-export type DataArg<X> = unknown extends X ? X : TensorData;
+/** `unknown`, `any` and tensors as they are, all else as data: the bound of what `tensor` takes. */
+export type DataArg<X> = unknown extends X ? X : X extends Typed ? X : TensorData;
 
-/** The shape of nested arrays or of a typed array, or that they are ragged. */
+/** The shape of nested arrays, of a typed array or a tensor, or that arrays are ragged. */
 export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
+  : [X] extends [Typed] ? ShapeOf<X>
   : [X] extends [Scalar] ? Out
   : [X] extends [TypedArray] ? [...Out, number]
   : [X] extends [readonly unknown[]] ? Out["length"] extends 16 ? Shape
@@ -35,8 +37,14 @@ export type IsUnion<X, All = X> = X extends unknown ? [All] extends [X] ? false 
 /** The innermost elements of nested arrays. */
 export type Leaf<X> = X extends readonly (infer E)[] ? Leaf<E> : X;
 
-/** The dtype of nested arrays or of a typed array. */
+/** The device that `tensor` makes a tensor of `X` on: a tensor's own, else the CPU. */
+export type DataDevice<X> = unknown extends X ? Device
+  : X extends { readonly device: infer V extends Device } ? V
+  : "cpu";
+
+/** The dtype of nested arrays, of a typed array or a tensor. */
 export type DataDType<X> = unknown extends X ? DType
+  : X extends Typed ? X["dtype"]
   : X extends TypedArray ? ArrayDType<X>
   : LeafDType<Leaf<X>>;
 

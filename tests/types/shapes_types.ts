@@ -64,6 +64,10 @@ export function literals(): void {
   is<"uint8", [number]>()(tensor(new Uint8Array(4)));
   is<"int64", [number]>()(tensor(new BigInt64Array(4)));
   is<"float64", [1]>()(tensor([1], { dtype: "float64" }));
+  is<"bool", [2, 3]>()(tensor(mask));
+  is<"int32", [2, 3]>()(tensor(a, { dtype: "int32" }));
+  is<"float32", [6]>()(tensor(a, { shape: [6] }));
+  shape<readonly number[]>()(tensor(dynamic));
   const unknownData: Tensor<"float32"> = tensor(JSON.parse("[[1]]"), { dtype: "float32" });
   void unknownData;
 }
@@ -354,6 +358,7 @@ export function widening(): void {
 }
 
 const onCuda = zeros([2], { device: "cuda:1" });
+const copied = tensor(onCuda);
 const onFirst = zeros([2], { device: "cuda:0" });
 const counted = arange(3, { device: "cuda", dtype: "int8" });
 const drawn = random.normal(random.key(1), [2], { device: "cuda:0" });
@@ -365,6 +370,7 @@ const sized = zeros([2, 3]).rank;
 
 export type Others = [
   Assert<Equal<typeof onCuda.device, "cuda:1">>,
+  Assert<Equal<typeof copied.device, "cuda:1">>,
   Assert<Equal<typeof onFirst.device, "cuda">>,
   Assert<Equal<typeof counted, Tensor<"int8", [number], "cuda">>>,
   Assert<Equal<typeof drawn, Tensor<"float32", [2], "cuda">>>,
