@@ -410,8 +410,9 @@ function shapeFor(shape: unknown, length: number, op: string): number[] {
  * A tensor of a value, nested arrays, a typed array or another tensor, whose elements are copied.
  * It is on the CPU, or where the other tensor is, unless `device` says otherwise.
  *
- * Numbers make float32, bigints int64, booleans bool, typed arrays their own dtype; `dtype` casts
- * (a number that an integer dtype cannot hold is a DTypeError). `shape` arranges the elements.
+ * Numbers make float32, bigints int64, booleans bool, typed arrays their own dtype. `dtype` says
+ * otherwise: values have to fit (a number that an integer dtype cannot hold is a DTypeError), typed
+ * arrays and tensors are cast, as by `astype`. `shape` arranges the elements.
  *
  * Throws a ShapeError for ragged arrays and for a shape of another size.
  *

@@ -1923,8 +1923,8 @@ export class Tensor<
 
   /**
    * The sum over `axis` (all axes without one). Integers sum in int64, wrapping (uint64 stays);
-   * floats are summed in double precision, float64 with compensation; native code adds long runs of
-   * float32 by fours in float32 first. Of nothing, 0.
+   * floats are summed in double precision, float64 with compensation between blocks; native code adds
+   * long runs of float32 by fours in float32 first. Of nothing, 0.
    *
    * @example
    * ```ts
