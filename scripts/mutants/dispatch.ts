@@ -138,6 +138,10 @@ const DISPATCH = edits(
       "  checkNotEmpty(op, a.layout, what);\n  checkCount(op, a.layout, what.count);\n",
       "  checkNotEmpty(op, a.layout, what);\n",
     ],
+    "reduce: floats of a dtype that is none": [
+      'if (row.result === "float") checkFloat(dtype, name);\n    else checkDType',
+      "checkDType",
+    ],
     "scan: any rank without an axis": [
       "if (axis === null || (axis === undefined && rank !== 1)) {",
       "if (axis === null) {",

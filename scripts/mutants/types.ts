@@ -24,6 +24,12 @@ const TYPES = [
       ": true extends true ? Stretch<SR, TR, [...Seen, 0]>",
     ],
   }),
+  ...edits("type", "src/types/dtype.ts", ["types"], {
+    "dtype: operands that an op refuses": ["[R] extends [Refused<Op>] ?", "[R] extends [0] ?"],
+    "dtype: results beside the target": ["[Extract<R, StoredIn<D>>]", "[Extract<R, DType>]"],
+    "dtype: fractions beside integers": ["= Op extends FloatOp\n", '= Op extends "div_"\n'],
+    "dtype: a mean that is to be an integer": ["[Extract<E, FloatDType>]", "[Extract<E, DType>]"],
+  }),
   ...edits("type", "src/types/reshape.ts", ["types"], {
     "reshape: counts": ["Product<L> extends Product<R> ? [...To]", "true extends true ? [...To]"],
     "reshape: -1": ["To[K] extends -1 ? N : To[K]", "To[K]"],
