@@ -36,17 +36,11 @@ static inline double rm_double_of(uint64_t bits) {
   return x;
 }
 
-/* The float32 next to x, towards zero, with the last bit set when something was cut off: rounding
- * that once more gives what rounding x itself would. */
+/* x without its last 29 bits, the last one that is left set when something was cut off: rounding that
+ * once more gives what rounding x itself would. For results that are 0, infinite or normal float32. */
 static inline float rm_odd_float(double x) {
-  const float near = (float)x;
-  const double back = (double)near;
-  uint32_t bits = rm_bits_of(near);
-  /* An infinity that stands for a finite value rounds to one all the same. NaN stays. */
-  const uint32_t inexact = back != x && back == back && back - back == 0;
-  const uint32_t above = (rm_bits_of_f64(back) & INT64_MAX) > (rm_bits_of_f64(x) & INT64_MAX);
-  bits = (bits - (inexact & above)) | inexact;
-  return rm_float_of(bits);
+  const uint64_t bits = rm_bits_of_f64(x), cut = (1 << 29) - 1;
+  return (float)rm_double_of((bits | ((bits & cut) + cut)) & ~cut);
 }
 
 /* Whether processors of this level convert float16 by themselves. */
@@ -130,6 +124,10 @@ static inline uint16_t rm_to_brain(float x) {
 
 #endif
 
-static inline uint16_t rm_double_to_brain(double x) { return rm_to_brain(rm_odd_float(x)); }
+/* Below the normal float32 the sum rounds to units of 2^-133. */
+static inline uint16_t rm_double_to_brain(double x) {
+  const double a = __builtin_fabs(x), rounded = __builtin_copysign((a + 0x1p-81) - 0x1p-81, x);
+  return rm_to_brain(rm_odd_float(a < 0x1p-126 ? rounded : x));
+}
 
 #endif

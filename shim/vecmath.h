@@ -326,13 +326,14 @@ RM_EXPM1_CORE(f64, double)
     return e * rest; \
   } \
   static inline type rm_expm1_##T(type x) { \
-    return __builtin_copysign##c(rm_expm1_core_##T(rm_clamp_##T(x, -2 * saturated, most)), x); \
+    const type result = rm_expm1_core_##T(rm_clamp_##T(x, -2 * saturated, most)); \
+    return __builtin_fabs##c(x) < (type)0x1p-60 ? x : result; \
   } \
   static inline type rm_sinh_##T(type x) { \
     const type a = __builtin_fabs##c(x), bounded = a > hyperbolic ? hyperbolic : a; \
     RM_HYPERBOLIC_##T(bounded) \
     const type half = (up - down) + rm_fma_##T(up - down, even, (up + down) * odd); \
-    return __builtin_copysign##c(half + half, x); \
+    return __builtin_copysign##c(a < (type)0x1p-60 ? a : half + half, x); \
   } \
   static inline type rm_cosh_##T(type x) { \
     const type a = __builtin_fabs##c(x), bounded = a > hyperbolic ? hyperbolic : a; \
