@@ -28,13 +28,13 @@ export type { Shape } from "./src/shape.ts";
 export { Layout } from "./src/layout.ts";
 export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
 export type {
-  CowGroup,
   CpuMemoryInfo,
   DeviceMemory,
   DeviceMemoryInfo,
   MemoryInfo,
   Storage,
 } from "./src/storage.ts";
+export type { Snapshot } from "./src/cow.ts";
 export type { Operand } from "./src/dispatch.ts";
 export type { Axes, CloseOptions, LayerNormOptions, RmsNormOptions } from "./src/composites.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";

@@ -68,7 +68,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "one element; layouts to loops; rules for C",
       },
       { files: ["types.ts", "types/"], what: "shapes and dtypes at compile time" },
-      { files: ["slice.ts", "storage.ts", "ops.ts"], what: "basic indexing; memory; THE op table" },
+      {
+        files: ["slice.ts", "storage.ts", "cow.ts", "ops.ts"],
+        what: "basic indexing; memory; copies on write; THE op table",
+      },
       { files: ["layout.ts"], what: "shape, strides, offset: every view" },
       { files: ["half.ts", "expr.ts"], what: "16-bit floats; the expressions of the table" },
       { files: ["shape.ts"], what: "checks, broadcasting, axes" },

@@ -466,7 +466,7 @@ function make(
       : new Uint16Array(array.buffer, array.byteOffset, array.length);
     const storage = allocate(dtype ?? from, array.length, false);
     if (storage.info.name === from) (storage.array as Float64Array).set(bits as Float64Array);
-    else fill(storage, layout, { storage: adopt(from, bits), layout, flags: 0, detach() {} });
+    else fill(storage, layout, { storage: adopt(from, bits), layout, flags: 0 });
     return result(sendTo(memory, storage), layout);
   }
   const nest = unnest(data);
@@ -717,7 +717,7 @@ function longLine(storage: Storage, length: number, start: number, step: number)
   };
   const row = make(LINE_ROW, start, step, [LINE_ROW]);
   const column = make(rows, 0, LINE_ROW * step, [rows, 1]);
-  const out = { storage, layout: Layout.contiguous([rows, LINE_ROW]), flags: 0, detach() {} };
+  const out = { storage, layout: Layout.contiguous([rows, LINE_ROW]), flags: 0 };
   try {
     apply(MAP.add, column, row, undefined, { out });
   } finally {
@@ -930,5 +930,5 @@ export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] 
 export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
   checkOperand(a, "sharesBuffer");
   checkOperand(b, "sharesBuffer");
-  return a.storage === b.storage;
+  return a.storage.base === b.storage.base;
 }

@@ -6,7 +6,6 @@
  */
 import { deviceName, deviceOf, memoryOf, PREPARED, type Recording } from "./backend.ts";
 import { allowTF32 as allowOnCuda } from "./backends/cuda.ts";
-import { settleCows } from "./dispatch.ts";
 import { checkDType, describe, type DType } from "./dtype.ts";
 import { DeviceError, DisposedError } from "./errors.ts";
 import { ROWS } from "./ops.ts";
@@ -101,7 +100,7 @@ export class Graph implements Disposable {
     const recording = this.#recording;
     if (recording === null) throw new DisposedError("Cannot run: the graph was disposed");
     for (const storage of recording.written) {
-      if (storage.cows !== null) settleCows(storage);
+      storage.settle();
       storage.version++;
     }
     recording.run();

@@ -45,10 +45,8 @@ import {
 
 /** Set on a handle that may not be written through. */
 export const READ_ONLY = 1;
-/** Set on a handle that copies before its first write. */
-export const COW = 2;
 /** Set on a handle that looks at a storage that another one made. */
-export const VIEW = 4;
+export const VIEW = 2;
 
 /** What an op works on. Tensors are operands. */
 export interface Operand {
@@ -56,10 +54,8 @@ export interface Operand {
   readonly storage: Storage;
   /** How elements lie in it. */
   readonly layout: Layout;
-  /** {@link READ_ONLY}, {@link COW} and {@link VIEW}. */
+  /** {@link READ_ONLY} and {@link VIEW}. */
   readonly flags: number;
-  /** Takes a copy-on-write handle off the memory that it shares. */
-  detach(): void;
 }
 
 /** What every op takes besides its operands. */
@@ -96,10 +92,8 @@ let cpu: Backend | undefined;
 
 /** `x` seen through another layout, for use inside an op: no handle of its own. */
 export function lens(x: Operand, layout: Layout): Operand {
-  return { storage: x.storage, layout, flags: x.flags, detach: nothing };
+  return { storage: x.storage, layout, flags: x.flags };
 }
-
-function nothing(): void {}
 
 /** The backend of an operand's device. */
 export function backendFor(storage: Storage, op: string): Backend {
@@ -233,23 +227,15 @@ export function prepareWrite(target: Operand, op: string): void {
       } has several indexes for one element, as broadcast tensors have`,
     );
   }
-  const { cows, memory } = target.storage;
-  if (cows === null) return;
-  if (memory?.recording) {
+  const { storage } = target;
+  if (storage.cows === null) return;
+  if (storage.memory?.recording) {
     // The copy would be recorded, and hold nothing until then.
     throw new DeviceError(
       `Cannot ${op} while a graph is captured: the tensor shares its memory with copies on write`,
     );
   }
-  if (target.flags & COW) target.detach();
-  else settleCows(target.storage);
-}
-
-/** Gives every copy-on-write tensor of `storage` its copy. */
-export function settleCows(storage: Storage): void {
-  const { cows } = storage;
-  storage.cows = null;
-  if (cows !== null) { for (const group of cows) group.detach(); }
+  storage.settle();
 }
 
 /** True when `target` and `source` may have bytes in common. */
@@ -617,13 +603,13 @@ function denseIn(memory: DeviceMemory | null, source: Operand): Operand {
   if (!dense) {
     const copy = allocateIn(storage.memory, storage.info, size, false);
     fill(copy, layout, source);
-    packed = { storage: copy, layout, flags: 0, detach: nothing };
+    packed = { storage: copy, layout, flags: 0 };
     if (storage.memory === memory) return packed;
   }
   const made = allocateIn(memory, storage.info, size, false);
   copyElements(made, 0, packed.storage, packed.layout.offset, size);
   if (packed !== source) recycle(packed.storage);
-  return { storage: made, layout, flags: 0, detach: nothing };
+  return { storage: made, layout, flags: 0 };
 }
 
 /** `x` itself where the CPU has its elements, else a dense copy there, no handle of its own. */

@@ -9,16 +9,9 @@
  *
  * @module
  */
+import type { Snapshot } from "./cow.ts";
 import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "./dtype.ts";
 import { DeviceError, DisposedError, OutOfMemoryError } from "./errors.ts";
-
-/** A copy-on-write tensor and its views, as the storage that they look at knows them. */
-export interface CowGroup {
-  /** Moves them all to a copy of their own, before the shared bytes change. */
-  detach(): void;
-  /** True when none of them is in use any more. */
-  readonly empty: boolean;
-}
 
 /** From here on positions, or those of their 32-bit words, may not fit 31 bits. */
 const HUGE = 2 ** 30;
@@ -34,7 +27,7 @@ export class Storage {
   declare array: TypedArray;
   /** Their dtype. */
   declare readonly info: DTypeInfo;
-  /** How many tensors hold this storage. */
+  /** How many tensors hold this storage; a snapshot of it counts as one. */
   handles = 0;
   /** How many times it has been written, in all the lives that it has had. */
   version = 0;
@@ -42,8 +35,8 @@ export class Storage {
   declare escaped: boolean;
   /** True while the bytes are part of a slab. */
   declare onSlab: boolean;
-  /** Who wants a copy before the next write, if anyone. */
-  cows: Set<CowGroup> | null = null;
+  /** What a write would change for others, if there are any: see {@link Storage.settle}. */
+  declare cows: Snapshot | null;
   #words: Int32Array | null = null;
 
   /** Wraps `array`. */
@@ -57,6 +50,17 @@ export class Storage {
     this.info = info;
     this.escaped = escaped;
     this.onSlab = onSlab;
+    this.cows = null;
+  }
+
+  /** The storage that has the elements: this one, but where it is that of a copy-on-write tensor. */
+  get base(): Storage {
+    return this;
+  }
+
+  /** True when the elements are not its own, and a write would have to copy them. */
+  get borrows(): boolean {
+    return false;
   }
 
   /** Where it is: `"cpu"`, `"cuda"`, `"cuda:1"`, … */
@@ -110,6 +114,14 @@ export class Storage {
     }
     this.escaped = true;
   }
+
+  /** Takes it and the copies on write apart, before it is written. */
+  settle(): void {
+    this.cows?.move();
+  }
+
+  /** Lets go of the elements, where that is not to keep them for reuse: see {@link recycle}. */
+  free?(): void;
 }
 
 /**
@@ -210,7 +222,7 @@ export class DeviceStorage extends Storage {
   }
 
   /** Gives the memory back. Called once, when nobody uses it any more. */
-  free(): void {
+  override free(): void {
     // Not to be given back twice.
     this.escaped = true;
     if (this.#length === 0) return;
@@ -508,14 +520,13 @@ export function adopt(dtype: DType, array: TypedArray): Storage {
 /** Called when the last handle is gone: keeps the memory for the next request of this size. */
 export function recycle(storage: Storage): void {
   if (storage.escaped) return;
-  if (storage.memory !== null) return (storage as DeviceStorage).free();
+  if (storage.free !== undefined) return storage.free();
   const { array, info } = storage;
   const { length } = array;
   const bytes = length * info.bytes;
   if (bytes === 0) return;
   // Not to be given back twice.
   storage.escaped = true;
-  storage.cows = null;
   if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
   const key = length * 16 + info.id;
   const known = binOf(key);

@@ -25,6 +25,7 @@ import {
   type RmsNormOptions,
   softmax,
 } from "./composites.ts";
+import { cowOf } from "./cow.ts";
 import {
   checkDType,
   checkScalar,
@@ -45,7 +46,6 @@ import {
   checkOperand,
   checkOptions,
   contiguousCopy,
-  COW,
   fill,
   fillScalar,
   isOn,
@@ -95,7 +95,6 @@ import {
   allocateShared,
   checkAlive,
   copyElements,
-  type CowGroup,
   download,
   downloadLater,
   GONE,
@@ -333,7 +332,7 @@ export class Tensor<
 
   /** Who owns the memory: this tensor, another one, another until the first write, or all. */
   get ownership(): Ownership {
-    if (this.flags & COW) return "cow";
+    if (this.storage.borrows) return "cow";
     return this.flags & VIEW ? "view" : this.storage.shared ? "shared" : "owned";
   }
 
@@ -498,8 +497,7 @@ export class Tensor<
   intoTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoTypedArray");
     const { storage, layout } = this;
-    const movable = layout.contiguous && storage.handles === 1 &&
-      !(this.flags & (READ_ONLY | COW)) &&
+    const movable = layout.contiguous && storage.handles === 1 && !(this.flags & READ_ONLY) &&
       storage.cows === null && storage.memory === null;
     const made = movable ? undefined : this.toTypedArray();
     if (made !== undefined) {
@@ -519,7 +517,7 @@ export class Tensor<
     checkAlive(this.storage, "intoRaw");
     const { storage } = this;
     const { info, length, memory } = storage;
-    const alone = storage.handles === 1 && !(this.flags & (READ_ONLY | COW)) &&
+    const alone = storage.handles === 1 && !(this.flags & READ_ONLY) &&
       storage.cows === null && memory === null;
     if (alone) {
       release(this);
@@ -660,9 +658,8 @@ export class Tensor<
     checkAlive(this.storage, "intoCow");
     // Bytes that were handed out can change without anyone noticing.
     if (this.storage.escaped) return contiguousCopy(this) as never;
-    const cow = new Tensor(this.storage, this.layout, COW);
-    new Snapshot(this.storage).add(cow as never);
-    return cow as never;
+    const [low, high] = this.layout.extent();
+    return new Tensor(cowOf(this.storage, low, high), this.layout) as never;
   }
 
   /**
@@ -687,11 +684,6 @@ export class Tensor<
       "intoSharedKeepLayout",
       this.storage.length,
     ) as never;
-  }
-
-  /** Takes a copy-on-write tensor off the memory that it shares. @internal */
-  detach(): void {
-    groups.get(this)?.detach();
   }
 
   /**
@@ -2262,9 +2254,7 @@ export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>
 /** A view: another handle on `x`'s storage, with its restrictions. */
 function viewOf(x: AnyTensor, layout: Layout, op: string): AnyTensor {
   checkAlive(x.storage, op);
-  const view = new Tensor(x.storage, layout, x.flags | VIEW) as AnyTensor;
-  if (x.flags & COW) groups.get(x)!.add(view);
-  return view;
+  return new Tensor(x.storage, layout, x.flags | VIEW) as AnyTensor;
 }
 
 function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
@@ -2280,79 +2270,8 @@ const VALUE_OPTIONS = ["bigint"];
 
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {
-  if (x.flags & COW) groups.get(x)?.remove(x);
   x.storage.handles--;
   x.storage = GONE;
-}
-
-/** Which copy-on-write group a tensor belongs to, if any. */
-const groups = new WeakMap<AnyTensor, Snapshot>();
-
-/** A copy-on-write tensor and the views of it: they see one state, and move to a copy together. */
-class Snapshot implements CowGroup {
-  readonly #members = new Set<WeakRef<AnyTensor>>();
-  readonly #storage: Storage;
-
-  constructor(storage: Storage) {
-    this.#storage = storage;
-    const cows = storage.cows ??= new Set();
-    // Tensors that were collected without being disposed leave empty groups.
-    if (cows.size >= 64) { for (const group of cows) if (group.empty) cows.delete(group); }
-    cows.add(this);
-  }
-
-  get empty(): boolean {
-    for (const member of this.#members) if (member.deref() !== undefined) return false;
-    return true;
-  }
-
-  add(x: AnyTensor): void {
-    this.#members.add(new WeakRef(x));
-    groups.set(x, this);
-  }
-
-  remove(x: AnyTensor): void {
-    groups.delete(x);
-    for (const member of this.#members) {
-      const held = member.deref();
-      if (held === undefined || held === x) this.#members.delete(member);
-    }
-    if (this.#members.size === 0) this.#leave();
-  }
-
-  #leave(): void {
-    const { cows } = this.#storage;
-    if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;
-  }
-
-  detach(): void {
-    this.#leave();
-    const held = [...this.#members].flatMap((member) => member.deref() ?? []);
-    const before = this.#storage;
-    // When nobody else is left, there is nothing to keep apart.
-    const copy = before.handles === held.length ? before : copyOf(before, held);
-    for (const x of held) {
-      groups.delete(x);
-      before.handles--;
-      copy.handles++;
-      x.storage = copy;
-      x.flags &= ~COW;
-    }
-    this.#members.clear();
-  }
-}
-
-/** A copy of what `handles` can reach of `storage`, at the same positions; the rest is not copied. */
-function copyOf(storage: Storage, handles: readonly AnyTensor[]): Storage {
-  let [low, high] = [Infinity, -1];
-  for (const { layout } of handles) {
-    const [first, last] = layout.extent();
-    low = Math.min(low, first);
-    high = Math.max(high, last);
-  }
-  const copy = allocateIn(storage.memory, storage.info, storage.length, true);
-  if (high >= low) copyElements(copy, low, storage, low, high + 1 - low);
-  return copy;
 }
 
 /** A storage with the same elements, of which nothing is shared. */
@@ -2366,9 +2285,9 @@ function wholeCopy(storage: Storage): Storage {
 function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
   checkAlive(x.storage, op);
   const { storage, layout, flags } = x;
-  if (flags & (VIEW | COW)) {
+  if (flags & VIEW || storage.borrows) {
     const made = copy();
-    release(x);
+    x.dispose();
     return made;
   }
   if (storage.shared && storage.handles > 1) {
@@ -2385,7 +2304,7 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");
   const { storage } = x;
   if (
-    storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape(layout.strides, x.layout.strides)
+    storage.shared && !(x.flags & READ_ONLY) && sameShape(layout.strides, x.layout.strides)
   ) {
     const same = x.layout;
     release(x);
@@ -2395,7 +2314,7 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   if (length === storage.length && layout === x.layout) {
     (shared.array as Float64Array).set(storage.array as Float64Array);
   } else fill(shared, layout, x);
-  release(x);
+  x.dispose();
   return new Tensor(shared, layout) as never;
 }
 

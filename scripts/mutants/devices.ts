@@ -25,7 +25,7 @@ const STORAGES = edits("device", "src/storage.ts", ["device", "cuda_memory"], {
   "lost memory": ["    lost.register(this, { memory, address: this.#address }, this);\n", ""],
   "freed twice": ["    this.escaped = true;\n    if (this.#length", "    if (this.#length"],
   "freed and lost": ["    lost.unregister(this);\n", ""],
-  "never freed": ["return (storage as DeviceStorage).free();", "return;"],
+  "never freed": ["return storage.free();", "return;"],
   "shared": [
     "  override get shared(): boolean {\n    return false;",
     "  override get shared(): boolean {\n    return true;",
@@ -114,11 +114,12 @@ const GRAPHS = [
   ...edits("device", "src/backends/cuda/graphs.ts", ALONE, {
     "what is used is not held": ["    if (!own) storage.handles++;\n", ""],
     "what is made is not held": ["if (own) storage.handles++;", ""],
+    "what a copy on write looks at is not held": ["this.#use(input.base);", "this.#use(input);"],
     "never let go of": ["if (--storage.handles === 0)", "if (--storage.handles === -1)"],
     "faults of a run": ["    if (this.indexes) device.nextIndexing();\n", ""],
   }),
   ...edits("device", "src/devices.ts", ALONE, {
-    "run: copies on write": ["if (storage.cows !== null) settleCows(storage);", ""],
+    "run: copies on write": ["      storage.settle();\n", ""],
     "capture: async": ["given instanceof Promise", "false"],
     "warm up: unknown": ["if (!WARM.has(op))", "if (false)"],
   }),
@@ -128,7 +129,7 @@ const GRAPHS = [
     "recorded: another device": ["source !== this && (recording || this.recording)", "false"],
   }),
   ...edits("device", "src/dispatch.ts", ALONE, {
-    "write: recorded copies": ["if (memory?.recording)", "if (false)"],
+    "write: recorded copies": ["if (storage.memory?.recording)", "if (false)"],
   }),
   ...edits("device", "src/backends/cuda/matmul.ts", LINEAR, {
     "bias: where": ["bias.address + offset * info.bytes", "bias.address"],

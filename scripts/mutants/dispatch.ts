@@ -46,11 +46,7 @@ const DISPATCH = edits(
     "scalars: not weak": ["if (isScalar(arg)) dtype = promoteWeak(row, dtype, arg);", ""],
     "write: read-only tensors": ["if (target.flags & READ_ONLY) {", "if (false) {"],
     "write: broadcast tensors": ["if (target.layout.overlapsItself) {", "if (false) {"],
-    "write: copy on write": [
-      "if (target.flags & COW) target.detach();\n  else settle",
-      "settle",
-    ],
-    "write: those who wait for a copy": ["  else settleCows(target.storage);\n", ""],
+    "write: those who wait for a copy": ["  storage.settle();\n", ""],
     "overlap: never": [
       "if (target.storage.array.buffer !== source.storage.array.buffer) return false;",
       "return false;",

@@ -19,7 +19,7 @@ const STORAGE = edits(
   {
     "escape: stays on the slab": ["    if (this.onSlab) {\n", "    if (false) {\n"],
     "escape: without its values": ["      own.set(this.array as never);\n", ""],
-    "escape: not remembered": ["    this.escaped = true;\n  }\n}", "  }\n}"],
+    "escape: not remembered": ["    this.escaped = true;\n  }\n\n", "  }\n\n"],
     "escape: old words": ["      this.#words = null;\n", ""],
     "words: from the begin of the slab": [
       "      this.array.byteOffset,\n      this.array.byteLength >> 2,",
@@ -95,7 +95,7 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
     "const movable = false &&",
   ],
   "intoTypedArray: read-only moved": [
-    "const movable = layout.contiguous && storage.handles === 1 &&\n      !(this.flags & (READ_ONLY | COW)) &&",
+    "const movable = layout.contiguous && storage.handles === 1 && !(this.flags & READ_ONLY) &&",
     "const movable = layout.contiguous && storage.handles === 1 &&",
   ],
   "intoRaw: moved while others look": ["const alone = storage.handles === 1 &&", "const alone ="],
@@ -120,52 +120,24 @@ const HANDLES = edits(
   ["feature_ownership", "memory", "mutation_gaps"],
   {
     "view: loses read-only": ["x.flags | VIEW) as AnyTensor;", "VIEW) as AnyTensor;"],
-    "view: of copy-on-write not told": ["  if (x.flags & COW) groups.get(x)!.add(view);\n", ""],
     "readonly: writable": ["    view.flags |= READ_ONLY;\n", ""],
-    "cow: sees later writes": ["    new Snapshot(this.storage).add(cow as never);\n", ""],
     "cow: writes through": [
-      "new Tensor(this.storage, this.layout, COW);",
-      "new Tensor(this.storage, this.layout);",
+      "new Tensor(cowOf(this.storage, low, high), this.layout)",
+      "new Tensor(this.storage, this.layout)",
     ],
-    "cow: copies twice": ["      x.flags &= ~COW;\n", ""],
-    "cow: views of it part": [
-      "copy = before.handles === held.length ? before : copyOf(before, held);\n    for (const x of held) {",
-      "copy = copyOf(before, held);\n    for (const x of held.slice(0, 1)) {",
-    ],
-    "cow: still counted after its copy": ["      before.handles--;\n", ""],
-    "cow: copy at another place": [
-      "copyElements(copy, low, storage, low, high + 1 - low);",
-      "copyElements(copy, 0, storage, low, high + 1 - low);",
-    ],
-    "cow: part of the copy left out": [
-      "copyElements(copy, low, storage, low, high + 1 - low);",
-      "copyElements(copy, low, storage, low, high - low);",
-    ],
-    "cow: never copied": [
-      "before.handles === held.length ? before : copyOf(before, held)",
-      "before",
-    ],
-    "cow: copied when nobody else is left": [
-      "before.handles === held.length ? before : copyOf(before, held)",
-      "copyOf(before, held)",
-    ],
-    "cow: still watched after its end": ["  if (x.flags & COW) groups.get(x)?.remove(x);\n", ""],
-    "cow: forgets the others too": ["if (held === undefined || held === x) this", "this"],
-    "cow: left for good": [
-      "if (cows?.delete(this) && cows.size === 0) this.#storage.cows = null;",
-      "",
-    ],
-    "cow: copy not counted": ["      copy.handles++;\n", ""],
     "release: still counted": ["  x.storage.handles--;\n", ""],
     "release: still usable": ["  x.storage = GONE;\n", ""],
-    "intoOwned: moves views": ["if (flags & (VIEW | COW)) {", "if (flags & COW) {"],
-    "intoOwned: moves copy-on-write": ["if (flags & (VIEW | COW)) {", "if (flags & VIEW) {"],
+    "intoOwned: moves views": ["if (flags & VIEW || storage.borrows) {", "if (storage.borrows) {"],
+    "intoOwned: moves copy-on-write": [
+      "if (flags & VIEW || storage.borrows) {",
+      "if (flags & VIEW) {",
+    ],
     "intoOwned: shared with others": [
       "if (storage.shared && storage.handles > 1) {",
       "if (false) {",
     ],
     "intoOwned: source stays": [
-      "    const made = copy();\n    release(x);\n",
+      "    const made = copy();\n    x.dispose();\n",
       "    const made = copy();\n",
     ],
     "intoOwnedKeepLayout: compact": [
@@ -177,16 +149,93 @@ const HANDLES = edits(
       "const copy = storage;",
     ],
     "intoShared: shared again": [
-      "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+      "storage.shared && !(x.flags & READ_ONLY) && sameShape",
       "false && sameShape",
     ],
     "intoShared: read-only moved": [
-      "storage.shared && !(x.flags & (READ_ONLY | COW)) && sameShape",
+      "storage.shared && !(x.flags & READ_ONLY) && sameShape",
       "storage.shared && sameShape",
     ],
     "intoShared: not filled": ["  } else fill(shared, layout, x);\n", "  }\n"],
   },
 );
 
+const COWS = edits(
+  "storage",
+  "src/cow.ts",
+  ["feature_ownership", "memory", "mutation_gaps"],
+  {
+    "cow: not counted by what it looks at": [
+      "    storage.handles++;\n  }\n\n  /** One more",
+      "  }\n\n  /** One more",
+    ],
+    "cow: left for good": ["    if (storage.cows === this) storage.cows = null;\n", ""],
+    "cow: still counted after its end": ["if (--storage.handles === 0) recycle(storage);", ""],
+    "cow: forgets the others too": ["    if (--this.users > 0) return;\n", "    this.users--;\n"],
+    "cow: its copy not counted": ["    this.storage.handles++;\n", ""],
+    "cow: still watched after a copy": [
+      "    storage.cows = null;\n    storage.handles--;",
+      "    storage.handles--;",
+    ],
+    "cow: still counted after a copy": ["    storage.handles--;\n", ""],
+    "cow: what others reach left out": [
+      "    this.#low = Math.min(this.#low, low);\n",
+      "    this.#low = low;\n",
+    ],
+    "cow: what others reach left out, at the end": [
+      "    this.#high = Math.max(this.#high, high);\n",
+      "    this.#high = high;\n",
+    ],
+    "cow: copy at another place": [
+      "copyElements(copy, low, storage, low, high + 1 - low);",
+      "copyElements(copy, 0, storage, low, high + 1 - low);",
+    ],
+    "cow: part of the copy left out": [
+      "copyElements(copy, low, storage, low, high + 1 - low);",
+      "copyElements(copy, low, storage, low, high - low);",
+    ],
+    "cow: of the others not told": [
+      "snapshot.users > 1 ? snapshot : snapshot.storage.cows",
+      "snapshot.storage.cows",
+    ],
+    "cow: its own not told": ["snapshot.users > 1 ? snapshot : snapshot.storage.cows", "snapshot"],
+    "cow: writes what others look at": [
+      "    if (!this.borrows) return this.base.settle();\n",
+      "    if (!this.borrows) return;\n",
+    ],
+    "cow: never copied": [
+      "if (base.handles === 1 && snapshot.users === 1) {",
+      "if (base !== null) {",
+    ],
+    "cow: copied when nobody else is left": [
+      "if (base.handles === 1 && snapshot.users === 1) {",
+      "if (base === null) {",
+    ],
+    "cow: written where others hold it": [
+      "if (base.handles === 1 && snapshot.users === 1) {",
+      "if (snapshot.users === 1) {",
+    ],
+    "cow: written where others look at it": [
+      "if (base.handles === 1 && snapshot.users === 1) {",
+      "if (base.handles === 1) {",
+    ],
+    "cow: taken over, and still one": ["      base.cows = null;\n", ""],
+    "cow: in two places": [
+      "    snapshot.leave();\n  }\n\n  override free",
+      "  }\n\n  override free",
+    ],
+    "cow: memory kept": [
+      "  override free(): void {\n    this.#snapshot.leave();\n",
+      "  override free(): void {\n",
+    ],
+  },
+);
+
 /** Faults of storages and handles. */
-export const STORAGES: readonly Mutant[] = [...CREATE, ...STORAGE, ...OWNERSHIP, ...HANDLES];
+export const STORAGES: readonly Mutant[] = [
+  ...CREATE,
+  ...STORAGE,
+  ...OWNERSHIP,
+  ...HANDLES,
+  ...COWS,
+];

@@ -42,7 +42,7 @@ function fetched(storage: Storage): Storage {
 
 /** An operand on `storage`, as ops take it. */
 export function operand(storage: Storage, layout: Layout): Operand {
-  return { storage, layout, flags: 0, detach(): void {} };
+  return { storage, layout, flags: 0 };
 }
 
 /** The number of elements of `shape`. */

@@ -27,9 +27,9 @@ export class Notes {
 
   /** Notes what an op writes and reads. */
   add(out: Storage, ...inputs: readonly (Storage | null)[]): void {
-    this.written.add(out);
-    this.#use(out);
-    for (const input of inputs) if (input !== null && input.device !== "cpu") this.#use(input);
+    this.written.add(out.base);
+    this.#use(out.base);
+    for (const input of inputs) if (input !== null && input.device !== "cpu") this.#use(input.base);
   }
 
   #use(storage: Storage): void {
