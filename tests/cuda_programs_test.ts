@@ -404,6 +404,21 @@ function graphs(): void {
     assertEquals([x.toArray(), cow.toArray()], [[6, 6, 6], [6, 6, 6]]);
   });
 
+  it("a copy on write that it reads or writes is held where it was", () => {
+    const x = loose(ones([3], { device: CUDA }));
+    const [read, written] = [x.intoCow(), x.intoCow()];
+    written.fill_(0);
+    using step = capture(CUDA, () => void read.add(1, { out: written }));
+    read.fill_(7);
+    const snapshot = written.intoCow();
+    read.dispose();
+    x.dispose();
+    const others = [1, 2, 3].map(() => zeros([3], { device: CUDA }));
+    step.run();
+    assertEquals([snapshot.toArray(), written.toArray()], [[0, 0, 0], [2, 2, 2]]);
+    assertEquals(others.map((one) => one.sum().item()), [0, 0, 0]);
+  });
+
   it("an index out of range is found by the read after a run", () => {
     const x = loose(iota([3])).to(CUDA);
     const picks = loose(tensor([0, 1], { device: CUDA, dtype: "int32" }));
