@@ -94,8 +94,8 @@ async function main(): Promise<number> {
   const [path] = mains;
   if (path === undefined || mains.length > 1 || !/^(bun|deno)$/.test(runtime)) usage();
   // What lies beside the program's folder is staged too.
-  const place = relative(root, path).split(sep);
-  if (place[0] === ".." || isAbsolute(place[0]!) || place.length < 3) {
+  const inside = relative(root, path), place = inside.split(sep);
+  if (place[0] === ".." || isAbsolute(inside) || place.length < 3) {
     console.error(
       `${path} is no program of this repository, such as examples/digits/main.ts: ` +
         "docs/install.md says how others become executables",

@@ -119,7 +119,7 @@ tests() {
       job="$(basename "$one" _test.ts)-$share"
       jobs="$jobs $job"
       { ROWMAJOR_TEST_PART=$share/$shares run_tests "$one" 2>&1; echo $? >"$fresh/$job"; } |
-        while IFS= read -r line; do printf '%s: %s\n' "$job" "$line"; done >>"$together" &
+        while IFS= read -r line || [ -n "$line" ]; do printf '%s: %s\n' "$job" "$line"; done >>"$together" &
       share=$((share + 1))
     done
   done
@@ -167,7 +167,7 @@ case $stage in
     stage sanitize sanitize memcheck racecheck initcheck synccheck
     ;;
   *)
-    sed -n '2,19p' "$0" >&2
+    sed -n '2,17p' "$0" >&2
     exit 2
     ;;
 esac

@@ -100,10 +100,16 @@ static const void *zero_of(const product *p) {
 
 static void *pointer(rm_address address) { return (void *)(uintptr_t)address; }
 
+typedef struct {
+  void *handle;
+  int code;
+} wanted_handle;
+
 /* cuBLAS may say that it is not initialized where its own memory was refused. */
-static int call_create(void *handle) {
-  const int code = rm_cu.cublasCreate_v2(handle);
-  return code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : code;
+static int call_create(void *context) {
+  wanted_handle *wanted = context;
+  wanted->code = rm_cu.cublasCreate_v2(&wanted->handle);
+  return wanted->code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : wanted->code;
 }
 
 /* Makes what a device needs, before a graph is recorded: cuBLAS may wait; its lock is held. */
@@ -115,10 +121,10 @@ static int32_t prepare(rm_device *device) {
   if (of->lt_handle == NULL) RM_BLAS(cublasLtCreate, &of->lt_handle);
   if (of->ready) return RM_OK;
   if (of->handle == NULL) {
-    void *handle = NULL;
-    const int code = rm_memory_try(device, call_create, &handle, BLAS_NO_MEMORY);
-    if (code != 0) return blas_error("cublasCreate_v2", code);
-    of->handle = handle;
+    wanted_handle wanted = {NULL, 0};
+    const int code = rm_memory_try(device, call_create, &wanted, BLAS_NO_MEMORY);
+    if (code != 0) return blas_error("cublasCreate_v2", wanted.code);
+    of->handle = wanted.handle;
   }
   RM_BLAS(cublasSetStream_v2, of->handle, device->stream);
   RM_BLAS(cublasSetWorkspace_v2, of->handle, of->workspace, WORKSPACE);

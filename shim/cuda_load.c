@@ -293,6 +293,13 @@ static void add_python_of_path(void) {
     add_python(folder);
 #else
     add_python_at(path);
+    /* Its folder may be a link. */
+    char real[PATH_MAX];
+    if (realpath(path, real) != NULL) {
+      to_folder(real);
+      to_folder(real);
+      add_python(real);
+    }
     to_folder(path);
     to_folder(path);
     /* pyenv puts scripts into its folder `shims`, which start one of its versions. */

@@ -52,6 +52,8 @@ let plan = new Float64Array(128);
 const ADDRESSES = 10, STARTS = 15;
 /** Flags of rm_cuda_matmul. */
 const TF32 = 1, ADD_BIAS = 2;
+/** What the address of a bias has to be a multiple of. */
+const BIAS_ALIGNMENT = 16;
 let tf32 = false;
 
 /** Lets products of float32 round operands to TF32, or not; gives what was set before. */
@@ -83,7 +85,15 @@ export function linear(
   // What cublasLt adds to products of float64 is not documented for all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
   checkRun("rm_cuda_matmul", 3, offset, product.n, bias);
-  return multiplyByBlas(device, product, bias.address + offset * info.bytes);
+  const address = bias.address + offset * info.bytes;
+  if (address % BIAS_ALIGNMENT === 0) return multiplyByBlas(device, product, address);
+  let done = false;
+  withScratch(bias, [[info.name, product.n]], ([aligned]) => {
+    const row = Layout.contiguous([product.n]);
+    copy(device, aligned!, row, bias, Layout.contiguous([product.n], offset));
+    done = multiplyByBlas(device, product, aligned!.address);
+  });
+  return done;
 }
 
 /**
