@@ -227,8 +227,14 @@ const GATHER = edits("backend", "src/backends/js/gather.ts", [
   "picks below": ["if (at < 0 || at >= places) return i;", "if (at >= places) return i;"],
   "picks: stride": ["positions[i] = at * stride;", "positions[i] = at;"],
   "picks: offset": ["indexes.array[offset + i]!", "indexes.array[i]!"],
-  "indexes above": ["if (at < 0 || at >= size) return i;", "if (at < 0) return i;"],
-  "indexes below": ["if (at < 0 || at >= size) return i;", "if (at >= size) return i;"],
+  "indexes above": [
+    "if (at < 0 || at >= size) return i;\n    const sum",
+    "if (at < 0) return i;\n    const sum",
+  ],
+  "indexes below": [
+    "if (at < 0 || at >= size) return i;\n    const sum",
+    "if (at >= size) return i;\n    const sum",
+  ],
   "several indexes add up": ["Number(result[places[i]!]) + at * stride", "at * stride"],
   "blocks: dense when they are not": ["data[strides] === 1 && data[strides + 1] === 1", "true"],
   "blocks: source of a run": ["const f = from + (scatter", "const f = (scatter"],

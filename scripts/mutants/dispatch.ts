@@ -135,7 +135,7 @@ const DISPATCH = edits(
       "  checkNotEmpty(op, a.layout, what);\n",
     ],
     "reduce: floats of a dtype that is none": [
-      'if (row.result === "float") checkFloat(dtype, name);\n    else checkDType',
+      'if (row.result === "float") checkFloat(dtype, op);\n    else checkDType',
       "checkDType",
     ],
     "scan: any rank without an axis": [

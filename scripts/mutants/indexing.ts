@@ -12,7 +12,10 @@ const INDEXING = edits(
   {
     "indexes: fractions": ["if (!Number.isInteger(value)) {", "if (false) {"],
     "indexes: float tensors": ['} else if (kind === "f") {', "} else if (false) {"],
-    "several indexes: out of range": ["if (bad >= 0) {", "if (false) {"],
+    "several indexes: out of range": [
+      "if (bad >= 0) {\n      const { storage, layout:",
+      "if (false) {\n      const { storage, layout:",
+    ],
     "several indexes: size": ["  let size = 1;\n", "  let size = 0;\n"],
     "several indexes: backwards": ["if (reach < 0) before -= reach;", ""],
     "one index: out of range": ["if (bad >= 0) throw outOfRange(", "if (false) throw outOfRange("],

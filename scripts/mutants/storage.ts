@@ -39,12 +39,12 @@ const STORAGE = edits(
       "",
     ],
     "reuse: of another dtype": [
-      "binOf(length * 16 + info.id)?.pop()",
-      "binOf(length * 16 + (info.id === 3 ? 12 : info.id))?.pop()",
+      "const bin = binOf(length * 16 + info.id);",
+      "const bin = binOf(length * 16 + (info.id === 3 ? 12 : info.id));",
     ],
     "reuse: never": [
-      "if (bin === undefined) pool.set(key, lastBin = bin = []);",
-      "if (bin === undefined) bin = [];",
+      "if (known === undefined) pool.set(key, lastBin = bin);",
+      "",
     ],
     "reuse: as one that was handed out": ["  storage.escaped = false;\n", ""],
     "reuse: what was looked up before": ["if (key !== lastKey) {", "if (lastKey === -1) {"],
@@ -53,7 +53,10 @@ const STORAGE = edits(
       "  // Not to be given back twice.\n  storage.escaped = true;\n",
       "",
     ],
-    "recycle: without limit": [" || pooledBytes + bytes > POOL_LIMIT_BYTES", ""],
+    "recycle: without limit": [
+      "  if (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) makeRoom();\n",
+      "",
+    ],
     "memory: not counted": ["  liveBytes += bytes;\n", ""],
     "memory: peak": ["  peakBytes = Math.max(peakBytes, bytesInUse());\n", ""],
     "memory: pool emptied in name only": ["  pool.clear();\n", ""],
