@@ -22,7 +22,8 @@ enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_INVALID_VALUE = 7,
        BLAS_NOT_SUPPORTED = 15 };
 
 static const size_t WORKSPACE = 32 << 20;
-enum { MOST_OF_LT = 65535, BIAS_ALIGNMENT = 16 };
+/* Matrices of a batch that cublasLt takes. */
+enum { MOST_OF_LT = 65535 };
 
 /* ---- what was found out before --------------------------------------------------------------- */
 
@@ -428,11 +429,6 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   }
   if (after && p.batch > MOST_OF_LT) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt takes %d matrices at most", MOST_OF_LT);
-  }
-  /* Its kernels read several numbers of a bias at once, and are chosen without a look at its address. */
-  if (p.flags & ADD_BIAS && (p.bias & (BIAS_ALIGNMENT - 1)) != 0) {
-    return rm_fail(RM_UNSUPPORTED, "cublasLt takes a bias that begins at a multiple of %d bytes",
-                   BIAS_ALIGNMENT);
   }
   if (even) {
     p.c += (rm_address)at_c[0] * (rm_address)p.size_c;

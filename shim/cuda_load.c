@@ -257,7 +257,8 @@ static void add_python(const char *prefix) {
 
 #if !defined(_WIN32)
 /* Those of a program's prefix, and of the one that it is a link to, if it is one, and so on: a link may
- * lead into an environment, whose own program is a link again. */
+ * lead into an environment, whose own program is a link again. Last those of where it is, as folders
+ * may be links too. */
 static void add_python_at(const char *program) {
   enum { MOST_LINKS = 8 };
   char path[PATH_MAX], target[PATH_MAX], whole[2 * PATH_MAX];
@@ -268,15 +269,19 @@ static void add_python_at(const char *program) {
     snprintf(whole, sizeof whole, "%s", path);
     to_folder(whole);
     add_python(whole);
-    if (length <= 0) return;
+    if (length <= 0) break;
     target[length] = 0;
     snprintf(whole, sizeof whole, "%s/%s", path, target);
     char *next = target[0] == '/' ? target : whole, *name = strrchr(next, '/'), last[PATH_MAX];
     snprintf(last, sizeof last, "%s", name);
     *name = 0;
-    if (realpath(next, path) == NULL || strlen(path) + strlen(last) >= sizeof path) return;
+    if (realpath(next, path) == NULL || strlen(path) + strlen(last) >= sizeof path) break;
     strcat(path, last);
   }
+  if (realpath(program, path) == NULL) return;
+  to_folder(path);
+  to_folder(path);
+  add_python(path);
 }
 #endif
 
@@ -293,13 +298,6 @@ static void add_python_of_path(void) {
     add_python(folder);
 #else
     add_python_at(path);
-    /* Its folder may be a link. */
-    char real[PATH_MAX];
-    if (realpath(path, real) != NULL) {
-      to_folder(real);
-      to_folder(real);
-      add_python(real);
-    }
     to_folder(path);
     to_folder(path);
     /* pyenv puts scripts into its folder `shims`, which start one of its versions. */

@@ -272,10 +272,8 @@ static void power_block(double order, ptrdiff_t n, double *restrict x) {
   } else if (order == 0.5) {
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_sqrt(__builtin_fabs(x[i]));
   } else {
-    _Alignas(64) double orders[WIDTH];
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
-    for (ptrdiff_t i = 0; i < (n + 15) / 16 * 16; i++) orders[i] = order;
-    RM_AT(powers)(n, x, orders);
+    RM_AT(powers)(n, x, order);
   }
 }
 

@@ -206,7 +206,7 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
 /* Replaces x by x to the power of y; there is room for a multiple of 16. */
-void RM_AT(powers)(ptrdiff_t n, double *x, const double *y);
+void RM_AT(powers)(ptrdiff_t n, double *x, double y);
 #endif
 
 /* Elements may be read and written in any order: operands are apart, or the same element for

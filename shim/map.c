@@ -938,9 +938,13 @@ static bool simplify(job *it, int opcode, int work) {
   return true;
 }
 
-void RM_AT(powers)(ptrdiff_t n, double *x, const double *y) {
+void RM_AT(powers)(ptrdiff_t n, double *x, double y) {
+  double each[KEYED];
+  for (int i = 0; i < KEYED; i++) each[i] = y;
   for (; n % VECTOR != 0; n++) x[n] = 1;
-  pow_f64(n, x, x, y, NULL, NULL);
+  for (ptrdiff_t i = 0; i < n; i += KEYED) {
+    pow_f64(rm_least(n - i, KEYED), x + i, x + i, each, NULL, NULL);
+  }
 }
 
 int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,

@@ -365,9 +365,9 @@ export function norm(
   if (typeof ord !== "number" || Number.isNaN(ord)) {
     throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
   }
-  if (dtype !== undefined) checkFloat(dtype, "norm");
   const row = NORMS[String(ord)] ?? REDUCE.normP;
   if (ord === 0) {
+    if (dtype !== undefined) checkFloat(dtype, "norm");
     const nonzero = apply(MAP.notEqual, x, 0);
     const to = dtype ?? (x.storage.info.kind === "f" ? x.storage.info.name : "float32");
     return applyReduce(row, nonzero, axes, { keepDims, out, dtype: to });

@@ -52,7 +52,8 @@ let plan = new Float64Array(128);
 const ADDRESSES = 10, STARTS = 15;
 /** Flags of rm_cuda_matmul. */
 const TF32 = 1, ADD_BIAS = 2;
-/** What the address of a bias has to be a multiple of. */
+/** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
+ * are chosen without a look at it. */
 const BIAS_ALIGNMENT = 16;
 let tf32 = false;
 
