@@ -172,10 +172,10 @@ fn addKernels(
     const small = common ++ [_][]const u8{"-fno-unroll-loops"};
     const usual = if (old) &small else &common;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
-    // The loops of maps are many, and vectors need no unrolling on top: a quarter of their size; nor
+    // The loops there are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements.
     const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
-    module.addCSourceFile(.{ .file = b.path("shim/map.c"), .flags = &maps });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "map.c", "places.c" }, .flags = &maps });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));
 }

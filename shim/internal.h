@@ -190,7 +190,13 @@ typedef struct {
   int32_t (*matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
   int32_t (*sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
   int32_t (*random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
+  /* Reads n indexes, at most RM_INDEX_BLOCK, as places from 0 to size - 1, where those below 0 count from
+   * size. Gives how many there are before the first that is out of range. */
+  ptrdiff_t (*places)(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
+                      int64_t *out);
 } rm_kernels;
+
+enum { RM_INDEX_BLOCK = 1024 };
 
 /* The ones in use. */
 const rm_kernels *rm_level(void);
@@ -205,6 +211,8 @@ int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, 
 int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
 int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
+ptrdiff_t RM_AT(places)(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
+                        int64_t *out);
 /* Replaces x by x to the power of y; there is room for a multiple of 16. */
 void RM_AT(powers)(ptrdiff_t n, double *x, double y);
 #endif

@@ -21,4 +21,5 @@ const rm_kernels RM_AT(kernels) = {
     .matmul = RM_AT(matmul),
     .sort = RM_AT(sort),
     .random = RM_AT(random),
+    .places = RM_AT(places),
 };

@@ -10,54 +10,10 @@
 #include "internal.h"
 
 /* Indexes, or elements, that are read into a buffer at a time. */
-enum { BLOCK = 1024 };
+enum { BLOCK = RM_INDEX_BLOCK };
 
 /* Bytes to a task: some microseconds of copying from memory. */
 enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
-
-/* ---- indexes ----------------------------------------------------------------------------------- */
-
-/* The sign of `bad` is set by places below 0, and by those above the last one. */
-#define READ_EACH(INDEX)                                \
-  for (ptrdiff_t i = 0; i < n; i++) {                   \
-    const int64_t index = (INDEX);                      \
-    const int64_t place = index + (index >> 63 & size); \
-    bad |= place | (size - 1 - place);                  \
-    out[i] = place;                                     \
-  }
-
-#define READ_INDEXES(T, AS_INT64)                     \
-  if (step == sizeof(T)) {                            \
-    READ_EACH(AS_INT64(((const T *)from)[i]))         \
-  } else {                                            \
-    READ_EACH(AS_INT64(*(const T *)(from + i * step))) \
-  }
-
-/* What int64 does not hold becomes a negative index that no size reaches. */
-static inline int64_t from_uint64(uint64_t x) { return x > INT64_MAX ? INT64_MIN : (int64_t)x; }
-
-/*
- * Reads n indexes, at most BLOCK, as places from 0 to size - 1, where those below 0 count from
- * size. Gives how many there are before the first that is out of range.
- */
-static ptrdiff_t read_places(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
-                             int64_t *out) {
-  int64_t bad = 0;
-  switch (dtype) {
-    case RM_INT8: READ_INDEXES(int8_t, (int64_t)) break;
-    case RM_INT16: READ_INDEXES(int16_t, (int64_t)) break;
-    case RM_INT32: READ_INDEXES(int32_t, (int64_t)) break;
-    case RM_UINT16: READ_INDEXES(uint16_t, (int64_t)) break;
-    case RM_UINT32: READ_INDEXES(uint32_t, (int64_t)) break;
-    case RM_UINT64: READ_INDEXES(uint64_t, from_uint64) break;
-    case RM_INT64: READ_INDEXES(int64_t, (int64_t)) break;
-    default: READ_INDEXES(uint8_t, (int64_t))
-  }
-  if (bad >= 0) return n;
-  ptrdiff_t good = 0;
-  while (out[good] >= 0 && out[good] < size) good++;
-  return good;
-}
 
 /* ---- gather and scatter ------------------------------------------------------------------------ */
 
@@ -165,7 +121,7 @@ static void copy_task(void *context, ptrdiff_t index) {
     /* All were in range when they were checked. They may lie in shared memory, though, and another
      * thread may have changed them: nothing is moved by those that are not any more. */
     const ptrdiff_t width = rm_bytes(b->dtype);
-    count = read_places(b->dtype, b->indexes + first * width, width, count, b->size, buffer);
+    count = rm_level()->places(b->dtype, b->indexes + first * width, width, count, b->size, buffer);
   }
   const int inside = walk->rank - b->outside, inner = walk->rank - 1;
   const bool dense = inside == 0 ||
@@ -210,7 +166,7 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
   for (ptrdiff_t i = 0; i < b.count; i += BLOCK) {
     const ptrdiff_t n = rm_least(BLOCK, b.count - i);
     const char *from = b.indexes + i * width;
-    const ptrdiff_t good = read_places(index_dtype, from, width, n, b.size, places);
+    const ptrdiff_t good = rm_level()->places(index_dtype, from, width, n, b.size, places);
     if (good == n) continue;
     numbers[0] = (double)(i + good);
     return RM_OK;
@@ -278,7 +234,7 @@ static int32_t add_positions(int dtype, int index_dtype, const double *plan, dou
       const char *from = at[1] + first * from_step;
       const bool one = from_step == 0 && to_step == rm_bytes(dtype);
       ptrdiff_t good =
-          read_places(index_dtype, from, from_step, one ? 1 : length, size, places);
+          rm_level()->places(index_dtype, from, from_step, one ? 1 : length, size, places);
       if (one && good == 1) good = length;
       char *to = at[0] + first * to_step;
       if (dtype == RM_INT64) ADD_PLACES(int64_t)
@@ -325,7 +281,7 @@ typedef struct {
 static ptrdiff_t take_run(const takes *t, ptrdiff_t n, char *to, const char *from,
                           const char *indexes, const ptrdiff_t *step) {
   int64_t places[BLOCK];
-  n = read_places(t->by, indexes, step[2], n, t->size, places);
+  n = rm_level()->places(t->by, indexes, step[2], n, t->size, places);
   switch (t->bytes) {
     case 1: TAKE(uint8_t) break;
     case 2: TAKE(uint16_t) break;
