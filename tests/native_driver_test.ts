@@ -28,7 +28,7 @@ const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
 const SOURCES = ["common", "threads", "buffers", "move", "blas"];
-const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random"];
+const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random", "places"];
 
 function installed(tool: string): boolean {
   return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
