@@ -8,6 +8,7 @@ import { describe, it } from "node:test";
 import { tensor } from "../mod.ts";
 import { DTYPE, DTYPES } from "../src/dtype.ts";
 import { loose } from "./support.ts";
+import { BACKENDS, using } from "./table/backends.ts";
 
 describe("sorting", () => {
   // Numbers of every sort a dtype has, many of them twice.
@@ -40,13 +41,17 @@ describe("sorting", () => {
               return (a < b ? -1 : a > b ? 1 : 0) * (descending ? -1 : 1) || i - j;
             })
           );
-          assertEquals(x.argsort(1, { descending }).toArray(), orders, `${n} ${descending}`);
-          const sorted = x.sort(1, { descending }).toArray(wide ? { bigint: true } : {}).flat();
-          // -0 and 0 are equal, and may come in any order.
-          const plain = (v: unknown) =>
-            typeof v === "number" ? v + 0 : typeof v === "boolean" ? Number(v) : v;
           const expected = orders.flatMap((order, run) => order.map((i) => runs[run]![i]!));
-          assertEquals(sorted.map(plain), expected.map(plain), `${n} ${descending}`);
+          for (const { name, on } of BACKENDS) {
+            if (typeof on === "string") continue;
+            const [order, sorted] = using(on, () => [
+              x.argsort(1, { descending }).toArray(),
+              x.sort(1, { descending }).toArray(wide ? { bigint: true } : {}).flat(),
+            ]);
+            assertEquals(order, orders, `${name} ${n} ${descending}`);
+            const plain = sorted.map((v: unknown) => v === true ? 1 : v === false ? 0 : v);
+            assertEquals(plain, expected, `${name} ${n} ${descending}`);
+          }
         }
       }
     });

@@ -158,7 +158,7 @@ function orderOf(storage: Storage, from: number, size: number, descending: boole
 
 function sortValues(storage: Storage, from: number, size: number, descending: boolean): void {
   const part = (storage.array as Float64Array).subarray(from, from + size);
-  const { name } = storage.info;
+  const { name, kind } = storage.info;
   const bits = name === "float16" || name === "bfloat16";
   if (size >= RADIX_LEAST || bits) {
     const order = orderOf(storage, from, size, descending);
@@ -166,9 +166,13 @@ function sortValues(storage: Storage, from: number, size: number, descending: bo
     for (let i = 0; i < size; i++) part[i] = before[order[i]!]!;
     return;
   }
+  // 0 and -0 are equal and keep their order, but sort() tells them apart.
+  const zeros = kind === "f" && part.includes(0) ? part.filter((x) => x === 0) : null;
   part.sort();
-  if (!descending) return;
-  let end = size;
-  while (end > 0 && part[end - 1] !== part[end - 1]) end--;
-  part.subarray(0, end).reverse();
+  if (descending) {
+    let end = size;
+    while (end > 0 && part[end - 1] !== part[end - 1]) end--;
+    part.subarray(0, end).reverse();
+  }
+  if (zeros !== null) part.set(zeros, part.indexOf(0));
 }
