@@ -11,12 +11,13 @@ import {
   apply,
   applyReduce,
   backendFor,
+  cast,
   checkDevice,
   checkFloat,
   checkOperand,
   checkOptions,
-  contiguous,
   contiguousCopy,
+  delivered,
   fill,
   isOperand,
   lens,
@@ -25,12 +26,15 @@ import {
   type ReduceOptions,
   result,
   resultDType,
+  tidily,
+  withDense,
 } from "./dispatch.ts";
+import { readElement } from "./element.ts";
 import { AxisError, DTypeError, ShapeError } from "./errors.ts";
 import { called, MAP, REDUCE, type ReduceRow } from "./ops.ts";
 import { formatShape, normalizeAxes, normalizeAxis, sizeOf } from "./shape.ts";
 import { Layout } from "./layout.ts";
-import { allocateIn } from "./storage.ts";
+import { allocateIn, recycle, type Storage } from "./storage.ts";
 
 /** What names the axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -64,30 +68,19 @@ export function deviation(
       `Cannot ${row.op} with correction ${describe(correction)}: not a number`,
     );
   }
-  let input = x;
-  if (options.dtype !== undefined) {
-    checkFloat(options.dtype, row.op);
-    input = contiguousCopy(x, options.dtype);
-  }
-  // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
-  // large integers.
-  const { kind, bytes } = input.storage.info;
-  const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
-  const first = row === REDUCE.var ? CENTER.var : CENTER.std;
-  const center = applyReduce(first, input, axes, { keepDims: true, dtype: wide }, (n) => [n]);
-  const to = kind === "f" ? input.storage.info.name : "float32";
-  return applyReduce(
-    row,
-    input,
-    axes,
-    {
-      keepDims: options.keepDims,
-      out: options.out,
-      dtype: options.dtype === undefined ? undefined : to,
-    },
-    (count) => [Math.max(0, count - correction)],
-    center,
-  );
+  const { keepDims, dtype, out } = options;
+  if (dtype !== undefined) checkFloat(dtype, row.op);
+  return tidily(() => {
+    const input = dtype === undefined ? x : cast(x, dtype);
+    // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
+    // large integers.
+    const { kind, bytes } = input.storage.info;
+    const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
+    const first = row === REDUCE.var ? CENTER.var : CENTER.std;
+    const center = applyReduce(first, input, axes, { keepDims: true, dtype: wide }, (n) => [n]);
+    const divisor = (count: number): readonly number[] => [Math.max(0, count - correction)];
+    return applyReduce(row, input, axes, { keepDims, out }, divisor, center);
+  });
 }
 
 /** A zero where the maximum is infinite, so that inf - inf does not turn up. */
@@ -106,18 +99,17 @@ export function logSumExp(x: Operand, axes: Axes, options: ReduceOptions = {}): 
   if (options.dtype !== undefined) checkFloat(options.dtype, op);
   const { name } = x.storage.info;
   const dtype = options.dtype ?? resultDType(MAP.exp, name, op);
-  const input = dtype === name ? x : contiguousCopy(x, dtype);
-  const { layout } = input;
-  let empty = false;
-  for (const axis of normalizeAxes(op, axes, layout.shape.length)) {
-    if (layout.shape[axis] === 0) empty = true;
-  }
-  const zero = { keepDims: true };
-  const shift = empty ? applyReduce(REDUCE.sum, input, axes, zero) : finiteMax(input, axes);
-  const { keepDims, out } = options;
-  const log = applyReduce(REDUCE.logSumExp, input, axes, { keepDims }, undefined, shift);
-  const aligned = lens(shift, Layout.contiguous(log.layout.shape, shift.layout.offset));
-  return apply(SHIFT_BACK, log, aligned, undefined, { out: out ?? log });
+  const { shape } = x.layout;
+  const empty = normalizeAxes(op, axes, shape.length).some((axis) => shape[axis] === 0);
+  return tidily(() => {
+    const input = cast(x, dtype);
+    const keep = { keepDims: true };
+    const shift = empty ? applyReduce(REDUCE.sum, input, axes, keep) : finiteMax(input, axes);
+    const { keepDims, out } = options;
+    const log = applyReduce(REDUCE.logSumExp, input, axes, { keepDims }, undefined, shift);
+    const aligned = lens(shift, Layout.contiguous(log.layout.shape, shift.layout.offset));
+    return apply(SHIFT_BACK, log, aligned, undefined, { out: out ?? log });
+  });
 }
 
 /** What norms take besides their input; weight and bias as {@link affineFor} makes them. */
@@ -128,11 +120,6 @@ interface NormArguments {
 }
 
 const PLAIN: NormArguments = { epsilon: 0 };
-
-/** `x` itself, or a dense copy in another dtype. */
-function cast(x: Operand, dtype: DType): Operand {
-  return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
-}
 
 /** The dtype that rows of `dtype` are computed in: sums of 16-bit floats are kept in 32 bits. */
 function rowDType(dtype: DType): DType {
@@ -156,26 +143,32 @@ function alongRows(
   if (out !== undefined) prepareOut(out, shape, to, x.storage, op);
   const last = shape.length - axes.length;
   const affine = { weight: weight?.storage ?? null, bias: bias?.storage ?? null, epsilon };
-  const fused = (input: Operand): Operand | undefined => {
+  const fused = (input: Operand): Storage | undefined => {
     const backend = backendFor(input.storage, op);
-    if (backend.alongRows === undefined || axes.some((axis) => axis < last)) return undefined;
-    const { storage, layout } = contiguous(input);
-    const made = allocateIn(storage.memory, storage.info, size, false);
-    const columns = sizeOf(shape.slice(last));
-    const rows = size / columns;
-    const done = backend.alongRows(op, rows, columns, made, storage, layout.offset, affine);
-    return done ? result(made, Layout.contiguous(shape)) : undefined;
+    if (size === 0 || axes.some((axis) => axis < last)) return undefined;
+    return withDense(input, ({ storage, layout }) => {
+      const made = allocateIn(storage.memory, storage.info, size, false);
+      const columns = sizeOf(shape.slice(last));
+      const rows = size / columns;
+      const done = backend.alongRows?.(op, rows, columns, made, storage, layout.offset, affine);
+      if (done) return made;
+      recycle(made);
+      return undefined;
+    });
   };
-  const narrow = cast(x, to);
-  let made = size === 0 ? contiguousCopy(narrow) : fused(narrow);
-  if (made === undefined) {
-    const wide = cast(narrow, rowDType(to));
-    made = cast((wide === narrow ? undefined : fused(wide)) ?? f(wide), to);
-  }
-  if (out === undefined) return made;
-  fill(out.storage, out.layout, made);
-  out.storage.version++;
-  return out;
+  const given = x.storage.info.name;
+  const made = given === to ? fused(x) : undefined;
+  if (made !== undefined) return delivered(made, shape, out);
+  return tidily(() => {
+    const wide = rowDType(to);
+    const input = cast(cast(x, to), wide);
+    const made = wide === given ? undefined : fused(input);
+    const all = cast(made === undefined ? f(input) : delivered(made, shape, undefined), to);
+    if (out === undefined) return all;
+    fill(out.storage, out.layout, all);
+    out.storage.version++;
+    return out;
+  });
 }
 
 /** Checks what softmax and its logarithm are called with, and runs it. */
@@ -203,7 +196,7 @@ function noShift(like: Operand): Operand {
 }
 
 /** exp(x) over its sum along `axis`. */
-export function softmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
+export function softmax(x: Operand, axis = -1, options: { out?: Operand } = {}): Operand {
   return softmaxBy("softmax", x, axis, options, (input, along) => {
     const max = applyReduce(REDUCE.max, input, along, { keepDims: true });
     const shifted = apply(MAP.sub, input, max);
@@ -214,7 +207,7 @@ export function softmax(x: Operand, axis: number, options: { out?: Operand } = {
 }
 
 /** x minus the log of the sum of exponentials along `axis`. */
-export function logSoftmax(x: Operand, axis: number, options: { out?: Operand } = {}): Operand {
+export function logSoftmax(x: Operand, axis = -1, options: { out?: Operand } = {}): Operand {
   return softmaxBy("logSoftmax", x, axis, options, (input, along) => {
     const keep = { keepDims: true };
     const max = applyReduce(REDUCE.max, input, along, keep);
@@ -294,16 +287,20 @@ function normBy(
   if (typeof epsilon !== "number" || Number.isNaN(epsilon)) {
     throw new ShapeError(`Cannot ${op} with epsilon ${describe(epsilon)}: not a number`);
   }
-  const weight = affineFor(op, "weight", options.weight, x, along, to);
-  const bias = affineFor(op, "bias", options.bias, x, along, to);
-  return alongRows(op, x, along, to, out, { weight, bias, epsilon }, (input) => {
-    const made = f(input, along, epsilon);
-    // The axes that are not normalised have size 1 in a weight.
-    const aligned = Layout.contiguous(shape.map((n, axis) => along.includes(axis) ? n : 1));
-    if (weight !== undefined) apply(MAP.mul, made, lens(weight, aligned), undefined, { out: made });
-    if (bias !== undefined) apply(MAP.add, made, lens(bias, aligned), undefined, { out: made });
-    return made;
-  });
+  const run = (): Operand => {
+    const weight = affineFor(op, "weight", options.weight, x, along, to);
+    const bias = affineFor(op, "bias", options.bias, x, along, to);
+    return alongRows(op, x, along, to, out, { weight, bias, epsilon }, (input) => {
+      const made = f(input, along, epsilon);
+      // The axes that are not normalised have size 1 in a weight.
+      const aligned = Layout.contiguous(shape.map((n, axis) => along.includes(axis) ? n : 1));
+      const into = { out: made };
+      if (weight !== undefined) apply(MAP.mul, made, lens(weight, aligned), undefined, into);
+      if (bias !== undefined) apply(MAP.add, made, lens(bias, aligned), undefined, into);
+      return made;
+    });
+  };
+  return options.weight === undefined && options.bias === undefined ? run() : tidily(run);
 }
 
 /** `x` over the root of `square`, with `epsilon`, written to `out`. */
@@ -315,7 +312,7 @@ function overRoot(x: Operand, square: Operand, epsilon: number, out?: Operand): 
 /** (x - mean) / sqrt(variance + epsilon) over `axes`, times weight, plus bias. */
 export function layerNorm(
   x: Operand,
-  axes: number | readonly number[],
+  axes: number | readonly number[] = -1,
   options: LayerNormOptions = {},
 ): Operand {
   return normBy("layerNorm", x, axes, options, () => 1e-5, (input, along, epsilon) => {
@@ -332,7 +329,7 @@ export function layerNorm(
 /** x / sqrt(mean of squares + epsilon) over `axes`, times weight. */
 export function rmsNorm(
   x: Operand,
-  axes: number | readonly number[],
+  axes: number | readonly number[] = -1,
   options: RmsNormOptions = {},
 ): Operand {
   const epsilonOf = (dtype: DType): number => finfo(dtype).eps;
@@ -368,9 +365,9 @@ export function norm(
   const row = NORMS[String(ord)] ?? REDUCE.normP;
   if (ord === 0) {
     if (dtype !== undefined) checkFloat(dtype, "norm");
-    const nonzero = apply(MAP.notEqual, x, 0);
-    const to = dtype ?? (x.storage.info.kind === "f" ? x.storage.info.name : "float32");
-    return applyReduce(row, nonzero, axes, { keepDims, out, dtype: to });
+    const to = dtype ?? resultDType(REDUCE.norm1, x.storage.info.name, "norm");
+    const nonzero = (): Operand => apply(MAP.notEqual, x, 0);
+    return tidily(() => applyReduce(row, nonzero(), axes, { keepDims, out, dtype: to }));
   }
   return applyReduce(row, x, axes, { keepDims, dtype, out }, () => [ord]);
 }
@@ -387,9 +384,12 @@ export interface CloseOptions {
 
 const ALLCLOSE = called(MAP.isclose, "allclose");
 
-/** Whether {@link isclose} holds everywhere, as a bool. */
-export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions): Operand {
-  return applyReduce(REDUCE.all, isclose(x, y, options, ALLCLOSE), undefined);
+/** Whether {@link isclose} holds everywhere. */
+export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions): boolean {
+  return tidily(() => {
+    const all = applyReduce(REDUCE.all, isclose(x, y, options, ALLCLOSE), undefined);
+    return readElement(all.storage, all.layout.offset) === 1;
+  });
 }
 
 /**
@@ -415,12 +415,9 @@ export function isclose(
     // What is no scalar either is left to apply, which refuses it.
     if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
     if (!isOperand(value)) return value;
-    return DTYPE[value.storage.info.name].kind === "f" ? value : contiguousCopy(value, "float64");
+    return value.storage.info.kind === "f" ? value : contiguousCopy(value, "float64");
   };
   checkOperand(x, op);
-  return apply(row, float(x), float(y), undefined, undefined, [
-    rtol,
-    atol,
-    equalNan ? 1 : 0,
-  ]);
+  const limits = [rtol, atol, equalNan ? 1 : 0];
+  return tidily(() => apply(row, float(x), float(y), undefined, undefined, limits));
 }

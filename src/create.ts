@@ -27,9 +27,10 @@ import {
   moved,
   type Operand,
   result,
+  tidily,
 } from "./dispatch.ts";
 import { writeElement } from "./element.ts";
-import { DTypeError, IndexError, ShapeError } from "./errors.ts";
+import { DisposedError, DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import * as joins from "./manipulate.ts";
 import { MAP } from "./ops.ts";
@@ -448,14 +449,15 @@ function make(
   const { device, dtype, shape } = options;
   if (isOperand(data)) {
     checkOperand(data, "make a tensor");
-    const layout = shape === undefined
-      ? data.layout
-      : Layout.contiguous(shapeFor(shape, data.layout.size, "arrange"));
-    const cast = dtype !== undefined && dtype !== data.storage.info.name;
-    const here = device === undefined || isOn(data.storage, device);
-    let copy = cast || here ? contiguousCopy(data, dtype) : data;
-    if (!here) copy = moved(copy, device);
-    return shape === undefined ? copy : result(copy.storage, layout);
+    const { storage, layout } = data;
+    const arranged = shape === undefined ? layout.shape : shapeFor(shape, layout.size, "arrange");
+    const cast = dtype !== undefined && dtype !== storage.info.name;
+    const here = device === undefined || isOn(storage, device);
+    return tidily(() => {
+      let copy = cast || here ? contiguousCopy(data, dtype) : data;
+      if (!here) copy = moved(copy, device);
+      return result(copy.storage, Layout.contiguous(arranged));
+    });
   }
   if (ArrayBuffer.isView(data) && !(data instanceof DataView)) {
     const from = arrayDType(data, "make a tensor");
@@ -525,6 +527,9 @@ export function fromBuffer<
   const bytes = buffer.byteLength;
   const begin = view ? buffer.byteOffset : 0;
   const memory: ArrayBufferLike = view ? buffer.buffer : buffer;
+  if ((memory as ArrayBuffer).detached === true) {
+    throw new DisposedError(`Cannot ${op} that was transferred to somebody else`);
+  }
   if (isResizable(memory)) {
     throw new DTypeError(`Cannot ${op} that may be resized: copy it with tensor() or slice()`);
   }
@@ -715,15 +720,12 @@ function longLine(storage: Storage, length: number, start: number, step: number)
     line(part.array, count, from, by);
     return new Tensor(part, Layout.contiguous(shape)) as never;
   };
-  const row = make(LINE_ROW, start, step, [LINE_ROW]);
-  const column = make(rows, 0, LINE_ROW * step, [rows, 1]);
   const out = { storage, layout: Layout.contiguous([rows, LINE_ROW]), flags: 0 };
-  try {
+  tidily(() => {
+    const row = make(LINE_ROW, start, step, [LINE_ROW]);
+    const column = make(rows, 0, LINE_ROW * step, [rows, 1]);
     apply(MAP.add, column, row, undefined, { out });
-  } finally {
-    row.dispose();
-    column.dispose();
-  }
+  });
   return rows * LINE_ROW;
 }
 
@@ -926,9 +928,16 @@ export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] 
   return tensors.map((x) => x.broadcastTo(shape) as AnyTensor);
 }
 
-/** True when both tensors look at the same memory. */
+/**
+ * True when both tensors look at the same memory: one is a view of the other, or both are on one
+ * buffer that was handed in or out. Each message to a worker makes another object of a
+ * SharedArrayBuffer; tensors on two such objects are not known to share.
+ */
 export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
   checkOperand(a, "sharesBuffer");
   checkOperand(b, "sharesBuffer");
-  return a.storage.base === b.storage.base;
+  const [p, q] = [a.storage.base, b.storage.base];
+  if (p === q) return true;
+  // Others may be on one slab.
+  return p.escaped && q.escaped && p.array.buffer === q.array.buffer;
 }

@@ -80,6 +80,9 @@ export function warmUp(
  * set before.
  */
 export function allowTF32(allow: boolean): boolean {
+  if (typeof allow !== "boolean") {
+    throw new TypeError(`Cannot allowTF32 ${describe(allow)}: it takes true or false`);
+  }
   return allowOnCuda(allow);
 }
 

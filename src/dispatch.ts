@@ -78,9 +78,19 @@ export interface ReduceOptions {
 
 let wrap: (storage: Storage, layout: Layout) => Operand;
 
-/** Says what results are wrapped in. Called once, by tensor.ts. */
-export function wrapResultsIn(make: (storage: Storage, layout: Layout) => Operand): void {
+/**
+ * Runs `body` and disposes of every handle made in it but what it gives, alone or in an array: for
+ * ops that are made of others, so that their memory is used again, or a device has it back.
+ */
+export let tidily: <R>(body: () => R) => R;
+
+/** Says what results are wrapped in, and what {@link tidily} is. Called once, by tensor.ts. */
+export function wrapResultsIn(
+  make: (storage: Storage, layout: Layout) => Operand,
+  tidy: typeof tidily,
+): void {
   wrap = make;
+  tidily = tidy;
 }
 
 /** Wraps a result. */
@@ -241,9 +251,12 @@ export function prepareWrite(target: Operand, op: string): void {
 /** True when `target` and `source` may have bytes in common. */
 export function overlaps(target: Operand, source: Operand): boolean {
   if (target.storage !== source.storage) {
-    // Only memory that came from outside can be in two storages.
-    if (!target.storage.escaped || !source.storage.escaped) return false;
-    if (target.storage.array.buffer !== source.storage.array.buffer) return false;
+    // Only memory that came from outside can be in two storages. Each message to a worker makes
+    // another object of a shared buffer: those of one length may be one.
+    const [t, s] = [target.storage, source.storage];
+    if (!t.escaped || !s.escaped) return false;
+    const [to, from] = [t.array.buffer, s.array.buffer];
+    if (to !== from && !(t.shared && s.shared && to.byteLength === from.byteLength)) return false;
   }
   const [tLow, tHigh] = byteExtent(target);
   const [sLow, sHigh] = byteExtent(source);
@@ -256,13 +269,21 @@ function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
   return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
 }
 
-/** `source`, or a copy of it when writing `target` element by element would disturb it. */
+/**
+ * `source`, or a copy of it when writing `target` element by element would disturb it: no handle,
+ * and given back by {@link recycleCopy}.
+ */
 export function undisturbed(source: Operand, target: Operand): Operand {
   if (source === target || !overlaps(target, source)) return source;
   const [t, s] = [target.layout, source.layout];
   const same = target.storage === source.storage && t.offset === s.offset &&
     sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
-  return same ? source : contiguousCopy(source);
+  return same ? source : packed(source, source.storage.info);
+}
+
+/** Gives back the memory of `copy`, unless that is `of` itself. */
+export function recycleCopy(copy: Operand, of: Operand): void {
+  if (copy !== of) recycle(copy.storage);
 }
 
 /** Throws unless both are on one device. */
@@ -310,7 +331,7 @@ export function apply(
   attributes?: readonly number[],
 ): Operand {
   if (options === undefined) return applyInto(row, a, b, c, undefined, attributes);
-  checkOptions(row.op, options, MAP_OPTIONS);
+  checkOptions(row.op, options, row.arity === 2 ? PAIR_OPTIONS : MAP_OPTIONS);
   return applyInto(row, a, b, c, options.out, attributes, options.broadcast);
 }
 
@@ -361,6 +382,8 @@ function run(
   layoutB: Layout | null,
 ): Operand {
   const rule = ruleFor(row, a.storage.info);
+  let x = a;
+  let y = other;
   let target: Layout;
   let storage: Storage;
   if (out === undefined) {
@@ -370,20 +393,23 @@ function run(
     storage = allocateIn(a.storage.memory, rule.resultInfo, target.size, false);
   } else {
     prepareOut(out, shape, rule.result, a.storage, row.op);
-    a = undisturbed(a, out);
+    x = undisturbed(a, out);
     if (other !== null) {
-      other = undisturbed(other, out);
-      b = other.storage;
-      layoutB = other.layout;
+      y = undisturbed(other, out);
+      b = y.storage;
+      layoutB = y.layout;
     }
     target = out.layout;
     storage = out.storage;
     storage.version++;
   }
-  const plan = planMap(target, a.layout, layoutB, null);
+  const plan = planMap(target, x.layout, layoutB, null);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage, row.op).map(row, rule.compute, plan, storage, a.storage, b, null);
-  return out === undefined ? wrap(storage, target) : out;
+  backendFor(storage, row.op).map(row, rule.compute, plan, storage, x.storage, b, null);
+  if (out === undefined) return wrap(storage, target);
+  recycleCopy(x, a);
+  if (other !== null) recycleCopy(y!, other);
+  return out;
 }
 
 /** {@link run} for two dense tensors of one shape, which most calls are. */
@@ -403,7 +429,8 @@ function runDense(
   return wrap(out, target);
 }
 
-const MAP_OPTIONS = ["out", "broadcast"];
+const MAP_OPTIONS = ["out"];
+const PAIR_OPTIONS = ["out", "broadcast"];
 const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
 const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
 
@@ -486,6 +513,7 @@ function applyGeneral(
   if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, op);
   const storages: (Storage | null)[] = [null, null, null];
   const layouts: (Layout | null)[] = [null, null, null];
+  const copies: Operand[] = [];
   for (let k = 0; k < arity; k++) {
     const arg = args[k]!;
     if (isScalar(arg)) {
@@ -493,6 +521,7 @@ function applyGeneral(
       layouts[k] = SCALAR_LAYOUT;
     } else {
       const safe = out === undefined ? arg : undisturbed(arg, out);
+      if (safe !== arg) copies.push(safe);
       storages[k] = safe.storage;
       layouts[k] = safe.layout;
     }
@@ -506,6 +535,7 @@ function applyGeneral(
   backendFor(like ?? storage, op)
     .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
   if (out === undefined) return wrap(storage, target);
+  for (const copy of copies) recycle(copy.storage);
   storage.version++;
   return out;
 }
@@ -579,10 +609,21 @@ export function contiguousCopy(
   op: string = "copy",
 ): Operand {
   checkAlive(source.storage, op);
-  const layout = Layout.contiguous(source.layout.shape);
-  const storage = allocateIn(source.storage.memory, DTYPE[dtype], layout.size, false);
-  fill(storage, layout, source);
+  const { storage, layout } = packed(source, DTYPE[dtype]);
   return wrap(storage, layout);
+}
+
+/** The same, no handle: on a storage that nobody else sees. */
+export function packed(source: Operand, info: DTypeInfo): Operand {
+  const layout = Layout.contiguous(source.layout.shape);
+  const storage = allocateIn(source.storage.memory, info, layout.size, false);
+  fill(storage, layout, source);
+  return { storage, layout, flags: 0 };
+}
+
+/** `source` itself when it is of `dtype`, else a dense copy in it. */
+export function cast(source: Operand, dtype: DType): Operand {
+  return source.storage.info.name === dtype ? source : contiguousCopy(source, dtype);
 }
 
 /** `source` itself when it is dense, else a dense copy. */
@@ -594,36 +635,34 @@ export function contiguous(source: Operand): Operand {
  * The elements of `source`, dense, in `memory`, or on the CPU for null: on the storage of `source`
  * when they are that already, else on one that nobody else sees, nor will.
  */
-function denseIn(memory: DeviceMemory | null, source: Operand): Operand {
+export function denseIn(memory: DeviceMemory | null, source: Operand): Operand {
   const { storage } = source;
   const { contiguous: dense, shape, size } = source.layout;
   if (dense && storage.memory === memory) return source;
-  const layout = Layout.contiguous(shape);
-  let packed = source;
-  if (!dense) {
-    const copy = allocateIn(storage.memory, storage.info, size, false);
-    fill(copy, layout, source);
-    packed = { storage: copy, layout, flags: 0 };
-    if (storage.memory === memory) return packed;
-  }
+  const whole = dense ? source : packed(source, storage.info);
+  if (storage.memory === memory) return whole;
   const made = allocateIn(memory, storage.info, size, false);
-  copyElements(made, 0, packed.storage, packed.layout.offset, size);
-  if (packed !== source) recycle(packed.storage);
-  return { storage: made, layout, flags: 0 };
+  copyElements(made, 0, whole.storage, whole.layout.offset, size);
+  recycleCopy(whole, source);
+  return { storage: made, layout: Layout.contiguous(shape), flags: 0 };
 }
 
-/** `x` itself where the CPU has its elements, else a dense copy there, no handle of its own. */
-export function onCpu(x: Operand): Operand {
-  return x.storage.memory === null ? x : denseIn(null, x);
+/** What `f` gives for `x` where the CPU has its elements, else for a dense copy there. */
+export function onCpu<T>(x: Operand, f: (here: Operand) => T): T {
+  return x.storage.memory === null ? f(x) : lending(denseIn(null, x), x, f);
 }
 
 /** What `f` gives for `x` as a dense operand of its device, which is not to be used afterwards. */
 export function withDense<T>(x: Operand, f: (dense: Operand) => T): T {
-  const dense = denseIn(x.storage.memory, x);
+  return x.layout.contiguous ? f(x) : lending(packed(x, x.storage.info), x, f);
+}
+
+/** What `f` gives for `copy`, which is given back unless it is `x` itself. */
+function lending<T>(copy: Operand, x: Operand, f: (copy: Operand) => T): T {
   try {
-    return f(dense);
+    return f(copy);
   } finally {
-    if (dense !== x) recycle(dense.storage);
+    recycleCopy(copy, x);
   }
 }
 
@@ -715,7 +754,11 @@ export function applyReduce(
   if (dtype !== undefined) {
     if (row.result === "float") checkFloat(dtype, op);
     else checkDType(dtype, op);
-    if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
+    if (dtype !== a.storage.info.name) {
+      return tidily(() =>
+        applyReduce(row, contiguousCopy(a, dtype), axes, options, attributes, second)
+      );
+    }
   }
   const rule = ruleFor(row, a.storage.info);
   const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
@@ -752,15 +795,16 @@ function checkCount(op: string, layout: Layout, count: number): void {
   }
 }
 
-/** Wraps a finished result, or copies it into the given output. */
+/** Wraps a finished result, or moves it to the given output, which is ready. */
 export function delivered(
   storage: Storage,
   shape: readonly number[],
   out: Operand | undefined,
 ): Operand {
-  const made = wrap(storage, Layout.contiguous(shape));
-  if (out === undefined) return made;
-  fill(out.storage, out.layout, made);
+  const layout = Layout.contiguous(shape);
+  if (out === undefined) return wrap(storage, layout);
+  fill(out.storage, out.layout, { storage, layout, flags: 0 });
+  recycle(storage);
   out.storage.version++;
   return out;
 }
@@ -809,7 +853,9 @@ export function applyScan(
   const along = normalizeAxis(op, axis ?? 0, rank);
   if (dtype !== undefined) {
     checkDType(dtype, op);
-    if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);
+    if (dtype !== a.storage.info.name) {
+      return tidily(() => applyScan(row, contiguousCopy(a, dtype), axis, options));
+    }
   }
   const to = dtype ?? ruleFor(row, a.storage.info).result;
   if (to === "bool") throw noBoolSum(op);

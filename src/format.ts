@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { lens, onCpu, type Operand } from "./dispatch.ts";
+import { lens, onCpu, type Operand, tidily } from "./dispatch.ts";
 import type { DType, DTypeInfo } from "./dtype.ts";
 import { readElement } from "./element.ts";
 import { ShapeError } from "./errors.ts";
@@ -142,10 +142,8 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
   const values: (number | bigint)[] = [];
-  // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
-  if (x.layout.size > 0) {
-    const far = x.storage.memory !== null;
-    const { storage, layout } = far ? onCpu(shownPart(x, axes)) : x;
+  const far = x.storage.memory !== null;
+  const visitAll = ({ storage, layout }: Operand): void => {
     const visit = (axis: number, position: number): void => {
       if (axis === axes.length) {
         values.push(readElement(storage, position));
@@ -156,6 +154,11 @@ function read(x: Operand, options: FormatOptions): Excerpt {
       );
     };
     visit(0, layout.offset);
+  };
+  // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
+  if (x.layout.size > 0) {
+    if (far) tidily(() => onCpu(shownPart(x, axes), visitAll));
+    else visitAll(x);
   }
   return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
 }

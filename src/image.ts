@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { checkOperand, checkOptions } from "./dispatch.ts";
-import type { DType } from "./dtype.ts";
+import { checkOperand, checkOptions, tidily } from "./dispatch.ts";
+import { describe, type DType } from "./dtype.ts";
 import { DTypeError, ShapeError } from "./errors.ts";
 import { encodePng } from "./io/png.ts";
 import { formatShape } from "./shape.ts";
@@ -109,12 +109,17 @@ export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
     throw new DTypeError(`Cannot image ${dtype} without max: which value is white is not known`);
   }
   if (!Number.isFinite(min) || !Number.isFinite(max) || min >= max) {
-    throw new ShapeError(`Cannot image from min ${min} to max ${max}: min is to be below max`);
+    throw new ShapeError(
+      `Cannot image from min ${describe(min)} to max ${describe(max)}: they are finite numbers, ` +
+        "and min is below max",
+    );
   }
   if (!Number.isInteger(scale) || scale < 1) {
-    throw new ShapeError(`Cannot image with scale ${scale}: it is not an integer of at least 1`);
+    throw new ShapeError(
+      `Cannot image with scale ${describe(scale)}: it is not an integer of at least 1`,
+    );
   }
-  const small = toBytes(x as Tensor<DType>, min, max).toTypedArray() as Uint8Array;
+  const small = tidily(() => toBytes(x as Tensor<DType>, min, max).toTypedArray()) as Uint8Array;
   const pixels = scale === 1 ? small : enlarge(small, width, height, channels, scale);
   return new TensorImage(pixels, width * scale, height * scale, channels);
 }

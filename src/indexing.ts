@@ -16,16 +16,20 @@ import {
   checkDevice,
   checkOperand,
   checkStore,
-  contiguous,
   contiguousCopy,
+  fill,
   fillScalar,
   isOperand,
   lens,
   type Operand,
   overlaps,
+  packed,
   prepareWrite,
+  recycleCopy,
   result,
+  tidily,
   undisturbed,
+  withDense,
 } from "./dispatch.ts";
 import { readElement, writeElement } from "./element.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
@@ -83,8 +87,10 @@ function isBasic(argument: IndexArgument): argument is BasicIndex {
 interface Selection {
   /** One index for each place of `shape`'s picked axes. */
   readonly picks: Picks;
-  /** The axis that they are of; -1 where they are positions, made for this call. */
+  /** The axis that they are of; -1 where they are positions. */
   readonly axis: number;
+  /** Whether their memory was made for this call, and nothing else holds it. */
+  readonly own: boolean;
   /** The source's layout along the axes that are sliced, not picked. */
   readonly block: Layout;
   /** The result's shape, and the place in it where the `picked` axes stand. */
@@ -110,24 +116,34 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
   if (shape.length === 0) {
     throw new ShapeError(`Cannot ${op} shape []: it has no axes; use expandDims()`);
   }
-  const storage = placesIn(x) ?? placesBy(x, op);
-  let rest = result(storage, Layout.contiguous([storage.length]));
-  const axes: Operand[] = [];
-  for (let axis = shape.length - 1; axis > 0; axis--) {
-    const n = Math.max(1, shape[axis]!);
-    axes.unshift(apply(MAP.remainder, rest, n));
-    rest = apply(MAP.floorDivide, rest, n);
-  }
-  return [rest, ...axes];
+  return tidily(() => {
+    const storage = placesOf(x, op);
+    let rest = result(storage, Layout.contiguous([storage.length]));
+    const axes: Operand[] = [];
+    for (let axis = shape.length - 1; axis > 0; axis--) {
+      const n = Math.max(1, shape[axis]!);
+      axes.unshift(apply(MAP.remainder, rest, n));
+      rest = apply(MAP.floorDivide, rest, n);
+    }
+    return [rest, ...axes];
+  });
 }
 
-/** Where the nonzero elements are, counted in order, found by the backend. */
+/** Where the nonzero elements are, counted in order: on a storage that nobody else sees. */
+function placesOf(x: Operand, op: string): Storage {
+  return placesIn(x) ?? placesBy(x, op);
+}
+
+/** The same, found by the backend. */
 function placesBy(x: Operand, op: string): Storage {
-  const counted = applyReduce(REDUCE.countNonzero, x, undefined);
-  const count = Number(readElement(counted.storage, counted.layout.offset));
-  const dense = contiguous(x);
+  const count = tidily(() => {
+    const counted = applyReduce(REDUCE.countNonzero, x, undefined);
+    return Number(readElement(counted.storage, counted.layout.offset));
+  });
   const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
-  backendFor(x.storage, op).nonzero(storage, dense.storage, dense.layout.offset, dense.layout.size);
+  withDense(x, ({ storage: from, layout: { offset, size } }) => {
+    backendFor(from, op).nonzero(storage, from, offset, size);
+  });
   return storage;
 }
 
@@ -160,26 +176,32 @@ function selectFirst(op: string, x: Operand, index: Operand): Selection | undefi
   checkDevice(x.storage, index.storage, op);
   if (kind === "b") {
     if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
-    index = nonzero(index, op)[0]!;
+    const storage = placesOf(index, op);
+    index = { storage, layout: Layout.contiguous([storage.length]), flags: 0 };
   }
   const picked = index.layout.shape;
   const rest = shape.slice(1);
   const block = new Layout(rest, strides.slice(1), offset);
-  return {
-    shape: [...picked, ...rest],
-    place: 0,
-    picked,
-    picks: picksOf(x, index, 0),
-    axis: 0,
-    block,
-  };
+  const picks = picksOf(x, index, 0);
+  const own = kind === "b" || picks.indexes !== index.storage;
+  return { shape: [...picked, ...rest], place: 0, picked, picks, axis: 0, own, block };
+}
+
+/** What the arguments pick, for `use`, which {@link finish}es it. */
+function selecting<R>(
+  op: string,
+  x: Operand,
+  given: readonly IndexArgument[],
+  use: (what: Selection) => R,
+): R {
+  if (given.length === 1 && isOperand(given[0])) {
+    const found = selectFirst(op, x, given[0]);
+    if (found !== undefined) return use(found);
+  }
+  return tidily(() => use(select(op, x, given)));
 }
 
 function select(op: string, x: Operand, given: readonly IndexArgument[]): Selection {
-  if (given.length === 1 && isOperand(given[0])) {
-    const found = selectFirst(op, x, given[0]);
-    if (found !== undefined) return found;
-  }
   const { layout } = x;
   const rank = layout.shape.length;
   const args = given.map((argument): BasicIndex | Operand => {
@@ -275,7 +297,8 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   if (indexes.length === 1) {
     const { tensor, axis } = indexes[0]!;
     const picks = picksOf(x, tensor, axis);
-    return { ...found, picks, axis, block: new Layout(blockShape, blockStrides, offset) };
+    const own = picks.indexes !== tensor.storage;
+    return { ...found, picks, axis, own, block: new Layout(blockShape, blockStrides, offset) };
   }
 
   // Several indexes pick as one does from an axis of all positions that they can reach.
@@ -298,19 +321,20 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
     const n = layout.shape[axis]!;
     const bad = backend.position(plan, positions, tensor.storage, n, layout.strides[axis]!);
     if (bad >= 0) {
-      const { storage, layout: { offset } } = contiguousCopy(lens(tensor, index));
-      throw outOfRange(op, layout, axis, { indexes: storage, offset }, bad);
+      const { storage } = packed(lens(tensor, index), tensor.storage.info);
+      throw outOfRange(op, layout, axis, { indexes: storage, offset: 0 }, bad);
     }
   }
   const picks = { indexes: positions, offset: 0, count: target.size, size, stride: 1 };
   const block = new Layout(blockShape, blockStrides, offset - before);
-  return { ...found, picks, axis: -1, block };
+  return { ...found, picks, axis: -1, own: true, block };
 }
 
 /** What the elements of `index` pick from one axis of `x`. */
 function picksOf(x: Operand, index: Operand, axis: number): Picks {
   // What is written must not change the indexes on the way.
-  const { storage, layout } = overlaps(x, index) ? contiguousCopy(index) : contiguous(index);
+  const usable = index.layout.contiguous && !overlaps(x, index);
+  const { storage, layout } = usable ? index : packed(index, index.storage.info);
   const size = x.layout.shape[axis]!;
   const stride = x.layout.strides[axis]!;
   return { indexes: storage, offset: layout.offset, count: layout.size, size, stride };
@@ -358,16 +382,16 @@ function blockOf(layout: Layout, { place, picked }: Selection): { block: Layout;
 }
 
 /** Throws for the index in place `bad`, if that is one, and gives back what was made for the call. */
-function finish(op: string, layout: Layout, { picks, axis }: Selection, bad: number): void {
+function finish(op: string, layout: Layout, { picks, axis, own }: Selection, bad: number): void {
   if (bad >= 0) throw outOfRange(op, layout, axis, picks, bad);
-  if (axis === -1) recycle(picks.indexes);
+  if (own) recycle(picks.indexes);
 }
 
 /** The tensor without its type's constraints: what `slice` accepts. */
 export function index(x: Operand, args: readonly IndexArgument[], op = "slice"): Operand {
   checkOperand(x, op);
   if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args, op));
-  return gather(op, x, select(op, x, args));
+  return selecting(op, x, args, (what) => gather(op, x, what));
 }
 
 /** A copy of what is picked. */
@@ -406,33 +430,37 @@ export function setAt(
     const layout = sliceBasic(x.layout, args, op);
     if (!isOperand(value)) fillScalar(x.storage, layout, value);
     else {
-      const target = lens(x, layout);
-      const source = undisturbed(broadcastValue(op, value, layout.shape), target);
-      const plan = planMap(layout, source.layout, null, null);
-      const from = source.storage;
-      backendFor(from, op).map(MAP.copy, from.info.name, plan, x.storage, from, null, null);
+      const source = broadcastValue(op, value, layout.shape);
+      const safe = undisturbed(source, lens(x, layout));
+      fill(x.storage, layout, safe);
+      recycleCopy(safe, source);
     }
     x.storage.version++;
     return;
   }
-  const what = select(op, x, args);
-  let source: Operand;
-  if (isOperand(value)) {
-    source = broadcastValue(op, value, what.shape);
-    const usable = source.storage.info.name === dtype && !overlaps(x, source) &&
-      source.layout.contiguous;
-    if (!usable) source = contiguousCopy(source, dtype);
-  } else {
-    const one = allocateIn(x.storage.memory, x.storage.info, 1, false);
-    fillScalar(one, Layout.contiguous([]), value);
-    source = result(one, Layout.contiguous([]).broadcastTo(what.shape));
-  }
-  const from = blockOf(source.layout, what);
-  const plan = planMap(what.block, from.block, null, null);
-  const { picks } = what;
-  const bad = backendFor(x.storage, op).scatter(plan, x.storage, source.storage, picks, from.step);
-  finish(op, x.layout, what, bad);
+  selecting(op, x, args, (what) => {
+    const given = isOperand(value) ? broadcastValue(op, value, what.shape) : undefined;
+    const source = given === undefined
+      ? filledWith(value as Scalar, x.storage, what.shape)
+      : given.storage.info.name === dtype && given.layout.contiguous && !overlaps(x, given)
+      ? given
+      : packed(given, x.storage.info);
+    const { storage } = source;
+    const from = blockOf(source.layout, what);
+    const plan = planMap(what.block, from.block, null, null);
+    const bad = backendFor(storage, op).scatter(plan, x.storage, storage, what.picks, from.step);
+    finish(op, x.layout, what, bad);
+    if (source !== given) recycle(storage);
+  });
   x.storage.version++;
+}
+
+/** `value`, broadcast to `shape`, in the dtype and on the device of `like`: no handle. */
+function filledWith(value: Scalar, like: Storage, shape: readonly number[]): Operand {
+  const storage = allocateIn(like.memory, like.info, 1, false);
+  const layout = Layout.contiguous([]);
+  fillScalar(storage, layout, value);
+  return { storage, layout: layout.broadcastTo(shape), flags: 0 };
 }
 
 /** A value against the shape that it is assigned to; leading axes of size 1 may be too many. */
@@ -479,26 +507,31 @@ function toIndexes(
 export function take(
   x: Operand,
   indexes: Operand | readonly number[] | number,
-  axis: number,
+  axis = 0,
 ): Operand {
   checkOperand(x, "take");
   const { layout } = x;
   const place = normalizeAxis("take", axis, layout.shape.length);
-  const tensor = toIndexes("take", x.storage, indexes);
-  checkDevice(x.storage, tensor.storage, "take");
-  const picked = tensor.layout.shape;
-  return gather("take", x, {
-    picks: picksOf(x, tensor, place),
-    axis: place,
-    block: new Layout(
-      layout.shape.toSpliced(place, 1),
-      layout.strides.toSpliced(place, 1),
-      layout.offset,
-    ),
-    shape: layout.shape.toSpliced(place, 1, ...picked),
-    place,
-    picked,
-  });
+  const run = (): Operand => {
+    const tensor = toIndexes("take", x.storage, indexes);
+    checkDevice(x.storage, tensor.storage, "take");
+    const picked = tensor.layout.shape;
+    const picks = picksOf(x, tensor, place);
+    return gather("take", x, {
+      picks,
+      axis: place,
+      own: picks.indexes !== tensor.storage,
+      block: new Layout(
+        layout.shape.toSpliced(place, 1),
+        layout.strides.toSpliced(place, 1),
+        layout.offset,
+      ),
+      shape: layout.shape.toSpliced(place, 1, ...picked),
+      place,
+      picked,
+    });
+  };
+  return isOperand(indexes) ? run() : tidily(run);
 }
 
 /** The axis, and indexes along it, of as many axes as `x`. */
@@ -535,9 +568,14 @@ function alongAxis(x: Operand, along: number, tensor: Operand): Operand[] {
 /** `x[…, indexes[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Operand {
   const op = "takeAlongAxis";
+  if (!isOperand(indexes)) {
+    return tidily(() => takeAlongAxis(x, toIndexes(op, x.storage, indexes), axis));
+  }
   const { along, tensor } = checkAlong(op, x, indexes, axis);
   const backend = backendFor(x.storage, op);
-  if (backend.takeAlong === undefined) return index(x, alongAxis(x, along, tensor), op);
+  if (backend.takeAlong === undefined) {
+    return tidily(() => index(x, alongAxis(x, along, tensor), op));
+  }
   checkDevice(x.storage, tensor.storage, op);
   const { shape, strides, offset } = x.layout;
   // Where index 0 would read.
@@ -552,8 +590,8 @@ export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Opera
     stride: strides[along]!,
   });
   if (bad >= 0) {
-    const { storage: indexes, layout: { offset } } = contiguousCopy(lens(tensor, places));
-    throw outOfRange(op, x.layout, along, { indexes, offset }, bad);
+    const { storage: indexes } = packed(lens(tensor, places), tensor.storage.info);
+    throw outOfRange(op, x.layout, along, { indexes, offset: 0 }, bad);
   }
   return result(storage, layout);
 }
@@ -566,8 +604,10 @@ export function putAlongAxis(
   axis: number,
 ): void {
   const op = "putAlongAxis_";
-  const { along, tensor } = checkAlong(op, x, indexes, axis);
-  setAt(x, alongAxis(x, along, tensor), values, op);
+  tidily(() => {
+    const { along, tensor } = checkAlong(op, x, indexes, axis);
+    setAt(x, alongAxis(x, along, tensor), values, op);
+  });
 }
 
 /** Class numbers as rows of zeros with a single one. */
@@ -581,21 +621,23 @@ export function oneHot(
   if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
     throw new ShapeError(`Cannot oneHot to ${describe(classes)} classes: not a size of int32`);
   }
-  if (tensor.layout.size > 0) {
-    const extreme = (row: typeof REDUCE.max | typeof REDUCE.min): number => {
-      const found = applyReduce(row, tensor, undefined);
-      return Number(readElement(found.storage, found.layout.offset));
-    };
-    const [low, high] = [extreme(REDUCE.min), extreme(REDUCE.max)];
-    if (low < 0 || high >= classes) {
-      throw new IndexError(
-        `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${
-          classes - 1
-        }`,
-      );
+  return tidily(() => {
+    if (tensor.layout.size > 0) {
+      const extreme = (row: typeof REDUCE.max | typeof REDUCE.min): number => {
+        const found = applyReduce(row, tensor, undefined);
+        return Number(readElement(found.storage, found.layout.offset));
+      };
+      const [low, high] = [extreme(REDUCE.min), extreme(REDUCE.max)];
+      if (low < 0 || high >= classes) {
+        throw new IndexError(
+          `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${
+            classes - 1
+          }`,
+        );
+      }
     }
-  }
-  // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
-  const column = contiguousCopy(lens(tensor, tensor.layout.expandDims(-1)), "int32");
-  return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
+    // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
+    const column = contiguousCopy(lens(tensor, tensor.layout.expandDims(-1)), "int32");
+    return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
+  });
 }

@@ -11,12 +11,12 @@ import { checkDType, DTYPE, type DType, promoteTypes } from "./dtype.ts";
 import {
   apply,
   backendFor,
+  cast,
   checkDevice,
   checkOperand,
   checkOptions,
   contiguous,
-  contiguousCopy,
-  fill,
+  delivered,
   fillScalar,
   lens,
   type Operand,
@@ -24,6 +24,7 @@ import {
   overlaps,
   prepareOut,
   result,
+  tidily,
 } from "./dispatch.ts";
 import { DTypeError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
@@ -52,10 +53,6 @@ function productDType(op: string, a: Operand, b: Operand, asked?: DType): DType 
     throw new DTypeError(`Cannot ${op} bool: it takes number dtypes; cast with astype()`);
   }
   return dtype;
-}
-
-function cast(a: Operand, dtype: DType): Operand {
-  return a.storage.info.name === dtype ? a : contiguousCopy(a, dtype);
 }
 
 function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
@@ -141,23 +138,29 @@ export function matmul(
         b: matrixRef(y.storage, plain ? columns : columns.broadcastTo([...batch, k, n])),
       };
     };
-    let done = areBytes(a, b, dtype) && backend.matmulBytes?.(productOf(a, b));
-    if (!done) {
+    const multiply = (): void => {
       const product = productOf(cast(a, dtype), cast(b, dtype));
       if (bias !== undefined && backend.linear !== undefined) {
         const row = contiguous(cast(bias, dtype));
-        done = backend.linear(product, row.storage, row.layout.offset);
-        if (done) plus = undefined;
+        if (backend.linear(product, row.storage, row.layout.offset)) {
+          plus = undefined;
+          return;
+        }
       }
-      if (!done) backend.matmul(product);
+      backend.matmul(product);
+    };
+    const done = areBytes(a, b, dtype) && backend.matmulBytes?.(productOf(a, b));
+    if (!done) {
+      const { info } = storage;
+      if (a.storage.info === info && b.storage.info === info && bias === undefined) multiply();
+      else tidily(multiply);
     }
   }
-  const made = direct
-    ? out
-    : result(storage, shape === full.shape ? full : Layout.contiguous(shape));
+  const layout = shape === full.shape ? full : Layout.contiguous(shape);
+  const made = direct ? out : { storage, layout, flags: 0 };
   if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
-  if (out === undefined) return made;
-  if (!direct) fill(out.storage, out.layout, made);
+  if (out === undefined) return result(storage, layout);
+  if (!direct) return delivered(storage, shape, out);
   out.storage.version++;
   return out;
 }
@@ -215,5 +218,7 @@ export function linear(
     }
   }
   const columns = lens(weight, weight.layout.transpose());
-  return matmul(bias === undefined ? x : cast(x, dtype), columns, options, "linear", bias);
+  const product = (): Operand =>
+    matmul(bias === undefined ? x : cast(x, dtype), columns, options, "linear", bias);
+  return x.storage.info.name === dtype ? product() : tidily(product);
 }

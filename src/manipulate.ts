@@ -12,8 +12,8 @@ import {
   checkDevice,
   checkOperand,
   checkOptions,
-  contiguous,
   contiguousCopy,
+  delivered,
   fill,
   fillScalar,
   lens,
@@ -21,13 +21,15 @@ import {
   type OpOptions,
   prepareOut,
   result,
+  tidily,
+  withDense,
 } from "./dispatch.ts";
 import { AxisError, IndexError, ShapeError } from "./errors.ts";
 import { indexesBy, iota, take } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { MAP } from "./ops.ts";
 import { checkShape, formatShape, normalizeAxis, sameShape } from "./shape.ts";
-import { allocateIn } from "./storage.ts";
+import { allocateIn, type Storage } from "./storage.ts";
 
 /** A dense copy of `x` in another shape of as many elements; the only handle on its memory. */
 function copyAs(x: Operand, shape: readonly number[]): Operand {
@@ -70,7 +72,7 @@ export function concat(
     throw new ShapeError("Cannot concat: it takes an array of at least one tensor");
   }
   for (const x of xs) checkOperand(x, "concat");
-  if (axis === null) return concat(xs.map(flatten), 0, options);
+  if (axis === null) return tidily(() => concat(xs.map(flatten), 0, options));
   const [first] = xs as [Operand, ...Operand[]];
   const { shape } = first.layout;
   const along = normalizeAxis("concat", axis, shape.length);
@@ -98,6 +100,8 @@ export function concat(
     total[along]! += other[along]!;
   }
   const layout = Layout.contiguous(checkShape(total, "concat"));
+  const { out } = options;
+  if (out !== undefined) prepareOut(out, layout.shape, dtype, first.storage, "concat");
   const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
   let start = 0;
   for (const x of xs) {
@@ -105,15 +109,7 @@ export function concat(
     fill(storage, layout.sliceAxis(along, start, n, 1), x);
     start += n;
   }
-  return delivered(result(storage, layout), options.out, first, "concat");
-}
-
-function delivered(made: Operand, out: Operand | undefined, like: Operand, op: string): Operand {
-  if (out === undefined) return made;
-  prepareOut(out, made.layout.shape, made.storage.info.name, like.storage, op);
-  fill(out.storage, out.layout, made);
-  out.storage.version++;
-  return out;
+  return delivered(storage, layout.shape, out);
 }
 
 /** Joins tensors of one shape along a new axis. */
@@ -137,9 +133,11 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
   const at = normalizeAxis("stack", axis, shape.length + 1);
   const dtype = joinedDType("stack", xs);
   const layout = Layout.contiguous(checkShape(shape.toSpliced(at, 0, xs.length), "stack"));
+  const { out } = options;
+  if (out !== undefined) prepareOut(out, layout.shape, dtype, first.storage, "stack");
   const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
   for (let i = 0; i < xs.length; i++) fill(storage, layout.selectAxis(at, i), xs[i]!);
-  return delivered(result(storage, layout), options.out, first, "stack");
+  return delivered(storage, layout.shape, out);
 }
 
 /** More views than this are refused, rather than left to run out of memory. */
@@ -233,7 +231,7 @@ export function repeat(
   axis?: number,
 ): Operand {
   checkOperand(x, "repeat");
-  if (axis === undefined) return repeat(flatten(x), repeats, 0);
+  if (axis === undefined) return tidily(() => repeat(flatten(x), repeats, 0));
   const along = normalizeAxis("repeat", axis, x.layout.shape.length);
   const n = x.layout.shape[along]!;
   const counts: readonly number[] = typeof repeats === "number" ? [repeats] : repeats;
@@ -267,11 +265,13 @@ export function repeat(
   checkShape([total], "repeat to");
   let i = -1;
   let end = 0;
-  const places = indexesBy(x.storage, total, (at) => {
-    while (at >= end) end += counts[++i]!;
-    return i;
+  return tidily(() => {
+    const places = indexesBy(x.storage, total, (at) => {
+      while (at >= end) end += counts[++i]!;
+      return i;
+    });
+    return take(x, places, along);
   });
-  return take(x, places, along);
 }
 
 /** Elements moved along axes by `shift`, those that fall off coming in at the other end. */
@@ -285,14 +285,14 @@ export function roll(
     if (typeof shift !== "number") {
       throw new AxisError("Cannot roll by several shifts without axes");
     }
-    return rollAxes(flatten(x), [shift], [0], x.layout.shape);
+    return tidily(() => rollAxes(flatten(x), [shift], [0], x.layout.shape));
   }
   const axes = Array.isArray(axis) ? axis : [axis];
   const shifts = Array.isArray(shift) ? shift : axes.map(() => shift);
   if (shifts.length !== axes.length) {
     throw new AxisError(`Cannot roll ${axes.length} axes by ${shifts.length} shifts`);
   }
-  return rollAxes(x, shifts, axes, x.layout.shape);
+  return tidily(() => rollAxes(x, shifts, axes, x.layout.shape));
 }
 
 /** Rolls `x` and gives what comes of it in `shape`. */
@@ -463,13 +463,15 @@ export function triangle(op: "tril" | "triu", x: Operand, k = 0): Operand {
   }
   if (!Number.isInteger(k)) throw new IndexError(`Cannot ${op} at diagonal ${describe(k)}`);
   const [rows, columns] = [shape[shape.length - 2]!, shape[shape.length - 1]!];
-  const row = iota(x.storage, rows);
-  const column = iota(x.storage, columns);
-  // Beyond the corners nothing changes any more, while int32 would end.
-  const shifted = apply(MAP.add, row, Math.max(-rows, Math.min(columns, k)));
-  const lines = lens(shifted, shifted.layout.expandDims(1));
-  const mask = apply(op === "tril" ? MAP.lessEqual : MAP.greaterEqual, column, lines);
-  return apply(MAP.where, mask, x, x.storage.info.kind === "b" ? false : 0);
+  return tidily(() => {
+    const row = iota(x.storage, rows);
+    const column = iota(x.storage, columns);
+    // Beyond the corners nothing changes any more, while int32 would end.
+    const shifted = apply(MAP.add, row, Math.max(-rows, Math.min(columns, k)));
+    const lines = lens(shifted, shifted.layout.expandDims(1));
+    const mask = apply(op === "tril" ? MAP.lessEqual : MAP.greaterEqual, column, lines);
+    return apply(MAP.where, mask, x, x.storage.info.kind === "b" ? false : 0);
+  });
 }
 
 /** Options of `sort` and `argsort`. */
@@ -489,18 +491,30 @@ export function sort(
   checkOptions(op, options, ["descending"]);
   const { descending = false } = options;
   const along = normalizeAxis(op, axis, x.layout.shape.length);
-  const moved = lens(x, x.layout.moveAxis(along, -1));
-  // Values are sorted in a copy of their own; orders only read.
-  const dense = op === "sort" ? contiguousCopy(moved) : contiguous(moved);
-  const { shape, size, offset } = dense.layout;
-  const n = shape[shape.length - 1]!;
-  const order = op === "argsort" ? allocateIn(x.storage.memory, DTYPE.int32, size, false) : null;
-  if (size > 0) {
-    backendFor(x.storage, op).sort(dense.storage, offset, size / n, n, descending, order);
+  const last = x.layout.shape.length - 1;
+  if (along !== last) {
+    return tidily(() => {
+      const sorted = sort(op, lens(x, x.layout.moveAxis(along, -1)), -1, options);
+      return contiguousCopy(lens(sorted, sorted.layout.moveAxis(-1, along)));
+    });
   }
-  const sorted = order === null ? dense : result(order, Layout.contiguous(shape));
-  if (along === shape.length - 1) return sorted;
-  return contiguousCopy(lens(sorted, sorted.layout.moveAxis(-1, along)));
+  const sortRows = ({ storage, layout }: Operand, order: Storage | null): void => {
+    const n = layout.shape[last]!;
+    if (layout.size === 0) return;
+    const rows = layout.size / n;
+    backendFor(storage, op).sort(storage, layout.offset, rows, n, descending, order);
+  };
+  // Values are sorted in a copy of their own; orders only read.
+  if (op === "sort") {
+    const made = contiguousCopy(x);
+    sortRows(made, null);
+    return made;
+  }
+  return withDense(x, (dense) => {
+    const order = allocateIn(x.storage.memory, DTYPE.int32, x.layout.size, false);
+    sortRows(dense, order);
+    return result(order, Layout.contiguous(x.layout.shape));
+  });
 }
 
 /** The n-th differences between neighbours along `axis`. */
@@ -508,16 +522,18 @@ export function diff(x: Operand, n = 1, axis = -1): Operand {
   checkOperand(x, "diff");
   if (!Number.isInteger(n) || n < 0) throw new ShapeError(`Cannot diff ${describe(n)} times`);
   const along = normalizeAxis("diff", axis, x.layout.shape.length);
-  let made = x;
-  for (let i = 0; i < n && made.layout.shape[along]! > 0; i++) {
-    const { layout } = made;
-    const length = layout.shape[along]! - 1;
-    const row = made.storage.info.kind === "b" ? MAP.notEqual : MAP.sub;
-    made = apply(
-      row,
-      lens(made, layout.sliceAxis(along, 1, length, 1)),
-      lens(made, layout.sliceAxis(along, 0, length, 1)),
-    );
-  }
-  return made === x ? contiguousCopy(x) : made;
+  return tidily(() => {
+    let made = x;
+    for (let i = 0; i < n && made.layout.shape[along]! > 0; i++) {
+      const { layout } = made;
+      const length = layout.shape[along]! - 1;
+      const row = made.storage.info.kind === "b" ? MAP.notEqual : MAP.sub;
+      made = apply(
+        row,
+        lens(made, layout.sliceAxis(along, 1, length, 1)),
+        lens(made, layout.sliceAxis(along, 0, length, 1)),
+      );
+    }
+    return made === x ? contiguousCopy(x) : made;
+  });
 }

@@ -7,7 +7,7 @@
  * @module
  */
 import { checkDType, describe, DTYPE, type DType } from "./dtype.ts";
-import { apply, backendFor, checkOptions } from "./dispatch.ts";
+import { apply, backendFor, checkOptions, tidily } from "./dispatch.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { readElement } from "./element.ts";
 import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
@@ -185,9 +185,11 @@ export function uniform<
   if (low === 0 && high === 1) return x as never;
   spread(x, low, high - low);
   // Rounding must not reach what is excluded.
-  const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
-  const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
-  const last = Number(readElement(storage, layout.offset));
+  const last = tidily(() => {
+    const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
+    const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
+    return Number(readElement(storage, layout.offset));
+  });
   return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
 }
 
@@ -275,6 +277,8 @@ export function permutation<V extends t.Device = "cpu">(
   if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
   // Two words for each, so that ties (which keep their order) do not matter.
   const { device } = options;
-  const keys = generate("permutation", key, [n], "float64", "f", "uniform", device);
-  return sort("argsort", keys, 0) as never;
+  return tidily(() => {
+    const keys = generate("permutation", key, [n], "float64", "f", "uniform", device);
+    return sort("argsort", keys, 0);
+  }) as never;
 }

@@ -194,29 +194,39 @@ export function scope<R>(body: () => R): R {
   if (typeof body !== "function") {
     throw new TypeError(`Cannot scope ${describe(body)}: expected a function`);
   }
+  return tidy(() => {
+    const made = body();
+    if (made instanceof Promise) {
+      throw new TypeError("Cannot scope an async function: what it awaits would run outside");
+    }
+    return made;
+  });
+}
+
+/** {@link scope}, for ops too. */
+function tidy<R>(body: () => R): R {
   const outer = scoped;
   const mine: AnyTensor[] = scoped = [];
   let kept: unknown;
   try {
     const made = body();
-    if (made instanceof Promise) {
-      throw new TypeError("Cannot scope an async function: what it awaits would run outside");
-    }
     kept = made;
     return made;
   } finally {
     scoped = outer;
-    const keep = new Set<unknown>(kept instanceof Tensor ? [kept] : values(kept));
+    const keep = kept instanceof Tensor ? null : tensorsIn(kept);
     for (const one of mine) {
-      if (!keep.has(one)) one.dispose();
+      if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
       else if (outer !== null) outer.push(one);
     }
   }
 }
 
-function values(kept: unknown): unknown[] {
-  if (Array.isArray(kept)) return kept;
-  return typeof kept === "object" && kept !== null ? Object.values(kept) : [];
+function tensorsIn(kept: unknown): Set<unknown> {
+  // Of what may have very many members, none is a tensor.
+  if (typeof kept !== "object" || kept === null || ArrayBuffer.isView(kept)) return new Set();
+  const members: unknown[] = Array.isArray(kept) ? kept : Object.values(kept);
+  return new Set(members.filter((member) => member instanceof Tensor));
 }
 
 /** Throws a DeviceError unless the CPU has the elements of `x`. */
@@ -1244,7 +1254,7 @@ export class Tensor<
     indexes: I,
     axis?: t.Guard<t.Take<t.ShapeOf<X>, IndexShape<I>, B>, B>,
   ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]> {
-    return take(this, indexes as Operand, (axis ?? 0) as number) as never;
+    return take(this, indexes as Operand, axis as number) as never;
   }
 
   /** `x[…, indexes[…], …]`: what `argsort(axis)` and `argmax(axis, { keepDims: true })` point to. */
@@ -1401,8 +1411,7 @@ export class Tensor<
 
   /** Whether {@link isclose} holds everywhere. */
   allclose(other: TensorOrScalar, options?: CloseOptions): boolean {
-    const close = allclose(this, other, options);
-    return readElement(close.storage, close.layout.offset) === 1;
+    return allclose(this, other, options);
   }
 
   // ---- elementwise -----------------------------------------------------------------------------
@@ -2174,7 +2183,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return softmax(this, (axis ?? -1) as number, options) as never;
+    return softmax(this, axis as number, options) as never;
   }
 
   /** The log of {@link softmax}, computed without its rounding, along `axis` (the last one); integers give float32. */
@@ -2183,7 +2192,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return logSoftmax(this, (axis ?? -1) as number, options) as never;
+    return logSoftmax(this, axis as number, options) as never;
   }
 
   /**
@@ -2207,7 +2216,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
     options?: LayerNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return layerNorm(this, (axis ?? -1) as number, options) as never;
+    return layerNorm(this, axis as number, options) as never;
   }
 
   /**
@@ -2226,11 +2235,11 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
     options?: RmsNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return rmsNorm(this, (axis ?? -1) as number, options) as never;
+    return rmsNorm(this, axis as number, options) as never;
   }
 }
 
-wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never);
+wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never, tidy);
 
 /** What limits on one side, or none. */
 const CLIP = {
@@ -2331,20 +2340,21 @@ function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
 
 /** All elements as nested arrays. */
 function nested(x: AnyTensor, bigint: boolean, op: string): unknown {
-  const { storage, layout } = onCpu(x);
-  const { shape, strides } = layout;
-  const { array, info } = storage;
-  const numbers = !bigint && (info.name === "float32" || info.name === "float64");
-  const unpack = (axis: number, position: number): unknown => {
-    if (axis === shape.length) return toValue(storage, position, bigint, op);
-    const [n, stride] = [shape[axis]!, strides[axis]!];
-    const made: unknown[] = [];
-    if (numbers && axis === shape.length - 1) {
-      for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
-    } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
-    return made;
-  };
-  return unpack(0, layout.offset);
+  return onCpu(x, ({ storage, layout }) => {
+    const { shape, strides } = layout;
+    const { array, info } = storage;
+    const numbers = !bigint && (info.name === "float32" || info.name === "float64");
+    const unpack = (axis: number, position: number): unknown => {
+      if (axis === shape.length) return toValue(storage, position, bigint, op);
+      const [n, stride] = [shape[axis]!, strides[axis]!];
+      const made: unknown[] = [];
+      if (numbers && axis === shape.length - 1) {
+        for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
+      } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
+      return made;
+    };
+    return unpack(0, layout.offset);
+  });
 }
 
 /** Element `position`; `index` is what it was found by, if it was. */

@@ -7,6 +7,7 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
+  allowTF32,
   type AnyTensor,
   arange,
   AxisError,
@@ -36,6 +37,7 @@ import {
   ShapeError,
   stack,
   tensor,
+  where,
   zeros,
 } from "../mod.ts";
 import { assertRefused, iota, loose } from "./support.ts";
@@ -555,4 +557,31 @@ test("Foreign memory: windows that overlap can be read, not written", () => {
     x.fill_(2);
     assertEquals(x.sum().item(), 2 * x.size);
   }
+});
+
+test("null is no axis where one is needed: it is not the default", () => {
+  for (const op of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"]) {
+    assertRefused(() => loose(x)[op](null), AxisError, `Cannot ${op}`, x);
+    assertEquals(loose(x)[op](undefined).shape, [2, 3]);
+  }
+  assertRefused(() => loose(v).take([0], null), AxisError, "Cannot take", v);
+});
+
+test("only ops of two operands broadcast, and have the option", () => {
+  for (
+    const call of [
+      () => loose(x).exp({ broadcast: false }),
+      () => loose(x).clip(0, 1, { broadcast: false }),
+      () => loose(where)(x.greater(0), x, 0, { broadcast: false }),
+    ]
+  ) assertStringIncludes(refusal(call).message, "it takes out");
+  assertEquals(loose(x).add(x, { broadcast: false }).shape, [2, 3]);
+});
+
+test("norms take numbers, whatever their order; allowTF32 takes true or false", () => {
+  for (const ord of [0, 1, 2, 3, Infinity]) {
+    assertRefused(() => loose(x.greater(0)).norm(null, { ord }), DTypeError, "Cannot norm bool");
+  }
+  assertEquals(loose(iota([2, 3], "int8")).norm(null, { ord: 0 }).dtype, "float32");
+  for (const one of ["yes", 1, undefined]) refusal(() => loose(allowTF32)(one));
 });

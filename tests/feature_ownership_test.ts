@@ -18,6 +18,7 @@ import {
   emptyPool,
   fromBuffer,
   memory,
+  ones,
   scope,
   ShapeError,
   SharedError,
@@ -362,6 +363,57 @@ test("Dispose: using and scope let go of what they made, except for what is retu
   assertFalse(outside.isDisposed);
   assertEquals(kept.list.toArray(), [4, 6]);
   assertNotStrictEquals(inner, kept.list);
+});
+
+test("Dispose: scope does not look for tensors in what may have very many members", () => {
+  const numbers = scope(() => ones([1000, 1000]).toTypedArray());
+  assertEquals(numbers.length, 1e6);
+  const nested = scope(() => ({ a: iota([2]).toArray(), x: iota([2]), none: null }));
+  assertFalse(nested.x.isDisposed);
+  assertEquals(nested.a, [0, 1]);
+});
+
+test("fromBuffer: two tensors on one buffer share it, and see each other's writes", () => {
+  const bytes = new Float32Array(4);
+  const [x, y] = [fromBuffer(bytes), fromBuffer(bytes)];
+  x.fill_(7);
+  assertEquals(y.toArray(), [7, 7, 7, 7]);
+  assert(sharesBuffer(x, y));
+  assert(sharesBuffer(fromBuffer(x.data), x));
+  assertFalse(sharesBuffer(x, fromBuffer(bytes.slice())));
+  // Small arrays may lie on one slab, which is nobody's buffer.
+  assertFalse(sharesBuffer(tensor([1]), tensor([2])));
+  assertFalse(sharesBuffer(tensor([1]).add(1), tensor([2]).add(1)));
+});
+
+test("fromBuffer: shared memory that came in two messages is one memory", () => {
+  const memory = new SharedArrayBuffer(32);
+  new Float32Array(memory).set([1, 2, 3, 4, 5, 6, 7, 8]);
+  const again = structuredClone(memory);
+  assertNotStrictEquals(again, memory);
+  const [x, y] = [memory, again].map((one) => loose(fromBuffer(one, { dtype: "float32" })));
+  x.slice("1:").add_(y.slice(":-1"));
+  assertEquals(x.toArray(), [1, 3, 5, 7, 9, 11, 13, 15]);
+  y.slice("::-1").copysign(x.neg(), { out: x });
+  assertEquals(x.toArray(), [-15, -13, -11, -9, -7, -5, -3, -1]);
+});
+
+test("fromBuffer: a buffer that was transferred is refused", () => {
+  const bytes = new Float32Array(4);
+  structuredClone(bytes.buffer, { transfer: [bytes.buffer] });
+  for (const lost of [bytes, bytes.buffer]) {
+    const parts = ["Cannot make a tensor from a buffer", "transferred"];
+    assertRefused(() => fromBuffer(lost, { dtype: "float32" }), DisposedError, parts);
+  }
+});
+
+test("Dispose: a copy in another shape is the only handle on its memory", () => {
+  emptyPool();
+  const x = tensor(iota([60, 50]), { shape: [3000] });
+  assertEquals(x.ownership, "owned");
+  x.dispose();
+  assertEquals(memory().pooledBytes, 12000);
+  emptyPool();
 });
 
 test("Dispose: a result that is reshaped or split lets go of its memory too", () => {

@@ -8,7 +8,7 @@
  * @module
  */
 import { describe, type DType } from "../dtype.ts";
-import { checkOperand, checkOptions, contiguous, isOperand, onCpu, result } from "../dispatch.ts";
+import { checkOperand, checkOptions, denseIn, isOperand, result } from "../dispatch.ts";
 import { DTypeError } from "../errors.ts";
 import { Layout } from "../layout.ts";
 import { allocate } from "../storage.ts";
@@ -51,7 +51,7 @@ function fromRaw({ dtype, shape, data }: RawTensor): Tensor<DType> {
 function toRaw(tensor: AnyTensor, op: string): RawTensor {
   checkOperand(tensor, op);
   const { info } = tensor.storage;
-  const { storage, layout } = contiguous(onCpu(tensor));
+  const { storage, layout } = denseIn(null, tensor);
   const begin = storage.array.byteOffset + layout.offset * info.bytes;
   const data = new Uint8Array(storage.array.buffer, begin, layout.size * info.bytes);
   return { dtype: info.name, shape: layout.shape, data };
