@@ -49,16 +49,42 @@ export function emptyPool(device?: Device): void {
   else found.release();
 }
 
-/** What {@link warmUp} takes. */
-const WARM: ReadonlySet<string> = new Set([...ROWS.map(({ name }) => name), ...PREPARED]);
+/** What ops launch that is not the row of their name, or not that alone. */
+const MADE_OF: Readonly<Record<string, readonly string[]>> = {
+  allclose: ["isclose", "all"],
+  argsort: ["sort"],
+  concat: ["copy"],
+  contiguous: ["copy"],
+  diff: ["sub"],
+  dot: ["matmul"],
+  linear: ["matmul", "add"],
+  logsumexp: ["max", "isfinite", "where", "logSumExp", "add"],
+  nonzero: ["countNonzero", "index"],
+  outer: ["mul"],
+  pad: ["copy"],
+  repeat: ["copy", "index"],
+  roll: ["copy"],
+  stack: ["copy"],
+  std: ["mean", "std"],
+  take: ["index"],
+  takeAlongAxis: ["index"],
+  tile: ["copy"],
+  var: ["mean", "var"],
+};
+
+/** What {@link warmUp} takes, with the rows and the parts of `PREPARED` that it stands for. */
+const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
+for (const { op, name } of ROWS) WARM.set(op, [...WARM.get(op) ?? [], name]);
+for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 
 /**
- * Compiles what `ops` need on `device` for elements of `dtypes`, so that no call has to wait for it
- * later. Ops are methods, as `"add"`, `"sum"`, `"softmax"`, or `"matmul"`, `"sort"`, `"index"` and
- * `"random"`, which stand for all of their kind. What was compiled is kept on disk, so that later
- * processes load it only. Does nothing on the CPU, where all is compiled.
+ * Compiles what most calls of `ops` on elements of `dtypes` need on `device`, so that they do not
+ * have to wait for it later. Ops are named as methods and functions are, as `"add"`, `"sum"`,
+ * `"softmax"`, `"concat"`, without those that write in place; `"index"` and `"random"` stand for all
+ * of their kind. What was compiled is kept on disk, so that later processes load it only. Does
+ * nothing on the CPU, where all is compiled.
  *
- * Throws a RangeError for what is no op, and a DeviceError when there is no such device.
+ * Throws a RangeError for what is no such op, and a DeviceError when there is no such device.
  */
 export function warmUp(
   device: Device,
@@ -66,11 +92,15 @@ export function warmUp(
   dtypes: readonly DType[] = ["float32"],
 ): void {
   const found = deviceOf(device, "warm up");
-  for (const op of ops) {
-    if (!WARM.has(op)) throw new RangeError(`Cannot warm up ${describe(op)}: there is no such op`);
-  }
+  const names = ops.flatMap((op) => {
+    const made = WARM.get(op);
+    if (made === undefined) {
+      throw new RangeError(`Cannot warm up ${describe(op)}: there is no such op`);
+    }
+    return made;
+  });
   for (const dtype of dtypes) checkDType(dtype, "warm up");
-  found?.backend.warmUp?.(ops, dtypes);
+  found?.backend.warmUp?.(names, dtypes);
 }
 
 /**

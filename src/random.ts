@@ -82,7 +82,11 @@ function seedOf(given: unknown, op: string): bigint {
 function words(of: Key, op: string): [number, number] {
   const [word0, word1] = [of?.word0, of?.word1];
   if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
-    throw new IndexError(`Cannot ${op}: the first argument is a key, made by random.key(seed)`);
+    throw new IndexError(
+      `Cannot ${op}: the first argument must be a key, made by random.key(seed), not ${
+        describe(of)
+      }`,
+    );
   }
   return [word0, word1];
 }

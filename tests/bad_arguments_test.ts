@@ -382,6 +382,11 @@ test("Bad values: messages show bigints with their n, and strings in quotes", ()
     [() => loose(zeros)([2], { device: "gpu" }), 'Cannot zeros on "gpu": '],
     [() => full([2], 300n, { dtype: "uint8" }), "Cannot full 300n to uint8: "],
     [() => random.integers(key, [2], 5n, 5n), "from 5n to 5n: "],
+    [() => loose(random.uniform)(1n, [2]), "must be a key, made by random.key(seed), not 1n"],
+    [
+      () => loose(random.split)("1"),
+      "Cannot split a key: the first argument must be a key, made by ",
+    ],
     [() => loose(setThreads)("2"), 'Cannot use "2" threads: '],
     [() => loose(setThreads)(2n), "Cannot use 2n threads: "],
     [() => loose(setBackend)("c"), 'Cannot use backend "c": '],

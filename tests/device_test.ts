@@ -33,14 +33,16 @@ import {
   stack,
   synchronize,
   tensor,
+  warmUp,
   where,
   zeros,
 } from "../mod.ts";
 import { demo } from "../examples/digits/main.ts";
-import { deviceOf } from "../src/backend.ts";
+import { deviceOf, PREPARED } from "../src/backend.ts";
 import { JsBackend } from "../src/backends/js/backend.ts";
 import { readElement, writeElement } from "../src/element.ts";
 import { formatTensor } from "../src/format.ts";
+import { ROWS } from "../src/ops.ts";
 import { memories, MIRROR, MIRROR1 } from "./device/mirror.ts";
 import { type Program, PROGRAMS, siteOn, told, WAITING } from "./device/programs.ts";
 import { assertRefused, iota, loose } from "./support.ts";
@@ -463,5 +465,101 @@ describe("errors on a device", () => {
   it("fromBuffer makes tensors on the CPU alone", () => {
     const options = loose({ device: MIRROR });
     assertThrows(() => fromBuffer(new Float32Array(2), options), TypeError, "device");
+  });
+});
+
+/** Calls of ops, by the names that `warmUp` takes. */
+const WARMED: Record<string, (x: ReturnType<typeof loose>) => unknown> = {
+  allclose: (x) => x.allclose(x),
+  argmax: (x) => x.argmax(),
+  argsort: (x) => x.argsort(),
+  clip: (x) => x.clip(x, x),
+  concat: (x) => concat([x, x]),
+  contiguous: (x) => x.T.contiguous(),
+  copy: (x) => x.copy(),
+  cumulativeSum: (x) => x.cumulativeSum(0),
+  diff: (x) => x.diff(),
+  dot: (x) => x.slice(0).dot(x.slice(0)),
+  linear: (x) => x.linear(x, x.slice(0)),
+  logsumexp: (x) => x.logsumexp(),
+  matmul: (x) => x.matmul(x),
+  nonzero: (x) => x.slice(0).nonzero(),
+  outer: (x) => x.slice(0).outer(x.slice(0)),
+  pad: (x) => x.pad(1),
+  repeat: (x) => [x.repeat(2), x.repeat([1, 2], 0)],
+  roll: (x) => x.roll(1),
+  sort: (x) => x.sort(),
+  stack: (x) => stack([x, x]),
+  std: (x) => x.std(),
+  take: (x) => x.take([0, 1], 0),
+  takeAlongAxis: (x) => x.takeAlongAxis(x.astype("int32")),
+  tile: (x) => x.tile([2, 2]),
+  var: (x) => x.var(),
+  where: (x) => where(x.astype("bool"), x, x),
+  norm: (x) => [1, 2, 3, Infinity, -Infinity].map((ord) => x.norm(null, { ord })),
+};
+
+describe("kernels can be made ahead", () => {
+  const { backend } = deviceOf(MIRROR, "open")!;
+  const asked: string[] = [];
+  const own: Record<string, unknown> = { warmUp: (names: string[]) => asked.push(...names) };
+  const launched: string[] = [];
+  /** What stands for calls that get no row. */
+  const kinds = {
+    matmul: "matmul",
+    sort: "sort",
+    nonzero: "index",
+    position: "index",
+    gather: "index",
+  };
+  const spied = loose(backend);
+  for (const name of ["map", "reduce", "argReduce", "scan", ...Object.keys(kinds)]) {
+    const run = spied[name].bind(backend);
+    own[name] = (...given: { name: string }[]) => {
+      launched.push(kinds[name as "sort"] ?? given[0]!.name);
+      return run(...given);
+    };
+  }
+  /** What `body` launches, and what it asks to be made ahead. */
+  const watch = (body: () => void): [launched: string[], asked: string[]] => {
+    asked.length = launched.length = 0;
+    Object.assign(spied, own);
+    try {
+      body();
+    } finally {
+      for (const name of Object.keys(own)) delete spied[name];
+    }
+    return [[...new Set(launched)].sort(), [...new Set(asked)].sort()];
+  };
+
+  for (const [name, run] of Object.entries(WARMED)) {
+    it(`all that ${name} launches`, () => {
+      const x = ones([2, 2], { device: MIRROR });
+      const [launched, made] = watch(() => {
+        warmUp(MIRROR, [name]);
+        run(loose(x));
+      });
+      // Any op may copy what does not lie dense, or has another dtype.
+      const others = launched.filter((one) => one !== "copy" && !made.includes(one));
+      assertEquals(others, []);
+      assertEquals(made.filter((one) => !launched.includes(one)), [], "for nothing");
+    });
+  }
+
+  it("by the names of methods and functions", () => {
+    const methods = loose(ones([2]));
+    const functions: Record<string, unknown> = { where };
+    for (const row of ROWS) {
+      warmUp("cpu", [row.op]);
+      assert(typeof (methods[row.op] ?? functions[row.op]) === "function", row.op);
+    }
+    for (const name of PREPARED) warmUp("cpu", [name]);
+    for (const name of ["norm2", "logSumExp", "ad", "constructor"]) {
+      assertThrows(
+        () => warmUp("cpu", [name]),
+        RangeError,
+        `Cannot warm up "${name}": there is no`,
+      );
+    }
   });
 });

@@ -43,6 +43,13 @@ test("every file has the same version", () => {
   assertThrows(() => versionOf(folder), Error, "src/info.ts has version 9.9.9, deno.json has");
 });
 
+test("no other page says which version it is", () => {
+  for (const name of ["README.md", "CONTRIBUTING.md", "docs/install.md"]) {
+    const text = readFileSync(join(root, name), "utf8");
+    assertEquals(text.match(/rowmajor-tensor-\d.*|\bversion \d.*/gi), null, name);
+  }
+});
+
 test("a release raises it everywhere, and closes the changelog's section", () => {
   copyFiles();
   const before = FILES.map(read);

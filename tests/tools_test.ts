@@ -1,14 +1,15 @@
 /**
- * What starts the other programs: the end of those that take too long, and zig's turns.
+ * What starts the other programs: tasks, the end of those that take too long, and zig's turns.
  *
  * @module
  */
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { spawn } from "node:child_process";
-import { utimesSync, writeFileSync } from "node:fs";
+import { readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { runZig, start, TURN } from "../scripts/tools.ts";
+import { root, runZig, start, TURN } from "../scripts/tools.ts";
 import { findZig } from "./native/support.ts";
 
 const onLinux = { skip: process.platform !== "linux" && "needs /proc" };
@@ -21,6 +22,13 @@ function lives(pid: number): boolean {
     return false;
   }
 }
+
+test("npm runs every task of Deno, by its name", () => {
+  const read = (name: string) => JSON.parse(readFileSync(join(root, name), "utf8"));
+  const { postinstall: _, ...scripts } = read("package.json").scripts;
+  const names = Object.keys(read("deno.json").tasks);
+  assertEquals(scripts, Object.fromEntries(names.map((name) => [name, `deno task ${name}`])));
+});
 
 test("a program that takes too long is ended, with those that it started", onLinux, async () => {
   const lines: string[] = [];
