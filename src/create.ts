@@ -497,9 +497,9 @@ export interface BufferOptions<E extends DType, N extends Shape> {
 /**
  * A tensor on memory that is there already: writing to one writes the other.
  *
- * Throws a ShapeError when shape, strides and offset leave the memory, and a DTypeError when the
- * array cannot hold the dtype or its buffer may be resized. A tensor whose strides let several
- * indexes reach one element can be read, but not written.
+ * Throws a ShapeError when shape and strides leave the memory, an IndexError when the offset does, and
+ * a DTypeError when the array cannot hold the dtype or its buffer may be resized. A tensor whose
+ * strides let several indexes reach one element can be read, but not written.
  *
  * @example
  * ```ts

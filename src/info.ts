@@ -46,9 +46,10 @@ export function setBackend(name: "js" | "native"): void {
 }
 
 /**
- * Lets so many threads work on large ops, 0 for as many as the machine has (which is where it
- * begins, unless `ROWMAJOR_THREADS` says otherwise); gives how many there are now. Results do not
- * depend on it, but for products of matrices by OpenBLAS. Without the native backend there is one.
+ * Lets so many threads of the native library work on large ops, 0 for as many as the machine has
+ * (which is where it begins, unless `ROWMAJOR_THREADS` says otherwise); gives how many there are now.
+ * Results do not depend on it, but for products of matrices by OpenBLAS. Without the library there is
+ * one.
  *
  * Throws a RangeError for what is no integer from 0 to 256.
  */

@@ -33,7 +33,7 @@ interface BaseRow {
   readonly bool?: string | undefined;
   /** The function of NumPy that means the same; a Python expression of `np`, x, y and z. */
   readonly numpy: string;
-  /** Largest error of a float32 result against the exact one, in units in the last place. */
+  /** Largest error of a float32 result, in units in the last place; in C one more, unless it is 0. */
   readonly ulp: number;
   /** Interval from which tests draw float operands. */
   readonly domain: readonly [number, number];

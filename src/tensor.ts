@@ -501,8 +501,8 @@ export class Tensor<
   }
 
   /**
-   * Gives the elements away: the array is the tensor's own memory when it is contiguous, on the CPU
-   * and nobody else holds it, else a copy. This tensor is then unusable.
+   * Gives the elements away: the array is the tensor's own memory when it is contiguous, writable,
+   * on the CPU and nobody else holds it, else a copy. This tensor is then unusable.
    */
   intoTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoTypedArray");
@@ -520,8 +520,8 @@ export class Tensor<
   }
 
   /**
-   * Gives the whole buffer away in storage order, whatever the view: a copy when others hold it.
-   * This tensor is then unusable.
+   * Gives the whole buffer away in storage order, whatever the view: the memory itself when it is
+   * writable, on the CPU and nobody else holds it, else a copy. This tensor is then unusable.
    */
   intoRaw(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoRaw");

@@ -214,7 +214,7 @@ export function fillNormal32(
 /**
  * Fills with standard normal numbers, by Box-Muller from block j for elements 2j (cosine) and 2j + 1
  * (sine): u = (a + 1) * 2^-53, v = b * 2^-53, with a and b the upper 53 bits of words 0, 1 and of
- * words 2, 3 (low, high). At most 8.58 in size.
+ * words 2, 3 (low, high). At most 8.5718 in size.
  */
 export function fillNormal64(
   out: Float64Array,
