@@ -121,7 +121,11 @@ const GRAPHS = [
   ...edits("device", "src/devices.ts", ALONE, {
     "run: copies on write": ["      storage.settle();\n", ""],
     "capture: async": ["given instanceof Promise", "false"],
-    "warm up: unknown": ["if (!WARM.has(op))", "if (false)"],
+  }),
+  ...edits("device", "src/devices.ts", ["device"], {
+    "warm up: unknown": ["if (made === undefined)", "if (false)"],
+    "warm up: one row for a name": ["...WARM.get(op) ?? [], name", "name"],
+    "warm up: rows only": ["WARM.set(op, names)", "WARM.set(op, WARM.get(op) ?? names)"],
   }),
   ...edits("device", "src/backends/cuda/memory.ts", ALONE, {
     "recorded: taken": ["    this.#cuda.notes?.take(address);\n", ""],
