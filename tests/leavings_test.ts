@@ -178,6 +178,13 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
       rm.where(m, columns, 0, { out: x });
     },
   ],
+  "sub from what is read": [
+    [receivers.square!],
+    (x) => {
+      using columns = x.T;
+      columns.sub(1, { out: x });
+    },
+  ],
   "add to what is read": [
     [receivers.square!],
     (x) => {

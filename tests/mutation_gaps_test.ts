@@ -156,6 +156,8 @@ describe("writing", () => {
   it("an operand that is the target itself is not copied", () => {
     const x = operand(allocate("float32", 4, true), Layout.contiguous([2, 2]));
     assertStrictEquals(undisturbed(x, x), x);
+    const view = operand(x.storage, x.layout);
+    assertStrictEquals(undisturbed(view, x), view);
     assertNotStrictEquals(undisturbed(operand(x.storage, x.layout.transpose()), x), x);
   });
 

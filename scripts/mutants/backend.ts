@@ -268,7 +268,8 @@ const SORT = edits("backend", "src/backends/js/sort.ts", [
   "feature_elementwise",
   "mutation_gaps",
 ], {
-  "values: descending": ["  if (!descending) return;\n", "  return;\n"],
+  "values: descending": ["  if (descending) {\n    let end", "  if (false) {\n    let end"],
+  "values: zeros in order": ["part.set(zeros, part.indexOf(0));", "zeros.length;"],
   "values: NaN last": ["while (end > 0 && part[end - 1] !== part[end - 1]) end--;", ""],
   "values: float16 by its bits": [
     "if (size >= RADIX_LEAST || bits) {",

@@ -72,9 +72,9 @@ const OPS = edits("device", "src/dispatch.ts", ["device"], {
     "if (dense && storage.memory === memory) return source;",
     "if (dense) return source;",
   ],
-  "dense: offset": ["packed.storage, packed.layout.offset, size);", "packed.storage, 0, size);"],
-  "dense: packed copy kept": ["  if (packed !== source) recycle(packed.storage);\n", ""],
-  "dense: copy kept": ["    if (dense !== x) recycle(dense.storage);\n", ""],
+  "dense: offset": ["whole.storage, whole.layout.offset, size);", "whole.storage, 0, size);"],
+  "dense: packed copy kept": ["  recycleCopy(whole, source);\n", ""],
+  "dense: copy kept": ["    recycleCopy(copy, x);\n", ""],
   "here by any name": [" || storage.device === deviceName(device)", ""],
 });
 
@@ -102,7 +102,7 @@ const TENSORS = edits("device", "src/tensor.ts", ["device"], {
 });
 
 const FORMAT = edits("device", "src/format.ts", ["device"], {
-  "all is read": ["onCpu(shownPart(x, axes))", "onCpu(x)"],
+  "all is read": ["onCpu(shownPart(x, axes), visitAll)", "onCpu(x, visitAll)"],
   "shown: tail": ["[layout.shape[axis] - tail, tail]", "[head, tail]"],
 });
 
@@ -140,8 +140,32 @@ const GRAPHS = [
     "TF32": ["tf32 ? TF32 : 0", "0"],
   }),
   ...edits("device", "src/linalg.ts", LINEAR, {
-    "bias twice": ["if (done) plus = undefined;", ""],
+    "bias twice": ["          plus = undefined;\n", ""],
     "bias: overlaps": [" && (bias === undefined || !overlaps(out, bias))", ""],
+  }),
+];
+
+/** What is made on the way and not given back. */
+const LEAVINGS = [
+  ...edits("device", "src/dispatch.ts", ["leavings"], {
+    "leavings: out of reductions": [
+      "  recycle(storage);\n  out.storage.version++;",
+      "  out.storage.version++;",
+    ],
+    "leavings: first operand": ["  recycleCopy(x, a);\n", ""],
+    "leavings: operands of three": ["  for (const copy of copies) recycle(copy.storage);\n", ""],
+    "leavings: casts of reductions": [
+      "return tidily(() =>\n        applyReduce(",
+      "return (<R>(f: () => R): R => f())(() =>\n        applyReduce(",
+    ],
+  }),
+  ...edits("device", "src/indexing.ts", ["leavings"], {
+    "leavings: indexes": ["  if (own) recycle(picks.indexes);\n", ""],
+    "leavings: values": ["    if (source !== given) recycle(storage);\n", ""],
+    "leavings: indexes of others are given back": ["if (own) recycle", "recycle"],
+  }),
+  ...edits("device", "src/composites.ts", ["leavings"], {
+    "leavings: rows of no kernel": ["      recycle(made);\n", ""],
   }),
 ];
 
@@ -157,7 +181,10 @@ const OTHERS = [
     "indexes stay": ["result(sendTo(like.memory, storage)", "result(sendTo(null, storage)"],
   }),
   ...edits("device", "src/io/mod.ts", ["device"], {
-    "written from the CPU alone": ["contiguous(onCpu(tensor));", "contiguous(tensor);"],
+    "written from the CPU alone": [
+      "denseIn(null, tensor);",
+      "denseIn(tensor.storage.memory, tensor);",
+    ],
   }),
 ];
 
@@ -171,5 +198,6 @@ export const DEVICES: readonly Mutant[] = [
   ...TENSORS,
   ...FORMAT,
   ...GRAPHS,
+  ...LEAVINGS,
   ...OTHERS,
 ];

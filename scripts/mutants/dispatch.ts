@@ -48,8 +48,12 @@ const DISPATCH = edits(
     "write: broadcast tensors": ["if (target.layout.overlapsItself) {", "if (false) {"],
     "write: those who wait for a copy": ["  storage.settle();\n", ""],
     "overlap: never": [
-      "if (target.storage.array.buffer !== source.storage.array.buffer) return false;",
+      "if (to !== from && !(t.shared && s.shared && to.byteLength === from.byteLength)) return false;",
       "return false;",
+    ],
+    "overlap: shared memory by its objects": [
+      "if (to !== from && !(t.shared && s.shared && to.byteLength === from.byteLength)) return false;",
+      "if (to !== from) return false;",
     ],
     "overlap: one buffer is enough": ["return tLow < sHigh && sLow < tHigh;", "return true;"],
     "overlap: last element": ["(high + 1) * storage.info.bytes", "high * storage.info.bytes"],
@@ -57,8 +61,8 @@ const DISPATCH = edits(
     "overlap: same storage, other strides": [" && sameShape(t.strides, s.strides)", ""],
     "overlap: same storage, other offset": ["t.offset === s.offset &&\n", "\n"],
     "overlap: always copied": [
-      "return same ? source : contiguousCopy(source);",
-      "return contiguousCopy(source);",
+      "return same ? source : packed(source, source.storage.info);",
+      "return packed(source, source.storage.info);",
     ],
     "devices: mixed": ["if (a.device !== b.device) {", "if (false) {"],
     "devices: mixed maps": ["&& b.storage.device === storage.device", ""],
@@ -69,10 +73,10 @@ const DISPATCH = edits(
     ],
     "out: writable": ["  prepareWrite(out, op);\n}", "}"],
     "out: version of maps": ["    storage.version++;\n  }\n  const plan", "  }\n  const plan"],
-    "out: first operand disturbed": ["    a = undisturbed(a, out);\n", ""],
-    "out: second operand disturbed": ["      other = undisturbed(other, out);\n", ""],
+    "out: first operand disturbed": ["x = undisturbed(a, out);", "x = a;"],
+    "out: second operand disturbed": ["y = undisturbed(other, out);", "y = other;"],
     "out: general operands disturbed": ["out === undefined ? arg : undisturbed(arg, out)", "arg"],
-    "out: of reductions": ["  fill(out.storage, out.layout, made);\n", ""],
+    "out: of reductions": ["  fill(out.storage, out.layout, { storage, layout, flags: 0 });\n", ""],
     "out: version of reductions": [
       "  out.storage.version++;\n  return out;\n}\n\n/** Runs argmax",
       "  return out;\n}\n\n/** Runs argmax",
@@ -122,8 +126,8 @@ const DISPATCH = edits(
       "  const to = rule.result;",
     ],
     "reduce: dtype option not cast": [
-      "if (dtype !== a.storage.info.name) a = contiguousCopy(a, dtype);\n  }\n  const rule",
-      "}\n  const rule",
+      "applyReduce(row, contiguousCopy(a, dtype), axes, options, attributes, second)",
+      "applyReduce(row, a, axes, { ...options, dtype: undefined }, attributes, second)",
     ],
     "argmax: visited in any order": [
       "const plan = planReduce(what.kept, a.layout, null, what.reduced, true);",

@@ -13,8 +13,8 @@ const INDEXING = edits(
     "indexes: fractions": ["if (!Number.isInteger(value)) {", "if (false) {"],
     "indexes: float tensors": ['} else if (kind === "f") {', "} else if (false) {"],
     "several indexes: out of range": [
-      "if (bad >= 0) {\n      const { storage, layout:",
-      "if (false) {\n      const { storage, layout:",
+      "if (bad >= 0) {\n      const { storage }",
+      "if (false) {\n      const { storage }",
     ],
     "several indexes: size": ["  let size = 1;\n", "  let size = 0;\n"],
     "several indexes: backwards": ["if (reach < 0) before -= reach;", ""],
@@ -65,12 +65,12 @@ const INDEXING = edits(
     "set: dtype": ["    checkStore(value.storage.info.name, dtype, op);\n", ""],
     "set: range of scalars": ["    checkScalar(dtype, value, op);\n", ""],
     "set: overlap of slices": [
-      "undisturbed(broadcastValue(op, value, layout.shape), target)",
-      "broadcastValue(op, value, layout.shape)",
+      "undisturbed(source, lens(x, layout))",
+      "source",
     ],
-    "set: overlap of picks": [" && !overlaps(x, source) &&", " &&"],
-    "set: cast of picks": ["source.storage.info.name === dtype && ", ""],
-    "set: strided values": [" &&\n      source.layout.contiguous;", ";"],
+    "set: overlap of picks": [" && !overlaps(x, given)\n", "\n"],
+    "set: cast of picks": ["given.storage.info.name === dtype && ", ""],
+    "set: strided values": ["given.layout.contiguous && ", ""],
     "set: version of slices": ["    x.storage.version++;\n    return;", "    return;"],
     "set: version of picks": ["  x.storage.version++;\n}", "}"],
     "set: values that do not fit": [

@@ -102,8 +102,13 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
     "const movable = layout.contiguous && storage.handles === 1 &&",
   ],
   "intoRaw: moved while others look": ["const alone = storage.handles === 1 &&", "const alone ="],
-  "scope: kept results": ["if (!keep.has(one)) one.dispose();", "if (one !== null) one.dispose();"],
-  "scope: nothing is disposed": ["if (!keep.has(one)) one.dispose();\n      else if", "if"],
+  "scope: kept results": [": !keep.has(one)) one.dispose();", ": true) one.dispose();"],
+  "scope: a kept result": ["keep === null ? one !== kept :", "keep === null ? true :"],
+  "scope: nothing is disposed": [
+    "if (keep === null ? one !== kept : !keep.has(one)) one.dispose();\n      else if",
+    "if",
+  ],
+  "scope: kept arrays of numbers": [" || ArrayBuffer.isView(kept)", ""],
   "scope: not closed": ["    scoped = outer;\n", ""],
   "dispose: memory kept": ["    if (storage.handles === 0) recycle(storage);\n", ""],
   "dispose: memory of others recycled": [
