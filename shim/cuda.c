@@ -468,8 +468,7 @@ static int call_launch(void *context) {
   const double *call = wanted->call;
   return rm_cu.cuLaunchKernel(wanted->kernel->function, (unsigned)call[1], (unsigned)call[2],
                               (unsigned)call[3], (unsigned)call[4], (unsigned)call[5],
-                              (unsigned)call[6], (unsigned)call[7], wanted->stream, NULL,
-                              wanted->extra);
+                              (unsigned)call[6], 0, wanted->stream, NULL, wanted->extra);
 }
 
 static int32_t launch(int32_t index, const double *call, const void *arguments) {
@@ -479,20 +478,7 @@ static int32_t launch(int32_t index, const double *call, const void *arguments) 
   if (kernel == NULL || kernel->device != index) {
     return rm_fail(RM_BAD_ARGUMENT, "%.0f is no kernel of CUDA device %d", call[0], index);
   }
-  const int shared = (int)call[7];
-  if (shared > atomic_load_explicit(&kernel->shared_bytes, memory_order_relaxed)) {
-    enum { MOST_DYNAMIC_BYTES = 8 };
-    const int code = rm_cu.cuFuncSetAttribute(kernel->function, MOST_DYNAMIC_BYTES, shared);
-    if (code != 0) {
-      rm_cuda_error("cuFuncSetAttribute", code);
-      char reason[512];
-      rm_last_error(reason, sizeof reason);
-      return rm_fail(RM_DEVICE_ERROR, "kernel %s, %d bytes of shared memory: %s", kernel->name,
-                     shared, reason);
-    }
-    atomic_store(&kernel->shared_bytes, shared);
-  }
-  size_t bytes = (size_t)call[8];
+  size_t bytes = (size_t)call[7];
   /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END. */
   void *extra[] = {(void *)1, (void *)arguments, (void *)2, &bytes, NULL};
   wanted_launch wanted = {kernel, call, bytes == 0 ? NULL : extra, device->stream};
@@ -503,8 +489,8 @@ static int32_t launch(int32_t index, const double *call, const void *arguments) 
   char reason[512];
   rm_last_error(reason, sizeof reason);
   return rm_fail(RM_DEVICE_ERROR, "kernel %s, %.0f x %.0f x %.0f blocks of %.0f x %.0f x %.0f "
-                 "threads, %d bytes of shared memory: %s", kernel->name, call[1], call[2], call[3],
-                 call[4], call[5], call[6], shared, reason);
+                 "threads: %s", kernel->name, call[1], call[2], call[3], call[4], call[5], call[6],
+                 reason);
 }
 
 /* ---- graphs and time ------------------------------------------------------------------------- */

@@ -30,8 +30,6 @@ typedef unsigned long long rm_address;
   F(cuModuleLoadData, (void **module, const void *image)) \
   F(cuModuleUnload, (void *module)) \
   F(cuModuleGetFunction, (void **function, void *module, const char *name)) \
-  F(cuFuncGetAttribute, (int *value, int attribute, void *function)) \
-  F(cuFuncSetAttribute, (void *function, int attribute, int value)) \
   F(cuLaunchKernel, (void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, \
                      unsigned threads_x, unsigned threads_y, unsigned threads_z, \
                      unsigned shared_bytes, void *stream, void **parameters, void **extra))
@@ -267,8 +265,6 @@ void rm_products_prepare(rm_device *device);
 typedef struct {
   void *function;
   int device;
-  /* Bytes of dynamic shared memory up to which it may be launched as it is. */
-  _Atomic int shared_bytes;
   char *name;
 } rm_kernel;
 

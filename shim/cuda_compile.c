@@ -82,17 +82,11 @@ static int32_t give_kernel(rm_device *device, loaded *of, const char *name, size
   memcpy(made->name, name, length);
   made->name[length] = 0;
   made->device = of->device;
-  enum { SHARED_BYTES = 1, USUAL_MOST = 48 << 10 };
-  const char *call = "cuModuleGetFunction";
   /* A module may have been loaded without its code: the driver gives that memory now. */
   wanted_kernel wanted = {&made->function, of->module, made->name};
-  int own = 0, code = rm_memory_try(device, call_get, &wanted, RM_CUDA_NO_MEMORY);
-  if (code == 0) {
-    call = "cuFuncGetAttribute";
-    code = rm_cu.cuFuncGetAttribute(&own, SHARED_BYTES, made->function);
-  }
+  const int code = rm_memory_try(device, call_get, &wanted, RM_CUDA_NO_MEMORY);
   if (code != 0) {
-    rm_cuda_error(call, code);
+    rm_cuda_error("cuModuleGetFunction", code);
     char reason[512];
     rm_last_error(reason, sizeof reason);
     rm_fail(RM_DEVICE_ERROR, "kernel %s: %s", made->name, reason);
@@ -100,7 +94,6 @@ static int32_t give_kernel(rm_device *device, loaded *of, const char *name, size
     free(made);
     return RM_DEVICE_ERROR;
   }
-  atomic_init(&made->shared_bytes, own < USUAL_MOST ? USUAL_MOST - own : 0);
   atomic_store_explicit(&kernels[kernel_count], made, memory_order_release);
   of->kernels[of->count++] = kernel_count++;
   *handle = kernel_count;

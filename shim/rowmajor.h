@@ -253,8 +253,8 @@ RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *n
                                double *handles);
 
 /*
- * Queues a kernel. Call: [handle, blocks along x, y, z, threads along x, y, z, bytes of dynamic
- * shared memory, bytes of arguments]. The arguments are laid out as the kernel's parameters are.
+ * Queues a kernel. Call: [handle, blocks along x, y, z, threads along x, y, z, bytes of arguments].
+ * The arguments are laid out as the kernel's parameters are.
  */
 RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments);
 

@@ -61,7 +61,7 @@ function recorder(): { device: CudaDevice; launches: Launch[]; sources: string[]
       launches.push({
         name: kernels[call[0]! - 1]!,
         call: Array.from(call),
-        args: args.slice(0, call[8]! / 8),
+        args: args.slice(0, call[7]! / 8),
       });
       return 0;
     },
@@ -254,7 +254,7 @@ test("arguments are as large as the structs of the headers, which fit into a lau
     sizes.push([launch, scans ? 8 * 12 + axes * 8 * (3 + 2) : 8 * 16 + axes * axis]);
   });
   for (const [{ name, call }, bytes] of sizes) {
-    assertEquals(call[8], bytes, name);
+    assertEquals(call[7], bytes, name);
     assert(bytes <= 4096, name);
   }
 });

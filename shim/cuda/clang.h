@@ -15,7 +15,6 @@
 #define __global__ __attribute__((global))
 #define __shared__ __attribute__((shared))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
-#define __align__(bytes) __attribute__((aligned(bytes)))
 #define memcpy __builtin_memcpy
 typedef decltype(sizeof 0) size_t;
 

@@ -73,10 +73,6 @@ typedef unsigned long long uint64_t;
 #define __builtin_fmaf(x, y, z) fmaf(x, y, z)
 #define __builtin_fma(x, y, z) fma((double)(x), (double)(y), (double)(z))
 #endif
-/* Dynamic shared memory, of which a kernel has one array. */
-#define RM_DYNAMIC_SHARED(type, name) \
-  extern __shared__ __align__(16) unsigned char rm_dynamic_shared[]; \
-  type *const name = (type *)rm_dynamic_shared
 #endif
 
 #include "half.h"

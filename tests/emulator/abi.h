@@ -9,10 +9,9 @@ typedef struct {
   unsigned int x, y, z;
 } emu_triple;
 
-/* Where the thread that runs is, and the dynamic shared memory of its block. */
+/* Where the thread that runs is. */
 typedef struct {
   emu_triple thread, block, threads, blocks;
-  void *dynamic;
 } emu_place;
 
 /* Barriers of a block: what the results of all threads are made of their values. */
@@ -64,7 +63,7 @@ typedef struct {
   int parameters;
   /* Of __launch_bounds__; 0 without. */
   int max_threads;
-  /* Static shared memory: of the kernel itself, and of functions and templates of its source. */
+  /* Shared memory: of the kernel itself, and of functions and templates of its source. */
   char *shared[2][2];
 } emu_kernel;
 

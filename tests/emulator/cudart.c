@@ -147,14 +147,12 @@ EMU_API int cudaDeviceGetAttribute(int *value, int attribute, int n) {
   /* Of an H100, by the numbers of cudaDeviceAttr. */
   static const struct {
     int attribute, value;
-  } known[] = {{1, 1024},       {2, 1024},   {3, 1024}, {4, 64},   {5, 0x7fffffff}, {6, 65535},
-               {7, 65535},      {8, SHARED_USUAL},      {9, 65536}, {10, 32},       {12, 65536},
-               {13, 1785000},   {14, 512},   {15, 1},   {17, 0},   {18, 0},         {19, 1},
-               {20, 0},         {31, 1},     {32, 1},   {33, 1},   {34, 0},         {36, 2619000},
-               {37, 5120},      {38, 52428800},         {39, 2048}, {40, 3},        {41, 1},
-               {50, 0},         {78, 1},     {79, 1},   {80, 1},   {81, 233472},    {82, 65536},
-               {83, 1},         {84, 0},     {95, 1},   {97, SHARED_MOST},          {106, 32},
-               {108, 33554432}, {115, 1}};
+  } known[] = {{1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 0x7fffffff}, {6, 65535}, {7, 65535},
+               {8, 49152}, {9, 65536}, {10, 32}, {12, 65536}, {13, 1785000}, {14, 512}, {15, 1},
+               {17, 0}, {18, 0}, {19, 1}, {20, 0}, {31, 1}, {32, 1}, {33, 1}, {34, 0},
+               {36, 2619000}, {37, 5120}, {38, 52428800}, {39, 2048}, {40, 3}, {41, 1}, {50, 0},
+               {78, 1}, {79, 1}, {80, 1}, {81, 233472}, {82, 65536}, {83, 1}, {84, 0}, {95, 1},
+               {97, 232448}, {106, 32}, {108, 33554432}, {115, 1}};
   EMU_LOCK;
   if (n < 0 || n >= emu_device_count()) return give(INVALID_DEVICE);
   if (attribute == 16) return *value = (int)emu_numbers[MULTIPROCESSORS], SUCCESS;
@@ -655,10 +653,4 @@ EMU_API int cudaGraphExecDestroy(void *which) {
   for (int i = 0; i < emu_device_count(); i++) emu_drain_device(i, false);
   e->magic = 0;
   return SUCCESS;
-}
-
-/* Only kernels that were compiled with the program have a function to name. */
-EMU_API int cudaFuncSetAttribute(const void *function, int attribute, int value) {
-  (void)function, (void)attribute, (void)value;
-  return give(98); /* cudaErrorInvalidDeviceFunction */
 }

@@ -51,8 +51,6 @@
   X(cuda, int, cuModuleLoadData, (void **, const void *)) \
   X(cuda, int, cuModuleUnload, (void *)) \
   X(cuda, int, cuModuleGetFunction, (void **, void *, const char *)) \
-  X(cuda, int, cuFuncGetAttribute, (int *, int, void *)) \
-  X(cuda, int, cuFuncSetAttribute, (void *, int, int)) \
   X(cuda, int, cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, \
                                 unsigned, unsigned, void *, void **, void **)) \
   X(nvrtc, int, nvrtcCreateProgram, (void **, const char *, const char *, int, \
@@ -184,15 +182,14 @@ static void start(void) {
 }
 
 /* Launches one of the kernels with packed arguments, all of 8 bytes. */
-static int launch(const char *name, int blocks, int threads, int dynamic, int count,
-                  const void *arguments) {
+static int launch(const char *name, int blocks, int threads, int count, const void *arguments) {
   void *function;
   size_t bytes = 8 * (size_t)count;
   int error = cuModuleGetFunction(&function, module, name);
   if (error != 0) return error;
   void *extra[] = {(void *)1, (void *)arguments, (void *)2, &bytes, (void *)0};
-  return cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1,
-                        (unsigned)dynamic, queue, NULL, extra);
+  return cuLaunchKernel(function, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, queue,
+                        NULL, extra);
 }
 
 static void *on_device(size_t bytes) {
@@ -212,7 +209,7 @@ static void sound_kernels(void) {
   for (int order = 0; order < 7; order++) {
     emu_set("order", order);
     struct { void *out, *a; long long n; } arguments = {d_out, d_a, N};
-    OK(launch("sums", BLOCKS, 256, 0, 3, &arguments));
+    OK(launch("sums", BLOCKS, 256, 3, &arguments));
     OK(cudaMemcpyAsync(sums, d_out, sizeof sums, 2, queue));
     double total = 0;
     for (int i = 0; i < BLOCKS; i++) total += sums[i];
@@ -224,7 +221,7 @@ static void sound_kernels(void) {
   for (int i = 0; i < 96; i++) values[i] = i;
   OK(cudaMemcpyAsync(d_a, values, sizeof values, 1, queue));
   struct { void *out, *a; double scale; } back = {d_out, d_a, 3};
-  OK(launch("backwards", 2, 48, 48 * 4, 3, &back));
+  OK(launch("backwards", 2, 48, 3, &back));
   OK(cudaMemcpyAsync(out, d_out, sizeof out, 2, queue));
   EXPECT(out[0], 141);
   EXPECT(out[48], 95 * 3);
@@ -251,7 +248,7 @@ static void lanes_of_warps(void) {
     emu_set("order", order);
     OK(cudaMemcpyAsync(d_counts, (int[6]){0}, sizeof counts, 1, queue));
     struct { void *out, *counts; } arguments = {d_out, d_counts};
-    OK(launch("lanes", 1, 64, 0, 2, &arguments));
+    OK(launch("lanes", 1, 64, 2, &arguments));
     OK(cudaMemcpyAsync(out, d_out, sizeof out, 2, queue));
     OK(cudaMemcpyAsync(counts, d_counts, sizeof counts, 2, queue));
     const unsigned *x = out + 16 * (32 + 20);
@@ -311,7 +308,7 @@ static void missing_barrier(void) {
     for (int order = 0; order < 3; order++) {
       emu_set("order", order);
       struct { void *out; long long side; } arguments = {d_out, side == 0 ? 1 : 63};
-      OK(launch("no_barrier", 1, 64, 0, 2, &arguments));
+      OK(launch("no_barrier", 1, 64, 2, &arguments));
       OK(cudaMemcpyAsync(out, d_out, sizeof out, 2, queue));
       for (int i = 0; i < 64; i++) wrong[side][order] += isnan(out[i]) != 0;
     }
@@ -327,7 +324,7 @@ static void missing_barrier(void) {
   float sums[128], *d_sums = on_device(sizeof sums);
   for (int order = 0; order < 6; order++) {
     emu_set("order", order);
-    OK(launch("used_again", 1, 64, 0, 1, &d_sums));
+    OK(launch("used_again", 1, 64, 1, &d_sums));
     OK(cudaMemcpyAsync(sums, d_sums, sizeof sums, 2, queue));
     int others = 0;
     for (int i = 0; i < 128; i++) others += sums[i] != (i < 64 ? 64 : 128);
@@ -339,16 +336,16 @@ static void missing_barrier(void) {
 }
 
 /* Runs what has to end with an error, whose message has a word in it, and stays. */
-static void faulty(const char *name, int threads, int dynamic, int count, const void *arguments,
-                   int error, const char *word) {
+static void faulty(const char *name, int threads, int count, const void *arguments, int error,
+                   const char *word) {
   char fault[512];
   size_t available, total;
-  OK(launch(name, 1, threads, dynamic, count, arguments));
+  OK(launch(name, 1, threads, count, arguments));
   EXPECT(cudaStreamSynchronize(queue), error);
   emu_last_fault(fault, sizeof fault);
   CHECK(strstr(fault, name) != NULL && strstr(fault, word) != NULL);
   EXPECT(cudaMemGetInfo(&available, &total), error);
-  EXPECT(launch(name, 1, threads, dynamic, count, arguments), error);
+  EXPECT(launch(name, 1, threads, count, arguments), error);
   EXPECT(cudaGetLastError(), error);
   EXPECT(cudaGetLastError(), error);
   emu_reset();
@@ -359,10 +356,10 @@ static void divergent_barriers(void) {
   DO(start());
   void *d_out = on_device(4096);
   struct { void *out; long long n; } arguments = {d_out, 40};
-  DO(faulty("divergent", 64, 0, 1, &d_out, 719, "different barriers"));
-  DO(faulty("early_return", 64, 0, 2, &arguments, 719,
+  DO(faulty("divergent", 64, 1, &d_out, 719, "different barriers"));
+  DO(faulty("early_return", 64, 2, &arguments, 719,
             "40 of 64 threads wait at the barrier of line 109, 24 have ended"));
-  DO(faulty("early_lane", 64, 0, 2, &arguments, 719, "8 wait for lanes of their warp"));
+  DO(faulty("early_lane", 64, 2, &arguments, 719, "8 wait for lanes of their warp"));
   OK(cudaFree(d_out));
 }
 
@@ -370,26 +367,25 @@ static void illegal_addresses(void) {
   DO(start());
   float *d_a = on_device(1024), *d_out = on_device(1024);
   struct { void *out, *a; long long i; } read = {d_out, d_a, 256};
-  struct { void *out; long long i; } write = {d_out, 256}, shared = {d_out, 64}, tile = {d_out, 8};
-  DO(faulty("read_at", 1, 0, 3, &read, 700, "byte 1024 of an allocation of 1024"));
-  DO(faulty("write_at", 1, 0, 2, &write, 700, "byte 1024 of an allocation of 1024"));
+  struct { void *out; long long i; } write = {d_out, 256}, tile = {d_out, 8};
+  DO(faulty("read_at", 1, 3, &read, 700, "byte 1024 of an allocation of 1024"));
+  DO(faulty("write_at", 1, 2, &write, 700, "byte 1024 of an allocation of 1024"));
   read.i = -1024;
-  DO(faulty("read_at", 1, 0, 3, &read, 700, "shortly before"));
+  DO(faulty("read_at", 1, 3, &read, 700, "shortly before"));
   read.a = NULL;
-  DO(faulty("read_at", 1, 0, 3, &read, 700, "outside of device memory"));
-  DO(faulty("beyond_shared", 1, 256, 2, &shared, 700, "beyond dynamic shared memory"));
-  DO(faulty("beyond_tile", 1, 0, 2, &tile, 700, "index beyond an array"));
+  DO(faulty("read_at", 1, 3, &read, 700, "outside of device memory"));
+  DO(faulty("beyond_tile", 1, 2, &tile, 700, "index beyond an array"));
   read.a = d_a;
   read.i = 1;
-  DO(faulty("misaligned", 1, 0, 3, &read, 716, "misaligned"));
+  DO(faulty("misaligned", 1, 3, &read, 716, "misaligned"));
   write.i = 2;
-  DO(faulty("misaligned_store", 1, 0, 2, &write, 716, "misaligned"));
+  DO(faulty("misaligned_store", 1, 2, &write, 716, "misaligned"));
   write.i = 0;
-  DO(faulty("divided", 1, 0, 2, &write, 719, "division"));
-  DO(faulty("deep", 1, 0, 2, &write, 700, "beyond the stack"));
+  DO(faulty("divided", 1, 2, &write, 719, "division"));
+  DO(faulty("deep", 1, 2, &write, 700, "beyond the stack"));
   OK(cudaFree(d_a));
   read.i = 0;
-  DO(faulty("read_at", 1, 0, 3, &read, 700, "freed"));
+  DO(faulty("read_at", 1, 3, &read, 700, "freed"));
   OK(cudaFree(d_out));
   EXPECT(cudaFree(d_out), 1);
 
@@ -399,16 +395,16 @@ static void illegal_addresses(void) {
   emu_set("exact", 0);
   write.out = d_out;
   write.i = 16;
-  DO(faulty("write_at", 1, 0, 2, &write, 700, "byte 64 of an allocation of 64"));
+  DO(faulty("write_at", 1, 2, &write, 700, "byte 64 of an allocation of 64"));
   write.i = 15;
-  OK(launch("write_at", 1, 1, 0, 2, &write));
+  OK(launch("write_at", 1, 1, 2, &write));
   OK(cudaStreamSynchronize(queue));
   OK(cudaFree(d_out));
 
   /* What does not end there is looked at when it is freed. */
   d_out = on_device(15 * 4);
   write.out = d_out;
-  OK(launch("write_at", 1, 1, 0, 2, &write));
+  OK(launch("write_at", 1, 1, 2, &write));
   OK(cudaStreamSynchronize(queue));
   EXPECT(cudaFree(d_out), 0);
   EXPECT(cudaStreamSynchronize(queue), 700);
@@ -441,15 +437,14 @@ static void injected_failures(void) {
 
   struct { void *out; long long i; } write = {address, 0};
   emu_set("failLaunch", 1);
-  EXPECT(launch("write_at", 1, 1, 0, 2, &write), 701);
+  EXPECT(launch("write_at", 1, 1, 2, &write), 701);
   emu_set("failKernel", 1);
-  DO(faulty("write_at", 1, 0, 2, &write, 719, "asked for"));
-  EXPECT(launch("write_at", 1, 1, 0, 1, &write), 1);
-  EXPECT(launch("write_at", 0, 1, 0, 2, &write), 1);
-  EXPECT(launch("write_at", 1, 1025, 0, 2, &write), 1);
-  EXPECT(launch("write_at", 1, 1, 49153, 2, &write), 1);
-  EXPECT(launch("sums", 1, 512, 0, 3, (void *[]){address, address, 0}), 701);
-  EXPECT(launch("nobody", 1, 1, 0, 0, NULL), 500);
+  DO(faulty("write_at", 1, 2, &write, 719, "asked for"));
+  EXPECT(launch("write_at", 1, 1, 1, &write), 1);
+  EXPECT(launch("write_at", 0, 1, 2, &write), 1);
+  EXPECT(launch("write_at", 1, 1025, 2, &write), 1);
+  EXPECT(launch("sums", 1, 512, 3, (void *[]){address, address, 0}), 701);
+  EXPECT(launch("nobody", 1, 1, 0, NULL), 500);
   OK(cudaFree(address));
 
   EXPECT(compile("extern \"C\" __global__ void f(int *x) {\n  *x = y;\n}\n", 1, good, &image), 6);
@@ -525,7 +520,7 @@ static void graphs(void) {
   struct { void *out; long long i; } arguments = {a, 1};
   OK(cudaStreamBeginCapture(queue, 0));
   OK(cudaMemsetAsync(a, 0, 8, queue));
-  OK(launch("write_at", 1, 1, 0, 2, &arguments));
+  OK(launch("write_at", 1, 1, 2, &arguments));
   OK(cudaStreamEndCapture(queue, &graph));
   OK(cudaGraphInstantiate(&ready, graph, 0));
   OK(cudaMemcpyAsync(out, a, 8, 2, queue));
@@ -561,7 +556,7 @@ static void two_devices(void) {
   OK(cudaMemcpyAsync(&out, second, 4, 2, other));
   EXPECT(out, 3);
   /* A kernel belongs to the device on which it was loaded. */
-  EXPECT(launch("write_at", 1, 1, 0, 2, (void *[]){first, 0}), 400);
+  EXPECT(launch("write_at", 1, 1, 2, (void *[]){first, 0}), 400);
   OK(cudaFree(second));
   OK(cudaSetDevice(0));
   OK(cudaFree(first));

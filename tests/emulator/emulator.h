@@ -164,7 +164,6 @@ int emu_disturbs_capture(stream *of);
 typedef struct {
   const emu_kernel *kernel;
   emu_triple blocks, threads;
-  size_t dynamic;
   const char *arguments;
 } grid;
 
@@ -174,11 +173,7 @@ const char *emu_cache(void);
 extern const emu_services emu_offered;
 /* Runs all blocks; gives an error, of which emu_last_fault has the words. */
 int emu_run_grid(const grid *what);
-size_t emu_static_shared(const emu_kernel *kernel);
 /* Catches accesses that have no right to be, from now on. */
 void emu_watch_faults(void);
-
-/* The most shared memory of a block: by itself, and after asking for it. */
-enum { SHARED_USUAL = 49152, SHARED_MOST = 232448 };
 
 #endif

@@ -17,10 +17,9 @@
 #include <unistd.h>
 #include "faults.h"
 
-enum { MAX_THREADS = 1024, STACK = 256 << 10, PAGE = 4096 };
+enum { MAX_THREADS = 1024, STACK = 256 << 10 };
 /* What lies below a stack cannot be touched, far enough for an array to begin there. */
 enum { GUARD = 1 << 20 };
-enum { SHARED_PAGES = (SHARED_MOST + PAGE - 1) / PAGE * PAGE };
 
 /* ---- switching stacks ------------------------------------------------------------------------ */
 
@@ -106,7 +105,6 @@ static const grid *current;
 static sigjmp_buf escape;
 static volatile bool inside;
 static pthread_t inside_thread;
-static char *shared_pages;
 static uint64_t random_state;
 /* The order of this kernel. */
 static int kind;
@@ -411,9 +409,7 @@ static _Noreturn void fail_at(int signal, const siginfo_t *info, void *context) 
     fail(LAUNCH_FAILED, text);
   }
   const char *at = info->si_addr;
-  if (at >= shared_pages && at < shared_pages + SHARED_PAGES + 2 * PAGE) {
-    sprintf(where, "beyond dynamic shared memory");
-  } else if (at >= on->stack - GUARD && at < on->stack) {
+  if (at >= on->stack - GUARD && at < on->stack) {
     sprintf(where, "beyond the stack, which holds %d bytes", STACK);
   } else emu_describe(at, where, sizeof where);
   sprintf(text, "illegal address %p, %s", (const void *)at, where);
@@ -433,19 +429,12 @@ void emu_watch_faults(void) { emu_faults_watch(on_fault); }
 
 /* ---- grids ---------------------------------------------------------------------------------- */
 
-size_t emu_static_shared(const emu_kernel *kernel) {
-  size_t bytes = 0;
-  for (int i = 0; i < 2; i++) bytes += (size_t)(kernel->shared[i][1] - kernel->shared[i][0]);
-  return bytes;
-}
-
 /* All bits set: NaN, or -1. */
 static void fill_shared(const grid *what) {
   for (int i = 0; i < 2; i++) {
     char *const *part = what->kernel->shared[i];
     if (part[0] != part[1]) memset(part[0], 0xff, (size_t)(part[1] - part[0]));
   }
-  memset(here.dynamic, 0xff, what->dynamic);
 }
 
 static void run_block(const grid *what, uint64_t number) {
@@ -484,15 +473,6 @@ static void prepare(const grid *what) {
     order[i] = is_backwards() ? threads - 1 - i : i;
     place[order[i]] = i;
   }
-  if (shared_pages == NULL) {
-    shared_pages = mmap(NULL, SHARED_PAGES + 2 * PAGE, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mprotect(shared_pages, PAGE, PROT_NONE);
-    mprotect(shared_pages + PAGE + SHARED_PAGES, PAGE, PROT_NONE);
-  }
-  /* It ends where what follows cannot be touched. */
-  char *end = shared_pages + PAGE + SHARED_PAGES;
-  here.dynamic = end - (what->dynamic + 15) / 16 * 16;
   idle_count = fiber_count = 0;
 }
 

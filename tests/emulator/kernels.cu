@@ -26,9 +26,9 @@ KERNEL __launch_bounds__(256) sums(float *out, const float *a, long long n) {
   if (threadIdx.x == 0) out[blockIdx.x] = x;
 }
 
-/* Backwards within a block of any size, with shared memory that the launch brings. */
+/* Backwards within a block of 48. */
 KERNEL backwards(int *out, const int *a, double scale) {
-  RM_DYNAMIC_SHARED(int, tile);
+  __shared__ int tile[48];
   int at = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   tile[threadIdx.x] = a[at];
   __syncthreads();
@@ -117,12 +117,6 @@ KERNEL early_lane(unsigned *out, long long n) {
 
 KERNEL read_at(float *out, const float *a, long long i) { out[0] = a[i]; }
 KERNEL write_at(float *out, long long i) { out[i] = 1; }
-
-KERNEL beyond_shared(float *out, long long i) {
-  RM_DYNAMIC_SHARED(float, tile);
-  tile[i] = 1;
-  out[0] = tile[i];
-}
 
 KERNEL beyond_tile(float *out, long long i) {
   __shared__ float tile[8];

@@ -23,8 +23,6 @@ struct function {
   int magic;
   module *of;
   const emu_kernel *kernel;
-  /* The most dynamic shared memory of a launch. */
-  int dynamic_most;
   function *next;
 };
 
@@ -188,8 +186,7 @@ EMU_API int cuModuleGetFunction(void **made, void *from, const char *name) {
   if (kernel == NULL) return NOT_FOUND;
   if (emu_fails(FAIL_DRIVER)) return OUT_OF_MEMORY;
   function *f = calloc(1, sizeof *f);
-  int rest = SHARED_USUAL - (int)emu_static_shared(kernel);
-  *f = (function){FUNCTION_MAGIC, m, kernel, rest > 0 ? rest : 0, m->functions};
+  *f = (function){FUNCTION_MAGIC, m, kernel, m->functions};
   *made = m->functions = f;
   return SUCCESS;
 }
@@ -201,48 +198,6 @@ static function *as_function(void *handle) {
 
 static int most_threads(const function *f) {
   return f->kernel->max_threads > 0 ? f->kernel->max_threads : 1024;
-}
-
-EMU_API int cuFuncGetAttribute(int *value, int attribute, void *handle) {
-  BEGIN_IN_CONTEXT;
-  const function *f = as_function(handle);
-  if (f == NULL) return INVALID_HANDLE;
-  switch (attribute) {
-    case 0: return *value = most_threads(f), SUCCESS;
-    case 1: return *value = (int)emu_static_shared(f->kernel), SUCCESS;
-    case 2: case 3: case 7: return *value = 0, SUCCESS;
-    case 4: return *value = 32, SUCCESS;
-    case 5: case 6: return *value = f->of->capability, SUCCESS;
-    case 8: return *value = f->dynamic_most, SUCCESS;
-    default: return INVALID_VALUE;
-  }
-}
-
-EMU_API int cuFuncSetAttribute(void *handle, int attribute, int value) {
-  BEGIN_IN_CONTEXT;
-  function *f = as_function(handle);
-  if (f == NULL) return INVALID_HANDLE;
-  enum { MOST_DYNAMIC = 8, CARVEOUT = 9 };
-  if (attribute == CARVEOUT) return SUCCESS;
-  if (attribute != MOST_DYNAMIC || value < 0 ||
-      (size_t)value + emu_static_shared(f->kernel) > SHARED_MOST) {
-    return INVALID_VALUE;
-  }
-  f->dynamic_most = value;
-  return SUCCESS;
-}
-
-EMU_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *handle, int threads,
-                                                        size_t dynamic) {
-  BEGIN_IN_CONTEXT;
-  const function *f = as_function(handle);
-  if (f == NULL) return INVALID_HANDLE;
-  if (threads < 1 || threads > most_threads(f)) return INVALID_VALUE;
-  size_t shared = dynamic + emu_static_shared(f->kernel) + 1024;
-  int by_threads = 2048 / ((threads + 31) / 32 * 32), by_shared = (int)(SHARED_MOST / shared);
-  *blocks = by_threads < by_shared ? by_threads : by_shared;
-  if (*blocks > 32) *blocks = 32;
-  return SUCCESS;
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -291,7 +246,7 @@ EMU_API int cuLaunchKernel(void *handle, unsigned blocks_x, unsigned blocks_y, u
   double count = (double)threads_x * threads_y * threads_z;
   if (blocks_x == 0 || blocks_y == 0 || blocks_z == 0 || blocks_x > 0x7fffffff ||
       blocks_y > 65535 || blocks_z > 65535 || count < 1 || count > 1024 || threads_z > 64 ||
-      dynamic > (unsigned)f->dynamic_most) {
+      dynamic != 0) {
     emu_note("kernel %s cannot have %u x %u x %u blocks of %u x %u x %u threads, %u bytes shared",
              kernel->name, blocks_x, blocks_y, blocks_z, threads_x, threads_y, threads_z, dynamic);
     return INVALID_VALUE;
@@ -308,7 +263,6 @@ EMU_API int cuLaunchKernel(void *handle, unsigned blocks_x, unsigned blocks_y, u
   *l = (launch){.head = {.run = run_launch}, .what = {.kernel = kernel}};
   l->what.blocks = (emu_triple){blocks_x, blocks_y, blocks_z};
   l->what.threads = (emu_triple){threads_x, threads_y, threads_z};
-  l->what.dynamic = dynamic;
   if (packed != NULL) memcpy(l->arguments, packed, kernel->argument_bytes);
   for (int i = 0; extra == NULL && i < kernel->parameters; i++) {
     memcpy(l->arguments + kernel->where[2 * i], parameters[i], kernel->where[2 * i + 1]);

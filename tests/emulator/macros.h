@@ -4,7 +4,6 @@
  * __launch_bounds__ stay: nvrtc.c looks for them in the text that comes out.
  */
 #define RM_EMULATED 1
-#define RM_DYNAMIC_SHARED(type, name) type *const name = (type *)emu_here.dynamic
 
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1

@@ -87,8 +87,8 @@ export class Gpu {
     return [...handles];
   }
 
-  launch(kernel: number, blocks: number, threads: number, args: Arguments, shared = 0): void {
-    const call = Float64Array.of(kernel, blocks, 1, 1, threads, 1, 1, shared, 8 * args.count);
+  launch(kernel: number, blocks: number, threads: number, args: Arguments): void {
+    const call = Float64Array.of(kernel, blocks, 1, 1, threads, 1, 1, 8 * args.count);
     this.check(this.shim.rm_cuda_launch(this.index, call, args.data));
   }
 

@@ -100,7 +100,7 @@ export class CudaDevice {
   /** `"cuda"` for the first one, else `"cuda:1"`, … */
   readonly name: string;
   readonly #launch: Shim["rm_cuda_launch"];
-  readonly #call = new Float64Array(9);
+  readonly #call = new Float64Array(8);
   /** By their names; 0 for those that cannot be had. */
   readonly #kernels = new Map<string, number>();
   /** What {@link CudaDevice.memory} was given, and gave. */
@@ -172,7 +172,7 @@ export class CudaDevice {
   }
 
   /** Queues `kernel` with so many blocks of so many threads. */
-  launch(kernel: number, blocks: Extent, threads: Extent, args: Arguments, sharedBytes = 0): void {
+  launch(kernel: number, blocks: Extent, threads: Extent, args: Arguments): void {
     const call = this.#call;
     call[0] = kernel;
     call[1] = blocks[0];
@@ -181,8 +181,7 @@ export class CudaDevice {
     call[4] = threads[0];
     call[5] = threads[1] ?? 1;
     call[6] = threads[2] ?? 1;
-    call[7] = sharedBytes;
-    call[8] = args.count * 8;
+    call[7] = args.count * 8;
     this.check("rm_cuda_launch", this.#launch(this.index, call, args.data));
   }
 
