@@ -18,9 +18,8 @@ import { countsFamily, sortFamily } from "./sort.ts";
 import {
   argReduceSource,
   computesOf,
-  defineFolds,
-  defineMaps,
-  defineScans,
+  define,
+  FOLD_KERNELS,
   type FoldKernel,
   foldResult,
   type FoldSource,
@@ -29,7 +28,9 @@ import {
   mapSource,
   prebuiltOf,
   reduceSource,
+  SCAN_KERNELS,
   type ScanKernel,
+  scanResult,
   type ScanSource,
   scanSource,
   secondOf,
@@ -41,15 +42,8 @@ export interface NamedFamily extends Family {
 }
 
 const STRIDED: readonly MapKernel[] = ["dense", "rows", "singles", "tiles"];
-const FOLDS: readonly FoldKernel[] = [
-  "along",
-  "across",
-  "parts",
-  "along_any",
-  "across_any",
-  "parts_any",
-];
-const SCANS: readonly ScanKernel[] = ["along", "across", "along_any", "across_any"];
+const FOLDS = Object.keys(FOLD_KERNELS) as FoldKernel[];
+const SCANS = Object.keys(SCAN_KERNELS) as ScanKernel[];
 /** What folds the parts of a scan. */
 const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_any", "across_any"];
 
@@ -57,7 +51,7 @@ function mapFamilies(row: MapRow): NamedFamily[] {
   if (row.id === MAP.copy.id) return [sameFamily(row), ...DTYPES.map((from) => casts(row, from))];
   const kernels = [...STRIDED, "mixed", "any"] as const;
   const sources = computesOf(row).map((dtype) => mapSource(row, dtype, dtype, false));
-  return [{ name: row.name, ...defineMaps(sources.map((source) => [source, kernels])) }];
+  return [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
 }
 
 /** Copies that cast nothing, and those that look dtypes up as they run. */
@@ -67,25 +61,20 @@ function sameFamily(row: MapRow): NamedFamily {
   const kernels = new Map<MapSource, MapKernel[]>();
   for (const source of bytes) kernels.set(source, [...STRIDED]);
   for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "any"]);
-  return { name: row.name, ...defineMaps([...kernels]) };
+  return { name: row.name, ...define([...kernels]) };
 }
 
 function casts(row: MapRow, from: DType): NamedFamily {
   const outs = DTYPES.filter((out) => out !== from);
   return {
     name: `cast ${from}`,
-    ...defineMaps(outs.map((out) => [mapSource(row, from, out, false), STRIDED])),
+    ...define(outs.map((out) => [mapSource(row, from, out, false), STRIDED])),
   };
 }
 
 /** The dtypes that sums of `from` may have: their usual one, and with `dtype` their own. */
 function sumsOf(row: ReduceRow | ScanRow, from: DType): DType[] {
-  const { kind } = DTYPE[from];
-  const usual = row.skeleton === "reduce"
-    ? foldResult(row, from)
-    : kind === "f" || from === "uint64"
-    ? from
-    : "int64";
+  const usual = row.skeleton === "reduce" ? foldResult(row, from) : scanResult(from);
   const own = row.result === "sum" && from !== "bool" ? [from] : [];
   return [...new Set([usual, ...own])];
 }
@@ -97,7 +86,7 @@ function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
     : taken.flatMap((from) =>
       sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
     );
-  return { name: row.name, ...defineFolds(sources.map((source) => [source, FOLDS])) };
+  return { name: row.name, ...define(sources.map((source) => [source, FOLDS])) };
 }
 
 function scanFamilies(row: ScanRow): NamedFamily[] {
@@ -106,10 +95,10 @@ function scanFamilies(row: ScanRow): NamedFamily[] {
     sumsOf(row, from).map((to) => scanSource(row, from, to))
   );
   return [
-    { name: row.name, ...defineScans(sources.map((source) => [source, SCANS])) },
+    { name: row.name, ...define(sources.map((source) => [source, SCANS])) },
     {
       name: `${row.name} parts`,
-      ...defineFolds(sources.map(({ fold }) => [fold, SCAN_FOLDS])),
+      ...define(sources.map(({ fold }) => [fold, SCAN_FOLDS])),
     },
   ];
 }

@@ -19,12 +19,11 @@ import {
   argReduceSource,
   familyOf,
   type FoldKernel,
-  foldKernel,
   foldResult,
   type FoldSource,
+  kernelText,
   reduceSource,
   type ScanKernel,
-  scanKernel,
   scanResult,
   type ScanSource,
   scanSource,
@@ -194,7 +193,7 @@ function foldHandle(
   family?: () => Family,
 ): number {
   const kernel: FoldKernel = large ? `${kind}_any` : kind;
-  return device.find(source.kernels[kernel], () => foldKernel(source, kernel), family);
+  return device.find(source.kernels[kernel], () => kernelText(source, kernel), family);
 }
 
 /** Fills the arguments of a kernel of fold.h. */
@@ -296,7 +295,7 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   const source = scanSource(row, a.info.name, out.info.name);
   const family = (): Family => familyOf(row);
   const find = (kernel: ScanKernel): number =>
-    device.find(source.kernels[kernel], () => scanKernel(source, kernel), family);
+    device.find(source.kernels[kernel], () => kernelText(source, kernel), family);
   let shares = shareScan(plan, source, scansAcross(plan));
   let large = isLarge(plan);
   const kind = shares.across ? "across" : "along";

@@ -13,7 +13,7 @@ import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { familyOf, type MapKernel, mapKernel, type MapSource, mapSource } from "./source.ts";
+import { familyOf, kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
 import { withScratch } from "./scratch.ts";
 import {
   addAttributes,
@@ -70,7 +70,7 @@ export function map(
   const find = (kernel: MapKernel): number =>
     device.find(
       source.kernels[kernel],
-      () => mapKernel(source, kernel),
+      () => kernelText(source, kernel),
       () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
     );
   let handle = find(kernel);
@@ -115,12 +115,12 @@ function mapOtherwise(
   const size = sizeOf(plan);
   if (row.id === MAP.copy.id) {
     const source = mapSource(row, compute, out.info.name, true);
-    const handle = device.kernel(source.kernels.any, () => mapKernel(source, "any"));
+    const handle = device.kernel(source.kernels.any, () => kernelText(source, "any"));
     return launch(device, handle, "any", source, plan, size, out, inputs);
   }
   // All comes down to this one, if not to a faster one.
   const single = mapSource(row, compute, compute, false);
-  device.kernel(single.kernels.singles, () => mapKernel(single, "singles"));
+  device.kernel(single.kernels.singles, () => kernelText(single, "singles"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
   const result = row.result === "bool" ? "bool" : compute;
   const attributes = plan.data.slice(ATTRIBUTES, OFFSETS);

@@ -76,31 +76,60 @@ function resultOf(row: MapRow, compute: DType): DType {
   return row.result === "bool" ? "bool" : compute;
 }
 
-/** The names of the kernels of a struct: made once, since every call looks one up. */
-type Names<Kernel extends string> = { readonly [K in Kernel]: string };
+/** A struct, and the kernels that the macros of a header of shim/cuda make of it. */
+export interface Source<Kernel extends string> {
+  /** The name of the struct. */
+  readonly name: string;
+  /** The header, and its macro for each kernel. */
+  readonly header: string;
+  readonly macros: Readonly<Record<Kernel, string>>;
+  /** The names of its kernels: made once, since every call looks one up. */
+  readonly kernels: Readonly<Record<Kernel, string>>;
+  /** The struct. */
+  readonly text: string;
+}
 
-function namesOf<Kernel extends string>(
-  struct: string,
-  kernels: Readonly<Record<Kernel, string>>,
-): Names<Kernel> {
-  const names = Object.keys(kernels).map((kernel) => [kernel, `${struct}_${kernel}`]);
-  return Object.fromEntries(names) as Names<Kernel>;
+function sourceOf<Kernel extends string>(
+  name: string,
+  header: string,
+  macros: Readonly<Record<Kernel, string>>,
+  text: string,
+): Source<Kernel> {
+  const names = Object.keys(macros).map((kernel) => [kernel, `${name}_${kernel}`]);
+  return { name, header, macros, kernels: Object.fromEntries(names), text };
+}
+
+/** CUDA C of some kernels of sources that have one header. */
+export function define<Kernel extends string>(
+  sources: readonly (readonly [Source<Kernel>, readonly NoInfer<Kernel>[]])[],
+): Family {
+  const texts = sources.map(([{ text }]) => text);
+  const headers = new Set(sources.map(([{ header }]) => `#include "${header}"\n`));
+  const lines = sources.flatMap(([{ name, macros }, kernels]) =>
+    kernels.map((kernel) => `${macros[kernel]}(${name})\n`)
+  );
+  return {
+    source: [includesFor(texts), ...headers, ...texts, ...lines].join(""),
+    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
+  };
+}
+
+/** CUDA C of one kernel. */
+export function kernelText<Kernel extends string>(
+  source: Source<Kernel>,
+  kernel: NoInfer<Kernel>,
+): string {
+  return define([[source, [kernel]]]).source;
 }
 
 /** A row of maps for certain dtypes, as C. */
-export interface MapSource {
-  /** The name of its struct. */
-  readonly name: string;
-  /** The names of its kernels. */
-  readonly kernels: Names<MapKernel>;
+export interface MapSource extends Source<MapKernel> {
   /** Elements that are moved at once. */
   readonly pack: number;
   /** Packs that a thread of the dense kernel takes. */
   readonly packs: number;
   /** Rows and columns of a tile. */
   readonly tile: number;
-  /** The struct. */
-  readonly text: string;
 }
 
 /** The kernels of a row of maps, and the macros of map.h that define them. */
@@ -176,26 +205,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
     `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
     attributesOf(row) +
     `    return ${body};\n  }\n};\n`;
-  return { name, kernels: namesOf(name, MAP_KERNELS), pack, packs, tile, text };
-}
-
-/** CUDA C of some kernels of rows. */
-export function defineMaps(
-  sources: readonly (readonly [MapSource, readonly MapKernel[]])[],
-): Family {
-  const texts = sources.map(([{ text }]) => text);
-  const lines = sources.flatMap(([{ name }, kernels]) =>
-    kernels.map((kernel) => `${MAP_KERNELS[kernel]}(${name})\n`)
-  );
-  return {
-    source: `${includesFor(texts)}#include "map.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
-  };
-}
-
-/** CUDA C of one kernel. */
-export function mapKernel(source: MapSource, kernel: MapKernel): string {
-  return defineMaps([[source, [kernel]]]).source;
+  return { ...sourceOf(name, "map.h", MAP_KERNELS, text), pack, packs, tile };
 }
 
 /** What most calls take. */
@@ -204,13 +214,13 @@ const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "
 /** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
 function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
   if (row.id !== MAP.copy.id) {
-    return defineMaps(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
+    return define(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
   }
   const same = new Set(dtypes.map((dtype) => mapSource(row, dtype, dtype, false)));
   const casts = dtypes.flatMap((dtype) =>
     DTYPES.filter((out) => out !== dtype).map((out) => mapSource(row, dtype, out, false))
   );
-  return defineMaps([
+  return define([
     ...[...same].map((source) => [source, ["dense", "rows", "singles", "tiles"]] as const),
     ...casts.map((source) => [source, ["dense", "singles"]] as const),
   ]);
@@ -227,11 +237,7 @@ export function computesOf(row: MapRow): DType[] {
 // ---- folds -------------------------------------------------------------------------------------
 
 /** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
-export interface FoldSource {
-  /** The name of its struct. */
-  readonly name: string;
-  /** The names of its kernels. */
-  readonly kernels: Names<FoldKernel>;
+export interface FoldSource extends Source<FoldKernel> {
   /** Elements that a lane takes at once, */
   readonly pack: number;
   /** and how many of those. */
@@ -240,12 +246,10 @@ export interface FoldSource {
   readonly bytes: number;
   /** and of an accumulator. */
   readonly accumulator: number;
-  /** The struct. */
-  readonly text: string;
 }
 
 /** Kernels of shim/cuda/fold.h, and the macros that define them. */
-const FOLD_KERNELS = {
+export const FOLD_KERNELS = {
   along: "RM_FOLD_ALONG",
   across: "RM_FOLD_ACROSS",
   parts: "RM_FOLD_PARTS",
@@ -295,8 +299,8 @@ function foldSourceOf(parts: FoldParts): FoldSource {
     `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
     `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
     `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
-  const kernels = namesOf(name, FOLD_KERNELS);
-  return { name, kernels, pack, packs, bytes: DTYPE[from].bytes, accumulator, text };
+  const source = sourceOf(name, "fold.h", FOLD_KERNELS, text);
+  return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
 }
 
 /** What a reduction of `dtype` begins with, in C. */
@@ -415,25 +419,6 @@ function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
   });
 }
 
-/** CUDA C of some kernels of reductions. */
-export function defineFolds(
-  sources: readonly (readonly [FoldSource, readonly FoldKernel[]])[],
-): Family {
-  const texts = sources.map(([{ text }]) => text);
-  const lines = sources.flatMap(([{ name }, kernels]) =>
-    kernels.map((kernel) => `${FOLD_KERNELS[kernel]}(${name})\n`)
-  );
-  return {
-    source: `${includesFor(texts)}#include "fold.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
-  };
-}
-
-/** CUDA C of one kernel. */
-export function foldKernel(source: FoldSource, kernel: FoldKernel): string {
-  return defineFolds([[source, [kernel]]]).source;
-}
-
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
 
@@ -460,21 +445,15 @@ export function scanResult(from: DType): DType {
 }
 
 /** A row of scans for certain dtypes, as C. */
-export interface ScanSource {
-  /** The name of its struct. */
-  readonly name: string;
-  /** The names of its kernels. */
-  readonly kernels: Names<ScanKernel>;
+export interface ScanSource extends Source<ScanKernel> {
   /** Elements that a lane takes at once. */
   readonly pack: number;
-  /** The struct. */
-  readonly text: string;
   /** What folds the parts of a run. */
   readonly fold: FoldSource;
 }
 
 /** Kernels of shim/cuda/scan.h, and the macros that define them. */
-const SCAN_KERNELS = {
+export const SCAN_KERNELS = {
   along: "RM_SCAN_ALONG",
   across: "RM_SCAN_ACROSS",
   along_any: "RM_SCAN_ALONG_ANY",
@@ -501,13 +480,12 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
   const expr = printC(row.expr, sum, acc);
   const pack = Math.min(16 / DTYPE[from].bytes, 8);
   const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
+  const text = `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
+    `  static inline acc start() { return ${row.identity}; }\n` +
+    `  static inline acc fold(acc a, acc x) { return ${expr}; }\n};\n`;
   return {
-    name,
-    kernels: namesOf(name, SCAN_KERNELS),
+    ...sourceOf(name, "scan.h", SCAN_KERNELS, text),
     pack,
-    text: `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
-      `  static inline acc start() { return ${row.identity}; }\n` +
-      `  static inline acc fold(acc a, acc x) { return ${expr}; }\n};\n`,
     fold: foldSourceOf({
       name: `${name}_fold`,
       from,
@@ -526,25 +504,6 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
   };
 }
 
-/** CUDA C of some kernels of scans. */
-export function defineScans(
-  sources: readonly (readonly [ScanSource, readonly ScanKernel[]])[],
-): Family {
-  const texts = sources.map(([{ text }]) => text);
-  const lines = sources.flatMap(([{ name }, kernels]) =>
-    kernels.map((kernel) => `${SCAN_KERNELS[kernel]}(${name})\n`)
-  );
-  return {
-    source: `${includesFor(texts)}#include "scan.h"\n${texts.join("")}${lines.join("")}`,
-    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
-  };
-}
-
-/** CUDA C of one kernel. */
-export function scanKernel(source: ScanSource, kernel: ScanKernel): string {
-  return defineScans([[source, [kernel]]]).source;
-}
-
 // ---- families ----------------------------------------------------------------------------------
 
 /**
@@ -558,9 +517,9 @@ export function familyOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
   }
   const taken = dtypes.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
   if (row.skeleton === "scan") {
-    return defineScans(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
+    return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
-  return defineFolds(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
+  return define(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
 }
 
 function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
@@ -583,12 +542,12 @@ export function prebuiltOf(row: Row): Family {
   const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
   if (row.skeleton === "scan") {
     const sources = scansOf(row, taken);
-    const scans = defineScans(sources.map((source) => [source, ["along_any"]]));
-    const folds = defineFolds(sources.map(({ fold }) => [fold, ["along_any"]]));
+    const scans = define<ScanKernel>(sources.map((source) => [source, ["along_any"]]));
+    const folds = define<FoldKernel>(sources.map(({ fold }) => [fold, ["along_any"]]));
     return { source: scans.source + folds.source, names: [...scans.names, ...folds.names] };
   }
   if (row.skeleton !== "map") {
-    return defineFolds(taken.flatMap((from) =>
+    return define(taken.flatMap((from) =>
       foldsOf(row, [from]).map((source) =>
         [
           source,
@@ -598,7 +557,7 @@ export function prebuiltOf(row: Row): Family {
     ));
   }
   if (row.id !== MAP.copy.id) {
-    return defineMaps(
+    return define<MapKernel>(
       computesOf(row).map((dtype) => [
         mapSource(row, dtype, dtype, false),
         dtype === "float32" ? ["singles", "dense"] : ["singles"],
@@ -606,7 +565,7 @@ export function prebuiltOf(row: Row): Family {
     );
   }
   // What moves bytes, and what casts.
-  return defineMaps(DTYPES.map((dtype) => [
+  return define<MapKernel>(DTYPES.map((dtype) => [
     mapSource(row, dtype, dtype, true),
     DTYPE[dtype].kind === "u" ? ["dense", "rows", "singles", "tiles", "any"] : ["any"],
   ]));
