@@ -301,13 +301,14 @@ check("Gather and scatter: any block, any alignment, later picks win", (device, 
         scatter(device, planMap(block, dense, null, null), from!, sent, there, step);
         js.scatter(planMap(block, dense, null, null), source, values, here, step);
         assertBits(from!, source, `scatter ${what}`);
-        // One element for all, as it comes from the CPU.
+        // One element for all.
         const one = anything(dtype, 1, 4),
           still = new Layout(block.shape, block.shape.map(() => 0), 0);
-        scatter(device, planMap(block, still, null, null), from!, one, there, 0);
+        const only = send(memory, one);
+        scatter(device, planMap(block, still, null, null), from!, only, there, 0);
         js.scatter(planMap(block, still, null, null), source, one, here, 0);
         assertBits(from!, source, `scatter a scalar to ${what}`);
-        for (const storage of [from!, to!, at!, sent]) storage.free();
+        for (const storage of [from!, to!, at!, sent, only]) storage.free();
       }
     }
   }

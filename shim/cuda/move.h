@@ -110,9 +110,10 @@ struct rm_picks {
   rm_faults *faults;
   unsigned long long call;
 
-  /* The place of index i, from 0 to size - 1; false, and a note, for one that is out of range. */
-  inline bool place(const void *x, long long from, long long i, long long *found) const {
-    const long long index = rm_read_index(x, (int)(type & 15), (type & 16) != 0, from);
+  /* The place, from 0 to size - 1, of index i, which lies at `from`; false, and a note, for one that
+   * is out of range. */
+  inline bool place(long long from, long long i, long long *found) const {
+    const long long index = rm_read_index(at, (int)(type & 15), (type & 16) != 0, from);
     *found = index + (index < 0 ? size : 0);
     if (index >= -size && index < size) return true;
     if (faults != nullptr) rm_note_fault(faults, call, i, index, size);
@@ -121,16 +122,15 @@ struct rm_picks {
 
   /* How far pick i lies from the first place of the axis. */
   inline bool read(long long i, long long *position) const {
-    const bool is_there = place(at, i, i, position);
+    const bool is_there = place(i, i, position);
     *position *= stride;
     return is_there;
   }
 };
 
-/* The first axis of `axes` belongs to the positions, the other one to the indexes. Null picks.at:
- * there is one index, in value. */
+/* The first axis of `axes` belongs to the positions, the other one to the indexes. */
 template <class P, int R>
-static inline void rm_add_positions(P *positions, rm_picks picks, uint64_t value, long long count,
+static inline void rm_add_positions(P *positions, rm_picks picks, long long count,
                                     const rm_block<R> &axes) {
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -138,9 +138,7 @@ static inline void rm_add_positions(P *positions, rm_picks picks, uint64_t value
   rm_find(axes, i, count, 0, &to, &from);
   P *position = positions + to;
   if (rm_is_skipped(*position)) return;
-  const bool is_there = picks.at == nullptr ? picks.place(&value, 0, i, &place)
-                                            : picks.place(picks.at, from, i, &place);
-  if (is_there) *position += (P)(place * picks.stride);
+  if (picks.place(from, i, &place)) *position += (P)(place * picks.stride);
   else rm_skip(position);
 }
 
@@ -148,12 +146,11 @@ static inline void rm_add_positions(P *positions, rm_picks picks, uint64_t value
 
 /*
  * An element to a thread. One axis, of which the source or, for a scatter, the target lies where it
- * is picked, has the number `axis`. Null source: there is one element, in value.
+ * is picked, has the number `axis`.
  */
 template <class T, int R>
-static inline void rm_move_elements(T *target, const T *source, uint64_t value,
-                                    rm_picks picks, long long count, long long axis,
-                                    long long scatter, const rm_block<R> &axes) {
+static inline void rm_move_elements(T *target, const T *source, rm_picks picks, long long count,
+                                    long long axis, long long scatter, const rm_block<R> &axes) {
   const long long step = (long long)gridDim.x * blockDim.x;
   for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step) {
     long long to = 0, from = 0, position;
@@ -161,7 +158,7 @@ static inline void rm_move_elements(T *target, const T *source, uint64_t value,
     if (!picks.read(pick, &position)) continue;
     if (scatter != 0) to += position;
     else from += position;
-    target[to] = source == nullptr ? (T)value : source[from];
+    target[to] = source[from];
   }
 }
 
@@ -227,7 +224,7 @@ static inline void rm_mark_picks(unsigned *marks, unsigned long long *keys, long
                                  rm_picks picks, long long count) {
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   long long place;
-  if (i >= count || !picks.place(picks.at, i, i, &place)) return;
+  if (i >= count || !picks.place(i, i, &place)) return;
   atomicMax(&marks[rm_slot(keys, slots, place)], (unsigned)i + 1);
 }
 
@@ -237,7 +234,7 @@ static inline void rm_keep_last(long long *kept, unsigned *marks, unsigned long 
   const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   long long place;
-  const bool last = picks.place(picks.at, i, i, &place) &&
+  const bool last = picks.place(i, i, &place) &&
                     marks[rm_slot(keys, slots, place)] == (unsigned)i + 1;
   if (last) kept[i] = place;
   else rm_skip(kept + i);
@@ -303,15 +300,15 @@ static inline void rm_write_nonzero(int *out, const unsigned long long *counts, 
 
 #define RM_ADD_POSITIONS(name, P, R)                                                               \
   extern "C" __global__ void __launch_bounds__(256)                                                \
-      name(P *positions, rm_picks picks, uint64_t value, long long count, rm_block<R> axes) {      \
-    rm_add_positions(positions, picks, value, count, axes);                                        \
+      name(P *positions, rm_picks picks, long long count, rm_block<R> axes) {                      \
+    rm_add_positions(positions, picks, count, axes);                                               \
   }
 
 #define RM_MOVE_ELEMENTS(name, T, R)                                                               \
   extern "C" __global__ void __launch_bounds__(256)                                                \
-      name(T *target, const T *source, uint64_t value, rm_picks picks, long long count,            \
-           long long axis, long long scatter, rm_block<R> axes) {                                  \
-    rm_move_elements(target, source, value, picks, count, axis, scatter, axes);                    \
+      name(T *target, const T *source, rm_picks picks, long long count, long long axis,            \
+           long long scatter, rm_block<R> axes) {                                                  \
+    rm_move_elements(target, source, picks, count, axis, scatter, axes);                           \
   }
 
 #define RM_MOVE_RUNS(name)                                                                         \

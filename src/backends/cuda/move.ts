@@ -99,12 +99,6 @@ function blocksFor(count: number, threads = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
 
-/** The address of an operand on the device and, after it, the element of one that is a scalar. */
-function addOperand(storage: Storage, offset: number): void {
-  if (storage.device === "cpu") args.address(null).element(storage);
-  else args.address(storage, offset).integer(0);
-}
-
 /** Adds struct rm_picks. */
 function addPicks(
   device: CudaDevice,
@@ -133,12 +127,9 @@ export function position(
   takeAxes(plan);
   const room = roomFor();
   const kernel = kernelOf(device, addPositions(positions.info.wide, room), moveFamily);
-  const isScalar = index.device === "cpu";
-  const at = isScalar ? 0 : index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
+  const at = index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
   args.clear().address(positions, plan.data[OFFSETS]);
   addPicks(device, at, index.info, size, stride);
-  if (isScalar) args.element(index);
-  else args.integer(0);
   args.integer(count);
   addAxes(room);
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
@@ -236,7 +227,7 @@ function checkIndexes(device: CudaDevice, picks: Picks): number {
     device.zero(unused, 8 * count);
     args.clear().integer(unused);
     addPicksOf(device, picks);
-    args.integer(0).integer(count);
+    args.integer(count);
     axes.length = 0;
     axes.push(count, 1, 1);
     addAxes(FEW_AXES);
@@ -260,7 +251,7 @@ function move(
   const [to, from] = [plan.data[OFFSETS]!, plan.data[OFFSETS + 1]!];
   takeAxes(plan);
   const dense = axes.length === 3 && axes[1] === 1 && axes[2] === 1;
-  if (dense && source.device !== "cpu") {
+  if (dense) {
     const run = axes[0]! * bytes;
     const { lanes, piece } = teamFor(run);
     const pieces = Math.ceil(run / piece);
@@ -278,8 +269,7 @@ function move(
   axes.splice(3 * axis, 0, count, scatter ? 0 : step, scatter ? step : 0);
   const room = roomFor();
   const size = count * sizeOf(plan);
-  args.clear().address(target, to);
-  addOperand(source, from);
+  args.clear().address(target, to).address(source, from);
   addPicks();
   args.integer(size).integer(axis).integer(scatter ? 1 : 0);
   addAxes(room);
