@@ -5,7 +5,7 @@
  * @module
  */
 import { type MatrixRef, matrixRef, offsetsOf, type Product } from "../../backend.ts";
-import type { DTypeInfo } from "../../dtype.ts";
+import { DTYPE, type DTypeInfo, DTYPES } from "../../dtype.ts";
 import { Layout } from "../../layout.ts";
 import { MAP } from "../../ops.ts";
 import { planMap } from "../../plan.ts";
@@ -17,32 +17,26 @@ import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
+import { suffixOf } from "./source.ts";
 
 /** As in matmul.h: rows and columns of a block's tile, and its threads. */
 const TILE = 64, THREADS = 256;
 /** The most blocks along y, which go round then. */
 const MOST_BLOCKS_Y = 65535;
 
-const FLOATS: Record<string, string> = {
-  float16: "rm_f16",
-  bfloat16: "rm_bf16",
-  float32: "rm_f32",
-  float64: "rm_f64",
-};
-
 /** Signs do not matter to the lower bits of a product. */
-function multiplyKernel({ name, bytes }: Pick<DTypeInfo, "bytes"> & { name: string }): Instance {
-  const float = FLOATS[name];
-  const type = float ?? `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
-  const made = `multiply_${float === undefined ? bytes : name}`;
+function multiplyKernel({ name, kind, bytes }: DTypeInfo): Instance {
+  const type = kind === "f"
+    ? `rm_${suffixOf(name)}`
+    : `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
+  const made = `multiply_${kind === "f" ? name : bytes}`;
   return { name: made, header: "matmul.h", line: `RM_MULTIPLY(${made}, ${type})` };
 }
 
 /** Every kernel of this file. */
 export function matmulFamily(): Family {
-  const integers = [1, 2, 4, 8].map((bytes) => multiplyKernel({ name: "integer", bytes }));
-  const floats = Object.keys(FLOATS).map((name) => multiplyKernel({ name, bytes: 0 }));
-  return familyOf([...integers, ...floats]);
+  const infos = DTYPES.map((dtype) => DTYPE[dtype]);
+  return familyOf(infos.filter(({ kind }) => kind === "u" || kind === "f").map(multiplyKernel));
 }
 
 const args = new Arguments();

@@ -10,20 +10,13 @@ import type { Storage } from "../../storage.ts";
 import { checkRun } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, findKernel, type Instance } from "./instance.ts";
+import { suffixOf } from "./source.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
   softmax: "RM_SOFTMAX",
   logSoftmax: "RM_LOG_SOFTMAX",
   layerNorm: "RM_LAYER_NORM",
   rmsNorm: "RM_RMS_NORM",
-};
-
-/** The float dtypes in C. */
-const TYPES: Partial<Record<DType, string>> = {
-  float16: "rm_f16",
-  bfloat16: "rm_bf16",
-  float32: "rm_f32",
-  float64: "rm_f64",
 };
 
 /** The most elements of a row that a thread holds: in packs of 16 bytes, or one by one. */
@@ -51,7 +44,7 @@ const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "whole"];
 
 /** The kernel of threads that take `pack` elements at a time. */
 function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): Instance {
-  const type = TYPES[dtype]!, held = heldOf(DTYPE[dtype].bytes, pack);
+  const type = `rm_${suffixOf(dtype)}`, held = heldOf(DTYPE[dtype].bytes, pack);
   // Lanes hold half as many while that is enough, as fewer registers are.
   const groups = (typeof team === "number" && team > 0 ? held / 2 : held) / pack;
   const name = `rows_${kernel}_${dtype}_${pack}_${team}`;
