@@ -180,11 +180,14 @@ function multiplyByTiles(device: CudaDevice, product: Product): void {
 }
 
 /** From each matrix to the next, or NaN where that differs. */
-function stepOf(matrices: MatrixRef): number {
-  if (matrices.batch === 1) return 0;
-  const offsets = offsetsOf(matrices);
-  const step = offsets[1]! - offsets[0]!;
-  for (let i = 2; i < offsets.length; i++) if (offsets[i]! - offsets[i - 1]! !== step) return NaN;
+function stepOf({ layout: { shape, strides } }: MatrixRef): number {
+  let step = 0, count = 1;
+  for (let axis = shape.length - 3; axis >= 0; axis--) {
+    if (shape[axis] === 1) continue;
+    if (count === 1) step = strides[axis]!;
+    else if (strides[axis] !== count * step) return NaN;
+    count *= shape[axis]!;
+  }
   return step;
 }
 
