@@ -85,18 +85,7 @@ static _Atomic int device_count;
 static _Thread_local int current;
 
 /* Attributes of devices, as the runtime numbers them. */
-enum {
-  CLOCK = 13,
-  MULTIPROCESSORS = 16,
-  MEMORY_CLOCK = 36,
-  BUS_BITS = 37,
-  L2_BYTES = 38,
-  THREADS = 39,
-  MAJOR = 75,
-  MINOR = 76,
-  SHARED_BYTES = 81,
-  SHARED_BYTES_OF_BLOCK = 97
-};
+enum { MAJOR = 75, MINOR = 76 };
 
 int32_t rm_cuda_open(const void *folder, double *numbers) {
   RM_TRY(rm_cuda_open_runtime(folder));
@@ -340,17 +329,6 @@ static void describe_libraries(char *at, size_t room) {
 }
 
 static int32_t describe_device(int32_t index, char *at, size_t room) {
-  static const struct {
-    const char *key;
-    int attribute;
-  } lines[] = {{"multiprocessors", MULTIPROCESSORS},
-               {"threadsPerMultiprocessor", THREADS},
-               {"sharedBytesPerMultiprocessor", SHARED_BYTES},
-               {"sharedBytesPerBlock", SHARED_BYTES_OF_BLOCK},
-               {"l2Bytes", L2_BYTES},
-               {"clockKilohertz", CLOCK},
-               {"memoryClockKilohertz", MEMORY_CLOCK},
-               {"memoryBusBits", BUS_BITS}};
   RM_TRY(check_index(index));
   char name[256] = "";
   int device, major, minor;
@@ -363,13 +341,6 @@ static int32_t describe_device(int32_t index, char *at, size_t room) {
   add_line(&at, &room, "name", "%s", name);
   add_line(&at, &room, "capability", "%d.%d", major, minor);
   add_line(&at, &room, "memory", "%llu", (unsigned long long)bytes);
-  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-    int value;
-    /* What a runtime no longer tells is left out. */
-    if (rm_cu.cudaDeviceGetAttribute(&value, lines[i].attribute, index) == 0) {
-      add_line(&at, &room, lines[i].key, "%d", value);
-    }
-  }
   return RM_OK;
 }
 

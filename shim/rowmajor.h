@@ -201,10 +201,9 @@ RM_API void *napi_register_module_v1(void *env, void *exports);
 RM_API int32_t rm_cuda_open(const void *folder, double *numbers);
 
 /*
- * Copies lines of "key<tab>value" like rm_last_error: of a device (name, capability, memory,
- * multiprocessors, ...), or, for device -1, of the libraries (driver, cudart, nvrtc, cublas: each
- * one's version and path, or why it is not open) and of the cache of compiled kernels. Nothing where
- * there is no such device.
+ * Copies lines of "key<tab>value" like rm_last_error: of a device (name, capability, memory), or, for
+ * device -1, of the libraries (driver, cudart, nvrtc, cublas: each one's version and path, or why it
+ * is not open) and of the cache of compiled kernels. Nothing where there is no such device.
  */
 RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
 

@@ -240,7 +240,7 @@ export interface Recording {
   readonly written: ReadonlySet<Storage>;
   /** Queues all of it. */
   run(): void;
-  /** Lets go of it, and of the memory that it holds. */
+  /** Lets go of it, and of the memory that it holds: the last call. */
   free(): void;
 }
 

@@ -12,7 +12,7 @@ import { test } from "node:test";
 import { Arguments, CudaDevice } from "../src/backends/cuda/device.ts";
 import { argReduce, reduce, scan } from "../src/backends/cuda/folds.ts";
 import { map } from "../src/backends/cuda/maps.ts";
-import { familyOf } from "../src/backends/cuda/source.ts";
+import { usualOf } from "../src/backends/cuda/source.ts";
 import { addDivisor } from "../src/backends/cuda/walks.ts";
 import type { Shim } from "../src/backends/shim/abi.ts";
 import { DTYPE, type DType } from "../src/dtype.ts";
@@ -326,7 +326,7 @@ test("divisions by multiply-high are exact", () => {
 test("the kernels of a family are defined in its source, each under a name of its own", () => {
   const all = new Set<string>();
   for (const row of ROWS) {
-    const { source, names } = familyOf(row);
+    const { source, names } = usualOf(row);
     assert(names.length > 0, row.name);
     for (const name of names) {
       assert(!all.has(name), name);
@@ -336,7 +336,7 @@ test("the kernels of a family are defined in its source, each under a name of it
       assert(source.includes(`(${struct})\n`), name);
     }
   }
-  const { names } = familyOf(MAP.add, ["float32", "bool"]);
+  const { names } = usualOf(MAP.add, ["float32", "bool"]);
   assertEquals(names.map((name) => name.replace(/_[a-z]+$/, "")), names.map(() => "add_f32"));
 });
 

@@ -84,10 +84,6 @@ template <typename T>
 static inline T rm_min(T a, T b) {
   return b < a ? b : a;
 }
-template <typename T>
-static inline T rm_max(T a, T b) {
-  return a < b ? b : a;
-}
 
 /* The place of this thread among all of a launch along x. */
 static inline int64_t rm_global_index() {

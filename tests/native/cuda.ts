@@ -423,9 +423,6 @@ export function thingsAreTold(): void {
   assert(device.get("name")!.length > 0);
   assertEquals(device.get("capability"), "9.0");
   assertEquals(Number(device.get("memory")), gpu.usage().total);
-  for (const key of ["multiprocessors", "sharedBytesPerBlock", "l2Bytes"]) {
-    assert(Number(device.get(key)) > 0, key);
-  }
   assertEquals(gpu.info(2), "");
   const before = lines(-1);
   assertMatch(before.get("driver")!, /^13\.0, \/.*\.so/);

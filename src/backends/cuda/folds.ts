@@ -17,7 +17,6 @@ import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
 import {
   argReduceSource,
-  familyOf,
   type FoldKernel,
   foldResult,
   type FoldSource,
@@ -27,6 +26,7 @@ import {
   scanResult,
   type ScanSource,
   scanSource,
+  usualOf,
 } from "./source.ts";
 import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
 
@@ -53,7 +53,7 @@ export function reduce(
   b: Storage | null,
 ): void {
   const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  if (fold(device, source, plan, out, a, b, () => familyOf(row))) return;
+  if (fold(device, source, plan, out, a, b, () => usualOf(row))) return;
   castLater(device, plan, plan.kept, foldResult(row, a.info.name), out, (made) => {
     reduce(device, row, plan, made, a, b);
   });
@@ -88,7 +88,7 @@ export function argReduce(
   a: Storage,
 ): void {
   const source = argReduceSource(row, a.info.name, out.info.name);
-  if (!fold(device, source, plan, out, a, null, () => familyOf(row))) device.fail();
+  if (!fold(device, source, plan, out, a, null, () => usualOf(row))) device.fail();
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -293,7 +293,7 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
-  const family = (): Family => familyOf(row);
+  const family = (): Family => usualOf(row);
   const find = (kernel: ScanKernel): number =>
     device.find(source.kernels[kernel], () => kernelText(source, kernel), family);
   let shares = shareScan(plan, source, scansAcross(plan));

@@ -76,7 +76,7 @@ const lost = new FinalizationRegistry<Owned>((owned) => {
 
 class Graph implements Recording {
   readonly #numbers: Float64Array;
-  #owned: Owned | null;
+  readonly #owned: Owned;
 
   constructor(
     owned: Owned,
@@ -89,7 +89,6 @@ class Graph implements Recording {
   }
 
   run(): void {
-    if (this.#owned === null) throw new Error("the graph was freed");
     const { device } = this.#owned;
     // Who reads next looks for indexes out of range.
     if (this.indexes) device.nextIndexing();
@@ -99,11 +98,8 @@ class Graph implements Recording {
   }
 
   free(): void {
-    const owned = this.#owned;
-    if (owned === null) return;
-    this.#owned = null;
     lost.unregister(this);
-    free(owned);
+    free(this.#owned);
   }
 }
 

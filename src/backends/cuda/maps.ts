@@ -13,7 +13,7 @@ import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { familyOf, kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
+import { kernelText, type MapKernel, type MapSource, mapSource, usualOf } from "./source.ts";
 import { withScratch } from "./scratch.ts";
 import {
   addAttributes,
@@ -71,7 +71,7 @@ export function map(
     device.find(
       source.kernels[kernel],
       () => kernelText(source, kernel),
-      () => familyOf(row, row.id === MAP.copy.id ? [compute] : undefined),
+      () => usualOf(row, row.id === MAP.copy.id ? [compute] : undefined),
     );
   let handle = find(kernel);
   if (handle === 0 && !mixed && !general) handle = find(kernel = "singles");

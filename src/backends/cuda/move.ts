@@ -14,13 +14,14 @@ import { checkBlocks, checkOperand, checkRun, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { addCountsUp } from "./sort.ts";
+import { MOST_AXES } from "./walks.ts";
 
 const SYMBOL = "rm_cuda_launch";
 const THREADS = 256;
 /** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
 const FIND_TILE = 4096;
-/** The most axes that kernels have room for: few, or as many as there can be. */
-const FEW_AXES = 5, MANY_AXES = 64;
+/** Axes that most blocks have no more of. */
+const BLOCK_AXES = 5;
 /** The most blocks of a kernel that goes round. */
 const MOST_BLOCKS = 2 ** 24;
 
@@ -46,7 +47,7 @@ function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
 }
 
-const ROOMS = [FEW_AXES, MANY_AXES], SIZES = [1, 2, 4, 8];
+const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
 
 /** The kernels of position, gather and scatter. */
 export function moveFamily(): Family {
@@ -84,7 +85,7 @@ function takeAxes(plan: Plan): void {
 
 /** How many axes the kernel has to have room for. */
 function roomFor(): number {
-  return axes.length > 3 * FEW_AXES ? MANY_AXES : FEW_AXES;
+  return axes.length > 3 * BLOCK_AXES ? MOST_AXES : BLOCK_AXES;
 }
 
 /** Writes the axes as the last argument: struct rm_block. */
@@ -223,14 +224,14 @@ function checkIndexes(device: CudaDevice, picks: Picks): number {
   checkRun(SYMBOL, 2, offset, count, indexes);
   // Adds to positions that nobody looks at.
   device.scratch(8 * count, (unused) => {
-    const kernel = kernelOf(device, addPositions(true, FEW_AXES), moveFamily);
+    const kernel = kernelOf(device, addPositions(true, BLOCK_AXES), moveFamily);
     device.zero(unused, 8 * count);
     args.clear().integer(unused);
     addPicksOf(device, picks);
     args.integer(count);
     axes.length = 0;
     axes.push(count, 1, 1);
-    addAxes(FEW_AXES);
+    addAxes(BLOCK_AXES);
     device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
   });
   return -1;

@@ -510,7 +510,7 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
  * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
  * copied, for other maps what is computed in, else the dtypes of the elements.
  */
-export function familyOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
+export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
   if (row.skeleton === "map") {
     const computes = computesOf(row);
     return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));

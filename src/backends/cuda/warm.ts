@@ -12,7 +12,7 @@ import { moveFamily, nonzeroFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./rows.ts";
 import { sortFamily } from "./sort.ts";
-import { familyOf } from "./source.ts";
+import { usualOf } from "./source.ts";
 
 /** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
 export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
@@ -29,5 +29,5 @@ export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
     return [...sizes].map((bytes) => sortFamily(bytes));
   }
   const row = op === "astype" ? MAP.copy : ROWS.find(({ name }) => name === op);
-  return row === undefined ? [] : [familyOf(row, dtypes)];
+  return row === undefined ? [] : [usualOf(row, dtypes)];
 }
