@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { type MatrixRef, matrixRef, type RowKernel } from "../src/backend.ts";
 import { CudaDevice } from "../src/backends/cuda/device.ts";
+import { usualFamilies } from "../src/backends/cuda/families.ts";
 import { matmul, matmulBytes } from "../src/backends/cuda/matmul.ts";
 import { CudaMemory } from "../src/backends/cuda/memory.ts";
 import { gather, nonzero, position, scatter } from "../src/backends/cuda/move.ts";
@@ -67,7 +68,7 @@ function check(
   }
   test(what, () => {
     const device = new CudaDevice(changed?.(emulator) ?? emulator, 0);
-    device.families = true;
+    device.group(usualFamilies(), false);
     const memory = new CudaMemory(device);
     for (let turn = 0; turn < 3; turn++) {
       run(device, memory, turn);

@@ -342,7 +342,7 @@ test("the kernels of a family are defined in its source, each under a name of it
 
 test("with families, a missing kernel brings its relatives along", () => {
   const { device, launches, sources } = recorder();
-  device.families = true;
+  device.group([usualOf(MAP.exp)], false);
   const line = new Remote("float32", 64);
   const run = (a: Layout): void =>
     map(device, MAP.exp, "float32", planMap(dense(8, 8), a, null, null), line, line, null, null);

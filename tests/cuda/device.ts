@@ -9,6 +9,7 @@ import { registerDevices } from "../../src/backend.ts";
 import { deviceFor, findCuda } from "../../src/backends/cuda.ts";
 import type { CudaOptions } from "../../src/backends/cuda/backend.ts";
 import { CudaDevice } from "../../src/backends/cuda/device.ts";
+import { usualFamilies } from "../../src/backends/cuda/families.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
 import { controlEmulator, type Emulator } from "../emulator/control.ts";
@@ -44,7 +45,7 @@ export function prepareEmulator(folder: string): Emulator {
  * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time unless
  * `options` say otherwise. To be called before anyone asks for the device.
  */
-export function openCudaForTests(options: CudaOptions = { families: true }): void {
+export function openCudaForTests(options: CudaOptions = { families: usualFamilies() }): void {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
   if (!onHardware) {

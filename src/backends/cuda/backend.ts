@@ -23,10 +23,10 @@ import { familiesOf } from "./warm.ts";
 
 /** How a {@link CudaBackend} may be made to differ, for tests. */
 export interface CudaOptions {
-  /** Whether a kernel that is missing is compiled with all of its family. */
-  readonly families?: boolean;
-  /** The only kernels that there are, where not all that can be compiled. */
-  readonly only?: readonly Family[];
+  /** Kernels that are compiled with all of their family. */
+  readonly families?: readonly Family[];
+  /** Whether there are no others. */
+  readonly only?: boolean;
 }
 
 /** Runs on one CUDA device. */
@@ -36,12 +36,7 @@ export class CudaBackend implements Backend {
 
   constructor(device: CudaDevice, options: CudaOptions = {}) {
     this.#device = device;
-    device.families = options.families ?? false;
-    if (options.only !== undefined) {
-      device.only = new Map(
-        options.only.flatMap((family) => family.names.map((name) => [name, family])),
-      );
-    }
+    device.group(options.families ?? [], options.only ?? false);
   }
 
   warmUp(ops: readonly string[], dtypes: readonly DType[]): void {

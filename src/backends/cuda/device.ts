@@ -103,14 +103,13 @@ export class CudaDevice {
   readonly #call = new Float64Array(8);
   /** By their names; 0 for those that cannot be had. */
   readonly #kernels = new Map<string, number>();
+  /** See {@link CudaDevice.group}: families by the names of their kernels. */
+  readonly #families = new Map<string, Family>();
+  #only = false;
   /** What {@link CudaDevice.memory} was given, and gave. */
   readonly numbers: Float64Array = new Float64Array(5);
-  /** Whether a kernel that is missing is compiled with all of its family, as tests want it. */
-  families = false;
   /** What is told of the graph that is recorded; null while none is. */
   notes: Notes | null = null;
-  /** The families of all kernels that can be had, by these kernels' names; null for any kernels. */
-  only: ReadonlyMap<string, Family> | null = null;
   /** Why kernels cannot be had. */
   #reason = "no kernels for that come compiled";
   #faults = 0;
@@ -124,11 +123,22 @@ export class CudaDevice {
   }
 
   /**
-   * The kernel `name`; the first time, `source` gives the CUDA C that defines it, or `family` that of
-   * more kernels, where that is asked for. Throws a DeviceError where it cannot be had.
+   * Has a kernel of one of `families` compiled with all of its family; with `only`, no others can be
+   * had.
    */
-  kernel(name: string, source: () => string, family?: () => Family): number {
-    const handle = this.find(name, source, family);
+  group(families: readonly Family[], only: boolean): void {
+    for (const family of families) {
+      for (const name of family.names) this.#families.set(name, family);
+    }
+    this.#only = only;
+  }
+
+  /**
+   * The kernel `name`; the first time, `source` gives the CUDA C that defines it. Throws a DeviceError
+   * where it cannot be had.
+   */
+  kernel(name: string, source: () => string): number {
+    const handle = this.find(name, source);
     return handle === 0 ? this.fail() : handle;
   }
 
@@ -139,19 +149,12 @@ export class CudaDevice {
 
   /** {@link CudaDevice.kernel}, but 0 where it cannot be had: nothing compiles, and it is not one of
    * those that come compiled. */
-  find(name: string, source: () => string, family?: () => Family): number {
+  find(name: string, source: () => string): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
-    if (this.only !== null) {
-      const one = this.only.get(name);
-      if (one !== undefined) this.load(one.source, one.names);
-    } else {
-      if (this.families && family !== undefined) {
-        const { source, names } = family();
-        this.load(source, names);
-      }
-      if (!this.#kernels.has(name)) this.load(source(), [name]);
-    }
+    const family = this.#families.get(name);
+    if (family !== undefined) this.load(family.source, family.names);
+    if (!this.#only && !this.#kernels.has(name)) this.load(source(), [name]);
     if (!this.#kernels.has(name)) this.#kernels.set(name, 0);
     return this.#kernels.get(name)!;
   }

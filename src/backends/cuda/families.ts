@@ -34,6 +34,7 @@ import {
   type ScanSource,
   scanSource,
   secondOf,
+  usualOf,
 } from "./source.ts";
 
 /** A family, and what it is called. */
@@ -111,12 +112,14 @@ export function allFamilies(): NamedFamily[] {
     else if (row.skeleton === "scan") families.push(...scanFamilies(row));
     else families.push(foldFamily(row));
   }
-  for (const kernel of ROW_KERNELS) {
-    for (const dtype of DTYPES.filter((name) => DTYPE[name].kind === "f")) {
-      families.push({ name: `${kernel} ${dtype}`, ...rowsFamily(kernel, dtype) });
-    }
-  }
-  return [...families, ...ownFamilies()];
+  return [...families, ...rowsFamilies(), ...ownFamilies()];
+}
+
+function rowsFamilies(): NamedFamily[] {
+  const floats = DTYPES.filter((dtype) => DTYPE[dtype].kind === "f");
+  return ROW_KERNELS.flatMap((kernel) =>
+    floats.map((dtype) => ({ name: `${kernel} ${dtype}`, ...rowsFamily(kernel, dtype) }))
+  );
 }
 
 /** Those that are for no row of the op table, and the same for devices with NVRTC and without. */
@@ -137,4 +140,12 @@ function ownFamilies(): NamedFamily[] {
  */
 export function prebuiltFamilies(): Family[] {
   return [...ROWS.map(prebuiltOf), ...ownFamilies()];
+}
+
+/** What most calls take, in families that tests compile at once: of copies, those of a dtype. */
+export function usualFamilies(): Family[] {
+  const rows = ROWS.flatMap((row) =>
+    row === MAP.copy ? DTYPES.map((dtype) => usualOf(row, [dtype])) : [usualOf(row)]
+  );
+  return [...rows, ...rowsFamilies(), ...ownFamilies()];
 }

@@ -12,7 +12,7 @@ import { type ArgReduceRow, MAP, type ReduceRow, type ScanRow } from "../../ops.
 import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
 import {
@@ -26,7 +26,6 @@ import {
   scanResult,
   type ScanSource,
   scanSource,
-  usualOf,
 } from "./source.ts";
 import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
 
@@ -53,7 +52,7 @@ export function reduce(
   b: Storage | null,
 ): void {
   const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  if (fold(device, source, plan, out, a, b, () => usualOf(row))) return;
+  if (fold(device, source, plan, out, a, b)) return;
   castLater(device, plan, plan.kept, foldResult(row, a.info.name), out, (made) => {
     reduce(device, row, plan, made, a, b);
   });
@@ -88,7 +87,7 @@ export function argReduce(
   a: Storage,
 ): void {
   const source = argReduceSource(row, a.info.name, out.info.name);
-  if (!fold(device, source, plan, out, a, null, () => usualOf(row))) device.fail();
+  if (!fold(device, source, plan, out, a, null)) device.fail();
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -190,10 +189,9 @@ function foldHandle(
   source: FoldSource,
   kind: "along" | "across" | "parts",
   large: boolean,
-  family?: () => Family,
 ): number {
   const kernel: FoldKernel = large ? `${kind}_any` : kind;
-  return device.find(source.kernels[kernel], () => kernelText(source, kernel), family);
+  return device.find(source.kernels[kernel], () => kernelText(source, kernel));
 }
 
 /** Fills the arguments of a kernel of fold.h. */
@@ -246,7 +244,6 @@ function fold(
   out: Storage,
   a: Storage,
   b: Storage | null,
-  family: () => Family,
 ): boolean {
   let shares = share(plan, source, runsAcross(plan));
   if (shares.outputs === 0) return true;
@@ -257,7 +254,7 @@ function fold(
     if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
   }
   let large = isLarge(plan);
-  let handle = foldHandle(device, source, shares.across ? "across" : "along", large, family);
+  let handle = foldHandle(device, source, shares.across ? "across" : "along", large);
   if (handle === 0) {
     // What reads along axes reads everything.
     large = true;
@@ -268,7 +265,7 @@ function fold(
   const { outputs, parts } = shares;
   if (parts === 1) launchFold(device, handle, large, source, plan, shares, out, a, b, 0);
   else {
-    const joins = foldHandle(device, source, "parts", large, family);
+    const joins = foldHandle(device, source, "parts", large);
     if (joins === 0) return false;
     device.scratch(outputs * parts * source.accumulator, (scratch) => {
       launchFold(device, handle, large, source, plan, shares, out, a, b, scratch);
@@ -293,9 +290,8 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
-  const family = (): Family => usualOf(row);
   const find = (kernel: ScanKernel): number =>
-    device.find(source.kernels[kernel], () => kernelText(source, kernel), family);
+    device.find(source.kernels[kernel], () => kernelText(source, kernel));
   let shares = shareScan(plan, source, scansAcross(plan));
   let large = isLarge(plan);
   const kind = shares.across ? "across" : "along";

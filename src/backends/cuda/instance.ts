@@ -25,11 +25,11 @@ export function familyOf(instances: readonly Instance[]): Family {
 }
 
 /** {@link kernelOf}, but 0 where it cannot be had. */
-export function findKernel(device: CudaDevice, instance: Instance, family: () => Family): number {
-  return device.find(instance.name, () => familyOf([instance]).source, family);
+export function findKernel(device: CudaDevice, instance: Instance): number {
+  return device.find(instance.name, () => familyOf([instance]).source);
 }
 
-/** The kernel on `device`, compiled by the first call: by itself, or with the others of `family`. */
-export function kernelOf(device: CudaDevice, instance: Instance, family: () => Family): number {
-  return device.kernel(instance.name, () => familyOf([instance]).source, family);
+/** The kernel on `device`, compiled by the first call. */
+export function kernelOf(device: CudaDevice, instance: Instance): number {
+  return device.kernel(instance.name, () => familyOf([instance]).source);
 }

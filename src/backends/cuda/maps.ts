@@ -13,7 +13,7 @@ import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { kernelText, type MapKernel, type MapSource, mapSource, usualOf } from "./source.ts";
+import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
 import { withScratch } from "./scratch.ts";
 import {
   addAttributes,
@@ -68,11 +68,7 @@ export function map(
     ? "rows"
     : "singles";
   const find = (kernel: MapKernel): number =>
-    device.find(
-      source.kernels[kernel],
-      () => kernelText(source, kernel),
-      () => usualOf(row, row.id === MAP.copy.id ? [compute] : undefined),
-    );
+    device.find(source.kernels[kernel], () => kernelText(source, kernel));
   let handle = find(kernel);
   if (handle === 0 && !mixed && !general) handle = find(kernel = "singles");
   if (handle === 0) return mapOtherwise(device, row, compute, plan, out, inputs);

@@ -175,7 +175,7 @@ function multiplyByTiles(device: CudaDevice, product: Product): void {
     args.integer(m).integer(n).integer(k).integer(batch);
     const blocks = Math.ceil(m / TILE) * Math.ceil(n / TILE);
     const extent = [blocks, Math.min(batch, MOST_BLOCKS_Y)] as const;
-    device.launch(kernelOf(device, multiplyKernel(info), matmulFamily), extent, [THREADS], args);
+    device.launch(kernelOf(device, multiplyKernel(info)), extent, [THREADS], args);
   });
 }
 

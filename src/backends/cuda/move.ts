@@ -127,7 +127,7 @@ export function position(
   checkOperand(SYMBOL, plan, 1, index);
   takeAxes(plan);
   const room = roomFor();
-  const kernel = kernelOf(device, addPositions(positions.info.wide, room), moveFamily);
+  const kernel = kernelOf(device, addPositions(positions.info.wide, room));
   const at = index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
   args.clear().address(positions, plan.data[OFFSETS]);
   addPicks(device, at, index.info, size, stride);
@@ -203,10 +203,10 @@ function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => voi
     };
     args.clear();
     addTable();
-    device.launch(kernelOf(device, MARK_PICKS, moveFamily), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
     args.clear().integer(kept);
     addTable();
-    device.launch(kernelOf(device, KEEP_LAST, moveFamily), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
     use(kept);
   });
 }
@@ -224,7 +224,7 @@ function checkIndexes(device: CudaDevice, picks: Picks): number {
   checkRun(SYMBOL, 2, offset, count, indexes);
   // Adds to positions that nobody looks at.
   device.scratch(8 * count, (unused) => {
-    const kernel = kernelOf(device, addPositions(true, BLOCK_AXES), moveFamily);
+    const kernel = kernelOf(device, addPositions(true, BLOCK_AXES));
     device.zero(unused, 8 * count);
     args.clear().integer(unused);
     addPicksOf(device, picks);
@@ -261,7 +261,7 @@ function move(
     args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
       .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
     const blocks = blocksFor(count * pieces, THREADS / lanes);
-    return device.launch(kernelOf(device, MOVE_RUNS, moveFamily), [blocks], [THREADS], args);
+    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
   }
   // The operand that steps is walked from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;
@@ -274,9 +274,8 @@ function move(
   addPicks();
   args.integer(size).integer(axis).integer(scatter ? 1 : 0);
   addAxes(room);
-  device.launch(kernelOf(device, moveElements(bytes, room), moveFamily), [blocksFor(size)], [
-    THREADS,
-  ], args);
+  const kernel = kernelOf(device, moveElements(bytes, room));
+  device.launch(kernel, [blocksFor(size)], [THREADS], args);
 }
 
 /** A long run is cut into pieces of so many bytes. */
@@ -307,20 +306,10 @@ export function nonzero(
   const floating = kind === "f" ? 1 : 0;
   device.scratch((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);
-    device.launch(
-      kernelOf(device, nonzeroPass("COUNT", bytes), nonzeroFamily),
-      [tiles],
-      [THREADS],
-      args,
-    );
+    device.launch(kernelOf(device, nonzeroPass("COUNT", bytes)), [tiles], [THREADS], args);
     addCountsUp(device, counts, counts + 8 * tiles, 1, tiles);
     args.clear().address(out).integer(counts).address(input, offset).integer(length)
       .integer(floating).integer(out.length);
-    device.launch(
-      kernelOf(device, nonzeroPass("WRITE", bytes), nonzeroFamily),
-      [tiles],
-      [THREADS],
-      args,
-    );
+    device.launch(kernelOf(device, nonzeroPass("WRITE", bytes)), [tiles], [THREADS], args);
   });
 }

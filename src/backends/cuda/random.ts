@@ -73,7 +73,7 @@ export function random(
   const { info, length } = out;
   if (length === 0) return;
   const range = high - low;
-  const kernel = kernelOf(device, instanceOf(info, kind, range <= NARROW), randomFamily);
+  const kernel = kernelOf(device, instanceOf(info, kind, range <= NARROW));
   const key = BigInt(key0 >>> 0) | BigInt(key1 >>> 0) << 32n;
   args.clear().address(out).integer(length).long(key).long(low).long(range);
   // No thread makes fewer than two elements.

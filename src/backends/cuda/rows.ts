@@ -101,8 +101,7 @@ export function alongRows(
   const most = packOf(bytes);
   const pack = columns % most === 0 && offset % most === 0 ? most : 1;
   const held = heldOf(bytes, pack);
-  const get = (team: Team): number =>
-    findKernel(device, instanceOf(kernel, dtype, pack, team), () => rowsFamily(kernel, dtype));
+  const get = (team: Team): number => findKernel(device, instanceOf(kernel, dtype, pack, team));
   if (columns <= blockThreads(kernel, bytes) * held) {
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(rows)
       .integer(columns).real(epsilon);

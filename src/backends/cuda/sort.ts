@@ -43,7 +43,7 @@ export function countsFamily(): Family {
 }
 
 function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: number): number {
-  return kernelOf(device, instanceOf(what, bytes), () => sortFamily(bytes));
+  return kernelOf(device, instanceOf(what, bytes));
 }
 
 /** How elements are ordered, in bits: see rm_sort_keys. */
@@ -63,7 +63,7 @@ export function addCountsUp(
 ): void {
   args.clear().integer(counts).integer(totals).integer(length);
   const threads = length > THREADS ? 1024 : THREADS;
-  device.launch(kernelOf(device, ADD_UP, countsFamily), [rows], [threads], args);
+  device.launch(kernelOf(device, ADD_UP), [rows], [threads], args);
 }
 
 /** See {@link Backend.sort}. */
