@@ -18,7 +18,7 @@
 #endif
 
 /* Changes with the meaning of any function below. */
-#define RM_VERSION 2
+#define RM_VERSION 3
 
 /* What the functions return. */
 enum {

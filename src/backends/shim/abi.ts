@@ -127,7 +127,7 @@ export interface Unavailable {
 }
 
 /** `RM_VERSION` of shim/rowmajor.h. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
 export const STATUS = {
