@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { lens, onCpu, type Operand, tidily } from "./dispatch.ts";
-import type { DType, DTypeInfo } from "./dtype.ts";
+import { checkOptions, lens, onCpu, type Operand, tidily } from "./dispatch.ts";
+import { describe as describeValue, type DType, type DTypeInfo } from "./dtype.ts";
 import { readElement } from "./element.ts";
 import { ShapeError } from "./errors.ts";
 import { roundBrain, roundHalf } from "./half.ts";
@@ -16,7 +16,7 @@ import { concat } from "./manipulate.ts";
 import { formatShape } from "./shape.ts";
 import { GONE, isDetached } from "./storage.ts";
 
-/** How a tensor is shown; what is left out is as in NumPy. */
+/** How `toString` shows a tensor; what is left out is as in NumPy. */
 export interface FormatOptions {
   /** At most this many digits after the point; 8 unless given. */
   readonly precision?: number;
@@ -48,6 +48,7 @@ interface Excerpt {
   readonly width: number;
 }
 
+const FORMAT_OPTIONS = ["precision", "threshold", "edgeItems", "lineWidth", "scientific"];
 const GAP = -1;
 const PREFIX = "tensor(";
 
@@ -61,9 +62,11 @@ const MOST_SHOWN = 2000;
  * Shows a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`, its
  * rows aligned on lines of their own.
  *
- * Throws a {@link ShapeError} for an option that is not a count.
+ * Throws a {@link ShapeError} for an option that is not a count, and a TypeError for one that there
+ * is not.
  */
 export function formatTensor(x: Operand, options: FormatOptions = {}): string {
+  checkOptions("toString", options, FORMAT_OPTIONS);
   const gone = lost(x);
   if (gone !== undefined) return gone;
   const lineWidth = count("lineWidth", options.lineWidth, 80);
@@ -129,7 +132,7 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
   if (value === undefined) return otherwise;
   if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
   throw new ShapeError(
-    `Cannot format with ${name} ${String(value)}: it is not an integer of at least 0`,
+    `Cannot toString with ${name} ${describeValue(value)}: it is not an integer of at least 0`,
   );
 }
 

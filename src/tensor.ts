@@ -67,7 +67,7 @@ import {
   ShapeError,
   SharedError,
 } from "./errors.ts";
-import { formatHtml, formatTensor, inspectTensor } from "./format.ts";
+import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
 import { index, nonzero, oneHot, putAlongAxis, setAt, take, takeAlongAxis } from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { dot, linear, matmul, outer } from "./linalg.ts";
@@ -539,9 +539,16 @@ export class Tensor<
     return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
   }
 
-  /** Text with aligned columns, the shape and the dtype; long tensors are elided. */
-  toString(): string {
-    return formatTensor(this);
+  /**
+   * Text with aligned columns, the shape and the dtype; long tensors are elided.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2 / 3]).toString({ precision: 3 }); // => tensor([1, 0.667], shape [2], float32)
+   * ```
+   */
+  toString(options?: FormatOptions): string {
+    return formatTensor(this, options);
   }
 
   /**

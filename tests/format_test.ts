@@ -320,7 +320,7 @@ describe("display options that are not counts", () => {
         assertThrows(
           () => formatTensor(x, { [name]: value }),
           ShapeError,
-          `Cannot format with ${name} ${value}: it is not an integer of at least 0`,
+          `Cannot toString with ${name} ${value}: it is not an integer of at least 0`,
         );
       }
     });
