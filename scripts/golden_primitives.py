@@ -98,7 +98,6 @@ UNARY = {
     "acosh": (mp.acosh, np.arccosh, [uniform(1, 3), log_uniform(0, 1023, False)]),
     "atanh": (mp.atanh, np.arctanh, UNIT),
     "erf": (mp.erf, None, [uniform(-2, 2), uniform(-6, 6), log_uniform(-1000, 3)]),
-    "erfc": (erfc64, None, [uniform(-6, 27.5), uniform(0, 3), log_uniform(-60, 3)]),
     "sigmoid": (sigmoid, np_sigmoid, [uniform(-745, 40), *WIDE]),
     "silu": (lambda x: x * sigmoid(x), lambda x: x * np_sigmoid(x), [uniform(-700, 40), *WIDE]),
     "gelu": (gelu, None, [uniform(-37, 9), *WIDE]),
@@ -106,7 +105,6 @@ UNARY = {
 # Non-finite arguments of the functions that NumPy lacks; gelu(-inf) is -inf * 0.
 LIMITS = {
     "erf": {math.inf: 1.0, -math.inf: -1.0, 0.0: 0.0},
-    "erfc": {math.inf: 0.0, -math.inf: 2.0, 0.0: 1.0},
     "gelu": {math.inf: math.inf, -math.inf: math.nan, 0.0: 0.0},
 }
 EXACT_UNARY = {

@@ -177,7 +177,6 @@ void rm_blas_threads(int threads);
 
 /* The kernels of one instruction set; what each does is said in rowmajor.h. */
 typedef struct {
-  const char *name;
   /* Multiplications in the largest matrix product for which OpenBLAS is not faster; 0 where that
    * has not been measured. */
   double most_products;

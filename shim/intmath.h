@@ -71,7 +71,6 @@ static inline int64_t rm_imod_i64(int64_t x, int64_t y) {
 
 /* In `wide`, which is unsigned: products of uint16 would be those of int otherwise. */
 #define RM_INT_PRIMITIVES(T, type, unsigned_type, wide) \
-  static inline type rm_imul_##T(type x, type y) { return (type)((wide)x * (wide)y); } \
   static inline type rm_ipow_##T(type x, type y) { \
     const wide minus_one = (wide)0 - 1; \
     if ((type)-1 < (type)1 && y < (type)1 && y != 0) { \

@@ -1,9 +1,6 @@
 /* The kernels of one instruction set, in one place. */
 #include "internal.h"
 
-#define RM_TEXT_(name) #name
-#define RM_TEXT(name) RM_TEXT_(name)
-
 #if defined(__AVX512F__)
 #define MOST_PRODUCTS (1 << 27)
 #elif defined(__x86_64__)
@@ -13,7 +10,6 @@
 #endif
 
 const rm_kernels RM_AT(kernels) = {
-    .name = RM_TEXT(RM_LEVEL),
     .most_products = MOST_PRODUCTS,
     .map = RM_AT(map),
     .fold = RM_AT(fold),

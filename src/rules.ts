@@ -11,7 +11,7 @@ import { exprFor, type MapRow } from "./ops.ts";
 /** Primitives that round nothing and cost little. */
 const EXACT = new Set(
   ("fabs maximum minimum sign signbit copysign floor ceil trunc rint isnan isinf isfinite " +
-    "nextafter imul shl shr").split(" "),
+    "nextafter shl shr").split(" "),
 );
 
 function isFunction(part: Expr): boolean {
@@ -54,7 +54,7 @@ export function ignoresSign(expr: Expr): boolean {
   return !someExpr(
     expr,
     (part) =>
-      (part.kind === "call" && part.name !== "imul" && part.name !== "shl") ||
+      (part.kind === "call" && part.name !== "shl") ||
       (part.kind === "binary" && ["<", "<=", ">", ">=", "/"].includes(part.op)),
   );
 }

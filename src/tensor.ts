@@ -2278,6 +2278,7 @@ function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
   return isOn(x.storage, device) ? viewOf(x, x.layout, op) : moved(x, device) as never;
 }
 
+/** {@link index}, where a parameter has its name. */
 function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
   return index(x, args) as never;
 }

@@ -43,11 +43,6 @@ export function mulHigh(x: number, y: number): number {
   return (imul(xh, yh) + (p >>> 16) + (q >>> 16) + (carry >>> 16)) | 0;
 }
 
-/** The low word of an integer-valued number, modulo 2^64. */
-function lowWord(x: number): number {
-  return x | 0;
-}
-
 /** The high word of an integer-valued number below 2^64 in magnitude. */
 function highWord(x: number): number {
   return Math.floor(x / 4294967296) | 0;
@@ -93,7 +88,7 @@ const NAMES = {
   floordivToHalf,
   mulHigh,
   // NaN and Infinity stand for the largest int64 and uint64, which no double is.
-  lowWord: (x: number): number => x - x === 0 ? lowWord(x) : -1,
+  lowWord: (x: number): number => x - x === 0 ? x | 0 : -1,
   highWord: (x: number): number => x - x === 0 ? highWord(x) : x === Infinity ? -1 : 0x7fffffff,
   saturateI64,
   saturateU64,

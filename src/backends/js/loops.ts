@@ -286,12 +286,8 @@ class Folding {
   }
 
   get compensated(): boolean {
-    return row64(this.row, this.input, this.out);
+    return this.row.compensated === true && this.out === "float64" && this.input === "float64";
   }
-}
-
-function row64(row: ReduceRow, input: DType, out: DType): boolean {
-  return row.compensated === true && out === "float64" && input === "float64";
 }
 
 /** Adds `value` to the compensated sum (a, e): Knuth's TwoSum. */

@@ -100,12 +100,7 @@ function erf(x: number): number {
   return x > 0 ? 1 - tail : x < 0 ? tail - 1 : x;
 }
 
-function erfc(x: number): number {
-  if (x < 0.5) return 1 + erf(-x);
-  return x < 28 ? expSquare(x, -1) * erfcx(x) : x >= 28 ? 0 : x;
-}
-
-// Not by erfc(): rounding x / sqrt(2) would cost digits in the tail.
+// Not by 1 - erf(): the tail would have no digits.
 function gelu(x: number): number {
   const size = Math.abs(x) * Math.SQRT1_2;
   if (size < 0.5) return 0.5 * x * (1 + erfSmall(x * Math.SQRT1_2));
@@ -282,10 +277,10 @@ function nextafter16(x: number, y: number): number {
 }
 
 /**
- * The primitives of float dtypes. Errors are within 2 ulp of float64, or 4 for `erfc` and `gelu`
+ * The primitives of float dtypes. Errors are within 2 ulp of float64, or 4 for `gelu`
  * (`logaddexp`: of its larger operand; `silu`, `gelu`: where the result is a normal number).
  *
- * - `erf`, `erfc`, `gelu` (the exact form) and `sigmoid` keep their relative accuracy in the tails;
+ * - `erf`, `gelu` (the exact form) and `sigmoid` keep their relative accuracy in the tails;
  *   `silu(-inf)` and `gelu(-inf)` are NaN.
  * - `ffloordiv`, `fmod` are Python's `//` and `%`, with NumPy's answers for ±0, ±inf and NaN.
  * - `maximum`, `minimum` propagate NaN and give `y` for two zeros.
@@ -321,7 +316,6 @@ export const FLOAT: Record<string, NumberPrimitive> = {
   trunc: Math.trunc,
   rint,
   erf,
-  erfc,
   sigmoid,
   silu: (x: number): number => x * sigmoid(x),
   gelu,
@@ -390,7 +384,6 @@ function inversePower(x: number, y: number): number {
  * the exact value.
  */
 export const INT: Record<string, NumberPrimitive> = {
-  imul: Math.imul,
   ifloordiv: DIVIDES_INTEGERS ? wrappingFloordiv : floorOfQuotient,
   imod,
   ipow(x: number, y: number): number {
@@ -413,7 +406,6 @@ export const INT: Record<string, NumberPrimitive> = {
  * answer. Otherwise as {@link INT}.
  */
 export const WIDE: Record<string, NumberPrimitive> = {
-  imul: (x: number, y: number): number => x * y,
   ifloordiv: DIVIDES_INTEGERS
     ? (x, y) => isInt32(x) && isInt32(y) ? wrappingFloordiv(x, y) : floorOfQuotient(x, y)
     : floorOfQuotient,
@@ -440,7 +432,6 @@ export const WIDE: Record<string, NumberPrimitive> = {
  * them. Otherwise as {@link INT}.
  */
 export const BIG: Record<string, BigIntPrimitive> = {
-  imul: (x: bigint, y: bigint): bigint => x * y,
   ifloordiv(x: bigint, y: bigint): bigint {
     if (y === 0n) return 0n;
     const q = x / y;
