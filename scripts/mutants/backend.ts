@@ -73,7 +73,7 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
     "this.compute = input;",
   ],
   "reduce: finish": ["if (row.finish !== undefined) {", "if (false) {"],
-  "reduce: compensation": ["return row.compensated === true &&", "return false &&"],
+  "reduce: compensation": ["return this.row.compensated === true &&", "return false &&"],
   "reduce: error of a sum": ["(${a} - (s - w)) + (t - w)", "0"],
   "reduce: columns of one block": ["+ (q + d) * s0_${column}`", "+ d * s0_${column}`"],
   "reduce: columns keep old sums": [

@@ -108,7 +108,6 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
     "if (keep === null ? one !== kept : !keep.has(one)) one.dispose();\n      else if",
     "if",
   ],
-  "scope: kept arrays of numbers": [" || ArrayBuffer.isView(kept)", ""],
   "scope: not closed": ["    scoped = outer;\n", ""],
   "dispose: memory kept": ["    if (storage.handles === 0) recycle(storage);\n", ""],
   "dispose: memory of others recycled": [

@@ -11,7 +11,7 @@ import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./rows.ts";
-import { sortFamily } from "./sort.ts";
+import { countsFamily, sortFamily } from "./sort.ts";
 import { usualOf } from "./source.ts";
 
 /** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
@@ -23,10 +23,10 @@ export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
   }
   if (op === "matmul") return [matmulFamily()];
   if (op === "random") return [randomFamily()];
-  if (op === "index") return [moveFamily(), nonzeroFamily()];
+  if (op === "index") return [moveFamily(), nonzeroFamily(), countsFamily()];
   if (op === "sort") {
     const sizes = new Set(dtypes.map((dtype) => DTYPE[dtype].bytes));
-    return [...sizes].map((bytes) => sortFamily(bytes));
+    return [...[...sizes].map((bytes) => sortFamily(bytes)), countsFamily()];
   }
   const row = op === "astype" ? MAP.copy : ROWS.find(({ name }) => name === op);
   return row === undefined ? [] : [usualOf(row, dtypes)];
