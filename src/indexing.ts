@@ -37,7 +37,7 @@ import { Layout } from "./layout.ts";
 import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
-import { type BasicIndex, parseIndexString, sliceAxisBy, sliceBasic } from "./slice.ts";
+import { type BasicIndex, parseIndexString, parseOne, sliceAxisBy, sliceBasic } from "./slice.ts";
 import { allocate, allocateIn, recycle, sendTo, type Storage } from "./storage.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
@@ -206,14 +206,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const rank = layout.shape.length;
   const args = given.map((argument): BasicIndex | Operand => {
     if (Array.isArray(argument)) return fromArray(op, x.storage, argument);
-    if (typeof argument !== "string") return argument as BasicIndex | Operand;
-    const parts = parseIndexString(argument, op);
-    if (parts.length !== 1) {
-      throw new IndexError(
-        `Cannot ${op} by "${argument}" beside other indexes: a string for all axes stands alone`,
-      );
-    }
-    return parts[0]!;
+    return typeof argument === "string" ? parseOne(argument, op) : argument as BasicIndex | Operand;
   });
   const axesOf = (argument: BasicIndex | Operand): number =>
     argument === null || argument === "..."

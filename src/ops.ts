@@ -8,7 +8,7 @@
  *
  * @module
  */
-import type { Kind } from "./dtype.ts";
+import type { DType, Kind } from "./dtype.ts";
 
 /** Which dtype comes out: the promoted one, bool, the index dtype, a float, or a sum's. */
 export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
@@ -418,6 +418,11 @@ export const ROWS: readonly Row[] = [
 /** `row` for a method that runs it under another name, which its errors are to say. */
 export function called<R extends Row>(row: R, op: string): R {
   return { ...row, op };
+}
+
+/** The dtype that the expression of `row` gives when it is computed in `compute`. */
+export function mapResult(row: MapRow, compute: DType): DType {
+  return row.result === "bool" ? "bool" : compute;
 }
 
 /** The expression that `row` uses for dtypes of `kind`. */

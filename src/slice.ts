@@ -230,15 +230,20 @@ function parseStrings(index: readonly BasicIndex[], op: string): readonly BasicI
       result[i] = arg;
       continue;
     }
-    const parts = parseIndexString(arg, op);
-    if (parts.length !== 1) {
-      throw new IndexError(
-        `Cannot ${op} by "${arg}" beside other indexes: a string for all axes stands alone`,
-      );
-    }
-    result[i] = parts[0];
+    result[i] = parseOne(arg, op);
   }
   return result;
+}
+
+/** Parses a string that is for one axis, as it stands beside other indexes. */
+export function parseOne(text: string, op: string): BasicIndex {
+  const parts = parseIndexString(text, op);
+  if (parts.length !== 1) {
+    throw new IndexError(
+      `Cannot ${op} by "${text}" beside other indexes: a string for all axes stands alone`,
+    );
+  }
+  return parts[0];
 }
 
 /** The view at numbers for the first axes, the step of most loops over a tensor. */

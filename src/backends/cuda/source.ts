@@ -11,6 +11,7 @@ import {
   type ArgReduceRow,
   exprFor,
   MAP,
+  mapResult,
   type MapRow,
   type ReduceRow,
   type Row,
@@ -69,11 +70,6 @@ export function includesFor(texts: readonly string[]): string {
   return '#include "device.h"\n' +
     (has(/\brm_\w+_b?f(16|32|64)\(/) ? '#include "vecmath.h"\n' : "") +
     (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
-}
-
-/** The dtype that `row` gives when it computes in `compute`. */
-function resultOf(row: MapRow, compute: DType): DType {
-  return row.result === "bool" ? "bool" : compute;
 }
 
 /** A struct, and the kernels that the macros of a header of shim/cuda make of it. */
@@ -154,7 +150,7 @@ const mapSources = new Map<number, MapSource>();
 export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
-  let to = !copies ? resultOf(row, compute) : general ? compute : out;
+  let to = !copies ? mapResult(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
   if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
   const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;

@@ -12,6 +12,7 @@ import { type Expr, parseExpr } from "../../expr.ts";
 import {
   type ArgReduceRow,
   exprFor,
+  mapResult,
   type MapRow,
   type ReduceRow,
   type ScanRow,
@@ -195,7 +196,7 @@ export function interpretMap(
 ): void {
   const { wide } = DTYPE[compute];
   const f = evaluator(exprFor(row, DTYPE[compute].kind), compute);
-  const result = row.result === "bool" ? "bool" : compute;
+  const result = mapResult(row, compute);
   const env: Env = {};
   attributes(row, plan, env);
   walk(plan, 0, plan.rank, offsets(plan), (at) => {

@@ -11,6 +11,7 @@ import { DTYPE, type DType } from "../../dtype.ts";
 import {
   type ArgReduceRow,
   exprFor,
+  mapResult,
   type MapRow,
   type ReduceRow,
   type Row,
@@ -106,7 +107,7 @@ function mapBody(
   const value = slow !== null
     ? emit.computeWide(expr, names, slow, kind === "i")
     : emit.compute(expr, names, compute, true);
-  const result = resultDType(row, compute);
+  const result = mapResult(row, compute);
   // Only single operations are exactly rounded by way of float32.
   const exact = compute === out && row.ulp === 0;
   emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
@@ -120,11 +121,6 @@ function stored(emit: Emitter, row: MapRow, value: Value, from: DType, to: DType
   const settled = row.name === "copy" ? value : emit.settle(value, from);
   const rounds = DTYPE[to].kind === "f" && settled.kind === "number";
   return rounds ? settled : emit.cast(settled, from, to);
-}
-
-/** The dtype that a map's expression gives when it is computed in `compute`. */
-export function resultDType(row: MapRow, compute: DType): DType {
-  return row.result === "bool" ? "bool" : compute;
 }
 
 function mapSource(
