@@ -145,12 +145,13 @@ function alongRows(
   const affine = { weight: weight?.storage ?? null, bias: bias?.storage ?? null, epsilon };
   const fused = (input: Operand): Storage | undefined => {
     const backend = backendFor(input.storage, op);
-    if (size === 0 || axes.some((axis) => axis < last)) return undefined;
+    if (size === 0 || backend.alongRows === undefined) return undefined;
+    if (axes.some((axis) => axis < last)) return undefined;
     return withDense(input, ({ storage, layout }) => {
       const made = allocateIn(storage.memory, storage.info, size, false);
       const columns = sizeOf(shape.slice(last));
       const rows = size / columns;
-      const done = backend.alongRows?.(op, rows, columns, made, storage, layout.offset, affine);
+      const done = backend.alongRows!(op, rows, columns, made, storage, layout.offset, affine);
       if (done) return made;
       recycle(made);
       return undefined;
@@ -163,7 +164,12 @@ function alongRows(
     const wide = rowDType(to);
     const input = cast(cast(x, to), wide);
     const made = wide === given ? undefined : fused(input);
-    const all = cast(made === undefined ? f(input) : delivered(made, shape, undefined), to);
+    const rows = size === 0
+      ? contiguousCopy(input)
+      : made === undefined
+      ? f(input)
+      : delivered(made, shape, undefined);
+    const all = cast(rows, to);
     if (out === undefined) return all;
     fill(out.storage, out.layout, all);
     out.storage.version++;

@@ -276,7 +276,9 @@ function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
 export function undisturbed(source: Operand, target: Operand): Operand {
   if (source === target || !overlaps(target, source)) return source;
   const [t, s] = [target.layout, source.layout];
-  const same = target.storage === source.storage && t.offset === s.offset &&
+  // Each element is read before its place is written.
+  const same = target.storage.info.bytes === source.storage.info.bytes &&
+    byteExtent(target)[0] === byteExtent(source)[0] &&
     sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
   return same ? source : packed(source, source.storage.info);
 }

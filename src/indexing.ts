@@ -187,7 +187,7 @@ function selectFirst(op: string, x: Operand, index: Operand): Selection | undefi
   return { shape: [...picked, ...rest], place: 0, picked, picks, axis: 0, own, block };
 }
 
-/** What the arguments pick, for `use`, which {@link finish}es it. */
+/** What `use` gives for what the arguments pick. */
 function selecting<R>(
   op: string,
   x: Operand,
@@ -196,9 +196,18 @@ function selecting<R>(
 ): R {
   if (given.length === 1 && isOperand(given[0])) {
     const found = selectFirst(op, x, given[0]);
-    if (found !== undefined) return use(found);
+    if (found !== undefined) return spend(found, use);
   }
-  return tidily(() => use(select(op, x, given)));
+  return tidily(() => spend(select(op, x, given), use));
+}
+
+/** What `use` gives for a selection, whose memory is then given back. */
+function spend<R>(what: Selection, use: (what: Selection) => R): R {
+  try {
+    return use(what);
+  } finally {
+    if (what.own) recycle(what.picks.indexes);
+  }
 }
 
 function select(op: string, x: Operand, given: readonly IndexArgument[]): Selection {
@@ -374,10 +383,9 @@ function blockOf(layout: Layout, { place, picked }: Selection): { block: Layout;
   return { block: new Layout(shape, strides, layout.offset), step };
 }
 
-/** Throws for the index in place `bad`, if that is one, and gives back what was made for the call. */
-function finish(op: string, layout: Layout, { picks, axis, own }: Selection, bad: number): void {
+/** Throws for the index in place `bad`, if there is one. */
+function checkFound(op: string, layout: Layout, { axis, picks }: Selection, bad: number): void {
   if (bad >= 0) throw outOfRange(op, layout, axis, picks, bad);
-  if (own) recycle(picks.indexes);
 }
 
 /** The tensor without its type's constraints: what `slice` accepts. */
@@ -394,7 +402,7 @@ function gather(op: string, x: Operand, what: Selection): Operand {
   const to = blockOf(layout, what);
   const plan = planMap(to.block, what.block, null, null);
   const bad = backendFor(x.storage, op).gather(plan, storage, x.storage, what.picks, to.step);
-  finish(op, x.layout, what, bad);
+  checkFound(op, x.layout, what, bad);
   return result(storage, layout);
 }
 
@@ -442,8 +450,8 @@ export function setAt(
     const from = blockOf(source.layout, what);
     const plan = planMap(what.block, from.block, null, null);
     const bad = backendFor(storage, op).scatter(plan, x.storage, storage, what.picks, from.step);
-    finish(op, x.layout, what, bad);
     if (source !== given) recycle(storage);
+    checkFound(op, x.layout, what, bad);
   });
   x.storage.version++;
 }
@@ -510,7 +518,7 @@ export function take(
     checkDevice(x.storage, tensor.storage, "take");
     const picked = tensor.layout.shape;
     const picks = picksOf(x, tensor, place);
-    return gather("take", x, {
+    const what = {
       picks,
       axis: place,
       own: picks.indexes !== tensor.storage,
@@ -522,7 +530,8 @@ export function take(
       shape: layout.shape.toSpliced(place, 1, ...picked),
       place,
       picked,
-    });
+    };
+    return spend(what, () => gather("take", x, what));
   };
   return isOperand(indexes) ? run() : tidily(run);
 }

@@ -220,5 +220,5 @@ export function linear(
   const columns = lens(weight, weight.layout.transpose());
   const product = (): Operand =>
     matmul(bias === undefined ? x : cast(x, dtype), columns, options, "linear", bias);
-  return x.storage.info.name === dtype ? product() : tidily(product);
+  return bias === undefined || x.storage.info.name === dtype ? product() : tidily(product);
 }

@@ -214,7 +214,7 @@ function tidy<R>(body: () => R): R {
     return made;
   } finally {
     scoped = outer;
-    const keep = kept instanceof Tensor ? null : tensorsIn(kept);
+    const keep = typeof kept === "object" && !(kept instanceof Tensor) ? tensorsIn(kept) : null;
     for (const one of mine) {
       if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
       else if (outer !== null) outer.push(one);
@@ -222,9 +222,9 @@ function tidy<R>(body: () => R): R {
   }
 }
 
-function tensorsIn(kept: unknown): Set<unknown> {
+function tensorsIn(kept: object | null): Set<unknown> | null {
   // Of what may have very many members, none is a tensor.
-  if (typeof kept !== "object" || kept === null || ArrayBuffer.isView(kept)) return new Set();
+  if (kept === null || ArrayBuffer.isView(kept)) return null;
   const members: unknown[] = Array.isArray(kept) ? kept : Object.values(kept);
   return new Set(members.filter((member) => member instanceof Tensor));
 }

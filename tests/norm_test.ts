@@ -1,5 +1,5 @@
 /**
- * Layer norm and RMS norm on every backend and instruction set; see device/norms.ts.
+ * Layer norm, RMS norm and softmax on every backend and instruction set; see device/norms.ts.
  *
  * @module
  */
@@ -30,6 +30,10 @@ test(
 test(
   "Layer norm and RMS norm: rows of one value have no variance, whatever the value",
   onAll(NORM_TESTS.oneValue),
+);
+test(
+  "Softmax and its logarithm: along any axis, empty ones too, of views, into outputs and in place",
+  onAll(NORM_TESTS.softmax),
 );
 test(
   "Layer norm and RMS norm: NaN and infinities spoil their row, and no other",

@@ -160,9 +160,9 @@ const LEAVINGS = [
     ],
   }),
   ...edits("device", "src/indexing.ts", ["leavings"], {
-    "leavings: indexes": ["  if (own) recycle(picks.indexes);\n", ""],
+    "leavings: indexes": ["    if (what.own) recycle(what.picks.indexes);\n", ""],
     "leavings: values": ["    if (source !== given) recycle(storage);\n", ""],
-    "leavings: indexes of others are given back": ["if (own) recycle", "recycle"],
+    "leavings: indexes of others are given back": ["if (what.own) recycle", "recycle"],
   }),
   ...edits("device", "src/composites.ts", ["leavings"], {
     "leavings: rows of no kernel": ["      recycle(made);\n", ""],

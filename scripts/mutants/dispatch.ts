@@ -59,7 +59,10 @@ const DISPATCH = edits(
     "overlap: last element": ["(high + 1) * storage.info.bytes", "high * storage.info.bytes"],
     "overlap: begin of the array": ["byteOffset + low * storage", "low * storage"],
     "overlap: same storage, other strides": [" && sameShape(t.strides, s.strides)", ""],
-    "overlap: same storage, other offset": ["t.offset === s.offset &&\n", "\n"],
+    "overlap: same storage, other offset": [
+      "    byteExtent(target)[0] === byteExtent(source)[0] &&\n",
+      "",
+    ],
     "overlap: always copied": [
       "return same ? source : packed(source, source.storage.info);",
       "return packed(source, source.storage.info);",

@@ -95,6 +95,46 @@ function assertNorm(what: string, op: Op, x: AnyTensor, actual: AnyTensor, given
   }
 }
 
+/** How far from 0 what softmax is tested with lies. */
+const SPREAD = 9;
+
+/** Softmax of `x` along `axis`, or its logarithm, in row-major order. */
+function softmaxOf(op: "softmax" | "logSoftmax", x: AnyTensor, axis: number): number[] {
+  const rows = loose(x).moveAxis(axis, -1);
+  const [values, n] = [numbers(rows), x.shape[axis]!];
+  const made = new Float64Array(values.length);
+  for (let start = 0; start < values.length; start += n) {
+    const row = values.slice(start, start + n);
+    const most = Math.max(...row);
+    const total = sumOf(row.map((v) => Math.exp(v - most)));
+    row.forEach((v, i) => {
+      made[start + i] = op === "softmax" ? Math.exp(v - most) / total : v - most - Math.log(total);
+    });
+  }
+  return numbers(loose(tensor(made)).reshape(rows.shape).moveAxis(-1, axis));
+}
+
+/**
+ * Throws unless all elements are those expected, within so many units of the dtype at their scale,
+ * or at `floor`: a logarithm is off by some of 1, a power by what its exponent is off by.
+ */
+function assertNear(
+  what: string,
+  actual: AnyTensor,
+  expected: readonly number[],
+  units: number,
+  floor: number,
+): void {
+  const { eps, smallestNormal } = finfo(actual.dtype as "float32");
+  const got = numbers(actual);
+  assertEquals(got.length, expected.length, what);
+  got.forEach((value, i) => {
+    const near = Math.abs(value - expected[i]!) <=
+      units * eps * (Math.abs(expected[i]!) + floor + smallestNormal);
+    assert(near, `${what}: element ${i}: ${value}, not ${expected[i]}`);
+  });
+}
+
 /** `x` on the device of the backend that is tested. */
 // deno-lint-ignore no-explicit-any
 function put(x: AnyTensor): any {
@@ -211,6 +251,37 @@ export const NORM_TESTS = {
             const rms = numbers(x.rmsNorm(-1, { epsilon: 0 }));
             if (value !== 0) {
               rms.forEach((z) => assert(Math.abs(z - unit) <= 2e-3, `${what}: ${z}`));
+            }
+          }
+        }
+      }
+    });
+  },
+
+  softmax: (everywhere) => {
+    const cases = [
+      ...[[2, 3], [4, 300], [3, 2, 5], [1, 1], [2, 0], [0, 3], [0]].flatMap((shape) =>
+        shape.map((_, axis) => [shape, axis] as const)
+      ),
+    ];
+    everywhere((name) => {
+      for (const dtype of [...FLOATS, "int32"] as const) {
+        for (const [shape, axis] of cases) {
+          const dense = around(shape, dtype, 0, SPREAD);
+          for (const x of [dense, asView(dense)]) {
+            for (const op of ["softmax", "logSoftmax"] as const) {
+              const what = `${op} of ${dtype} ${JSON.stringify(shape)} along ${axis}, ${name}`;
+              const made = loose(x)[op](axis);
+              assertEquals([...made.shape], shape, what);
+              assertEquals(made.dtype, dtype === "int32" ? "float32" : dtype, what);
+              const expected = softmaxOf(op, x, axis);
+              const [units, floor] = op === "softmax" ? [4 + 2 * SPREAD, 0] : [4, 1];
+              assertNear(what, made, expected, units, floor);
+              if (dtype === "int32") continue;
+              const out = put(zeros(shape, { dtype: "float64" }));
+              assertNear(what, loose(x)[op](axis, { out }).astype(dtype), expected, units, floor);
+              const own = loose(x).toOwned();
+              assertNear(`${what} in place`, own[op](axis, { out: own }), expected, units, floor);
             }
           }
         }
