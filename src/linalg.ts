@@ -138,28 +138,32 @@ export function matmul(
         b: matrixRef(y.storage, plain ? columns : columns.broadcastTo([...batch, k, n])),
       };
     };
-    const multiply = (): void => {
+    /** Multiplies them; true when it has added the bias too. */
+    const multiply = (): boolean => {
       const product = productOf(cast(a, dtype), cast(b, dtype));
       if (bias !== undefined && backend.linear !== undefined) {
         const row = contiguous(cast(bias, dtype));
-        if (backend.linear(product, row.storage, row.layout.offset)) {
-          plus = undefined;
-          return;
-        }
+        if (backend.linear(product, row.storage, row.layout.offset)) return true;
       }
       backend.matmul(product);
+      return false;
     };
     const done = areBytes(a, b, dtype) && backend.matmulBytes?.(productOf(a, b));
     if (!done) {
       const { info } = storage;
-      if (a.storage.info === info && b.storage.info === info && bias === undefined) multiply();
-      else tidily(multiply);
+      const usable = bias === undefined || (bias.storage.info === info && bias.layout.contiguous);
+      const ready = usable && a.storage.info === info && b.storage.info === info;
+      if (ready ? multiply() : tidily(multiply)) plus = undefined;
     }
   }
   const layout = shape === full.shape ? full : Layout.contiguous(shape);
-  const made = direct ? out : { storage, layout, flags: 0 };
+  const made = direct
+    ? out
+    : out === undefined
+    ? result(storage, layout)
+    : { storage, layout, flags: 0 };
   if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
-  if (out === undefined) return result(storage, layout);
+  if (out === undefined) return made;
   if (!direct) return delivered(storage, shape, out);
   out.storage.version++;
   return out;

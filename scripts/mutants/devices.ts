@@ -140,7 +140,7 @@ const GRAPHS = [
     "TF32": ["tf32 ? TF32 : 0", "0"],
   }),
   ...edits("device", "src/linalg.ts", LINEAR, {
-    "bias twice": ["          plus = undefined;\n", ""],
+    "bias twice": ["if (ready ? multiply() : tidily(multiply)) plus = undefined;", "multiply();"],
     "bias: overlaps": [" && (bias === undefined || !overlaps(out, bias))", ""],
   }),
 ];
