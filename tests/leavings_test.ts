@@ -217,3 +217,19 @@ for (const [name, [makers, call]] of Object.entries(functions)) {
     assertEquals(after - before, 0);
   });
 }
+
+test("Leavings: what was given is not given back", () => {
+  const x = iota([3]);
+  const index = rm.tensor([2, 0], { dtype: "int32" });
+  const mask = rm.tensor([true, false, true]);
+  loose(x).slice(index).dispose();
+  loose(x).take(index).dispose();
+  loose(x).slice(mask).dispose();
+  loose(x).set([index], 5);
+  for (const dtype of ["int32", "bool"] as const) {
+    for (let n = 2; n <= 3; n++) for (let i = 0; i < 4; i++) rm.full([n], true, { dtype });
+  }
+  assertEquals(index.toArray(), [2, 0]);
+  assertEquals(mask.toArray(), [true, false, true]);
+  assertEquals(x.toArray(), [5, 1, 5]);
+});
