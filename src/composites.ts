@@ -22,6 +22,7 @@ import {
   isOperand,
   lens,
   type Operand,
+  packed,
   prepareOut,
   type ReduceOptions,
   result,
@@ -141,12 +142,12 @@ function alongRows(
 ): Operand {
   const { shape, size } = x.layout;
   if (out !== undefined) prepareOut(out, shape, to, x.storage, op);
+  if (size === 0) return delivered(packed(x, DTYPE[to]).storage, shape, out);
   const last = shape.length - axes.length;
   const affine = { weight: weight?.storage ?? null, bias: bias?.storage ?? null, epsilon };
   const fused = (input: Operand): Storage | undefined => {
     const backend = backendFor(input.storage, op);
-    if (size === 0 || backend.alongRows === undefined) return undefined;
-    if (axes.some((axis) => axis < last)) return undefined;
+    if (backend.alongRows === undefined || axes.some((axis) => axis < last)) return undefined;
     return withDense(input, ({ storage, layout }) => {
       const made = allocateIn(storage.memory, storage.info, size, false);
       const columns = sizeOf(shape.slice(last));
@@ -164,12 +165,7 @@ function alongRows(
     const wide = rowDType(to);
     const input = cast(cast(x, to), wide);
     const made = wide === given ? undefined : fused(input);
-    const rows = size === 0
-      ? contiguousCopy(input)
-      : made === undefined
-      ? f(input)
-      : delivered(made, shape, undefined);
-    const all = cast(rows, to);
+    const all = cast(made === undefined ? f(input) : delivered(made, shape, undefined), to);
     if (out === undefined) return all;
     fill(out.storage, out.layout, all);
     out.storage.version++;
@@ -372,8 +368,10 @@ export function norm(
   if (ord === 0) {
     if (dtype !== undefined) checkFloat(dtype, "norm");
     const to = dtype ?? resultDType(REDUCE.norm1, x.storage.info.name, "norm");
-    const nonzero = (): Operand => apply(MAP.notEqual, x, 0);
-    return tidily(() => applyReduce(row, nonzero(), axes, { keepDims, out, dtype: to }));
+    return tidily(() => {
+      const nonzero = apply(MAP.notEqual, x, 0);
+      return applyReduce(row, nonzero, axes, { keepDims, out, dtype: to });
+    });
   }
   return applyReduce(row, x, axes, { keepDims, dtype, out }, () => [ord]);
 }

@@ -80,9 +80,9 @@ for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 /**
  * Compiles what most calls of `ops` on elements of `dtypes` need on `device`, so that they do not
  * have to wait for it later. Ops are named as methods and functions are, as `"add"`, `"sum"`,
- * `"softmax"`, `"concat"`, without those that write in place, `tril`, `triu` and `oneHot`; `"index"` and `"random"` stand for all
- * of their kind. What was compiled is kept on disk, so that later processes load it only. Does
- * nothing on the CPU, where all is compiled.
+ * `"softmax"`, `"concat"`, without those that write in place, `tril`, `triu` and `oneHot`; `"index"`
+ * and `"random"` stand for all of their kind. What was compiled is kept on disk, so that later
+ * processes load it only. Does nothing on the CPU, where all is compiled.
  *
  * Throws a RangeError for what is no such op, and a DeviceError when there is no such device.
  */

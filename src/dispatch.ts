@@ -515,7 +515,6 @@ function applyGeneral(
   if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, op);
   const storages: (Storage | null)[] = [null, null, null];
   const layouts: (Layout | null)[] = [null, null, null];
-  const copies: Operand[] = [];
   for (let k = 0; k < arity; k++) {
     const arg = args[k]!;
     if (isScalar(arg)) {
@@ -523,7 +522,6 @@ function applyGeneral(
       layouts[k] = SCALAR_LAYOUT;
     } else {
       const safe = out === undefined ? arg : undisturbed(arg, out);
-      if (safe !== arg) copies.push(safe);
       storages[k] = safe.storage;
       layouts[k] = safe.layout;
     }
@@ -537,7 +535,10 @@ function applyGeneral(
   backendFor(like ?? storage, op)
     .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
   if (out === undefined) return wrap(storage, target);
-  for (const copy of copies) recycle(copy.storage);
+  for (let k = 0; k < arity; k++) {
+    const arg = args[k]!;
+    if (!isScalar(arg) && storages[k] !== arg.storage) recycle(storages[k]!);
+  }
   storage.version++;
   return out;
 }

@@ -67,6 +67,12 @@ const MOST_SHOWN = 2000;
  */
 export function formatTensor(x: Operand, options: FormatOptions = {}): string {
   checkOptions("toString", options, FORMAT_OPTIONS);
+  const { scientific } = options;
+  if (scientific !== undefined && typeof scientific !== "boolean") {
+    throw new TypeError(
+      `Cannot toString with scientific ${describeValue(scientific)}: it takes true or false`,
+    );
+  }
   const gone = lost(x);
   if (gone !== undefined) return gone;
   const lineWidth = count("lineWidth", options.lineWidth, 80);

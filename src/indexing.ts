@@ -182,9 +182,16 @@ function selectFirst(op: string, x: Operand, index: Operand): Selection | undefi
   const picked = index.layout.shape;
   const rest = shape.slice(1);
   const block = new Layout(rest, strides.slice(1), offset);
-  const picks = picksOf(x, index, 0);
-  const own = kind === "b" || picks.indexes !== index.storage;
-  return { shape: [...picked, ...rest], place: 0, picked, picks, axis: 0, own, block };
+  const { picks, own } = picksOf(x, index, 0);
+  return {
+    shape: [...picked, ...rest],
+    place: 0,
+    picked,
+    picks,
+    axis: 0,
+    own: own || kind === "b",
+    block,
+  };
 }
 
 /** What `use` gives for what the arguments pick. */
@@ -298,9 +305,8 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const found = { shape, place, picked };
   if (indexes.length === 1) {
     const { tensor, axis } = indexes[0]!;
-    const picks = picksOf(x, tensor, axis);
-    const own = picks.indexes !== tensor.storage;
-    return { ...found, picks, axis, own, block: new Layout(blockShape, blockStrides, offset) };
+    const block = new Layout(blockShape, blockStrides, offset);
+    return { ...found, ...picksOf(x, tensor, axis), axis, block };
   }
 
   // Several indexes pick as one does from an axis of all positions that they can reach.
@@ -332,14 +338,15 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   return { ...found, picks, axis: -1, own: true, block };
 }
 
-/** What the elements of `index` pick from one axis of `x`. */
-function picksOf(x: Operand, index: Operand, axis: number): Picks {
+/** What the elements of `index` pick from one axis of `x`; `own` if they had to be copied. */
+function picksOf(x: Operand, index: Operand, axis: number): Pick<Selection, "picks" | "own"> {
   // What is written must not change the indexes on the way.
   const usable = index.layout.contiguous && !overlaps(x, index);
   const { storage, layout } = usable ? index : packed(index, index.storage.info);
   const size = x.layout.shape[axis]!;
   const stride = x.layout.strides[axis]!;
-  return { indexes: storage, offset: layout.offset, count: layout.size, size, stride };
+  const { offset, size: count } = layout;
+  return { picks: { indexes: storage, offset, count, size, stride }, own: !usable };
 }
 
 /** What to throw for the index in place `bad`. */
@@ -442,7 +449,7 @@ export function setAt(
   selecting(op, x, args, (what) => {
     const given = isOperand(value) ? broadcastValue(op, value, what.shape) : undefined;
     const source = given === undefined
-      ? filledWith(value as Scalar, x.storage, what.shape)
+      ? spread(value as Scalar, x.storage, what.shape)
       : given.storage.info.name === dtype && given.layout.contiguous && !overlaps(x, given)
       ? given
       : packed(given, x.storage.info);
@@ -457,7 +464,7 @@ export function setAt(
 }
 
 /** `value`, broadcast to `shape`, in the dtype and on the device of `like`: no handle. */
-function filledWith(value: Scalar, like: Storage, shape: readonly number[]): Operand {
+function spread(value: Scalar, like: Storage, shape: readonly number[]): Operand {
   const storage = allocateIn(like.memory, like.info, 1, false);
   const layout = Layout.contiguous([]);
   fillScalar(storage, layout, value);
@@ -511,24 +518,18 @@ export function take(
   axis = 0,
 ): Operand {
   checkOperand(x, "take");
-  const { layout } = x;
-  const place = normalizeAxis("take", axis, layout.shape.length);
+  const along = normalizeAxis("take", axis, x.layout.shape.length);
   const run = (): Operand => {
     const tensor = toIndexes("take", x.storage, indexes);
     checkDevice(x.storage, tensor.storage, "take");
+    const { shape, strides, offset } = x.layout;
     const picked = tensor.layout.shape;
-    const picks = picksOf(x, tensor, place);
     const what = {
-      picks,
-      axis: place,
-      own: picks.indexes !== tensor.storage,
-      block: new Layout(
-        layout.shape.toSpliced(place, 1),
-        layout.strides.toSpliced(place, 1),
-        layout.offset,
-      ),
-      shape: layout.shape.toSpliced(place, 1, ...picked),
-      place,
+      ...picksOf(x, tensor, along),
+      axis: along,
+      block: new Layout(shape.toSpliced(along, 1), strides.toSpliced(along, 1), offset),
+      shape: shape.toSpliced(along, 1, ...picked),
+      place: along,
       picked,
     };
     return spend(what, () => gather("take", x, what));

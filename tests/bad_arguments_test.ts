@@ -590,3 +590,9 @@ test("norms take numbers, whatever their order; allowTF32 takes true or false", 
   assertEquals(loose(iota([2, 3], "int8")).norm(null, { ord: 0 }).dtype, "float32");
   for (const one of ["yes", 1, undefined]) refusal(() => loose(allowTF32)(one));
 });
+
+test("what toString takes is checked", () => {
+  for (const one of ["yes", 1, null]) refusal(() => loose(x).toString({ scientific: one }));
+  refusal(() => loose(x).toString({ digits: 3 }));
+  assertEquals(loose(x).toString({ scientific: true, precision: 1 }).includes("e+"), true);
+});

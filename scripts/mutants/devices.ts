@@ -153,7 +153,10 @@ const LEAVINGS = [
       "  out.storage.version++;",
     ],
     "leavings: first operand": ["  recycleCopy(x, a);\n", ""],
-    "leavings: operands of three": ["  for (const copy of copies) recycle(copy.storage);\n", ""],
+    "leavings: operands of three": [
+      "    if (!isScalar(arg) && storages[k] !== arg.storage) recycle(storages[k]!);\n",
+      "",
+    ],
     "leavings: casts of reductions": [
       "return tidily(() =>\n        applyReduce(",
       "return (<R>(f: () => R): R => f())(() =>\n        applyReduce(",

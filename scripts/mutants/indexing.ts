@@ -82,8 +82,8 @@ const INDEXING = edits(
       "while (false)",
     ],
     "take: axis": [
-      'const place = normalizeAxis("take", axis, layout.shape.length);',
-      "const place = 0;",
+      'const along = normalizeAxis("take", axis, x.layout.shape.length);',
+      "const along = 0;",
     ],
     "take: float indexes": ['if (kind !== "i" && kind !== "u") {', "if (false) {"],
     "takeAlongAxis: rank": ["if (tensor.layout.shape.length !== rank) {", "if (false) {"],
