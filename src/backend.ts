@@ -2,13 +2,14 @@
  * What a device has to be able to do, and which devices there are.
  *
  * A backend gets checked, planned work on storages of its device; it knows nothing of tensors,
- * promotion or broadcasting. What a backend lacks it hands to the one it was built on.
+ * promotion or broadcasting. The
+ * native backend hands what it lacks to the JavaScript one; others do all that is not optional.
  *
  * @module
  */
 import { describe, type DType } from "./dtype.ts";
 import type { Layout } from "./layout.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "./ops.ts";
+import type { FoldRow, MapRow } from "./ops.ts";
 import type { Plan } from "./plan.ts";
 import { DeviceError } from "./errors.ts";
 import type { DeviceMemory, Storage } from "./storage.ts";
@@ -151,12 +152,12 @@ export interface Backend {
     b: Storage | null,
     c: Storage | null,
   ): void;
-  /** Folds `a` (and `b`) into `out`. */
-  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void;
-  /** Writes the position of the preferred element, counted in the plan's order, as int32. */
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void;
-  /** Folds along the plan's last axes and writes every step. */
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void;
+  /**
+   * Folds `a` (and `b`, of reductions with two operands) along the plan's last axes. What is written
+   * is the result of a reduction, every step of a scan, and the position of the element that an
+   * index reduction prefers, counted in the plan's order, as int32.
+   */
+  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void;
   /**
    * Runs `kernel` along dense rows of floats, which start at `offset` of `a`, into dense `out` of
    * the same dtype; false where the backend leaves that to the ops that it is made of. Absent where

@@ -26,11 +26,14 @@ import { Layout } from "./layout.ts";
 import {
   type ArgReduceRow,
   called,
+  computeOf,
   MAP,
   type MapRow,
   type ReduceRow,
+  resultOf,
   type Row,
   type ScanRow,
+  takes,
 } from "./ops.ts";
 import { ATTRIBUTES, type Plan, planDense, planMap, planReduce } from "./plan.ts";
 import { broadcastShapes, formatShape, normalizeAxes, normalizeAxis, sameShape } from "./shape.ts";
@@ -163,18 +166,13 @@ const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: 
 
 function makeRule(row: Row, info: DTypeInfo, op: string): Rule {
   const { name, kind } = info;
-  if (!row.takes.includes(kind)) {
-    const takes = [...row.takes].map((k) => KINDS[k as Kind]).join(", ");
+  if (!takes(row, name)) {
+    const kinds = [...row.takes].map((k) => KINDS[k as Kind]).join(", ");
     const advice = kind === "b" ? "; cast with astype()" : "";
-    throw new DTypeError(`Cannot ${op} ${name}: it takes ${takes} dtypes${advice}`);
+    throw new DTypeError(`Cannot ${op} ${name}: it takes ${kinds} dtypes${advice}`);
   }
-  const compute = row.result === "float" && kind !== "f" ? "float32" : name;
-  const result = row.result === "bool" || row.result === "int32"
-    ? row.result
-    : row.result === "sum" && kind !== "f" && name !== "uint64"
-    ? "int64"
-    : compute;
-  return { compute, result, resultInfo: DTYPE[result] };
+  const result = resultOf(row, name);
+  return { compute: computeOf(row, name), result, resultInfo: DTYPE[result] };
 }
 
 /** Throws unless results of `from` may be written to a tensor of `to`. */
@@ -773,7 +771,7 @@ export function applyReduce(
   const storage = allocateIn(a.storage.memory, DTYPE[to], what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
   if (attributes !== undefined) setAttributes(plan, attributes(what.count));
-  backendFor(a.storage, op).reduce(row, plan, storage, a.storage, second?.storage ?? null);
+  backendFor(a.storage, op).fold(row, plan, storage, a.storage, second?.storage ?? null);
   return delivered(storage, what.shape, out);
 }
 
@@ -832,7 +830,7 @@ export function applyArgReduce(
   if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, op);
   const storage = allocateIn(a.storage.memory, rule.resultInfo, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
-  backendFor(a.storage, op).argReduce(row, plan, storage, a.storage);
+  backendFor(a.storage, op).fold(row, plan, storage, a.storage, null);
   return delivered(storage, what.shape, options.out);
 }
 
@@ -874,7 +872,7 @@ export function applyScan(
   }
   const reduced = shape.map((_, i) => i === along);
   const plan = planReduce(target, a.layout, null, reduced, true);
-  backendFor(a.storage, op).scan(row, plan, storage, a.storage);
+  backendFor(a.storage, op).fold(row, plan, storage, a.storage, null);
   return delivered(storage, shape, out);
 }
 

@@ -8,7 +8,7 @@
  *
  * @module
  */
-import type { DType, Kind } from "./dtype.ts";
+import { DTYPE, type DType, type Kind } from "./dtype.ts";
 
 /** Which dtype comes out: the promoted one, bool, the index dtype, a float, or a sum's. */
 export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
@@ -82,8 +82,11 @@ export interface ScanRow extends BaseRow {
   readonly identity: number;
 }
 
+/** A row that folds elements. */
+export type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
+
 /** Any row of the table. */
-export type Row = MapRow | ReduceRow | ArgReduceRow | ScanRow;
+export type Row = MapRow | FoldRow;
 
 let rows = 0;
 
@@ -420,9 +423,21 @@ export function called<R extends Row>(row: R, op: string): R {
   return { ...row, op };
 }
 
-/** The dtype that the expression of `row` gives when it is computed in `compute`. */
-export function mapResult(row: MapRow, compute: DType): DType {
-  return row.result === "bool" ? "bool" : compute;
+/** True when `row` takes elements of `dtype`. */
+export function takes(row: Row, dtype: DType): boolean {
+  return row.takes.includes(DTYPE[dtype].kind);
+}
+
+/** The dtype that `row` computes in for elements of `dtype`. */
+export function computeOf(row: Row, dtype: DType): DType {
+  return row.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
+}
+
+/** The dtype that `row` gives for elements of `dtype`. */
+export function resultOf(row: Row, dtype: DType): DType {
+  if (row.result === "bool" || row.result === "int32") return row.result;
+  const isShort = row.result === "sum" && DTYPE[dtype].kind !== "f" && dtype !== "uint64";
+  return isShort ? "int64" : computeOf(row, dtype);
 }
 
 /** The expression that `row` uses for dtypes of `kind`. */

@@ -10,7 +10,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { Arguments, CudaDevice } from "../src/backends/cuda/device.ts";
-import { argReduce, reduce, scan } from "../src/backends/cuda/folds.ts";
+import { fold } from "../src/backends/cuda/folds.ts";
 import { map } from "../src/backends/cuda/maps.ts";
 import { usualOf } from "../src/backends/cuda/source.ts";
 import { addDivisor } from "../src/backends/cuda/walks.ts";
@@ -168,14 +168,15 @@ test("plans without elements launch nothing, but for what they give", () => {
     null,
     null,
   );
-  scan(
+  fold(
     device,
     SCAN.cumulativeSum,
     planReduce(dense(0, 3), dense(0, 3), null, [false, true], true),
     none,
     none,
+    null,
   );
-  reduce(
+  fold(
     device,
     REDUCE.sum,
     planReduce(dense(0, 1), dense(0, 3), null, [false, true], false),
@@ -186,7 +187,7 @@ test("plans without elements launch nothing, but for what they give", () => {
   assertEquals(launches.length, 0);
   // The sum of nothing is 0, which somebody has to write.
   const plan = planReduce(dense(3, 1), dense(3, 0), null, [false, true], false);
-  reduce(device, REDUCE.sum, plan, new Remote("float32", 3), none, null);
+  fold(device, REDUCE.sum, plan, new Remote("float32", 3), none, null);
   assertEquals(launches.length, 1);
 });
 
@@ -202,15 +203,15 @@ test("a plan that leaves its storage is refused, and nothing is launched", () =>
     );
   }
   const sum = () => planReduce(dense(1), dense(10), null, [true], false);
-  assertThrows(() => reduce(device, REDUCE.sum, sum(), long, short, null), NativeError, "reaches");
+  assertThrows(() => fold(device, REDUCE.sum, sum(), long, short, null), NativeError, "reaches");
   assertThrows(
-    () => argReduce(device, ARG_REDUCE.argmax, sum(), long, short),
+    () => fold(device, ARG_REDUCE.argmax, sum(), long, short, null),
     NativeError,
     "reaches",
   );
   const scanned = planReduce(dense(10), dense(10), null, [true], true);
   assertThrows(
-    () => scan(device, SCAN.cumulativeSum, scanned, short, long),
+    () => fold(device, SCAN.cumulativeSum, scanned, short, long, null),
     NativeError,
     "reaches",
   );
@@ -233,10 +234,10 @@ test("arguments are as large as the structs of the headers, which fit into a lau
   for (const huge of [false, true]) {
     const plan = planReduce(dense(1), dense(1 << 22), null, [true], false);
     plan.huge = huge;
-    reduce(device, REDUCE.sum, plan, many, many, null);
+    fold(device, REDUCE.sum, plan, many, many, null);
     const scanned = planReduce(dense(1 << 22), dense(1 << 22), null, [true], true);
     scanned.huge = huge;
-    scan(device, SCAN.cumulativeSum, scanned, many, many);
+    fold(device, SCAN.cumulativeSum, scanned, many, many, null);
   }
   assertEquals(launches.map(({ name }) => name), [
     "sum_f32_f32_along",
@@ -266,7 +267,7 @@ test("elements that an input repeats are counted in 64 bits where 32 are too few
     const plan = planReduce(dense(1, 1), a, null, [true, true], false);
     assert(!plan.huge, "nothing lies far away");
     const many = new Remote("float32", 1 << 16);
-    reduce(device, REDUCE.sum, plan, many, many, null);
+    fold(device, REDUCE.sum, plan, many, many, null);
     return launches.map(({ name }) => name);
   };
   const [along, parts] = ["sum_f32_f32_along", "sum_f32_f32_parts"];
@@ -278,7 +279,7 @@ test("how a fold is cut depends on sizes only", () => {
   const cuts = (offset: number): number[] => {
     const { device, launches } = recorder();
     const plan = planReduce(dense(1), new Layout([1 << 20], [1], offset), null, [true], false);
-    reduce(
+    fold(
       device,
       REDUCE.sum,
       plan,

@@ -23,6 +23,7 @@ import {
   type ReduceRow,
   SCAN,
   type ScanRow,
+  takes,
 } from "../src/ops.ts";
 import { OFFSETS, Plan } from "../src/plan.ts";
 import type { Storage } from "../src/storage.ts";
@@ -193,7 +194,7 @@ const MAPS: MapRow[] = [
 check("maps: random plans are refused, or give what js gives", () => {
   cases("map", 1500, (name) => {
     const row = pick(MAPS);
-    const dtype = pick(DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind)));
+    const dtype = pick(DTYPES.filter((dtype) => takes(row, dtype)));
     const shape = anyShape(1 + below(4));
     const wrong = random() < 0.5 ? below(row.arity + 1) : -1;
     const operands = Array.from({ length: row.arity + 1 }, (_, k): Operand => {
@@ -237,7 +238,7 @@ check("folds: random plans are refused, or give what js gives", () => {
     const integers: DType[] = ["int8", "int32", "uint16", "int64", "uint64"];
     const dtype = row === REDUCE.var
       ? pick(["int16", "uint8"] as const)
-      : pick(exact ? DTYPES.filter((d) => row.takes.includes(DTYPE[d].kind)) : integers);
+      : pick(exact ? DTYPES.filter((d) => takes(row, d)) : integers);
     const rank = below(5);
     const shape = anyShape(rank);
     const kept = row.skeleton === "scan" ? Math.max(0, rank - 1) : below(rank + 1);
@@ -263,9 +264,7 @@ check("folds: random plans are refused, or give what js gives", () => {
       [out!],
       b === undefined ? [a!] : [a!, b],
       (backend, [to]) => {
-        if (row.skeleton === "reduce") backend.reduce(row, plan, to!, a!, b ?? null);
-        else if (row.skeleton === "scan") backend.scan(row, plan, to!, a!);
-        else backend.argReduce(row, plan, to!, a!);
+        backend.fold(row, plan, to!, a!, b ?? null);
       },
     );
   });

@@ -18,14 +18,15 @@ import { NativeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import {
   ARG_REDUCE,
-  type ArgReduceRow,
+  computeOf,
+  type FoldRow,
   MAP,
   type MapRow,
   REDUCE,
   type ReduceRow,
   type Row,
   SCAN,
-  type ScanRow,
+  takes,
 } from "../src/ops.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "../src/plan.ts";
 import * as random from "../src/random.ts";
@@ -34,7 +35,6 @@ import {
   assertSame,
   assertSameBytes,
   check,
-  computeOf,
   copyOf,
   denseStorage,
   fallback,
@@ -63,7 +63,7 @@ import { readElement, writeElement } from "../src/element.ts";
 const loops = new JsBackend();
 
 function taken(row: Row): DType[] {
-  return DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  return DTYPES.filter((dtype) => takes(row, dtype));
 }
 
 function setAttributes(plan: Plan, row: Row, dtype: DType, count: number): void {
@@ -408,7 +408,7 @@ check("values do not depend on where in a line of the cache operands and results
     native.setLevel(level);
     for (const row of [MAP.add, MAP.exp, MAP.sin, MAP.hypot, MAP.neg, MAP.minimum] as MapRow[]) {
       for (const dtype of ["float32", "float64", "bfloat16", "int8", "int32"] as const) {
-        if (!row.takes.includes(DTYPE[dtype].kind) || computeOf(row, dtype) !== dtype) continue;
+        if (!takes(row, dtype) || computeOf(row, dtype) !== dtype) continue;
         const [a, b] = [fill(dtype, n, true), fill(dtype, n, true)];
         // All in one storage, a multiple of lines apart.
         const run = (offsets: readonly [number, number, number]): Storage["array"] => {
@@ -503,8 +503,6 @@ const FOLD_SHAPES = [
   [60, 70],
 ];
 
-type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
-
 /** Values whose folds do not depend on their order but for roundings. */
 function foldValues(row: FoldRow, dtype: DType, layout: Layout): Storage {
   if (DTYPE[dtype].kind !== "f") return storageFor(layout, dtype);
@@ -513,19 +511,6 @@ function foldValues(row: FoldRow, dtype: DType, layout: Layout): Storage {
     return storage;
   }
   return storageFor(layout, dtype, row.result === "same" || row.result === "int32", row.domain);
-}
-
-function runFold(
-  backend: typeof js,
-  row: FoldRow,
-  plan: Plan,
-  out: Storage,
-  a: Storage,
-  b: Storage | null,
-): void {
-  if (row.skeleton === "reduce") backend.reduce(row, plan, out, a, b);
-  else if (row.skeleton === "scan") backend.scan(row, plan, out, a);
-  else backend.argReduce(row, plan, out, a);
 }
 
 /** Folds the axes whose bits are set in `axes` on both backends. */
@@ -560,9 +545,9 @@ function checkFold(
   const level = native.setLevel(LEVELS[turn % LEVELS.length]!);
   const what = `${row.name} of ${dtype} to ${to}, [${shape}] ${kind} over [${reduced}], ` +
     `level ${level}`;
-  const asked = handedOn(() => runFold(native, row, plan, out, a, b));
+  const asked = handedOn(() => native.fold(row, plan, out, a, b));
   assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
-  runFold(reference, row, plan, expected, a, b);
+  reference.fold(row, plan, expected, a, b);
   const values = positions(layout).map((at) => readElement(a, at));
   const tolerance = foldTolerance(row, to, values, dtype);
   // Both may be off.
@@ -642,8 +627,8 @@ check("rows that overlap fold as in js, the last few columns too", () => {
       const reduced = planReduce(to, windows, null, [true, false], row.skeleton !== "reduce");
       for (const level of LEVELS) {
         native.setLevel(level);
-        assertEquals(handedOn(() => runFold(native, row, reduced, out, a, null)), 0);
-        runFold(loops, row, reduced, expected, a, null);
+        assertEquals(handedOn(() => native.fold(row, reduced, out, a, null)), 0);
+        loops.fold(row, reduced, expected, a, null);
         const what = `${row.name} of ${dtype}, level ${level}`;
         const values = positions(Layout.contiguous([a.array.length])).map((at) =>
           readElement(a, at)
@@ -681,7 +666,7 @@ check("sums keep their precision and their infinities", () => {
   const sum = (dtype: DType, array: Float32Array | Float64Array): number => {
     const out = fill(dtype, 1, false);
     const plan = planReduce(Layout.contiguous([1]), layout, null, [true], false);
-    native.reduce(REDUCE.sum, plan, out, adopt(dtype, array), null);
+    native.fold(REDUCE.sum, plan, out, adopt(dtype, array), null);
     return Number(out.array[0]);
   };
   for (const level of LEVELS) {
@@ -723,7 +708,7 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
     const out = fill("float64", columns, false);
     const layout = Layout.contiguous([array.length / columns, columns]);
     const plan = planReduce(Layout.contiguous([1, columns]), layout, null, [true, false], false);
-    native.reduce(row, plan, out, adopt("float32", array), null);
+    native.fold(row, plan, out, adopt("float32", array), null);
     return out.array as Float64Array;
   };
   const compare = (array: Float32Array, what: string, columns = 1) => {
@@ -804,10 +789,10 @@ check("zeros of both signs are one place, and NaN of either sign is beyond all",
           const out = denseStorage(resultDType(row, dtype, row.name), kept.size);
           const expected = copyOf(out);
           const plan = () => planReduce(kept, layout, null, reduced, row.skeleton === "argReduce");
-          runFold(js, row, plan(), expected, a, null);
+          js.fold(row, plan(), expected, a, null);
           for (const level of LEVELS) {
             native.setLevel(level);
-            runFold(native, row, plan(), out, a, null);
+            native.fold(row, plan(), out, a, null);
             const what = `${row.name} of ${dtype} ${turn}, level ${level}`;
             assertEquals(values(out, kept.size), values(expected, kept.size), what);
           }
@@ -1333,7 +1318,7 @@ check("the log of many exponentials is within what is promised", () => {
       const one = Layout.contiguous([1]);
       const plan = planReduce(one, Layout.contiguous([n]), one, [true], false);
       const out = fill("float64", 1, false);
-      native.reduce(REDUCE.logSumExp, plan, out, adopt("float32", array), shift);
+      native.fold(REDUCE.logSumExp, plan, out, adopt("float32", array), shift);
       const top = shift.array[0] as number;
       const exact = Math.log(array.reduce((sum, x) => sum + Math.exp(x - top), 0));
       const error = Math.abs(out.array[0] as number - exact);
@@ -1484,7 +1469,7 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   refused(() => native.map(MAP.neg, "float32", dense, out, lost, null, null));
   refused(() => native.map(MAP.neg, "float32", dense, lost, before, null, null));
   const over = planReduce(Layout.contiguous([1]), ten, null, [true], false);
-  refused(() => native.reduce(REDUCE.sum, over, out, lost, null));
+  refused(() => native.fold(REDUCE.sum, over, out, lost, null));
   refused(() => native.alongRows("softmax", 2, 5, out, lost, 0, NO_AFFINE));
   refused(() => native.alongRows("rmsNorm", 2, 5, out, before, 0, { ...NO_AFFINE, weight: lost }));
   refused(() => native.sort(lost, 0, 1, 10, false, null));

@@ -12,14 +12,21 @@ import { matrixRef } from "../src/backend.ts";
 import { DTYPE, type DType } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
 import { Layout } from "../src/layout.ts";
-import { ARG_REDUCE, MAP, type MapRow, REDUCE, type ReduceRow, SCAN } from "../src/ops.ts";
+import {
+  ARG_REDUCE,
+  computeOf,
+  MAP,
+  type MapRow,
+  REDUCE,
+  type ReduceRow,
+  SCAN,
+} from "../src/ops.ts";
 import { ATTRIBUTES, planMap, planReduce } from "../src/plan.ts";
 import { adopt, type Storage } from "../src/storage.ts";
 import { attributesOf } from "./table/golden.ts";
 import {
   assertSameBytes,
   check,
-  computeOf,
   copyOf,
   denseStorage,
   fill,
@@ -100,14 +107,14 @@ check("the number of threads does not show in reductions, places and scans", () 
         const plan = planReduce(kept, layout, null, reduced, false);
         attributesOf(row, dtype, layout.size / kept.size)
           .forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
-        sameBits(`${row.name} ${what}`, out, () => native.reduce(row, plan, out, a, null));
+        sameBits(`${row.name} ${what}`, out, () => native.fold(row, plan, out, a, null));
       }
       const place = denseStorage("int32", kept.size);
       const order = planReduce(kept, layout, null, reduced, true);
       sameBits(
         `argmax ${what}`,
         place,
-        () => native.argReduce(ARG_REDUCE.argmax, order, place, a),
+        () => native.fold(ARG_REDUCE.argmax, order, place, a, null),
       );
       if (reduced[0] && reduced[1]) continue;
       const scanned = denseStorage(resultDType(SCAN.cumulativeSum, dtype, ""), layout.size);
@@ -115,7 +122,7 @@ check("the number of threads does not show in reductions, places and scans", () 
       sameBits(
         `cumulativeSum ${what}`,
         scanned,
-        () => native.scan(SCAN.cumulativeSum, along, scanned, a),
+        () => native.fold(SCAN.cumulativeSum, along, scanned, a, null),
       );
     }
   }
@@ -124,7 +131,7 @@ check("the number of threads does not show in reductions, places and scans", () 
   const scanned = denseStorage("float32", 1_000_003);
   const plan = planReduce(flat, flat, null, [true], true);
   sameBits("a long cumulativeSum", scanned, () => {
-    native.scan(SCAN.cumulativeSum, plan, scanned, long);
+    native.fold(SCAN.cumulativeSum, plan, scanned, long, null);
   });
 });
 

@@ -23,14 +23,6 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
     "const same = inputs[0] === out && !DTYPE[out].wide;",
     "const same = inputs[0] === out;",
   ],
-  "identity: of floats": [
-    'identity === "lowest" ? "-Infinity" : "Infinity"',
-    'identity === "lowest" ? "0" : "Infinity"',
-  ],
-  "identity: of integers": [
-    'identity === "lowest" ? min : max',
-    'identity === "lowest" ? max : min',
-  ],
   "attributes: next to each other": ["p[${ATTRIBUTES + i}];`", "p[${ATTRIBUTES}];`"],
   "offsets: all of the output": ["p[${OFFSETS + k}]${int};`", "p[${OFFSETS}]${int};`"],
   "strides: all of the output": [
@@ -103,6 +95,17 @@ const LOOPS = edits("backend", "src/backends/js/loops.ts", TABLE, {
   "scan: small integers do not wrap": [
     "acc.wraps ? emit.settle(folded, acc.dtype) : folded);\n  emit.store",
     "folded);\n  emit.store",
+  ],
+});
+
+const STARTS = edits("backend", "src/backends/js/interpret.ts", TABLE, {
+  "identity: of floats": [
+    'identity === "lowest" ? -Infinity : Infinity',
+    'identity === "lowest" ? 0 : Infinity',
+  ],
+  "identity: of integers": [
+    'identity === "lowest" ? min : max',
+    'identity === "lowest" ? max : min',
   ],
 });
 
@@ -341,6 +344,7 @@ const HALVES = edits(
 /** Faults of the JavaScript backend. */
 export const BACKENDS: readonly Mutant[] = [
   ...LOOPS,
+  ...STARTS,
   ...EMIT,
   ...BACKEND,
   ...MATMUL,

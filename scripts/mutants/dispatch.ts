@@ -28,14 +28,7 @@ const DISPATCH = edits(
       "  checkAlive(value.storage, op);\n}\n\nfunction describe",
       "}\n\nfunction describe",
     ],
-    "dtypes: all taken": ["if (!row.takes.includes(kind)) {", "if (false) {"],
-    "dtypes: integers in float ops": [
-      '? "float32" : name;\n  const result',
-      "? name : name;\n  const result",
-    ],
-    "dtypes: comparisons give their input": ['row.result === "bool" || row.result', "row.result"],
-    "dtypes: sums stay narrow": ['? "int64"\n    : compute', "? compute\n    : compute"],
-    "dtypes: sums of uint64": [' && name !== "uint64"', ""],
+    "dtypes: all taken": ["if (!takes(row, name)) {", "if (false) {"],
     "store: any dtype": ["if (rank(from) > rank(to)) {", "if (false) {"],
     "scalars: slots shared": ["scalars[slot * 16 + id]", "scalars[id]"],
     "scalars: of another dtype": ["&& promoteWeak(row, info.name, b) === info.name", ""],
@@ -229,5 +222,12 @@ const NORMS = edits("dispatch", "src/composites.ts", ["norm"], {
   ],
 });
 
-/** Faults of dispatch, norms of rows and dtypes. */
-export const DISPATCHES: readonly Mutant[] = [...DISPATCH, ...NORMS, ...DTYPES];
+const RULES = edits("dispatch", "src/ops.ts", ["feature_dtypes", "table:/^(add|sum|eq): /"], {
+  "dtypes: integers in float ops": ['? "float32" : dtype;', "? dtype : dtype;"],
+  "dtypes: comparisons give their input": ['row.result === "bool" || row.result', "row.result"],
+  "dtypes: sums stay narrow": ['isShort ? "int64" : ', ""],
+  "dtypes: sums of uint64": [' && dtype !== "uint64"', ""],
+});
+
+/** Faults of dispatch, the dtypes of rows, norms of rows and dtypes. */
+export const DISPATCHES: readonly Mutant[] = [...DISPATCH, ...RULES, ...NORMS, ...DTYPES];

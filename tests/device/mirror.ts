@@ -21,7 +21,7 @@ import {
 import { JsBackend } from "../../src/backends/js/backend.ts";
 import type { DType } from "../../src/dtype.ts";
 import { IndexError, OutOfMemoryError } from "../../src/errors.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../src/ops.ts";
+import type { FoldRow, MapRow } from "../../src/ops.ts";
 import type { Plan } from "../../src/plan.ts";
 import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/storage.ts";
 import type { Device as DeviceName } from "../../src/types.ts";
@@ -184,16 +184,8 @@ class MirrorBackend implements Backend {
     );
   }
 
-  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    this.#js.reduce(row, plan, this.#open(out), this.#open(a), this.#openMaybe(b));
-  }
-
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#js.argReduce(row, plan, this.#open(out), this.#open(a));
-  }
-
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#js.scan(row, plan, this.#open(out), this.#open(a));
+  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    this.#js.fold(row, plan, this.#open(out), this.#open(a), this.#openMaybe(b));
   }
 
   /** Leaves all rows to the ops that they are made of, once it has seen that the operands are here. */

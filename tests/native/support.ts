@@ -31,7 +31,7 @@ import { LIBRARY_FILE, openShim } from "../../src/backends/shim/load.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
 import { readElement, writeElement } from "../../src/element.ts";
 import { Layout } from "../../src/layout.ts";
-import type { MapRow, Row } from "../../src/ops.ts";
+import type { MapRow } from "../../src/ops.ts";
 import { adopt, allocate, type Storage } from "../../src/storage.ts";
 import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../table/compare.ts";
 import { goldenEntry } from "../table/golden.ts";
@@ -291,11 +291,6 @@ export function assertSameBytes(actual: Storage, expected: Storage, what: string
       throw new Error(`${what}: element ${at} is ${actual.array[at]}, not ${expected.array[at]}`);
     }
   }
-}
-
-/** The dtype that `row` computes in for elements of `dtype`. */
-export function computeOf(row: Row, dtype: DType): DType {
-  return row.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
 }
 
 /** How far two backends may be apart on `row`: each as far as it may be from the exact result. */

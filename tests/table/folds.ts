@@ -15,7 +15,7 @@ import {
   type Operand,
 } from "../../src/dispatch.ts";
 import { DTypeError, ShapeError } from "../../src/errors.ts";
-import type { ArgReduceRow, ReduceRow, ScanRow } from "../../src/ops.ts";
+import { type ArgReduceRow, type ReduceRow, type ScanRow, takes } from "../../src/ops.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
 import { assertSame, foldTolerance } from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
@@ -69,7 +69,7 @@ class FoldCases {
   constructor(readonly row: FoldRow, readonly target: Target, readonly count: Count) {}
 
   takes(dtype: DType): boolean {
-    return this.row.takes.includes(DTYPE[dtype].kind);
+    return takes(this.row, dtype);
   }
 
   what(dtype: DType, ...parts: string[]): () => string {

@@ -14,7 +14,7 @@ import {
 } from "../../src/dispatch.ts";
 import { DTypeError } from "../../src/errors.ts";
 import { Layout } from "../../src/layout.ts";
-import type { MapRow } from "../../src/ops.ts";
+import { type MapRow, takes } from "../../src/ops.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
 import { assertSame, EXACT, mapUlp, show, spacing, type Tolerance } from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
@@ -77,7 +77,7 @@ class MapCases {
   }
 
   takes(dtype: DType): boolean {
-    return this.row.takes.includes(DTYPE[dtype].kind);
+    return takes(this.row, dtype);
   }
 
   result(dtype: DType): DType {

@@ -9,7 +9,7 @@ import { DTYPE, type DType, DTYPES } from "../../src/dtype.ts";
 import { applyReduce, applyScan } from "../../src/dispatch.ts";
 import { readElement } from "../../src/element.ts";
 import { Layout } from "../../src/layout.ts";
-import { REDUCE, ROWS, SCAN } from "../../src/ops.ts";
+import { REDUCE, ROWS, SCAN, takes } from "../../src/ops.ts";
 import { adopt } from "../../src/storage.ts";
 import "../../src/tensor.ts";
 import { type Target, using } from "./backends.ts";
@@ -137,7 +137,7 @@ export function tableTests(targets: readonly Target[]): Test[] {
     let expected = 0;
     for (const row of ROWS) {
       const isMap = row.skeleton === "map";
-      for (const dtype of DTYPES.filter((name) => row.takes.includes(DTYPE[name].kind))) {
+      for (const dtype of DTYPES.filter((name) => takes(row, name))) {
         for (const layout of isMap ? groups.map : groups.reduce) {
           if (row.skeleton === "argReduce" && layout === "dtype option") continue;
           if (row.skeleton === "scan" && layout === "0-d") continue;

@@ -8,11 +8,11 @@
  */
 import type { Affine, Backend, Distribution, Picks, Product, RowKernel } from "../../backend.ts";
 import type { DType } from "../../dtype.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { FoldRow, MapRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { CudaDevice, Family } from "./device.ts";
-import { argReduce, reduce, scan } from "./folds.ts";
+import { fold } from "./folds.ts";
 import { map } from "./maps.ts";
 import { linear, matmul, matmulBytes } from "./matmul.ts";
 import { gather, nonzero, position, scatter } from "./move.ts";
@@ -58,19 +58,9 @@ export class CudaBackend implements Backend {
     map(this.#device, row, compute, plan, out, a, b, c);
   }
 
-  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
     this.#device.notes?.add(out, a, b);
-    reduce(this.#device, row, plan, out, a, b);
-  }
-
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#device.notes?.add(out, a);
-    argReduce(this.#device, row, plan, out, a);
-  }
-
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    this.#device.notes?.add(out, a);
-    scan(this.#device, row, plan, out, a);
+    fold(this.#device, row, plan, out, a, b);
   }
 
   alongRows(

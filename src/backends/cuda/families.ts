@@ -8,7 +8,16 @@
  */
 import { ROW_KERNELS } from "../../backend.ts";
 import { DTYPE, type DType, DTYPES } from "../../dtype.ts";
-import { MAP, type MapRow, type ReduceRow, type Row, ROWS, type ScanRow } from "../../ops.ts";
+import {
+  MAP,
+  type MapRow,
+  type ReduceRow,
+  resultOf,
+  type Row,
+  ROWS,
+  type ScanRow,
+  takes,
+} from "../../ops.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
@@ -21,7 +30,6 @@ import {
   define,
   FOLD_KERNELS,
   type FoldKernel,
-  foldResult,
   type FoldSource,
   type MapKernel,
   type MapSource,
@@ -30,7 +38,6 @@ import {
   reduceSource,
   SCAN_KERNELS,
   type ScanKernel,
-  scanResult,
   type ScanSource,
   scanSource,
   secondOf,
@@ -75,13 +82,13 @@ function casts(row: MapRow, from: DType): NamedFamily {
 
 /** The dtypes that sums of `from` may have: their usual one, and with `dtype` their own. */
 function sumsOf(row: ReduceRow | ScanRow, from: DType): DType[] {
-  const usual = row.skeleton === "reduce" ? foldResult(row, from) : scanResult(from);
+  const usual = resultOf(row, from);
   const own = row.result === "sum" && from !== "bool" ? [from] : [];
   return [...new Set([usual, ...own])];
 }
 
 function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
-  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const taken = DTYPES.filter((dtype) => takes(row, dtype));
   const sources: FoldSource[] = row.skeleton === "argReduce"
     ? taken.map((from) => argReduceSource(row, from, "int32"))
     : taken.flatMap((from) =>
@@ -91,7 +98,7 @@ function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
 }
 
 function scanFamilies(row: ScanRow): NamedFamily[] {
-  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const taken = DTYPES.filter((dtype) => takes(row, dtype));
   const sources: ScanSource[] = taken.flatMap((from) =>
     sumsOf(row, from).map((to) => scanSource(row, from, to))
   );

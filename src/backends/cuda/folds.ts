@@ -8,7 +8,14 @@
  * @module
  */
 import type { DType } from "../../dtype.ts";
-import { type ArgReduceRow, MAP, type ReduceRow, type ScanRow } from "../../ops.ts";
+import {
+  type ArgReduceRow,
+  type FoldRow,
+  MAP,
+  type ReduceRow,
+  resultOf,
+  type ScanRow,
+} from "../../ops.ts";
 import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
@@ -18,12 +25,10 @@ import { withScratch } from "./scratch.ts";
 import {
   argReduceSource,
   type FoldKernel,
-  foldResult,
   type FoldSource,
   kernelText,
   reduceSource,
   type ScanKernel,
-  scanResult,
   type ScanSource,
   scanSource,
 } from "./source.ts";
@@ -42,19 +47,21 @@ const NARROW = 2 ** 30;
 
 const args = new Arguments();
 
-/** {@link Backend.reduce} on `device`. */
-export function reduce(
+/** {@link Backend.fold} on `device`. */
+export function fold(
   device: CudaDevice,
-  row: ReduceRow,
+  row: FoldRow,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): void {
-  const source = reduceSource(row, a.info.name, out.info.name, b === null ? null : b.info.name);
-  if (fold(device, source, plan, out, a, b)) return;
-  castLater(device, plan, plan.kept, foldResult(row, a.info.name), out, (made) => {
-    reduce(device, row, plan, made, a, b);
+  const isScan = row.skeleton === "scan";
+  const done = isScan ? scan(device, row, plan, out, a) : reduce(device, row, plan, out, a, b);
+  if (done) return;
+  const axes = isScan ? plan.rank : plan.kept;
+  castLater(device, plan, axes, resultOf(row, a.info.name), out, (made) => {
+    fold(device, row, plan, made, a, b);
   });
 }
 
@@ -76,18 +83,6 @@ function castLater(
     make(made!);
     map(device, MAP.copy, usual, planMap(layout, layout, null, null), out, made!, null, null);
   });
-}
-
-/** {@link Backend.argReduce} on `device`. */
-export function argReduce(
-  device: CudaDevice,
-  row: ArgReduceRow,
-  plan: Plan,
-  out: Storage,
-  a: Storage,
-): void {
-  const source = argReduceSource(row, a.info.name, out.info.name);
-  if (!fold(device, source, plan, out, a, null)) device.fail();
 }
 
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
@@ -236,15 +231,19 @@ function launchFold(
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
 
-/** False where there are no kernels for it. */
-function fold(
+/** Runs a reduction, or an index reduction; false where there are no kernels for it. */
+function reduce(
   device: CudaDevice,
-  source: FoldSource,
+  row: ReduceRow | ArgReduceRow,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): boolean {
+  const [from, to] = [a.info.name, out.info.name];
+  const source = row.skeleton === "argReduce"
+    ? argReduceSource(row, from, to)
+    : reduceSource(row, from, to, b === null ? null : b.info.name);
   let shares = share(plan, source, runsAcross(plan));
   if (shares.outputs === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
@@ -284,9 +283,9 @@ const FEW_RUNS = 32;
 /** Parts of a run that a thread folds one after another, at most. */
 const MOST_PARTS_ACROSS = 64;
 
-/** {@link Backend.scan} on `device`. */
-export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-  if (sizeOf(plan) === 0) return;
+/** Runs a scan; false where there are no kernels for it. */
+function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Storage): boolean {
+  if (sizeOf(plan) === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
@@ -302,12 +301,11 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
     shares = shareScan(plan, source, false);
     handle = find("along_any");
   }
-  if (handle === 0) {
-    return castLater(device, plan, plan.rank, scanResult(a.info.name), out, (made) => {
-      scan(device, row, plan, made, a);
-    });
+  if (handle === 0) return false;
+  if (shares.parts === 1) {
+    launchScan(device, handle, large, source, plan, shares, out, a, 0);
+    return true;
   }
-  if (shares.parts === 1) return launchScan(device, handle, large, source, plan, shares, out, a, 0);
   const { across, outputs, parts } = shares;
   const folds = foldHandle(device, source.fold, across ? "across" : "along", large);
   if (folds === 0) device.fail();
@@ -318,6 +316,7 @@ export function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage,
     launchFold(device, folds, large, source.fold, plan, own, out, a, null, scratch);
     launchScan(device, handle, large, source, plan, shares, out, a, scratch);
   });
+  return true;
 }
 
 /** True where each thread is best given a run of its own. */

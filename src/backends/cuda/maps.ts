@@ -8,7 +8,7 @@
 import { DTYPE, type DType } from "../../dtype.ts";
 import { castScalar, readElement, writeElement } from "../../element.ts";
 import { Layout } from "../../layout.ts";
-import { MAP, mapResult, type MapRow } from "../../ops.ts";
+import { MAP, type MapRow, resultOf } from "../../ops.ts";
 import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../plan.ts";
 import { Storage } from "../../storage.ts";
 import { checkOperand, sizeOf } from "../shim/checks.ts";
@@ -118,7 +118,7 @@ function mapOtherwise(
   const single = mapSource(row, compute, compute, false);
   device.kernel(single.kernels.singles, () => kernelText(single, "singles"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
-  const result = mapResult(row, compute);
+  const result = resultOf(row, compute);
   const attributes = plan.data.slice(ATTRIBUTES, OFFSETS);
   const layouts = [out, ...inputs].map((storage, k) =>
     storage.device === "cpu" ? Layout.contiguous([1]) : layoutOf(plan, k)
@@ -179,7 +179,7 @@ function isMixed(
   out: Storage,
   inputs: readonly Storage[],
 ): boolean {
-  const result = mapResult(row, compute);
+  const result = resultOf(row, compute);
   if (row.id !== MAP.copy.id && out.info.name !== result) return true;
   return inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute));
 }

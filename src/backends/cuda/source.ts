@@ -11,11 +11,12 @@ import {
   type ArgReduceRow,
   exprFor,
   MAP,
-  mapResult,
   type MapRow,
   type ReduceRow,
+  resultOf,
   type Row,
   type ScanRow,
+  takes,
 } from "../../ops.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../rules.ts";
 import type { Family } from "./device.ts";
@@ -150,7 +151,7 @@ const mapSources = new Map<number, MapSource>();
 export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
-  let to = !copies ? mapResult(row, compute) : general ? compute : out;
+  let to = !copies ? resultOf(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
   if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
   const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;
@@ -418,14 +419,6 @@ function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
 
-/** The dtype that `row` gives for elements of `from`. */
-export function foldResult(row: ReduceRow, from: DType): DType {
-  const floats = DTYPE[from].kind === "f";
-  if (row.result === "bool" || row.result === "int32") return row.result;
-  if (row.result === "sum" && !floats) return from === "uint64" ? from : "int64";
-  return row.result === "float" && !floats ? "float32" : from;
-}
-
 /** The dtype of the second operand that goes with elements of `from`. */
 export function secondOf(row: ReduceRow, from: DType): DType | null {
   if (row.arity !== 2) return null;
@@ -434,11 +427,6 @@ export function secondOf(row: ReduceRow, from: DType): DType | null {
 }
 
 // ---- scans -------------------------------------------------------------------------------------
-
-/** The dtype that scans give for elements of `from`. */
-export function scanResult(from: DType): DType {
-  return DTYPE[from].kind === "f" || from === "uint64" ? from : "int64";
-}
 
 /** A row of scans for certain dtypes, as C. */
 export interface ScanSource extends Source<ScanKernel> {
@@ -511,7 +499,7 @@ export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
     const computes = computesOf(row);
     return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
   }
-  const taken = dtypes.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const taken = dtypes.filter((dtype) => takes(row, dtype));
   if (row.skeleton === "scan") {
     return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
@@ -519,14 +507,14 @@ export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
 }
 
 function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
-  return dtypes.map((from) => scanSource(row, from, scanResult(from)));
+  return dtypes.map((from) => scanSource(row, from, resultOf(row, from)));
 }
 
 function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldSource[] {
   return dtypes.map((from) =>
     row.skeleton === "argReduce"
       ? argReduceSource(row, from, "int32")
-      : reduceSource(row, from, foldResult(row, from), secondOf(row, from))
+      : reduceSource(row, from, resultOf(row, from), secondOf(row, from))
   );
 }
 
@@ -535,7 +523,7 @@ function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldS
  * with the copies between dtypes and layouts that are among them.
  */
 export function prebuiltOf(row: Row): Family {
-  const taken = DTYPES.filter((dtype) => row.takes.includes(DTYPE[dtype].kind));
+  const taken = DTYPES.filter((dtype) => takes(row, dtype));
   if (row.skeleton === "scan") {
     const sources = scansOf(row, taken);
     const scans = define<ScanKernel>(sources.map((source) => [source, ["along_any"]]));

@@ -7,13 +7,13 @@
  */
 import type { Along, Backend, Distribution, Picks, Product } from "../../backend.ts";
 import { DTYPE, type DType, type TypedArray } from "../../dtype.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { FoldRow, MapRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import type { Loop } from "./environment.ts";
 import { addPositions, findNonzero, moveBlocks, takeEach } from "./gather.ts";
-import { interpretArgReduce, interpretMap, interpretReduce, interpretScan } from "./interpret.ts";
-import { argReduceLoop, mapLoop, reduceLoop, runsAcross, scanLoop } from "./loops.ts";
+import { interpretFold, interpretMap } from "./interpret.ts";
+import { foldLoop, mapLoop, runsAcross } from "./loops.ts";
 import { multiply } from "./matmul.ts";
 import { fillRandom } from "./random.ts";
 import { sortRuns } from "./sort.ts";
@@ -59,6 +59,7 @@ export class JsBackend implements Backend {
     b: Storage | null,
     c: Storage | null,
   ): void {
+    if (!this.#generate) return interpretMap(row, compute, plan, out, a, b, c);
     const info = a.info;
     const shape = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2 + (plan.huge ? 1 : 0);
     const variant = shape * 81 + plan.pattern;
@@ -76,9 +77,6 @@ export class JsBackend implements Backend {
       if (loop === undefined) {
         loops.set(variant, loop = this.#mapLoop(row, compute, plan, out, a, b, c));
       }
-    }
-    if (!this.#generate) {
-      return interpretMap(row, compute, plan, out, [a, b, c].filter((s) => s !== null));
     }
     loop(
       plan.data,
@@ -98,7 +96,6 @@ export class JsBackend implements Backend {
     b: Storage | null,
     c: Storage | null,
   ): Loop {
-    if (!this.#generate) return () => {};
     const inputs = [a, b, c].filter((s) => s !== null).map((s) => s.info.name);
     return mapLoop(row, compute, inputs, out.info.name, plan);
   }
@@ -110,62 +107,18 @@ export class JsBackend implements Backend {
     return loops;
   }
 
-  /** Finds or makes the loop of a reduction or scan. */
-  #foldLoop(
-    row: { readonly id: number },
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    make: () => Loop,
-  ): Loop {
+  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    if (!this.#generate) return interpretFold(row, plan, out, a, b);
     const loops = this.#loops((out.info.id * IDS + a.info.id) * IDS + idOf(b), row.id);
     const flags = (runsAcross(plan) ? 2 : 0) + (plan.huge ? 1 : 0);
     const shape = (plan.rank * 256 + plan.kept) * 4 + flags;
     const variant = shape * 81 + plan.pattern;
     let loop = loops.get(variant);
-    if (loop === undefined) loops.set(variant, loop = make());
-    return loop;
-  }
-
-  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    if (!this.#generate) return interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
-    const second = b === null ? null : b.info.name;
-    const loop = this.#foldLoop(
-      row,
-      plan,
-      out,
-      a,
-      b,
-      () => reduceLoop(row, a.info.name, second, out.info.name, plan),
-    );
+    if (loop === undefined) {
+      const second = b === null ? null : b.info.name;
+      loops.set(variant, loop = foldLoop(row, a.info.name, second, out.info.name, plan));
+    }
     loop(plan.data, arrayOf(out), arrayOf(a), b === null ? null : arrayOf(b), null);
-  }
-
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    if (!this.#generate) return interpretArgReduce(row, plan, out, a);
-    const loop = this.#foldLoop(
-      row,
-      plan,
-      out,
-      a,
-      null,
-      () => argReduceLoop(row, a.info.name, plan),
-    );
-    loop(plan.data, arrayOf(out), arrayOf(a), null, null);
-  }
-
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    if (!this.#generate) return interpretScan(row, plan, out, a);
-    const loop = this.#foldLoop(
-      row,
-      plan,
-      out,
-      a,
-      null,
-      () => scanLoop(row, a.info.name, out.info.name, plan),
-    );
-    loop(plan.data, arrayOf(out), arrayOf(a), null, null);
   }
 
   matmul(product: Product): void {

@@ -12,9 +12,10 @@ import { type Expr, parseExpr } from "../../expr.ts";
 import {
   type ArgReduceRow,
   exprFor,
-  mapResult,
+  type FoldRow,
   type MapRow,
   type ReduceRow,
+  resultOf,
   type ScanRow,
 } from "../../ops.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../plan.ts";
@@ -192,11 +193,14 @@ export function interpretMap(
   compute: DType,
   plan: Plan,
   out: Storage,
-  inputs: readonly Storage[],
+  a: Storage,
+  b: Storage | null,
+  c: Storage | null,
 ): void {
+  const inputs = [a, b, c].filter((s) => s !== null);
   const { wide } = DTYPE[compute];
   const f = evaluator(exprFor(row, DTYPE[compute].kind), compute);
-  const result = mapResult(row, compute);
+  const result = resultOf(row, compute);
   const env: Env = {};
   attributes(row, plan, env);
   walk(plan, 0, plan.rank, offsets(plan), (at) => {
@@ -212,8 +216,28 @@ export function interpretMap(
   });
 }
 
-/** {@link Backend.reduce}, one element at a time. */
-export function interpretReduce(
+/** What a fold of `row` that adds up in `dtype` begins with. */
+export function startOf({ identity }: ReduceRow | ScanRow, dtype: DType): Num {
+  const { kind, wide, min, max } = DTYPE[dtype];
+  if (typeof identity === "number") return wide ? BigInt(identity) : identity;
+  if (kind === "f") return identity === "lowest" ? -Infinity : Infinity;
+  return identity === "lowest" ? min : max;
+}
+
+/** {@link Backend.fold}, one element at a time. */
+export function interpretFold(
+  row: FoldRow,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+): void {
+  if (row.skeleton === "reduce") interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
+  else if (row.skeleton === "scan") interpretScan(row, plan, out, a);
+  else interpretArgReduce(row, plan, out, a);
+}
+
+function interpretReduce(
   row: ReduceRow,
   plan: Plan,
   out: Storage,
@@ -228,14 +252,7 @@ export function interpretReduce(
   const finish = row.finish === undefined ? null : evaluator(row.finish, accumulate);
   const env: Env = {};
   attributes(row, plan, env);
-  const { min, max } = DTYPE[accumulate];
-  const identity = row.identity === "lowest"
-    ? floats ? -Infinity : min
-    : row.identity === "highest"
-    ? floats ? Infinity : max
-    : DTYPE[accumulate].wide
-    ? BigInt(row.identity)
-    : row.identity;
+  const identity = startOf(row, accumulate);
   walk(plan, 0, plan.kept, offsets(plan), (start) => {
     let acc: Num = identity;
     let error = 0;
@@ -261,8 +278,7 @@ export function interpretReduce(
   });
 }
 
-/** {@link Backend.argReduce}, one element at a time. */
-export function interpretArgReduce(
+function interpretArgReduce(
   row: ArgReduceRow,
   plan: Plan,
   out: Storage,
@@ -282,12 +298,11 @@ export function interpretArgReduce(
   });
 }
 
-/** {@link Backend.scan}, one element at a time. */
-export function interpretScan(row: ScanRow, plan: Plan, out: Storage, input: Storage): void {
+function interpretScan(row: ScanRow, plan: Plan, out: Storage, input: Storage): void {
   const accumulate = out.info.kind === "f" ? "float64" : out.info.name;
   const fold = evaluator(row.expr, accumulate);
   walk(plan, 0, plan.kept, offsets(plan), (start) => {
-    let a: Num = DTYPE[accumulate].wide ? BigInt(row.identity) : row.identity;
+    let a = startOf(row, accumulate);
     walk(plan, plan.kept, plan.rank, start, (at) => {
       const x = castScalar(readElement(input, at[1]!), accumulate);
       a = settle(fold({ a, x }), accumulate);

@@ -11,30 +11,23 @@ import { DTYPE, type DType } from "../../dtype.ts";
 import {
   type ArgReduceRow,
   exprFor,
-  mapResult,
+  type FoldRow,
   type MapRow,
   type ReduceRow,
+  resultOf,
   type Row,
   type ScanRow,
 } from "../../ops.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../plan.ts";
 import { Emitter, hasCall, number, type Value } from "./emit.ts";
 import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";
+import { startOf } from "./interpret.ts";
 
 const ARRAYS = ["o", "A", "B", "C"];
 const NAMES = ["x", "y", "z"];
 const TILE = 32;
 /** Elements of a row from which on the engine's own `fill` writes them. */
 const FILLED = 64;
-
-/** The start values of reductions, as texts of numbers. */
-function identityOf(row: ReduceRow | ScanRow, dtype: DType): string {
-  const { identity } = row;
-  if (typeof identity === "number") return String(identity);
-  if (DTYPE[dtype].kind === "f") return identity === "lowest" ? "-Infinity" : "Infinity";
-  const { min, max } = DTYPE[dtype];
-  return String(identity === "lowest" ? min : max);
-}
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
 function header(row: Row, plan: Plan): string {
@@ -107,7 +100,7 @@ function mapBody(
   const value = slow !== null
     ? emit.computeWide(expr, names, slow, kind === "i")
     : emit.compute(expr, names, compute, true);
-  const result = mapResult(row, compute);
+  const result = resultOf(row, compute);
   // Only single operations are exactly rounded by way of float32.
   const exact = compute === out && row.ulp === 0;
   emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
@@ -311,7 +304,7 @@ function reduceSource(
   const { rank, kept, operands } = plan;
   const inner = rank - 1;
   const fold = new Folding(row, input, second, out);
-  const identity = identityOf(row, DTYPE[out].kind === "f" ? "float64" : out);
+  const identity = String(startOf(row, DTYPE[out].kind === "f" ? "float64" : out));
   const { emit, acc, compensated } = fold;
   const parts: string[] = [header(row, plan)];
   const at = (k: number, level: number): string => `i${k}_${level}`;
@@ -419,7 +412,7 @@ function scanSource(row: ScanRow, input: DType, out: DType, plan: Plan): string 
   const acc = new Accumulator(DTYPE[out].kind === "f" ? "float64" : out);
   const parts: string[] = [header(row, plan)];
   for (let j = 0; j < plan.kept; j++) parts.push(open(j, operands));
-  parts.push(acc.declare("", identityOf(row, acc.dtype)));
+  parts.push(acc.declare("", String(startOf(row, acc.dtype))));
   for (let j = plan.kept; j < rank; j++) parts.push(open(j, operands));
   const x = emit.cast(emit.load(input, "A", `i1_${rank}`), input, acc.dtype);
   const folded = emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype);
@@ -453,31 +446,18 @@ export function mapLoop(
   );
 }
 
-/** The loop of a reduction. */
-export function reduceLoop(
-  row: ReduceRow,
+/** The loop of a fold over `plan`. */
+export function foldLoop(
+  row: FoldRow,
   input: DType,
   second: DType | null,
   out: DType,
   plan: Plan,
 ): Loop {
-  return compile(
-    `${row.name}_${input}_${out}_${plan.rank}`,
-    reduceSource(row, input, second, out, plan),
-    null,
-  );
-}
-
-/** The loop of an index reduction. */
-export function argReduceLoop(row: ArgReduceRow, input: DType, plan: Plan): Loop {
-  return compile(`${row.name}_${input}_${plan.rank}`, argReduceSource(row, input, plan), null);
-}
-
-/** The loop of a scan. */
-export function scanLoop(row: ScanRow, input: DType, out: DType, plan: Plan): Loop {
-  return compile(
-    `${row.name}_${input}_${out}_${plan.rank}`,
-    scanSource(row, input, out, plan),
-    null,
-  );
+  const source = row.skeleton === "reduce"
+    ? reduceSource(row, input, second, out, plan)
+    : row.skeleton === "scan"
+    ? scanSource(row, input, out, plan)
+    : argReduceSource(row, input, plan);
+  return compile(`${row.name}_${input}_${out}_${plan.rank}`, source, null);
 }

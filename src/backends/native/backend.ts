@@ -17,7 +17,7 @@ import type {
 } from "../../backend.ts";
 import { DTYPE, type DType } from "../../dtype.ts";
 import { NativeError } from "../../errors.ts";
-import type { ArgReduceRow, MapRow, ReduceRow, ScanRow } from "../../ops.ts";
+import type { FoldRow, MapRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import {
@@ -155,29 +155,10 @@ export class NativeBackend implements Backend {
     this.#fallback.map(row, compute, plan, out, a, b, c);
   }
 
-  reduce(row: ReduceRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    if (!this.#foldBy(row, plan, out, a, b)) this.#fallback.reduce(row, plan, out, a, b);
-  }
-
-  argReduce(row: ArgReduceRow, plan: Plan, out: Storage, a: Storage): void {
-    if (!this.#foldBy(row, plan, out, a, null)) this.#fallback.argReduce(row, plan, out, a);
-  }
-
-  scan(row: ScanRow, plan: Plan, out: Storage, a: Storage): void {
-    if (!this.#foldBy(row, plan, out, a, null)) this.#fallback.scan(row, plan, out, a);
-  }
-
-  /** Folds by the shim; false when it is for the fallback to do. */
-  #foldBy(
-    row: ReduceRow | ArgReduceRow | ScanRow,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-  ): boolean {
+  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
+    if (sizeOf(plan) === 0) return this.#fallback.fold(row, plan, out, a, b);
     const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
       NO_DTYPE << 16;
-    if (sizeOf(plan) === 0) return false;
     checkOperand("rm_fold", plan, 0, out);
     checkOperand("rm_fold", plan, 1, a);
     if (b !== null) checkOperand("rm_fold", plan, 2, b);
@@ -190,9 +171,9 @@ export class NativeBackend implements Backend {
       a.array,
       b === null ? null : b.array,
     );
-    if (status === STATUS.ok) return true;
+    if (status === STATUS.ok) return;
     this.#refuse("rm_fold", status);
-    return false;
+    this.#fallback.fold(row, plan, out, a, b);
   }
 
   alongRows(
