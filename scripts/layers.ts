@@ -32,7 +32,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         files: ["create.ts", "random.ts", "io/mod.ts", "image.ts", "info.ts", "devices.ts"],
         what: "make tensors, carry them to files, tell what there is",
       },
-      { files: ["tensor.ts"], what: "class Tensor: documented one-line methods" },
+      { files: ["tensor.ts"], what: "class Tensor: documented methods" },
     ],
   },
   {

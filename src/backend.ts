@@ -217,9 +217,10 @@ export interface Backend {
    */
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number;
   /**
-   * For each index of `along`, operand 2 of `plan`, copies the element that lies index times stride
-   * further on than the one that the plan pairs it with, in `source`, to `out`. Gives what
-   * {@link Backend.gather} gives, but may have written to `out`. Absent where positions do for it.
+   * For each element of `out`, operand 0 of `plan`: copies to it the element of `source` that lies
+   * index times stride beyond the place of operand 1, where the index is operand 2, from `along`.
+   * Gives what {@link Backend.gather} gives, but may have written to `out`. Absent where `position`
+   * and `gather` serve.
    */
   takeAlong?(plan: Plan, out: Storage, source: Storage, along: Along): number;
   /** Writes the places of the nonzero ones among `length` dense elements to dense int32 `out`. */
@@ -258,13 +259,25 @@ export interface Device {
 /** Opens the device of a number, or says why there is none. */
 export type OpenDevice = (index: number) => Device | string;
 
-const backends = new Map<string, Backend | (() => Backend)>();
+let makeCpu: () => Backend;
+let cpu: Backend | undefined;
 const families = new Map<string, OpenDevice>();
 const devices = new Map<string, Device>();
 
-/** Makes `backend` serve `device`; a function is called by the first op that needs one. */
-export function registerBackend(device: string, backend: Backend | (() => Backend)): void {
-  backends.set(device, backend);
+/** Makes the backend that `make` gives serve the CPU; the first op calls it. */
+export function registerCpu(make: () => Backend): void {
+  makeCpu = make;
+  cpu = undefined;
+}
+
+/** The backend that serves the CPU. */
+export function cpuBackend(): Backend {
+  return cpu ??= makeCpu();
+}
+
+/** The backend of the device that `storage` is on. */
+export function backendFor({ device }: Storage): Backend {
+  return device === "cpu" ? cpuBackend() : devices.get(device)!.backend;
 }
 
 /**
@@ -314,13 +327,4 @@ export function memoryOf(device: string | undefined, what: string): DeviceMemory
 /** The devices other than the CPU that have been opened, by name. */
 export function openDevices(): ReadonlyMap<string, Device> {
   return devices;
-}
-
-/** The backend that serves `device`, if any. */
-export function backendOf(device: string): Backend | undefined {
-  const found = devices.get(device)?.backend ?? backends.get(device);
-  if (typeof found !== "function") return found;
-  const made = found();
-  backends.set(device, made);
-  return made;
 }

@@ -5,12 +5,11 @@
  *
  * @module
  */
-import type { RowKernel } from "./backend.ts";
+import { backendFor, type RowKernel } from "./backend.ts";
 import { describe, DTYPE, type DType, finfo, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
-  backendFor,
   cast,
   checkDevice,
   checkFloat,
@@ -146,7 +145,7 @@ function alongRows(
   const last = shape.length - axes.length;
   const affine = { weight: weight?.storage ?? null, bias: bias?.storage ?? null, epsilon };
   const fused = (input: Operand): Storage | undefined => {
-    const backend = backendFor(input.storage, op);
+    const backend = backendFor(input.storage);
     if (backend.alongRows === undefined || axes.some((axis) => axis < last)) return undefined;
     return withDense(input, ({ storage, layout }) => {
       const made = allocateIn(storage.memory, storage.info, size, false);

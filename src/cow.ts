@@ -1,9 +1,9 @@
 /**
  * Copy on write: storages that show what another one held, until either is written.
  *
- * A copy-on-write tensor and its views hold one {@link CowStorage}: when it moves, they do. All that
- * were made of a storage between two writes of it look at one {@link Snapshot}: a write moves that,
- * once for all. Nobody is listed, only counted, so that tensors that are lost take nothing along.
+ * A copy-on-write tensor and its views share one {@link CowStorage}: when it moves, they do. All that
+ * were made of a storage between two writes share one {@link Snapshot}: the next write copies the
+ * elements for that, once for all of them. Nobody is listed, only counted, so that tensors that are lost take nothing along.
  * Knows nothing of shapes.
  *
  * @module

@@ -24,6 +24,7 @@ import {
   fillScalar,
   isOn,
   isOperand,
+  isScalar,
   moved,
   type Operand,
   result,
@@ -354,7 +355,7 @@ function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DTy
 }
 
 function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
-  if (typeof leaf === "number" || typeof leaf === "bigint" || typeof leaf === "boolean") return;
+  if (isScalar(leaf)) return;
   if (Array.isArray(leaf)) throw ragged(axis);
   if (isOperand(leaf) || ArrayBuffer.isView(leaf)) {
     throw new DTypeError(

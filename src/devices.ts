@@ -49,7 +49,7 @@ export function emptyPool(device?: Device): void {
   else found.release();
 }
 
-/** What ops launch that is not the row of their name, or not that alone. */
+/** Ops that launch other kernels than those of the row of their name, or more. */
 const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   allclose: ["isclose", "all"],
   argsort: ["sort"],

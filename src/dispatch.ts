@@ -2,12 +2,12 @@
  * The one way from a call to a backend: check, promote, plan, allocate, run.
  *
  * Works on operands (storage, layout, flags); knows nothing of the class Tensor, which registers
- * itself as what results are wrapped in. Every op passes through here, so that a tape or a profiler
- * has one place to listen.
+ * itself as what results are wrapped in. Elementwise ops, copies and folds run here; files of other
+ * ops take from here how operands are checked and results delivered.
  *
  * @module
  */
-import { type Backend, backendOf, deviceName, memoryOf } from "./backend.ts";
+import { backendFor, deviceName, memoryOf } from "./backend.ts";
 import {
   checkDType,
   describe,
@@ -79,7 +79,8 @@ export interface ReduceOptions {
   readonly dtype?: DType;
 }
 
-let wrap: (storage: Storage, layout: Layout) => Operand;
+/** Wraps a result. */
+export let result: (storage: Storage, layout: Layout) => Operand;
 
 /**
  * Runs `body` and disposes of every handle made in it but what it gives, alone or in an array: for
@@ -89,39 +90,16 @@ export let tidily: <R>(body: () => R) => R;
 
 /** Says what results are wrapped in, and what {@link tidily} is. Called once, by tensor.ts. */
 export function wrapResultsIn(
-  make: (storage: Storage, layout: Layout) => Operand,
+  make: typeof result,
   tidy: typeof tidily,
 ): void {
-  wrap = make;
+  result = make;
   tidily = tidy;
 }
-
-/** Wraps a result. */
-export function result(storage: Storage, layout: Layout): Operand {
-  return wrap(storage, layout);
-}
-
-let cpu: Backend | undefined;
 
 /** `x` seen through another layout, for use inside an op: no handle of its own. */
 export function lens(x: Operand, layout: Layout): Operand {
   return { storage: x.storage, layout, flags: x.flags };
-}
-
-/** The backend of an operand's device. */
-export function backendFor(storage: Storage, op: string): Backend {
-  if (storage.device === "cpu") {
-    cpu ??= backendOf("cpu");
-    if (cpu !== undefined) return cpu;
-  }
-  const backend = backendOf(storage.device);
-  if (backend === undefined) throw new DeviceError(`Cannot ${op} on ${storage.device}: no backend`);
-  return backend;
-}
-
-/** Makes the next op look its backend up again. */
-export function forgetBackend(): void {
-  cpu = undefined;
 }
 
 /** True for a tensor. */
@@ -157,7 +135,10 @@ function ruleFor(row: Row, info: DTypeInfo): Rule {
   return rules[row.id * 16 + info.id] ??= makeRule(row, info, row.op);
 }
 
-/** The dtype that `row` gives for `dtype`. Throws a DTypeError that names `op` if it takes it not. */
+/**
+ * The dtype that `row` gives for `dtype`. Throws a DTypeError that names `op` for one that it does
+ * not take.
+ */
 export function resultDType(row: Row, dtype: DType, op: string): DType {
   return makeRule(row, DTYPE[dtype], op).result;
 }
@@ -202,7 +183,8 @@ function scalarStorage(value: Scalar, dtype: DType, slot: number): Storage {
   return storage;
 }
 
-function isScalar(value: unknown): value is Scalar {
+/** True for a number, a bigint or a boolean. */
+export function isScalar(value: unknown): value is Scalar {
   return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
 }
 
@@ -405,8 +387,8 @@ function run(
   }
   const plan = planMap(target, x.layout, layoutB, null);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage, row.op).map(row, rule.compute, plan, storage, x.storage, b, null);
-  if (out === undefined) return wrap(storage, target);
+  backendFor(storage).map(row, rule.compute, plan, storage, x.storage, b, null);
+  if (out === undefined) return result(storage, target);
   recycleCopy(x, a);
   if (other !== null) recycleCopy(y!, other);
   return out;
@@ -425,8 +407,8 @@ function runDense(
   const out = allocateIn(storage.memory, rule.resultInfo, target.size, false);
   const plan = planDense(target, layout, b.layout);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage, row.op).map(row, rule.compute, plan, out, storage, b.storage, null);
-  return wrap(out, target);
+  backendFor(storage).map(row, rule.compute, plan, out, storage, b.storage, null);
+  return result(out, target);
 }
 
 const MAP_OPTIONS = ["out"];
@@ -530,9 +512,9 @@ function applyGeneral(
     : out.storage;
   const plan = planMap(target, layouts[0]!, layouts[1]!, layouts[2]!);
   if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(like ?? storage, op)
+  backendFor(like ?? storage)
     .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
-  if (out === undefined) return wrap(storage, target);
+  if (out === undefined) return result(storage, target);
   for (let k = 0; k < arity; k++) {
     const arg = args[k]!;
     if (!isScalar(arg) && storages[k] !== arg.storage) recycle(storages[k]!);
@@ -611,7 +593,7 @@ export function contiguousCopy(
 ): Operand {
   checkAlive(source.storage, op);
   const { storage, layout } = packed(source, DTYPE[dtype]);
-  return wrap(storage, layout);
+  return result(storage, layout);
 }
 
 /** The same, no handle: on a storage that nobody else sees. */
@@ -670,7 +652,7 @@ function lending<T>(copy: Operand, x: Operand, f: (copy: Operand) => T): T {
 /** A dense copy on another device. Throws a DeviceError when there is none of that name. */
 export function moved(x: Operand, device: string): Operand {
   const { storage, layout } = denseIn(memoryOf(device, "move a tensor to"), x);
-  return wrap(storage, layout);
+  return result(storage, layout);
 }
 
 /** Whether `storage` is on `device`, however that is written. */
@@ -680,7 +662,7 @@ export function isOn(storage: Storage, device: string): boolean {
 
 /** Casts `source` element by element into a storage that nobody else sees yet. */
 export function fill(storage: Storage, layout: Layout, source: Operand): void {
-  backendFor(source.storage, "copy").map(
+  backendFor(source.storage).map(
     MAP.copy,
     source.storage.info.name,
     planMap(layout, source.layout, null, null),
@@ -771,7 +753,7 @@ export function applyReduce(
   const storage = allocateIn(a.storage.memory, DTYPE[to], what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
   if (attributes !== undefined) setAttributes(plan, attributes(what.count));
-  backendFor(a.storage, op).fold(row, plan, storage, a.storage, second?.storage ?? null);
+  backendFor(a.storage).fold(row, plan, storage, a.storage, second?.storage ?? null);
   return delivered(storage, what.shape, out);
 }
 
@@ -803,7 +785,7 @@ export function delivered(
   out: Operand | undefined,
 ): Operand {
   const layout = Layout.contiguous(shape);
-  if (out === undefined) return wrap(storage, layout);
+  if (out === undefined) return result(storage, layout);
   fill(out.storage, out.layout, { storage, layout, flags: 0 });
   recycle(storage);
   out.storage.version++;
@@ -830,7 +812,7 @@ export function applyArgReduce(
   if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, op);
   const storage = allocateIn(a.storage.memory, rule.resultInfo, what.kept.size, false);
   const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
-  backendFor(a.storage, op).fold(row, plan, storage, a.storage, null);
+  backendFor(a.storage).fold(row, plan, storage, a.storage, null);
   return delivered(storage, what.shape, options.out);
 }
 
@@ -872,7 +854,7 @@ export function applyScan(
   }
   const reduced = shape.map((_, i) => i === along);
   const plan = planReduce(target, a.layout, null, reduced, true);
-  backendFor(a.storage, op).fold(row, plan, storage, a.storage, null);
+  backendFor(a.storage).fold(row, plan, storage, a.storage, null);
   return delivered(storage, shape, out);
 }
 
@@ -881,5 +863,5 @@ export function fillScalar(storage: Storage, layout: Layout, value: Scalar): voi
   const { name } = storage.info;
   const one = scalarStorage(value, name, 0);
   const plan = planMap(layout, SCALAR_LAYOUT, null, null);
-  backendFor(storage, "fill").map(MAP.copy, name, plan, storage, one, null, null);
+  backendFor(storage).map(MAP.copy, name, plan, storage, one, null, null);
 }

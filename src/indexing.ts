@@ -1,18 +1,17 @@
 /**
  * Reading and writing by numbers, slices, masks and integer tensors, with NumPy's rules.
  *
- * Numbers and slices only move the layout; masks and integer tensors pick from an axis what the
- * backend gathers or scatters to, several of them element positions as if that were one axis.
- * Indexes are all checked before anything is written.
+ * Numbers and slices only move the layout. A mask or a tensor of integers picks along one axis, by
+ * the backend's gather or scatter; several together are first made into positions of elements, which
+ * then pick as one index does. Indexes are all checked before anything is written.
  *
  * @module
  */
-import type { Picks } from "./backend.ts";
+import { backendFor, type Picks } from "./backend.ts";
 import { checkDType, checkScalar, describe, DTYPE, type DType, type Scalar } from "./dtype.ts";
 import {
   apply,
   applyReduce,
-  backendFor,
   checkDevice,
   checkOperand,
   checkStore,
@@ -20,6 +19,7 @@ import {
   fill,
   fillScalar,
   isOperand,
+  isScalar,
   lens,
   type Operand,
   overlaps,
@@ -37,7 +37,14 @@ import { Layout } from "./layout.ts";
 import { MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
-import { type BasicIndex, parseIndexString, parseOne, sliceAxisBy, sliceBasic } from "./slice.ts";
+import {
+  type BasicIndex,
+  notAnIndex,
+  parseIndexString,
+  parseOne,
+  sliceAxisBy,
+  sliceBasic,
+} from "./slice.ts";
 import { allocate, allocateIn, recycle, sendTo, type Storage } from "./storage.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
@@ -117,7 +124,7 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
     throw new ShapeError(`Cannot ${op} shape []: it has no axes; use expandDims()`);
   }
   return tidily(() => {
-    const storage = placesOf(x, op);
+    const storage = placesOf(x);
     let rest = result(storage, Layout.contiguous([storage.length]));
     const axes: Operand[] = [];
     for (let axis = shape.length - 1; axis > 0; axis--) {
@@ -130,19 +137,19 @@ export function nonzero(x: Operand, op = "nonzero"): Operand[] {
 }
 
 /** Where the nonzero elements are, counted in order: on a storage that nobody else sees. */
-function placesOf(x: Operand, op: string): Storage {
-  return placesIn(x) ?? placesBy(x, op);
+function placesOf(x: Operand): Storage {
+  return placesIn(x) ?? placesBy(x);
 }
 
 /** The same, found by the backend. */
-function placesBy(x: Operand, op: string): Storage {
+function placesBy(x: Operand): Storage {
   const count = tidily(() => {
     const counted = applyReduce(REDUCE.countNonzero, x, undefined);
     return Number(readElement(counted.storage, counted.layout.offset));
   });
   const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
   withDense(x, ({ storage: from, layout: { offset, size } }) => {
-    backendFor(from, op).nonzero(storage, from, offset, size);
+    backendFor(from).nonzero(storage, from, offset, size);
   });
   return storage;
 }
@@ -176,7 +183,7 @@ function selectFirst(op: string, x: Operand, index: Operand): Selection | undefi
   checkDevice(x.storage, index.storage, op);
   if (kind === "b") {
     if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
-    const storage = placesOf(index, op);
+    const storage = placesOf(index);
     index = { storage, layout: Layout.contiguous([storage.length]), flags: 0 };
   }
   const picked = index.layout.shape;
@@ -231,15 +238,9 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
       ? argument.layout.shape.length
       : 1;
   const used = args.reduce<number>((sum, argument) => sum + axesOf(argument), 0);
-  if (used > rank) {
-    throw new IndexError(
-      `Cannot ${op} shape ${formatShape(layout.shape)} with ${used} indexes: it has ${rank} axes`,
-    );
-  }
+  const ellipses = args.filter((argument) => argument === "...").length;
+  if (used > rank || ellipses > 1) throw notAnIndex(op, layout.shape, used, ellipses);
   const dots = args.indexOf("...");
-  if (args.indexOf("...", dots + 1) !== -1 && dots !== -1) {
-    throw new IndexError(`Cannot ${op} with "..." twice`);
-  }
   const full: ":"[] = new Array(rank - used).fill(":");
   if (dots === -1) args.push(...full);
   else if (full.length > 0) args.splice(dots, 1, ...full);
@@ -322,7 +323,7 @@ function select(op: string, x: Operand, given: readonly IndexArgument[]): Select
   const dtype = DTYPE[huge ? "int64" : "int32"];
   const positions = allocateIn(memory, dtype, target.size, before === 0);
   if (before !== 0) fillScalar(positions, target, before);
-  const backend = backendFor(x.storage, op);
+  const backend = backendFor(x.storage);
   for (const { tensor, axis } of indexes) {
     const index = tensor.layout.broadcastTo(picked);
     const plan = planMap(target, index, null, null);
@@ -395,10 +396,9 @@ function checkFound(op: string, layout: Layout, { axis, picks }: Selection, bad:
   if (bad >= 0) throw outOfRange(op, layout, axis, picks, bad);
 }
 
-/** The tensor without its type's constraints: what `slice` accepts. */
+/** A copy of what an index with arrays, masks or tensors in it picks. */
 export function index(x: Operand, args: readonly IndexArgument[], op = "slice"): Operand {
   checkOperand(x, op);
-  if (args.every(isBasic)) return result(x.storage, sliceBasic(x.layout, args, op));
   return selecting(op, x, args, (what) => gather(op, x, what));
 }
 
@@ -408,7 +408,7 @@ function gather(op: string, x: Operand, what: Selection): Operand {
   const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
   const to = blockOf(layout, what);
   const plan = planMap(to.block, what.block, null, null);
-  const bad = backendFor(x.storage, op).gather(plan, storage, x.storage, what.picks, to.step);
+  const bad = backendFor(x.storage).gather(plan, storage, x.storage, what.picks, to.step);
   checkFound(op, x.layout, what, bad);
   return result(storage, layout);
 }
@@ -430,7 +430,7 @@ export function setAt(
     checkOperand(value, op);
     checkDevice(x.storage, value.storage, op);
     checkStore(value.storage.info.name, dtype, op);
-  } else if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
+  } else if (isScalar(value)) {
     checkScalar(dtype, value, op);
   } else throw new DTypeError(`Cannot ${op} to ${describe(value)}: expected a tensor or a scalar`);
 
@@ -456,7 +456,7 @@ export function setAt(
     const { storage } = source;
     const from = blockOf(source.layout, what);
     const plan = planMap(what.block, from.block, null, null);
-    const bad = backendFor(storage, op).scatter(plan, x.storage, storage, what.picks, from.step);
+    const bad = backendFor(storage).scatter(plan, x.storage, storage, what.picks, from.step);
     if (source !== given) recycle(storage);
     checkFound(op, x.layout, what, bad);
   });
@@ -575,7 +575,7 @@ export function takeAlongAxis(x: Operand, indexes: Operand, axis: number): Opera
     return tidily(() => takeAlongAxis(x, toIndexes(op, x.storage, indexes), axis));
   }
   const { along, tensor } = checkAlong(op, x, indexes, axis);
-  const backend = backendFor(x.storage, op);
+  const backend = backendFor(x.storage);
   if (backend.takeAlong === undefined) {
     return tidily(() => index(x, alongAxis(x, along, tensor), op));
   }

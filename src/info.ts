@@ -3,11 +3,10 @@
  *
  * @module
  */
-import { backendOf, openDevices, registerBackend } from "./backend.ts";
+import { cpuBackend, openDevices, registerCpu } from "./backend.ts";
 import { findNative, js } from "./backends/cpu.ts";
 import { describeDevice, findCuda } from "./backends/cuda.ts";
 import { describe } from "./dtype.ts";
-import { forgetBackend } from "./dispatch.ts";
 import { DeviceError } from "./errors.ts";
 
 /** What {@link info} tells. */
@@ -41,8 +40,7 @@ export function setBackend(name: "js" | "native"): void {
   }
   const backend = name === "js" ? js : findNative();
   if (typeof backend === "string") throw new DeviceError(`Cannot use backend native: ${backend}`);
-  registerBackend("cpu", backend);
-  forgetBackend();
+  registerCpu(() => backend);
 }
 
 /**
@@ -77,7 +75,7 @@ export function info(): Info {
     ? "node"
     : "other";
   const shim = findNative();
-  const serving = backendOf("cpu")!;
+  const serving = cpuBackend();
   const opened = typeof shim === "string" ? undefined : shim;
   const blas = opened?.blas();
   const cuda = findCuda();

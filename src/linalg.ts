@@ -6,11 +6,10 @@
  *
  * @module
  */
-import { matrixRef, type Product } from "./backend.ts";
+import { backendFor, matrixRef, type Product } from "./backend.ts";
 import { checkDType, DTYPE, type DType, promoteTypes } from "./dtype.ts";
 import {
   apply,
-  backendFor,
   cast,
   checkDevice,
   checkOperand,
@@ -123,7 +122,7 @@ export function matmul(
   let plus = bias;
   if (k === 0) fillScalar(storage, target, 0);
   else if (full.size > 0) {
-    const backend = backendFor(storage, op);
+    const backend = backendFor(storage);
     const c = matrixRef(storage, target);
     /** The product of the operands, cast or not. */
     const productOf = (x: Operand, y: Operand): Product => {

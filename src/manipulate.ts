@@ -5,10 +5,10 @@
  *
  * @module
  */
+import { backendFor } from "./backend.ts";
 import { checkScalar, describe, DTYPE, type DType, promoteTypes, type Scalar } from "./dtype.ts";
 import {
   apply,
-  backendFor,
   checkDevice,
   checkOperand,
   checkOptions,
@@ -502,7 +502,7 @@ export function sort(
     const n = layout.shape[last]!;
     if (layout.size === 0) return;
     const rows = layout.size / n;
-    backendFor(storage, op).sort(storage, layout.offset, rows, n, descending, order);
+    backendFor(storage).sort(storage, layout.offset, rows, n, descending, order);
   };
   // Values are sorted in a copy of their own; orders only read.
   if (op === "sort") {

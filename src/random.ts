@@ -7,7 +7,7 @@
  * @module
  */
 import { checkDType, describe, DTYPE, type DType } from "./dtype.ts";
-import { apply, backendFor, checkOptions, tidily } from "./dispatch.ts";
+import { apply, checkOptions, tidily } from "./dispatch.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { readElement } from "./element.ts";
 import { foldIn as fold, splitKey } from "./backends/js/philox.ts";
@@ -19,7 +19,7 @@ import { allocateIn } from "./storage.ts";
 import { full } from "./create.ts";
 import { Tensor } from "./tensor.ts";
 import type * as t from "./types.ts";
-import { type Distribution, memoryOf } from "./backend.ts";
+import { backendFor, type Distribution, memoryOf } from "./backend.ts";
 
 /** Names a stream of random numbers; immutable. Make one with {@link key}. */
 export interface Key {
@@ -139,7 +139,7 @@ function generate(
   }
   const layout = Layout.contiguous(checkShape(shape, op));
   const storage = allocateIn(memoryOf(device, `${op} on`), DTYPE[dtype], layout.size, false);
-  backendFor(storage, op).random(storage, kind, key0, key1, low, high);
+  backendFor(storage).random(storage, kind, key0, key1, low, high);
   return new Tensor(storage, layout) as never;
 }
 

@@ -268,6 +268,19 @@ function selectLeading(layout: Layout, index: readonly number[], op: string): La
   return new Layout(shape, strides, start, size);
 }
 
+/** The error for a second "..." or, if there is none, more indexes than axes. */
+export function notAnIndex(
+  op: string,
+  shape: readonly number[],
+  indexes: number,
+  ellipses: number,
+): IndexError {
+  if (ellipses > 1) return new IndexError(`Cannot ${op} with more than one "..."`);
+  return new IndexError(
+    `Cannot ${op} shape ${formatShape(shape)} by ${indexes} indexes: it has rank ${shape.length}`,
+  );
+}
+
 /**
  * The view of `layout` that `index` takes: one entry per axis from the left, axes that are not
  * mentioned whole, or one string for all axes.
@@ -299,12 +312,8 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
         `Cannot ${op} by ${describe(arg)}: it is not an index, slice or range`,
       );}
   }
-  if (ellipses > 1) throw new IndexError(`Cannot ${op} with more than one "..."`);
-  if (rest < 0) {
-    throw new IndexError(
-      `Cannot ${op} shape ${formatShape(layout.shape)} by ${layout.shape.length - rest} indexes: ` +
-        `it has rank ${layout.shape.length}`,
-    );
+  if (ellipses > 1 || rest < 0) {
+    throw notAnIndex(op, layout.shape, layout.shape.length - rest, ellipses);
   }
   const shape: number[] = new Array(rank);
   const strides: number[] = new Array(rank);

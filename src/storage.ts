@@ -31,7 +31,7 @@ export class Storage {
   handles = 0;
   /** How many times it has been written, in all the lives that it has had. */
   version = 0;
-  /** True when its bytes may be known outside, or wait to be used again: they are not to be kept. */
+  /** True when its bytes were handed out, or are kept for reuse already: {@link recycle} leaves them. */
   declare escaped: boolean;
   /** True while the bytes are part of a slab. */
   declare onSlab: boolean;
@@ -542,9 +542,9 @@ export function recycle(storage: Storage): void {
 }
 
 /**
- * Lets go of storages until the pool holds as much as it may. Bins have turns, and those of which
- * any was taken since the last one have another: otherwise what was of use once would stay for ever,
- * and what is of use now would not be kept.
+ * Lets go of storages until the pool holds as much as it may. Goes round the bins: one that was used
+ * since the last round is passed over once, the others are emptied, so that lengths which nobody asks
+ * for any more leave the pool.
  */
 function makeRoom(): void {
   lastKey = -1;

@@ -1,9 +1,10 @@
 /**
- * The class Tensor: documented one-line methods over the layers below.
+ * The class Tensor: documented methods, most of one line, over the layers below.
  *
  * A tensor is a handle: a storage, a layout and a few flags. What a method does is in dispatch.ts
  * (elementwise, reductions), layout.ts (views), indexing.ts, manipulate.ts, linalg.ts and
- * composites.ts; nothing is decided here. The types that compute shapes are in types.ts.
+ * composites.ts; what is decided here is who holds memory (`dispose`, `scope`, `into…`) and how
+ * elements become values of JavaScript. The types that compute shapes are in types.ts.
  *
  * @module
  */
@@ -68,7 +69,15 @@ import {
   SharedError,
 } from "./errors.ts";
 import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
-import { index, nonzero, oneHot, putAlongAxis, setAt, take, takeAlongAxis } from "./indexing.ts";
+import {
+  index as pick,
+  nonzero,
+  oneHot,
+  putAlongAxis,
+  setAt,
+  take,
+  takeAlongAxis,
+} from "./indexing.ts";
 import { Layout } from "./layout.ts";
 import { dot, linear, matmul, outer } from "./linalg.ts";
 import {
@@ -235,11 +244,7 @@ function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
   if (memory !== null) throw new DeviceError(`Cannot ${op} a tensor on ${device}: ${instead}`);
 }
 
-/** The elements of `layout` in `storage` as the typed array that users see, on the same memory. */
-function userArray(storage: Storage, offset: number, size: number): TypedArray {
-  return asUserArray(storage.array, storage.info, offset, size);
-}
-
+/** `size` elements of `array` as the typed array that users see, on the same memory. */
 function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
   if (offset === 0 && size === array.length && info.array === info.userArray) return array;
   return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
@@ -455,7 +460,7 @@ export class Tensor<
     }
     const own = new Storage(new info.array(size), info, true, false);
     fill(own, Layout.contiguous(this.layout.shape), this);
-    return userArray(own, 0, size) as TypedArrayOf[D];
+    return asUserArray(own.array, info, 0, size) as TypedArrayOf[D];
   }
 
   /**
@@ -475,8 +480,9 @@ export class Tensor<
       );
     }
     prepareWrite(this, "data");
-    this.storage.escape();
-    return userArray(this.storage, this.layout.offset, this.layout.size) as TypedArrayOf[D];
+    const { storage, layout } = this;
+    storage.escape();
+    return asUserArray(storage.array, storage.info, layout.offset, layout.size) as TypedArrayOf[D];
   }
 
   /**
@@ -507,16 +513,15 @@ export class Tensor<
   intoTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoTypedArray");
     const { storage, layout } = this;
-    const movable = layout.contiguous && storage.handles === 1 && !(this.flags & READ_ONLY) &&
-      storage.cows === null && storage.memory === null;
-    const made = movable ? undefined : this.toTypedArray();
-    if (made !== undefined) {
+    if (!layout.contiguous || !ownsAlone(this)) {
+      const copy = this.toTypedArray();
       this.dispose();
-      return made;
+      return copy;
     }
     release(this);
     storage.escape();
-    return userArray(storage, layout.offset, layout.size) as TypedArrayOf[D];
+    const { array, info } = storage;
+    return asUserArray(array, info, layout.offset, layout.size) as TypedArrayOf[D];
   }
 
   /**
@@ -526,17 +531,15 @@ export class Tensor<
   intoRaw(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoRaw");
     const { storage } = this;
-    const { info, length, memory } = storage;
-    const alone = storage.handles === 1 && !(this.flags & READ_ONLY) &&
-      storage.cows === null && memory === null;
-    if (alone) {
-      release(this);
-      storage.escape();
-      return userArray(storage, 0, length) as TypedArrayOf[D];
+    const { info, length } = storage;
+    if (!ownsAlone(this)) {
+      const copy = download(storage, 0, length);
+      this.dispose();
+      return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
     }
-    const copy = download(storage, 0, length);
-    this.dispose();
-    return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
+    release(this);
+    storage.escape();
+    return asUserArray(storage.array, info, 0, length) as TypedArrayOf[D];
   }
 
   /**
@@ -2278,12 +2281,13 @@ function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
   return isOn(x.storage, device) ? viewOf(x, x.layout, op) : moved(x, device) as never;
 }
 
-/** {@link index}, where a parameter has its name. */
-function pick(x: AnyTensor, args: readonly never[]): AnyTensor {
-  return index(x, args) as never;
-}
-
 const VALUE_OPTIONS = ["bigint"];
+
+/** True when nobody but the handle `x` holds its memory, which is the CPU's, and it may give it away. */
+function ownsAlone({ storage, flags }: AnyTensor): boolean {
+  return storage.handles === 1 && !(flags & READ_ONLY) && storage.cows === null &&
+    storage.memory === null;
+}
 
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {

@@ -88,12 +88,12 @@ const TENSORS = edits("device", "src/tensor.ts", ["device"], {
     "",
   ],
   "into a copy: kept": [
-    "      this.dispose();\n      return made;",
-    "      release(this);\n      return made;",
+    "      this.dispose();\n      return copy;",
+    "      release(this);\n      return copy;",
   ],
   "into raw: kept": [
-    "    this.dispose();\n    return asUserArray(copy",
-    "    release(this);\n    return asUserArray(copy",
+    "this.dispose();\n      return asUserArray(copy",
+    "release(this);\n      return asUserArray(copy",
   ],
   "read: offset": [
     "downloadLater(storage, layout.offset, size)",

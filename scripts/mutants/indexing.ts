@@ -19,11 +19,8 @@ const INDEXING = edits(
     "several indexes: size": ["  let size = 1;\n", "  let size = 0;\n"],
     "several indexes: backwards": ["if (reach < 0) before -= reach;", ""],
     "one index: out of range": ["if (bad >= 0) throw outOfRange(", "if (false) throw outOfRange("],
-    "indexes: too many": ["if (used > rank) {", "if (false) {"],
-    "ellipsis: twice": [
-      'if (args.indexOf("...", dots + 1) !== -1 && dots !== -1) {',
-      "if (false) {",
-    ],
+    "indexes: too many": ["if (used > rank || ellipses > 1) throw", "if (ellipses > 1) throw"],
+    "ellipsis: twice": ["if (used > rank || ellipses > 1) throw", "if (used > rank) throw"],
     "ellipsis: no axes": ["else if (full.length > 0) args.splice(dots, 1, ...full);", ""],
     "rest: not filled": ["if (dots === -1) args.push(...full);\n  else if", "if"],
     "newaxis: dropped": [

@@ -83,13 +83,13 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
     '    throw new IndexError(\n      `Cannot ${op} by "${text}" beside',
     '    if (false) throw new IndexError(\n      `Cannot ${op} by "${text}" beside',
   ],
-  "ellipsis: more than one": ["if (ellipses > 1) throw", "if (false) throw"],
+  "ellipsis: more than one": ["if (ellipses > 1 || rest < 0) {", "if (rest < 0) {"],
   "ellipsis: an axis short": ["for (; rest > 0; rest--) {", "for (; rest > 1; rest--) {"],
   "ellipsis: only at the end": [
     '    } else if (typeof arg === "string") {\n      for',
     "    } else if (i === count) {\n      for",
   ],
-  "too many indexes": ["if (rest < 0) {", "if (false) {"],
+  "too many indexes": ["if (ellipses > 1 || rest < 0) {", "if (ellipses > 1) {"],
   "index: not checked": [
     "layout.checkIndex(op, axis, arg) * layout.strides[axis]",
     "arg * layout.strides[axis]",

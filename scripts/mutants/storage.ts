@@ -82,26 +82,23 @@ const OWNERSHIP = edits("storage", "src/tensor.ts", [
   ],
   "data: read-only": ['    prepareWrite(this, "data");\n', ""],
   "data: bytes not marked": [
-    "    this.storage.escape();\n    return userArray(this.storage, this.layout",
-    "    return userArray(this.storage, this.layout",
+    '"data");\n    const { storage, layout } = this;\n    storage.escape();\n',
+    '"data");\n    const { storage, layout } = this;\n',
   ],
   "data: offset": [
-    "return userArray(this.storage, this.layout.offset, this.layout.size)",
-    "return userArray(this.storage, 0, this.layout.size)",
+    "return asUserArray(storage.array, storage.info, layout.offset, layout.size)",
+    "return asUserArray(storage.array, storage.info, 0, layout.size)",
   ],
   "intoTypedArray: moved while others look": [
-    "const movable = layout.contiguous && storage.handles === 1 &&",
-    "const movable = layout.contiguous &&",
+    "if (!layout.contiguous || !ownsAlone(this)) {",
+    "if (!layout.contiguous) {",
   ],
-  "intoTypedArray: never moved": [
-    "const movable = layout.contiguous && storage.handles === 1 &&",
-    "const movable = false &&",
+  "intoTypedArray: never moved": ["if (!layout.contiguous || !ownsAlone(this)) {", "{"],
+  "into: read-only moved": [
+    "storage.handles === 1 && !(flags & READ_ONLY) &&",
+    "storage.handles === 1 &&",
   ],
-  "intoTypedArray: read-only moved": [
-    "const movable = layout.contiguous && storage.handles === 1 && !(this.flags & READ_ONLY) &&",
-    "const movable = layout.contiguous && storage.handles === 1 &&",
-  ],
-  "intoRaw: moved while others look": ["const alone = storage.handles === 1 &&", "const alone ="],
+  "intoRaw: moved while others look": ["    if (!ownsAlone(this)) {", "    if (false) {"],
   "scope: kept results": [": !keep.has(one)) one.dispose();", ": true) one.dispose();"],
   "scope: a kept result": ["keep === null ? one !== kept :", "keep === null ? true :"],
   "scope: nothing is disposed": [

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { type Backend, registerBackend } from "../backend.ts";
+import { type Backend, registerCpu } from "../backend.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
 import { registerBuffers } from "../storage.ts";
@@ -27,7 +27,7 @@ export function findNative(): NativeBackend | string {
   return native;
 }
 
-registerBackend("cpu", () => {
+registerCpu(() => {
   const found = findNative();
   return typeof found === "string" ? js : found;
 });

@@ -6,12 +6,11 @@
  *
  * @module
  */
-import { type Backend, backendOf, registerBackend } from "../../src/backend.ts";
+import { type Backend, cpuBackend, registerCpu } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
 import { CONFIGURE, type Shim } from "../../src/backends/shim/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
-import { forgetBackend } from "../../src/dispatch.ts";
 import type { Device } from "../../src/types.ts";
 import { MIRROR } from "../device/mirror.ts";
 import { site } from "./operands.ts";
@@ -64,16 +63,14 @@ const reference = new JsBackend(false);
 /** What `run` gives while a backend serves the CPU, or while operands are put on a device. */
 export function using<T>(on: Target["on"], run: () => T): T {
   const device = typeof on === "string" ? on : "cpu";
-  const before = { cpu: backendOf("cpu")!, device: site.device };
-  if (typeof on !== "string") registerBackend("cpu", on);
+  const before = { cpu: cpuBackend(), device: site.device };
+  if (typeof on !== "string") registerCpu(() => on);
   site.device = device;
-  forgetBackend();
   try {
     return run();
   } finally {
-    registerBackend("cpu", before.cpu);
+    registerCpu(() => before.cpu);
     site.device = before.device;
-    forgetBackend();
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * That work stays inside its storages: the shim and its kernels check nothing of the kind.
+ * Checks that a call stays inside its storages, as the shim and its kernels do not.
  *
  * Knows nothing of ops.
  *

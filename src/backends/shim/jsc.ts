@@ -1,6 +1,6 @@
 /**
- * When Bun is to collect: JavaScriptCore waits until a part of all that is alive is new once more,
- * which with hundreds of megabytes of tensors are hundreds of megabytes of lost ones.
+ * When Bun is to collect. JavaScriptCore does so once the heap has grown by a part of its size: with
+ * hundreds of megabytes of tensors alive, that leaves as much to collect. It is asked to earlier.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export class Collections {
   #taken = 0;
   /** The fewest bytes in use since it has last looked at all, as far as is known. */
   #least = Infinity;
-  /** How often it has not been asked to, one time after the other, and the fewest bytes since then. */
+  /** How many times in a row it was not asked to, and the fewest bytes in use meanwhile. */
   #left = 0;
   #leastLeft = Infinity;
 
