@@ -119,9 +119,9 @@ static int32_t open_one(const char *path) {
   return RM_OK;
 }
 
-static int32_t open_any(const char *path) {
+static int32_t open_any(void) {
   limit_spinning();
-  if (path == NULL) path = getenv("ROWMAJOR_OPENBLAS");
+  const char *path = getenv("ROWMAJOR_OPENBLAS");
   /* Who names a library does not want another one. */
   if (path != NULL && path[0] != 0) return open_one(path);
   for (size_t i = 0; i < sizeof usual_names / sizeof usual_names[0]; i++) {
@@ -130,12 +130,12 @@ static int32_t open_any(const char *path) {
   return rm_fail(RM_NOT_FOUND, "no OpenBLAS under the usual names (%s, ...)", usual_names[0]);
 }
 
-int32_t rm_blas_open(const void *path) {
+int32_t rm_blas_open(void) {
   if (atomic_load(&ready) != NULL) return RM_OK;
   rm_acquire(&guard);
   int32_t status = RM_OK;
   if (atomic_load(&ready) == NULL) {
-    status = open_any(path);
+    status = open_any();
     if (status == RM_OK) atomic_store(&ready, &opened);
   }
   rm_release(&guard);

@@ -18,7 +18,7 @@
 #endif
 
 /* Changes with the meaning of any function below. */
-#define RM_VERSION 3
+#define RM_VERSION 4
 
 /* What the functions return. */
 enum {
@@ -146,10 +146,10 @@ RM_API int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, doub
                          void *out);
 
 /*
- * Opens OpenBLAS once per process: the file with the given name (ended by a 0), or, where that is
- * null, the one that ROWMAJOR_OPENBLAS names, or else the first of the usual names.
+ * Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, or else the first of the
+ * usual names.
  */
-RM_API int32_t rm_blas_open(const void *path);
+RM_API int32_t rm_blas_open(void);
 
 /* Copies "configuration\npath" of the open BLAS like rm_last_error; gives 0 when none is open. */
 RM_API int32_t rm_blas_info(void *buffer, int32_t length);

@@ -227,7 +227,7 @@ export class NativeBackend implements Backend {
   }
 
   #openBlas(): BlasInfo | Unavailable {
-    if (this.#shim.rm_blas_open(null) !== STATUS.ok) return { reason: lastError(this.#shim) };
+    if (this.#shim.rm_blas_open() !== STATUS.ok) return { reason: lastError(this.#shim) };
     const [config, path] = readText((bytes, length) => this.#shim.rm_blas_info(bytes, length))
       .split("\n");
     return { config: config!.trim(), path: path! };

@@ -69,7 +69,7 @@ export const SYMBOLS = {
       "void *out)",
     parameters: ["i32", "i32", "buffer", "f64", "buffer"],
   },
-  rm_blas_open: { c: "int32_t rm_blas_open(const void *path)", parameters: ["buffer"] },
+  rm_blas_open: { c: "int32_t rm_blas_open(void)", parameters: [] },
   rm_blas_info: {
     c: "int32_t rm_blas_info(void *buffer, int32_t length)",
     parameters: ["buffer", "i32"],
@@ -127,7 +127,7 @@ export interface Unavailable {
 }
 
 /** `RM_VERSION` of shim/rowmajor.h. */
-export const VERSION = 3;
+export const VERSION = 4;
 
 /** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
 export const STATUS = {
