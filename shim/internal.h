@@ -175,43 +175,38 @@ void rm_blas_threads(int threads);
 #define RM_JOIN(name, level) RM_JOIN_(name, level)
 #define RM_AT(name) RM_JOIN(name, RM_LEVEL)
 
+enum { RM_INDEX_BLOCK = 1024 };
+
+/* Reads n indexes, at most RM_INDEX_BLOCK, as places from 0 to size - 1, where those below 0 count
+ * from size. Gives how many there are before the first that is out of range. */
+typedef ptrdiff_t rm_places(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
+                            int64_t *out);
+
 /* The kernels of one instruction set; what each does is said in rowmajor.h. */
 typedef struct {
   /* Multiplications in the largest matrix product for which OpenBLAS is not faster; 0 where that
    * has not been measured. */
   double most_products;
-  int32_t (*map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
-                 const void *b, const void *c);
-  int32_t (*fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
-                  const void *a, const void *b);
-  int32_t (*rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
-                  const void *weight, const void *bias);
-  int32_t (*matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
-  int32_t (*sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
-  int32_t (*random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
-  /* Reads n indexes, at most RM_INDEX_BLOCK, as places from 0 to size - 1, where those below 0 count from
-   * size. Gives how many there are before the first that is out of range. */
-  ptrdiff_t (*places)(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
-                      int64_t *out);
+  __typeof__(rm_map) *map;
+  __typeof__(rm_fold) *fold;
+  __typeof__(rm_rows) *rows;
+  __typeof__(rm_matmul) *matmul;
+  __typeof__(rm_sort) *sort;
+  __typeof__(rm_random) *random;
+  rm_places *places;
 } rm_kernels;
-
-enum { RM_INDEX_BLOCK = 1024 };
 
 /* The ones in use. */
 const rm_kernels *rm_level(void);
 
 #if defined(RM_LEVEL)
-int32_t RM_AT(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
-                   const void *b, const void *c);
-int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
-                    const void *a, const void *b);
-int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
-                    const void *weight, const void *bias);
-int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b);
-int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices);
-int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out);
-ptrdiff_t RM_AT(places)(int dtype, const char *from, ptrdiff_t step, ptrdiff_t n, int64_t size,
-                        int64_t *out);
+__typeof__(rm_map) RM_AT(map);
+__typeof__(rm_fold) RM_AT(fold);
+__typeof__(rm_rows) RM_AT(rows);
+__typeof__(rm_matmul) RM_AT(matmul);
+__typeof__(rm_sort) RM_AT(sort);
+__typeof__(rm_random) RM_AT(random);
+rm_places RM_AT(places);
 /* Replaces x by x to the power of y; there is room for a multiple of 16. */
 void RM_AT(powers)(ptrdiff_t n, double *x, double y);
 #endif
