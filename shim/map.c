@@ -17,6 +17,13 @@
 typedef void (RM_KERNEL *kernel)(ptrdiff_t n, void *out, const void *a, const void *b,
                                  const void *c, const double *attributes);
 
+/* The head of a kernel, for operands a, b and c; most leave some out. */
+#define KERNEL_NAMED(name) \
+  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, \
+                             __attribute__((unused)) const void *b, \
+                             __attribute__((unused)) const void *c, \
+                             __attribute__((unused)) const double *attributes)
+
 /* Elements that kernels take at a time where they leave none over. */
 enum { VECTOR = 16 };
 
@@ -88,11 +95,9 @@ static const kernel table_f16[RM_ROWS], table_bf16[RM_ROWS];
 
 /* The neighbours of 16-bit floats are no matter of arithmetic in float32. */
 #define NEXTAFTER(type) \
-  static RM_KERNEL void own_nextafter_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                             const void *c, const double *attributes) { \
+  KERNEL_NAMED(own_nextafter_##type) { \
     uint16_t *o = out; \
     const uint16_t *p = a, *q = b; \
-    (void)c, (void)attributes; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] = rm_nextafter_##type(p[i], q[i]); \
   }
 NEXTAFTER(f16)
@@ -100,11 +105,9 @@ NEXTAFTER(bf16)
 
 /* Nor are the signs of bfloat16, which no processor here converts at once. */
 #define SIGN_BITS(name, expr) \
-  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                             const double *attributes) { \
+  KERNEL_NAMED(name) { \
     uint16_t *o = out; \
     const uint16_t *p = a; \
-    (void)b, (void)c, (void)attributes; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] = (uint16_t)(expr); \
   }
 SIGN_BITS(own_neg_bf16, p[i] ^ 0x8000)
@@ -135,17 +138,13 @@ BLOCKS(turn, double, f64, uint64_t)
 BLOCKS(log, float, f32, uint32_t)
 
 #define KEYED_KERNEL(name, test, type, usual, any) \
-  static RM_KERNEL void keyed_##name##_##type(ptrdiff_t n, void *out, const void *a, \
-                                              const void *b, const void *c, \
-                                              const double *attributes) { \
-    (void)b, (void)c, (void)attributes; \
+  KERNEL_NAMED(keyed_##name##_##type) { \
     test##_blocks_##type(n, out, a, usual##_##type, any##_##type); \
   }
 
 /* Huge operands take the C library's functions, one by one. */
 #define TRIGONOMETRIC(name, T, type) \
-  static RM_KERNEL void any_##name##_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                            const void *c, const double *attributes) { \
+  KERNEL_NAMED(any_##name##_##type) { \
     T *o = out; \
     T copy[KEYED]; \
     /* The output may be the input. */ \
@@ -164,11 +163,9 @@ TRIGONOMETRIC(cos, double, f64)
 TRIGONOMETRIC(tan, double, f64)
 
 #define LOGARITHM(name) \
-  static RM_KERNEL void normal_##name##_f32(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                            const void *c, const double *attributes) { \
+  KERNEL_NAMED(normal_##name##_f32) { \
     float *o = out; \
     const float *p = a; \
-    (void)b, (void)c, (void)attributes; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) o[i] = rm_##name##_normal_f32(p[i]); \
   } \
   KEYED_KERNEL(name, log, f32, normal_##name, name)
@@ -178,11 +175,9 @@ LOGARITHM(log10)
 
 /* x to the power of 1/2, which differs from the square root of -0 and of -Infinity. */
 #define HALF_POWER(name, T, root) \
-  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, const void *b, const void *c, \
-                             const double *attributes) { \
+  KERNEL_NAMED(name) { \
     T *o = out; \
     const T *p = a; \
-    (void)b, (void)c, (void)attributes; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
       const T x = p[i]; \
       o[i] = x == (T)-INFINITY ? (T)INFINITY : root(x) + 0; \
@@ -208,10 +203,7 @@ typedef ptrdiff_t (RM_KERNEL *division)(ptrdiff_t n, void *out, const void *a, c
     } \
     return count; \
   } \
-  static RM_KERNEL void checked_##name##_##type(ptrdiff_t n, void *out, const void *a, \
-                                                const void *b, const void *c, \
-                                                const double *attributes) { \
-    (void)c, (void)attributes; \
+  KERNEL_NAMED(checked_##name##_##type) { \
     divide_blocks(n, out, a, b, sizeof(T), short_##name##_##type, name##_##type); \
   }
 
@@ -234,12 +226,10 @@ DIVISION(remainder, fmod, double, f64)
 
 /* Limits that are no NaN. */
 #define LIMIT(T, type) \
-  static RM_KERNEL void limit_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                     const void *c, const double *attributes) { \
+  KERNEL_NAMED(limit_##type) { \
     T *o = out; \
     const T *p = a; \
     const T low = (T)attributes[0], high = (T)attributes[1]; \
-    (void)b, (void)c; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
       const T least = p[i] <= low ? low : p[i]; \
       o[i] = least >= high ? high : least; \
@@ -271,13 +261,11 @@ typedef struct {
  * the product and the sum are rounded, to be off by 3 * 2^-53 |x / y| at most, which is less for
  * |x| <= 2^50; in float32 by 3 * 2^-24 |x / y|, for |x| < 2^16. */
 #define QUOTIENTS(type, T, real, floor_of, bits_of) \
-  static RM_KERNEL void quotients_##type(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                         const void *c, const double *attributes) { \
+  KERNEL_NAMED(quotients_##type) { \
     T *o = out; \
     const T *p = a; \
     const by_integer *y = (const void *)attributes; \
     const real reciprocal = (real)y->reciprocal, half = (real)y->half; \
-    (void)b, (void)c; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
       o[i] = (T)bits_of(floor_of((real)p[i] * reciprocal + half)); \
     } \
@@ -292,13 +280,11 @@ QUOTIENTS(u32, uint32_t, double, __builtin_floor, rm_low_bits)
 /* By more than 2, in words of 16 bits: Granlund and Montgomery, "Division by Invariant Integers using
  * Multiplication", figure 4.1. The last shift is a product, as processors shift by what is not known
  * before in longer words. */
-static RM_KERNEL void short_quotients(ptrdiff_t n, void *out, const void *a, const void *b,
-                                      const void *c, const double *attributes) {
+KERNEL_NAMED(short_quotients) {
   uint8_t *o = out;
   const uint8_t *p = a;
   const by_integer *y = (const void *)attributes;
   const uint16_t magic = y->magic, last = y->last;
-  (void)b, (void)c;
   RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
     const uint8_t x = p[i], t = (uint8_t)((uint16_t)(x * magic) >> 8);
     const uint8_t sum = (uint8_t)(t + ((uint8_t)(x - t) >> 1));
@@ -309,12 +295,10 @@ static RM_KERNEL void short_quotients(ptrdiff_t n, void *out, const void *a, con
 /* Integers of 51 bits are a float64's mantissa, on top of this one's. */
 #define MANTISSA 0x1.8p52
 
-static RM_KERNEL void quotients_64(ptrdiff_t n, void *out, const void *a, const void *b,
-                                   const void *c, const double *attributes) {
+KERNEL_NAMED(quotients_64) {
   const by_integer *y = (const void *)attributes;
   const double reciprocal = y->reciprocal, half = y->half;
   const uint64_t base = rm_bits_of_f64(MANTISSA);
-  (void)c;
   for (ptrdiff_t from = 0; from < n; from += KEYED) {
     const ptrdiff_t m = rm_least(n - from, KEYED);
     const int64_t *p = (const int64_t *)a + from;
@@ -333,7 +317,6 @@ static RM_KERNEL void quotients_64(ptrdiff_t n, void *out, const void *a, const 
       o[i] = (int64_t)(rm_bits_of_f64(floored + MANTISSA) - base);
     }
   }
-  (void)b;
 }
 
 static const kernel quotients[RM_DTYPE_COUNT] = {
@@ -343,11 +326,9 @@ static const kernel quotients[RM_DTYPE_COUNT] = {
 };
 
 /* Powers by squares and products, all elements of a block at a time. */
-static RM_KERNEL void integer_powers(ptrdiff_t n, void *out, const void *a, const void *b,
-                                     const void *c, const double *attributes) {
+KERNEL_NAMED(integer_powers) {
   const by_integer *y = (const void *)attributes;
   const ptrdiff_t bytes = y->bytes;
-  (void)b, (void)c;
   for (ptrdiff_t from = 0; from < n; from += INTEGERS) {
     const ptrdiff_t m = rm_least(n - from, INTEGERS);
     char *o = (char *)out + from * bytes;

@@ -8,9 +8,7 @@
 #define NAME_(name, suffix) name##_##suffix
 #define NAME(name, suffix) NAME_(name, suffix)
 
-#define KERNEL(name) \
-  static RM_KERNEL void NAME(name, SUFFIX)(ptrdiff_t n, void *out, const void *a, const void *b, \
-                                 const void *c, const double *attributes)
+#define KERNEL(name) KERNEL_NAMED(NAME(name, SUFFIX))
 
 #define RESULT_same TYPE
 #define RESULT_flag uint8_t
@@ -32,7 +30,7 @@
   KERNEL(name) { \
     RESULT_##result *o = out; \
     const TYPE *p = a; \
-    (void)p, (void)b, (void)c, (void)attributes; \
+    (void)p; \
     __VA_ARGS__ \
     EACH { \
       const WORK x = READ(p[i]); \
@@ -45,7 +43,7 @@
     RESULT_##result *o = out; \
     const TYPE *p = a, *q = b; \
     const int bits = 8 * (int)sizeof(TYPE); \
-    (void)c, (void)attributes, (void)bits; \
+    (void)bits; \
     __VA_ARGS__ \
     EACH { \
       const WORK x = READ(p[i]), y = READ(q[i]); \
@@ -57,7 +55,6 @@
     RESULT_##result *o = out; \
     const FIRST *p = a; \
     const TYPE *q = b, *r = c; \
-    (void)attributes; \
     __VA_ARGS__ \
     EACH { \
       const SEEN x = SEE(p[i]); \
@@ -75,7 +72,6 @@
     TYPE *o = out; \
     const TYPE *p = from; \
     const WORK element = *(const TYPE *)at; \
-    (void)c, (void)attributes; \
     OVER_ALL { \
       const WORK other = p[i]; \
       o[i] = (TYPE)(expr); \
