@@ -537,7 +537,7 @@ static void copy_part(void *context, ptrdiff_t i) {
 static void copy_bytes(void *to, const void *from, size_t bytes) {
   span s = {to, from, bytes};
   if (bytes <= PART) memcpy(to, from, bytes);
-  else rm_parallel((ptrdiff_t)((bytes + PART - 1) / PART), (double)bytes / 10, copy_part, &s);
+  else rm_parallel(rm_parts((ptrdiff_t)bytes, PART), (double)bytes / 10, copy_part, &s);
 }
 
 int32_t rm_memory_upload(rm_device *device, rm_address to, const void *from, size_t bytes) {

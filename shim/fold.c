@@ -166,7 +166,7 @@ static ptrdiff_t seek(const job *j, ptrdiff_t unit, char **at) {
   RM_ROLLED for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] = k < w->operands ? w->start[k] : NULL;
   if (j->kept == 0) return 1;
   const int column = j->kept - 1;
-  const ptrdiff_t blocks = (w->size[column] + j->width - 1) / j->width;
+  const ptrdiff_t blocks = rm_parts(w->size[column], j->width);
   const ptrdiff_t first = unit % blocks * j->width;
   RM_ROLLED for (int k = 0; k < w->operands; k++) at[k] += first * w->step[column][k];
   unit /= blocks;
@@ -239,7 +239,7 @@ static int32_t run_job(job *j) {
   const ptrdiff_t heavy = j->map >= POWER ? 8 : 1, each = heavy * j->elements;
   j->width = rm_least(columns, WIDTH);
   if (!j->across && j->width * each > TASK) j->width = each >= TASK ? 1 : TASK / each;
-  j->units = outer * ((columns + j->width - 1) / j->width);
+  j->units = outer * rm_parts(columns, j->width);
   const ptrdiff_t work = j->width * each;
   const double time = NANOSECONDS * (j->bytes > 4 ? 2 : 1) * (double)(outer * columns * each);
   j->parts = 1;
@@ -247,18 +247,18 @@ static int32_t run_job(job *j) {
     const ptrdiff_t size = w->size[j->kept];
     /* Parts of many cells each are costly to put together, so there are fewer, in fours. */
     ptrdiff_t wanted = work / TASK;
-    if (j->across && wanted > 4) wanted = (wanted + 31) / 32 * 4;
+    if (j->across && wanted > 4) wanted = rm_parts(wanted, 32) * 4;
     wanted = rm_least(rm_least(wanted, PARTS / j->units), size);
     if (wanted > 1) {
-      j->length = (size + wanted - 1) / wanted;
+      j->length = rm_parts(size, wanted);
       /* Parts of a run begin at lines of the caches, if the run does. */
-      if (!j->across && j->kept == w->rank - 1) j->length = (j->length + 63) / 64 * 64;
-      j->parts = (size + j->length - 1) / j->length;
+      if (!j->across && j->kept == w->rank - 1) j->length = rm_round_up(j->length, 64);
+      j->parts = rm_parts(size, j->length);
     }
   }
   if (j->parts == 1) {
     j->group = work >= TASK ? 1 : TASK / work;
-    rm_parallel((j->units + j->group - 1) / j->group, time, fold_group, j);
+    rm_parallel(rm_parts(j->units, j->group), time, fold_group, j);
     return RM_OK;
   }
   const ptrdiff_t tasks = j->units * j->parts, bytes = SLOTS * 8 * j->width;
@@ -300,7 +300,7 @@ static uint64_t repeated(uint64_t bits, int bytes) {
 
 /* Elements are worked in as float32, or, where that does not hold them, as float64. */
 static bool choose_floats(job *j, int a) {
-  const bool wide = a == RM_FLOAT64 || !is_float(a);
+  const bool wide = a == RM_FLOAT64 || !rm_is_float(a);
   j->direct = a == RM_FLOAT32 || a == RM_FLOAT64;
   j->load = j->direct ? copier(a)
                       : a == RM_FLOAT16 ? f32_from_half
@@ -389,7 +389,7 @@ static bool choose_int_sum(job *j, int a) {
 }
 
 static bool choose_int_product(job *j, int a) {
-  if (is_float(a)) return false;
+  if (rm_is_float(a)) return false;
   j->direct = rm_bytes(a) == 8;
   j->load = to_i64[a];
   j->start = 1;
@@ -405,7 +405,7 @@ static bool choose_count(job *j, int a) {
   const int bytes = (int)rm_bytes(a);
   j->direct = true;
   j->load = copier(a);
-  j->mask = is_float(a) ? ~(uint64_t)0 >> (65 - 8 * bytes) : ~(uint64_t)0;
+  j->mask = rm_is_float(a) ? ~(uint64_t)0 >> (65 - 8 * bytes) : ~(uint64_t)0;
   j->flip = j->opcode == RM_OP_all;
   j->stops = j->opcode != RM_OP_countNonzero;
   if (j->stops) j->step = 4 * PIECE;
@@ -431,11 +431,11 @@ static bool choose_count(job *j, int a) {
 
 /* Largest or smallest elements, or magnitudes, or the indexes of such. */
 static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool index) {
-  bool floats = is_float(a) || magnitudes;
+  bool floats = rm_is_float(a) || magnitudes;
   int bytes = (int)rm_bytes(a);
   j->direct = true;
   j->load = copier(a);
-  const bool halves = is_float(a) && bytes == 2 && (index || j->out == a);
+  const bool halves = rm_is_float(a) && bytes == 2 && (index || j->out == a);
   if (floats && !halves) bytes = choose_floats(j, a) ? 8 : 4;
   const uint64_t ones = ~(uint64_t)0, sign = (uint64_t)1 << (8 * bytes - 1);
   j->mask = magnitudes ? ~sign : ones;
@@ -467,7 +467,7 @@ static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool i
 
 /* False where there is no kernel. */
 static bool choose(job *j, int a, int second, bool varies) {
-  const bool floats = is_float(j->out);
+  const bool floats = rm_is_float(j->out);
   const bool across = j->across;
   switch (j->opcode) {
     case RM_OP_sum:
@@ -485,7 +485,7 @@ static bool choose(job *j, int a, int second, bool varies) {
     case RM_OP_all: return j->out == RM_BOOL && choose_count(j, a);
     case RM_OP_countNonzero: return j->out == RM_INT32 && choose_count(j, a);
     case RM_OP_mean:
-      if (!floats || is_float(a) || rm_bytes(a) == 8) {
+      if (!floats || rm_is_float(a) || rm_bytes(a) == 8) {
         return floats && choose_float_sum(j, a, PLAIN, false);
       }
       /* Sums of those do not overflow, and are exact. */
@@ -501,7 +501,7 @@ static bool choose(job *j, int a, int second, bool varies) {
     case RM_OP_std: return floats && choose_float_sum(j, a, DIFFERENCE, across || varies);
     case RM_OP_logSumExp: {
       /* One of them is 1, of the largest element, so that the log's error is no larger than theirs. */
-      const bool narrow = is_float(a) && a != RM_FLOAT64 && second == a;
+      const bool narrow = rm_is_float(a) && a != RM_FLOAT64 && second == a;
       return floats && choose_float_sum(j, a, narrow ? EXPONENTIAL_F32 : EXPONENTIAL, true);
     }
     default: return false;
@@ -550,10 +550,10 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
   const bool picks = opcode == RM_OP_max || opcode == RM_OP_min;
   const bool direct = rm_bytes(from) >= 4 && !paired;
   /* What kernels take as it lies. */
-  const bool counted = opcode == RM_OP_sum ? !is_float(to)
+  const bool counted = opcode == RM_OP_sum ? !rm_is_float(to)
                                            : opcode == RM_OP_mean && rm_bytes(from) < 8;
-  const bool as_is = is_float(from) ? direct && (sums || picks || opcode == RM_OP_prod)
-                                    : counted || picks;
+  const bool as_is = rm_is_float(from) ? direct && (sums || picks || opcode == RM_OP_prod)
+                                       : counted || picks;
   const bool narrow = as_is && is_narrow(&walk, kept, rm_bytes(from));
   const ptrdiff_t few = sums && (direct || from == RM_FLOAT16) ? FEW_SUMMED : direct ? FEW_DIRECT : FEW;
   job j = {.walk = &walk,

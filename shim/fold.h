@@ -185,8 +185,6 @@ struct job {
   ptrdiff_t done;
 };
 
-static bool is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOAT64; }
-
 /* ---- loading --------------------------------------------------------------------------------- */
 
 #define SAME(x) (x)

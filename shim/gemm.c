@@ -54,8 +54,6 @@ static const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
   return base + offset * bytes;
 }
 
-static ptrdiff_t parts_of(ptrdiff_t size, ptrdiff_t part) { return (size + part - 1) / part; }
-
 static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
                       double products) {
   rm_parallel(tasks, products / j->kind->lanes / VECTORS_EACH_NANOSECOND, task, j);
@@ -136,8 +134,6 @@ static void add_run(const kind *of, void *to, const void *from, ptrdiff_t count)
                                     : (const void *)one;
   of->sweep(count, 1, from, 0, x, to);
 }
-
-static ptrdiff_t round_up(ptrdiff_t size, ptrdiff_t part) { return parts_of(size, part) * part; }
 
 /* Columns of b side by side: where they begin in the block, where they lie, how far apart their
  * rows are, and which width takes them. */
@@ -376,16 +372,16 @@ static void cut(job *j, double products) {
   const ptrdiff_t narrowest = j->direct_a ? width : BLOCK_COLUMNS;
   const ptrdiff_t least_rows = j->direct_a ? BLOCK_ROWS : BLOCK_ROWS / 2;
   ptrdiff_t columns = rm_least(most_columns(j), j->columns);
-  ptrdiff_t row_blocks = 1 + (j->m - 1) / (2 * BLOCK_ROWS);
+  ptrdiff_t row_blocks = rm_parts(j->m, 2 * BLOCK_ROWS);
   for (;;) {
-    const double blocks = (double)(j->batch * row_blocks * parts_of(j->n, columns));
+    const double blocks = (double)(j->batch * row_blocks * rm_parts(j->n, columns));
     if (work <= blocks * (blocks < MANY_BLOCKS ? 2 * WORTH_A_BLOCK : LARGE_BLOCK)) break;
-    if (columns > narrowest) columns = round_up(columns / 2, width);
+    if (columns > narrowest) columns = rm_round_up(columns / 2, width);
     else if (j->m > row_blocks * least_rows) row_blocks *= 2;
     else break;
   }
-  j->rows = round_up(parts_of(j->m, row_blocks), MR), j->columns = columns;
-  j->row_blocks = parts_of(j->m, j->rows), j->column_blocks = parts_of(j->n, columns);
+  j->rows = rm_round_up(rm_parts(j->m, row_blocks), MR), j->columns = columns;
+  j->row_blocks = rm_parts(j->m, j->rows), j->column_blocks = rm_parts(j->n, columns);
 }
 
 static int32_t multiply_blocks(job *j) {
@@ -395,7 +391,7 @@ static int32_t multiply_blocks(job *j) {
   const strides of_a = j->of_a, of_b = j->of_b;
   j->depth = j->k < 1 ? 1 : j->k;
   /* Parts of a sum are about equally long. */
-  if (j->k * size > DEPTH_BYTES) j->depth = parts_of(j->k, parts_of(j->k * size, DEPTH_BYTES));
+  if (j->k * size > DEPTH_BYTES) j->depth = rm_parts(j->k, rm_parts(j->k * size, DEPTH_BYTES));
   j->direct_c = j->raw && j->of_c.column == 1;
   const bool crowded = MR > WAYS && j->m >= MR && of_a.row * size % SET_BYTES == 0;
   /* Rows that lie side by side are read with gaps between the steps along them. */
@@ -412,12 +408,12 @@ static int32_t multiply_blocks(job *j) {
   const bool packs_b = !j->direct_b || (j->n & (width - 1)) != 0;
   const bool packs_a = !j->direct_a && of_a.row == 1 && of_a.column != 1;
   const bool sums = !j->direct_c && j->depth < j->k;
-  j->packed_bytes = packs_b ? round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
-  j->rows_bytes = packs_a ? round_up(round_up(j->rows, MR) * j->depth * size, ALIGNMENT) : 0;
-  j->sums_bytes = sums ? round_up(j->rows * j->columns * size, ALIGNMENT) : 0;
+  j->packed_bytes = packs_b ? rm_round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
+  j->rows_bytes = packs_a ? rm_round_up(rm_round_up(j->rows, MR) * j->depth * size, ALIGNMENT) : 0;
+  j->sums_bytes = sums ? rm_round_up(j->rows * j->columns * size, ALIGNMENT) : 0;
   const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
   const ptrdiff_t blocks = j->batch * j->row_blocks * j->column_blocks;
-  const ptrdiff_t tasks = j->per_task == 1 ? blocks : parts_of(blocks, j->per_task);
+  const ptrdiff_t tasks = j->per_task == 1 ? blocks : rm_parts(blocks, j->per_task);
   workspace *work = NULL;
   if (bytes > STACK_BYTES) {
     j->places = (int)rm_least(rm_threads(), tasks);
@@ -443,7 +439,7 @@ typedef struct {
 
 static void small_task(void *context, ptrdiff_t index) {
   const small_job *j = context;
-  const ptrdiff_t blocks = parts_of(j->of.m, j->rows);
+  const ptrdiff_t blocks = rm_parts(j->of.m, j->rows);
   if (blocks == 1) {
     const ptrdiff_t from = index * j->per_task;
     j->multiply(&j->of, from, rm_least(j->count, from + j->per_task));
@@ -478,7 +474,7 @@ static bool multiply_small(const job *j) {
       .count = j->batch,
       .bytes = j->bytes,
       .per_task = 1 + (ptrdiff_t)(SMALL_WORK / each),
-      .rows = round_up(1 + (ptrdiff_t)(SMALL_WORK / row), FEW),
+      .rows = rm_round_up(1 + (ptrdiff_t)(SMALL_WORK / row), FEW),
   };
   double packed[SMALL_SIDE * SMALL_SIDE];
   static const double at_start = 0;
@@ -490,8 +486,8 @@ static bool multiply_small(const job *j) {
     }
     of.of.b = packed, of.of.b_at = &at_start, of.of.b_row = j->n;
   }
-  const ptrdiff_t blocks = parts_of(of.of.m, of.rows);
-  rm_parallel(blocks == 1 ? parts_of(of.count, of.per_task) : of.count * blocks,
+  const ptrdiff_t blocks = rm_parts(of.of.m, of.rows);
+  rm_parallel(blocks == 1 ? rm_parts(of.count, of.per_task) : of.count * blocks,
               (double)j->batch * each / j->kind->lanes / VECTORS_EACH_NANOSECOND, small_task, &of);
   return true;
 }
@@ -600,7 +596,7 @@ static int32_t multiply_vector(job *j) {
   const ptrdiff_t depth = rm_least(j->k, j->part);
   const ptrdiff_t dot_rows = FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth));
   j->run = j->sweeps ? RUN : rm_least(RUN, dot_rows);
-  j->runs = parts_of(j->lines, j->run);
+  j->runs = rm_parts(j->lines, j->run);
   workspace *work = NULL;
   if (j->parts > 1) {
     work = take_workspace((size_t)(j->batch * j->parts * j->lines * j->kind->size), 0);

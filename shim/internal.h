@@ -41,6 +41,14 @@ enum {
 
 static inline ptrdiff_t rm_least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static inline ptrdiff_t rm_magnitude(ptrdiff_t step) { return step < 0 ? -step : step; }
+/* How many parts a whole is cut into, of which the last one may be shorter. */
+static inline ptrdiff_t rm_parts(ptrdiff_t whole, ptrdiff_t part) {
+  return (whole + part - 1) / part;
+}
+/* The whole, or as much as it takes to be a multiple of the part. */
+static inline ptrdiff_t rm_round_up(ptrdiff_t whole, ptrdiff_t part) {
+  return rm_parts(whole, part) * part;
+}
 
 /*
  * Copies what does not overlap. Where the target lies 1 to 31 bytes above the source, whole pages
@@ -66,6 +74,8 @@ static inline ptrdiff_t rm_bytes(int dtype) {
   static const uint8_t bytes[16] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
   return bytes[dtype & 15];
 }
+
+static inline bool rm_is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOAT64; }
 
 #define RM_DTYPES(compute, out, a, b, c) \
   ((compute) | (out) << 4 | (a) << 8 | (b) << 12 | (c) << 16)

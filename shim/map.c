@@ -561,7 +561,7 @@ static const char *input(const job *it, scratch *s, int k, const char *at, ptrdi
  * the elements before, or, where there are too few, with numbers that nothing is special about. */
 __attribute__((noinline)) static void run_vectors(const job *it, ptrdiff_t n, char *out,
                                                   const char *a, const char *b, const char *c) {
-  const ptrdiff_t rest = n % VECTOR, most = n - rest, used = n < VECTOR ? n : VECTOR;
+  const ptrdiff_t rest = n % VECTOR, most = n - rest, used = rm_least(n, VECTOR);
   const char *const operands[RM_MAX_OPERANDS] = {out, a, b, c};
   _Alignas(64) uint64_t part[RM_MAX_OPERANDS][VECTOR];
   for (int k = 1; k < it->walk.operands; k++) {
@@ -761,12 +761,12 @@ __attribute__((noinline)) static void run_part(const job *it, ptrdiff_t from, pt
     wide = width;
   }
   for (ptrdiff_t row = from % it->rows; from < to;) {
-    const ptrdiff_t end = row + (to - from) < it->rows ? row + (to - from) : it->rows;
+    const ptrdiff_t end = rm_least(row + (to - from), it->rows);
     from += end - row;
     for (ptrdiff_t rows; row < end; row += rows) {
-      rows = end - row < high ? end - row : high;
+      rows = rm_least(end - row, high);
       for (ptrdiff_t column = 0; column < width; column += wide) {
-        const ptrdiff_t columns = width - column < wide ? width - column : wide;
+        const ptrdiff_t columns = rm_least(width - column, wide);
         char *part[RM_MAX_OPERANDS] = {NULL};
         for (int k = 0; k < operands; k++) part[k] = at[k] + row * it->down[k] + column * step[k];
         if (as_is) run_long_rows(it, &s, part, rows, columns);
@@ -784,8 +784,8 @@ static void run_task(void *context, ptrdiff_t index) {
   const ptrdiff_t rows = it->rows * it->positions;
   const ptrdiff_t from = index / it->cuts * it->task_rows;
   const ptrdiff_t first = index % it->cuts * it->task_columns;
-  const ptrdiff_t to = from + it->task_rows, last = first + it->task_columns;
-  run_part(it, from, to < rows ? to : rows, first, last < it->columns ? last : it->columns);
+  run_part(it, from, rm_least(from + it->task_rows, rows), first,
+           rm_least(first + it->task_columns, it->columns));
 }
 
 /* True when operand k is denser along the last axis but one, so that whole rows would waste most of
@@ -806,13 +806,11 @@ static bool wants_stream(const job *it, double elements) {
   return true;
 }
 
-static ptrdiff_t cuts_of(ptrdiff_t whole, ptrdiff_t part) { return (whole + part - 1) / part; }
-
 /* About `part`, so that threads get shares of one size: then none takes from another's, whose data
  * are in other caches. */
 static ptrdiff_t even_part(ptrdiff_t whole, ptrdiff_t part) {
-  const ptrdiff_t parts = cuts_of(cuts_of(whole, part), 8) * 8;
-  return cuts_of(cuts_of(whole, parts), LINE_ELEMENTS) * LINE_ELEMENTS;
+  const ptrdiff_t parts = rm_round_up(rm_parts(whole, part), 8);
+  return rm_round_up(rm_parts(whole, parts), LINE_ELEMENTS);
 }
 
 static void run_all(job *it, ptrdiff_t task) {
@@ -843,12 +841,12 @@ static void run_all(job *it, ptrdiff_t task) {
     return;
   }
   it->task_columns = it->columns < 2 * task ? it->columns : even_part(it->columns, task);
-  it->cuts = cuts_of(it->columns, it->task_columns);
-  it->task_rows = cuts_of(task, it->task_columns);
+  it->cuts = rm_parts(it->columns, it->task_columns);
+  it->task_rows = rm_parts(task, it->task_columns);
   /* Tiles are not cut in two, nor rows apart that are merged. */
-  if (it->tiled) it->task_rows = cuts_of(it->task_rows, TILE_ROWS) * TILE_ROWS;
-  if (it->merges) it->task_rows = cuts_of(it->task_rows, it->rows) * it->rows;
-  rm_parallel(cuts_of(rows, it->task_rows) * it->cuts,
+  if (it->tiled) it->task_rows = rm_round_up(it->task_rows, TILE_ROWS);
+  if (it->merges) it->task_rows = rm_round_up(it->task_rows, it->rows);
+  rm_parallel(rm_parts(rows, it->task_rows) * it->cuts,
               elements / (double)task * TASK_NANOSECONDS, run_task, it);
 }
 
@@ -897,10 +895,10 @@ static bool simplify(job *it, int opcode, int work) {
   const bool integer = work >= RM_INT8 && work <= RM_UINT64;
   const bool floats = work >= RM_FLOAT32;
   kernel run = NULL;
-  if (floats && opcode == RM_OP_pow && it->stored[2] >= RM_FLOAT16) {
+  if (floats && opcode == RM_OP_pow && rm_is_float(it->stored[2])) {
     run = power_by(number_of(it, 2), work);
   } else if (floats && opcode == RM_OP_clip && it->half == RM_NONE &&
-             it->stored[2] >= RM_FLOAT16 && it->stored[3] >= RM_FLOAT16) {
+             rm_is_float(it->stored[2]) && rm_is_float(it->stored[3])) {
     const double low = number_of(it, 2), high = number_of(it, 3);
     if (low == low && high == high) run = work == RM_FLOAT32 ? limit_f32 : limit_f64;
     it->limits[0] = low, it->limits[1] = high;

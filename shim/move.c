@@ -108,7 +108,7 @@ static void copy_walks(const blocks *b, const int64_t *places, ptrdiff_t count, 
 static void copy_task(void *context, ptrdiff_t index) {
   const blocks *b = context;
   const rm_walk *walk = &b->walk;
-  const ptrdiff_t parts = (b->count + b->task_count - 1) / b->task_count;
+  const ptrdiff_t parts = rm_parts(b->count, b->task_count);
   const ptrdiff_t first = index % parts * b->task_count;
   const ptrdiff_t position = index / parts * b->task_positions;
   ptrdiff_t left = rm_least(b->task_positions, b->positions - position);
@@ -186,8 +186,8 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
   }
   b.task_count = size >= TASK ? 1 : rm_least(rm_least(BLOCK, TASK / size), b.count);
   b.task_positions = size * b.task_count >= TASK ? 1 : TASK / (size * b.task_count);
-  const ptrdiff_t parts = (b.count + b.task_count - 1) / b.task_count;
-  const ptrdiff_t tasks = parts * ((b.positions + b.task_positions - 1) / b.task_positions);
+  const ptrdiff_t parts = rm_parts(b.count, b.task_count);
+  const ptrdiff_t tasks = parts * rm_parts(b.positions, b.task_positions);
   const double bytes = (double)(b.count * b.positions) * (double)size;
   if (scatter) {
     /* Indexes may be equal: the last one has to win. */
@@ -331,9 +331,9 @@ static int32_t take_along(int dtype, int by, const double *plan, double *numbers
   t.columns = inner < 0 ? 1 : t.walk.size[inner];
   t.rows = 1;
   for (int axis = 0; axis < inner; axis++) t.rows *= t.walk.size[axis];
-  t.parts = t.rows >= 64 ? 1 : (t.columns + TAKEN - 1) / TAKEN;
+  t.parts = t.rows >= 64 ? 1 : rm_parts(t.columns, TAKEN);
   t.task_rows = t.columns >= TAKEN ? 1 : TAKEN / t.columns;
-  const ptrdiff_t tasks = (t.rows + t.task_rows - 1) / t.task_rows * t.parts;
+  const ptrdiff_t tasks = rm_parts(t.rows, t.task_rows) * t.parts;
   rm_parallel(tasks, (double)(t.rows * t.columns), take_task, &t);
   if (t.bad != PTRDIFF_MAX) numbers[0] = (double)t.bad;
   return RM_OK;
@@ -346,7 +346,7 @@ static int32_t take_along(int dtype, int by, const double *plan, double *numbers
 #define FIND(T, MASK)                                              \
   for (ptrdiff_t at = 0; at < length; at += BLOCK) {               \
     const T *x = (const T *)source + offset + at;                  \
-    const ptrdiff_t n = length - at < BLOCK ? length - at : BLOCK; \
+    const ptrdiff_t n = rm_least(length - at, BLOCK);              \
     int32_t found[BLOCK];                                          \
     ptrdiff_t count = 0;                                           \
     _Pragma("clang loop unroll_count(4)") for (ptrdiff_t i = 0; i < n; i++) { \
@@ -362,7 +362,7 @@ static int32_t take_along(int dtype, int by, const double *plan, double *numbers
  * target has room for, up to end. */
 static bool find_nonzero(int dtype, ptrdiff_t offset, ptrdiff_t length, int32_t *target,
                          const int32_t *end, const void *source) {
-  const uint64_t sign = dtype >= RM_FLOAT16 ? UINT64_C(1) << (8 * rm_bytes(dtype) - 1) : 0;
+  const uint64_t sign = rm_is_float(dtype) ? UINT64_C(1) << (8 * rm_bytes(dtype) - 1) : 0;
   const uint64_t mask = ~sign;
   switch (rm_bytes(dtype)) {
     case 1: FIND(uint8_t, mask) break;

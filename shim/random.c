@@ -160,11 +160,11 @@ static void fill_part(void *context, ptrdiff_t index) {
   const bool two = j->kind == INTEGERS ? j->range == 0 || j->range > 0x10000
                                        : j->dtype == RM_FLOAT64;
   uint32_t words[2 * CHUNK];
-  const ptrdiff_t end = (index + 1) * TASK < j->length ? (index + 1) * TASK : j->length;
+  const ptrdiff_t end = rm_least((index + 1) * TASK, j->length);
   for (ptrdiff_t at = index * TASK; at < end; at += CHUNK) {
-    const ptrdiff_t n = end - at < CHUNK ? end - at : CHUNK;
+    const ptrdiff_t n = rm_least(end - at, CHUNK);
     /* Whole groups: an odd count of normals has its last pair. */
-    make_words(j, (uint64_t)at / (two ? 2 : 4), ((n << two) + GROUP - 1) / GROUP, words);
+    make_words(j, (uint64_t)at / (two ? 2 : 4), rm_parts(n << two, GROUP), words);
     char *out = j->out + at * rm_bytes(j->dtype);
     switch (j->kind) {
       case BITS: memcpy(out, words, (size_t)n * 4); break;
@@ -181,17 +181,16 @@ static uint64_t word_pair(const int32_t *words) {
 
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length,
                       void *out) {
-  const bool floating = dtype >= RM_FLOAT16 && dtype <= RM_FLOAT64;
   const bool integer = dtype >= RM_BOOL && dtype <= RM_UINT64;
   const bool known = kind == BITS       ? dtype == RM_UINT32
                      : kind == INTEGERS ? integer
-                                        : floating && (kind == UNIFORM || kind == NORMAL);
+                                        : rm_is_float(dtype) && (kind == UNIFORM || kind == NORMAL);
   if (!known) {
     return rm_fail(RM_BAD_ARGUMENT, "random: no kind %d of dtype %d", (int)kind, (int)dtype);
   }
   job j = {(uint32_t)words[0], (uint32_t)words[1], word_pair(words + 2), word_pair(words + 4),
            dtype, kind, (ptrdiff_t)length, out};
   if (out == NULL) return RM_OK;
-  rm_parallel((j.length + TASK - 1) / TASK, (double)j.length, fill_part, &j);
+  rm_parallel(rm_parts(j.length, TASK), (double)j.length, fill_part, &j);
   return RM_OK;
 }

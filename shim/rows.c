@@ -324,7 +324,7 @@ static void rows_half(void *context, ptrdiff_t index) {
 
 int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
                     const void *weight, const void *bias) {
-  if (kind < 0 || kind >= KINDS || dtype < RM_FLOAT16 || dtype > RM_FLOAT64) {
+  if (kind < 0 || kind >= KINDS || !rm_is_float(dtype)) {
     return rm_fail(RM_BAD_ARGUMENT, "rows: no kind %d of dtype %d", (int)kind, (int)dtype);
   }
   const ptrdiff_t rows = (ptrdiff_t)plan[0], columns = (ptrdiff_t)plan[1];
@@ -345,8 +345,7 @@ int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, 
       .bias = bias,
       .epsilon = plan[3],
   };
-  rm_parallel((rows + j.rows_per_task - 1) / j.rows_per_task,
-              NANOSECONDS * (double)rows * (double)columns,
+  rm_parallel(rm_parts(rows, j.rows_per_task), NANOSECONDS * (double)rows * (double)columns,
               half ? rows_half : dtype == RM_FLOAT32 ? rows_float : rows_double, &j);
   return RM_OK;
 }

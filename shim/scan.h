@@ -152,7 +152,7 @@ static ptrdiff_t seek_scan(const scan *s, ptrdiff_t unit, ptrdiff_t width, char 
   for (int k = 0; k < 2; k++) at[k] = w->start[k];
   ptrdiff_t n = 1;
   for (int axis = s->kept - 1; axis >= 0; axis--) {
-    const ptrdiff_t blocks = (w->size[axis] + width - 1) / width;
+    const ptrdiff_t blocks = rm_parts(w->size[axis], width);
     const ptrdiff_t first = unit % blocks * width;
     for (int k = 0; k < 2; k++) at[k] += first * w->step[axis][k];
     if (axis == s->kept - 1) n = rm_least(w->size[axis] - first, width);
@@ -231,8 +231,8 @@ static bool is_narrow_scan(const scan *s) {
 
 static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int a) {
   scan s = {.walk = w, .kept = kept, .product = opcode == RM_OP_cumulativeProd};
-  s.floats = is_float(out);
-  if (is_float(a) != s.floats || out == RM_BOOL) return RM_UNSUPPORTED;
+  s.floats = rm_is_float(out);
+  if (rm_is_float(a) != s.floats || out == RM_BOOL) return RM_UNSUPPORTED;
   if (w->rank > kept + 1) {
     return rm_fail(RM_BAD_ARGUMENT, "a scan runs along 1 axis, not %d", w->rank - kept);
   }
@@ -255,12 +255,12 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
     across = w->size[kept - 1] >= 16 && aside < rm_magnitude(w->step[kept][1]);
   }
   if (across) {
-    s.units = outer / w->size[kept - 1] * ((w->size[kept - 1] + WIDTH - 1) / WIDTH);
+    s.units = outer / w->size[kept - 1] * rm_parts(w->size[kept - 1], WIDTH);
     rm_parallel(s.units, time, scan_across, &s);
     return RM_OK;
   }
   s.units = outer;
   s.group = n >= TASK / RUNS ? RUNS : TASK / n;
-  rm_parallel((outer + s.group - 1) / s.group, time, scan_along, &s);
+  rm_parallel(rm_parts(outer, s.group), time, scan_along, &s);
   return RM_OK;
 }

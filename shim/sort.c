@@ -184,7 +184,7 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
   static void count_##K(void *context, ptrdiff_t index) {                                        \
     const digit_pass *p = context;                                                               \
     const ptrdiff_t first = index * p->part;                                                     \
-    const ptrdiff_t end = first + p->part < p->n ? first + p->part : p->n;                       \
+    const ptrdiff_t end = rm_least(first + p->part, p->n);                                       \
     const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
     uint32_t *counts = p->counts[index];                                                         \
     memset(counts, 0, sizeof *counts << p->bits);                                                \
@@ -194,7 +194,7 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
   static void spread_##K(void *context, ptrdiff_t index) {                                       \
     const digit_pass *p = context;                                                               \
     const ptrdiff_t first = index * p->part;                                                     \
-    const ptrdiff_t end = first + p->part < p->n ? first + p->part : p->n;                       \
+    const ptrdiff_t end = rm_least(first + p->part, p->n);                                       \
     const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
     K *to = p->to;                                                                               \
     uint32_t *places = p->counts[index];                                                         \
@@ -209,10 +209,10 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
   static K *radix_##K(K *a, K *b, ptrdiff_t n, K least, int low, int high, ptrdiff_t parts,      \
                       uint32_t (*counts)[BUCKETS]) {                                             \
     const int most = n < LONG ? SHORT_DIGIT : DIGIT;                                             \
-    const int passes = (high - low + most - 1) / most;                                           \
+    const int passes = (int)rm_parts(high - low, most);                                          \
     if (passes == 0) return a;                                                                   \
-    digit_pass p = {.least = least, .n = n, .part = (n + parts - 1) / parts, .counts = counts};  \
-    p.bits = (high - low + passes - 1) / passes;                                                 \
+    digit_pass p = {.least = least, .n = n, .part = rm_parts(n, parts), .counts = counts};       \
+    p.bits = (int)rm_parts(high - low, passes);                                                  \
     for (p.shift = low; p.shift < high; p.shift += p.bits) {                                     \
       p.from = a;                                                                                \
       p.to = b;                                                                                  \
@@ -234,7 +234,7 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
     vector_##K lane;                                                                             \
     for (int l = 0; l < LANES; l++) lane[l] = (K)l;                                              \
     for (ptrdiff_t block = 0; block < n; block += LANES) {                                       \
-      const ptrdiff_t end = block + LANES < n ? block + LANES : n;                               \
+      const ptrdiff_t end = rm_least(block + LANES, n);                                          \
       vector_##K own, before = {};                                                               \
       memcpy(&own, keys + block, sizeof own);                                                    \
       ptrdiff_t i = 0;                                                                           \
@@ -410,7 +410,7 @@ static bool sort_by_keys(const job *j, char *values, scratch *s) {
       const ptrdiff_t block = -2 * sorted;                                                       \
       for (ptrdiff_t apart = sorted; apart > 0; apart /= 2) {                                    \
         for (ptrdiff_t first = apart % sorted; first + apart < n; first += 2 * apart) {          \
-          const ptrdiff_t end = first + apart < n - apart ? first + apart : n - apart;           \
+          const ptrdiff_t end = rm_least(first + apart, n - apart);                              \
           AS_IT_IS for (ptrdiff_t i = first; i < end; i++) {                                     \
             if (((i ^ (i + apart)) & block) != 0) continue;                                      \
             const beside_##K a = x[i], b = x[i + apart];                                         \
@@ -514,7 +514,7 @@ static bool sort_run(const job *j, ptrdiff_t run, scratch *s) {
 static void sort_runs(void *context, ptrdiff_t index) {
   job *j = context;
   const ptrdiff_t first = index * j->runs_per_task;
-  const ptrdiff_t end = first + j->runs_per_task < j->runs ? first + j->runs_per_task : j->runs;
+  const ptrdiff_t end = rm_least(first + j->runs_per_task, j->runs);
   scratch s = {.parts = 1};
   for (ptrdiff_t run = first; run < end;) {
     const ptrdiff_t last = j->beside && run + BESIDE <= end ? run + BESIDE : run + 1;
@@ -537,7 +537,7 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
   }
   j.values = (char *)values + (ptrdiff_t)plan[0] * bytes;
   j.indices = indices;
-  j.floating = dtype >= RM_FLOAT16;
+  j.floating = rm_is_float(dtype);
   const uint64_t sign = (uint64_t)1 << (bits - 1);
   if (j.floating || (dtype >= RM_INT8 && dtype <= RM_INT64)) j.flip = sign;
   if (flags & 1) j.flip = ~j.flip;
@@ -547,7 +547,7 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
     j.negative_zero = sign;
     j.infinity = infinities[dtype - RM_FLOAT16];
   }
-  const ptrdiff_t parts = j.size / PART < MAX_PARTS ? j.size / PART : MAX_PARTS;
+  const ptrdiff_t parts = rm_least(j.size / PART, MAX_PARTS);
   if (parts > 1 && j.runs < parts && rm_threads() > 1) {
     scratch s = {.parts = parts};
     for (ptrdiff_t run = 0; run < j.runs && !j.failed; run++) j.failed = !sort_run(&j, run, &s);
@@ -557,9 +557,9 @@ int32_t RM_AT(sort)(int32_t dtype, int32_t flags, const double *plan, void *valu
     const ptrdiff_t longest = BESIDE_LONGEST / 4 * bytes;
     j.beside = j.size > 1 && (bytes < 8 || indices == NULL) &&
                j.size <= (bytes == 8 || indices != NULL ? rm_least(longest, BESIDE_WIDE) : longest);
-    if (j.beside) j.runs_per_task = (j.runs_per_task + BESIDE - 1) / BESIDE * BESIDE;
-    rm_parallel((j.runs + j.runs_per_task - 1) / j.runs_per_task,
-                NANOSECONDS * (double)(j.runs * j.size), sort_runs, &j);
+    if (j.beside) j.runs_per_task = rm_round_up(j.runs_per_task, BESIDE);
+    rm_parallel(rm_parts(j.runs, j.runs_per_task), NANOSECONDS * (double)(j.runs * j.size),
+                sort_runs, &j);
   }
   return j.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", plan[2]) : RM_OK;
 }
