@@ -1,14 +1,11 @@
 /**
- * Draws layers.ts: docs/layers.svg, and the same as text in docs/architecture.md; with `--check` it
- * writes nothing and exits with 1 when either is stale.
+ * Draws layers.ts: docs/layers.svg, and the same as text in docs/architecture.md.
  *
  * @module
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import process from "node:process";
+import { writeFileSync } from "node:fs";
 import { LAYER_GROUPS, type LayerGroup } from "./layers.ts";
-
-const docs = new URL("../docs/", import.meta.url);
+import { readText } from "./tools.ts";
 
 /** What stands on top of all, outside src. */
 const TOP: LayerGroup = {
@@ -89,27 +86,13 @@ const BLOCK = /(<!-- layers -->\n\n```text\n)[\s\S]*?(\n```)/;
 
 /** The text of docs/architecture.md, with the layers as they are. */
 export function makeArchitecture(): string {
-  const text = readDocument("architecture.md");
+  const text = readText("docs/architecture.md");
   if (!BLOCK.test(text)) throw new Error("docs/architecture.md has no text after <!-- layers -->");
   return text.replace(BLOCK, (_, before, after) => before + makeText() + after);
 }
 
-/** A file of docs, with the line ends of this repository; "" when there is none. */
-export function readDocument(name: string): string {
-  try {
-    return readFileSync(new URL(name, docs), "utf8").replaceAll("\r\n", "\n");
-  } catch {
-    return "";
-  }
-}
-
 if (import.meta.main) {
-  const made = { "layers.svg": makePicture(), "architecture.md": makeArchitecture() };
-  for (const [name, text] of Object.entries(made)) {
-    if (!process.argv.includes("--check")) writeFileSync(new URL(name, docs), text);
-    else if (readDocument(name) !== text) {
-      console.error(`docs/${name} is stale: run scripts/gen_layers.ts`);
-      process.exitCode = 1;
-    }
-  }
+  const docs = new URL("../docs/", import.meta.url);
+  writeFileSync(new URL("layers.svg", docs), makePicture());
+  writeFileSync(new URL("architecture.md", docs), makeArchitecture());
 }

@@ -64,6 +64,11 @@ function isRunning(tool: Tool): boolean {
   return (tool === "deno" && "Deno" in globalThis) || (tool === "bun" && "Bun" in globalThis);
 }
 
+/** The text of a file, from the root on; its line ends are `\n`, whatever git makes of them. */
+export function readText(file: string): string {
+  return readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
+}
+
 /** Writes `text` between the markers of a table in one of the pages, `file`, from the root on. */
 export function writeTable(file: string, text: string): void {
   const path = join(root, file);

@@ -12,13 +12,12 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { findTool, start } from "../scripts/tools.ts";
+import { pathToFileURL } from "node:url";
+import { findTool, readText, root, start } from "../scripts/tools.ts";
 import { compileBlock } from "./docs/blocks.ts";
 import { loose } from "./support.ts";
 
-const root = fileURLToPath(new URL("../", import.meta.url));
-const page = readFileSync(join(root, "docs", "add-an-op.md"), "utf8").replaceAll("\r\n", "\n");
+const page = readText("docs/add-an-op.md");
 
 /** The text of the only block of the page that matches. */
 function blockOf(pattern: RegExp): string {

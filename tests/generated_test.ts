@@ -6,14 +6,15 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { FEATURES } from "../scripts/features.ts";
-import { makeCoverage, readCoverage } from "../scripts/gen_coverage.ts";
-import { makeFeatures, readFeatures } from "../scripts/gen_features.ts";
-import { makeArchitecture, makePicture, readDocument } from "../scripts/gen_layers.ts";
+import { makeCoverage } from "../scripts/gen_coverage.ts";
+import { makeFeatures } from "../scripts/gen_features.ts";
+import { makeArchitecture, makePicture } from "../scripts/gen_layers.ts";
 import { LAYERS } from "../scripts/layers.ts";
+import { readText } from "../scripts/tools.ts";
 
 test("docs/features.md is what scripts/gen_features.ts prints, with a test for every feature", () => {
   const text = makeFeatures();
-  assertEquals(readFeatures(), text);
+  assertEquals(readText("docs/features.md"), text);
   const titles = Object.values(FEATURES).flat().map(({ title }) => title);
   assertEquals(new Set(titles).size, titles.length);
   assert(titles.length > 80);
@@ -24,7 +25,7 @@ test("docs/features.md is what scripts/gen_features.ts prints, with a test for e
 
 test("docs/coverage.md is what scripts/gen_coverage.ts prints", () => {
   const text = makeCoverage();
-  assertEquals(readCoverage(), text);
+  assertEquals(readText("docs/coverage.md"), text);
   for (const row of ["| `add` | yes | `x.add()` |", "| `cholesky` | no |", '| `"int8"` |']) {
     assert(text.includes(row), row);
   }
@@ -32,8 +33,8 @@ test("docs/coverage.md is what scripts/gen_coverage.ts prints", () => {
 
 test("the picture and the text of the layers are what scripts/gen_layers.ts draws", () => {
   const picture = makePicture();
-  assertEquals(readDocument("layers.svg"), picture);
-  assertEquals(readDocument("architecture.md"), makeArchitecture());
+  assertEquals(readText("docs/layers.svg"), picture);
+  assertEquals(readText("docs/architecture.md"), makeArchitecture());
   const drawn = [...picture.matchAll(/class="f" x="[^"]*" y="([^"]*)">([^<]*)</g)];
   assertEquals(new Set(drawn.map(([, y]) => y)).size, LAYERS.length + 1);
   assertEquals(

@@ -5,21 +5,21 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { makeOpsDef, readOpsDef } from "../scripts/gen_ops_def.ts";
+import { makeOpsDef } from "../scripts/gen_ops_def.ts";
+import { readText } from "../scripts/tools.ts";
 import { MAP, type MapRow } from "../src/ops.ts";
 import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../src/backends/shim/abi.ts";
 
-const header = readFileSync(new URL("../shim/rowmajor.h", import.meta.url), "utf8")
-  .replace(/\/\*[\s\S]*?\*\//g, "");
+const opsDef = readText("shim/ops.def");
+const header = readText("shim/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
 
 test("shim/ops.def is what scripts/gen_ops_def.ts prints", () => {
-  assertEquals(readOpsDef(), makeOpsDef());
+  assertEquals(opsDef, makeOpsDef());
 });
 
 test("ops.def holds every elementwise row, for each kind of dtype that it computes in", () => {
-  const lines = readOpsDef().split("\n");
+  const lines = opsDef.split("\n");
   for (
     const line of [
       "RM_FLOAT_MAP(add, 2, same, (x + y),)",
@@ -51,7 +51,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
 });
 
 test("rows that round more than once but promise exact results compute float32 in double", () => {
-  const doubles = readOpsDef().matchAll(/^RM_DOUBLE_MAP\((\w+)/gm);
+  const doubles = opsDef.matchAll(/^RM_DOUBLE_MAP\((\w+)/gm);
   assertEquals([...doubles].map(([, name]) => name), ["isclose"]);
 });
 
