@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { type MatrixRef, matrixRef, type RowKernel } from "../src/backend.ts";
-import { CudaDevice } from "../src/backends/cuda/device.ts";
+import type { CudaDevice } from "../src/backends/cuda/device.ts";
 import { usualFamilies } from "../src/backends/cuda/families.ts";
 import { matmul, matmulBytes } from "../src/backends/cuda/matmul.ts";
 import { CudaMemory } from "../src/backends/cuda/memory.ts";
@@ -29,7 +29,7 @@ import { IndexError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import { planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
-import { onHardware, prepareEmulator } from "./cuda/device.ts";
+import { FamilyDevice, onHardware, prepareEmulator } from "./cuda/device.ts";
 import { assertListed, recordKernels } from "./cuda/kernels.ts";
 import { emulatorCopy, whyNoEmulator } from "./emulator/build.ts";
 import { shim } from "./native/support.ts";
@@ -67,8 +67,7 @@ function check(
     return;
   }
   test(what, () => {
-    const device = new CudaDevice(changed?.(emulator) ?? emulator, 0);
-    device.group(usualFamilies(), false);
+    const device = new FamilyDevice(changed?.(emulator) ?? emulator, 0, usualFamilies());
     const memory = new CudaMemory(device);
     for (let turn = 0; turn < 3; turn++) {
       run(device, memory, turn);

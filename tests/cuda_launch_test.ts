@@ -340,15 +340,3 @@ test("the kernels of a family are defined in its source, each under a name of it
   const { names } = usualOf(MAP.add, ["float32", "bool"]);
   assertEquals(names.map((name) => name.replace(/_[a-z]+$/, "")), names.map(() => "add_f32"));
 });
-
-test("with families, a missing kernel brings its relatives along", () => {
-  const { device, launches, sources } = recorder();
-  device.group([usualOf(MAP.exp)], false);
-  const line = new Remote("float32", 64);
-  const run = (a: Layout): void =>
-    map(device, MAP.exp, "float32", planMap(dense(8, 8), a, null, null), line, line, null, null);
-  run(dense(8, 8));
-  run(new Layout([8, 8], [1, 8], 0));
-  assertEquals(launches.length, 2);
-  assertEquals(sources.length, 1);
-});

@@ -12,7 +12,7 @@ import { shareOf, tableTests } from "./table/suite.ts";
 const reason = whyNoCuda();
 if (reason !== undefined) test(`prebuilt kernels (${reason})`, { skip: true }, () => {});
 else {
-  openCudaForTests({ families: prebuiltFamilies(), only: true });
+  openCudaForTests(prebuiltFamilies(), true);
   for (const [name, run] of shareOf(tableTests([{ name: "cuda", on: "cuda", exact: false }]))) {
     test(`${name}, with prebuilt kernels only`, run);
   }

@@ -6,7 +6,7 @@
  * @module
  */
 import { type Device, registerDevices } from "../backend.ts";
-import { CudaBackend, type CudaOptions } from "./cuda/backend.ts";
+import { CudaBackend } from "./cuda/backend.ts";
 import { CudaDevice } from "./cuda/device.ts";
 import { record } from "./cuda/graphs.ts";
 import { CudaMemory } from "./cuda/memory.ts";
@@ -52,9 +52,9 @@ export function describeDevice(shim: Shim, index: number): string {
 }
 
 /** What serves `device`. */
-export function deviceFor(device: CudaDevice, options?: CudaOptions): Device {
+export function deviceFor(device: CudaDevice): Device {
   return {
-    backend: new CudaBackend(device, options),
+    backend: new CudaBackend(device),
     memory: new CudaMemory(device),
     record: (body) => record(device, body),
   };

@@ -7,9 +7,9 @@
 import process from "node:process";
 import { registerDevices } from "../../src/backend.ts";
 import { deviceFor, findCuda } from "../../src/backends/cuda.ts";
-import type { CudaOptions } from "../../src/backends/cuda/backend.ts";
-import { CudaDevice } from "../../src/backends/cuda/device.ts";
+import { CudaDevice, type Family } from "../../src/backends/cuda/device.ts";
 import { usualFamilies } from "../../src/backends/cuda/families.ts";
+import type { Shim } from "../../src/backends/shim/abi.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
 import { controlEmulator, type Emulator } from "../emulator/control.ts";
@@ -42,10 +42,32 @@ export function prepareEmulator(folder: string): Emulator {
 }
 
 /**
- * Makes `"cuda"` the device under test, whose kernels are compiled a family at a time unless
- * `options` say otherwise. To be called before anyone asks for the device.
+ * A device whose kernels of `families` are compiled a family at a time, which takes tests a fraction
+ * of the time; with `only`, no others can be had.
  */
-export function openCudaForTests(options: CudaOptions = { families: usualFamilies() }): void {
+export class FamilyDevice extends CudaDevice {
+  /** By the names of their kernels. */
+  readonly #families: ReadonlyMap<string, Family>;
+
+  constructor(shim: Shim, index: number, families: readonly Family[], readonly only = false) {
+    super(shim, index);
+    this.#families = new Map(
+      families.flatMap((family) => family.names.map((name) => [name, family])),
+    );
+  }
+
+  override load(source: string, names: readonly string[]): void {
+    const family = names.length === 1 ? this.#families.get(names[0]!) : undefined;
+    if (family !== undefined) super.load(family.source, family.names);
+    else if (!this.only) super.load(source, names);
+  }
+}
+
+/**
+ * Makes `"cuda"` the device under test, a {@link FamilyDevice}. To be called before anyone asks for
+ * the device.
+ */
+export function openCudaForTests(families = usualFamilies(), only = false): void {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
   if (!onHardware) {
@@ -58,7 +80,6 @@ export function openCudaForTests(options: CudaOptions = { families: usualFamilie
     const found = findCuda();
     if ("reason" in found) return found.reason;
     if (index >= found.count) return `there are ${found.count} CUDA devices`;
-    const device = new CudaDevice(found.shim, index);
-    return deviceFor(device, options);
+    return deviceFor(new FamilyDevice(found.shim, index, families, only));
   });
 }

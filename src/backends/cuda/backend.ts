@@ -11,7 +11,7 @@ import type { DType } from "../../dtype.ts";
 import type { FoldRow, MapRow } from "../../ops.ts";
 import type { Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
-import type { CudaDevice, Family } from "./device.ts";
+import type { CudaDevice } from "./device.ts";
 import { fold } from "./folds.ts";
 import { map } from "./maps.ts";
 import { linear, matmul, matmulBytes } from "./matmul.ts";
@@ -21,22 +21,13 @@ import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
 import { familiesOf } from "./warm.ts";
 
-/** How a {@link CudaBackend} may be made to differ, for tests. */
-export interface CudaOptions {
-  /** Kernels that are compiled with all of their family. */
-  readonly families?: readonly Family[];
-  /** Whether there are no others. */
-  readonly only?: boolean;
-}
-
 /** Runs on one CUDA device. */
 export class CudaBackend implements Backend {
   readonly name = "cuda";
   readonly #device: CudaDevice;
 
-  constructor(device: CudaDevice, options: CudaOptions = {}) {
+  constructor(device: CudaDevice) {
     this.#device = device;
-    device.group(options.families ?? [], options.only ?? false);
   }
 
   warmUp(ops: readonly string[], dtypes: readonly DType[]): void {

@@ -103,9 +103,6 @@ export class CudaDevice {
   readonly #call = new Float64Array(8);
   /** By their names; 0 for those that cannot be had. */
   readonly #kernels = new Map<string, number>();
-  /** See {@link CudaDevice.group}: families by the names of their kernels. */
-  readonly #families = new Map<string, Family>();
-  #only = false;
   /** What {@link CudaDevice.memory} was given, and gave. */
   readonly numbers: Float64Array = new Float64Array(5);
   /** What is told of the graph that is recorded; null while none is. */
@@ -120,17 +117,6 @@ export class CudaDevice {
   constructor(readonly shim: Shim, readonly index: number) {
     this.name = index === 0 ? "cuda" : `cuda:${index}`;
     this.#launch = shim.rm_cuda_launch;
-  }
-
-  /**
-   * Has a kernel of one of `families` compiled with all of its family; with `only`, no others can be
-   * had.
-   */
-  group(families: readonly Family[], only: boolean): void {
-    for (const family of families) {
-      for (const name of family.names) this.#families.set(name, family);
-    }
-    this.#only = only;
   }
 
   /**
@@ -152,9 +138,7 @@ export class CudaDevice {
   find(name: string, source: () => string): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
-    const family = this.#families.get(name);
-    if (family !== undefined) this.load(family.source, family.names);
-    if (!this.#only && !this.#kernels.has(name)) this.load(source(), [name]);
+    this.load(source(), [name]);
     if (!this.#kernels.has(name)) this.#kernels.set(name, 0);
     return this.#kernels.get(name)!;
   }
