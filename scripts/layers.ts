@@ -76,7 +76,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { files: ["half.ts", "expr.ts"], what: "16-bit floats; the expressions of the table" },
       { files: ["shape.ts"], what: "checks, broadcasting, axes" },
       { files: ["dtype.ts"], what: "names, sizes, promotion" },
-      { files: ["errors.ts"], what: "every error class" },
+      { files: ["errors.ts"], what: "every error class; errors as values" },
     ],
   },
 ];

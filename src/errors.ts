@@ -1,5 +1,5 @@
 /**
- * Every error class that rowmajor throws, and nothing else.
+ * Every error class that rowmajor throws, and errors as values.
  *
  * A message names the op, the shapes or dtypes, and the axis at fault. Each error carries a string
  * `code`, because `structuredClone` and `postMessage` lose the class. After an error no operand has
@@ -127,5 +127,27 @@ export class OutOfMemoryError extends Error {
     super(`Cannot allocate ${bytes} bytes on ${device}${about === undefined ? "" : `: ${about}`}`);
     this.bytes = bytes;
     this.device = device;
+  }
+}
+
+/** What {@link attempt} gives. */
+export type Attempt<R> =
+  | { readonly value: R; readonly error?: undefined }
+  | { readonly value?: undefined; readonly error: Error };
+
+/**
+ * Runs `body` and gives what it returns or throws as a value.
+ *
+ * @example
+ * ```ts
+ * const { error } = attempt(() => zeros([2]).reshape([3] as number[]));
+ * error?.name; // => ShapeError
+ * ```
+ */
+export function attempt<R>(body: () => R): Attempt<R> {
+  try {
+    return { value: body() };
+  } catch (error) {
+    return { error: error instanceof Error ? error : new Error(String(error)) };
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Which backends there are and which one serves; errors as values.
+ * Which backends there are and which one serves.
  *
  * @module
  */
@@ -103,26 +103,4 @@ export function info(): Info {
     level: opened?.level ?? null,
     threads: serving === opened ? opened!.threads : 1,
   };
-}
-
-/** What {@link attempt} gives. */
-export type Attempt<R> =
-  | { readonly value: R; readonly error?: undefined }
-  | { readonly value?: undefined; readonly error: Error };
-
-/**
- * Runs `body` and gives what it returns or throws as a value.
- *
- * @example
- * ```ts
- * const { error } = attempt(() => zeros([2]).reshape([3] as number[]));
- * error?.name; // => ShapeError
- * ```
- */
-export function attempt<R>(body: () => R): Attempt<R> {
-  try {
-    return { value: body() };
-  } catch (error) {
-    return { error: error instanceof Error ? error : new Error(String(error)) };
-  }
 }
