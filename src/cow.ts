@@ -8,7 +8,14 @@
  *
  * @module
  */
-import { allocateIn, copyElements, type DeviceMemory, recycle, Storage } from "./storage.ts";
+import {
+  allocateIn,
+  copyElements,
+  type DeviceMemory,
+  NO_ARRAY,
+  recycle,
+  Storage,
+} from "./storage.ts";
 
 /** What a storage held at one moment: in it until it is written, then in a copy. */
 export class Snapshot {
@@ -57,9 +64,6 @@ function copyOf(storage: Storage, low: number, high: number): Storage {
   if (high >= low) copyElements(copy, low, storage, low, high + 1 - low);
   return copy;
 }
-
-/** What super() gets: nobody reads it. */
-const NO_ARRAY = new Uint8Array(0);
 
 /** What a copy-on-write tensor and its views hold: another storage's elements, then its own. */
 class CowStorage extends Storage {

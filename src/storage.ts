@@ -157,8 +157,8 @@ export interface DeviceMemory {
   release(): void;
 }
 
-/** What super() gets: nobody reads it. */
-const NO_ARRAY = new Uint8Array(0);
+/** What classes with an `array` of their own hand to {@link Storage}: nobody reads it. */
+export const NO_ARRAY: Uint8Array = new Uint8Array(0);
 
 /** Frees what nobody holds any more and nobody has disposed of. */
 const lost = new FinalizationRegistry<{ memory: DeviceMemory; address: number }>(
