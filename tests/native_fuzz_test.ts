@@ -7,7 +7,7 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type MatrixRef, matrixRef } from "../src/backend.ts";
+import { type MatrixRef, matrixRef, ROW_KERNELS } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
@@ -36,7 +36,6 @@ import {
   js,
   LEVELS,
   native,
-  ROW_KERNELS,
 } from "./native/support.ts";
 import { generator } from "./table/operands.ts";
 

@@ -9,12 +9,12 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { matrixRef, type Picks } from "../src/backend.ts";
+import { matrixRef, type Picks, ROW_KERNELS } from "../src/backend.ts";
 import { STATUS } from "../src/backends/shim/abi.ts";
 import { NativeBackend } from "../src/backends/native/backend.ts";
 import { checkStore, resultDType } from "../src/dispatch.ts";
 import { DTYPE, type DType, DTYPES, promoteTypes } from "../src/dtype.ts";
-import { NativeError } from "../src/errors.ts";
+import { attempt, NativeError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
 import {
   ARG_REDUCE,
@@ -49,7 +49,6 @@ import {
   native,
   NO_AFFINE,
   OUTPUTS,
-  ROW_KERNELS,
   shim,
   storageFor,
 } from "./native/support.ts";
@@ -141,14 +140,6 @@ for (const dtype of DTYPES) {
   });
 }
 
-function attempt<T>(run: () => T): T | undefined {
-  try {
-    return run();
-  } catch {
-    return undefined;
-  }
-}
-
 check("casts on the way in and out are served for every pair of dtypes", () => {
   let cases = 0;
   for (const row of Object.values<MapRow>(MAP)) {
@@ -160,7 +151,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
         const operands = new Array<DType>(3).fill(dtype);
         if (row.condition) operands[0] = "bool";
         // Into an output of another dtype; copies cast to any.
-        if (row === MAP.copy || attempt(() => checkStore(result, other, "") ?? true)) {
+        if (row === MAP.copy || !attempt(() => checkStore(result, other, "")).error) {
           const tolerance = mapTolerance(row, dtype);
           // What is off by units of one float dtype may be off by any number of another's.
           const other16 = DTYPE[other].bytes === 2 && DTYPE[result].bytes === 2;
@@ -170,7 +161,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
           cases++;
         }
         // Beside an operand that is promoted.
-        const to = attempt(() => promoteTypes(dtype, other));
+        const to = attempt(() => promoteTypes(dtype, other)).value;
         if (row.arity < 2 || to === undefined || !taken(row).includes(to)) continue;
         operands[row.arity - 1] = other;
         const into = resultDType(row, to, row.name);

@@ -8,7 +8,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { setThreads } from "../mod.ts";
-import { matrixRef } from "../src/backend.ts";
+import { matrixRef, ROW_KERNELS } from "../src/backend.ts";
 import { DTYPE, type DType } from "../src/dtype.ts";
 import { resultDType } from "../src/dispatch.ts";
 import { Layout } from "../src/layout.ts";
@@ -34,7 +34,6 @@ import {
   LEVELS,
   moduleAt,
   native,
-  ROW_KERNELS,
   runApart,
 } from "./native/support.ts";
 

@@ -23,9 +23,9 @@ import { basename, join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { findTool, root, runZig } from "../../scripts/tools.ts";
-import type { Affine, Backend, RowKernel } from "../../src/backend.ts";
+import type { Affine, Backend } from "../../src/backend.ts";
 import { JsBackend } from "../../src/backends/js/backend.ts";
-import { ALONG_ROWS, type Shim } from "../../src/backends/shim/abi.ts";
+import type { Shim } from "../../src/backends/shim/abi.ts";
 import { NativeBackend } from "../../src/backends/native/backend.ts";
 import { LIBRARY_FILE, openShim } from "../../src/backends/shim/load.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
@@ -173,9 +173,6 @@ function findLevels(): number[] {
 
 /** The instruction sets of this machine, by their numbers, the best one last. */
 export const LEVELS: readonly number[] = findLevels();
-
-/** What works along rows. */
-export const ROW_KERNELS = Object.keys(ALONG_ROWS) as RowKernel[];
 
 /** Nothing to multiply by or to add. */
 export const NO_AFFINE: Affine = { weight: null, bias: null, epsilon: 0 };

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../../src/dtype.ts";
+import { DTYPE, type DType, finfo } from "../../src/dtype.ts";
 import type { Row } from "../../src/ops.ts";
 import type { Num } from "./operands.ts";
 
@@ -20,18 +20,12 @@ export interface Tolerance {
 /** Nothing but the same bits will do; all NaN are one. */
 export const EXACT: Tolerance = { ulp: 0 };
 
-/** Bits of the mantissa and the smallest exponent of a normal number. */
-const FLOATS: { readonly [D in DType]?: readonly [mantissa: number, exponent: number] } = {
-  float16: [10, -14],
-  bfloat16: [7, -126],
-  float32: [23, -126],
-  float64: [52, -1022],
-};
-
 /** The distance between neighbours of `dtype` near `value`. */
 export function spacing(value: number, dtype: DType): number {
-  const [mantissa, least] = FLOATS[dtype]!;
-  return 2 ** (Math.max(Math.floor(Math.log2(Math.abs(value))), least) - mantissa);
+  const { eps, smallestNormal } = finfo(dtype);
+  // Exponents are added: 2 ** 1024, as the log of the largest float64 rounds, is infinite.
+  const exponent = Math.max(Math.floor(Math.log2(Math.abs(value))), Math.log2(smallestNormal));
+  return 2 ** (exponent + Math.log2(eps));
 }
 
 /**

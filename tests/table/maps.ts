@@ -12,7 +12,7 @@ import {
   type Operand,
   type OpOptions,
 } from "../../src/dispatch.ts";
-import { DTypeError } from "../../src/errors.ts";
+import { attempt, DTypeError } from "../../src/errors.ts";
 import { Layout } from "../../src/layout.ts";
 import { type MapRow, takes } from "../../src/ops.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
@@ -194,7 +194,7 @@ class MapCases {
       const what = this.what(dtype, `with ${other}`);
       const dtypes = this.row.condition ? ["bool", dtype, other] : [dtype, other];
       const args = this.operands(dtype, [[2, 3]], [{}, TRANSPOSED], dtypes as DType[]);
-      const to = attempt(() => promoteTypes(dtype, other));
+      const to = attempt(() => promoteTypes(dtype, other)).value;
       if (to === undefined || !this.takes(to)) {
         assertThrows(() => this.run(dtype, args), DTypeError, undefined, what());
       } else {
@@ -256,7 +256,7 @@ class MapCases {
     for (const to of DTYPES) {
       const out = place(to, shape, blank, to === "int8" ? { step: [1, 2] } : {});
       const what = this.what(dtype, `out of ${to}`);
-      if (attempt(() => checkStore(result, to, "") ?? true) === undefined) {
+      if (attempt(() => checkStore(result, to, "")).error) {
         assertThrows(() => this.run(dtype, args, { out }), DTypeError, undefined, what());
         assertSame(what, read(out), read(place(to, shape, blank)), to);
       } else this.into(what, dtype, args, out, referenceOf(() => cast(expected, to)));
@@ -340,14 +340,6 @@ export function checkMap(row: MapRow, target: Target, count: Count): void {
 
 function cast(x: Operand, dtype: DType): Operand {
   return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
-}
-
-function attempt<T>(run: () => T): T | undefined {
-  try {
-    return run();
-  } catch {
-    return undefined;
-  }
 }
 
 /** The shape that `shapes`, which fit, broadcast to. */
