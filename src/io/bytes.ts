@@ -235,3 +235,14 @@ export function allocate(count: number): Uint8Array<ArrayBuffer> {
     throw new OutOfMemoryError(count, "cpu");
   }
 }
+
+/** `parts` one after the other; throws an {@link OutOfMemoryError} where there is no room. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const out = allocate(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}

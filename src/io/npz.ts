@@ -8,7 +8,7 @@
  * @module
  */
 import { FormatError } from "../errors.ts";
-import { allocate, Cursor, decodeUtf8, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
+import { Cursor, decodeUtf8, joined, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 
 /** How to read .npz bytes. */
@@ -233,13 +233,7 @@ export function encodeNpz(
     [4, at],
     [2, 0],
   ]);
-  const out = allocate(at + size + end.length);
-  let to = 0;
-  for (const part of [...parts, ...directory, end]) {
-    out.set(part, to);
-    to += part.length;
-  }
-  return out;
+  return joined([...parts, ...directory, end]);
 }
 
 interface Entry {

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { zlib } from "./bytes.ts";
+import { joined, zlib } from "./bytes.ts";
 
 /** The bytes that every PNG file begins with. */
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
@@ -31,19 +31,12 @@ export function encodePng(
   for (let y = 0; y < height; y++) {
     filtered.set(pixels.subarray(y * row, (y + 1) * row), y * (row + 1) + 1);
   }
-  const parts = [
+  return joined([
     new Uint8Array(SIGNATURE),
     chunk("IHDR", new Uint8Array(header.buffer)),
     chunk("IDAT", zlib().deflateSync(filtered)),
     chunk("IEND", new Uint8Array(0)),
-  ];
-  const file = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    file.set(part, at);
-    at += part.length;
-  }
-  return file;
+  ]);
 }
 
 /** Length, type, data, and the checksum of the latter two. */
