@@ -51,6 +51,15 @@ export function reshape(x: Operand, shape: readonly number[]): Operand {
   return copyAs(x, Layout.contiguous(x.layout.shape).reshape(shape)!.shape);
 }
 
+/** Checks what is to be joined. */
+function checkJoined(op: string, xs: readonly Operand[], options: OpOptions): void {
+  checkOptions(op, options, ["out"]);
+  if (!Array.isArray(xs) || xs.length === 0) {
+    throw new ShapeError(`Cannot ${op}: it takes an array of at least one tensor`);
+  }
+  for (const x of xs) checkOperand(x, op);
+}
+
 /** What tensors on one device promote to. */
 function joinedDType(op: string, xs: readonly Operand[]): DType {
   let dtype: DType = xs[0]!.storage.info.name;
@@ -61,83 +70,72 @@ function joinedDType(op: string, xs: readonly Operand[]): DType {
   return dtype;
 }
 
+/** A tensor of `shape` and `dtype`, or `out`, in which each of `xs` fills the part that is its own. */
+function joined(
+  op: string,
+  xs: readonly Operand[],
+  shape: readonly number[],
+  dtype: DType,
+  { out }: OpOptions,
+  partOf: (whole: Layout, x: Operand, i: number) => Layout,
+): Operand {
+  const like = xs[0]!.storage;
+  const whole = Layout.contiguous(checkShape(shape, op));
+  if (out !== undefined) prepareOut(out, whole.shape, dtype, like, op);
+  const storage = allocateIn(like.memory, DTYPE[dtype], whole.size, false);
+  xs.forEach((x, i) => fill(storage, partOf(whole, x, i), x));
+  return delivered(storage, whole.shape, out);
+}
+
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
 export function concat(
   xs: readonly Operand[],
   axis: number | null = 0,
   options: OpOptions = {},
 ): Operand {
-  checkOptions("concat", options, ["out"]);
-  if (!Array.isArray(xs) || xs.length === 0) {
-    throw new ShapeError("Cannot concat: it takes an array of at least one tensor");
-  }
-  for (const x of xs) checkOperand(x, "concat");
+  checkJoined("concat", xs, options);
   if (axis === null) return tidily(() => concat(xs.map(flatten), 0, options));
-  const [first] = xs as [Operand, ...Operand[]];
-  const { shape } = first.layout;
+  const { shape } = xs[0]!.layout;
   const along = normalizeAxis("concat", axis, shape.length);
   const dtype = joinedDType("concat", xs);
   const total = shape.slice();
   total[along] = 0;
-  for (const x of xs) {
-    const other = x.layout.shape;
-    for (let i = 0; i < Math.max(shape.length, other.length); i++) {
-      if (i !== along && shape[i] !== other[i]) {
-        throw new ShapeError(
-          `Cannot concat shapes ${formatShape(shape)} and ${formatShape(other)}: ` + (
-            shape.length !== other.length
-              ? "the ranks differ"
-              : `axis ${i} has sizes ${shape[i]} and ${other[i]}`
-          ),
-        );
-      }
-    }
-    if (other.length !== shape.length) {
+  for (const { layout: { shape: other } } of xs) {
+    const apart = shape.findIndex((size, i) => i !== along && size !== other[i]);
+    if (apart >= 0 || shape.length !== other.length) {
       throw new ShapeError(
-        `Cannot concat shapes ${formatShape(shape)} and ${formatShape(other)}: the ranks differ`,
+        `Cannot concat shapes ${formatShape(shape)} and ${formatShape(other)}: ` + (
+          shape.length !== other.length
+            ? "the ranks differ"
+            : `axis ${apart} has sizes ${shape[apart]} and ${other[apart]}`
+        ),
       );
     }
     total[along]! += other[along]!;
   }
-  const layout = Layout.contiguous(checkShape(total, "concat"));
-  const { out } = options;
-  if (out !== undefined) prepareOut(out, layout.shape, dtype, first.storage, "concat");
-  const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
-  let start = 0;
-  for (const x of xs) {
-    const n = x.layout.shape[along]!;
-    fill(storage, layout.sliceAxis(along, start, n, 1), x);
-    start += n;
-  }
-  return delivered(storage, layout.shape, out);
+  let end = 0;
+  return joined("concat", xs, total, dtype, options, (whole, { layout }) => {
+    const size = layout.shape[along]!;
+    end += size;
+    return whole.sliceAxis(along, end - size, size, 1);
+  });
 }
 
 /** Joins tensors of one shape along a new axis. */
 export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {}): Operand {
-  checkOptions("stack", options, ["out"]);
-  if (!Array.isArray(xs) || xs.length === 0) {
-    throw new ShapeError("Cannot stack: it takes an array of at least one tensor");
-  }
-  for (const x of xs) checkOperand(x, "stack");
-  const [first] = xs as [Operand, ...Operand[]];
-  const { shape } = first.layout;
-  for (const x of xs) {
-    if (!sameShape(shape, x.layout.shape)) {
+  checkJoined("stack", xs, options);
+  const { shape } = xs[0]!.layout;
+  for (const { layout: { shape: other } } of xs) {
+    if (!sameShape(shape, other)) {
       throw new ShapeError(
-        `Cannot stack shapes ${formatShape(shape)} and ${
-          formatShape(x.layout.shape)
-        }: they must be equal`,
+        `Cannot stack shapes ${formatShape(shape)} and ${formatShape(other)}: they must be equal`,
       );
     }
   }
   const at = normalizeAxis("stack", axis, shape.length + 1);
   const dtype = joinedDType("stack", xs);
-  const layout = Layout.contiguous(checkShape(shape.toSpliced(at, 0, xs.length), "stack"));
-  const { out } = options;
-  if (out !== undefined) prepareOut(out, layout.shape, dtype, first.storage, "stack");
-  const storage = allocateIn(first.storage.memory, DTYPE[dtype], layout.size, false);
-  for (let i = 0; i < xs.length; i++) fill(storage, layout.selectAxis(at, i), xs[i]!);
-  return delivered(storage, layout.shape, out);
+  const total = shape.toSpliced(at, 0, xs.length);
+  return joined("stack", xs, total, dtype, options, (whole, _, i) => whole.selectAxis(at, i));
 }
 
 /** More views than this are refused, rather than left to run out of memory. */
