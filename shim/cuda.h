@@ -52,6 +52,7 @@ typedef unsigned long long rm_address;
                           size_t bytes, void *stream)) \
   F(cudaMemsetAsync, (void *address, int value, size_t bytes, void *stream)) \
   F(cudaStreamCreateWithFlags, (void **stream, unsigned flags)) \
+  F(cudaStreamQuery, (void *stream)) \
   F(cudaStreamSynchronize, (void *stream)) \
   F(cudaStreamWaitEvent, (void *stream, void *event, unsigned flags)) \
   F(cudaStreamBeginCapture, (void *stream, int mode)) \

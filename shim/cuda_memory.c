@@ -397,12 +397,14 @@ int32_t rm_memory_raw(rm_device *device, size_t bytes, void **address) {
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, WITHOUT_TIME = 2 };
 
 /*
- * Pinned blocks have sizes of powers of two, but for those that are too large to be kept. One that
- * is given back may still be read or written by queued work, of which its event tells; those of a
- * size are taken in the order in which they were given, after those that nothing uses. CHUNK is the
- * longest part of a long copy.
+ * Pinned blocks have sizes of powers of two up to CHUNK; longer copies go by several. One that is
+ * given back may still be read or written by queued work, of which its event tells; those of a size
+ * are taken in the order in which they were given, after those that nothing uses.
+ *
+ * To free one waits for all that the device does. So those beyond PINNED_MOST are kept too, until a
+ * copy to the host ends while nothing is queued.
  */
-enum { LEAST_LEVEL = 16, CHUNK_LEVEL = 23, LEVELS = 48, CHUNK = 1 << CHUNK_LEVEL };
+enum { LEAST_LEVEL = 16, CHUNK_LEVEL = 23, LEVELS = CHUNK_LEVEL + 1, CHUNK = 1 << CHUNK_LEVEL };
 static const uint64_t PINNED_MOST = 64 << 20;
 
 typedef struct pinned {
@@ -443,7 +445,7 @@ static int32_t new_pinned(rm_staging *in, size_t bytes, pinned **made) {
   pinned *p = calloc(1, sizeof *p);
   if (p == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a copy");
   p->level = level_of(bytes);
-  p->bytes = bytes > PINNED_MOST ? bytes : (size_t)1 << p->level;
+  p->bytes = (size_t)1 << p->level;
   void *at = NULL;
   const int code = rm_cu.cudaHostAlloc(&at, p->bytes, 0);
   if (code == 0) {
@@ -501,12 +503,11 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
   return new_pinned(in, bytes, taken);
 }
 
-/* The way back, for good where a lot is kept already. */
+/* The way back. */
 static void give_pinned(rm_staging *in, pinned *p) {
   pinned **first = &in->first[p->level], **last = &in->last[p->level];
-  if (in->bytes > PINNED_MOST) {
-    free_pinned(in, p);
-  } else if (*first == NULL) {
+  p->next = NULL;
+  if (*first == NULL) {
     *first = *last = p;
   } else if (p->pending) {
     (*last)->next = p;
@@ -515,6 +516,20 @@ static void give_pinned(rm_staging *in, pinned *p) {
     p->next = *first;
     *first = p;
   }
+}
+
+/* Frees what is kept beyond PINNED_MOST, the largest first, if nothing is queued. */
+static void trim(rm_device *device) {
+  rm_staging *in = device->staging;
+  rm_acquire(&in->lock);
+  if (in->bytes > PINNED_MOST && atomic_load(&device->graph) == 0) {
+    const int code = rm_cu.cudaStreamQuery(device->stream);
+    if (code == RM_CUDA_NOT_READY) rm_cu.cudaGetLastError();
+    for (int i = LEVELS - 1; code == 0 && i >= 0; i--) {
+      while (in->bytes > PINNED_MOST && in->first[i] != NULL) free_pinned(in, pop(in, i));
+    }
+  }
+  rm_release(&in->lock);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -623,31 +638,59 @@ static int32_t download(rm_device *device, rm_address from, char *to, size_t byt
     now = next;
   }
   if (now != NULL) end_read(device, now);
+  trim(device);
   return status;
 }
 
+/* A read that is under way: the parts that are not copied out yet, and how much of it is. */
 typedef struct {
-  pinned *memory;
-  size_t bytes;
+  pinned *first, *last;
+  size_t bytes, done;
 } ticket;
+
+static void add_part(ticket *to, pinned *part) {
+  if (to->first == NULL) to->first = part;
+  else to->last->next = part;
+  to->last = part;
+}
+
+static pinned *take_part(ticket *from) {
+  pinned *part = from->first;
+  from->first = part->next;
+  return part;
+}
+
+static void end_parts(rm_device *device, ticket *t) {
+  while (t->first != NULL) end_read(device, take_part(t));
+  free(t);
+  trim(device);
+}
 
 static int32_t begin_ticket(rm_device *device, rm_address from, size_t bytes, double *number) {
   RM_TRY(rm_cuda_not_capturing(device, "copy from the device"));
-  ticket *made = malloc(sizeof *made);
+  ticket *made = calloc(1, sizeof *made);
   if (made == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a ticket");
   made->bytes = bytes;
-  const int32_t status = begin_read(device, from, bytes, false, &made->memory);
+  int32_t status = RM_OK;
+  /* A read of nothing waits for what was queued before it, too. */
+  for (size_t begin = 0; status == RM_OK && (begin < bytes || begin == 0); begin += CHUNK) {
+    const size_t left = bytes - begin;
+    pinned *part;
+    status = begin_read(device, from + begin, left < CHUNK ? left : CHUNK, false, &part);
+    if (status == RM_OK) add_part(made, part);
+  }
   if (status == RM_OK) {
     *number = rm_handle_for(RM_TICKET, device, made);
     if (*number != 0) return RM_OK;
-    end_read(device, made->memory);
+    status = RM_OUT_OF_MEMORY;
   }
-  free(made);
-  return status == RM_OK ? RM_OUT_OF_MEMORY : status;
+  end_parts(device, made);
+  return status;
 }
 
+/* Copies the next part to the host, where it has come: one, so that no call takes long. */
 static int32_t end_ticket(rm_device *device, double *numbers, char *host) {
-  const ticket *known = rm_handle_of(numbers[0], RM_TICKET, device, false);
+  ticket *known = rm_handle_of(numbers[0], RM_TICKET, device, false);
   if (known == NULL) return RM_BAD_ARGUMENT;
   int code = 0;
   if (host != NULL) {
@@ -655,23 +698,30 @@ static int32_t end_ticket(rm_device *device, double *numbers, char *host) {
       return rm_fail(RM_BAD_ARGUMENT, "%.0f bytes are asked for, but %zu were read", numbers[2],
                      known->bytes);
     }
-    code = rm_cu.cudaEventQuery(known->memory->event);
+    code = rm_cu.cudaEventQuery(known->first->event);
     if (code == RM_CUDA_NOT_READY) {
       rm_cu.cudaGetLastError();
-      numbers[0] = 0;
+      numbers[0] = RM_CUDA_READ_WAITS;
       return RM_OK;
+    }
+    if (code == 0) {
+      pinned *part = take_part(known);
+      const size_t left = known->bytes - known->done, length = left < CHUNK ? left : CHUNK;
+      part->pending = false;
+      copy_bytes(host + (size_t)numbers[1] + known->done, part->at, length);
+      known->done += length;
+      end_read(device, part);
+      if (known->first != NULL) {
+        numbers[0] = RM_CUDA_READ_MOVES;
+        return RM_OK;
+      }
     }
   }
   ticket *used = rm_handle_of(numbers[0], RM_TICKET, device, true);
   if (used == NULL) return RM_BAD_ARGUMENT;
-  if (host != NULL && code == 0) {
-    used->memory->pending = false;
-    copy_bytes(host + (size_t)numbers[1], used->memory->at, used->bytes);
-  }
-  end_read(device, used->memory);
-  free(used);
+  end_parts(device, used);
   if (code != 0) return rm_cuda_error("cudaEventQuery", code);
-  numbers[0] = 1;
+  numbers[0] = RM_CUDA_READ_ENDED;
   return RM_OK;
 }
 

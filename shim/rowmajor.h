@@ -230,9 +230,19 @@ enum {
   RM_CUDA_RELEASE = 7,
   /* Numbers: [address, bytes]: queues a copy to pinned memory; gives [ticket]. */
   RM_CUDA_BEGIN_READ = 8,
-  /* Numbers: [ticket, where in host, in bytes]; gives [1] with the bytes in host, and the ticket
-   * is used up, or [0] when the copy has not ended yet. Null host gives the ticket up. */
+  /* Numbers: [ticket, where in host, in bytes]; copies what has come to host, at most a part, and
+   * gives [what came of it]. Null host gives the ticket up. */
   RM_CUDA_END_READ = 9
+};
+
+/* What comes of RM_CUDA_END_READ. */
+enum {
+  /* No part has come. */
+  RM_CUDA_READ_WAITS = 0,
+  /* All bytes are in host, or the ticket was given up: it is used up. */
+  RM_CUDA_READ_ENDED = 1,
+  /* A part was copied, and there are more. */
+  RM_CUDA_READ_MOVES = 2
 };
 
 /* Memory of a device. */

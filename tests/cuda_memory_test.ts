@@ -7,10 +7,17 @@
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { describe, it } from "node:test";
+import { setImmediate } from "node:timers";
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../mod.ts";
 import { CudaDevice } from "../src/backends/cuda/device.ts";
 import { CudaMemory } from "../src/backends/cuda/memory.ts";
-import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../src/backends/shim/abi.ts";
+import {
+  CUDA_CONTROL,
+  CUDA_MEMORY,
+  CUDA_READ,
+  type Shim,
+  STATUS,
+} from "../src/backends/shim/abi.ts";
 import { DTYPE, type TypedArray } from "../src/dtype.ts";
 import {
   copyElements,
@@ -25,11 +32,12 @@ import {
 class Fake {
   readonly bytes = new Uint8Array(2 ** 16);
   readonly log: string[] = [];
-  /** How often a read is asked for before it has ended. */
+  /** How often a read is asked for before any of it has come, and how much comes at once. */
   late = 0;
+  part = Infinity;
   /** What the next call gives. */
   status: number = STATUS.ok;
-  readonly #tickets = new Map<number, { data: Uint8Array; late: number }>();
+  readonly #tickets = new Map<number, { data: Uint8Array; late: number; done: number }>();
   #next = 512;
 
   /** Ends all reads. */
@@ -60,14 +68,16 @@ class Fake {
     else if (what === CUDA_MEMORY.usage) n.set([1, 2, 3, 4, 5]);
     else if (what === CUDA_MEMORY.beginRead) {
       const data = this.bytes.slice(first, first + second);
-      this.#tickets.set(n[0] = 77 + this.#tickets.size, { data, late: this.late });
+      this.#tickets.set(n[0] = 77 + this.#tickets.size, { data, late: this.late, done: 0 });
     } else if (what === CUDA_MEMORY.endRead) {
       const ticket = this.#tickets.get(first)!;
-      if (ticket.late-- > 0) n[0] = 0;
+      if (ticket.late-- > 0) n[0] = CUDA_READ.waits;
       else {
         assertEquals(third, ticket.data.length);
-        (host as Uint8Array).set(ticket.data, second);
-        n[0] = 1;
+        const { data, done } = ticket;
+        (host as Uint8Array).set(data.subarray(done, done + this.part), second + done);
+        ticket.done += this.part;
+        n[0] = ticket.done < data.length ? CUDA_READ.moves : CUDA_READ.ended;
       }
     }
     return STATUS.ok;
@@ -135,6 +145,24 @@ describe("memory of a CUDA device", () => {
       assertEquals([...await reading], [2, 3]);
       assertEquals(fake.log.filter((step) => step === "endRead 0").length, late + 1);
     }
+  });
+
+  it("a long read comes in parts, and others have their turns between these", async () => {
+    const { fake, memory } = open();
+    fake.part = 1000;
+    const x = new DeviceStorage(memory, DTYPE.uint8, 9500, false);
+    const bytes = Uint8Array.from({ length: 9500 }, (_, i) => i % 251);
+    upload(x, 0, bytes);
+    let [turns, ended] = [0, false];
+    const others = (): void => {
+      turns++;
+      if (!ended) setImmediate(others);
+    };
+    setImmediate(others);
+    assertEquals(await downloadLater(x, 0, 9500), bytes);
+    ended = true;
+    assertEquals(fake.log.filter((step) => step === "endRead 0").length, 10);
+    assert(turns > 5, `${turns} turns`);
   });
 
   it("a long read sleeps between its questions, and others have their turns", async () => {

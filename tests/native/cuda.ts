@@ -9,7 +9,7 @@
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
 import { Arguments } from "../../src/backends/cuda/device.ts";
-import { CUDA_MEMORY, STATUS } from "../../src/backends/shim/abi.ts";
+import { CUDA_MEMORY, CUDA_READ, STATUS } from "../../src/backends/shim/abi.ts";
 import { openShim } from "../../src/backends/shim/load.ts";
 import { DTYPE } from "../../src/dtype.ts";
 import {
@@ -266,6 +266,26 @@ export function ticketsAreAnswered(): void {
   for (const wrong of [0, 1, -5, NaN, 2 ** 60]) {
     failureOf(() => gpu.endRead(wrong, bytes), "badArgument", /no ticket/);
   }
+  // Long ones come part by part, and may be given up between two of these.
+  const length = 20 * MIB;
+  const long = gpu.allocate(length);
+  const [sent, got] = [pattern(length, 3), new Uint8Array(length)];
+  gpu.upload(long, sent);
+  for (const givesUp of [true, false]) {
+    got.fill(0);
+    const ticket = gpu.beginRead(long, length);
+    const seen: number[] = [];
+    const ask = (): number => gpu.memory("endRead", [ticket, 0, length], got)[0]!;
+    for (let came = ask(); came !== CUDA_READ.ended; came = ask()) {
+      if (came === CUDA_READ.moves) seen.push(got.findLastIndex((byte) => byte !== 0));
+      if (givesUp && seen.length === 1) break;
+    }
+    assert(seen[0]! < 8 * MIB, `${seen[0]} bytes have come at once`);
+    if (givesUp) assert(gpu.endRead(ticket, null));
+    else assertEquals(seen.length, 2);
+    failureOf(() => gpu.endRead(ticket, got), "badArgument", /no ticket/);
+  }
+  assert(sameBytes(got, sent));
   // The emulator's events first say that they have not come.
   assert(vain > 0);
 }

@@ -8,10 +8,13 @@
  */
 import { DeviceError } from "../../errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../storage.ts";
-import { CUDA_MEMORY } from "../shim/abi.ts";
+import { CUDA_MEMORY, CUDA_READ } from "../shim/abi.ts";
 import { type CudaDevice, FAULT_WORDS } from "./device.ts";
 
-/** For so many milliseconds a read asks at every turn of the event loop, which costs least. */
+/**
+ * For so many milliseconds, and once parts of it come, a read asks at every turn of the event loop,
+ * which costs least.
+ */
 const EAGER_MS = 0.2;
 /** Then it sleeps between, for this part of the time that it has waited, but no longer than this. */
 const PATIENCE = 1 / 8;
@@ -91,9 +94,12 @@ export class CudaMemory implements DeviceMemory {
     const ticket = this.#cuda.memory(CUDA_MEMORY.beginRead, null, address, length);
     return async () => {
       const begin = performance.now();
-      while (this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, length) !== 1) {
+      for (;;) {
+        const came = this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, length);
+        if (came === CUDA_READ.ended) return;
         const waited = performance.now() - begin;
-        await (waited < EAGER_MS ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
+        const soon = came === CUDA_READ.moves || waited < EAGER_MS;
+        await (soon ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
       }
     };
   }

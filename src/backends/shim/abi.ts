@@ -165,6 +165,9 @@ export const BUFFERS = {
   takeKept: 6,
 } as const;
 
+/** What comes of `endRead` of {@link CUDA_MEMORY}. */
+export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;
+
 /** What `rm_cuda_memory` does. */
 export const CUDA_MEMORY = {
   allocate: 0,
