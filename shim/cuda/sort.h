@@ -17,6 +17,8 @@ enum { RM_SORT_SHORT = 512 };
 
 /* Of the other blocks; one thread for each value of a digit. */
 enum { RM_SORT_THREADS = 256, RM_SORT_WARPS = RM_SORT_THREADS / 32, RM_DIGITS = 256 };
+/* Rows of so many counts, or fewer, are added up by a thread each. */
+enum { RM_FEW_COUNTS = 16 };
 
 /* How many elements a thread of those has. */
 template <class T>
@@ -223,11 +225,23 @@ static inline void rm_sort_count(unsigned long long *counts, const T *values, lo
   counts[(run * RM_DIGITS + threadIdx.x) * tiles + tile] = found[threadIdx.x];
 }
 
-/* Makes each of `length` counts the sum of those before it; a row of them to a block, whose sum goes
- * to totals. */
+/* Makes each of `length` counts in `rows` rows the sum of those before it in its row, whose sum goes
+ * to totals. A row to a block; one of few counts to a thread. */
 static inline void rm_add_counts_up(unsigned long long *counts, unsigned long long *totals,
-                                    long long length) {
+                                    long long rows, long long length) {
   __shared__ unsigned long long room[RM_MOST_WARPS];
+  if (length <= RM_FEW_COUNTS) {
+    const long long place = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (place >= rows) return;
+    unsigned long long sum = 0;
+    for (long long i = 0; i < length; i++) {
+      const unsigned long long count = counts[place * length + i];
+      counts[place * length + i] = sum;
+      sum += count;
+    }
+    totals[place] = sum;
+    return;
+  }
   unsigned long long *row = counts + (long long)blockIdx.x * length;
   unsigned long long before = 0;
   for (long long first = 0; first < length; first += blockDim.x) {
@@ -299,8 +313,9 @@ static inline void rm_sort_spread(T *to_values, int *to_indices, const T *values
 
 #define RM_ADD_COUNTS_UP(name)                                                                     \
   extern "C" __global__ void __launch_bounds__(1024)                                               \
-      name(unsigned long long *counts, unsigned long long *totals, long long length) {             \
-    rm_add_counts_up(counts, totals, length);                                                      \
+      name(unsigned long long *counts, unsigned long long *totals, long long rows,                 \
+           long long length) {                                                                     \
+    rm_add_counts_up(counts, totals, rows, length);                                                \
   }
 
 #define RM_SORT_SPREAD(name, T)                                                                    \

@@ -12,6 +12,8 @@ import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 /** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
 const SHORT = 512, THREADS = 256, DIGITS = 256;
+/** As there: rows of so many counts, or fewer, are a thread's, not a block's. */
+const FEW_COUNTS = 16;
 const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
 
 /** The most elements that a block sorts. */
@@ -61,9 +63,10 @@ export function addCountsUp(
   rows: number,
   length: number,
 ): void {
-  args.clear().integer(counts).integer(totals).integer(length);
+  args.clear().integer(counts).integer(totals).integer(rows).integer(length);
+  const blocks = length <= FEW_COUNTS ? Math.ceil(rows / THREADS) : rows;
   const threads = length > THREADS ? 1024 : THREADS;
-  device.launch(kernelOf(device, ADD_UP), [rows], [threads], args);
+  device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
 }
 
 /** See {@link Backend.sort}. */
