@@ -19,7 +19,7 @@ enum { OP_N = 0, OP_T = 1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 };
 enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_INVALID_VALUE = 7,
-       BLAS_NOT_SUPPORTED = 15 };
+       BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
 
 static const size_t WORKSPACE = 32 << 20;
 /* Matrices of a batch that cublasLt takes. */
@@ -136,17 +136,21 @@ static int32_t prepare(rm_device *device) {
 
 /* ---- cuBLAS ---------------------------------------------------------------------------------- */
 
-/* Of bytes, cuBLAS multiplies some shapes only, and versions differ in how they refuse others. */
-static int32_t result_of(const product *p, const char *call, int code) {
+/* True for the ways in which versions say that they have no kernel for a product: what is invalid
+ * has been ruled out before. */
+static bool is_refused(int code) {
+  return code == BLAS_NOT_SUPPORTED || code == BLAS_INVALID_VALUE || code == BLAS_ARCH_MISMATCH;
+}
+
+static int32_t result_of(const char *call, int code) {
   if (code == 0) return RM_OK;
-  return p->type == R_8I && (code == BLAS_NOT_SUPPORTED || code == BLAS_INVALID_VALUE)
-             ? rm_fail(RM_UNSUPPORTED, "cuBLAS has no kernel for this product of bytes")
-             : blas_error(call, code);
+  return is_refused(code) ? rm_fail(RM_UNSUPPORTED, "%s has no kernel for this product", call)
+                          : blas_error(call, code);
 }
 
 static int32_t multiply_one(rm_products *of, const product *p, rm_address c, rm_address a,
                             rm_address b) {
-  return result_of(p, "cublasGemmEx",
+  return result_of("cublasGemmEx",
                    rm_cu.cublasGemmEx(of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner,
                                       one_of(p), pointer(a), p->type, p->leading_a, pointer(b),
                                       p->type, p->leading_b, zero_of(p), pointer(c), p->type_c,
@@ -155,7 +159,7 @@ static int32_t multiply_one(rm_products *of, const product *p, rm_address c, rm_
 
 static int32_t multiply_evenly(rm_products *of, const product *p) {
   return result_of(
-      p, "cublasGemmStridedBatchedEx",
+      "cublasGemmStridedBatchedEx",
       rm_cu.cublasGemmStridedBatchedEx(
           of->handle, p->op_a, p->op_b, p->rows, p->columns, p->inner, one_of(p), pointer(p->a),
           p->type, p->leading_a, (long long)p->step_a, pointer(p->b), p->type, p->leading_b,
@@ -348,10 +352,7 @@ static int32_t multiply_and(rm_device *device, const product *p) {
     if (layouts[i] != NULL) rm_cu.cublasLtMatrixLayoutDestroy(layouts[i]);
   }
   if (description != NULL) rm_cu.cublasLtMatmulDescDestroy(description);
-  if (code == 0) return RM_OK;
-  return code == BLAS_NOT_SUPPORTED
-             ? rm_fail(RM_UNSUPPORTED, "cublasLt has no kernel for this product")
-             : blas_error(call, code);
+  return result_of(call, code);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */

@@ -14,6 +14,8 @@
 enum { RM_M, RM_N, RM_K, RM_BATCH, RM_C_ROW, RM_C_COLUMN, RM_A_ROW, RM_A_COLUMN, RM_B_ROW,
        RM_B_COLUMN, RM_MATRICES };
 
+#define RM_BLAS_INT_MAX 2147483647.0
+
 /* What all offsets of a batch grow by; false when they grow unevenly. */
 static inline bool rm_even_step(const double *at, ptrdiff_t batch, double *step) {
   *step = at[1] - at[0];
@@ -34,7 +36,7 @@ static inline bool rm_stack(double count, double step, double *stride) {
  * A batch whose b is always the same is one product of all rows of a, and one whose a is always the
  * same is one of all columns of b, where these are evenly spaced in memory. at are the offsets of
  * c, a and b, one after the other; writes the fields of that product, whose offsets are the first
- * of each.
+ * of each. Not where sizes are then beyond GEMM.
  */
 static inline bool rm_collapse(const double *plan, const double *at, double *one) {
   const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
@@ -43,18 +45,19 @@ static inline bool rm_collapse(const double *plan, const double *at, double *one
       !rm_even_step(at + 2 * batch, batch, &by_b)) {
     return false;
   }
+  const double m = plan[RM_M] * (double)batch, n = plan[RM_N] * (double)batch;
   memcpy(one, plan, RM_MATRICES * sizeof *one);
   one[RM_BATCH] = 1;
-  if (by_b == 0 && rm_stack(plan[RM_M], by_c, &one[RM_C_ROW]) &&
+  if (by_b == 0 && m <= RM_BLAS_INT_MAX && rm_stack(plan[RM_M], by_c, &one[RM_C_ROW]) &&
       rm_stack(plan[RM_M], by_a, &one[RM_A_ROW])) {
-    one[RM_M] = plan[RM_M] * (double)batch;
+    one[RM_M] = m;
     return true;
   }
   memcpy(one, plan, RM_MATRICES * sizeof *one);
   one[RM_BATCH] = 1;
-  if (by_a == 0 && rm_stack(plan[RM_N], by_c, &one[RM_C_COLUMN]) &&
+  if (by_a == 0 && n <= RM_BLAS_INT_MAX && rm_stack(plan[RM_N], by_c, &one[RM_C_COLUMN]) &&
       rm_stack(plan[RM_N], by_b, &one[RM_B_COLUMN])) {
-    one[RM_N] = plan[RM_N] * (double)batch;
+    one[RM_N] = n;
     return true;
   }
   return false;
@@ -65,8 +68,6 @@ typedef struct {
   bool by_columns;
   int leading;
 } rm_matrix;
-
-#define RM_BLAS_INT_MAX 2147483647.0
 
 /*
  * True when GEMM can read the matrix where it lies: one stride is 1 and the other at least a row

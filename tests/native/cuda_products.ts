@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { deepStrictEqual as assertEquals } from "node:assert";
+import { deepStrictEqual as assertEquals, ok as assert } from "node:assert";
 import { STATUS } from "../../src/backends/shim/abi.ts";
 import { DTYPE, type DType } from "../../src/dtype.ts";
 import { readElement, writeElement } from "../../src/element.ts";
@@ -139,7 +139,7 @@ export function productsAreRight(): void {
 }
 
 /** What is done to a product on its way, and what is refused with nothing written. */
-export function epiloguesAreRight(): void {
+export function epiloguesAreRight(onHardware = false): void {
   const gpu = opened();
   const one: Product["offsets"] = [[0], [0], [0]];
   const rows: Product["layouts"] = ["rows", "rows", "columns"];
@@ -147,13 +147,25 @@ export function epiloguesAreRight(): void {
     const [dtype, tolerance] of [["float32", 2e-6], ["float16", 2e-3], ["bfloat16", 8e-3]] as const
   ) {
     for (const flags of [2, 4, 6, 8, 10]) {
-      const product = { sizes: [16, 8, 24] as Product["sizes"], layouts: rows, flags, tolerance };
-      const batch: Product["offsets"] = [[0, 128], [0, 384], [0, 192]];
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: one }), STATUS.ok);
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: batch }), STATUS.ok);
-      const shared: Product["offsets"] = [[0, 128], [0, 0], [0, 192]];
-      assertEquals(multiply(gpu, dtype, { ...product, offsets: shared }), STATUS.ok);
+      // How near a device's tanh comes is not documented.
+      const near = onHardware && flags >= 8 ? Math.max(tolerance, 1e-3) : tolerance;
+      const sizes: Product["sizes"] = [16, 8, 24];
+      const run = (offsets: Product["offsets"]): void => {
+        const status = multiply(gpu, dtype, {
+          sizes,
+          layouts: rows,
+          flags,
+          tolerance: near,
+          offsets,
+        });
+        // Nor for which batches a library has kernels.
+        if (!onHardware || offsets === one) assertEquals(status, STATUS.ok);
+        else assert([STATUS.ok, STATUS.unsupported].includes(status as 0), `status ${status}`);
+      };
+      run(one);
+      run(one);
+      run([[0, 128], [0, 384], [0, 192]]);
+      run([[0, 128], [0, 0], [0, 192]]);
     }
   }
   const refused = (dtype: DType, product: Partial<Product>): void => {
