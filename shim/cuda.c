@@ -81,8 +81,8 @@ static rm_device devices[MOST_DEVICES];
 /* Those that are prepared. */
 static _Atomic bool is_ready[MOST_DEVICES];
 static _Atomic int device_count;
-/* Which device is this thread's, plus 1. */
-static _Thread_local int current;
+/* The devices that this thread has used, a bit each. */
+static _Thread_local uint64_t known_here;
 
 /* Attributes of devices, as the runtime numbers them. */
 enum { MAJOR = 75, MINOR = 76 };
@@ -146,7 +146,7 @@ static _Atomic uintptr_t recorders[MOST_DEVICES];
 enum { ENDED = 1 };
 
 /* Differs between threads that live, is even and not 0. */
-static uintptr_t this_thread(void) { return (uintptr_t)&current; }
+static uintptr_t this_thread(void) { return (uintptr_t)&known_here; }
 
 static void note_end(uintptr_t thread) {
   for (int i = 0; i < MOST_DEVICES; i++) {
@@ -269,11 +269,15 @@ int32_t rm_cuda_use(int32_t index, rm_device **device) {
   const bool known = index >= 0 && index < MOST_DEVICES &&
                      atomic_load_explicit(&is_ready[index], memory_order_acquire);
   if (!known) RM_TRY(check_index(index));
-  if (current != index + 1) {
+  if (known_here & 1ull << index) {
+    /* Other code that uses CUDA may have chosen another one since. What is wrong with the device is
+     * for the call to say that needs it: memory can be given back all the same. */
+    rm_cu.cudaSetDevice(index);
+  } else {
     RM_CU(cudaSetDevice, index);
     /* Older runtimes make the context current only with the first call that needs it. */
     RM_CU(cudaFree, NULL);
-    current = index + 1;
+    known_here |= 1ull << index;
   }
   *device = &devices[index];
   if (known) return RM_OK;
