@@ -204,38 +204,73 @@ function extreme(
   return filledWith(op, shape, DTYPE[dtype][end], dtype, memory);
 }
 
-/** Zeros in the shape, dtype and device of `x`. */
-export function zerosLike<D extends DType, S extends Shape, V extends t.Device>(
+/** Zeros in the shape of `x`, and in its dtype and on its device unless others are given. */
+export function zerosLike<
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+  E extends DType = D,
+  W extends t.Device = V,
+>(
   x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V> {
-  return filledLike("zerosLike", x, 0);
+  options: CreateOptions<E, W> = {},
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  return filledLike("zerosLike", x, 0, options);
 }
 
-/** Ones in the shape, dtype and device of `x`. */
-export function onesLike<D extends DType, S extends Shape, V extends t.Device>(
+/** Ones in the shape of `x`, and in its dtype and on its device unless others are given. */
+export function onesLike<
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+  E extends DType = D,
+  W extends t.Device = V,
+>(
   x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V> {
-  return filledLike("onesLike", x, 1);
+  options: CreateOptions<E, W> = {},
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  return filledLike("onesLike", x, 1, options);
 }
 
-/** {@link empty} in the shape, dtype and device of `x`. */
-export function emptyLike<D extends DType, S extends Shape, V extends t.Device>(
+/** {@link empty} in the shape of `x`, and in its dtype and on its device unless others are given. */
+export function emptyLike<
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+  E extends DType = D,
+  W extends t.Device = V,
+>(
   x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V> {
-  return filledLike("emptyLike", x, 0);
+  options: CreateOptions<E, W> = {},
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  return filledLike("emptyLike", x, 0, options);
 }
 
-/** One value in the shape, dtype and device of `x`. */
-export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
+/** One value in the shape of `x`, and in its dtype and on its device unless others are given. */
+export function fullLike<
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+  E extends DType = D,
+  W extends t.Device = V,
+>(
   x: Tensor<D, S, V, t.Access>,
   value: Scalar,
-): Tensor<D, S, V> {
-  return filledLike("fullLike", x, value);
+  options: CreateOptions<E, W> = {},
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  return filledLike("fullLike", x, value, options);
 }
 
-function filledLike(op: string, x: AnyTensor, value: Scalar): never {
+function filledLike(
+  op: string,
+  x: AnyTensor,
+  value: Scalar,
+  options: CreateOptions<DType, t.Device>,
+): never {
   checkOperand(x, op);
-  return filledWith(op, x.layout.shape, value, x.dtype, x.storage.memory);
+  const asked = checkCreation(op, options);
+  const memory = options.device === undefined ? x.storage.memory : asked;
+  return filledWith(op, x.layout.shape, value, options.dtype ?? x.dtype, memory);
 }
 
 /** A tensor of rank 0. */

@@ -188,6 +188,43 @@ export function isScalar(value: unknown): value is Scalar {
   return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
 }
 
+/**
+ * What comparisons of integers with a scalar above all of them, below all of them, and between two of
+ * them come to: the same for each element, or a comparison with the integer below the scalar.
+ */
+const COMPARISONS = new Map<
+  number,
+  readonly [above: boolean, below: boolean, between: MapRow | boolean]
+>([
+  [MAP.equal.id, [false, false, false]],
+  [MAP.notEqual.id, [true, true, true]],
+  [MAP.less.id, [true, false, MAP.lessEqual]],
+  [MAP.lessEqual.id, [true, false, MAP.lessEqual]],
+  [MAP.greater.id, [false, true, MAP.greater]],
+  [MAP.greaterEqual.id, [false, true, MAP.greater]],
+]);
+
+/**
+ * For a comparison of integers of `info` with a scalar that is none of them: the comparison with one
+ * of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
+ */
+function comparisonWithin(
+  row: MapRow,
+  { kind, min, max }: DTypeInfo,
+  value: number | bigint,
+): [row: MapRow, value: Scalar] | undefined {
+  const cases = COMPARISONS.get(row.id);
+  if (cases === undefined || (kind !== "i" && kind !== "u")) return undefined;
+  const [above, below, between] = cases;
+  let always: MapRow | boolean;
+  if (value > max) always = above;
+  else if (value < min) always = below;
+  else if (typeof value === "bigint" || Number.isInteger(value)) return undefined;
+  else always = Number.isNaN(value) ? row === MAP.notEqual : between;
+  if (typeof always !== "boolean") return [called(always, row.op), Math.floor(Number(value))];
+  return [called(always ? MAP.greaterEqual : MAP.less, row.op), min];
+}
+
 /** Checks one argument of an elementwise op. */
 function checkArgument(value: unknown, op: string): asserts value is Operand | Scalar {
   if (isScalar(value)) return;
@@ -327,6 +364,10 @@ function applyInto(
   attributes?: readonly number[],
   broadcast?: boolean,
 ): Operand {
+  if (row.result === "bool" && (typeof b === "number" || typeof b === "bigint") && isOperand(a)) {
+    const within = comparisonWithin(row, a.storage.info, b);
+    if (within !== undefined) [row, b] = within;
+  }
   // With operands of one dtype on one device there is little to settle.
   if (isOperand(a) && row.arity < 3 && broadcast !== false) {
     const { storage, layout } = a;

@@ -34,7 +34,7 @@ import {
 import { readElement, writeElement } from "./element.ts";
 import { DTypeError, IndexError, ShapeError } from "./errors.ts";
 import { Layout } from "./layout.ts";
-import { MAP, REDUCE } from "./ops.ts";
+import { called, MAP, REDUCE } from "./ops.ts";
 import { planMap } from "./plan.ts";
 import { broadcastAll, broadcastShapes, formatShape, normalizeAxis, sameShape } from "./shape.ts";
 import {
@@ -74,7 +74,8 @@ function integers(op: string, like: Storage, values: readonly unknown[]): Operan
   let wide = false;
   for (const value of values) {
     if (!Number.isInteger(value)) {
-      throw new IndexError(`Cannot ${op} at ${describe(value)}: an index is an integer`);
+      const advice = Array.isArray(value) ? "; tensor() makes an index of nested arrays" : "";
+      throw new IndexError(`Cannot ${op} at ${describe(value)}: an index is an integer${advice}`);
     }
     const { min, max } = DTYPE.int32;
     if (value as number < min || value as number > max) wide = true;
@@ -141,10 +142,12 @@ function placesOf(x: Operand): Storage {
   return placesIn(x) ?? placesBy(x);
 }
 
+const COUNT = called(REDUCE.countNonzero, "nonzero");
+
 /** The same, found by the backend. */
 function placesBy(x: Operand): Storage {
   const count = tidily(() => {
-    const counted = applyReduce(REDUCE.countNonzero, x, undefined);
+    const counted = applyReduce(COUNT, x, undefined);
     return Number(readElement(counted.storage, counted.layout.offset));
   });
   const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);

@@ -277,6 +277,12 @@ export function permutation<V extends t.Device = "cpu">(
   options: PlaceOptions<V> = {},
 ): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>> {
   checkOptions("permutation", options, ["device"]);
+  if (typeof n !== "number") {
+    throw new ShapeError(
+      `Cannot permute ${describe(n)}: it takes how many elements there are; ` +
+        "x.take(permutation(key, n)) has those of x in random order",
+    );
+  }
   checkShape([n], "permutation");
   if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
   // Two words for each, so that ties (which keep their order) do not matter.

@@ -183,7 +183,7 @@ function resolveRange(range: Range, size: number): void {
 export type BasicIndex = number | string | Slice | Range | null;
 
 const PARSED = new Map<string, readonly BasicIndex[]>();
-const PARSED_LIMIT = 256;
+const PARSED_LIMIT = 4096;
 
 /**
  * Reads an index string for all axes, as `"2:, 3, :, 1"`, into its parts: numbers, slices, `null`
@@ -213,7 +213,9 @@ function parsePart(part: string, text: string, op: string): BasicIndex {
     fields.some((field) => field !== "" && !INTEGER.test(field))
   ) {
     throw new IndexError(
-      `Cannot ${op} by "${text}": "${part}" is not an index, start:stop:step, "..." or None`,
+      `Cannot ${op} by ${describe(text)}: ${
+        describe(part)
+      } is not an index, start:stop:step, "..." or None`,
     );
   }
   const [start, stop, step] = fields.map((field) => field === "" ? null : Number(field));
@@ -240,7 +242,7 @@ export function parseOne(text: string, op: string): BasicIndex {
   const parts = parseIndexString(text, op);
   if (parts.length !== 1) {
     throw new IndexError(
-      `Cannot ${op} by "${text}" beside other indexes: a string for all axes stands alone`,
+      `Cannot ${op} by ${describe(text)} beside other indexes: a string for all axes stands alone`,
     );
   }
   return parts[0];

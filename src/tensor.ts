@@ -672,12 +672,14 @@ export class Tensor<
 
   /**
    * A tensor that shares this one's memory until either is written, and then has a copy. This
-   * tensor stays usable, and neither sees what is written through the other.
+   * tensor stays usable, and neither sees what is written through the other. A tensor that has
+   * several indexes for one element, as broadcast ones have, is copied at once, and so are elements
+   * that were handed out.
    */
   intoCow(): Tensor<D, S, V> {
     checkAlive(this.storage, "intoCow");
     // Bytes that were handed out can change without anyone noticing.
-    if (this.storage.escaped) return contiguousCopy(this) as never;
+    if (this.storage.escaped || this.layout.overlapsItself) return contiguousCopy(this) as never;
     const [low, high] = this.layout.extent();
     return new Tensor(cowOf(this.storage, low, high), this.layout) as never;
   }

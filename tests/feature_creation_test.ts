@@ -3,27 +3,32 @@
  *
  * @module
  */
-import { assertEquals, assertFalse } from "@std/assert";
+import { assertEquals, assertFalse, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   arange,
   DeviceError,
   DTypeError,
   empty,
+  emptyLike,
   eye,
   finfo,
   fromBuffer,
   full,
+  fullLike,
   fullMax,
   fullMin,
   iinfo,
   IndexError,
   linspace,
   ones,
+  onesLike,
   ShapeError,
   sharesBuffer,
+  type Tensor,
   tensor,
   zeros,
+  zerosLike,
 } from "../mod.ts";
 import { assertRefused, loose } from "./support.ts";
 
@@ -34,6 +39,29 @@ test("Creation: zeros, ones, full and empty have the shape and dtype that was as
   assertEquals(full([2], true).toArray(), [true, true]);
   assertEquals([...empty([2, 0, 3], { dtype: "uint8" }).shape], [2, 0, 3]);
   assertEquals(zeros([2]).dtype, "float32");
+});
+
+test("Creation: like another tensor, in its dtype or in one that is given", () => {
+  const x = tensor([[1, 2, 3], [4, 5, 6]], { dtype: "int16" }).transpose();
+  for (const [made, value] of [[zerosLike(x), 0], [onesLike(x), 1], [fullLike(x, 7), 7]] as const) {
+    assertEquals([made.shape, made.dtype, made.isContiguous], [[3, 2], "int16", true]);
+    assertEquals(made.toArray(), [[value, value], [value, value], [value, value]]);
+  }
+  assertEquals([emptyLike(x).shape, emptyLike(x).dtype], [[3, 2], "int16"]);
+  const halves = fullLike(x, 0.5, { dtype: "float64", device: "cpu" });
+  halves satisfies Tensor<"float64", [3, 2], "cpu">;
+  assertEquals([halves.dtype, halves.sum().item()], ["float64", 3]);
+  assertEquals(zerosLike(x, { dtype: undefined }).dtype, "int16");
+  assertEquals(zerosLike(x, { dtype: "bool" }).dtype, "bool");
+  assertEquals(onesLike(x, { dtype: "float16" }).dtype, "float16");
+  assertEquals(emptyLike(x, { dtype: "uint64" }).dtype, "uint64");
+  assertRefused(() => fullLike(x, 0.5), DTypeError, "Cannot fullLike 0.5 to int16", x);
+  assertThrows(
+    () => loose(zerosLike)(x, { type: "int8" }),
+    TypeError,
+    'zerosLike with option "type"',
+  );
+  assertRefused(() => loose(onesLike)(x, { device: "tpu" }), DeviceError, 'onesLike on "tpu"', x);
 });
 
 test("Creation: arange of bigints makes int64, exact beyond 2^53", () => {

@@ -12,7 +12,9 @@ import {
   type DType,
   DTypeError,
   full,
+  iinfo,
   promoteTypes,
+  ShapeError,
   stack,
   tensor,
   zeros,
@@ -191,4 +193,48 @@ test("Display: a tensor that is gone says so", () => {
   const x = tensor([1]);
   x.dispose();
   assertEquals(String(x), "tensor(disposed)");
+});
+
+test("Comparisons of integers with every number are exact", () => {
+  const cases = {
+    equal: (x: number, y: number) => x === y,
+    notEqual: (x: number, y: number) => x !== y,
+    less: (x: number, y: number) => x < y,
+    lessEqual: (x: number, y: number) => x <= y,
+    greater: (x: number, y: number) => x > y,
+    greaterEqual: (x: number, y: number) => x >= y,
+  };
+  const others = [NaN, Infinity, -Infinity, 300, -1, -129, 1e300, -1e300, 2.5, -2.5, 0.5, 5e-324];
+  for (const dtype of INTEGERS) {
+    const { min, max } = iinfo(dtype);
+    const x = tensor([BigInt(min), 0n, 2n, 3n, BigInt(max)], { dtype });
+    // As doubles, which order integers and all of `others` rightly: none of them is near a limit.
+    const values = x.astype("float64").toArray();
+    for (const [name, compares] of Object.entries(cases)) {
+      for (const y of others) {
+        const what = `${name} of ${dtype} and ${y}`;
+        const want = values.map((value) => compares(value, y));
+        const [given, out] = [x.copy(), zeros([5], { dtype: "bool" })];
+        deepStrictEqual(loose(x)[name](y).toArray(), want, what);
+        assertEquals(loose(x)[name](y).dtype, "bool", what);
+        loose(x)[name](y, { out, broadcast: false });
+        deepStrictEqual(out.toArray(), want, `${what} into out`);
+        deepStrictEqual(x.toTypedArray(), given.toTypedArray(), what);
+      }
+      const [below, above] = [BigInt(min) - 1n, BigInt(max) + 1n];
+      deepStrictEqual(
+        loose(x)[name](below).toArray(),
+        values.map(() => compares(1, 0)),
+        `${name} of ${dtype} and ${below}`,
+      );
+      deepStrictEqual(
+        loose(x)[name](above).toArray(),
+        values.map(() => compares(0, 1)),
+        `${name} of ${dtype} and ${above}`,
+      );
+    }
+  }
+  const x = tensor([1, 2], { dtype: "uint8" });
+  assertRefused(() => loose(x).less(300, { out: zeros([3]) }), ShapeError, "Cannot less into", x);
+  assertRefused(() => loose(x).add(300), DTypeError, "outside 0 to 255", x);
 });

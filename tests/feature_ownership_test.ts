@@ -118,6 +118,15 @@ test("intoCow: the first write to it copies, and the source does not see it", ()
   assertEquals(cow.ownership, "owned");
 });
 
+test("intoCow: of a broadcast tensor it can be written, and its source is not", () => {
+  const x = tensor([1, 2, 3]);
+  const cow = x.broadcastTo([2, 3]).intoCow();
+  assertFalse(sharesBuffer(x, cow));
+  cow.slice(0).add_(1);
+  assertEquals(cow.toArray(), [[2, 3, 4], [1, 2, 3]]);
+  assertEquals(x.toArray(), [1, 2, 3]);
+});
+
 test("intoCow: a write to the source, by any way, is not seen through it", () => {
   const writes: ((x: ReturnType<typeof loose>) => void)[] = [
     (x) => x.set([0], 10),

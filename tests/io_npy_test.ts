@@ -59,6 +59,13 @@ describe("npy: NumPy's files", () => {
     assertFormatError(() => decodeNpy(npy(dict("(1,)", "'|V4'"), 4), { bfloat16: true }), "|V4");
   });
 
+  it("reads what names no order, or the machine's own, as NumPy does", () => {
+    for (const descr of ["'=f4'", "'f4'"]) {
+      assertEquals(decodeNpy(npy(dict("(1,)", descr), 4)), decodeNpy(npy(dict("(1,)"), 4)), descr);
+    }
+    assertEquals(decodeNpy(npy(dict("(1,)", "'u1'"), 1)).dtype, "uint8");
+  });
+
   it("reads headers in other orders, spacings and quotes, and Python 2's long sizes", () => {
     const header = `{"shape":(2L,3L,),\n\t"fortran_order" : False,"descr":"|u1"}`;
     const expected = { dtype: "uint8", shape: [2, 3], data: new Uint8Array(6).fill(1) } as const;
@@ -109,8 +116,10 @@ describe("npy: faults are FormatErrors with the offset", () => {
     ["65 axes", npy(dict(`(${"1,".repeat(65)})`), 4), "more than 64 axes", start + 51],
     ["a deep descr", npy(dict("(1,)", "[".repeat(5000)), 4), "structured", start + 10],
     ["an escape", npy(dict("(1,)", "'\\x3cf4'"), 4), "escapes", start + 11],
-    ["native order", npy(dict("(1,)", "'=f4'"), 4), "=f4", start + 10],
-    ["no order", npy(dict("(1,)", "'f4'"), 4), "f4", start + 10],
+    ["an order that is none", npy(dict("(1,)", "'!f4'"), 4), "!f4", start + 10],
+    ["no order of several bytes", npy(dict("(1,)", "'|f4'"), 4), "|f4", start + 10],
+    ["two orders", npy(dict("(1,)", "'<<f4'"), 4), "<<f4", start + 10],
+    ["nothing but an order", npy(dict("(1,)", "'='"), 4), "=", start + 10],
     ["'|' on wide elements", npy(dict("(1,)", "'|f4'"), 4), "|f4", start + 10],
     ["a property of objects", npy(dict("(1,)", "'<constructor'"), 4), "constructor", start + 10],
     ["an unfinished string", npy("{'descr': '<f4"), "does not end", start + 14],

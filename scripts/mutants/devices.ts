@@ -56,8 +56,9 @@ const MEMORY = edits("device", "src/backends/cuda/memory.ts", ["cuda_memory"], {
     "    this.#cuda.synchronize();",
   ],
   "wait: not at all": ["    this.#cuda.synchronize();\n", ""],
-  "always asks": ["waited < EAGER_MS ? turn()", "waited < 1e9 ? turn()"],
-  "ended": ["ticket, 0, length) !== 1) {", "ticket, 0, length) < 0) {"],
+  "always asks": ["waited < EAGER_MS;", "waited < 1e9;"],
+  "sleeps between parts": ["came === CUDA_READ.moves || waited", "waited"],
+  "ended": ["if (came === CUDA_READ.ended) return;", "return;"],
   "usage": ["bytes: inUse! + kept!,", "bytes: inUse!,"],
 });
 

@@ -80,8 +80,8 @@ const SLICE = edits("slice rule", "src/slice.ts", ["slice", "feature_slices", "m
   "text: open bounds": ['field === "" ? null : Number(field)', "Number(field)"],
   "text: step ignored": ["new Slice(start, stop, step ?? 1)", "new Slice(start, stop, 1)"],
   "text: many parts beside others": [
-    '    throw new IndexError(\n      `Cannot ${op} by "${text}" beside',
-    '    if (false) throw new IndexError(\n      `Cannot ${op} by "${text}" beside',
+    "    throw new IndexError(\n      `Cannot ${op} by ${describe(text)} beside",
+    "    if (false) throw new IndexError(\n      `Cannot ${op} by ${describe(text)} beside",
   ],
   "ellipsis: more than one": ["if (ellipses > 1 || rest < 0) {", "if (rest < 0) {"],
   "ellipsis: an axis short": ["for (; rest > 0; rest--) {", "for (; rest > 1; rest--) {"],

@@ -143,15 +143,14 @@ function readDescr(
     cursor.fail(`structured dtypes are not read: descr ${quote(cursor.excerpt())}`);
   }
   const descr = pythonString(cursor);
-  const order = descr[0];
-  const code = descr.slice(1);
+  // Without an order, and with "=", it is that of the machine that reads.
+  const [, order = "=", code = ""] = /^([<>=|])?(.*)$/.exec(descr) ?? [];
   if (code === "V2" && (order === "|" || order === "<")) {
     if (voidIsBfloat16) return { dtype: "bfloat16", bigEndian: false };
     cursor.fail(`descr '${descr}' is raw data; { bfloat16: true } reads it as bfloat16`, start);
   }
   const dtype = BY_CODE.get(code);
-  const hasOrder = order === "<" || order === ">" || (order === "|" && code.endsWith("1"));
-  if (dtype === undefined || !hasOrder) {
+  if (dtype === undefined || (order === "|" && !code.endsWith("1"))) {
     cursor.fail(`descr ${quote(descr)} is not a dtype that is read`, start);
   }
   return { dtype, bigEndian: order === ">" };

@@ -151,9 +151,19 @@ export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "in
 /** The ops on two operands that give floats of integers, which take fractions beside integers. */
 export type FloatOp = "div" | "div_" | "atan2" | "copysign" | "hypot" | "logaddexp";
 
+/** The ops that compare two operands, which take every number beside integers. */
+export type ComparisonOp =
+  | "equal"
+  | "notEqual"
+  | "less"
+  | "lessEqual"
+  | "greater"
+  | "greaterEqual";
+
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
 export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = Op extends FloatOp
   ? ToFloat[D]
+  : Op extends ComparisonOp ? D
   : X extends boolean ? D
   : D extends "bool" ? ScalarDType<X>
   : D extends IntDType
