@@ -102,7 +102,7 @@ describe("slices", () => {
   it("texts are parsed once, and not all are kept for good", () => {
     const parts = parseIndexString("1:, ::-1, 0");
     assertStrictEquals(parseIndexString("1:, ::-1, 0"), parts);
-    for (let i = 0; i < 1000; i++) parseIndexString(`${i}`);
+    for (let i = 0; i < 5000; i++) parseIndexString(`${i}`);
     const again = parseIndexString("1:, ::-1, 0");
     assertNotStrictEquals(again, parts);
     assertEquals(again, parts);
