@@ -13,7 +13,7 @@ export interface Feature {
   /** What exactly is promised. */
   readonly semantics: string;
   /** What it waits for, when it is not there yet. */
-  readonly later?: "other machines" | "workers" | "complex numbers" | "pointers";
+  readonly later?: "other machines" | "complex numbers";
 }
 
 /** The features by area, in the order of the document. */
@@ -284,7 +284,6 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
     {
       title: "Shared between workers",
       semantics: "a shared tensor is used from several threads",
-      later: "workers",
     },
     {
       title: "Buffer identity",
@@ -298,7 +297,6 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
     {
       title: "Pointer to the first element",
       semantics: "valid inside a callback",
-      later: "pointers",
     },
     {
       title: "Dispose",

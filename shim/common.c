@@ -43,6 +43,12 @@ int32_t rm_copy_text(const char *text, void *buffer, int32_t length) {
   return (int32_t)full;
 }
 
+int32_t rm_address_of(const void *memory, void *address) {
+  const uint64_t number = (uintptr_t)memory;
+  memcpy(address, &number, sizeof number);
+  return RM_OK;
+}
+
 int32_t rm_last_error(void *buffer, int32_t length) {
   return rm_copy_text(last_error == NULL ? "" : last_error, buffer, length);
 }

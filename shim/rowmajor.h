@@ -42,6 +42,9 @@ RM_API int32_t rm_table_hash(void);
 /* Copies this thread's last message, ended by a 0 and cut to length bytes; gives its full length. */
 RM_API int32_t rm_last_error(void *buffer, int32_t length);
 
+/* Writes the address of memory of the caller, 8 bytes. */
+RM_API int32_t rm_address_of(const void *memory, void *address);
+
 /* What rm_configure sets. */
 enum {
   /* Threads, 0 for as many as the machine has; gives how many there are now. */

@@ -10,6 +10,7 @@
  */
 import "./backends/cpu.ts";
 import "./backends/cuda.ts";
+import { findShim } from "./backends/shim/load.ts";
 import {
   allclose,
   type Axes,
@@ -540,6 +541,27 @@ export class Tensor<
     release(this);
     storage.escape();
     return asUserArray(storage.array, info, 0, length) as TypedArrayOf[D];
+  }
+
+  /**
+   * What `f` gives for the address of the first element, for calls of other native code: the others
+   * lie `byteStrides` apart. The address holds until `f` returns; a device has done all that it was
+   * asked for before `f` is called. What `f` writes there is written to the tensor, unless that is
+   * read-only or has several indexes for one element: then nothing may be written.
+   *
+   * Throws a DeviceError where the native library, which finds addresses, cannot be opened.
+   */
+  withPointer<R>(f: (address: bigint) => R): R {
+    checkAlive(this.storage, "withPointer");
+    if (!(this.flags & READ_ONLY) && !this.layout.overlapsItself) prepareWrite(this, "withPointer");
+    const { storage, layout } = this;
+    // Nobody has the memory before f returns, whatever it disposes of.
+    const held = new Tensor(storage, layout);
+    try {
+      return f(addressOf(storage) + BigInt(layout.offset * storage.info.bytes));
+    } finally {
+      held.dispose();
+    }
   }
 
   /**
@@ -2284,6 +2306,23 @@ function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
 }
 
 const VALUE_OPTIONS = ["bigint"];
+
+/** Where a storage begins in the memory of its device. */
+function addressOf(storage: Storage): bigint {
+  const { memory } = storage;
+  if (memory !== null) {
+    memory.synchronize();
+    return BigInt(storage.address);
+  }
+  const shim = findShim();
+  if ("reason" in shim) throw new DeviceError(`Cannot withPointer: ${shim.reason}`);
+  // Its memory is not to move: small arrays may as long as nobody has asked for their buffer.
+  storage.escape();
+  const { buffer, byteOffset, byteLength } = storage.array;
+  const address = new BigUint64Array(1);
+  shim.rm_address_of(new Uint8Array(buffer, byteOffset, byteLength), address);
+  return address[0]!;
+}
 
 /** True when nobody but the handle `x` holds its memory, which is the CPU's, and it may give it away. */
 function ownsAlone({ storage, flags }: AnyTensor): boolean {

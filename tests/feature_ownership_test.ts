@@ -10,13 +10,16 @@ import {
   assertNotStrictEquals,
   assertThrows,
 } from "@std/assert";
+import { once } from "node:events";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import {
   arange,
   concat,
   DisposedError,
   emptyPool,
   fromBuffer,
+  full,
   memory,
   ones,
   scope,
@@ -182,6 +185,22 @@ test("intoSharedKeepLayout: the whole buffer, strides and offset", () => {
   const raw = shared.intoRaw();
   assert(raw.buffer instanceof SharedArrayBuffer);
   assertEquals(raw.length, 24);
+});
+
+test("Shared between workers: several work on parts of one tensor at a time", async () => {
+  const shape = [1000, 300] as const;
+  const x = full(shape, 3).intoShared();
+  const halves = [[0, 500], [500, 1000]].map(([from, to]) => {
+    const { buffer } = x.data;
+    const workerData = { buffer, shape, dtype: x.dtype, from, to };
+    return new Worker(new URL("./workers/shares.ts", import.meta.url), { workerData });
+  });
+  const answers = await Promise.all(halves.map((worker) => once(worker, "message")));
+  await Promise.all(halves.map((worker) => worker.terminate()));
+  for (const [answer] of answers) {
+    assertEquals(answer, { sum: 500 * 300 * 7, ownership: "shared" });
+  }
+  assert(x.equal(7).all().item());
 });
 
 test("Buffer identity: reshaping an owned tensor keeps its buffer, view().intoOwned() does not", () => {

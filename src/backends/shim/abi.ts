@@ -30,6 +30,10 @@ export const SYMBOLS = {
     c: "int32_t rm_last_error(void *buffer, int32_t length)",
     parameters: ["buffer", "i32"],
   },
+  rm_address_of: {
+    c: "int32_t rm_address_of(const void *memory, void *address)",
+    parameters: ["buffer", "buffer"],
+  },
   rm_configure: {
     c: "int32_t rm_configure(int32_t what, int32_t value)",
     parameters: ["i32", "i32"],
