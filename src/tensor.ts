@@ -553,6 +553,9 @@ export class Tensor<
    */
   withPointer<R>(f: (address: bigint) => R): R {
     checkAlive(this.storage, "withPointer");
+    if (typeof f !== "function") {
+      throw new TypeError(`Cannot withPointer ${describe(f)}: expected a function`);
+    }
     if (!(this.flags & READ_ONLY) && !this.layout.overlapsItself) prepareWrite(this, "withPointer");
     const { storage, layout } = this;
     // Nobody has the memory before f returns, whatever it disposes of.
