@@ -270,9 +270,10 @@ int32_t rm_cuda_use(int32_t index, rm_device **device) {
                      atomic_load_explicit(&is_ready[index], memory_order_acquire);
   if (!known) RM_TRY(check_index(index));
   if (known_here & 1ull << index) {
-    /* Other code that uses CUDA may have chosen another one since. What is wrong with the device is
-     * for the call to say that needs it: memory can be given back all the same. */
-    rm_cu.cudaSetDevice(index);
+    /* Other code that uses CUDA may have chosen another one since. Where nothing works any more, that
+     * is for the call to say that needs it: memory can be given back all the same. */
+    const int code = rm_cu.cudaSetDevice(index);
+    if (code != 0 && !is_final(code)) return rm_cuda_error("cudaSetDevice", code);
   } else {
     RM_CU(cudaSetDevice, index);
     /* Older runtimes make the context current only with the first call that needs it. */

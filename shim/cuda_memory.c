@@ -420,7 +420,8 @@ typedef struct pinned {
 struct rm_staging {
   rm_lock lock;
   pinned *first[LEVELS], *last[LEVELS];
-  uint64_t bytes;
+  /* Bytes of those. */
+  uint64_t kept;
   /* Orders the streams of devices in copies between them. */
   void *order;
 };
@@ -431,17 +432,14 @@ static int level_of(size_t bytes) {
   return level;
 }
 
-static void free_pinned(rm_staging *in, pinned *p) {
+static void free_pinned(pinned *p) {
   if (p->pending) rm_cu.cudaEventSynchronize(p->event);
   if (p->event != NULL) rm_cu.cudaEventDestroy(p->event);
-  if (p->at != NULL) {
-    rm_cu.cudaFreeHost(p->at);
-    in->bytes -= p->bytes;
-  }
+  if (p->at != NULL) rm_cu.cudaFreeHost(p->at);
   free(p);
 }
 
-static int32_t new_pinned(rm_staging *in, size_t bytes, pinned **made) {
+static int32_t new_pinned(size_t bytes, pinned **made) {
   pinned *p = calloc(1, sizeof *p);
   if (p == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a copy");
   p->level = level_of(bytes);
@@ -450,13 +448,12 @@ static int32_t new_pinned(rm_staging *in, size_t bytes, pinned **made) {
   const int code = rm_cu.cudaHostAlloc(&at, p->bytes, 0);
   if (code == 0) {
     p->at = at;
-    in->bytes += p->bytes;
     const int other = rm_cu.cudaEventCreateWithFlags(&p->event, WITHOUT_TIME);
     if (other == 0) {
       *made = p;
       return RM_OK;
     }
-    free_pinned(in, p);
+    free_pinned(p);
     return rm_cuda_error("cudaEventCreateWithFlags", other);
   }
   free(p);
@@ -470,6 +467,7 @@ static pinned *pop(rm_staging *in, int level) {
   in->first[level] = p->next;
   if (p->next == NULL) in->last[level] = NULL;
   p->next = NULL;
+  in->kept -= p->bytes;
   return p;
 }
 
@@ -481,8 +479,8 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
     int code = oldest->pending ? rm_cu.cudaEventQuery(oldest->event) : 0;
     if (code == RM_CUDA_NOT_READY) {
       rm_cu.cudaGetLastError();
-      const bool full = in->bytes + (1ull << level) > PINNED_MOST;
-      const int32_t status = wait && full ? RM_OUT_OF_MEMORY : new_pinned(in, bytes, taken);
+      const bool full = in->kept + (1ull << level) > PINNED_MOST;
+      const int32_t status = wait && full ? RM_OUT_OF_MEMORY : new_pinned(bytes, taken);
       if (status != RM_OUT_OF_MEMORY) return status;
       code = rm_cu.cudaEventSynchronize(oldest->event);
     }
@@ -491,22 +489,23 @@ static int32_t take_pinned(rm_staging *in, size_t bytes, bool wait, pinned **tak
     (*taken)->pending = false;
     return RM_OK;
   }
-  const int32_t status = new_pinned(in, bytes, taken);
+  const int32_t status = new_pinned(bytes, taken);
   if (status != RM_OUT_OF_MEMORY) return status;
   /* Blocks of other sizes that wait to be used may be in the way. */
   for (int i = 0; i < LEVELS; i++) {
     while (in->first[i] != NULL &&
            (!in->first[i]->pending || rm_cu.cudaEventQuery(in->first[i]->event) == 0)) {
-      free_pinned(in, pop(in, i));
+      free_pinned(pop(in, i));
     }
   }
-  return new_pinned(in, bytes, taken);
+  return new_pinned(bytes, taken);
 }
 
 /* The way back. */
 static void give_pinned(rm_staging *in, pinned *p) {
   pinned **first = &in->first[p->level], **last = &in->last[p->level];
   p->next = NULL;
+  in->kept += p->bytes;
   if (*first == NULL) {
     *first = *last = p;
   } else if (p->pending) {
@@ -518,15 +517,21 @@ static void give_pinned(rm_staging *in, pinned *p) {
   }
 }
 
-/* Frees what is kept beyond PINNED_MOST, the largest first, if nothing is queued. */
+/* Frees some of what is kept beyond PINNED_MOST, the largest first, if nothing is queued. */
 static void trim(rm_device *device) {
+  /* So that no call takes long. */
+  enum { FREED_AT_ONCE = 4 };
   rm_staging *in = device->staging;
   rm_acquire(&in->lock);
-  if (in->bytes > PINNED_MOST && atomic_load(&device->graph) == 0) {
+  if (in->kept > PINNED_MOST && atomic_load(&device->graph) == 0) {
     const int code = rm_cu.cudaStreamQuery(device->stream);
     if (code == RM_CUDA_NOT_READY) rm_cu.cudaGetLastError();
+    int freed = 0;
     for (int i = LEVELS - 1; code == 0 && i >= 0; i--) {
-      while (in->bytes > PINNED_MOST && in->first[i] != NULL) free_pinned(in, pop(in, i));
+      while (freed < FREED_AT_ONCE && in->kept > PINNED_MOST && in->first[i] != NULL) {
+        free_pinned(pop(in, i));
+        freed++;
+      }
     }
   }
   rm_release(&in->lock);
@@ -822,7 +827,7 @@ static int32_t release(rm_device *device) {
   rm_release(&device->allocator->lock);
   rm_acquire(&device->staging->lock);
   for (int i = 0; i < LEVELS; i++) {
-    while (device->staging->first[i] != NULL) free_pinned(device->staging, pop(device->staging, i));
+    while (device->staging->first[i] != NULL) free_pinned(pop(device->staging, i));
   }
   rm_release(&device->staging->lock);
   return code == 0 ? RM_OK : rm_cuda_error("cudaFree", code);

@@ -272,7 +272,8 @@ RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *ar
 
 /*
  * Queues c[i] = a[i] @ b[i] for float dtypes, as rm_matmul, and for int8, whose c is int32;
- * RM_UNSUPPORTED for the others and for what cuBLAS cannot read where it lies. The plan is [m, n, k,
+ * RM_UNSUPPORTED for the others, for what cuBLAS cannot read where it lies, and for what it has no
+ * kernel for. The plan is [m, n, k,
  * batch, row and column strides of c, a and b, addresses of c, a and b, flags, address of bias,
  * offsets of c.., of a.., of b..]. Flags: 1 for TF32 where c is float32, 2 to add bias, [n] of c's
  * dtype at a multiple of 16 bytes, 4 for relu, 8 for gelu by tanh, in this order.

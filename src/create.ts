@@ -204,7 +204,11 @@ function extreme(
   return filledWith(op, shape, DTYPE[dtype][end], dtype, memory);
 }
 
-/** Zeros in the shape of `x`, and in its dtype and on its device unless others are given. */
+/** Zeros in the shape, dtype and device of `x`. */
+export function zerosLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V>;
+/** The same, but in the dtype or on the device that is given. */
 export function zerosLike<
   D extends DType,
   S extends Shape,
@@ -213,12 +217,20 @@ export function zerosLike<
   W extends t.Device = V,
 >(
   x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W> = {},
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  options: CreateOptions<E, W>,
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
+export function zerosLike(
+  x: AnyTensor,
+  options: CreateOptions<DType, t.Device> = {},
+): never {
   return filledLike("zerosLike", x, 0, options);
 }
 
-/** Ones in the shape of `x`, and in its dtype and on its device unless others are given. */
+/** Ones in the shape, dtype and device of `x`. */
+export function onesLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V>;
+/** The same, but in the dtype or on the device that is given. */
 export function onesLike<
   D extends DType,
   S extends Shape,
@@ -227,12 +239,20 @@ export function onesLike<
   W extends t.Device = V,
 >(
   x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W> = {},
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  options: CreateOptions<E, W>,
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
+export function onesLike(
+  x: AnyTensor,
+  options: CreateOptions<DType, t.Device> = {},
+): never {
   return filledLike("onesLike", x, 1, options);
 }
 
-/** {@link empty} in the shape of `x`, and in its dtype and on its device unless others are given. */
+/** {@link empty} in the shape, dtype and device of `x`. */
+export function emptyLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+): Tensor<D, S, V>;
+/** The same, but in the dtype or on the device that is given. */
 export function emptyLike<
   D extends DType,
   S extends Shape,
@@ -241,12 +261,21 @@ export function emptyLike<
   W extends t.Device = V,
 >(
   x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W> = {},
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  options: CreateOptions<E, W>,
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
+export function emptyLike(
+  x: AnyTensor,
+  options: CreateOptions<DType, t.Device> = {},
+): never {
   return filledLike("emptyLike", x, 0, options);
 }
 
-/** One value in the shape of `x`, and in its dtype and on its device unless others are given. */
+/** One value in the shape, dtype and device of `x`. */
+export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
+  x: Tensor<D, S, V, t.Access>,
+  value: Scalar,
+): Tensor<D, S, V>;
+/** The same, but in the dtype or on the device that is given. */
 export function fullLike<
   D extends DType,
   S extends Shape,
@@ -256,8 +285,13 @@ export function fullLike<
 >(
   x: Tensor<D, S, V, t.Access>,
   value: Scalar,
-  options: CreateOptions<E, W> = {},
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>> {
+  options: CreateOptions<E, W>,
+): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
+export function fullLike(
+  x: AnyTensor,
+  value: Scalar,
+  options: CreateOptions<DType, t.Device> = {},
+): never {
   return filledLike("fullLike", x, value, options);
 }
 

@@ -205,8 +205,8 @@ const COMPARISONS = new Map<
 ]);
 
 /**
- * For a comparison of integers of `info` with a scalar that is none of them: the comparison with one
- * of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
+ * For a comparison of integers, or bools, of `info` with a scalar that is none of them: the comparison
+ * with one of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
  */
 function comparisonWithin(
   row: MapRow,
@@ -214,13 +214,13 @@ function comparisonWithin(
   value: number | bigint,
 ): [row: MapRow, value: Scalar] | undefined {
   const cases = COMPARISONS.get(row.id);
-  if (cases === undefined || (kind !== "i" && kind !== "u")) return undefined;
+  if (cases === undefined || kind === "f") return undefined;
   const [above, below, between] = cases;
   let always: MapRow | boolean;
   if (value > max) always = above;
   else if (value < min) always = below;
   else if (typeof value === "bigint" || Number.isInteger(value)) return undefined;
-  else always = Number.isNaN(value) ? row === MAP.notEqual : between;
+  else always = Number.isNaN(value) ? row.id === MAP.notEqual.id : between;
   if (typeof always !== "boolean") return [called(always, row.op), Math.floor(Number(value))];
   return [called(always ? MAP.greaterEqual : MAP.less, row.op), min];
 }

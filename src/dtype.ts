@@ -241,7 +241,11 @@ export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
   const kind = DTYPE[dtype].kind;
   if (kind === "f") return dtype;
   if (typeof value === "boolean") return dtype;
-  if (kind === "b") return scalarDType(value);
+  if (kind === "b") {
+    const made = scalarDType(value);
+    checkScalar(made, value, op);
+    return made;
+  }
   checkScalar(dtype, value, op);
   return dtype;
 }

@@ -74,7 +74,7 @@ function integers(op: string, like: Storage, values: readonly unknown[]): Operan
   let wide = false;
   for (const value of values) {
     if (!Number.isInteger(value)) {
-      const advice = Array.isArray(value) ? "; tensor() makes an index of nested arrays" : "";
+      const advice = Array.isArray(value) ? '; tensor(…, { dtype: "int32" }) makes one of it' : "";
       throw new IndexError(`Cannot ${op} at ${describe(value)}: an index is an integer${advice}`);
     }
     const { min, max } = DTYPE.int32;

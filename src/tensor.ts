@@ -556,8 +556,9 @@ export class Tensor<
     if (typeof f !== "function") {
       throw new TypeError(`Cannot withPointer ${describe(f)}: expected a function`);
     }
-    if (!(this.flags & READ_ONLY) && !this.layout.overlapsItself) prepareWrite(this, "withPointer");
     const { storage, layout } = this;
+    if (!(this.flags & READ_ONLY) && !layout.overlapsItself) prepareWrite(this, "withPointer");
+    else if (storage.borrows) storage.settle();
     // Nobody has the memory before f returns, whatever it disposes of.
     const held = new Tensor(storage, layout);
     try {

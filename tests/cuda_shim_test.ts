@@ -54,6 +54,7 @@ const PLAIN = {
   neighboursJoin: "free neighbours join",
   copiesArrive: "copies of every length arrive, within and between devices",
   ticketsAreAnswered: "reads that do not wait end in any order",
+  pinnedMemoryGoes: "pinned memory of a long read is given back",
   kernelsRun: "kernels run, and what is wrong with one is said",
   filesAreIncluded: "kernels include the files of the library",
   faultsStay: "a fault in a kernel is told, and stays",

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   arange,
   DeviceError,
+  type DType,
   DTypeError,
   empty,
   emptyLike,
@@ -23,10 +24,12 @@ import {
   linspace,
   ones,
   onesLike,
+  type Shape,
   ShapeError,
   sharesBuffer,
   type Tensor,
   tensor,
+  type types,
   zeros,
   zerosLike,
 } from "../mod.ts";
@@ -51,6 +54,12 @@ test("Creation: like another tensor, in its dtype or in one that is given", () =
   const halves = fullLike(x, 0.5, { dtype: "float64", device: "cpu" });
   halves satisfies Tensor<"float64", [3, 2], "cpu">;
   assertEquals([halves.dtype, halves.sum().item()], ["float64", 3]);
+  // What is generic stays so.
+  const half = <D extends DType, S extends Shape, V extends types.Device>(y: Tensor<D, S, V>) => {
+    const made: Tensor<D, S, V> = zerosLike(y);
+    return made;
+  };
+  half(x) satisfies Tensor<"int16", [3, 2], "cpu">;
   assertEquals(zerosLike(x, { dtype: undefined }).dtype, "int16");
   assertEquals(zerosLike(x, { dtype: "bool" }).dtype, "bool");
   assertEquals(onesLike(x, { dtype: "float16" }).dtype, "float16");

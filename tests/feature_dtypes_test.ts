@@ -237,4 +237,14 @@ test("Comparisons of integers with every number are exact", () => {
   const x = tensor([1, 2], { dtype: "uint8" });
   assertRefused(() => loose(x).less(300, { out: zeros([3]) }), ShapeError, "Cannot less into", x);
   assertRefused(() => loose(x).add(300), DTypeError, "outside 0 to 255", x);
+  // bools are 0 and 1, however long a number is.
+  const mask = loose(tensor([true, false]));
+  assertEquals(mask.equal(2n ** 64n).toArray(), [false, false]);
+  assertEquals(mask.less(2n ** 70n).toArray(), [true, true]);
+  assertEquals(mask.less(1 + 1e-9).toArray(), [true, true]);
+  assertEquals(mask.greaterEqual(1e-300).toArray(), [true, false]);
+  assertEquals(mask.notEqual(NaN).toArray(), [true, true]);
+  assertEquals(mask.greater(-0.5).toArray(), [true, true]);
+  assertEquals(mask.equal(1).toArray(), [true, false]);
+  assertRefused(() => mask.add(2n ** 64n), DTypeError, "to int64: it is outside", mask as never);
 });

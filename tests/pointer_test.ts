@@ -16,7 +16,7 @@ import {
   zeros,
 } from "../mod.ts";
 import { findShim } from "../src/backends/shim/load.ts";
-import { MIRROR } from "./device/mirror.ts";
+import { memories, MIRROR } from "./device/mirror.ts";
 
 const shim = findShim();
 const skip = "reason" in shim && shim.reason;
@@ -96,6 +96,8 @@ test("Pointer to the first element: the memory stays until the callback ends", {
 
 test("Pointer to the first element: on a device it is the device's", () => {
   const x = zeros([4, 3], { dtype: "int32", device: MIRROR });
+  const { waits } = memories[0]!;
   const [first, later] = [x, x.slice("2:, 1")].map((one) => one.withPointer((at) => at));
+  assertEquals(memories[0]!.waits, waits + 2);
   assertEquals([first, later! - first!], [BigInt(x.storage.address), 28n]);
 });

@@ -50,7 +50,7 @@ const STORAGES = edits("device", "src/storage.ts", ["device", "cuda_memory"], {
 
 const MEMORY = edits("device", "src/backends/cuda/memory.ts", ["cuda_memory"], {
   "read: faults": ["bytes.length);\n    this.#cuda.checkFaults();", "bytes.length);"],
-  "later: faults": ["    this.#cuda.judge(faults, indexings);\n", ""],
+  "later: faults": ["    cuda.judge(faults, indexings);\n", ""],
   "wait: faults": [
     "    this.#cuda.synchronize();\n    this.#cuda.checkFaults();",
     "    this.#cuda.synchronize();",

@@ -29,8 +29,8 @@ const DISPATCH = edits(
       "}\n\nfunction describe",
     ],
     "comparisons: above": ["if (value > max) always = above;", "if (value > max) always = below;"],
-    "comparisons: NaN": ["Number.isNaN(value) ? row === MAP.notEqual : between", "between"],
-    "comparisons: of floats": ['(kind !== "i" && kind !== "u")', "false"],
+    "comparisons: NaN": ["Number.isNaN(value) ? row.id === MAP.notEqual.id : between", "between"],
+    "comparisons: of floats": ['|| kind === "f") return undefined;', ") return undefined;"],
     "dtypes: all taken": ["if (!takes(row, name)) {", "if (false) {"],
     "store: any dtype": ["if (rank(from) > rank(to)) {", "if (false) {"],
     "scalars: slots shared": ["scalars[slot * 16 + id]", "scalars[id]"],
@@ -174,8 +174,8 @@ const DTYPES = edits("dispatch", "src/dtype.ts", [
     'typeof value === "number" ? "float64"',
   ],
   "scalars: numbers with bool tensors": [
-    'if (kind === "b") return scalarDType(value);',
-    'if (kind === "b") return dtype;',
+    "const made = scalarDType(value);",
+    "const made = dtype;",
   ],
   "scalars: range": ["if (value < min || value > max) {", "if (false) {"],
   "scalars: fractions": [

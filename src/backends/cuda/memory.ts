@@ -75,33 +75,34 @@ export class CudaMemory implements DeviceMemory {
   }
 
   async readLater(address: number, bytes: Uint8Array): Promise<void> {
-    const ended = this.#beginRead(address, bytes);
+    const cuda = this.#cuda;
+    const ticket = cuda.memory(CUDA_MEMORY.beginRead, null, address, bytes.length);
+    if (!cuda.mayHaveFaults) return await this.#endRead(ticket, bytes);
     // What went wrong until now is read along: later work is not to be waited for.
-    const { indexings, mayHaveFaults } = this.#cuda;
     const faults = new BigInt64Array(FAULT_WORDS);
-    const told = mayHaveFaults
-      ? this.#beginRead(this.#cuda.faults, new Uint8Array(faults.buffer))
-      : null;
-    await ended();
-    if (told === null) return;
-    await told();
-    this.#cuda.judge(faults, indexings);
+    const { indexings } = cuda;
+    let told: number;
+    try {
+      told = cuda.memory(CUDA_MEMORY.beginRead, null, cuda.faults, faults.byteLength);
+    } catch (error) {
+      cuda.memory(CUDA_MEMORY.endRead, null, ticket);
+      throw error;
+    }
+    await this.#endRead(ticket, bytes);
+    await this.#endRead(told, new Uint8Array(faults.buffer));
+    cuda.judge(faults, indexings);
   }
 
-  /** Queues a copy to `bytes`; what it gives waits for that without blocking. */
-  #beginRead(address: number, bytes: Uint8Array): () => Promise<void> {
-    const { length } = bytes;
-    const ticket = this.#cuda.memory(CUDA_MEMORY.beginRead, null, address, length);
-    return async () => {
-      const begin = performance.now();
-      for (;;) {
-        const came = this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, length);
-        if (came === CUDA_READ.ended) return;
-        const waited = performance.now() - begin;
-        const soon = came === CUDA_READ.moves || waited < EAGER_MS;
-        await (soon ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
-      }
-    };
+  /** Waits without blocking until what was read is in `bytes`. */
+  async #endRead(ticket: number, bytes: Uint8Array): Promise<void> {
+    const begin = performance.now();
+    for (;;) {
+      const came = this.#cuda.memory(CUDA_MEMORY.endRead, bytes, ticket, 0, bytes.length);
+      if (came === CUDA_READ.ended) return;
+      const waited = performance.now() - begin;
+      const soon = came === CUDA_READ.moves || waited < EAGER_MS;
+      await (soon ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
+    }
   }
 
   note(out: Storage, input: Storage): void {
