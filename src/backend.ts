@@ -2,8 +2,8 @@
  * What a device has to be able to do, and which devices there are.
  *
  * A backend gets checked, planned work on storages of its device; it knows nothing of tensors,
- * promotion or broadcasting. The
- * native backend hands what it lacks to the JavaScript one; others do all that is not optional.
+ * promotion or broadcasting. The native backend hands what it lacks to the JavaScript one; others do
+ * all that is not optional.
  *
  * @module
  */

@@ -3,8 +3,8 @@
  *
  * A copy-on-write tensor and its views share one {@link CowStorage}: when it moves, they do. All that
  * were made of a storage between two writes share one {@link Snapshot}: the next write copies the
- * elements for that, once for all of them. Nobody is listed, only counted, so that tensors that are lost take nothing along.
- * Knows nothing of shapes.
+ * elements for that, once for all of them. Nobody is listed, only counted, so that tensors that are
+ * lost take nothing along. Knows nothing of shapes.
  *
  * @module
  */

@@ -204,102 +204,52 @@ function extreme(
   return filledWith(op, shape, DTYPE[dtype][end], dtype, memory);
 }
 
-/** Zeros in the shape, dtype and device of `x`. */
-export function zerosLike<D extends DType, S extends Shape, V extends t.Device>(
-  x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V>;
-/** The same, but in the dtype or on the device that is given. */
-export function zerosLike<
-  D extends DType,
-  S extends Shape,
-  V extends t.Device,
-  E extends DType = D,
-  W extends t.Device = V,
->(
-  x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W>,
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
-export function zerosLike(
-  x: AnyTensor,
-  options: CreateOptions<DType, t.Device> = {},
-): never {
-  return filledLike("zerosLike", x, 0, options);
+/** How {@link zerosLike} and its kin are called; `A` is what they take between tensor and options. */
+export interface MakeLike<A extends readonly unknown[]> {
+  /** In the shape, dtype and device of `x`. */
+  <D extends DType, S extends Shape, V extends t.Device>(
+    x: Tensor<D, S, V, t.Access>,
+    ...more: A
+  ): Tensor<D, S, V>;
+  /** The same, but in the dtype or on the device that is given. */
+  <
+    D extends DType,
+    S extends Shape,
+    V extends t.Device,
+    E extends DType = D,
+    W extends t.Device = V,
+  >(
+    x: Tensor<D, S, V, t.Access>,
+    ...more: [...A, options: CreateOptions<E, W>]
+  ): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
 }
 
-/** Ones in the shape, dtype and device of `x`. */
-export function onesLike<D extends DType, S extends Shape, V extends t.Device>(
-  x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V>;
-/** The same, but in the dtype or on the device that is given. */
-export function onesLike<
-  D extends DType,
-  S extends Shape,
-  V extends t.Device,
-  E extends DType = D,
-  W extends t.Device = V,
->(
-  x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W>,
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
-export function onesLike(
-  x: AnyTensor,
-  options: CreateOptions<DType, t.Device> = {},
-): never {
-  return filledLike("onesLike", x, 1, options);
-}
+type LikeOptions = CreateOptions<DType, t.Device>;
 
-/** {@link empty} in the shape, dtype and device of `x`. */
-export function emptyLike<D extends DType, S extends Shape, V extends t.Device>(
-  x: Tensor<D, S, V, t.Access>,
-): Tensor<D, S, V>;
-/** The same, but in the dtype or on the device that is given. */
-export function emptyLike<
-  D extends DType,
-  S extends Shape,
-  V extends t.Device,
-  E extends DType = D,
-  W extends t.Device = V,
->(
-  x: Tensor<D, S, V, t.Access>,
-  options: CreateOptions<E, W>,
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
-export function emptyLike(
-  x: AnyTensor,
-  options: CreateOptions<DType, t.Device> = {},
-): never {
-  return filledLike("emptyLike", x, 0, options);
-}
+/** Zeros in the shape of another tensor, and in its dtype and on its device unless others are given. */
+export const zerosLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
+  filledLike("zerosLike", x, 0, options);
 
-/** One value in the shape, dtype and device of `x`. */
-export function fullLike<D extends DType, S extends Shape, V extends t.Device>(
-  x: Tensor<D, S, V, t.Access>,
-  value: Scalar,
-): Tensor<D, S, V>;
-/** The same, but in the dtype or on the device that is given. */
-export function fullLike<
-  D extends DType,
-  S extends Shape,
-  V extends t.Device,
-  E extends DType = D,
-  W extends t.Device = V,
->(
-  x: Tensor<D, S, V, t.Access>,
-  value: Scalar,
-  options: CreateOptions<E, W>,
-): Tensor<NoInfer<E>, S, t.OnDevice<NoInfer<W>>>;
-export function fullLike(
+/** Ones in the shape of another tensor, and in its dtype and on its device unless others are given. */
+export const onesLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
+  filledLike("onesLike", x, 1, options);
+
+/** {@link empty} in the shape of another tensor, and in its dtype and on its device likewise. */
+export const emptyLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
+  filledLike("emptyLike", x, 0, options);
+
+/** One value in the shape of another tensor, and in its dtype and on its device likewise. */
+export const fullLike: MakeLike<[value: Scalar]> = (
   x: AnyTensor,
   value: Scalar,
-  options: CreateOptions<DType, t.Device> = {},
-): never {
-  return filledLike("fullLike", x, value, options);
-}
+  options: LikeOptions = {},
+): never => filledLike("fullLike", x, value, options);
 
 function filledLike(
   op: string,
   x: AnyTensor,
   value: Scalar,
-  options: CreateOptions<DType, t.Device>,
+  options: LikeOptions,
 ): never {
   checkOperand(x, op);
   const asked = checkCreation(op, options);

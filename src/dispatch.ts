@@ -89,10 +89,7 @@ export let result: (storage: Storage, layout: Layout) => Operand;
 export let tidily: <R>(body: () => R) => R;
 
 /** Says what results are wrapped in, and what {@link tidily} is. Called once, by tensor.ts. */
-export function wrapResultsIn(
-  make: typeof result,
-  tidy: typeof tidily,
-): void {
+export function wrapResultsIn(make: typeof result, tidy: typeof tidily): void {
   result = make;
   tidily = tidy;
 }
@@ -205,8 +202,8 @@ const COMPARISONS = new Map<
 ]);
 
 /**
- * For a comparison of integers, or bools, of `info` with a scalar that is none of them: the comparison
- * with one of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
+ * For a comparison of integers, or bools, with a scalar that is none of them: the comparison with one
+ * of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
  */
 function comparisonWithin(
   row: MapRow,
@@ -364,7 +361,7 @@ function applyInto(
   attributes?: readonly number[],
   broadcast?: boolean,
 ): Operand {
-  if (row.result === "bool" && (typeof b === "number" || typeof b === "bigint") && isOperand(a)) {
+  if ((typeof b === "number" || typeof b === "bigint") && row.result === "bool" && isOperand(a)) {
     const within = comparisonWithin(row, a.storage.info, b);
     if (within !== undefined) [row, b] = within;
   }

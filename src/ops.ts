@@ -2,9 +2,9 @@
  * THE op table: one row per op, from which every backend makes its loops and the tests their cases.
  *
  * A row says what an op means for one element. To add an elementwise op: one row here, one method in
- * tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends. Expressions are in the common subset of C
- * and JavaScript over named primitives (see expr.ts); `x`, `y`, `z` are the operands, `a` the
- * accumulator of a reduction.
+ * tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends.
+ * Expressions are in the common subset of C and JavaScript over named primitives (see expr.ts); `x`,
+ * `y`, `z` are the operands, `a` the accumulator of a reduction.
  *
  * @module
  */

@@ -212,11 +212,8 @@ function parsePart(part: string, text: string, op: string): BasicIndex {
     fields.length < 2 || fields.length > 3 ||
     fields.some((field) => field !== "" && !INTEGER.test(field))
   ) {
-    throw new IndexError(
-      `Cannot ${op} by ${describe(text)}: ${
-        describe(part)
-      } is not an index, start:stop:step, "..." or None`,
-    );
+    const why = `${describe(part)} is not an index, start:stop:step, "..." or None`;
+    throw new IndexError(`Cannot ${op} by ${describe(text)}: ${why}`);
   }
   const [start, stop, step] = fields.map((field) => field === "" ? null : Number(field));
   return new Slice(start, stop, step ?? 1);

@@ -8,9 +8,8 @@
  *
  * @module
  */
-import "./backends/cpu.ts";
+import { addressOf } from "./backends/cpu.ts";
 import "./backends/cuda.ts";
-import { findShim } from "./backends/shim/load.ts";
 import {
   allclose,
   type Axes,
@@ -562,7 +561,7 @@ export class Tensor<
     // Nobody has the memory before f returns, whatever it disposes of.
     const held = new Tensor(storage, layout);
     try {
-      return f(addressOf(storage) + BigInt(layout.offset * storage.info.bytes));
+      return f(placeOf(storage) + BigInt(layout.offset * storage.info.bytes));
     } finally {
       held.dispose();
     }
@@ -2311,21 +2310,17 @@ function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
 
 const VALUE_OPTIONS = ["bigint"];
 
-/** Where a storage begins in the memory of its device. */
-function addressOf(storage: Storage): bigint {
+/** Where a storage begins in the memory of its device, and stays. */
+function placeOf(storage: Storage): bigint {
   const { memory } = storage;
   if (memory !== null) {
     memory.synchronize();
     return BigInt(storage.address);
   }
-  const shim = findShim();
-  if ("reason" in shim) throw new DeviceError(`Cannot withPointer: ${shim.reason}`);
-  // Its memory is not to move: small arrays may as long as nobody has asked for their buffer.
   storage.escape();
-  const { buffer, byteOffset, byteLength } = storage.array;
-  const address = new BigUint64Array(1);
-  shim.rm_address_of(new Uint8Array(buffer, byteOffset, byteLength), address);
-  return address[0]!;
+  const address = addressOf(storage.array);
+  if (typeof address === "string") throw new DeviceError(`Cannot withPointer: ${address}`);
+  return address;
 }
 
 /** True when nobody but the handle `x` holds its memory, which is the CPU's, and it may give it away. */

@@ -7,6 +7,7 @@
  * @module
  */
 import { type Backend, registerCpu } from "../backend.ts";
+import type { TypedArray } from "../dtype.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
 import { registerBuffers } from "../storage.ts";
@@ -25,6 +26,17 @@ export function findNative(): NativeBackend | string {
     native = "reason" in opened ? opened.reason : new NativeBackend(opened, js);
   }
   return native;
+}
+
+/** Where `array` begins in memory, or why that cannot be told. */
+export function addressOf(array: TypedArray): bigint | string {
+  const shim = findShim();
+  if ("reason" in shim) return shim.reason;
+  const address = new BigUint64Array(1);
+  // Small arrays may move as long as nobody has asked for their buffer.
+  const { buffer, byteOffset, byteLength } = array;
+  shim.rm_address_of(new Uint8Array(buffer, byteOffset, byteLength), address);
+  return address[0]!;
 }
 
 registerCpu(() => {

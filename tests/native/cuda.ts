@@ -304,6 +304,8 @@ export function pinnedMemoryGoes(): void {
   const freed = before - process.memoryUsage().rss;
   // 12 of the 20 parts, of which the first call may have freed some already.
   assert(freed > 48 * MIB, `${freed} bytes`);
+  // Not before, as it counts.
+  assert(!got.includes(1), "what was read");
 }
 
 /** Kernels run, and what is wrong with one is said. */
