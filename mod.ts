@@ -38,6 +38,7 @@ export type { Snapshot } from "./src/cow.ts";
 export type { Operand } from "./src/dispatch.ts";
 export type { Axes, CloseOptions, LayerNormOptions, RmsNormOptions } from "./src/composites.ts";
 export type { FormatOptions } from "./src/format.ts";
+export type { SetOptions } from "./src/indexing.ts";
 export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
 export * from "./src/tensor.ts";
 export * from "./src/create.ts";

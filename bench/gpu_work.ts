@@ -306,6 +306,21 @@ export function gpuWork(scale: number): GpuRow[] {
     "a.index_put_((i,), b)",
     { bytes: 2 * picks * 1024 },
   );
+  // Every value is read, and of the rows, of which about 0.8 as many are picked, each is read and written.
+  add(
+    "scatter-add",
+    "to rows of 256 float32",
+    1.5,
+    {
+      a: of("float32", picks * 2, 256),
+      i: { dtype: "int32", shape: [picks], below: picks * 2 },
+      b: of("float32", picks, 256),
+    },
+    0,
+    ({ a, i, b }) => () => a!.set([i!], b!, { accumulate: true }),
+    "a.index_add_(0, i, b)",
+    { bytes: 2.5 * picks * 1024 },
+  );
   add(
     "nonzero",
     "places of float32 above 0",

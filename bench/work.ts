@@ -592,6 +592,28 @@ const moves = group("sort and gather", {}, [
     { elements: 128_000 },
   ),
   row(
+    "add 1e5 at places of 1000",
+    {
+      a: f32(1000),
+      i: { dtype: "int64", shape: [M], below: 1000 },
+      b: f32(M),
+    },
+    ({ a, i, b }) => () => a.set([i], b, { accumulate: true }),
+    ["np.add.at(a, i, b)", "a.scatter_add_(0, i, b)"],
+    { elements: M },
+  ),
+  row(
+    "add 4096 rows of 64 at places",
+    {
+      a: f32(1000, 64),
+      i: { dtype: "int64", shape: [4096], below: 1000 },
+      b: f32(4096, 64),
+    },
+    ({ a, i, b }) => () => a.set([i], b, { accumulate: true }),
+    ["np.add.at(a, i, b)", "a.index_add_(0, i, b)"],
+    { elements: 4096 * 64 },
+  ),
+  row(
     "stack 64 rows of 784",
     { a: f32(64, 784) },
     ({ a }) => () => rm.stack(a.unstack()).dispose(),

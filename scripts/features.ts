@@ -87,6 +87,11 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
       title: "Indexing as NumPy does it",
       semantics: "400 random mixes of all kinds of indexes, checked against NumPy",
     },
+    {
+      title: "Adding at indexes",
+      semantics:
+        "an index that names a place several times adds to it as often, as `np.add.at` does",
+    },
     { title: "take and takeAlongAxis", semantics: "by integer tensors along one axis" },
     {
       title: "Stepping iterator",

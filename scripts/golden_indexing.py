@@ -2,7 +2,7 @@
 
 A case has the shape of the source (which holds 0, 1, 2, …), how its axes are permuted and flipped to
 make a view, the index as JSON, and the shape and elements that reading gives, or the elements of the
-whole view after 1000, 1001, … (or one number) have been written to it; an index that NumPy refuses
+whole view after 1000, 1001, … (or one number) have been written to it, or added; an index that NumPy refuses
 has "error". Needs: pip install numpy. Run from the repository root.
 """
 
@@ -116,8 +116,10 @@ def make_case():
         fits = list(got.shape) if value == "full" else list(got.shape[-1:])
         written = 1000 + np.arange(int(np.prod(fits))).reshape(fits)
         case["value"] = fits
+    added = target.copy()
     target[index] = written
-    return {**case, "after": target.ravel().tolist()}
+    np.add.at(added, index, written)
+    return {**case, "after": target.ravel().tolist(), "added": added.ravel().tolist()}
 
 
 cases = []

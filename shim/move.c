@@ -7,6 +7,7 @@
  */
 #include <stdatomic.h>
 #include <string.h>
+#include "half.h"
 #include "internal.h"
 
 /* Indexes, or elements, that are read into a buffer at a time. */
@@ -16,6 +17,9 @@ enum { BLOCK = RM_INDEX_BLOCK };
 enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
 
 /* ---- gather and scatter ------------------------------------------------------------------------ */
+
+/* Copies n elements, or adds them; steps are in bytes. */
+typedef void move_run(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step);
 
 /*
  * Operand 0 of the walk is the target, 1 the source. One of them goes step[k] bytes further from
@@ -36,6 +40,9 @@ typedef struct {
   ptrdiff_t positions;
   /* A task has so many of those, and of indexes. */
   ptrdiff_t task_positions, task_count;
+  /* What blocks that are not copied as dense ones are moved by. */
+  move_run *run;
+  bool adds;
 } blocks;
 
 /* Goes from the places of block 0 at index 0 to those of block i at index `place`. */
@@ -75,32 +82,77 @@ static void copy_each(const blocks *b, const int64_t *places, ptrdiff_t count, c
   }
 }
 
-#define COPY_STRIDED(T)                                            \
-  for (ptrdiff_t i = 0; i < n; i++) {                              \
-    *(T *)(to + i * to_step) = *(const T *)(from + i * from_step); \
+#define RUN(name, T, TO, FROM, WRITE)                                                 \
+  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from,        \
+                   ptrdiff_t from_step) {                                             \
+    RM_SCALAR for (; n > 0; n--, to += to_step, from += from_step) {                  \
+      *(T *)to = WRITE(TO(*(T *)to) FROM(*(const T *)from));                          \
+    }                                                                                 \
   }
+#define NOTHING(v)
+RUN(copy_8, uint8_t, NOTHING, , )
+RUN(copy_16, uint16_t, NOTHING, , )
+RUN(copy_32, uint32_t, NOTHING, , )
+RUN(copy_64, uint64_t, NOTHING, , )
+RUN(add_8, uint8_t, , +, (uint8_t))
+RUN(add_16, uint16_t, , +, (uint16_t))
+RUN(add_half, uint16_t, rm_from_half, +rm_from_half, rm_to_half)
+RUN(add_brain, uint16_t, rm_from_brain, +rm_from_brain, rm_to_brain)
 
-static void copy_strided(ptrdiff_t bytes, ptrdiff_t n, char *to, ptrdiff_t to_step,
-                         const char *from, ptrdiff_t from_step) {
-  switch (bytes) {
-    case 1: COPY_STRIDED(uint8_t) break;
-    case 2: COPY_STRIDED(uint16_t) break;
-    case 4: COPY_STRIDED(uint32_t) break;
-    default: COPY_STRIDED(uint64_t)
+/* Those that have vectors for dense elements. */
+#define DENSE_RUN(name, T)                                                            \
+  RUN(name##_strided, T, , +, )                                                       \
+  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from,        \
+                   ptrdiff_t from_step) {                                             \
+    if (to_step != sizeof(T) || from_step != sizeof(T)) {                             \
+      name##_strided(n, to, to_step, from, from_step);                                \
+      return;                                                                         \
+    }                                                                                 \
+    T *o = (T *)to;                                                                   \
+    const T *p = (const T *)from;                                                     \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] += p[i];                      \
   }
+DENSE_RUN(add_32, uint32_t)
+DENSE_RUN(add_64, uint64_t)
+DENSE_RUN(add_float, float)
+DENSE_RUN(add_double, double)
+
+static move_run *run_of(bool adds, int dtype) {
+  static move_run *const copies[] = {copy_8, copy_16, copy_32, copy_64};
+  static move_run *const sums[] = {add_8, add_16, add_32, add_64};
+  static move_run *const floats[] = {add_half, add_brain, add_float, add_double};
+  if (adds && dtype >= RM_FLOAT16) return floats[dtype - RM_FLOAT16];
+  return (adds ? sums : copies)[__builtin_ctz((unsigned)rm_bytes(dtype))];
 }
 
-/* Copies the axes of a block from `outside` on, one place after the other. */
-static void copy_walks(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
+/* Adds single elements. */
+#define ADD_EACH(T)                                                                \
+  for (ptrdiff_t i = 0; i < count; i++) {                                          \
+    *(T *)(at[0] + places[i] * b->scale[0]) += *(const T *)(at[1] + i * b->step[1]); \
+  }
+
+static bool add_each(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
+  if (b->run == add_float) ADD_EACH(float)
+  else if (b->run == add_double) ADD_EACH(double)
+  else if (b->run == add_32) ADD_EACH(uint32_t)
+  else if (b->run == add_64) ADD_EACH(uint64_t)
+  else return false;
+  return true;
+}
+
+/* Moves the axes of a block from `outside` on, one place after the other. */
+static void move_walks(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
   const rm_walk *walk = &b->walk;
   const int inner = walk->rank - 1;
-  const ptrdiff_t n = walk->size[inner];
-  const ptrdiff_t to_step = walk->step[inner][0], from_step = walk->step[inner][1];
+  const bool one = inner < b->outside;
+  const ptrdiff_t n = one ? 1 : walk->size[inner];
+  const ptrdiff_t to_step = one ? 0 : walk->step[inner][0];
+  const ptrdiff_t from_step = one ? 0 : walk->step[inner][1];
   ptrdiff_t counts[RM_MAX_RANK] = {0};
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[RM_MAX_OPERANDS];
     go(b, i, places[i], at, moved);
-    do copy_strided(b->bytes, n, moved[0], to_step, moved[1], from_step);
+    do b->run(n, moved[0], to_step, moved[1], from_step);
     while (rm_next(walk, b->outside, inner, counts, moved));
   }
 }
@@ -133,7 +185,8 @@ static void copy_task(void *context, ptrdiff_t index) {
   ptrdiff_t counts[RM_MAX_RANK] = {0};
   rm_seek(walk, b->outside, position, counts, at);
   for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
-    if (!dense) copy_walks(b, places, count, at);
+    if (b->adds && dense && run == b->bytes && add_each(b, places, count, at)) continue;
+    if (!dense || b->adds) move_walks(b, places, count, at);
     else if (run == b->bytes) copy_each(b, places, count, at);
     else if (run == 2) copy_runs(b, places, count, at, 2);
     else if (run == 4) copy_runs(b, places, count, at, 4);
@@ -143,7 +196,34 @@ static void copy_task(void *context, ptrdiff_t index) {
   }
 }
 
-static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const double *plan,
+/* A task has all indexes, in their order, so that no two tasks add to one element. */
+static void add_task(void *context, ptrdiff_t index) {
+  const blocks *b = context;
+  const ptrdiff_t parts = rm_parts(b->count, b->task_count);
+  for (ptrdiff_t i = 0; i < parts; i++) copy_task(context, index * parts + i);
+}
+
+/* Cuts the innermost axis of blocks into equal parts, one for each thread where that can be, which
+ * become the first of the axes that are walked outside. What is added to what stays the same. */
+enum { COLUMNS = 16 };
+
+static void cut_columns(blocks *b) {
+  rm_walk *walk = &b->walk;
+  if (b->outside == walk->rank) return;
+  const ptrdiff_t columns = walk->size[walk->rank - 1];
+  ptrdiff_t parts = rm_least(rm_threads(), columns / COLUMNS);
+  while (parts > 1 && columns % parts != 0) parts--;
+  if (parts <= 1) return;
+  memmove(walk->size + 1, walk->size, (size_t)walk->rank * sizeof *walk->size);
+  memmove(walk->step + 1, walk->step, (size_t)walk->rank * sizeof *walk->step);
+  const int inner = walk->rank++;
+  walk->size[0] = parts;
+  walk->size[inner] /= parts;
+  for (int k = 0; k < 2; k++) walk->step[0][k] = walk->step[inner][k] * walk->size[inner];
+  b->outside++;
+}
+
+static int32_t move_blocks(int what, int dtype, int index_dtype, const double *plan,
                            double *numbers, void *target, const void *source,
                            const void *indexes) {
   blocks b;
@@ -154,10 +234,12 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
   const ptrdiff_t width = rm_bytes(index_dtype);
   b.indexes = (const char *)indexes + (ptrdiff_t)numbers[0] * width;
   b.dtype = index_dtype;
+  b.adds = what == RM_ADD_AT;
+  b.run = run_of(b.adds, dtype);
   b.count = (ptrdiff_t)numbers[1];
   b.size = (int64_t)numbers[2];
   b.bytes = rm_bytes(dtype);
-  const int dense = scatter ? 1 : 0;
+  const int dense = what == RM_GATHER ? 0 : 1;
   b.scale[dense] = b.step[1 - dense] = 0;
   b.scale[1 - dense] = (ptrdiff_t)numbers[3] * b.bytes;
   b.step[dense] = (ptrdiff_t)numbers[4] * b.bytes;
@@ -178,6 +260,7 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
   for (b.outside = 0; b.outside < b.walk.rank; b.outside++) {
     if (rm_magnitude(b.walk.step[b.outside][dense]) <= rm_magnitude(b.step[dense])) break;
   }
+  if (b.adds) cut_columns(&b);
   ptrdiff_t size = b.bytes;
   b.positions = 1;
   for (int axis = 0; axis < b.walk.rank; axis++) {
@@ -187,13 +270,15 @@ static int32_t move_blocks(bool scatter, int dtype, int index_dtype, const doubl
   b.task_count = size >= TASK ? 1 : rm_least(rm_least(BLOCK, TASK / size), b.count);
   b.task_positions = size * b.task_count >= TASK ? 1 : TASK / (size * b.task_count);
   const ptrdiff_t parts = rm_parts(b.count, b.task_count);
-  const ptrdiff_t tasks = parts * rm_parts(b.positions, b.task_positions);
-  const double bytes = (double)(b.count * b.positions) * (double)size;
-  if (scatter) {
+  const ptrdiff_t groups = rm_parts(b.positions, b.task_positions);
+  const double work = (double)(b.count * b.positions) * (double)size / BYTES_EACH_NANOSECOND;
+  if (b.adds) {
+    rm_parallel(groups, work, add_task, &b);
+  } else if (what == RM_SCATTER) {
     /* Indexes may be equal: the last one has to win. */
-    for (ptrdiff_t i = 0; i < tasks; i++) copy_task(&b, i);
+    for (ptrdiff_t i = 0; i < parts * groups; i++) copy_task(&b, i);
   } else {
-    rm_parallel(tasks, bytes / BYTES_EACH_NANOSECOND, copy_task, &b);
+    rm_parallel(parts * groups, work, copy_task, &b);
   }
   return RM_OK;
 }
@@ -380,8 +465,9 @@ int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *number
   switch (what) {
     case RM_GATHER:
     case RM_SCATTER:
-      if (!moves) break;
-      return move_blocks(what == RM_SCATTER, dtype, by, plan, numbers, target, source, indexes);
+    case RM_ADD_AT:
+      if (!moves || (what == RM_ADD_AT && dtype == RM_BOOL)) break;
+      return move_blocks(what, dtype, by, plan, numbers, target, source, indexes);
     case RM_POSITION:
       if (!moves || (dtype != RM_INT32 && dtype != RM_INT64)) break;
       return add_positions(dtype, by, plan, numbers, target, indexes);

@@ -129,7 +129,9 @@ enum {
    * of source, operand 1, which the plan pairs it with, to target, operand 0. Numbers: [size,
    * stride]; numbers[0] becomes what it does above, but elements of target may have been written.
    */
-  RM_TAKE_ALONG = 4
+  RM_TAKE_ALONG = 4,
+  /* RM_SCATTER that adds to what target has, of all dtypes but bool, in the order of the indexes. */
+  RM_ADD_AT = 5
 };
 
 /*

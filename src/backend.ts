@@ -209,8 +209,18 @@ export interface Backend {
    * -1.
    */
   gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number;
-  /** The reverse: `target`, operand 0, gets `values`, operand 1. Later ones win. */
-  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number;
+  /**
+   * The reverse: `target`, operand 0, gets `values`, operand 1. Later ones win, or, with `add`, each is
+   * added to what is there, in numbers of their dtype.
+   */
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    picks: Picks,
+    step: number,
+    add: boolean,
+  ): number;
   /**
    * Adds index times `stride` to each of the `positions` (int32 or int64) that `plan` pairs with an
    * element of `index`: so several indexes become one. Gives what {@link Backend.gather} gives.

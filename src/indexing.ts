@@ -12,8 +12,10 @@ import { checkDType, checkScalar, describe, DTYPE, type DType, type Scalar } fro
 import {
   apply,
   applyReduce,
+  applyTo,
   checkDevice,
   checkOperand,
+  checkOptions,
   checkStore,
   contiguousCopy,
   fill,
@@ -27,6 +29,7 @@ import {
   prepareWrite,
   recycleCopy,
   result,
+  resultDType,
   tidily,
   undisturbed,
   withDense,
@@ -416,13 +419,25 @@ function gather(op: string, x: Operand, what: Selection): Operand {
   return result(storage, layout);
 }
 
+/** What writing by an index takes besides. */
+export interface SetOptions {
+  /** Adds what is written to what is there, once for each time that the index names a place. */
+  readonly accumulate?: boolean;
+}
+
+const SET_OPTIONS = ["accumulate"];
+const ACCUMULATE = called(MAP.add, "accumulate");
+
 /** Writes `value`, broadcast, to the elements of `x` that the index picks. */
 export function setAt(
   x: Operand,
   given: readonly IndexArgument[] | string,
   value: Operand | Scalar,
+  options?: SetOptions,
   op = "set",
 ): void {
+  if (options !== undefined) checkOptions(op, options, SET_OPTIONS);
+  const accumulate = options?.accumulate ?? false;
   prepareWrite(x, op);
   if (typeof given !== "string" && !Array.isArray(given)) {
     throw new IndexError(`Cannot ${op}: the index is an array of arguments, one for each axis`);
@@ -436,10 +451,12 @@ export function setAt(
   } else if (isScalar(value)) {
     checkScalar(dtype, value, op);
   } else throw new DTypeError(`Cannot ${op} to ${describe(value)}: expected a tensor or a scalar`);
+  if (accumulate) resultDType(ACCUMULATE, dtype, ACCUMULATE.op);
 
   if (args.every(isBasic)) {
     const layout = sliceBasic(x.layout, args, op);
-    if (!isOperand(value)) fillScalar(x.storage, layout, value);
+    if (accumulate) addTo(op, lens(x, layout), value);
+    else if (!isOperand(value)) fillScalar(x.storage, layout, value);
     else {
       const source = broadcastValue(op, value, layout.shape);
       const safe = undisturbed(source, lens(x, layout));
@@ -459,11 +476,24 @@ export function setAt(
     const { storage } = source;
     const from = blockOf(source.layout, what);
     const plan = planMap(what.block, from.block, null, null);
-    const bad = backendFor(storage).scatter(plan, x.storage, storage, what.picks, from.step);
+    const backend = backendFor(storage);
+    const bad = backend.scatter(plan, x.storage, storage, what.picks, from.step, accumulate);
     if (source !== given) recycle(storage);
     checkFound(op, x.layout, what, bad);
   });
   x.storage.version++;
+}
+
+/** Adds `value`, in the dtype of `target`, to all of it. */
+function addTo(op: string, target: Operand, value: Operand | Scalar): void {
+  if (!isOperand(value)) {
+    applyTo(ACCUMULATE, target, value);
+    return;
+  }
+  const { info } = target.storage;
+  const same = value.storage.info === info ? value : packed(value, info);
+  applyTo(ACCUMULATE, target, broadcastValue(op, same, target.layout.shape));
+  recycleCopy(same, value);
 }
 
 /** `value`, broadcast to `shape`, in the dtype and on the device of `like`: no handle. */
@@ -608,11 +638,12 @@ export function putAlongAxis(
   indexes: Operand,
   values: Operand | Scalar,
   axis: number,
+  options?: SetOptions,
 ): void {
   const op = "putAlongAxis_";
   tidily(() => {
     const { along, tensor } = checkAlong(op, x, indexes, axis);
-    setAt(x, alongAxis(x, along, tensor), values, op);
+    setAt(x, alongAxis(x, along, tensor), values, options, op);
   });
 }
 

@@ -75,6 +75,7 @@ import {
   oneHot,
   putAlongAxis,
   setAt,
+  type SetOptions,
   take,
   takeAlongAxis,
 } from "./indexing.ts";
@@ -759,19 +760,25 @@ export class Tensor<
    * Writes `value`, a scalar or a tensor that broadcasts, to the elements that `index` picks: an
    * array of arguments as {@link slice} takes them, or one string.
    *
+   * With `accumulate`, numbers are added to what is there, in the dtype of this tensor, once for each
+   * time that the index names their place: histograms, gradients of embeddings. Where the CPU adds
+   * one after the other, a device may add in another order, the same one every time.
+   *
    * Throws an IndexError, ShapeError, DTypeError or ReadOnlyError before anything is written.
    *
    * @example
    * ```ts
    * zeros([2, 2]).set([1, ":"], 5).toArray(); // => [[0, 0], [5, 5]]
+   * zeros([3]).set([[0, 2, 2]], 1, { accumulate: true }).toArray(); // => [1, 0, 2]
    * ```
    */
   set<X extends AnyTensor>(
     this: t.Writable<"set", X>,
     index: readonly t.SliceArg[] | string,
     value: TensorOrScalar,
+    options?: SetOptions,
   ): X {
-    setAt(this as X, index as never, value);
+    setAt(this as X, index as never, value, options);
     return this as X;
   }
 
@@ -1299,14 +1306,15 @@ export class Tensor<
     return takeAlongAxis(this, indexes, axis) as never;
   }
 
-  /** Writes `values` in place where {@link takeAlongAxis} would read. */
+  /** Writes `values` in place where {@link takeAlongAxis} would read; options as in {@link set}. */
   putAlongAxis_<X extends AnyTensor>(
     this: t.Writable<"putAlongAxis_", X>,
     indexes: AnyTensor,
     values: TensorOrScalar,
     axis: number = -1,
+    options?: SetOptions,
   ): X {
-    putAlongAxis(this as X, indexes, values, axis);
+    putAlongAxis(this as X, indexes, values, axis, options);
     return this as X;
   }
 

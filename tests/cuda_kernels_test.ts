@@ -17,7 +17,7 @@ import type { CudaDevice } from "../src/backends/cuda/device.ts";
 import { usualFamilies } from "../src/backends/cuda/families.ts";
 import { matmul, matmulBytes } from "../src/backends/cuda/matmul.ts";
 import { CudaMemory } from "../src/backends/cuda/memory.ts";
-import { gather, nonzero, position, scatter } from "../src/backends/cuda/move.ts";
+import { gather, nonzero, position, scatter, scatterAdd } from "../src/backends/cuda/move.ts";
 import { random } from "../src/backends/cuda/random.ts";
 import { alongRows } from "../src/backends/cuda/rows.ts";
 import { addCountsUp, sort } from "../src/backends/cuda/sort.ts";
@@ -27,7 +27,7 @@ import { DTYPE, type DType, DTYPES, finfo } from "../src/dtype.ts";
 import { readElement, writeElement } from "../src/element.ts";
 import { IndexError } from "../src/errors.ts";
 import { Layout } from "../src/layout.ts";
-import { planMap } from "../src/plan.ts";
+import { type Plan, planMap } from "../src/plan.ts";
 import { allocate, DeviceStorage, download, type Storage, upload } from "../src/storage.ts";
 import { FamilyDevice, onHardware, prepareEmulator } from "./cuda/device.ts";
 import { assertListed, recordKernels } from "./cuda/kernels.ts";
@@ -301,15 +301,15 @@ check("Gather and scatter: any block, any alignment, later picks win", (device, 
         assertBits(to!, target, `gather ${what}`);
         const values = anything(dtype, target.length, 3);
         const sent = send(memory, values);
-        scatter(device, planMap(block, dense, null, null), from!, sent, there, step);
-        js.scatter(planMap(block, dense, null, null), source, values, here, step);
+        scatter(device, planMap(block, dense, null, null), from!, sent, there, step, false);
+        js.scatter(planMap(block, dense, null, null), source, values, here, step, false);
         assertBits(from!, source, `scatter ${what}`);
         // One element for all.
         const one = anything(dtype, 1, 4),
           still = new Layout(block.shape, block.shape.map(() => 0), 0);
         const only = send(memory, one);
-        scatter(device, planMap(block, still, null, null), from!, only, there, 0);
-        js.scatter(planMap(block, still, null, null), source, one, here, 0);
+        scatter(device, planMap(block, still, null, null), from!, only, there, 0, false);
+        js.scatter(planMap(block, still, null, null), source, one, here, 0, false);
         assertBits(from!, source, `scatter a scalar to ${what}`);
         for (const storage of [from!, to!, at!, sent, only]) storage.free();
       }
@@ -326,7 +326,7 @@ check("Scatter: few picks from a long axis; those out of range are skipped", (de
     .map((one) => send(memory, one));
   const one = new Layout([], [], 0);
   const picks = { indexes: indexes!, offset: 0, count, size, stride };
-  scatter(device, planMap(one, one, null, null), there!, given!, picks, 1);
+  scatter(device, planMap(one, one, null, null), there!, given!, picks, 1, false);
   for (let i = 0; i < count; i++) if (i % 7 !== 0) target.array[index(i) * stride] = i + 1;
   assertThrows(
     () => device.checkFaults(),
@@ -335,6 +335,167 @@ check("Scatter: few picks from a long axis; those out of range are skipped", (de
   );
   assertBits(there!, target, "scatter");
 });
+
+/** Integers of any bits, and floats of which few add up to what no dtype rounds. */
+function addends(dtype: DType, length: number, seed: number): Storage {
+  if (DTYPE[dtype].kind !== "f") return anything(dtype, length, seed);
+  const draw = generator(seed);
+  return filled(dtype, length, () => [-1, -0, 0, 1][Math.floor(draw() * 4)]!);
+}
+
+/** Where picks go along an axis of 37: all over it, to one place, and half of them to one. */
+const PATTERNS: readonly ((i: number) => number)[] = [
+  (i) => i * 29 % 37 % 20 - (i % 3 === 0 ? 37 : 0),
+  () => 5,
+  (i) => i % 2 === 0 ? -3 : i * 11 % 37,
+];
+
+check(
+  "Scatters that add: any block, runs that end where chunks of 32 picks do or go on over many",
+  (device, memory, turn) => {
+    const one = new Layout([], [], 0);
+    let number = turn;
+    for (const dtype of DTYPES) {
+      if (dtype === "bool") continue;
+      for (const count of [1, 31, 64, 65, 1100]) {
+        for (const { name, block, dense, step, stride } of blocks(count, count === 31 ? 3 : 0)) {
+          const short = name === "elements" || name === "rows of 3";
+          if (count > 100 && !short && number % 7 > 0 || name === "rows of 5000" && count > 40) {
+            number++;
+            continue;
+          }
+          const pattern = number++ % PATTERNS.length;
+          const what = `${name} of ${dtype}, ${count} times, pattern ${pattern}`;
+          const reach = (layout: Layout): number =>
+            layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
+          const target = addends(dtype, reach(block) + 36 * stride + 1, 1);
+          const values = addends(dtype, reach(dense) + (count - 1) * step + 1, 2);
+          const indexes = filled(turn === 1 ? "int64" : "int16", count, PATTERNS[pattern]!);
+          const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+          const axis = { offset: 0, count, size: 37, stride };
+          const [here, there] = [{ ...axis, indexes }, { ...axis, indexes: at! }];
+          scatter(device, planMap(block, dense, null, null), to!, from!, there, step, true);
+          js.scatter(planMap(block, dense, null, null), target, values, here, step, true);
+          assertBits(to!, target, what);
+          // One element for all: 16-bit floats hold as many ones.
+          const still = new Layout(block.shape, block.shape.map(() => 0), 0);
+          here.count = there.count = Math.min(count, 100);
+          scatter(device, planMap(block, still, null, null), to!, from!, there, 0, true);
+          js.scatter(planMap(block, still, null, null), target, values, here, 0, true);
+          assertBits(to!, target, `a scalar to ${what}`);
+          for (const storage of [to!, from!, at!]) storage.free();
+        }
+      }
+      // None equal, in another order.
+      const count = 700, n = 1009, plan = (): Plan => planMap(one, one, null, null);
+      const [target, values] = [addends(dtype, n, 3), addends(dtype, count, 4)];
+      const indexes = filled("int32", count, (i) => i * 555 % n);
+      const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+      const axis = { offset: 0, count, size: n, stride: 1 };
+      scatter(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, true);
+      js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+      assertBits(to!, target, `${dtype}, none equal`);
+      for (const storage of [to!, from!, at!]) storage.free();
+    }
+    device.checkFaults();
+  },
+);
+
+check(
+  "Scatters that add: thousands of picks, more at once than have room, and axes beyond int32",
+  (device, memory) => {
+    const one = new Layout([], [], 0), count = 20_000, n = 50;
+    const target = filled("int32", 3 * n, (i) => i);
+    const values = filled("int32", count, (i) => i);
+    const indexes = filled("int64", count, (i) => i < 9000 ? 7 : i * i % n);
+    const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+    const plan = (): Plan => planMap(one, one, null, null);
+    const axis = { offset: 0, count, size: n, stride: 3 };
+    scatter(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, true);
+    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    assertBits(to!, target, "all at once");
+    scatterAdd(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, 7001);
+    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    assertBits(to!, target, "in parts");
+    // No pick goes where there is no target.
+    scatterAdd(device, plan(), to!, from!, { ...axis, indexes: at!, size: 2 ** 33 }, 1);
+    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    assertBits(to!, target, "along an axis beyond int32");
+    device.checkFaults();
+  },
+);
+
+check("Scatters that add: picks out of range are skipped, and noted", (device, memory) => {
+  for (const count of [1, 40, 1000]) {
+    const size = 5, block = Layout.contiguous([3]);
+    const index = (i: number): number => i % 3 === 0 ? 2 ** 40 : i * 7 % 11 - 6;
+    const target = filled("float32", size * 3, () => 1);
+    const values = filled("float32", count * 3, (i) => i % 7);
+    const indexes = filled("int64", count, index);
+    const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+    const picks = { indexes: at!, offset: 0, count, size, stride: 3 };
+    scatter(device, planMap(block, block, null, null), to!, from!, picks, 3, true);
+    for (let i = 0; i < count; i++) {
+      const place = index(i) < 0 ? index(i) + size : index(i);
+      if (place < 0 || place >= size) continue;
+      for (let e = 0; e < 3; e++) {
+        target.array[place * 3 + e]! = target.array[place * 3 + e] as number + (3 * i + e) % 7;
+      }
+    }
+    const message = `Cannot index axis of size ${size} at ${2 ** 40}`;
+    assertThrows(() => device.checkFaults(), IndexError, message);
+    assertBits(to!, target, `${count} picks`);
+    // Nothing to add, or nothing to add to: bad indexes are errors all the same.
+    const nothing = new Layout([0], [1], 0);
+    scatter(device, planMap(nothing, nothing, null, null), to!, from!, picks, 3, true);
+    assertThrows(() => device.checkFaults(), IndexError, message);
+    const none = { ...picks, size: 0 };
+    scatter(device, planMap(block, block, null, null), to!, from!, none, 3, true);
+    assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 0");
+    scatter(device, planMap(block, block, null, null), to!, from!, { ...picks, count: 0 }, 3, true);
+    device.checkFaults();
+    assertBits(to!, target, `${count} picks, nothing more`);
+  }
+});
+
+const sums = new Map<DType, Uint8Array>();
+
+check(
+  "Scatters that add: floats are near what doubles give, and the same every time",
+  (device, memory, turn) => {
+    const count = 3000, size = 3, columns = 4;
+    for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
+      const draw = generator(11);
+      const target = filled(dtype, size * columns, () => draw());
+      const values = filled(dtype, count * columns, () => draw() * (draw() - 0.3));
+      const indexes = filled("int32", count, (i) => i % 10 === 0 ? i % 3 : 1);
+      const want = Array.from({ length: target.length }, (_, i) => Number(readElement(target, i)));
+      const scale = want.map(Math.abs);
+      for (let i = 0; i < count * columns; i++) {
+        const x = Number(readElement(values, i));
+        const at = Number(readElement(indexes, Math.floor(i / columns))) * columns + i % columns;
+        want[at]! += x;
+        scale[at]! += Math.abs(x);
+      }
+      const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+      const row = Layout.contiguous([columns]);
+      const picks = { indexes: at!, offset: 0, count, size, stride: columns };
+      scatter(device, planMap(row, row, null, null), to!, from!, picks, columns, true);
+      const got = allocate(dtype, target.length, false);
+      got.array.set(download(to!, 0, target.length) as never);
+      want.forEach((y, i) => {
+        const z = Number(readElement(got, i)), { eps } = finfo(dtype);
+        // 16-bit floats are rounded once, and added in float32 before.
+        const near = DTYPE[dtype].bytes === 2
+          ? Math.abs(z - y) <= eps * Math.abs(y) + 1e-5 * scale[i]!
+          : Math.abs(z - y) <= 8 * eps * scale[i]!;
+        assert(near, `${dtype}, element ${i}: ${z}, not ${y}`);
+      });
+      if (turn === 0) sums.set(dtype, bytesOf(to!));
+      else assertEquals(bytesOf(to!), sums.get(dtype), `${dtype}, turn ${turn}`);
+    }
+  },
+);
 
 check("Nonzero: every dtype, around the size of a tile", (device, memory) => {
   for (const dtype of DTYPES) {

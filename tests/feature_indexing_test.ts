@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   arange,
   DTypeError,
+  iinfo,
   IndexError,
   ShapeError,
   sharesBuffer,
@@ -137,6 +138,78 @@ test("Masks: one of another shape is an IndexError, and picking nothing is empty
   assertRefused(() => loose(x).set([[true]], 0), IndexError, ["set", "[1]"], x);
   assertEquals(loose(x).slice(x.greater(9)).toArray(), []);
   assertEquals([...loose(x).slice([false, false]).shape], [0, 3]);
+});
+
+test("Adding at indexes: what is written adds up, wherever the index names a place again", () => {
+  const add = { accumulate: true };
+  assertEquals(zeros([4]).set([[1, 3, 1, -1]], 1, add).toArray(), [0, 2, 0, 2]);
+  const x = zeros([3, 2], { dtype: "int16" });
+  const values = tensor([[1, 2], [3, 4], [5, 6]], { dtype: "int16" });
+  x.set([tensor([2, 0, 2], { dtype: "uint8" })], values, add);
+  assertEquals(x.toArray(), [[3, 4], [0, 0], [6, 8]]);
+  // By several arrays, with an axis between them, by masks, and by slices, which name a place once.
+  x.set([[2, 2, 0], [0, 0, 1]], tensor([10, 20, 30], { dtype: "int16" }), add);
+  assertEquals(x.toArray(), [[3, 34], [0, 0], [36, 8]]);
+  x.set([x.greater(30)], -30, add);
+  assertEquals(x.toArray(), [[3, 4], [0, 0], [6, 8]]);
+  x.set("1:, 0", 100, add).set([":", 1], tensor([1, 2, 3], { dtype: "int8" }), add);
+  assertEquals(x.toArray(), [[3, 5], [100, 2], [106, 11]]);
+  const cube = zeros([2, 3, 2]);
+  cube.set([[1, 1], ":", [0, 0]], tensor([[1, 2, 3], [4, 5, 6]]), add);
+  assertEquals(cube.slice(1).toArray(), [[5, 0], [7, 0], [9, 0]]);
+  // Along an axis; and from itself, which is read first.
+  const y = zeros([2, 3]).putAlongAxis_(tensor([[0, 0], [2, 1]], { dtype: "int32" }), 5, 1, add);
+  assertEquals(y.toArray(), [[10, 0, 0], [0, 5, 5]]);
+  const z = tensor([1, 2, 3]);
+  z.set([[0, 0, 0]], z, add).set(["1:"], z.slice(":2"), add);
+  assertEquals(z.toArray(), [7, 9, 5]);
+  // Without it, or with false, the last one wins.
+  assertEquals(zeros([2]).set([[1, 1]], tensor([3, 4]), { accumulate: false }).toArray(), [0, 4]);
+});
+
+test("Adding at indexes: in numbers of the dtype, one after the other", () => {
+  const add = { accumulate: true };
+  for (const dtype of ["int8", "uint8", "int32", "uint64", "int64"] as const) {
+    const { min, max } = iinfo(dtype);
+    const x = tensor([max, min], { dtype }).set([[0, 1, 0]], 1, add);
+    assertEquals(x.sub(tensor([min, min], { dtype })).toArray({ bigint: true }).map(Number), [
+      1,
+      1,
+    ]);
+  }
+  // 2048 and 256 are where these hold no odd numbers any more: each sum is rounded to even.
+  const halves = tensor([2048, 0], { dtype: "float16" }).set([[0, 0, 1, 1]], 1, add);
+  assertEquals(halves.toArray(), [2048, 2]);
+  const brains = tensor([256, 0], { dtype: "bfloat16" }).set([[0, 0, 1, 1]], 1, add);
+  assertEquals(brains.toArray(), [256, 2]);
+  const ordered = zeros([1]).set([[0, 0, 0]], tensor([1, 1e30, -1e30]), add);
+  assertEquals(ordered.toArray(), [0]);
+  // Values of another dtype become that of the target before they are added.
+  const narrow = tensor([2 ** 24]).set([[0, 0]], tensor([0.6, 0.6], { dtype: "float64" }), add);
+  assertEquals(narrow.toArray(), [2 ** 24]);
+  // Longer rows than one task has, of which each is added to by many.
+  const [rows, columns] = [7, 3000];
+  const by = arange(500, { dtype: "int64" }).remainder(rows);
+  const counted = zeros([rows, columns]).set([by], arange(columns), add);
+  const times = zeros([rows]).set([by], 1, add);
+  assertEquals(counted.toArray(), arange(columns).mul(times.unsqueeze(1)).toArray());
+});
+
+test("Adding at indexes: what cannot be added is refused, and nothing changes", () => {
+  const add = { accumulate: true };
+  const x = iota([2, 3]);
+  assertRefused(() => x.set([[0, 2]], 1, add), IndexError, ["set", "at 2"], x);
+  assertRefused(() => x.set([[0, 1]], zeros([2]), add), ShapeError, "set", x);
+  assertRefused(() => x.set([0], loose("1"), add), DTypeError, "set", x);
+  assertThrows(() => x.set([0], 1, loose({ add: true })), TypeError, 'set with option "add"');
+  assertThrows(() => x.set([0], 1, loose(true)), TypeError, "options come last");
+  assertEquals(x.toArray(), iota([2, 3]).toArray());
+  const mask = zeros([3], { dtype: "bool" });
+  assertRefused(() => mask.set([[0]], true, add), DTypeError, "accumulate bool", mask);
+  assertRefused(() => mask.set([0], true, add), DTypeError, "accumulate bool", mask);
+  const whole = zeros([3], { dtype: "int32" });
+  assertRefused(() => whole.set([[0]], 1.5, add), DTypeError, "int32", whole);
+  assertRefused(() => whole.set([[0]], tensor([1]), add), DTypeError, "int32", whole);
 });
 
 test("take and takeAlongAxis: by integer tensors along one axis", () => {

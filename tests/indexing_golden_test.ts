@@ -26,6 +26,7 @@ interface Case {
   data?: number[];
   value?: number[] | null;
   after?: number[];
+  added?: number[];
   error?: true;
 }
 
@@ -80,23 +81,29 @@ test("Indexing as NumPy does it: reading by random indexes", () => {
   assert(count >= 100, `${count} cases`);
 });
 
-test("Indexing as NumPy does it: writing by random indexes", () => {
-  let count = 0;
-  for (const one of cases) {
-    if (one.after === undefined) continue;
-    for (const [form, dtype] of FORMS) {
-      const x = source(one, dtype);
-      const size = one.value?.reduce((a, b) => a * b, 1) ?? 1;
-      const value = one.value === null
-        ? 1000
-        : arange(1000, 1000 + size, 1, { dtype }).reshape(one.value as number[]);
-      x.set(loose(toArguments(one.index, form)), loose(value));
-      assertEquals([...loose(x).toTypedArray()].map(Number), one.after, JSON.stringify(one));
+for (const accumulate of [false, true]) {
+  const what = accumulate ? "adding" : "writing";
+  test(`Indexing as NumPy does it: ${what} by random indexes`, () => {
+    let count = 0;
+    for (const one of cases) {
+      const expected = accumulate ? one.added : one.after;
+      if (expected === undefined) continue;
+      for (const [form, dtype] of FORMS) {
+        const x = source(one, dtype);
+        const size = one.value?.reduce((a, b) => a * b, 1) ?? 1;
+        const value = one.value === null
+          ? 1000
+          : arange(1000, 1000 + size, 1, { dtype }).reshape(one.value as number[]);
+        const index = loose(toArguments(one.index, form));
+        if (accumulate) x.set(index, loose(value), { accumulate });
+        else x.set(index, loose(value));
+        assertEquals([...loose(x).toTypedArray()].map(Number), expected, JSON.stringify(one));
+      }
+      count++;
     }
-    count++;
-  }
-  assert(count >= 100, `${count} cases`);
-});
+    assert(count >= 100, `${count} cases`);
+  });
+}
 
 test("Indexing as NumPy does it: what it refuses is refused, and nothing is written", () => {
   let count = 0;

@@ -271,8 +271,8 @@ check("folds: random plans are refused, or give what js gives", () => {
 
 check("gathers and scatters: random plans and positions are refused, or give what js gives", () => {
   cases("move", 900, (name) => {
-    const scatter = random() < 0.5;
-    const dtype = pick(DTYPES);
+    const scatter = random() < 0.5, add = scatter && random() < 0.5;
+    const dtype = pick(DTYPES.filter((dtype) => !add || dtype !== "bool"));
     const shape = anyShape(1 + below(3));
     const count = 1 + below(20);
     // One operand is stepped through, the other one is where the positions say; targets do not
@@ -306,14 +306,16 @@ check("gathers and scatters: random plans and positions are refused, or give wha
     const [target, source] = scatter ? [other, near] : [near, other];
     const plan = makePlan(shape, 0, [target, source]);
     compare(
-      `${name}: ${scatter ? "scatter" : "gather"} of ${dtype}, ${count} blocks [${shape}], ` +
+      `${name}: ${
+        add ? "sums" : scatter ? "scatter" : "gather"
+      } of ${dtype}, ${count} blocks [${shape}], ` +
         `${wrong} outside`,
       wrong >= 0,
       [target.storage],
       [source.storage, indexes],
       (backend, [to]) => {
         const bad = scatter
-          ? backend.scatter(plan, to!, source.storage, picks, step)
+          ? backend.scatter(plan, to!, source.storage, picks, step, add)
           : backend.gather(plan, to!, source.storage, picks, step);
         assertEquals(bad, -1, name);
       },

@@ -975,14 +975,18 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
         assertEquals(js.gather(plan, expected, source, picks, step), -1);
         assertSameBytes(out, expected, `gather of ${what}`);
         if (KINDS.indexOf(kind) >= OUTPUTS) continue;
-        const [back, target, values, places, stride] = blocks(dtype, shape, kind, by, true);
-        expected = copyOf(target);
-        const scatter = (): void => {
-          assertEquals(native.scatter(back, target, values, places, stride), -1);
-        };
-        assertEquals(handedOn(scatter), 0, `scatter of ${what}`);
-        assertEquals(js.scatter(back, expected, values, places, stride), -1);
-        assertSameBytes(target, expected, `scatter of ${what}`);
+        for (const add of dtype === "bool" ? [false] : [false, true]) {
+          const [back, target, values, places, stride] = blocks(dtype, shape, kind, by, true);
+          expected = copyOf(target);
+          const scatter = (): void => {
+            assertEquals(native.scatter(back, target, values, places, stride, add), -1);
+          };
+          assertEquals(handedOn(scatter), 0, `scatter of ${what}`);
+          assertEquals(js.scatter(back, expected, values, places, stride, add), -1);
+          // NaN has no sign of its own where it comes of an addition.
+          if (add) assertSame(target, expected, `sums at places of ${what}`);
+          else assertSameBytes(target, expected, `scatter of ${what}`);
+        }
       }
     }
   }
@@ -1011,8 +1015,8 @@ check("elements are picked along any axis, whatever lies outside and inside of i
           assertSameBytes(out, expected, `gather of ${what}`);
           // Several go to one place, and the last one stays.
           expected = copyOf(source);
-          native.scatter(planMap(far, near, null, null), source, out, picks, inner);
-          js.scatter(planMap(far, near, null, null), expected, out, picks, inner);
+          native.scatter(planMap(far, near, null, null), source, out, picks, inner, false);
+          js.scatter(planMap(far, near, null, null), expected, out, picks, inner, false);
           assertSameBytes(source, expected, `scatter of ${what}`);
         }
       }
@@ -1264,7 +1268,8 @@ check("the first index out of range is named, and nothing is written", () => {
         const what = `${bad} as ${dtype} at ${at} of ${count}`;
         for (const backend of [native, js]) {
           assertEquals(backend.gather(plan, near, far, picks, 2), at, what);
-          assertEquals(backend.scatter(plan, far, near, picks, 2), at, what);
+          assertEquals(backend.scatter(plan, far, near, picks, 2, false), at, what);
+          assertEquals(backend.scatter(plan, far, near, picks, 2, true), at, what);
         }
         assertSameBytes(near, nearBefore, what);
         assertSameBytes(far, farBefore, what);

@@ -190,7 +190,7 @@ check("the number of threads does not show in random numbers", () => {
 });
 
 check("the number of threads does not show in gathers and scatters", () => {
-  const [rows, columns, count] = [5000, 64, 6000];
+  const [rows, columns, count] = [2000, 160, 2400];
   const row = Layout.contiguous([columns]);
   const indexes = adopt("int32", Int32Array.from({ length: count }, (_, i) => i * 7919 % rows));
   const picks = { indexes, offset: 0, count, size: rows, stride: columns };
@@ -203,12 +203,14 @@ check("the number of threads does not show in gathers and scatters", () => {
       out,
       () => native.gather(plan, out, source, picks, columns),
     );
-    const target = denseStorage(dtype, rows * columns);
-    sameBits(
-      `scatter of ${dtype}`,
-      target,
-      () => native.scatter(plan, target, out, picks, columns),
-    );
+    for (const add of [false, true]) {
+      const target = denseStorage(dtype, rows * columns);
+      const before = target.array.slice() as Float64Array;
+      sameBits(add ? `sums at places of ${dtype}` : `scatter of ${dtype}`, target, () => {
+        (target.array as Float64Array).set(before);
+        native.scatter(plan, target, out, picks, columns, add);
+      });
+    }
   }
 });
 

@@ -240,16 +240,28 @@ const GATHER = edits("backend", "src/backends/js/gather.ts", [
   ],
   "several indexes add up": ["Number(result[places[i]!]) + at * stride", "at * stride"],
   "blocks: dense when they are not": ["data[strides] === 1 && data[strides + 1] === 1", "true"],
-  "blocks: source of a run": ["const f = from + (scatter", "const f = (scatter"],
-  "blocks: target of a run": ["const t = to + (scatter", "const t = (scatter"],
+  "blocks: source of a run": ["const f = from + (motion", "const f = (motion"],
+  "blocks: target of a run": ["const t = to + (motion", "const t = (motion"],
   "blocks: the interpreter's order": [
-    "scatter ? [positions[i]!, i * step] : [i * step, positions[i]!]",
+    'motion === "gather" ? [i * step, positions[i]!] : [positions[i]!, i * step]',
     "[i * step, positions[i]!]",
   ],
   "blocks: gather and scatter exchanged": [
-    'scatter ? ["positions[i]", "i * step"] : ["i * step", "positions[i]"]',
+    'motion === "gather" ? ["i * step", "positions[i]"] : ["positions[i]", "i * step"]',
     '["i * step", "positions[i]"]',
   ],
+  "sums: of long runs": ['size >= LONG_RUN && motion !== "add"', "size >= LONG_RUN"],
+  "sums: written over": [
+    '"out[t + to[e]] += source[f + from[e]];"',
+    '"out[t + to[e]] = source[f + from[e]];"',
+  ],
+  "sums: of words": ['generate && info.wide && motion !== "add"', "generate && info.wide"],
+  "sums: 16-bit floats as bits": [
+    'motion === "add" && info.kind === "f" && info.bytes === 2',
+    "false",
+  ],
+  "sums: bfloat16 as float16": ['dtype.name === "float16"', 'dtype.name !== ""'],
+  "sums: interpreted": ['if (motion === "add") (out as', "if (false) (out as"],
   "blocks: high words": ["out[p] = source[q]; out[p + 1] = source[q + 1];", "out[p] = source[q];"],
   "blocks: outer axes": [
     "for (let j = rank - 1; j >= 0; j--) {",

@@ -53,6 +53,14 @@ const INDEXING = edits(
       "if (layout.shape[i] !== 1) step = layout.strides[i]!;",
       "step = 1;",
     ],
+    "sums: bool": ["  if (accumulate) resultDType(", "  if (false) resultDType("],
+    "sums: by slices": ["if (accumulate) addTo(", "if (false) addTo("],
+    "sums: by tensors": ["from.step, accumulate);", "from.step, false);"],
+    "sums: in another dtype": [
+      "value.storage.info === info ? value : packed(value, info)",
+      "value",
+    ],
+    "sums: options": ["if (options !== undefined) checkOptions(", "if (false) checkOptions("],
     "nonzero: rank 0": ["if (shape.length === 0) {", "if (false) {"],
     "nonzero: axes": [
       "axes.unshift(apply(MAP.remainder, rest, n));",

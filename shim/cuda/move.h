@@ -240,6 +240,105 @@ static inline void rm_keep_last(long long *kept, unsigned *marks, unsigned long 
   else rm_skip(kept + i);
 }
 
+/* ---- scatter-add ------------------------------------------------------------------------------- */
+
+/* Sorted picks of a chunk, and those of them that are read at once. */
+enum { RM_ADD_CHUNK = 32, RM_ADD_STEPS = RM_SMALL ? 2 : 8 };
+
+/*
+ * Picks in the order of their places, which are int32 or, if wide, int64, and negative where a pick is
+ * skipped. Without an order they lie sorted: sums of parts, whose values are as they are computed in,
+ * and dense.
+ */
+struct rm_sorted {
+  const void *places;
+  const int *order;
+  long long wide, count, step;
+
+  inline int pick(long long i) const { return order == nullptr ? (int)i : order[i]; }
+  inline long long place(int pick) const {
+    return wide != 0 ? ((const long long *)places)[pick] : ((const int *)places)[pick];
+  }
+};
+
+/*
+ * Adds the values of equal places up, one element of all blocks of a chunk to a thread, and each sum
+ * to target, which no other thread does, so that the order of threads shows nowhere. What is of a
+ * place that other chunks have too goes to sums: two for each chunk, that of the place which the chunk
+ * begins with and that of the one which it ends with. Those, with their places, are the picks of the
+ * next launch, and so on until there is one chunk. So nothing is serial but the 32 picks of a chunk.
+ */
+template <class D, int R>
+static inline void rm_add_sorted(typename D::stored *target, const void *values, rm_sorted picks,
+                                 long long stride, typename D::value *sums, long long *places,
+                                 long long elements, const rm_block<R> &axes) {
+  typedef typename D::stored Stored;
+  typedef typename D::value Sum;
+  const long long i = rm_global_index();
+  const long long count = (picks.count + RM_ADD_CHUNK - 1) / RM_ADD_CHUNK * elements;
+  if (i >= count) return;
+  /* What changes no number, not even -0. */
+  const Sum nothing = (Sum)-0.0;
+  long long to = 0, from = 0;
+  /* Chunks are the first axis. */
+  const long long chunk = rm_find(axes, i, count, 0, &to, &from), element = i - chunk * elements;
+  const long long begin = chunk * RM_ADD_CHUNK, end = rm_min(begin + RM_ADD_CHUNK, picks.count);
+  target += to;
+  sums += 2 * chunk * elements + element;
+  const long long first = picks.place(picks.pick(begin));
+  const bool goes_on = begin > 0 && picks.place(picks.pick(begin - 1)) == first;
+  /* The place whose values are under way, and whether this chunk has all of those so far. */
+  long long last = first;
+  bool whole = !goes_on;
+  Sum sum = nothing;
+#pragma unroll 1
+  for (long long j = begin; j < end; j += RM_ADD_STEPS) {
+    int pick[RM_ADD_STEPS];
+    /* The places of these picks, after the last one before. */
+    long long place[RM_ADD_STEPS + 1];
+    Sum x[RM_ADD_STEPS];
+    Stored old[RM_ADD_STEPS];
+    place[0] = last;
+    RM_UNROLL for (int k = 0; k < RM_ADD_STEPS; k++) {
+      pick[k] = j + k < end ? picks.pick(j + k) : -1;
+    }
+    RM_UNROLL for (int k = 0; k < RM_ADD_STEPS; k++) {
+      place[k + 1] = pick[k] < 0 ? place[k] : picks.place(pick[k]);
+    }
+    RM_UNROLL for (int k = 0; k < RM_ADD_STEPS; k++) {
+      x[k] = nothing;
+      old[k] = 0;
+      if (pick[k] >= 0 && place[k + 1] >= 0) {
+        if (picks.order == nullptr) x[k] = ((const Sum *)values)[pick[k] * elements + element];
+        else x[k] = D::get(((const Stored *)values)[pick[k] * picks.step + from]);
+      }
+      if (place[k] != place[k + 1] && place[k] >= 0) old[k] = target[place[k] * stride];
+    }
+    RM_UNROLL for (int k = 0; k < RM_ADD_STEPS; k++) {
+      if (place[k] != place[k + 1]) {
+        if (!whole) sums[0] = sum;
+        else if (place[k] >= 0) target[place[k] * stride] = D::put((Sum)(D::get(old[k]) + sum));
+        sum = nothing;
+        whole = true;
+      }
+      sum = (Sum)(sum + x[k]);
+    }
+    last = place[RM_ADD_STEPS];
+  }
+  const bool stays = end < picks.count && picks.place(picks.pick(end)) == last;
+  if (!whole) {
+    sums[0] = sum;
+    if (stays) sums[elements] = nothing;
+  } else if (stays) {
+    sums[elements] = sum;
+  } else if (last >= 0) {
+    target[last * stride] = D::put((Sum)(D::get(target[last * stride]) + sum));
+  }
+  if (places == nullptr || element > 0) return;
+  places[2 * chunk] = goes_on ? first : -1;
+  places[2 * chunk + 1] = stays ? last : -1;
+}
+
 /* ---- what is not zero -------------------------------------------------------------------------- */
 
 /* A block looks at a tile of elements; warp w at those from w * 32 * STEPS on. */
@@ -318,6 +417,13 @@ static inline void rm_write_nonzero(int *out, const unsigned long long *counts, 
            long long lanes, long long scatter) {                                                   \
     rm_move_runs(target, source, picks, count, pieces, piece, step, bytes, scale, lanes,           \
                  scatter);                                                                         \
+  }
+
+#define RM_ADD_SORTED(name, D, R)                                                                  \
+  extern "C" __global__ void __launch_bounds__(256)                                                \
+      name(D::stored *target, const void *values, rm_sorted picks, long long stride,               \
+           D::value *sums, long long *places, long long elements, rm_block<R> axes) {              \
+    rm_add_sorted<D>(target, values, picks, stride, sums, places, elements, axes);                 \
   }
 
 #define RM_MARK_PICKS(name)                                                                        \

@@ -237,10 +237,17 @@ class MirrorBackend implements Backend {
     return this.#note(this.#js.gather(plan, to, from, inner, step), picks.size);
   }
 
-  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    picks: Picks,
+    step: number,
+    add: boolean,
+  ): number {
     const [to, from] = [this.#open(target), this.#open(values)];
     const inner = { ...picks, indexes: this.#open(picks.indexes) };
-    return this.#note(this.#js.scatter(plan, to, from, inner, step), picks.size);
+    return this.#note(this.#js.scatter(plan, to, from, inner, step, add), picks.size);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

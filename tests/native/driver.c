@@ -675,11 +675,12 @@ static int64_t any_index(int dtype, ptrdiff_t size) {
   return dtype >= RM_INT8 && dtype <= RM_INT64 && below(2) ? one - size : one;
 }
 
-/* Gathers or scatters blocks of up to two axes, and looks at every element. */
-static void run_blocks(bool scatter, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
+/* Gathers or scatters blocks of up to two axes, or adds them, and looks at every element. */
+static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  snprintf(about, sizeof about, "%s of dtype %d by %d, %td blocks [%td, %td] of rank %d",
-           scatter ? "scatter" : "gather", dtype, by, count, x, y, rank);
+  const bool scatter = what != RM_GATHER, add = what == RM_ADD_AT;
+  snprintf(about, sizeof about, "move %d of dtype %d by %d, %td blocks [%td, %td] of rank %d",
+           (int)what, dtype, by, count, x, y, rank);
   /* Operand `dense` is walked step by step, the other one by indexes. */
   const int dense = scatter ? 1 : 0, placed = 1 - dense;
   const ptrdiff_t bytes = rm_bytes(dtype), size = 1 + below(9);
@@ -691,8 +692,9 @@ static void run_blocks(bool scatter, int dtype, int by, ptrdiff_t count, int ran
   /* Blocks that are scattered are apart, or the same. */
   const ptrdiff_t apart = scatter ? p.length[placed] : 1, room = (size - 1) * apart;
   const ptrdiff_t stride = below(2) ? -apart : apart;
-  buffer to = make(dtype, p.length[0] + (scatter ? room : (count - 1) * step), ANY_BITS);
-  buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room), ANY_BITS);
+  const enum content content = add ? SMALL : ANY_BITS;
+  buffer to = make(dtype, p.length[0] + (scatter ? room : (count - 1) * step), content);
+  buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room), content);
   if (stride < 0) p.offset[placed] += room;
   const ptrdiff_t first = below(MARGIN);
   buffer indexes = make(by, first + count, ANY_BITS);
@@ -700,7 +702,7 @@ static void run_blocks(bool scatter, int dtype, int by, ptrdiff_t count, int ran
   memcpy(indexes.before, indexes.data, indexes.bytes);
   const double *plan = write_plan(&p);
   double numbers[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
-  const int32_t what = scatter ? RM_SCATTER : RM_GATHER, dtypes = dtype | by << 4;
+  const int32_t dtypes = dtype | by << 4;
   rm_configure(RM_THREADS, threads);
   if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data))) {
     fail("it was not served");
@@ -715,7 +717,15 @@ static void run_blocks(bool scatter, int dtype, int by, ptrdiff_t count, int ran
     do {
       const ptrdiff_t t = place(&p, 0, element) + (scatter ? at : i * step);
       const ptrdiff_t f = place(&p, 1, element) + (scatter ? i * step : at);
-      memcpy(to.before + t * bytes, from.data + f * bytes, (size_t)bytes);
+      if (!add) {
+        memcpy(to.before + t * bytes, from.data + f * bytes, (size_t)bytes);
+      } else if (is_half(dtype)) {
+        /* That the sums of these are right is for other tests. */
+        memcpy(to.before + t * bytes, to.data + t * bytes, (size_t)bytes);
+      } else {
+        const double sum = get(dtype, to.before, t) + get(dtype, from.data, f);
+        put(dtype, to.before, t, (int64_t)sum);
+      }
     } while (next(&p, rank, element));
   }
   if (memcmp(to.data, to.before, to.bytes) != 0) fail("the moved elements are others");
@@ -857,10 +867,11 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
-    for (int scatter = 0; scatter < 2; scatter++) {
-      run_blocks(scatter, dtype, integer(), n, 1, 1, 1, 1);
-      run_blocks(scatter, dtype, integer(), 1 + below(9), 1, n, 1, 1);
-      run_blocks(scatter, dtype, integer(), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
+    static const int32_t kinds[] = {RM_GATHER, RM_SCATTER, RM_ADD_AT};
+    for (int i = 0; i < (dtype == RM_BOOL ? 2 : 3); i++) {
+      run_blocks(kinds[i], dtype, integer(), n, 1, 1, 1, 1);
+      run_blocks(kinds[i], dtype, integer(), 1 + below(9), 1, n, 1, 1);
+      run_blocks(kinds[i], dtype, integer(), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
     }
     run_nonzero(dtype, n);
     if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;

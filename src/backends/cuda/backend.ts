@@ -104,9 +104,16 @@ export class CudaBackend implements Backend {
     return gather(this.#device, plan, out, source, picks, step);
   }
 
-  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    picks: Picks,
+    step: number,
+    add: boolean,
+  ): number {
     this.#device.notes?.add(target, values, picks.indexes);
-    return scatter(this.#device, plan, target, values, picks, step);
+    return scatter(this.#device, plan, target, values, picks, step, add);
   }
 
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {

@@ -20,7 +20,7 @@ import {
 } from "../../ops.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
-import { moveFamily, nonzeroFamily } from "./move.ts";
+import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./rows.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
@@ -135,6 +135,7 @@ function ownFamilies(): NamedFamily[] {
     ...[1, 2, 4, 8].map((bytes) => ({ name: `sort ${bytes}`, ...sortFamily(bytes) })),
     { name: "counts", ...countsFamily() },
     { name: "move", ...moveFamily() },
+    { name: "scatter-add", ...scatterAddFamily() },
     { name: "nonzero", ...nonzeroFamily() },
     { name: "random", ...randomFamily() },
     { name: "matmul", ...matmulFamily() },

@@ -7,13 +7,14 @@
  * @module
  */
 import type { Picks } from "../../backend.ts";
-import type { DTypeInfo } from "../../dtype.ts";
+import { DTYPE, type DTypeInfo } from "../../dtype.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 import { checkBlocks, checkOperand, checkRun, sizeOf } from "../shim/checks.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
-import { addCountsUp } from "./sort.ts";
+import { addCountsUp, sortRuns } from "./sort.ts";
+import { suffixOf } from "./source.ts";
 import { MOST_AXES } from "./walks.ts";
 
 const SYMBOL = "rm_cuda_launch";
@@ -22,6 +23,10 @@ const THREADS = 256;
 const FIND_TILE = 4096;
 /** Axes that most blocks have no more of. */
 const BLOCK_AXES = 5;
+/** Sorted picks of a chunk: RM_ADD_CHUNK. */
+const CHUNK = 32;
+/** Elements that are added at once, and their picks, at most: so that what lies between has room. */
+const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 /** The most blocks of a kernel that goes round. */
 const MOST_BLOCKS = 2 ** 24;
 
@@ -47,6 +52,12 @@ function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
 }
 
+/** Integers of either sign are added as unsigned ones. */
+function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
+  const suffix = kind === "f" ? suffixOf(name) : `u${8 * bytes}`;
+  return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
+}
+
 const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
 
 /** The kernels of position, gather and scatter. */
@@ -58,6 +69,12 @@ export function moveFamily(): Family {
     MARK_PICKS,
     KEEP_LAST,
   ]);
+}
+
+/** Those of scatters that add. */
+export function scatterAddFamily(): Family {
+  const added = Object.values(DTYPE).filter(({ kind }) => kind === "f" || kind === "u");
+  return familyOf(added.flatMap((info) => ROOMS.map((room) => addSorted(info, room))));
 }
 
 /** Those of nonzero. */
@@ -164,16 +181,21 @@ export function scatter(
   values: Storage,
   picks: Picks,
   step: number,
+  add: boolean,
 ): number {
   const { count, size, stride } = picks;
   if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
   if (size > 0) checkBlocks(SYMBOL, plan, 0, target, (size - 1) * stride);
   checkBlocks(SYMBOL, plan, 1, values, (count - 1) * step);
   checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
-  const add = (): void => addPicksOf(device, picks);
+  if (add) {
+    scatterAdd(device, plan, target, values, picks, step);
+    return -1;
+  }
   // Picks that all write the same need no order.
   if (step === 0 || count === 1) {
-    move(device, plan, target, values, add, count, step, true);
+    const addAll = (): void => addPicksOf(device, picks);
+    move(device, plan, target, values, addAll, count, step, true);
     return -1;
   }
   lastOfEach(device, picks, (kept) => {
@@ -222,19 +244,105 @@ function checkIndexes(device: CudaDevice, picks: Picks): number {
   const { count, indexes, offset } = picks;
   if (count === 0) return -1;
   checkRun(SYMBOL, 2, offset, count, indexes);
-  // Adds to positions that nobody looks at.
-  device.scratch(8 * count, (unused) => {
-    const kernel = kernelOf(device, addPositions(true, BLOCK_AXES));
-    device.zero(unused, 8 * count);
-    args.clear().integer(unused);
-    addPicksOf(device, picks);
-    args.integer(count);
-    axes.length = 0;
-    axes.push(count, 1, 1);
-    addAxes(BLOCK_AXES);
-    device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
-  });
+  // Nobody looks at the places.
+  device.scratch(8 * count, (unused) => writePlaces(device, picks, unused, true));
   return -1;
+}
+
+/** Writes the place of each pick, as int64 or int32, and notes those that are out of range. */
+function writePlaces(device: CudaDevice, picks: Picks, places: number, wide: boolean): void {
+  const { count, indexes, offset, size } = picks;
+  const { info, address } = indexes;
+  device.zero(places, count * (wide ? 8 : 4));
+  args.clear().integer(places);
+  addPicks(device, address + offset * info.bytes, info, size, 1);
+  args.integer(count);
+  axes.length = 0;
+  axes.push(count, 1, 1);
+  addAxes(BLOCK_AXES);
+  const kernel = kernelOf(device, addPositions(wide, BLOCK_AXES));
+  device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
+}
+
+/** Picks in the order of their places, and where their values are: see rm_add_sorted. */
+interface Sorted {
+  readonly places: number;
+  /** 0 for sums of parts, whose places are int64. */
+  readonly order: number;
+  readonly wide: boolean;
+  readonly count: number;
+  readonly values: number;
+  readonly step: number;
+}
+
+/**
+ * {@link scatter} that adds. Picks are sorted by their places, so that those of one place lie side by
+ * side, and no two threads add to one element. So many are sorted at once as `most` says, or, without
+ * it, as have room.
+ */
+export function scatterAdd(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  values: Storage,
+  picks: Picks,
+  step: number,
+  most: number = Math.max(1, Math.min(MOST_SORTED, Math.floor(MOST_ADDED / sizeOf(plan)))),
+): void {
+  const { offset, size, stride } = picks;
+  // Places below 2^31 are int32.
+  const wide = size > 2 ** 31;
+  const room = Math.ceil(Math.min(most, picks.count) * (wide ? 8 : 4) / 512) * 512;
+  const from = values.address + plan.data[OFFSETS + 1]! * values.info.bytes;
+  for (let first = 0; first < picks.count; first += most) {
+    const count = Math.min(most, picks.count - first);
+    device.scratch(room + 4 * count, (places) => {
+      const order = places + room;
+      writePlaces(device, { ...picks, offset: offset + first, count }, places, wide);
+      sortRuns(device, places, DTYPE[wide ? "int64" : "int32"], 1, count, false, order);
+      const at = from + first * step * values.info.bytes;
+      addRuns(device, plan, target, stride, { places, order, wide, count, values: at, step });
+    });
+  }
+}
+
+/** Adds what is picked, by one launch for each power of 16 picks. */
+function addRuns(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  stride: number,
+  { places, order, wide, count, values, step }: Sorted,
+): void {
+  const elements = sizeOf(plan);
+  const chunks = Math.ceil(count / CHUNK);
+  const add = (sums: number, itsPlaces: number): void => {
+    takeAxes(plan);
+    axes.unshift(chunks, 0, 0);
+    const room = roomFor();
+    args.clear().address(target, plan.data[OFFSETS]).integer(values).integer(places).integer(order)
+      .integer(wide ? 1 : 0).integer(count).integer(step).integer(stride).integer(sums)
+      .integer(itsPlaces).integer(elements);
+    addAxes(room);
+    const kernel = kernelOf(device, addSorted(target.info, room));
+    device.launch(kernel, [Math.ceil(chunks * elements / THREADS)], [THREADS], args);
+  };
+  if (chunks === 1) return add(0, 0);
+  // Sums have the width of what they are computed in.
+  const { kind, bytes } = target.info;
+  const width = kind === "f" ? Math.max(4, bytes) : bytes;
+  device.scratch(2 * chunks * (8 + elements * width), (itsPlaces) => {
+    const sums = itsPlaces + 16 * chunks;
+    add(sums, itsPlaces);
+    addRuns(device, plan, target, stride, {
+      places: itsPlaces,
+      order: 0,
+      wide: true,
+      count: 2 * chunks,
+      values: sums,
+      step: 0,
+    });
+  });
 }
 
 /** Copies blocks to or from where picks, which `addPicks` adds to the arguments, lie. */

@@ -82,9 +82,23 @@ export function sort(
   if (runs * size === 0) return;
   checkRun("rm_cuda_launch", 0, offset, runs * size, values);
   if (indices !== null) checkRun("rm_cuda_launch", 1, 0, runs * size, indices);
-  const { bytes } = values.info;
-  const order = orderOf(values.info, descending);
-  args.clear().address(values, offset).address(indices);
+  const at = values.address + offset * values.info.bytes;
+  sortRuns(device, at, values.info, runs, size, descending, indices === null ? 0 : indices.address);
+}
+
+/** {@link sort} for runs at an address; where there is one for them, `indices` get the order. */
+export function sortRuns(
+  device: CudaDevice,
+  values: number,
+  info: DTypeInfo,
+  runs: number,
+  size: number,
+  descending: boolean,
+  indices: number,
+): void {
+  const { bytes } = info;
+  const order = orderOf(info, descending);
+  args.clear().integer(values).integer(indices);
   if (size <= SHORT) {
     args.integer(runs).integer(size).integer(order);
     const blocks = Math.ceil(runs / Math.floor(SHORT / size));
@@ -92,31 +106,29 @@ export function sort(
   } else if (size <= tileOf(bytes)) {
     args.integer(size).integer(order);
     device.launch(kernel(device, "IN_BLOCK", bytes), [runs], [THREADS], args);
-  } else sortLong(device, values, offset, runs, size, order, indices);
+  } else sortLong(device, values, bytes, runs, size, order, indices);
 }
 
 /** Sorts runs that are longer than what a block holds, a digit at a time. */
 function sortLong(
   device: CudaDevice,
-  values: Storage,
-  offset: number,
+  given: number,
+  bytes: number,
   runs: number,
   size: number,
   order: number,
-  indices: Storage | null,
+  indices: number,
 ): void {
-  const { bytes } = values.info;
   const count = kernel(device, "COUNT", bytes);
   const spread = kernel(device, "SPREAD", bytes);
   const tiles = Math.ceil(size / tileOf(bytes));
   const all = runs * size;
-  const given = values.address + offset * bytes;
   const round = (length: number): number => Math.ceil(length / 512) * 512;
-  const copy = round(all * bytes), places = indices === null ? 0 : round(all * 4);
+  const copy = round(all * bytes), places = indices === 0 ? 0 : round(all * 4);
   const counters = round(runs * DIGITS * tiles * 8);
   // Values go to and fro between their own memory and a copy; orders need two copies, as the values
   // are to stay, and write no values in the end: one digit takes none, two take one.
-  const copies = indices === null ? 1 : Math.min(2, bytes - 1);
+  const copies = indices === 0 ? 1 : Math.min(2, bytes - 1);
   device.scratch(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
     const counts = address, totals = counts + counters;
     const first = totals + round(runs * DIGITS * 8), second = first + copy + places;
@@ -128,11 +140,11 @@ function sortLong(
       device.launch(count, [runs * tiles], [THREADS], args);
       addCountsUp(device, counts, totals, runs * DIGITS, tiles);
       let to: number, toIndices = 0;
-      if (indices === null) to = from === given ? first : given;
+      if (indices === 0) to = from === given ? first : given;
       else {
         const target = from === first ? second : first;
         to = last ? 0 : target;
-        toIndices = last ? indices.address : target + copy;
+        toIndices = last ? indices : target + copy;
       }
       args.clear().integer(to).integer(toIndices).integer(from).integer(fromIndices)
         .integer(counts).integer(totals).integer(size).integer(tiles).integer(order)
@@ -140,6 +152,6 @@ function sortLong(
       device.launch(spread, [runs * tiles], [THREADS], args);
       [from, fromIndices] = [to, toIndices];
     }
-    if (indices === null && from !== given) device.copy(given, from, all * bytes);
+    if (indices === 0 && from !== given) device.copy(given, from, all * bytes);
   });
 }

@@ -137,11 +137,18 @@ export class JsBackend implements Backend {
   }
 
   gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    return moveBlocks(plan, out, source, picks, step, false, this.#generate);
+    return moveBlocks(plan, out, source, picks, step, "gather", this.#generate);
   }
 
-  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
-    return moveBlocks(plan, target, values, picks, step, true, this.#generate);
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    picks: Picks,
+    step: number,
+    add: boolean,
+  ): number {
+    return moveBlocks(plan, target, values, picks, step, add ? "add" : "scatter", this.#generate);
   }
 
   position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {

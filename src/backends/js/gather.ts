@@ -8,6 +8,7 @@
 import type { Along, Picks } from "../../backend.ts";
 import type { DTypeInfo, TypedArray } from "../../dtype.ts";
 import { readElement } from "../../element.ts";
+import { fromBrain, halfTable, toBrain, toHalf } from "../../half.ts";
 import { OFFSETS, type Plan } from "../../plan.ts";
 import type { Storage } from "../../storage.ts";
 
@@ -32,7 +33,10 @@ function walkOperand(plan: Plan, k: number): Float64Array {
   return result;
 }
 
-/** Copies blocks: element e of block i goes from position i plus `from[e]`, or to it plus `to[e]`. */
+/** Whether positions are where blocks come from, where they go to, or where they are added. */
+type Motion = "gather" | "scatter" | "add";
+
+/** Moves blocks: element e of block i goes from position i plus `from[e]`, or to it plus `to[e]`. */
 type Mover = (
   out: TypedArray,
   source: TypedArray,
@@ -43,15 +47,17 @@ type Mover = (
   step: number,
 ) => void;
 
-/** One copy of the loop for each dtype and direction, so that each sees one type of array. */
+/** One copy of the loop for each dtype and motion, so that each sees one type of array. */
 const movers = new Map<string, Mover>();
 
-function moverFor(dtype: DTypeInfo, scatter: boolean): Mover {
-  const key = `${scatter ? "scatter" : "gather"}_${dtype.name}`;
+function moverFor(dtype: DTypeInfo, motion: Motion): Mover {
+  const key = `${motion}_${dtype.name}`;
   let mover = movers.get(key);
   if (mover !== undefined) return mover;
-  const [t, f] = scatter ? ["positions[i]", "i * step"] : ["i * step", "positions[i]"];
-  const move = dtype.wide
+  const [t, f] = motion === "gather" ? ["i * step", "positions[i]"] : ["positions[i]", "i * step"];
+  const move = motion === "add"
+    ? "out[t + to[e]] += source[f + from[e]];"
+    : dtype.wide
     ? "const p = 2 * (t + to[e]), q = 2 * (f + from[e]); out[p] = source[q]; out[p + 1] = source[q + 1];"
     : "out[t + to[e]] = source[f + from[e]];";
   const text = `return function ${key}(out, source, positions, to, from, count, step) {
@@ -66,11 +72,30 @@ function moverFor(dtype: DTypeInfo, scatter: boolean): Mover {
 }
 
 /** {@link moverFor} where no function may be made from text. */
-function moveElements(scatter: boolean): Mover {
+function moveElements(motion: Motion): Mover {
   return (out, source, positions, to, from, count, step) => {
     for (let i = 0; i < count; i++) {
-      const [t, f] = scatter ? [positions[i]!, i * step] : [i * step, positions[i]!];
-      for (let e = 0; e < to.length; e++) out[t + to[e]!] = source[f + from[e]!]!;
+      const [t, f] = motion === "gather" ? [i * step, positions[i]!] : [positions[i]!, i * step];
+      for (let e = 0; e < to.length; e++) {
+        if (motion === "add") (out as Float64Array)[t + to[e]!]! += source[f + from[e]!] as number;
+        else out[t + to[e]!] = source[f + from[e]!]!;
+      }
+    }
+  };
+}
+
+/** Adds 16-bit floats, which are kept as bits. */
+function addHalves(dtype: DTypeInfo): Mover {
+  const table = halfTable();
+  const [read, write] = dtype.name === "float16"
+    ? [(bits: number) => table[bits]!, toHalf]
+    : [fromBrain, toBrain];
+  return (out, source, positions, to, from, count, step) => {
+    for (let i = 0; i < count; i++) {
+      for (let e = 0; e < to.length; e++) {
+        const t = positions[i]! + to[e]!;
+        out[t] = write(read(out[t] as number) + read(source[i * step + from[e]!] as number));
+      }
     }
   };
 }
@@ -84,14 +109,14 @@ function placeOf(index: number | bigint, size: number): number {
   return at < 0 ? at + size : at;
 }
 
-/** See {@link Backend.gather} and, with `scatter`, {@link Backend.scatter}. */
+/** See {@link Backend.gather} and, for the other motions, {@link Backend.scatter}. */
 export function moveBlocks(
   plan: Plan,
   out: Storage,
   source: Storage,
   picks: Picks,
   step: number,
-  scatter: boolean,
+  motion: Motion,
   generate: boolean,
 ): number {
   const { indexes, offset, count, size: places, stride } = picks;
@@ -104,19 +129,25 @@ export function moveBlocks(
   const { data, rank, operands } = plan;
   const size = data[OFFSETS + operands]!;
   const strides = OFFSETS + operands + rank;
-  if (rank === 1 && size >= LONG_RUN && data[strides] === 1 && data[strides + 1] === 1) {
+  const dense = rank === 1 && data[strides] === 1 && data[strides + 1] === 1;
+  if (dense && size >= LONG_RUN && motion !== "add") {
     const [to, from] = [data[OFFSETS]!, data[OFFSETS + 1]!];
     const [target, elements] = [out.array as Float64Array, source.array as Float64Array];
     for (let i = 0; i < count; i++) {
-      const t = to + (scatter ? positions[i]! : i * step);
-      const f = from + (scatter ? i * step : positions[i]!);
+      const t = to + (motion === "scatter" ? positions[i]! : i * step);
+      const f = from + (motion === "scatter" ? i * step : positions[i]!);
       target.set(elements.subarray(f, f + size), t);
     }
     return -1;
   }
   const { info } = out;
-  const words = generate && info.wide;
-  (generate ? moverFor(info, scatter) : moveElements(scatter))(
+  const words = generate && info.wide && motion !== "add";
+  const mover = motion === "add" && info.kind === "f" && info.bytes === 2
+    ? addHalves(info)
+    : generate
+    ? moverFor(info, motion)
+    : moveElements(motion);
+  mover(
     words ? out.words : out.array,
     words ? source.words : source.array,
     positions,

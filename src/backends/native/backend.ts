@@ -271,12 +271,20 @@ export class NativeBackend implements Backend {
       this.#fallback.gather(plan, out, source, picks, step);
   }
 
-  scatter(plan: Plan, target: Storage, values: Storage, picks: Picks, step: number): number {
-    if (picksNothing(plan, picks)) return this.#fallback.scatter(plan, target, values, picks, step);
+  scatter(
+    plan: Plan,
+    target: Storage,
+    values: Storage,
+    picks: Picks,
+    step: number,
+    add: boolean,
+  ): number {
+    const otherwise = (): number => this.#fallback.scatter(plan, target, values, picks, step, add);
+    if (picksNothing(plan, picks)) return otherwise();
     checkBlocks("rm_move", plan, 0, target, (picks.size - 1) * picks.stride);
     checkBlocks("rm_move", plan, 1, values, (picks.count - 1) * step);
-    return this.#moveBlocks(MOVE.scatter, plan, target, values, picks, step) ??
-      this.#fallback.scatter(plan, target, values, picks, step);
+    const what = add ? MOVE.addAt : MOVE.scatter;
+    return this.#moveBlocks(what, plan, target, values, picks, step) ?? otherwise();
   }
 
   /** Undefined when it is for the fallback to do. */

@@ -156,7 +156,14 @@ export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
 };
 
 /** What `rm_move` does. */
-export const MOVE = { gather: 0, scatter: 1, position: 2, nonzero: 3, takeAlong: 4 } as const;
+export const MOVE = {
+  gather: 0,
+  scatter: 1,
+  position: 2,
+  nonzero: 3,
+  takeAlong: 4,
+  addAt: 5,
+} as const;
 
 /** What `rm_buffers` does. */
 export const BUFFERS = {
