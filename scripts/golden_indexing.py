@@ -2,8 +2,8 @@
 
 A case has the shape of the source (which holds 0, 1, 2, …), how its axes are permuted and flipped to
 make a view, the index as JSON, and the shape and elements that reading gives, or the elements of the
-whole view after 1000, 1001, … (or one number) have been written to it, or added; an index that NumPy refuses
-has "error". Needs: pip install numpy. Run from the repository root.
+whole view after 1000, 1001, … (or one number) have been written to it, and after they have been added;
+an index that NumPy refuses has "error". Needs: pip install numpy. Run from the repository root.
 """
 
 import json

@@ -41,7 +41,7 @@ typedef struct {
   /* A task has so many of those, and of indexes. */
   ptrdiff_t task_positions, task_count;
   /* What blocks that are not copied as dense ones are moved by. */
-  move_run *run;
+  move_run *move;
   bool adds;
 } blocks;
 
@@ -117,7 +117,7 @@ DENSE_RUN(add_64, uint64_t)
 DENSE_RUN(add_float, float)
 DENSE_RUN(add_double, double)
 
-static move_run *run_of(bool adds, int dtype) {
+static move_run *move_of(bool adds, int dtype) {
   static move_run *const copies[] = {copy_8, copy_16, copy_32, copy_64};
   static move_run *const sums[] = {add_8, add_16, add_32, add_64};
   static move_run *const floats[] = {add_half, add_brain, add_float, add_double};
@@ -125,17 +125,17 @@ static move_run *run_of(bool adds, int dtype) {
   return (adds ? sums : copies)[__builtin_ctz((unsigned)rm_bytes(dtype))];
 }
 
-/* Adds single elements. */
+/* Adds single elements, of 4 or 8 bytes; false for others. */
 #define ADD_EACH(T)                                                                \
   for (ptrdiff_t i = 0; i < count; i++) {                                          \
     *(T *)(at[0] + places[i] * b->scale[0]) += *(const T *)(at[1] + i * b->step[1]); \
   }
 
 static bool add_each(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
-  if (b->run == add_float) ADD_EACH(float)
-  else if (b->run == add_double) ADD_EACH(double)
-  else if (b->run == add_32) ADD_EACH(uint32_t)
-  else if (b->run == add_64) ADD_EACH(uint64_t)
+  if (b->move == add_float) ADD_EACH(float)
+  else if (b->move == add_double) ADD_EACH(double)
+  else if (b->move == add_32) ADD_EACH(uint32_t)
+  else if (b->move == add_64) ADD_EACH(uint64_t)
   else return false;
   return true;
 }
@@ -152,12 +152,12 @@ static void move_walks(const blocks *b, const int64_t *places, ptrdiff_t count, 
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[RM_MAX_OPERANDS];
     go(b, i, places[i], at, moved);
-    do b->run(n, moved[0], to_step, moved[1], from_step);
+    do b->move(n, moved[0], to_step, moved[1], from_step);
     while (rm_next(walk, b->outside, inner, counts, moved));
   }
 }
 
-static void copy_task(void *context, ptrdiff_t index) {
+static void move_task(void *context, ptrdiff_t index) {
   const blocks *b = context;
   const rm_walk *walk = &b->walk;
   const ptrdiff_t parts = rm_parts(b->count, b->task_count);
@@ -185,9 +185,10 @@ static void copy_task(void *context, ptrdiff_t index) {
   ptrdiff_t counts[RM_MAX_RANK] = {0};
   rm_seek(walk, b->outside, position, counts, at);
   for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
-    if (b->adds && dense && run == b->bytes && add_each(b, places, count, at)) continue;
-    if (!dense || b->adds) move_walks(b, places, count, at);
-    else if (run == b->bytes) copy_each(b, places, count, at);
+    const bool single = dense && run == b->bytes;
+    if (b->adds && single && add_each(b, places, count, at)) continue;
+    if (b->adds || !dense) move_walks(b, places, count, at);
+    else if (single) copy_each(b, places, count, at);
     else if (run == 2) copy_runs(b, places, count, at, 2);
     else if (run == 4) copy_runs(b, places, count, at, 4);
     else if (run == 8) copy_runs(b, places, count, at, 8);
@@ -200,7 +201,7 @@ static void copy_task(void *context, ptrdiff_t index) {
 static void add_task(void *context, ptrdiff_t index) {
   const blocks *b = context;
   const ptrdiff_t parts = rm_parts(b->count, b->task_count);
-  for (ptrdiff_t i = 0; i < parts; i++) copy_task(context, index * parts + i);
+  for (ptrdiff_t i = 0; i < parts; i++) move_task(context, index * parts + i);
 }
 
 /* Cuts the innermost axis of blocks into equal parts, one for each thread where that can be, which
@@ -235,7 +236,7 @@ static int32_t move_blocks(int what, int dtype, int index_dtype, const double *p
   b.indexes = (const char *)indexes + (ptrdiff_t)numbers[0] * width;
   b.dtype = index_dtype;
   b.adds = what == RM_ADD_AT;
-  b.run = run_of(b.adds, dtype);
+  b.move = move_of(b.adds, dtype);
   b.count = (ptrdiff_t)numbers[1];
   b.size = (int64_t)numbers[2];
   b.bytes = rm_bytes(dtype);
@@ -276,9 +277,9 @@ static int32_t move_blocks(int what, int dtype, int index_dtype, const double *p
     rm_parallel(groups, work, add_task, &b);
   } else if (what == RM_SCATTER) {
     /* Indexes may be equal: the last one has to win. */
-    for (ptrdiff_t i = 0; i < parts * groups; i++) copy_task(&b, i);
+    for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&b, i);
   } else {
-    rm_parallel(parts * groups, work, copy_task, &b);
+    rm_parallel(parts * groups, work, move_task, &b);
   }
   return RM_OK;
 }
