@@ -26,7 +26,7 @@ const compact = [_][]const u8{
 };
 
 /// Compiled once for each instruction set.
-const kernels = [_][]const u8{ "level.c", "fold.c", "rows.c", "gemm.c", "sort.c", "random.c" };
+const kernels = [_][]const u8{ "level.c", "fold.c", "rows.c", "gemm.c", "random.c" };
 
 const flags = [_][]const u8{
     "-std=gnu11",
@@ -172,6 +172,9 @@ fn addKernels(
     const small = common ++ [_][]const u8{"-fno-unroll-loops"};
     const usual = if (old) &small else &common;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
+    // Its two loops that want it say so: half the size, and a twentieth faster.
+    const sorts = small ++ [_][]const u8{"-falign-loops=32"};
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"sort.c"}, .flags = &sorts });
     // The loops there are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements.
     const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };

@@ -170,6 +170,9 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
   else rm_parallel(parts, (double)(parts * PART), task, context);
 }
 
+/* The loops that take most of the time. */
+#define BY_FOURS _Pragma("clang loop unroll_count(4)")
+
 #define SORTS_OF(K)                                                                              \
   static void bounds_##K(const K *keys, ptrdiff_t n, K *least, K *most) {                        \
     K low = keys[0], high = keys[0];                                                             \
@@ -188,7 +191,9 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
     const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
     uint32_t *counts = p->counts[index];                                                         \
     memset(counts, 0, sizeof *counts << p->bits);                                                \
-    for (ptrdiff_t i = first; i < end; i++) counts[(K)(from[i] - least) >> p->shift & mask]++;   \
+    BY_FOURS for (ptrdiff_t i = first; i < end; i++) {                                           \
+      counts[(K)(from[i] - least) >> p->shift & mask]++;                                         \
+    }                                                                                            \
   }                                                                                              \
                                                                                                  \
   static void spread_##K(void *context, ptrdiff_t index) {                                       \
@@ -198,7 +203,7 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
     const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
     K *to = p->to;                                                                               \
     uint32_t *places = p->counts[index];                                                         \
-    for (ptrdiff_t i = first; i < end; i++) {                                                    \
+    BY_FOURS for (ptrdiff_t i = first; i < end; i++) {                                           \
       const K key = from[i];                                                                     \
       to[places[(K)(key - least) >> p->shift & mask]++] = key;                                   \
     }                                                                                            \
