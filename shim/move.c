@@ -6,6 +6,7 @@
  * no plan bounds, are checked here, before anything is moved that they point to.
  */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include "half.h"
 #include "internal.h"
@@ -16,7 +17,7 @@ enum { BLOCK = RM_INDEX_BLOCK };
 /* Bytes to a task: some microseconds of copying from memory. */
 enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
 
-/* ---- gather and scatter ------------------------------------------------------------------------ */
+/* ---- gather, scatter, sums --------------------------------------------------------------------- */
 
 /* Copies n elements, or adds them; steps are in bytes. */
 typedef void move_run(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step);
@@ -44,6 +45,21 @@ typedef struct {
   move_run *move;
   bool adds;
 } blocks;
+
+/* Where the first of the bad indexes is that have been seen, or their count. */
+typedef _Atomic(ptrdiff_t) first_bad;
+
+/* Reads n indexes from the one at `first` on as places; false, noting it, where one is bad. */
+static bool read_places(const blocks *b, ptrdiff_t first, ptrdiff_t n, int64_t *places,
+                        first_bad *bad) {
+  const ptrdiff_t width = rm_bytes(b->dtype);
+  const char *from = b->indexes + first * width;
+  const ptrdiff_t good = rm_level()->places(b->dtype, from, width, n, b->size, places);
+  if (good == n) return true;
+  ptrdiff_t known = atomic_load(bad);
+  while (first + good < known && !atomic_compare_exchange_weak(bad, &known, first + good)) {}
+  return false;
+}
 
 /* Goes from the places of block 0 at index 0 to those of block i at index `place`. */
 static inline void go(const blocks *b, ptrdiff_t i, int64_t place, char *const *at, char **moved) {
@@ -140,8 +156,10 @@ static bool add_each(const blocks *b, const int64_t *places, ptrdiff_t count, ch
   return true;
 }
 
-/* Moves the axes of a block from `outside` on, one place after the other. */
-static void move_walks(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
+/* Moves the axes of a block from `outside` on, one place after the other. A function of its own would
+ * take a nanosecond or two more for each. */
+static inline __attribute__((always_inline)) void move_walks(const blocks *b, const int64_t *places,
+                                                             ptrdiff_t count, char *const *at) {
   const rm_walk *walk = &b->walk;
   const int inner = walk->rank - 1;
   const bool one = inner < b->outside;
@@ -210,7 +228,7 @@ enum { COLUMNS = 16 };
 
 static void cut_columns(blocks *b) {
   rm_walk *walk = &b->walk;
-  if (b->outside == walk->rank) return;
+  if (b->outside == walk->rank || walk->rank == RM_MAX_RANK) return;
   const ptrdiff_t columns = walk->size[walk->rank - 1];
   ptrdiff_t parts = rm_least(rm_threads(), columns / COLUMNS);
   while (parts > 1 && columns % parts != 0) parts--;
@@ -222,6 +240,101 @@ static void cut_columns(blocks *b) {
   walk->size[inner] /= parts;
   for (int k = 0; k < 2; k++) walk->step[0][k] = walk->step[inner][k] * walk->size[inner];
   b->outside++;
+}
+
+/*
+ * Where blocks have few columns to share out, and are many more than the places they go to, equal
+ * shares of them are added up in a table each, and the tables added to the target. How many there
+ * are does not depend on threads.
+ */
+enum { SHARE = 16 * 1024, BLOCKS_A_PLACE = 4, MOST_TABLES = 64, MOST_BYTES = 64 << 20 };
+
+typedef struct {
+  /* The target is a table. */
+  blocks into;
+  char *memory;
+  /* Of a table; blocks of a share. */
+  ptrdiff_t bytes, share;
+  /* 8 bytes of -0, or of the integer 0, to which all can be added. */
+  uint64_t nothing;
+  first_bad *bad;
+} tables;
+
+static void table_task(void *context, ptrdiff_t index) {
+  const tables *t = context;
+  const blocks *b = &t->into;
+  const ptrdiff_t first = index * t->share, end = rm_least(b->count, first + t->share);
+  char *table = t->memory + index * t->bytes;
+  for (ptrdiff_t i = 0; i < t->bytes; i += 8) memcpy(table + i, &t->nothing, 8);
+  int64_t places[BLOCK];
+  for (ptrdiff_t i = first; i < end; i += BLOCK) {
+    const ptrdiff_t n = rm_least(BLOCK, end - i);
+    if (!read_places(b, i, n, places, t->bad)) return;
+    char *at[] = {table, b->walk.start[1] + i * b->step[1]};
+    if (b->scale[0] > b->bytes || !add_each(b, places, n, at)) move_walks(b, places, n, at);
+  }
+}
+
+/* False where it does not pay, and where there is no memory. Nothing is added if an index is bad. */
+static bool add_in_tables(const blocks *b, int dtype, first_bad *bad) {
+  tables t = {.into = *b, .bad = bad};
+  /* From a block of a table to one of the target. */
+  rm_walk sum = b->walk;
+  ptrdiff_t size = b->bytes;
+  bool same = true;
+  for (int axis = sum.rank - 1; axis >= 0; axis--) {
+    same &= sum.size[axis] == 1 || sum.step[axis][0] == size;
+    sum.step[axis][1] = t.into.walk.step[axis][0] = size;
+    size *= sum.size[axis];
+  }
+  if (size >= 2 * COLUMNS * b->bytes || b->size == 0) return false;
+  same &= b->scale[0] == size;
+  t.into.scale[0] = size;
+  t.bytes = rm_round_up(b->size * size, 8);
+  const ptrdiff_t least = b->size * BLOCKS_A_PLACE;
+  const ptrdiff_t most = rm_least(MOST_TABLES, MOST_BYTES / t.bytes);
+  const ptrdiff_t count = rm_least(b->count / (least > SHARE ? least : SHARE), most);
+  if (count < 2) return false;
+  t.memory = malloc((size_t)(count * t.bytes));
+  if (t.memory == NULL) return false;
+  t.share = rm_parts(b->count, count);
+  if (rm_is_float(dtype)) {
+    t.nothing = UINT64_C(1) << 63;
+    for (ptrdiff_t left = 8; left > b->bytes; left -= b->bytes) t.nothing |= t.nothing >> 8 * b->bytes;
+  }
+  rm_parallel(count, (double)(b->count * size / b->bytes), table_task, &t);
+  for (ptrdiff_t i = 0; i < count && *bad == b->count; i++) {
+    char *at[RM_MAX_OPERANDS] = {sum.start[0], t.memory + i * t.bytes};
+    ptrdiff_t counts[RM_MAX_RANK] = {0};
+    if (same) {
+      b->move(b->size * size / b->bytes, at[0], b->bytes, at[1], b->bytes);
+      continue;
+    }
+    do b->move(b->size, at[0], b->scale[0], at[1], size);
+    while (rm_next(&sum, 0, sum.rank, counts, at));
+  }
+  free(t.memory);
+  return true;
+}
+
+typedef struct {
+  const blocks *b;
+  /* What few indexes say is kept here. */
+  int64_t *places;
+  first_bad *bad;
+} checks;
+
+/* Indexes to a task. */
+enum { CHECKED = 16 * BLOCK };
+
+static void check_task(void *context, ptrdiff_t index) {
+  const checks *c = context;
+  const ptrdiff_t count = c->b->count, end = rm_least(count, (index + 1) * CHECKED);
+  int64_t own[BLOCK];
+  for (ptrdiff_t i = index * CHECKED; i < end; i += BLOCK) {
+    int64_t *places = count <= BLOCK ? c->places : own;
+    if (!read_places(c->b, i, rm_least(BLOCK, end - i), places, c->bad)) return;
+  }
 }
 
 static int32_t move_blocks(int what, int dtype, int index_dtype, const double *plan,
@@ -244,18 +357,19 @@ static int32_t move_blocks(int what, int dtype, int index_dtype, const double *p
   b.scale[dense] = b.step[1 - dense] = 0;
   b.scale[1 - dense] = (ptrdiff_t)numbers[3] * b.bytes;
   b.step[dense] = (ptrdiff_t)numbers[4] * b.bytes;
-  numbers[0] = -1;
+  b.outside = 0;
+  first_bad bad = b.count;
+  const bool nothing = b.walk.empty || b.count == 0;
+  const bool added = b.adds && !nothing && add_in_tables(&b, dtype, &bad);
   int64_t places[BLOCK];
-  for (ptrdiff_t i = 0; i < b.count; i += BLOCK) {
-    const ptrdiff_t n = rm_least(BLOCK, b.count - i);
-    const char *from = b.indexes + i * width;
-    const ptrdiff_t good = rm_level()->places(index_dtype, from, width, n, b.size, places);
-    if (good == n) continue;
-    numbers[0] = (double)(i + good);
-    return RM_OK;
+  if (!added) {
+    checks c = {&b, places, &bad};
+    const double work = (double)(b.count * width) / BYTES_EACH_NANOSECOND;
+    rm_parallel(rm_parts(b.count, CHECKED), work, check_task, &c);
   }
+  numbers[0] = bad < b.count ? (double)bad : -1;
+  if (bad < b.count || added || nothing) return RM_OK;
   b.places = b.count <= BLOCK ? places : NULL;
-  if (b.walk.empty || b.count == 0) return RM_OK;
   /* Axes that are longer steps for the dense operand than indexes are go outside, so that it is
    * walked from one end to the other. */
   for (b.outside = 0; b.outside < b.walk.rank; b.outside++) {

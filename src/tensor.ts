@@ -761,8 +761,9 @@ export class Tensor<
    * array of arguments as {@link slice} takes them, or one string.
    *
    * With `accumulate`, numbers are added to what is there, in the dtype of this tensor, once for each
-   * time that the index names their place: histograms, gradients of embeddings. Where the CPU adds
-   * one after the other, a device may add in another order, the same one every time.
+   * time that the index names their place: histograms, gradients of embeddings. Equal indexes add one
+   * after the other, very many of them, and those on a device, in an order that is the same every
+   * time.
    *
    * Throws an IndexError, ShapeError, DTypeError or ReadOnlyError before anything is written.
    *

@@ -204,6 +204,8 @@ test("Adding at indexes: what cannot be added is refused, and nothing changes", 
   assertThrows(() => x.set([0], 1, loose({ add: true })), TypeError, 'set with option "add"');
   assertThrows(() => x.set([0], 1, loose(true)), TypeError, "options come last");
   assertEquals(x.toArray(), iota([2, 3]).toArray());
+  const none = zeros([0]), many = zeros([40_000], { dtype: "int32" });
+  assertRefused(() => none.set([many], 1, add), IndexError, "size 0", none);
   const mask = zeros([3], { dtype: "bool" });
   assertRefused(() => mask.set([[0]], true, add), DTypeError, "accumulate bool", mask);
   assertRefused(() => mask.set([0], true, add), DTypeError, "accumulate bool", mask);

@@ -992,6 +992,46 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
   }
 });
 
+/** Just not enough for tables of sums, for two, and for three, the last one shorter. */
+const SUMMED = [2 ** 15 - 1, 2 ** 15, 2 ** 15 + 2 ** 14 + 1];
+
+check("sums of many blocks at few places agree with js, and touch nothing else", () => {
+  let turn = 0;
+  for (const dtype of DTYPES) {
+    if (dtype === "bool") continue;
+    // Floats of which no few sums are rounded, in whatever order.
+    const few = DTYPE[dtype].kind === "f" ? [-1, -0, 0, 1] : [0, 1, 2, 100];
+    for (const shape of [[], [], [], [], [], [1], [2], [2, 3], [31], [32]]) {
+      const kind = KINDS[turn % OUTPUTS]!, by = INTEGERS[turn % INTEGERS.length]!;
+      const count = SUMMED[turn++ % SUMMED.length]!;
+      const what = `${count} ${dtype} blocks of [${shape}] ${kind} by ${by}`;
+      const placed = LAYOUTS[kind]!(shape), dense = Layout.contiguous(shape, MARGIN);
+      const span = placed.extent()[1] + 1;
+      // The last of the places nothing goes to.
+      const top = DTYPE[by].bytes === 1 ? 127 : 999;
+      const picks = { ...picksFrom(by, count, span), size: 1000 };
+      for (let i = 0; i < count; i++) writeElement(picks.indexes, MARGIN + i, i * 31 % top);
+      const target = fill(dtype, span * 1000 + MARGIN, false);
+      const values = fill(dtype, dense.size * count + 2 * MARGIN, false);
+      for (const storage of [target, values]) {
+        for (let i = 0; i < storage.length; i++) {
+          writeElement(storage, i, few[(i * 7 + (i >> 5)) % 4]!);
+        }
+      }
+      const plan = planMap(placed, dense, null, null);
+      // One block for all, or as many.
+      const step = turn % 4 === 0 && top > 127 ? 0 : dense.size;
+      const expected = copyOf(target);
+      const add = (): void => {
+        assertEquals(native.scatter(plan, target, values, picks, step, true), -1);
+      };
+      assertEquals(handedOn(add), 0, what);
+      js.scatter(plan, expected, values, picks, step, true);
+      assertSameBytes(target, expected, what);
+    }
+  }
+});
+
 check("elements are picked along any axis, whatever lies outside and inside of it", () => {
   let turn = 0;
   for (const dtype of ["uint8", "float16", "float32", "int64"] as const) {
@@ -1249,6 +1289,12 @@ check("limits that are numbers are those of js, NaN and zeros of both signs too"
   }
 });
 
+/** So many, of which one is wrong, and the last: few, of several tasks, of several tables of sums. */
+const INDEXED = [[1, 0], [30, 29], [1024, 7], [3000, 1024], [3000, 2999], [
+  70_000,
+  40_000,
+]] as const;
+
 check("the first index out of range is named, and nothing is written", () => {
   const two = Layout.contiguous([2]);
   const plan = planMap(two, two, null, null);
@@ -1257,13 +1303,13 @@ check("the first index out of range is named, and nothing is written", () => {
     const most = 2n ** BigInt(8 * bytes - (kind === "i" ? 1 : 0)) - 1n;
     const wrong = [11n, most, ...kind === "i" ? [-12n, -most - 1n] : [most - 10n]];
     for (const bad of wrong) {
-      for (const [count, at] of [[1, 0], [30, 29], [1024, 7], [3000, 1024], [3000, 2999]]) {
-        const picks = picksFrom(dtype, count!, 2);
+      for (const [count, at] of INDEXED) {
+        const picks = picksFrom(dtype, count, 2);
         const array = picks.indexes.array as BigInt64Array;
         for (const i of [at!, count! - 1]) {
           array[MARGIN + i] = (DTYPE[dtype].wide ? bad : Number(bad)) as never;
         }
-        const [near, far] = [fill("int16", 2 * count!, true), fill("int16", 22, true)];
+        const [near, far] = [fill("int16", 2 * count, true), fill("int16", 22, true)];
         const [nearBefore, farBefore] = [copyOf(near), copyOf(far)];
         const what = `${bad} as ${dtype} at ${at} of ${count}`;
         for (const backend of [native, js]) {

@@ -214,6 +214,24 @@ check("the number of threads does not show in gathers and scatters", () => {
   }
 });
 
+check("the number of threads does not show in sums of many at few places", () => {
+  const count = 100_000, places = 7;
+  for (const dtype of ["float32", "float64", "float16"] as const) {
+    for (const columns of [1, 3]) {
+      const block = Layout.contiguous([columns]);
+      const indexes = adopt("int32", Int32Array.from({ length: count }, (_, i) => i * i % places));
+      const picks = { indexes, offset: 0, count, size: places, stride: columns };
+      const values = denseStorage(dtype, count * columns);
+      const target = denseStorage(dtype, places * columns);
+      const before = target.array.slice() as Float64Array;
+      sameBits(`sums of ${count} times ${columns} ${dtype}`, target, () => {
+        (target.array as Float64Array).set(before);
+        native.scatter(planMap(block, block, null, null), target, values, picks, columns, true);
+      });
+    }
+  }
+});
+
 check("the number of threads does not show in own products of matrices", () => {
   const cases: [DType, number, number, number, number][] = [
     ["int32", 200, 190, 210, 1],

@@ -873,6 +873,10 @@ static void try_moves(ptrdiff_t n) {
       run_blocks(kinds[i], dtype, integer(), 1 + below(9), 1, n, 1, 1);
       run_blocks(kinds[i], dtype, integer(), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
     }
+    /* So many that their sums are made in tables. */
+    if (n == 1 && dtype != RM_BOOL) {
+      run_blocks(RM_ADD_AT, dtype, integer(), 40000, 1, 1 + below(4), 1, 1 + (int)below(2));
+    }
     run_nonzero(dtype, n);
     if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;
     run_positions(dtype, below(2), (int)below(2), n, 1, below(2));
