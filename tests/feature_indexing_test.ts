@@ -187,6 +187,8 @@ test("Adding at indexes: in numbers of the dtype, one after the other", () => {
   // Values of another dtype become that of the target before they are added.
   const narrow = tensor([2 ** 24]).set([[0, 0]], tensor([0.6, 0.6], { dtype: "float64" }), add);
   assertEquals(narrow.toArray(), [2 ** 24]);
+  const wide = tensor([1 + 2 ** -26], { dtype: "float64" });
+  assertEquals(tensor([2 ** 24]).set([":"], wide, add).toArray(), [2 ** 24]);
   // Longer rows than one task has, of which each is added to by many.
   const [rows, columns] = [7, 3000];
   const by = arange(500, { dtype: "int64" }).remainder(rows);

@@ -322,6 +322,19 @@ describe("loops", () => {
     }
   });
 
+  it("numbers are added at places by the interpreter as by generated loops", () => {
+    const block = Layout.contiguous([2]);
+    const indexes = adopt("int32", Int32Array.of(1, -1, 1));
+    const picks = { indexes, offset: 0, count: 3, size: 3, stride: 2 };
+    for (const generate of [true, false]) {
+      const target = adopt("float64", Float64Array.of(1, 2, 3, 4, 5, 6));
+      const values = adopt("float64", Float64Array.of(10, 20, 30, 40, 50, 60));
+      const plan = planMap(block, block, null, null);
+      assertEquals(new JsBackend(generate).scatter(plan, target, values, picks, 2, true), -1);
+      assertEquals([...target.array], [1, 2, 63, 84, 35, 46], `generate: ${generate}`);
+    }
+  });
+
   it("long rows are picked from where they are, dense or not", () => {
     const x = iota([5, 1200]);
     const first = (rows: unknown) => loose(rows).toArray().map((row: number[]) => row.slice(0, 2));
