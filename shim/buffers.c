@@ -38,8 +38,8 @@ enum {
   /* Nanoseconds from which on making an array of V8 must have collected. */
   COLLECTION = 50000,
   /* New bytes for which V8 goes on with its marking; and elements of an array that make it do so. */
-  MARKING_STEP = 1 << 23,
-  MARKING_ELEMENTS = 1 << 13
+  MARKING_STEP = 1 << 22,
+  MARKING_ELEMENTS = 1 << 14
 };
 
 /* Who makes arrays: a thread of JavaScript. */
