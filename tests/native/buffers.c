@@ -275,7 +275,7 @@ static void check_node(void) {
     CHECK(v != NULL && v->number == 1 << 20 && ((char *)v->data)[12345] == 0);
     memset(v->data, 1, 1 << 20);
   }
-  CHECK(node.collections == 20 && node.markings == 2 && *(double *)node.owner == 20 << 20);
+  CHECK(node.collections == 20 && node.markings == 5 && *(double *)node.owner == 20 << 20);
   /* What a collection finds is used again. */
   node.waiting = 3;
   char *first = node.arrays[0].data;
