@@ -19,6 +19,14 @@ enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
 
 /* ---- gather, scatter, sums --------------------------------------------------------------------- */
 
+/* Where the first of the bad indexes is that have been seen, or beyond the last index. */
+typedef _Atomic(ptrdiff_t) first_bad;
+
+static void note_bad(first_bad *bad, ptrdiff_t at) {
+  ptrdiff_t known = atomic_load(bad);
+  while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
+}
+
 /* Copies n elements, or adds them; steps are in bytes. */
 typedef void move_run(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step);
 
@@ -32,6 +40,7 @@ typedef struct {
   const char *indexes;
   int dtype;
   int64_t size;
+  first_bad *bad;
   /* What the indexes say, where that has been kept. */
   const int64_t *places;
   ptrdiff_t step[2], scale[2];
@@ -46,19 +55,13 @@ typedef struct {
   bool adds;
 } blocks;
 
-/* Where the first of the bad indexes is that have been seen, or their count. */
-typedef _Atomic(ptrdiff_t) first_bad;
-
 /* Reads n indexes from the one at `first` on as places; false, noting it, where one is bad. */
-static bool read_places(const blocks *b, ptrdiff_t first, ptrdiff_t n, int64_t *places,
-                        first_bad *bad) {
+static bool read_places(const blocks *b, ptrdiff_t first, ptrdiff_t n, int64_t *places) {
   const ptrdiff_t width = rm_bytes(b->dtype);
   const char *from = b->indexes + first * width;
   const ptrdiff_t good = rm_level()->places(b->dtype, from, width, n, b->size, places);
-  if (good == n) return true;
-  ptrdiff_t known = atomic_load(bad);
-  while (first + good < known && !atomic_compare_exchange_weak(bad, &known, first + good)) {}
-  return false;
+  if (good < n) note_bad(b->bad, first + good);
+  return good == n;
 }
 
 /* Goes from the places of block 0 at index 0 to those of block i at index `place`. */
@@ -257,7 +260,6 @@ typedef struct {
   ptrdiff_t bytes, share;
   /* 8 bytes of -0, or of the integer 0, to which all can be added. */
   uint64_t nothing;
-  first_bad *bad;
 } tables;
 
 static void table_task(void *context, ptrdiff_t index) {
@@ -269,15 +271,16 @@ static void table_task(void *context, ptrdiff_t index) {
   int64_t places[BLOCK];
   for (ptrdiff_t i = first; i < end; i += BLOCK) {
     const ptrdiff_t n = rm_least(BLOCK, end - i);
-    if (!read_places(b, i, n, places, t->bad)) return;
+    if (!read_places(b, i, n, places)) return;
     char *at[] = {table, b->walk.start[1] + i * b->step[1]};
     if (b->scale[0] > b->bytes || !add_each(b, places, n, at)) move_walks(b, places, n, at);
   }
 }
 
 /* False where it does not pay, and where there is no memory. Nothing is added if an index is bad. */
-static bool add_in_tables(const blocks *b, int dtype, first_bad *bad) {
-  tables t = {.into = *b, .bad = bad};
+static bool add_in_tables(const blocks *b, int dtype) {
+  tables t = {.into = *b};
+  t.into.outside = 0;
   /* From a block of a table to one of the target. */
   rm_walk sum = b->walk;
   ptrdiff_t size = b->bytes;
@@ -303,7 +306,7 @@ static bool add_in_tables(const blocks *b, int dtype, first_bad *bad) {
     for (ptrdiff_t left = 8; left > b->bytes; left -= b->bytes) t.nothing |= t.nothing >> 8 * b->bytes;
   }
   rm_parallel(count, (double)(b->count * size / b->bytes), table_task, &t);
-  for (ptrdiff_t i = 0; i < count && *bad == b->count; i++) {
+  for (ptrdiff_t i = 0; i < count && *b->bad == b->count; i++) {
     char *at[RM_MAX_OPERANDS] = {sum.start[0], t.memory + i * t.bytes};
     ptrdiff_t counts[RM_MAX_RANK] = {0};
     if (same) {
@@ -321,7 +324,6 @@ typedef struct {
   const blocks *b;
   /* What few indexes say is kept here. */
   int64_t *places;
-  first_bad *bad;
 } checks;
 
 /* Indexes to a task. */
@@ -333,7 +335,7 @@ static void check_task(void *context, ptrdiff_t index) {
   int64_t own[BLOCK];
   for (ptrdiff_t i = index * CHECKED; i < end; i += BLOCK) {
     int64_t *places = count <= BLOCK ? c->places : own;
-    if (!read_places(c->b, i, rm_least(BLOCK, end - i), places, c->bad)) return;
+    if (!read_places(c->b, i, rm_least(BLOCK, end - i), places)) return;
   }
 }
 
@@ -357,13 +359,13 @@ static int32_t move_blocks(int what, int dtype, int index_dtype, const double *p
   b.scale[dense] = b.step[1 - dense] = 0;
   b.scale[1 - dense] = (ptrdiff_t)numbers[3] * b.bytes;
   b.step[dense] = (ptrdiff_t)numbers[4] * b.bytes;
-  b.outside = 0;
   first_bad bad = b.count;
+  b.bad = &bad;
   const bool nothing = b.walk.empty || b.count == 0;
-  const bool added = b.adds && !nothing && add_in_tables(&b, dtype, &bad);
+  const bool added = b.adds && !nothing && add_in_tables(&b, dtype);
   int64_t places[BLOCK];
   if (!added) {
-    checks c = {&b, places, &bad};
+    checks c = {&b, places};
     const double work = (double)(b.count * width) / BYTES_EACH_NANOSECOND;
     rm_parallel(rm_parts(b.count, CHECKED), work, check_task, &c);
   }
@@ -463,7 +465,7 @@ typedef struct {
   /* How the work is cut: rows for each task, and parts of a row. */
   ptrdiff_t task_rows, parts;
   /* The first element whose index is out of range. */
-  _Atomic ptrdiff_t bad;
+  first_bad bad;
 } takes;
 
 #define TAKE_EACH(T, to_step, from_step)                                                     \
@@ -510,9 +512,7 @@ static void take_task(void *context, ptrdiff_t index) {
       const ptrdiff_t good = take_run(t, n, at[0] + i * step[0], at[1] + i * step[1],
                                       at[2] + i * step[2], step);
       if (good == n) continue;
-      const ptrdiff_t place = row * t->columns + i + good;
-      ptrdiff_t before = t->bad;
-      while (place < before && !atomic_compare_exchange_weak(&t->bad, &before, place)) continue;
+      note_bad(&t->bad, row * t->columns + i + good);
       return;
     }
   }

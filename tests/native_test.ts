@@ -999,7 +999,7 @@ check("sums of many blocks at few places agree with js, and touch nothing else",
   let turn = 0;
   for (const dtype of DTYPES) {
     if (dtype === "bool") continue;
-    // Floats of which no few sums are rounded, in whatever order.
+    // Floats whose sums at one place are exact in every dtype, so that their order does not matter.
     const few = DTYPE[dtype].kind === "f" ? [-1, -0, 0, 1] : [0, 1, 2, 100];
     for (const shape of [[], [], [], [], [], [1], [2], [2, 3], [31], [32]]) {
       const kind = KINDS[turn % OUTPUTS]!, by = INTEGERS[turn % INTEGERS.length]!;
@@ -1289,11 +1289,18 @@ check("limits that are numbers are those of js, NaN and zeros of both signs too"
   }
 });
 
-/** So many, of which one is wrong, and the last: few, of several tasks, of several tables of sums. */
-const INDEXED = [[1, 0], [30, 29], [1024, 7], [3000, 1024], [3000, 2999], [
-  70_000,
-  40_000,
-]] as const;
+/**
+ * How many indexes there are, and which one is wrong beside the last: few of them, as many as make
+ * several tasks, and as many as make several tables of sums.
+ */
+const INDEXED: [number, number][] = [
+  [1, 0],
+  [30, 29],
+  [1024, 7],
+  [3000, 1024],
+  [3000, 2999],
+  [70_000, 40_000],
+];
 
 check("the first index out of range is named, and nothing is written", () => {
   const two = Layout.contiguous([2]);
@@ -1306,7 +1313,7 @@ check("the first index out of range is named, and nothing is written", () => {
       for (const [count, at] of INDEXED) {
         const picks = picksFrom(dtype, count, 2);
         const array = picks.indexes.array as BigInt64Array;
-        for (const i of [at!, count! - 1]) {
+        for (const i of [at, count - 1]) {
           array[MARGIN + i] = (DTYPE[dtype].wide ? bad : Number(bad)) as never;
         }
         const [near, far] = [fill("int16", 2 * count, true), fill("int16", 22, true)];
