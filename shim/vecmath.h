@@ -927,32 +927,34 @@ static inline float rm_erf_f32(float x) {
 
 /*
  * Near 0, x (1/2 + x p(x^2)). Elsewhere max(x, 0) less what there is on the left of 0, t = |x|:
- * exp(-t^2 / 2) p(v), v = (t - c) / (t + c), c being one where p(0) is nearly a float.
+ * exp(-t^2 / 2) p(v), v = (t - 3/2) / (t + 49/16). t^2 = 2 n log(2) + z is halved in coefficients, so
+ * that nothing of the square is lost.
  */
 static inline float rm_gelu_f32(float x) {
-  const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a;
-  /* -t^2 / 2. */
+  const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a, tt = t * t;
+  const float near = rm_fma_f32(
+      x, RM_POLY_4(f32, tt, 3.9894223e-01f, -6.648862e-02f, 9.954251e-03f, -1.1070163e-03f), 0.5f);
+  const float v = (t - 1.5f) / (t + 3.0625f);
+  const float p =
+      RM_POLY_9(f32, v, 3.08671e-01f, 3.2108015e-01f, -4.5934704e-01f, 3.2175028e-01f,
+                -7.92221e-02f, -3.488883e-02f, 1.7386558e-02f, 9.013038e-03f, -5.5333707e-03f);
+  /* Its low bits are 64 - n, which is added to the exponent of p: so nothing is denormal. */
+  const float bias = 0x1.8p23f + 64, shifted = rm_fma_f32(tt, -0.5f * 0x1.715476p+0f, bias);
+  const float n = shifted - bias, whole = n * (2 * 0.693359375f);
 #if RM_HAS_FMA
-  const float minus = -0.5f * t, high = minus * t, low = rm_fma_f32(minus, t, -high);
+  const float high = rm_fma_f32(t, t, whole);
 #else
   const float head = rm_float_of(rm_bits_of(t) & 0xfffff000u);
-  const float high = -0.5f * head * head, low = -0.5f * (t - head) * (t + head);
+  const float high = (head * head + whole) + (t - head) * (t + head);
 #endif
-  const float near = rm_fma_f32(
-      x, RM_POLY_5(f32, high + low, 3.9894223e-01f, -2 * -6.648936e-02f, 4 * 9.967187e-03f,
-                   -8 * -1.1705133e-03f, 16 * 9.534434e-05f), 0.5f);
-  const float v = (t - 2.609375f) / (t + 2.609375f);
-  const float p =
-      RM_POLY_10(f32, v, 3.5618153e-01f, 1.3006103e-01f, -1.4897853e-01f, 7.64883e-02f,
-                 -9.235452e-03f, -8.327679e-03f, 1.6329491e-03f, 1.5242795e-03f, -1.14600065e-04f,
-                 -3.0067895e-04f);
-  float shifted, r;
-  const float q = rm_exp_series_f32(high, low, 0x1.8p23f + 191, &shifted, &r);
-  const float scaled = p * rm_float_of(rm_bits_of(shifted) << 23);
-  const float left = rm_fma_f32(scaled, rm_fma_f32(r * r, q, r), scaled);
-  /* -infinity times 0 is NaN. */
-  const float far = rm_fma_f32(left, -0x1p-64f, x > 0 ? x : x * 0);
-  return a < 0.86f ? x * near : far;
+  const float z = rm_fma_f32(n, -2 * 2.12194440e-4f, high);
+  const float g = z * RM_POLY_6(f32, z, -0.5f, 4.9999994e-01f / 4, -1.666652e-01f / 8,
+                                4.1668408e-02f / 16, -8.3689215e-03f / 32, 1.3814204e-03f / 64);
+  const float scaled = rm_float_of(rm_bits_of(p) + (rm_bits_of(shifted) << 23));
+  const float left = rm_fma_f32(scaled, g, scaled);
+  /* -infinity from itself is NaN; what is left of other negative numbers, -0. */
+  const float far = rm_fma_f32(left, -0x1p-64f, -((x < 0 ? x : 0) - x));
+  return a < 0.56f ? x * near : far;
 }
 
 /* For |x| <= 1; the coefficients are those of primitives.ts, here and in rm_erfcx, but for 1 of the
