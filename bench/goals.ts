@@ -50,5 +50,6 @@ export function goalOf(key: string, backend: "js" | "native"): Goal | undefined 
   if (backend === "js") return JS_GOALS.find(([rows]) => rows.test(key))?.[1];
   if (key.startsWith("views/")) return { ratio: 1.5 };
   if (/^sort and gather\/(arg)?sort /.test(key)) return { ratio: 2.5 };
+  if (/^small sizes\/add 16 \w+\d\d(, disposed)?$/.test(key)) return { ratio: 0.5 };
   return { ratio: NATIVE_GOALS.row };
 }
