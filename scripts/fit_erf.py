@@ -1,4 +1,4 @@
-"""Print the polynomials of erf and erfc in src/backends/js/primitives.ts, and of philox.ts.
+"""Print the polynomials of erf and erfc in src/backends/js/primitives.ts, of philox.ts and gelu.h.
 
 erf(x) = x * N(x * x) on [0, 1], a polynomial through Chebyshev nodes.
 erfc(x) = exp(-x * x) / (1 + 2 * x) * P(t) on [0.5, 28], likewise, where t = (x - 4) / (x + 4) spreads
@@ -50,7 +50,26 @@ def fit_turn(degree):
         horner(name[:3], "t", p[::-1])
 
 
+def fit_gelu(degree=4, end=mpf("14.4")):
+    """What shim/gelu.h says of its pieces: 32, eight from one power of 2 to the next of t + 1."""
+    def f(t):
+        return exp(t * t / 2) * erfc(t / sqrt(2)) / 2
+
+    pieces = [None] * 32
+    for power in range(4):
+        for part in range(8):
+            lo, hi = (2**power * (1 + mpf(part + k) / 8) - 1 for k in (0, 1))
+            hi = min(hi, end)
+            middle = (lo + hi) / 2
+            p = chebyfit(lambda d: f(middle + d) * (2 * (middle + d) if lo >= 0.5 else 1),
+                         [lo - middle, hi - middle], degree + 1)
+            pieces[(127 + power) * 8 + part & 31] = [middle, *p[::-1]]
+    for name, numbers in zip(["middle", *range(degree + 1)], zip(*pieces)):
+        print(f"// {name}\n{{{', '.join(nstr(x, 9) + 'f' for x in numbers)}}},")
+
+
 if __name__ == "__main__":
     fit_erf()
     fit_erfc()
     fit_turn(6)
+    fit_gelu()

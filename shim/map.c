@@ -9,6 +9,9 @@
 #include <string.h>
 #include "blocks.h"
 #include "cast.h"
+#if defined(__AVX512F__)
+#include "gelu.h"
+#endif
 #include "internal.h"
 #include "intmath.h"
 #include "ops.def"
@@ -343,6 +346,16 @@ KERNEL_NAMED(integer_powers) {
   }
 }
 
+#if defined(__AVX512F__)
+KERNEL_NAMED(pieced_gelu_f32) {
+  float *o = out;
+  const float *p = a;
+  for (ptrdiff_t i = 0; i < n; i += VECTOR) {
+    _mm512_storeu_ps(o + i, gelu_of(_mm512_loadu_ps(p + i)));
+  }
+}
+#endif
+
 static const kernel *const tables[RM_DTYPE_COUNT] = {
     table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8, table_u16,
     table_u32, table_u64, table_f16, table_bf16, table_f32, table_f64,
@@ -360,6 +373,9 @@ static kernel kernel_of(int opcode, int compute) {
       case RM_OP_log: return keyed_log_f32;
       case RM_OP_log2: return keyed_log2_f32;
       case RM_OP_log10: return keyed_log10_f32;
+#if defined(__AVX512F__)
+      case RM_OP_gelu: return pieced_gelu_f32;
+#endif
 #if RM_HAS_FMA
       case RM_OP_floorDivide: return checked_floorDivide_f32;
       case RM_OP_remainder: return checked_remainder_f32;
