@@ -1119,6 +1119,31 @@ check("numbers too small for most formulas keep their last digit", () => {
   }
 });
 
+check("gelu has its digits on both sides of 0, in each piece, and at their ends", () => {
+  const x: number[] = [];
+  for (let i = -(2 ** 16); i <= 2 ** 16; i++) x.push(i * 1.0009765625 / 2 ** 12);
+  for (let eighths = 8; eighths < 16; eighths++) {
+    for (const power of [1, 2, 4, 8]) {
+      const end = power * eighths / 8 - 1;
+      for (const at of [end - 2 ** -24, end, end + 2 ** -20, 2 ** -30 * power * eighths]) {
+        x.push(at, -at);
+      }
+    }
+  }
+  x.push(14.4, -14.4, 3e38, -3e38, 2 ** -149, -(2 ** -149), Infinity, -Infinity, NaN);
+  const layout = Layout.contiguous([x.length]);
+  const plan = planMap(layout, layout, null, null);
+  const a = adopt("float32", Float32Array.from(x));
+  const expected = allocate("float32", x.length, true);
+  loops.map(MAP.gelu, "float32", plan, expected, a, null, null);
+  for (const level of LEVELS) {
+    native.setLevel(level);
+    const out = allocate("float32", x.length, true);
+    native.map(MAP.gelu, "float32", plan, out, a, null, null);
+    assertSame(out, expected, `gelu, level ${level}`, { ulp: 3 });
+  }
+});
+
 check("powers of one exponent are those of js, whichever kernel takes them", () => {
   for (const level of LEVELS) {
     native.setLevel(level);
