@@ -4,7 +4,7 @@
  *     deno run -A bench/memory.ts [--backend=js|native] [--passes=N]
  *
  * Runs 10,000 forward passes of the digits model on Deno and on Bun, each in a process of its own,
- * and looks at the resident set every 500 of them. What it has grown by since the first 1000, in
+ * and looks at the resident set every 500 of them. What it has grown by since the first 2000, in
  * which engines compile and pools fill, is printed; above 10% the run fails. Knows nothing of time.
  *
  * @module
@@ -19,7 +19,7 @@ import { ensureInstalled, findTool, root, start } from "../scripts/tools.ts";
 import { median } from "./report.ts";
 
 const EVERY = 500;
-const WARM_UP = 1000;
+const WARM_UP = 2000;
 const LIMIT = 0.1;
 /** Samples whose medians are compared: collectors let the resident set swing. */
 const WINDOW = 4;
