@@ -647,11 +647,6 @@ export function cast(source: Operand, dtype: DType): Operand {
   return source.storage.info.name === dtype ? source : contiguousCopy(source, dtype);
 }
 
-/** `source` itself when it is dense, else a dense copy. */
-export function contiguous(source: Operand): Operand {
-  return source.layout.contiguous ? source : contiguousCopy(source);
-}
-
 /**
  * The elements of `source`, dense, in `memory`, or on the CPU for null: on the storage of `source`
  * when they are that already, else on one that nobody else sees, nor will.

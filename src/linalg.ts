@@ -14,7 +14,7 @@ import {
   checkDevice,
   checkOperand,
   checkOptions,
-  contiguous,
+  contiguousCopy,
   delivered,
   fillScalar,
   lens,
@@ -141,7 +141,8 @@ export function matmul(
     const multiply = (): boolean => {
       const product = productOf(cast(a, dtype), cast(b, dtype));
       if (bias !== undefined && backend.linear !== undefined) {
-        const row = contiguous(cast(bias, dtype));
+        const added = cast(bias, dtype);
+        const row = added.layout.contiguous ? added : contiguousCopy(added);
         if (backend.linear(product, row.storage, row.layout.offset)) return true;
       }
       backend.matmul(product);

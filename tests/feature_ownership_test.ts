@@ -154,6 +154,17 @@ test("intoCow: a write to the source, by any way, is not seen through it", () =>
   }
 });
 
+test("intoCow: one that is moved is copied; the last one left has what it borrowed", () => {
+  const x = tensor([1, 2, 3]);
+  const moved = x.intoCow().intoOwned();
+  assertEquals([moved.ownership, sharesBuffer(moved, x)], ["owned", false]);
+  const cow = x.intoCow();
+  assertEquals(cow.ownership, "cow");
+  x.dispose();
+  cow.set([0], 4);
+  assertEquals([cow.ownership, cow.toArray()], ["owned", [4, 2, 3]]);
+});
+
 test("intoCow: disposing of either side leaves the other", () => {
   const x = tensor([1, 2, 3]);
   const cow = x.intoCow();

@@ -112,10 +112,6 @@ const DISPATCH = edits(
       "plan.data[ATTRIBUTES + i] = attributes[i]!;",
       "void attributes[i];",
     ],
-    "contiguous: views pass": [
-      "return source.layout.contiguous ? source : contiguousCopy(source);",
-      "return source;",
-    ],
     "reduce: keepDims": ["else if (keepDims) shape.push(1);", ""],
     "reduce: count": ["if (reduced[axis]) count *= n;", "if (!reduced[axis]) count *= n;"],
     "reduce: of nothing": ["if (count === 0 && kept.size > 0) {", "if (false) {"],

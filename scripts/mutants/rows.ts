@@ -41,11 +41,14 @@ function wrongFields(row: Row): [field: string, value: unknown][] {
   return fields;
 }
 
+/** What a row ends before: the next one, with or without a comment, or the end of a table. */
+const NEXT = "(?:  //.*\\n)*  \\w+: \\w+\\(|\\} as const";
+
 /** The mutants of the rows, from the table and the text that it stands in. */
 export function rowMutants(rows: readonly Row[], source: string): Mutant[] {
   return rows.flatMap((row) => {
     const texts = source.matchAll(
-      new RegExp(`^  ${row.name}: (\\w+\\([\\s\\S]*?),\\n(?=  \\w+: \\w+\\(|\\} as const)`, "gm"),
+      new RegExp(`^  ${row.name}: (\\w+\\([\\s\\S]*?),\\n(?=${NEXT})`, "gm"),
     );
     const [text, ...more] = [...texts].map(([, call]) => call!);
     if (text === undefined || more.length > 0) throw new Error(`No single row of ${row.name}`);
