@@ -97,7 +97,7 @@ pub fn build(b: *std.Build) !void {
 /// With the deno of node_modules, or of the system.
 fn addPtx(b: *std.Build) void {
     const deno = b.findProgram(&.{ "deno", "deno.cmd" }, &.{b.pathFromRoot("node_modules/.bin")}) catch return;
-    const run = b.addSystemCommand(&.{ deno, "run", "-A", "--no-check", "scripts/gen_ptx.ts" });
+    const run = b.addSystemCommand(&.{ deno, "run", "-A", "--no-check", "scripts/generate/ptx.ts" });
     run.setCwd(b.path("."));
     run.has_side_effects = true;
     b.step("ptx", "Make the kernels for machines without NVRTC").dependOn(&run.step);

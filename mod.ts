@@ -9,7 +9,7 @@
  *
  * @module
  */
-export * from "./src/errors.ts";
+export * from "./src/base/errors.ts";
 export {
   type DType,
   type DTypeInfo,
@@ -23,28 +23,33 @@ export {
   type TypedArray,
   type TypedArrayConstructor,
   type TypedArrayOf,
-} from "./src/dtype.ts";
-export type { Shape } from "./src/shape.ts";
-export { Layout } from "./src/layout.ts";
-export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/slice.ts";
+} from "./src/base/dtype.ts";
+export type { Shape } from "./src/base/shape.ts";
+export { Layout } from "./src/base/layout.ts";
+export { type BasicIndex, Range, range, rangeInclusive, Slice } from "./src/base/slice.ts";
 export type {
+  CopyOnWrite,
   CpuMemoryInfo,
   DeviceMemory,
   DeviceMemoryInfo,
   MemoryInfo,
   Storage,
-} from "./src/storage.ts";
-export type { Snapshot } from "./src/cow.ts";
-export type { Operand } from "./src/dispatch.ts";
-export type { Axes, CloseOptions, LayerNormOptions, RmsNormOptions } from "./src/composites.ts";
-export type { FormatOptions } from "./src/format.ts";
-export type { SetOptions } from "./src/indexing.ts";
-export type { PadOptions, PadWidths, SortOptions } from "./src/manipulate.ts";
-export * from "./src/tensor.ts";
-export * from "./src/create.ts";
-export * from "./src/devices.ts";
-export * from "./src/image.ts";
-export * from "./src/info.ts";
-export * as random from "./src/random.ts";
+} from "./src/memory/storage.ts";
+export type { Operand } from "./src/core/dispatch.ts";
+export type {
+  Axes,
+  CloseOptions,
+  LayerNormOptions,
+  RmsNormOptions,
+} from "./src/tensor/composites.ts";
+export type { FormatOptions } from "./src/tensor/format.ts";
+export type { SetOptions } from "./src/tensor/indexing.ts";
+export type { PadOptions, PadWidths, SortOptions } from "./src/tensor/manipulate.ts";
+export * from "./src/tensor/tensor.ts";
+export * from "./src/tensor/create.ts";
+export * from "./src/device/devices.ts";
+export * from "./src/io/image.ts";
+export * from "./src/device/info.ts";
+export * as random from "./src/random/mod.ts";
 export * as io from "./src/io/mod.ts";
-export type * as types from "./src/types.ts";
+export type * as types from "./src/types/mod.ts";

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { findNative } from "../src/backends/cpu.ts";
+import { findNative } from "../src/backend/cpu.ts";
 import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
 import { median } from "./report.ts";
 

@@ -16,7 +16,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { builtLibraries, HOST, stageJsr, stageNpm } from "../scripts/package.ts";
+import { builtLibraries, HOST, stageJsr, stageNpm } from "../scripts/release/package.ts";
 import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
 import { median } from "./report.ts";
 

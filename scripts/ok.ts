@@ -23,16 +23,22 @@ const steps: Step[] = [
   { name: "lint", args: ["lint"] },
   { name: "types", args: ["check", "."] },
   { name: "types without Deno", args: ["run", "-A", "npm:typescript/tsc", "-p", root] },
-  { name: "layers", args: ["test", "-A", "--no-check", "tests/layers_test.ts"] },
+  { name: "layers", args: ["test", "-A", "--no-check", "tests/project/layers_test.ts"] },
   {
     name: "generated files",
-    args: ["test", "-A", "--no-check", "tests/generated_test.ts", "tests/ops_def_test.ts"],
+    args: [
+      "test",
+      "-A",
+      "--no-check",
+      "tests/project/generated_test.ts",
+      "tests/ops/ops_def_test.ts",
+    ],
   },
   {
     name: "documentation",
-    args: ["doc", "--lint", "mod.ts", "src/types.ts", "src/io/mod.ts", "src/random.ts"],
+    args: ["doc", "--lint", "mod.ts", "src/types/mod.ts", "src/io/mod.ts", "src/random/mod.ts"],
   },
-  { name: "packages", args: ["run", "-A", "scripts/package.ts", "--host", "--check"] },
+  { name: "packages", args: ["run", "-A", "scripts/release/package.ts", "--host", "--check"] },
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },
 ];
 

@@ -136,7 +136,7 @@ async function main(): Promise<void> {
   rmSync(output, { recursive: true, force: true });
   await run("pages", "node", ["node_modules/vitepress/bin/vitepress.js", "build"], site);
   const api = ["doc", "--html", "--name=rowmajor", `--output=${join(output, "api")}`];
-  await run("API", findTool("deno"), [...api, "mod.ts", "src/types.ts"]);
+  await run("API", findTool("deno"), [...api, "mod.ts", "src/types/mod.ts"]);
   const all = list(output);
   const html = all.filter((path) => path.endsWith(".html"));
   const texts = new Map(html.map((path) => [path, readFileSync(join(output, path), "utf8")]));

@@ -1,7 +1,7 @@
 /**
- * Runs every tests/*_test.ts under Deno and under Bun, shows what fails, and counts.
+ * Runs every test file under Deno and under Bun, shows what fails, and counts.
  *
- * Arguments pick the files whose names contain one of them; `--runtime=deno` or `--runtime=bun`
+ * Arguments pick the files whose paths contain one of them; `--runtime=deno` or `--runtime=bun`
  * runs one runtime only. `--device cuda` runs what is about CUDA, on this machine's device where
  * there is a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, decides
  * otherwise.
@@ -14,12 +14,12 @@
  * @module
  */
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { ensureInstalled, findTool, root, start } from "./tools.ts";
+import { ensureInstalled, findTool, start, testFiles } from "./tools.ts";
 
 interface Counts {
   passed: number;
@@ -53,7 +53,7 @@ const runtimes: Runtime[] = [
       file,
     ],
     quiet:
-      /^bun test v|^\((pass|skip|todo)\) |^tests[\\/]\w+\.ts:$|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
+      /^bun test v|^\((pass|skip|todo)\) |^(tests|examples)[\\/][\w\\/]+\.ts:$|^ *\d+ (pass|fail|skip|todo|expect)|^Ran \d|^\s*$/,
   },
 ];
 
@@ -189,11 +189,9 @@ async function buildShim(): Promise<void> {
 
 await ensureInstalled();
 await buildShim();
-const files = readdirSync(join(root, "tests"))
-  .filter((name) => name.endsWith("_test.ts") && (!onCuda || name.startsWith("cuda_")))
-  .filter((name) => names.length === 0 || names.some((part) => name.includes(part)))
-  .sort()
-  .map((name) => `tests/${name}`);
+const files = testFiles()
+  .filter((path) => !onCuda || path.startsWith("tests/cuda/"))
+  .filter((path) => names.length === 0 || names.some((part) => path.includes(part)));
 
 if (onCuda) {
   const device = process.env.ROWMAJOR_TEST_CUDA === "device";

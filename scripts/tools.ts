@@ -27,6 +27,17 @@ import { fileURLToPath } from "node:url";
 /** A tool that package.json pins. */
 export type Tool = "deno" | "bun" | "zig";
 
+/** The paths of all test files from the root, in order: those of the library and of the examples. */
+export function testFiles(): string[] {
+  return ["tests", "examples"]
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith("_test.ts"))
+        .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
+    )
+    .sort();
+}
+
 /** The repository's root folder. */
 export const root: string = fileURLToPath(new URL("..", import.meta.url));
 

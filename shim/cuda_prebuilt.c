@@ -1,6 +1,6 @@
 /*
  * Kernels that come compiled, for machines that have a driver but no NVRTC: PTX, which the driver
- * compiles for its device, in a file beside the library. scripts/gen_ptx.ts makes it.
+ * compiles for its device, in a file beside the library. scripts/generate/ptx.ts makes it.
  *
  * The file is a line, "rowmajor-ptx STAMP PACKED BYTES SUM", and then, packed as files.zig does it,
  * a line for each kernel, "NAME ENTRY OFFSET", a 0, and texts, each ended by a 0, to which the

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 
 /* Eight pieces from one power of 2 to the next of t + 1, of which bits 20 to 24 tell the piece; the
- * middle of each, and polynomials in what t is above that. By scripts/fit_erf.py. */
+ * middle of each, and polynomials in what t is above that. By scripts/generate/fit_erf.py. */
 static const float gelu_middle[32] =
     {1.125f, 1.375f, 1.625f, 1.875f, 2.125f, 2.375f, 2.625f, 2.875f, 3.25f, 3.75f, 4.25f, 4.75f,
      5.25f, 5.75f, 6.25f, 6.75f, 7.5f, 8.5f, 9.5f, 10.5f, 11.5f, 12.5f, 13.5f, 14.2f, 0.0625f,

@@ -1,6 +1,6 @@
 /*
  * The float primitives of the op table's expressions, one element at a time, for float32 and
- * float64; what each means is said beside its namesake in src/backends/js/primitives.ts.
+ * float64; what each means is said beside its namesake in src/backend/js/primitives.ts.
  *
  * Without branches, tables or calls, so that loops over them become vector code; the exceptions are
  * ffloordiv and fmod.

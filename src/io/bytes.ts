@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../dtype.ts";
-import { FormatError, OutOfMemoryError, ShapeError } from "../errors.ts";
-import { formatShape } from "../shape.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { FormatError, OutOfMemoryError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
 
 /** A tensor as it lies in a file: little-endian, row-major, without gaps. */
 export interface RawTensor {

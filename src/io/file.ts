@@ -7,7 +7,7 @@
  * @module
  */
 import type { FileHandle } from "node:fs/promises";
-import { DisposedError, FormatError } from "../errors.ts";
+import { DisposedError, FormatError } from "../base/errors.ts";
 import { allocate, type RawTensor } from "./bytes.ts";
 import {
   findInfo,

@@ -7,15 +7,15 @@
  *
  * @module
  */
-import { describe, type DType } from "../dtype.ts";
-import { checkOperand, checkOptions, denseIn, isOperand, result } from "../dispatch.ts";
-import { DTypeError } from "../errors.ts";
-import { Layout } from "../layout.ts";
-import { allocate } from "../storage.ts";
-import type { AnyTensor, Tensor } from "../tensor.ts";
+import { describe, type DType } from "../base/dtype.ts";
+import { checkOperand, checkOptions, denseIn, isOperand, result } from "../core/dispatch.ts";
+import { DTypeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { allocate } from "../memory/storage.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
-import "../tensor.ts";
+import "../tensor/tensor.ts";
 import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
 import * as safetensors from "./safetensors.ts";

@@ -7,9 +7,9 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../dtype.ts";
-import { DTypeError } from "../errors.ts";
-import { formatShape } from "../shape.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { DTypeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
 import {
   allocate,
   checkBools,

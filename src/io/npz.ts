@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { FormatError } from "../errors.ts";
+import { FormatError } from "../base/errors.ts";
 import { Cursor, decodeUtf8, joined, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 

@@ -8,9 +8,9 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../dtype.ts";
-import { FormatError } from "../errors.ts";
-import { formatShape } from "../shape.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { FormatError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
 import {
   allocate,
   checkBools,

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Shape } from "../shape.ts";
+import type { Shape } from "../base/shape.ts";
 import type { Agree } from "./broadcast.ts";
 import type { OfRank, Same, ShapeOf, Show, ShowSize, Sizes, Span, Typed } from "./core.ts";
 import type { Quotient, Sum } from "./digits.ts";

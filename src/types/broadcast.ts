@@ -5,9 +5,9 @@
  *
  * @module
  */
-import type { Shape } from "../shape.ts";
+import type { Shape } from "../base/shape.ts";
 import type { NewShape, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
-import type { DType } from "../dtype.ts";
+import type { DType } from "../base/dtype.ts";
 import type {
   FloatOp,
   OkDType,

@@ -8,8 +8,8 @@
  *
  * @module
  */
-import type { DType, Scalar } from "../dtype.ts";
-import type { Shape } from "../shape.ts";
+import type { DType, Scalar } from "../base/dtype.ts";
+import type { Shape } from "../base/shape.ts";
 
 /** What the type functions need of a tensor. */
 export interface Typed {

@@ -1,12 +1,12 @@
 /**
  * Element types at compile time: promotion, and the dtype and JavaScript type of results.
  *
- * The rules are those of `promoteTypes` and `promoteScalar` in src/dtype.ts. Tables are interfaces
+ * The rules are those of `promoteTypes` and `promoteScalar` in src/base/dtype.ts. Tables are interfaces
  * indexed by a dtype, because a conditional type over it would make Tensor invariant.
  *
  * @module
  */
-import type { DType } from "../dtype.ts";
+import type { DType } from "../base/dtype.ts";
 import type { Same, Typed } from "./core.ts";
 
 /** The integer dtypes. */

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import type { DType, Scalar, TypedArray } from "../dtype.ts";
-import type { Shape } from "../shape.ts";
+import type { DType, Scalar, TypedArray } from "../base/dtype.ts";
+import type { Shape } from "../base/shape.ts";
 import type { Device, ShapeOf, Typed } from "./core.ts";
 
 /** Scalars in arrays of any depth. */

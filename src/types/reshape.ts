@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { Shape } from "../shape.ts";
+import type { Shape } from "../base/shape.ts";
 import type { BadSize, Same, Show } from "./core.ts";
 import type { Product, Quotient } from "./digits.ts";
 

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import type { Shape } from "../shape.ts";
-import type { Range, Slice } from "../slice.ts";
+import type { Shape } from "../base/shape.ts";
+import type { Range, Slice } from "../base/slice.ts";
 import type { AxisIndex, DropAxes, HasAxis, OneLess, SetAxes } from "./axes.ts";
 import type { Show, Sizes, Typed } from "./core.ts";
 import type {

@@ -17,14 +17,14 @@ import {
   type Product,
   registerDevices,
   type RowKernel,
-} from "../../src/backend.ts";
-import { JsBackend } from "../../src/backends/js/backend.ts";
-import type { DType } from "../../src/dtype.ts";
-import { IndexError, OutOfMemoryError } from "../../src/errors.ts";
-import type { FoldRow, MapRow } from "../../src/ops.ts";
-import type { Plan } from "../../src/plan.ts";
-import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/storage.ts";
-import type { Device as DeviceName } from "../../src/types.ts";
+} from "../../src/core/backend.ts";
+import { JsBackend } from "../../src/backend/js/backend.ts";
+import type { DType } from "../../src/base/dtype.ts";
+import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
+import type { FoldRow, MapRow } from "../../src/ops/table.ts";
+import type { Plan } from "../../src/core/plan.ts";
+import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/memory/storage.ts";
+import type { Device as DeviceName } from "../../src/types/mod.ts";
 
 /** No two blocks come nearer than this. */
 const BLOCK = 2 ** 33;

@@ -21,7 +21,7 @@ import {
   zeros,
 } from "../../mod.ts";
 import { assertRefused, asView, iota, loose } from "../support.ts";
-import { generator, site } from "../table/operands.ts";
+import { generator, site } from "../ops/table/operands.ts";
 
 const FLOATS = ["float16", "bfloat16", "float32", "float64"] as const;
 type Op = "layerNorm" | "rmsNorm";

@@ -31,7 +31,7 @@ import {
   zeros,
   zerosLike,
 } from "../../mod.ts";
-import type { Device } from "../../src/types.ts";
+import type { Device } from "../../src/types/mod.ts";
 import { iota, loose } from "../support.ts";
 
 /** Makes tensors on the device that a program runs on. */

@@ -8,10 +8,10 @@
  * @module
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
-import { Arguments } from "../../src/backends/cuda/device.ts";
-import { CUDA_MEMORY, CUDA_READ, STATUS } from "../../src/backends/shim/abi.ts";
-import { openShim } from "../../src/backends/shim/load.ts";
-import { DTYPE } from "../../src/dtype.ts";
+import { Arguments } from "../../src/backend/cuda/device.ts";
+import { CUDA_MEMORY, CUDA_READ, STATUS } from "../../src/backend/ffi/abi.ts";
+import { openShim } from "../../src/backend/ffi/load.ts";
+import { DTYPE } from "../../src/base/dtype.ts";
 import {
   addressed,
   cString,

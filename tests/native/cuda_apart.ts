@@ -6,7 +6,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { STATUS } from "../../src/backends/shim/abi.ts";
+import { STATUS } from "../../src/backend/ffi/abi.ts";
 import type * as cuda from "./cuda.ts";
 import { found, moduleAt, removeFolder, runApart } from "./support.ts";
 

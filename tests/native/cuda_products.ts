@@ -4,10 +4,10 @@
  * @module
  */
 import { deepStrictEqual as assertEquals, ok as assert } from "node:assert";
-import { STATUS } from "../../src/backends/shim/abi.ts";
-import { DTYPE, type DType } from "../../src/dtype.ts";
-import { readElement, writeElement } from "../../src/element.ts";
-import { allocate, type Storage } from "../../src/storage.ts";
+import { STATUS } from "../../src/backend/ffi/abi.ts";
+import { DTYPE, type DType } from "../../src/base/dtype.ts";
+import { readElement, writeElement } from "../../src/memory/element.ts";
+import { allocate, type Storage } from "../../src/memory/storage.ts";
 import { addressed, type Gpu, numbers, opened } from "./gpu.ts";
 
 /** Strides of a matrix, and how many elements one of a batch takes. */

@@ -1,6 +1,6 @@
 /**
  * Opens C libraries that tests make for themselves, in either runtime. The shim is opened by
- * src/backends/shim/load.ts instead.
+ * src/backend/ffi/load.ts instead.
  *
  * @module
  */

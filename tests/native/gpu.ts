@@ -5,10 +5,10 @@
  * @module
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
-import type { Arguments } from "../../src/backends/cuda/device.ts";
-import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../../src/backends/shim/abi.ts";
-import { openShim } from "../../src/backends/shim/load.ts";
-import type { TypedArray } from "../../src/dtype.ts";
+import type { Arguments } from "../../src/backend/cuda/device.ts";
+import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../../src/backend/ffi/abi.ts";
+import { openShim } from "../../src/backend/ffi/load.ts";
+import type { TypedArray } from "../../src/base/dtype.ts";
 
 export function cString(value: string): Uint8Array {
   return new TextEncoder().encode(`${value}\0`);

@@ -23,19 +23,19 @@ import { basename, join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { findTool, root, runZig } from "../../scripts/tools.ts";
-import type { Affine, Backend } from "../../src/backend.ts";
-import { JsBackend } from "../../src/backends/js/backend.ts";
-import type { Shim } from "../../src/backends/shim/abi.ts";
-import { NativeBackend } from "../../src/backends/native/backend.ts";
-import { LIBRARY_FILE, openShim } from "../../src/backends/shim/load.ts";
-import { DTYPE, type DType } from "../../src/dtype.ts";
-import { readElement, writeElement } from "../../src/element.ts";
-import { Layout } from "../../src/layout.ts";
-import type { MapRow } from "../../src/ops.ts";
-import { adopt, allocate, type Storage } from "../../src/storage.ts";
-import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../table/compare.ts";
-import { goldenEntry } from "../table/golden.ts";
-import { generator, sample } from "../table/operands.ts";
+import type { Affine, Backend } from "../../src/core/backend.ts";
+import { JsBackend } from "../../src/backend/js/backend.ts";
+import type { Shim } from "../../src/backend/ffi/abi.ts";
+import { NativeBackend } from "../../src/backend/native/backend.ts";
+import { LIBRARY_FILE, openShim } from "../../src/backend/ffi/load.ts";
+import { DTYPE, type DType } from "../../src/base/dtype.ts";
+import { readElement, writeElement } from "../../src/memory/element.ts";
+import { Layout } from "../../src/base/layout.ts";
+import type { MapRow } from "../../src/ops/table.ts";
+import { adopt, allocate, type Storage } from "../../src/memory/storage.ts";
+import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../ops/table/compare.ts";
+import { goldenEntry } from "../ops/table/golden.ts";
+import { generator, sample } from "../ops/table/operands.ts";
 
 /** The library that is tested: what `ROWMAJOR_LIB` names, else the one in zig-out. */
 export const library: string = process.env.ROWMAJOR_LIB ||

@@ -10,7 +10,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { builtLibraries, HOST, type Libraries, packed, TARGETS } from "../../scripts/package.ts";
+import {
+  builtLibraries,
+  HOST,
+  type Libraries,
+  packed,
+  TARGETS,
+} from "../../scripts/release/package.ts";
 import { inDeno } from "../native/support.ts";
 
 export { inDeno };

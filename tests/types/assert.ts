@@ -3,9 +3,9 @@
  *
  * @module
  */
-import type { DType } from "../../src/dtype.ts";
-import type { Shape } from "../../src/shape.ts";
-import type { Guard, Show } from "../../src/types.ts";
+import type { DType } from "../../src/base/dtype.ts";
+import type { Shape } from "../../src/base/shape.ts";
+import type { Guard, Show } from "../../src/types/mod.ts";
 
 /** True when `A` and `B` are the same type, `readonly` and `any` included. */
 export type Equal<A, B> = (<X>() => X extends A ? 1 : 2) extends <X>() => X extends B ? 1 : 2 ? true

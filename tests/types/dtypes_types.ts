@@ -5,8 +5,8 @@
  */
 import { concat, type Tensor, where, zeros } from "./api.ts";
 import { type Assert, type Equal, is } from "./assert.ts";
-import type { DType } from "../../src/dtype.ts";
-import type { Promote } from "../../src/types.ts";
+import type { DType } from "../../src/base/dtype.ts";
+import type { Promote } from "../../src/types/mod.ts";
 
 declare const some: Tensor<DType, [2]>;
 declare const n: number;

@@ -1,0 +1,86 @@
+/**
+ * Writes docs/features.md, the features beside the tests that cover them. A feature without a test
+ * is an error.
+ *
+ * Tests are found by their names in the test files: those that begin with a feature's title and a
+ * colon. It must not run any.
+ *
+ * @module
+ */
+
+import { writeFileSync } from "node:fs";
+import { readText, testFiles } from "../tools.ts";
+import { type Feature, FEATURES } from "./feature_list.ts";
+
+interface FoundTest {
+  file: string;
+  name: string;
+}
+
+/** Every test whose name is a plain string, in the order of files and lines. */
+function findTests(): FoundTest[] {
+  const literal = /\b(?:test|it|describe|check)\(\s*("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
+  return testFiles().flatMap((file) => {
+    const source = readText(file);
+    return [...source.matchAll(literal)].map(([, text]) => ({
+      file,
+      name: text!.slice(1, -1).replace(/\\(.)/g, "$1"),
+    }));
+  });
+}
+
+function escapeCell(text: string): string {
+  return text.replace(/[|*_<`\\[\]]/g, "\\$&");
+}
+
+function row({ title, semantics, later }: Feature, tests: readonly FoundTest[]): string {
+  const byFile = Map.groupBy(tests, ({ file }) => file);
+  const covered = [...byFile].map(([file, found]) => {
+    const names = found.map(({ name }) => escapeCell(name.slice(title.length + 2)));
+    return `[${escapeCell(file)}](../${file}): ${names.join("; ")}`;
+  });
+  const cell = later === undefined ? covered.join("<br>") : `later: needs ${later}`;
+  return `| ${escapeCell(title)} | ${escapeCell(semantics)} | ${cell} |`;
+}
+
+/** The text of docs/features.md. Throws when a feature has no test, or one too early. */
+export function makeFeatures(): string {
+  const tests = findTests();
+  const lines: string[] = [];
+  let [covered, later] = [0, 0];
+  for (const [area, features] of Object.entries(FEATURES)) {
+    lines.push("", `## ${area}`, "", "| Feature | What exactly | Tests |", "|---|---|---|");
+    for (const feature of features) {
+      const mine = tests.filter(({ name }) => name.startsWith(`${feature.title}: `));
+      if (feature.later === undefined && mine.length === 0) {
+        throw new Error(
+          `No test covers "${feature.title}": begin a test's name with "${feature.title}: "`,
+        );
+      }
+      if (feature.later !== undefined && mine.length > 0) {
+        throw new Error(`"${feature.title}" has a test: it does not wait for ${feature.later}`);
+      }
+      if (feature.later === undefined) covered++;
+      else later++;
+      lines.push(row(feature, mine));
+    }
+  }
+  return [
+    "<!-- deno-fmt-ignore-file -->",
+    "<!-- Made by scripts/generate/features.ts from scripts/generate/feature_list.ts and the tests' names. -->",
+    "",
+    "# Features",
+    "",
+    "What public texts and libraries on tensors describe (*Tensors in Rust*, *Basic Tensor Ops*, the",
+    "xla-rs and RSTSR books, small CPU and CUDA tensor libraries with their lists of things to do,",
+    "and the bugs known of such systems), and which test shows that it is here.",
+    "",
+    `${covered} features have tests; ${later} come later.`,
+    ...lines,
+    "",
+  ].join("\n");
+}
+
+if (import.meta.main) {
+  writeFileSync(new URL("../../docs/features.md", import.meta.url), makeFeatures());
+}

@@ -1,0 +1,134 @@
+/**
+ * Writes shim/ops.def, the op table as the shim's kernels include it.
+ *
+ * It must know nothing of how the shim expands the lines.
+ *
+ * @module
+ */
+
+import { writeFileSync } from "node:fs";
+import { tableHash } from "../../src/backend/ffi/abi.ts";
+import type { Kind } from "../../src/base/dtype.ts";
+import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
+import { exprFor, MAP, type MapRow, ROWS } from "../../src/ops/table.ts";
+import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
+
+/** `text` in C: calls and fractions are left to macros, which know the type. */
+function inC(text: string): string {
+  return printExpr(parseExpr(text), {
+    num: (digits) => /^\d+$/.test(digits) ? digits : `RM_NUM(${digits})`,
+    call: (name, args) => `RM_CALL(${name})(${args.join(", ")})`,
+  });
+}
+
+/** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
+const ROUNDING = new Set("floor ceil trunc rint nextafter".split(" "));
+
+function isRounding(expr: Expr): boolean {
+  return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
+}
+
+/** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
+function macroOf(row: MapRow, kind: Kind): string | undefined {
+  if (!row.takes.includes(kind)) return undefined;
+  if (kind === "f") {
+    if (needsDouble(row)) return "RM_DOUBLE_MAP";
+    if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
+    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
+  }
+  // Everything else computes in floats.
+  if (row.result !== "same" && row.result !== "bool") return undefined;
+  if (kind === "b") return "RM_BOOL_MAP";
+  return ignoresSign(parseExpr(exprFor(row, kind))) ? "RM_BITS_MAP" : "RM_INT_MAP";
+}
+
+/** Whether it is one operator between two operands, and no dearer than reading those. */
+function isArithmetic(row: MapRow, expr: Expr): boolean {
+  return row.arity === 2 && expr.kind === "binary" && "+-*/".includes(expr.op) &&
+    expr.left.kind === "name" && expr.right.kind === "name";
+}
+
+function mapLines(row: MapRow): string[] {
+  const lines: string[] = [];
+  for (const kind of ["f", "i", "b"] as const) {
+    const macro = macroOf(row, kind);
+    if (macro === undefined) continue;
+    const result = row.result === "bool" ? "flag" : "same";
+    const attributes = (row.attributes ?? [])
+      .map((name, i) => `const double ${name} = attributes[${i}];`);
+    const arity = `${row.arity}${row.condition ? "c" : ""}`;
+    const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
+    lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
+    if (!isArithmetic(row, parseExpr(exprFor(row, kind)))) continue;
+    lines.push(`${macro.replace("MAP", "ARITHMETIC")}(${row.name}, ${inC(exprFor(row, kind))})`);
+  }
+  return lines;
+}
+
+/** What the driver of the kernels has to know of a row. */
+function rowLine(row: MapRow): string {
+  const [condition, bool, heavy] = [row.condition ?? false, row.result === "bool", isHeavy(row)]
+    .map(Number);
+  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
+}
+
+/** The text of shim/ops.def. */
+export function makeOpsDef(): string {
+  const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
+  const macros = [
+    "MAP_ROW",
+    "FLOAT_MAP",
+    "FLOAT_ARITHMETIC",
+    "ROUND_MAP",
+    "HEAVY_MAP",
+    "DOUBLE_MAP",
+    "INT_MAP",
+    "BITS_MAP",
+    "BITS_ARITHMETIC",
+    "BOOL_MAP",
+  ];
+  const lines = [
+    "/*",
+    " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
+    " *",
+    " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
+    " * bool, whether elements cost so much that fewer are worth a thread).",
+    " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
+    " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
+    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
+    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
+    " * BITS for integers of any sign, BOOL for bool.",
+    " * RM_..._ARITHMETIC(name, expression) stands by those lines whose expression is one operator.",
+    " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
+    " * A file defines those that it wants before it includes this one, and undefines them after.",
+    " */",
+    `#define RM_TABLE_HASH 0x${hash}u`,
+    `#define RM_ROWS ${ROWS.length}`,
+    "",
+    "#ifndef RM_OP_copy",
+    ...ROWS.map((row) => `#define RM_OP_${row.name} ${row.id}`),
+    "#endif",
+    "",
+    ...macros.flatMap((name) => [
+      `#ifndef RM_${name}`,
+      `#define RM_${name}(...)`,
+      `#define RM_NO_${name}`,
+      "#endif",
+    ]),
+    "",
+    ...Object.values<MapRow>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
+    "",
+    ...macros.flatMap((name) => [
+      `#ifdef RM_NO_${name}`,
+      `#undef RM_${name}`,
+      `#undef RM_NO_${name}`,
+      "#endif",
+    ]),
+    "",
+  ];
+  return lines.join("\n");
+}
+
+if (import.meta.main) {
+  writeFileSync(new URL("../../shim/ops.def", import.meta.url), makeOpsDef());
+}

@@ -1,0 +1,246 @@
+/**
+ * Writes zig-out/lib/rowmajor-ptx.bin: the kernels for machines that have a driver but no NVRTC, as
+ * PTX that the pinned zig's clang makes. `zig build ptx` runs it.
+ *
+ * A kernel is a module of its own, with the functions and variables that it uses, so that a driver
+ * compiles what a program calls and nothing else; those of several dtypes are often the same text.
+ * shim/cuda_prebuilt.c says what the file looks like.
+ *
+ * @module
+ */
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
+import { tableHash } from "../../src/backend/ffi/abi.ts";
+import { findTool, root } from "../tools.ts";
+
+/** The oldest devices that are supported, and the PTX that their first drivers knew. */
+const TARGET = ["--cuda-gpu-arch=sm_75", "--cuda-feature=+ptx64"];
+
+const FLAGS = [
+  ...["-x", "cuda", "--cuda-device-only", ...TARGET],
+  // Nothing of CUDA is there, and nothing of the system is wanted.
+  ...["--cuda-path=/nonexistent", "-nocudainc", "-nocudalib", "-nostdinc"],
+  ...["-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-Werror"],
+  // Words for NVRTC, functions of vecmath.h that a kernel does without, tests for NaN.
+  ...["-Wno-unknown-pragmas", "-Wno-cuda-compat", "-Wno-undefined-internal"],
+  ...["-Wno-tautological-compare", "-Wno-pass-failed"],
+  ...["-I", "shim/cuda", "-I", "shim", "-include", "shim/cuda/clang.h", "-S"],
+];
+
+/** A kernel as a module of its own. */
+export interface Kernel {
+  /** Its name. */
+  readonly name: string;
+  /** What it is called in the module. */
+  readonly entry: string;
+  /** The module. */
+  readonly text: string;
+}
+
+const folder = join(root, "zig-out", "ptx");
+
+/** Compiles C to PTX. */
+function compile(zig: string, name: string, source: string): Promise<string> {
+  const path = join(folder, name);
+  writeFileSync(`${path}.cu`, source);
+  const args = ["clang", ...FLAGS, "-o", `${path}.ptx`, `${path}.cu`];
+  return new Promise((resolve, reject) => {
+    const child = spawn(zig, args, { cwd: root, stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => said += text);
+    child.on("error", reject);
+    child.on("close", (code) => {
+      if (code === 0) resolve(readFileSync(`${path}.ptx`, "utf8"));
+      else reject(new Error(`clang cannot compile ${path}.cu:\n${said}`));
+    });
+  });
+}
+
+/** Makes PTX short. Labels and parameters are their function's own. */
+function shorten(ptx: string): string {
+  return ptx.replace(/\/\/.*/g, "")
+    .replace(/\w+_param_(\d+)/g, "p$1")
+    .replace(/\$L__BB\d+_/g, "$")
+    .replace(/\s*\n\s*/g, "\n").replace(/[ \t]+/g, " ").replaceAll(", ", ",").trim();
+}
+
+/** The parts of a module: directives, variables, functions and their declarations. */
+function partsOf(ptx: string): string[] {
+  const parts: string[] = [];
+  let lines: string[] = [], depth = 0;
+  for (const line of shorten(ptx).split("\n")) {
+    lines.push(line);
+    for (const c of line) depth += "{(".includes(c) ? 1 : "})".includes(c) ? -1 : 0;
+    if (depth > 0 || !/[;}]$|^\.(version|target|address_size)/.test(line)) continue;
+    parts.push(`${lines.join("\n")}\n`);
+    lines = [];
+  }
+  if (lines.length > 0) throw new Error(`Cannot take PTX apart: ${lines[0]}`);
+  return parts;
+}
+
+/** What a part defines or declares. */
+function symbolOf(part: string): string | undefined {
+  const match = /^[^({]*\.(?:entry|func)(?: \([^)]*\))? ([\w$]+)/.exec(part) ??
+    /^\.(?:visible |extern )?\.?(?:shared|const|global)[^[=;]* ([\w$]+)/.exec(part);
+  return match?.[1];
+}
+
+/** The kernels of a module, each as a module of its own. */
+export function split(ptx: string): Kernel[] {
+  const parts = partsOf(ptx);
+  const symbols = parts.map(symbolOf);
+  const words = parts.map((part) => new Set(part.match(/[\w$]+/g)));
+  const kernels: Kernel[] = [];
+  parts.forEach((part, k) => {
+    if (!part.includes(".entry ")) return;
+    const name = symbols[k]!;
+    const used = new Set([k]);
+    for (const of of used) {
+      symbols.forEach((symbol, i) => {
+        if (symbol !== undefined && words[of]!.has(symbol)) used.add(i);
+      });
+    }
+    const own = parts.filter((_, i) => used.has(i) || symbols[i] === undefined).join("");
+    // The same names for the same code.
+    const short = new Map([[name, "k"]]);
+    for (const i of [...used].sort((a, b) => a - b)) {
+      if (!short.has(symbols[i]!)) short.set(symbols[i]!, `s${short.size}`);
+    }
+    const text = own.replace(/[\w$]+/g, (word) => short.get(word) ?? word);
+    kernels.push({ name, entry: "k", text });
+  });
+  return kernels;
+}
+
+/** Modules that are alike lie close together: those of one kind and dtype. */
+function orderOf({ name }: Kernel): string {
+  const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_any)?)?$/.exec(name) ?? [];
+  return `${kind} ${dtypes} ${row}`;
+}
+
+/** FNV-1a. */
+function sumOf(parts: readonly Uint8Array[]): number {
+  let sum = 0x811c9dc5;
+  for (const bytes of parts) for (const byte of bytes) sum = Math.imul(sum ^ byte, 0x01000193);
+  return sum >>> 0;
+}
+
+/** Changes with the headers that the library holds, and with the op table. */
+function stamp(): number {
+  const list = /names = [^{]*\{([^}]*)\}/.exec(readFileSync(join(root, "shim/files.zig"), "utf8"));
+  const names = list![1]!.match(/[\w/]+\.h/g)!;
+  return (sumOf(names.map((name) => readFileSync(join(root, "shim", name)))) ^ tableHash()) >>> 0;
+}
+
+/** What shim/files.zig writes: LZ4's block format, with offsets of up to 23 bits. */
+export function compress(bytes: Uint8Array): Uint8Array {
+  const { length } = bytes;
+  const last = new Int32Array(1 << 20).fill(-1), before = new Int32Array(length);
+  const out: number[] = [];
+  const rest = (count: number): void => {
+    if (count < 15) return;
+    let left = count - 15;
+    for (; left >= 255; left -= 255) out.push(255);
+    out.push(left);
+  };
+  const put = (from: number, to: number, back: number, matched: number): void => {
+    out.push(Math.min(to - from, 15) << 4 | Math.min(matched - 4, 15));
+    rest(to - from);
+    for (let i = from; i < to; i++) out.push(bytes[i]!);
+    if (back === 0) return;
+    out.push(back & 255, back >> 8 & 127 | (back < 32768 ? 0 : 128));
+    if (back >= 32768) out.push(back >> 15);
+    rest(matched - 4);
+  };
+  const hash = (at: number): number => {
+    const word = bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24;
+    return Math.imul(Math.imul(word, 0x9e3779b1) ^ bytes[at + 4]!, 0x85ebca6b) >>> 12;
+  };
+  let literals = 0;
+  // The last 5 bytes are literals, and no match begins in the last 12.
+  for (let i = 0; i + 12 < length;) {
+    let longest = 0, back = 0, tries = 0;
+    for (let at = last[hash(i)]!; at >= 0 && i - at < 1 << 23 && tries < 128; at = before[at]!) {
+      tries++;
+      if (bytes[at + longest] !== bytes[i + longest]) continue;
+      let same = 0;
+      while (i + same + 5 < length && bytes[at + same] === bytes[i + same]) same++;
+      if (same > longest) [longest, back] = [same, i - at];
+    }
+    // A far one takes a byte more.
+    const pays = longest >= 5;
+    if (pays) {
+      put(literals, i, back, longest);
+      literals = i + longest;
+    }
+    const end = i + (pays ? longest : 1);
+    for (; i < end; i++) {
+      if (i + 12 >= length) continue;
+      before[i] = last[hash(i)]!;
+      last[hash(i)] = i;
+    }
+  }
+  put(literals, length, 0, 4);
+  return Uint8Array.from(out);
+}
+
+/** The file that holds `kernels`. */
+export function pack(kernels: readonly Kernel[]): Uint8Array {
+  const places = new Map<string, number>();
+  const texts: string[] = [];
+  let lines = "", at = 0;
+  for (const { name, entry, text } of kernels) {
+    let place = places.get(text);
+    if (place === undefined) {
+      places.set(text, place = at);
+      texts.push(text);
+      at += text.length + 1;
+    }
+    lines += `${name} ${entry} ${place}\n`;
+  }
+  // One byte for each character, of images too that are not text.
+  const raw = Uint8Array.from(
+    `${lines}\0${texts.map((text) => `${text}\0`).join("")}`,
+    (c) => c.charCodeAt(0),
+  );
+  const packed = compress(raw);
+  const head = `rowmajor-ptx ${stamp()} ${packed.length} ${raw.length} ${sumOf([packed])}\n`;
+  return Uint8Array.from([...new TextEncoder().encode(head), ...packed]);
+}
+
+async function main(): Promise<void> {
+  const zig = findTool("zig");
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const families = prebuiltFamilies();
+  const made: Kernel[][] = [];
+  let next = 0;
+  const work = async (): Promise<void> => {
+    while (next < families.length) {
+      const k = next++, { source, names } = families[k]!;
+      const kernels = split(await compile(zig, `${k}_${names[0]}`, source));
+      const missing = names.find((name) => !kernels.some((kernel) => kernel.name === name));
+      if (missing !== undefined) throw new Error(`${missing} is not among what clang made`);
+      made[k] = kernels;
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  const kernels = made.flat()
+    .map((kernel) => [orderOf(kernel), kernel] as const)
+    .sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0).map(([, kernel]) => kernel);
+  const file = pack(kernels);
+  const path = join(root, "zig-out", "lib", "rowmajor-ptx.bin");
+  mkdirSync(join(root, "zig-out", "lib"), { recursive: true });
+  writeFileSync(path, file);
+  console.log(`${kernels.length} kernels, ${file.length} bytes: zig-out/lib/rowmajor-ptx.bin`);
+}
+
+if (import.meta.main) {
+  await main();
+  process.exit(0);
+}

@@ -1,0 +1,12 @@
+/**
+ * Prints the op table and the dtypes as JSON, for scripts in other languages.
+ *
+ *     node_modules/.bin/deno run scripts/golden/table_json.ts
+ *
+ * @module
+ */
+import { DTYPE, DTYPES } from "../../src/base/dtype.ts";
+import { ROWS } from "../../src/ops/table.ts";
+
+const dtypes = DTYPES.map((name) => ({ name, kind: DTYPE[name].kind, bytes: DTYPE[name].bytes }));
+console.log(JSON.stringify({ dtypes, rows: ROWS }, null, 2));

@@ -1,0 +1,130 @@
+/**
+ * Makes a single-file executable of a program of this repository, with the native library and files
+ * inside: `executable.ts MAIN [--include=FILE[=NAME] ...] [--out=FILE] [--runtime=bun|deno]
+ * [--minify]`.
+ *
+ * It stages the sources with the library of this machine inside, and the program's folder beside
+ * them, so that its `../../mod.ts` is the staged one. A file that is included is found where the
+ * program looks for it, at `new URL(NAME, import.meta.url)`; the name is relative to the main
+ * module's folder, and what it is without one. Deno takes what the program may do at run time from
+ * `--allow`s that are given here, all of it without one.
+ *
+ * @module
+ */
+
+import { cpSync, mkdirSync, rmSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import process from "node:process";
+import { builtLibraries, HOST, type Libraries, stageForExecutable } from "./package.ts";
+import { ensureInstalled, findTool, root, start } from "../tools.ts";
+
+/** What to make. */
+export interface Program {
+  /** The main module. */
+  readonly main: string;
+  readonly out: string;
+  readonly runtime: "bun" | "deno";
+  /** Files by the names that the program knows them by. */
+  readonly include: Readonly<Record<string, string>>;
+  /** What the runtime's compiler is to be told besides. */
+  readonly flags: readonly string[];
+}
+
+/** Stages and compiles `program` in `folder`; gives what to say when that fails. */
+export async function makeExecutable(
+  { main, out, runtime, include, flags }: Program,
+  folder: string,
+  libraries: Libraries,
+): Promise<string | undefined> {
+  stageForExecutable(folder, HOST, libraries);
+  // Bun sees paths from the main module's folder on, and so does whoever looks for an included file.
+  const home = join(folder, relative(root, dirname(main)));
+  cpSync(dirname(dirname(main)), dirname(home), { recursive: true });
+  const names = Object.entries(include).map(([name, file]) => {
+    mkdirSync(dirname(join(home, name)), { recursive: true });
+    cpSync(file, join(home, name));
+    return name;
+  });
+  const program = join(home, basename(main));
+  const args = runtime === "bun"
+    ? [
+      ...["build", "--compile", `--root=${home}`, "--asset-naming=[dir]/[name].[ext]"],
+      ...[`--outfile=${out}`, ...flags, program, ...names.map((name) => join(home, name))],
+    ]
+    : [
+      ...[
+        "compile",
+        "--no-check",
+        `--output=${out}`,
+        ...names.map((name) => `--include=${join(home, name)}`),
+      ],
+      ...(flags.some((flag) => /^(-A|--allow-)/.test(flag)) ? flags : ["-A", ...flags]),
+      program,
+    ];
+  const lines: string[] = [];
+  mkdirSync(dirname(out), { recursive: true });
+  const code = await start(findTool(runtime), args, { onLine: (line) => lines.push(line) });
+  rmSync(folder, { recursive: true });
+  return code === 0 ? undefined : `${runtime} exited with ${code}:\n${lines.join("\n")}`;
+}
+
+function usage(): never {
+  console.error(
+    "usage: executable.ts MAIN [--include=FILE[=NAME] ...] [--out=FILE] [--runtime=bun|deno] [...]",
+  );
+  process.exit(2);
+}
+
+async function main(): Promise<number> {
+  const include: Record<string, string> = {};
+  const flags: string[] = [];
+  const mains: string[] = [];
+  let runtime: string = "bun";
+  let out: string | undefined;
+  for (const arg of process.argv.slice(2)) {
+    const [, option, value] = /^--(\w+)=(.*)$/.exec(arg) ?? [];
+    if (option === "runtime") runtime = value!;
+    else if (option === "out") out = resolve(value!);
+    else if (option === "include") {
+      const [file = "", name] = value!.split("=");
+      include[name ?? file] = resolve(file);
+    } else if (arg.startsWith("-")) flags.push(arg);
+    else mains.push(resolve(arg));
+  }
+  const [path] = mains;
+  if (path === undefined || mains.length > 1 || !/^(bun|deno)$/.test(runtime)) usage();
+  // What lies beside the program's folder is staged too.
+  const inside = relative(root, path), place = inside.split(sep);
+  if (place[0] === ".." || isAbsolute(inside) || place.length < 3) {
+    console.error(
+      `${path} is no program of this repository, such as examples/digits/main.ts: ` +
+        "docs/install.md says how others become executables",
+    );
+    return 2;
+  }
+  await ensureInstalled();
+  const built = await start(findTool("zig"), ["build"]);
+  if (built !== 0) return built;
+  const folder = join(root, "zig-out", "package");
+  const named = Object.entries(include).map(([name, file]) => [
+    name === file || resolve(name) === file ? relative(dirname(path), file) : name,
+    file,
+  ]);
+  const program: Program = {
+    main: path,
+    out: out ??
+      join(folder, basename(dirname(path)) + (process.platform === "win32" ? ".exe" : "")),
+    runtime: runtime as "bun" | "deno",
+    include: Object.fromEntries(named),
+    flags,
+  };
+  const fault = await makeExecutable(
+    program,
+    join(folder, `staged-${process.pid}`),
+    builtLibraries(HOST),
+  );
+  console.log(fault ?? program.out);
+  return fault === undefined ? 0 : 1;
+}
+
+if (import.meta.main) process.exit(await main());

@@ -1,0 +1,384 @@
+/**
+ * Stages the packages that are published, with the native libraries of all targets inside, below
+ * zig-out/package: `jsr`, the sources in TypeScript, and `npm`, JavaScript with declarations, of
+ * which it makes a tarball too.
+ *
+ * The sources stay as they are, but for src/backend/ffi/embedded.ts, which says what a package
+ * carries: here it is written anew. `--host` stages for this machine only; `--check` lets Deno look
+ * whether JSR would take the one, and TypeScript look through the declarations of the other.
+ *
+ * @module
+ */
+
+import { createHash } from "node:crypto";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { deflateRawSync } from "node:zlib";
+import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
+import { ensureInstalled, findTool, root, start } from "../tools.ts";
+
+/** The targets, and what the library is called on each. */
+export const TARGETS: Readonly<Record<string, string>> = {
+  "linux-x64": "librowmajor.so",
+  "linux-arm64": "librowmajor.so",
+  "darwin-x64": "librowmajor.dylib",
+  "darwin-arm64": "librowmajor.dylib",
+  "win32-x64": "rowmajor.dll",
+};
+
+/** Kernels for graphics cards without NVRTC, which all libraries but those of macOS look for. */
+const KERNELS = "rowmajor-ptx.bin";
+/** Where the staged modules are that hold libraries, from the root of a package. */
+const SHIM = "src/backend/ffi";
+
+/** What is to be read with a package. */
+const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
+
+/** A file to carry. */
+export interface Packed extends CarriedFile {
+  /** Where it is. */
+  readonly path: string;
+}
+
+/** What to carry for each target, the library first. */
+export type Libraries = Readonly<Record<string, readonly Packed[]>>;
+
+/** The entry points: how they are imported, and where they are. */
+const ENTRIES: Readonly<Record<string, string>> = {
+  ".": "mod.ts",
+  "./io": "src/io/mod.ts",
+  "./random": "src/random/mod.ts",
+  "./types": "src/types/mod.ts",
+};
+
+/** A file, as packages describe it. */
+export function packed(path: string, name: string): Packed {
+  const bytes = readFileSync(path);
+  const sha256 = createHash("sha256").update(bytes).digest("hex");
+  return { path, name, size: bytes.length, sha256 };
+}
+
+/** The target of this machine. */
+export const HOST: string = `${process.platform}-${process.arch}`;
+
+/** What `zig build all` has built; with `only`, for that target, which is this machine's. */
+export function builtLibraries(only?: string): Libraries {
+  const lib = join(root, "zig-out", "lib");
+  const libraries: Record<string, Packed[]> = {};
+  for (const [target, name] of Object.entries(TARGETS)) {
+    if (only !== undefined && only !== target) continue;
+    const path = target === HOST && only !== undefined ? join(lib, name) : join(lib, target, name);
+    libraries[target] = [packed(path, name)];
+    const kernels = join(lib, KERNELS);
+    if (!target.startsWith("darwin") && existsSync(kernels)) {
+      libraries[target].push(packed(kernels, KERNELS));
+    }
+  }
+  return libraries;
+}
+
+/** Copies the sources and what is to be read with them. */
+function copySources(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["mod.ts", "src", ...TEXTS]) {
+    cpSync(join(root, name), join(folder, name), { recursive: true });
+  }
+}
+
+const deflated = new Map<string, string>();
+
+function contentOf({ path, sha256 }: Packed): string {
+  let text = deflated.get(sha256);
+  if (text === undefined) {
+    text = deflateRawSync(readFileSync(path), { level: 9 }).toString("base64");
+    deflated.set(sha256, text);
+  }
+  return text;
+}
+
+/** Writes a module for each target that holds its files; `type` is the type of what it exports. */
+function writeModules(folder: string, libraries: Libraries, extension: ".ts" | ".js"): void {
+  mkdirSync(folder, { recursive: true });
+  const type = extension === ".ts" ? ": Readonly<Record<string, string>>" : "";
+  const write = (name: string, what: string, imports: string, properties: string) =>
+    writeFileSync(
+      join(folder, name + extension),
+      `/**\n * ${what}: files by their names, deflated, as base64.\n *\n * @module\n */\n${imports}` +
+        `/** The files. */\nexport const content${type} = {${properties}};\n`,
+    );
+  for (const [target, [library, kernels]] of Object.entries(libraries)) {
+    const property = (file: Packed) => `\n  "${file.name}": "${contentOf(file)}",\n`;
+    if (kernels !== undefined) {
+      write("kernels", "Kernels for graphics cards without NVRTC", "", property(kernels));
+    }
+    write(
+      target,
+      `The native library for ${target}`,
+      kernels && `import { content as kernels } from "./kernels${extension}";\n` || "",
+      property(library!) + (kernels ? "  ...kernels,\n" : ""),
+    );
+  }
+}
+
+/** The table of the files of all targets, as source text. */
+function tableOf(libraries: Libraries): string {
+  const lines = Object.entries(libraries).map(([target, files]) => {
+    const entries = files.map(({ name, size, sha256 }) =>
+      `    { name: "${name}", size: ${size}, sha256: "${sha256}" },\n`
+    );
+    return `  "${target}": [\n${entries.join("")}  ],\n`;
+  });
+  return `{\n${lines.join("")}}`;
+}
+
+const HEAD = "// Written by scripts/release/package.ts.\n";
+
+/** embedded.ts of the package on JSR, which fetches the library of its machine when it is needed. */
+function embeddedForJsr(libraries: Libraries): string {
+  return `${HEAD}import {
+  type Carried,
+  type CarriedFile,
+  findIntact,
+  importContent,
+  isWanted,
+} from "./cache.ts";
+import { host } from "./runtime.ts";
+
+const FILES: Readonly<Record<string, readonly CarriedFile[]>> = ${tableOf(libraries)};
+
+const target = \`\${host.platform}-\${host.arch}\`;
+const files = FILES[target] ?? [];
+const intact = await findIntact(files);
+const name = \`\${target}\${import.meta.url.slice(-3)}\`;
+const content = intact === undefined && isWanted(files)
+  ? await importContent(
+    new URL(\`./native/\${name}\`, import.meta.url),
+    () => import(\`./native/\${name}\`),
+  )
+  : undefined;
+
+/** What the package carries for this machine. */
+export const embedded: Carried | undefined = { files, intact, content: () => content };
+`;
+}
+
+/** embedded.ts of an executable, which holds the library of `target`. */
+function embeddedForExecutable(target: string, libraries: Libraries): string {
+  return `${HEAD}import { type Carried, type CarriedFile, findIntact } from "./cache.ts";
+import { content } from "./native/${target}.ts";
+
+const FILES: Readonly<Record<string, readonly CarriedFile[]>> = ${tableOf(libraries)};
+
+const files = FILES["${target}"]!;
+
+/** What the executable carries. */
+export const embedded: Carried | undefined = {
+  files,
+  intact: await findIntact(files),
+  content: () => content,
+};
+`;
+}
+
+/** embedded.js of the package on npm: its libraries are files, and modules for executables. */
+function embeddedForNpm(libraries: Libraries): string {
+  const own = (file: Packed, target: string) =>
+    file.name === KERNELS ? KERNELS : `${target}/${file.name}`;
+  const urls = Object.entries(libraries).map(([target, files]) => {
+    const lines = files.map((file) =>
+      `    "${file.name}": new URL("./lib/${own(file, target)}", import.meta.url),\n`
+    );
+    return `  "${target}": {\n${lines.join("")}  },\n`;
+  });
+  const branches = Object.keys(libraries).map((target) => {
+    const [platform, arch] = target.split("-");
+    return `    if (process.platform === "${platform}" && process.arch === "${arch}") {
+      return require("./native/${target}.js").content;
+    }\n`;
+  });
+  return `${HEAD}const FILES = ${tableOf(libraries)};
+
+const OWN = {\n${urls.join("")}};
+
+/** For executables that Bun makes: it puts into them what the branch of their target requires. */
+function content() {
+  if ("Bun" in globalThis) {
+${branches.join("")}  }
+  return undefined;
+}
+
+const { process: { platform, arch } = { platform: "", arch: "" } } = globalThis;
+const target = \`\${platform}-\${arch}\`;
+
+/** What the package carries for this machine. */
+export const embedded = { files: FILES[target] ?? [], own: OWN[target], content };
+`;
+}
+
+function manifest(): { version: string; description: string; license: string } {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+}
+
+function writeJson(path: string, value: unknown): void {
+  writeFileSync(path, JSON.stringify(value, null, 2) + "\n");
+}
+
+/** Stages the package for JSR in `folder`. */
+export function stageJsr(folder: string, libraries: Libraries): void {
+  copySources(folder);
+  writeFileSync(join(folder, SHIM, "embedded.ts"), embeddedForJsr(libraries));
+  writeModules(join(folder, SHIM, "native"), libraries, ".ts");
+  const { version, license } = manifest();
+  const entries = Object.entries(ENTRIES).map(([name, path]) => [name, `./${path}`]);
+  const native = Object.keys(libraries).map((target) => [
+    `./native/${target}`,
+    `./${SHIM}/native/${target}.ts`,
+  ]);
+  const exports = Object.fromEntries([...entries, ...native]);
+  writeJson(join(folder, "deno.json"), { name: "@rowmajor/tensor", version, license, exports });
+}
+
+/** Stages the sources with the library of one target in `folder`, for an executable. */
+export function stageForExecutable(folder: string, target: string, libraries: Libraries): void {
+  copySources(folder);
+  const one = { [target]: libraries[target]! };
+  writeFileSync(join(folder, SHIM, "embedded.ts"), embeddedForExecutable(target, one));
+  writeModules(join(folder, SHIM, "native"), one, ".ts");
+}
+
+/** Stages the package for npm in `folder`, and gives the path of the tarball beside it. */
+export async function stageNpm(folder: string, libraries: Libraries): Promise<string> {
+  const sources = `${folder}-sources`;
+  copySources(sources);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const name of TEXTS) cpSync(join(root, name), join(folder, name));
+  await bundle(sources, folder);
+  await declare(sources, folder);
+  rmSync(sources, { recursive: true });
+  writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries));
+  writeModules(join(folder, "native"), libraries, ".js");
+  for (const [target, files] of Object.entries(libraries)) {
+    for (const { path, name } of files) {
+      const to = join(folder, "lib", name === KERNELS ? "" : target, name);
+      mkdirSync(dirname(to), { recursive: true });
+      cpSync(path, to);
+    }
+  }
+  const { version, description, license } = manifest();
+  const exports = Object.fromEntries(
+    Object.entries(ENTRIES).map(([name, path]) => [name, {
+      types: `./${path.replace(/ts$/, "d.ts")}`,
+      default: `./${path.replace(/ts$/, "js")}`,
+    }]),
+  );
+  writeJson(join(folder, "package.json"), {
+    name: "@rowmajor/tensor",
+    version,
+    description,
+    license,
+    type: "module",
+    exports: { ...exports, "./package.json": "./package.json" },
+    types: "./mod.d.ts",
+    engines: { node: ">=20" },
+    // The types are in src; what is there is imported by the entry points only.
+    files: ["*.js", "*.d.ts", "src", "native", "lib", "CHANGELOG.md"],
+  });
+  await run("bun", ["pm", "pack", "--quiet", "--destination", ".."], folder);
+  return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
+}
+
+/** Makes the JavaScript of the entry points; what they have in common is in files of its own. */
+async function bundle(sources: string, folder: string): Promise<void> {
+  await run("bun", [
+    ...["build", ...Object.values(ENTRIES).map((path) => `./${path}`)],
+    ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
+    ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
+  ], sources);
+  for (const name of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
+    const path = join(folder, name);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
+  }
+}
+
+/** Writes the declarations of all that the entry points reach. */
+async function declare(sources: string, folder: string): Promise<void> {
+  const { compilerOptions } = JSON.parse(readFileSync(join(root, "tsconfig.json"), "utf8"));
+  const types = join(root, "node_modules", "@types");
+  writeJson(join(sources, "tsconfig.json"), {
+    compilerOptions: {
+      ...compilerOptions,
+      ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
+      ...{ rewriteRelativeImportExtensions: true, rootDir: ".", outDir: folder, paths: {} },
+      typeRoots: [types],
+    },
+    files: Object.values(ENTRIES),
+  });
+  await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".d.ts")) continue;
+    const path = join(folder, name);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.js$1"));
+  }
+}
+
+/** Throws unless the declarations of a staged package are right by themselves. */
+async function checkTypes(folder: string): Promise<void> {
+  const compilerOptions = {
+    ...{ target: "esnext", module: "nodenext", lib: ["esnext", "dom"], types: [] },
+    ...{ strict: true, noEmit: true },
+  };
+  const files = Object.values(ENTRIES).map((path) => path.replace(/ts$/, "d.ts"));
+  const path = `${folder}-tsconfig.json`;
+  writeJson(path, { compilerOptions, files: files.map((file) => join(folder, file)) });
+  await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", path], root);
+  rmSync(path);
+}
+
+/** Runs a tool that has nothing to say unless it fails. */
+async function run(tool: "bun" | "deno", args: string[], cwd: string): Promise<void> {
+  const lines: string[] = [];
+  const code = await start(findTool(tool), args, { cwd, onLine: (line) => lines.push(line) });
+  if (code !== 0) throw new Error(`${tool} ${args[0]} exited with ${code}:\n${lines.join("\n")}`);
+}
+
+/** How many bytes the files of a folder have. */
+export function sizeOf(folder: string): number {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((path) => statSync(join(folder, path)))
+    .reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0);
+}
+
+async function main(): Promise<number> {
+  await ensureInstalled();
+  const only = process.argv.includes("--host") ? HOST : undefined;
+  const built = await start(findTool("zig"), only ? ["build"] : ["build", "all"]);
+  if (built !== 0) return built;
+  const libraries = builtLibraries(only);
+  const out = join(root, "zig-out", "package");
+  const [jsr, npm] = [join(out, "jsr"), join(out, "npm")];
+  stageJsr(jsr, libraries);
+  const tarball = await stageNpm(npm, libraries);
+  if (process.argv.includes("--check")) {
+    await run("deno", ["publish", "--dry-run", "--allow-dirty"], jsr);
+    await checkTypes(npm);
+  }
+  for (const path of [jsr, npm]) console.log(`${path}: ${sizeOf(path)} bytes`);
+  console.log(`${tarball}: ${statSync(tarball).size} bytes`);
+  return 0;
+}
+
+if (import.meta.main) process.exit(await main());

@@ -1,0 +1,47 @@
+/**
+ * What serves the CPU: the shim where it can be had, built on the JavaScript backend, which serves
+ * alone where it cannot.
+ *
+ * Importing this opens nothing: the first op does. Knows nothing of ops.
+ *
+ * @module
+ */
+import { type Backend, registerCpu } from "../core/backend.ts";
+import type { TypedArray } from "../base/dtype.ts";
+import { JsBackend } from "./js/backend.ts";
+import { NativeBackend } from "./native/backend.ts";
+import { registerBuffers } from "../memory/storage.ts";
+import { findBuffers } from "./ffi/buffers.ts";
+import { findShim } from "./ffi/load.ts";
+
+/** The JavaScript backend. */
+export const js: Backend = new JsBackend();
+
+let native: NativeBackend | string | undefined;
+
+/** The native backend, opened once, or the reason why there is none. Never prompts. */
+export function findNative(): NativeBackend | string {
+  if (native === undefined) {
+    const opened = findShim();
+    native = "reason" in opened ? opened.reason : new NativeBackend(opened, js);
+  }
+  return native;
+}
+
+/** Where `array` begins in memory, or why that cannot be told. */
+export function addressOf(array: TypedArray): bigint | string {
+  const shim = findShim();
+  if ("reason" in shim) return shim.reason;
+  const address = new BigUint64Array(1);
+  // Small arrays may move as long as nobody has asked for their buffer.
+  const { buffer, byteOffset, byteLength } = array;
+  shim.rm_address_of(new Uint8Array(buffer, byteOffset, byteLength), address);
+  return address[0]!;
+}
+
+registerCpu(() => {
+  const found = findNative();
+  return typeof found === "string" ? js : found;
+});
+
+registerBuffers(findBuffers);

@@ -1,0 +1,74 @@
+/**
+ * What serves CUDA devices: opened through the shim by the first tensor that goes there.
+ *
+ * Importing this opens nothing. Knows nothing of ops.
+ *
+ * @module
+ */
+import { type Device, registerDevices } from "../core/backend.ts";
+import { CudaBackend } from "./cuda/backend.ts";
+import { CudaDevice } from "./cuda/device.ts";
+import { record } from "./cuda/graphs.ts";
+import { CudaMemory } from "./cuda/memory.ts";
+export { allowTF32 } from "./cuda/matmul.ts";
+import { type Shim, STATUS, type Unavailable } from "./ffi/abi.ts";
+import { findShim } from "./ffi/load.ts";
+import { lastError, readText } from "./ffi/text.ts";
+
+/** The CUDA devices of this machine. */
+export interface CudaDevices {
+  /** The shim, with CUDA open. */
+  readonly shim: Shim;
+  /** How many there are, at least 1. */
+  readonly count: number;
+}
+
+/** Opens CUDA, without doing anything on a device, or says why it cannot. Never prompts. */
+export function findCuda(): CudaDevices | Unavailable {
+  const shim = findShim();
+  if ("reason" in shim) return { reason: `it needs the native library: ${shim.reason}` };
+  const numbers = new Float64Array(3);
+  const status = shim.rm_cuda_open(null, numbers);
+  if (status !== STATUS.ok) return { reason: lastError(shim) };
+  const count = numbers[0]!;
+  return count > 0 ? { shim, count } : { reason: "there is no CUDA device on this machine" };
+}
+
+/** A device in a line: its name, its memory, what it can do. */
+export function describeDevice(shim: Shim, index: number): string {
+  const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
+  const about = new Map(
+    text.split("\n").map((line) => {
+      const [key = "", value = ""] = line.split("\t");
+      return [key, value];
+    }),
+  );
+  const parts = [about.get("name") ?? "CUDA device"];
+  const bytes = Number(about.get("memory"));
+  if (bytes > 0) parts.push(`${(bytes / 2 ** 30).toFixed(1)} GiB`);
+  const capability = about.get("capability");
+  if (capability !== undefined) parts.push(`compute capability ${capability}`);
+  return parts.join(", ");
+}
+
+/** What serves `device`. */
+export function deviceFor(device: CudaDevice): Device {
+  return {
+    backend: new CudaBackend(device),
+    memory: new CudaMemory(device),
+    record: (body) => record(device, body),
+  };
+}
+
+function open(index: number): Device | string {
+  const found = findCuda();
+  if ("reason" in found) return found.reason;
+  if (index >= found.count) {
+    return found.count === 1
+      ? "there is one CUDA device on this machine"
+      : `there are ${found.count} CUDA devices on this machine`;
+  }
+  return deviceFor(new CudaDevice(found.shim, index));
+}
+
+registerDevices("cuda", open);

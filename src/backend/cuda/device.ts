@@ -1,0 +1,293 @@
+/**
+ * One CUDA device as the shim shows it: kernels compiled once, launches, matrix products, errors in
+ * words.
+ *
+ * Knows nothing of ops or of how kernels are written.
+ *
+ * @module
+ */
+import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../base/errors.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
+import { lastError } from "../ffi/text.ts";
+import type { Notes } from "./notes.ts";
+
+/** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
+export class Arguments {
+  readonly #reals = new Float64Array(512);
+  readonly #words = new Uint32Array(this.#reals.buffer);
+  #count = 0;
+
+  /** How many there are. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Where they lie. */
+  get data(): Float64Array {
+    return this.#reals;
+  }
+
+  /** Begins anew. */
+  clear(): this {
+    this.#count = 0;
+    return this;
+  }
+
+  /** Adds a `long long`: an integer of at most 53 bits. */
+  integer(value: number): this {
+    const at = 2 * this.#count++;
+    this.#words[at] = value >>> 0;
+    this.#words[at + 1] = Math.floor(value / 4294967296) | 0;
+    return this;
+  }
+
+  /** Adds an integer of up to 64 bits. */
+  long(value: bigint): this {
+    const at = 2 * this.#count++;
+    this.#words[at] = Number(value & 0xffffffffn);
+    this.#words[at + 1] = Number(value >> 32n & 0xffffffffn);
+    return this;
+  }
+
+  /** Leaves room for `count` more, which the kernel does not read. */
+  skip(count: number): this {
+    this.#count += count;
+    return this;
+  }
+
+  /** Adds a `double`. */
+  real(value: number): this {
+    this.#reals[this.#count++] = value;
+    return this;
+  }
+
+  /** Adds the address of element `offset` of `storage`; of none, a null pointer. */
+  address(storage: Storage | null, offset = 0): this {
+    return this.integer(storage === null ? 0 : storage.address + offset * storage.info.bytes);
+  }
+
+  /** Adds 8 bytes that hold the one element of `scalar`, lowest first: a storage of the CPU. */
+  element(scalar: Storage): this {
+    const at = 8 * this.#count++;
+    const { buffer, byteOffset } = scalar.array;
+    const bytes = new Uint8Array(buffer, byteOffset, scalar.info.bytes);
+    const own = new Uint8Array(this.#reals.buffer, at, 8);
+    own.fill(0);
+    own.set(bytes);
+    return this;
+  }
+}
+
+/** Kernels that one source defines. */
+export interface Family {
+  /** The source. */
+  readonly source: string;
+  /** Their names. */
+  readonly names: readonly string[];
+}
+
+/** How many there are along x, y and z. */
+export type Extent = readonly [x: number, y?: number, z?: number];
+
+/** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
+const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
+/** How many words that are. */
+export const FAULT_WORDS = NO_FAULTS.length;
+
+/** One device. */
+export class CudaDevice {
+  /** `"cuda"` for the first one, else `"cuda:1"`, … */
+  readonly name: string;
+  readonly #launch: Shim["rm_cuda_launch"];
+  readonly #call = new Float64Array(8);
+  /** By their names; 0 for those that cannot be had. */
+  readonly #kernels = new Map<string, number>();
+  /** What {@link CudaDevice.memory} was given, and gave. */
+  readonly numbers: Float64Array = new Float64Array(5);
+  /** What is told of the graph that is recorded; null while none is. */
+  notes: Notes | null = null;
+  /** Why kernels cannot be had. */
+  #reason = "no kernels for that come compiled";
+  #faults = 0;
+  /** How many calls have indexed, and of how many it is known whether they were right. */
+  #indexed = 0;
+  #judged = 0;
+
+  constructor(readonly shim: Shim, readonly index: number) {
+    this.name = index === 0 ? "cuda" : `cuda:${index}`;
+    this.#launch = shim.rm_cuda_launch;
+  }
+
+  /**
+   * The kernel `name`; the first time, `source` gives the CUDA C that defines it. Throws a DeviceError
+   * where it cannot be had.
+   */
+  kernel(name: string, source: () => string): number {
+    const handle = this.find(name, source);
+    return handle === 0 ? this.fail() : handle;
+  }
+
+  /** Throws why kernels cannot be had. */
+  fail(): never {
+    throw new DeviceError(`${this.name}: ${this.#reason}`);
+  }
+
+  /** {@link CudaDevice.kernel}, but 0 where it cannot be had: nothing compiles, and it is not one of
+   * those that come compiled. */
+  find(name: string, source: () => string): number {
+    const known = this.#kernels.get(name);
+    if (known !== undefined) return known;
+    this.load(source(), [name]);
+    if (!this.#kernels.has(name)) this.#kernels.set(name, 0);
+    return this.#kernels.get(name)!;
+  }
+
+  /** Compiles `source`, which defines the kernels `names`, unless all are there, or not all can be
+   * had. */
+  load(source: string, names: readonly string[]): void {
+    if (names.every((name) => this.#kernels.has(name))) return;
+    const handles = new Float64Array(names.length);
+    const text = (value: string): Uint8Array => new TextEncoder().encode(`${value}\0`);
+    const status = this.shim
+      .rm_cuda_compile(this.index, text(source), text(names.join("\n")), handles);
+    if (status === STATUS.notFound) this.#reason = lastError(this.shim);
+    else {
+      this.check("rm_cuda_compile", status);
+      names.forEach((name, i) => this.#kernels.set(name, handles[i]!));
+    }
+  }
+
+  /** Queues `kernel` with so many blocks of so many threads. */
+  launch(kernel: number, blocks: Extent, threads: Extent, args: Arguments): void {
+    const call = this.#call;
+    call[0] = kernel;
+    call[1] = blocks[0];
+    call[2] = blocks[1] ?? 1;
+    call[3] = blocks[2] ?? 1;
+    call[4] = threads[0];
+    call[5] = threads[1] ?? 1;
+    call[6] = threads[2] ?? 1;
+    call[7] = args.count * 8;
+    this.check("rm_cuda_launch", this.#launch(this.index, call, args.data));
+  }
+
+  /**
+   * Does `what` of `rm_cuda_memory` with up to four numbers; gives the first one, and all of them in
+   * {@link CudaDevice.numbers}. Throws an OutOfMemoryError where there is none.
+   */
+  memory(what: number, host: Uint8Array | null, a = 0, b = 0, c = 0, d = 0): number {
+    const { numbers } = this;
+    numbers[0] = a;
+    numbers[1] = b;
+    numbers[2] = c;
+    numbers[3] = d;
+    const status = this.shim.rm_cuda_memory(what, this.index, numbers, host);
+    if (status === STATUS.outOfMemory) throw this.#outOfMemory(what, a);
+    this.check("rm_cuda_memory", status);
+    return numbers[0]!;
+  }
+
+  /** What to throw where `what`, whose first number was `first`, has no memory. */
+  #outOfMemory(what: number, first: number): OutOfMemoryError {
+    const [, second, third] = this.numbers as unknown as number[];
+    return what === CUDA_MEMORY.allocate
+      ? new OutOfMemoryError(first, this.name, `${second} of ${third} bytes are free`)
+      // Copies go through memory of the host.
+      : new OutOfMemoryError(second!, "cpu", `a copy of so many bytes from or to ${this.name}`);
+  }
+
+  /** Calls `use` with the address of so many bytes that are free again afterwards. */
+  scratch(bytes: number, use: (address: number) => void): void {
+    const address = this.memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
+    try {
+      use(address);
+    } finally {
+      // What is queued comes before whoever gets it next.
+      this.memory(CUDA_MEMORY.free, null, address);
+    }
+  }
+
+  /** Queues writing zeros. */
+  zero(address: number, bytes: number): void {
+    this.memory(CUDA_MEMORY.zero, null, address, bytes);
+  }
+
+  /** Queues a copy. */
+  copy(to: number, from: number, bytes: number): void {
+    this.memory(CUDA_MEMORY.copy, null, to, from, bytes, this.index);
+  }
+
+  /** Queues writing `array`, which may change afterwards. */
+  upload(address: number, array: BigInt64Array): void {
+    const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    this.memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
+  }
+
+  /** Where kernels note indexes that are out of range. */
+  get faults(): number {
+    if (this.#faults === 0) {
+      const address = this.memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
+      this.upload(address, NO_FAULTS);
+      this.#faults = address;
+    }
+    return this.#faults;
+  }
+
+  /** The number of a call that may note faults, from 1 on. */
+  nextIndexing(): number {
+    return ++this.#indexed;
+  }
+
+  /** How many calls have indexed. */
+  get indexings(): number {
+    return this.#indexed;
+  }
+
+  /** True when nobody has looked for faults since the last of them. */
+  get mayHaveFaults(): boolean {
+    return this.#indexed > this.#judged;
+  }
+
+  /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
+  checkFaults(): void {
+    if (!this.mayHaveFaults) return;
+    const words = new BigInt64Array(FAULT_WORDS);
+    const bytes = new Uint8Array(words.buffer);
+    this.memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
+    this.judge(words, this.#indexed);
+  }
+
+  /**
+   * Throws an IndexError when the `words` of {@link CudaDevice.faults}, read when there had been so
+   * many `indexings`, tell of an index out of range.
+   */
+  judge(words: BigInt64Array, indexings: number): void {
+    this.#judged = Math.max(this.#judged, indexings);
+    const [call, low, high, size] = words;
+    if (call === 0n) return;
+    this.upload(this.#faults, NO_FAULTS);
+    const index = BigInt.asIntN(64, high! << 32n | low! & 0xffffffffn);
+    throw new IndexError(`Cannot index axis of size ${size} at ${index}`);
+  }
+
+  /** Waits for all that is queued. Throws a DeviceError for what went wrong in it. */
+  synchronize(): void {
+    this.check(
+      "rm_cuda_control",
+      this.shim.rm_cuda_control(CUDA_CONTROL.synchronize, this.index, null),
+    );
+  }
+
+  /** Throws what `status` stands for, with the shim's message. */
+  check(symbol: string, status: number): void {
+    if (status === STATUS.ok) return;
+    const message = lastError(this.shim);
+    const refused = this.notes !== null && status === STATUS.badArgument;
+    // A library that is not there, as NVRTC, is a fault of the device's too.
+    if (status === STATUS.deviceError || status === STATUS.notFound || refused) {
+      throw new DeviceError(`${this.name}: ${message}`);
+    }
+    throw new NativeError(symbol, status, message);
+  }
+}

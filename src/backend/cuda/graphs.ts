@@ -1,0 +1,98 @@
+/**
+ * CUDA graphs: what a device is asked for once, recorded and done again at the cost of one launch.
+ *
+ * A graph holds every storage that its work reads or writes until it is freed, so that nobody else
+ * gets their memory. Knows nothing of ops.
+ *
+ * @module
+ */
+import type { Recording } from "../../core/backend.ts";
+import { type DeviceStorage, recycle, type Storage } from "../../memory/storage.ts";
+import { CUDA_CONTROL } from "../ffi/abi.ts";
+import type { CudaDevice } from "./device.ts";
+import { Notes } from "./notes.ts";
+
+/** What there is to free of a graph. */
+interface Owned {
+  readonly device: CudaDevice;
+  readonly handle: number;
+  readonly held: readonly Storage[];
+}
+
+function free({ device, handle, held }: Owned): void {
+  const numbers = Float64Array.of(handle);
+  const status = device.shim.rm_cuda_control(CUDA_CONTROL.graphFree, device.index, numbers);
+  drop(held);
+  device.check("rm_cuda_control", status);
+}
+
+function drop(held: readonly Storage[]): void {
+  for (const storage of held) if (--storage.handles === 0) recycle(storage as DeviceStorage);
+}
+
+/** Frees graphs that nobody holds any more and nobody has freed. */
+const lost = new FinalizationRegistry<Owned>((owned) => {
+  try {
+    free(owned);
+  } catch {
+    // The device has failed: who uses it next is told.
+  }
+});
+
+class Graph implements Recording {
+  readonly #numbers: Float64Array;
+  readonly #owned: Owned;
+
+  constructor(
+    owned: Owned,
+    readonly written: ReadonlySet<Storage>,
+    readonly indexes: boolean,
+  ) {
+    this.#owned = owned;
+    this.#numbers = Float64Array.of(owned.handle);
+    lost.register(this, owned, this);
+  }
+
+  run(): void {
+    const { device } = this.#owned;
+    // Who reads next looks for indexes out of range.
+    if (this.indexes) device.nextIndexing();
+    const status = device.shim
+      .rm_cuda_control(CUDA_CONTROL.graphLaunch, device.index, this.#numbers);
+    device.check("rm_cuda_control", status);
+  }
+
+  free(): void {
+    lost.unregister(this);
+    free(this.#owned);
+  }
+}
+
+/** Records what `body` asks of `device`, which does none of it yet. */
+export function record(device: CudaDevice, body: () => void): Recording {
+  const { shim, index } = device;
+  // Whoever indexes needs it, and it cannot be written while a graph is recorded.
+  void device.faults;
+  const before = device.indexings;
+  device.check("rm_cuda_control", shim.rm_cuda_control(CUDA_CONTROL.captureBegin, index, null));
+  const notes = device.notes = new Notes();
+  const numbers = new Float64Array(1);
+  let status: number;
+  try {
+    body();
+  } catch (error) {
+    // A graph that may be incomplete, or none.
+    status = shim.rm_cuda_control(CUDA_CONTROL.captureEnd, index, numbers);
+    device.notes = null;
+    if (status === 0) shim.rm_cuda_control(CUDA_CONTROL.graphFree, index, numbers);
+    drop(notes.end());
+    throw error;
+  }
+  status = shim.rm_cuda_control(CUDA_CONTROL.captureEnd, index, numbers);
+  device.notes = null;
+  const held = notes.end();
+  if (status !== 0) drop(held);
+  device.check("rm_cuda_control", status);
+  const indexes = device.indexings > before;
+  return new Graph({ device, handle: numbers[0]!, held }, notes.written, indexes);
+}

@@ -1,0 +1,219 @@
+/**
+ * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
+ * shim/cuda/matmul.h for all else.
+ *
+ * @module
+ */
+import { type MatrixRef, matrixRef, offsetsOf, type Product } from "../../core/backend.ts";
+import { DTYPE, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
+import { Layout } from "../../base/layout.ts";
+import { MAP } from "../../ops/table.ts";
+import { planMap } from "../../core/plan.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { STATUS } from "../ffi/abi.ts";
+import { checkRun } from "../ffi/checks.ts";
+import { checkProduct, planProduct } from "../ffi/matrices.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { map } from "./maps.ts";
+import { withScratch } from "./scratch.ts";
+import { suffixOf } from "./source.ts";
+
+/** As in matmul.h: rows and columns of a block's tile, and its threads. */
+const TILE = 64, THREADS = 256;
+/** The most blocks along y, which go round then. */
+const MOST_BLOCKS_Y = 65535;
+
+/** Signs do not matter to the lower bits of a product. */
+function multiplyKernel({ name, kind, bytes }: DTypeInfo): Instance {
+  const type = kind === "f"
+    ? `rm_${suffixOf(name)}`
+    : `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
+  const made = `multiply_${kind === "f" ? name : bytes}`;
+  return { name: made, header: "matmul.h", line: `RM_MULTIPLY(${made}, ${type})` };
+}
+
+/** Every kernel of this file. */
+export function matmulFamily(): Family {
+  const infos = DTYPES.map((dtype) => DTYPE[dtype]);
+  return familyOf(infos.filter(({ kind }) => kind === "u" || kind === "f").map(multiplyKernel));
+}
+
+const args = new Arguments();
+let plan = new Float64Array(128);
+
+/** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
+const ADDRESSES = 10, STARTS = 15;
+/** Flags of rm_cuda_matmul. */
+const TF32 = 1, ADD_BIAS = 2;
+/** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
+ * are chosen without a look at it. */
+const BIAS_ALIGNMENT = 16;
+let tf32 = false;
+
+/** Lets products of float32 round operands to TF32, or not; gives what was set before. */
+export function allowTF32(allow: boolean): boolean {
+  const before = tf32;
+  tf32 = allow;
+  return before;
+}
+
+/** See {@link Backend.matmul}. */
+export function matmul(device: CudaDevice, product: Product): void {
+  const float = product.c.storage.info.kind === "f";
+  if (!float || !multiplyByBlas(device, product, 0)) multiplyByTiles(device, product);
+}
+
+/** See {@link Backend.matmulBytes}. */
+export function matmulBytes(device: CudaDevice, product: Product): boolean {
+  return callBlas(device, product, 0) === STATUS.ok;
+}
+
+/** See {@link Backend.linear}. */
+export function linear(
+  device: CudaDevice,
+  product: Product,
+  bias: Storage,
+  offset: number,
+): boolean {
+  const { info } = bias;
+  // What cublasLt adds to products of float64 is not documented for all versions.
+  if (info.kind !== "f" || info.bytes === 8) return false;
+  checkRun("rm_cuda_matmul", 3, offset, product.n, bias);
+  const address = bias.address + offset * info.bytes;
+  if (address % BIAS_ALIGNMENT === 0) return multiplyByBlas(device, product, address);
+  let done = false;
+  withScratch(bias, [[info.name, product.n]], ([aligned]) => {
+    const row = Layout.contiguous([product.n]);
+    copy(device, aligned!, row, bias, Layout.contiguous([product.n], offset));
+    done = multiplyByBlas(device, product, aligned!.address);
+  });
+  return done;
+}
+
+/**
+ * The product by cuBLAS, of dense copies where it cannot read the operands, plus the elements at
+ * `bias`, which may be 0. False where cuBLAS has nothing for it.
+ */
+function multiplyByBlas(device: CudaDevice, product: Product, bias: number): boolean {
+  const status = callBlas(device, product, bias);
+  if (status !== STATUS.unsupported) return status === STATUS.ok;
+  const { c, a, b } = product;
+  let done = false;
+  withDense(
+    device,
+    a,
+    true,
+    (x) =>
+      withDense(device, b, true, (y) =>
+        withDense(device, c, false, (z) => {
+          if (z === c && x === a && y === b) return;
+          done = callBlas(device, { ...product, a: x, b: y, c: z }, bias) === STATUS.ok;
+          if (done && z !== c) copy(device, c.storage, c.layout, z.storage, z.layout);
+        })),
+  );
+  return done;
+}
+
+/** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
+function callBlas(device: CudaDevice, product: Product, bias: number): number {
+  plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
+  const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
+  const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
+  plan.set([c.address, a.address, b.address, flags, bias], ADDRESSES);
+  const status = device.shim.rm_cuda_matmul(device.index, a.info.id, plan);
+  if (status !== STATUS.unsupported && status !== STATUS.notFound) {
+    device.check("rm_cuda_matmul", status);
+  }
+  return status;
+}
+
+/** True when cuBLAS reads the matrices as they are, or those that it writes. */
+function isPlain({ layout, rowStride, columnStride }: MatrixRef, read: boolean): boolean {
+  const [rows, columns] = layout.shape.slice(-2) as [number, number];
+  return (columnStride === 1 && rowStride >= columns) ||
+    (read && rowStride === 1 && columnStride >= rows);
+}
+
+/** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
+function withDense(
+  device: CudaDevice,
+  matrices: MatrixRef,
+  read: boolean,
+  use: (dense: MatrixRef) => void,
+): void {
+  if (isPlain(matrices, read)) return use(matrices);
+  const { storage, layout: { shape, strides, offset, rank } } = matrices;
+  // A matrix that is broadcast over axes of the batch is copied once.
+  const once = shape.map((n, axis) => read && axis < rank - 2 && strides[axis] === 0 ? 1 : n);
+  const dense = Layout.contiguous(once);
+  withScratch(storage, [[storage.info.name, dense.size]], ([made]) => {
+    if (read) copy(device, made!, dense, storage, new Layout(once, strides, offset));
+    use(matrixRef(made!, dense.broadcastTo(shape)));
+  });
+}
+
+function copy(
+  device: CudaDevice,
+  out: Storage,
+  target: Layout,
+  source: Storage,
+  layout: Layout,
+): void {
+  const plan = planMap(target, layout, null, null);
+  map(device, MAP.copy, source.info.name, plan, out, source, null, null);
+}
+
+function multiplyByTiles(device: CudaDevice, product: Product): void {
+  checkProduct("rm_cuda_launch", product);
+  const { m, n, k, c, a, b } = product;
+  const { info } = c.storage;
+  const { batch } = c;
+  withOffsets(device, [c, a, b], (lists) => {
+    args.clear();
+    [c, a, b].forEach((matrices, i) => addMatrices(matrices, lists[i]!));
+    args.integer(m).integer(n).integer(k).integer(batch);
+    const blocks = Math.ceil(m / TILE) * Math.ceil(n / TILE);
+    const extent = [blocks, Math.min(batch, MOST_BLOCKS_Y)] as const;
+    device.launch(kernelOf(device, multiplyKernel(info)), extent, [THREADS], args);
+  });
+}
+
+/** From each matrix to the next, or NaN where that differs. */
+function stepOf({ layout: { shape, strides } }: MatrixRef): number {
+  let step = 0, count = 1;
+  for (let axis = shape.length - 3; axis >= 0; axis--) {
+    if (shape[axis] === 1) continue;
+    if (count === 1) step = strides[axis]!;
+    else if (strides[axis] !== count * step) return NaN;
+    count *= shape[axis]!;
+  }
+  return step;
+}
+
+/** Calls `use` with the address of a list of offsets for each batch that needs one, else 0. */
+function withOffsets(
+  device: CudaDevice,
+  batches: readonly MatrixRef[],
+  use: (lists: readonly number[]) => void,
+): void {
+  const listed = batches.filter((matrices) => Number.isNaN(stepOf(matrices)));
+  if (listed.length === 0) return use(batches.map(() => 0));
+  const length = listed[0]!.batch;
+  const all = BigInt64Array.from(listed.flatMap((one) => Array.from(offsetsOf(one), BigInt)));
+  device.scratch(all.byteLength, (address) => {
+    device.upload(address, all);
+    use(batches.map((one) => {
+      const place = listed.indexOf(one);
+      return place < 0 ? 0 : address + 8 * place * length;
+    }));
+  });
+}
+
+/** Adds a struct rm_matrix. */
+function addMatrices(matrices: MatrixRef, list: number): void {
+  const { storage, layout, rowStride, columnStride } = matrices;
+  const first = list === 0 ? layout.offset : 0;
+  args.address(storage, first).integer(rowStride).integer(columnStride)
+    .integer(list === 0 ? stepOf(matrices) : 0).integer(list);
+}

@@ -1,0 +1,423 @@
+/**
+ * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
+ * shim/cuda/move.h.
+ *
+ * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
+ *
+ * @module
+ */
+import type { Picks } from "../../core/backend.ts";
+import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
+import { OFFSETS, type Plan } from "../../core/plan.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { checkBlocks, checkOperand, checkRun, sizeOf } from "../ffi/checks.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { addCountsUp, sortRuns } from "./sort.ts";
+import { suffixOf } from "./source.ts";
+import { MOST_AXES } from "./walks.ts";
+
+const SYMBOL = "rm_cuda_launch";
+const THREADS = 256;
+/** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
+const FIND_TILE = 4096;
+/** Axes that most blocks have no more of. */
+const BLOCK_AXES = 5;
+/** Sorted picks of a chunk: RM_ADD_CHUNK. */
+const CHUNK = 32;
+/** Elements that are added at once, and their picks, at most: so that what lies between has room. */
+const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
+/** The most blocks of a kernel that goes round. */
+const MOST_BLOCKS = 2 ** 24;
+
+function macro(name: string, what: string, ...types: (string | number)[]): Instance {
+  return { name, header: "move.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
+}
+
+function addPositions(wide: boolean, room: number): Instance {
+  const [name, type] = wide ? ["int64", "long long"] : ["int32", "int"];
+  return macro(`add_positions_${name}_${room}`, "ADD_POSITIONS", type, room);
+}
+
+function moveElements(bytes: number, room: number): Instance {
+  return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
+}
+
+const MOVE_RUNS = macro("move_runs", "MOVE_RUNS");
+const MARK_PICKS = macro("mark_picks", "MARK_PICKS");
+const KEEP_LAST = macro("keep_last", "KEEP_LAST");
+
+function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
+  const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
+  return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
+}
+
+/** Integers of either sign are added as unsigned ones. */
+function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
+  const suffix = kind === "f" ? suffixOf(name) : `u${8 * bytes}`;
+  return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
+}
+
+const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
+
+/** The kernels of position, gather and scatter. */
+export function moveFamily(): Family {
+  return familyOf([
+    ...[false, true].flatMap((wide) => ROOMS.map((room) => addPositions(wide, room))),
+    ...SIZES.flatMap((bytes) => ROOMS.map((room) => moveElements(bytes, room))),
+    MOVE_RUNS,
+    MARK_PICKS,
+    KEEP_LAST,
+  ]);
+}
+
+/** Those of scatters that add. */
+export function scatterAddFamily(): Family {
+  const added = Object.values(DTYPE).filter(({ kind }) => kind === "f" || kind === "u");
+  return familyOf(added.flatMap((info) => ROOMS.map((room) => addSorted(info, room))));
+}
+
+/** Those of nonzero. */
+export function nonzeroFamily(): Family {
+  return familyOf(
+    SIZES.flatMap((bytes) => [nonzeroPass("COUNT", bytes), nonzeroPass("WRITE", bytes)]),
+  );
+}
+
+const args = new Arguments();
+
+/** The axes of the kernel under way: size, step of operand 0, step of operand 1, outermost first. */
+const axes: number[] = [];
+
+/** Takes the axes of `plan`, without those of size 1. */
+function takeAxes(plan: Plan): void {
+  const { data, rank, operands } = plan;
+  const shape = OFFSETS + operands, strides = shape + rank;
+  axes.length = 0;
+  for (let j = 0; j < rank; j++) {
+    if (data[shape + j] === 1) continue;
+    axes.push(data[shape + j]!, data[strides + j]!, data[strides + rank + j]!);
+  }
+}
+
+/** How many axes the kernel has to have room for. */
+function roomFor(): number {
+  return axes.length > 3 * BLOCK_AXES ? MOST_AXES : BLOCK_AXES;
+}
+
+/** Writes the axes as the last argument: struct rm_block. */
+function addAxes(room: number): void {
+  if (axes.length === 0) axes.push(1, 0, 0);
+  args.integer(axes.length / 3);
+  for (let i = 0; i < 3 * room; i++) args.integer(axes[i] ?? 0);
+}
+
+/** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
+function blocksFor(count: number, threads = THREADS): number {
+  return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
+}
+
+/** Adds struct rm_picks. */
+function addPicks(
+  device: CudaDevice,
+  at: number,
+  { bytes, kind }: DTypeInfo,
+  size: number,
+  stride: number,
+): void {
+  args.integer(at).integer(bytes + (kind === "i" ? 16 : 0)).integer(size).integer(stride)
+    .integer(device.faults).integer(device.nextIndexing());
+}
+
+/** See {@link Backend.position}. */
+export function position(
+  device: CudaDevice,
+  plan: Plan,
+  positions: Storage,
+  index: Storage,
+  size: number,
+  stride: number,
+): number {
+  const count = sizeOf(plan);
+  if (count === 0) return -1;
+  checkOperand(SYMBOL, plan, 0, positions);
+  checkOperand(SYMBOL, plan, 1, index);
+  takeAxes(plan);
+  const room = roomFor();
+  const kernel = kernelOf(device, addPositions(positions.info.wide, room));
+  const at = index.address + plan.data[OFFSETS + 1]! * index.info.bytes;
+  args.clear().address(positions, plan.data[OFFSETS]);
+  addPicks(device, at, index.info, size, stride);
+  args.integer(count);
+  addAxes(room);
+  device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
+  return -1;
+}
+
+/** See {@link Backend.gather}. */
+export function gather(
+  device: CudaDevice,
+  plan: Plan,
+  out: Storage,
+  source: Storage,
+  picks: Picks,
+  step: number,
+): number {
+  const { count, size, stride } = picks;
+  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+  checkBlocks(SYMBOL, plan, 0, out, (count - 1) * step);
+  if (size > 0) checkBlocks(SYMBOL, plan, 1, source, (size - 1) * stride);
+  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
+  const add = (): void => addPicksOf(device, picks);
+  move(device, plan, out, source, add, count, step, false);
+  return -1;
+}
+
+/** See {@link Backend.scatter}. */
+export function scatter(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  values: Storage,
+  picks: Picks,
+  step: number,
+  add: boolean,
+): number {
+  const { count, size, stride } = picks;
+  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+  if (size > 0) checkBlocks(SYMBOL, plan, 0, target, (size - 1) * stride);
+  checkBlocks(SYMBOL, plan, 1, values, (count - 1) * step);
+  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
+  if (add) {
+    scatterAdd(device, plan, target, values, picks, step);
+    return -1;
+  }
+  // Picks that all write the same need no order.
+  if (step === 0 || count === 1) {
+    const addAll = (): void => addPicksOf(device, picks);
+    move(device, plan, target, values, addAll, count, step, true);
+    return -1;
+  }
+  lastOfEach(device, picks, (kept) => {
+    const addKept = (): void => {
+      args.integer(kept).integer(8 + 16).integer(size).integer(stride).integer(0).integer(0);
+    };
+    move(device, plan, target, values, addKept, count, step, true);
+  });
+  return -1;
+}
+
+/** Calls `use` with where the places of `picks` are, but for those that a later one writes over. */
+function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => void): void {
+  const { count, size } = picks;
+  const round = (bytes: number): number => Math.ceil(bytes / 512) * 512;
+  const slots = 2 ** Math.ceil(Math.log2(Math.max(512, 2 * count)));
+  const dense = 4 * size <= 12 * slots;
+  const marksBytes = round(4 * (dense ? size : slots)), keysBytes = dense ? 0 : 8 * slots;
+  device.scratch(marksBytes + keysBytes + count * 8, (marks) => {
+    const keys = marks + marksBytes, kept = keys + keysBytes;
+    device.zero(marks, marksBytes + keysBytes);
+    const blocks = Math.ceil(count / THREADS);
+    const addTable = (): void => {
+      args.integer(marks).integer(dense ? 0 : keys).integer(slots);
+      addPicksOf(device, picks);
+      args.integer(count);
+    };
+    args.clear();
+    addTable();
+    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    args.clear().integer(kept);
+    addTable();
+    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    use(kept);
+  });
+}
+
+/** Adds `picks` as struct rm_picks. */
+function addPicksOf(device: CudaDevice, { indexes, offset, size, stride }: Picks): void {
+  const { info, address } = indexes;
+  addPicks(device, address + offset * info.bytes, info, size, stride);
+}
+
+/** Notes indexes out of range where nothing is moved: they are errors all the same. */
+function checkIndexes(device: CudaDevice, picks: Picks): number {
+  const { count, indexes, offset } = picks;
+  if (count === 0) return -1;
+  checkRun(SYMBOL, 2, offset, count, indexes);
+  // Nobody looks at the places.
+  device.scratch(8 * count, (unused) => writePlaces(device, picks, unused, true));
+  return -1;
+}
+
+/** Writes the place of each pick, as int64 or int32, and notes those that are out of range. */
+function writePlaces(device: CudaDevice, picks: Picks, places: number, wide: boolean): void {
+  const { count, indexes, offset, size } = picks;
+  const { info, address } = indexes;
+  device.zero(places, count * (wide ? 8 : 4));
+  args.clear().integer(places);
+  addPicks(device, address + offset * info.bytes, info, size, 1);
+  args.integer(count);
+  axes.length = 0;
+  axes.push(count, 1, 1);
+  addAxes(BLOCK_AXES);
+  const kernel = kernelOf(device, addPositions(wide, BLOCK_AXES));
+  device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
+}
+
+/** Picks in the order of their places, and where their values are: see rm_add_sorted. */
+interface Sorted {
+  readonly places: number;
+  /** 0 for sums of parts, whose places are int64. */
+  readonly order: number;
+  readonly wide: boolean;
+  readonly count: number;
+  readonly values: number;
+  readonly step: number;
+}
+
+/**
+ * {@link scatter} that adds. Picks are sorted by their places, so that those of one place lie side by
+ * side, and no two threads add to one element. So many are sorted at once as `most` says, or, without
+ * it, as have room.
+ */
+export function scatterAdd(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  values: Storage,
+  picks: Picks,
+  step: number,
+  most: number = Math.max(1, Math.min(MOST_SORTED, Math.floor(MOST_ADDED / sizeOf(plan)))),
+): void {
+  const { offset, size, stride } = picks;
+  // Places below 2^31 are int32.
+  const wide = size > 2 ** 31;
+  const room = Math.ceil(Math.min(most, picks.count) * (wide ? 8 : 4) / 512) * 512;
+  const from = values.address + plan.data[OFFSETS + 1]! * values.info.bytes;
+  for (let first = 0; first < picks.count; first += most) {
+    const count = Math.min(most, picks.count - first);
+    device.scratch(room + 4 * count, (places) => {
+      const order = places + room;
+      writePlaces(device, { ...picks, offset: offset + first, count }, places, wide);
+      sortRuns(device, places, DTYPE[wide ? "int64" : "int32"], 1, count, false, order);
+      const at = from + first * step * values.info.bytes;
+      addRuns(device, plan, target, stride, { places, order, wide, count, values: at, step });
+    });
+  }
+}
+
+/** Adds what is picked, by one launch for each power of 16 picks. */
+function addRuns(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  stride: number,
+  { places, order, wide, count, values, step }: Sorted,
+): void {
+  const elements = sizeOf(plan);
+  const chunks = Math.ceil(count / CHUNK);
+  const add = (sums: number, itsPlaces: number): void => {
+    takeAxes(plan);
+    axes.unshift(chunks, 0, 0);
+    const room = roomFor();
+    args.clear().address(target, plan.data[OFFSETS]).integer(values).integer(places).integer(order)
+      .integer(wide ? 1 : 0).integer(count).integer(step).integer(stride).integer(sums)
+      .integer(itsPlaces).integer(elements);
+    addAxes(room);
+    const kernel = kernelOf(device, addSorted(target.info, room));
+    device.launch(kernel, [Math.ceil(chunks * elements / THREADS)], [THREADS], args);
+  };
+  if (chunks === 1) return add(0, 0);
+  // Sums have the width of what they are computed in.
+  const { kind, bytes } = target.info;
+  const width = kind === "f" ? Math.max(4, bytes) : bytes;
+  device.scratch(2 * chunks * (8 + elements * width), (itsPlaces) => {
+    const sums = itsPlaces + 16 * chunks;
+    add(sums, itsPlaces);
+    addRuns(device, plan, target, stride, {
+      places: itsPlaces,
+      order: 0,
+      wide: true,
+      count: 2 * chunks,
+      values: sums,
+      step: 0,
+    });
+  });
+}
+
+/** Copies blocks to or from where picks, which `addPicks` adds to the arguments, lie. */
+function move(
+  device: CudaDevice,
+  plan: Plan,
+  target: Storage,
+  source: Storage,
+  addPicks: () => void,
+  count: number,
+  step: number,
+  scatter: boolean,
+): void {
+  const { bytes } = target.info;
+  const [to, from] = [plan.data[OFFSETS]!, plan.data[OFFSETS + 1]!];
+  takeAxes(plan);
+  const dense = axes.length === 3 && axes[1] === 1 && axes[2] === 1;
+  if (dense) {
+    const run = axes[0]! * bytes;
+    const { lanes, piece } = teamFor(run);
+    const pieces = Math.ceil(run / piece);
+    args.clear().address(target, to).address(source, from);
+    addPicks();
+    args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
+      .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
+    const blocks = blocksFor(count * pieces, THREADS / lanes);
+    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+  }
+  // The operand that steps is walked from one end to the other: its longer steps go outside.
+  const stepping = scatter ? 2 : 1;
+  let axis = 0;
+  while (3 * axis < axes.length && Math.abs(axes[3 * axis + stepping]!) > Math.abs(step)) axis++;
+  axes.splice(3 * axis, 0, count, scatter ? 0 : step, scatter ? step : 0);
+  const room = roomFor();
+  const size = count * sizeOf(plan);
+  args.clear().address(target, to).address(source, from);
+  addPicks();
+  args.integer(size).integer(axis).integer(scatter ? 1 : 0);
+  addAxes(room);
+  const kernel = kernelOf(device, moveElements(bytes, room));
+  device.launch(kernel, [blocksFor(size)], [THREADS], args);
+}
+
+/** A long run is cut into pieces of so many bytes. */
+const PIECE = 4096;
+
+/** How many threads, a power of two, copy a piece of a run, and how long that is. */
+function teamFor(run: number): { lanes: number; piece: number } {
+  const piece = Math.min(PIECE, run);
+  const units = Math.ceil(piece / 16);
+  // Best as many as leave none of them idle.
+  const even = units & -units;
+  const lanes = even >= 8 ? Math.min(64, even) : Math.min(32, 2 ** Math.floor(Math.log2(units)));
+  return { lanes, piece };
+}
+
+/** See {@link Backend.nonzero}. */
+export function nonzero(
+  device: CudaDevice,
+  out: Storage,
+  input: Storage,
+  offset: number,
+  length: number,
+): void {
+  if (length === 0 || out.length === 0) return;
+  checkRun(SYMBOL, 1, offset, length, input);
+  const { bytes, kind } = input.info;
+  const tiles = Math.ceil(length / FIND_TILE);
+  const floating = kind === "f" ? 1 : 0;
+  device.scratch((tiles + 1) * 8, (counts) => {
+    args.clear().integer(counts).address(input, offset).integer(length).integer(floating);
+    device.launch(kernelOf(device, nonzeroPass("COUNT", bytes)), [tiles], [THREADS], args);
+    addCountsUp(device, counts, counts + 8 * tiles, 1, tiles);
+    args.clear().address(out).integer(counts).address(input, offset).integer(length)
+      .integer(floating).integer(out.length);
+    device.launch(kernelOf(device, nonzeroPass("WRITE", bytes)), [tiles], [THREADS], args);
+  });
+}

@@ -1,0 +1,43 @@
+/**
+ * What a graph is told of while it is recorded: storages that are read and written, memory that is
+ * taken.
+ *
+ * @module
+ */
+import type { Storage } from "../../memory/storage.ts";
+
+/** What ops and the memory of a device tell while a graph is recorded. */
+export class Notes {
+  /** Storages that are used, and whether they were made meanwhile. */
+  readonly #used = new Map<Storage, boolean>();
+  /** Where memory was taken meanwhile. */
+  readonly #taken = new Set<number>();
+  /** Storages that are written. */
+  readonly written = new Set<Storage>();
+
+  /** Notes that memory was taken. */
+  take(address: number): void {
+    this.#taken.add(address);
+  }
+
+  /** Notes what an op writes and reads. */
+  add(out: Storage, ...inputs: readonly (Storage | null)[]): void {
+    this.written.add(out.base);
+    this.#use(out.base);
+    for (const input of inputs) if (input !== null && input.device !== "cpu") this.#use(input.base);
+  }
+
+  #use(storage: Storage): void {
+    if (this.#used.has(storage)) return;
+    const own = this.#taken.has(storage.address);
+    this.#used.set(storage, own);
+    // What is made and given back meanwhile may serve again, what was there before may not.
+    if (!own) storage.handles++;
+  }
+
+  /** Gives what the graph holds from now on; there is a handle on each for it. */
+  end(): Storage[] {
+    for (const [storage, own] of this.#used) if (own) storage.handles++;
+    return [...this.#used.keys()];
+  }
+}

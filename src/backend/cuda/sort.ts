@@ -1,0 +1,157 @@
+/**
+ * Sorting on a CUDA device: which kernels of shim/cuda/sort.h runs go through, and the memory between
+ * the passes over long ones.
+ *
+ * @module
+ */
+import type { DTypeInfo } from "../../base/dtype.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { checkRun } from "../ffi/checks.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { familyOf, type Instance, kernelOf } from "./instance.ts";
+
+/** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
+const SHORT = 512, THREADS = 256, DIGITS = 256;
+/** As there: rows of so many counts, or fewer, are a thread's, not a block's. */
+const FEW_COUNTS = 16;
+const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
+
+/** The most elements that a block sorts. */
+function tileOf(bytes: number): number {
+  return THREADS * (bytes === 8 ? 8 : 16);
+}
+
+const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SPREAD"] as const;
+
+function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
+  const name = `sort_${what.toLowerCase()}_${bytes}`;
+  return { name, header: "sort.h", line: `RM_SORT_${what}(${name}, uint${8 * bytes}_t)` };
+}
+
+const ADD_UP: Instance = {
+  name: "add_counts_up",
+  header: "sort.h",
+  line: "RM_ADD_COUNTS_UP(add_counts_up)",
+};
+
+/** The kernels for elements of so many bytes. */
+export function sortFamily(bytes: number): Family {
+  return familyOf(KERNELS.map((what) => instanceOf(what, bytes)));
+}
+
+/** What adds counts up, which is not only for sorting. */
+export function countsFamily(): Family {
+  return familyOf([ADD_UP]);
+}
+
+function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: number): number {
+  return kernelOf(device, instanceOf(what, bytes));
+}
+
+/** How elements are ordered, in bits: see rm_sort_keys. */
+function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
+  return (MANTISSAS[name] ?? 0) + (kind === "i" ? 256 : 0) + (descending ? 512 : 0);
+}
+
+const args = new Arguments();
+
+/** Queues making each of `rows` rows of counts the sums of those before each, and `totals` theirs. */
+export function addCountsUp(
+  device: CudaDevice,
+  counts: number,
+  totals: number,
+  rows: number,
+  length: number,
+): void {
+  args.clear().integer(counts).integer(totals).integer(rows).integer(length);
+  const blocks = length <= FEW_COUNTS ? Math.ceil(rows / THREADS) : rows;
+  const threads = length > THREADS ? 1024 : THREADS;
+  device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
+}
+
+/** See {@link Backend.sort}. */
+export function sort(
+  device: CudaDevice,
+  values: Storage,
+  offset: number,
+  runs: number,
+  size: number,
+  descending: boolean,
+  indices: Storage | null,
+): void {
+  if (runs * size === 0) return;
+  checkRun("rm_cuda_launch", 0, offset, runs * size, values);
+  if (indices !== null) checkRun("rm_cuda_launch", 1, 0, runs * size, indices);
+  const at = values.address + offset * values.info.bytes;
+  sortRuns(device, at, values.info, runs, size, descending, indices === null ? 0 : indices.address);
+}
+
+/** {@link sort} for runs at an address; where there is one for them, `indices` get the order. */
+export function sortRuns(
+  device: CudaDevice,
+  values: number,
+  info: DTypeInfo,
+  runs: number,
+  size: number,
+  descending: boolean,
+  indices: number,
+): void {
+  const { bytes } = info;
+  const order = orderOf(info, descending);
+  args.clear().integer(values).integer(indices);
+  if (size <= SHORT) {
+    args.integer(runs).integer(size).integer(order);
+    const blocks = Math.ceil(runs / Math.floor(SHORT / size));
+    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [SHORT], args);
+  } else if (size <= tileOf(bytes)) {
+    args.integer(size).integer(order);
+    device.launch(kernel(device, "IN_BLOCK", bytes), [runs], [THREADS], args);
+  } else sortLong(device, values, bytes, runs, size, order, indices);
+}
+
+/** Sorts runs that are longer than what a block holds, a digit at a time. */
+function sortLong(
+  device: CudaDevice,
+  given: number,
+  bytes: number,
+  runs: number,
+  size: number,
+  order: number,
+  indices: number,
+): void {
+  const count = kernel(device, "COUNT", bytes);
+  const spread = kernel(device, "SPREAD", bytes);
+  const tiles = Math.ceil(size / tileOf(bytes));
+  const all = runs * size;
+  const round = (length: number): number => Math.ceil(length / 512) * 512;
+  const copy = round(all * bytes), places = indices === 0 ? 0 : round(all * 4);
+  const counters = round(runs * DIGITS * tiles * 8);
+  // Values go to and fro between their own memory and a copy; orders need two copies, as the values
+  // are to stay, and write no values in the end: one digit takes none, two take one.
+  const copies = indices === 0 ? 1 : Math.min(2, bytes - 1);
+  device.scratch(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
+    const counts = address, totals = counts + counters;
+    const first = totals + round(runs * DIGITS * 8), second = first + copy + places;
+    let from = given, fromIndices = 0;
+    for (let digit = 0; digit < bytes; digit++) {
+      const last = digit === bytes - 1;
+      args.clear().integer(counts).integer(from).integer(size).integer(tiles).integer(order)
+        .integer(8 * digit);
+      device.launch(count, [runs * tiles], [THREADS], args);
+      addCountsUp(device, counts, totals, runs * DIGITS, tiles);
+      let to: number, toIndices = 0;
+      if (indices === 0) to = from === given ? first : given;
+      else {
+        const target = from === first ? second : first;
+        to = last ? 0 : target;
+        toIndices = last ? indices : target + copy;
+      }
+      args.clear().integer(to).integer(toIndices).integer(from).integer(fromIndices)
+        .integer(counts).integer(totals).integer(size).integer(tiles).integer(order)
+        .integer(8 * digit);
+      device.launch(spread, [runs * tiles], [THREADS], args);
+      [from, fromIndices] = [to, toIndices];
+    }
+    if (indices === 0 && from !== given) device.copy(given, from, all * bytes);
+  });
+}

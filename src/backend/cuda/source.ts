@@ -1,0 +1,556 @@
+/**
+ * The rows of the op table as CUDA C: what the headers in shim/cuda need to be told of each.
+ *
+ * Knows nothing of plans or launches.
+ *
+ * @module
+ */
+import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
+import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
+import {
+  type ArgReduceRow,
+  exprFor,
+  MAP,
+  type MapRow,
+  type ReduceRow,
+  resultOf,
+  type Row,
+  type ScanRow,
+  takes,
+} from "../../ops/table.ts";
+import { ignoresSign, isHeavy, needsDouble } from "../../ops/c_rules.ts";
+import type { Family } from "./device.ts";
+
+/** A dtype as the primitives and the headers name it, by its id. */
+const SUFFIXES = "b8 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split(" ");
+
+/** {@link SUFFIXES} by name. */
+export function suffixOf(dtype: DType): string {
+  return SUFFIXES[DTYPE[dtype].id]!;
+}
+
+/** The C type that the elements of a dtype are computed in. */
+export function valueType(dtype: DType): string {
+  const { kind, bytes } = DTYPE[dtype];
+  if (kind === "f") return bytes === 8 ? "double" : "float";
+  return `${kind === "i" ? "int" : "uint"}${8 * bytes}_t`;
+}
+
+/** The C type that the elements of a dtype are stored as. */
+export function storedType(dtype: DType): string {
+  const { kind, bytes } = DTYPE[dtype];
+  return kind === "f" && bytes === 2 ? "uint16_t" : valueType(dtype);
+}
+
+/** What the calls of expressions go to that are computed in C's type `value`. */
+const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f64" };
+
+/** Functions whose primitives are for most operands only: map.h has those for all. */
+const PARTIAL = new Set(["sin", "cos", "tan"]);
+
+/** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
+export function printC(text: string, dtype: DType, work: string): string {
+  const suffix = PRIMITIVES[work] ?? suffixOf(dtype);
+  return printExpr(parseExpr(text), {
+    num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
+    call: (name, args) =>
+      `rm_${PARTIAL.has(name) ? "any_" : ""}${name}_${suffix}(${args.join(", ")})`,
+  });
+}
+
+/** Declares the numbers that the expressions of `row` use besides their operands. */
+export function attributesOf(row: { readonly attributes?: readonly string[] | undefined }): string {
+  return (row.attributes ?? [])
+    .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
+}
+
+/** The headers that hold the primitives which `texts` call, in the arithmetic of floats or not. */
+export function includesFor(texts: readonly string[]): string {
+  const code = texts.join("\n");
+  const has = (name: RegExp): boolean => name.test(code);
+  return '#include "device.h"\n' +
+    (has(/\brm_\w+_b?f(16|32|64)\(/) ? '#include "vecmath.h"\n' : "") +
+    (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
+}
+
+/** A struct, and the kernels that the macros of a header of shim/cuda make of it. */
+export interface Source<Kernel extends string> {
+  /** The name of the struct. */
+  readonly name: string;
+  /** The header, and its macro for each kernel. */
+  readonly header: string;
+  readonly macros: Readonly<Record<Kernel, string>>;
+  /** The names of its kernels: made once, since every call looks one up. */
+  readonly kernels: Readonly<Record<Kernel, string>>;
+  /** The struct. */
+  readonly text: string;
+}
+
+function sourceOf<Kernel extends string>(
+  name: string,
+  header: string,
+  macros: Readonly<Record<Kernel, string>>,
+  text: string,
+): Source<Kernel> {
+  const names = Object.keys(macros).map((kernel) => [kernel, `${name}_${kernel}`]);
+  return { name, header, macros, kernels: Object.fromEntries(names), text };
+}
+
+/** CUDA C of some kernels of sources that have one header. */
+export function define<Kernel extends string>(
+  sources: readonly (readonly [Source<Kernel>, readonly NoInfer<Kernel>[]])[],
+): Family {
+  const texts = sources.map(([{ text }]) => text);
+  const headers = new Set(sources.map(([{ header }]) => `#include "${header}"\n`));
+  const lines = sources.flatMap(([{ name, macros }, kernels]) =>
+    kernels.map((kernel) => `${macros[kernel]}(${name})\n`)
+  );
+  return {
+    source: [includesFor(texts), ...headers, ...texts, ...lines].join(""),
+    names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
+  };
+}
+
+/** CUDA C of one kernel. */
+export function kernelText<Kernel extends string>(
+  source: Source<Kernel>,
+  kernel: NoInfer<Kernel>,
+): string {
+  return define([[source, [kernel]]]).source;
+}
+
+/** A row of maps for certain dtypes, as C. */
+export interface MapSource extends Source<MapKernel> {
+  /** Elements that are moved at once. */
+  readonly pack: number;
+  /** Packs that a thread of the dense kernel takes. */
+  readonly packs: number;
+  /** Rows and columns of a tile. */
+  readonly tile: number;
+}
+
+/** The kernels of a row of maps, and the macros of map.h that define them. */
+const MAP_KERNELS = {
+  dense: "RM_MAP_DENSE",
+  rows: "RM_MAP_ROWS",
+  singles: "RM_MAP_SINGLE",
+  tiles: "RM_MAP_TILES",
+  mixed: "RM_MAP_MIXED",
+  any: "RM_MAP_ANY",
+} as const;
+
+/** What the kernels of a row of maps are for; see shim/cuda/map.h. */
+export type MapKernel = keyof typeof MAP_KERNELS;
+
+const mapSources = new Map<number, MapSource>();
+
+/**
+ * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
+ * for copies only; `general` for kernels that look dtypes up as they run.
+ */
+export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
+  const copies = row.id === MAP.copy.id;
+  let from = compute;
+  let to = !copies ? resultOf(row, compute) : general ? compute : out;
+  // What is copied as it is are bytes.
+  if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
+  const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;
+  let source = mapSources.get(key);
+  if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
+  return source;
+}
+
+function unsignedOf(bytes: number): DType {
+  return `uint${8 * bytes}` as DType;
+}
+
+function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
+  const { kind, bytes } = DTYPE[compute];
+  const copies = row.id === MAP.copy.id;
+  const name = copies && out !== compute
+    ? `cast_${suffixOf(compute)}_${suffixOf(out)}`
+    : `${row.name}_${suffixOf(compute)}`;
+  const heavy = isHeavy(row);
+  const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
+  const packs = heavy || row.arity === 3 ? 1 : 2;
+  const tile = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2 ? 64 : 32;
+  const expr = exprFor(row, kind);
+  let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
+  let body: string;
+  // The neighbours of 16-bit floats are a matter of bits.
+  const neighbours = kind === "f" && bytes === 2 &&
+    someExpr(parseExpr(expr), (part) => part.kind === "call" && part.name === "nextafter");
+  if (copies || neighbours) {
+    [work, takes, result] = ["rm_bits", storedType(compute), storedType(out)];
+    const cast = out === compute ? "x" : `rm_cast<rm_${suffixOf(out)}, rm_${suffixOf(compute)}>(x)`;
+    body = copies ? cast : `rm_nextafter_${suffixOf(compute)}(x, y)`;
+  } else {
+    if (kind === "f" && needsDouble(row)) work = "double";
+    // Signed integers would overflow.
+    else if (kind !== "f" && kind !== "b" && ignoresSign(parseExpr(expr))) {
+      work = bytes === 8 ? "uint64_t" : "uint32_t";
+    }
+    takes = work;
+    body = printC(expr, compute, work).replace(/\bbits\b/g, String(8 * bytes));
+  }
+  const first = row.condition ? "rm_b8" : `rm_${suffixOf(compute)}`;
+  const text =
+    `struct ${name} : rm_map_row<rm_${suffixOf(compute)}, ${first}, rm_${
+      suffixOf(out)
+    }, ${work}, ` +
+    `${row.arity}, ${pack}, ${packs}> {\n` +
+    `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
+    attributesOf(row) +
+    `    return ${body};\n  }\n};\n`;
+  return { ...sourceOf(name, "map.h", MAP_KERNELS, text), pack, packs, tile };
+}
+
+/** What most calls take. */
+const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "mixed"];
+
+/** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
+function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
+  if (row.id !== MAP.copy.id) {
+    return define(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
+  }
+  const same = new Set(dtypes.map((dtype) => mapSource(row, dtype, dtype, false)));
+  const casts = dtypes.flatMap((dtype) =>
+    DTYPES.filter((out) => out !== dtype).map((out) => mapSource(row, dtype, out, false))
+  );
+  return define([
+    ...[...same].map((source) => [source, ["dense", "rows", "singles", "tiles"]] as const),
+    ...casts.map((source) => [source, ["dense", "singles"]] as const),
+  ]);
+}
+
+/** The dtypes in which `row` computes. */
+export function computesOf(row: MapRow): DType[] {
+  return DTYPES.filter((dtype) => {
+    const { kind } = DTYPE[dtype];
+    return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
+  });
+}
+
+// ---- folds -------------------------------------------------------------------------------------
+
+/** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
+export interface FoldSource extends Source<FoldKernel> {
+  /** Elements that a lane takes at once, */
+  readonly pack: number;
+  /** and how many of those. */
+  readonly packs: number;
+  /** Bytes of an element, */
+  readonly bytes: number;
+  /** and of an accumulator. */
+  readonly accumulator: number;
+}
+
+/** Kernels of shim/cuda/fold.h, and the macros that define them. */
+export const FOLD_KERNELS = {
+  along: "RM_FOLD_ALONG",
+  across: "RM_FOLD_ACROSS",
+  parts: "RM_FOLD_PARTS",
+  along_any: "RM_FOLD_ALONG_ANY",
+  across_any: "RM_FOLD_ACROSS_ANY",
+  parts_any: "RM_FOLD_PARTS_ANY",
+} as const;
+
+/** What the kernels of a reduction are for. */
+export type FoldKernel = keyof typeof FOLD_KERNELS;
+
+/** What a fold is made of. */
+interface FoldParts {
+  readonly name: string;
+  readonly from: DType;
+  readonly second: DType;
+  /** What finish gives. */
+  readonly result: DType;
+  readonly to: DType;
+  /** The C types of elements before they are folded and of the accumulator. */
+  readonly work: string;
+  readonly acc: string;
+  readonly accumulator: number;
+  readonly start: string;
+  /** What is folded, and how; the statements of functions. */
+  readonly map: string;
+  readonly fold: string;
+  readonly join: string;
+  readonly finish: string;
+  readonly more?: string;
+  /** True where an element takes so long that packs do not pay. */
+  readonly heavy?: boolean;
+  readonly packs?: number;
+}
+
+function foldSourceOf(parts: FoldParts): FoldSource {
+  const { name, from, second, result, to, work, acc, heavy, accumulator } = parts;
+  const pack = heavy ? 1 : Math.min(16 / DTYPE[from].bytes, 8);
+  const packs = heavy ? 1 : parts.packs ?? (pack === 8 ? 2 : 4);
+  const dtypes = [from, second, result, to].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
+  const x = acc.startsWith("rm_") ? work : acc;
+  const value = valueType(result);
+  const text = `struct ${name} : rm_fold_row<${dtypes}, ${pack}, ${packs}> {\n` +
+    `  typedef ${work} work;\n  typedef ${acc} acc;\n${parts.more ?? ""}` +
+    `  static inline acc start() { return ${parts.start}; }\n` +
+    `  static inline auto map(work x, work y, const double *at) {\n${parts.map}  }\n` +
+    `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
+    `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
+    `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
+  const source = sourceOf(name, "fold.h", FOLD_KERNELS, text);
+  return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
+}
+
+/** What a reduction of `dtype` begins with, in C. */
+function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
+  if (typeof identity === "number") return String(identity);
+  const { kind, bytes } = DTYPE[dtype];
+  const lowest = identity === "lowest";
+  if (kind === "f") return lowest ? "-INFINITY" : "INFINITY";
+  if (kind === "b") return lowest ? "0" : "1";
+  if (kind === "u") return lowest ? "0" : `UINT${8 * bytes}_MAX`;
+  return `INT${8 * bytes}_${lowest ? "MIN" : "MAX"}`;
+}
+
+const foldSources = new Map<number, FoldSource>();
+
+/** No dtype has this id. */
+const NONE = 15;
+
+function keyOf(row: Row, from: DType, to: DType, second: DType | null): number {
+  const other = second === null ? NONE : DTYPE[second].id;
+  return ((row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id) * 16 + other;
+}
+
+/** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype. */
+export function reduceSource(
+  row: ReduceRow,
+  from: DType,
+  to: DType,
+  second: DType | null,
+): FoldSource {
+  const key = keyOf(row, from, to, second);
+  let source = foldSources.get(key);
+  if (source === undefined) foldSources.set(key, source = makeReduce(row, from, to, second));
+  return source;
+}
+
+function makeReduce(
+  row: ReduceRow,
+  from: DType,
+  to: DType,
+  second: DType | null,
+): FoldSource {
+  const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
+  const toFloat = DTYPE[to].kind === "f";
+  // Results that are elements need no room to add in.
+  const picks = row.result === "same";
+  // What elements are before they are folded, and what they are folded into.
+  const element = toFloat && !picks ? "float64" : from;
+  const sum: DType = picks ? from : toFloat ? "float64" : to === "bool" ? "bool" : "uint64";
+  const [work, acc] = [valueType(element), valueType(sum)];
+  const attributes = attributesOf(row);
+  const exact = toFloat && row.compensated === true && DTYPE[from].bytes === 8;
+  const expr = printC(exprFor(row, DTYPE[to].kind), sum, acc);
+  const map = row.map === undefined
+    ? to === "bool" ? "x != 0" : "x"
+    : printC(row.map, element, work);
+  const finish = row.finish === undefined ? "a" : printC(row.finish, sum, acc);
+  const heavy = someExpr(
+    parseExpr(row.map ?? "x"),
+    (part) => part.kind === "call" && part.name !== "fabs",
+  );
+  return foldSourceOf({
+    name: `${row.name}_${dtypes.join("_")}`,
+    from,
+    second: second ?? from,
+    result: sum,
+    to,
+    work,
+    acc: exact ? "rm_exact" : acc,
+    accumulator: exact
+      ? 16
+      : DTYPE[sum].kind === "f" && DTYPE[sum].bytes === 2
+      ? 4
+      : DTYPE[sum].bytes,
+    start: exact ? "{0, 0}" : identityOf(row.identity, sum),
+    map: `${attributes}    return ${map};\n`,
+    fold: exact ? "rm_add_exactly(a, x)" : expr,
+    join: exact ? "rm_join_exactly(a, x)" : expr,
+    finish: exact
+      ? `${attributes}    const double sum = rm_corrected(a);\n` +
+        `    return ${finish.replace(/\ba\b/g, "sum")};\n`
+      : `${attributes}    return ${finish};\n`,
+    heavy,
+  });
+}
+
+/** `row` over elements of `from` into those of `to`. */
+export function argReduceSource(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+  const key = keyOf(row, from, to, null);
+  let source = foldSources.get(key);
+  if (source === undefined) foldSources.set(key, source = makeArgReduce(row, from, to));
+  return source;
+}
+
+function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+  const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
+  const work = valueType(from);
+  return foldSourceOf({
+    name,
+    from,
+    second: from,
+    result: "int64",
+    to,
+    work,
+    acc: `rm_found<${work}>`,
+    accumulator: 16,
+    start: "{0, -1}",
+    map: "    return x;\n",
+    more: `  static inline bool better(work x, work a) { return ${
+      printC(row.expr, from, work)
+    }; }\n`,
+    fold: "a.at < 0 || better(x, a.value) ? acc{x, position} : a",
+    join: `rm_better<${name}>(a, x)`,
+    finish: "    return a.at;\n",
+    packs: 2,
+  });
+}
+
+const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
+
+/** The dtype of the second operand that goes with elements of `from`. */
+export function secondOf(row: ReduceRow, from: DType): DType | null {
+  if (row.arity !== 2) return null;
+  const { kind, bytes } = DTYPE[from];
+  return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
+}
+
+// ---- scans -------------------------------------------------------------------------------------
+
+/** A row of scans for certain dtypes, as C. */
+export interface ScanSource extends Source<ScanKernel> {
+  /** Elements that a lane takes at once. */
+  readonly pack: number;
+  /** What folds the parts of a run. */
+  readonly fold: FoldSource;
+}
+
+/** Kernels of shim/cuda/scan.h, and the macros that define them. */
+export const SCAN_KERNELS = {
+  along: "RM_SCAN_ALONG",
+  across: "RM_SCAN_ACROSS",
+  along_any: "RM_SCAN_ALONG_ANY",
+  across_any: "RM_SCAN_ACROSS_ANY",
+} as const;
+
+/** What the kernels of a scan are for. */
+export type ScanKernel = keyof typeof SCAN_KERNELS;
+
+const scanSources = new Map<number, ScanSource>();
+
+/** `row` over elements of `from` into those of `to`. */
+export function scanSource(row: ScanRow, from: DType, to: DType): ScanSource {
+  const key = keyOf(row, from, to, null);
+  let source = scanSources.get(key);
+  if (source === undefined) scanSources.set(key, source = makeScan(row, from, to));
+  return source;
+}
+
+function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
+  const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
+  const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
+  const acc = valueType(sum);
+  const expr = printC(row.expr, sum, acc);
+  const pack = Math.min(16 / DTYPE[from].bytes, 8);
+  const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
+  const text = `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
+    `  static inline acc start() { return ${row.identity}; }\n` +
+    `  static inline acc fold(acc a, acc x) { return ${expr}; }\n};\n`;
+  return {
+    ...sourceOf(name, "scan.h", SCAN_KERNELS, text),
+    pack,
+    fold: foldSourceOf({
+      name: `${name}_fold`,
+      from,
+      second: from,
+      result: sum,
+      to,
+      work: acc,
+      acc,
+      accumulator: 8,
+      start: String(row.identity),
+      map: "    return x;\n",
+      fold: expr,
+      join: expr,
+      finish: "    return a;\n",
+    }),
+  };
+}
+
+// ---- families ----------------------------------------------------------------------------------
+
+/**
+ * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
+ * copied, for other maps what is computed in, else the dtypes of the elements.
+ */
+export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
+  if (row.skeleton === "map") {
+    const computes = computesOf(row);
+    return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
+  }
+  const taken = dtypes.filter((dtype) => takes(row, dtype));
+  if (row.skeleton === "scan") {
+    return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
+  }
+  return define(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
+}
+
+function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
+  return dtypes.map((from) => scanSource(row, from, resultOf(row, from)));
+}
+
+function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldSource[] {
+  return dtypes.map((from) =>
+    row.skeleton === "argReduce"
+      ? argReduceSource(row, from, "int32")
+      : reduceSource(row, from, resultOf(row, from), secondOf(row, from))
+  );
+}
+
+/**
+ * The kernels of `row` that come compiled, for devices without NVRTC: enough for all that it takes,
+ * with the copies between dtypes and layouts that are among them.
+ */
+export function prebuiltOf(row: Row): Family {
+  const taken = DTYPES.filter((dtype) => takes(row, dtype));
+  if (row.skeleton === "scan") {
+    const sources = scansOf(row, taken);
+    const scans = define<ScanKernel>(sources.map((source) => [source, ["along_any"]]));
+    const folds = define<FoldKernel>(sources.map(({ fold }) => [fold, ["along_any"]]));
+    return { source: scans.source + folds.source, names: [...scans.names, ...folds.names] };
+  }
+  if (row.skeleton !== "map") {
+    return define(taken.flatMap((from) =>
+      foldsOf(row, [from]).map((source) =>
+        [
+          source,
+          from === "float32" ? [...USUAL_FOLDS, ...ANY_FOLDS] : ANY_FOLDS,
+        ] as const
+      )
+    ));
+  }
+  if (row.id !== MAP.copy.id) {
+    return define<MapKernel>(
+      computesOf(row).map((dtype) => [
+        mapSource(row, dtype, dtype, false),
+        dtype === "float32" ? ["singles", "dense"] : ["singles"],
+      ]),
+    );
+  }
+  // What moves bytes, and what casts.
+  return define<MapKernel>(DTYPES.map((dtype) => [
+    mapSource(row, dtype, dtype, true),
+    DTYPE[dtype].kind === "u" ? ["dense", "rows", "singles", "tiles", "any"] : ["any"],
+  ]));
+}

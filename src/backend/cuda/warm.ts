@@ -1,0 +1,33 @@
+/**
+ * Which kernels most calls of an op take, so that they can be made ahead.
+ *
+ * @module
+ */
+import { ROW_KERNELS } from "../../core/backend.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
+import { MAP, ROWS } from "../../ops/table.ts";
+import type { Family } from "./device.ts";
+import { matmulFamily } from "./matmul.ts";
+import { moveFamily, nonzeroFamily } from "./move.ts";
+import { randomFamily } from "./random.ts";
+import { rowsFamily } from "./rows.ts";
+import { countsFamily, sortFamily } from "./sort.ts";
+import { usualOf } from "./source.ts";
+
+/** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
+export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
+  const kernel = ROW_KERNELS.find((name) => name === op);
+  if (kernel !== undefined) {
+    const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f");
+    return floats.map((dtype) => rowsFamily(kernel, dtype));
+  }
+  if (op === "matmul") return [matmulFamily()];
+  if (op === "random") return [randomFamily()];
+  if (op === "index") return [moveFamily(), nonzeroFamily(), countsFamily()];
+  if (op === "sort") {
+    const sizes = new Set(dtypes.map((dtype) => DTYPE[dtype].bytes));
+    return [...[...sizes].map((bytes) => sortFamily(bytes)), countsFamily()];
+  }
+  const row = op === "astype" ? MAP.copy : ROWS.find(({ name }) => name === op);
+  return row === undefined ? [] : [usualOf(row, dtypes)];
+}

@@ -1,0 +1,224 @@
+/**
+ * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
+ *
+ * One table of symbols, each with its line of shim/rowmajor.h, serves the loaders of both runtimes;
+ * a hash over it and the op table tells whether a library was built from the same ones. Knows
+ * nothing of how libraries are opened or what the functions are called for.
+ *
+ * @module
+ */
+import type { RowKernel } from "../../core/backend.ts";
+import { DTYPES, type TypedArray } from "../../base/dtype.ts";
+import { ROWS } from "../../ops/table.ts";
+
+/** A foreign type: a number, or memory, which is always handed over as a typed array. */
+export type ForeignType = "i32" | "f64" | "buffer";
+
+/** A symbol of the shim. */
+export interface ForeignSymbol {
+  /** Its declaration in shim/rowmajor.h. */
+  readonly c: string;
+  /** Its parameters; every one returns an `i32`. */
+  readonly parameters: readonly ForeignType[];
+}
+
+/** Every symbol of the shim. */
+export const SYMBOLS = {
+  rm_version: { c: "int32_t rm_version(void)", parameters: [] },
+  rm_table_hash: { c: "int32_t rm_table_hash(void)", parameters: [] },
+  rm_last_error: {
+    c: "int32_t rm_last_error(void *buffer, int32_t length)",
+    parameters: ["buffer", "i32"],
+  },
+  rm_address_of: {
+    c: "int32_t rm_address_of(const void *memory, void *address)",
+    parameters: ["buffer", "buffer"],
+  },
+  rm_configure: {
+    c: "int32_t rm_configure(int32_t what, int32_t value)",
+    parameters: ["i32", "i32"],
+  },
+  rm_map: {
+    c: "int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, " +
+      "const void *a, const void *b, const void *c)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_fold: {
+    c: "int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, " +
+      "void *out, const void *a, const void *b)",
+    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_rows: {
+    c: "int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, " +
+      "const void *a, const void *weight, const void *bias)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_matmul: {
+    c: "int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, " +
+      "const void *b)",
+    parameters: ["i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_sort: {
+    c: "int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values, " +
+      "void *indices)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
+  },
+  rm_move: {
+    c: "int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers, " +
+      "void *target, const void *source, const void *indexes)",
+    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_random: {
+    c: "int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length, " +
+      "void *out)",
+    parameters: ["i32", "i32", "buffer", "f64", "buffer"],
+  },
+  rm_blas_open: { c: "int32_t rm_blas_open(void)", parameters: [] },
+  rm_blas_info: {
+    c: "int32_t rm_blas_info(void *buffer, int32_t length)",
+    parameters: ["buffer", "i32"],
+  },
+  rm_buffers: {
+    c: "int32_t rm_buffers(int32_t what, double *numbers)",
+    parameters: ["i32", "buffer"],
+  },
+  rm_cuda_open: {
+    c: "int32_t rm_cuda_open(const void *folder, double *numbers)",
+    parameters: ["buffer", "buffer"],
+  },
+  rm_cuda_info: {
+    c: "int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length)",
+    parameters: ["i32", "buffer", "i32"],
+  },
+  rm_cuda_memory: {
+    c: "int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host)",
+    parameters: ["i32", "i32", "buffer", "buffer"],
+  },
+  rm_cuda_compile: {
+    c: "int32_t rm_cuda_compile(int32_t device, const void *source, const void *names, " +
+      "double *handles)",
+    parameters: ["i32", "buffer", "buffer", "buffer"],
+  },
+  rm_cuda_launch: {
+    c: "int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments)",
+    parameters: ["i32", "buffer", "buffer"],
+  },
+  rm_cuda_matmul: {
+    c: "int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)",
+    parameters: ["i32", "i32", "buffer"],
+  },
+  rm_cuda_control: {
+    c: "int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers)",
+    parameters: ["i32", "i32", "buffer"],
+  },
+} as const satisfies Record<string, ForeignSymbol>;
+
+type Arguments<P extends readonly ForeignType[]> = {
+  [I in keyof P]: P[I] extends "buffer" ? TypedArray | null : number;
+};
+
+/** The functions of an open shim. */
+export type Shim = {
+  readonly [N in keyof typeof SYMBOLS]: (
+    ...args: Arguments<(typeof SYMBOLS)[N]["parameters"]>
+  ) => number;
+};
+
+/** Why something native does not serve. */
+export interface Unavailable {
+  /** In words, for `info()`. */
+  readonly reason: string;
+}
+
+/** `RM_VERSION` of shim/rowmajor.h. */
+export const VERSION = 4;
+
+/** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
+export const STATUS = {
+  ok: 0,
+  unsupported: 1,
+  badArgument: 2,
+  notFound: 3,
+  bounds: 4,
+  outOfMemory: 5,
+  deviceError: 6,
+} as const;
+
+/** What `rm_configure` sets. */
+export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
+
+/** What `rm_rows` does. */
+export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
+  softmax: 0,
+  logSoftmax: 1,
+  layerNorm: 2,
+  rmsNorm: 3,
+};
+
+/** What `rm_move` does. */
+export const MOVE = {
+  gather: 0,
+  scatter: 1,
+  position: 2,
+  nonzero: 3,
+  takeAlong: 4,
+  addAt: 5,
+} as const;
+
+/** What `rm_buffers` does. */
+export const BUFFERS = {
+  open: 0,
+  take: 1,
+  kept: 2,
+  release: 3,
+  give: 4,
+  expect: 5,
+  takeKept: 6,
+} as const;
+
+/** What comes of `endRead` of {@link CUDA_MEMORY}. */
+export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;
+
+/** What `rm_cuda_memory` does. */
+export const CUDA_MEMORY = {
+  allocate: 0,
+  free: 1,
+  upload: 2,
+  download: 3,
+  copy: 4,
+  zero: 5,
+  usage: 6,
+  release: 7,
+  beginRead: 8,
+  endRead: 9,
+} as const;
+
+/** What `rm_cuda_control` does. */
+export const CUDA_CONTROL = {
+  synchronize: 0,
+  captureBegin: 1,
+  captureEnd: 2,
+  graphLaunch: 3,
+  graphFree: 4,
+  eventRecord: 5,
+  eventElapsed: 6,
+} as const;
+
+/** Stands for the dtype of an operand that is not there. */
+export const NO_DTYPE = 15;
+
+/** FNV-1a over all that the numbers in a call depend on, as a signed 32-bit integer. */
+export function tableHash(): number {
+  const parts: unknown[] = [DTYPES, Object.values(SYMBOLS).map(({ c }) => c)];
+  for (const row of ROWS) {
+    const { skeleton, id, name, arity, takes, result, expr, int, bool } = row;
+    parts.push([skeleton, id, name, arity, takes, result, expr, int, bool]);
+    if (row.skeleton === "reduce") parts.push([row.map, row.finish, row.identity, row.attributes]);
+    else if (row.skeleton === "map") parts.push([row.condition, row.attributes]);
+  }
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return hash | 0;
+}

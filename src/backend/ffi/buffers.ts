@@ -1,0 +1,57 @@
+/**
+ * Memory for large arrays from the shim, which gets it back when a collector finds an array gone.
+ *
+ * Knows nothing of tensors.
+ *
+ * @module
+ */
+import type { BufferSource } from "../../memory/storage.ts";
+import { BUFFERS, type Shim } from "./abi.ts";
+import { host } from "./runtime.ts";
+import { openedShim, shimPath } from "./load.ts";
+
+class ShimBuffers implements BufferSource {
+  readonly #shim: Shim;
+  readonly #bytes: Float64Array;
+  readonly #numbers = new Float64Array(1);
+  readonly take: BufferSource["take"];
+
+  constructor(shim: Shim, take: BufferSource["take"], bytes: ArrayBuffer) {
+    this.#shim = shim;
+    this.#bytes = new Float64Array(bytes);
+    this.take = take;
+  }
+
+  get bytes(): number {
+    return this.#bytes[0]!;
+  }
+
+  set otherBytes(bytes: number) {
+    this.#bytes[1] = bytes;
+  }
+
+  get keptBytes(): number {
+    this.#shim.rm_buffers(BUFFERS.kept, this.#numbers);
+    return this.#numbers[0]!;
+  }
+
+  release(): void {
+    this.#shim.rm_buffers(BUFFERS.release, this.#numbers);
+  }
+}
+
+/**
+ * The buffers of the shim that is open; null where there are none, undefined as long as nobody has
+ * opened it. Never throws.
+ */
+export function findBuffers(): BufferSource | null | undefined {
+  const shim = openedShim();
+  if (shim === undefined) return undefined;
+  if ("reason" in shim) return null;
+  try {
+    const made = host.buffers(shim, shimPath(shim)!);
+    return made === undefined ? null : new ShimBuffers(shim, made.take, made.bytes);
+  } catch {
+    return null;
+  }
+}

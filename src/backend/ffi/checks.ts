@@ -1,0 +1,99 @@
+/**
+ * Checks that a call stays inside its storages, as the shim and its kernels do not.
+ *
+ * Knows nothing of ops.
+ *
+ * @module
+ */
+import type { Picks } from "../../core/backend.ts";
+import { NativeError } from "../../base/errors.ts";
+import { OFFSETS, type Plan } from "../../core/plan.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { STATUS } from "./abi.ts";
+
+/** How many positions the axes of `plan` have. */
+export function sizeOf(plan: Plan): number {
+  const { data, rank } = plan;
+  const shape = OFFSETS + plan.operands;
+  // Most ops are dense.
+  if (rank === 1) return data[shape]!;
+  let size = 1;
+  for (let j = 0; j < rank; j++) size *= data[shape + j]!;
+  return size;
+}
+
+/** The first element that {@link reach} found last. */
+export let low = 0;
+/** The last one. */
+export let high = 0;
+
+/** Finds the first and the last element of operand `k` of a plan with elements. */
+export function reach(plan: Plan, k: number): void {
+  const { data, rank, operands } = plan;
+  const shape = OFFSETS + operands;
+  const strides = shape + rank + k * rank;
+  low = high = data[OFFSETS + k]!;
+  for (let j = 0; j < rank; j++) {
+    const along = (data[shape + j]! - 1) * data[strides + j]!;
+    if (along < 0) low += along;
+    else high += along;
+  }
+}
+
+/**
+ * Throws a {@link NativeError} unless operand `k` of a plan with elements stays inside `storage`,
+ * which may have been detached.
+ */
+export function checkOperand(symbol: string, plan: Plan, k: number, storage: Storage): void {
+  reach(plan, k);
+  // Written so that NaN fails too.
+  if (k < plan.operands && low >= 0 && high < storage.length) return;
+  throw outside(symbol, k, low, high, storage);
+}
+
+/** {@link checkOperand} for blocks that begin up to `along` further on, or back. */
+export function checkBlocks(
+  symbol: string,
+  plan: Plan,
+  k: number,
+  storage: Storage,
+  along: number,
+): void {
+  reach(plan, k);
+  if (along < 0) low += along;
+  else high += along;
+  if (k < plan.operands && low >= 0 && high < storage.length) return;
+  throw outside(symbol, k, low, high, storage);
+}
+
+/** True when `plan` has no elements, or nothing can be picked, or nothing is. */
+export function picksNothing(plan: Plan, { count, size }: Picks): boolean {
+  return count === 0 || size === 0 || sizeOf(plan) === 0;
+}
+
+/** {@link checkOperand} for `length` dense elements from `offset` on. */
+export function checkRun(
+  symbol: string,
+  k: number,
+  offset: number,
+  length: number,
+  storage: Storage,
+): void {
+  if (offset >= 0 && offset + length <= storage.length) return;
+  throw outside(symbol, k, offset, offset + length - 1, storage);
+}
+
+/** The error of an operand that leaves its storage. */
+export function outside(
+  symbol: string,
+  operand: number,
+  low: number,
+  high: number,
+  storage: Storage,
+): NativeError {
+  return new NativeError(
+    symbol,
+    STATUS.bounds,
+    `operand ${operand} reaches elements ${low} to ${high} of ${storage.length}`,
+  );
+}

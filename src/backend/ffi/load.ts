@@ -1,0 +1,126 @@
+/**
+ * Finds and opens the shim when someone asks for it, and says why when it cannot.
+ *
+ * Importing this opens nothing. A missing library, a refused permission or a library of another
+ * version are no errors: the reason comes back and the backend that was there goes on serving.
+ * Knows nothing of ops.
+ *
+ * @module
+ */
+import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
+import { type Carried, fromRoot, inWords, keep, pathOf } from "./cache.ts";
+import { embedded } from "./embedded.ts";
+import { host } from "./runtime.ts";
+
+export type { Unavailable } from "./abi.ts";
+
+const FILES: Record<string, string> = {
+  win32: "rowmajor.dll",
+  darwin: "librowmajor.dylib",
+};
+
+/** What the library's file is called on this system. */
+export const LIBRARY_FILE: string = FILES[host.platform] ?? "librowmajor.so";
+
+const NO_FFI = "this Node has no node:ffi, which opens native libraries: 26.1 and newer have it";
+
+let shared: Shim | Unavailable | undefined;
+
+const paths = new WeakMap<Shim, string>();
+
+/** {@link findShim}, but opens nothing: undefined where nobody has asked yet. */
+export function openedShim(): Shim | Unavailable | undefined {
+  return shared;
+}
+
+/** The file of an open shim, from the root on: Deno takes no other path for Node-API. */
+export function shimPath(shim: Shim): string | undefined {
+  return paths.get(shim);
+}
+
+/** The shim where it is usually found, opened once for all backends, or why there is none. */
+export function findShim(): Shim | Unavailable {
+  return shared ??= openShim();
+}
+
+/**
+ * Opens the shim at `path`, or where it is usually found: where `ROWMAJOR_LIB` says, else in the
+ * package, else in the folder that zig builds into. Checks that it speaks this version. Never throws
+ * and never prompts.
+ */
+export function openShim(path?: string): Shim | Unavailable {
+  try {
+    const named = path ?? host.variable("ROWMAJOR_LIB");
+    if (path !== undefined || (named !== undefined && named !== "")) return openAt(named!);
+    if (embedded !== undefined) return openCarried(embedded);
+    const built = new URL(`../../../zig-out/lib/${LIBRARY_FILE}`, import.meta.url);
+    if (built.protocol === "file:") return openAt(pathOf(built));
+    return { reason: "no native library comes with a remote module: set ROWMAJOR_LIB" };
+  } catch (error) {
+    return { reason: inWords(error) };
+  }
+}
+
+/** Opens what a package carries: the file itself, or a copy in the cache. */
+export function openCarried(carried: Carried): Shim | Unavailable {
+  const { files, own } = carried;
+  if (files.length === 0) {
+    return {
+      reason: `there is no native library for ${host.platform}-${host.arch} in this package`,
+    };
+  }
+  // What is in an executable can be read at most, not opened.
+  const file = own?.[files[0]!.name];
+  if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
+    return openAt(pathOf(file));
+  }
+  if (!host.opens()) return { reason: NO_FFI };
+  const reasons = new Set<string>();
+  for (const place of keep(carried)) {
+    const opened = typeof place === "string" ? openAt(place) : place;
+    if (!("reason" in opened)) return opened;
+    reasons.add(opened.reason);
+  }
+  return { reason: [...reasons].join("; ") };
+}
+
+/** False when there is certainly no file at `path`. */
+function mayBeThere(path: string): boolean {
+  return !host.may("read", path) || host.look(path) !== undefined;
+}
+
+/** Opens the library at `path`. */
+function openAt(path: string): Shim | Unavailable {
+  if (!host.opens()) return { reason: NO_FFI };
+  if (!host.may("ffi", path)) return { reason: `not allowed to open ${path}: use --allow-ffi` };
+  try {
+    const shim = host.open(path);
+    if (shim.rm_version() !== VERSION) {
+      return {
+        reason: `${path} has version ${shim.rm_version()}, not ${VERSION}: build it again`,
+      };
+    }
+    if (shim.rm_table_hash() !== tableHash()) {
+      return { reason: `${path} was built from another op table: build it again` };
+    }
+    paths.set(shim, fromRoot(path));
+    return shim;
+  } catch (error) {
+    const reason = explained(inWords(error));
+    // Of Windows' messages, some name the file and some do not.
+    return { reason: reason.includes(path) ? reason : `${path}: ${reason}` };
+  }
+}
+
+/** What the system says of a library that it cannot open, with what that means. */
+export function explained(text: string): string {
+  if (host.platform !== "linux") return text;
+  if (/\bGLIBC_|ld-linux|lib(c|m|dl|pthread)\.so\.\d|symbol not found/.test(text)) {
+    return `${text} (the native library needs glibc 2.17 or newer)`;
+  }
+  if (/failed to map segment/.test(text)) {
+    return `${text} (its file system may be mounted noexec: name another place in ROWMAJOR_CACHE, ` +
+      "or a copy of the library in ROWMAJOR_LIB)";
+  }
+  return text;
+}

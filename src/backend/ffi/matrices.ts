@@ -1,0 +1,58 @@
+/**
+ * How products of matrices are handed to the shim, and that these stay inside their storages.
+ *
+ * @module
+ */
+import { type MatrixRef, type Product, writeOffsets } from "../../core/backend.ts";
+import { outside } from "./checks.ts";
+
+/** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
+export function checkProduct(symbol: string, { c, a, b }: Product): void {
+  checkMatrices(symbol, 0, c);
+  checkMatrices(symbol, 1, a);
+  checkMatrices(symbol, 2, b);
+}
+
+function checkMatrices(symbol: string, operand: number, { storage, layout }: MatrixRef): void {
+  const [low, high] = layout.extent();
+  if (low >= 0 && high < storage.length) return;
+  throw outside(symbol, operand, low, high, storage);
+}
+
+/**
+ * Writes `product` into `plan`: m, n, k, the size of the batch, the strides of c, a and b and, from
+ * `starts` on, where their matrices begin. Gives the plan, or a longer one where that is too short.
+ *
+ * Throws as {@link checkProduct} does.
+ */
+export function planProduct(
+  symbol: string,
+  plan: Float64Array<ArrayBuffer>,
+  product: Product,
+  starts: number,
+): Float64Array<ArrayBuffer> {
+  checkProduct(symbol, product);
+  const { m, n, k, c, a, b } = product;
+  const { batch } = c;
+  const needed = starts + 3 * batch;
+  if (plan.length < needed) plan = new Float64Array(2 * needed);
+  plan[0] = m;
+  plan[1] = n;
+  plan[2] = k;
+  plan[3] = batch;
+  fillMatrices(plan, 4, starts, c);
+  fillMatrices(plan, 6, starts + batch, a);
+  fillMatrices(plan, 8, starts + 2 * batch, b);
+  return plan;
+}
+
+function fillMatrices(
+  plan: Float64Array,
+  strides: number,
+  starts: number,
+  matrices: MatrixRef,
+): void {
+  plan[strides] = matrices.rowStride;
+  plan[strides + 1] = matrices.columnStride;
+  writeOffsets(matrices, plan, starts);
+}

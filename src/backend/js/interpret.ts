@@ -1,0 +1,312 @@
+/**
+ * Runs the rows of the op table without generating code: slow, small, and the same results.
+ *
+ * Serves where `new Function` is refused, gives the BigInt form of 64-bit ops that the generated
+ * loops fall back to, and is what those loops are tested against. Knows plans and rows.
+ *
+ * @module
+ */
+import { DTYPE, type DType, isInt } from "../../base/dtype.ts";
+import { castScalar, readElement, writeElement } from "../../memory/element.ts";
+import { type Expr, parseExpr } from "../../ops/expr.ts";
+import {
+  type ArgReduceRow,
+  exprFor,
+  type FoldRow,
+  type MapRow,
+  type ReduceRow,
+  resultOf,
+  type ScanRow,
+} from "../../ops/table.ts";
+import { ATTRIBUTES, OFFSETS, type Plan } from "../../core/plan.ts";
+import { roundBrain, roundHalf } from "../../base/half.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { BIG, FLOAT, INT, type NumberPrimitive } from "./primitives.ts";
+
+type Num = number | bigint;
+type Env = Record<string, Num>;
+type Closure = (env: Env) => Num;
+
+const NEXT_AFTER: { readonly [D in DType]?: string } = {
+  float16: "nextafter16",
+  bfloat16: "nextafterb16",
+  float32: "nextafter32",
+  float64: "nextafter64",
+};
+
+/** The primitive `nextafter` of a float dtype: the only one that depends on it. */
+export function nextafterFor(dtype: DType): NumberPrimitive {
+  return FLOAT[NEXT_AFTER[dtype]!]!;
+}
+
+const closures = new Map<string, Closure>();
+
+/** The meaning of `text` in the arithmetic of `dtype`, as a function of named values. */
+export function evaluator(text: string, dtype: DType): Closure {
+  const key = `${dtype} ${text}`;
+  let closure = closures.get(key);
+  if (closure === undefined) closures.set(key, closure = build(parseExpr(text), dtype));
+  return closure;
+}
+
+function build(expr: Expr, dtype: DType): Closure {
+  const { wide, kind, bytes } = DTYPE[dtype];
+  switch (expr.kind) {
+    case "num": {
+      const value = wide ? BigInt(expr.text) : Number(expr.text);
+      return () => value;
+    }
+    case "name": {
+      const { name } = expr;
+      if (name === "bits") return () => wide ? 64n : bytes * 8;
+      return (env) => env[name]!;
+    }
+    case "call": {
+      const table = (wide ? BIG : kind === "f" ? FLOAT : INT) as Record<
+        string,
+        (...args: never[]) => Num
+      >;
+      const f = (expr.name === "nextafter" ? nextafterFor(dtype) : table[expr.name]) as (
+        ...args: Num[]
+      ) => Num;
+      const args = expr.args.map((arg) => build(arg, dtype));
+      return (env) => f(...args.map((arg) => arg(env)));
+    }
+    case "unary": {
+      const arg = build(expr.arg, dtype);
+      if (expr.op === "-") return (env) => -arg(env);
+      if (expr.op === "~") return (env) => ~arg(env);
+      return (env) => arg(env) ? 0 : 1;
+    }
+    case "if": {
+      const [test, then, otherwise] = [expr.test, expr.then, expr.otherwise].map((e) =>
+        build(e, dtype)
+      );
+      return (env) => test!(env) ? then!(env) : otherwise!(env);
+    }
+    case "binary":
+      return binary(
+        expr.op,
+        build(expr.left, dtype),
+        build(expr.right, dtype),
+        kind !== "f" && !wide,
+      );
+  }
+}
+
+function binary(op: string, left: Closure, right: Closure, int: boolean): Closure {
+  // The operands are of one type; TypeScript cannot know.
+  const l = left as (env: Env) => number;
+  const r = right as (env: Env) => number;
+  const bool = (f: (env: Env) => boolean): Closure => (env) => f(env) ? 1 : 0;
+  switch (op) {
+    case "+":
+      return (env) => l(env) + r(env);
+    case "-":
+      return (env) => l(env) - r(env);
+    case "*":
+      return int ? (env) => Math.imul(l(env), r(env)) : (env) => l(env) * r(env);
+    case "/":
+      return (env) => l(env) / r(env);
+    case "&":
+      return (env) => l(env) & r(env);
+    case "|":
+      return (env) => l(env) | r(env);
+    case "^":
+      return (env) => l(env) ^ r(env);
+    case "&&":
+      return bool((env) => Boolean(l(env)) && Boolean(r(env)));
+    case "||":
+      return bool((env) => Boolean(l(env)) || Boolean(r(env)));
+    // Numbers and bigints compare by value, which `==` does and `===` does not.
+    case "==":
+      return bool((env) => l(env) == r(env));
+    case "!=":
+      return bool((env) => l(env) != r(env));
+    case "<":
+      return bool((env) => l(env) < r(env));
+    case "<=":
+      return bool((env) => l(env) <= r(env));
+    case ">":
+      return bool((env) => l(env) > r(env));
+    case ">=":
+      return bool((env) => l(env) >= r(env));
+    default:
+      throw new SyntaxError(`Unknown operator ${op}`);
+  }
+}
+
+/** Rounds a result to its dtype: what storing it and reading it back would give. */
+function settle(value: Num, dtype: DType): Num {
+  if (dtype === "float32") return Math.fround(value as number);
+  if (dtype === "float16") return roundHalf(value as number);
+  if (dtype === "bfloat16") return roundBrain(value as number);
+  if (dtype === "float64" || dtype === "bool") return value;
+  return castScalar(BigInt(value), dtype);
+}
+
+/**
+ * Casts an element of `from`. A number may be an integer, which wraps, or a float, which saturates:
+ * castScalar cannot tell. Nor does it know the float dtype that a 64-bit integer is to be rounded to.
+ */
+function castFrom(value: Num, from: DType, to: DType): Num {
+  if (from === to) return value;
+  if (!isInt(from)) return castScalar(to === "uint64" && value < 0 ? 0 : value, to);
+  let exact = BigInt(value);
+  if (DTYPE[to].kind === "f" && to !== "float64" && !Number.isSafeInteger(Number(exact))) {
+    // One sticky bit for the last twelve, so that rounding to float64 on the way changes nothing.
+    const rest = exact & 4095n;
+    exact += (rest === 0n ? 0n : 2048n) - rest;
+  }
+  return castScalar(exact, to);
+}
+
+function attributes(row: { readonly attributes?: readonly string[] }, plan: Plan, env: Env): void {
+  row.attributes?.forEach((name, i) => env[name] = plan.data[ATTRIBUTES + i]!);
+}
+
+/** Calls `visit` with the positions of all operands, for axes `from` to `to` of the plan. */
+function walk(
+  plan: Plan,
+  from: number,
+  to: number,
+  start: readonly number[],
+  visit: (at: readonly number[]) => void,
+): void {
+  if (from === to) return visit(start);
+  const { data, rank, operands } = plan;
+  const n = data[OFFSETS + operands + from]!;
+  const at = start.slice();
+  for (let i = 0; i < n; i++) {
+    walk(plan, from + 1, to, at, visit);
+    for (let k = 0; k < operands; k++) at[k]! += data[OFFSETS + operands + rank * (k + 1) + from]!;
+  }
+}
+
+function offsets(plan: Plan): number[] {
+  return Array.from(plan.data.subarray(OFFSETS, OFFSETS + plan.operands));
+}
+
+/** {@link Backend.map}, one element at a time. */
+export function interpretMap(
+  row: MapRow,
+  compute: DType,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+  c: Storage | null,
+): void {
+  const inputs = [a, b, c].filter((s) => s !== null);
+  const { wide } = DTYPE[compute];
+  const f = evaluator(exprFor(row, DTYPE[compute].kind), compute);
+  const result = resultOf(row, compute);
+  const env: Env = {};
+  attributes(row, plan, env);
+  walk(plan, 0, plan.rank, offsets(plan), (at) => {
+    for (let k = 0; k < inputs.length; k++) {
+      let value: Num = readElement(inputs[k]!, at[k + 1]!);
+      if (!(row.condition && k === 0)) {
+        const from = inputs[k]!.info.name;
+        if (from !== compute) value = settle(castFrom(value, from, compute), compute);
+      } else if (wide) value = BigInt(value);
+      env["xyz"[k]!] = value;
+    }
+    writeElement(out, at[0]!, castFrom(settle(f(env), result), result, out.info.name));
+  });
+}
+
+/** What a fold of `row` that adds up in `dtype` begins with. */
+export function startOf({ identity }: ReduceRow | ScanRow, dtype: DType): Num {
+  const { kind, wide, min, max } = DTYPE[dtype];
+  if (typeof identity === "number") return wide ? BigInt(identity) : identity;
+  if (kind === "f") return identity === "lowest" ? -Infinity : Infinity;
+  return identity === "lowest" ? min : max;
+}
+
+/** {@link Backend.fold}, one element at a time. */
+export function interpretFold(
+  row: FoldRow,
+  plan: Plan,
+  out: Storage,
+  a: Storage,
+  b: Storage | null,
+): void {
+  if (row.skeleton === "reduce") interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
+  else if (row.skeleton === "scan") interpretScan(row, plan, out, a);
+  else interpretArgReduce(row, plan, out, a);
+}
+
+function interpretReduce(
+  row: ReduceRow,
+  plan: Plan,
+  out: Storage,
+  inputs: readonly Storage[],
+): void {
+  const to = out.info.name;
+  const floats = out.info.kind === "f";
+  const compute = floats ? "float64" : inputs[0]!.info.name;
+  const accumulate = floats ? "float64" : to;
+  const map = row.map === undefined ? null : evaluator(row.map, compute);
+  const fold = evaluator(exprFor(row, DTYPE[to].kind), accumulate);
+  const finish = row.finish === undefined ? null : evaluator(row.finish, accumulate);
+  const env: Env = {};
+  attributes(row, plan, env);
+  const identity = startOf(row, accumulate);
+  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+    let acc: Num = identity;
+    let error = 0;
+    walk(plan, plan.kept, plan.rank, start, (at) => {
+      inputs.forEach((input, k) =>
+        env["xy"[k]!] = castScalar(readElement(input, at[k + 1]!), compute)
+      );
+      let x = map === null ? env.x! : map(env);
+      if (DTYPE[accumulate].wide) x = BigInt(x);
+      else if (map !== null && typeof x === "bigint") x = Number(x);
+      else if (to === "bool") x = x == 0 ? 0 : 1;
+      if (floats && row.compensated) {
+        const [a, t] = [acc as number, x as number];
+        const sum = a + t;
+        const w = sum - a;
+        error += (a - (sum - w)) + (t - w);
+        acc = sum;
+      } else acc = settle(fold({ a: acc, x }), accumulate);
+    });
+    if (floats && row.compensated && Number.isFinite(error)) acc = (acc as number) + error;
+    if (finish !== null) acc = finish({ ...env, a: acc });
+    writeElement(out, start[0]!, acc);
+  });
+}
+
+function interpretArgReduce(
+  row: ArgReduceRow,
+  plan: Plan,
+  out: Storage,
+  input: Storage,
+): void {
+  const better = evaluator(row.expr, input.info.name);
+  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+    let a: Num = readElement(input, start[1]!);
+    let best = 0;
+    let position = 0;
+    walk(plan, plan.kept, plan.rank, start, (at) => {
+      const x = readElement(input, at[1]!);
+      if (better({ a, x })) [a, best] = [x, position];
+      position++;
+    });
+    writeElement(out, start[0]!, best);
+  });
+}
+
+function interpretScan(row: ScanRow, plan: Plan, out: Storage, input: Storage): void {
+  const accumulate = out.info.kind === "f" ? "float64" : out.info.name;
+  const fold = evaluator(row.expr, accumulate);
+  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+    let a = startOf(row, accumulate);
+    walk(plan, plan.kept, plan.rank, start, (at) => {
+      const x = castScalar(readElement(input, at[1]!), accumulate);
+      a = settle(fold({ a, x }), accumulate);
+      writeElement(out, at[0]!, a);
+    });
+  });
+}

@@ -1,0 +1,463 @@
+/**
+ * Generates and keeps the loops of the op table: one function per op, dtypes, rank and strides, so
+ * that each stays monomorphic.
+ *
+ * Knows plans and rows, nothing of tensors. Where code generation is refused (a content security
+ * policy, `--disallow-code-generation-from-strings`), interpret.ts serves.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../../base/dtype.ts";
+import {
+  type ArgReduceRow,
+  exprFor,
+  type FoldRow,
+  type MapRow,
+  type ReduceRow,
+  resultOf,
+  type Row,
+  type ScanRow,
+} from "../../ops/table.ts";
+import { ATTRIBUTES, OFFSETS, type Plan } from "../../core/plan.ts";
+import { Emitter, hasCall, number, type Value } from "./emit.ts";
+import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";
+import { startOf } from "./interpret.ts";
+
+const ARRAYS = ["o", "A", "B", "C"];
+const NAMES = ["x", "y", "z"];
+const TILE = 32;
+/** Elements of a row from which on the engine's own `fill` writes them. */
+const FILLED = 64;
+
+/** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
+function header(row: Row, plan: Plan): string {
+  const { operands, rank, huge } = plan;
+  const literals = digits(plan);
+  // Integers are faster, but only up to 2^31.
+  const int = huge ? "" : " | 0";
+  const lines: string[] = [];
+  const attributes = "attributes" in row ? row.attributes ?? [] : [];
+  attributes.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
+  for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
+  const at = OFFSETS + operands;
+  for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}]${int};`);
+  for (let k = 0; k < operands; k++) {
+    for (let j = 0; j < rank; j++) {
+      const literal = j === rank - 1 ? literals[k] : 2;
+      const value = literal === 2 ? `p[${at + rank + k * rank + j}]${int}` : String(literal);
+      lines.push(`const s${k}_${j} = ${value};`);
+    }
+  }
+  return lines.join(" ");
+}
+
+/** Opens the loop over axis `j`; level j's indexes are `i<operand>_<j>`. */
+function open(j: number, operands: number): string {
+  const inits: string[] = [`c${j} = 0`];
+  const steps: string[] = [`c${j}++`];
+  for (let k = 0; k < operands; k++) {
+    inits.push(`i${k}_${j + 1} = i${k}_${j}`);
+    steps.push(`i${k}_${j + 1} += s${k}_${j}`);
+  }
+  return `for (let ${inits.join(", ")}; c${j} < n${j}; ${steps.join(", ")}) {`;
+}
+
+/** The operands' inner strides as digits 0, 1 and 2, the output's first. */
+function digits(plan: Plan): number[] {
+  const result: number[] = [];
+  for (let k = 0, pattern = plan.pattern; k < plan.operands; k++) {
+    result.unshift(pattern % 3);
+    pattern = Math.floor(pattern / 3);
+  }
+  return result;
+}
+
+/** One element of a map: the loads that can be hoisted, and the rest. */
+function mapBody(
+  row: MapRow,
+  compute: DType,
+  inputs: readonly DType[],
+  out: DType,
+  strides: readonly number[],
+  index: (k: number) => string,
+): { hoisted: string; body: string; slow: string | null } {
+  const emit = new Emitter();
+  const expr = exprFor(row, DTYPE[compute].kind);
+  const names: Record<string, Value> = {};
+  const read = (k: number): void => {
+    const raw = emit.load(inputs[k]!, ARRAYS[k + 1]!, index(k + 1));
+    names[NAMES[k]!] = row.condition && k === 0 ? raw : emit.cast(raw, inputs[k]!, compute);
+  };
+  for (let k = 0; k < inputs.length; k++) if (strides[k + 1] === 0) read(k);
+  const hoisted = emit.take();
+  for (let k = 0; k < inputs.length; k++) if (strides[k + 1] !== 0) read(k);
+  for (const name of row.attributes ?? []) names[name] = number(name);
+  const { wide, kind } = DTYPE[compute];
+  const slow = wide && hasCall(expr) ? `slow_${row.id}_${compute}` : null;
+  if (compute === out && emit.storeCall(out, "o", index(0), expr, names)) {
+    return { hoisted, body: emit.take(), slow };
+  }
+  const value = slow !== null
+    ? emit.computeWide(expr, names, slow, kind === "i")
+    : emit.compute(expr, names, compute, true);
+  const result = resultOf(row, compute);
+  // Only single operations are exactly rounded by way of float32.
+  const exact = compute === out && row.ulp === 0;
+  emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
+  return { hoisted, body: emit.take(), slow };
+}
+
+/** `value`, a result of dtype `from`, as it is stored in `to`; what the store rounds is left to it. */
+function stored(emit: Emitter, row: MapRow, value: Value, from: DType, to: DType): Value {
+  if (from === to) return value;
+  // A copy computes nothing that would have to be rounded first.
+  const settled = row.name === "copy" ? value : emit.settle(value, from);
+  const rounds = DTYPE[to].kind === "f" && settled.kind === "number";
+  return rounds ? settled : emit.cast(settled, from, to);
+}
+
+function mapSource(
+  row: MapRow,
+  compute: DType,
+  inputs: readonly DType[],
+  out: DType,
+  plan: Plan,
+): { source: string; slow: string | null } {
+  const { rank, operands, tiled } = plan;
+  const strides = digits(plan);
+  const inner = rank - 1;
+  const head = header(row, plan);
+  const parts: string[] = [head];
+  let slow: string | null;
+  if (tiled) {
+    const made = mapBody(row, compute, inputs, out, strides.map(() => 2), (k) => `j${k}`);
+    slow = made.slow;
+    for (let j = 0; j < rank - 2; j++) parts.push(open(j, operands));
+    const [u, v] = [inner - 1, inner];
+    const each = (f: (k: number) => string): string =>
+      Array.from({ length: operands }, (_, k) => f(k)).join(", ");
+    parts.push(
+      `for (let u = 0; u < n${u}; u += ${TILE}) { const ue = min(u + ${TILE}, n${u});`,
+      `for (let v = 0; v < n${v}; v += ${TILE}) { const ve = min(v + ${TILE}, n${v});`,
+      `for (let c = u; c < ue; c++) {`,
+      `let ${each((k) => `j${k} = i${k}_${u} + c * s${k}_${u} + v * s${k}_${v}`)};`,
+      `for (let d = v; d < ve; d++, ${each((k) => `j${k} += s${k}_${v}`)}) { ${made.body} } } } }`,
+      "}".repeat(rank - 2),
+    );
+  } else {
+    const flat = strides.every((s) => s !== 2);
+    // Wrapping sums of 32 bits cost less than checked ones.
+    const moving = plan.huge
+      ? (k: number) => `i${k}_${inner} + c`
+      : (k: number) => `(i${k}_${inner} + c | 0)`;
+    const make = (dense: (k: number) => string) =>
+      mapBody(
+        row,
+        compute,
+        inputs,
+        out,
+        strides,
+        (k) => strides[k] === 0 ? `i${k}_${inner}` : flat ? dense(k) : `i${k}_${rank}`,
+      );
+    const made = make(moving);
+    slow = made.slow;
+    for (let j = 0; j < inner; j++) parts.push(open(j, operands));
+    parts.push(made.hoisted);
+    if (flat) {
+      // Most often all begin at the same place, and one index for all is by far the fastest.
+      const others = strides.flatMap((s, k) => k > 0 && s === 1 ? [`i${k}_${inner}`] : []);
+      if (strides[0] === 1 && others.length > 0) {
+        const same = others.map((other) => `${other} === i0_${inner}`).join(" && ");
+        parts.push(
+          `if (${same}) { const e = i0_${inner} + n${inner};`,
+          `for (let c = i0_${inner}; c < e; c++) { ${make(() => "c").body} } } else`,
+        );
+      }
+      const [to, from, n] = [`i0_${inner}`, `i1_${inner}`, `n${inner}`];
+      const same = inputs[0] === out && !DTYPE[out].wide;
+      if (row.name === "copy" && same && strides[0] === 1 && strides[1] === 0) {
+        parts.push(
+          `if (${n} >= ${FILLED}) o.fill(${ARRAYS[1]}[${from}], ${to}, ${to} + ${n}); else`,
+        );
+      }
+      parts.push(`for (let c = 0; c < n${inner}; c++) {`);
+    } else parts.push(open(inner, operands));
+    parts.push(made.body, "}".repeat(rank));
+  }
+  return { source: parts.join("\n"), slow };
+}
+
+/** An accumulator: a number or two words, in variables or in arrays of columns. */
+class Accumulator {
+  readonly wide: boolean;
+  readonly signed: boolean;
+  /** True when sums have to be wrapped as they go, since a double would lose their lower bits. */
+  readonly wraps: boolean;
+  constructor(readonly dtype: DType) {
+    const { kind } = DTYPE[dtype];
+    this.wraps = (kind === "i" || kind === "u") && !DTYPE[dtype].wide;
+    this.wide = DTYPE[dtype].wide;
+    this.signed = DTYPE[dtype].kind === "i";
+  }
+
+  declare(suffix: string, identity: string): string {
+    if (!this.wide) return `let a${suffix} = ${identity};`;
+    const bits = BigInt.asUintN(64, BigInt(identity));
+    const [low, high] = [Number(bits & 0xffffffffn) | 0, Number(bits >> 32n) | 0];
+    return `let a${suffix} = ${low}, h${suffix} = ${high};`;
+  }
+
+  value(suffix: string): Value {
+    return this.wide
+      ? { kind: "pair", low: `a${suffix}`, high: `h${suffix}`, signed: this.signed }
+      : number(`a${suffix}`);
+  }
+
+  assign(emit: Emitter, suffix: string, value: Value): void {
+    if (!this.wide || value.kind !== "pair") {
+      emit.add(`a${suffix} = ${value.kind === "number" ? value.text : value.low};`);
+      return;
+    }
+    emit.add(`a${suffix} = ${value.low}; h${suffix} = ${value.high};`);
+  }
+}
+
+/** What one row of a reduction does, for both of its loop shapes. */
+class Folding {
+  readonly emit = new Emitter();
+  readonly acc: Accumulator;
+  readonly floats: boolean;
+  readonly compute: DType;
+
+  constructor(
+    readonly row: ReduceRow,
+    readonly input: DType,
+    readonly second: DType | null,
+    readonly out: DType,
+  ) {
+    // The accumulator of floats is a double, whatever the dtype.
+    this.floats = DTYPE[out].kind === "f";
+    this.compute = this.floats ? "float64" : input;
+    this.acc = new Accumulator(this.floats ? "float64" : out);
+  }
+
+  /** The mapped element at the given indexes. */
+  element(index1: string, index2: string): Value {
+    const { emit, row } = this;
+    const names: Record<string, Value> = {
+      x: emit.cast(emit.load(this.input, "A", index1), this.input, this.compute),
+    };
+    if (this.second !== null) {
+      names.y = emit.cast(emit.load(this.second, "B", index2), this.second, this.compute);
+    }
+    for (const name of row.attributes ?? []) names[name] = number(name);
+    return row.map === undefined ? names.x! : emit.compute(row.map, names, this.compute);
+  }
+
+  /** Folds `x` into the accumulator with the given suffix. */
+  fold(suffix: string, x: Value): void {
+    const { acc, emit, row } = this;
+    const expr = exprFor(row, DTYPE[this.out].kind);
+    const folded = emit.compute(expr, { a: acc.value(suffix), x }, acc.dtype);
+    acc.assign(emit, suffix, acc.wraps ? emit.settle(folded, acc.dtype) : folded);
+  }
+
+  /** Stores the finished accumulator. */
+  store(suffix: string, index: string): void {
+    const { acc, emit, row } = this;
+    let value = acc.value(suffix);
+    if (row.finish !== undefined) {
+      const names: Record<string, Value> = { a: value };
+      for (const name of row.attributes ?? []) names[name] = number(name);
+      value = emit.compute(row.finish, names, acc.dtype);
+    }
+    emit.store(this.out, "o", index, value);
+  }
+
+  get compensated(): boolean {
+    return this.row.compensated === true && this.out === "float64" && this.input === "float64";
+  }
+}
+
+/** Adds `value` to the compensated sum (a, e): Knuth's TwoSum. */
+function twoSum(a: string, e: string, value: string): string {
+  return `{ const t = ${value}, s = ${a} + t, w = s - ${a}; ${e} += (${a} - (s - w)) + (t - w); ${a} = s; }`;
+}
+
+/** True when the input runs faster along the kept axes than along the reduced ones. */
+export function runsAcross(plan: Plan): boolean {
+  const { rank, kept, operands, data } = plan;
+  if (kept === 0 || kept === rank) return false;
+  const strides = OFFSETS + operands + rank + rank;
+  const keptStep = Math.abs(data[strides + kept - 1]!);
+  return data[OFFSETS + operands + kept - 1]! >= 16 &&
+    keptStep < Math.abs(data[strides + rank - 1]!);
+}
+
+function reduceSource(
+  row: ReduceRow,
+  input: DType,
+  second: DType | null,
+  out: DType,
+  plan: Plan,
+): string {
+  const { rank, kept, operands } = plan;
+  const inner = rank - 1;
+  const fold = new Folding(row, input, second, out);
+  const identity = String(startOf(row, DTYPE[out].kind === "f" ? "float64" : out));
+  const { emit, acc, compensated } = fold;
+  const parts: string[] = [header(row, plan)];
+  const at = (k: number, level: number): string => `i${k}_${level}`;
+  if (runsAcross(plan)) {
+    // Rows of the input are read whole: one accumulator per column.
+    const column = kept - 1;
+    for (let j = 0; j < column; j++) parts.push(open(j, operands));
+    parts.push(`for (let q = 0; q < n${column}; q += ${COLUMNS}) {`);
+    parts.push(`const w = min(${COLUMNS}, n${column} - q);`);
+    parts.push(acc.declare("", identity));
+    parts.push(acc.wide ? "low.fill(a); high.fill(h);" : "sums.fill(a); errors.fill(0);");
+    for (let k = 0; k < operands; k++) {
+      parts.push(`const i${k}_${kept} = i${k}_${column} + q * s${k}_${column};`);
+    }
+    for (let j = kept; j < rank; j++) parts.push(open(j, operands));
+    parts.push(`for (let d = 0; d < w; d++) {`);
+    const x = fold.element(
+      `${at(1, rank)} + d * s1_${column}`,
+      `${at(2, rank)} + d * s2_${column}`,
+    );
+    if (compensated && x.kind === "number") {
+      emit.add(
+        `let a = sums[d], e = errors[d]; ${twoSum("a", "e", x.text)} sums[d] = a; errors[d] = e;`,
+      );
+    } else {
+      emit.add(acc.wide ? "a = low[d]; h = high[d];" : "a = sums[d];");
+      fold.fold("", x);
+      emit.add(acc.wide ? "low[d] = a; high[d] = h;" : "sums[d] = a;");
+    }
+    parts.push(emit.take(), "}", "}".repeat(rank - kept));
+    parts.push(`for (let d = 0; d < w; d++) {`);
+    if (compensated) parts.push("a = corrected(sums[d], errors[d]);");
+    else parts.push(acc.wide ? "a = low[d]; h = high[d];" : "a = sums[d];");
+    fold.store("", `${at(0, column)} + (q + d) * s0_${column}`);
+    parts.push(emit.take(), "} }", "}".repeat(column));
+    return parts.join("\n");
+  }
+  for (let j = 0; j < kept; j++) parts.push(open(j, operands));
+  const lanes = fold.floats && rank > kept ? 4 : 1;
+  const lane = (i: number): string => i === 0 ? "" : String(i);
+  for (let i = 0; i < lanes; i++) parts.push(acc.declare(lane(i), identity));
+  if (compensated) parts.push("let sum = 0, error = 0;");
+  for (let j = kept; j < inner; j++) parts.push(open(j, operands));
+  const step = (i: number, index: (k: number) => string): string => {
+    fold.fold(lane(i), fold.element(index(1), index(2)));
+    return `{ ${emit.take()} }`;
+  };
+  const combine = (): void => {
+    for (const [to, from] of lanes === 4 ? [[0, 1], [2, 3], [0, 2]] : []) {
+      fold.fold(lane(to!), acc.value(lane(from!)));
+      parts.push(`{ ${emit.take()} }`);
+    }
+  };
+  if (rank === kept) {
+    parts.push(step(0, (k) => at(k, rank)));
+  } else {
+    const ins = [1, 2].slice(0, operands - 1);
+    parts.push(`let ${ins.map((k) => `j${k} = ${at(k, inner)}`).join(", ")}, c = 0;`);
+    if (compensated) parts.push(`while (c < n${inner}) { const end = min(c + 128, n${inner});`);
+    const end = compensated ? "end" : `n${inner}`;
+    const advance = (by: number): string =>
+      ins.map((k) => `j${k} += ${by === 1 ? "" : `${by} * `}s${k}_${inner}`).join(", ");
+    if (lanes === 4) {
+      const steps = [0, 1, 2, 3].map((i) =>
+        step(i, (k) => `j${k}${i === 0 ? "" : ` + ${i} * s${k}_${inner}`}`)
+      );
+      parts.push(`for (; c + 4 <= ${end}; c += 4, ${advance(4)}) {`, ...steps, "}");
+    }
+    parts.push(`for (; c < ${end}; c++, ${advance(1)}) ${step(0, (k) => `j${k}`)}`);
+    if (compensated) {
+      combine();
+      parts.push(twoSum("sum", "error", "a"), "a = 0; a1 = 0; a2 = 0; a3 = 0; }");
+    }
+  }
+  parts.push("}".repeat(Math.max(0, inner - kept)));
+  if (!compensated) combine();
+  else if (rank > kept) parts.push("a = corrected(sum, error);");
+  fold.store("", at(0, kept));
+  parts.push(emit.take(), "}".repeat(kept));
+  return parts.join("\n");
+}
+
+function argReduceSource(row: ArgReduceRow, input: DType, plan: Plan): string {
+  const { rank, kept, operands } = plan;
+  const emit = new Emitter();
+  const acc = new Accumulator(input);
+  const parts: string[] = [header(row, plan)];
+  for (let j = 0; j < kept; j++) parts.push(open(j, operands));
+  parts.push(acc.declare("", "0"), "let best = 0, position = 0;");
+  acc.assign(emit, "", emit.load(input, "A", `i1_${kept}`));
+  parts.push(`{ ${emit.take()} }`);
+  for (let j = kept; j < rank; j++) parts.push(open(j, operands));
+  const x = emit.load(input, "A", `i1_${rank}`);
+  const better = emit.compute(row.expr, { a: acc.value(""), x }, input) as { text: string };
+  emit.add(`if (${better.text}) { best = position;`);
+  acc.assign(emit, "", x);
+  emit.add("} position++;");
+  parts.push(emit.take(), "}".repeat(rank - kept), `o[i0_${kept}] = best;`, "}".repeat(kept));
+  return parts.join("\n");
+}
+
+function scanSource(row: ScanRow, input: DType, out: DType, plan: Plan): string {
+  const { rank, operands } = plan;
+  const emit = new Emitter();
+  const acc = new Accumulator(DTYPE[out].kind === "f" ? "float64" : out);
+  const parts: string[] = [header(row, plan)];
+  for (let j = 0; j < plan.kept; j++) parts.push(open(j, operands));
+  parts.push(acc.declare("", String(startOf(row, acc.dtype))));
+  for (let j = plan.kept; j < rank; j++) parts.push(open(j, operands));
+  const x = emit.cast(emit.load(input, "A", `i1_${rank}`), input, acc.dtype);
+  const folded = emit.compute(row.expr, { a: acc.value(""), x }, acc.dtype);
+  acc.assign(emit, "", acc.wraps ? emit.settle(folded, acc.dtype) : folded);
+  emit.store(out, "o", `i0_${rank}`, acc.value(""));
+  parts.push(emit.take(), "}".repeat(rank));
+  return parts.join("\n");
+}
+
+function compile(name: string, source: string, slow: string | null): Loop {
+  const env = environment();
+  const values = slow === null ? env : { ...env, [slow]: slowFunction(slow) };
+  const text = `"use strict"; const { ${Object.keys(values).join(", ")} } = env;\n` +
+    `return function ${name}(p, o, A, B, C) {\n${source}\n};`;
+  return new Function("env", text)(values) as Loop;
+}
+
+/** The loop of a map over `plan`, generated once for each combination. */
+export function mapLoop(
+  row: MapRow,
+  compute: DType,
+  inputs: readonly DType[],
+  out: DType,
+  plan: Plan,
+): Loop {
+  const { source, slow } = mapSource(row, compute, inputs, out, plan);
+  return compile(
+    `${row.name}_${compute}_${inputs.join("_")}_${out}_${plan.rank}_${plan.pattern}`,
+    source,
+    slow,
+  );
+}
+
+/** The loop of a fold over `plan`. */
+export function foldLoop(
+  row: FoldRow,
+  input: DType,
+  second: DType | null,
+  out: DType,
+  plan: Plan,
+): Loop {
+  const source = row.skeleton === "reduce"
+    ? reduceSource(row, input, second, out, plan)
+    : row.skeleton === "scan"
+    ? scanSource(row, input, out, plan)
+    : argReduceSource(row, input, plan);
+  return compile(`${row.name}_${input}_${out}_${plan.rank}`, source, null);
+}

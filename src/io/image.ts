@@ -1,0 +1,153 @@
+/**
+ * Tensors as pictures: what notebooks show of them, and PNG files.
+ *
+ * Says which tensors are images and what their elements mean as colours; the file format is in
+ * io/png.ts.
+ *
+ * @module
+ */
+import { checkOperand, checkOptions, tidily } from "../core/dispatch.ts";
+import { describe, type DType } from "../base/dtype.ts";
+import { DTypeError, ShapeError } from "../base/errors.ts";
+import { encodePng } from "./png.ts";
+import { formatShape } from "../base/shape.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+
+/** How a tensor becomes an image. */
+export interface ImageOptions {
+  /** The value that is black; 0 unless given. */
+  readonly min?: number;
+  /** The value that is white; unless given 255 for uint8, and 1 for floats and bool. */
+  readonly max?: number;
+  /** How many pixels wide and high an element is shown; 1 unless given. */
+  readonly scale?: number;
+}
+
+/** What is white where options do not say it. */
+const WHITE: Partial<Record<DType, number>> = {
+  bool: 1,
+  uint8: 255,
+  float16: 1,
+  bfloat16: 1,
+  float32: 1,
+  float64: 1,
+};
+
+/** An image: what {@link image} makes. */
+export class TensorImage {
+  /** The bytes of a PNG file. */
+  readonly png: Uint8Array<ArrayBuffer>;
+  /** Pixels from left to right. */
+  readonly width: number;
+  /** Pixels from top to bottom. */
+  readonly height: number;
+  /** 1 for grey, 3 for RGB, 4 for RGBA. */
+  readonly channels: number;
+
+  /** Of pixels in row-major order, `channels` bytes each. */
+  constructor(pixels: Uint8Array, width: number, height: number, channels: number) {
+    this.width = width;
+    this.height = height;
+    this.channels = channels;
+    this.png = encodePng(pixels, width, height, channels);
+  }
+
+  /** Its size and colours: `image(28 × 28, grey)`. */
+  toString(): string {
+    const colours = ["grey", "", "RGB", "RGBA"][this.channels - 1];
+    return `image(${this.width} × ${this.height}, ${colours})`;
+  }
+
+  /** What `console.log` shows in Deno, Bun and Node. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return this.toString();
+  }
+
+  /** What Jupyter shows: the picture, and text where there are no pictures. */
+  [Symbol.for("Jupyter.display")](): { "image/png": string; "text/plain": string } {
+    const { Buffer } = globalThis.process.getBuiltinModule("node:buffer");
+    return {
+      "image/png": Buffer.from(this.png).toString("base64"),
+      "text/plain": this.toString(),
+    };
+  }
+}
+
+/**
+ * A tensor as an image, as it is now: shape [height, width] for grey, or [height, width, channels]
+ * with 1 channel for grey, 3 for RGB, 4 for RGBA.
+ *
+ * uint8 goes from 0 to 255, floats and bool from 0 to 1; `min` and `max` say otherwise, and other
+ * dtypes need `max`. What is beyond is as `min` and `max` are, and NaN is black. Elements on a device
+ * are copied to the CPU.
+ *
+ * Throws a ShapeError for another shape, one without elements and a wrong `min`, `max` or `scale`,
+ * and a DTypeError for an integer dtype without `max`.
+ *
+ * @example
+ * ```ts
+ * const ramp = linspace(0, 1, 256).broadcastTo([32, 256]);
+ * image(ramp); // => image(256 × 32, grey)
+ * image(zeros([8, 8, 3]), { scale: 10 }).width; // => 80
+ * ```
+ */
+export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
+  checkOperand(x, "image");
+  checkOptions("image", options, ["min", "max", "scale"]);
+  const { shape, dtype } = x;
+  const [height = 0, width = 0, channels = 1] = shape;
+  if (
+    (shape.length !== 2 && shape.length !== 3) || ![1, 3, 4].includes(channels) || x.size === 0
+  ) {
+    throw new ShapeError(
+      `Cannot image ${formatShape(shape)}: it takes [height, width] or [height, width, channels] ` +
+        `with 1, 3 or 4 channels, and at least one pixel`,
+    );
+  }
+  const { min = 0, max = WHITE[dtype], scale = 1 } = options;
+  if (max === undefined) {
+    throw new DTypeError(`Cannot image ${dtype} without max: which value is white is not known`);
+  }
+  if (!Number.isFinite(min) || !Number.isFinite(max) || min >= max) {
+    throw new ShapeError(
+      `Cannot image from min ${describe(min)} to max ${describe(max)}: they are finite numbers, ` +
+        "and min is below max",
+    );
+  }
+  if (!Number.isInteger(scale) || scale < 1) {
+    throw new ShapeError(
+      `Cannot image with scale ${describe(scale)}: it is not an integer of at least 1`,
+    );
+  }
+  const small = tidily(() => toBytes(x as Tensor<DType>, min, max).toTypedArray()) as Uint8Array;
+  const pixels = scale === 1 ? small : enlarge(small, width, height, channels, scale);
+  return new TensorImage(pixels, width * scale, height * scale, channels);
+}
+
+/** The elements as uint8, `min` as 0 and `max` as 255. Casts saturate, and make 0 of NaN. */
+function toBytes(x: Tensor<DType>, min: number, max: number): Tensor<DType> {
+  if (x.dtype === "uint8" && min === 0 && max === 255) return x;
+  const wide = x.astype(x.dtype === "float64" ? "float64" : "float32") as Tensor<"float32">;
+  return wide.sub(min).mul(255 / (max - min)).round().astype("uint8") as Tensor<DType>;
+}
+
+/** Every pixel as a square of `scale` by `scale`. */
+function enlarge(
+  pixels: Uint8Array,
+  width: number,
+  height: number,
+  channels: number,
+  scale: number,
+): Uint8Array {
+  const row = width * channels * scale;
+  const out = new Uint8Array(row * height * scale);
+  for (let y = 0; y < height; y++) {
+    const begin = y * scale * row;
+    for (let i = 0; i < row; i++) {
+      const column = Math.floor(i / (channels * scale));
+      out[begin + i] = pixels[(y * width + column) * channels + i % channels]!;
+    }
+    for (let k = 1; k < scale; k++) out.copyWithin(begin + k * row, begin, begin + row);
+  }
+  return out;
+}

@@ -1,0 +1,56 @@
+/**
+ * One element at a time: read, write and cast it as a JavaScript value.
+ *
+ * What `item()`, `get`, `set` and `full` use, and the definition of casting that the loops follow.
+ * Knows storages and dtypes, nothing of shapes.
+ *
+ * @module
+ */
+import { DTYPE, type DType, type Scalar } from "../base/dtype.ts";
+import { fromBrain, halfTable, toBrain, toHalf } from "../base/half.ts";
+import { download, type Storage, upload } from "./storage.ts";
+
+/** Reads element `position`: a bigint for the 64-bit integers, 0 or 1 for bool, else a number. */
+export function readElement(storage: Storage, position: number): number | bigint {
+  const raw = storage.memory === null
+    ? storage.array[position]!
+    : download(storage, position, 1)[0]!;
+  if (storage.info.name === "float16") return halfTable()[raw as number]!;
+  if (storage.info.name === "bfloat16") return fromBrain(raw as number);
+  return raw;
+}
+
+/** Writes `value`, as {@link castScalar} makes it fit, to element `position`. */
+export function writeElement(storage: Storage, position: number, value: Scalar): void {
+  const cast = castScalar(value, storage.info.name);
+  const { name } = storage.info;
+  const raw = name === "float16"
+    ? toHalf(cast as number)
+    : name === "bfloat16"
+    ? toBrain(cast as number)
+    : cast as number;
+  if (storage.memory === null) (storage.array as Float64Array)[position] = raw;
+  else upload(storage, position, new storage.info.array([raw] as never));
+}
+
+/**
+ * Casts as `astype` does: floats to integers truncate and saturate, NaN gives 0; integers wrap; to
+ * bool, everything but 0 is 1. Gives a bigint for the 64-bit integers and a number otherwise, not
+ * yet rounded to a float dtype narrower than float64.
+ */
+export function castScalar(value: Scalar, to: DType): number | bigint {
+  const { kind, wide, min, max, bytes } = DTYPE[to];
+  if (typeof value === "boolean") value = value ? 1 : 0;
+  if (kind === "b") return value ? 1 : value !== value ? 1 : 0;
+  if (kind === "f") return Number(value);
+  if (typeof value === "bigint" || (wide && Number.isSafeInteger(value))) {
+    const wrapped = kind === "i"
+      ? BigInt.asIntN(bytes * 8, BigInt(value))
+      : BigInt.asUintN(bytes * 8, BigInt(value));
+    return wide ? wrapped : Number(wrapped);
+  }
+  if (value !== value) return wide ? 0n : 0;
+  if (value <= min) return min;
+  if (value >= max) return max;
+  return wide ? BigInt(Math.trunc(value)) : Math.trunc(value);
+}

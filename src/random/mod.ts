@@ -1,0 +1,294 @@
+/**
+ * Random tensors with explicit keys: the same key gives the same numbers, on every device.
+ *
+ * The generator is Philox4x32-10 (Salmon et al., SC 2011); element i depends on the key and i only.
+ * There is no hidden state: split a key to get independent ones.
+ *
+ * @module
+ */
+import { checkDType, describe, DTYPE, type DType } from "../base/dtype.ts";
+import { apply, checkOptions, tidily } from "../core/dispatch.ts";
+import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
+import { readElement } from "../memory/element.ts";
+import { foldIn as fold, splitKey } from "../backend/js/philox.ts";
+import { Layout } from "../base/layout.ts";
+import { sort } from "../tensor/manipulate.ts";
+import { MAP } from "../ops/table.ts";
+import { checkShape, type Shape } from "../base/shape.ts";
+import { allocateIn } from "../memory/storage.ts";
+import { full } from "../tensor/create.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { backendFor, type Distribution, memoryOf } from "../core/backend.ts";
+
+/** Names a stream of random numbers; immutable. Make one with {@link key}. */
+export interface Key {
+  /** The first 32 bits. */
+  readonly word0: number;
+  /** The last 32 bits. */
+  readonly word1: number;
+}
+
+/** What functions that make random tensors take. */
+export interface RandomOptions<E extends DType, V extends t.Device = "cpu"> {
+  /** The dtype of the result. */
+  readonly dtype?: E;
+  /** Where the numbers are made; they are the same everywhere. */
+  readonly device?: V;
+}
+
+/** {@link RandomOptions} of what has one dtype. */
+export interface PlaceOptions<V extends t.Device = "cpu"> {
+  /** Where the numbers are made; they are the same everywhere. */
+  readonly device?: V;
+}
+
+/**
+ * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1; a negative one makes the
+ * key of its two's complement, so that -1 is 2^64 - 1.
+ *
+ * Throws an IndexError for anything else.
+ *
+ * @example
+ * ```ts
+ * const key = random.key(42);
+ * random.uniform(key, [2]).equal(random.uniform(key, [2])).toArray(); // => [true, true]
+ * ```
+ */
+export function key(seed: number | bigint): Key {
+  const bits = BigInt.asUintN(64, seedOf(seed, "make a key of"));
+  return { word0: Number(bits & 0xffffffffn), word1: Number(bits >> 32n) };
+}
+
+const [LOWEST_SEED, HIGHEST_SEED] = [-(2n ** 63n), 2n ** 64n - 1n];
+
+/** Throws an IndexError for what is no integer, or has more bits than are kept of it. */
+function seedOf(given: unknown, op: string): bigint {
+  if (typeof given !== "bigint" && !Number.isSafeInteger(given)) {
+    throw new IndexError(
+      `Cannot ${op} ${describe(given)}: ` +
+        (Number.isInteger(given)
+          ? "beyond 2^53 - 1 a number is not exact; give a bigint"
+          : "it is not an integer"),
+    );
+  }
+  const seed = BigInt(given as number | bigint);
+  if (seed < LOWEST_SEED || seed > HIGHEST_SEED) {
+    throw new IndexError(`Cannot ${op} ${describe(given)}: it has more than 64 bits`);
+  }
+  return seed;
+}
+
+function words(of: Key, op: string): [number, number] {
+  const [word0, word1] = [of?.word0, of?.word1];
+  if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
+    throw new IndexError(
+      `Cannot ${op}: the first argument must be a key, made by random.key(seed), not ${
+        describe(of)
+      }`,
+    );
+  }
+  return [word0, word1];
+}
+
+function fromWords([word0, word1]: readonly [number, number]): Key {
+  return { word0, word1 };
+}
+
+/** More keys than this are refused, rather than left to run out of memory. */
+const MAX_KEYS = 2 ** 22;
+
+/**
+ * `count` (2) independent keys from one, which should then not be used again.
+ *
+ * Throws a ShapeError for a count that is no size, or above 2^22.
+ */
+export function split(of: Key, count: number = 2): Key[] {
+  checkShape([count], "split a key");
+  if (count > MAX_KEYS) {
+    throw new ShapeError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
+  }
+  return splitKey(words(of, "split a key"), count).map(fromWords);
+}
+
+/**
+ * A key from another and a number: one for each step of a loop, say.
+ *
+ * Throws an IndexError for a number that {@link key} would not take.
+ */
+export function foldIn(of: Key, data: number | bigint): Key {
+  const seed = seedOf(data, "foldIn");
+  return fromWords(fold(words(of, "foldIn"), seed));
+}
+
+function generate(
+  op: string,
+  of: Key,
+  shape: unknown,
+  dtype: DType,
+  kinds: string,
+  kind: Distribution,
+  device: t.Device | undefined,
+  low = 0n,
+  high = 0n,
+): never {
+  const [key0, key1] = words(of, op);
+  checkDType(dtype, op);
+  if (!kinds.includes(DTYPE[dtype].kind)) {
+    throw new DTypeError(`Cannot make random ${op} of ${dtype}`);
+  }
+  const layout = Layout.contiguous(checkShape(shape, op));
+  const storage = allocateIn(memoryOf(device, `${op} on`), DTYPE[dtype], layout.size, false);
+  backendFor(storage).random(storage, kind, key0, key1, low, high);
+  return new Tensor(storage, layout) as never;
+}
+
+/** Throws unless all `values` are finite in a float `dtype`. */
+function checkFinite(op: string, dtype: DType, ...values: number[]): void {
+  checkDType(dtype, op);
+  const { kind, max } = DTYPE[dtype];
+  if (kind === "f" && values.some((value) => Math.abs(value) > (max as number))) {
+    throw new DTypeError(
+      `Cannot make ${op} numbers of ${dtype}: ${values.join(", ")} are not all finite in it`,
+    );
+  }
+}
+
+/** Random bits, as uint32. */
+export function bits<const N extends Shape, V extends t.Device = "cpu">(
+  key: Key,
+  shape: t.Guard<t.NewShape<"bits", N>, N>,
+  options: PlaceOptions<V> = {},
+): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("bits", options, ["device"]);
+  return generate("bits", key, shape, "uint32", "u", "bits", options.device);
+}
+
+/**
+ * Floats from `low` (0) up to but not including `high` (1), equally likely; float32.
+ *
+ * Throws an IndexError for bounds that are not finite or not in order, and a DTypeError where they,
+ * or their difference, are not finite in the dtype.
+ */
+export function uniform<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  key: Key,
+  shape: t.Guard<t.NewShape<"uniform", N>, N>,
+  options: RandomOptions<E, V> & { readonly low?: number; readonly high?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("uniform", options, ["dtype", "device", "low", "high"]);
+  const { low = 0, high = 1, dtype = "float32", device } = options;
+  if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
+    throw new IndexError(`Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`);
+  }
+  checkFinite("uniform", dtype, low, high, high - low);
+  const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform", device);
+  if (low === 0 && high === 1) return x as never;
+  spread(x, low, high - low);
+  // Rounding must not reach what is excluded.
+  const last = tidily(() => {
+    const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
+    const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
+    return Number(readElement(storage, layout.offset));
+  });
+  return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
+}
+
+/**
+ * Normally distributed floats with the given mean (0) and standard deviation (1); float32.
+ *
+ * Throws an IndexError for a mean or deviation that is not finite or below 0, and a DTypeError for
+ * one that is not finite in the dtype.
+ */
+export function normal<
+  const N extends Shape,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  key: Key,
+  shape: t.Guard<t.NewShape<"normal", N>, N>,
+  options: RandomOptions<E, V> & { readonly mean?: number; readonly std?: number } = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("normal", options, ["dtype", "device", "mean", "std"]);
+  const { mean = 0, std = 1, dtype = "float32", device } = options;
+  if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
+    throw new IndexError(
+      `Cannot make normal numbers of mean ${describe(mean)}, std ${describe(std)}`,
+    );
+  }
+  checkFinite("normal", dtype, mean, std);
+  return spread(generate("normal", key, shape, dtype, "f", "normal", device), mean, std);
+}
+
+/** `x * scale + shift`, in place. */
+function spread(x: Tensor<DType>, shift: number, scale: number): never {
+  if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
+  if (shift !== 0) apply(MAP.add, x, shift, undefined, { out: x });
+  return x as never;
+}
+
+/**
+ * Integers from `low` up to but not including `high`, equally likely to within 2^-16; int32 unless
+ * asked.
+ *
+ * Throws an IndexError for an empty range and a DTypeError for one that the dtype cannot hold.
+ */
+export function integers<
+  const N extends Shape,
+  E extends DType = "int32",
+  V extends t.Device = "cpu",
+>(
+  key: Key,
+  shape: t.Guard<t.NewShape<"integers", N>, N>,
+  low: number | bigint,
+  high: number | bigint,
+  options: RandomOptions<E, V> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, t.OnDevice<NoInfer<V>>> {
+  checkOptions("integers", options, ["dtype", "device"]);
+  const dtype: DType = options.dtype ?? "int32";
+  checkDType(dtype, "integers");
+  for (const bound of [low, high]) {
+    if (typeof bound !== "bigint" && !Number.isSafeInteger(bound)) {
+      throw new IndexError(`Cannot make integers from ${describe(low)} to ${describe(high)}`);
+    }
+  }
+  const [from, to] = [BigInt(low), BigInt(high)];
+  if (from >= to) {
+    throw new IndexError(
+      `Cannot make integers from ${describe(low)} to ${describe(high)}: none fits`,
+    );
+  }
+  const { min, max, kind } = DTYPE[dtype];
+  if (kind !== "f" && (from < BigInt(min) || to - 1n > BigInt(max))) {
+    throw new DTypeError(
+      `Cannot make integers from ${describe(low)} to ${describe(high)} of ${dtype}`,
+    );
+  }
+  return generate("integers", key, shape, dtype, "iu", "integers", options.device, from, to);
+}
+
+/** The integers from 0 to `n` - 1 in random order, as int32. */
+export function permutation<V extends t.Device = "cpu">(
+  key: Key,
+  n: number,
+  options: PlaceOptions<V> = {},
+): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>> {
+  checkOptions("permutation", options, ["device"]);
+  if (typeof n !== "number") {
+    throw new ShapeError(
+      `Cannot permute ${describe(n)}: it takes how many elements there are; ` +
+        "x.take(permutation(key, n)) has those of x in random order",
+    );
+  }
+  checkShape([n], "permutation");
+  if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
+  // Two words for each, so that ties (which keep their order) do not matter.
+  const { device } = options;
+  return tidily(() => {
+    const keys = generate("permutation", key, [n], "float64", "f", "uniform", device);
+    return sort("argsort", keys, 0);
+  }) as never;
+}

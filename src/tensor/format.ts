@@ -1,0 +1,354 @@
+/**
+ * How tensors are shown: as text in the manner of NumPy, and as an HTML table for notebooks.
+ *
+ * Reads only the elements that it shows, through the layout, so that views print as what they are
+ * and a huge tensor prints as fast as a small one. Works on operands and knows nothing of the class
+ * Tensor.
+ *
+ * @module
+ */
+import { checkOptions, lens, onCpu, type Operand, tidily } from "../core/dispatch.ts";
+import { describe as describeValue, type DType, type DTypeInfo } from "../base/dtype.ts";
+import { readElement } from "../memory/element.ts";
+import { ShapeError } from "../base/errors.ts";
+import { roundBrain, roundHalf } from "../base/half.ts";
+import { concat } from "./manipulate.ts";
+import { formatShape } from "../base/shape.ts";
+import { GONE, isDetached } from "../memory/storage.ts";
+
+/** How `toString` shows a tensor; what is left out is as in NumPy. */
+export interface FormatOptions {
+  /** At most this many digits after the point; 8 unless given. */
+  readonly precision?: number;
+  /** Tensors of more elements than this are elided; 1000 unless given. */
+  readonly threshold?: number;
+  /** How many items an elided axis shows at either end; 3 unless given. */
+  readonly edgeItems?: number;
+  /** Where lines are broken; 80 columns unless given. */
+  readonly lineWidth?: number;
+  /** Whether floats have exponents; depends on their range unless given. */
+  readonly scientific?: boolean;
+}
+
+/** One element as text. */
+interface Cell {
+  /** Padded on the left, so that all cells that have nothing after the point end alike. */
+  readonly text: string;
+  /** The spaces that stand where others have more digits after the point. */
+  readonly after: string;
+}
+
+/** The part of a tensor that is shown. */
+interface Excerpt {
+  /** For each axis the indexes that are shown, with {@link GAP} where some are left out. */
+  readonly axes: readonly (readonly number[])[];
+  /** The elements at these indexes in row-major order. */
+  readonly cells: readonly Cell[];
+  /** How wide a cell is, with what comes after it. */
+  readonly width: number;
+}
+
+const FORMAT_OPTIONS = ["precision", "threshold", "edgeItems", "lineWidth", "scientific"];
+const GAP = -1;
+const PREFIX = "tensor(";
+
+/**
+ * An elided tensor shows no more elements than this, even one of many short axes, which NumPy
+ * prints whole.
+ */
+const MOST_SHOWN = 2000;
+
+/**
+ * Shows a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`, its
+ * rows aligned on lines of their own.
+ *
+ * Throws a {@link ShapeError} for an option that is not a count, and a TypeError for one that there
+ * is not.
+ */
+export function formatTensor(x: Operand, options: FormatOptions = {}): string {
+  checkOptions("toString", options, FORMAT_OPTIONS);
+  const { scientific } = options;
+  if (scientific !== undefined && typeof scientific !== "boolean") {
+    throw new TypeError(
+      `Cannot toString with scientific ${describeValue(scientific)}: it takes true or false`,
+    );
+  }
+  const gone = lost(x);
+  if (gone !== undefined) return gone;
+  const lineWidth = count("lineWidth", options.lineWidth, 80);
+  const excerpt = read(x, options);
+  const about = describe(x);
+  const data = x.layout.size === 0 ? "[]" : writeRows(excerpt, lineWidth);
+  const lastLine = data.length - (data.lastIndexOf("\n") + 1) +
+    (data.includes("\n") ? 0 : PREFIX.length);
+  const fits = lastLine + about.length + 3 <= lineWidth;
+  return `${PREFIX}${data},${fits ? " " : `\n${" ".repeat(PREFIX.length)}`}${about})`;
+}
+
+/**
+ * Shows a tensor of any shape on one line, for use inside other objects: as {@link formatTensor}
+ * does where that takes one line, and otherwise without its elements.
+ */
+export function inspectTensor(x: Operand): string {
+  const text = formatTensor(x);
+  return text.includes("\n") ? `${PREFIX}${describe(x)})` : text;
+}
+
+/** Shows a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
+export function formatHtml(x: Operand): string {
+  const gone = lost(x);
+  if (gone !== undefined) return `<div>${gone}</div>`;
+  const { axes, cells } = read(x, {});
+  const rank = axes.length;
+  const rows: readonly number[] = rank < 2 ? [0] : axes[rank - 2];
+  const columns: readonly number[] = rank < 1 ? [0] : axes[rank - 1];
+  let next = 0;
+  const td = (text: string) =>
+    `<td style="text-align:right;white-space:pre;font-family:monospace">${escapeHtml(text)}</td>`;
+  const cell = () => cells[next].text + cells[next++].after;
+  const row = (i: number) =>
+    `<tr>${columns.map((j) => td(i === GAP || j === GAP ? "..." : cell())).join("")}</tr>`;
+  const table = (index: readonly number[]): string => {
+    const axis = index.length;
+    if (axis < rank - 2) {
+      return axes[axis].map((i) => i === GAP ? "<div>...</div>" : table([...index, i])).join("");
+    }
+    const caption = axis === 0 ? "" : `<caption>${escapeHtml(formatShape(index))}</caption>`;
+    return `<table>${caption}${rows.map(row).join("")}</table>`;
+  };
+  const about = escapeHtml(`${describe(x)}, ${x.storage.device}`);
+  return `<div>${x.layout.size === 0 ? "" : table([])}<div>${about}</div></div>`;
+}
+
+/** What is shown of a tensor whose elements are not there any more. */
+function lost({ storage }: Operand): string | undefined {
+  if (storage === GONE) return "tensor(disposed)";
+  return isDetached(storage) ? "tensor(transferred)" : undefined;
+}
+
+function describe(x: Operand): string {
+  return `shape ${formatShape(x.layout.shape)}, ${x.storage.info.name}`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+function count(name: keyof FormatOptions, value: number | undefined, otherwise: number): number {
+  if (value === undefined) return otherwise;
+  if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
+  throw new ShapeError(
+    `Cannot toString with ${name} ${describeValue(value)}: it is not an integer of at least 0`,
+  );
+}
+
+// ---- what is shown -----------------------------------------------------------------------------
+
+function read(x: Operand, options: FormatOptions): Excerpt {
+  const { shape } = x.layout;
+  const precision = count("precision", options.precision, 8);
+  const threshold = count("threshold", options.threshold, 1000);
+  const edge = count("edgeItems", options.edgeItems, 3);
+  const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
+  const values: (number | bigint)[] = [];
+  const far = x.storage.memory !== null;
+  const visitAll = ({ storage, layout }: Operand): void => {
+    const visit = (axis: number, position: number): void => {
+      if (axis === axes.length) {
+        values.push(readElement(storage, position));
+        return;
+      }
+      axes[axis].filter((i) => i !== GAP).forEach((i, k) =>
+        visit(axis + 1, position + (far ? k : i) * layout.strides[axis])
+      );
+    };
+    visit(0, layout.offset);
+  };
+  // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
+  if (x.layout.size > 0) {
+    if (far) tidily(() => onCpu(shownPart(x, axes), visitAll));
+    else visitAll(x);
+  }
+  return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
+}
+
+/** The elements of `x` at the indexes `axes`, still on its device. */
+function shownPart(x: Operand, axes: readonly (readonly number[])[]): Operand {
+  return axes.reduce((part, indexes, axis) => {
+    const head = indexes.indexOf(GAP);
+    if (head < 0) return part;
+    const { layout } = part;
+    const tail = indexes.length - 1 - head;
+    const ends = [[0, head], [layout.shape[axis] - tail, tail]];
+    return concat(
+      ends.map(([start, n]) => lens(part, layout.sliceAxis(axis, start, n, 1))),
+      axis,
+    );
+  }, x);
+}
+
+function shownIndexes(shape: readonly number[], edge: number): number[][] {
+  if (shape.includes(0)) return shape.map(() => []);
+  const heads = shape.map((n) => n > 2 * edge ? edge : n);
+  const tails = shape.map((n) => n > 2 * edge ? edge : 0);
+  if (edge < Infinity) {
+    let shown = 1;
+    for (let axis = 0; axis < shape.length; axis++) shown *= heads[axis] + tails[axis];
+    for (let axis = 0; axis < shape.length - 1 && shown > MOST_SHOWN; axis++) {
+      shown /= heads[axis] + tails[axis];
+      heads[axis] = 1;
+      tails[axis] = 0;
+    }
+  }
+  return shape.map((n, axis) => {
+    const head = Array.from({ length: heads[axis] }, (_, i) => i);
+    const tail = Array.from({ length: tails[axis] }, (_, i) => n - tails[axis] + i);
+    return head.length + tail.length < n ? [...head, GAP, ...tail] : [...head, ...tail];
+  });
+}
+
+function writeRows(excerpt: Excerpt, lineWidth: number): string {
+  const { axes, cells, width } = excerpt;
+  const rank = axes.length;
+  let next = 0;
+  const cell = (i: number): Cell => i === GAP ? { text: "...", after: "" } : cells[next++];
+  if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
+    // A single row has nothing to be aligned with.
+    const row = rank === 0
+      ? cells[0].text.trim()
+      : "[".repeat(rank) + axes[rank - 1].map((i) => cell(i).text.trim()).join(", ") +
+        "]".repeat(rank);
+    if (rank === 0 || PREFIX.length + row.length < lineWidth) return row;
+    next = 0;
+  }
+  const indent = (axis: number): string => " ".repeat(PREFIX.length + axis + 1);
+  const room = lineWidth - PREFIX.length - 2 * rank - 1;
+  const write = (axis: number): string => {
+    if (axis < rank - 1) {
+      const items = axes[axis].map((i) => i === GAP ? "..." : write(axis + 1));
+      return `[${items.join(`,${"\n".repeat(rank - 1 - axis)}${indent(axis)}`)}]`;
+    }
+    const lines: string[] = [];
+    let line = "";
+    for (const i of axes[axis]) {
+      if (line !== "" && line.length + (i === GAP ? 3 : width) > room) {
+        lines.push(line.trimEnd());
+        line = "";
+      }
+      const { text, after } = cell(i);
+      line += `${text},${after} `;
+    }
+    lines.push(line.trimEnd().slice(0, -1));
+    return `[${lines.join(`\n${indent(axis)}`)}]`;
+  };
+  return write(0);
+}
+
+// ---- elements ----------------------------------------------------------------------------------
+
+/** How the floats that are narrower than float64 round. */
+const ROUND: Partial<Record<DType, (value: number) => number>> = {
+  float16: roundHalf,
+  bfloat16: roundBrain,
+  float32: Math.fround,
+};
+
+function writeCells(
+  values: readonly (number | bigint)[],
+  info: DTypeInfo,
+  precision: number,
+  scientific: boolean | undefined,
+): Pick<Excerpt, "cells" | "width"> {
+  const texts = info.kind === "b"
+    ? values.map((value) => value ? "true" : "false")
+    : info.kind === "f"
+    ? writeFloats(values as readonly number[], ROUND[info.name], precision, scientific)
+    : values.map(String);
+  // From the point to the end; NaN and Infinity stand at the right end.
+  const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);
+  const most = largest(decimals);
+  const after = texts.map((text, i) => /\d$/.test(text) ? most - decimals[i] : 0);
+  const width = largest(texts.map((text, i) => text.length + after[i]));
+  return {
+    cells: texts.map((text, i) => ({
+      text: text.padStart(width - after[i]),
+      after: " ".repeat(after[i]),
+    })),
+    width,
+  };
+}
+
+function writeFloats(
+  values: readonly number[],
+  round: ((value: number) => number) | undefined,
+  precision: number,
+  scientific: boolean | undefined,
+): string[] {
+  const finite = values.filter(Number.isFinite);
+  const shortest = new Map(finite.map((value) => [value, shortestDigits(value, round)]));
+  const digits = Math.min(100, precision);
+  if (!(scientific ?? wantsExponent(finite, round))) {
+    return values.map((value) => {
+      const found = shortest.get(value);
+      if (found === undefined) return String(value);
+      const places = Math.max(0, found.places - found.exponent);
+      // toFixed() itself turns to exponents there.
+      const text = Math.abs(value) < 1e21
+        ? signed(value, value.toFixed(Math.min(places, digits)))
+        : String(BigInt(value));
+      return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+    });
+  }
+  const places = largest(Array.from(shortest, ([value, found]) => {
+    const text = value.toExponential(Math.min(found.places, digits));
+    return /\.(\d*[1-9])0*e/.exec(text)?.[1].length ?? 0;
+  }));
+  const parts = values.map((value) => value.toExponential(places).split("e"));
+  const powers = Math.max(2, largest(parts.map(([, power = ""]) => power.length - 1)));
+  return parts.map(([mantissa, power], i) => {
+    if (power === undefined) return mantissa;
+    return signed(values[i], `${mantissa}e${power[0]}${power.slice(1).padStart(powers, "0")}`);
+  });
+}
+
+/** Not Math.max(...list), which overflows the stack for long lists. */
+function largest(list: readonly number[]): number {
+  return list.reduce((a, b) => a > b ? a : b, 0);
+}
+
+/** JavaScript does not write the sign of -0. */
+function signed(value: number, text: string): string {
+  return Object.is(value, -0) ? `-${text}` : text;
+}
+
+/** The fewest digits that no neighbour of `value` shares, as in `value.toExponential(places)`. */
+function shortestDigits(
+  value: number,
+  round: ((value: number) => number) | undefined,
+): { places: number; exponent: number } {
+  let text = value.toExponential();
+  if (round !== undefined) {
+    let places = 0;
+    do text = value.toExponential(places++); while (round(Number(text)) !== value);
+  }
+  const [mantissa, exponent] = text.split("e");
+  return { places: mantissa.split(".")[1]?.length ?? 0, exponent: Number(exponent) };
+}
+
+/** NumPy's rule, but whole numbers stay whole below 1e8, however far they are from each other. */
+function wantsExponent(
+  finite: readonly number[],
+  round: (value: number) => number = Number,
+): boolean {
+  let min = Infinity;
+  let max = 0;
+  for (const value of finite) {
+    const magnitude = Math.abs(value);
+    if (magnitude > max) max = magnitude;
+    if (magnitude > 0 && magnitude < min) min = magnitude;
+  }
+  if (max === 0) return false;
+  if (max >= 1e8) return true;
+  // Rounded, since 0.0001 in float32 is below 0.0001.
+  return (min < round(1e-4) || round(max / min) > 1000) && !finite.every(Number.isInteger);
+}

@@ -1,0 +1,2445 @@
+/**
+ * The class Tensor: documented methods, most of one line, over the layers below.
+ *
+ * A tensor is a handle: a storage, a layout and a few flags. What a method does is in dispatch.ts
+ * (elementwise, reductions), layout.ts (views), indexing.ts, manipulate.ts, linalg.ts and
+ * composites.ts; what is decided here is who holds memory (`dispose`, `scope`, `into…`) and how
+ * elements become values of JavaScript. The types that compute shapes are in types.ts.
+ *
+ * @module
+ */
+import { addressOf } from "../backend/cpu.ts";
+import "../backend/cuda.ts";
+import {
+  allclose,
+  type Axes,
+  type CloseOptions,
+  deviation,
+  isclose,
+  layerNorm,
+  type LayerNormOptions,
+  logSoftmax,
+  logSumExp,
+  mean,
+  norm,
+  rmsNorm,
+  type RmsNormOptions,
+  softmax,
+} from "./composites.ts";
+import { cowOf } from "../memory/snapshot.ts";
+import {
+  checkDType,
+  checkScalar,
+  describe,
+  type DType,
+  type DTypeInfo,
+  type Scalar,
+  type TypedArray,
+  type TypedArrayOf,
+} from "../base/dtype.ts";
+import {
+  apply,
+  applyArgReduce,
+  applyInPlace,
+  applyReduce,
+  applyScan,
+  applyTo,
+  checkOperand,
+  checkOptions,
+  contiguousCopy,
+  fill,
+  fillScalar,
+  isOn,
+  moved,
+  onCpu,
+  type Operand,
+  prepareWrite,
+  READ_ONLY,
+  VIEW,
+  withDense,
+  wrapResultsIn,
+} from "../core/dispatch.ts";
+import { readElement } from "../memory/element.ts";
+import {
+  AxisError,
+  DeviceError,
+  DTypeError,
+  IndexError,
+  ShapeError,
+  SharedError,
+} from "../base/errors.ts";
+import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
+import {
+  index as pick,
+  nonzero,
+  oneHot,
+  putAlongAxis,
+  setAt,
+  type SetOptions,
+  take,
+  takeAlongAxis,
+} from "./indexing.ts";
+import { Layout } from "../base/layout.ts";
+import { dot, linear, matmul, outer } from "./linalg.ts";
+import {
+  diff,
+  flatten,
+  pad,
+  type PadOptions,
+  type PadWidths,
+  repeat,
+  reshape,
+  roll,
+  sort,
+  type SortOptions,
+  split,
+  tile,
+  triangle,
+  unstack,
+} from "./manipulate.ts";
+import { ARG_REDUCE, called, MAP, REDUCE, SCAN } from "../ops/table.ts";
+import { formatShape, normalizeAxis, sameShape, type Shape } from "../base/shape.ts";
+import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "../base/slice.ts";
+import {
+  allocateIn,
+  allocateShared,
+  checkAlive,
+  copyElements,
+  download,
+  downloadLater,
+  GONE,
+  recycle,
+  Storage,
+} from "../memory/storage.ts";
+import type * as t from "../types/mod.ts";
+
+/** Any tensor, read-only or not: what functions take that work on all. */
+export type AnyTensor = Tensor<DType, Shape, t.Device, t.Access>;
+
+/** A tensor that a function only reads. */
+export type ReadonlyTensor<D extends DType = "float32", S extends Shape = Shape> = Tensor<
+  D,
+  S,
+  t.Device,
+  t.Access
+>;
+
+/** What an elementwise op takes beside its receiver. */
+export type TensorOrScalar = AnyTensor | Scalar;
+
+/** The type of `x.T`. */
+export type TransposeOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.Transpose<S>, V, A>
+  : never;
+
+/** The type of `x.mT`. */
+export type MatrixTransposeOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.MatrixTranspose<S>, V, A>
+  : never;
+
+/** The type of what iterating over `x` gives. */
+export type RowOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
+  ? Tensor<D, t.Row<S>, V, A>
+  : never;
+
+/** `X` with the shape that `R` gives. */
+export type View<X extends AnyTensor, R> = Tensor<X["dtype"], t.Ok<R>, X["device"], X["access"]>;
+
+/** What elementwise ops on one tensor take. */
+export interface UnaryOptions {
+  /** Write the result here instead of allocating: a tensor of its shape, of its kind of dtype. */
+  readonly out?: AnyTensor;
+}
+
+/** What products take. */
+export interface ProductOptions<E extends DType> extends UnaryOptions {
+  /** Cast the operands to this dtype first. */
+  readonly dtype?: E;
+}
+
+/** What elementwise ops on two tensors take. */
+export interface BinaryOptions extends UnaryOptions {
+  /** With `false`, tensors of different shapes are refused. */
+  readonly broadcast?: boolean;
+}
+
+/** What reductions take. */
+export interface KeepOptions<K extends boolean> extends UnaryOptions {
+  /** Keep the reduced axes, with size 1. */
+  readonly keepDims?: K;
+}
+
+/** What reductions take that may be asked for a dtype; `R` is `E`, or why that is refused. */
+export interface ReductionOptions<K extends boolean, E extends DType, R = E>
+  extends KeepOptions<K> {
+  /** Cast the input to this dtype first. */
+  readonly dtype?: t.Guard<R, E>;
+}
+
+/** What running sums and products take. */
+export interface ScanOptions<I extends boolean, E extends DType, R = E> extends UnaryOptions {
+  /** Cast the input to this dtype first. */
+  readonly dtype?: t.Guard<R, E>;
+  /** Begin with the value of nothing: 0 for sums, 1 for products. */
+  readonly includeInitial?: I;
+}
+
+/** Who owns a tensor's memory; see docs/memory.md. */
+export type Ownership = "owned" | "view" | "cow" | "shared";
+
+/** Tensors made since a `scope` began, if one is open. */
+let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
+
+/**
+ * Runs `body` and disposes of every tensor made in it, except those it returns (alone, or in an
+ * array or object, not deeper). What was there before stays.
+ *
+ * @example
+ * ```ts
+ * const y = scope(() => tensor([1, 2]).add(1).mul(2)); // the sum is gone, the product is kept
+ * y.toArray(); // => [4, 6]
+ * ```
+ */
+export function scope<R>(body: () => R): R {
+  if (typeof body !== "function") {
+    throw new TypeError(`Cannot scope ${describe(body)}: expected a function`);
+  }
+  return tidy(() => {
+    const made = body();
+    if (made instanceof Promise) {
+      throw new TypeError("Cannot scope an async function: what it awaits would run outside");
+    }
+    return made;
+  });
+}
+
+/** {@link scope}, for ops too. */
+function tidy<R>(body: () => R): R {
+  const outer = scoped;
+  const mine: AnyTensor[] = scoped = [];
+  let kept: unknown;
+  try {
+    const made = body();
+    kept = made;
+    return made;
+  } finally {
+    scoped = outer;
+    const keep = typeof kept === "object" && !(kept instanceof Tensor) ? tensorsIn(kept) : null;
+    for (const one of mine) {
+      if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
+      else if (outer !== null) outer.push(one);
+    }
+  }
+}
+
+function tensorsIn(kept: object | null): Set<unknown> | null {
+  // Of what may have very many members, none is a tensor.
+  if (kept === null || ArrayBuffer.isView(kept)) return null;
+  const members: unknown[] = Array.isArray(kept) ? kept : Object.values(kept);
+  return new Set(members.filter((member) => member instanceof Tensor));
+}
+
+/** Throws a DeviceError unless the CPU has the elements of `x`. */
+function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
+  const { device, memory } = x.storage;
+  if (memory !== null) throw new DeviceError(`Cannot ${op} a tensor on ${device}: ${instead}`);
+}
+
+/** `size` elements of `array` as the typed array that users see, on the same memory. */
+function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
+  if (offset === 0 && size === array.length && info.array === info.userArray) return array;
+  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
+}
+
+/**
+ * An n-dimensional array of one dtype on one device.
+ *
+ * `D` is the dtype, `S` the shape as far as it is known (`[2, 3]`, `[number, 3]`, or any), `V` the
+ * device, `A` whether it may be written. Make one with {@link tensor}, {@link zeros} and the like.
+ *
+ * Ops give new tensors; methods that end in `_` write in place; views (`slice`, `reshape`,
+ * `permute`, …) share memory with what they look at.
+ */
+export class Tensor<
+  out D extends DType = "float32",
+  out S extends Shape = Shape,
+  out V extends t.Device = t.Device,
+  out A extends t.Access = "write",
+> implements Operand {
+  /** The memory: for backends; programs use {@link data}. @internal */
+  storage: Storage;
+  /** Shape, strides and offset: immutable, and usable without the data. */
+  layout: Layout;
+  /** @internal */
+  flags: number;
+
+  /** Programs use {@link tensor} and its kin. @internal */
+  constructor(storage: Storage, layout: Layout, flags: number = 0) {
+    this.storage = storage;
+    this.layout = layout;
+    this.flags = flags;
+    storage.handles++;
+    if (scoped !== null) scoped.push(this as never);
+  }
+
+  // ---- what it is ------------------------------------------------------------------------------
+
+  /** The element type. */
+  get dtype(): D {
+    checkAlive(this.storage, "dtype");
+    return this.storage.info.name as D;
+  }
+
+  /** The size of each axis, frozen; `[]` for a single element. */
+  get shape(): Readonly<S> {
+    return this.layout.frozenShape as Readonly<S>;
+  }
+
+  /** The distance between neighbours along each axis, in elements, frozen; 0 where broadcast. */
+  get strides(): readonly number[] {
+    return this.layout.frozenStrides;
+  }
+
+  /** {@link strides} in bytes, for other programs. */
+  get byteStrides(): readonly number[] {
+    return this.layout.strides.map((stride) => stride * this.storage.info.bytes);
+  }
+
+  /** The position of the first element in its buffer, in elements. */
+  get offset(): number {
+    return this.layout.offset;
+  }
+
+  /** The number of axes. */
+  get rank(): S["length"] {
+    return this.layout.shape.length;
+  }
+
+  /** The number of elements. */
+  get size(): number {
+    return this.layout.size;
+  }
+
+  /** The number of bytes that the elements take, each counted once. */
+  get nbytes(): number {
+    checkAlive(this.storage, "nbytes");
+    return this.layout.size * this.storage.info.bytes;
+  }
+
+  /** Where the elements are. */
+  get device(): V {
+    return this.storage.device as V;
+  }
+
+  /** `"read"` for a read-only tensor, else `"write"`. */
+  get access(): A {
+    return (this.flags & READ_ONLY ? "read" : "write") as A;
+  }
+
+  /** True when the elements lie densely in row-major order. */
+  get isContiguous(): boolean {
+    return this.layout.contiguous;
+  }
+
+  /** True after `dispose()` or a move. */
+  get isDisposed(): boolean {
+    return this.storage === GONE;
+  }
+
+  /** Who owns the memory: this tensor, another one, another until the first write, or all. */
+  get ownership(): Ownership {
+    if (this.storage.borrows) return "cow";
+    return this.flags & VIEW ? "view" : this.storage.shared ? "shared" : "owned";
+  }
+
+  // ---- values ----------------------------------------------------------------------------------
+
+  /**
+   * The only element of a tensor of any rank, as a JavaScript value.
+   *
+   * Throws a ShapeError unless there is exactly one, and a RangeError for an int64 or uint64 beyond
+   * ±2^53 unless asked for a bigint.
+   *
+   * @example
+   * ```ts
+   * tensor([[7]]).item(); // => 7
+   * ```
+   */
+  item(options: { readonly bigint: true }): t.BigItem[D];
+  /** {@link item} as a number or boolean. */
+  item(options?: { readonly bigint?: false }): t.Item[D];
+  item(options?: { readonly bigint?: boolean }): unknown {
+    checkAlive(this.storage, "item");
+    if (options !== undefined) checkOptions("item", options, VALUE_OPTIONS);
+    if (this.layout.size !== 1) {
+      throw new ShapeError(
+        `Cannot item shape ${
+          formatShape(this.layout.shape)
+        }: it has ${this.layout.size} elements, not 1`,
+      );
+    }
+    return toValue(this.storage, this.layout.offset, options?.bigint ?? false, "item");
+  }
+
+  /**
+   * The element at one index for each axis, as a JavaScript value; negative ones count from the end.
+   *
+   * Throws an IndexError that names the axis, and a RangeError for an int64 or uint64 beyond ±2^53:
+   * `x.slice(i, j).item({ bigint: true })` gives those.
+   */
+  get<X extends AnyTensor, const I extends readonly number[]>(
+    this: X,
+    ...index: t.GuardRest<t.OneIndexEach<"get", t.ShapeOf<X>, I>, I>
+  ): t.Item[X["dtype"]] {
+    checkAlive(this.storage, "get");
+    const list = index as readonly number[];
+    const position = this.layout.flatIndex("get", list);
+    return toValue(this.storage, position, false, "get", list) as never;
+  }
+
+  /**
+   * All elements as nested arrays (a bare value at rank 0).
+   *
+   * Throws a RangeError for an int64 or uint64 beyond ±2^53 unless asked for bigints.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).T.toArray(); // => [[1, 3], [2, 4]]
+   * ```
+   */
+  toArray<X extends AnyTensor>(
+    this: X,
+    options: { readonly bigint: true },
+  ): t.ToArray<X["shape"], t.BigItem[X["dtype"]]>;
+  /** {@link toArray} of numbers or booleans. */
+  toArray<X extends AnyTensor>(
+    this: X,
+    options?: { readonly bigint?: false },
+  ): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
+  toArray(options?: { readonly bigint?: boolean }): unknown {
+    checkAlive(this.storage, "toArray");
+    if (options !== undefined) checkOptions("toArray", options, VALUE_OPTIONS);
+    return nested(this, options?.bigint ?? false, "toArray");
+  }
+
+  /**
+   * What `JSON.stringify` writes: {@link toArray}'s nested arrays. JSON has no NaN and no infinities,
+   * and writes null for them.
+   *
+   * Throws a RangeError for an int64 or uint64 beyond ±2^53, as JSON has no bigints.
+   *
+   * @example
+   * ```ts
+   * JSON.stringify({ x: tensor([[1, 2], [3, NaN]]) }); // => {"x":[[1,2],[3,null]]}
+   * ```
+   */
+  toJSON<X extends AnyTensor>(this: X): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
+  toJSON(): unknown {
+    checkAlive(this.storage, "toJSON");
+    return nested(this, false, "toJSON");
+  }
+
+  /**
+   * The elements in row-major order in a typed array of its own. bfloat16 gives raw bits. From
+   * another device than the CPU it waits for all that the device is about to do; {@link read} does
+   * not block.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).T.toTypedArray(); // => Float32Array [1, 3, 2, 4]
+   * ```
+   */
+  toTypedArray(): TypedArrayOf[D] {
+    checkAlive(this.storage, "toTypedArray");
+    const { info, memory } = this.storage;
+    const { size } = this.layout;
+    if (memory !== null) {
+      return withDense(
+        this,
+        ({ storage, layout }) => asUserArray(download(storage, layout.offset, size), info, 0, size),
+      ) as TypedArrayOf[D];
+    }
+    const own = new Storage(new info.array(size), info, true, false);
+    fill(own, Layout.contiguous(this.layout.shape), this);
+    return asUserArray(own.array, info, 0, size) as TypedArrayOf[D];
+  }
+
+  /**
+   * The elements themselves, not copied: writing to the array writes the tensor.
+   *
+   * Throws a ShapeError when they do not lie densely in row-major order, a ReadOnlyError for a
+   * read-only tensor, and a DeviceError for one that is not on the CPU: {@link toTypedArray} copies.
+   */
+  get data(): TypedArrayOf[D] {
+    checkAlive(this.storage, "data");
+    checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");
+    if (!this.layout.contiguous) {
+      throw new ShapeError(
+        `Cannot data shape ${formatShape(this.layout.shape)} with strides ${
+          formatShape(this.layout.strides)
+        }: it is not contiguous; use toTypedArray()`,
+      );
+    }
+    prepareWrite(this, "data");
+    const { storage, layout } = this;
+    storage.escape();
+    return asUserArray(storage.array, storage.info, layout.offset, layout.size) as TypedArrayOf[D];
+  }
+
+  /**
+   * {@link toTypedArray} without blocking: what the tensor holds when this is called, once the device
+   * has come so far.
+   *
+   * @example
+   * ```ts
+   * await tensor([1, 2]).mul(2).read(); // => Float32Array [2, 4]
+   * ```
+   */
+  async read(): Promise<TypedArrayOf[D]> {
+    checkAlive(this.storage, "read");
+    if (this.storage.memory === null) return this.toTypedArray();
+    const { info } = this.storage;
+    const { size } = this.layout;
+    const reading = withDense(
+      this,
+      ({ storage, layout }) => downloadLater(storage, layout.offset, size),
+    );
+    return asUserArray(await reading, info, 0, size) as TypedArrayOf[D];
+  }
+
+  /**
+   * Gives the elements away: the array is the tensor's own memory when it is contiguous, writable,
+   * on the CPU and nobody else holds it, else a copy. This tensor is then unusable.
+   */
+  intoTypedArray(): TypedArrayOf[D] {
+    checkAlive(this.storage, "intoTypedArray");
+    const { storage, layout } = this;
+    if (!layout.contiguous || !ownsAlone(this)) {
+      const copy = this.toTypedArray();
+      this.dispose();
+      return copy;
+    }
+    release(this);
+    storage.escape();
+    const { array, info } = storage;
+    return asUserArray(array, info, layout.offset, layout.size) as TypedArrayOf[D];
+  }
+
+  /**
+   * Gives the whole buffer away in storage order, whatever the view: the memory itself when it is
+   * writable, on the CPU and nobody else holds it, else a copy. This tensor is then unusable.
+   */
+  intoRaw(): TypedArrayOf[D] {
+    checkAlive(this.storage, "intoRaw");
+    const { storage } = this;
+    const { info, length } = storage;
+    if (!ownsAlone(this)) {
+      const copy = download(storage, 0, length);
+      this.dispose();
+      return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
+    }
+    release(this);
+    storage.escape();
+    return asUserArray(storage.array, info, 0, length) as TypedArrayOf[D];
+  }
+
+  /**
+   * What `f` gives for the address of the first element, for calls of other native code: the others
+   * lie `byteStrides` apart. The address holds until `f` returns; a device has done all that it was
+   * asked for before `f` is called. What `f` writes there is written to the tensor, unless that is
+   * read-only or has several indexes for one element: then nothing may be written.
+   *
+   * Throws a DeviceError where the native library, which finds addresses, cannot be opened.
+   */
+  withPointer<R>(f: (address: bigint) => R): R {
+    checkAlive(this.storage, "withPointer");
+    if (typeof f !== "function") {
+      throw new TypeError(`Cannot withPointer ${describe(f)}: expected a function`);
+    }
+    const { storage, layout } = this;
+    if (!(this.flags & READ_ONLY) && !layout.overlapsItself) prepareWrite(this, "withPointer");
+    else if (storage.borrows) storage.settle();
+    // Nobody has the memory before f returns, whatever it disposes of.
+    const held = new Tensor(storage, layout);
+    try {
+      return f(placeOf(storage) + BigInt(layout.offset * storage.info.bytes));
+    } finally {
+      held.dispose();
+    }
+  }
+
+  /**
+   * Text with aligned columns, the shape and the dtype; long tensors are elided.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2 / 3]).toString({ precision: 3 }); // => tensor([1, 0.667], shape [2], float32)
+   * ```
+   */
+  toString(options?: FormatOptions): string {
+    return formatTensor(this, options);
+  }
+
+  /**
+   * Text for `${x}` and whatever else wants a string; an error for operators, which would compare and
+   * join texts: `less`, `add` and their kin are methods.
+   *
+   * Throws a DTypeError for `x < y`, `x + 1`, `+x` and the like, of tensors of any size.
+   *
+   * @example
+   * ```ts
+   * const x = tensor([9, 10]);
+   * `${x.less(10)}`; // => tensor([true, false], shape [2], bool)
+   * x < tensor([10, 10]); // throws DTypeError: Cannot use operators on a tensor
+   * ```
+   */
+  [Symbol.toPrimitive](hint: "default" | "number" | "string"): string {
+    if (hint === "string") return this.toString();
+    throw new DTypeError(
+      `Cannot use operators on a tensor of shape ${
+        formatShape(this.layout.shape)
+      }: add(), less() ` +
+        "and others are methods; item() gives its only element as a number, String() its text",
+    );
+  }
+
+  /** What `console.log` shows in Deno, Bun and Node: one line inside other objects. */
+  [Symbol.for("nodejs.util.inspect.custom")](
+    depth?: number,
+    options?: { readonly depth?: number },
+  ): string {
+    return depth === options?.depth ? formatTensor(this) : inspectTensor(this);
+  }
+
+  /** What Jupyter shows: a table, and text where there are no tables. */
+  [Symbol.for("Jupyter.display")](): { "text/html": string; "text/plain": string } {
+    return { "text/html": formatHtml(this), "text/plain": this.toString() };
+  }
+
+  /** Views of what lies along axis 0, one by one. */
+  *[Symbol.iterator](): Generator<RowOf<this>> {
+    yield* this.iterate(0) as Generator<RowOf<this>>;
+  }
+
+  /** Views of what lies along `axis`, every `step`-th; a negative step goes from the end. */
+  *iterate(axis: number = 0, step: number = 1): Generator<Tensor<D, Shape, V, A>> {
+    checkAlive(this.storage, "iterate");
+    const along = normalizeAxis("iterate", axis, this.layout.shape.length);
+    if (!Number.isInteger(step) || step === 0) {
+      throw new IndexError(`Cannot iterate axis ${along} by step ${describe(step)}`);
+    }
+    const n = this.layout.shape[along]!;
+    for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
+      yield viewOf(this, this.layout.selectAxis(along, i), "iterate") as never;
+    }
+  }
+
+  // ---- ownership -------------------------------------------------------------------------------
+
+  /** Lets go of the memory at once, unless other tensors hold it. Any later use is an error. */
+  dispose(): void {
+    if (this.storage === GONE) return;
+    const { storage } = this;
+    release(this);
+    if (storage.handles === 0) recycle(storage);
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  /** Another handle on the same elements. */
+  view(): Tensor<D, S, V, A> {
+    return viewOf(this, this.layout, "view") as never;
+  }
+
+  /** Another handle on the same elements, through which they cannot be written. */
+  readonly(): Tensor<D, S, V, "read"> {
+    const view = viewOf(this, this.layout, "readonly");
+    view.flags |= READ_ONLY;
+    return view as never;
+  }
+
+  /** A dense copy with memory of its own. */
+  toOwned(): Tensor<D, S, V> {
+    return contiguousCopy(this, undefined, "toOwned") as never;
+  }
+
+  /** {@link toOwned}. */
+  copy(): Tensor<D, S, V> {
+    return contiguousCopy(this) as never;
+  }
+
+  /** A view when the tensor is dense, else a dense copy. */
+  contiguous(): Tensor<D, S, V, A> {
+    checkAlive(this.storage, "contiguous");
+    return (this.layout.contiguous ? this.view() : contiguousCopy(this)) as never;
+  }
+
+  /**
+   * A tensor with memory of its own: an owned one moves (this handle is then unusable), a view or a
+   * copy-on-write tensor is copied densely, a shared one moves when nobody else holds it.
+   *
+   * Throws a SharedError for a shared tensor that others hold.
+   */
+  intoOwned(): Tensor<D, S, V> {
+    return intoOwned(this, "intoOwned", () => contiguousCopy(this) as never) as never;
+  }
+
+  /** {@link intoOwned}, but a copy keeps strides and offset, and takes the whole buffer along. */
+  intoOwnedKeepLayout(): Tensor<D, S, V> {
+    return intoOwned(
+      this,
+      "intoOwnedKeepLayout",
+      () => new Tensor(wholeCopy(this.storage), this.layout),
+    ) as never;
+  }
+
+  /**
+   * A tensor that shares this one's memory until either is written, and then has a copy. This
+   * tensor stays usable, and neither sees what is written through the other. A tensor that has
+   * several indexes for one element, as broadcast ones have, is copied at once, and so are elements
+   * that were handed out.
+   */
+  intoCow(): Tensor<D, S, V> {
+    checkAlive(this.storage, "intoCow");
+    // Bytes that were handed out can change without anyone noticing.
+    if (this.storage.escaped || this.layout.overlapsItself) return contiguousCopy(this) as never;
+    const [low, high] = this.layout.extent();
+    return new Tensor(cowOf(this.storage, low, high), this.layout) as never;
+  }
+
+  /**
+   * A dense tensor on memory that workers can share; this handle is then unusable.
+   *
+   * Throws a DeviceError for one that is not on the CPU.
+   */
+  intoShared(): Tensor<D, S, V> {
+    return intoShared(
+      this,
+      Layout.contiguous(this.layout.shape),
+      "intoShared",
+      this.layout.size,
+    ) as never;
+  }
+
+  /** {@link intoShared}, with the whole buffer, strides and offset. */
+  intoSharedKeepLayout(): Tensor<D, S, V> {
+    return intoShared(
+      this,
+      this.layout,
+      "intoSharedKeepLayout",
+      this.storage.length,
+    ) as never;
+  }
+
+  /**
+   * This tensor on `device`: a view when it is there already, else a dense copy. `"cuda"` is the
+   * first CUDA device, as `"cuda:0"` is; the others are `"cuda:1"` and so on.
+   *
+   * Throws a DeviceError that says why when there is no such device.
+   */
+  to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
+    return movedTo(this, device, "to") as never;
+  }
+
+  /** {@link to} the CPU. */
+  cpu(): Tensor<D, S, "cpu"> {
+    return movedTo(this, "cpu", "cpu") as never;
+  }
+
+  /** {@link to} the first CUDA device. */
+  cuda(): Tensor<D, S, "cuda"> {
+    return movedTo(this, "cuda", "cuda") as never;
+  }
+
+  // ---- writing ---------------------------------------------------------------------------------
+
+  /**
+   * Writes `value`, a scalar or a tensor that broadcasts, to the elements that `index` picks: an
+   * array of arguments as {@link slice} takes them, or one string.
+   *
+   * With `accumulate`, numbers are added to what is there, in the dtype of this tensor, once for each
+   * time that the index names their place: histograms, gradients of embeddings. Equal indexes add one
+   * after the other, very many of them, and those on a device, in an order that is the same every
+   * time.
+   *
+   * Throws an IndexError, ShapeError, DTypeError or ReadOnlyError before anything is written.
+   *
+   * @example
+   * ```ts
+   * zeros([2, 2]).set([1, ":"], 5).toArray(); // => [[0, 0], [5, 5]]
+   * zeros([3]).set([[0, 2, 2]], 1, { accumulate: true }).toArray(); // => [1, 0, 2]
+   * ```
+   */
+  set<X extends AnyTensor>(
+    this: t.Writable<"set", X>,
+    index: readonly t.SliceArg[] | string,
+    value: TensorOrScalar,
+    options?: SetOptions,
+  ): X {
+    setAt(this as X, index as never, value, options);
+    return this as X;
+  }
+
+  /** Writes `value` to every element. */
+  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar): X {
+    const x = this as X;
+    prepareWrite(x, "fill_");
+    checkScalar(x.dtype, value, "fill_");
+    fillScalar(x.storage, x.layout, value);
+    x.storage.version++;
+    return x;
+  }
+
+  /** Limits every element in place; see {@link clip}. */
+  clip_<X extends AnyTensor>(
+    this: t.Writable<"clip_", X>,
+    min?: TensorOrScalar | null,
+    max?: TensorOrScalar | null,
+  ): X {
+    const x = this as X;
+    const [low, high] = [min ?? undefined, max ?? undefined];
+    if (low !== undefined && high !== undefined) applyInPlace(MAP.clip, x, low, high);
+    else if (low !== undefined) applyTo(CLIP.low_, x, low);
+    else if (high !== undefined) applyTo(CLIP.high_, x, high);
+    else prepareWrite(x, "clip_");
+    return x;
+  }
+
+  // ---- in place --------------------------------------------------------------------------------
+
+  /** {@link add} in place: the result's shape must be this tensor's. */
+  add_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"add_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.add, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link sub} in place: the result's shape must be this tensor's. */
+  sub_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"sub_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.sub, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link mul} in place: the result's shape must be this tensor's. */
+  mul_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"mul_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.mul, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link div} in place: the result's shape must be this tensor's. */
+  div_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"div_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.div, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link floorDivide} in place: the result's shape must be this tensor's. */
+  floorDivide_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"floorDivide_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.floorDivide, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link remainder} in place: the result's shape must be this tensor's. */
+  remainder_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"remainder_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.remainder, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link pow} in place: the result's shape must be this tensor's. */
+  pow_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"pow_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.pow, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link minimum} in place: the result's shape must be this tensor's. */
+  minimum_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"minimum_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.minimum, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link maximum} in place: the result's shape must be this tensor's. */
+  maximum_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"maximum_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.maximum, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseAnd} in place: the result's shape must be this tensor's. */
+  bitwiseAnd_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseAnd_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseAnd, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseOr} in place: the result's shape must be this tensor's. */
+  bitwiseOr_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseOr_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseOr, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link bitwiseXor} in place: the result's shape must be this tensor's. */
+  bitwiseXor_<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.InPlace<"bitwiseXor_", X, U>, U>,
+  ): X {
+    return applyInPlace(MAP.bitwiseXor, this, other as TensorOrScalar) as never;
+  }
+
+  /** {@link neg} in place. */
+  neg_<X extends AnyTensor>(this: t.Writable<"neg_", X>): X {
+    return applyInPlace(MAP.neg, this as never) as never;
+  }
+
+  /** {@link abs} in place. */
+  abs_<X extends AnyTensor>(this: t.Writable<"abs_", X>): X {
+    return applyInPlace(MAP.abs, this as never) as never;
+  }
+
+  /** {@link square} in place. */
+  square_<X extends AnyTensor>(this: t.Writable<"square_", X>): X {
+    return applyInPlace(MAP.square, this as never) as never;
+  }
+
+  /** {@link sqrt} in place. */
+  sqrt_<X extends AnyTensor>(this: t.Writable<"sqrt_", X>): X {
+    return applyInPlace(MAP.sqrt, this as never) as never;
+  }
+
+  /** {@link exp} in place. */
+  exp_<X extends AnyTensor>(this: t.Writable<"exp_", X>): X {
+    return applyInPlace(MAP.exp, this as never) as never;
+  }
+
+  /** {@link log} in place. */
+  log_<X extends AnyTensor>(this: t.Writable<"log_", X>): X {
+    return applyInPlace(MAP.log, this as never) as never;
+  }
+
+  /** {@link tanh} in place. */
+  tanh_<X extends AnyTensor>(this: t.Writable<"tanh_", X>): X {
+    return applyInPlace(MAP.tanh, this as never) as never;
+  }
+
+  /** {@link sigmoid} in place. */
+  sigmoid_<X extends AnyTensor>(this: t.Writable<"sigmoid_", X>): X {
+    return applyInPlace(MAP.sigmoid, this as never) as never;
+  }
+
+  /** {@link relu} in place. */
+  relu_<X extends AnyTensor>(this: t.Writable<"relu_", X>): X {
+    return applyInPlace(MAP.relu, this as never) as never;
+  }
+
+  /** {@link gelu} in place. */
+  gelu_<X extends AnyTensor>(this: t.Writable<"gelu_", X>): X {
+    return applyInPlace(MAP.gelu, this as never) as never;
+  }
+
+  /** {@link silu} in place. */
+  silu_<X extends AnyTensor>(this: t.Writable<"silu_", X>): X {
+    return applyInPlace(MAP.silu, this as never) as never;
+  }
+
+  /** {@link floor} in place. */
+  floor_<X extends AnyTensor>(this: t.Writable<"floor_", X>): X {
+    return applyInPlace(MAP.floor, this as never) as never;
+  }
+
+  /** {@link ceil} in place. */
+  ceil_<X extends AnyTensor>(this: t.Writable<"ceil_", X>): X {
+    return applyInPlace(MAP.ceil, this as never) as never;
+  }
+
+  /** {@link round} in place. */
+  round_<X extends AnyTensor>(this: t.Writable<"round_", X>): X {
+    return applyInPlace(MAP.round, this as never) as never;
+  }
+
+  // ---- views -----------------------------------------------------------------------------------
+
+  /** All axes in reverse order: a view. */
+  get T(): TransposeOf<this> {
+    return viewOf(this, this.layout.transpose(), "T") as never;
+  }
+
+  /** The last two axes exchanged: a view. */
+  get mT(): MatrixTransposeOf<this> {
+    checkAlive(this.storage, "mT");
+    if (this.layout.shape.length < 2) {
+      throw new AxisError(
+        `Cannot mT shape ${formatShape(this.layout.shape)}: it takes at least 2 axes`,
+      );
+    }
+    return viewOf(this, this.layout.swapAxes(-2, -1), "mT") as never;
+  }
+
+  /** All axes in reverse order: a view. */
+  transpose(): TransposeOf<this> {
+    if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
+    return viewOf(this, this.layout.transpose(), "transpose") as never;
+  }
+
+  /**
+   * The axes in the given order: a view.
+   *
+   * @example
+   * ```ts
+   * zeros([1, 2, 3]).permute(2, 0, 1).shape; // => [3, 1, 2]
+   * ```
+   */
+  permute<X extends AnyTensor, const B extends readonly number[]>(
+    this: X,
+    ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
+  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.permute(axes as readonly number[]), "permute") as never;
+  }
+
+  /** {@link permute}, by the name of the array API standard. */
+  permuteDims<X extends AnyTensor, const B extends readonly number[]>(
+    this: X,
+    ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
+  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
+    return viewOf(
+      this,
+      this.layout.permute(axes as readonly number[], "permuteDims"),
+      "permuteDims",
+    ) as never;
+  }
+
+  /** Two axes exchanged: a view. */
+  swapAxes<X extends AnyTensor, const B extends number, const C extends number>(
+    this: X,
+    axis1: B,
+    axis2: t.Guard<t.SwapAxes<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.SwapAxes<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.swapAxes(axis1, axis2 as number), "swapAxes") as never;
+  }
+
+  /** One axis moved to another place: a view. */
+  moveAxis<X extends AnyTensor, const B extends number, const C extends number>(
+    this: X,
+    source: B,
+    destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.MoveAxis<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.moveAxis(source, destination as number), "moveAxis") as never;
+  }
+
+  /**
+   * Another shape of as many elements, one of whose sizes may be -1: a view where strides allow,
+   * else a copy.
+   *
+   * @example
+   * ```ts
+   * arange(6).reshape([2, -1]).toArray(); // => [[0, 1, 2], [3, 4, 5]]
+   * ```
+   */
+  reshape<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.Reshape<t.ShapeOf<X>, N>> {
+    const layout = this.layout.reshape(shape as Shape);
+    if (layout !== null) return viewOf(this, layout, "reshape") as never;
+    return reshape(this, shape as Shape) as never;
+  }
+
+  /** All elements in one axis: a view where strides allow, else a copy. */
+  flatten<X extends AnyTensor>(this: X): View<X, t.Reshape<t.ShapeOf<X>, [-1]>> {
+    checkAlive(this.storage, "flatten");
+    const layout = this.layout.reshape([this.layout.size]);
+    return (layout !== null ? viewOf(this, layout, "flatten") : flatten(this)) as never;
+  }
+
+  /** A new axis of size 1 before `axis`: a view. */
+  expandDims<X extends AnyTensor, const B extends number = 0>(
+    this: X,
+    axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.expandDims(axis as number), "expandDims") as never;
+  }
+
+  /** {@link expandDims}. */
+  unsqueeze<X extends AnyTensor, const B extends number = 0>(
+    this: X,
+    axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.expandDims(axis as number, "unsqueeze"), "unsqueeze") as never;
+  }
+
+  /** Without the given axes, or all axes, of size 1: a view. */
+  squeeze<X extends AnyTensor, const B extends t.AxisArg = undefined>(
+    this: X,
+    axis?: t.Guard<t.Squeeze<t.ShapeOf<X>, B>, B>,
+  ): View<X, t.Squeeze<t.ShapeOf<X>, B>> {
+    return viewOf(this, this.layout.squeeze(axis as Axes), "squeeze") as never;
+  }
+
+  /** The order of the elements reversed along the given axes, or all: a view. */
+  flip<X extends AnyTensor, const B extends t.AxisArg = undefined>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"flip", t.ShapeOf<X>, B>, B>,
+  ): View<X, t.ShapeOf<X>> {
+    return viewOf(this, this.layout.flip(axis as Axes), "flip") as never;
+  }
+
+  /** The elements repeated to a larger shape without copying: a view with strides of 0. */
+  broadcastTo<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.BroadcastTo<t.ShapeOf<X>, N>> {
+    return viewOf(this, this.layout.broadcastTo(shape as Shape), "broadcastTo") as never;
+  }
+
+  /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
+  diagonal<X extends AnyTensor, const B extends number = 0, const C extends number = 1>(
+    this: X,
+    offset?: number,
+    axis1?: B,
+    axis2?: t.Guard<t.Diagonal<t.ShapeOf<X>, B, C>, C>,
+  ): View<X, t.Diagonal<t.ShapeOf<X>, B, C>> {
+    return viewOf(this, this.layout.diagonal(offset, axis1, axis2 as number), "diagonal") as never;
+  }
+
+  /**
+   * Part of the tensor, one argument for each axis: a number, a `"start:stop:step"` string, a Slice
+   * or range, `"..."`, `null` for a new axis; or one string for all axes. These give a view.
+   * Arrays of numbers, integer tensors and bool masks pick elements, and give a copy.
+   *
+   * Throws an IndexError that names the axis.
+   *
+   * @example
+   * ```ts
+   * const x = arange(12).reshape([3, 4]);
+   * x.slice("1:, ::2").toArray(); // => [[4, 6], [8, 10]]
+   * x.slice(-1, [0, 3]).toArray(); // => [8, 11]
+   * ```
+   */
+  slice<X extends AnyTensor, const I extends readonly t.SliceArg[]>(
+    this: X,
+    ...index: t.GuardRest<t.SliceShape<t.ShapeOf<X>, I>, I>
+  ): View<X, t.SliceShape<t.ShapeOf<X>, I>> {
+    const args = index as readonly unknown[];
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i];
+      if (typeof arg === "object" && (Array.isArray(arg) || arg instanceof Tensor)) {
+        return pick(this, args as never) as never;
+      }
+    }
+    return viewOf(this, sliceBasic(this.layout, args as readonly BasicIndex[]), "slice") as never;
+  }
+
+  /** Part of one axis: a number (which drops it), a string, a Slice or a range. A view. */
+  sliceAxis<
+    X extends AnyTensor,
+    const B extends number,
+    const I extends number | string | Slice | Range,
+  >(
+    this: X,
+    axis: B,
+    index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
+  ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
+    return viewOf(
+      this,
+      sliceAxisBy(this.layout, axis, index as BasicIndex, "sliceAxis"),
+      "sliceAxis",
+    ) as never;
+  }
+
+  /** Views along `axis` (0): so many equal parts, or cut before each of the given indexes. */
+  split<
+    X extends AnyTensor,
+    const N extends number | readonly number[],
+    const B extends number = 0,
+  >(
+    this: X,
+    parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
+    axis?: B,
+  ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
+    return split(this, parts as number, axis).map((part) =>
+      viewOf(this, part.layout, "split")
+    ) as never;
+  }
+
+  /** A view of every index of `axis` (0). */
+  unstack(axis?: number): Tensor<D, Shape, V, A>[] {
+    return unstack(this, axis).map((part) => viewOf(this, part.layout, "unstack")) as never;
+  }
+
+  /** The same tensor with rank `N` in its type. Throws a ShapeError when it has another rank. */
+  asRank<X extends AnyTensor, const N extends number>(
+    this: X,
+    rank: t.Guard<t.AsRank<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.AsRank<t.ShapeOf<X>, N>> {
+    const have = this.layout.shape.length;
+    if (have !== rank as number) {
+      throw new ShapeError(
+        `Cannot take shape ${formatShape(this.layout.shape)} as rank ${
+          describe(rank)
+        }: its rank is ${have}`,
+      );
+    }
+    return viewOf(this, this.layout, "asRank") as never;
+  }
+
+  /** The same tensor with the given dtype in its type. Throws a DTypeError when it is another. */
+  asDType<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V, A> {
+    checkDType(dtype, "asDType");
+    checkAlive(this.storage, "asDType");
+    if (this.storage.info.name !== dtype as DType) {
+      throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
+    }
+    return viewOf(this, this.layout, "asDType") as never;
+  }
+
+  /** The same tensor with a dynamic shape in its type. */
+  asDynamic(): Tensor<D, Shape, V, A> {
+    return viewOf(this, this.layout, "asDynamic") as never;
+  }
+
+  /** The same tensor with the given shape in its type. Throws a ShapeError when it is another. */
+  asShape<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
+  ): View<X, t.AsShape<t.ShapeOf<X>, N>> {
+    checkShapeIs(this, shape as Shape, "asShape");
+    return viewOf(this, this.layout, "asShape") as never;
+  }
+
+  /** The same tensor with the shape of `other` in its type. Throws a ShapeError when it differs. */
+  like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
+    checkOperand(other, "like");
+    checkShapeIs(this, other.layout.shape, "like");
+    return viewOf(this, this.layout, "like") as never;
+  }
+
+  // ---- copies ----------------------------------------------------------------------------------
+
+  /**
+   * The elements in another dtype. Floats to integers truncate and saturate, NaN gives 0; integers
+   * wrap; to bool, everything but 0 is true.
+   *
+   * @example
+   * ```ts
+   * tensor([1.9, -1.9, 300]).astype("uint8").toArray(); // => [1, 0, 255]
+   * ```
+   */
+  astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
+    checkDType(dtype, "astype");
+    return contiguousCopy(this, dtype, "astype") as never;
+  }
+
+  /** The whole tensor repeated along each axis, as often as `repeats` says. */
+  tile<X extends AnyTensor, const N extends Shape>(
+    this: X,
+    repeats: N,
+  ): Tensor<X["dtype"], t.Tile<t.ShapeOf<X>, N>, X["device"]> {
+    return tile(this, repeats) as never;
+  }
+
+  /** Each element repeated along `axis` (flat without one), so often or as often as an array says. */
+  repeat<X extends AnyTensor, const B extends number | undefined = undefined>(
+    this: X,
+    repeats: number | readonly number[],
+    axis?: t.Guard<t.Repeat<t.ShapeOf<X>, B>, B>,
+  ): Tensor<X["dtype"], t.Ok<t.Repeat<t.ShapeOf<X>, B>>, X["device"]> {
+    return repeat(this, repeats, axis as number) as never;
+  }
+
+  /** Elements moved along `axis` (flat without one), those that fall off coming in at the other end. */
+  roll(shift: number | readonly number[], axis?: number | readonly number[]): Tensor<D, S, V> {
+    return roll(this, shift, axis) as never;
+  }
+
+  /** Elements added before and after each axis: a value, or by another {@link PadOptions.mode}. */
+  pad<X extends AnyTensor>(
+    this: X,
+    widths: PadWidths,
+    options?: PadOptions,
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return pad(this, widths, options) as never;
+  }
+
+  /** The lower triangle of the last two axes, up to diagonal `k`; zero elsewhere. */
+  tril(k?: number): Tensor<D, S, V> {
+    return triangle("tril", this, k) as never;
+  }
+
+  /** The upper triangle of the last two axes, from diagonal `k` on; zero elsewhere. */
+  triu(k?: number): Tensor<D, S, V> {
+    return triangle("triu", this, k) as never;
+  }
+
+  /** The sub-tensors at `indexes` along `axis` (0); the axes of `indexes` take its place. */
+  take<
+    X extends AnyTensor,
+    const I extends AnyTensor | readonly number[] | number,
+    const B extends number = 0,
+  >(
+    this: X,
+    indexes: I,
+    axis?: t.Guard<t.Take<t.ShapeOf<X>, IndexShape<I>, B>, B>,
+  ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]> {
+    return take(this, indexes as Operand, axis as number) as never;
+  }
+
+  /** `x[…, indexes[…], …]`: what `argsort(axis)` and `argmax(axis, { keepDims: true })` point to. */
+  takeAlongAxis(indexes: AnyTensor, axis: number = -1): Tensor<D, Shape, V> {
+    return takeAlongAxis(this, indexes, axis) as never;
+  }
+
+  /** Writes `values` in place where {@link takeAlongAxis} would read; options as in {@link set}. */
+  putAlongAxis_<X extends AnyTensor>(
+    this: t.Writable<"putAlongAxis_", X>,
+    indexes: AnyTensor,
+    values: TensorOrScalar,
+    axis: number = -1,
+    options?: SetOptions,
+  ): X {
+    putAlongAxis(this as X, indexes, values, axis, options);
+    return this as X;
+  }
+
+  /** The indexes (int32) of the nonzero elements: one vector for each axis. */
+  nonzero(): Tensor<"int32", [number], V>[] {
+    return nonzero(this) as never;
+  }
+
+  /** Class numbers as rows of zeros with a single one, along a new last axis. */
+  oneHot<X extends AnyTensor, const N extends number, E extends DType = "float32">(
+    this: X,
+    classes: N,
+    options: { readonly dtype?: E } = {},
+  ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]> {
+    checkOptions("oneHot", options, ["dtype"]);
+    const { dtype = "float32" } = options;
+    return oneHot(this, classes, dtype) as never;
+  }
+
+  /** The elements along `axis` (the last one) from small to large; NaN goes last. */
+  sort<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"sort", t.ShapeOf<X>, B>, B>,
+    options?: SortOptions,
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+    return sort("sort", this, axis as number, options) as never;
+  }
+
+  /** The indexes (int32) that would {@link sort} along `axis`, those of equal elements in order. */
+  argsort<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"argsort", t.ShapeOf<X>, B>, B>,
+    options?: SortOptions,
+  ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
+    return sort("argsort", this, axis as number, options) as never;
+  }
+
+  /** The `n`-th differences between neighbours along `axis` (the last one). */
+  diff<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    n?: number,
+    axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return diff(this, n, axis as number) as never;
+  }
+
+  // ---- products --------------------------------------------------------------------------------
+
+  /**
+   * The matrix product: [..., M, K] by [..., K, N] gives [..., M, N]. Batches broadcast; a vector
+   * counts as one row or column, and that axis is dropped. Operands of any strides are taken.
+   *
+   * Integers wrap in the dtype of the result: with `dtype`, operands are cast to it first, so that
+   * products of int8 do not.
+   *
+   * Throws a ShapeError that names both shapes, and a DTypeError for bool.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).matmul(tensor([1, 1])).toArray(); // => [3, 7]
+   * const bytes = full([2, 2], 100, { dtype: "int8" });
+   * bytes.matmul(bytes, { dtype: "int32" }).toArray(); // => [[20000, 20000], [20000, 20000]]
+   * ```
+   */
+  matmul<X extends AnyTensor, U extends AnyTensor, E extends DType = never>(
+    this: X,
+    other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
+    options?: ProductOptions<E>,
+  ): Tensor<
+    t.Asked<NoInfer<E>, t.BinaryDType<X, U>>,
+    t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>,
+    X["device"]
+  > {
+    return matmul(this, other as U, options) as never;
+  }
+
+  /** The sum of the products of two vectors [K], of rank 0. */
+  dot<X extends AnyTensor, U extends AnyTensor, E extends DType = never>(
+    this: X,
+    other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
+    options?: ProductOptions<E>,
+  ): Tensor<t.Asked<NoInfer<E>, t.BinaryDType<X, U>>, [], X["device"]> {
+    return dot(this, other as U, options) as never;
+  }
+
+  /** Every product of an element of [M] and one of [N]: [M, N]. */
+  outer<X extends AnyTensor, U extends AnyTensor>(
+    this: X,
+    other: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
+    options?: UnaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+    return outer(this, other as U, options) as never;
+  }
+
+  /** [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
+  linear<X extends AnyTensor, W extends AnyTensor, B extends AnyTensor = X>(
+    this: X,
+    weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
+    bias?: t.Guard<t.ListOf<"linear", [X, W, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>, B>,
+    options?: UnaryOptions,
+  ): Tensor<
+    t.OkDType<t.PromoteAll<[X, W, B]>>,
+    t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
+    X["device"]
+  > {
+    return linear(this, weight as W, bias as B, options) as never;
+  }
+
+  /**
+   * x limited to `min` and `max`, either of which may be left out (or null); NaN stays.
+   *
+   * @example
+   * ```ts
+   * tensor([-1, 0.5, 2]).clip(0, 1).toArray(); // => [0, 0.5, 1]
+   * ```
+   */
+  clip<
+    X extends AnyTensor,
+    const P extends TensorOrScalar | null | undefined = undefined,
+    const Q extends TensorOrScalar | null | undefined = undefined,
+  >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
+    const [low, high] = [min ?? undefined, max ?? undefined];
+    if (low === undefined && high === undefined) {
+      return apply(CLIP.none, this, undefined, undefined, options) as never;
+    }
+    if (low === undefined) return apply(CLIP.high, this, high, undefined, options) as never;
+    if (high === undefined) return apply(CLIP.low, this, low, undefined, options) as never;
+    return apply(MAP.clip, this, low, high, options) as never;
+  }
+
+  /** Where |x - y| <= atol + rtol |y| (1e-8, 1e-5). */
+  isclose<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">, U>,
+    options?: CloseOptions,
+  ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]> {
+    return isclose(this, other as TensorOrScalar, options) as never;
+  }
+
+  /** Whether {@link isclose} holds everywhere. */
+  allclose(other: TensorOrScalar, options?: CloseOptions): boolean {
+    return allclose(this, other, options);
+  }
+
+  // ---- elementwise -----------------------------------------------------------------------------
+
+  /**
+   * -x. Unsigned integers wrap.
+   *
+   * @example
+   * ```ts
+   * tensor([1, -2]).neg().toArray(); // => [-1, 2]
+   * ```
+   */
+  neg(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.neg, this, undefined, undefined, options) as never;
+  }
+
+  /** x itself, copied; refuses bool. */
+  positive(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.positive, this, undefined, undefined, options) as never;
+  }
+
+  /** The absolute value; the smallest signed integer stays as it is. */
+  abs(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.abs, this, undefined, undefined, options) as never;
+  }
+
+  /** -1, 0 or 1 by the sign of x; NaN stays NaN. */
+  sign(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.sign, this, undefined, undefined, options) as never;
+  }
+
+  /** x * x. */
+  square(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.square, this, undefined, undefined, options) as never;
+  }
+
+  /** The square root; NaN below 0. */
+  sqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sqrt, this, undefined, undefined, options) as never;
+  }
+
+  /** One over the square root. */
+  rsqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.rsqrt, this, undefined, undefined, options) as never;
+  }
+
+  /** One over x. */
+  reciprocal(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.reciprocal, this, undefined, undefined, options) as never;
+  }
+
+  /** e to the power of x. */
+  exp(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.exp, this, undefined, undefined, options) as never;
+  }
+
+  /** exp(x) - 1, exact near 0. */
+  expm1(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.expm1, this, undefined, undefined, options) as never;
+  }
+
+  /** 2 to the power of x. */
+  exp2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.exp2, this, undefined, undefined, options) as never;
+  }
+
+  /** The natural logarithm. */
+  log(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log, this, undefined, undefined, options) as never;
+  }
+
+  /** log(1 + x), exact near 0. */
+  log1p(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log1p, this, undefined, undefined, options) as never;
+  }
+
+  /** The logarithm to base 2. */
+  log2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log2, this, undefined, undefined, options) as never;
+  }
+
+  /** The logarithm to base 10. */
+  log10(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.log10, this, undefined, undefined, options) as never;
+  }
+
+  /** The sine of x in radians. */
+  sin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sin, this, undefined, undefined, options) as never;
+  }
+
+  /** The cosine of x in radians. */
+  cos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.cos, this, undefined, undefined, options) as never;
+  }
+
+  /** The tangent of x in radians. */
+  tan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.tan, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse sine, in radians; NaN outside [-1, 1]. */
+  asin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.asin, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse cosine, in radians; NaN outside [-1, 1]. */
+  acos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.acos, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse tangent, in radians. */
+  atan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.atan, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic sine. */
+  sinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sinh, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic cosine. */
+  cosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.cosh, this, undefined, undefined, options) as never;
+  }
+
+  /** The hyperbolic tangent. */
+  tanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.tanh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic sine. */
+  asinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.asinh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic cosine; NaN below 1. */
+  acosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.acosh, this, undefined, undefined, options) as never;
+  }
+
+  /** The inverse hyperbolic tangent; NaN outside [-1, 1]. */
+  atanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.atanh, this, undefined, undefined, options) as never;
+  }
+
+  /** The error function. */
+  erf(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.erf, this, undefined, undefined, options) as never;
+  }
+
+  /** 1 / (1 + exp(-x)), without overflow. */
+  sigmoid(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.sigmoid, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * x where it is above 0, else 0; NaN stays NaN.
+   *
+   * @example
+   * ```ts
+   * tensor([-1, 2]).relu().toArray(); // => [0, 2]
+   * ```
+   */
+  relu(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.relu, this, undefined, undefined, options) as never;
+  }
+
+  /** x times the normal distribution function of x (the exact form). */
+  gelu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.gelu, this, undefined, undefined, options) as never;
+  }
+
+  /** x * sigmoid(x). */
+  silu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
+    return apply(MAP.silu, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer at or below x; integers stay. */
+  floor(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.floor, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer at or above x; integers stay. */
+  ceil(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.ceil, this, undefined, undefined, options) as never;
+  }
+
+  /** The nearest integer towards 0; integers stay. */
+  trunc(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.trunc, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * The nearest integer, halves to the even one; integers stay.
+   *
+   * @example
+   * ```ts
+   * tensor([0.5, 1.5, 2.5]).round().toArray(); // => [0, 2, 2]
+   * ```
+   */
+  round(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.round, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is NaN. */
+  isnan(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isnan, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is infinite. */
+  isinf(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isinf, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is neither infinite nor NaN. */
+  isfinite(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.isfinite, this, undefined, undefined, options) as never;
+  }
+
+  /** Where the sign bit of x is set: below 0, or -0. */
+  signbit(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.signbit, this, undefined, undefined, options) as never;
+  }
+
+  /** Where x is 0 or false. */
+  logicalNot(options?: UnaryOptions): Tensor<"bool", S, V> {
+    return apply(MAP.logicalNot, this, undefined, undefined, options) as never;
+  }
+
+  /** Every bit of an integer inverted; not, for bool. */
+  bitwiseInvert(options?: UnaryOptions): Tensor<D, S, V> {
+    return apply(MAP.bitwiseInvert, this, undefined, undefined, options) as never;
+  }
+
+  /**
+   * x + y. Integers wrap.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2]).add(tensor([10, 20])).toArray(); // => [11, 22]
+   * ```
+   */
+  add<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"add", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"add", X, U>>, X["device"]> {
+    return apply(MAP.add, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x - y. Integers wrap. */
+  sub<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"sub", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"sub", X, U>>, X["device"]> {
+    return apply(MAP.sub, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x * y, element by element; integers wrap. For matrices see {@link matmul}. */
+  mul<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"mul", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"mul", X, U>>, X["device"]> {
+    return apply(MAP.mul, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /**
+   * x / y; integers give float32.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2], { dtype: "int32" }).div(2).toArray(); // => [0.5, 1]
+   * ```
+   */
+  div<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"div", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"div", X, U>>, X["device"]> {
+    return apply(MAP.div, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x / y rounded down; an integer divided by 0 gives 0. */
+  floorDivide<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"floorDivide", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"floorDivide", X, U>>, X["device"]> {
+    return apply(MAP.floorDivide, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /**
+   * What {@link floorDivide} leaves: it has the sign of y.
+   *
+   * @example
+   * ```ts
+   * tensor([-7, 7]).remainder(3).toArray(); // => [2, 1]
+   * ```
+   */
+  remainder<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"remainder", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"remainder", X, U>>, X["device"]> {
+    return apply(MAP.remainder, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x to the power of y. Integers wrap; to a negative power they truncate. */
+  pow<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"pow", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"pow", X, U>>, X["device"]> {
+    return apply(MAP.pow, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The angle of the point (y, x), in radians: x is the second argument. */
+  atan2<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"atan2", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"atan2", X, U>>, X["device"]> {
+    return apply(MAP.atan2, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The size of x with the sign of y. */
+  copysign<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"copysign", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"copysign", X, U>>, X["device"]> {
+    return apply(MAP.copysign, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The square root of x² + y², without overflow. */
+  hypot<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"hypot", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"hypot", X, U>>, X["device"]> {
+    return apply(MAP.hypot, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** log(exp(x) + exp(y)), without overflow. */
+  logaddexp<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logaddexp", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"logaddexp", X, U>>, X["device"]> {
+    return apply(MAP.logaddexp, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The smaller of x and y; NaN if either is. */
+  minimum<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"minimum", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"minimum", X, U>>, X["device"]> {
+    return apply(MAP.minimum, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The larger of x and y; NaN if either is. */
+  maximum<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"maximum", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"maximum", X, U>>, X["device"]> {
+    return apply(MAP.maximum, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The float next to x in the direction of y. */
+  nextafter<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"nextafter", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"nextafter", X, U>>, X["device"]> {
+    return apply(MAP.nextafter, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x equals y. */
+  equal<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"equal", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"equal", X, U>>, X["device"]> {
+    return apply(MAP.equal, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x differs from y. */
+  notEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"notEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"notEqual", X, U>>, X["device"]> {
+    return apply(MAP.notEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is below y. */
+  less<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"less", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"less", X, U>>, X["device"]> {
+    return apply(MAP.less, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is at most y. */
+  lessEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"lessEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"lessEqual", X, U>>, X["device"]> {
+    return apply(MAP.lessEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is above y. */
+  greater<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"greater", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"greater", X, U>>, X["device"]> {
+    return apply(MAP.greater, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where x is at least y. */
+  greaterEqual<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"greaterEqual", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"greaterEqual", X, U>>, X["device"]> {
+    return apply(MAP.greaterEqual, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where both are nonzero. */
+  logicalAnd<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalAnd", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalAnd", X, U>>, X["device"]> {
+    return apply(MAP.logicalAnd, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where at least one is nonzero. */
+  logicalOr<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalOr", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalOr", X, U>>, X["device"]> {
+    return apply(MAP.logicalOr, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** Where exactly one is nonzero. */
+  logicalXor<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"logicalXor", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<"bool", t.Ok<t.Binary<"logicalXor", X, U>>, X["device"]> {
+    return apply(MAP.logicalXor, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that both integers, or bools, have. */
+  bitwiseAnd<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseAnd", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseAnd", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseAnd, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that either integer, or bool, has. */
+  bitwiseOr<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseOr", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseOr", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseOr, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** The bits that exactly one integer, or bool, has. */
+  bitwiseXor<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseXor", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseXor", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseXor, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x shifted left by y bits; by its width and more, 0. */
+  bitwiseLeftShift<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseLeftShift", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseLeftShift", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseLeftShift, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  /** x shifted right by y bits, its sign kept; by its width and more, 0. */
+  bitwiseRightShift<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.Guard<t.Binary<"bitwiseRightShift", X, U>, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseRightShift", X, U>>, X["device"]> {
+    return apply(MAP.bitwiseRightShift, this, other as TensorOrScalar, undefined, options) as never;
+  }
+
+  // ---- reductions ------------------------------------------------------------------------------
+
+  /**
+   * The sum over `axis` (all axes without one). Integers sum in int64, wrapping (uint64 stays);
+   * floats are summed in double precision, float64 with compensation between blocks; native code adds
+   * long runs of float32 by fours in float32 first. Of nothing, 0.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).sum(0).toArray(); // => [4, 6]
+   * ```
+   */
+  sum<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.sum, this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The product over `axis`; dtypes as for {@link sum}. Of nothing, 1.
+   */
+  prod<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.prod, this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The arithmetic mean over `axis`; integers give float32. Of nothing, NaN.
+   */
+  mean<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return mean(this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The largest element over `axis`; NaN if there is one. Of nothing, a ShapeError.
+   */
+  max<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.max, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The smallest element over `axis`; NaN if there is one. Of nothing, a ShapeError.
+   */
+  min<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.min, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * Whether any element over `axis` is nonzero. Of nothing, false.
+   */
+  any<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.any, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * Whether all elements over `axis` are nonzero. Of nothing, true.
+   */
+  all<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.all, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * How many elements over `axis` are nonzero.
+   */
+  countNonzero<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyReduce(REDUCE.countNonzero, this, axis as Axes, options) as never;
+  }
+
+  /**
+   * The log of the sum of exponentials over `axis`, without overflow. Of nothing, -Infinity.
+   */
+  logsumexp<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"logsumexp", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return logSumExp(this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The variance over `axis`, in two passes; the sum of squares is divided by the count less
+   * `correction` (0). Integers give float32.
+   */
+  var<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & { readonly correction?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.var, this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The standard deviation over `axis`, in two passes; the sum of squares is divided by the count less
+   * `correction` (0). Integers give float32.
+   */
+  std<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & { readonly correction?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return deviation(REDUCE.std, this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The norm of the elements over `axis`: the 2-norm, or that of `ord` (0 counts what is nonzero,
+   * ±Infinity give the largest and smallest magnitude). Integers give float32.
+   */
+  norm<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return norm(this, axis as Axes, options as never) as never;
+  }
+
+  /**
+   * The index (int32) of the first largest element along `axis`, or among all in row-major order; NaN
+   * wins. Of nothing, a ShapeError.
+   */
+  argmax<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"argmax", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"argmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyArgReduce(ARG_REDUCE.argmax, this, axis as number, options) as never;
+  }
+
+  /**
+   * The index (int32) of the first smallest element along `axis`, or among all in row-major order; NaN
+   * wins. Of nothing, a ShapeError.
+   */
+  argmin<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"argmin", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"argmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return applyArgReduce(ARG_REDUCE.argmin, this, axis as number, options) as never;
+  }
+
+  /**
+   * The running sums along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
+   * With `includeInitial` the result starts with the sum of nothing and is one longer.
+   */
+  cumulativeSum<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"cumulativeSum", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"cumulativeSum", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
+  ): Tensor<
+    NoInfer<E>,
+    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
+    X["device"]
+  > {
+    return applyScan(SCAN.cumulativeSum, this as X, axis as number, options as never) as never;
+  }
+
+  /**
+   * The running products along `axis`, which only a vector may leave out; dtypes as for {@link sum}.
+   * With `includeInitial` the result starts with the product of nothing and is one longer.
+   */
+  cumulativeProd<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"cumulativeProd", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
+  ): Tensor<
+    NoInfer<E>,
+    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
+    X["device"]
+  > {
+    return applyScan(SCAN.cumulativeProd, this as X, axis as number, options as never) as never;
+  }
+
+  /** exp(x) over its sum along `axis` (the last one); integers give float32. */
+  softmax<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return softmax(this, axis as number, options) as never;
+  }
+
+  /** The log of {@link softmax}, computed without its rounding, along `axis` (the last one); integers give float32. */
+  logSoftmax<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return logSoftmax(this, axis as number, options) as never;
+  }
+
+  /**
+   * (x − mean) / √(variance + `epsilon`) · `weight` + `bias`, with the mean and the variance over
+   * `axis` (the last one, or several). The variance is that of a population, `epsilon` 1e-5.
+   *
+   * `weight` and `bias` may be left out; they broadcast to the sizes of the axes, in the tensor's
+   * order, and are cast. Integers give float32; 16-bit floats are computed as float32. Throws a
+   * ShapeError for a weight or bias that does not fit, an AxisError for no axes.
+   *
+   * @example
+   * ```ts
+   * const x = tensor([[1, 3], [5, 5]]);
+   * x.layerNorm().round().toArray(); // => [[-1, 1], [0, 0]]
+   * x.layerNorm(-1, { weight: tensor([2, 2]), bias: tensor([10, 20]) }).round().toArray();
+   * // => [[8, 22], [10, 20]]
+   * ```
+   */
+  layerNorm<X extends AnyTensor, const B extends number | readonly number[] = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
+    options?: LayerNormOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return layerNorm(this, axis as number, options) as never;
+  }
+
+  /**
+   * x / √(mean of x² + `epsilon`) · `weight`, with the mean over `axis` (the last one, or several).
+   * Where no `epsilon` is given it is that of the dtype computed in: 2⁻²³, or 2⁻⁵² in float64.
+   * `weight`, dtypes and errors as for {@link layerNorm}.
+   *
+   * @example
+   * ```ts
+   * tensor([[0, 0, 0, 4], [2, -2, 2, -2]]).rmsNorm(1, { epsilon: 0 }).toArray();
+   * // => [[0, 0, 0, 2], [1, -1, 1, -1]]
+   * ```
+   */
+  rmsNorm<X extends AnyTensor, const B extends number | readonly number[] = -1>(
+    this: X,
+    axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
+    options?: RmsNormOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+    return rmsNorm(this, axis as number, options) as never;
+  }
+}
+
+wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never, tidy);
+
+/** What limits on one side, or none. */
+const CLIP = {
+  low: called(MAP.maximum, "clip"),
+  high: called(MAP.minimum, "clip"),
+  none: called(MAP.copy, "clip"),
+  low_: called(MAP.maximum, "clip_"),
+  high_: called(MAP.minimum, "clip_"),
+};
+
+/** The type of `X` limited by `P`, which may be missing. */
+export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
+  ? Tensor<t.BinaryDType<X, P>, t.Ok<t.Binary<"clip", X, P>>, X["device"]>
+  : Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+
+/** The shape of what `take` gets as indexes. */
+export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>
+  : I extends readonly unknown[] ? [number]
+  : [];
+
+/** A view: another handle on `x`'s storage, with its restrictions. */
+function viewOf(x: AnyTensor, layout: Layout, op: string): AnyTensor {
+  checkAlive(x.storage, op);
+  return new Tensor(x.storage, layout, x.flags | VIEW) as AnyTensor;
+}
+
+function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
+  checkAlive(x.storage, op);
+  return isOn(x.storage, device) ? viewOf(x, x.layout, op) : moved(x, device) as never;
+}
+
+const VALUE_OPTIONS = ["bigint"];
+
+/** Where a storage begins in the memory of its device, and stays. */
+function placeOf(storage: Storage): bigint {
+  const { memory } = storage;
+  if (memory !== null) {
+    memory.synchronize();
+    return BigInt(storage.address);
+  }
+  storage.escape();
+  const address = addressOf(storage.array);
+  if (typeof address === "string") throw new DeviceError(`Cannot withPointer: ${address}`);
+  return address;
+}
+
+/** True when nobody but the handle `x` holds its memory, which is the CPU's, and it may give it away. */
+function ownsAlone({ storage, flags }: AnyTensor): boolean {
+  return storage.handles === 1 && !(flags & READ_ONLY) && storage.cows === null &&
+    storage.memory === null;
+}
+
+/** The handle lets go of its storage. */
+function release(x: AnyTensor): void {
+  x.storage.handles--;
+  x.storage = GONE;
+}
+
+/** A storage with the same elements, of which nothing is shared. */
+function wholeCopy(storage: Storage): Storage {
+  const { info, length, memory } = storage;
+  const copy = allocateIn(memory, info, length, false);
+  copyElements(copy, 0, storage, 0, length);
+  return copy;
+}
+
+function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
+  checkAlive(x.storage, op);
+  const { storage, layout, flags } = x;
+  if (flags & VIEW || storage.borrows) {
+    const made = copy();
+    x.dispose();
+    return made;
+  }
+  if (storage.shared && storage.handles > 1) {
+    throw new SharedError(
+      `Cannot ${op}: the memory is shared by ${storage.handles} tensors; toOwned() copies`,
+    );
+  }
+  release(x);
+  return new Tensor(storage, layout) as never;
+}
+
+function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
+  checkAlive(x.storage, op);
+  checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");
+  const { storage } = x;
+  if (
+    storage.shared && !(x.flags & READ_ONLY) && sameShape(layout.strides, x.layout.strides)
+  ) {
+    const same = x.layout;
+    release(x);
+    return new Tensor(storage, same) as never;
+  }
+  const shared = allocateShared(storage.info.name, length);
+  if (length === storage.length && layout === x.layout) {
+    (shared.array as Float64Array).set(storage.array as Float64Array);
+  } else fill(shared, layout, x);
+  x.dispose();
+  return new Tensor(shared, layout) as never;
+}
+
+function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
+  checkAlive(x.storage, op);
+  if (!Array.isArray(shape) || !sameShape(x.layout.shape, shape)) {
+    throw new ShapeError(
+      `Cannot ${op} shape ${formatShape(shape)}: the tensor has shape ${
+        formatShape(x.layout.shape)
+      }`,
+    );
+  }
+}
+
+/** All elements as nested arrays. */
+function nested(x: AnyTensor, bigint: boolean, op: string): unknown {
+  return onCpu(x, ({ storage, layout }) => {
+    const { shape, strides } = layout;
+    const { array, info } = storage;
+    const numbers = !bigint && (info.name === "float32" || info.name === "float64");
+    const unpack = (axis: number, position: number): unknown => {
+      if (axis === shape.length) return toValue(storage, position, bigint, op);
+      const [n, stride] = [shape[axis]!, strides[axis]!];
+      const made: unknown[] = [];
+      if (numbers && axis === shape.length - 1) {
+        for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
+      } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
+      return made;
+    };
+    return unpack(0, layout.offset);
+  });
+}
+
+/** Element `position`; `index` is what it was found by, if it was. */
+function toValue(
+  storage: Storage,
+  position: number,
+  bigint: boolean,
+  op: string,
+  index?: readonly number[],
+): Scalar {
+  const value = readElement(storage, position);
+  const { kind } = storage.info;
+  if (kind === "b") return value !== 0;
+  if (typeof value !== "bigint" || bigint) {
+    return bigint && kind !== "f" ? BigInt(value) : value;
+  }
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) {
+    const use = index !== undefined
+      ? `slice(${index.join(", ")}).item({ bigint: true })`
+      : op === "toJSON"
+      ? "toArray({ bigint: true }), and write its bigints as strings"
+      : "{ bigint: true }";
+    throw new RangeError(`Cannot ${op} ${value} as a number: it is beyond 2^53; use ${use}`);
+  }
+  return number;
+}

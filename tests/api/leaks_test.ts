@@ -1,0 +1,235 @@
+/**
+ * An op holds no memory but its result's: what it makes on the way is given back, also where it
+ * throws. Collectors know nothing of a device's memory, and a loop that disposes of its results
+ * would run out of it.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import "../device/mirror.ts";
+import * as rm from "../../mod.ts";
+import { iota, loose } from "../support.ts";
+
+const device = loose("mirror");
+
+/** What is in use there, less what was there before this file. */
+function inUse(): number {
+  return rm.memory(device).bytes;
+}
+
+type Make = () => unknown;
+
+const on = (x: rm.AnyTensor): unknown => {
+  const there = loose(x).to(device);
+  x.dispose();
+  return there;
+};
+
+const receivers: Record<string, Make> = {
+  matrix: () => on(iota([2, 3])),
+  square: () => on(iota([3, 3])),
+  transposed: () => {
+    const whole = loose(on(iota([3, 2])));
+    const view = whole.T;
+    whole.dispose();
+    return view;
+  },
+  vector: () => on(iota([3])),
+  element: () => on(rm.full([], 2) as never),
+  integers: () => on(iota([2, 3], "int32")),
+  halves: () => on(iota([2, 3], "float16")),
+  mask: () => on(iota([2, 3]).greater(2) as never),
+};
+
+const good: readonly Make[][] = [
+  [],
+  ...[0, 1, 2, -1, "1:", null, [0, 1], [1], [2, 3], [3, 2], [1, 0], [0, 1, 1], true, 0.5, device]
+    .map((one): Make[] => [() => one]),
+  ...["float32", "float64", "int8", "cpu", undefined, [-1], [1, 2], [1, 3, 2]].map((
+    one,
+  ): Make[] => [() => one]),
+  ...Object.values(receivers).map((make) => [make]),
+  ...[{ descending: true }, { dtype: "float64" }, { bigint: true }, { axis: 0 }, { alpha: 2 }]
+    .map((options): Make[] => [() => options]),
+  ...[
+    { keepDims: true },
+    { dtype: "float64" },
+    { dtype: "float16" },
+    { correction: 1 },
+    { ord: 3 },
+    { ord: 0 },
+    {
+      descending: true,
+    },
+    { includeInitial: true },
+    { mode: "wrap" },
+  ].map((options): Make[] => [() => 0, () => options]),
+  ...[[2], [3], [2, 3], [3, 3], []].flatMap((shape): Make[][] => {
+    const out = (): unknown => ({ out: on(rm.zeros(shape)) });
+    return [[out], [() => 0, out], [() => -1, out], [() => 1, out], [() => undefined, out], [
+      receivers.matrix!,
+      out,
+    ]];
+  }),
+  [() => 0, () => 1],
+  [() => 1, () => 0],
+  [() => [0, 1], () => 0],
+  [() => [1, 2], () => [0, 1]],
+  [() => 0, () => 9],
+  [() => [[0, 1]], () => 5],
+  [() => ["1:"], () => 5],
+  [() => [[0, 1], [1, 2]], () => 5],
+  [() => [on(iota([2], "int32"))], () => 5],
+  [() => [receivers.mask!()], () => 5],
+  [() => [receivers.mask!()], () => on(iota([7]))],
+  [() => [[0, 1]], () => on(iota([7]))],
+  [() => on(iota([2], "int32")), () => 0],
+  [() => on(iota([1, 1], "int32")), () => 0],
+  [() => on(iota([1, 1], "int32")), () => 7, () => 0],
+  [() => on(iota([2, 3], "int32").remainder_(2)), () => 0],
+  [() => on(iota([1, 1], "int32")), () => on(iota([1, 1])), () => 0],
+  [receivers.matrix!, receivers.matrix!],
+  [receivers.square!, receivers.vector!],
+  [receivers.mask!, receivers.matrix!],
+  [() => 9],
+  [() => 9, () => ({ dtype: "float16" })],
+  [() => -1, () => ({ weight: on(iota([3])), bias: on(iota([1], "int32")) })],
+  [() => 0, () => ({ weight: on(iota([2], "float64")) })],
+  [() => iota([2, 3])],
+  [() => () => undefined],
+];
+
+/** Disposes of every tensor in `x`: alone, in an array, in an object, or in arguments. */
+function drop(x: unknown): void {
+  if (x instanceof rm.Tensor) x.dispose();
+  else if (Array.isArray(x)) x.forEach(drop);
+  else if (x !== null && typeof x === "object" && Object.getPrototypeOf(x) === Object.prototype) {
+    Object.values(x).forEach(drop);
+  }
+}
+
+/** What a call leaves in use once its result, its arguments and `x` are gone. */
+async function leavings(call: () => unknown, ...given: unknown[]): Promise<[number, boolean]> {
+  let works = true;
+  let made: unknown;
+  try {
+    made = await call();
+    if (Object.prototype.toString.call(made) === "[object Generator]") made = [...loose(made)];
+  } catch {
+    works = false;
+  }
+  drop(made);
+  drop(given);
+  return [inUse(), works];
+}
+
+/** What is for tensors on the CPU, or on another device than this one. */
+const ELSEWHERE = ["constructor", "data", "cuda", "intoShared", "intoSharedKeepLayout"];
+
+for (const name of Object.getOwnPropertyNames(rm.Tensor.prototype)) {
+  if (ELSEWHERE.includes(name)) continue;
+  test(`Leavings: ${name} holds nothing but its result`, async () => {
+    const before = inUse();
+    let worked = 0;
+    for (const [what, receiver] of Object.entries(receivers)) {
+      for (const makers of good) {
+        const x = loose(receiver());
+        const args = makers.map((make) => make());
+        const call = (): unknown => {
+          const member = x[name];
+          return typeof member === "function" ? member.apply(x, args) : member;
+        };
+        const [after, works] = await leavings(call, x, args);
+        if (works) worked++;
+        assertEquals(after - before, 0, `${what}.${name}(${args.map(String)})`);
+      }
+    }
+    assert(worked > 0, `no call of ${name} was one that works`);
+  });
+}
+
+/** Functions, with what they are given first, which is disposed of as their results are. */
+// deno-lint-ignore no-explicit-any
+const functions: Record<string, [given: Make[], call: (...given: any[]) => unknown]> = {
+  "tensor in another shape": [[receivers.matrix!], (x) => rm.tensor(x, { shape: [3, 2] })],
+  "tensor of another dtype": [[receivers.matrix!], (x) => rm.tensor(x, { dtype: "float64" })],
+  "tensor of another dtype on the CPU": [
+    [receivers.transposed!],
+    (x) => rm.tensor(x, { dtype: "float64", device: "cpu" }),
+  ],
+  "tensor of arrays": [[], () => rm.tensor([[1, 2], [3, 4]], { device })],
+  "concat into out": [
+    [receivers.matrix!, receivers.halves!, () => on(rm.zeros([2, 6]))],
+    (x, y, out) => rm.concat([x, y], 1, { out }),
+  ],
+  "concat of views along no axis": [
+    [receivers.transposed!, receivers.matrix!],
+    (x, y) => rm.concat([x, y], null),
+  ],
+  "stack into out": [
+    [receivers.matrix!, () => on(rm.zeros([2, 3, 2]))],
+    (x, out) => rm.stack([x, x], -1, { out }),
+  ],
+  where: [[receivers.mask!, receivers.matrix!], (m, x) => rm.where(m, x, 0)],
+  "where into what is read": [
+    [receivers.square!],
+    (x) => {
+      using m = x.greater(2);
+      using columns = x.T;
+      rm.where(m, columns, 0, { out: x });
+    },
+  ],
+  "sub from what is read": [
+    [receivers.square!],
+    (x) => {
+      using columns = x.T;
+      columns.sub(1, { out: x });
+    },
+  ],
+  "add to what is read": [
+    [receivers.square!],
+    (x) => {
+      using columns = x.T;
+      x.add_(columns);
+    },
+  ],
+  "uniform in a range": [
+    [],
+    () => rm.random.uniform(rm.random.key(1), [9], { low: 1, high: 2, device }),
+  ],
+  normal: [[], () => rm.random.normal(rm.random.key(1), [9], { mean: 1, std: 2, device })],
+  integers: [[], () => rm.random.integers(rm.random.key(1), [9], 0, 5, { device })],
+  permutation: [[], () => rm.random.permutation(rm.random.key(1), 9, { device })],
+  arange: [[], () => rm.arange(20_000, { device })],
+  linspace: [[], () => rm.linspace(0, 1, 9, { device })],
+  image: [[receivers.transposed!], (x) => rm.image(x)],
+  eye: [[], () => rm.eye(4, { device })],
+  "npy bytes": [[receivers.transposed!], (x) => rm.io.encodeNpy(x)],
+};
+
+for (const [name, [makers, call]] of Object.entries(functions)) {
+  test(`Leavings: ${name} holds nothing but its result`, async () => {
+    const before = inUse();
+    const given = makers.map((make) => make());
+    const [after, works] = await leavings(() => call(...given), given);
+    assert(works, "it throws");
+    assertEquals(after - before, 0);
+  });
+}
+
+test("Leavings: what was given is not given back", () => {
+  const x = iota([3]);
+  const index = rm.tensor([2, 0], { dtype: "int32" });
+  const mask = rm.tensor([true, false, true]);
+  loose(x).slice(index).dispose();
+  loose(x).take(index).dispose();
+  loose(x).slice(mask).dispose();
+  loose(x).set([index], 5);
+  for (const dtype of ["int32", "bool"] as const) {
+    for (let n = 2; n <= 3; n++) for (let i = 0; i < 4; i++) rm.full([n], true, { dtype });
+  }
+  assertEquals(index.toArray(), [2, 0]);
+  assertEquals(mask.toArray(), [true, false, true]);
+  assertEquals(x.toArray(), [5, 1, 5]);
+});

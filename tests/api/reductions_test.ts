@@ -1,0 +1,138 @@
+/**
+ * Reductions over all axes and some, through the public API.
+ *
+ * @module
+ */
+import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { AxisError, DTypeError, full, ShapeError, tensor, zeros } from "../../mod.ts";
+import { assertRefused, asView, iota, loose } from "../support.ts";
+
+test("Reductions: over axis 1 of (2, 3, 4) the shape is (2, 4), or (2, 1, 4) when kept", () => {
+  const x = iota([2, 3, 4]);
+  assertEquals(x.sum(1).toArray(), [[12, 15, 18, 21], [48, 51, 54, 57]]);
+  for (const name of ["sum", "mean", "min", "max", "prod", "var", "std", "any", "all"]) {
+    assertEquals([...loose(x)[name](1).shape], [2, 4], name);
+    assertEquals([...loose(x)[name](1, { keepDims: true }).shape], [2, 1, 4], name);
+    assertEquals([...loose(x)[name]([0, -1]).shape], [3], name);
+    assertEquals([...loose(x)[name]().shape], [], name);
+  }
+  for (const name of ["argmin", "argmax"]) {
+    assertEquals([...loose(x)[name](1).shape], [2, 4], name);
+    assertEquals([...loose(x)[name](1, { keepDims: true }).shape], [2, 1, 4], name);
+    assertEquals([...loose(x)[name]().shape], [], name);
+  }
+});
+
+test("Reductions: the values of each, over all elements", () => {
+  const x = tensor([[3, 1], [2, 6]]);
+  assertEquals(x.sum().item(), 12);
+  assertEquals(x.prod().item(), 36);
+  assertEquals(x.mean().item(), 3);
+  assertEquals([x.min().item(), x.max().item()], [1, 6]);
+  assertEquals([x.argmin().item(), x.argmax().item()], [1, 3]);
+  assertEquals(x.var().item(), 3.5);
+  assertAlmostEquals(x.var(undefined, { correction: 1 }).item(), 14 / 3, 1e-6);
+  assertAlmostEquals(x.std().item(), Math.sqrt(3.5), 1e-6);
+  assertEquals([x.greater(5).any().item(), x.greater(5).all().item()], [true, false]);
+  assertEquals(x.greater(1).countNonzero().item(), 3);
+  assertAlmostEquals(x.norm().item(), Math.sqrt(50), 1e-5);
+  assertAlmostEquals(
+    x.logsumexp().item(),
+    Math.log(Math.exp(3) + Math.E + Math.exp(2) + Math.exp(6)),
+    1e-5,
+  );
+});
+
+test("Reductions: views give the same as dense tensors", () => {
+  const x = iota([3, 4, 5]).remainder(7);
+  const view = asView(x);
+  for (const axis of [undefined, 0, 1, 2, [0, 2], [0, 1, 2]]) {
+    for (const name of ["sum", "max", "mean", "countNonzero"]) {
+      assertEquals(loose(view)[name](axis).toArray(), loose(x)[name](axis).toArray(), name);
+    }
+  }
+  assertEquals(loose(view).argmax(1).toArray(), loose(x).argmax(1).toArray());
+});
+
+test("Reductions: sums of integers are int64, means float32", () => {
+  const x = full([4], 100, { dtype: "int8" });
+  assertEquals(x.sum().dtype, "int64");
+  assertEquals(x.sum().item(), 400);
+  assertEquals(x.mean().dtype, "float32");
+  assertEquals(x.sum(0, { dtype: "float64" }).dtype, "float64");
+});
+
+test("Reductions: sums of many floats keep their digits", () => {
+  assertEquals(full([100000], 0.1).sum().item(), Math.fround(100000 * Math.fround(0.1)));
+  const x = full([1000000], 0.1, { dtype: "float64" });
+  // One after the other, they make 100000.00000133.
+  assertAlmostEquals(x.sum().item(), 100000, 1e-9);
+});
+
+test("Reductions: means and other floats refuse a dtype that is no float", () => {
+  const x = tensor([1, 2, 4], { dtype: "int32" });
+  for (const name of ["mean", "var", "std", "norm", "logsumexp"]) {
+    assertEquals(loose(x)[name](null, { dtype: "float64" }).dtype, "float64", name);
+    for (const dtype of ["int32", "uint8", "bool"]) {
+      assertRefused(() => loose(x)[name](null, { dtype }), DTypeError, [`to ${dtype}`, "float"], x);
+    }
+  }
+  assertRefused(() => loose(x).norm(0, { ord: 0, dtype: "int32" }), DTypeError, ["norm to int32"]);
+  assertEquals(x.sum(0, { dtype: "int32" }).dtype, "int32");
+  assertEquals(x.cumulativeSum(0, { dtype: "uint8" }).dtype, "uint8");
+});
+
+test("Reductions: of nothing, sums are 0, products 1, means NaN; extremes are ShapeErrors", () => {
+  const x = zeros([2, 0]);
+  assertEquals(x.sum(1).toArray(), [0, 0]);
+  assertEquals(x.prod(1).toArray(), [1, 1]);
+  assert(Number.isNaN(x.mean().item()));
+  assertEquals([x.any().item(), x.all().item()], [false, true]);
+  for (const name of ["min", "max", "argmin", "argmax"]) {
+    assertRefused(() => loose(x)[name](1), ShapeError, [name, "[2, 0]", "axis 1"], x);
+    assertEquals([...loose(x)[name](0).shape], [0], name);
+  }
+});
+
+test("Reductions: NaN wins in min, max, argmin and argmax", () => {
+  const x = tensor([1, NaN, 3, NaN]);
+  assert(Number.isNaN(x.min().item()) && Number.isNaN(x.max().item()));
+  assertEquals([x.argmin().item(), x.argmax().item()], [1, 1]);
+});
+
+test("Reductions: an axis that is not there or named twice is an AxisError", () => {
+  const x = iota([2, 3]);
+  for (const axis of [2, -3, [0, 0], [0, -2], 0.5, NaN]) {
+    assertRefused(() => loose(x).sum(axis), AxisError, "sum", x);
+  }
+  assertRefused(() => loose(x).argmax([0, 1]), AxisError, "argmax", x);
+  assertRefused(() => loose(x).cumulativeSum(), AxisError, "cumulativeSum", x);
+});
+
+test("Arg-reductions at rank 3: the first largest along each axis, and among all", () => {
+  const x = tensor([[[1, 9, 2], [7, 7, 0]], [[4, 4, 4], [0, 5, 9]]]);
+  assertEquals(x.argmax(0).toArray(), [[1, 0, 1], [0, 0, 1]]);
+  assertEquals(x.argmax(1).toArray(), [[1, 0, 0], [0, 1, 1]]);
+  assertEquals(x.argmax(2).toArray(), [[1, 0], [0, 2]]);
+  assertEquals(x.argmax().item(), 1);
+  assertEquals(x.argmin().item(), 5);
+  assertEquals(x.argmax(1).dtype, "int32");
+  const view = asView(x);
+  for (const axis of [0, 1, 2]) {
+    assertEquals(loose(view).argmax(axis).toArray(), loose(x).argmax(axis).toArray());
+  }
+  assertEquals(loose(x).permute(2, 0, 1).argmax().item(), 4);
+});
+
+test("Sum over a broadcast axis: an element counts as often as it is repeated", () => {
+  const x = loose(tensor([1, 2, 3]).broadcastTo([4, 3]));
+  assertEquals(x.sum().item(), 24);
+  assertEquals(x.sum(0).toArray(), [4, 8, 12]);
+  assertEquals(x.sum(1).toArray(), [6, 6, 6, 6]);
+  assertEquals(x.mean(0).toArray(), [1, 2, 3]);
+  assertEquals(x.prod(0).toArray(), [1, 16, 81]);
+  assertEquals(x.greater(0).countNonzero().item(), 12);
+  assertEquals(x.cumulativeSum(0).slice(-1).toArray(), [4, 8, 12]);
+  assertEquals(loose(tensor(5).broadcastTo([1000])).sum().item(), 5000);
+});

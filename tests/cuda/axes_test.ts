@@ -1,0 +1,76 @@
+/**
+ * Plans of more axes than most CUDA kernels have room for, which take kernels of their own with
+ * distances of 64 bits: maps, casts, reductions, index reductions and scans, against the CPU.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { type DType, tensor, where } from "../../mod.ts";
+import { openCudaForTests, whyNoCuda } from "./support/device.ts";
+import { assertListed, recordKernels } from "./support/kernels.ts";
+
+/** Ten axes of 2, none of which can be joined with its neighbours once each pair is turned. */
+const SHAPE: number[] = Array.from({ length: 10 }, () => 2);
+const MOVED = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8];
+/** Every other axis. */
+const ODD = [1, 3, 5, 7, 9];
+
+// Shapes of ten axes are more than types are asked to follow.
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+/** What is computed of x, of ten axes, and of the same with its axes moved. */
+const PROGRAMS: Record<string, (x: Any, moved: Any) => Any> = {
+  add: (x, moved) => x.add(moved),
+  less: (x, moved) => x.less(moved),
+  where: (x, moved) => where(x.less(moved), x, moved),
+  copy: (_, moved) => moved.copy(),
+  "a cast": (_, moved) => moved.astype("float64"),
+  "mixed dtypes": (x, moved) => moved.mul(x.astype("int16")),
+  "sum of runs": (x) => x.sum(ODD),
+  "sum of rows": (x) => x.sum([0, 2, 4, 6, 8]),
+  max: (_, moved) => moved.max(ODD),
+  argmax: (_, moved) => moved.argmax(3),
+  "cumulativeSum of runs": (_, moved) => moved.cumulativeSum(8),
+  "cumulativeSum of rows": (_, moved) => moved.cumulativeSum(4),
+};
+
+/** Small integers, so that no sum is rounded, in an order that repeats nothing. */
+function operand(dtype: DType, device: string): Any {
+  const values = Array.from(
+    { length: 1024 },
+    (_, i) => (i * 389) % 61 - (dtype[0] === "u" ? 0 : 30),
+  );
+  const x: Any = tensor(values, { dtype }).reshape(SHAPE);
+  return device === "cpu" ? x : x.to(device);
+}
+
+const reason = whyNoCuda();
+if (reason !== undefined) test(`many axes on CUDA (${reason})`, { skip: true }, () => {});
+else {
+  openCudaForTests();
+  const launched = recordKernels();
+  const run = (dtype: DType, device: string): Map<string, unknown> => {
+    const x = operand(dtype, device);
+    const moved = x.permute(...MOVED);
+    return new Map(
+      Object.entries(PROGRAMS).map(([name, program]) => [name, program(x, moved).toArray()]),
+    );
+  };
+  for (const dtype of ["float32", "float16", "int64", "uint8"] as const) {
+    test(`ten axes of ${dtype}: what CUDA and the CPU give is the same`, () => {
+      const there = run(dtype, "cuda");
+      for (const [name, value] of run(dtype, "cpu")) assertEquals(there.get(name), value, name);
+    });
+  }
+  test("every kind of kernel for many axes was launched, and is in the list", () => {
+    const kinds = new Set(
+      [...launched].map((name) => name.replace(/^.*?_(?=[a-z]+_any$|any$)/, "")),
+    );
+    for (const kind of ["any", "along_any", "across_any"]) {
+      assert(kinds.has(kind), `${kind} is not among ${[...launched].join(", ")}`);
+    }
+    assertListed(launched, 40);
+  });
+}

@@ -1,0 +1,304 @@
+/**
+ * The test of the CUDA tests: with one fault planted in a header of the kernels, the tests that run
+ * on the emulator fail, and with what is expected. Each fault is planted in a process of its own,
+ * which runs a part of the tests as they are.
+ *
+ * Also, that no kernel leaves its memory by so much as an element: a part of the tests with each
+ * block of memory an allocation of its own, which ends where memory ends.
+ *
+ * It is skipped where there is no emulator or no native library.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { after, test } from "node:test";
+import { root } from "../../scripts/tools.ts";
+import { openShim } from "../../src/backend/ffi/load.ts";
+import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
+import { inDeno } from "../native/support.ts";
+
+const work = mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
+after(() => rmSync(work, { recursive: true }));
+
+function whyNot(): string | undefined {
+  const shim = openShim();
+  return "reason" in shim ? shim.reason : whyNoEmulator();
+}
+
+const reason = whyNot();
+if (reason !== undefined) console.log(`The CUDA tests are not tested: ${reason}`);
+const check = reason === undefined ? test : test.skip;
+
+/** A part of the tests: a file, and what the names of its tests begin with. */
+interface Part {
+  readonly file: "table" | "kernels" | "long";
+  readonly tests: string;
+}
+
+interface Outcome {
+  readonly passed: boolean;
+  /** What the runtime says, without colours. */
+  readonly output: string;
+  /** What the emulator says of kernels. */
+  readonly log: string;
+}
+
+/** Runs a part of the tests with a fault planted in `header`, or none. */
+function run(
+  { file, tests }: Part,
+  header: string,
+  text: string,
+  env: Record<string, string> = {},
+): Outcome {
+  const [plant, log] = [join(work, "plant"), join(work, "log")];
+  writeFileSync(plant, `${header}\x01${text}\0`);
+  rmSync(log, { force: true });
+  const path = join("tests", "cuda", `${file}_test.ts`);
+  const args = inDeno
+    ? ["test", "-A", "--no-check", "--fail-fast", `--filter=/^(${tests})/`, path]
+    : ["test", "--timeout=120000", "--bail=1", `--test-name-pattern=^(${tests})`, path];
+  const all = {
+    ...process.env,
+    NO_COLOR: "1",
+    ROWMAJOR_EMULATOR_PLANT: plant,
+    ROWMAJOR_EMULATOR_LOG: log,
+    ...env,
+  };
+  const result = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8", env: all });
+  const output = result.stdout + result.stderr;
+  assert(/\b[1-9]\d* (?:passed|pass|failed)\b|^\(fail\)/m.test(output), `no test ran:\n${output}`);
+  return {
+    passed: result.status === 0,
+    output,
+    log: existsSync(log) ? readFileSync(log, "utf8") : "",
+  };
+}
+
+interface Fault {
+  readonly what: string;
+  /** The header of shim/cuda. */
+  readonly header: string;
+  /** What is looked for in it, from the text `after` on if that is given, and what comes instead. */
+  readonly change: readonly [from: string, to: string, after?: string];
+  readonly part: Part;
+  /** What the tests say of it, or the emulator. */
+  readonly says?: RegExp;
+  readonly log?: RegExp;
+  readonly env?: Record<string, string>;
+}
+
+/** Results that are not those of the reference. */
+const WRONG = /differs|, expected|, not -?\d|outside the view|Values are not equal/;
+const STUCK = /a barrier is not reached by all|meet at different barriers|meet in different lines/;
+/** Each block of memory an allocation of its own. */
+const APART = { ROWMAJOR_CUDA_BLOCKS: "1", ROWMAJOR_EMULATOR_EXACT: "1" };
+
+const SUMS: Part = { file: "table", tests: "sum: cuda" };
+const SCANS: Part = { file: "long", tests: "along long axes on CUDA: cumulativeSum" };
+const COUNTS: Part = { file: "kernels", tests: "Counts" };
+const MAPS: Part = { file: "table", tests: "(neg|add): cuda" };
+const SORTS: Part = { file: "kernels", tests: "Sorting" };
+const NONZERO: Part = { file: "kernels", tests: "Nonzero" };
+const NORMS: Part = { file: "kernels", tests: "Softmax" };
+const MATMUL: Part = { file: "kernels", tests: "Products" };
+
+const BARRIER = "__syncthreads();";
+
+const FAULTS: readonly Fault[] = [
+  {
+    what: "no barrier before a block's sums are put together",
+    header: "block.h",
+    change: [BARRIER, "", "rm_block_before"],
+    part: NONZERO,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before the room of a block's sums is used again",
+    header: "block.h",
+    change: [BARRIER, "", "all += room[w]"],
+    part: COUNTS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before lanes are joined",
+    header: "fold.h",
+    change: [BARRIER, "", "all[thread] = a;"],
+    part: SUMS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier between the steps in which lanes are joined",
+    header: "fold.h",
+    change: [BARRIER, "", "if (lane < half)"],
+    part: SUMS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before the warps of a scan are put together",
+    header: "scan.h",
+    change: [BARRIER, "", "warps[warp] = sum"],
+    part: SCANS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before the room of a scan is used again",
+    header: "scan.h",
+    change: [BARRIER, "", "total = Row::fold"],
+    part: SCANS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before a tile is turned",
+    header: "map.h",
+    change: [BARRIER, "", "- tiles"],
+    part: MAPS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before a tile of a product is read",
+    header: "matmul.h",
+    change: [BARRIER, "", "void rm_multiply("],
+    part: MATMUL,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before the next tile of a product is written",
+    header: "matmul.h",
+    change: [BARRIER, "", "rm_multiply_add(l[i]"],
+    part: MATMUL,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before the largest of a row is taken",
+    header: "rows.h",
+    change: [BARRIER, "", "struct rm_team<0>"],
+    part: NORMS,
+    says: WRONG,
+  },
+  {
+    what: "no barrier between the reads of a row's sums and the next ones",
+    header: "rows.h",
+    change: [BARRIER, "", "all += room[w]"],
+    part: NORMS,
+    says: WRONG,
+  },
+  {
+    what: "lanes of a warp count digits without waiting for those that read",
+    header: "sort.h",
+    change: ["__syncwarp();", "", "void rank("],
+    part: SORTS,
+    // Elements may even be sent to where there is no memory.
+    says: /differs|\(700\)/,
+    log: /^$|illegal address|index beyond an array/,
+  },
+  {
+    what: "a barrier that only some threads reach",
+    header: "fold.h",
+    change: [BARRIER, `if (lane < half) ${BARRIER}`, "if (lane < half)"],
+    part: SUMS,
+    says: /cudaErrorLaunchFailure \(719\)|CUDA_ERROR_LAUNCH_FAILED \(719\)/,
+    log: STUCK,
+  },
+  {
+    what: "a shuffle that some lanes leave out",
+    header: "scan.h",
+    change: ["for (int apart = 1;", "if (lane != 3) for (int apart = 1;"],
+    part: SCANS,
+    says: /\(719\)/,
+    log: STUCK,
+  },
+  {
+    what: "a read of one element too many",
+    header: "fold.h",
+    change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
+    part: SUMS,
+    says: WRONG,
+  },
+  {
+    what: "a read of one element too many, where memory ends",
+    header: "fold.h",
+    change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
+    // Whether any is true says nothing of one more until memory ends.
+    part: { file: "long", tests: "along long axes on CUDA: any" },
+    env: APART,
+    says: /\(700\)/,
+    log: /illegal address .* byte (\d+) of an allocation of \1$/m,
+  },
+  {
+    what: "a write of one element too many",
+    header: "map.h",
+    change: [
+      "rm_min(from + TILE, job.length)",
+      "(from + TILE < job.length ? from + TILE : job.length + 1)",
+    ],
+    part: MAPS,
+    says: WRONG,
+  },
+  {
+    what: "a write of one element too many, where memory ends",
+    header: "random.h",
+    change: ["if (i * COUNT + e < length)", "if (i * COUNT + e <= length)"],
+    part: { file: "kernels", tests: "Random" },
+    env: APART,
+    says: /\(700\)/,
+    log: /bytes behind an allocation of \d+ were written to|byte (\d+) of an allocation of \1$/m,
+  },
+  {
+    what: "a pack that begins where none may",
+    header: "map.h",
+    change: [
+      "if (dense) return rm_load<N>((const T *)in.at + at);",
+      "if (dense) return rm_load<N>((const T *)in.at + at + 1);",
+    ],
+    part: MAPS,
+    says: /\(716\)|\(700\)/,
+    log: /misaligned address|illegal address/,
+  },
+  {
+    what: "memory that runs out",
+    header: "",
+    change: ["", ""],
+    part: SORTS,
+    env: { ROWMAJOR_EMULATOR_MEMORY: "1000000" },
+    says: /OutOfMemoryError|Cannot allocate \d+ bytes on cuda/,
+  },
+];
+
+/** The header with the change. */
+function planted({ header, change: [from, to, later] }: Fault): string {
+  if (header === "") return "";
+  const text = readFileSync(join(root, "shim", "cuda", header), "utf8");
+  const begin = later === undefined ? 0 : text.indexOf(later);
+  const at = begin < 0 ? -1 : text.indexOf(from, begin);
+  assert(at >= 0, `${header} has no ${from} after ${later}: the fault has to be planted elsewhere`);
+  return text.slice(0, at) + to + text.slice(at + from.length);
+}
+
+for (const fault of FAULTS) {
+  check(`planted: ${fault.what}`, () => {
+    emulatorFolder();
+    const { passed, output, log } = run(fault.part, fault.header, planted(fault), fault.env);
+    assert(!passed, `the tests passed:\n${output}`);
+    if (fault.says !== undefined) assertMatch(output, fault.says);
+    assertMatch(log, fault.log ?? /^$/);
+  });
+}
+
+const PARTS: readonly Part[] = [
+  { file: "table", tests: "(add|sum|cumulativeSum|casts): cuda" },
+  { file: "long", tests: "along long axes on CUDA: (sum|cumulativeSum)" },
+  { file: "kernels", tests: "(Positions|Nonzero|Random|Softmax)" },
+];
+
+for (const part of PARTS) {
+  check(`no kernel leaves its memory: ${part.file}`, () => {
+    const { passed, output, log } = run(part, "", "", APART);
+    assert(passed, output);
+    assertEquals(log, "");
+  });
+}

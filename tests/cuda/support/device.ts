@@ -1,0 +1,85 @@
+/**
+ * The CUDA device that tests use: the emulator's, or a real one where `ROWMAJOR_TEST_CUDA` is
+ * `device`.
+ *
+ * @module
+ */
+import process from "node:process";
+import { registerDevices } from "../../../src/core/backend.ts";
+import { deviceFor, findCuda } from "../../../src/backend/cuda.ts";
+import { CudaDevice, type Family } from "../../../src/backend/cuda/device.ts";
+import { usualFamilies } from "../../../src/backend/cuda/families.ts";
+import type { Shim } from "../../../src/backend/ffi/abi.ts";
+import { openShim } from "../../../src/backend/ffi/load.ts";
+import { emulatorFolder, whyNoEmulator } from "../../emulator/build.ts";
+import { controlEmulator, type Emulator } from "../../emulator/control.ts";
+
+/** Whether a real device is tested. */
+export const onHardware: boolean = process.env.ROWMAJOR_TEST_CUDA === "device";
+
+/** Why there is no CUDA device to test here, and undefined where there is one. */
+export function whyNoCuda(): string | undefined {
+  const shim = openShim();
+  if ("reason" in shim) return shim.reason;
+  return onHardware ? undefined : whyNoEmulator();
+}
+
+/**
+ * Prepares the emulator in `folder` for tests. The threads of each kernel run in another order: of
+ * the six there are, one is drawn, differently in each runtime, which costs nothing, and over a whole
+ * file leaves none out. `ROWMAJOR_EMULATOR_ORDER` names one. The shim keeps nothing that is compiled.
+ */
+export function prepareEmulator(folder: string): Emulator {
+  const emulator = controlEmulator(folder);
+  emulator.set("order", Number(process.env.ROWMAJOR_EMULATOR_ORDER || 6));
+  emulator.set("seed", "Deno" in globalThis ? 1 : 2);
+  // What the emulator compiles it keeps by itself.
+  if (process.env.ROWMAJOR_CACHE !== "/dev/null") {
+    emulator.setVariable("ROWMAJOR_CACHE", "/dev/null");
+    process.env.ROWMAJOR_CACHE = "/dev/null";
+  }
+  return emulator;
+}
+
+/**
+ * A device whose kernels of `families` are compiled a family at a time, which takes tests a fraction
+ * of the time; with `only`, no others can be had.
+ */
+export class FamilyDevice extends CudaDevice {
+  /** By the names of their kernels. */
+  readonly #families: ReadonlyMap<string, Family>;
+
+  constructor(shim: Shim, index: number, families: readonly Family[], readonly only = false) {
+    super(shim, index);
+    this.#families = new Map(
+      families.flatMap((family) => family.names.map((name) => [name, family])),
+    );
+  }
+
+  override load(source: string, names: readonly string[]): void {
+    const family = names.length === 1 ? this.#families.get(names[0]!) : undefined;
+    if (family !== undefined) super.load(family.source, family.names);
+    else if (!this.only) super.load(source, names);
+  }
+}
+
+/**
+ * Makes `"cuda"` the device under test, a {@link FamilyDevice}. To be called before anyone asks for
+ * the device.
+ */
+export function openCudaForTests(families = usualFamilies(), only = false): void {
+  const shim = openShim();
+  if ("reason" in shim) throw new Error(shim.reason);
+  if (!onHardware) {
+    const folder = new TextEncoder().encode(`${emulatorFolder()}\0`);
+    const status = shim.rm_cuda_open(folder, new Float64Array(3));
+    if (status !== 0) throw new Error(`the emulator cannot be opened: status ${status}`);
+    prepareEmulator(emulatorFolder());
+  }
+  registerDevices("cuda", (index) => {
+    const found = findCuda();
+    if ("reason" in found) return found.reason;
+    if (index >= found.count) return `there are ${found.count} CUDA devices`;
+    return deviceFor(new FamilyDevice(found.shim, index, families, only));
+  });
+}

@@ -1,0 +1,130 @@
+/**
+ * Every ```ts block in README.md, docs/ and the JSDoc of the sources runs as a test, and type-checks.
+ *
+ * In a block, `expression; // => text` asserts how the value prints, and `// throws text` how the
+ * error begins; more lines of output follow in comments of their own, `// => text`. Examples in
+ * JSDoc may leave out their imports. A line that is not to compile has `// @ts-expect-error` before
+ * it. A block opened with "```ts ignore" is skipped, and counted.
+ *
+ * @module
+ */
+
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "@std/assert";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { attempt } from "../../mod.ts";
+import { findTool } from "../../scripts/tools.ts";
+import {
+  type Block,
+  checkBlocks,
+  compileBlock,
+  readBlocks,
+  readSourceBlocks,
+  root,
+  runBlock,
+} from "./blocks.ts";
+
+function listFiles(folder: string, extension: string): string[] {
+  const url = new URL(`${folder}/`, root);
+  if (!existsSync(url)) return [];
+  return readdirSync(url, { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(extension))
+    .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
+    .sort();
+}
+
+const read = (path: string) => readFileSync(new URL(path, root), "utf8");
+const blocks = [
+  ...["README.md", ...listFiles("docs", ".md")].flatMap((path) => readBlocks(path, read(path))),
+  ...["mod.ts", ...listFiles("src", ".ts")].flatMap((path) => readSourceBlocks(path, read(path))),
+];
+
+for (const block of blocks) {
+  test(`example at ${block.file}:${block.line}`, { skip: block.ignore }, () => runBlock(block));
+}
+
+const deno = attempt(() => findTool("deno"));
+const withoutDeno = deno.error === undefined ? "" : ` (skipped: ${deno.error.message})`;
+
+test(`all examples type-check${withoutDeno}`, {
+  skip: deno.error !== undefined,
+  timeout: 120_000,
+}, async () => {
+  // A wrong one among them shows that the others were looked at, and strictly.
+  const wrong = blockOf("1;\n\nconst same = (x) => x;");
+  const checked = [...blocks.filter(({ ignore }) => !ignore), wrong];
+  const errors = await checkBlocks(checked, deno.value!);
+  assertEquals(errors.filter((error) => !error.includes("self:")), []);
+  assertEquals(errors.length, 1);
+  assertStringIncludes(errors[0], "implicitly has an 'any' type");
+  assertStringIncludes(errors[0], "self:3");
+});
+
+test("README has the means of the figures in docs/benchmarks.md", () => {
+  const means = (text: string) =>
+    text.split("\n").filter((line) => line.includes("×")).map((line) => {
+      const [name, ...ratios] = line.split("|").slice(1, 6).map((cell) => cell.trim());
+      return `${name!.replaceAll("*", "")}: ${ratios.join(" ")}`;
+    });
+  const [table] = read("README.md").split("<!-- /table -->");
+  const [, figures] = read("docs/benchmarks.md").split("### Geometric means");
+  const groups = means(table!);
+  assertEquals(groups.length, 6);
+  for (const group of groups) assert(means(figures!).includes(group), group);
+});
+
+function blockOf(text: string): Block {
+  return { file: "self", line: 0, ignore: false, lines: text.split("\n") };
+}
+
+test("right examples pass", async () => {
+  await runBlock(blockOf("const x = [1, 2]; // => [1, 2]\nx.length; // => 2"));
+  await runBlock(blockOf("console.log('a\\nb');\n// => a\n// => b"));
+  await runBlock(blockOf("await Promise.resolve(-0); // => -0"));
+  await runBlock(
+    blockOf("[][Symbol.iterator] = 1n, 5n; // => 5n\n({ a: ['b'] }); // => { a: [\"b\"] }"),
+  );
+  await runBlock(blockOf("null.x; // throws TypeError\nawait Promise.reject(1); // throws 1"));
+  await runBlock(blockOf("new Float32Array(2); // => Float32Array [0, 0]"));
+});
+
+test("wrong examples fail", async () => {
+  const fails = async (text: string, message: string) => {
+    const error = await assertRejects(() => runBlock(blockOf(text)));
+    assertStringIncludes(String(error), message);
+  };
+  await fails("const x = [1, 2];\nx; // => [1, 3]", "self:2");
+  await fails("console.log('a');\n// => a\n// => b", "self:2");
+  await fails("await Promise.resolve(1); // => 2", "self:1");
+  await fails("1; // throws TypeError", "instead of throwing");
+  await fails("null.x; // throws RangeError", "self:1 throws TypeError");
+  await fails("throw new Error('boom');", "boom");
+});
+
+test("an assertion without an expression on its line is refused", () => {
+  assertThrows(() => compileBlock(blockOf("f(\n  1,\n); // => 2")), Error, "on one line");
+  assertThrows(() => compileBlock(blockOf("// => 2")), Error, "no statement");
+});
+
+test("blocks are found in Markdown and JSDoc, and no others", () => {
+  const text = "a\n```ts\n1;\n```\n```sh\n```ts\n```\n```ts ignore\n2;\n```\n";
+  assertEquals(readBlocks("a.md", text).map(({ line, ignore, lines }) => [line, ignore, lines]), [
+    [2, false, ["1;"]],
+    [8, true, ["2;"]],
+  ]);
+  const source =
+    "/* ```ts */\n/**\n * A.\n * @example\n * ```ts\n * f(\n *   1);\n * ```\n */\nx;\n";
+  assertEquals(readSourceBlocks("a.ts", source).map(({ line, lines }) => [line, lines]), [
+    [5, ["f(", "  1);"]],
+  ]);
+  assertStringIncludes(
+    compileBlock(blockOf('import { a } from "jsr:@rowmajor/tensor";')),
+    "/mod.ts",
+  );
+});

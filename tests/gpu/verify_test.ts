@@ -1,0 +1,93 @@
+/**
+ * The script that checks the CUDA backend on a GPU machine, on the emulator: every stage ends, says
+ * what it should, and fails where there is no device.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { root } from "../../scripts/tools.ts";
+import { whyNoCuda } from "../cuda/support/device.ts";
+import { emulatorFolder } from "../emulator/build.ts";
+import { check, library } from "../native/support.ts";
+
+const runtime = "Bun" in globalThis ? "bun" : "deno";
+const reason = process.arch === "x64" ? whyNoCuda() : "its runtimes are those of x64";
+
+interface Outcome {
+  readonly status: number | null;
+  readonly output: string;
+  /** The lines of a file of results, parsed. */
+  lines(file: string): Record<string, unknown>[];
+}
+
+/** Calls `use` with what a stage comes to. */
+function verify(stage: string, env: Record<string, string>, use: (outcome: Outcome) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-gpu-"));
+  try {
+    const { status, stdout, stderr } = spawnSync(
+      "sh",
+      ["scripts/gpu/verify.sh", stage, runtime],
+      {
+        cwd: root,
+        encoding: "utf8",
+        env: {
+          ...process.env,
+          OUT: folder,
+          // Nothing of a pack that an older tree has left in .gpu, nor in the shared folder.
+          ROWMAJOR_LIB: library,
+          TMPDIR: folder,
+          ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
+          ROWMAJOR_CACHE: join(folder, "kernels"),
+          ROWMAJOR_GPU_SCALE: "4096",
+          ROWMAJOR_GPU_FILTER: "um",
+          ROWMAJOR_GPU_PARTS: "2",
+          // PyTorch has no emulator.
+          ROWMAJOR_PYTHON: join(folder, "no-python"),
+          ...env,
+        },
+      },
+    );
+    const lines = (file: string): Record<string, unknown>[] =>
+      readFileSync(join(folder, file), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    use({ status, output: stdout + stderr, lines });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+if (reason !== undefined) test(`GPU verification (${reason})`, { skip: true }, () => {});
+else {
+  check("all stages of the GPU verification pass on the emulator", () => {
+    verify("all", {}, ({ status, output, lines }) => {
+      assertEquals(status, 0, output);
+      assertMatch(output, /all stages passed\n$/);
+      const stages = lines("stages.jsonl");
+      assertEquals(stages.map(({ stage }) => stage), ["probe", "test", "bench", "sanitize"]);
+      assert(stages.every(({ status }) => status === 0));
+      const [about, ...rows] = lines("bench.jsonl");
+      assertMatch(String(about!.device), /^Emulator/);
+      assert(rows.length > 30);
+      for (const { name, us, error } of rows) {
+        assertEquals(error, undefined, String(name));
+        assert(typeof us === "number" && us > 0, String(name));
+      }
+      // The kernels and both parts of the table had tests, and passed.
+      assertMatch(output, /-- prebuilt-1\n[^]*-- table-0\n[^]*-- table-1\n/);
+      assert([...output.matchAll(/\b[1-9]\d* pass/g)].length >= 3, output);
+    });
+  });
+
+  check("the GPU verification fails without a device", () => {
+    verify("probe", { ROWMAJOR_LIB: "/nowhere/librowmajor.so" }, ({ status, output, lines }) => {
+      assertEquals(status, 1, output);
+      assertMatch(output, /DeviceError: Cannot/);
+      assertEquals(lines("stages.jsonl").map(({ status }) => status !== 0), [true]);
+    });
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * Files: reading whole ones, and .safetensors tensors on demand.
+ *
+ * @module
+ */
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { DisposedError, FormatError } from "../../src/base/errors.ts";
+import { RawSafetensorsFile, readFile, writeFile } from "../../src/io/file.ts";
+import { encodeSafetensors } from "../../src/io/safetensors.ts";
+import { goldenFile } from "./golden.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-io-"));
+after(() => rmSync(folder, { recursive: true }));
+
+function put(name: string, bytes: Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+describe("files", () => {
+  it("are written and read whole, by path and by URL", async () => {
+    const path = join(folder, "whole.bin");
+    const bytes = Uint8Array.from({ length: 1000 }, (_, i) => i & 255);
+    await writeFile(path, bytes);
+    assertEquals(new Uint8Array(readFileSync(path)), bytes);
+    assertEquals(await readFile(path), bytes);
+    const url = new URL("../golden/io/float32.npy", import.meta.url);
+    assertEquals(await readFile(url), goldenFile("float32.npy").bytes);
+    assertEquals(await readFile(put("empty.bin", new Uint8Array())), new Uint8Array());
+  });
+
+  it("that are not there are the system's error", async () => {
+    const error = await assertRejects(() => readFile(join(folder, "none")), Error, "ENOENT");
+    assert(!(error instanceof FormatError));
+    await assertRejects(() => RawSafetensorsFile.open(join(folder, "none")), Error, "ENOENT");
+  });
+});
+
+describe("safetensors files on demand", () => {
+  const { bytes, arrays, metadata } = goldenFile("all.safetensors");
+
+  it("give what the whole file gives, also all at once", async () => {
+    const file = await RawSafetensorsFile.open(put("all.safetensors", bytes));
+    assertEquals({ ...file.header.metadata }, metadata);
+    const read = await Promise.all(Array.from(arrays.keys(), (name) => file.get(name)));
+    assertEquals(read, [...arrays.values()]);
+    await file.close();
+  });
+
+  it("read a tensor's bytes when it is asked for, and no others", async () => {
+    const data = new Uint8Array([0, 1]);
+    const encode = (second: number): Uint8Array =>
+      encodeSafetensors([
+        ["a", { dtype: "bool", shape: [2], data }],
+        ["b", { dtype: "uint8", shape: [1], data: new Uint8Array([second]) }],
+      ]);
+    const path = put("lazy.safetensors", encode(1));
+    const file = await RawSafetensorsFile.open(path);
+    const changed = encode(9);
+    changed[changed.length - 1] = 2; // not a bool
+    writeFileSync(path, changed);
+    assertEquals((await file.get("b")).data, new Uint8Array([9]));
+    await assertRejects(() => file.get("a"), FormatError, "bool byte is 2");
+    await file.close();
+  });
+
+  it("with a fault are closed, and the error names the path", async () => {
+    for (const length of [0, 7, 8, 100, bytes.length - 1]) {
+      const path = put("cut.safetensors", bytes.subarray(0, length));
+      const error = await assertRejects(() => RawSafetensorsFile.open(path), FormatError);
+      assertEquals(error.file, path);
+    }
+  });
+
+  it("that become shorter are a FormatError at the first missing byte", async () => {
+    const path = put("shrinks.safetensors", bytes);
+    const file = await RawSafetensorsFile.open(path);
+    truncateSync(path, bytes.length - 1);
+    const error = await assertRejects(() => file.get("bool"), FormatError, "shorter");
+    assertEquals(error.offset, bytes.length - 1);
+    await file.close();
+  });
+
+  it("are closed once, and then a DisposedError", async () => {
+    const file = await RawSafetensorsFile.open(put("closed.safetensors", bytes));
+    await file.close();
+    await file.close();
+    await assertRejects(() => file.get("float32"), DisposedError, '"float32"');
+    await assertRejects(() => file.get("none"), FormatError, '"none"');
+  });
+});

@@ -1,0 +1,206 @@
+/**
+ * The .npz reader and writer against NumPy's and zipfile's archives, and against damaged ones.
+ *
+ * @module
+ */
+import { describe, it } from "node:test";
+import { crc32 } from "node:zlib";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { DTypeError } from "../../src/base/errors.ts";
+import type { RawTensor } from "../../src/io/bytes.ts";
+import { decodeNpz, encodeNpz } from "../../src/io/npz.ts";
+import { assertFormatError, golden, goldenFile, latin1 } from "./golden.ts";
+
+const TWO: [string, RawTensor][] = [
+  ["first", { dtype: "uint8", shape: [2], data: new Uint8Array([1, 2]) }],
+  ["second", { dtype: "float32", shape: [], data: new Uint8Array(4) }],
+];
+
+/** The index of the `n`th record that begins with those two bytes after "PK". */
+function find(bytes: Uint8Array, kind: string, n = 0): number {
+  const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  let at = -1;
+  for (let i = 0; i <= n; i++) at = text.indexOf(`PK${kind}`, at + 1);
+  assert(at >= 0);
+  return at;
+}
+const LOCAL = "\x03\x04";
+const ENTRY = "\x01\x02";
+const END = "\x05\x06";
+
+/** A copy of an archive with `values` written at a record's field. */
+function patched(
+  source: Uint8Array,
+  [kind, n, field]: readonly [string, number, number],
+  ...values: number[]
+): Uint8Array {
+  const bytes = source.slice();
+  bytes.set(values, find(bytes, kind, n) + field);
+  return bytes;
+}
+
+describe("npz: NumPy's archives", () => {
+  for (const file of golden(".npz")) {
+    it(`${file.name} reads as NumPy reads it, in its order`, () => {
+      const arrays = decodeNpz(file.bytes);
+      assertEquals(arrays, file.arrays);
+      assertEquals([...arrays.keys()].sort(), [...file.arrays.keys()].sort());
+    });
+    if (!file.same) continue;
+    it(`${file.name} is written with NumPy's bytes`, () => {
+      // Through the reader, since the index's JSON object loses the order of names like "2".
+      assertEquals(encodeNpz(decodeNpz(file.bytes)), file.bytes);
+    });
+  }
+
+  it("compressed archives read back, and are smaller", () => {
+    const zeros: RawTensor = { dtype: "float64", shape: [100, 100], data: new Uint8Array(80000) };
+    const bytes = encodeNpz([["zeros", zeros], ...TWO], { compress: true });
+    assert(bytes.length < 2000);
+    assertEquals(decodeNpz(bytes), new Map([["zeros", zeros], ...TWO]));
+  });
+
+  it("names picks arrays, and the others are not looked at", () => {
+    const bytes = patched(encodeNpz(TWO), [LOCAL, 0, 0], 0);
+    assertEquals(decodeNpz(bytes, { names: ["second"] }), new Map([TWO[1]]));
+    assertFormatError(() => decodeNpz(bytes), "expected a member", 0);
+    assertFormatError(() => decodeNpz(bytes, { names: ["third"] }), 'no array is named "third"');
+  });
+
+  it("members that are no .npy files are left out, whatever they hold", () => {
+    const name = [...latin1("readme.md")];
+    assertEquals(name.length, "first.npy".length);
+    const renamed = patched(encodeNpz(TWO), [LOCAL, 0, 30], ...name);
+    const bytes = patched(patched(renamed, [ENTRY, 0, 46], ...name), [LOCAL, 0, 59], 0);
+    assertEquals(decodeNpz(bytes), new Map([TWO[1]]));
+    assertFormatError(() => decodeNpz(bytes, { names: ["readme.md"] }), "no array is named");
+  });
+
+  it("a comment may look like an end record", () => {
+    const plain = encodeNpz(TWO);
+    for (const text of ["\0\0\0\0", "PK\0\0", "\0\0\x05\x06", "PK\x05\x06\0\0"]) {
+      // The false record begins 22 bytes before the end; but for its signature it is a sound one.
+      const comment = latin1(`comment ${text.padEnd(text.length > 4 ? 30 : 22, "\0")}`);
+      const bytes = new Uint8Array([...plain, ...comment]);
+      bytes[plain.length - 2] = comment.length;
+      assertEquals(decodeNpz(bytes), new Map(TWO));
+    }
+  });
+
+  it("options reach the arrays, and errors name archive and member", () => {
+    const npy = goldenFile("bfloat16.npy");
+    const bytes = encodeNpz([["b", { dtype: "uint16", shape: [3], data: new Uint8Array(6) }]]);
+    const at = find(bytes, LOCAL) + 30 + "b.npy".length + 20;
+    assertFormatError(() => {
+      const damaged = bytes.slice();
+      damaged.set(npy.bytes, at);
+      decodeNpz(damaged, { file: "x.npz" });
+    }, 'x.npz at byte 55: member "b.npy" is damaged');
+    const text = encodeNpz([["__proto__", TWO[0][1]]]);
+    assertEquals([...decodeNpz(text).keys()], ["__proto__"]);
+  });
+});
+
+describe("npz: writing what the format cannot hold", () => {
+  it("bfloat16, and names that zip cannot hold", () => {
+    const raw: RawTensor = { dtype: "bfloat16", shape: [1], data: new Uint8Array(2) };
+    assertThrows(() => encodeNpz([["a", raw]]), DTypeError, "bfloat16");
+    for (const name of ["a\0b", "\ud800", "x".repeat(65536)]) {
+      assertFormatError(() => encodeNpz([[name, TWO[0][1]]]), "cannot hold the name");
+    }
+  });
+
+  it("more arrays than zip can count", () => {
+    const many = (count: number): [string, RawTensor][] =>
+      Array.from({ length: count }, (_, i) => [String(i), TWO[0][1]]);
+    assertEquals(decodeNpz(encodeNpz(many(65534)), { names: ["65533"] }).size, 1);
+    assertFormatError(() => encodeNpz(many(65535)), "65534 arrays");
+  });
+});
+
+describe("npz: faults are FormatErrors with the offset", () => {
+  const plain = encodeNpz(TWO);
+  const packed = encodeNpz(TWO, { compress: true });
+  const entry = find(plain, ENTRY);
+  const second = find(plain, ENTRY, 1);
+  const end = find(plain, END);
+  const max = [255, 255, 255, 255];
+  const cases: [what: string, bytes: Uint8Array, message: string, offset?: number][] = [
+    ["no bytes", new Uint8Array(), "no end record", 0],
+    ["another format", latin1("\x93NUMPY".padEnd(200)), "no end record", 0],
+    ["two disks", patched(plain, [END, 0, 4], 1), "several disks", end],
+    ["counts that differ", patched(plain, [END, 0, 8], 1), "several disks", end],
+    ["zip64 in the end record", patched(plain, [END, 0, 16], ...max), "zip64", end],
+    ["a directory elsewhere", patched(plain, [END, 0, 16], 0), "does not end at", end],
+    ["fewer members than entries", patched(plain, [END, 0, 8], 1, 0, 1, 0), "longer", second],
+    ["more members than entries", patched(plain, [END, 0, 8], 3, 0, 3, 0), "a directory entry"],
+    ["65534 members", patched(plain, [END, 0, 8], 254, 255, 254, 255), "a directory entry", end],
+    ["a damaged entry", patched(plain, [ENTRY, 1, 0], 0), "expected a directory entry", second],
+    ["encryption", patched(plain, [ENTRY, 0, 8], 1), '"first.npy" is encrypted or', entry],
+    ["another method", patched(plain, [ENTRY, 0, 10], 14), "has method 14", entry],
+    ["zip64 in an entry", patched(plain, [ENTRY, 0, 20], ...max, ...max), "zip64", entry],
+    ["stored sizes that differ", patched(plain, [ENTRY, 0, 24], 1), "and 1 differ", entry],
+    ["an impossible ratio", patched(packed, [ENTRY, 0, 24], 0, 0, 0, 127), "cannot inflate"],
+    ["a name that is not UTF-8", patched(plain, [ENTRY, 0, 46], 255), "not UTF-8", entry],
+    [
+      "a name beyond the file",
+      patched(plain, [ENTRY, 0, 28], 255, 255),
+      "the name needs",
+      entry + 46,
+    ],
+    ["an offset beyond the file", patched(plain, [ENTRY, 0, 42], 0, 0, 0, 1), "truncated", 2 ** 24],
+    ["an offset to no member", patched(plain, [ENTRY, 0, 42], 1), "expected a member", 1],
+    ["another member's offset", patched(plain, [ENTRY, 1, 42], 0, 0), "differ in name", 0],
+    ["another name inside", patched(plain, [LOCAL, 0, 30], 65), "differ in name", 0],
+    ["another method inside", patched(plain, [LOCAL, 0, 8], 8), "differ in method", 0],
+    ["an extra field too long", patched(plain, [LOCAL, 1, 28], 255, 255), "truncated"],
+    ["another checksum", patched(plain, [ENTRY, 0, 16], 0, 0), '"first.npy" is damaged', 59],
+    ["damaged data", patched(plain, [LOCAL, 0, 30 + 9 + 20 + 129], 7), "is damaged", 59],
+    ["a broken stream", patched(packed, [LOCAL, 0, 30 + 9 + 20], ...max), "cannot inflate:", 59],
+    ["a stream longer than declared", patched(packed, [ENTRY, 0, 24], 9, 0), "cannot inflate:", 59],
+    ["a stream shorter than declared", patched(packed, [ENTRY, 0, 24], 255), "declares 255", 59],
+    ["a repeated name", encodeNpz([TWO[0], TWO[0]]), 'two members are named "first"'],
+  ];
+  for (const [what, bytes, message, offset] of cases) {
+    it(what, () => assertFormatError(() => decodeNpz(bytes), message, offset));
+  }
+
+  it("a member that is no array is named, with the offset in it", () => {
+    const bytes = patched(plain, [LOCAL, 0, 59], 0);
+    const crc = crc32(bytes.subarray(59, 59 + 130));
+    const repaired = patched(bytes, [ENTRY, 0, 16], crc & 255, crc >> 8, crc >> 16, crc >> 24);
+    const decode = (): unknown => decodeNpz(repaired, { file: "x.npz" });
+    assertFormatError(decode, "x.npz/first.npy at byte 0: not an npy file", 0);
+  });
+
+  it("members that overlap cannot multiply the work", () => {
+    // Both entries claim the whole archive's bytes.
+    const size = entry - 59;
+    const claim = [size & 255, size >> 8, 0, 0];
+    const first = patched(plain, [ENTRY, 0, 20], ...claim, ...claim);
+    const bytes = patched(first, [ENTRY, 1, 20], ...claim, ...claim);
+    assertFormatError(() => decodeNpz(bytes), "overlap", second);
+  });
+
+  it("maxBytes bounds what members inflate to, together, and stored ones not at all", () => {
+    const bomb: RawTensor = { dtype: "uint8", shape: [1e6], data: new Uint8Array(1e6) };
+    const bytes = encodeNpz([["a", bomb], ["b", bomb]], { compress: true });
+    assertFormatError(() => decodeNpz(bytes, { maxBytes: 2e6 }), "over 2000000 bytes (maxBytes)");
+    assertFormatError(() => decodeNpz(bytes, { maxBytes: NaN }), "maxBytes");
+    assertEquals(decodeNpz(bytes, { maxBytes: 2e6 + 256 }).size, 2);
+    assertEquals(decodeNpz(bytes, { maxBytes: 1.5e6, names: ["b"] }).size, 1);
+    assertEquals(decodeNpz(encodeNpz([["a", bomb]]), { maxBytes: 10 }).size, 1);
+  });
+
+  it("an archive that declares over 1 GiB is refused before anything is inflated", () => {
+    const big: RawTensor = { dtype: "uint8", shape: [2e6], data: new Uint8Array(2e6) };
+    const members = Array.from({ length: 600 }, (_, i): [string, RawTensor] => [`a${i}`, big]);
+    const bytes = encodeNpz(members, { compress: true });
+    const begun = performance.now();
+    assertFormatError(
+      () => decodeNpz(bytes, { names: members.map(([name]) => name) }),
+      "1073741824",
+    );
+    assert(performance.now() - begun < 20000);
+  });
+});

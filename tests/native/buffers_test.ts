@@ -1,0 +1,278 @@
+/**
+ * Large results that nobody disposes of: the library has their memory again when a collector finds
+ * them gone, in both runtimes and without a turn of the event loop, and never before.
+ *
+ * Each test has a process of its own: what is counted holds for all of one.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import { relative } from "node:path";
+import { root } from "../../scripts/tools.ts";
+import { Collections } from "../../src/backend/ffi/jsc.ts";
+import { test } from "node:test";
+import { check, inDeno, library, moduleAt, runApart } from "./support.ts";
+
+/** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
+const BEGIN = `import { emptyPool, full, info, memory, zeros } from ${moduleAt("mod.ts")};
+const N = 1_000_000;
+const ones = full([N], 1);
+function check(what: boolean, said: unknown = ""): void {
+  if (!what) throw new Error(String(said) + " " + JSON.stringify(memory()));
+}
+/** Makes results that nobody keeps, of 4 MB each, and gives the last one. */
+function churn(count: number): any {
+  let last: any = ones;
+  for (let i = 0; i < count; i++) last = ones.add(i);
+  return last;
+}
+churn(40);
+check(info().devices.cpu === "native");
+`;
+
+function runs(program: string): void {
+  runApart(BEGIN + program);
+}
+
+check("results that nobody keeps take little memory, in one turn of the event loop", () => {
+  runs(`const { peakBytes } = memory();
+    churn(1000);
+    // 4 GB have been made. In Deno the first 64 MiB are not of the source.
+    check(memory().bytes < 600e6 && memory().peakBytes < 600e6 && peakBytes < 600e6);
+    // Another thread hands over what the collector has found.
+    for (let i = 0; memory().collectedBytes === 0; i++) check(i < 1000), churn(1);
+    for (let i = 0; memory().collectedBytes > 0; i++) check(i < 1000), emptyPool();
+    churn(100);`);
+});
+
+check("what is alive keeps its elements, whoever holds it, and zeros are zeros", () => {
+  runs(`const kept = Array.from({ length: 40 }, (_, i) => ones.mul(i));
+    const views = Array.from({ length: 10 }, (_, i) => ones.mul(100 + i).slice("5:9"));
+    const arrays = Array.from({ length: 10 }, (_, i) => ones.mul(200 + i).data);
+    const moved = ones.mul(300).intoTypedArray() as Float32Array;
+    const sent = structuredClone(moved, { transfer: [moved.buffer] });
+    check(moved.length === 0 && sent.length === N);
+    for (let round = 0; round < 10; round++) {
+      check(churn(60).get(round) === 60);
+      check(zeros([N]).abs().max().item() === 0, "zeros");
+      const part = zeros([N - 5]);
+      check(part.max().item() === 0 && part.min().item() === 0, "zeros of another size");
+    }
+    const same = (x: any, value: number) => x.min().item() === value && x.max().item() === value;
+    kept.forEach((x, i) => check(same(x, i), "kept"));
+    views.forEach((x, i) => check(same(x, 100 + i) && x.shape[0] === 4, "views"));
+    arrays.forEach((x, i) => check(x.length === N && x.every((e) => e === 200 + i), "data"));
+    check(sent.every((e) => e === 300), "sent");`);
+});
+
+check("results that live for a while do not pile up", () => {
+  runs(`const ring: any[] = [];
+    for (let i = 0; i < 1200; i++) ring[i % 30] = ones.add(i);
+    // 120 MB are alive.
+    check(memory().peakBytes < 600e6);
+    ring.forEach((x, i) => check(x.get(N - 1) === 1171 + i, "ring"));
+    const kept = Array.from({ length: 100 }, (_, i) => ones.mul(i));
+    churn(600);
+    // 520 MB are.
+    check(memory().peakBytes < 1100e6);
+    kept.forEach((x, i) => check(x.get(N - 1) === i, "kept"));`);
+});
+
+/** A collector of which everything but its decisions is known; says what it was asked for. */
+class Heap {
+  readonly asked: string[] = [];
+  /** Bytes of buffers that are reached, and of lost ones by what finds them. */
+  alive = 0;
+  young = 0;
+  old = 0;
+  objects = 0;
+  readonly collections: Collections = new Collections(
+    this,
+    () => this.inUse,
+    () => this.objects,
+  );
+
+  get inUse(): number {
+    return this.alive + this.young + this.old;
+  }
+
+  edenGC(): void {
+    this.asked.push("eden");
+    this.young = 0;
+  }
+
+  fullGC(): void {
+    this.asked.push("full");
+    this.young = this.old = 0;
+  }
+
+  /** Takes 64 MiB, of which so much is lost later than it is collected the first time. */
+  take(lostLate: number): boolean {
+    this.collections.count(2 ** 25);
+    assertEquals(this.collections.look(), false);
+    this.collections.count(2 ** 25);
+    this.young += 2 ** 26 - lostLate;
+    this.old += lostLate;
+    return this.collections.look();
+  }
+
+  /** What it was asked for since the last call. */
+  since(): string {
+    return this.asked.splice(0).join(" ");
+  }
+}
+
+const MIB = 2 ** 20;
+
+test("what is new is looked through after each 64 MiB, all where much that is old may be lost", () => {
+  const heap = new Heap();
+  for (let i = 0; i < 100; i++) assertEquals(heap.take(0), true);
+  assertEquals(heap.since(), "eden ".repeat(100).trim());
+  // 16 MiB of each 64 MiB get old: 64 are new at first, 128 more are worth a look at all.
+  for (let i = 0; i < 9; i++) heap.take(16 * MIB);
+  assertEquals(heap.since(), "eden ".repeat(8) + "full");
+  assertEquals(heap.inUse, 0);
+});
+
+test("what is alive and grows makes a collector look at all of it a few times only", () => {
+  const heap = new Heap();
+  for (let i = 0; i < 400; i++) {
+    heap.alive += 2 ** 26;
+    heap.take(0);
+  }
+  // 25 GiB.
+  const asked = heap.since().split(" ");
+  assertEquals(asked.filter((one) => one === "full").length, 14);
+});
+
+test("where there are many objects, looking at all of them is left to the runtime", () => {
+  const heap = new Heap();
+  heap.objects = 256 * MIB;
+  heap.take(0);
+  heap.since();
+  // 2 GiB are worth it. Two looks find too little that is old; after the third the runtime has.
+  assertEquals([heap.take(64 * MIB), heap.take(64 * MIB), heap.take(64 * MIB)], [
+    true,
+    true,
+    false,
+  ]);
+  assertEquals(heap.since(), "eden eden");
+  heap.old = 0;
+  assertEquals([heap.take(0), heap.since()], [true, "eden"]);
+  heap.old = 2048 * MIB;
+  assertEquals([heap.take(0), heap.since()], [true, "full"]);
+});
+
+test("what has been alive all along does not leave the runtime to itself for good", () => {
+  const heap = new Heap();
+  heap.objects = 256 * MIB;
+  heap.take(0);
+  // Weights.
+  heap.alive += 512 * MIB;
+  const looked: boolean[] = [];
+  for (let i = 0; i < 30; i++) {
+    looked.push(heap.take(0));
+    // The runtime collects at times.
+    if (i % 4 === 0) heap.young = 0;
+  }
+  assertEquals(looked.indexOf(true), 15);
+  assertEquals(looked.slice(15), looked.slice(15).fill(true));
+});
+
+check("every thread counts its own, and those of one that has ended come back", () => {
+  const { bytes } = JSON.parse(runApart(
+    `import { full, memory } from ${moduleAt("mod.ts")};
+    import process from "node:process";
+    const worker = \`
+      import { full, memory } from ${moduleAt("mod.ts")};
+      const ones = full([1_000_000], 1);
+      const kept = [];
+      for (let i = 0; i < 60; i++) kept.push(ones.add(i));
+      if (memory().bytes < 240e6 || memory().bytes > 400e6) throw new Error(memory().bytes);
+      if (kept[59].get(7) !== 60) throw new Error("elements");
+      postMessage(null);\`;
+    const url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
+    const ones = full([1_000_000], 1);
+    for (let i = 0; i < 40; i++) ones.add(i);
+    for (let round = 0; round < 12; round++) {
+      const one = new Worker(url, { type: "module" });
+      await new Promise((done, failed) => {
+        one.onmessage = done;
+        one.onerror = failed;
+      });
+      one.terminate();
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    // 3 GB in all, of which the last worker's may not have gone yet.
+    console.log(JSON.stringify({ bytes: process.memoryUsage().rss }));
+    process.exit();`,
+    {},
+    ["-A"],
+  ));
+  assertEquals(bytes < 1.6e9, true, `${bytes} bytes`);
+});
+
+check("memory that is not there is an OutOfMemoryError", () => {
+  runs(`for (const dtype of ["float32", "uint8"] as const) {
+      try {
+        zeros([2 ** 46], { dtype });
+        check(false, dtype);
+      } catch (error) {
+        check((error as Error).name === "OutOfMemoryError", error);
+      }
+    }`);
+});
+
+check("to allocate opens nothing", () => {
+  const allocate = `import { allocate } from ${moduleAt("src/memory/storage.ts")};
+    import { openedShim } from ${moduleAt("src/backend/ffi/load.ts")};
+    import { full, memory, ones } from ${moduleAt("mod.ts")};
+    const buffers = (): void => {
+      for (let i = 0; i < 100; i++) allocate("float32", 1_000_000, false);
+    };
+    buffers();
+    if (openedShim() !== undefined || memory().collectedBytes !== 0) throw new Error("opened");
+    ones([2]).add(1);`;
+  runApart(`${allocate}
+    for (let i = 0; memory().collectedBytes === 0; i++) {
+      buffers();
+      if (i === 100) throw new Error("not used");
+    }`);
+  if (!inDeno) return;
+  // Who may no longer open the library is not asked for it.
+  runApart(`${allocate}
+    Deno.permissions.revokeSync({ name: "ffi" });
+    let opened = 0;
+    process.dlopen = () => opened++;
+    buffers();
+    if (opened > 0 || memory().collectedBytes !== 0) throw new Error("asked");`);
+});
+
+check("a path of the library that does not begin at the root serves buffers, too", () => {
+  runApart(
+    `import { full, info, memory } from ${moduleAt("mod.ts")};
+    import process from "node:process";
+    if (info().devices.cpu !== "native") throw new Error(info().backends.native);
+    process.chdir("tests");
+    const ones = full([1_000_000], 1);
+    for (let i = 0; memory().collectedBytes === 0; i++) {
+      ones.add(i);
+      if (i === 100) throw new Error("not used");
+    }`,
+    { ROWMAJOR_LIB: relative(root, library) },
+    ["--allow-ffi", "--allow-env", "--allow-read"],
+  );
+});
+
+check("without a library that has them, buffers are the runtime's own", () => {
+  runApart(
+    `import { full, info, memory } from ${moduleAt("mod.ts")};
+    const ones = full([1_000_000], 1);
+    let last: any = ones;
+    for (let i = 0; i < 60; i++) last = ones.add(i);
+    if (last.get(3) !== 60 || memory().collectedBytes !== 0) throw new Error("buffers");
+    if (info().devices.cpu !== "js") throw new Error(info().devices.cpu);`,
+    { ROWMAJOR_LIB: "/nowhere/librowmajor.so" },
+    inDeno ? [] : undefined,
+  );
+});

@@ -1,0 +1,211 @@
+/**
+ * The C code alone: native/driver.c calls every entry point with buffers that are exactly as long
+ * as needed, between pages that cannot be touched, under valgrind, with the undefined-behaviour
+ * sanitizer, and on arm64. The pool of threads, and the buffers that collectors give back from
+ * threads of theirs, run under the thread sanitizer besides.
+ *
+ * No JavaScript is involved, so that one runtime is enough. What is not installed is skipped, and
+ * says so.
+ *
+ * @module
+ */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+import { runZig } from "../../scripts/tools.ts";
+import { findZig, inDeno, LEVELS, library, when } from "./support.ts";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const driver = join(here, "c", "driver.c");
+const shim = join(here, "../..", "shim");
+const zig = findZig();
+const { arch, platform } = process;
+
+const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
+const SOURCES = ["common", "threads", "buffers", "move", "blas"];
+const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random", "places"];
+
+function installed(tool: string): boolean {
+  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** Runs a program and gives what it prints; throws what it says when it fails. */
+function run(program: string, args: string[]): string {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: "utf8" });
+  if (error !== undefined) throw error;
+  assertEquals(status, 0, `${program} ${args.join(" ")}\n${stdout}\n${stderr}`);
+  return stdout;
+}
+
+/** Builds the driver upon the library that is shipped; for any machine, as valgrind is one. */
+function buildOnLibrary(folder: string): string {
+  const program = join(folder, "driver");
+  const args = [
+    "cc",
+    ...FLAGS,
+    "-O1",
+    "-fno-sanitize=all",
+    "-mcpu=baseline",
+    "-I",
+    shim,
+    driver,
+    library,
+  ];
+  runZig([...args, `-Wl,-rpath,${dirname(library)}`, "-lm", "-o", program]);
+  return program;
+}
+
+/** Builds the driver and the shim's sources into one program, for one instruction set. */
+function buildWhole(folder: string, args: string[]): string {
+  const program = join(folder, "driver");
+  const sources = [...SOURCES, ...KERNELS].map((name) => join(shim, `${name}.c`));
+  const own = ["-I", shim, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
+  const at = args.indexOf("--");
+  const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
+  runZig(["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
+  return program;
+}
+
+const always = { "Deno": inDeno, "zig": zig !== undefined };
+const onX64 = { ...always, "x86-64 Linux": platform === "linux" && arch === "x64" };
+
+// For Windows there is no import library to link with.
+test(
+  ...when({ ...always, "Linux or macOS": platform !== "win32" }, "the driver passes", (folder) => {
+    const output = run(buildOnLibrary(folder), ["0", "fenced"]);
+    assertStringIncludes(output, `${LEVELS.length} levels, `);
+    const [, calls, served, compared] = /(\d+) calls, (\d+) served, (\d+) compared/.exec(output)!;
+    assertEquals(
+      Number(calls) > 1e5 && Number(served) > 1e5 && Number(compared) > 2e4,
+      true,
+      output,
+    );
+  }),
+);
+
+test(...when(
+  { ...always, "valgrind": installed("valgrind"), "Linux": platform === "linux" },
+  "the driver passes under valgrind",
+  (folder) => {
+    const args = ["-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=definite"];
+    const leaks = "--errors-for-leak-kinds=definite";
+    // It knows no AVX-512.
+    const level = String(Math.min(3, ...LEVELS.slice(-1)));
+    run("valgrind", [...args, leaks, buildOnLibrary(folder), level, "short"]);
+  },
+));
+
+test(...when(
+  onX64,
+  "the driver passes with the undefined-behaviour sanitizer",
+  (folder) => {
+    // The best instruction set stands for all three, which takes a third of the time to build.
+    const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
+    const program = buildWhole(folder, [
+      "-O0",
+      "-DRM_LEVEL=v2",
+      ...names,
+      "--",
+      "-ODebug",
+      "-fsanitize-c=full",
+      "-target",
+      "x86_64-linux-gnu",
+      "-mcpu",
+      `x86_64_v${Math.max(...LEVELS)}`,
+    ]);
+    assertStringIncludes(run(program, ["2", "short"]), "1 levels, ");
+  },
+));
+
+test(...when(
+  { ...always, "qemu-aarch64": installed("qemu-aarch64") },
+  "the driver passes on arm64",
+  (folder) => {
+    const program = buildWhole(folder, [
+      "-O2",
+      "-DRM_LEVEL=base",
+      "--",
+      "-OReleaseFast",
+      "-fno-sanitize-c",
+      "-target",
+      "aarch64-linux-musl",
+      "-static",
+    ]);
+    assertStringIncludes(run("qemu-aarch64", [program, "1", "short"]), "1 levels, ");
+  },
+));
+
+/** Builds a program of native/ with some of the shim's sources. */
+function buildPart(folder: string, name: string, parts: string[], flags: string[]): string {
+  const program = join(folder, name);
+  const sources = [join(here, "c", `${name}.c`), ...parts.map((part) => join(shim, part))];
+  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", "-I", shim, ...sources, "-o", program]);
+  return program;
+}
+
+const BUFFERS = ["buffers.c", "threads.c"];
+const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
+
+test(...when(onX64, "buffers come back to whoever has lost them", (folder) => {
+  const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
+  assertStringIncludes(run(program, []), "80000 rounds");
+  assertStringIncludes(run(program, ["limits"]), "limits");
+  const pages = buildPart(folder, "pages", ["threads.c"], PLAIN);
+  assertStringIncludes(run(pages, []), "large pages: ");
+}));
+
+test(...when(
+  { ...onX64, "valgrind": installed("valgrind") },
+  "buffers come back under valgrind",
+  (folder) => {
+    const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
+    run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
+  },
+));
+
+/**
+ * Whether programs of the thread sanitizer run here: it wants memory where some kernels have put
+ * something else, and not all containers let it ask.
+ */
+function sanitizesThreads(): boolean {
+  if (Object.values(onX64).includes(false)) return false;
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));
+  try {
+    const [source, program] = [join(folder, "empty.c"), join(folder, "empty")];
+    writeFileSync(source, "int main(void) { return 0; }\n");
+    runZig(["cc", "-fsanitize=thread", source, "-o", program]);
+    const { status, stderr } = spawnSync(program, [], { encoding: "utf8" });
+    if (stderr.includes("unexpected memory mapping")) return false;
+    assertEquals(status, 0, stderr);
+    return true;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const withSanitizer = { ...onX64, "room for the thread sanitizer": sanitizesThreads() };
+
+function runSanitized(folder: string, name: string, parts: string[]): string {
+  const program = buildPart(folder, name, parts, ["-fsanitize=thread"]);
+  const env = { ...process.env, TSAN_OPTIONS: "allocator_may_return_null=1" };
+  const { status, stdout, stderr } = spawnSync(program, [], { encoding: "utf8", env });
+  assertEquals(status, 0, stdout + stderr);
+  return stdout;
+}
+
+test(...when(
+  withSanitizer,
+  "the pool of threads passes with the thread sanitizer",
+  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["threads.c"]), "9000 jobs"),
+));
+
+test(...when(
+  withSanitizer,
+  "buffers come back with the thread sanitizer",
+  (folder) => assertStringIncludes(runSanitized(folder, "buffers", BUFFERS), "80000 rounds"),
+));

@@ -1,0 +1,91 @@
+/**
+ * The C side says what the TypeScript side says: shim/ops.def is what its generator prints, and
+ * rowmajor.h declares the symbols and codes of the symbol table. Needs neither zig nor the library.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { makeOpsDef } from "../../scripts/generate/ops_def.ts";
+import { readText } from "../../scripts/tools.ts";
+import { MAP, type MapRow } from "../../src/ops/table.ts";
+import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+
+const opsDef = readText("shim/ops.def");
+const header = readText("shim/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
+
+test("shim/ops.def is what scripts/generate/ops_def.ts prints", () => {
+  assertEquals(opsDef, makeOpsDef());
+});
+
+test("ops.def holds every elementwise row, for each kind of dtype that it computes in", () => {
+  const lines = opsDef.split("\n");
+  for (
+    const line of [
+      "RM_FLOAT_MAP(add, 2, same, (x + y),)",
+      "RM_BITS_MAP(add, 2, same, (x + y),)",
+      "RM_INT_MAP(less, 2, flag, (x < y),)",
+      "RM_BOOL_MAP(where, 3c, same, ((x != 0) ? y : z),)",
+      "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
+      "RM_HEAVY_MAP(exp, 1, same, RM_CALL(exp)(x),)",
+    ]
+  ) assert(lines.includes(line), line);
+  for (const row of Object.values<MapRow>(MAP)) {
+    const kinds: Record<string, boolean> = {
+      f: row.takes.includes("f"),
+      i: row.takes.includes("i") && row.result !== "float",
+      b: row.takes.includes("b") && row.result !== "float",
+    };
+    const macros: Record<string, RegExp> = {
+      f: /^RM_(FLOAT|ROUND|HEAVY|DOUBLE)_MAP/,
+      i: /^RM_(INT|BITS)_MAP/,
+      b: /^RM_BOOL_MAP/,
+    };
+    for (const [kind, expected] of Object.entries(kinds)) {
+      const found = lines.filter((line) =>
+        macros[kind]!.test(line) && line.includes(`_MAP(${row.name}, `)
+      );
+      assertEquals(found.length, expected ? 1 : 0, `${row.name}, ${kind}`);
+    }
+  }
+});
+
+test("rows that round more than once but promise exact results compute float32 in double", () => {
+  const doubles = opsDef.matchAll(/^RM_DOUBLE_MAP\((\w+)/gm);
+  assertEquals([...doubles].map(([, name]) => name), ["isclose"]);
+});
+
+test("the header declares the symbols of the table, and no others", () => {
+  const declared = [...header.matchAll(/^RM_API ([^;]+);/gm)]
+    .map(([, text]) => text!.replace(/\s+/g, " "));
+  const table: string[] = Object.values(SYMBOLS).map(({ c }) => c);
+  // Node-API calls one by itself.
+  const module = "void *napi_register_module_v1(void *env, void *exports)";
+  assertEquals(declared.filter((c) => c !== module), table);
+  assert(declared.includes(module));
+});
+
+test("each symbol's parameters are those of its declaration", () => {
+  for (const [name, { c, parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
+    const [, found, list] = /^int32_t (\w+)\((.*)\)$/.exec(c)!;
+    assertEquals(found, name);
+    const types = list === "void" ? [] : list!.split(", ").map((text) => {
+      if (/^(const )?(void|double|int32_t) \*\w+$/.test(text)) return "buffer";
+      if (/^double \w+$/.test(text)) return "f64";
+      assert(/^int32_t \w+$/.test(text), `${name}: no foreign type for ${text}`);
+      return "i32";
+    });
+    assertEquals(parameters, types, name);
+  }
+});
+
+test("the header has the version and the status codes", () => {
+  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(header)![1]), VERSION);
+  const statuses = header.slice(header.indexOf("RM_OK"), header.indexOf("}"));
+  const codes = [...statuses.matchAll(/\b(RM_[A-Z_]+) = (\d+)/g)]
+    .map(([, name, value]) => [name!.slice(3).replaceAll("_", "").toLowerCase(), Number(value)]);
+  const table = Object.entries(STATUS)
+    .filter(([name]) => name !== "bounds")
+    .map(([name, value]) => [name.toLowerCase(), value]);
+  assertEquals(codes, table);
+});

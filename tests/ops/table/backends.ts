@@ -1,0 +1,90 @@
+/**
+ * The backends that the op table is tested on, and the one that says what is right.
+ *
+ * A backend that is to pass the same tests joins {@link BACKENDS}; nothing else changes. Knows
+ * nothing of ops.
+ *
+ * @module
+ */
+import { type Backend, cpuBackend, registerCpu } from "../../../src/core/backend.ts";
+import { JsBackend } from "../../../src/backend/js/backend.ts";
+import { CONFIGURE, type Shim } from "../../../src/backend/ffi/abi.ts";
+import { NativeBackend } from "../../../src/backend/native/backend.ts";
+import { openShim } from "../../../src/backend/ffi/load.ts";
+import type { Device } from "../../../src/types/mod.ts";
+import { MIRROR } from "../../device/mirror.ts";
+import { site } from "./operands.ts";
+
+/** A backend under test. */
+export interface Target {
+  readonly name: string;
+  /** What serves the CPU, or the device on which operands are put. */
+  readonly on: Backend | Device;
+  /** True when elementwise results have to be those of the reference to the last bit. */
+  readonly exact: boolean;
+}
+
+const targets: Target[] = [
+  { name: "generated loops", on: new JsBackend(true), exact: true },
+  { name: "interpreter", on: new JsBackend(false), exact: true },
+  { name: "mirror", on: MIRROR, exact: true },
+];
+
+/** `shim` with every call made in an instruction set. */
+function inLevel(shim: Shim, level: number): Shim {
+  const entries = Object.entries(shim).map(([name, call]) => {
+    const inside = (...args: never[]): number => {
+      shim.rm_configure(CONFIGURE.level, level);
+      return (call as (...args: never[]) => number)(...args);
+    };
+    return [name, name === "rm_configure" ? call : inside];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The native library, or why there is none to test. */
+const shim = openShim();
+if ("reason" in shim) console.log(`The table is not tested on the native backend: ${shim.reason}`);
+else {
+  const best = shim.rm_configure(CONFIGURE.level, 0);
+  for (let level = best === 1 ? 1 : 2; level <= best; level++) {
+    // Short arrays go through the library too.
+    const backend = new NativeBackend(inLevel(shim, level), new JsBackend(), { crossover: 0 });
+    shim.rm_configure(CONFIGURE.level, level);
+    targets.push({ name: `native, ${backend.level}`, on: backend, exact: false });
+  }
+}
+
+/** The backends under test. */
+export const BACKENDS: readonly Target[] = targets;
+
+const reference = new JsBackend(false);
+
+/** What `run` gives while a backend serves the CPU, or while operands are put on a device. */
+export function using<T>(on: Target["on"], run: () => T): T {
+  const device = typeof on === "string" ? on : "cpu";
+  const before = { cpu: cpuBackend(), device: site.device };
+  if (typeof on !== "string") registerCpu(() => on);
+  site.device = device;
+  try {
+    return run();
+  } finally {
+    registerCpu(() => before.cpu);
+    site.device = before.device;
+  }
+}
+
+let asker = "";
+let answers: unknown[] = [];
+let next = 0;
+
+/** Begins the cases of a row: each target asks the reference the same questions in the same order. */
+export function beginCases(row: string): void {
+  if (row !== asker) [asker, answers] = [row, []];
+  next = 0;
+}
+
+/** What the reference, the interpreter, gives; to be asked for plain dense operands only. */
+export function referenceOf<T>(run: () => T): T {
+  return (answers[next++] ??= using(reference, run)) as T;
+}

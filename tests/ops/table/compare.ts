@@ -1,0 +1,103 @@
+/**
+ * Are two results the same, within a row's tolerance?
+ *
+ * @module
+ */
+import { DTYPE, type DType, finfo } from "../../../src/base/dtype.ts";
+import type { Row } from "../../../src/ops/table.ts";
+import type { Num } from "./operands.ts";
+
+/** How far results may be apart. */
+export interface Tolerance {
+  /** In units in the last place of the expected value. */
+  readonly ulp: number;
+  /** And as a plain number on top. */
+  readonly slack?: number;
+  /** True when zeros may differ in sign. */
+  readonly eitherZero?: boolean;
+}
+
+/** Nothing but the same bits will do; all NaN are one. */
+export const EXACT: Tolerance = { ulp: 0 };
+
+/** The distance between neighbours of `dtype` near `value`. */
+export function spacing(value: number, dtype: DType): number {
+  const { eps, smallestNormal } = finfo(dtype);
+  // Exponents are added: 2 ** 1024, as the log of the largest float64 rounds, is infinite.
+  const exponent = Math.max(Math.floor(Math.log2(Math.abs(value))), Math.log2(smallestNormal));
+  return 2 ** (exponent + Math.log2(eps));
+}
+
+/**
+ * The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. Kernels in C
+ * compute float32 in float32, where JavaScript has doubles: they may be off by a unit more.
+ */
+export function mapUlp(row: Row, dtype: DType, inC: boolean): number {
+  if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return 0;
+  if (dtype === "float64") return 4;
+  return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
+}
+
+/** Elements from which on kernels in C may add float32 up by fours, in float32. */
+export const MANY = 64;
+
+/**
+ * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
+ * float64 accumulator, which the sum of the magnitudes bounds; in C, where `from` is their dtype,
+ * those of two additions in float32, too, or of differences and exponentials in float32, whose
+ * relative error is the log's.
+ */
+export function foldTolerance(
+  row: Row,
+  dtype: DType,
+  values: readonly Num[],
+  from?: DType,
+): Tolerance {
+  if (DTYPE[dtype].kind !== "f" || row.result === "same") return { ulp: 0, eitherZero: true };
+  const magnitude = values.reduce<number>((sum, x) => {
+    const size = Math.abs(Number(x));
+    return Number.isFinite(size) ? sum + size : sum;
+  }, 0);
+  const count = values.length + 4;
+  // Running sums begin with +0, where NumPy's begin with the first element.
+  const eitherZero = row.skeleton === "scan";
+  // Products and powers have relative errors of their own, one for each element.
+  const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
+  const fours = from === "float32" && values.length >= MANY &&
+    ["sum", "mean", "norm1", "norm2"].includes(row.name);
+  const rounded = fours ? 2 ** -23 : 0;
+  const log = from === "float32" && row.name === "logSumExp"
+    ? 2 ** -22 + 2 ** -25 * Math.log(values.length)
+    : 0;
+  return { ulp, slack: magnitude * (count * 2 ** -53 + rounded) + log, eitherZero };
+}
+
+/** Throws, naming the case and the element, unless `actual` is `expected`. */
+export function assertSame(
+  what: () => string,
+  actual: readonly Num[],
+  expected: readonly Num[],
+  dtype: DType,
+  tolerance: Tolerance = EXACT,
+): void {
+  if (actual.length !== expected.length) {
+    throw new Error(`${what()}: ${actual.length} elements, expected ${expected.length}`);
+  }
+  for (let i = 0; i < actual.length; i++) {
+    const [a, e] = [actual[i]!, expected[i]!];
+    if (Object.is(a, e) || near(a, e, dtype, tolerance)) continue;
+    throw new Error(`${what()}: element ${i} is ${show(a)}, expected ${show(e)}`);
+  }
+}
+
+function near(a: Num, e: Num, dtype: DType, { ulp, slack = 0, eitherZero }: Tolerance): boolean {
+  if (typeof a === "bigint" || typeof e === "bigint") return a === e;
+  if (a === e) return eitherZero === true;
+  if (ulp === 0 || !Number.isFinite(a) || !Number.isFinite(e)) return false;
+  return Math.abs(a - e) <= ulp * spacing(e, dtype) + slack;
+}
+
+/** A value as it would be written, with the sign of zero. */
+export function show(value: Num): string {
+  return typeof value === "bigint" ? `${value}n` : Object.is(value, -0) ? "-0" : String(value);
+}

@@ -1,0 +1,375 @@
+/**
+ * The cases of reductions, index reductions and scans: golden values, layouts and subsets of axes,
+ * outputs, empty axes.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
+import {
+  applyArgReduce,
+  applyReduce,
+  applyScan,
+  checkStore,
+  contiguousCopy,
+  type Operand,
+} from "../../../src/core/dispatch.ts";
+import { DTypeError, ShapeError } from "../../../src/base/errors.ts";
+import { type ArgReduceRow, type ReduceRow, type ScanRow, takes } from "../../../src/ops/table.ts";
+import { beginCases, referenceOf, type Target, using } from "./backends.ts";
+import { assertSame, foldTolerance } from "./compare.ts";
+import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
+import { guard, type Num, place, read, sample, sizeOf, spread, type View } from "./operands.ts";
+import type { Count } from "./maps.ts";
+
+/** A row that folds elements. */
+export type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
+
+interface FoldLayout {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly view: View;
+}
+
+/** Every layout that folding loops treat in their own way; each is folded over all sets of axes. */
+export const FOLD_LAYOUTS: readonly FoldLayout[] = [
+  { name: "contiguous", shape: [3, 4, 5], view: {} },
+  { name: "permuted", shape: [3, 4, 5], view: { order: [2, 0, 1] } },
+  { name: "column-major", shape: [4, 3], view: { order: [1, 0] } },
+  { name: "sliced, negative step", shape: [3, 2, 5], view: { step: [-2, 1, 3] } },
+  { name: "reversed", shape: [4, 5], view: { step: [-1, -1] } },
+  { name: "stride 0", shape: [3, 4, 2], view: { stretch: [1] } },
+  { name: "rank 5, size-1 axes", shape: [2, 1, 3, 1, 2], view: { order: [4, 1, 0, 3, 2] } },
+  { name: "more columns than one block", shape: [3, 300], view: {} },
+  { name: "columns of a transposed array", shape: [18, 7], view: { order: [1, 0] } },
+  { name: "long, odd size", shape: [1031], view: {} },
+  { name: "long, strided", shape: [2, 517], view: { step: [1, -2] } },
+  { name: "0-d", shape: [], view: {} },
+];
+
+/** Every set of axes, the empty one too. */
+function subsets(rank: number): number[][] {
+  return Array.from(
+    { length: 2 ** rank },
+    (_, set) => Array.from({ length: rank }, (_, axis) => axis).filter((axis) => set >> axis & 1),
+  );
+}
+
+/** Where elements go: the kept axes as rows, the folded ones as columns, both in row-major order. */
+function fold(shape: readonly number[], axes: readonly number[]): number[][] {
+  const strides = shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
+  const all = shape.map((_, axis) => axis);
+  const along = (axes: number[], offset: number): number[] =>
+    spread(axes.map((axis) => shape[axis]!), axes.map((axis) => strides[axis]!), offset);
+  const folded = all.filter((axis) => axes.includes(axis));
+  return along(all.filter((axis) => !axes.includes(axis)), 0).map((row) => along(folded, row));
+}
+
+class FoldCases {
+  constructor(readonly row: FoldRow, readonly target: Target, readonly count: Count) {}
+
+  takes(dtype: DType): boolean {
+    return takes(this.row, dtype);
+  }
+
+  what(dtype: DType, ...parts: string[]): () => string {
+    return () => `${this.row.name} ${dtype}, ${parts.join(", ")} (${this.target.name})`;
+  }
+
+  /** The sets of axes that the row can fold an array of `rank` over. */
+  axes(rank: number): (number[] | null)[] {
+    const single = Array.from({ length: rank }, (_, axis) => [axis]);
+    if (this.row.skeleton === "scan") return single;
+    return this.row.skeleton === "reduce" ? [null, ...subsets(rank)] : [null, ...single];
+  }
+
+  run(
+    x: Operand,
+    axes: readonly number[] | null,
+    second?: Operand,
+    options: { keepDims?: boolean; out?: Operand; dtype?: DType } = {},
+  ): Operand {
+    const { row } = this;
+    const { name } = x.storage.info;
+    if (row.skeleton === "scan") return applyScan(row, x, axes![0]!, options);
+    if (row.skeleton === "argReduce") return applyArgReduce(row, x, axes && axes[0]!, options);
+    const attributes = (count: number): number[] =>
+      attributesOf(row, this.takes(name) ? name : "float32", count);
+    return applyReduce(row, x, axes, options, attributes, second);
+  }
+
+  /** What the reference gives, from a plain array with the folded elements in its rows. */
+  expected(x: Operand, axes: readonly number[] | null, second?: Operand): Num[] {
+    const { shape } = x.layout;
+    const lines = fold(shape, axes ?? shape.map((_, axis) => axis));
+    const values = read(x);
+    const { name } = x.storage.info;
+    const width = lines[0]?.length ?? 0;
+    const plain = place(
+      name,
+      [lines.length, width],
+      lines.flatMap((at) => at.map((i) => values[i]!)),
+    );
+    const line = second && place(second.storage.info.name, [lines.length, 1], read(second));
+    const made = referenceOf(() => read(this.run(plain, [1], line)));
+    if (this.row.skeleton !== "scan") return made;
+    const scanned: Num[] = new Array(values.length);
+    lines.flat().forEach((to, i) => scanned[to] = made[i]!);
+    return scanned;
+  }
+
+  shape(x: Operand, axes: readonly number[] | null, keepDims: boolean): number[] {
+    const { shape } = x.layout;
+    if (this.row.skeleton === "scan") return [...shape];
+    const folded = axes ?? shape.map((_, axis) => axis);
+    return shape.flatMap((n, axis) => folded.includes(axis) ? keepDims ? [1] : [] : [n]);
+  }
+
+  /** The second operand of rows that take one: as wide as composites give it. */
+  second(x: Operand, axes: readonly number[] | null, view: View): Operand | undefined {
+    if (!("arity" in this.row) || this.row.arity !== 2) return undefined;
+    const { name, kind, bytes } = x.storage.info;
+    const dtype = kind !== "f" ? "float64" : bytes === 2 ? "float32" : name;
+    const shape = this.shape(x, axes, true);
+    return place(dtype, shape, sample(dtype, [-2, 2], sizeOf(shape), 5, false), view);
+  }
+
+  /** The dtype of `x`, where C folds it. */
+  inC(x: Operand): DType | undefined {
+    return this.target.exact ? undefined : x.storage.info.name;
+  }
+
+  same(
+    what: () => string,
+    made: Operand,
+    expected: readonly Num[],
+    x: Operand,
+    dtype: DType = made.storage.info.name,
+  ): void {
+    const to = made.storage.info.name;
+    const tolerance = foldTolerance(this.row, dtype, read(x), this.inC(x));
+    assertSame(what, read(made), expected, to, {
+      ...tolerance,
+      ulp: tolerance.ulp && tolerance.ulp + 1,
+    });
+  }
+
+  golden(dtype: DType): void {
+    const entry = goldenEntry(this.row, dtype);
+    for (const { x: name, shape, axis, y, expected, refused } of entry.cases) {
+      const axes = typeof axis === "number" ? [axis] : axis;
+      const x = place(dtype, shape, decode(dtype, golden(dtype).inputs[name]![0]!));
+      const second = y && place(y.dtype, y.shape, decode(y.dtype, y.data));
+      const what = this.what(dtype, "golden", name, `axis ${JSON.stringify(axis)}`);
+      if (refused) {
+        assertThrows(() => this.run(x, axes, second), ShapeError, undefined, what());
+        continue;
+      }
+      const made = this.run(x, axes, second);
+      assertEquals(made.storage.info.name, entry.result, `${what()}: dtype`);
+      const tolerance = foldTolerance(this.row, entry.result, read(x), this.inC(x));
+      assertSame(what, read(made), decode(entry.result, expected!), entry.result, tolerance);
+    }
+    this.count(dtype, "golden");
+  }
+
+  layouts(dtype: DType): void {
+    for (const { name, shape, view } of FOLD_LAYOUTS) {
+      const x = place(dtype, shape, this.values(dtype, sizeOf(shape)), view);
+      this.axes(shape.length).forEach((axes, i) => {
+        const keepDims = i % 2 === 1 && this.row.skeleton !== "scan";
+        const what = this.what(dtype, name, `axes ${JSON.stringify(axes)}`);
+        // Now dense, now with a stride.
+        const second = this.second(x, axes, i % 3 === 0 ? {} : { step: shape.map(() => 2) });
+        const made = this.run(x, axes, second, keepDims ? { keepDims } : {});
+        assertEquals([...made.layout.shape], this.shape(x, axes, keepDims), `${what()}: shape`);
+        assertEquals(
+          made.storage.info.name,
+          goldenEntry(this.row, dtype).result,
+          `${what()}: dtype`,
+        );
+        this.same(what, made, this.expected(x, axes, second), x);
+      });
+      this.count(dtype, name);
+    }
+  }
+
+  /** Values without infinities, so that the order of a sum matters little; extremes for integers. */
+  values(dtype: DType, n: number): Num[] {
+    const { row } = this;
+    const integers = DTYPE[dtype].kind !== "f";
+    const values = sample(dtype, row.domain, n, 11, integers && row.result !== "float");
+    // Products neither vanish nor overflow, and ties and zeros are there for the others.
+    if (integers) return values;
+    return values.map((value, i) =>
+      row.expr === "a * x" ? i % 2 ? 0.5 + i % 5 / 8 : -1.5 : i % 4 ? value : i % 3 - 1
+    );
+  }
+
+  /** NaN and infinities, alone in their rows. */
+  specials(dtype: DType): void {
+    if (DTYPE[dtype].kind !== "f") return;
+    const rows = [[NaN, 1], [Infinity, NaN], [Infinity, 2], [-Infinity, 2], [Infinity, -Infinity]];
+    for (const [i, [a, b]] of [...rows, [-0, -0], [0, -0]].entries()) {
+      for (const width of [7, 40]) {
+        const line = Array.from(
+          { length: width },
+          (_, k) => k === 3 ? a! : k === 5 ? b! : k % 3 - 1,
+        );
+        const flat = [...line, ...line.toReversed()];
+        for (const view of [{}, { order: [1, 0] }]) {
+          const x = place(dtype, [2, width], flat, view);
+          for (const axes of this.axes(2)) {
+            const second = this.second(x, axes, {});
+            const what = this.what(dtype, `special values ${i}`, `axes ${JSON.stringify(axes)}`);
+            this.same(what, this.run(x, axes, second), this.expected(x, axes, second), x);
+          }
+        }
+      }
+    }
+    this.count(dtype, "special values");
+  }
+
+  empty(dtype: DType): void {
+    const { row } = this;
+    for (const shape of [[0, 3], [3, 0], [2, 0, 0], [0]]) {
+      const x = place(dtype, shape, [], shape.length === 2 ? { order: [1, 0] } : {});
+      for (const axes of this.axes(shape.length)) {
+        const what = this.what(
+          dtype,
+          `empty ${JSON.stringify(shape)}`,
+          `axes ${JSON.stringify(axes)}`,
+        );
+        const to = this.shape(x, axes, false);
+        const folded = axes ?? shape.map((_, axis) => axis);
+        const nothing = folded.some((axis) => shape[axis] === 0) && sizeOf(to) > 0;
+        const second = this.second(x, axes, {});
+        const refuses = row.skeleton === "argReduce" ||
+          ("nonEmpty" in row && row.nonEmpty === true);
+        if (nothing && refuses) {
+          assertThrows(() => this.run(x, axes, second), ShapeError, undefined, what());
+          continue;
+        }
+        const made = this.run(x, axes, second);
+        assertEquals([...made.layout.shape], to, `${what()}: shape`);
+        this.same(what, made, sizeOf(to) === 0 ? [] : this.expected(x, axes, second), x);
+      }
+    }
+    this.count(dtype, "empty");
+  }
+
+  /** Outputs: views, every dtype, and one that overlaps the input. */
+  outputs(dtype: DType): void {
+    const shape = [4, 6];
+    const x = place(dtype, shape, this.values(dtype, 24), { order: [1, 0] });
+    const axes = [1];
+    const second = this.second(x, axes, {});
+    const to = this.shape(x, axes, false);
+    const expected = this.expected(x, axes, second);
+    const { result } = goldenEntry(this.row, dtype);
+    const plain = place(result, to, expected);
+    for (const name of DTYPES) {
+      const what = this.what(dtype, `out of ${name}`);
+      const out = place(name, to, sample(name, [0, 2], sizeOf(to), 1), { step: to.map(() => -2) });
+      const check = guard(out);
+      if (!storable(result, name)) {
+        const before = read(out);
+        assertThrows(() => this.run(x, axes, second, { out }), DTypeError, undefined, what());
+        assertSame(what, read(out), before, name);
+      } else {
+        assertEquals(this.run(x, axes, second, { out }) === out, true, what());
+        const cast = referenceOf(() => read(contiguousCopy(plain, name)));
+        // Another rounding on top of the row's own.
+        const exact = DTYPE[name].kind !== "f" || DTYPE[result].kind !== "f";
+        if (exact) assertSame(what, read(out), cast, name);
+        else this.same(what, out, cast, x, DTYPE[name].bytes < DTYPE[result].bytes ? name : result);
+      }
+      check();
+    }
+    this.count(dtype, "out of another dtype, strided");
+    if (result !== dtype) return;
+    const whole = place(dtype, shape, this.values(dtype, 24));
+    const scan = this.row.skeleton === "scan";
+    const out = {
+      ...whole,
+      layout: scan ? whole.layout.flip() : whole.layout.selectAxis(1, 2),
+    };
+    const other = this.second(whole, axes, {});
+    const wanted = this.expected(whole, axes, other);
+    const before = place(dtype, shape, read(whole));
+    this.run(whole, axes, other, { out });
+    this.same(this.what(dtype, "overlapping output"), out, wanted, before);
+    this.count(dtype, "overlapping output");
+  }
+
+  /** The option `dtype`, which casts first; rows that give floats take floats. */
+  casting(dtype: DType): void {
+    if (this.row.skeleton === "argReduce") return;
+    const x = place(dtype, [3, 5], this.values(dtype, 15), { step: [1, 2] });
+    for (const to of ["int8", "uint64", "float16", "float64"] as const) {
+      const what = this.what(dtype, `dtype ${to}`);
+      const second = this.second(place(to, [3, 5], sample(to, [0, 1], 15, 1)), [1], {});
+      const given = this.row.result !== "float" || DTYPE[to].kind === "f";
+      if (!this.takes(to) || !given) {
+        assertThrows(() => this.run(x, [1], second, { dtype: to }), DTypeError, undefined, what());
+        continue;
+      }
+      const made = this.run(x, [1], second, { dtype: to });
+      const cast = referenceOf(() => contiguousCopy(place(dtype, [3, 5], read(x)), to));
+      const plain = referenceOf(() => this.run(cast, [1], second, { dtype: to }));
+      assertEquals(made.storage.info.name, plain.storage.info.name, `${what()}: dtype`);
+      const sums = this.row.result === "sum" ? to : goldenEntry(this.row, to).result;
+      assertEquals(made.storage.info.name, sums, `${what()}: dtype`);
+      this.same(what, made, read(plain), cast);
+    }
+    this.count(dtype, "dtype option");
+  }
+
+  /** A scan that begins with the start value. */
+  initial(dtype: DType): void {
+    const { row } = this;
+    if (row.skeleton !== "scan") return;
+    const x = place(dtype, [3, 4], this.values(dtype, 12), { order: [1, 0] });
+    const made = applyScan(row, x, 1, { includeInitial: true });
+    const without = this.expected(x, [1]);
+    const one = DTYPE[made.storage.info.name].wide ? BigInt(row.identity) : row.identity;
+    const expected = [0, 1, 2].flatMap((i) => [one, ...without.slice(i * 4, i * 4 + 4)]);
+    const what = this.what(dtype, "includeInitial");
+    assertEquals([...made.layout.shape], [3, 5], `${what()}: shape`);
+    this.same(what, made, expected, x);
+    this.count(dtype, "includeInitial");
+  }
+}
+
+function storable(from: DType, to: DType): boolean {
+  try {
+    checkStore(from, to, "");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Runs every case of `row` on `target`. */
+export function checkFold(row: FoldRow, target: Target, count: Count): void {
+  const cases = new FoldCases(row, target, count);
+  beginCases(row.name);
+  using(target.on, () => {
+    for (const dtype of DTYPES) {
+      if (!cases.takes(dtype)) {
+        const x = place(dtype, [2], [1, 0]);
+        const what = cases.what(dtype, "is not taken");
+        const second = cases.second(x, [0], {});
+        assertThrows(() => cases.run(x, [0], second), DTypeError, undefined, what());
+        continue;
+      }
+      cases.golden(dtype);
+      cases.layouts(dtype);
+      cases.specials(dtype);
+      cases.empty(dtype);
+      cases.outputs(dtype);
+      cases.casting(dtype);
+      cases.initial(dtype);
+    }
+  });
+}

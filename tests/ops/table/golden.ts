@@ -1,0 +1,103 @@
+/**
+ * NumPy's answers, from golden/ops.
+ *
+ * @module
+ */
+import { readFileSync } from "node:fs";
+import { DTYPE, type DType } from "../../../src/base/dtype.ts";
+import { readElement } from "../../../src/memory/element.ts";
+import type { Row } from "../../../src/ops/table.ts";
+import { adopt } from "../../../src/memory/storage.ts";
+import type { Num } from "./operands.ts";
+
+/** A fold of one array. */
+export interface FoldCase {
+  /** The input, by its name. */
+  readonly x: string;
+  readonly shape: number[];
+  readonly axis: number | number[] | null;
+  /** The second operand of rows that take one. */
+  readonly y?: { readonly dtype: DType; readonly shape: number[]; readonly data: string };
+  readonly expected?: string;
+  /** True when there is no answer. */
+  readonly refused?: boolean;
+}
+
+/** What a row gives for one dtype. */
+export interface Entry {
+  readonly numpy: string;
+  readonly result: DType;
+  readonly attributes?: Record<string, number>;
+  /** True when zeros may have either sign. */
+  readonly eitherZero?: boolean;
+  /** True when errors count in units of the largest operand. */
+  readonly cancels?: boolean;
+  /** For maps: the inputs, by their name, and the result. */
+  readonly inputs: string;
+  readonly expected: string;
+  /** For reductions and scans. */
+  readonly cases: FoldCase[];
+}
+
+/** One file of golden data. */
+export interface Golden {
+  readonly inputs: Record<string, string[]>;
+  readonly rows: Record<string, Entry>;
+  readonly casts: { readonly x: string; readonly to: Record<DType, string> };
+  /** For the 16-bit floats: SHA-256 of all values as float32, with one NaN. */
+  readonly patterns?: string;
+}
+
+const ADVICE =
+  "run: node_modules/.bin/deno run scripts/golden/table_json.ts | .venv/bin/python scripts/golden/ops.py";
+
+const files = new Map<DType, Golden>();
+
+/** The golden data of `dtype`. */
+export function golden(dtype: DType): Golden {
+  let file = files.get(dtype);
+  if (file === undefined) {
+    const url = new URL(`../../golden/ops/${dtype}.json`, import.meta.url);
+    let text: string;
+    try {
+      text = readFileSync(url, "utf8");
+    } catch {
+      throw new Error(`There is no golden data for ${dtype}; ${ADVICE}`);
+    }
+    files.set(dtype, file = JSON.parse(text) as Golden);
+  }
+  return file;
+}
+
+/** What NumPy says of `row` for `dtype`. Throws when the golden data lacks it or is older. */
+export function goldenEntry(row: Row, dtype: DType): Entry {
+  const entry = golden(dtype).rows[row.name];
+  if (entry === undefined) {
+    throw new Error(`There is no golden data for row ${row.name}, ${dtype}; ${ADVICE}`);
+  }
+  if (entry.numpy !== row.numpy) {
+    throw new Error(
+      `The golden data of row ${row.name}, ${dtype}, is for ${entry.numpy}; ${ADVICE}`,
+    );
+  }
+  return entry;
+}
+
+/** The row's attributes in its order, as the golden data has them. */
+export function attributesOf(row: Row, dtype: DType, count = 0): number[] {
+  if (!("attributes" in row) || row.attributes === undefined) return [];
+  const values: Record<string, number> = { count, ...goldenEntry(row, dtype).attributes };
+  return row.attributes.map((name) => {
+    if (values[name] === undefined) {
+      throw new Error(`No value for the attribute ${name} of row ${row.name}; ${ADVICE}`);
+    }
+    return values[name];
+  });
+}
+
+/** The elements of an encoded array. */
+export function decode(dtype: DType, text: string): Num[] {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const storage = adopt(dtype, new DTYPE[dtype].array(bytes.buffer));
+  return Array.from({ length: storage.array.length }, (_, i) => readElement(storage, i));
+}

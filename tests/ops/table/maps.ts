@@ -1,0 +1,368 @@
+/**
+ * The cases of an elementwise row: golden values, layouts, mixed dtypes, scalars, outputs, overlap.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { DTYPE, type DType, DTYPES, promoteTypes, type Scalar } from "../../../src/base/dtype.ts";
+import {
+  apply,
+  checkStore,
+  contiguousCopy,
+  type Operand,
+  type OpOptions,
+} from "../../../src/core/dispatch.ts";
+import { attempt, DTypeError } from "../../../src/base/errors.ts";
+import { Layout } from "../../../src/base/layout.ts";
+import { type MapRow, takes } from "../../../src/ops/table.ts";
+import { beginCases, referenceOf, type Target, using } from "./backends.ts";
+import { assertSame, EXACT, mapUlp, show, spacing, type Tolerance } from "./compare.ts";
+import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
+import { guard, operand, place, read, sample, sizeOf, type View } from "./operands.ts";
+
+/** Operand k has the shape and the view at k, beginning again where there are fewer. */
+interface MapLayout {
+  readonly name: string;
+  readonly shapes: readonly (readonly number[])[];
+  readonly views: readonly View[];
+}
+
+const TRANSPOSED: View = { order: [1, 0] };
+
+/** Every layout that elementwise loops treat in their own way. */
+export const MAP_LAYOUTS: readonly MapLayout[] = [
+  { name: "contiguous", shapes: [[3, 5]], views: [{}] },
+  { name: "long, odd size", shapes: [[259]], views: [{}] },
+  { name: "transposed", shapes: [[5, 3]], views: [TRANSPOSED] },
+  { name: "contiguous and transposed", shapes: [[5, 4]], views: [{}, TRANSPOSED] },
+  { name: "sliced", shapes: [[4, 6]], views: [{ step: [1, 2] }] },
+  { name: "sliced and contiguous", shapes: [[4, 6]], views: [{ step: [2, 1] }, {}] },
+  { name: "negative step", shapes: [[4, 5]], views: [{ step: [-1, -1] }] },
+  { name: "one negative step", shapes: [[4, 5]], views: [{ step: [1, -2] }, {}] },
+  { name: "opposite steps", shapes: [[7]], views: [{ step: [-1] }, { step: [1] }] },
+  { name: "stride 0", shapes: [[4, 5]], views: [{ stretch: [0] }, { stretch: [1] }] },
+  { name: "stride 0 everywhere", shapes: [[3, 4]], views: [{ stretch: [0, 1] }] },
+  { name: "broadcast rows", shapes: [[4, 7], [7]], views: [{}] },
+  { name: "broadcast columns", shapes: [[4, 1], [1, 7]], views: [{ step: [2, 1] }, {}] },
+  { name: "broadcast over more axes", shapes: [[5], [3, 2, 1]], views: [{ step: [-1] }, {}] },
+  { name: "0-d and 1-d", shapes: [[], [6]], views: [{}] },
+  { name: "0-d", shapes: [[]], views: [{}] },
+  { name: "empty", shapes: [[2, 0, 3], [1, 3]], views: [{}] },
+  { name: "empty, transposed", shapes: [[0, 3]], views: [TRANSPOSED] },
+  { name: "column-major", shapes: [[3, 4, 5]], views: [{ order: [2, 1, 0] }] },
+  { name: "column-major and row-major", shapes: [[3, 2, 5]], views: [{ order: [2, 1, 0] }, {}] },
+  { name: "permuted", shapes: [[3, 2, 5]], views: [{ order: [1, 2, 0] }, { order: [2, 0, 1] }] },
+  { name: "size-1 axes", shapes: [[1, 4, 1, 3]], views: [{ order: [3, 0, 2, 1] }, {}] },
+  {
+    name: "rank 5",
+    shapes: [[2, 3, 1, 2, 3]],
+    views: [{ order: [4, 0, 3, 1, 2] }, { step: [1, -1, 1, 2, 1] }],
+  },
+  { name: "tiles", shapes: [[33, 18]], views: [{}, TRANSPOSED] },
+  { name: "tiles, first operand", shapes: [[17, 37]], views: [TRANSPOSED, {}] },
+  { name: "tiles, rank 3", shapes: [[2, 17, 19]], views: [{ order: [2, 0, 1] }, {}] },
+  { name: "column", shapes: [[9]], views: [{ step: [4] }] },
+  { name: "short inner axis", shapes: [[41, 3]], views: [{}, { step: [2, 1] }] },
+];
+
+/** Rows that take every number beside integers, on the right. */
+const COMPARISONS: ReadonlySet<string> = new Set([
+  "equal",
+  "notEqual",
+  "less",
+  "lessEqual",
+  "greater",
+  "greaterEqual",
+]);
+
+/** Told of every case that ran. */
+export type Count = (dtype: DType, layout: string) => void;
+
+class MapCases {
+  constructor(readonly row: MapRow, readonly target: Target, readonly count: Count) {}
+
+  /** Whether operand `k` is the condition of `where`. */
+  condition(k: number): boolean {
+    return this.row.condition === true && k === 0;
+  }
+
+  takes(dtype: DType): boolean {
+    return takes(this.row, dtype);
+  }
+
+  result(dtype: DType): DType {
+    return this.takes(dtype) ? goldenEntry(this.row, dtype).result : dtype;
+  }
+
+  what(dtype: DType, ...parts: string[]): () => string {
+    return () => `${this.row.name} ${dtype}, ${parts.join(", ")} (${this.target.name})`;
+  }
+
+  run(dtype: DType, args: readonly (Operand | Scalar)[], options?: OpOptions): Operand {
+    const attributes = this.row.attributes && attributesOf(
+      this.row,
+      this.takes(dtype) ? dtype : "float32",
+    );
+    return apply(this.row, args[0]!, args[1], args[2], options, attributes);
+  }
+
+  /** What the reference gives for `args`, all of `dtype` and spelled out to `shape`. */
+  expected(dtype: DType, args: readonly Operand[], shape: readonly number[]): Operand {
+    const n = sizeOf(shape);
+    return referenceOf(() => {
+      const plain = args.map((x, k) => {
+        const list = place(x.storage.info.name, [n], read(x, shape));
+        return this.condition(k) ? list : cast(list, dtype);
+      });
+      return this.run(dtype, plain);
+    });
+  }
+
+  /** Against the exact result; with `more`, against one that is off by `more` units itself. */
+  tolerance(dtype: DType, more = 0): Tolerance {
+    const { result, cancels, eitherZero } = goldenEntry(this.row, dtype);
+    const ulp = mapUlp(this.row, result, !this.target.exact);
+    if (ulp === 0) return { ulp, eitherZero };
+    const slack = cancels ? (ulp + more) * spacing(this.row.domain[1], result) : 0;
+    return { ulp: ulp + more, slack, eitherZero };
+  }
+
+  nearReference(dtype: DType): Tolerance {
+    return this.target.exact ? EXACT : this.tolerance(dtype, 1);
+  }
+
+  /** The dtype in whose units results in `to` may be off: what was computed in, if that is narrower. */
+  unit(dtype: DType, to: DType): DType {
+    const computed = this.result(dtype);
+    const wider = DTYPE[computed].kind === "f" && DTYPE[computed].bytes < DTYPE[to].bytes;
+    return wider && DTYPE[to].kind === "f" ? computed : to;
+  }
+
+  same(what: () => string, actual: Operand, expected: Operand, dtype: DType): void {
+    const to = actual.storage.info.name;
+    assertEquals(to, expected.storage.info.name, `${what()}: dtype`);
+    assertSame(
+      what,
+      read(actual),
+      read(expected),
+      this.unit(dtype, to),
+      this.nearReference(dtype),
+    );
+  }
+
+  operands(
+    dtype: DType,
+    shapes: MapLayout["shapes"],
+    views: readonly View[],
+    dtypes: readonly DType[] = [dtype],
+  ): Operand[] {
+    return Array.from({ length: this.row.arity }, (_, k) => {
+      const shape = shapes[k % shapes.length]!;
+      const own = this.condition(k) ? "bool" : dtypes[k % dtypes.length]!;
+      const values = sample(own, this.row.domain, sizeOf(shape), k * 31 + 7);
+      return place(own, shape, values, views[k % views.length]);
+    });
+  }
+
+  golden(dtype: DType): void {
+    const { row } = this;
+    const entry = goldenEntry(row, dtype);
+    const columns = golden(dtype).inputs[entry.inputs]!.map((text, k) => {
+      const own = this.condition(k) ? "bool" : dtype;
+      const values = decode(own, text);
+      return place(own, [values.length], values);
+    });
+    const made = this.run(dtype, columns);
+    const what = this.what(dtype, "golden");
+    assertEquals(made.storage.info.name, entry.result, `${what()}: dtype`);
+    const tolerance = this.tolerance(dtype);
+    const expected = decode(entry.result, entry.expected);
+    const operands = columns.map((x) => read(x));
+    read(made).forEach((value, i) => {
+      const of = (): string => `${what()} of ${operands.map((list) => show(list[i]!)).join(", ")}`;
+      assertSame(of, [value], [expected[i]!], entry.result, tolerance);
+    });
+    this.count(dtype, "golden");
+  }
+
+  layouts(dtype: DType): void {
+    for (const { name, shapes, views } of MAP_LAYOUTS) {
+      const args = this.operands(dtype, shapes, views);
+      const made = this.run(dtype, args);
+      const shape = broadcast(args.map((x) => x.layout.shape));
+      assertEquals([...made.layout.shape], shape, `${this.what(dtype, name)()}: shape`);
+      this.same(this.what(dtype, name), made, this.expected(dtype, args, shape), dtype);
+      this.count(dtype, name);
+    }
+  }
+
+  /** Every other dtype beside this one: promoted, or refused. */
+  mixed(dtype: DType): void {
+    const first = this.row.condition ? 1 : 0;
+    if (this.row.arity - first < 2) return;
+    for (const other of DTYPES) {
+      const what = this.what(dtype, `with ${other}`);
+      const dtypes = this.row.condition ? ["bool", dtype, other] : [dtype, other];
+      const args = this.operands(dtype, [[2, 3]], [{}, TRANSPOSED], dtypes as DType[]);
+      const to = attempt(() => promoteTypes(dtype, other)).value;
+      if (to === undefined || !this.takes(to)) {
+        assertThrows(() => this.run(dtype, args), DTypeError, undefined, what());
+      } else {
+        this.same(what, this.run(to, args), this.expected(to, args, [2, 3]), to);
+      }
+      this.count(dtype, "mixed dtypes");
+    }
+  }
+
+  /** JavaScript numbers, bigints and booleans beside a tensor, on either side. */
+  scalars(dtype: DType): void {
+    if (this.row.arity !== 2) return;
+    for (const scalar of [2, 3n, true, 1.5, -1]) {
+      const to = this.weak(dtype, scalar);
+      for (const side of [0, 1]) {
+        const what = this.what(dtype, `scalar ${String(scalar)} as operand ${side}`);
+        const [x] = this.operands(dtype, [[5]], [{ step: [2] }]) as [Operand];
+        const args = side === 0 ? [scalar, x] : [x, scalar];
+        if (to === undefined && side === 1 && COMPARISONS.has(this.row.name)) {
+          // Integers are compared with every number.
+          const exact = this.expected("float64", [x, place("float64", [1], [scalar])], [5]);
+          this.same(what, this.run(dtype, args), exact, dtype);
+          continue;
+        }
+        if (to === undefined || !this.takes(to)) {
+          assertThrows(() => this.run(dtype, args), DTypeError, undefined, what());
+          continue;
+        }
+        const full = place(to, [1], [scalar]);
+        const spelled = side === 0 ? [full, x] : [x, full];
+        this.same(what, this.run(to, args), this.expected(to, spelled, [5]), to);
+      }
+    }
+    this.count(dtype, "scalars");
+  }
+
+  /** The dtype of a tensor of `dtype` with a scalar; undefined when they do not go together. */
+  weak(dtype: DType, scalar: Scalar): DType | undefined {
+    const { kind } = DTYPE[dtype];
+    if (kind === "f") return dtype;
+    if (this.row.result === "float") return "float32";
+    if (typeof scalar === "boolean") return dtype;
+    if (kind === "b") return typeof scalar === "bigint" ? "int64" : "float32";
+    return scalar === 1.5 || (scalar === -1 && kind === "u") ? undefined : dtype;
+  }
+
+  /** Outputs that are views, and outputs of every dtype. */
+  outputs(dtype: DType): void {
+    const shape = [4, 3];
+    const args = this.operands(dtype, [shape], [{}, TRANSPOSED]);
+    const expected = this.expected(dtype, args, shape);
+    const result = this.result(dtype);
+    const views: Record<string, View> = {
+      sliced: { step: [2, 3] },
+      transposed: TRANSPOSED,
+      reversed: { step: [-1, -2] },
+    };
+    const blank = sample("uint8", [0, 1], 12, 3, false);
+    for (const [name, view] of Object.entries(views)) {
+      const out = place(result, shape, blank, view);
+      const what = this.what(dtype, `out ${name}`);
+      this.into(what, dtype, args, out, expected);
+      this.count(dtype, "out as a view");
+    }
+    for (const to of DTYPES) {
+      const out = place(to, shape, blank, to === "int8" ? { step: [1, 2] } : {});
+      const what = this.what(dtype, `out of ${to}`);
+      if (attempt(() => checkStore(result, to, "")).error) {
+        assertThrows(() => this.run(dtype, args, { out }), DTypeError, undefined, what());
+        assertSame(what, read(out), read(place(to, shape, blank)), to);
+      } else this.into(what, dtype, args, out, referenceOf(() => cast(expected, to)));
+      this.count(dtype, "out of another dtype");
+    }
+  }
+
+  /** Outputs that share their memory with an operand. */
+  overlapping(dtype: DType): void {
+    const result = this.result(dtype);
+    if (result !== dtype) return;
+    const n = 5;
+    const at = this.row.condition ? 1 : 0;
+    const values = sample(dtype, this.row.domain, n * n + n, 77);
+    const view = (strides: number[], shape: number[], offset = 0): Layout =>
+      new Layout(shape, strides, offset);
+    const square = view([n, 1], [n, n]);
+    const pairs: Record<string, [out: Layout, x: Layout]> = {
+      "in place": [square, square],
+      "in place, reversed": [view([-1], [12], 11), view([-1], [12], 11)],
+      "its own transpose": [square, view([1, n], [n, n])],
+      "shifted down": [view([1], [12], 1), view([1], [12])],
+      "shifted up": [view([1], [12]), view([1], [12], 1)],
+      "its own reverse": [view([1], [12]), view([-1], [12], 11)],
+      "its first row": [square, view([0, 1], [n, n])],
+    };
+    for (const [name, [target, source]] of Object.entries(pairs)) {
+      const out = operand(place(dtype, [n * n + n], values).storage, target);
+      // The output is also the last operand, where there are several.
+      const args = this.operands(dtype, [target.shape], [{}]);
+      args[args.length - 1] = operand(out.storage, target);
+      args[at] = operand(out.storage, source);
+      const what = this.what(dtype, `overlap: ${name}`);
+      this.into(what, dtype, args, out, this.expected(dtype, args, target.shape));
+      this.count(dtype, "overlapping");
+    }
+  }
+
+  /** Runs into `out`, and looks at what is in it and around it. */
+  into(
+    what: () => string,
+    dtype: DType,
+    args: readonly Operand[],
+    out: Operand,
+    expected: Operand,
+  ): void {
+    const check = guard(out);
+    const made = this.run(dtype, args, { out });
+    assertEquals(made === out, true, `${what()}: gives the output`);
+    const unit = this.unit(dtype, out.storage.info.name);
+    assertSame(what, read(out), read(expected), unit, this.nearReference(dtype));
+    try {
+      check();
+    } catch (error) {
+      throw new Error(`${what()}: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** Runs every case of `row` on `target`. */
+export function checkMap(row: MapRow, target: Target, count: Count): void {
+  const cases = new MapCases(row, target, count);
+  beginCases(row.name);
+  using(target.on, () => {
+    for (const dtype of DTYPES) {
+      cases.mixed(dtype);
+      cases.scalars(dtype);
+      if (!cases.takes(dtype)) {
+        const args = cases.operands(dtype, [[2]], [{}]);
+        const what = cases.what(dtype, "is not taken");
+        assertThrows(() => cases.run(dtype, args), DTypeError, undefined, what());
+        continue;
+      }
+      cases.golden(dtype);
+      cases.layouts(dtype);
+      cases.outputs(dtype);
+      cases.overlapping(dtype);
+    }
+  });
+}
+
+function cast(x: Operand, dtype: DType): Operand {
+  return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
+}
+
+/** The shape that `shapes`, which fit, broadcast to. */
+function broadcast(shapes: readonly (readonly number[])[]): number[] {
+  const rank = Math.max(...shapes.map((shape) => shape.length));
+  return Array.from({ length: rank }, (_, axis) => {
+    const sizes = shapes.map((shape) => shape[axis - rank + shape.length] ?? 1);
+    return sizes.find((size) => size !== 1) ?? 1;
+  });
+}

@@ -1,0 +1,43 @@
+/** Every row of the op table can be reached: as a method, or through the function named here. */
+import { assert, assertEquals } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Tensor } from "../../mod.ts";
+import { ROWS } from "../../src/ops/table.ts";
+
+/** Rows that are not methods under their own name, and what runs them. */
+const ELSEWHERE: Record<string, string> = {
+  copy: "astype, toOwned and every other copy",
+  where: "the function where",
+  norm1: "norm",
+  norm2: "norm",
+  normP: "norm",
+  normMax: "norm",
+  normMin: "norm",
+  logSumExp: "logsumexp",
+};
+
+test("every row of the op table is a method, or is known to run under another name", () => {
+  const methods = Tensor.prototype as unknown as Record<string, unknown>;
+  const missing = ROWS.map(({ name }) => name).filter((name) =>
+    typeof methods[name] !== "function" && !Object.hasOwn(ELSEWHERE, name)
+  );
+  assertEquals(missing, []);
+  for (const name of Object.keys(ELSEWHERE)) assert(ROWS.some((row) => row.name === name), name);
+});
+
+test("ids are the places in the table, as kernel tables and the shim take for granted", () => {
+  ROWS.forEach((row, place) => assertEquals(row.id, place, row.name));
+});
+
+test("the table of differences in the docs is the one that the golden data are made with", () => {
+  const read = (path: string): string => readFileSync(new URL(path, import.meta.url), "utf8");
+  const page = read("../../docs/differences-from-numpy.md").replace(/\s+/g, " ");
+  const differences = JSON.parse(read("../golden/ops/differences.json")) as Record<
+    string,
+    string
+  >[];
+  for (const { rowmajor } of differences) {
+    assert(page.includes(rowmajor!.replace(/\s+/g, " ").replaceAll("|", "\\|")), rowmajor);
+  }
+});

@@ -1,0 +1,275 @@
+/**
+ * The library that a package carries, and the folder that it is kept in: starts at the same time,
+ * files that are damaged, folders that are not to be trusted or cannot be written.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { HOST, stageForExecutable, TARGETS } from "../../scripts/release/package.ts";
+import { explained } from "../../src/backend/ffi/load.ts";
+import { when } from "../native/support.ts";
+import {
+  inDeno,
+  librariesIn,
+  program,
+  report,
+  run,
+  temporary,
+  type Told,
+  told,
+} from "./support.ts";
+
+const stage = temporary();
+after(() => {
+  report();
+  stage[Symbol.dispose]();
+});
+const unix = process.platform !== "win32";
+const root = process.getuid?.() === 0;
+const always = { [`a library for ${HOST}`]: HOST in TARGETS };
+const libraries = librariesIn(stage.path);
+const [library, kernels] = libraries[HOST]!;
+const staged = join(stage.path, "package");
+const main = join(stage.path, "main.ts");
+stageForExecutable(staged, HOST, libraries);
+writeFileSync(main, program(pathToFileURL(join(staged, "mod.ts")).href));
+
+/** Starts the program with a cache of its own. */
+async function start(env: Record<string, string>, permissions: string[] = ["-A"]): Promise<Told> {
+  const args = inDeno ? ["run", "--no-check", "--no-prompt", ...permissions, main] : [main];
+  const outcome = await run(process.execPath, args, { cwd: stage.path, env });
+  assertEquals(outcome.stderr, "");
+  return told(outcome);
+}
+
+/** Where the library lies in a cache. */
+function placeIn(cache: string): string {
+  return join(cache, library!.sha256, library!.name);
+}
+
+/** Throws unless `cache` holds the library and its companion, whole, and nothing else. */
+function assertHolds(cache: string): void {
+  assertEquals(readdirSync(cache), [library!.sha256]);
+  const files = readdirSync(join(cache, library!.sha256)).sort();
+  assertEquals(files, [library!.name, kernels!.name].sort());
+  assertEquals(readFileSync(placeIn(cache)), readFileSync(library!.path));
+}
+
+/**
+ * A test with a folder of its own, and a cache and a temporary folder in it; skipped where a
+ * condition is not met.
+ */
+function inFolder(
+  name: string,
+  body: (
+    places: { cache: string; temporary: string; env: Record<string, string> },
+  ) => Promise<void>,
+  conditions: Readonly<Record<string, boolean>> = {},
+): void {
+  test(...when({ ...always, ...conditions }, name, async () => {
+    using folder = temporary();
+    const [cache, temp] = [join(folder.path, "cache"), join(folder.path, "temporary")];
+    mkdirSync(temp);
+    const names = unix ? ["TMPDIR"] : ["TEMP", "TMP"];
+    const env = Object.fromEntries(names.map((name) => [name, temp]));
+    await body({ cache, temporary: temp, env: { ...env, ROWMAJOR_CACHE: cache } });
+  }));
+}
+
+inFolder(
+  "eight processes that start at once on an empty cache all run natively",
+  async ({ cache, env }) => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => start(env)));
+    assertEquals(all.map(({ cpu }) => cpu), Array(8).fill("native"));
+    assertHolds(cache);
+    if (!unix) return;
+    for (const path of [cache, join(cache, library!.sha256)]) {
+      assertEquals(lstatSync(path).mode & 0o777, 0o700, path);
+    }
+  },
+);
+
+inFolder(
+  "a damaged, a short and a missing file are put there again, others are left",
+  async ({ cache, env }) => {
+    assertEquals((await start(env)).cpu, "native");
+    const path = placeIn(cache);
+    const before = lstatSync(path);
+    assertEquals((await start(env)).cpu, "native");
+    assertEquals(lstatSync(path).ino, before.ino, "an intact library stays");
+
+    const bytes = readFileSync(path);
+    bytes[bytes.length >> 1]! ^= 1;
+    writeFileSync(path, bytes);
+    assertEquals((await start(env)).cpu, "native");
+    assertHolds(cache);
+
+    truncateSync(path, 1000);
+    assertEquals((await start(env)).cpu, "native");
+    assertHolds(cache);
+
+    truncateSync(join(cache, library!.sha256, kernels!.name), 10);
+    assertEquals((await start(env)).cpu, "native");
+    const kept = readFileSync(join(cache, library!.sha256, kernels!.name));
+    assertEquals(kept, readFileSync(kernels!.path));
+  },
+);
+
+inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary, env }) => {
+  const other = join(temporary, `rowmajor-${process.getuid!()}`);
+  /** Starts with a bad cache: the library is kept in the temporary folder. */
+  const assertAvoided = async (): Promise<void> => {
+    assertEquals((await start(env)).cpu, "native");
+    assertHolds(other);
+    assert(!existsSync(placeIn(cache)));
+  };
+  const real = join(temporary, "elsewhere");
+  mkdirSync(real, { mode: 0o700 });
+  symlinkSync(real, cache);
+  await assertAvoided();
+  assertEquals(readdirSync(real), []);
+
+  for (const mode of [0o777, 0o770]) {
+    const open = `${cache}-${mode}`;
+    mkdirSync(open);
+    chmodSync(open, mode);
+    assertEquals((await start({ ...env, ROWMAJOR_CACHE: open })).cpu, "native");
+    assertEquals(readdirSync(open), []);
+  }
+  // What lies at the second place has to be trusted too.
+  chmodSync(other, 0o777);
+  const refused = await start(env);
+  assertEquals(refused.cpu, "js");
+  assertStringIncludes(refused.native, `${cache} is a link, not a folder`);
+  assertStringIncludes(refused.native, `others can write into ${other}`);
+}, { "Unix": unix });
+
+inFolder("a cache that belongs to somebody else is not used", async ({ cache, env }) => {
+  mkdirSync(cache, { mode: 0o755 });
+  chownSync(cache, 12345, 12345);
+  assertEquals((await start(env)).cpu, "native");
+  assertEquals(readdirSync(cache), []);
+  const narrow = [...inDeno ? ["--allow-ffi", "--allow-env", `--allow-read=${cache}`] : []];
+  if (!inDeno) return;
+  // Without the permission to know the user, a new file shows it, or nothing is known.
+  for (const write of [[], [`--allow-write=${cache}`]]) {
+    const { cpu, native } = await start(env, [...narrow, ...write]);
+    assertEquals(cpu, "js");
+    assertStringIncludes(native, `${cache} belongs to somebody else`);
+    assertEquals(readdirSync(cache), []);
+  }
+}, { "to be root, who can give folders away": root });
+
+inFolder(
+  "where nothing can be written JavaScript serves, and a filled cache still does",
+  async ({ cache, temporary, env }) => {
+    const file = join(temporary, "file");
+    writeFileSync(file, "");
+    const nowhere = join(file, "cache");
+    const names = unix ? ["TMPDIR"] : ["TEMP", "TMP"];
+    const blocked: Record<string, string> = { ...env, ROWMAJOR_CACHE: nowhere };
+    for (const name of names) blocked[name] = nowhere;
+    const { cpu, native } = await start(blocked);
+    assertEquals(cpu, "js");
+    assertStringIncludes(native, `cannot keep the library in ${nowhere}: `);
+
+    assertEquals((await start(env)).cpu, "native");
+    for (const name of names) env[name] = nowhere;
+    chmodSync(join(cache, library!.sha256), 0o500);
+    chmodSync(cache, 0o500);
+    assertEquals((await start(env)).cpu, "native");
+    if (inDeno) {
+      const read = ["--allow-ffi", "--allow-env", `--allow-read=${cache}`];
+      assertEquals((await start(env, read)).cpu, "native");
+    }
+    chmodSync(cache, 0o700);
+    chmodSync(join(cache, library!.sha256), 0o700);
+    assertHolds(cache);
+  },
+);
+
+inFolder(
+  "an empty cache that cannot be written leaves it to the temporary folder",
+  async ({ temporary, env }) => {
+    const fixed = join(temporary, "fixed");
+    mkdirSync(fixed, { mode: 0o500 });
+    assertEquals((await start({ ...env, ROWMAJOR_CACHE: fixed })).cpu, "native");
+    assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
+  },
+  // Root can write into all.
+  { "Unix, and not to be root": unix && !root },
+);
+
+inFolder(
+  "without HOME the temporary folder serves; XDG_CACHE_HOME and HOME are used",
+  async ({ temporary, env }) => {
+    const { ROWMAJOR_CACHE: cache, ...rest } = env;
+    assertEquals((await start(rest)).cpu, "native");
+    assertHolds(join(temporary, `rowmajor-${process.getuid!()}`));
+
+    assertEquals((await start({ ...rest, HOME: cache! })).cpu, "native");
+    const inHome = process.platform === "darwin" ? "Library/Caches/rowmajor" : ".cache/rowmajor";
+    assertHolds(join(cache!, inHome));
+
+    const named = join(cache!, "xdg");
+    assertEquals((await start({ ...rest, HOME: cache!, XDG_CACHE_HOME: named })).cpu, "native");
+    assertHolds(join(named, "rowmajor"));
+  },
+  // Windows has LOCALAPPDATA.
+  { "Unix": unix },
+);
+
+inFolder("what a package lacks, or holds damaged, is a reason", async ({ cache, env }) => {
+  const path = join(stage.path, "damaged.ts");
+  const load = pathToFileURL(join(staged, "src/backend/ffi/load.ts")).href;
+  const files = [library!, { ...library!, sha256: "0".repeat(64) }];
+  writeFileSync(
+    path,
+    `import { openCarried } from ${JSON.stringify(load)};
+    import { content } from "./package/src/backend/ffi/native/${HOST}.ts";
+    const reasons = [
+      openCarried({ files: [], content: () => content }),
+      openCarried({ files: ${JSON.stringify(files.slice(1))}, content: () => content }),
+      openCarried({ files: ${JSON.stringify(files.slice(0, 1))}, content: () => undefined }),
+    ];
+    console.log(JSON.stringify(reasons.map(({ reason }) => reason)));`,
+  );
+  const args = inDeno ? ["run", "--no-check", "-A", path] : [path];
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: stage.path, env });
+  assertEquals(stderr, "");
+  const [none, damaged, missing] = JSON.parse(stdout) as string[];
+  assertEquals(none, `there is no native library for ${HOST} in this package`);
+  assertStringIncludes(damaged!, `${library!.name} of the package is damaged`);
+  assertStringIncludes(missing!, `${library!.name} could not be fetched`);
+  assertEquals(readdirSync(cache), []);
+});
+
+const onLinux = { "Linux": process.platform === "linux" };
+
+test(...when(onLinux, "what the system says of a library is explained", () => {
+  const old = "/lib/libc.so.6: version `GLIBC_2.17' not found (required by librowmajor.so)";
+  const musl = "Error loading shared library libdl.so.2: No such file or directory";
+  for (const text of [old, musl]) {
+    assertStringIncludes(explained(text), "needs glibc 2.17 or newer");
+  }
+  const noexec = "librowmajor.so: failed to map segment from shared object";
+  assertStringIncludes(explained(noexec), "mounted noexec");
+  const other = "librowmajor.so: cannot open shared object file: No such file or directory";
+  assertEquals(explained(other), other);
+}));

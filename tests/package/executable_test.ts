@@ -1,0 +1,68 @@
+/**
+ * Executables of the digits demo, with the library and the model inside: made by Bun, and by Deno
+ * where it can be, and run elsewhere, without leaving anything behind but the cache.
+ *
+ * @module
+ */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { builtLibraries, HOST } from "../../scripts/release/package.ts";
+import { root } from "../../scripts/tools.ts";
+import { check, inDeno, run, temporary } from "./support.ts";
+
+/** What docs/install.md says after `deno task executable`, but for the name of the executable. */
+const [program, ...args] = /^deno task executable (.*) --out=digits$/m.exec(
+  readFileSync(join(root, "docs", "install.md"), "utf8"),
+)![1]!.split(" ");
+
+/** Makes the demo by this runtime, and runs it twice with nothing of the repository around. */
+async function makeAndRun(flags: readonly string[]): Promise<void> {
+  using folder = temporary();
+  const [elsewhere, temp, cache] = ["elsewhere", "temporary", "cache"].map((name) =>
+    join(folder.path, name)
+  );
+  for (const path of [elsewhere!, temp!]) mkdirSync(path);
+  const out = join(elsewhere!, process.platform === "win32" ? "digits.exe" : "digits");
+  const script = join(root, "scripts", "release", "executable.ts");
+  const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`, ...flags];
+  const made = await run(
+    process.execPath,
+    [...inDeno ? ["run", "-A"] : [], script, program!, ...args, ...options],
+    { cwd: root, env: process.env as Record<string, string> },
+  );
+  assertEquals([made.code, made.stdout.trim()], [0, out], made.stderr);
+  const library = builtLibraries(HOST)[HOST]![0]!;
+  chmodSync(elsewhere!, 0o555);
+  using _ = { [Symbol.dispose]: () => chmodSync(elsewhere!, 0o755) };
+  const env = { TMPDIR: temp!, TEMP: temp!, TMP: temp!, HOME: elsewhere!, ROWMAJOR_CACHE: cache! };
+  const seen: unknown[] = [];
+  for (let n = 0; n < 2; n++) {
+    const { code, stdout, stderr } = await run(out, [], { cwd: elsewhere!, env });
+    assertEquals([code, stderr], [0, ""]);
+    assertStringIncludes(stdout, "accuracy: 97.8%");
+    seen.push([
+      [elsewhere!, temp!, cache!].map((path) => readdirSync(path, { recursive: true }).sort()),
+      statSync(join(cache!, library.sha256, library.name)).ino,
+    ]);
+  }
+  console.log(`executable: ${statSync(out).size} bytes, the library is kept, nothing is left`);
+  assertEquals(seen[1], seen[0]);
+  assertEquals(readdirSync(temp!), []);
+}
+
+if (inDeno) {
+  // Deno puts a program into its small brother, denort, which it fetches unless a file is named.
+  const named = process.env.DENORT_BIN !== undefined;
+  if (!named) console.log("deno compile is not tested: DENORT_BIN does not name a denort");
+  (named ? check : test.skip)(
+    "deno compile makes the demo (needs DENORT_BIN)",
+    () => makeAndRun([]),
+  );
+} else {
+  for (const flags of [[], ["--minify"]]) {
+    check(`bun build --compile ${flags} makes the demo`, () => makeAndRun(flags));
+  }
+}

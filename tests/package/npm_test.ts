@@ -1,0 +1,170 @@
+/**
+ * The package on npm: installed from its tarball in an empty project, it runs in Bun, in Deno and in
+ * Node, has types, and brings its library into executables that Bun makes.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { after, test } from "node:test";
+import { stageNpm } from "../../scripts/release/package.ts";
+import { findTool, root } from "../../scripts/tools.ts";
+import { check, inDeno, librariesIn, program, report, run, temporary, told } from "./support.ts";
+
+// Making it takes seconds, and what it is used by runs in processes of its own anyway.
+const checkOnce = inDeno ? test.skip : check;
+const stage = inDeno ? { path: "", [Symbol.dispose]: () => {} } : temporary();
+after(() => {
+  report();
+  stage[Symbol.dispose]();
+});
+const project = join(stage.path, "project");
+const cache = join(stage.path, "cache");
+const env = { HOME: stage.path, ROWMAJOR_CACHE: cache, TMPDIR: stage.path, TEMP: stage.path };
+
+/** Installs the package in a project, once. */
+let installed: Promise<void> | undefined;
+function install(): Promise<void> {
+  return installed ??= (async () => {
+    const tarball = await stageNpm(join(stage.path, "npm"), librariesIn(stage.path));
+    mkdirSync(project);
+    writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+    writeFileSync(join(project, "main.mjs"), program("@rowmajor/tensor"));
+    const { code, stderr } = await run(process.execPath, ["add", tarball], { cwd: project, env });
+    assertEquals(code, 0, stderr);
+  })();
+}
+
+checkOnce(
+  "npm: installs without scripts and dependencies, and runs natively in Bun (needs Bun)",
+  async () => {
+    await install();
+    assertEquals(readdirSync(join(project, "node_modules")).sort(), ["@rowmajor"]);
+    const outcome = await run(process.execPath, ["main.mjs"], { cwd: project, env });
+    assertEquals(told(outcome).cpu, "native");
+    // What asks for it in the older way gets it too.
+    writeFileSync(
+      join(project, "older.cjs"),
+      `const { ones, info } = require("@rowmajor/tensor");
+    console.log(ones([2]).sum().item(), info().devices.cpu);`,
+    );
+    const older = await run(process.execPath, ["older.cjs"], { cwd: project, env });
+    assertEquals(older.stdout, "2 native\n", older.stderr);
+    assert(!existsSync(cache), "a package of files needs no cache");
+  },
+);
+
+checkOnce(
+  "npm: runs natively in Deno, and says why not without a permission (needs Bun)",
+  async () => {
+    await install();
+    const library = join(project, "node_modules", "@rowmajor", "tensor", "lib");
+    for (
+      const [permissions, cpu] of [[[`--allow-ffi=${library}`], "native"], [[], "js"]] as const
+    ) {
+      const args = ["run", "--quiet", "--no-prompt", ...permissions, "main.mjs"];
+      const outcome = await run(findTool("deno"), args, { cwd: project, env });
+      const { cpu: served, native } = told(outcome);
+      assertEquals(served, cpu);
+      if (cpu === "js") assertStringIncludes(native, "use --allow-ffi");
+    }
+    assert(!existsSync(cache));
+  },
+);
+
+checkOnce(
+  "npm: in an executable that Deno made the library is read, and kept (needs Bun)",
+  async () => {
+    await install();
+    // What Deno puts into an executable are files for all but the system, which opens libraries.
+    writeFileSync(
+      join(project, "standalone.mjs"),
+      `Object.defineProperty(Deno, "build", { value: { ...Deno.build, standalone: true } });
+    await import("./main.mjs");`,
+    );
+    const kept = join(stage.path, "kept");
+    const args = ["run", "--quiet", "--no-prompt", "-A", "standalone.mjs"];
+    const outcome = await run(findTool("deno"), args, {
+      cwd: project,
+      env: { ...env, ROWMAJOR_CACHE: kept },
+    });
+    assertEquals(told(outcome).cpu, "native");
+    assertEquals(readdirSync(kept).length, 1);
+  },
+);
+
+const node = spawnSync("node", ["--version"], { encoding: "utf8" }).stdout?.trim() ?? "";
+const hasNode = Number(/^v(\d+)/.exec(node)?.[1]) >= 20;
+if (!hasNode) console.log("The package is not tested in Node: there is none, or one older than 20");
+
+(hasNode ? checkOnce : test.skip)(
+  "npm: runs in Node, natively since 26.1, and says why not before (needs Bun, and Node 20)",
+  async () => {
+    await install();
+    const ask = 'console.log(require("node:module").isBuiltin("node:ffi"))';
+    const { stdout } = spawnSync("node", ["--eval", ask], { encoding: "utf8" });
+    const { cpu, native } = told(await run("node", ["main.mjs"], { cwd: project, env }));
+    console.log(`Node ${node}: ${cpu}`);
+    if (stdout.trim() === "true") assertEquals(cpu, "native", native);
+    else {
+      assertEquals(cpu, "js");
+      assertMatch(native, /^this Node has no node:ffi/);
+    }
+  },
+);
+
+checkOnce("npm: the types are there, and refuse what cannot work (needs Bun)", async () => {
+  await install();
+  writeFileSync(
+    join(project, "types.ts"),
+    `import { ones, type types } from "@rowmajor/tensor";
+    import { decodeNpy } from "@rowmajor/tensor/io";
+    import { key, uniform } from "@rowmajor/tensor/random";
+    import type { ShapeOf } from "@rowmajor/tensor/types";
+    const device: types.Device = "cpu";
+    const x = ones([3, 4], { device });
+    const shape: readonly [3, 3] = x.matmul(x.T).shape;
+    // @ts-expect-error: the inner sizes differ
+    x.matmul(x);
+    // @ts-expect-error: no such shape
+    const wrong: readonly [4, 3] = uniform(key(1), [3, 4]).shape;
+    // @ts-expect-error: no bytes
+    decodeNpy("text");
+    export const all: readonly (ShapeOf<typeof x> | readonly number[])[] = [shape, wrong];
+    `,
+  );
+  const compilerOptions = {
+    ...{ target: "esnext", module: "nodenext", lib: ["esnext", "dom"], types: [] },
+    ...{ strict: true, noEmit: true, skipLibCheck: true },
+  };
+  writeFileSync(
+    join(project, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, files: ["types.ts"] }),
+  );
+  const tsc = join(root, "node_modules", "typescript", "lib", "tsc.js");
+  const { code, stdout } = await run(process.execPath, [tsc, "-p", "."], { cwd: project, env });
+  assertEquals([code, stdout], [0, ""]);
+});
+
+checkOnce(
+  "npm: an executable of a program that uses it has the library inside (needs Bun)",
+  async () => {
+    await install();
+    const away = join(stage.path, "away");
+    mkdirSync(away);
+    for (const flags of [[], ["--minify"]]) {
+      const out = join(away, process.platform === "win32" ? "program.exe" : "program");
+      const args = ["build", "--compile", ...flags, `--outfile=${out}`, "main.mjs"];
+      const built = await run(process.execPath, args, { cwd: project, env });
+      assertEquals(built.code, 0, built.stderr);
+      assertEquals(told(await run(out, [], { cwd: away, env })).cpu, "native");
+      // Those of other systems are not.
+      const growth = statSync(out).size - statSync(process.execPath).size;
+      assert(growth < 8 * 2 ** 20, `${growth} bytes more than Bun`);
+    }
+    assertEquals(readdirSync(cache).length, 1);
+  },
+);

@@ -1,0 +1,44 @@
+/**
+ * The generated documents are what their generators print; no feature is without a test.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { FEATURES } from "../../scripts/generate/feature_list.ts";
+import { makeCoverage } from "../../scripts/generate/coverage.ts";
+import { makeFeatures } from "../../scripts/generate/features.ts";
+import { makeArchitecture, makePicture } from "../../scripts/generate/layers.ts";
+import { LAYERS } from "../../scripts/generate/layer_order.ts";
+import { readText } from "../../scripts/tools.ts";
+
+test("docs/features.md is what scripts/generate/features.ts prints, with a test for every feature", () => {
+  const text = makeFeatures();
+  assertEquals(readText("docs/features.md"), text);
+  const titles = Object.values(FEATURES).flat().map(({ title }) => title);
+  assertEquals(new Set(titles).size, titles.length);
+  assert(titles.length > 80);
+  for (const line of text.split("\n").filter((line) => line.startsWith("| "))) {
+    assert(/_test\.ts\)|later: needs|\| Tests \|/.test(line), line);
+  }
+});
+
+test("docs/coverage.md is what scripts/generate/coverage.ts prints", () => {
+  const text = makeCoverage();
+  assertEquals(readText("docs/coverage.md"), text);
+  for (const row of ["| `add` | yes | `x.add()` |", "| `cholesky` | no |", '| `"int8"` |']) {
+    assert(text.includes(row), row);
+  }
+});
+
+test("the picture and the text of the layers are what scripts/generate/layers.ts draws", () => {
+  const picture = makePicture();
+  assertEquals(readText("docs/layers.svg"), picture);
+  assertEquals(readText("docs/architecture.md"), makeArchitecture());
+  const drawn = [...picture.matchAll(/class="f" x="[^"]*" y="([^"]*)">([^<]*)</g)];
+  assertEquals(new Set(drawn.map(([, y]) => y)).size, LAYERS.length + 1);
+  assertEquals(
+    drawn.map(([, , name]) => name!),
+    ["mod.ts", ...LAYERS.toReversed().flat().map((folder) => `${folder}/`)],
+  );
+});

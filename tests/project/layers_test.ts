@@ -1,0 +1,165 @@
+/**
+ * Imports in src go down only: scripts/generate/layer_order.ts is the order, every folder has a
+ * place in it, and no imports go round in a circle, types included.
+ *
+ * It reads the sources as text, so that it runs the same in both runtimes.
+ *
+ * @module
+ */
+
+import { assertEquals } from "@std/assert";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { LAYERS } from "../../scripts/generate/layer_order.ts";
+
+/** What may come from outside src, and which folders may ask for it. */
+const OUTSIDE: [folder: string, specifier: RegExp][] = [
+  ["io/", /^node:/],
+  ["backend/ffi/", /^(node:|bun:ffi$)/],
+];
+
+const STATIC = /^[ \t]*(?:import|export)\s+(?:[^;"'`]*?\sfrom\s+)?["']([^"'\n]+)["']/gm;
+const DYNAMIC = /\bimport\(\s*["'`]([^"'`]+)["'`]/g;
+
+/** What a source imports, types included. */
+function readImports(source: string): string[] {
+  const code = source.replace(/\/\*[\s\S]*?\*\//g, "");
+  return [STATIC, DYNAMIC].flatMap((form) => [...code.matchAll(form)].map((match) => match[1]!));
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
+
+/** The layer of a folder of src; -1 for one that the table does not name. */
+function layerOf(folder: string): number {
+  return LAYERS.findIndex((folders) => folders.includes(folder));
+}
+
+/** Everything that is wrong with a set of files of src, given as path → source text. */
+function findFaults(files: Map<string, string>): string[] {
+  const faults: string[] = [];
+  const imports = new Map<string, string[]>();
+  for (const [path, source] of files) {
+    const folder = folderOf(path);
+    const layer = layerOf(folder);
+    if (layer < 0) {
+      faults.push(`src/${folder} has no layer: add it to scripts/generate/layer_order.ts`);
+      continue;
+    }
+    const targets: string[] = [];
+    for (const specifier of readImports(source)) {
+      if (!specifier.startsWith(".")) {
+        const allowed = OUTSIDE.some(([where, of]) => path.startsWith(where) && of.test(specifier));
+        if (!allowed) faults.push(`src/${path} imports ${specifier} from outside src`);
+        continue;
+      }
+      const url = new URL(specifier, `file:///src/${path}`).pathname;
+      const target = url.slice("/src/".length);
+      if (!url.startsWith("/src/") || !files.has(target)) {
+        faults.push(`src/${path} imports ${specifier}, which is no file of src`);
+        continue;
+      }
+      const from = folderOf(target);
+      if (from !== folder && layerOf(from) >= layer) {
+        faults.push(`src/${path} imports src/${target}, which is not in a layer below`);
+      }
+      targets.push(target);
+    }
+    imports.set(path, targets);
+  }
+  return [...faults, ...findCycles(imports)];
+}
+
+function findCycles(graph: Map<string, string[]>): string[] {
+  const faults: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: string[]): void => {
+    const at = trail.indexOf(path);
+    if (at >= 0) faults.push(`circle: ${[...trail.slice(at), path].join(" → ")}`);
+    if (at >= 0 || done.has(path)) return;
+    for (const target of graph.get(path) ?? []) visit(target, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of graph.keys()) visit(path, []);
+  return faults;
+}
+
+const root = new URL("../../", import.meta.url);
+
+function readSources(): Map<string, string> {
+  const src = new URL("src/", root);
+  const paths = readdirSync(src, { recursive: true, encoding: "utf8" })
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => path.endsWith(".ts"))
+    .sort();
+  return new Map(paths.map((path) => [path, readFileSync(new URL(path, src), "utf8")]));
+}
+
+test("imports in src go down only, and never in a circle", () => {
+  assertEquals(findFaults(readSources()), []);
+});
+
+test("mod.ts exports from src, nothing else", () => {
+  const source = readFileSync(new URL("mod.ts", root), "utf8");
+  const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "").trim();
+  const statements = code.split(";").map((text) => text.trim()).filter((text) => text !== "");
+  const others = statements.filter((text) =>
+    !/^(export|import)\s[^=(]*from\s+"\.\/src\//.test(text)
+  );
+  assertEquals(others, []);
+});
+
+/** Faults of one file with the given text beside empty ones that it may import. */
+function faultsOf(path: string, source: string): string[] {
+  const others = ["base/errors.ts", "tensor/tensor.ts", "backend/js/a.ts", "backend/native/a.ts"];
+  const files = new Map(others.map((name) => [name, ""]));
+  return findFaults(files.set(path, source));
+}
+
+test("an import of a lower layer is no fault", () => {
+  assertEquals(faultsOf("core/plan.ts", 'import { ShapeError } from "../base/errors.ts";'), []);
+  assertEquals(
+    faultsOf(
+      "core/plan.ts",
+      '/** import "../tensor/tensor.ts" */\n// import "../tensor/tensor.ts"',
+    ),
+    [],
+  );
+});
+
+test("an import of a layer above is found in every form", () => {
+  const fault = ["src/core/plan.ts imports src/tensor/tensor.ts, which is not in a layer below"];
+  const from = '"../tensor/tensor.ts"';
+  assertEquals(faultsOf("core/plan.ts", `import { Tensor } from ${from};`), fault);
+  assertEquals(faultsOf("core/plan.ts", `import type { Tensor } from ${from};`), fault);
+  assertEquals(faultsOf("core/plan.ts", `import {\n  type A,\n  B,\n} from ${from};`), fault);
+  assertEquals(faultsOf("core/plan.ts", `export * from ${from};`), fault);
+  assertEquals(faultsOf("core/plan.ts", `import ${from};`), fault);
+  assertEquals(faultsOf("core/plan.ts", `const x = await import(${from});`), fault);
+});
+
+test("folders without a layer and imports from outside are found", () => {
+  assertEquals(faultsOf("new/a.ts", ""), [
+    "src/new has no layer: add it to scripts/generate/layer_order.ts",
+  ]);
+  assertEquals(faultsOf("core/plan.ts", 'import fs from "node:fs";'), [
+    "src/core/plan.ts imports node:fs from outside src",
+  ]);
+  assertEquals(faultsOf("core/plan.ts", 'import "../../tests/a.ts";'), [
+    "src/core/plan.ts imports ../../tests/a.ts, which is no file of src",
+  ]);
+  assertEquals(faultsOf("backend/js/b.ts", 'import "../native/a.ts";'), [
+    "src/backend/js/b.ts imports src/backend/native/a.ts, which is not in a layer below",
+  ]);
+});
+
+test("a circle is found, one of types too", () => {
+  for (const kind of ["", "type "]) {
+    const files = new Map([
+      ["base/slice.ts", 'import { a } from "./layout.ts";'],
+      ["base/layout.ts", `import ${kind}{ b } from "./slice.ts";`],
+    ]);
+    assertEquals(findFaults(files), ["circle: base/slice.ts → base/layout.ts → base/slice.ts"]);
+  }
+});

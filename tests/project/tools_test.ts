@@ -1,0 +1,90 @@
+/**
+ * What starts the other programs: tasks, the end of those that take too long, and zig's turns.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { spawn } from "node:child_process";
+import { readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { root, runZig, start, TURN } from "../../scripts/tools.ts";
+import { findZig } from "../native/support.ts";
+
+const onLinux = { skip: process.platform !== "linux" && "needs /proc" };
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("npm runs every task of Deno, by its name", () => {
+  const read = (name: string) => JSON.parse(readFileSync(join(root, name), "utf8"));
+  const { postinstall: _, ...scripts } = read("package.json").scripts;
+  const names = Object.keys(read("deno.json").tasks);
+  assertEquals(scripts, Object.fromEntries(names.map((name) => [name, `deno task ${name}`])));
+});
+
+test("a program that takes too long is ended, with those that it started", onLinux, async () => {
+  const lines: string[] = [];
+  let processes: string[] = [];
+  const code = await start("sh", ["-c", "echo begun; printf last; sleep 600 & sleep 601"], {
+    onLine: (line) => lines.push(line),
+    limit: { seconds: 0.5, onReached: (list) => processes = list },
+  });
+  assert(code !== 0);
+  assertEquals(lines, ["begun", "last"]);
+  assertEquals(processes.length, 3);
+  assertMatch(processes[0]!, /^\d+ \S*sh -c .*\[sh S \w+\]$/);
+  assertMatch(processes[1]! + processes[2]!, /^ +\d+ sleep 60\d .*\[sleep S \w+\]/);
+  for (let waits = 0; waits < 100; waits++) {
+    if (!processes.some((line) => lives(parseInt(line)))) return;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  throw new Error(`still there: ${processes.join("\n")}`);
+});
+
+test("a program may end while another holds its output", onLinux, async () => {
+  const begin = performance.now();
+  const pids: number[] = [];
+  const code = await start("sh", ["-c", "sleep 600 & echo $!"], {
+    onLine: (line) => pids.push(Number(line)),
+    limit: { seconds: 0.5, onReached: () => {} },
+  });
+  process.kill(pids[0]!, "SIGKILL");
+  assert(code !== 0);
+  assert(performance.now() - begin < 60_000);
+});
+
+const withZig = { skip: findZig() === undefined && "needs zig" };
+
+/** Leaves the turn to `pid`, when it is nobody's. */
+async function leaveTurnTo(pid: number): Promise<void> {
+  for (;;) {
+    try {
+      return writeFileSync(TURN, String(pid), { flag: "wx" });
+    } catch {
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+}
+
+test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
+  // Where a process ended without giving its turn back.
+  const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
+  await new Promise((done) => other.on("exit", done));
+  await leaveTurnTo(other.pid!);
+  assertMatch(runZig(["version"]), /^\d+\.\d+\.\d+\n$/);
+  // And where its number is another's by now.
+  await leaveTurnTo(process.pid);
+  const before = Date.now() / 1000 - 3600;
+  utimesSync(TURN, before, before);
+  assertMatch(runZig(["version"]), /^\d+/);
+  assertThrows(() => runZig(["cc", "missing.c"]), Error, "zig cc missing.c");
+  assertEquals(runZig(["cc", "-E", "-P", "-x", "c", "-"], "#define A 7\nA").trim(), "7");
+});

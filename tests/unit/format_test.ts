@@ -1,0 +1,400 @@
+/**
+ * How tensors are shown: golden texts for every dtype, layout, range and length.
+ *
+ * @module
+ */
+import { describe, it } from "node:test";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import type { Operand } from "../../src/core/dispatch.ts";
+import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
+import { writeElement } from "../../src/memory/element.ts";
+import { ShapeError } from "../../src/base/errors.ts";
+import {
+  formatHtml,
+  type FormatOptions,
+  formatTensor,
+  inspectTensor,
+} from "../../src/tensor/format.ts";
+import { Layout } from "../../src/base/layout.ts";
+import { allocate, GONE, Storage } from "../../src/memory/storage.ts";
+
+function make(
+  dtype: DType,
+  shape: number[],
+  data: readonly Scalar[] | ((i: number) => Scalar),
+): Operand {
+  const layout = Layout.contiguous(shape);
+  const storage = allocate(dtype, layout.size, false);
+  for (let i = 0; i < layout.size; i++) {
+    writeElement(storage, i, typeof data === "function" ? data(i) : data[i]);
+  }
+  return { storage, layout, flags: 0 };
+}
+
+function view(x: Operand, f: (layout: Layout) => Layout): Operand {
+  return { ...x, layout: f(x.layout) };
+}
+
+/** Compares with lines that stand one below the other in the test. */
+function shows(x: Operand, lines: string | string[], options?: FormatOptions): void {
+  assertEquals(formatTensor(x, options).split("\n"), [lines].flat());
+}
+
+describe("display of each dtype", () => {
+  const golden: Record<DType, [Scalar[], string]> = {
+    bool: [[true, false], "[true, false]"],
+    int8: [[-128, 127], "[-128, 127]"],
+    int16: [[-32768, 7], "[-32768, 7]"],
+    int32: [[-2147483648, 7], "[-2147483648, 7]"],
+    int64: [
+      [-9223372036854775808n, 9223372036854775807n],
+      "[-9223372036854775808, 9223372036854775807]",
+    ],
+    uint8: [[0, 255], "[0, 255]"],
+    uint16: [[0, 65535], "[0, 65535]"],
+    uint32: [[0, 4294967295], "[0, 4294967295]"],
+    uint64: [[0n, 18446744073709551615n], "[0, 18446744073709551615]"],
+    float16: [[0.1, 1 / 3, 2.5], "[0.1, 0.3333, 2.5]"],
+    bfloat16: [[0.1, 1 / 3, 2.5], "[0.1, 0.334, 2.5]"],
+    float32: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333334, 2.5]"],
+    float64: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333333, 2.5]"],
+  };
+  for (const dtype of DTYPES) {
+    it(`shows ${dtype} with the digits that it has`, () => {
+      const [data, text] = golden[dtype];
+      shows(make(dtype, [data.length], data), `tensor(${text}, shape [${data.length}], ${dtype})`);
+    });
+  }
+});
+
+describe("display of each layout", () => {
+  const x = make("int32", [2, 3], [1, 2, 3, 4, 5, 60]);
+
+  it("shows rows below each other", () => {
+    shows(x, [
+      "tensor([[ 1,  2,  3],",
+      "        [ 4,  5, 60]], shape [2, 3], int32)",
+    ]);
+  });
+
+  it("shows a transposed tensor transposed", () => {
+    shows(view(x, (l) => l.transpose()), [
+      "tensor([[ 1,  4],",
+      "        [ 2,  5],",
+      "        [ 3, 60]], shape [3, 2], int32)",
+    ]);
+  });
+
+  it("shows sliced, flipped and broadcast tensors as what they are", () => {
+    shows(view(x, (l) => l.selectAxis(0, 1)), "tensor([4, 5, 60], shape [3], int32)");
+    shows(
+      view(x, (l) => l.selectAxis(1, 1).flip()),
+      "tensor([5, 2], shape [2], int32)",
+    );
+    shows(view(x, (l) => l.sliceAxis(1, 0, 2, 2)), [
+      "tensor([[ 1,  3],",
+      "        [ 4, 60]], shape [2, 2], int32)",
+    ]);
+    shows(view(x, (l) => l.selectAxis(0, 0).broadcastTo([2, 3])), [
+      "tensor([[1, 2, 3],",
+      "        [1, 2, 3]], shape [2, 3], int32)",
+    ]);
+  });
+
+  it("shows one element, one row and no element", () => {
+    shows(make("float32", [], [2.5]), "tensor(2.5, shape [], float32)");
+    shows(make("int8", [1, 1, 2], [-1, 10]), "tensor([[[-1, 10]]], shape [1, 1, 2], int8)");
+    shows(make("float32", [0], []), "tensor([], shape [0], float32)");
+    shows(make("bool", [2, 0], []), "tensor([], shape [2, 0], bool)");
+    shows(make("bool", [1e15, 0], []), "tensor([], shape [1000000000000000, 0], bool)");
+  });
+
+  it("puts a blank line between matrices, two between stacks of them", () => {
+    shows(make("int8", [2, 2, 2, 1], (i) => i), [
+      "tensor([[[[0],",
+      "          [1]],",
+      "",
+      "         [[2],",
+      "          [3]]],",
+      "",
+      "",
+      "        [[[4],",
+      "          [5]],",
+      "",
+      "         [[6],",
+      "          [7]]]], shape [2, 2, 2, 1], int8)",
+    ]);
+  });
+
+  it("says of a tensor that is gone that it is", () => {
+    const gone: Operand = { ...x, storage: GONE };
+    shows(gone, "tensor(disposed)");
+    assertEquals(inspectTensor(gone), "tensor(disposed)");
+    assertEquals(formatHtml(gone), "<div>tensor(disposed)</div>");
+  });
+});
+
+describe("display of floats", () => {
+  it("aligns points, signs, NaN and infinities", () => {
+    shows(make("float32", [2, 2], [1, 2.25, -0.125, 30]), [
+      "tensor([[ 1,      2.25],",
+      "        [-0.125, 30]], shape [2, 2], float32)",
+    ]);
+    shows(make("float32", [3, 2], [NaN, 1.5, -Infinity, 2, Infinity, 100.25]), [
+      "tensor([[      NaN,      1.5],",
+      "        [-Infinity,      2],",
+      "        [ Infinity,    100.25]], shape [3, 2], float32)",
+    ]);
+  });
+
+  it("shows negative zero", () => {
+    shows(make("float32", [3], [0, -0, 1]), "tensor([0, -0, 1], shape [3], float32)");
+    shows(make("float64", [2], [-0, 1e9]), "tensor([-0e+00, 1e+09], shape [2], float64)");
+    shows(make("float64", [2], [-1e-9, 1]), "tensor([-0, 1], shape [2], float64)", {
+      scientific: false,
+    });
+  });
+
+  it("uses one format for all: exponents for a wide range, unless all are whole", () => {
+    shows(make("float64", [2, 2], [1e-5, 1.25, -3, NaN]), [
+      "tensor([[ 1.00e-05,  1.25e+00],",
+      "        [-3.00e+00,       NaN]], shape [2, 2], float64)",
+    ]);
+    shows(make("float64", [2], [1e-100, 5]), "tensor([1e-100, 5e+000], shape [2], float64)");
+    shows(make("float64", [2], [0.5, 500]), "tensor([0.5, 500], shape [2], float64)");
+    shows(make("float64", [2], [0.5, 501]), "tensor([5.00e-01, 5.01e+02], shape [2], float64)");
+    shows(make("float64", [2], [1, 99999999]), "tensor([1, 99999999], shape [2], float64)");
+    shows(make("float64", [2], [0, 1e8]), "tensor([0e+00, 1e+08], shape [2], float64)");
+    shows(make("float64", [1], [0.0001]), "tensor([0.0001], shape [1], float64)");
+    shows(make("float64", [1], [0.00009]), "tensor([9e-05], shape [1], float64)");
+  });
+
+  it("chooses the format in the dtype, where 0.0001 is 0.0001", () => {
+    for (const dtype of ["float16", "bfloat16", "float32"] as const) {
+      shows(make(dtype, [1], [0.0001]), `tensor([0.0001], shape [1], ${dtype})`);
+    }
+    shows(make("float32", [2], [0.7, 700]), "tensor([0.7, 700], shape [2], float32)");
+  });
+
+  it("shows the limits of each dtype", () => {
+    shows(make("float64", [], [5e-324]), "tensor(5e-324, shape [], float64)");
+    shows(make("float32", [], [2 ** -149]), "tensor(1e-45, shape [], float32)");
+    shows(make("float16", [], [2 ** -24]), "tensor(6e-08, shape [], float16)");
+    shows(make("float16", [], [65504]), "tensor(65504, shape [], float16)");
+    shows(
+      make("bfloat16", [], [Number(DTYPE.bfloat16.max)]),
+      "tensor(3.39e+38, shape [], bfloat16)",
+    );
+    shows(
+      make("float32", [], [Number(DTYPE.float32.max)]),
+      "tensor(3.4028235e+38, shape [], float32)",
+    );
+    shows(
+      make("float64", [], [Number.MAX_VALUE]),
+      "tensor(1.7976931348623157e+308, shape [], float64)",
+      { precision: 17 },
+    );
+  });
+
+  it("gives every float16 digits that only it has", () => {
+    const all = make("float16", [65536], () => 0);
+    for (let bits = 0; bits < 65536; bits++) all.storage.array[bits] = bits;
+    const text = formatTensor(all, { threshold: Infinity, lineWidth: Infinity, scientific: true });
+    const back = make(
+      "float16",
+      [65536],
+      JSON.parse(
+        text.slice("tensor(".length, text.indexOf("]") + 1).replace(/-?Infinity|NaN/g, "0"),
+      ),
+    );
+    for (let bits = 0; bits < 65536; bits++) {
+      if ((bits & 0x7c00) !== 0x7c00) assertEquals(back.storage.array[bits], bits);
+    }
+  });
+
+  it("follows precision and scientific", () => {
+    const x = make("float64", [3], [Math.PI, 2.5, 1000.96]);
+    shows(x, "tensor([3.14, 2.5, 1000.96], shape [3], float64)", { precision: 2 });
+    shows(x, "tensor([3, 3, 1001], shape [3], float64)", { precision: 0 });
+    shows(x, "tensor([3.142e+00, 2.500e+00, 1.001e+03], shape [3], float64)", {
+      precision: 3,
+      scientific: true,
+    });
+    shows(make("float64", [2], [1.5e30, 0.5]), [
+      "tensor([1499999999999999889089448902656, 0.5], shape [2], float64)",
+    ], { scientific: false });
+    shows(make("float64", [2], [1e-5, 1.99996]), "tensor([1e-05, 2e+00], shape [2], float64)", {
+      precision: 3,
+    });
+  });
+});
+
+describe("display of long tensors", () => {
+  it("breaks lines at the line width and keeps columns", () => {
+    shows(make("float32", [2, 7], (i) => i - 0.5), [
+      "tensor([[-0.5,  0.5,  1.5,",
+      "          2.5,  3.5,  4.5,",
+      "          5.5],",
+      "        [ 6.5,  7.5,  8.5,",
+      "          9.5, 10.5, 11.5,",
+      "         12.5]],",
+      "       shape [2, 7], float32)",
+    ], { lineWidth: 30 });
+    for (const lineWidth of [40, 41, 42, 43, 44, 45, 80]) {
+      const lines = formatTensor(make("int32", [3, 50], (i) => i), { lineWidth }).split("\n");
+      assert(lines.every((line) => line.length <= lineWidth && line === line.trimEnd()));
+      assert(Math.max(...lines.map((line) => line.length)) > lineWidth - 6);
+    }
+    shows(make("int32", [2], [1, 2]), ["tensor([1,", "        2],", "       shape [2], int32)"], {
+      lineWidth: 1,
+    });
+  });
+
+  it("elides tensors of more than 1000 elements", () => {
+    assert(!formatTensor(make("int32", [10, 100], (i) => i)).includes("..."));
+    shows(make("int32", [1001], (i) => i), [
+      "tensor([0, 1, 2, ..., 998, 999, 1000], shape [1001], int32)",
+    ]);
+    shows(view(make("int32", [100, 100], (i) => i), (l) => l.transpose()), [
+      "tensor([[   0,  100,  200, ..., 9700, 9800, 9900],",
+      "        [   1,  101,  201, ..., 9701, 9801, 9901],",
+      "        [   2,  102,  202, ..., 9702, 9802, 9902],",
+      "        ...,",
+      "        [  97,  197,  297, ..., 9797, 9897, 9997],",
+      "        [  98,  198,  298, ..., 9798, 9898, 9998],",
+      "        [  99,  199,  299, ..., 9799, 9899, 9999]], shape [100, 100], int32)",
+    ]);
+  });
+
+  it("follows threshold and edgeItems, and elides no axis that is short", () => {
+    shows(make("int8", [3, 2, 4], (i) => i), [
+      "tensor([[[ 0, ...,  3],",
+      "         [ 4, ...,  7]],",
+      "",
+      "        ...,",
+      "",
+      "        [[16, ..., 19],",
+      "         [20, ..., 23]]], shape [3, 2, 4], int8)",
+    ], { threshold: 23, edgeItems: 1 });
+    assert(!formatTensor(make("int8", [24], (i) => i), { threshold: 24 }).includes("..."));
+    shows(make("int8", [2, 2], [1, 2, 3, 4]), "tensor([[...]], shape [2, 2], int8)", {
+      threshold: 0,
+      edgeItems: 0,
+    });
+  });
+
+  it("chooses the format by what is shown", () => {
+    const x = make("float32", [2000], (i) => i === 1000 ? 1e-20 : 0.5);
+    shows(x, "tensor([0.5, 0.5, 0.5, ..., 0.5, 0.5, 0.5], shape [2000], float32)");
+  });
+
+  it("reads only what it shows", () => {
+    let reads = 0;
+    const array = new Proxy(new Float32Array(1), {
+      get(target, key) {
+        if (typeof key === "string" && /^\d+$/.test(key)) reads++;
+        return key === "length" ? 1e8 : Reflect.get(target, key === "0" ? key : "0", target);
+      },
+    });
+    const storage = new Storage(array, DTYPE.float32, true, false);
+    const show = (layout: Layout) => {
+      reads = 0;
+      return formatTensor({ storage, layout, flags: 0 });
+    };
+    show(Layout.contiguous([10000, 10000]));
+    assertEquals(reads, 36);
+    show(Layout.contiguous([1e8]).flip());
+    assertEquals(reads, 6);
+    // Axes that are too short to be elided, but many: only the first of the outer ones is shown.
+    const text = show(Layout.contiguous(new Array(26).fill(2)));
+    assertEquals(reads, 1024);
+    assert(text.includes("\n" + " ".repeat(8) + "..."));
+  });
+
+  it("copes with a great many elements when told to", () => {
+    const text = formatTensor(make("float32", [200_000], () => 0.5), { threshold: Infinity });
+    assertEquals(text.match(/0\.5/g)?.length, 200_000);
+  });
+});
+
+describe("display options that are not counts", () => {
+  const x = make("float32", [2], [1, 2]);
+  for (const name of ["precision", "threshold", "edgeItems", "lineWidth"] as const) {
+    it(`refuses a bad ${name}`, () => {
+      for (const value of [-1, 1.5, NaN]) {
+        assertThrows(
+          () => formatTensor(x, { [name]: value }),
+          ShapeError,
+          `Cannot toString with ${name} ${value}: it is not an integer of at least 0`,
+        );
+      }
+    });
+  }
+});
+
+describe("display inside other objects", () => {
+  it("takes one line, with the elements where they fit", () => {
+    assertEquals(
+      inspectTensor(make("float32", [2], [1, 2.5])),
+      "tensor([1, 2.5], shape [2], float32)",
+    );
+    assertEquals(
+      inspectTensor(make("float32", [2, 2], [1, 2, 3, 4])),
+      "tensor(shape [2, 2], float32)",
+    );
+  });
+});
+
+describe("display as HTML", () => {
+  /** Without attributes, which are looks. */
+  const html = (x: Operand) => formatHtml(x).replace(/ style="[^"]*"/g, "");
+
+  it("is a table of rows through any layout", () => {
+    const x = make("float32", [2, 2], [1, 2.5, NaN, 4]);
+    assertEquals(
+      html(view(x, (l) => l.transpose())),
+      "<div><table><tr><td>1  </td><td>NaN</td></tr><tr><td>2.5</td><td>4  </td></tr></table>" +
+        "<div>shape [2, 2], float32, cpu</div></div>",
+    );
+    assertEquals(
+      html(make("bool", [2], [true, false])),
+      "<div><table><tr><td> true</td><td>false</td></tr></table>" +
+        "<div>shape [2], bool, cpu</div></div>",
+    );
+    assertEquals(
+      html(make("int64", [], [7n])),
+      "<div><table><tr><td>7</td></tr></table><div>shape [], int64, cpu</div></div>",
+    );
+    assertEquals(html(make("int8", [0, 3], [])), "<div><div>shape [0, 3], int8, cpu</div></div>");
+  });
+
+  it("has a table with a caption for every matrix", () => {
+    assertEquals(
+      html(make("int8", [2, 1, 2], [1, 2, 3, 4])),
+      "<div><table><caption>[0]</caption><tr><td>1</td><td>2</td></tr></table>" +
+        "<table><caption>[1]</caption><tr><td>3</td><td>4</td></tr></table>" +
+        "<div>shape [2, 1, 2], int8, cpu</div></div>",
+    );
+  });
+
+  it("is elided like text", () => {
+    const text = html(make("int32", [9, 20, 30], (i) => i));
+    assertEquals(text.match(/<table>/g)?.length, 6);
+    assertEquals(text.match(/<div>\.\.\.<\/div>/g)?.length, 1);
+    assertEquals(text.match(/<td> *\d+<\/td>/g)?.length, 6 * 6 * 6);
+    assertEquals(text.match(/<td>\.\.\.<\/td>/g)?.length, 6 * (6 + 7));
+    assert(text.includes("<caption>[8]</caption>") && !text.includes("<caption>[4]</caption>"));
+    assert(text.includes("<td>5399</td></tr></table><div>shape [9, 20, 30], int32, cpu</div>"));
+  });
+
+  it("is escaped", () => {
+    const x = make("int8", [1], [1]);
+    const name = `<b title="a'b">&` as DType;
+    const storage = new Storage(x.storage.array, { ...DTYPE.int8, name }, true, false);
+    assert(
+      formatHtml({ ...x, storage }).endsWith(
+        "shape [1], &#60;b title=&#34;a&#39;b&#34;&#62;&#38;, cpu</div></div>",
+      ),
+    );
+  });
+});
