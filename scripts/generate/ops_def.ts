@@ -10,7 +10,8 @@ import { writeFileSync } from "node:fs";
 import { tableHash } from "../../src/backend/ffi/abi.ts";
 import type { Kind } from "../../src/base/dtype.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
-import { exprFor, MAP, type MapRow, ROWS } from "../../src/ops/table.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
@@ -29,8 +30,8 @@ function isRounding(expr: Expr): boolean {
 }
 
 /** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
-function macroOf(row: MapRow, kind: Kind): string | undefined {
-  if (!row.takes.includes(kind)) return undefined;
+function macroOf(row: MapOp, kind: Kind): string | undefined {
+  if (!row.dtypes.includes(kind)) return undefined;
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
@@ -43,18 +44,18 @@ function macroOf(row: MapRow, kind: Kind): string | undefined {
 }
 
 /** Whether it is one operator between two operands, and no dearer than reading those. */
-function isArithmetic(row: MapRow, expr: Expr): boolean {
+function isArithmetic(row: MapOp, expr: Expr): boolean {
   return row.arity === 2 && expr.kind === "binary" && "+-*/".includes(expr.op) &&
     expr.left.kind === "name" && expr.right.kind === "name";
 }
 
-function mapLines(row: MapRow): string[] {
+function mapLines(row: MapOp): string[] {
   const lines: string[] = [];
   for (const kind of ["f", "i", "b"] as const) {
     const macro = macroOf(row, kind);
     if (macro === undefined) continue;
     const result = row.result === "bool" ? "flag" : "same";
-    const attributes = (row.attributes ?? [])
+    const attributes = row.parameters
       .map((name, i) => `const double ${name} = attributes[${i}];`);
     const arity = `${row.arity}${row.condition ? "c" : ""}`;
     const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
@@ -66,8 +67,8 @@ function mapLines(row: MapRow): string[] {
 }
 
 /** What the driver of the kernels has to know of a row. */
-function rowLine(row: MapRow): string {
-  const [condition, bool, heavy] = [row.condition ?? false, row.result === "bool", isHeavy(row)]
+function rowLine(row: MapOp): string {
+  const [condition, bool, heavy] = [row.condition, row.result === "bool", isHeavy(row)]
     .map(Number);
   return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
@@ -103,10 +104,10 @@ export function makeOpsDef(): string {
     " * A file defines those that it wants before it includes this one, and undefines them after.",
     " */",
     `#define RM_TABLE_HASH 0x${hash}u`,
-    `#define RM_ROWS ${ROWS.length}`,
+    `#define RM_ROWS ${TABLE.length}`,
     "",
     "#ifndef RM_OP_copy",
-    ...ROWS.map((row) => `#define RM_OP_${row.name} ${row.id}`),
+    ...TABLE.map((row, place) => `#define RM_OP_${row.name} ${place}`),
     "#endif",
     "",
     ...macros.flatMap((name) => [
@@ -116,7 +117,7 @@ export function makeOpsDef(): string {
       "#endif",
     ]),
     "",
-    ...Object.values<MapRow>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
+    ...Object.values<MapOp>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
     "",
     ...macros.flatMap((name) => [
       `#ifdef RM_NO_${name}`,

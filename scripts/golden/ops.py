@@ -25,7 +25,7 @@ import ml_dtypes
 import numpy as np
 from mpmath import mp, mpf
 
-OUT = Path(__file__).parent.parent / "tests" / "golden" / "ops"
+OUT = Path(__file__).parents[2] / "tests" / "golden" / "ops"
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # What the attributes of rows are; `count` is the number of elements that are reduced.
 ATTRIBUTES = {"ord": 3, "rtol": 1e-5, "atol": 1e-8, "equalNan": 0}

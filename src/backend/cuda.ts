@@ -5,10 +5,10 @@
  *
  * @module
  */
-import { type Device, registerDevices } from "../core/backend.ts";
+import type { Device } from "../core/backend.ts";
+import { registerDevices } from "../core/dispatch.ts";
 import { CudaBackend } from "./cuda/backend.ts";
 import { CudaDevice } from "./cuda/device.ts";
-import { record } from "./cuda/graphs.ts";
 import { CudaMemory } from "./cuda/memory.ts";
 export { allowTF32 } from "./cuda/matmul.ts";
 import { type Shim, STATUS, type Unavailable } from "./ffi/abi.ts";
@@ -53,11 +53,7 @@ export function describeDevice(shim: Shim, index: number): string {
 
 /** What serves `device`. */
 export function deviceFor(device: CudaDevice): Device {
-  return {
-    backend: new CudaBackend(device),
-    memory: new CudaMemory(device),
-    record: (body) => record(device, body),
-  };
+  return { backend: new CudaBackend(device), memory: new CudaMemory(device) };
 }
 
 function open(index: number): Device | string {

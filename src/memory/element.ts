@@ -8,7 +8,8 @@
  */
 import { DTYPE, type DType, type Scalar } from "../base/dtype.ts";
 import { fromBrain, halfTable, toBrain, toHalf } from "../base/half.ts";
-import { download, type Storage, upload } from "./storage.ts";
+import { download, upload } from "./device.ts";
+import type { Storage } from "./storage.ts";
 
 /** Reads element `position`: a bigint for the 64-bit integers, 0 or 1 for bool, else a number. */
 export function readElement(storage: Storage, position: number): number | bigint {

@@ -7,12 +7,16 @@
  *
  * @module
  */
-import { checkOptions, lens, onCpu, type Operand, tidily } from "../core/dispatch.ts";
+import { onCpu } from "../core/copy.ts";
+import { tidy } from "../core/handles.ts";
+import { hostRead } from "../core/interpreter.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
 import { describe as describeValue, type DType, type DTypeInfo } from "../base/dtype.ts";
 import { readElement } from "../memory/element.ts";
 import { ShapeError } from "../base/errors.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
-import { concat } from "./manipulate.ts";
+import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
 import { GONE, isDetached } from "../memory/storage.ts";
 
@@ -145,6 +149,7 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 // ---- what is shown -----------------------------------------------------------------------------
 
 function read(x: Operand, options: FormatOptions): Excerpt {
+  hostRead(x, "toString");
   const { shape } = x.layout;
   const precision = count("precision", options.precision, 8);
   const threshold = count("threshold", options.threshold, 1000);
@@ -166,7 +171,7 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   };
   // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
   if (x.layout.size > 0) {
-    if (far) tidily(() => onCpu(shownPart(x, axes), visitAll));
+    if (far) tidy(() => onCpu(shownPart(x, axes), visitAll));
     else visitAll(x);
   }
   return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
@@ -181,7 +186,7 @@ function shownPart(x: Operand, axes: readonly (readonly number[])[]): Operand {
     const tail = indexes.length - 1 - head;
     const ends = [[0, head], [layout.shape[axis] - tail, tail]];
     return concat(
-      ends.map(([start, n]) => lens(part, layout.sliceAxis(axis, start, n, 1))),
+      ends.map(([start, n]) => ({ ...part, layout: layout.sliceAxis(axis, start, n, 1) })),
       axis,
     );
   }, x);

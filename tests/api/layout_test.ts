@@ -6,7 +6,7 @@
 import { assert, assertEquals, assertFalse, assertNotStrictEquals } from "@std/assert";
 import { test } from "node:test";
 import { arange, IndexError, Layout, scalar, tensor, zeros } from "../../mod.ts";
-import { planMap, planReduce } from "../../src/core/plan.ts";
+import { planMap, planReduce } from "../../src/base/plan.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
 test("Layout: shape, strides and offset of a slice, negative strides included", () => {

@@ -18,9 +18,11 @@ import type { Shim } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { ARG_REDUCE, MAP, type MapRow, REDUCE, ROWS, SCAN } from "../../src/ops/table.ts";
-import { planMap, planReduce } from "../../src/core/plan.ts";
-import { allocate, Storage } from "../../src/memory/storage.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN, TABLE } from "../../src/ops/table.ts";
+import { planMap, planReduce } from "../../src/base/plan.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import { Storage } from "../../src/memory/storage.ts";
 import { generator } from "../ops/table/operands.ts";
 
 /** A storage that says that it is on a device. */
@@ -77,7 +79,7 @@ const dense = (...shape: number[]): Layout => Layout.contiguous(shape);
 
 /** Runs a row of two float32 operands; gives what was launched. */
 function launchAdd(out: Layout, a: Layout, b: Layout, options: {
-  readonly row?: MapRow;
+  readonly row?: MapOp;
   readonly dtypes?: readonly [out: DType, a: DType, b: DType];
   readonly at?: number;
   readonly huge?: boolean;
@@ -326,7 +328,7 @@ test("divisions by multiply-high are exact", () => {
 
 test("the kernels of a family are defined in its source, each under a name of its own", () => {
   const all = new Set<string>();
-  for (const row of ROWS) {
+  for (const row of TABLE) {
     const { source, names } = usualOf(row);
     assert(names.length > 0, row.name);
     for (const name of names) {

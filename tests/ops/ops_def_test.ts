@@ -8,7 +8,8 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { makeOpsDef } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
-import { MAP, type MapRow } from "../../src/ops/table.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { MAP } from "../../src/ops/table.ts";
 import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
 
 const opsDef = readText("shim/ops.def");
@@ -30,11 +31,11 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       "RM_HEAVY_MAP(exp, 1, same, RM_CALL(exp)(x),)",
     ]
   ) assert(lines.includes(line), line);
-  for (const row of Object.values<MapRow>(MAP)) {
+  for (const row of Object.values<MapOp>(MAP)) {
     const kinds: Record<string, boolean> = {
-      f: row.takes.includes("f"),
-      i: row.takes.includes("i") && row.result !== "float",
-      b: row.takes.includes("b") && row.result !== "float",
+      f: row.dtypes.includes("f"),
+      i: row.dtypes.includes("i") && row.result !== "float",
+      b: row.dtypes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
       f: /^RM_(FLOAT|ROUND|HEAVY|DOUBLE)_MAP/,

@@ -8,17 +8,12 @@
  * @module
  */
 import type { DType } from "../../base/dtype.ts";
-import {
-  type ArgReduceRow,
-  type FoldRow,
-  MAP,
-  type ReduceRow,
-  resultOf,
-  type ScanRow,
-} from "../../ops/table.ts";
-import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { ArgReduceOp, AxisOp, ReduceOp, ScanOp } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { checkOperand } from "../ffi/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
@@ -47,16 +42,16 @@ const NARROW = 2 ** 30;
 
 const args = new Arguments();
 
-/** {@link Backend.fold} on `device`. */
+/** Queues a reduction or a scan. */
 export function fold(
   device: CudaDevice,
-  row: FoldRow,
+  row: AxisOp,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): void {
-  const isScan = row.skeleton === "scan";
+  const isScan = row.kind === "scan";
   const done = isScan ? scan(device, row, plan, out, a) : reduce(device, row, plan, out, a, b);
   if (done) return;
   const axes = isScan ? plan.rank : plan.kept;
@@ -234,14 +229,14 @@ function launchFold(
 /** Runs a reduction, or an index reduction; false where there are no kernels for it. */
 function reduce(
   device: CudaDevice,
-  row: ReduceRow | ArgReduceRow,
+  row: ReduceOp | ArgReduceOp,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): boolean {
   const [from, to] = [a.info.name, out.info.name];
-  const source = row.skeleton === "argReduce"
+  const source = row.kind === "argReduce"
     ? argReduceSource(row, from, to)
     : reduceSource(row, from, to, b === null ? null : b.info.name);
   let shares = share(plan, source, runsAcross(plan));
@@ -284,8 +279,8 @@ const FEW_RUNS = 32;
 const MOST_PARTS_ACROSS = 64;
 
 /** Runs a scan; false where there are no kernels for it. */
-function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Storage): boolean {
-  if (sizeOf(plan) === 0) return true;
+function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Storage): boolean {
+  if (plan.size === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);

@@ -8,10 +8,12 @@
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { castScalar, readElement, writeElement } from "../../memory/element.ts";
 import { Layout } from "../../base/layout.ts";
-import { MAP, type MapRow, resultOf } from "../../ops/table.ts";
-import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { MapOp } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import { Storage } from "../../memory/storage.ts";
-import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { checkOperand } from "../ffi/checks.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
 import { withScratch } from "./scratch.ts";
@@ -31,10 +33,10 @@ const SINGLES = 4;
 
 const args = new Arguments();
 
-/** {@link Backend.map} on `device`. */
+/** Queues an elementwise op. */
 export function map(
   device: CudaDevice,
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   plan: Plan,
   out: Storage,
@@ -42,7 +44,7 @@ export function map(
   b: Storage | null,
   c: Storage | null,
 ): void {
-  const size = sizeOf(plan);
+  const size = plan.size;
   if (size === 0) return;
   checkOperand("rm_cuda_launch", plan, 0, out);
   if (a.device !== "cpu") checkOperand("rm_cuda_launch", plan, 1, a);
@@ -102,13 +104,13 @@ const MOST_AT_ONCE = 2 ** 28;
  */
 function mapOtherwise(
   device: CudaDevice,
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   plan: Plan,
   out: Storage,
   inputs: readonly Storage[],
 ): void {
-  const size = sizeOf(plan);
+  const size = plan.size;
   if (row.id === MAP.copy.id) {
     const source = mapSource(row, compute, out.info.name, true);
     const handle = device.kernel(source.kernels.any, () => kernelText(source, "any"));
@@ -174,7 +176,7 @@ function scalarIn(scalar: Storage, dtype: DType): Storage {
 
 /** True when some operand has to be cast, for which there are kernels in the case of copies only. */
 function isMixed(
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   out: Storage,
   inputs: readonly Storage[],

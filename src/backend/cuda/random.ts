@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Distribution } from "../../core/backend.ts";
+import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
@@ -60,7 +60,7 @@ export function randomFamily(): Family {
 
 const args = new Arguments();
 
-/** See {@link Backend.random}. */
+/** Queues filling `out` with random numbers. */
 export function random(
   device: CudaDevice,
   out: Storage,

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Affine, RowKernel } from "../../core/backend.ts";
+import type { RowKernel, Rows } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
@@ -81,19 +81,19 @@ function teamFor(columns: number, half: number): Team {
 
 const args = new Arguments();
 
-/** See {@link Backend.alongRows}. */
+/**
+ * Runs `kernel` along rows that start at `offset` of `a`, into contiguous `out` of the same dtype; false
+ * where no kernel can be had.
+ */
 export function alongRows(
   device: CudaDevice,
   kernel: RowKernel,
-  rows: number,
-  columns: number,
+  { rows, columns, weight, bias, epsilon }: Rows,
   out: Storage,
   a: Storage,
   offset: number,
-  { weight, bias, epsilon }: Affine,
 ): boolean {
-  const { name: dtype, bytes, kind } = out.info;
-  if (out.info !== a.info || kind !== "f" || rows === 0 || columns === 0) return false;
+  const { name: dtype, bytes } = out.info;
   checkRun("rm_cuda_launch", 0, 0, rows * columns, out);
   checkRun("rm_cuda_launch", 1, offset, rows * columns, a);
   if (weight !== null) checkRun("rm_cuda_launch", 2, 0, columns, weight);

@@ -69,7 +69,7 @@ export function addCountsUp(
   device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
 }
 
-/** See {@link Backend.sort}. */
+/** Queues sorting runs in place or, with `indices`, writing the order that would. */
 export function sort(
   device: CudaDevice,
   values: Storage,

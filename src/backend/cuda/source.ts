@@ -7,17 +7,9 @@
  */
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
-import {
-  type ArgReduceRow,
-  exprFor,
-  MAP,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type Row,
-  type ScanRow,
-  takes,
-} from "../../ops/table.ts";
+import { resultOf, takes } from "../../ops/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { exprFor, MAP } from "../../ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../ops/c_rules.ts";
 import type { Family } from "./device.ts";
 
@@ -59,8 +51,8 @@ export function printC(text: string, dtype: DType, work: string): string {
 }
 
 /** Declares the numbers that the expressions of `row` use besides their operands. */
-export function attributesOf(row: { readonly attributes?: readonly string[] | undefined }): string {
-  return (row.attributes ?? [])
+export function attributesOf(row: { readonly parameters: readonly string[] }): string {
+  return row.parameters
     .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
 }
 
@@ -148,7 +140,7 @@ const mapSources = new Map<number, MapSource>();
  * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
  * for copies only; `general` for kernels that look dtypes up as they run.
  */
-export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
+export function mapSource(row: MapOp, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
   let to = !copies ? resultOf(row, compute) : general ? compute : out;
@@ -164,7 +156,7 @@ function unsignedOf(bytes: number): DType {
   return `uint${8 * bytes}` as DType;
 }
 
-function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
+function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
   const { kind, bytes } = DTYPE[compute];
   const copies = row.id === MAP.copy.id;
   const name = copies && out !== compute
@@ -209,7 +201,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
 const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "mixed"];
 
 /** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
-function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
+function mapFamily(row: MapOp, dtypes: readonly DType[]): Family {
   if (row.id !== MAP.copy.id) {
     return define(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
   }
@@ -224,10 +216,10 @@ function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
 }
 
 /** The dtypes in which `row` computes. */
-export function computesOf(row: MapRow): DType[] {
+export function computesOf(row: MapOp): DType[] {
   return DTYPES.filter((dtype) => {
     const { kind } = DTYPE[dtype];
-    return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
+    return row.dtypes.includes(kind) && (row.result !== "float" || kind === "f");
   });
 }
 
@@ -301,7 +293,7 @@ function foldSourceOf(parts: FoldParts): FoldSource {
 }
 
 /** What a reduction of `dtype` begins with, in C. */
-function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
+function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
   if (typeof identity === "number") return String(identity);
   const { kind, bytes } = DTYPE[dtype];
   const lowest = identity === "lowest";
@@ -316,14 +308,14 @@ const foldSources = new Map<number, FoldSource>();
 /** No dtype has this id. */
 const NONE = 15;
 
-function keyOf(row: Row, from: DType, to: DType, second: DType | null): number {
+function keyOf(row: TableOp, from: DType, to: DType, second: DType | null): number {
   const other = second === null ? NONE : DTYPE[second].id;
   return ((row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id) * 16 + other;
 }
 
 /** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype. */
 export function reduceSource(
-  row: ReduceRow,
+  row: ReduceOp,
   from: DType,
   to: DType,
   second: DType | null,
@@ -335,7 +327,7 @@ export function reduceSource(
 }
 
 function makeReduce(
-  row: ReduceRow,
+  row: ReduceOp,
   from: DType,
   to: DType,
   second: DType | null,
@@ -385,14 +377,14 @@ function makeReduce(
 }
 
 /** `row` over elements of `from` into those of `to`. */
-export function argReduceSource(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+export function argReduceSource(row: ArgReduceOp, from: DType, to: DType): FoldSource {
   const key = keyOf(row, from, to, null);
   let source = foldSources.get(key);
   if (source === undefined) foldSources.set(key, source = makeArgReduce(row, from, to));
   return source;
 }
 
-function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): FoldSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const work = valueType(from);
   return foldSourceOf({
@@ -420,7 +412,7 @@ const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
 
 /** The dtype of the second operand that goes with elements of `from`. */
-export function secondOf(row: ReduceRow, from: DType): DType | null {
+export function secondOf(row: ReduceOp, from: DType): DType | null {
   if (row.arity !== 2) return null;
   const { kind, bytes } = DTYPE[from];
   return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
@@ -450,14 +442,14 @@ export type ScanKernel = keyof typeof SCAN_KERNELS;
 const scanSources = new Map<number, ScanSource>();
 
 /** `row` over elements of `from` into those of `to`. */
-export function scanSource(row: ScanRow, from: DType, to: DType): ScanSource {
+export function scanSource(row: ScanOp, from: DType, to: DType): ScanSource {
   const key = keyOf(row, from, to, null);
   let source = scanSources.get(key);
   if (source === undefined) scanSources.set(key, source = makeScan(row, from, to));
   return source;
 }
 
-function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
+function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
   const acc = valueType(sum);
@@ -494,25 +486,25 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
  * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
  * copied, for other maps what is computed in, else the dtypes of the elements.
  */
-export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
-  if (row.skeleton === "map") {
+export function usualOf(row: TableOp, dtypes: readonly DType[] = DTYPES): Family {
+  if (row.kind === "map") {
     const computes = computesOf(row);
     return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
   }
   const taken = dtypes.filter((dtype) => takes(row, dtype));
-  if (row.skeleton === "scan") {
+  if (row.kind === "scan") {
     return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
   return define(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
 }
 
-function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
+function scansOf(row: ScanOp, dtypes: readonly DType[]): ScanSource[] {
   return dtypes.map((from) => scanSource(row, from, resultOf(row, from)));
 }
 
-function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldSource[] {
+function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): FoldSource[] {
   return dtypes.map((from) =>
-    row.skeleton === "argReduce"
+    row.kind === "argReduce"
       ? argReduceSource(row, from, "int32")
       : reduceSource(row, from, resultOf(row, from), secondOf(row, from))
   );
@@ -522,15 +514,15 @@ function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldS
  * The kernels of `row` that come compiled, for devices without NVRTC: enough for all that it takes,
  * with the copies between dtypes and layouts that are among them.
  */
-export function prebuiltOf(row: Row): Family {
+export function prebuiltOf(row: TableOp): Family {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
-  if (row.skeleton === "scan") {
+  if (row.kind === "scan") {
     const sources = scansOf(row, taken);
     const scans = define<ScanKernel>(sources.map((source) => [source, ["along_any"]]));
     const folds = define<FoldKernel>(sources.map(({ fold }) => [fold, ["along_any"]]));
     return { source: scans.source + folds.source, names: [...scans.names, ...folds.names] };
   }
-  if (row.skeleton !== "map") {
+  if (row.kind !== "map") {
     return define(taken.flatMap((from) =>
       foldsOf(row, [from]).map((source) =>
         [

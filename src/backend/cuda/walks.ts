@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../core/plan.ts";
+import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Arguments } from "./device.ts";
 

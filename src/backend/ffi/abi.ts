@@ -7,9 +7,9 @@
  *
  * @module
  */
-import type { RowKernel } from "../../core/backend.ts";
+import type { RowKernel } from "../../core/row_kernels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
-import { ROWS } from "../../ops/table.ts";
+import { TABLE } from "../../ops/table.ts";
 
 /** A foreign type: a number, or memory, which is always handed over as a typed array. */
 export type ForeignType = "i32" | "f64" | "buffer";
@@ -210,11 +210,11 @@ export const NO_DTYPE = 15;
 /** FNV-1a over all that the numbers in a call depend on, as a signed 32-bit integer. */
 export function tableHash(): number {
   const parts: unknown[] = [DTYPES, Object.values(SYMBOLS).map(({ c }) => c)];
-  for (const row of ROWS) {
-    const { skeleton, id, name, arity, takes, result, expr, int, bool } = row;
-    parts.push([skeleton, id, name, arity, takes, result, expr, int, bool]);
-    if (row.skeleton === "reduce") parts.push([row.map, row.finish, row.identity, row.attributes]);
-    else if (row.skeleton === "map") parts.push([row.condition, row.attributes]);
+  for (const op of TABLE) {
+    const { kind, name, arity, dtypes, result, expr, int, bool, parameters } = op;
+    parts.push([kind, name, arity, dtypes, result, expr, int, bool, parameters]);
+    if (op.kind === "reduce") parts.push([op.map, op.finish, op.identity]);
+    else if (op.kind === "map") parts.push([op.condition]);
   }
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { Layout } from "../base/layout.ts";
+import { Layout } from "./layout.ts";
 
 /** Where the attributes of the op (up to four numbers) begin in {@link Plan.data}. */
 export const ATTRIBUTES = 2;
@@ -28,6 +28,8 @@ export class Plan {
   data: Float64Array = new Float64Array(64);
   /** The number of axes after merging, at least 1 for maps. */
   rank = 0;
+  /** How many positions the axes have together. */
+  size = 0;
   /** The number of operands, the output included. */
   operands = 0;
   /** For reductions, how many of the axes the output has. */
@@ -38,12 +40,17 @@ export class Plan {
   huge = false;
   /** True when the two innermost axes are best walked in tiles. */
   tiled = false;
+  /** For maps, the four above in one number, and {@link pattern}: plans of one kind have the same. */
+  variant = 0;
 
   /** How many numbers of {@link Plan.data} count. */
   get length(): number {
     return OFFSETS + this.operands + this.rank * (1 + this.operands);
   }
 }
+
+/** The variant of two dense operands: rank 1, neither tiled nor huge, strides of 1. */
+const DENSE_PAIR = 4 * 81 + 13;
 
 /** The plan of the synchronous calls: each uses it up before the next begins. */
 const shared: Plan = new Plan();
@@ -54,6 +61,7 @@ let count = 0;
 const sizes: number[] = [];
 const steps: number[][] = [[], [], [], []];
 const starts: number[] = [0, 0, 0, 0];
+const order: number[] = [];
 
 /**
  * Plans an elementwise op from up to three inputs to `out`; each input broadcasts to `out`'s shape
@@ -61,6 +69,26 @@ const starts: number[] = [0, 0, 0, 0];
  */
 export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | null): Plan {
   const plan = shared;
+  // Two operands of the result's shape, all dense: so common that it has a path of its own.
+  if (
+    b !== null && c === null && out.contiguous && a.contiguous && b.contiguous &&
+    a.size === out.size && b.size === out.size
+  ) {
+    const { data } = plan;
+    data[0] = plan.rank = 1;
+    data[1] = plan.operands = 3;
+    plan.tiled = false;
+    plan.size = out.size;
+    plan.huge = out.size + out.offset + a.offset + b.offset >= HUGE;
+    data[OFFSETS] = out.offset;
+    data[OFFSETS + 1] = a.offset;
+    data[OFFSETS + 2] = b.offset;
+    data[OFFSETS + 3] = out.size;
+    data[OFFSETS + 4] = data[OFFSETS + 5] = data[OFFSETS + 6] = 1;
+    plan.pattern = 13;
+    plan.variant = plan.huge ? DENSE_PAIR + 81 : DENSE_PAIR;
+    return plan;
+  }
   const operands = c !== null ? 4 : b !== null ? 3 : 2;
   // The common case, in a few comparisons: everything dense and of one shape, or a single element.
   if (
@@ -71,6 +99,7 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     plan.rank = 1;
     plan.operands = data[1] = operands;
     plan.tiled = false;
+    plan.size = out.size;
     data[0] = 1;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
@@ -85,6 +114,7 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     if (b !== null) pattern = pattern * 3 + (data[at++] = b.size === 1 ? 0 : 1);
     if (c !== null) pattern = pattern * 3 + (data[at++] = c.size === 1 ? 0 : 1);
     plan.pattern = pattern;
+    plan.variant = variantOf(plan);
     return plan;
   }
   begin(out, operands);
@@ -102,9 +132,10 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
 
 /**
  * Plans a reduction of `a` (and `b`) over the axes where `reduced` is true.
- * `out` has the input's rank, with size 1 along the reduced axes (or, for a scan, the
- * input's size), and `b` the input's rank, with size 1 where it is broadcast. With `ordered`, elements are
- * visited in row-major order of the reduced axes, as index results and scans need.
+ * `out` has the input's rank, with size 1 along the reduced axes (or, for a scan, the input's size), or
+ * only the axes that are kept; and `b` the input's rank, with size 1 where it is broadcast. With
+ * `ordered`, elements are visited in row-major order of the reduced axes, as index results and scans
+ * need.
  */
 export function planReduce(
   out: Layout,
@@ -121,6 +152,7 @@ export function planReduce(
     data[1] = plan.operands = 2;
     plan.kept = 0;
     plan.tiled = false;
+    plan.size = a.size;
     plan.huge = a.size + out.offset + a.offset >= HUGE;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
@@ -130,22 +162,18 @@ export function planReduce(
     return plan;
   }
   begin(a, b === null ? 2 : 3);
-  const order: number[] = [];
-  for (let axis = 0; axis < a.shape.length; axis++) if (!reduced[axis]) order.push(axis);
-  const keptAxes = order.length;
-  for (let axis = 0; axis < a.shape.length; axis++) if (reduced[axis]) order.push(axis);
-  for (let i = 0; i < order.length; i++) sizes[i] = a.shape[order[i]!]!;
-  const add = (layout: Layout, k: number): void => {
-    starts[k] = layout.offset;
-    for (let i = 0; i < order.length; i++) {
-      const axis = order[i]!;
-      steps[k]![i] = layout.shape[axis] === sizes[i] ? layout.strides[axis]! : 0;
-    }
-  };
-  add(out, 0);
-  add(a, 1);
-  if (b !== null) add(b, 2);
-  rank = order.length;
+  let keptAxes = 0;
+  for (let axis = 0; axis < rank; axis++) if (!reduced[axis]) order[keptAxes++] = axis;
+  let end = keptAxes;
+  for (let axis = 0; axis < rank; axis++) if (reduced[axis]) order[end++] = axis;
+  for (let i = 0; i < rank; i++) sizes[i] = a.shape[order[i]!]!;
+  if (out.shape.length === rank) addAlong(0, out);
+  else {
+    starts[0] = out.offset;
+    for (let i = 0; i < rank; i++) steps[0]![i] = i < keptAxes ? out.strides[i]! : 0;
+  }
+  addAlong(1, a);
+  if (b !== null) addAlong(2, b);
   let kept = dropUnits(0, keptAxes);
   const removed = keptAxes - kept;
   for (let i = keptAxes; i < rank; i++) moveAxis(i, i - removed);
@@ -157,13 +185,22 @@ export function planReduce(
     flipNegative(kept, rank);
     sortAxes(kept, rank);
   }
-  const end = mergeAxes(kept, rank);
-  rank = end;
+  rank = mergeAxes(kept, rank);
   const keptMerged = mergeAxes(0, kept);
   for (let i = kept; i < rank; i++) moveAxis(i, i - (kept - keptMerged));
   rank -= kept - keptMerged;
   kept = keptMerged;
   return finish(plan, kept, false);
+}
+
+/** Notes the strides of an operand in the order of the axes of a reduction: 0 where it is broadcast. */
+function addAlong(k: number, { shape, strides, offset }: Layout): void {
+  starts[k] = offset;
+  const step = steps[k]!;
+  for (let i = 0; i < rank; i++) {
+    const axis = order[i]!;
+    step[i] = shape[axis] === sizes[i] ? strides[axis]! : 0;
+  }
 }
 
 /** The stride of operand `k` along `axis`. */
@@ -182,21 +219,8 @@ export function layoutOf(plan: Plan, k: number, axes: number = plan.rank): Layou
   );
 }
 
-/** {@link planMap} of two dense inputs of `out`'s shape. */
-export function planDense(out: Layout, a: Layout, b: Layout): Plan {
-  const plan = shared;
-  const data = plan.data;
-  data[0] = plan.rank = 1;
-  data[1] = plan.operands = 3;
-  plan.tiled = false;
-  plan.huge = out.size + out.offset + a.offset + b.offset >= HUGE;
-  data[OFFSETS] = out.offset;
-  data[OFFSETS + 1] = a.offset;
-  data[OFFSETS + 2] = b.offset;
-  data[OFFSETS + 3] = out.size;
-  data[OFFSETS + 4] = data[OFFSETS + 5] = data[OFFSETS + 6] = 1;
-  plan.pattern = 13;
-  return plan;
+function variantOf({ rank, tiled, huge, pattern }: Plan): number {
+  return ((rank * 2 + (tiled ? 1 : 0)) * 2 + (huge ? 1 : 0)) * 81 + pattern;
 }
 
 function dense(layout: Layout, out: Layout): boolean {
@@ -363,7 +387,12 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
   for (let i = 0; i < rank; i++) data[at++] = sizes[i]!;
   let pattern = 0;
   let largest = 0;
-  for (let i = 0; i < rank; i++) largest = Math.max(largest, sizes[i]!);
+  let size = 1;
+  for (let i = 0; i < rank; i++) {
+    size *= sizes[i]!;
+    largest = Math.max(largest, sizes[i]!);
+  }
+  plan.size = size;
   for (let k = 0; k < count; k++) {
     const step = steps[k]!;
     let reach = starts[k]!;
@@ -377,5 +406,6 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
   }
   plan.pattern = pattern;
   plan.huge = largest >= HUGE;
+  plan.variant = variantOf(plan);
   return plan;
 }
