@@ -52,7 +52,7 @@ const scalars: Operand[][] = [[], [], []];
 /** An operand that holds `value` until the same slot is used again. */
 export function scalarOperand(value: Scalar, info: DTypeInfo, slot: number): Operand {
   const operand = scalars[slot]![info.id] ??= {
-    storage: new Storage(new info.array(1), info, true, false),
+    storage: new Storage(new info.array(info.lanes), info, true, false),
     layout: SCALAR_LAYOUT,
     flags: 0,
   };

@@ -13,15 +13,8 @@ import { checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
-import {
-  applyInto,
-  applyView,
-  copyInto,
-  copyOf,
-  deviceName,
-  dispatch,
-  memoryOf,
-} from "./dispatch.ts";
+import { applyInto, applyView } from "./apply.ts";
+import { copyInto, copyOf, deviceName, dispatch, memoryOf } from "./dispatch.ts";
 import { wrap } from "./handles.ts";
 
 /** A contiguous copy in row-major order, in `dtype`. */
@@ -64,9 +57,23 @@ function lend<T>(copy: Operand, x: Operand, f: (copy: Operand) => T): T {
   }
 }
 
-/** What `f` gives for `x` where the CPU has its elements, else for a contiguous copy there. */
+/** What `f` gives for `x` where the CPU has its elements, else for a copy there. */
 export function onCpu<T>(x: Operand, f: (here: Operand) => T): T {
-  return x.storage.memory === null ? f(x) : lend(contiguousIn(null, x), x, f);
+  const { memory, info: { block } } = x.storage;
+  if (memory === null) return f(x);
+  return lend(block === 1 ? contiguousIn(null, x) : wholeBlocks(x), x, f);
+}
+
+/** A copy on the CPU of the blocks that `x` has elements of, and `x` in it. */
+function wholeBlocks({ storage, layout }: Operand): Operand {
+  const { info } = storage;
+  const { shape, strides, offset, size } = layout;
+  const [low, high] = layout.extent();
+  const from = low - low % info.block;
+  const length = size === 0 ? 0 : Math.ceil((high + 1 - from) / info.block) * info.block;
+  const made = allocateIn(null, info, length, false);
+  copyElements(made, 0, storage, from, length);
+  return { storage: made, layout: new Layout(shape, strides, offset - from), flags: 0 };
 }
 
 /** What `f` gives for `x` as a contiguous operand of its device, which lasts as long as the call. */
@@ -85,7 +92,7 @@ export function toArrayCopy(x: Operand): TypedArray {
   if (memory !== null) {
     return withContiguous(x, ({ storage, layout }) => download(storage, layout.offset, size));
   }
-  const own = new Storage(new info.array(size), info, true, false);
+  const own = new Storage(new info.array(size * info.entries), info, true, false);
   copyInto({ storage: own, layout: Layout.contiguous(shape), flags: 0 }, x);
   return own.array;
 }

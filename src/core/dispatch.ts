@@ -10,15 +10,15 @@
  * @module
  */
 import { describe, DTYPE, type DType, type DTypeInfo, type Scalar } from "../base/dtype.ts";
-import { DeviceError } from "../base/errors.ts";
+import { DeviceError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { planMap, planReduce } from "../base/plan.ts";
-import { broadcastShapes, sameShape } from "../base/shape.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
+import { writeElement } from "../memory/element.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
-import { checkOptions, type ReduceAttributes, type Reduction, scanAxis } from "../ops/infer.ts";
+import { type ReduceAttributes, type Reduction, scanAxis } from "../ops/infer.ts";
 import {
   type ArgReduceOp,
   Call,
@@ -30,122 +30,19 @@ import {
   type OutputSpec,
   type ReduceOp,
   type ScanOp,
-  type ViewOp,
 } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
-import { viewAttributes, viewLayout } from "../ops/views.ts";
+import { viewLayout } from "../ops/views.ts";
 import type { Backend, Recording } from "./backend.ts";
 import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from "./calls.ts";
 import { comparisonWithin } from "./compare.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall } from "./interpreter.ts";
+import { lanesOf } from "./lanes.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
-import { canWriteDirectly, checkFits, disturbs, newOutput, prepareOut } from "./write.ts";
+import { canWriteDirectly, disturbs, newOutput, prepareOut } from "./write.ts";
 
 // ---- calls -------------------------------------------------------------------------------------
-
-/** What elementwise ops take besides their operands. */
-export interface OpOptions {
-  /** Write the result here instead of allocating; its shape must be the result's. */
-  readonly out?: Operand;
-  /** With `false`, operands of different shapes are refused. */
-  readonly broadcast?: boolean;
-}
-
-const MAP_OPTIONS = ["out"];
-const BINARY_OPTIONS = ["out", "broadcast"];
-const NO_BROADCAST = { broadcast: false };
-
-/**
- * An elementwise op. Tensors promote together, scalars are weak; shapes broadcast unless
- * `options.broadcast` is false.
- */
-export function apply(
-  op: MapOp,
-  a: Input,
-  b?: Input,
-  c?: Input,
-  options?: OpOptions,
-  name: string = op.name,
-  attributes?: object,
-): Operand {
-  let out: Operand | undefined;
-  if (options !== undefined) {
-    checkOptions(name, options, op.arity === 2 ? BINARY_OPTIONS : MAP_OPTIONS);
-    out = options.out;
-    if (options.broadcast === false) attributes = NO_BROADCAST;
-  }
-  return applyInto(op, name, a, b, c, out, attributes);
-}
-
-/** {@link apply}, with the options one by one. */
-export function applyInto(
-  op: MapOp,
-  name: string,
-  a: Input,
-  b: Input,
-  c: Input,
-  out: Operand | undefined,
-  attributes?: object,
-): Operand {
-  const { arity } = op;
-  if (frame !== null) {
-    return dispatch(op, [a, b, c].slice(0, arity), attributes, out, name);
-  }
-  // With operands of one dtype on one device there is little to settle.
-  if (arity < 3 && attributes === undefined && isOperand(a)) {
-    const { storage, layout } = a;
-    const { info } = storage;
-    const rule = op.rules[info.id];
-    if (rule !== undefined) {
-      checkAlive(storage, name);
-      if (arity === 1) {
-        const call = takeCall(op, name, 1, undefined);
-        finishMap(call, rule.compute, rule.result, layout.shape, storage, a, null, null, out);
-        return giveCall(call);
-      }
-      if (typeof b === "number") {
-        if (info.kind === "f") {
-          const one = scalarOperand(b, info, 1);
-          const call = takeCall(op, name, 2, undefined);
-          finishMap(call, rule.compute, rule.result, layout.shape, storage, a, one, null, out);
-          return giveCall(call);
-        }
-      } else if (
-        isOperand(b) && b.storage.info === info && b.storage.device === storage.device
-      ) {
-        checkAlive(b.storage, name);
-        const { shape: own } = layout;
-        const { shape: other } = b.layout;
-        const shape = sameShape(own, other) ? own : broadcastShapes(name, own, other);
-        const call = takeCall(op, name, 2, undefined);
-        finishMap(call, rule.compute, rule.result, shape, storage, a, b, null, out);
-        return giveCall(call);
-      }
-    }
-  }
-  const call = takeCall(op, name, arity, attributes);
-  const { inputs } = call;
-  inputs[0] = a;
-  if (arity > 1) inputs[1] = b;
-  if (arity > 2) inputs[2] = c;
-  if (out !== undefined) call.outputs[0] = out;
-  runMap(call);
-  return giveCall(call);
-}
-
-/** An elementwise op with `target` as first operand and output; the result's shape must be its own. */
-export function applyInPlace(
-  op: MapOp,
-  name: string,
-  target: Operand,
-  other?: Input,
-  third?: Input,
-): Operand {
-  if (isOperand(other)) checkFits(target, other, name);
-  if (isOperand(third)) checkFits(target, third, name);
-  return applyInto(op, name, target, other, third, target);
-}
 
 /** A call of any op; gives its first output, or undefined where there is none. */
 export function dispatch(
@@ -187,23 +84,6 @@ export function performCall(call: Call): void {
   else interpretCall(call);
 }
 
-/** A view of `x`; the op's parameters come one by one, as an object would cost more than the view. */
-export function applyView(
-  op: ViewOp,
-  x: Operand,
-  name: string,
-  a?: unknown,
-  b?: unknown,
-  c?: unknown,
-): Operand {
-  if (frame !== null) return dispatch(op, [x], viewAttributes(op, [a, b, c]), undefined, name);
-  checkAlive(x.storage, name);
-  const layout = op.layout(x.layout, name, a, b, c);
-  if (layout !== null) return wrap(x.storage, layout, x.flags | VIEW);
-  const copy = copyOf(x);
-  return wrap(copy.storage, op.layout(copy.layout, name, a, b, c)!);
-}
-
 /** Runs a call of a view. */
 function runView(call: Call): void {
   const x = call.operand(0);
@@ -214,12 +94,6 @@ function runView(call: Call): void {
     const copy = copyOf(x);
     call.outputs[0] = wrap(copy.storage, viewLayout(call, copy.layout)!);
   }
-}
-
-/** A tensor that is made of no other. */
-export function applyCreate(op: CreateOp, attributes: unknown, name: string = op.name): Operand {
-  if (frame !== null) return dispatch(op, [], attributes, undefined, name);
-  return op.create(attributes, name);
 }
 
 // ---- running -----------------------------------------------------------------------------------
@@ -257,9 +131,10 @@ function execute(call: Call, like: Storage): void {
   if (!backendFor(like).run(call)) definitionBackend().run(call);
 }
 
-function runMap(call: Call): void {
+export function runMap(call: Call): void {
   const op = call.op as MapOp;
   infer(call);
+  if (call.compute.lane !== null) return runLanes(call);
   const { inputs, like } = call;
   const { shape, dtype } = call.specs[0]!;
   const { arity } = op;
@@ -281,8 +156,22 @@ function runMap(call: Call): void {
   finishMap(call, call.compute, dtype, shape, like, a, b ?? null, c ?? null, call.outputs[0]);
 }
 
+/** Runs a copy of elements that consist of lanes: no other map takes such. */
+function runLanes(call: Call): void {
+  const { inputs: [x], outputs, name } = call;
+  const [spec] = call.specs;
+  const like = call.like;
+  const given = outputs[0];
+  if (given !== undefined) prepareOut(given, spec!, like, name);
+  const out = outputs[0] = given ?? newOutput(spec!, like!);
+  if (!isOperand(x)) return fillWith(out, x as Scalar);
+  const source = copyIfDisturbed(x, out);
+  copyInto(out, source);
+  if (source !== x) recycle(source.storage);
+}
+
 /** Runs a map of which everything is settled. */
-function finishMap(
+export function finishMap(
   call: Call,
   compute: DTypeInfo,
   dtype: DTypeInfo,
@@ -419,20 +308,24 @@ function runScan(call: Call): void {
 
 /** Runs an op that has a kernel of its own somewhere, or is made of others. */
 function runOp(call: Call): void {
-  const { op } = call;
+  const { op, like } = call;
   const specs = infer(call);
-  const { like } = call;
+  if (like !== undefined && like.info.lane !== null) return runOnLanes(call, specs);
   const backend = like === undefined ? cpuBackend() : backendFor(like);
   if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {
     return;
   }
-  if (op.decompose === undefined) {
-    runKernel(call, specs as readonly OutputSpec[], definitionBackend());
-    return;
-  }
+  if (op.decompose !== undefined) return decompose(call);
+  runKernel(call, specs as readonly OutputSpec[], definitionBackend());
+}
+
+/** Runs the ops that a composite is made of. */
+function decompose(call: Call): void {
   const given = call.outputs[0];
-  if (given !== undefined) prepareOut(given, (specs as OutputSpec[])[0]!, call.like, call.name);
-  const made = tidy(() => op.decompose!(call));
+  if (given !== undefined) {
+    prepareOut(given, (call.specs as OutputSpec[])[0]!, call.like, call.name);
+  }
+  const made = tidy(() => call.op.decompose!(call));
   if (Array.isArray(made)) call.outputs = made;
   else {
     call.outputs[0] = made as Operand;
@@ -442,6 +335,32 @@ function runOp(call: Call): void {
       call.outputs[0] = given;
     }
   }
+}
+
+/** Runs an op on elements that consist of lanes: backends know none. */
+function runOnLanes(call: Call, specs: Inferred): void {
+  const { op, name } = call;
+  if (op.moves) moveLanes(call, specs as readonly OutputSpec[]);
+  else if (op.decompose !== undefined) decompose(call);
+  else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
+}
+
+/** Runs a kernel that moves elements, on the lanes of their dtype. */
+function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
+  const { op, name, inputs, outputs: [given], attributes } = call;
+  const like = call.like!;
+  const { info } = like;
+  const inLanes = (x: Input): Input =>
+    isOperand(x) && x.storage.info === info ? lanesOf(x, name) : x;
+  if (given !== undefined) prepareOut(given, specs[0]!, like, name);
+  const out = specs.length === 0 ? undefined : given ?? newOutput(specs[0]!, like);
+  const moved = new Call(op, name, inputs.map(inLanes), attributes);
+  if (out !== undefined) moved.outputs[0] = lanesOf(out, name);
+  run(moved);
+  call.badIndex = moved.badIndex;
+  if (out !== undefined) call.outputs[0] = out;
+  if (given !== undefined) given.storage.version++;
+  for (const k of op.writes ?? []) call.operand(k).storage.version++;
 }
 
 /** Runs a kernel of `backend`; false where there is none after all. */
@@ -524,6 +443,11 @@ function handOver(made: Operand, given: Operand): Operand {
 
 /** Casts `source` element by element into `target`, which is ready and overlaps nothing that is read. */
 export function copyInto(target: Operand, source: Operand): void {
+  if (source.storage.info.lane !== null) {
+    copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
+    target.storage.version++;
+    return;
+  }
   const call = takeCall(MAP.copy, "copy", 1, undefined);
   call.inputs[0] = source;
   call.outputs[0] = target;
@@ -543,10 +467,27 @@ export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): 
   return target;
 }
 
+function fillLanes(target: Operand, value: Scalar): void {
+  const { info, memory } = target.storage;
+  const lanes = lanesOf(target, "copy");
+  if (value === 0 || value === false) fillWith(lanes, 0);
+  else {
+    const one = { storage: allocateIn(memory, info, 1, false), layout: SCALAR_LAYOUT, flags: 0 };
+    writeElement(one.storage, 0, value);
+    copyInto(lanes, lanesOf(one, "copy"));
+    recycle(one.storage);
+  }
+  target.storage.version++;
+}
+
 /** Writes `value` to every element of `target`, which is ready. */
 export function fillWith(target: Operand, value: Scalar): void {
-  const call = takeCall(MAP.copy, "copy", 1, undefined);
   const { info } = target.storage;
+  if (info.lane !== null) {
+    fillLanes(target, value);
+    return;
+  }
+  const call = takeCall(MAP.copy, "copy", 1, undefined);
   call.inputs[0] = scalarOperand(value, info, 0);
   call.outputs[0] = target;
   call.compute = info;

@@ -20,7 +20,8 @@ import { wrap } from "./handles.ts";
 export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
   if (from === to) return;
   const rank = ({ kind }: DTypeInfo): number => "buif".indexOf(kind);
-  if (rank(from) > rank(to)) {
+  const lanes = from.lane !== null || to.lane !== null;
+  if (lanes || rank(from) > rank(to)) {
     throw new DTypeError(
       `Cannot ${name} into ${to.name}: the result is ${from.name}; cast with astype()`,
     );
@@ -77,12 +78,15 @@ export function prepareOut(
 /** True when `target` and `source` may have bytes in common. */
 export function overlaps(target: Operand, source: Operand): boolean {
   if (target.storage !== source.storage) {
-    // Only memory that came from outside can be in two storages. Each message to a worker makes
+    // Only memory that came from outside, or is seen as lanes, can be in two storages. Each message to a worker makes
     // another object of a shared buffer: those of one length may be one.
     const [t, s] = [target.storage, source.storage];
-    if (!t.escaped || !s.escaped) return false;
-    const [to, from] = [t.array.buffer, s.array.buffer];
-    if (to !== from && !(t.shared && s.shared && to.byteLength === from.byteLength)) return false;
+    if (!t.escaped || !s.escaped || t.memory !== s.memory) return false;
+    if (t.memory === null) {
+      const [to, from] = [t.array.buffer, s.array.buffer];
+      const one = to === from || (t.shared && s.shared && to.byteLength === from.byteLength);
+      if (!one) return false;
+    }
   }
   const [tLow, tHigh] = byteExtent(target);
   const [sLow, sHigh] = byteExtent(source);

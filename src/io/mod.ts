@@ -9,7 +9,7 @@
  */
 import { describe, DTYPE, type DType } from "../base/dtype.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
-import { applyCreate } from "../core/dispatch.ts";
+import { applyCreate } from "../core/apply.ts";
 import { wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { DTypeError } from "../base/errors.ts";

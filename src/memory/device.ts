@@ -27,6 +27,7 @@ export class DeviceStorage extends Storage {
   readonly #memory: DeviceMemory;
   readonly #length: number;
   readonly #address: number;
+  readonly #owner: DeviceStorage | undefined;
 
   static {
     Object.defineProperty(this.prototype, "array", {
@@ -40,16 +41,30 @@ export class DeviceStorage extends Storage {
     });
   }
 
-  /** Makes one of `length` elements; with `zeroed` they are 0, otherwise they may be anything. */
-  constructor(memory: DeviceMemory, info: DTypeInfo, length: number, zeroed: boolean) {
-    super(NO_ARRAY, info, false, false);
+  /**
+   * Makes one of `length` elements; with `zeroed` they are 0, otherwise they may be anything. With
+   * `owner`, shows what that one holds.
+   */
+  constructor(
+    memory: DeviceMemory,
+    info: DTypeInfo,
+    length: number,
+    zeroed: boolean,
+    owner?: DeviceStorage,
+  ) {
+    super(NO_ARRAY, info, owner !== undefined, false);
     const bytes = length * info.bytes;
     this.#memory = memory;
     this.#length = length;
-    this.#address = bytes === 0 ? 0 : memory.allocate(bytes);
-    if (bytes === 0) return;
+    this.#owner = owner;
+    this.#address = owner?.address ?? (bytes === 0 ? 0 : memory.allocate(bytes));
+    if (bytes === 0 || owner !== undefined) return;
     lost.register(this, { memory, address: this.#address }, this);
     if (zeroed) memory.zero(this.#address, bytes);
+  }
+
+  override get base(): Storage {
+    return this.#owner ?? this;
   }
 
   override get device(): string {
@@ -70,6 +85,11 @@ export class DeviceStorage extends Storage {
 
   override get shared(): boolean {
     return false;
+  }
+
+  override get lanes(): Storage {
+    const { lane, entries } = this.info;
+    return new DeviceStorage(this.#memory, lane!, this.#length * entries, false, this);
   }
 
   /** Gives the memory back. Called once, when nobody uses it any more. */
@@ -100,8 +120,11 @@ function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
 /** A copy of `length` elements from position `from` on, wherever they are. */
 export function download(storage: Storage, from: number, length: number): TypedArray {
   const { memory, info, address } = storage;
-  if (memory === null) return storage.array.slice(from, from + length) as TypedArray;
-  const array = new info.array(length);
+  const { entries } = info;
+  if (memory === null) {
+    return storage.array.slice(from * entries, (from + length) * entries) as TypedArray;
+  }
+  const array = new info.array(length * entries);
   if (length > 0) memory.read(address + from * info.bytes, bytesOf(array));
   return array;
 }
@@ -114,7 +137,7 @@ export async function downloadLater(
 ): Promise<TypedArray> {
   const { memory, info, address } = storage;
   if (memory === null) return download(storage, from, length);
-  const array = new info.array(length);
+  const array = new info.array(length * info.entries);
   if (length > 0) await memory.readLater(address + from * info.bytes, bytesOf(array));
   return array;
 }
@@ -122,8 +145,9 @@ export async function downloadLater(
 /** Writes `array`, of the storage's kind, from position `from` on. */
 export function upload(storage: Storage, from: number, array: TypedArray): void {
   const { memory, info, address } = storage;
-  if (memory === null) (storage.array as Float64Array).set(array as Float64Array, from);
-  else if (array.length > 0) memory.write(address + from * info.bytes, bytesOf(array));
+  if (memory === null) {
+    (storage.array as Float64Array).set(array as Float64Array, from * info.entries);
+  } else if (array.length > 0) memory.write(address + from * info.bytes, bytesOf(array));
 }
 
 /** `"cuda"` of `"cuda:1"`. */
@@ -140,12 +164,12 @@ export function copyElements(
   length: number,
 ): void {
   if (length === 0) return;
-  const { memory, info: { bytes } } = target;
+  const { memory, info: { bytes, entries } } = target;
   const other = source.memory;
   if (memory === null || other === null || familyOf(memory) !== familyOf(other)) {
     // A part of an array is copied once, not twice.
     const array = other === null
-      ? source.array.subarray(from, from + length) as TypedArray
+      ? source.array.subarray(from * entries, (from + length) * entries) as TypedArray
       : download(source, from, length);
     upload(target, to, array);
   } else {

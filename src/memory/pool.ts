@@ -127,24 +127,24 @@ export function allocate(dtype: DType, length: number, zeroed: boolean): Storage
 // The usual constructors are named, since V8 and JavaScriptCore make an array of a constructor that
 // they cannot tell far more slowly.
 
-function smallArray({ array }: DTypeInfo, length: number): TypedArray {
-  if (array === Float32Array) return new Float32Array(length);
-  if (array === Int32Array) return new Int32Array(length);
-  if (array === Float64Array) return new Float64Array(length);
-  return new array(length);
+function smallArray({ array, entries }: DTypeInfo, length: number): TypedArray {
+  if (array === Float32Array) return new Float32Array(length * entries);
+  if (array === Int32Array) return new Int32Array(length * entries);
+  if (array === Float64Array) return new Float64Array(length * entries);
+  return new array(length * entries);
 }
 
-function slabArray({ array }: DTypeInfo, from: number, length: number): TypedArray {
-  if (array === Float32Array) return new Float32Array(slab, from, length);
-  if (array === Int32Array) return new Int32Array(slab, from, length);
-  if (array === Float64Array) return new Float64Array(slab, from, length);
-  return new array(slab, from, length);
+function slabArray({ array, entries }: DTypeInfo, from: number, length: number): TypedArray {
+  if (array === Float32Array) return new Float32Array(slab, from, length * entries);
+  if (array === Int32Array) return new Int32Array(slab, from, length * entries);
+  if (array === Float64Array) return new Float64Array(slab, from, length * entries);
+  return new array(slab, from, length * entries);
 }
 
 /** A storage that was given back, whose elements may be anything; undefined where there is none. */
 export function takePooled(info: DTypeInfo, length: number): Storage | undefined {
   if (pooledBytes === 0) return undefined;
-  const bin = binOf(length * 16 + info.id);
+  const bin = binOf(length * 256 + info.id);
   const storage = bin?.storages.pop();
   if (storage === undefined) return undefined;
   bin!.taken = true;
@@ -162,7 +162,8 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   }
   const bytes = length * info.bytes;
   if (bytes > SMALL_BYTES) {
-    return new Storage(new info.array(newBuffer(bytes, zeroed), 0, length), info, false, false);
+    const array = new info.array(newBuffer(bytes, zeroed), 0, length * info.entries);
+    return new Storage(array, info, false, false);
   }
   if (!SLABS) return new Storage(smallArray(info, length), info, false, false);
   if (slabUsed + bytes > slab.byteLength) {
@@ -184,7 +185,7 @@ export function allocateShared(dtype: DType, length: number): Storage {
   } catch {
     throw new OutOfMemoryError(length * info.bytes, "cpu");
   }
-  return new Storage(new info.array(buffer, 0, length), info, true, false);
+  return new Storage(new info.array(buffer, 0, length * info.entries), info, true, false);
 }
 
 /** Wraps memory that belongs to the caller; it is never recycled. */
@@ -197,13 +198,13 @@ export function recycle(storage: Storage): void {
   if (storage.escaped) return;
   if (storage.free !== undefined) return storage.free();
   const { array, info } = storage;
-  const { length } = array;
+  const length = array.length / info.entries;
   const bytes = length * info.bytes;
   if (bytes === 0) return;
   // Not to be given back twice.
   storage.escaped = true;
   if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
-  const key = length * 16 + info.id;
+  const key = length * 256 + info.id;
   const known = binOf(key);
   const bin = known ?? new Bin(bytes);
   if (known === undefined) pool.set(key, lastBin = bin);

@@ -83,7 +83,12 @@ export class Storage {
 
   /** How many elements there are. */
   get length(): number {
-    return this.array.length;
+    return this.array.length / this.info.entries;
+  }
+
+  /** The same memory as lanes, for a dtype that has them; it does not own what it shows. */
+  get lanes(): Storage {
+    return new Storage(this.array, this.info.lane!, true, false);
   }
 
   /** True when element positions may not fit 32-bit integers. */

@@ -123,13 +123,17 @@ export function ruleFor(op: ElementOp, info: DTypeInfo, name: string): DTypeRule
   return op.rules[info.id] ??= makeRule(op, info, name);
 }
 
-function makeRule(op: ElementOp, { name: dtype, kind }: DTypeInfo, name: string): DTypeRule {
-  if (!op.dtypes.includes(kind)) {
-    const kinds = [...op.dtypes].map((k) => KINDS[k as Kind]).join(", ");
-    const advice = kind === "b" ? "; cast with astype()" : "";
-    throw new DTypeError(`Cannot ${name} ${dtype}: it takes ${kinds} dtypes${advice}`);
-  }
-  return { compute: DTYPE[computeOf(op, dtype)], result: DTYPE[resultOf(op, dtype)] };
+function makeRule(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
+  checkKind(info, op.dtypes, name);
+  return { compute: DTYPE[computeOf(op, info.name)], result: DTYPE[resultOf(op, info.name)] };
+}
+
+/** Throws a DTypeError unless the kind of `info` is among `kinds`. */
+export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name: string): void {
+  if (kinds.includes(kind)) return;
+  const taken = [...kinds].map((k) => KINDS[k as Kind]).join(", ");
+  const advice = kind === "b" ? "; cast with astype()" : "";
+  throw new DTypeError(`Cannot ${name} ${dtype}: it takes ${taken} dtypes${advice}`);
 }
 
 /** The dtype of an op on a tensor of `dtype` and a scalar. */
@@ -193,8 +197,12 @@ export function inferCopy(call: Call): readonly OutputSpec[] {
   checkInput(x, name);
   const asked = attributes === undefined ? undefined : DTYPE[attributes.dtype as DType];
   if (isOperand(x)) {
-    call.compute = x.storage.info;
-    return call.result(x.layout.shape, asked ?? x.storage.info);
+    const { info } = x.storage;
+    call.compute = info;
+    if (asked !== undefined && asked !== info && (asked.lane ?? info.lane) !== null) {
+      throw new DTypeError(`Cannot ${name} ${info.name} to ${asked.name}: there is no cast`);
+    }
+    return call.result(x.layout.shape, asked ?? info);
   }
   // A scalar is copied to every element of the output.
   call.compute = asked ?? DTYPE[scalarDType(x)];

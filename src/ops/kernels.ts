@@ -12,7 +12,7 @@ import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
 function kernel(
   name: string,
   infer: (call: Call) => Inferred,
-  more: Pick<Op, "writes" | "contiguous" | "strided"> = {},
+  more: Pick<Op, "writes" | "contiguous" | "moves" | "strided"> = {},
 ): Op {
   return makeOp<Op>({ kind: "kernel", name, infer, ...more });
 }
@@ -25,9 +25,9 @@ export const INDEX = {
     const { storage, layout } = call.operand(0);
     const [count] = call.operand(1).layout.shape;
     return [{ shape: [count!, ...layout.shape.slice(1)], dtype: storage.info }];
-  }, { strided: true }),
+  }, { moves: true, strided: true }),
   /** target[indices[i], …] = values[i, …], later ones last; inputs: target, values, indices. */
-  scatter: kernel("scatter", () => [], { writes: [0] }),
+  scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
   /** target[indices[i], …] += values[i, …], in numbers of the dtype; inputs as for scatter. */
   scatterAdd: kernel("scatterAdd", () => [], { writes: [0] }),
   /**

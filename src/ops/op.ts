@@ -55,6 +55,8 @@ export interface Op {
    * any layout.
    */
   readonly contiguous?: readonly number[] | undefined;
+  /** True for a kernel that moves whole elements, whatever they are. */
+  readonly moves?: boolean | undefined;
   /** True when kernels write outputs in any layout; else they get contiguous ones. */
   readonly strided?: boolean | undefined;
   /** Throws what a kernel has found: an index out of range. */
@@ -184,6 +186,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     writes: given.writes,
     aliases: given.aliases,
     contiguous: given.contiguous,
+    moves: given.moves,
     strided: given.strided,
     check: given.check,
     decompose: given.decompose,

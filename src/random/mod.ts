@@ -7,7 +7,8 @@
  * @module
  */
 import { checkDType, describe, DTYPE, type DType } from "../base/dtype.ts";
-import { apply, applyCreate, memoryOf, performCall } from "../core/dispatch.ts";
+import { apply, applyCreate } from "../core/apply.ts";
+import { memoryOf, performCall } from "../core/dispatch.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { readElement } from "../memory/element.ts";

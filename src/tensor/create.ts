@@ -15,8 +15,10 @@ import {
 import { DisposedError, DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, type Shape } from "../base/shape.ts";
-import { applyCreate, fillWith, memoryOf } from "../core/dispatch.ts";
+import { applyCreate } from "../core/apply.ts";
+import { fillWith, memoryOf } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
+import { checkWholeBlocks } from "../core/lanes.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { takePooled, wrapExternal } from "../memory/pool.ts";
@@ -72,6 +74,7 @@ const FULL: CreateOp = makeOp({
     const layout = Layout.contiguous(checkShape(shape, name));
     checkScalar(dtype, value, name);
     const info = DTYPE[dtype];
+    checkWholeBlocks(info, layout.shape, name);
     const zero = value === 0 && !Object.is(value, -0) || value === false;
     const { size } = layout;
     // New memory is zeros already; used memory is zeroed faster by a backend, if it is large.
@@ -357,13 +360,14 @@ function fromMemory(attributes: unknown, op: string): Operand {
   if (isResizable(memory)) {
     throw new DTypeError(`Cannot ${op} that may be resized: copy it with tensor() or slice()`);
   }
-  if (view && dtype !== arrayDType(buffer, op)) {
+  const lane = info.lane ?? info;
+  if (view && lane.name !== arrayDType(buffer, op)) {
     const raw = arrayDType(buffer, op);
-    if (DTYPE[raw].kind !== "u" || DTYPE[raw].bytes !== info.bytes) {
+    if (DTYPE[raw].kind !== "u" || DTYPE[raw].bytes !== lane.bytes) {
       throw new DTypeError(`Cannot ${op}: ${raw} elements are not the bits of ${dtype}`);
     }
   }
-  if (begin % info.bytes !== 0 || bytes % info.bytes !== 0) {
+  if (begin % lane.bytes !== 0 || bytes % (lane.bytes * info.lanes) !== 0) {
     throw new ShapeError(
       `Cannot ${op}: ${bytes} bytes at byte ${begin} are no whole ${dtype} elements`,
     );
@@ -405,7 +409,8 @@ function fromMemory(attributes: unknown, op: string): Operand {
       } and offset ${offset} reaches positions ${low} to ${high}`,
     );
   }
-  const array = new info.array(memory, begin, length);
+  checkWholeBlocks(info, shape, op);
+  const array = new info.array(memory, begin, length * info.entries);
   if (dtype === "bool" && (array as Uint8Array).some((byte) => byte > 1)) {
     throw new DTypeError(`Cannot ${op}: a bool is a byte of 0 or 1`);
   }
@@ -536,6 +541,7 @@ const EYE: CreateOp = makeOp({
   infer: FULL.infer,
   create(attributes: unknown, name: string): Operand {
     const { k, ...rest } = attributes as { k: number } & Omit<FullAttributes, "value">;
+    checkScalar(rest.dtype, 1, name);
     const made = FULL.create({ ...rest, value: 0 }, name);
     fillWith({ storage: made.storage, layout: made.layout.diagonal(k), flags: 0 }, 1);
     return made;

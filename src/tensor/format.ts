@@ -156,7 +156,8 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
   const values: (number | bigint)[] = [];
-  const far = x.storage.memory !== null;
+  // Of elements that share blocks a part is not to be had alone.
+  const far = x.storage.memory !== null && x.storage.info.block === 1;
   const visitAll = ({ storage, layout }: Operand): void => {
     const visit = (axis: number, position: number): void => {
       if (axis === axes.length) {
@@ -172,7 +173,7 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
   if (x.layout.size > 0) {
     if (far) tidy(() => onCpu(shownPart(x, axes), visitAll));
-    else visitAll(x);
+    else onCpu(x, visitAll);
   }
   return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
 }

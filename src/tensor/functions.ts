@@ -6,7 +6,8 @@
 import { describe } from "../base/dtype.ts";
 import { ShapeError } from "../base/errors.ts";
 import { broadcastAll, formatShape, type Shape } from "../base/shape.ts";
-import { apply, applyView, dispatchAll } from "../core/dispatch.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";

@@ -16,15 +16,8 @@ import { Layout } from "../base/layout.ts";
 import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
 import { parseIndexString, sliceBasic } from "../base/slice.ts";
 import { contiguousCopy } from "../core/copy.ts";
-import {
-  apply,
-  applyInto,
-  copyInto,
-  copyOf,
-  dispatch,
-  fillWith,
-  performCall,
-} from "../core/dispatch.ts";
+import { apply, applyInto } from "../core/apply.ts";
+import { copyInto, copyOf, dispatch, fillWith, performCall } from "../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../core/write.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";

@@ -7,7 +7,8 @@ import { describe, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../ba
 import { IndexError, ShapeError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
-import { applyView, copyInto, dispatch, dispatchAll, type OpOptions } from "../core/dispatch.ts";
+import { applyView, type OpOptions } from "../core/apply.ts";
+import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";

@@ -6,16 +6,17 @@
  * @module
  */
 import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
-import { DTypeError, ShapeError } from "../base/errors.ts";
+import { ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { broadcastShapes, formatShape, sizeOf } from "../base/shape.ts";
 import { cast } from "../core/copy.ts";
-import { apply, applyView, dispatch, fillWith, type OpOptions } from "../core/dispatch.ts";
+import { apply, applyView, type OpOptions } from "../core/apply.ts";
+import { dispatch, fillWith } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
 import { gemmSizes } from "../core/gemm.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
-import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -42,9 +43,7 @@ function productDType(name: string, a: Input, b: Input, asked?: DType): DTypeInf
     : x === y
     ? x
     : DTYPE[promoteTypes(x.name, y.name, name)];
-  if (info.kind === "b") {
-    throw new DTypeError(`Cannot ${name} bool: it takes number dtypes; cast with astype()`);
-  }
+  checkKind(info, "iuf", name);
   return info;
 }
 

@@ -14,7 +14,8 @@ import {
 import { IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape } from "../base/shape.ts";
-import { apply, applyCreate, memoryOf } from "../core/dispatch.ts";
+import { apply, applyCreate } from "../core/apply.ts";
+import { memoryOf } from "../core/dispatch.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { writeElement } from "../memory/element.ts";
 import type { Operand } from "../memory/operand.ts";

@@ -6,9 +6,10 @@
 import { DTYPE } from "../base/dtype.ts";
 import { normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
-import { applyView, dispatch } from "../core/dispatch.ts";
+import { applyView } from "../core/apply.ts";
+import { dispatch } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
 import type { SortAttributes } from "../ops/kernels.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -31,6 +32,7 @@ function sortOp(name: string, contiguous: readonly number[] | undefined): Op {
       const { inputs: [x] } = call;
       checkOperand(x, call.name);
       const { storage: { info }, layout: { shape } } = x;
+      checkKind(info, "biuf", call.name);
       normalizeAxis(call.name, call.attributes.axis, shape.length);
       return [{ shape, dtype: name === "sort" ? info : DTYPE.int32 }];
     },

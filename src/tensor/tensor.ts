@@ -32,7 +32,8 @@ import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxis, sameShape, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
-import { apply, applyInPlace, applyInto, applyView, copyInto, copyOf } from "../core/dispatch.ts";
+import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
+import { copyInto, copyOf } from "../core/dispatch.ts";
 import { registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { prepareWrite } from "../core/write.ts";
@@ -215,8 +216,9 @@ function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
 
 /** `size` elements of `array` as the typed array that users see, on the same memory. */
 function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
-  if (offset === 0 && size === array.length && info.array === info.userArray) return array;
-  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
+  const length = size * info.entries;
+  if (offset === 0 && length === array.length && info.array === info.userArray) return array;
+  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, length);
 }
 
 /**
@@ -2359,7 +2361,8 @@ function toValue(
   index?: readonly number[],
 ): Scalar {
   const value = readElement(storage, position);
-  const { kind } = storage.info;
+  const { kind, read } = storage.info;
+  if (read !== undefined) return value;
   if (kind === "b") return value !== 0;
   if (typeof value !== "bigint" || bigint) {
     return bigint && kind !== "f" ? BigInt(value) : value;

@@ -12,7 +12,8 @@ import {
 } from "@std/assert";
 import { describe, it } from "node:test";
 import { finfo, fromBuffer, full, scalar, sharesBuffer, tensor, zeros } from "../../mod.ts";
-import { apply, applyInPlace, dispatch } from "../../src/core/dispatch.ts";
+import { apply, applyInPlace } from "../../src/core/apply.ts";
+import { dispatch } from "../../src/core/dispatch.ts";
 import { disturbs, overlaps } from "../../src/core/write.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { DTYPE, DTYPES } from "../../src/base/dtype.ts";

@@ -6,7 +6,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { DTYPE, type DType, DTYPES, promoteTypes, type Scalar } from "../../../src/base/dtype.ts";
 import { contiguousCopy } from "../../../src/core/copy.ts";
-import { apply, type OpOptions } from "../../../src/core/dispatch.ts";
+import { apply, type OpOptions } from "../../../src/core/apply.ts";
 import { checkStore } from "../../../src/core/write.ts";
 import type { Operand } from "../../../src/memory/operand.ts";
 import { attempt, DTypeError } from "../../../src/base/errors.ts";
