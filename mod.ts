@@ -45,6 +45,7 @@ export type { SortOptions } from "./src/tensor/sort.ts";
 export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
 export * from "./src/tensor/functions.ts";
+export * from "./src/tensor/define_op.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";

@@ -6,7 +6,14 @@
  *
  * @module
  */
-import { checkScalar, DTYPE, type DType, type Scalar, type TypedArray } from "../base/dtype.ts";
+import {
+  checkScalar,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Scalar,
+  type TypedArray,
+} from "../base/dtype.ts";
 import { fromBrain, halfTable, toBrain, toHalf } from "../base/half.ts";
 import { download, upload } from "./device.ts";
 import type { Storage } from "./storage.ts";
@@ -76,4 +83,16 @@ export function castScalar(value: Scalar, to: DType): number | bigint {
   if (value <= min) return min;
   if (value >= max) return max;
   return wide ? BigInt(Math.trunc(value)) : Math.trunc(value);
+}
+
+/** `size` elements of `array` as the typed array that users see, on the same memory. */
+export function asUserArray(
+  array: TypedArray,
+  info: DTypeInfo,
+  offset: number,
+  size: number,
+): TypedArray {
+  const length = size * info.entries;
+  if (offset === 0 && length === array.length && info.array === info.userArray) return array;
+  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, length);
 }

@@ -15,7 +15,6 @@ import {
   checkScalar,
   describe,
   type DType,
-  type DTypeInfo,
   type Scalar,
   type TypedArray,
   type TypedArrayOf,
@@ -37,7 +36,7 @@ import { copyInto, copyOf } from "../core/dispatch.ts";
 import { registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { prepareWrite } from "../core/write.ts";
-import { readElement } from "../memory/element.ts";
+import { asUserArray, readElement } from "../memory/element.ts";
 import { type Operand, READ_ONLY, VIEW } from "../memory/operand.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import { allocateIn, copyElements, download, downloadLater } from "../memory/device.ts";
@@ -212,13 +211,6 @@ function tensorsIn(kept: object | null): Set<unknown> | null {
 function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
   const { device, memory } = x.storage;
   if (memory !== null) throw new DeviceError(`Cannot ${op} a tensor on ${device}: ${instead}`);
-}
-
-/** `size` elements of `array` as the typed array that users see, on the same memory. */
-function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
-  const length = size * info.entries;
-  if (offset === 0 && length === array.length && info.array === info.userArray) return array;
-  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, length);
 }
 
 /**

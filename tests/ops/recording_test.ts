@@ -74,6 +74,7 @@ class Recorder implements Interpreter {
   }
 }
 
+const DOUBLED = rm.defineOp({ name: "recordedDouble", expr: "k * x", parameters: ["k"] });
 const SAVED = rm.ones([2, 3]);
 const FILES = {
   npy: rm.io.encodeNpy(SAVED),
@@ -377,6 +378,12 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   // ---- elementwise -------------------------------------------------------------------------------
   ["fill_", ({ x }) => x.fill_(3), 'fill_: copy(3) {dtype: "float32"} into x'],
   ["where", ({ m, x }) => rm.where(m, x, 0), "where(m, x, 0)"],
+  ["defineOp", ({ x }) => DOUBLED(x, { k: 2 }), "recordedDouble(x) {v_k: 2}"],
+  [
+    "getOp",
+    ({ x }) => rm.getOp("recordedDouble")(x, { k: 2 }),
+    "recordedDouble(x) {v_k: 2}",
+  ],
   ["clip", ({ x }) => x.clip(2, 4), "clip(x, 2, 4)"],
   ["clip_", ({ x }) => x.clip_(2, null), "clip_: maximum(x, 2) into x"],
   [

@@ -114,6 +114,8 @@ export class NativeBackend implements Backend {
         // First of all, so that small ops look nothing up that they do not need.
         const { size } = call.plan!;
         if (size === 0 || (size < this.#crossover && (call.op as MapOp).ulp === 0)) return false;
+        // An op that a program has defined.
+        if (OPCODES[call.op.id] === undefined) return false;
         status = this.#runMap(call);
         break;
       }
