@@ -3,30 +3,47 @@
 //! without NVRTC into zig-out/lib (with `all`, where there is a deno to write them).
 
 const std = @import("std");
-const files = @import("shim/files.zig");
+const embed = @import("shim/cuda/embed.zig");
 
 /// Compiled once, its loops not unrolled, as they wait for memory, but aligned: a loop of few
 /// instructions that crosses lines of the caches takes a quarter longer.
-const sources = [_][]const u8{"move.c"};
+const sources = [_][]const u8{"cpu/index/gather_scatter.c"};
 
 /// Compiled once and for size: what decides, and CUDA, which waits for devices and files.
 const compact = [_][]const u8{
-    "common.c",
-    "threads.c",
-    "buffers.c",
-    "blas.c",
-    "cuda.c",
-    "cuda_load.c",
-    "cuda_memory.c",
-    "cuda_compile.c",
-    "cuda_cache.c",
-    "cuda_files.c",
-    "cuda_prebuilt.c",
-    "cuda_blas.c",
+    "core/common.c",
+    "core/threads.c",
+    "core/buffers.c",
+    "cpu/blas.c",
+    "cuda/device.c",
+    "cuda/loading.c",
+    "cuda/memory.c",
+    "cuda/nvrtc.c",
+    "cuda/cache.c",
+    "cuda/headers.c",
+    "cuda/aot.c",
+    "cuda/blas.c",
 };
 
 /// Compiled once for each instruction set.
-const kernels = [_][]const u8{ "level.c", "fold.c", "rows.c", "gemm.c", "random.c" };
+const kernels = [_][]const u8{
+    "cpu/kernels.c",
+    "cpu/reduce/reduce.c",
+    "cpu/softmax_norm.c",
+    "cpu/gemm/gemm.c",
+    "cpu/random.c",
+};
+
+/// The folders of headers, which are included by their plain names.
+const folders = [_][]const u8{
+    "shim/include",
+    "shim/core",
+    "shim/math",
+    "shim/cpu/map",
+    "shim/cpu/reduce",
+    "shim/cpu/gemm",
+    "shim/cuda",
+};
 
 const flags = [_][]const u8{
     "-std=gnu11",
@@ -61,19 +78,20 @@ fn headersChange(b: *std.Build) ![]const u8 {
     var folder = try b.build_root.handle.openDir(io, "shim", .{ .iterate = true });
     defer folder.close(io);
     var sum: u64 = 0;
-    var entries = folder.iterate();
+    var entries = try folder.walk(b.allocator);
+    defer entries.deinit();
     while (try entries.next(io)) |entry| {
-        if (entry.kind != .file or std.mem.endsWith(u8, entry.name, ".c")) continue;
-        const text = try folder.readFileAlloc(io, entry.name, b.allocator, .limited(1 << 20));
+        if (entry.kind != .file or std.mem.endsWith(u8, entry.basename, ".c")) continue;
+        const text = try folder.readFileAlloc(io, entry.path, b.allocator, .limited(1 << 20));
         // Folders have no order.
-        sum +%= std.hash.Wyhash.hash(std.hash.Wyhash.hash(0, entry.name), text);
+        sum +%= std.hash.Wyhash.hash(std.hash.Wyhash.hash(0, entry.basename), text);
     }
     return b.fmt("/* {x} */\n", .{sum});
 }
 
 pub fn build(b: *std.Build) !void {
     const generated = b.addWriteFiles();
-    _ = generated.add("cuda_files.inc", try files.pack(b));
+    _ = generated.add("embedded_headers.inc", try embed.initialisers(b));
     headers = generated.add("headers.c", try headersChange(b));
     addPtx(b);
     const host = b.resolveTargetQuery(.{});
@@ -134,7 +152,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
 }
 
 fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module {
-    return b.createModule(.{
+    const module = b.createModule(.{
         .target = target,
         .optimize = .ReleaseFast,
         .link_libc = true,
@@ -148,6 +166,8 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
         // of other systems.
         .red_zone = if (target.result.os.tag == .windows) false else null,
     });
+    for (folders) |folder| module.addIncludePath(b.path(folder));
+    return module;
 }
 
 /// The kernels for one processor model: features given as compiler flags would be ignored.
@@ -174,11 +194,11 @@ fn addKernels(
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = usual });
     // Its two loops that want it say so: half the size, and a twentieth faster.
     const sorts = small ++ [_][]const u8{"-falign-loops=32"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"sort.c"}, .flags = &sorts });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/sort/sort.c"}, .flags = &sorts });
     // The loops there are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements.
     const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "map.c", "places.c" }, .flags = &maps });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/map/map.c", "cpu/index/indices.c" }, .flags = &maps });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));
 }

@@ -1,5 +1,5 @@
 /**
- * Writes shim/ops.def, the op table as the shim's kernels include it.
+ * Writes shim/core/ops.def, the op table as the shim's kernels include it.
  *
  * It must know nothing of how the shim expands the lines.
  *
@@ -72,7 +72,7 @@ function rowLine(row: MapRow): string {
   return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
-/** The text of shim/ops.def. */
+/** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
   const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
@@ -130,5 +130,5 @@ export function makeOpsDef(): string {
 }
 
 if (import.meta.main) {
-  writeFileSync(new URL("../../shim/ops.def", import.meta.url), makeOpsDef());
+  writeFileSync(new URL("../../shim/core/ops.def", import.meta.url), makeOpsDef());
 }

@@ -81,7 +81,7 @@ function run(
 
 interface Fault {
   readonly what: string;
-  /** The header of shim/cuda. */
+  /** The header of shim/cuda/kernels. */
   readonly header: string;
   /** What is looked for in it, from the text `after` on if that is given, and what comes instead. */
   readonly change: readonly [from: string, to: string, after?: string];
@@ -126,14 +126,14 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "no barrier before lanes are joined",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, "", "all[thread] = a;"],
     part: SUMS,
     says: WRONG,
   },
   {
     what: "no barrier between the steps in which lanes are joined",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, "", "if (lane < half)"],
     part: SUMS,
     says: WRONG,
@@ -175,14 +175,14 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "no barrier before the largest of a row is taken",
-    header: "rows.h",
+    header: "softmax_norm.h",
     change: [BARRIER, "", "struct rm_team<0>"],
     part: NORMS,
     says: WRONG,
   },
   {
     what: "no barrier between the reads of a row's sums and the next ones",
-    header: "rows.h",
+    header: "softmax_norm.h",
     change: [BARRIER, "", "all += room[w]"],
     part: NORMS,
     says: WRONG,
@@ -198,7 +198,7 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "a barrier that only some threads reach",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, `if (lane < half) ${BARRIER}`, "if (lane < half)"],
     part: SUMS,
     says: /cudaErrorLaunchFailure \(719\)|CUDA_ERROR_LAUNCH_FAILED \(719\)/,
@@ -214,14 +214,14 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "a read of one element too many",
-    header: "fold.h",
+    header: "reduce.h",
     change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
     part: SUMS,
     says: WRONG,
   },
   {
     what: "a read of one element too many, where memory ends",
-    header: "fold.h",
+    header: "reduce.h",
     change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
     // Whether any is true says nothing of one more until memory ends.
     part: { file: "long", tests: "along long axes on CUDA: any" },
@@ -272,7 +272,7 @@ const FAULTS: readonly Fault[] = [
 /** The header with the change. */
 function planted({ header, change: [from, to, later] }: Fault): string {
   if (header === "") return "";
-  const text = readFileSync(join(root, "shim", "cuda", header), "utf8");
+  const text = readFileSync(join(root, "shim", "cuda", "kernels", header), "utf8");
   const begin = later === undefined ? 0 : text.indexOf(later);
   const at = begin < 0 ? -1 : text.indexOf(from, begin);
   assert(at >= 0, `${header} has no ${from} after ${later}: the fault has to be planted elsewhere`);

@@ -35,7 +35,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
     { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE: cache },
     ALL,
   );
-  // See the head of a file in shim/cuda_cache.c: the image comes last.
+  // See the head of a file in shim/cuda/cache.c: the image comes last.
   const file = readFileSync(join(cache, readdirSync(cache)[0]!));
   const image = file.subarray(file.length - Number(file.readBigUInt64LE(16)));
   const { names } = prebuiltFamilies().find(({ names }) => names.includes(name))!;
@@ -162,9 +162,9 @@ $L__BB1_1:
 const zig = findZig();
 test(
   ...when({ zig: zig !== undefined }, "rests of divisions and huge angles are libm's", (folder) => {
-    const program = join(folder, "far");
-    const from = join(root, "tests", "native", "c", "far.c");
-    const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda")];
+    const program = join(folder, "payne_hanek");
+    const from = join(root, "tests", "native", "c", "payne_hanek.c");
+    const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda", "kernels")];
     runZig(["cc", ...flags, from, "-o", program, "-lm"]);
     assertEquals(
       execFileSync(program, { encoding: "utf8" }),

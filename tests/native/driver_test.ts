@@ -17,18 +17,33 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import { runZig } from "../../scripts/tools.ts";
-import { findZig, inDeno, LEVELS, library, when } from "./support.ts";
+import { root, runZig } from "../../scripts/tools.ts";
+import { findZig, inDeno, LEVELS, library, shimFolders, when } from "./support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const driver = join(here, "c", "driver.c");
-const shim = join(here, "../..", "shim");
+const includes = shimFolders().flatMap((folder) => ["-I", folder]);
 const zig = findZig();
 const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
-const SOURCES = ["common", "threads", "buffers", "move", "blas"];
-const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random", "places"];
+const SOURCES = [
+  "core/common",
+  "core/threads",
+  "core/buffers",
+  "cpu/index/gather_scatter",
+  "cpu/blas",
+];
+const KERNELS = [
+  "cpu/kernels",
+  "cpu/map/map",
+  "cpu/reduce/reduce",
+  "cpu/softmax_norm",
+  "cpu/gemm/gemm",
+  "cpu/sort/sort",
+  "cpu/random",
+  "cpu/index/indices",
+];
 
 function installed(tool: string): boolean {
   return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
@@ -51,8 +66,7 @@ function buildOnLibrary(folder: string): string {
     "-O1",
     "-fno-sanitize=all",
     "-mcpu=baseline",
-    "-I",
-    shim,
+    ...includes,
     driver,
     library,
   ];
@@ -63,8 +77,8 @@ function buildOnLibrary(folder: string): string {
 /** Builds the driver and the shim's sources into one program, for one instruction set. */
 function buildWhole(folder: string, args: string[]): string {
   const program = join(folder, "driver");
-  const sources = [...SOURCES, ...KERNELS].map((name) => join(shim, `${name}.c`));
-  const own = ["-I", shim, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
+  const sources = [...SOURCES, ...KERNELS].map((name) => join(root, "shim", `${name}.c`));
+  const own = [...includes, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
   const at = args.indexOf("--");
   const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
   runZig(["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
@@ -143,19 +157,19 @@ test(...when(
 /** Builds a program of native/ with some of the shim's sources. */
 function buildPart(folder: string, name: string, parts: string[], flags: string[]): string {
   const program = join(folder, name);
-  const sources = [join(here, "c", `${name}.c`), ...parts.map((part) => join(shim, part))];
-  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", "-I", shim, ...sources, "-o", program]);
+  const sources = [join(here, "c", `${name}.c`), ...parts.map((part) => join(root, "shim", part))];
+  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", ...includes, ...sources, "-o", program]);
   return program;
 }
 
-const BUFFERS = ["buffers.c", "threads.c"];
+const BUFFERS = ["core/buffers.c", "core/threads.c"];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
 test(...when(onX64, "buffers come back to whoever has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
   assertStringIncludes(run(program, ["limits"]), "limits");
-  const pages = buildPart(folder, "pages", ["threads.c"], PLAIN);
+  const pages = buildPart(folder, "pages", ["core/threads.c"], PLAIN);
   assertStringIncludes(run(pages, []), "large pages: ");
 }));
 
@@ -201,7 +215,7 @@ function runSanitized(folder: string, name: string, parts: string[]): string {
 test(...when(
   withSanitizer,
   "the pool of threads passes with the thread sanitizer",
-  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["threads.c"]), "9000 jobs"),
+  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["core/threads.c"]), "9000 jobs"),
 ));
 
 test(...when(

@@ -1,5 +1,5 @@
 /**
- * The C side says what the TypeScript side says: shim/ops.def is what its generator prints, and
+ * The C side says what the TypeScript side says: shim/core/ops.def is what its generator prints, and
  * rowmajor.h declares the symbols and codes of the symbol table. Needs neither zig nor the library.
  *
  * @module
@@ -11,10 +11,10 @@ import { readText } from "../../scripts/tools.ts";
 import { MAP, type MapRow } from "../../src/ops/table.ts";
 import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
 
-const opsDef = readText("shim/ops.def");
-const header = readText("shim/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
+const opsDef = readText("shim/core/ops.def");
+const header = readText("shim/include/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
 
-test("shim/ops.def is what scripts/generate/ops_def.ts prints", () => {
+test("shim/core/ops.def is what scripts/generate/ops_def.ts prints", () => {
   assertEquals(opsDef, makeOpsDef());
 });
 

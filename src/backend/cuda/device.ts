@@ -90,7 +90,7 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
-/** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
+/** The words of struct rm_faults in shim/cuda/kernels/gather_scatter.h; see {@link CudaDevice.faults}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 /** How many words that are. */
 export const FAULT_WORDS = NO_FAULTS.length;

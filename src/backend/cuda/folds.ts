@@ -1,6 +1,6 @@
 /**
  * Reductions, index reductions and scans: how outputs and their elements are shared among threads,
- * which kernels of shim/cuda/fold.h and scan.h that takes, and their arguments.
+ * which kernels of shim/cuda/kernels/reduce.h and scan.h that takes, and their arguments.
  *
  * All of that is decided by sizes and strides, so that results depend on nothing else. Knows nothing
  * of what a row means.
@@ -34,9 +34,9 @@ import {
 } from "./source.ts";
 import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
 
-/** Threads of a block, as in shim/cuda/fold.h and scan.h. */
+/** Threads of a block, as in shim/cuda/kernels/reduce.h and scan.h. */
 const THREADS = 256;
-/** Rows that a lane of fold.h has on their way where outputs lie side by side, unless of 8 bytes. */
+/** Rows that a lane of reduce.h has on their way where outputs lie side by side, unless of 8 bytes. */
 const ROWS = 16;
 /** As many blocks keep every device busy, however unevenly they end. */
 const BLOCKS = 4096;
@@ -189,7 +189,7 @@ function foldHandle(
   return device.find(source.kernels[kernel], () => kernelText(source, kernel));
 }
 
-/** Fills the arguments of a kernel of fold.h. */
+/** Fills the arguments of a kernel of reduce.h. */
 function fillFold(
   plan: Plan,
   { outputs, count, parts, length }: Shares,

@@ -1,5 +1,5 @@
 /**
- * Kernels that are one line each: a macro of a header of shim/cuda, with a name and types.
+ * Kernels that are one line each: a macro of a header of shim/cuda/kernels, with a name and types.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { CudaDevice, Family } from "./device.ts";
 export interface Instance {
   /** Its name, which says all that makes it different from the others. */
   readonly name: string;
-  /** The file of shim/cuda. */
+  /** The file of shim/cuda/kernels. */
   readonly header: string;
   /** The line. */
   readonly line: string;

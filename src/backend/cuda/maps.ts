@@ -1,5 +1,5 @@
 /**
- * Elementwise ops: which kernel of shim/cuda/map.h a plan takes, and its arguments.
+ * Elementwise ops: which kernel of shim/cuda/kernels/map.h a plan takes, and its arguments.
  *
  * Knows nothing of what an op means.
  *
@@ -25,7 +25,7 @@ import {
   start,
 } from "./walks.ts";
 
-// As in shim/cuda/map.h.
+// As in shim/cuda/kernels/map.h.
 const THREADS = 256;
 const SINGLES = 4;
 

@@ -1,6 +1,6 @@
 /**
  * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
- * shim/cuda/matmul.h for all else.
+ * shim/cuda/kernels/matmul.h for all else.
  *
  * @module
  */

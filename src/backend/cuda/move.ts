@@ -1,6 +1,6 @@
 /**
  * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
- * shim/cuda/move.h.
+ * shim/cuda/kernels/gather_scatter.h.
  *
  * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
  *
@@ -31,7 +31,7 @@ const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 const MOST_BLOCKS = 2 ** 24;
 
 function macro(name: string, what: string, ...types: (string | number)[]): Instance {
-  return { name, header: "move.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
+  return { name, header: "gather_scatter.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
 }
 
 function addPositions(wide: boolean, room: number): Instance {

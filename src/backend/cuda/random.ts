@@ -1,5 +1,5 @@
 /**
- * Random numbers on a CUDA device: the kernel of shim/cuda/random.h for a distribution and a dtype.
+ * Random numbers on a CUDA device: the kernel of shim/cuda/kernels/random.h for a distribution and a dtype.
  *
  * @module
  */

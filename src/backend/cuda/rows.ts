@@ -1,6 +1,6 @@
 /**
  * Softmax, its logarithm and the norms along dense rows on a CUDA device: which kernel of
- * shim/cuda/rows.h holds a row, and how long ones are cut.
+ * shim/cuda/kernels/softmax_norm.h holds a row, and how long ones are cut.
  *
  * @module
  */
@@ -56,7 +56,7 @@ function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): 
     : team === 0
     ? `RM_ROWS_HELD(${what}, 0, ${blockThreads(kernel, DTYPE[dtype].bytes)})`
     : `RM_ROWS_HELD(${what}, ${team === "wide" ? 32 : team}, ${WARPS_THREADS})`;
-  return { name, header: "rows.h", line };
+  return { name, header: "softmax_norm.h", line };
 }
 
 /** Elements that 16 bytes hold. */

@@ -1,5 +1,5 @@
 /**
- * Sorting on a CUDA device: which kernels of shim/cuda/sort.h runs go through, and the memory between
+ * Sorting on a CUDA device: which kernels of shim/cuda/kernels/sort.h runs go through, and the memory between
  * the passes over long ones.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * The rows of the op table as CUDA C: what the headers in shim/cuda need to be told of each.
+ * The rows of the op table as CUDA C: what the headers in shim/cuda/kernels need to be told of each.
  *
  * Knows nothing of plans or launches.
  *
@@ -73,7 +73,7 @@ export function includesFor(texts: readonly string[]): string {
     (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
 }
 
-/** A struct, and the kernels that the macros of a header of shim/cuda make of it. */
+/** A struct, and the kernels that the macros of a header of shim/cuda/kernels make of it. */
 export interface Source<Kernel extends string> {
   /** The name of the struct. */
   readonly name: string;
@@ -139,7 +139,7 @@ const MAP_KERNELS = {
   any: "RM_MAP_ANY",
 } as const;
 
-/** What the kernels of a row of maps are for; see shim/cuda/map.h. */
+/** What the kernels of a row of maps are for; see shim/cuda/kernels/map.h. */
 export type MapKernel = keyof typeof MAP_KERNELS;
 
 const mapSources = new Map<number, MapSource>();
@@ -245,7 +245,7 @@ export interface FoldSource extends Source<FoldKernel> {
   readonly accumulator: number;
 }
 
-/** Kernels of shim/cuda/fold.h, and the macros that define them. */
+/** Kernels of shim/cuda/kernels/reduce.h, and the macros that define them. */
 export const FOLD_KERNELS = {
   along: "RM_FOLD_ALONG",
   across: "RM_FOLD_ACROSS",
@@ -296,7 +296,7 @@ function foldSourceOf(parts: FoldParts): FoldSource {
     `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
     `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
     `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
-  const source = sourceOf(name, "fold.h", FOLD_KERNELS, text);
+  const source = sourceOf(name, "reduce.h", FOLD_KERNELS, text);
   return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
 }
 
@@ -436,7 +436,7 @@ export interface ScanSource extends Source<ScanKernel> {
   readonly fold: FoldSource;
 }
 
-/** Kernels of shim/cuda/scan.h, and the macros that define them. */
+/** Kernels of shim/cuda/kernels/scan.h, and the macros that define them. */
 export const SCAN_KERNELS = {
   along: "RM_SCAN_ALONG",
   across: "RM_SCAN_ACROSS",

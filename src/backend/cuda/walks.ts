@@ -1,5 +1,5 @@
 /**
- * Plans as the kernels of shim/cuda read them: addresses, strides, axes that positions are divided by.
+ * Plans as the kernels of shim/cuda/kernels read them: addresses, strides, axes that positions are divided by.
  *
  * Knows nothing of ops.
  *
@@ -28,7 +28,7 @@ export function isPacked(plan: Plan, k: number, storage: Storage, pack: number):
   return true;
 }
 
-/** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/device.h. */
+/** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/kernels/device.h. */
 export function addDivisor(args: Arguments, size: number, wide: boolean): void {
   // Nobody walks an axis of nothing.
   size ||= 1;

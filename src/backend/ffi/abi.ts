@@ -1,7 +1,7 @@
 /**
  * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
  *
- * One table of symbols, each with its line of shim/rowmajor.h, serves the loaders of both runtimes;
+ * One table of symbols, each with its line of shim/include/rowmajor.h, serves the loaders of both runtimes;
  * a hash over it and the op table tells whether a library was built from the same ones. Knows
  * nothing of how libraries are opened or what the functions are called for.
  *
@@ -16,7 +16,7 @@ export type ForeignType = "i32" | "f64" | "buffer";
 
 /** A symbol of the shim. */
 export interface ForeignSymbol {
-  /** Its declaration in shim/rowmajor.h. */
+  /** Its declaration in shim/include/rowmajor.h. */
   readonly c: string;
   /** Its parameters; every one returns an `i32`. */
   readonly parameters: readonly ForeignType[];
@@ -130,10 +130,10 @@ export interface Unavailable {
   readonly reason: string;
 }
 
-/** `RM_VERSION` of shim/rowmajor.h. */
+/** `RM_VERSION` of shim/include/rowmajor.h. */
 export const VERSION = 4;
 
-/** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
+/** The status codes of shim/include/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
 export const STATUS = {
   ok: 0,
   unsupported: 1,

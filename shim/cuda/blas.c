@@ -6,8 +6,8 @@
  * made in float32 for 16-bit floats, never in less.
  */
 #if !defined(__APPLE__)
-#include "cuda.h"
-#include "product.h"
+#include "cuda_internal.h"
+#include "matmul_plan.h"
 #include <stdlib.h>
 
 /* Plan fields that follow the strides. */

@@ -9,7 +9,7 @@
  * bytes.
  */
 #if !defined(__APPLE__)
-#include "cuda.h"
+#include "cuda_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +26,33 @@ static uint32_t sum_of(const unsigned char *bytes, size_t length) {
   return sum;
 }
 
+/* Adds to a count what follows a half of a token that is full. */
+static size_t count_of(size_t half, const unsigned char **at) {
+  size_t count = half;
+  if (half < 15) return count;
+  do count += **at;
+  while (*(*at)++ == 255);
+  return count;
+}
+
+static void unpack(const unsigned char *at, size_t packed_length, char *to) {
+  const unsigned char *end = at + packed_length;
+  while (at < end) {
+    const unsigned char token = *at++;
+    const size_t literals = count_of(token >> 4, &at);
+    memcpy(to, at, literals);
+    to += literals;
+    at += literals;
+    if (at == end) return;
+    size_t back = at[0] | (size_t)(at[1] & 127) << 8;
+    at += 2;
+    if (at[-1] > 127) back |= (size_t)*at++ << 15;
+    size_t length = count_of(token & 15, &at) + 4;
+    /* A match may reach into itself. */
+    for (; length > 0; length--, to++) *to = to[-(ptrdiff_t)back];
+  }
+}
+
 /* Reads the rest of an open file, of which the path is for messages. */
 static int32_t read_packed(FILE *file, const char *path) {
   uint32_t stamp, sum;
@@ -35,8 +62,7 @@ static int32_t read_packed(FILE *file, const char *path) {
       fgetc(file) != '\n' || length > MOST || bytes > MOST) {
     return rm_fail(RM_NOT_FOUND, "%s does not hold kernels", path);
   }
-  const rm_files *files = rm_cuda_files();
-  if (files == NULL || stamp != (files->stamp ^ (uint32_t)rm_table_hash())) {
+  if (stamp != (rm_cuda_headers()->stamp ^ (uint32_t)rm_table_hash())) {
     return rm_fail(RM_NOT_FOUND, "%s is of another version than this library", path);
   }
   unsigned char *packed = malloc(length);
@@ -48,7 +74,7 @@ static int32_t read_packed(FILE *file, const char *path) {
     status = rm_fail(RM_NOT_FOUND, "%s is damaged", path);
   } else {
     all[0] = '\n';
-    rm_unpack(packed, length, all + 1);
+    unpack(packed, length, all + 1);
     all[bytes + 1] = 0;
     images = all + strlen(all) + 1;
     images_length = (size_t)(all + bytes + 1 - images);

@@ -8,7 +8,7 @@
  */
 #if !defined(__APPLE__)
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_internal.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

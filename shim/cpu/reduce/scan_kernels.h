@@ -1,5 +1,5 @@
 /* Running sums and products along an axis: a part of fold.c, which includes it. */
-#include "fold.h"
+#include "reduce_common.h"
 
 /* ---- scans ----------------------------------------------------------------------------------- */
 

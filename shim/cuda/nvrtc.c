@@ -5,7 +5,7 @@
  * nothing of what kernels do.
  */
 #if !defined(__APPLE__)
-#include "cuda.h"
+#include "cuda_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,11 +149,10 @@ enum { OPTIONS = 6 };
 /* Compiles; of what comes out gives a copy, and of what was said, where it is wanted. */
 static int32_t compile(const char *source, const char *const *options, int count, bool as_text,
                        char **image, size_t *length, char **log) {
-  const rm_files *files = rm_cuda_files();
-  if (files == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a kernel");
+  const rm_headers *headers = rm_cuda_headers();
   void *program = NULL;
-  int code = rm_cu.nvrtcCreateProgram(&program, source, "kernel.cu", files->count, files->texts,
-                                      files->names);
+  int code = rm_cu.nvrtcCreateProgram(&program, source, "kernel.cu", headers->count,
+                                      headers->texts, headers->names);
   if (code != 0) return compiler_error("nvrtcCreateProgram", code);
   code = rm_cu.nvrtcCompileProgram(program, count, options);
   int32_t status = RM_OK;
@@ -182,8 +181,7 @@ static int32_t compile(const char *source, const char *const *options, int count
 
 /* All that a compiled kernel depends on; the caller frees it. */
 static char *key_of(const char *source, const char *const *options, int count) {
-  const rm_files *files = rm_cuda_files();
-  if (files == NULL) return NULL;
+  const rm_hash hash = rm_cuda_headers()->hash;
   /* Builds of one version differ; what their files are tells them apart. */
   const char *path = rm_cuda_path(RM_NVRTC);
   struct stat about;
@@ -193,9 +191,9 @@ static char *key_of(const char *source, const char *const *options, int count) {
   const size_t room = strlen(source) + strlen(path) + 1024;
   char *key = malloc(room);
   if (key == NULL) return NULL;
-  int at = snprintf(key, room, "NVRTC %d.%d %s %lld %lld\nfiles %016llx%016llx\n", major, minor,
+  int at = snprintf(key, room, "NVRTC %d.%d %s %lld %lld\nheaders %016llx%016llx\n", major, minor,
                     path, (long long)about.st_size, (long long)about.st_mtime,
-                    (unsigned long long)files->hash.a, (unsigned long long)files->hash.b);
+                    (unsigned long long)hash.a, (unsigned long long)hash.b);
   for (int i = 0; i < count; i++) {
     at += snprintf(key + at, room - (size_t)at, "%s\n", options[i]);
   }

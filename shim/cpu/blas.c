@@ -10,8 +10,8 @@
 #include <string.h>
 #include "internal.h"
 #include "library.h"
-#include "lock.h"
-#include "product.h"
+#include "mutex.h"
+#include "matmul_plan.h"
 
 /* Of cblas.h, which systems without development packages lack. */
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };

@@ -1,5 +1,5 @@
 /* Largest and smallest elements, and where they are: kernels of fold.c, which includes it. */
-#include "fold.h"
+#include "reduce_common.h"
 
 /* ---- largest and smallest -------------------------------------------------------------------- */
 

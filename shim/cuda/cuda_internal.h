@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 #include "internal.h"
-#include "lock.h"
+#include "mutex.h"
 
 /* ---- the libraries (cuda_load.c) ------------------------------------------------------------- */
 
@@ -278,20 +278,17 @@ typedef struct {
 } rm_hash;
 rm_hash rm_hash_of(rm_hash before, const void *bytes, size_t length);
 
-/* The files that kernels may include, and what stands for all of them. */
+/* The embedded headers, which kernels may include by name. */
 typedef struct {
   int count;
   const char *const *names, *const *texts;
+  /* Of all names and texts. */
   rm_hash hash;
-  /* Changes with their texts, comments included. */
+  /* A short hash of the texts, by which an AOT file is matched with the library. */
   uint32_t stamp;
-} rm_files;
+} rm_headers;
 
-/* Null where there is no memory for them. */
-const rm_files *rm_cuda_files(void);
-
-/* Unpacks what files.zig packs, which is known to be sound. */
-void rm_unpack(const unsigned char *packed, size_t length, char *to);
+const rm_headers *rm_cuda_headers(void);
 
 /* ---- compiled kernels (cuda_prebuilt.c) ------------------------------------------------------ */
 

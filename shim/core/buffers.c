@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
-#include "lock.h"
+#include "mutex.h"
 
 enum {
   /* Buffers begin at lines of the caches. */

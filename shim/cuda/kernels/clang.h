@@ -87,7 +87,7 @@ static inline unsigned long long atomicCAS(unsigned long long *at, unsigned long
 static inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 static inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
-#include "far.h"
+#include "payne_hanek.h"
 
 static inline double fmod(double x, double y) { return rm_far_rest(x, y); }
 

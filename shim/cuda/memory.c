@@ -11,7 +11,7 @@
  * were asked for, so that tools which watch allocations see what leaves a block.
  */
 #if !defined(__APPLE__)
-#include "cuda.h"
+#include "cuda_internal.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,9 +9,9 @@
  *
  * Knows nothing of shapes or axes: only plans.
  */
-#include "fold_extreme.h"
-#include "fold_sum.h"
-#include "scan.h"
+#include "reduce_extreme.h"
+#include "reduce_sum.h"
+#include "scan_kernels.h"
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 

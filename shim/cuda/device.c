@@ -4,7 +4,7 @@
  * Each device has one stream that waits for no other, on which all work is queued. Knows nothing of
  * what kernels do.
  */
-#include "cuda.h"
+#include "cuda_internal.h"
 #if defined(__APPLE__)
 
 static int32_t none(void) { return rm_fail(RM_NOT_FOUND, "CUDA does not exist on macOS"); }

@@ -1,10 +1,10 @@
-/* Compares shim/cuda/far.h with libm: rests of divisions to the last bit, angles nearly so. */
+/* Compares shim/cuda/kernels/payne_hanek.h with libm: rests of divisions to the last bit, angles nearly so. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include "far.h"
+#include "payne_hanek.h"
 
 static uint64_t state = 88172645463325252u;
 static uint64_t bits(void) {

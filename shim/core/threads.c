@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "internal.h"
-#include "lock.h"
+#include "mutex.h"
 
 enum {
   MAX_THREADS = 256,

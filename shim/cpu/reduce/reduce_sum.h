@@ -1,5 +1,5 @@
 /* Sums, products and counts: kernels of fold.c, which includes it. */
-#include "fold.h"
+#include "reduce_common.h"
 
 /* ---- sums and products of floats ------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  */
 #if !defined(__APPLE__)
 #define _GNU_SOURCE
-#include "cuda.h"
+#include "cuda_internal.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
