@@ -7,13 +7,22 @@ const embed = @import("shim/cuda/embed.zig");
 
 /// Compiled once, its loops not unrolled, as they wait for memory, but aligned: a loop of few
 /// instructions that crosses lines of the caches takes a quarter longer.
-const sources = [_][]const u8{"cpu/index/gather_scatter.c"};
+const sources = [_][]const u8{
+    "cpu/index/gather_scatter.c",
+    "cpu/index/ravel_index.c",
+    "cpu/index/take_along_axis.c",
+    "cpu/index/nonzero.c",
+};
 
 /// Compiled once and for size: what decides, and CUDA, which waits for devices and files.
 const compact = [_][]const u8{
-    "core/common.c",
+    "core/api.c",
+    "core/error.c",
+    "core/isa.c",
+    "core/plan.c",
     "core/threads.c",
     "core/buffers.c",
+    "cpu/matmul.c",
     "cpu/blas.c",
     "cuda/device.c",
     "cuda/loading.c",
@@ -34,6 +43,16 @@ const kernels = [_][]const u8{
     "cpu/random.c",
 };
 
+/// Compiled once for each instruction set: many loops, most of them dense.
+const small_loops = [_][]const u8{
+    "cpu/map/map.c",
+    "cpu/map/map_kernels.c",
+    "cpu/map/map_simplify.c",
+    "cpu/map/cast_kernels.c",
+    "cpu/map/block_copy.c",
+    "cpu/index/indices.c",
+};
+
 /// The folders of headers, which are included by their plain names.
 const folders = [_][]const u8{
     "shim/include",
@@ -42,6 +61,7 @@ const folders = [_][]const u8{
     "shim/cpu/map",
     "shim/cpu/reduce",
     "shim/cpu/gemm",
+    "shim/cpu/index",
     "shim/cuda",
 };
 
@@ -198,7 +218,7 @@ fn addKernels(
     // The loops there are many, and vectors need no unrolling on top: a quarter of their size; nor
     // narrower vectors for what is left over, unless that can be more than 15 elements.
     const maps = small ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/map/map.c", "cpu/index/indices.c" }, .flags = &maps });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_loops, .flags = &maps });
     // Not one object: on macOS, joining objects makes local what is hidden.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ level, .linkage = .static, .root_module = module }));
 }

@@ -7,6 +7,7 @@
 #ifndef ROWMAJOR_INTERNAL_H
 #define ROWMAJOR_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -172,8 +173,24 @@ void rm_yield(void);
  */
 void rm_stay_loaded(void);
 
+/* ---- BLAS (blas.c) ---------------------------------------------------------------------------- */
+
+typedef enum {
+  RM_BLAS_CLOSED,
+  RM_BLAS_OPEN,
+  /* Tests want it even where own kernels are faster. */
+  RM_BLAS_ALWAYS
+} rm_blas_state;
+
+rm_blas_state rm_blas_status(void);
+
 /* Tells the open BLAS, if any, how many threads to use. */
 void rm_blas_threads(int threads);
+
+/* The product of float32 or float64 by the open BLAS; `at` holds the offsets of c, a and b. False
+ * when it cannot read a matrix where it lies. */
+bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void *c, const void *a,
+                      const void *b);
 
 /* ---- instruction sets -------------------------------------------------------------------------- */
 
@@ -206,8 +223,19 @@ typedef struct {
   rm_places *places;
 } rm_kernels;
 
-/* The ones in use. */
-const rm_kernels *rm_level(void);
+/* The ones in use; null before the first call. */
+extern const rm_kernels *_Atomic rm_active_kernels;
+
+/* Chooses them: the best that the machine has, or what ROWMAJOR_LEVEL says. */
+const rm_kernels *rm_choose_level(void);
+
+static inline const rm_kernels *rm_level(void) {
+  const rm_kernels *active = atomic_load_explicit(&rm_active_kernels, memory_order_relaxed);
+  return active != NULL ? active : rm_choose_level();
+}
+
+/* Sets the level, 0 for the best one; a negative value only asks. Gives the level in use. */
+int rm_set_level(int level);
 
 #if defined(RM_LEVEL)
 __typeof__(rm_map) RM_AT(map);

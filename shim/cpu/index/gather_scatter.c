@@ -5,27 +5,13 @@
  * Elements are moved as they are: only their size counts, and for zeros their sign. Indexes, which
  * no plan bounds, are checked here, before anything is moved that they point to.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "half.h"
-#include "internal.h"
-
-/* Indexes, or elements, that are read into a buffer at a time. */
-enum { BLOCK = RM_INDEX_BLOCK };
+#include "index.h"
 
 /* Bytes to a task: some microseconds of copying from memory. */
 enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
-
-/* ---- gather, scatter, sums --------------------------------------------------------------------- */
-
-/* Where the first of the bad indexes is that have been seen, or beyond the last index. */
-typedef _Atomic(ptrdiff_t) first_bad;
-
-static void note_bad(first_bad *bad, ptrdiff_t at) {
-  ptrdiff_t known = atomic_load(bad);
-  while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
-}
 
 /* Copies n elements, or adds them; steps are in bytes. */
 typedef void move_run(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step);
@@ -339,9 +325,8 @@ static void check_task(void *context, ptrdiff_t index) {
   }
 }
 
-static int32_t move_blocks(int what, int dtype, int index_dtype, const double *plan,
-                           double *numbers, void *target, const void *source,
-                           const void *indexes) {
+int32_t rm_gather_scatter(int what, int dtype, int index_dtype, const double *plan, double *numbers,
+                          void *target, const void *source, const void *indexes) {
   blocks b;
   void *const buffers[] = {target, (void *)source};
   const int32_t status =
@@ -398,223 +383,4 @@ static int32_t move_blocks(int what, int dtype, int index_dtype, const double *p
     rm_parallel(parts * groups, work, move_task, &b);
   }
   return RM_OK;
-}
-
-/* ---- positions --------------------------------------------------------------------------------- */
-
-#define ADD_PLACES(T)                                                                          \
-  if (one) {                                                                                   \
-    T *o = (T *)to;                                                                            \
-    const T by = (T)places[0] * (T)stride;                                                     \
-    for (ptrdiff_t i = 0; i < good; i++) o[i] += by;                                           \
-  } else if (to_step == sizeof(T)) {                                                           \
-    T *o = (T *)to;                                                                            \
-    for (ptrdiff_t i = 0; i < good; i++) o[i] += (T)places[i] * (T)stride;                     \
-  } else {                                                                                     \
-    for (ptrdiff_t i = 0; i < good; i++) *(T *)(to + i * to_step) += (T)places[i] * (T)stride; \
-  }
-
-static int32_t add_positions(int dtype, int index_dtype, const double *plan, double *numbers,
-                             void *target, const void *indexes) {
-  const int64_t size = (int64_t)numbers[0], stride = (int64_t)numbers[1];
-  numbers[0] = -1;
-  rm_walk walk;
-  void *const buffers[] = {target, (void *)indexes};
-  const int32_t status = rm_read_plan(
-      &walk, plan, 2, RM_DTYPES(index_dtype, dtype, index_dtype, RM_NONE, RM_NONE), buffers);
-  if (status != RM_OK || walk.empty) return status;
-  const int inner = walk.rank - 1;
-  const ptrdiff_t n = walk.rank == 0 ? 1 : walk.size[inner];
-  const ptrdiff_t to_step = walk.rank == 0 ? 0 : walk.step[inner][0];
-  const ptrdiff_t from_step = walk.rank == 0 ? 0 : walk.step[inner][1];
-  char *at[RM_MAX_OPERANDS] = {walk.start[0], walk.start[1]};
-  ptrdiff_t count[RM_MAX_RANK] = {0}, done = 0;
-  do {
-    for (ptrdiff_t first = 0; first < n; first += BLOCK) {
-      const ptrdiff_t length = rm_least(BLOCK, n - first);
-      int64_t places[BLOCK];
-      const char *from = at[1] + first * from_step;
-      const bool one = from_step == 0 && to_step == rm_bytes(dtype);
-      ptrdiff_t good =
-          rm_level()->places(index_dtype, from, from_step, one ? 1 : length, size, places);
-      if (one && good == 1) good = length;
-      char *to = at[0] + first * to_step;
-      if (dtype == RM_INT64) ADD_PLACES(int64_t)
-      else ADD_PLACES(int32_t)
-      if (good < length) {
-        numbers[0] = (double)(done + first + good);
-        return RM_OK;
-      }
-    }
-    done += n;
-  } while (rm_next(&walk, 0, inner, count, at));
-  return RM_OK;
-}
-
-/* ---- along an axis ----------------------------------------------------------------------------- */
-
-/* Elements of a task. */
-enum { TAKEN = 8192 };
-
-typedef struct {
-  rm_walk walk;
-  int by;
-  ptrdiff_t bytes, rows, columns;
-  int64_t size;
-  ptrdiff_t scale;
-  /* How the work is cut: rows for each task, and parts of a row. */
-  ptrdiff_t task_rows, parts;
-  /* The first element whose index is out of range. */
-  first_bad bad;
-} takes;
-
-#define TAKE_EACH(T, to_step, from_step)                                                     \
-  for (ptrdiff_t i = 0; i < n; i++) {                                                        \
-    *(T *)(to + i * (to_step)) = *(const T *)(from + i * (from_step) + places[i] * t->scale); \
-  }
-#define TAKE(T)                                                                        \
-  if (step[0] == sizeof(T) && step[1] == 0 && t->scale == sizeof(T)) {                 \
-    T *o = (T *)to;                                                                    \
-    const T *p = (const T *)from;                                                      \
-    for (ptrdiff_t i = 0; i < n; i++) o[i] = p[places[i]];                             \
-  } else TAKE_EACH(T, step[0], step[1])
-
-/* One part of a row; gives how many places there are before the first that is out of range. */
-static ptrdiff_t take_run(const takes *t, ptrdiff_t n, char *to, const char *from,
-                          const char *indexes, const ptrdiff_t *step) {
-  int64_t places[BLOCK];
-  n = rm_level()->places(t->by, indexes, step[2], n, t->size, places);
-  switch (t->bytes) {
-    case 1: TAKE(uint8_t) break;
-    case 2: TAKE(uint16_t) break;
-    case 4: TAKE(uint32_t) break;
-    default: TAKE(uint64_t)
-  }
-  return n;
-}
-
-static void take_task(void *context, ptrdiff_t index) {
-  takes *t = context;
-  const rm_walk *walk = &t->walk;
-  const int inner = walk->rank - 1;
-  ptrdiff_t row = index / t->parts * t->task_rows;
-  const ptrdiff_t last = rm_least(row + t->task_rows, t->rows);
-  const ptrdiff_t begin = index % t->parts * TAKEN;
-  const ptrdiff_t end = t->parts == 1 ? t->columns : rm_least(begin + TAKEN, t->columns);
-  static const ptrdiff_t none[RM_MAX_OPERANDS] = {0};
-  const ptrdiff_t *step = inner < 0 ? none : walk->step[inner];
-  char *at[RM_MAX_OPERANDS] = {walk->start[0], walk->start[1], walk->start[2]};
-  ptrdiff_t count[RM_MAX_RANK] = {0};
-  rm_seek(walk, inner, row, count, at);
-  for (; row < last; row++, rm_next(walk, 0, inner, count, at)) {
-    for (ptrdiff_t i = begin; i < end; i += BLOCK) {
-      const ptrdiff_t n = rm_least(BLOCK, end - i);
-      const ptrdiff_t good = take_run(t, n, at[0] + i * step[0], at[1] + i * step[1],
-                                      at[2] + i * step[2], step);
-      if (good == n) continue;
-      note_bad(&t->bad, row * t->columns + i + good);
-      return;
-    }
-  }
-}
-
-static int32_t take_along(int dtype, int by, const double *plan, double *numbers, void *target,
-                          const void *source, const void *indexes) {
-  takes t = {.by = by, .bytes = rm_bytes(dtype), .size = (int64_t)numbers[0], .bad = PTRDIFF_MAX};
-  t.scale = (ptrdiff_t)numbers[1] * t.bytes;
-  numbers[0] = -1;
-  void *const buffers[] = {target, (void *)source, (void *)indexes};
-  const int32_t status =
-      rm_read_plan(&t.walk, plan, 3, RM_DTYPES(dtype, dtype, dtype, by, RM_NONE), buffers);
-  if (status != RM_OK || t.walk.empty) return status;
-  const int inner = t.walk.rank - 1;
-  t.columns = inner < 0 ? 1 : t.walk.size[inner];
-  t.rows = 1;
-  for (int axis = 0; axis < inner; axis++) t.rows *= t.walk.size[axis];
-  t.parts = t.rows >= 64 ? 1 : rm_parts(t.columns, TAKEN);
-  t.task_rows = t.columns >= TAKEN ? 1 : TAKEN / t.columns;
-  const ptrdiff_t tasks = rm_parts(t.rows, t.task_rows) * t.parts;
-  rm_parallel(tasks, (double)(t.rows * t.columns), take_task, &t);
-  if (t.bad != PTRDIFF_MAX) numbers[0] = (double)t.bad;
-  return RM_OK;
-}
-
-/* ---- what is not zero -------------------------------------------------------------------------- */
-
-/* Whether elements are not zero: all of their bits in `mask`. */
-#define FLAG(T)                                                                            \
-  {                                                                                        \
-    const T *x = (const T *)source + offset + at;                                          \
-    _Pragma("clang loop vectorize_width(16)") for (ptrdiff_t i = 0; i < n; i++) {          \
-      flags[i] = (x[i] & (T)mask) != 0;                                                    \
-    }                                                                                      \
-  }
-
-/*
- * Of floats all bits but the sign count: -0 is zero, NaN is not. False when there are more than
- * target has room for, up to end. Eight flags make a byte, and for each byte it is known which of
- * the eight they are; what is written behind those is written over.
- */
-static bool find_nonzero(int dtype, ptrdiff_t offset, ptrdiff_t length, int32_t *target,
-                         const int32_t *end, const void *source) {
-  const uint64_t sign = rm_is_float(dtype) ? UINT64_C(1) << (8 * rm_bytes(dtype) - 1) : 0;
-  const uint64_t mask = ~sign;
-  uint64_t eights[256] = {0};
-  for (unsigned bits = 1; bits < 256; bits++) {
-    eights[bits] = eights[bits & (bits - 1)] << 8 | (unsigned)__builtin_ctz(bits);
-  }
-  for (ptrdiff_t at = 0; at < length; at += BLOCK) {
-    const ptrdiff_t n = rm_least(length - at, BLOCK);
-    uint8_t flags[BLOCK + 8];
-    int32_t found[BLOCK + 8];
-    switch (rm_bytes(dtype)) {
-      case 1: FLAG(uint8_t) break;
-      case 2: FLAG(uint16_t) break;
-      case 4: FLAG(uint32_t) break;
-      default: FLAG(uint64_t)
-    }
-    memset(flags + n, 0, 8);
-    ptrdiff_t count = 0;
-    for (ptrdiff_t i = 0; i < n; i += 8) {
-      uint64_t eight;
-      memcpy(&eight, flags + i, 8);
-      const unsigned bits = (unsigned)(eight * UINT64_C(0x0102040810204080) >> 56);
-      const uint8_t *which = (const uint8_t *)&eights[bits];
-      _Pragma("clang loop unroll(full)")
-      for (int k = 0; k < 8; k++) found[count + k] = (int32_t)(at + i) + which[k];
-      count += __builtin_popcount(bits);
-    }
-    if (count > end - target) return false;
-    memcpy(target, found, (size_t)count * sizeof *found);
-    target += count;
-  }
-  return true;
-}
-
-int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers, void *target,
-                const void *source, const void *indexes) {
-  const int dtype = rm_dtype_at(dtypes, 0), by = rm_dtype_at(dtypes, 1);
-  const bool moves = dtype < RM_DTYPE_COUNT && by < RM_FLOAT16;
-  switch (what) {
-    case RM_GATHER:
-    case RM_SCATTER:
-    case RM_ADD_AT:
-      if (!moves || (what == RM_ADD_AT && dtype == RM_BOOL)) break;
-      return move_blocks(what, dtype, by, plan, numbers, target, source, indexes);
-    case RM_POSITION:
-      if (!moves || (dtype != RM_INT32 && dtype != RM_INT64)) break;
-      return add_positions(dtype, by, plan, numbers, target, indexes);
-    case RM_TAKE_ALONG:
-      if (!moves) break;
-      return take_along(dtype, by, plan, numbers, target, source, indexes);
-    case RM_NONZERO:
-      if (dtype >= RM_DTYPE_COUNT) break;
-      if (target == NULL || source == NULL) return RM_OK;
-      if (find_nonzero(dtype, (ptrdiff_t)numbers[0], (ptrdiff_t)numbers[1], target,
-                       (int32_t *)target + (ptrdiff_t)numbers[2], source)) {
-        return RM_OK;
-      }
-      return rm_fail(RM_BAD_ARGUMENT, "more than %.0f elements are not zero", numbers[2]);
-  }
-  return rm_fail(RM_BAD_ARGUMENT, "move: no kind %d of dtype %d by %d", (int)what, dtype, by);
 }

@@ -1,19 +1,9 @@
 /*
  * Moves blocks of elements as they are: between any strides, transposing in registers, and past the
- * caches. Included by map.c. Knows nothing of ops and plans.
+ * caches. Knows nothing of ops and plans.
  */
 #include <string.h>
-#include "internal.h"
-
-/* Bytes of a line of the caches. */
-enum { LINE = 64 };
-
-/* A two-dimensional piece of memory; steps in bytes. */
-typedef struct {
-  char *at;
-  ptrdiff_t down;
-  ptrdiff_t right;
-} piece;
+#include "block_copy.h"
 
 /* Vectors of 8 elements that may lie anywhere. */
 typedef uint8_t eight8 __attribute__((vector_size(8), aligned(1)));
@@ -24,25 +14,6 @@ typedef uint32_t eight32 __attribute__((vector_size(32), aligned(4)));
 
 /* The registers of a transpose have names only where its loops are unrolled. */
 #define UNROLL _Pragma("clang loop unroll(full)")
-
-/* Writes the transpose of 8 by 8 elements: rows of `to` are columns of `from`. Three times row i and
- * row i + 4 are merged, element by element, into rows 2 i and 2 i + 1. */
-#define TRANSPOSE(V) \
-  static inline void transpose_##V(char *to, ptrdiff_t to_step, const char *from, \
-                                   ptrdiff_t from_step) { \
-    V r[8], s[8]; \
-    UNROLL for (int i = 0; i < 8; i++) memcpy(&r[i], from + i * from_step, sizeof(V)); \
-    UNROLL for (int turn = 0; turn < 3; turn++) { \
-      UNROLL for (int i = 0; i < 4; i++) { \
-        s[2 * i] = PAIR(r[i], r[i + 4], 0, 8, 1, 9, 2, 10, 3, 11); \
-        s[2 * i + 1] = PAIR(r[i], r[i + 4], 4, 12, 5, 13, 6, 14, 7, 15); \
-      } \
-      memcpy(r, s, sizeof r); \
-    } \
-    UNROLL for (int i = 0; i < 8; i++) memcpy(to + i * to_step, &r[i], sizeof(V)); \
-  }
-TRANSPOSE(eight8)
-TRANSPOSE(eight16)
 
 /* The same, of 4 bytes, whose rows are longer than what shuffles cross cheaply. */
 static inline void transpose_eight32(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step) {
@@ -82,78 +53,16 @@ static inline void transpose_four64(char *to, ptrdiff_t to_step, const char *fro
   UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * to_step, &r[i], 32);
 }
 
-/* Dense rows of so few elements, from columns that are dense and so far apart. */
-#define MERGE(T, count, ...) \
-  static void merge##count##_##T(T *restrict o, const T *p, ptrdiff_t apart, ptrdiff_t rows) { \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < rows; i++, o += count, p++) { __VA_ARGS__ } \
-  }
-
-/* Loops over elements that nothing is known of, apart: as parts of a longer function they get fewer
- * registers. */
-#define STEP(T) \
-  __attribute__((noinline)) static void step_##T(piece to, piece from, ptrdiff_t rows, \
-                                                 ptrdiff_t columns) { \
-    const ptrdiff_t so = to.right / (ptrdiff_t)sizeof(T), sp = from.right / (ptrdiff_t)sizeof(T); \
-    for (ptrdiff_t i = 0; i < rows; i++, to.at += to.down, from.at += from.down) { \
-      T *o = (T *)to.at; \
-      const T *p = (const T *)from.at; \
-      _Pragma("clang loop unroll_count(8)") for (ptrdiff_t j = 0; j < columns; j++) { \
-        o[j * so] = p[j * sp]; \
-      } \
-    } \
-  }
-
-#define MOVE(T) \
-  MERGE(T, 2, o[0] = p[0]; o[1] = p[apart];) \
-  MERGE(T, 3, o[0] = p[0]; o[1] = p[apart]; o[2] = p[2 * apart];) \
-  MERGE(T, 4, o[0] = p[0]; o[1] = p[apart]; o[2] = p[2 * apart]; o[3] = p[3 * apart];) \
-  static void merge_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
-    T *o = (T *)to.at; \
-    const T *p = (const T *)from.at; \
-    const ptrdiff_t apart = from.right / (ptrdiff_t)sizeof(T); \
-    if (columns == 2) merge2_##T(o, p, apart, rows); \
-    else if (columns == 3) merge3_##T(o, p, apart, rows); \
-    else merge4_##T(o, p, apart, rows); \
-  } \
-  STEP(T) \
-  static void move_##T(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns) { \
-    const ptrdiff_t size = sizeof(T), sp = from.right / size; \
-    if (to.right != size || sp < -1 || sp == 1 || sp > 4) { \
-      step_##T(to, from, rows, columns); \
-      return; \
-    } \
-    for (ptrdiff_t i = 0; i < rows; i++) { \
-      T *o = (T *)(to.at + i * to.down); \
-      const T *p = (const T *)(from.at + i * from.down); \
-      if (sp == -1) { \
-        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[-j]; \
-      } else if (sp == 2) { \
-        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[2 * j]; \
-      } else if (sp == 3) { \
-        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[3 * j]; \
-      } else if (sp == 4) { \
-        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = p[4 * j]; \
-      } else { \
-        const T value = *p; \
-        RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) o[j] = value; \
-      } \
-    } \
-  }
-MOVE(uint8_t)
-MOVE(uint16_t)
-MOVE(uint32_t)
-MOVE(uint64_t)
-
-/* Vectors of the widest stores, aligned. */
-typedef uint64_t line __attribute__((vector_size(LINE)));
-
-/* Eight bytes of an element, repeated. */
-static inline uint64_t repeated(const char *element, ptrdiff_t bytes) {
-  uint64_t word = 0;
-  memcpy(&word, element, (size_t)bytes);
-  for (ptrdiff_t width = 8 * bytes; width < 64; width *= 2) word |= word << width;
-  return word;
-}
+#define TYPE uint8_t
+#define EIGHT eight8
+#include "block_copy_type.h"
+#define TYPE uint16_t
+#define EIGHT eight16
+#include "block_copy_type.h"
+#define TYPE uint32_t
+#include "block_copy_type.h"
+#define TYPE uint64_t
+#include "block_copy_type.h"
 
 /* Writes an element so often. What is the same byte throughout, as zeros are, the C library writes
  * without reading the lines before. */
@@ -184,8 +93,7 @@ static void mirror(char *to, const char *from, ptrdiff_t groups) {
   for (; groups > 0; groups--, to += 3, from -= 3) memcpy(to, from, 3);
 }
 
-/* Copies rows by columns elements of so many bytes. */
-static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
+void RM_AT(move_block)(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes) {
   if (columns >= 2 && columns <= 4 && to.right == bytes && to.down == columns * bytes &&
       from.down == bytes) {
     switch (bytes) {
@@ -211,7 +119,7 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
   /* Transposes, seen so that they are written along their rows: whole squares by registers, and what
    * is left over one by one. */
   if (rows > 1 && to.down == bytes && from.right == bytes) {
-    move_block((piece){to.at, to.right, bytes}, (piece){from.at, bytes, from.down}, columns, rows,
+    RM_AT(move_block)((piece){to.at, to.right, bytes}, (piece){from.at, bytes, from.down}, columns, rows,
                bytes);
     return;
   }
@@ -224,7 +132,7 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
   if (to.right == bytes && from.down == bytes && rows >= side && columns >= side) {
     const ptrdiff_t across = columns / side * side;
     if (across < columns) {
-      move_block((piece){to.at + across * bytes, to.down, bytes},
+      RM_AT(move_block)((piece){to.at + across * bytes, to.down, bytes},
                  (piece){from.at + across * from.right, bytes, from.right}, rows, columns - across,
                  bytes);
       columns = across;
@@ -234,8 +142,8 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
         char *o = to.at + j * bytes;
         const char *p = from.at + j * from.right;
         switch (bytes) {
-          case 1: transpose_eight8(o, to.down, p, from.right); break;
-          case 2: transpose_eight16(o, to.down, p, from.right); break;
+          case 1: transpose_uint8_t(o, to.down, p, from.right); break;
+          case 2: transpose_uint16_t(o, to.down, p, from.right); break;
           case 4: transpose_eight32(o, to.down, p, from.right); break;
           default: transpose_four64(o, to.down, p, from.right); break;
         }
@@ -262,8 +170,7 @@ static void move_block(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, 
   }
 }
 
-/* Copies by stores that do not read the lines that they write, nor leave them in the caches. */
-static void stream(char *to, const char *from, ptrdiff_t bytes) {
+void RM_AT(stream)(char *to, const char *from, ptrdiff_t bytes) {
   ptrdiff_t head = -(intptr_t)to & 63;
   if (head > bytes) head = bytes;
   memcpy(to, from, (size_t)head);
@@ -274,13 +181,4 @@ static void stream(char *to, const char *from, ptrdiff_t bytes) {
     __builtin_nontemporal_store(part, (line *)(to + i));
   }
   memcpy(to + i, from + i, (size_t)(bytes - i));
-}
-
-/* Such stores are seen by other threads only after this. */
-static void end_stream(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_sfence();
-#else
-  __atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
 }

@@ -1,0 +1,85 @@
+/*
+ * Casts of dense elements between all dtypes: a loop for each pair.
+ */
+#include "cast.h"
+#include "cast_kernels.h"
+
+#define LOOP(from, to, expr) \
+  static RM_KERNEL void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
+    STORED_##to *o = out; \
+    const STORED_##from *p = in; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+      const STORED_##from v = p[i]; \
+      o[i] = (STORED_##to)(expr); \
+    } \
+  }
+
+/* To the 16-bit floats from what float32 holds exactly, from what double does, and from 64 bits. */
+#define TO_HALVES(from, read, half, brain) \
+  LOOP(from, f16, half(read)) \
+  LOOP(from, bf16, brain(read))
+#define FROM_INT(from) \
+  LOOP(from, b8, NONZERO(v)) \
+  LOOP(from, u8, v) \
+  LOOP(from, u16, v) \
+  LOOP(from, u32, v) \
+  LOOP(from, u64, v) \
+  LOOP(from, f32, v) \
+  LOOP(from, f64, v)
+#define FROM_FLOAT(from, read) \
+  LOOP(from, b8, NONZERO(read(v))) \
+  LOOP(from, i8, F_i8(read(v))) \
+  LOOP(from, i16, F_i16(read(v))) \
+  LOOP(from, i32, F_i32(read(v))) \
+  LOOP(from, i64, F_i64(read(v))) \
+  LOOP(from, u8, F_u8(read(v))) \
+  LOOP(from, u16, F_u16(read(v))) \
+  LOOP(from, u32, F_u32(read(v))) \
+  LOOP(from, u64, F_u64(read(v))) \
+  LOOP(from, f32, read(v)) \
+  LOOP(from, f64, read(v))
+
+FROM_INT(b8)
+FROM_INT(i8)
+FROM_INT(i16)
+FROM_INT(i32)
+FROM_INT(i64)
+FROM_INT(u8)
+FROM_INT(u16)
+FROM_INT(u32)
+FROM_INT(u64)
+TO_HALVES(b8, (float)v, rm_to_half, rm_to_brain)
+TO_HALVES(i8, (float)v, rm_to_half, rm_to_brain)
+TO_HALVES(i16, (float)v, rm_to_half, rm_to_brain)
+TO_HALVES(u8, (float)v, rm_to_half, rm_to_brain)
+TO_HALVES(u16, (float)v, rm_to_half, rm_to_brain)
+TO_HALVES(i32, (double)v, rm_double_to_half, rm_double_to_brain)
+TO_HALVES(u32, (double)v, rm_double_to_half, rm_double_to_brain)
+TO_HALVES(i64, sticky_i64(v), rm_double_to_half, rm_double_to_brain)
+TO_HALVES(u64, sticky_u64(v), rm_double_to_half, rm_double_to_brain)
+FROM_FLOAT(f16, READ_f16)
+FROM_FLOAT(bf16, READ_bf16)
+FROM_FLOAT(f32, PLAIN)
+FROM_FLOAT(f64, PLAIN)
+TO_HALVES(f16, READ_f16(v), rm_to_half, rm_to_brain)
+TO_HALVES(bf16, READ_bf16(v), rm_to_half, rm_to_brain)
+TO_HALVES(f32, v, rm_to_half, rm_to_brain)
+TO_HALVES(f64, v, rm_double_to_half, rm_double_to_brain)
+
+/* Integers wrap, so that signed targets take the bits that unsigned ones do. */
+#define INT_ROW(from) \
+  {cast_##from##_b8, cast_##from##_u8,  cast_##from##_u16, cast_##from##_u32, \
+   cast_##from##_u64,  cast_##from##_u8,  cast_##from##_u16, cast_##from##_u32, \
+   cast_##from##_u64,  cast_##from##_f16, cast_##from##_bf16, cast_##from##_f32, \
+   cast_##from##_f64}
+#define FLOAT_ROW(from) \
+  {cast_##from##_b8, cast_##from##_i8,  cast_##from##_i16, cast_##from##_i32, \
+   cast_##from##_i64,  cast_##from##_u8,  cast_##from##_u16, cast_##from##_u32, \
+   cast_##from##_u64,  cast_##from##_f16, cast_##from##_bf16, cast_##from##_f32, \
+   cast_##from##_f64}
+
+const cast RM_AT(casts)[RM_DTYPE_COUNT][RM_DTYPE_COUNT] = {
+    INT_ROW(b8), INT_ROW(i8),    INT_ROW(i16),   INT_ROW(i32),     INT_ROW(i64),
+    INT_ROW(u8),   INT_ROW(u16),   INT_ROW(u32),   INT_ROW(u64),     FLOAT_ROW(f16),
+    FLOAT_ROW(bf16), FLOAT_ROW(f32), FLOAT_ROW(f64),
+};
