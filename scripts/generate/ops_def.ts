@@ -56,7 +56,7 @@ function mapLines(row: MapRow): string[] {
     const result = row.result === "bool" ? "flag" : "same";
     const attributes = (row.attributes ?? [])
       .map((name, i) => `const double ${name} = attributes[${i}];`);
-    const arity = `${row.arity}${row.condition ? "c" : ""}`;
+    const arity = `${row.arity}${row.condition ? "c" : attributes.length > 0 ? "a" : ""}`;
     const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
     lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
     if (!isArithmetic(row, parseExpr(exprFor(row, kind)))) continue;
@@ -93,8 +93,9 @@ export function makeOpsDef(): string {
     " *",
     " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
     " * bool, whether elements cost so much that fewer are worth a thread).",
-    " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
-    " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
+    " * RM_..._MAP(name, operands, followed by c where the first is a condition and by a where there",
+    " * are attributes, result, expression of x, y, z, declarations of attributes), the result being",
+    " * same or flag, a bool: FLOAT",
     " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
     " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
     " * BITS for integers of any sign, BOOL for bool.",

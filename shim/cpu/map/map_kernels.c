@@ -10,6 +10,10 @@
 #include "ops.def"
 #include "vecmath.h"
 
+/* Functions of one element, and the loops around them, become part of every kernel. */
+#define MAP_APPLY static inline __attribute__((always_inline))
+#define MAP_LOOP static inline __attribute__((always_inline)) void
+
 /* Rows of arithmetic: their ids follow each other. */
 enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
 
@@ -96,85 +100,9 @@ NEXTAFTER(bf16)
 SIGN_BITS(own_neg_bf16, p[i] ^ 0x8000)
 SIGN_BITS(own_abs_bf16, p[i] & 0x7fff)
 
-/* The vector code of some functions is for most operands, found by their keys; blocks that hold
- * others take a kernel for all. Blocks are short, so that the processor looks for keys in the next
- * one while it computes. Not inlined: kernels that are part of a longer function load their
- * constants for every vector. */
-#define BLOCKS(test, T, type, word) \
-  __attribute__((noinline)) static void test##_blocks_##type( \
-      ptrdiff_t n, void *out, const void *a, kernel usual, kernel any) { \
-    for (ptrdiff_t from = 0; from < n; from += KEYED) { \
-      const ptrdiff_t m = rm_least(n - from, KEYED); \
-      const T *p = (const T *)a + from; \
-      word most = 0; \
-      for (ptrdiff_t i = 0; i < m; i++) { \
-        const word key = rm_##test##_key_##type(p[i]); \
-        most = key > most ? key : most; \
-      } \
-      const bool is_usual = !rm_##test##_is_rare_##type(most); \
-      (is_usual ? usual : any)(m, (T *)out + from, p, NULL, NULL, NULL); \
-    } \
-  }
-BLOCKS(turn, float, f32, uint32_t)
-BLOCKS(turn, double, f64, uint64_t)
-BLOCKS(log, float, f32, uint32_t)
-
-#define KEYED_KERNEL(name, test, type, usual, any) \
-  KERNEL_NAMED(keyed_##name##_##type) { \
-    test##_blocks_##type(n, out, a, usual##_##type, any##_##type); \
-  }
-
-/* Huge operands take the C library's functions, one by one. */
-#define TRIGONOMETRIC(name, T, type) \
-  KERNEL_NAMED(any_##name##_##type) { \
-    T *o = out; \
-    T copy[KEYED]; \
-    /* The output may be the input. */ \
-    memcpy(copy, a, (size_t)n * sizeof(T)); \
-    name##_##type(n, o, copy, b, c, attributes); \
-    for (ptrdiff_t i = 0; i < n; i++) { \
-      if (rm_turn_is_rare_##type(rm_turn_key_##type(copy[i]))) o[i] = (T)name(copy[i]); \
-    } \
-  } \
-  KEYED_KERNEL(name, turn, type, name, any_##name)
-TRIGONOMETRIC(sin, float, f32)
-TRIGONOMETRIC(cos, float, f32)
-TRIGONOMETRIC(tan, float, f32)
-TRIGONOMETRIC(sin, double, f64)
-TRIGONOMETRIC(cos, double, f64)
-TRIGONOMETRIC(tan, double, f64)
-
-#define LOGARITHM(name) \
-  KERNEL_NAMED(normal_##name##_f32) { \
-    float *o = out; \
-    const float *p = a; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) o[i] = rm_##name##_normal_f32(p[i]); \
-  } \
-  KEYED_KERNEL(name, log, f32, normal_##name, name)
-LOGARITHM(log)
-LOGARITHM(log2)
-LOGARITHM(log10)
-
 #if RM_HAS_FMA
-/* There is vector code for short quotients of floats, which nearly all are. Gives how many of n were
- * short; n is a multiple of VECTOR. In float64 that is below 2^51: x - m and what is divided by y are
- * rounded, which together are off by 3/8 of an integer at most. */
+/* Gives how many quotients of n were short, and right. */
 typedef ptrdiff_t (RM_KERNEL *division)(ptrdiff_t n, void *out, const void *a, const void *b);
-#define DIVISION(name, function, T, type) \
-  static RM_KERNEL ptrdiff_t short_##name##_##type(ptrdiff_t n, void *out, const void *a, \
-                                                   const void *b) { \
-    T *o = out; \
-    const T *p = a, *q = b; \
-    int count = 0; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) { \
-      count += rm_is_short_##type(p[i], q[i]); \
-      o[i] = rm_##function##_short_##type(p[i], q[i]); \
-    } \
-    return count; \
-  } \
-  KERNEL_NAMED(checked_##name##_##type) { \
-    divide_blocks(n, out, a, b, sizeof(T), short_##name##_##type, name##_##type); \
-  }
 
 __attribute__((noinline)) static void divide_blocks(ptrdiff_t n, char *out, const char *a,
                                                     const char *b, ptrdiff_t bytes, division usual,
@@ -187,11 +115,43 @@ __attribute__((noinline)) static void divide_blocks(ptrdiff_t n, char *out, cons
     else any(m, out + at, a + at, b + at, NULL, NULL);
   }
 }
-DIVISION(floorDivide, ffloordiv, float, f32)
-DIVISION(remainder, fmod, float, f32)
-DIVISION(floorDivide, ffloordiv, double, f64)
-DIVISION(remainder, fmod, double, f64)
 #endif
+
+#define TYPE float
+#define SUFFIX f32
+#define KEY uint32_t
+#include "map_float_type.h"
+#define TYPE double
+#define SUFFIX f64
+#define KEY uint64_t
+#include "map_float_type.h"
+
+/* The same as in map_float_type.h, for operands of logarithms that are no positive, normal numbers. */
+__attribute__((noinline)) static void log_blocks_f32(ptrdiff_t n, void *out, const void *a,
+                                                     kernel usual, kernel any) {
+  for (ptrdiff_t from = 0; from < n; from += KEYED) {
+    const ptrdiff_t m = rm_least(n - from, KEYED);
+    const float *p = (const float *)a + from;
+    uint32_t most = 0;
+    for (ptrdiff_t i = 0; i < m; i++) {
+      const uint32_t key = rm_log_key_f32(p[i]);
+      most = key > most ? key : most;
+    }
+    const bool is_usual = !rm_log_is_rare_f32(most);
+    (is_usual ? usual : any)(m, (float *)out + from, p, NULL, NULL, NULL);
+  }
+}
+
+#define LOGARITHM(name) \
+  KERNEL_NAMED(normal_##name##_f32) { \
+    unary_same_f32(n & -VECTOR, out, a, rm_##name##_normal_f32); \
+  } \
+  KERNEL_NAMED(keyed_##name##_f32) { \
+    log_blocks_f32(n, out, a, normal_##name##_f32, name##_f32); \
+  }
+LOGARITHM(log)
+LOGARITHM(log2)
+LOGARITHM(log10)
 
 #if defined(__AVX512F__)
 KERNEL_NAMED(pieced_gelu_f32) {

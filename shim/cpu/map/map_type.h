@@ -6,119 +6,96 @@
  */
 
 #define NAME_(name, suffix) name##_##suffix
-#define NAME(name, suffix) NAME_(name, suffix)
+#define NAME_OF(name, suffix) NAME_(name, suffix)
+#define NAME(name) NAME_OF(name, SUFFIX)
 
-#define KERNEL(name) KERNEL_NAMED(NAME(name, SUFFIX))
+#define KERNEL(name) KERNEL_NAMED(NAME(name))
 
-#define RESULT_same TYPE
-#define RESULT_flag uint8_t
-
-#if defined(FAMILY_HALF)
-#define RESULT_OF_same(v) WRITE(v)
-#else
+#if !defined(FAMILY_HALF)
 #define READ(v) ((WORK)(v))
-#define RESULT_OF_same(v) ((TYPE)(v))
+#define WRITE(v) ((TYPE)(v))
 #endif
-#define RESULT_OF_flag(v) ((uint8_t)(v))
+
+#define VALUE_same WORK
+#define VALUE_flag uint8_t
 
 /* Loops over whole vectors leave nothing over, for which there would be the same code once more. */
-#define OVER_ALL RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++)
-#define OVER_VECTORS RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++)
+#define ALL(n) (n)
+#define WHOLE_VECTORS(n) ((n) & -VECTOR)
 
-/* Names that an expression leaves out must not warn. */
+/* A function of one element, and the kernel that calls it. Names that an expression leaves out must
+ * not warn. */
+#define APPLY(name, result, expr, ...) \
+  MAP_APPLY VALUE_##result NAME(apply_##name)(__VA_ARGS__) { return (VALUE_##result)(expr); }
+#define OPERAND __attribute__((unused)) const WORK
 #define KERNEL_1(name, result, expr, ...) \
-  KERNEL(name) { \
-    RESULT_##result *o = out; \
-    const TYPE *p = a; \
-    (void)p; \
-    __VA_ARGS__ \
-    EACH { \
-      const WORK x = READ(p[i]); \
-      (void)x; \
-      o[i] = RESULT_OF_##result(expr); \
-    } \
-  }
+  APPLY(name, result, expr, OPERAND x) \
+  KERNEL(name) { LOOP(unary_##result)(COUNT(n), out, a, NAME(apply_##name)); }
 #define KERNEL_2(name, result, expr, ...) \
-  KERNEL(name) { \
-    RESULT_##result *o = out; \
-    const TYPE *p = a, *q = b; \
-    const int bits = 8 * (int)sizeof(TYPE); \
-    (void)bits; \
+  APPLY(name, result, expr, OPERAND x, OPERAND y) \
+  KERNEL(name) { LOOP(binary_##result)(COUNT(n), out, a, b, NAME(apply_##name)); }
+#define KERNEL_2a(name, result, expr, ...) \
+  MAP_APPLY VALUE_##result NAME(apply_##name)(WORK x, WORK y, const double *attributes) { \
     __VA_ARGS__ \
-    EACH { \
-      const WORK x = READ(p[i]), y = READ(q[i]); \
-      o[i] = RESULT_OF_##result(expr); \
-    } \
-  }
-#define KERNEL_THREE(name, FIRST, SEEN, SEE, result, expr, ...) \
-  KERNEL(name) { \
-    RESULT_##result *o = out; \
-    const FIRST *p = a; \
-    const TYPE *q = b, *r = c; \
-    __VA_ARGS__ \
-    EACH { \
-      const SEEN x = SEE(p[i]); \
-      const WORK y = READ(q[i]), z = READ(r[i]); \
-      o[i] = RESULT_OF_##result(expr); \
-    } \
-  }
-#define KERNEL_3(name, ...) KERNEL_THREE(name, TYPE, WORK, READ, __VA_ARGS__)
-#define KERNEL_3c(name, ...) KERNEL_THREE(name, uint8_t, uint8_t, , __VA_ARGS__)
+    return (VALUE_##result)(expr); \
+  } \
+  KERNEL(name) { LOOP(binary_##result##_with)(COUNT(n), out, a, b, attributes, NAME(apply_##name)); }
+#define KERNEL_3(name, result, expr, ...) \
+  APPLY(name, result, expr, OPERAND x, OPERAND y, OPERAND z) \
+  KERNEL(name) { LOOP(ternary_##result)(COUNT(n), out, a, b, c, NAME(apply_##name)); }
+#define KERNEL_3c(name, result, expr, ...) \
+  APPLY(name, result, expr, uint8_t x, OPERAND y, OPERAND z) \
+  KERNEL(name) { LOOP(conditional_##result)(COUNT(n), out, a, b, c, NAME(apply_##name)); }
 #define LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
-
-/* One of the operands is one element, which a register holds. */
-#define KERNEL_ELEMENT(name, element, at, other, from, expr) \
-  KERNEL(name) { \
-    TYPE *o = out; \
-    const TYPE *p = from; \
-    const WORK element = *(const TYPE *)at; \
-    OVER_ALL { \
-      const WORK other = p[i]; \
-      o[i] = (TYPE)(expr); \
-    } \
-  }
 #define WITH_ELEMENT(name, expr) \
-  KERNEL_ELEMENT(name##_first, x, a, y, b, expr) \
-  KERNEL_ELEMENT(name##_second, y, b, x, a, expr)
+  KERNEL(name##_first) { LOOP(binary_first)(n, out, a, b, NAME(apply_##name)); } \
+  KERNEL(name##_second) { LOOP(binary_second)(n, out, a, b, NAME(apply_##name)); }
 
-#if defined(FAMILY_FLOAT)
-#define WORK TYPE
-#define RM_FLOAT_ARITHMETIC WITH_ELEMENT
-#define RM_CALL(f) NAME(rm_##f, SUFFIX)
-#define RM_NUM(n) ((TYPE)n)
-#define EACH OVER_ALL
+/* How many bits an element has, for shifts. */
+#define bits (8 * (int)sizeof(TYPE))
+
+#define LOOP(name) NAME(name)
+#define RM_CALL(f) NAME(rm_##f)
+#define COUNT ALL
+#if defined(FAMILY_HALF)
+#define WORK float
+#include "map_loops.h"
+#undef RM_CALL
+#define RM_CALL(f) rm_##f##_f32
+#define RM_NUM(n) ((float)n)
+#undef COUNT
+#define COUNT WHOLE_VECTORS
 #define RM_FLOAT_MAP LINE
+#else
+#define WORK TYPE
+#define RM_NUM(n) ((TYPE)n)
+#include "map_loops.h"
+#if defined(FAMILY_FLOAT)
+#define RM_FLOAT_MAP LINE
+#define RM_FLOAT_ARITHMETIC WITH_ELEMENT
 #define RM_ROUND_MAP LINE
 #include "ops.def"
 #undef RM_FLOAT_MAP
 #undef RM_FLOAT_ARITHMETIC
 #undef RM_ROUND_MAP
-#undef EACH
-#define EACH OVER_VECTORS
+#undef COUNT
+#define COUNT WHOLE_VECTORS
 #define RM_HEAVY_MAP LINE
 #include "ops.def"
 #undef RM_HEAVY_MAP
-#undef EACH
+#undef COUNT
+#define COUNT ALL
 #undef RM_NUM
 #undef RM_CALL
 #undef WORK
+#undef LOOP
 #define WORK double
+#define LOOP(name) NAME(name##_in_double)
+#include "map_loops.h"
 #define RM_CALL(f) rm_##f##_f64
 #define RM_NUM(n) n
-#define EACH OVER_ALL
 #define RM_DOUBLE_MAP LINE
-#elif defined(FAMILY_HALF)
-#define WORK float
-#define RM_CALL(f) rm_##f##_f32
-#define RM_NUM(n) ((float)n)
-#define EACH _Pragma("clang loop vectorize_width(16)") OVER_VECTORS
-#define RM_FLOAT_MAP LINE
-#else
-#define WORK TYPE
-#define RM_CALL(f) NAME(rm_##f, SUFFIX)
-#define RM_NUM(n) ((TYPE)n)
-#define EACH OVER_ALL
-#if defined(FAMILY_BOOL)
+#elif defined(FAMILY_BOOL)
 #define RM_BOOL_MAP LINE
 #else
 #define RM_INT_MAP LINE
@@ -137,9 +114,9 @@
 #undef RM_BITS_ARITHMETIC
 
 /* What does not depend on the sign is there once for both. */
-#define ENTRY(name, ...) [RM_OP_##name] = NAME(name, SUFFIX),
-#define UNSIGNED_ENTRY(name, ...) [RM_OP_##name] = NAME(name, UNSIGNED),
-static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
+#define ENTRY(name, ...) [RM_OP_##name] = NAME(name),
+#define UNSIGNED_ENTRY(name, ...) [RM_OP_##name] = NAME_OF(name, UNSIGNED),
+static const kernel NAME(table)[RM_ROWS] = {
 #if defined(FAMILY_FLOAT)
 #define RM_FLOAT_MAP ENTRY
 #define RM_ROUND_MAP ENTRY
@@ -174,8 +151,8 @@ static const kernel NAME(table, SUFFIX)[RM_ROWS] = {
 #endif
 #if defined(FAMILY_FLOAT) || defined(FAMILY_UNSIGNED)
 #define ELEMENT_ENTRY(name, expr) \
-  [RM_OP_##name - RM_OP_add] = {NAME(name##_first, SUFFIX), NAME(name##_second, SUFFIX)},
-static const kernel NAME(with_element, SUFFIX)[ARITHMETIC][2] = {
+  [RM_OP_##name - RM_OP_add] = {NAME(name##_first), NAME(name##_second)},
+static const kernel NAME(with_element)[ARITHMETIC][2] = {
 #include "ops.def"
 };
 #undef ELEMENT_ENTRY
@@ -184,25 +161,27 @@ static const kernel NAME(with_element, SUFFIX)[ARITHMETIC][2] = {
 #endif
 
 #undef NAME_
+#undef NAME_OF
 #undef NAME
 #undef KERNEL
-#undef RESULT_same
-#undef RESULT_flag
-#undef RESULT_OF_same
-#undef RESULT_OF_flag
 #undef READ
 #undef WRITE
-#undef OVER_ALL
-#undef OVER_VECTORS
-#undef EACH
+#undef VALUE_same
+#undef VALUE_flag
+#undef ALL
+#undef WHOLE_VECTORS
+#undef COUNT
+#undef APPLY
+#undef OPERAND
 #undef KERNEL_1
 #undef KERNEL_2
-#undef KERNEL_THREE
+#undef KERNEL_2a
 #undef KERNEL_3
 #undef KERNEL_3c
 #undef LINE
-#undef KERNEL_ELEMENT
 #undef WITH_ELEMENT
+#undef bits
+#undef LOOP
 #undef WORK
 #undef RM_CALL
 #undef RM_NUM
