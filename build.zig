@@ -38,6 +38,11 @@ const compact = [_][]const u8{
 const kernels = [_][]const u8{
     "cpu/kernels.c",
     "cpu/reduce/reduce.c",
+    "cpu/reduce/reduce_load.c",
+    "cpu/reduce/reduce_float.c",
+    "cpu/reduce/reduce_int.c",
+    "cpu/reduce/reduce_extreme.c",
+    "cpu/reduce/scan.c",
     "cpu/softmax_norm.c",
     "cpu/gemm/gemm.c",
     "cpu/random.c",

@@ -9,9 +9,13 @@
  *
  * Knows nothing of shapes or axes: only plans.
  */
-#include "reduce_extreme.h"
-#include "reduce_sum.h"
-#include "scan_kernels.h"
+#include <stdlib.h>
+#include <string.h>
+#include "ops.def"
+#include "reduce_context.h"
+
+/* What an element takes about. */
+static const double NANOSECONDS = 0.07;
 
 /* ---- walks ----------------------------------------------------------------------------------- */
 
@@ -54,7 +58,7 @@ static void fold_run(const job *j, ptrdiff_t n, const char *a, ptrdiff_t sa, con
           j->load_second(m, b + i * sb * j->second_bytes, sb, second);
           with = second;
         }
-        map_block(j, j->map, m, buffer, with, sb != 0);
+        RM_AT(map_block)(j, j->map, m, buffer, with, sb != 0);
       }
     }
     j->run(j, m, from, y, c);
@@ -146,7 +150,7 @@ static void fold_across(const job *j, const rm_walk *w, char *const *start, ptrd
       } else {
         j->load(n, from, sa, buffer);
         if (j->load_second != NULL) j->load_second(n, at[2] + r * second_row, sb, second);
-        if (j->map != PLAIN) map_block(j, j->map, n, buffer, second, 1);
+        if (j->map != PLAIN) RM_AT(map_block)(j, j->map, n, buffer, second, 1);
         j->columns(j, n, 1, buffer, 0, c);
       }
       c->position += m;
@@ -290,219 +294,42 @@ static int32_t run_job(job *j) {
 
 /* ---- the choice of kernels ------------------------------------------------------------------- */
 
-static bool is_signed(int dtype) { return dtype >= RM_INT8 && dtype <= RM_INT64; }
-
-/* A value of the given bytes, in every place of a word. */
-static uint64_t repeated(uint64_t bits, int bytes) {
-  for (; bytes < 8; bytes *= 2) bits |= bits << (8 * bytes);
-  return bits;
-}
-
-/* Elements are worked in as float32, or, where that does not hold them, as float64. */
-static bool choose_floats(job *j, int a) {
-  const bool wide = a == RM_FLOAT64 || !rm_is_float(a);
-  j->direct = a == RM_FLOAT32 || a == RM_FLOAT64;
-  j->load = j->direct ? copier(a)
-                      : a == RM_FLOAT16 ? f32_from_half
-                                        : a == RM_BFLOAT16 ? f32_from_brain : to_f64[a];
-  return wide;
-}
-
-static bool choose_float_sum(job *j, int a, mapping map, bool mapped) {
-  typedef void (RM_KERNEL *run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
-  static const run runs[][2] = {
-      [PLAIN] = {sum_f32_PLAIN, sum_f64_PLAIN},
-      [MAGNITUDE] = {sum_f32_MAGNITUDE, sum_f64_MAGNITUDE},
-      [SQUARE] = {sum_f32_SQUARE, sum_f64_SQUARE},
-      [DIFFERENCE] = {sum_f32_DIFFERENCE, sum_f64_DIFFERENCE},
-  };
-  bool wide = choose_floats(j, a);
-  if (map == EXPONENTIAL_F32) {
-    j->load_second = j->load;
-  } else if (mapped) {
-    j->load = to_f64[a];
-    wide = true;
-  }
-  if (mapped) {
-    j->map = map;
-    j->direct = false;
-  }
-  j->run = runs[mapped ? PLAIN : map][wide];
-  if (map == SQUARE) j->columns = wide ? columns_squares_f64 : columns_squares_f32;
-  else j->columns = wide ? columns_sum_f64 : columns_sum_f32;
-  const run half = a == RM_FLOAT16 ? fours_half : a == RM_BFLOAT16 ? fours_brain : NULL;
-  if (half != NULL && map == PLAIN && !j->across) {
-    j->run = half;
-    j->load = copier(a);
-    j->direct = true;
-  }
-  const int inner = j->walk->rank - 1;
-  if (a == RM_FLOAT32 && !mapped && inner >= j->kept && j->walk->size[inner] >= MANY) {
-    if (map == PLAIN) j->run = fours_PLAIN, j->columns = columns_fours;
-    if (map == MAGNITUDE) j->run = fours_MAGNITUDE;
-    if (map == SQUARE) j->run = fours_SQUARE;
-  }
-  j->flush = j->across && wide ? flush_sum : NULL;
-  j->combine = combine_sum;
-  j->store = store_float;
-  j->slot = 8;
-  return true;
-}
-
-static bool choose_float_product(job *j, int a) {
-  const bool wide = choose_floats(j, a);
-  const double one = 1;
-  memcpy(&j->start, &one, sizeof one);
-  j->run = wide ? product_f64 : product_f32;
-  j->columns = wide ? columns_product_f64 : columns_product_f32;
-  j->combine = combine_product;
-  j->store = store_float;
-  j->slot = 8;
-  return true;
-}
-
-static bool choose_int_sum(job *j, int a) {
-  j->direct = true;
-  j->load = copier(a);
-  switch (a) {
-#define CASE(dtype, name) \
-  case dtype: \
-    j->run = sum_##name; \
-    j->columns = columns_sum_##name; \
-    break;
-    CASE(RM_BOOL, u8)
-    CASE(RM_INT8, i8)
-    CASE(RM_INT16, i16)
-    CASE(RM_INT32, i32)
-    CASE(RM_INT64, i64)
-    CASE(RM_UINT8, u8)
-    CASE(RM_UINT16, u16)
-    CASE(RM_UINT32, u32)
-    CASE(RM_UINT64, i64)
-#undef CASE
-    default: return false;
-  }
-  j->combine = combine_int_sum;
-  j->store = store_int;
-  j->slot = 8;
-  return true;
-}
-
-static bool choose_int_product(job *j, int a) {
-  if (rm_is_float(a)) return false;
-  j->direct = rm_bytes(a) == 8;
-  j->load = to_i64[a];
-  j->start = 1;
-  j->run = product_i64;
-  j->columns = columns_product_i64;
-  j->combine = combine_int_product;
-  j->store = store_int;
-  j->slot = 8;
-  return true;
-}
-
-static bool choose_count(job *j, int a) {
-  const int bytes = (int)rm_bytes(a);
-  j->direct = true;
-  j->load = copier(a);
-  j->mask = rm_is_float(a) ? ~(uint64_t)0 >> (65 - 8 * bytes) : ~(uint64_t)0;
-  j->flip = j->opcode == RM_OP_all;
-  j->stops = j->opcode != RM_OP_countNonzero;
-  if (j->stops) j->step = 4 * PIECE;
-  switch (bytes) {
-#define CASE(bytes) \
-  case bytes: \
-    j->run = count_##bytes; \
-    j->columns = columns_count_##bytes; \
-    if (j->across) j->flush = flush_count_##bytes; \
-    break;
-    CASE(1)
-    CASE(2)
-    CASE(4)
-    default:
-    CASE(8)
-#undef CASE
-  }
-  j->combine = combine_int_sum;
-  j->store = store_count;
-  j->slot = 8;
-  return true;
-}
-
-/* Largest or smallest elements, or magnitudes, or the indexes of such. */
-static bool choose_extreme(job *j, int a, bool smallest, bool magnitudes, bool index) {
-  bool floats = rm_is_float(a) || magnitudes;
-  int bytes = (int)rm_bytes(a);
-  j->direct = true;
-  j->load = copier(a);
-  const bool halves = rm_is_float(a) && bytes == 2 && (index || j->out == a);
-  if (floats && !halves) bytes = choose_floats(j, a) ? 8 : 4;
-  const uint64_t ones = ~(uint64_t)0, sign = (uint64_t)1 << (8 * bytes - 1);
-  j->mask = magnitudes ? ~sign : ones;
-  j->flip = floats || (is_signed(a) != smallest) ? 0 : sign;
-  if (smallest) j->flip = floats ? sign : is_signed(a) ? ones : sign - 1;
-  j->start = floats ? (bytes == 4 ? 0xff800000u : (uint64_t)0xfff << 52) : sign;
-  /* The key of -Infinity, all bits of Infinity flipped. */
-  if (halves) j->start = a == RM_FLOAT16 ? 0x83ff : 0x807f;
-  j->start = repeated(j->start, bytes);
-  j->slot = bytes;
-  j->store = index ? store_where : store_extreme;
-  if (index) j->step = PIECE;
-#define CASE(K) \
-  do { \
-    j->run = index ? index_##K : extreme_##K; \
-    j->columns = index ? columns_index_##K : columns_extreme_##K; \
-    j->combine = index ? combine_index_##K : combine_extreme_##K; \
-  } while (0)
-  if (halves) CASE(half);
-  else if (floats && bytes == 4) CASE(f32);
-  else if (floats) CASE(f64);
-  else if (bytes == 1) CASE(i8);
-  else if (bytes == 2) CASE(i16);
-  else if (bytes == 4) CASE(i32);
-  else CASE(i64);
-#undef CASE
-  return true;
-}
-
 /* False where there is no kernel. */
 static bool choose(job *j, int a, int second, bool varies) {
   const bool floats = rm_is_float(j->out);
   const bool across = j->across;
   switch (j->opcode) {
     case RM_OP_sum:
-      if (floats) return choose_float_sum(j, a, PLAIN, false);
-      return j->out != RM_BOOL && choose_int_sum(j, a);
+      if (floats) return RM_AT(choose_float_sum)(j, a, PLAIN, false);
+      return j->out != RM_BOOL && RM_AT(choose_int_sum)(j, a);
     case RM_OP_prod:
-      if (floats) return choose_float_product(j, a);
-      return j->out != RM_BOOL && choose_int_product(j, a);
-    case RM_OP_max: return j->out == a && choose_extreme(j, a, false, false, false);
-    case RM_OP_min: return j->out == a && choose_extreme(j, a, true, false, false);
+      if (floats) return RM_AT(choose_float_product)(j, a);
+      return j->out != RM_BOOL && RM_AT(choose_int_product)(j, a);
+    case RM_OP_max: return j->out == a && RM_AT(choose_extreme)(j, a, false, false, false);
+    case RM_OP_min: return j->out == a && RM_AT(choose_extreme)(j, a, true, false, false);
     case RM_OP_argmax:
     case RM_OP_argmin:
-      return j->out == RM_INT32 && choose_extreme(j, a, j->opcode == RM_OP_argmin, false, true);
+      return j->out == RM_INT32 && RM_AT(choose_extreme)(j, a, j->opcode == RM_OP_argmin, false, true);
     case RM_OP_any:
-    case RM_OP_all: return j->out == RM_BOOL && choose_count(j, a);
-    case RM_OP_countNonzero: return j->out == RM_INT32 && choose_count(j, a);
+    case RM_OP_all: return j->out == RM_BOOL && RM_AT(choose_count)(j, a);
+    case RM_OP_countNonzero: return j->out == RM_INT32 && RM_AT(choose_count)(j, a);
     case RM_OP_mean:
       if (!floats || rm_is_float(a) || rm_bytes(a) == 8) {
-        return floats && choose_float_sum(j, a, PLAIN, false);
+        return floats && RM_AT(choose_float_sum)(j, a, PLAIN, false);
       }
       /* Sums of those do not overflow, and are exact. */
-      if (!choose_int_sum(j, a)) return false;
-      j->store = store_int_mean;
-      return true;
-    case RM_OP_norm1: return floats && choose_float_sum(j, a, MAGNITUDE, across);
-    case RM_OP_norm2: return floats && choose_float_sum(j, a, SQUARE, false);
-    case RM_OP_normP: return floats && choose_float_sum(j, a, POWER, true);
-    case RM_OP_normMax: return floats && choose_extreme(j, a, false, true, false);
-    case RM_OP_normMin: return floats && choose_extreme(j, a, true, true, false);
+      return RM_AT(choose_int_mean)(j, a);
+    case RM_OP_norm1: return floats && RM_AT(choose_float_sum)(j, a, MAGNITUDE, across);
+    case RM_OP_norm2: return floats && RM_AT(choose_float_sum)(j, a, SQUARE, false);
+    case RM_OP_normP: return floats && RM_AT(choose_float_sum)(j, a, POWER, true);
+    case RM_OP_normMax: return floats && RM_AT(choose_extreme)(j, a, false, true, false);
+    case RM_OP_normMin: return floats && RM_AT(choose_extreme)(j, a, true, true, false);
     case RM_OP_var:
-    case RM_OP_std: return floats && choose_float_sum(j, a, DIFFERENCE, across || varies);
+    case RM_OP_std: return floats && RM_AT(choose_float_sum)(j, a, DIFFERENCE, across || varies);
     case RM_OP_logSumExp: {
       /* One of them is 1, of the largest element, so that the log's error is no larger than theirs. */
       const bool narrow = rm_is_float(a) && a != RM_FLOAT64 && second == a;
-      return floats && choose_float_sum(j, a, narrow ? EXPONENTIAL_F32 : EXPONENTIAL, true);
+      return floats && RM_AT(choose_float_sum)(j, a, narrow ? EXPONENTIAL_F32 : EXPONENTIAL, true);
     }
     default: return false;
   }
@@ -544,7 +371,7 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
   /* What an empty reduction gives is for the caller to say. */
   if (walk.empty) return RM_UNSUPPORTED;
   if (opcode == RM_OP_cumulativeSum || opcode == RM_OP_cumulativeProd) {
-    return run_scan(opcode, &walk, kept, to, from);
+    return RM_AT(scan)(opcode, &walk, kept, to, from);
   }
   const bool sums = opcode == RM_OP_sum || opcode == RM_OP_mean || opcode == RM_OP_norm2;
   const bool picks = opcode == RM_OP_max || opcode == RM_OP_min;
@@ -564,7 +391,7 @@ int32_t RM_AT(fold)(int32_t opcode, int32_t dtypes, int32_t kept, const double *
            .out = to,
            .bytes = rm_bytes(from),
            .second_bytes = paired ? rm_bytes(second) : 1,
-           .load_second = paired ? to_f64[second] : NULL,
+           .load_second = paired ? RM_AT(to_f64)[second] : NULL,
            .attribute = plan[RM_ATTRIBUTES],
            .step = PTRDIFF_MAX};
   const bool varies = paired && kept < walk.rank && walk.inner[2] != 0;

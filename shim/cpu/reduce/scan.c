@@ -1,7 +1,14 @@
-/* Running sums and products along an axis: a part of fold.c, which includes it. */
-#include "reduce_common.h"
+/*
+ * Running sums and products along an axis.
+ */
+#include "ops.def"
+#include "reduce_context.h"
 
-/* ---- scans ----------------------------------------------------------------------------------- */
+#define ADD(a, x) ((a) + (x))
+#define MULTIPLY(a, x) ((a) * (x))
+
+/* What an element takes about. */
+static const double NANOSECONDS = 0.5;
 
 typedef struct {
   const rm_walk *walk;
@@ -19,61 +26,22 @@ typedef struct {
   ptrdiff_t group;
 } scan;
 
-/* Scans RUNS stretches side by side in place; carries go from one stretch to the next. Not for sums of
- * integers, which hardly wait for each other. */
-#define SCAN_RUNS(name, T, fold) \
-  static void scan_runs_##name(ptrdiff_t n, T (*restrict x)[STRETCH], T *carry) { \
-    T a[RUNS]; \
-    for (int l = 0; l < RUNS; l++) a[l] = carry[l]; \
-    for (ptrdiff_t i = 0; i < n; i++) { \
-      for (int l = 0; l < RUNS; l++) { \
-        a[l] = fold(a[l], x[l][i]); \
-        x[l][i] = a[l]; \
-      } \
-    } \
-    for (int l = 0; l < RUNS; l++) carry[l] = a[l]; \
-  }
-SCAN_RUNS(f64_sum, double, ADD)
-SCAN_RUNS(f64_product, double, MULTIPLY)
-SCAN_RUNS(i64_product, int64_t, MULTIPLY)
-
-/* One stretch, and a row of as many. */
-#define SCAN(name, T, fold) \
-  static void scan_run_##name(ptrdiff_t n, T *restrict x, T *carry) { \
-    T a = *carry; \
-    for (ptrdiff_t i = 0; i < n; i++) x[i] = a = fold(a, x[i]); \
-    *carry = a; \
-  } \
-  static void scan_columns_##name(ptrdiff_t n, const T *restrict x, T *restrict carry) { \
-    for (ptrdiff_t i = 0; i < n; i++) carry[i] = fold(carry[i], x[i]); \
-  }
-
-SCAN(f64_sum, double, ADD)
-SCAN(f64_product, double, MULTIPLY)
-SCAN(i64_sum, int64_t, ADD)
-SCAN(i64_product, int64_t, MULTIPLY)
-
-/* Sums over rows of n elements one after another, in place; the carries of few stay in registers. */
-#define SCAN_ROWS(name, T) \
-  static inline __attribute__((always_inline)) void scan_few_##name(int n, ptrdiff_t rows, \
-                                                                    T *restrict x, T *carry) { \
-    T a[4]; \
-    for (int i = 0; i < n; i++) a[i] = carry[i]; \
-    RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) { \
-      for (int i = 0; i < n; i++) x[i] = a[i] += x[i]; \
-    } \
-    for (int i = 0; i < n; i++) carry[i] = a[i]; \
-  } \
-  static void scan_rows_##name(ptrdiff_t n, ptrdiff_t rows, T *restrict x, T *restrict carry) { \
-    if (n == 2) return scan_few_##name(2, rows, x, carry); \
-    if (n == 3) return scan_few_##name(3, rows, x, carry); \
-    if (n == 4) return scan_few_##name(4, rows, x, carry); \
-    RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) { \
-      RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) x[i] = carry[i] += x[i]; \
-    } \
-  }
-SCAN_ROWS(f64, double)
-SCAN_ROWS(i64, int64_t)
+#define TYPE double
+#define SUFFIX f64_sum
+#define FOLD ADD
+#include "scan_type.h"
+#define TYPE double
+#define SUFFIX f64_product
+#define FOLD MULTIPLY
+#include "scan_type.h"
+#define TYPE int64_t
+#define SUFFIX i64_sum
+#define FOLD ADD
+#include "scan_type.h"
+#define TYPE int64_t
+#define SUFFIX i64_product
+#define FOLD MULTIPLY
+#include "scan_type.h"
 
 /* One run of narrower floats, four at a time: each addition to the carry would wait for the one
  * before. The sums of the four are off by what doubles are, which their dtype does not show. */
@@ -141,7 +109,7 @@ static void scan_some(const scan *s, int count, char *(*at)[2]) {
       else scan_runs_i64_product(m, x.i, c.i);
     } else scan_run_i64_sum(m, x.i[0], c.i);
     for (int l = 0; l < count; l++) {
-      put(s->out, m, x.f[l], at[l][0] + i * to * s->out_bytes, to);
+      RM_AT(put)(s->out, m, x.f[l], at[l][0] + i * to * s->out_bytes, to);
     }
   }
 }
@@ -193,7 +161,7 @@ static void scan_across(void *context, ptrdiff_t index) {
       else scan_columns_f64_sum(n, x.f, c.f);
     } else if (s->product) scan_columns_i64_product(n, x.i, c.i);
     else scan_columns_i64_sum(n, x.i, c.i);
-    put(s->out, n, &c, at[0] + (single ? 0 : r * w->step[w->rank - 1][0]), to);
+    RM_AT(put)(s->out, n, &c, at[0] + (single ? 0 : r * w->step[w->rank - 1][0]), to);
   }
 }
 
@@ -212,9 +180,9 @@ static void scan_narrow(void *context, ptrdiff_t index) {
     const ptrdiff_t m = rm_least(step, rows - r), first = r * n;
     double *f = x.f[0];
     s->load(m * n, at[1] + first * s->bytes, 1, f);
-    if (s->floats) scan_rows_f64(n, m, f, c.f);
-    else scan_rows_i64(n, m, x.i[0], c.i);
-    put(s->out, m * n, f, at[0] + first * s->out_bytes, 1);
+    if (s->floats) scan_rows_f64_sum(n, m, f, c.f);
+    else scan_rows_i64_sum(n, m, x.i[0], c.i);
+    RM_AT(put)(s->out, m * n, f, at[0] + first * s->out_bytes, 1);
   }
 }
 
@@ -229,14 +197,14 @@ static bool is_narrow_scan(const scan *s) {
          w->step[kept][1] == n * s->bytes;
 }
 
-static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int a) {
+int32_t RM_AT(scan)(int32_t opcode, const rm_walk *w, int kept, int out, int a) {
   scan s = {.walk = w, .kept = kept, .product = opcode == RM_OP_cumulativeProd};
   s.floats = rm_is_float(out);
   if (rm_is_float(a) != s.floats || out == RM_BOOL) return RM_UNSUPPORTED;
   if (w->rank > kept + 1) {
     return rm_fail(RM_BAD_ARGUMENT, "a scan runs along 1 axis, not %d", w->rank - kept);
   }
-  s.load = s.floats ? to_f64[a] : to_i64[a];
+  s.load = s.floats ? RM_AT(to_f64)[a] : RM_AT(to_i64)[a];
   s.bytes = rm_bytes(a);
   s.out = out;
   s.out_bytes = rm_bytes(out);
@@ -244,7 +212,7 @@ static int32_t run_scan(int32_t opcode, const rm_walk *w, int kept, int out, int
   ptrdiff_t outer = 1;
   for (int axis = 0; axis < kept; axis++) outer *= w->size[axis];
   const ptrdiff_t n = kept == w->rank ? 1 : w->size[w->rank - 1];
-  const double time = SCAN_NANOSECONDS * (double)(outer * n);
+  const double time = NANOSECONDS * (double)(outer * n);
   if (is_narrow_scan(&s)) {
     rm_parallel(outer / w->size[kept - 1], time, scan_narrow, &s);
     return RM_OK;
