@@ -43,7 +43,7 @@ const kernels = [_][]const u8{
     "cpu/reduce/reduce_int.c",
     "cpu/reduce/reduce_extreme.c",
     "cpu/reduce/scan.c",
-    "cpu/softmax_norm.c",
+    "cpu/softmax_norm/softmax_norm.c",
     "cpu/gemm/gemm.c",
     "cpu/random.c",
 };
@@ -67,6 +67,7 @@ const folders = [_][]const u8{
     "shim/cpu/reduce",
     "shim/cpu/gemm",
     "shim/cpu/index",
+    "shim/cpu/softmax_norm",
     "shim/cuda",
 };
 
