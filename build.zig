@@ -68,6 +68,7 @@ const folders = [_][]const u8{
     "shim/cpu/gemm",
     "shim/cpu/index",
     "shim/cpu/softmax_norm",
+    "shim/cpu/sort",
     "shim/cuda",
 };
 

@@ -75,58 +75,18 @@ static void *reserve(scratch *s, size_t size) {
 
 /* ---- elements and keys ------------------------------------------------------------------------- */
 
-/*
- * Of elements with the bits T and the keys K. Integers have no keep_sign, so that of them nothing
- * is NaN; in floats it is all bits but the sign, which turn round where that is set.
- */
-#define KEYS_OF(T, K)                                                                            \
-  static void load_##T(const job *j, const void *values, ptrdiff_t n, K *keys) {                 \
-    const T flip = (T)j->flip, keep_sign = (T)j->keep_sign, zero = (T)j->negative_zero;          \
-    const T infinity = (T)j->infinity;                                                           \
-    const T *x = values;                                                                         \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
-      const T bits = x[i] == zero ? 0 : x[i];                                                    \
-      const T sign = (T)(0 - (bits >> (8 * sizeof(T) - 1)));                                     \
-      const T key = (T)(bits ^ flip ^ (sign & keep_sign));                                       \
-      keys[i] = (T)(bits & keep_sign) > infinity ? (T)-1 : key;                                  \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  /* Only of keys that hold all that the elements do: see is_special_. */                        \
-  static void store_##T(const job *j, const K *keys, ptrdiff_t n, void *values) {                \
-    const T flip = (T)j->flip, keep_sign = (T)j->keep_sign;                                      \
-    T *x = values;                                                                               \
-    for (ptrdiff_t i = 0; i < n; i++) {                                                          \
-      const T bits = (T)((T)keys[i] ^ flip);                                                     \
-      const T sign = (T)(0 - (bits >> (8 * sizeof(T) - 1)));                                     \
-      x[i] = (T)(bits ^ (sign & keep_sign));                                                     \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  /* Whether floats hold a NaN or -0, of which keys do not tell one from another. */             \
-  static bool is_special_##T(const job *j, const void *values, ptrdiff_t n) {                    \
-    const T keep_sign = (T)j->keep_sign, zero = (T)j->negative_zero;                             \
-    const T infinity = (T)j->infinity;                                                           \
-    const T *x = values;                                                                         \
-    T found = 0;                                                                                 \
-    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {                                                \
-      found |= ((T)(x[i] & keep_sign) > infinity) | (x[i] == zero);                              \
-    }                                                                                            \
-    return found != 0;                                                                           \
-  }                                                                                              \
-                                                                                                 \
-  static void permute_##T(const T *from, const uint64_t *order, ptrdiff_t n, T *to) {            \
-    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];                \
-  }                                                                                              \
-                                                                                                 \
-  static void place_##T(const T *from, const K *ranks, ptrdiff_t n, T *to) {                     \
-    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];                          \
-  }
-
-KEYS_OF(uint8_t, uint32_t)
-KEYS_OF(uint16_t, uint32_t)
-KEYS_OF(uint32_t, uint32_t)
-KEYS_OF(uint64_t, uint64_t)
+#define ELEMENT uint8_t
+#define KEY uint32_t
+#include "sort_element_type.h"
+#define ELEMENT uint16_t
+#define KEY uint32_t
+#include "sort_element_type.h"
+#define ELEMENT uint32_t
+#define KEY uint32_t
+#include "sort_element_type.h"
+#define ELEMENT uint64_t
+#define KEY uint64_t
+#include "sort_element_type.h"
 
 /* The function for elements of so many bytes. */
 #define BY_BYTES(bytes, name, ...)                    \
@@ -173,87 +133,10 @@ static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *co
 /* The loops that take most of the time. */
 #define BY_FOURS _Pragma("clang loop unroll_count(4)")
 
-#define SORTS_OF(K)                                                                              \
-  static void bounds_##K(const K *keys, ptrdiff_t n, K *least, K *most) {                        \
-    K low = keys[0], high = keys[0];                                                             \
-    for (ptrdiff_t i = 1; i < n; i++) {                                                          \
-      low = keys[i] < low ? keys[i] : low;                                                       \
-      high = keys[i] > high ? keys[i] : high;                                                    \
-    }                                                                                            \
-    *least = low;                                                                                \
-    *most = high;                                                                                \
-  }                                                                                              \
-                                                                                                 \
-  static void count_##K(void *context, ptrdiff_t index) {                                        \
-    const digit_pass *p = context;                                                               \
-    const ptrdiff_t first = index * p->part;                                                     \
-    const ptrdiff_t end = rm_least(first + p->part, p->n);                                       \
-    const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
-    uint32_t *counts = p->counts[index];                                                         \
-    memset(counts, 0, sizeof *counts << p->bits);                                                \
-    BY_FOURS for (ptrdiff_t i = first; i < end; i++) {                                           \
-      counts[(K)(from[i] - least) >> p->shift & mask]++;                                         \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  static void spread_##K(void *context, ptrdiff_t index) {                                       \
-    const digit_pass *p = context;                                                               \
-    const ptrdiff_t first = index * p->part;                                                     \
-    const ptrdiff_t end = rm_least(first + p->part, p->n);                                       \
-    const K *from = p->from, least = (K)p->least, mask = ((K)1 << p->bits) - 1;                  \
-    K *to = p->to;                                                                               \
-    uint32_t *places = p->counts[index];                                                         \
-    BY_FOURS for (ptrdiff_t i = first; i < end; i++) {                                           \
-      const K key = from[i];                                                                     \
-      to[places[(K)(key - least) >> p->shift & mask]++] = key;                                   \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  /* Sorts a by the bits of (key - least) from `low` to `high`, with b as room for as many and     \
-   * counts for each part; gives the one that the result is in. */                               \
-  static K *radix_##K(K *a, K *b, ptrdiff_t n, K least, int low, int high, ptrdiff_t parts,      \
-                      uint32_t (*counts)[BUCKETS]) {                                             \
-    const int most = n < LONG ? SHORT_DIGIT : DIGIT;                                             \
-    const int passes = (int)rm_parts(high - low, most);                                          \
-    if (passes == 0) return a;                                                                   \
-    digit_pass p = {.least = least, .n = n, .part = rm_parts(n, parts), .counts = counts};       \
-    p.bits = (int)rm_parts(high - low, passes);                                                  \
-    for (p.shift = low; p.shift < high; p.shift += p.bits) {                                     \
-      p.from = a;                                                                                \
-      p.to = b;                                                                                  \
-      each_part(parts, count_##K, &p);                                                           \
-      if (!place_buckets(&p, parts)) continue;                                                   \
-      each_part(parts, spread_##K, &p);                                                          \
-      K *swap = a;                                                                               \
-      a = b;                                                                                     \
-      b = swap;                                                                                  \
-    }                                                                                            \
-    return a;                                                                                    \
-  }                                                                                              \
-                                                                                                 \
-  typedef K vector_##K __attribute__((vector_size(64)));                                         \
-                                                                                                 \
-  /* ranks[i] is how many keys come before key i. Both have room for whole vectors. */           \
-  static void rank_##K(const K *keys, ptrdiff_t n, K *ranks) {                                   \
-    enum { LANES = 64 / sizeof(K) };                                                             \
-    vector_##K lane;                                                                             \
-    for (int l = 0; l < LANES; l++) lane[l] = (K)l;                                              \
-    for (ptrdiff_t block = 0; block < n; block += LANES) {                                       \
-      const ptrdiff_t end = rm_least(block + LANES, n);                                          \
-      vector_##K own, before = {};                                                               \
-      memcpy(&own, keys + block, sizeof own);                                                    \
-      ptrdiff_t i = 0;                                                                           \
-      for (; i < block; i++) before -= (vector_##K)(keys[i] <= own);                             \
-      for (; i < end; i++) {                                                                     \
-        before -= (vector_##K)((keys[i] < own) | ((keys[i] == own) & ((K)(i - block) < lane)));  \
-      }                                                                                          \
-      for (; i < n; i++) before -= (vector_##K)(keys[i] < own);                                  \
-      memcpy(ranks + block, &before, sizeof before);                                             \
-    }                                                                                            \
-  }
-
-SORTS_OF(uint32_t)
-SORTS_OF(uint64_t)
+#define KEY uint32_t
+#include "sort_key_type.h"
+#define KEY uint64_t
+#include "sort_key_type.h"
 
 /* Three digits tell most keys of a run apart. Where more than four would be needed, the others are
  * left to comparisons, of up to so many keys. */
@@ -405,46 +288,10 @@ static bool sort_by_keys(const job *j, char *values, scratch *s) {
 /* Vectors of what lies in columns would be gathered and scattered. */
 #define AS_IT_IS _Pragma("clang loop unroll(disable) vectorize(disable)")
 
-/*
- * Sorts n keys of each of BESIDE runs, key i of all of them in x[i], by Batcher's odd-even merges:
- * what is compared depends on n alone. Runs are put into columns, and taken out, one by one.
- */
-#define COLUMNS_OF(K)                                                                            \
-  static void sort_columns_##K(beside_##K *x, ptrdiff_t n) {                                     \
-    for (ptrdiff_t sorted = 1; sorted < n; sorted *= 2) {                                        \
-      const ptrdiff_t block = -2 * sorted;                                                       \
-      for (ptrdiff_t apart = sorted; apart > 0; apart /= 2) {                                    \
-        for (ptrdiff_t first = apart % sorted; first + apart < n; first += 2 * apart) {          \
-          const ptrdiff_t end = rm_least(first + apart, n - apart);                              \
-          AS_IT_IS for (ptrdiff_t i = first; i < end; i++) {                                     \
-            if (((i ^ (i + apart)) & block) != 0) continue;                                      \
-            const beside_##K a = x[i], b = x[i + apart];                                         \
-            x[i] = __builtin_elementwise_min(a, b);                                              \
-            x[i + apart] = __builtin_elementwise_max(a, b);                                      \
-          }                                                                                      \
-        }                                                                                        \
-      }                                                                                          \
-    }                                                                                            \
-  }                                                                                              \
-                                                                                                 \
-  static void sort_beside_##K(const job *j, char *values, void *columns, K *keys) {              \
-    const ptrdiff_t n = j->size, bytes = n * j->bytes;                                           \
-    K(*column)[BESIDE] = columns;                                                                \
-    for (int run = 0; run < BESIDE; run++) {                                                     \
-      load_keys(j, values + run * bytes, keys);                                                  \
-      AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) column[i][run] = keys[i];                       \
-    }                                                                                            \
-    sort_columns_##K(columns, n);                                                                \
-    for (int run = 0; run < BESIDE; run++) {                                                     \
-      AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) keys[i] = column[i][run];                       \
-      store_keys(j, keys, values + run * bytes);                                                 \
-    }                                                                                            \
-  }
-
-typedef uint32_t beside_uint32_t __attribute__((vector_size(4 * BESIDE), may_alias));
-typedef uint64_t beside_uint64_t __attribute__((vector_size(8 * BESIDE), may_alias));
-COLUMNS_OF(uint32_t)
-COLUMNS_OF(uint64_t)
+#define KEY uint32_t
+#include "sort_columns_type.h"
+#define KEY uint64_t
+#include "sort_columns_type.h"
 
 /* The order of BESIDE runs of keys of 32 bits, each of which makes one number with its index. */
 static void order_beside(const job *j, const char *values, int32_t *indices, void *columns,
