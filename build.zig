@@ -45,6 +45,10 @@ const kernels = [_][]const u8{
     "cpu/reduce/scan.c",
     "cpu/softmax_norm/softmax_norm.c",
     "cpu/gemm/gemm.c",
+    "cpu/gemm/gemm_kernels.c",
+    "cpu/gemm/gemm_convert.c",
+    "cpu/gemm/gemm_small.c",
+    "cpu/gemm/gemm_vector.c",
     "cpu/random.c",
 };
 

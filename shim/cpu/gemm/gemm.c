@@ -7,57 +7,9 @@
  * and 16 bits are multiplied in 16 bits, as only the low bits of a sum count. Every element of a
  * result is summed in an order that sizes and strides alone decide. Knows nothing of BLAS.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
-#include "gemm_kernels.h"
-
-/* ---- the call -------------------------------------------------------------------------------- */
-
-typedef struct {
-  ptrdiff_t row, column;
-} strides;
-
-/* A call, and the part of it that is under way. Sizes and strides are in elements. */
-typedef struct {
-  int dtype;
-  const kind *kind;
-  /* Bytes of an element in memory; raw when that is also what the arithmetic takes. */
-  ptrdiff_t bytes;
-  bool raw;
-  ptrdiff_t m, n, k, batch;
-  strides of_c, of_a, of_b;
-  char *c;
-  const char *a, *b;
-  const double *c_at, *a_at, *b_at;
-
-  /* The blocks that tasks take, how deep they go at a time, and small matrices for one task. */
-  ptrdiff_t rows, columns, depth, row_blocks, column_blocks, per_task;
-  /* Whether kernels write where c lies, and whether they read a and b where those lie. */
-  bool direct_c, direct_a, direct_b;
-  /* Bytes of packed columns of b, of packed rows of a and of sums, where a task needs them. */
-  ptrdiff_t packed_bytes, rows_bytes, sums_bytes;
-  /* Working memory of as many tasks as run at a time, and which of it is in use. */
-  char *work;
-  atomic_flag *taken;
-  int places;
-
-  /* With a vector: the rows of the matrix, how they are cut, and the sums of the parts. */
-  const char *matrix, *vector;
-  const double *matrix_at, *vector_at;
-  ptrdiff_t lines, line_stride, stride, vector_stride, out_stride;
-  ptrdiff_t run, part, runs, parts;
-  char *sums;
-  bool sweeps;
-} job;
-
-static const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
-  return base + offset * bytes;
-}
-
-static void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
-                      double products) {
-  rm_parallel(tasks, products / j->kind->lanes / VECTORS_EACH_NANOSECOND, task, j);
-}
+#include <string.h>
+#include "gemm_context.h"
 
 /* Packs a panel of elements of any dtype. */
 static void pack_panel(const job *j, pack_function *pack, char *to, const char *from,
@@ -77,12 +29,12 @@ static void pack_panel(const job *j, pack_function *pack, char *to, const char *
     char *panel = to + p * width * size;
     if (line_stride == 1) {
       for (ptrdiff_t q = 0; q < step; q++) {
-        load_run(j->dtype, tile + q * lines * size, place(at, q * stride, j->bytes), lines, 1);
+        RM_AT(load_run)(j->dtype, tile + q * lines * size, place(at, q * stride, j->bytes), lines, 1);
       }
       pack(panel, tile, lines, step, 1, lines);
     } else {
       for (ptrdiff_t i = 0; i < lines; i++) {
-        load_run(j->dtype, tile + i * step * size, place(at, i * line_stride, j->bytes), step,
+        RM_AT(load_run)(j->dtype, tile + i * step * size, place(at, i * line_stride, j->bytes), step,
                  stride);
       }
       pack(panel, tile, lines, step, step, 1);
@@ -92,17 +44,10 @@ static void pack_panel(const job *j, pack_function *pack, char *to, const char *
 
 /* ---- working memory -------------------------------------------------------------------------- */
 
-/* Working memory that the last call left: data is aligned for the widest vectors. */
-typedef struct {
-  size_t size;
-  char *data;
-  int flags;
-  atomic_flag taken[];
-} workspace;
+/* What the last call left. */
 static _Atomic(workspace *) kept;
 
-/* So many bytes, and flags that are clear. */
-static workspace *take_workspace(size_t size, int flags) {
+workspace *RM_AT(take_workspace)(size_t size, int flags) {
   workspace *found = atomic_exchange(&kept, NULL);
   if (found == NULL || found->size < size || found->flags < flags) {
     free(found);
@@ -117,23 +62,12 @@ static workspace *take_workspace(size_t size, int flags) {
   return found;
 }
 
-static void leave_workspace(workspace *used) {
+void RM_AT(leave_workspace)(workspace *used) {
   if (used->size > KEPT_BYTES) free(used);
   else free(atomic_exchange(&kept, used));
 }
 
 /* ---- products of blocks ---------------------------------------------------------------------- */
-
-/* to += from. */
-static void add_run(const kind *of, void *to, const void *from, ptrdiff_t count) {
-  static const uint64_t one[2] = {1};
-  static const float one_f32 = 1;
-  static const double one_f64 = 1;
-  const void *x = of == &kinds[0]   ? (const void *)&one_f32
-                  : of == &kinds[1] ? (const void *)&one_f64
-                                    : (const void *)one;
-  of->sweep(count, 1, from, 0, x, to);
-}
 
 /* Columns of b side by side: where they begin in the block, where they lie, how far apart their
  * rows are, and which width takes them. */
@@ -161,7 +95,7 @@ static void pack_dense(const job *j, char *to, const char *from, ptrdiff_t panel
   for (ptrdiff_t p = 0; p < depth; p++) {
     const char *row = place(from, p * j->of_b.row, j->bytes);
     if (!j->raw) {
-      load_run(j->dtype, converted, row, panels * j->kind->widths[0], 1);
+      RM_AT(load_run)(j->dtype, converted, row, panels * j->kind->widths[0], 1);
       row = converted;
     }
     for (ptrdiff_t q = 0; q < panels; q++) {
@@ -232,7 +166,7 @@ static void pack_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptr
 static void copy_rows(const job *j, char *to, ptrdiff_t pitch, const char *a, ptrdiff_t rows,
                       ptrdiff_t depth) {
   for (ptrdiff_t r = 0; r < rows; r++) {
-    load_run(j->dtype, to + r * pitch * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
+    RM_AT(load_run)(j->dtype, to + r * pitch * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
              j->of_a.column);
   }
 }
@@ -253,7 +187,7 @@ static void put_tile(const job *j, const target *out, ptrdiff_t row, ptrdiff_t c
     char *to = out->to + ((row + r) * out->of.row + column * out->of.column) * bytes;
     if (add) add_run(j->kind, to, tile, columns);
     else if (out->direct) memcpy(to, tile, (size_t)(columns * bytes));
-    else store_run(j->dtype, to, tile, columns, out->of.column);
+    else RM_AT(store_run)(j->dtype, to, tile, columns, out->of.column);
   }
 }
 
@@ -329,7 +263,7 @@ static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_
   } while (p < j->k);
   if (!out.sums) return;
   for (ptrdiff_t i = 0; i < rows; i++) {
-    store_run(j->dtype, c + i * j->of_c.row * j->bytes, sums + i * j->columns * size, columns,
+    RM_AT(store_run)(j->dtype, c + i * j->of_c.row * j->bytes, sums + i * j->columns * size, columns,
               j->of_c.column);
   }
 }
@@ -417,207 +351,18 @@ static int32_t multiply_blocks(job *j) {
   workspace *work = NULL;
   if (bytes > STACK_BYTES) {
     j->places = (int)rm_least(rm_threads(), tasks);
-    work = take_workspace((size_t)(j->places * bytes), j->places);
+    work = RM_AT(take_workspace)((size_t)(j->places * bytes), j->places);
     if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
     j->work = work->data;
     j->taken = work->taken;
   }
   run_tasks(tasks, block_task, j, products);
-  if (work != NULL) leave_workspace(work);
-  return RM_OK;
-}
-
-/* ---- small matrices -------------------------------------------------------------------------- */
-
-typedef struct {
-  batch of;
-  small_function *multiply;
-  ptrdiff_t count, bytes;
-  /* Matrices that a task takes, or of a tall one rows. */
-  ptrdiff_t per_task, rows;
-} small_job;
-
-static void small_task(void *context, ptrdiff_t index) {
-  const small_job *j = context;
-  const ptrdiff_t blocks = rm_parts(j->of.m, j->rows);
-  if (blocks == 1) {
-    const ptrdiff_t from = index * j->per_task;
-    j->multiply(&j->of, from, rm_least(j->count, from + j->per_task));
-    return;
-  }
-  const ptrdiff_t item = index / blocks, top = index % blocks * j->rows;
-  batch of = j->of;
-  of.m = rm_least(j->rows, j->of.m - top);
-  of.a = place(of.a, top * of.a_row, j->bytes);
-  of.c = (char *)of.c + top * of.c_row * j->bytes;
-  j->multiply(&of, item, item + 1);
-}
-
-/* Multiplies small matrices, and tall ones by small ones, where they lie; false when others have
- * to. */
-static bool multiply_small(const job *j) {
-  if (j->n > SMALL_SIDE || j->k > SMALL_SIDE) return false;
-  small_function *multiply = NULL;
-  /* To copy b is worth it for many rows. */
-  const bool dense_b = j->of_b.column == 1, copies_b = j->batch == 1 && j->m > SMALL_SIDE;
-  if (j->n == 1 && j->k <= SMALL_SUM && j->m <= SMALL_SIDE) multiply = small_sums_for(j->dtype);
-  else if (j->of_c.column == 1 && (dense_b || copies_b)) multiply = small_for(j->dtype, j->n);
-  if (multiply == NULL) return false;
-  if (j->n == 3 && j->k == 3 && j->of_a.column == 1 && j->of_a.row == 3 && j->of_c.row == 3) {
-    multiply = small_three_for(j->dtype);
-  }
-  const double row = (double)(j->n * j->k) + 16, each = (double)j->m * row;
-  small_job of = {
-      .of = {j->m, j->n, j->k, j->of_a.row, j->of_a.column, j->of_b.row, j->of_c.row, j->a, j->b,
-             j->c, j->a_at, j->b_at, j->c_at},
-      .multiply = multiply,
-      .count = j->batch,
-      .bytes = j->bytes,
-      .per_task = 1 + (ptrdiff_t)(SMALL_WORK / each),
-      .rows = rm_round_up(1 + (ptrdiff_t)(SMALL_WORK / row), FEW),
-  };
-  double packed[SMALL_SIDE * SMALL_SIDE];
-  static const double at_start = 0;
-  if (j->n > 1 && !dense_b) {
-    for (ptrdiff_t p = 0; p < j->k; p++) {
-      load_run(j->dtype, (char *)packed + p * j->n * j->bytes,
-               place(j->b, (ptrdiff_t)j->b_at[0] + p * j->of_b.row, j->bytes), j->n,
-               j->of_b.column);
-    }
-    of.of.b = packed, of.of.b_at = &at_start, of.of.b_row = j->n;
-  }
-  const ptrdiff_t blocks = rm_parts(of.of.m, of.rows);
-  rm_parallel(blocks == 1 ? rm_parts(of.count, of.per_task) : of.count * blocks,
-              (double)j->batch * each / j->kind->lanes / VECTORS_EACH_NANOSECOND, small_task, &of);
-  return true;
-}
-
-/* ---- products with a vector: the matrix is read once, where it lies -------------------------- */
-
-/* sums += a part of the rows times the vector, the rows being dense or gathered. */
-static void dot_rows(const job *j, const char *matrix, const char *vector, ptrdiff_t rows,
-                     ptrdiff_t depth, char *sums) {
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size;
-  const bool dense_rows = j->raw && (j->stride == 1 || depth == 1);
-  const bool dense_vector = j->raw && (j->vector_stride == 1 || depth == 1);
-  char x[CHUNK * 8] __attribute__((aligned(64))), gathered[FEW * CHUNK * 8]
-      __attribute__((aligned(64)));
-  const ptrdiff_t chunk = dense_rows && dense_vector ? depth : CHUNK;
-  for (ptrdiff_t p = 0; p < depth; p += chunk) {
-    const ptrdiff_t step = rm_least(chunk, depth - p);
-    const char *with = place(vector, p * j->vector_stride, j->bytes);
-    if (!dense_vector) {
-      load_run(j->dtype, x, with, step, j->vector_stride);
-      with = x;
-    }
-    const char *from = place(matrix, p * j->stride, j->bytes);
-    if (dense_rows) {
-      of->lines(rows, step, from, j->line_stride, with, sums);
-      continue;
-    }
-    for (ptrdiff_t i = 0; i < rows; i += FEW) {
-      const ptrdiff_t few = rm_least(FEW, rows - i);
-      for (ptrdiff_t r = 0; r < few; r++) {
-        load_run(j->dtype, gathered + r * CHUNK * size,
-                 place(from, (i + r) * j->line_stride, j->bytes), step, j->stride);
-      }
-      of->lines(few, step, gathered, CHUNK, with, sums + i * size);
-    }
-  }
-}
-
-/* The same where the lines of the matrix lie side by side. */
-static void sweep_rows(const job *j, const char *matrix, const char *vector, ptrdiff_t rows,
-                       ptrdiff_t depth, char *sums) {
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size;
-  char x[SWEEP_DEPTH * 2 * 8] __attribute__((aligned(64)));
-  char converted[FEW * RUN * 4] __attribute__((aligned(64)));
-  load_run(j->dtype, x, vector, depth, j->vector_stride);
-  for (ptrdiff_t p = 0; p < depth; p += FEW) {
-    const ptrdiff_t few = rm_least(FEW, depth - p);
-    const char *from = place(matrix, p * j->stride, j->bytes);
-    ptrdiff_t step = j->stride;
-    if (!j->raw) {
-      for (ptrdiff_t r = 0; r < few; r++) {
-        load_run(j->dtype, converted + r * RUN * size, place(from, r * j->stride, j->bytes), rows,
-                 1);
-      }
-      from = converted;
-      step = RUN;
-    }
-    of->sweep(rows, (int)few, from, step, x + p * size, sums);
-  }
-}
-
-static void vector_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  const ptrdiff_t size = j->kind->size, part = index % j->parts;
-  const ptrdiff_t first = index / j->parts % j->runs * j->run, item = index / j->parts / j->runs;
-  const ptrdiff_t rows = rm_least(j->run, j->lines - first), start = part * j->part;
-  const ptrdiff_t depth = part == j->parts - 1 ? j->k - start : j->part;
-  const char *matrix = place(j->matrix,
-                             (ptrdiff_t)j->matrix_at[item] + first * j->line_stride +
-                                 start * j->stride, j->bytes);
-  const char *vector = place(j->vector, (ptrdiff_t)j->vector_at[item] + start * j->vector_stride,
-                             j->bytes);
-  char own[RUN * 8] __attribute__((aligned(64)));
-  char *sums = j->parts == 1 ? own : j->sums + ((item * j->parts + part) * j->lines + first) * size;
-  memset(sums, 0, (size_t)(rows * size));
-  if (j->sweeps) sweep_rows(j, matrix, vector, rows, depth, sums);
-  else dot_rows(j, matrix, vector, rows, depth, sums);
-  if (j->parts > 1) return;
-  store_run(j->dtype, j->c + ((ptrdiff_t)j->c_at[item] + first * j->out_stride) * j->bytes, sums,
-            rows, j->out_stride);
-}
-
-/* Adds the parts of a sum, which lie lines apart, to the first one. */
-static void add_parts(const job *j, char *sums) {
-  for (ptrdiff_t part = 1; part < j->parts; part++) {
-    add_run(j->kind, sums, sums + part * j->lines * j->kind->size, j->lines);
-  }
-}
-
-static int32_t multiply_vector(job *j) {
-  if (j->n == 1) {
-    j->matrix = j->a, j->matrix_at = j->a_at, j->vector = j->b, j->vector_at = j->b_at;
-    j->lines = j->m, j->line_stride = j->of_a.row, j->stride = j->of_a.column;
-    j->vector_stride = j->of_b.row, j->out_stride = j->of_c.row;
-  } else {
-    j->matrix = j->b, j->matrix_at = j->b_at, j->vector = j->a, j->vector_at = j->a_at;
-    j->lines = j->n, j->line_stride = j->of_b.column, j->stride = j->of_b.row;
-    j->vector_stride = j->of_a.column, j->out_stride = j->of_c.column;
-  }
-  j->sweeps = j->lines > 1 && j->line_stride == 1 && j->stride != 1;
-  j->part = j->sweeps ? SWEEP_DEPTH : DOT_DEPTH;
-  /* The last part takes the rest, so that a sum a little longer than a part is not cut. */
-  j->parts = j->k < 2 * j->part ? 1 : j->k / j->part;
-  const ptrdiff_t depth = rm_least(j->k, j->part);
-  const ptrdiff_t dot_rows = FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth));
-  j->run = j->sweeps ? RUN : rm_least(RUN, dot_rows);
-  j->runs = rm_parts(j->lines, j->run);
-  workspace *work = NULL;
-  if (j->parts > 1) {
-    work = take_workspace((size_t)(j->batch * j->parts * j->lines * j->kind->size), 0);
-    if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
-    j->sums = work->data;
-  }
-  /* Reading an element of the matrix takes as long as 8 products of packed ones. */
-  run_tasks(j->batch * j->runs * j->parts, vector_task, j,
-            8.0 * (double)j->batch * (double)j->lines * (double)j->k);
-  if (work == NULL) return RM_OK;
-  for (ptrdiff_t item = 0; item < j->batch; item++) {
-    char *sums = j->sums + item * j->parts * j->lines * j->kind->size;
-    add_parts(j, sums);
-    store_run(j->dtype, j->c + (ptrdiff_t)j->c_at[item] * j->bytes, sums, j->lines, j->out_stride);
-  }
-  leave_workspace(work);
+  if (work != NULL) RM_AT(leave_workspace)(work);
   return RM_OK;
 }
 
 int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
-  const kind *of = kind_of(dtype);
+  const kind *of = RM_AT(gemm_kind)(dtype);
   if (of == NULL) return RM_UNSUPPORTED;
   if (a == NULL || b == NULL || c == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
@@ -643,8 +388,8 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
       .b_at = plan + 10 + 2 * batch,
   };
   if (j.m < 1 || j.n < 1 || j.batch < 1) return RM_OK;
-  if (multiply_small(&j)) return RM_OK;
-  if (j.m == 1 || j.n == 1) return multiply_vector(&j);
+  if (RM_AT(multiply_small)(&j)) return RM_OK;
+  if (j.m == 1 || j.n == 1) return RM_AT(multiply_vector)(&j);
   if (j.of_c.column != 1 && j.of_c.row == 1) {
     /* The transpose has dense rows: c' = b' a'. */
     const job t = j;
@@ -653,7 +398,7 @@ int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
     j.of_a = (strides){t.of_b.column, t.of_b.row};
     j.of_b = (strides){t.of_a.column, t.of_a.row};
     j.a = t.b, j.b = t.a, j.a_at = t.b_at, j.b_at = t.a_at;
-    if (multiply_small(&j)) return RM_OK;
+    if (RM_AT(multiply_small)(&j)) return RM_OK;
   }
   return multiply_blocks(&j);
 }

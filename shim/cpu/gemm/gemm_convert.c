@@ -1,0 +1,49 @@
+/*
+ * Converts elements on their way into the arithmetic of matrix products, and out of it.
+ */
+#include "gemm_context.h"
+#include "half.h"
+
+#define SAME(x) (x)
+#define RUN_LOOP(T, S, CONVERT, to_step, from_step)                                                \
+  {                                                                                                \
+    T *restrict x = to;                                                                            \
+    const S *restrict y = from;                                                                    \
+    if (stride == 1) {                                                                             \
+      RM_ANY_ORDER                                                                                 \
+      for (ptrdiff_t i = 0; i < count; i++) x[i] = (T)CONVERT(y[i]);                               \
+    } else {                                                                                       \
+      for (ptrdiff_t i = 0; i < count; i++) x[i * (to_step)] = (T)CONVERT(y[i * (from_step)]);     \
+    }                                                                                              \
+    return;                                                                                        \
+  }
+
+void RM_AT(load_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride) {
+  switch (dtype) {
+    case RM_INT8:
+    case RM_UINT8: RUN_LOOP(uint16_t, uint8_t, SAME, 1, stride)
+    case RM_FLOAT16: RUN_LOOP(float, uint16_t, rm_from_half, 1, stride)
+    case RM_BFLOAT16: RUN_LOOP(float, uint16_t, rm_from_brain, 1, stride)
+    case RM_INT16:
+    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, SAME, 1, stride)
+    case RM_INT32:
+    case RM_UINT32:
+    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, SAME, 1, stride)
+    default: RUN_LOOP(uint64_t, uint64_t, SAME, 1, stride)
+  }
+}
+
+void RM_AT(store_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride) {
+  switch (dtype) {
+    case RM_INT8:
+    case RM_UINT8: RUN_LOOP(uint8_t, uint16_t, SAME, stride, 1)
+    case RM_FLOAT16: RUN_LOOP(uint16_t, float, rm_to_half, stride, 1)
+    case RM_BFLOAT16: RUN_LOOP(uint16_t, float, rm_to_brain, stride, 1)
+    case RM_INT16:
+    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, SAME, stride, 1)
+    case RM_INT32:
+    case RM_UINT32:
+    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, SAME, stride, 1)
+    default: RUN_LOOP(uint64_t, uint64_t, SAME, stride, 1)
+  }
+}
