@@ -3,7 +3,7 @@
 //! without NVRTC into zig-out/lib (with `all`, where there is a deno to write them).
 
 const std = @import("std");
-const embed = @import("shim/cuda/embed.zig");
+const embed = @import("shim/cuda/modules/embed.zig");
 
 /// Compiled once, its loops not unrolled, as they wait for memory, but aligned: a loop of few
 /// instructions that crosses lines of the caches takes a quarter longer.
@@ -24,14 +24,28 @@ const compact = [_][]const u8{
     "core/buffers.c",
     "cpu/matmul.c",
     "cpu/blas.c",
+    "cuda/api.c",
+    "cuda/error.c",
     "cuda/device.c",
-    "cuda/loading.c",
-    "cuda/memory.c",
-    "cuda/nvrtc.c",
-    "cuda/cache.c",
-    "cuda/headers.c",
-    "cuda/aot.c",
+    "cuda/capture.c",
+    "cuda/handles.c",
+    "cuda/graph.c",
+    "cuda/launch.c",
+    "cuda/info.c",
     "cuda/blas.c",
+    "cuda/blas_handles.c",
+    "cuda/memory/allocator.c",
+    "cuda/memory/pinned.c",
+    "cuda/memory/copies.c",
+    "cuda/memory/reads.c",
+    "cuda/memory/memory.c",
+    "cuda/modules/module.c",
+    "cuda/modules/nvrtc.c",
+    "cuda/modules/aot.c",
+    "cuda/modules/cache.c",
+    "cuda/modules/headers.c",
+    "cuda/libraries/search.c",
+    "cuda/libraries/loading.c",
 };
 
 /// Compiled once for each instruction set.
@@ -74,6 +88,8 @@ const folders = [_][]const u8{
     "shim/cpu/softmax_norm",
     "shim/cpu/sort",
     "shim/cuda",
+    "shim/cuda/memory",
+    "shim/cuda/libraries",
 };
 
 const flags = [_][]const u8{

@@ -4,7 +4,7 @@
  *
  * A kernel is a module of its own, with the functions and variables that it uses, so that a driver
  * compiles what a program calls and nothing else; those of several dtypes are often the same text.
- * shim/cuda/aot.c says what the file looks like.
+ * shim/cuda/modules/aot.c says what the file looks like.
  *
  * @module
  */
@@ -137,7 +137,7 @@ function stamp(): number {
   return (sumOf(texts) ^ tableHash()) >>> 0;
 }
 
-/** LZ4's block format, but with offsets of up to 23 bits: see shim/cuda/aot.c. */
+/** LZ4's block format, but with offsets of up to 23 bits: see shim/cuda/modules/aot.c. */
 export function compress(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   const last = new Int32Array(1 << 20).fill(-1), before = new Int32Array(length);

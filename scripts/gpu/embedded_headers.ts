@@ -1,5 +1,5 @@
 /**
- * The headers that the library embeds for CUDA kernels, as `shim/cuda/embed.zig` lists them.
+ * The headers that the library embeds for CUDA kernels, as `shim/cuda/modules/embed.zig` lists them.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface EmbeddedHeader {
 
 /** All of them, in the order in which the library has them. */
 export function embeddedHeaders(): EmbeddedHeader[] {
-  const list = /headers = [^{]*\{([^}]*)\}/.exec(readText("shim/cuda/embed.zig"))![1]!;
+  const list = /headers = [^{]*\{([^}]*)\}/.exec(readText("shim/cuda/modules/embed.zig"))![1]!;
   return list.match(/[\w/]+\.h/g)!.map((path) => ({
     name: path.split("/").at(-1)!,
     text: readText(`shim/${path}`),

@@ -104,10 +104,10 @@ export function wholeText(source: string): string {
 
 /** The options that the library gives to the compiler, as its source says them. */
 export function optionsText(): string {
-  const text = readText("shim/cuda/nvrtc.c");
-  const options = text.match(/const char \*options\[\w*\] = \{[^}]*\}/g);
-  if (options === null) throw new Error("shim/cuda/nvrtc.c has no array of options");
-  return options.join("\n");
+  const text = readText("shim/cuda/modules/nvrtc.c");
+  const options = /common_options\[\] = \{[^}]*\}/.exec(text);
+  if (options === null) throw new Error("shim/cuda/modules/nvrtc.c has no common_options");
+  return options[0];
 }
 
 /** What `family` was made of, in a few letters; `options` are {@link optionsText}. */

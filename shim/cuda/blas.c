@@ -6,7 +6,7 @@
  * made in float32 for 16-bit floats, never in less.
  */
 #if !defined(__APPLE__)
-#include "cuda_internal.h"
+#include "cuda_blas.h"
 #include "matmul_plan.h"
 #include <stdlib.h>
 
@@ -14,64 +14,12 @@
 enum { TO = RM_MATRICES, FROM_A, FROM_B, FLAGS, BIAS, OFFSETS };
 enum { TF32 = 1, ADD_BIAS = 2, RELU = 4, GELU = 8 };
 
-/* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_.., CUBLAS_STATUS_... */
+/* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_... */
 enum { OP_N = 0, OP_T = 1 };
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72, COMPUTE_32F_FAST_TF32 = 77 };
-enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_INVALID_VALUE = 7,
-       BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
-
-static const size_t WORKSPACE = 32 << 20;
 /* Matrices of a batch that cublasLt takes. */
 enum { MOST_OF_LT = 65535 };
-
-/* ---- what was found out before --------------------------------------------------------------- */
-
-/* All that the choice of an algorithm depends on; compared byte by byte. */
-typedef struct {
-  int64_t rows, columns, inner, leading[3], batch, step[3];
-  int32_t type, compute, transposed[2], epilogue, alignment[4], room;
-} shape;
-
-/* cublasLtMatmulHeuristicResult_t. */
-typedef struct {
-  uint64_t algorithm[8];
-  size_t workspace;
-  int state;
-  float waves;
-  int reserved[4];
-} choice;
-
-enum { CHOICES = 1024 };
-
-/* What a device needs for products. Used by one thread at a time. */
-struct rm_products {
-  rm_lock lock;
-  void *handle, *lt_handle, *workspace;
-  /* Whether the handle has been told all that it has to know. */
-  bool ready;
-  /* By the hash of the shape; a later one takes the place of an earlier one. */
-  shape shapes[CHOICES];
-  choice choices[CHOICES];
-};
-
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-static int32_t blas_error(const char *call, int code) {
-  static const char *const names[] = {
-      [1] = "NOT_INITIALIZED", [3] = "ALLOC_FAILED",      [7] = "INVALID_VALUE",
-      [8] = "ARCH_MISMATCH",   [11] = "MAPPING_ERROR",    [13] = "EXECUTION_FAILED",
-      [14] = "INTERNAL_ERROR", [15] = "NOT_SUPPORTED",    [16] = "LICENSE_ERROR"};
-  const bool known = code > 0 && code <= 16 && names[code] != NULL;
-  return rm_fail(RM_DEVICE_ERROR, "%s: CUBLAS_STATUS_%s (%d)", call,
-                 known ? names[code] : "unknown", code);
-}
-
-#define RM_BLAS(name, ...) \
-  do { \
-    const int rm_code_ = rm_cu.name(__VA_ARGS__); \
-    if (rm_code_ != 0) return blas_error(#name, rm_code_); \
-  } while (0)
 
 /* ---- the product ----------------------------------------------------------------------------- */
 
@@ -101,39 +49,6 @@ static const void *zero_of(const product *p) {
 
 static void *pointer(rm_address address) { return (void *)(uintptr_t)address; }
 
-typedef struct {
-  void *handle;
-  int code;
-} wanted_handle;
-
-/* cuBLAS may say that it is not initialized where its own memory was refused. */
-static int call_create(void *context) {
-  wanted_handle *wanted = context;
-  wanted->code = rm_cu.cublasCreate_v2(&wanted->handle);
-  return wanted->code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : wanted->code;
-}
-
-/* Makes what a device needs, before a graph is recorded: cuBLAS may wait; its lock is held. */
-static int32_t prepare(rm_device *device) {
-  /* Partial sums of 16-bit results stay float32. */
-  enum { NO_REDUCED_SUMS = 16 };
-  rm_products *of = device->products;
-  if (of->workspace == NULL) RM_TRY(rm_memory_raw(device, WORKSPACE, &of->workspace));
-  if (of->lt_handle == NULL) RM_BLAS(cublasLtCreate, &of->lt_handle);
-  if (of->ready) return RM_OK;
-  if (of->handle == NULL) {
-    wanted_handle wanted = {NULL, 0};
-    const int code = rm_memory_try(device, call_create, &wanted, BLAS_NO_MEMORY);
-    if (code != 0) return blas_error("cublasCreate_v2", wanted.code);
-    of->handle = wanted.handle;
-  }
-  RM_BLAS(cublasSetStream_v2, of->handle, device->stream);
-  RM_BLAS(cublasSetWorkspace_v2, of->handle, of->workspace, WORKSPACE);
-  RM_BLAS(cublasSetMathMode, of->handle, NO_REDUCED_SUMS);
-  of->ready = true;
-  return RM_OK;
-}
-
 /* ---- cuBLAS ---------------------------------------------------------------------------------- */
 
 /* True for the ways in which versions say that they have no kernel for a product: what is invalid
@@ -145,7 +60,7 @@ static bool is_refused(int code) {
 static int32_t result_of(const char *call, int code) {
   if (code == 0) return RM_OK;
   return is_refused(code) ? rm_fail(RM_UNSUPPORTED, "%s has no kernel for this product", call)
-                          : blas_error(call, code);
+                          : rm_blas_error(call, code);
 }
 
 static int32_t multiply_one(rm_products *of, const product *p, rm_address c, rm_address a,
@@ -206,7 +121,7 @@ static int32_t multiply_anywhere(rm_device *device, const product *p, const doub
           pointer(there + step), p->type, p->leading_a, pointer(there + 2 * step), p->type,
           p->leading_b, zero_of(p), pointer(there), p->type_c, p->leading_c, (int)batch, p->compute,
           -1);
-      if (code != 0) status = blas_error("cublasGemmBatchedEx", code);
+      if (code != 0) status = rm_blas_error("cublasGemmBatchedEx", code);
     }
     rm_memory_give(device, there);
   }
@@ -443,7 +358,7 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   RM_TRY(rm_cuda_use(index, &device));
   RM_TRY(rm_cuda_library(RM_CUBLAS));
   rm_acquire(&device->products->lock);
-  int32_t status = prepare(device);
+  int32_t status = rm_products_make(device);
   if (status == RM_OK) {
     if (after) status = multiply_and(device, &p);
     else if (!even) status = multiply_anywhere(device, &p, at_c, first, second);
@@ -454,21 +369,5 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   return status;
 }
 
-void rm_products_prepare(rm_device *device) {
-  if (rm_cuda_library(RM_CUBLAS) != RM_OK) return;
-  rm_acquire(&device->products->lock);
-  prepare(device);
-  rm_release(&device->products->lock);
-}
 
-int32_t rm_products_begin(rm_device *device) {
-  if (device->products == NULL) {
-    device->products = calloc(1, sizeof *device->products);
-    if (device->products == NULL) {
-      return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
-    }
-    device->products->lock = (rm_lock)RM_LOCK_INIT;
-  }
-  return RM_OK;
-}
 #endif

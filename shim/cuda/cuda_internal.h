@@ -1,145 +1,21 @@
 /*
- * What the files of the CUDA part share: the functions of NVIDIA's libraries, devices, errors in
- * words, handles.
+ * What the files of the CUDA part share: devices, errors in words, handles.
  *
- * The declarations follow the public interfaces of CUDA 11 to 13, of which only what is the same in
- * all of them is used; no header of CUDA is needed. Pointers to streams, events, modules and the
- * like are void pointers. There is no CUDA on macOS, and nothing of this but its refusal.
+ * There is no CUDA on macOS, and nothing of this but its refusal.
  */
-#ifndef ROWMAJOR_CUDA_H
-#define ROWMAJOR_CUDA_H
+#ifndef ROWMAJOR_CUDA_INTERNAL_H
+#define ROWMAJOR_CUDA_INTERNAL_H
 
 #include <stdatomic.h>
+#include <string.h>
+#include "cuda_functions.h"
 #include "internal.h"
 #include "mutex.h"
 
-/* ---- the libraries (cuda_load.c) ------------------------------------------------------------- */
+/* ---- the libraries (libraries/) -------------------------------------------------------------- */
 
 /* An address in the memory of a device. */
 typedef unsigned long long rm_address;
-
-/* F(name, parameters) for each function of a library; all give a status, 0 for success. */
-#define RM_DRIVER_FUNCTIONS(F) \
-  F(cuInit, (unsigned flags)) \
-  F(cuDriverGetVersion, (int *version)) \
-  F(cuGetErrorName, (int code, const char **name)) \
-  F(cuGetErrorString, (int code, const char **text)) \
-  F(cuDeviceGet, (int *device, int index)) \
-  F(cuDeviceGetName, (char *name, int length, int device)) \
-  F(cuDeviceTotalMem_v2, (size_t *bytes, int device)) \
-  F(cuModuleLoadData, (void **module, const void *image)) \
-  F(cuModuleUnload, (void *module)) \
-  F(cuModuleGetFunction, (void **function, void *module, const char *name)) \
-  F(cuLaunchKernel, (void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z, \
-                     unsigned threads_x, unsigned threads_y, unsigned threads_z, \
-                     unsigned shared_bytes, void *stream, void **parameters, void **extra))
-
-#define RM_RUNTIME_FUNCTIONS(F) \
-  F(cudaRuntimeGetVersion, (int *version)) \
-  F(cudaGetDeviceCount, (int *count)) \
-  F(cudaSetDevice, (int device)) \
-  F(cudaDeviceGetAttribute, (int *value, int attribute, int device)) \
-  F(cudaDeviceCanAccessPeer, (int *can, int device, int peer)) \
-  F(cudaDeviceEnablePeerAccess, (int peer, unsigned flags)) \
-  F(cudaGetLastError, (void)) \
-  F(cudaMalloc, (void **address, size_t bytes)) \
-  F(cudaFree, (void *address)) \
-  F(cudaMemGetInfo, (size_t *free, size_t *total)) \
-  F(cudaHostAlloc, (void **memory, size_t bytes, unsigned flags)) \
-  F(cudaFreeHost, (void *memory)) \
-  F(cudaMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream)) \
-  F(cudaMemcpyPeerAsync, (void *to, int to_device, const void *from, int from_device, \
-                          size_t bytes, void *stream)) \
-  F(cudaMemsetAsync, (void *address, int value, size_t bytes, void *stream)) \
-  F(cudaStreamCreateWithFlags, (void **stream, unsigned flags)) \
-  F(cudaStreamQuery, (void *stream)) \
-  F(cudaStreamSynchronize, (void *stream)) \
-  F(cudaStreamWaitEvent, (void *stream, void *event, unsigned flags)) \
-  F(cudaStreamBeginCapture, (void *stream, int mode)) \
-  F(cudaStreamEndCapture, (void *stream, void **graph)) \
-  F(cudaEventCreateWithFlags, (void **event, unsigned flags)) \
-  F(cudaEventRecord, (void *event, void *stream)) \
-  F(cudaEventQuery, (void *event)) \
-  F(cudaEventSynchronize, (void *event)) \
-  F(cudaEventElapsedTime, (float *milliseconds, void *event, void *later)) \
-  F(cudaEventDestroy, (void *event)) \
-  F(cudaGraphInstantiateWithFlags, (void **executable, void *graph, unsigned long long flags)) \
-  F(cudaGraphLaunch, (void *executable, void *stream)) \
-  F(cudaGraphExecDestroy, (void *executable)) \
-  F(cudaGraphDestroy, (void *graph))
-
-#define RM_NVRTC_FUNCTIONS(F) \
-  F(nvrtcVersion, (int *major, int *minor)) \
-  F(nvrtcGetNumSupportedArchs, (int *count)) \
-  F(nvrtcGetSupportedArchs, (int *architectures)) \
-  F(nvrtcCreateProgram, (void **program, const char *source, const char *name, int headers, \
-                         const char *const *texts, const char *const *names)) \
-  F(nvrtcCompileProgram, (void *program, int count, const char *const *options)) \
-  F(nvrtcGetProgramLogSize, (void *program, size_t *bytes)) \
-  F(nvrtcGetProgramLog, (void *program, char *log)) \
-  F(nvrtcGetCUBINSize, (void *program, size_t *bytes)) \
-  F(nvrtcGetCUBIN, (void *program, char *image)) \
-  F(nvrtcGetPTXSize, (void *program, size_t *bytes)) \
-  F(nvrtcGetPTX, (void *program, char *text)) \
-  F(nvrtcDestroyProgram, (void **program))
-
-#define RM_CUBLAS_FUNCTIONS(F) \
-  F(cublasCreate_v2, (void **handle)) \
-  F(cublasSetStream_v2, (void *handle, void *stream)) \
-  F(cublasSetWorkspace_v2, (void *handle, void *workspace, size_t bytes)) \
-  F(cublasSetMathMode, (void *handle, int mode)) \
-  F(cublasGemmEx, (void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, \
-                   const void *a, int a_type, int lda, const void *b, int b_type, int ldb, \
-                   const void *beta, void *c, int c_type, int ldc, int compute, int algorithm)) \
-  F(cublasGemmStridedBatchedEx, \
-    (void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, \
-     int a_type, int lda, long long a_step, const void *b, int b_type, int ldb, long long b_step, \
-     const void *beta, void *c, int c_type, int ldc, long long c_step, int batch, int compute, \
-     int algorithm)) \
-  F(cublasGemmBatchedEx, \
-    (void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, \
-     const void *const *a, int a_type, int lda, const void *const *b, int b_type, int ldb, \
-     const void *beta, void *const *c, int c_type, int ldc, int batch, int compute, int algorithm))
-
-#define RM_CUBLASLT_FUNCTIONS(F) \
-  F(cublasLtCreate, (void **handle)) \
-  F(cublasLtMatmulDescCreate, (void **description, int compute, int scale_type)) \
-  F(cublasLtMatmulDescSetAttribute, \
-    (void *description, int what, const void *value, size_t bytes)) \
-  F(cublasLtMatmulDescDestroy, (void *description)) \
-  F(cublasLtMatrixLayoutCreate, \
-    (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)) \
-  F(cublasLtMatrixLayoutSetAttribute, (void *layout, int what, const void *value, size_t bytes)) \
-  F(cublasLtMatrixLayoutDestroy, (void *layout)) \
-  F(cublasLtMatmulPreferenceCreate, (void **preference)) \
-  F(cublasLtMatmulPreferenceSetAttribute, \
-    (void *preference, int what, const void *value, size_t bytes)) \
-  F(cublasLtMatmulPreferenceDestroy, (void *preference)) \
-  F(cublasLtMatmulAlgoGetHeuristic, \
-    (void *handle, void *description, void *a, void *b, void *c, void *d, void *preference, \
-     int wanted, void *results, int *found)) \
-  F(cublasLtMatmul, (void *handle, void *description, const void *alpha, const void *a, \
-                     void *a_layout, const void *b, void *b_layout, const void *beta, \
-                     const void *c, void *c_layout, void *d, void *d_layout, \
-                     const void *algorithm, void *workspace, size_t workspace_bytes, void *stream))
-
-/* The libraries, and the functions of those that are open. */
-typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_LIBRARIES } rm_library;
-
-typedef struct {
-#define RM_FIELD(name, parameters) int(*name) parameters;
-  RM_DRIVER_FUNCTIONS(RM_FIELD)
-  RM_RUNTIME_FUNCTIONS(RM_FIELD)
-  RM_NVRTC_FUNCTIONS(RM_FIELD)
-  RM_CUBLAS_FUNCTIONS(RM_FIELD)
-  RM_CUBLASLT_FUNCTIONS(RM_FIELD)
-#undef RM_FIELD
-  const char *(*cudaGetErrorName)(int code);
-  const char *(*cudaGetErrorString)(int code);
-  const char *(*nvrtcGetErrorString)(int code);
-} rm_functions;
-
-extern rm_functions rm_cu;
 
 /*
  * Opens a library unless it is open; of cuBLAS, both parts. The first failure stands: later calls
@@ -165,7 +41,10 @@ const char *rm_cuda_path(rm_library which);
 /* Writes the path of a file that lies beside this library, or of none. */
 void rm_cuda_beside(const char *name, char *path, size_t length);
 
-/* ---- errors (cuda.c) ------------------------------------------------------------------------- */
+/* ---- errors (error.c) ------------------------------------------------------------------------ */
+
+/* Whether nothing works after an error until the process ends. */
+bool rm_cuda_is_final(int code);
 
 /* Leaves the message of what the runtime or the driver answered; gives RM_DEVICE_ERROR. */
 int32_t rm_cuda_error(const char *call, int code);
@@ -187,7 +66,9 @@ int32_t rm_cuda_error(const char *call, int code);
 /* Codes of the runtime and the driver. */
 enum { RM_CUDA_NO_MEMORY = 2, RM_CUDA_NOT_READY = 600, RM_CUDA_PEER_IS_ENABLED = 704 };
 
-/* ---- devices (cuda.c) ------------------------------------------------------------------------ */
+/* ---- devices (device.c) ---------------------------------------------------------------------- */
+
+enum { RM_MOST_DEVICES = 64 };
 
 typedef struct rm_allocator rm_allocator;
 typedef struct rm_staging rm_staging;
@@ -206,19 +87,47 @@ typedef struct {
   rm_products *products;
 } rm_device;
 
+/* What rm_cuda_open does. */
+int32_t rm_cuda_open_devices(const void *folder, double *numbers);
+
+/* Fails where there is no such device. */
+int32_t rm_cuda_check_index(int32_t index);
+
+/* 90 for compute capability 9.0. */
+int32_t rm_cuda_capability(int32_t index, int *capability);
+
 /* Gives a device, which becomes this thread's; the first time it is prepared. */
 int32_t rm_cuda_use(int32_t index, rm_device **device);
 
 /* Fails with what cannot be done while a graph is being captured. */
 int32_t rm_cuda_not_capturing(const rm_device *device, const char *what);
 
-/* What rm_cuda_memory, rm_cuda_compile and rm_cuda_matmul do within a call on their device. */
+/* What rm_cuda_info does (info.c). */
+int32_t rm_cuda_describe_device(int32_t index, void *buffer, int32_t length);
+
+/* What the other exported functions do within a call on their device. */
 int32_t rm_cuda_memory_within(int32_t what, int32_t index, double *numbers, void *host);
 int32_t rm_cuda_compile_within(int32_t index, const void *source, const void *names,
                                double *handles);
+int32_t rm_cuda_launch_within(int32_t index, const double *call, const void *arguments);
 int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan);
+int32_t rm_cuda_control_within(int32_t what, int32_t index, double *numbers);
 
-/* ---- handles (cuda.c) ------------------------------------------------------------------------ */
+/* ---- calls, and the capture of graphs (capture.c) -------------------------------------------- */
+
+/* Begins a call on one or two devices; while it waits for one of them it holds up neither. An index
+ * that is none needs no waiting. */
+int32_t rm_call_enter(int32_t index, int32_t other);
+void rm_call_leave(int32_t index);
+
+/* Makes this thread the one that captures, once no other does. */
+int32_t rm_capture_enter(int32_t index);
+void rm_capture_leave(int32_t index);
+
+/* Waits until this call is the only one on its device; false where that takes too long. */
+bool rm_capture_alone(int32_t index);
+
+/* ---- handles (handles.c) --------------------------------------------------------------------- */
 
 typedef enum { RM_NO_HANDLE, RM_TICKET, RM_GRAPH, RM_EVENT } rm_handle;
 
@@ -228,10 +137,17 @@ double rm_handle_for(rm_handle kind, const rm_device *device, void *thing);
 /* What a number stands for; with last, for the last time. Null where it is no such handle. */
 void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool last);
 
-/* ---- memory (cuda_memory.c) ------------------------------------------------------------------ */
+/* ---- memory (memory/) ------------------------------------------------------------------------ */
 
-/* Makes the empty allocator and staging of a device. */
-int32_t rm_memory_begin(rm_device *device);
+/* Make the empty allocator and staging of a device. */
+int32_t rm_allocator_begin(rm_device *device);
+int32_t rm_staging_begin(rm_device *device);
+
+/* Writes the bytes in use, those that are kept for reuse, and the most that were in use. */
+void rm_allocator_usage(rm_device *device, double *numbers);
+
+/* Gives what is kept for reuse back to the driver; the code of a failure. */
+int rm_allocator_release(rm_device *device);
 
 /*
  * Calls what may answer that there is no memory; once more where the first call does, after what is
@@ -249,10 +165,18 @@ int32_t rm_memory_give(rm_device *device, rm_address address);
 /* Copies from the host; the caller's bytes may change afterwards. */
 int32_t rm_memory_upload(rm_device *device, rm_address to, const void *from, size_t bytes);
 
+/* Copies to the host; waits. */
+int32_t rm_memory_download(rm_device *device, rm_address from, char *to, size_t bytes);
+
+/* RM_CUDA_COPY, RM_CUDA_BEGIN_READ and RM_CUDA_END_READ. */
+int32_t rm_memory_copy(rm_device *device, const double *numbers);
+int32_t rm_read_begin(rm_device *device, rm_address from, size_t bytes, double *number);
+int32_t rm_read_end(rm_device *device, double *numbers, char *host);
+
 /* The graph is no more: what it could write to is free for all. */
 void rm_memory_end_graph(rm_device *device, int graph);
 
-/* ---- products (cuda_blas.c) ------------------------------------------------------------------ */
+/* ---- products (blas_handles.c) --------------------------------------------------------------- */
 
 /* Makes a place for what products of a device will need. */
 int32_t rm_products_begin(rm_device *device);
@@ -260,7 +184,7 @@ int32_t rm_products_begin(rm_device *device);
  * What fails is tried again, and told, by the first product. */
 void rm_products_prepare(rm_device *device);
 
-/* ---- compiled kernels (cuda_compile.c, cuda_files.c, cuda_cache.c) --------------------------- */
+/* ---- kernels (modules/) ---------------------------------------------------------------------- */
 
 /* A kernel that is loaded. */
 typedef struct {
@@ -290,7 +214,23 @@ typedef struct {
 
 const rm_headers *rm_cuda_headers(void);
 
-/* ---- compiled kernels (cuda_prebuilt.c) ------------------------------------------------------ */
+/* How a source is compiled for a device. */
+typedef struct {
+  char target[64];
+  /* Whether to PTX. */
+  bool as_text;
+  /* All that the result depends on; the caller frees it. */
+  char *key;
+} rm_compilation;
+
+int32_t rm_nvrtc_prepare(int capability, const char *source, rm_compilation *how);
+
+/* Compiles; the caller frees the image. */
+int32_t rm_nvrtc_compile(const char *source, const rm_compilation *how, char **image,
+                         size_t *length);
+
+/* Compiles for an architecture, loads nothing, and leaves a report as the message. */
+int32_t rm_nvrtc_report(const char *source, double architecture);
 
 /* A kernel that comes compiled: its code, for the driver, and the name that it has there. */
 typedef struct {
@@ -300,8 +240,6 @@ typedef struct {
 
 /* The kernel of a name of so many bytes; what it finds lasts. */
 int32_t rm_prebuilt_find(const char *name, size_t length, rm_prebuilt *found);
-
-/* ---- what was compiled before (cuda_cache.c) ------------------------------------------------- */
 
 /*
  * What was kept for a key, of this process or an earlier one; the caller frees it. Null where there

@@ -50,9 +50,9 @@ test(...when(bareLinux, "files that are no libraries are named with what is wron
 
 // ---- made-up libraries ---------------------------------------------------------------------------
 
-/** The functions of a library, as shim/cuda/cuda_internal.h lists them. */
+/** The functions of a library, as shim/cuda/cuda_functions.h lists them. */
 function functionsOf(list: string): string[] {
-  const header = readFileSync(join(root, "shim", "cuda", "cuda_internal.h"), "utf8");
+  const header = readFileSync(join(root, "shim", "cuda", "cuda_functions.h"), "utf8");
   const [, body] = new RegExp(`#define RM_${list}_FUNCTIONS\\(F\\)([^]*?)\\n\\n`).exec(header)!;
   return [...body!.matchAll(/^ {2}F\((\w+),/gm)].map(([, name]) => name!);
 }

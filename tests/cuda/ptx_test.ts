@@ -35,7 +35,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
     { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE: cache },
     ALL,
   );
-  // See the head of a file in shim/cuda/cache.c: the image comes last.
+  // See the head of a file in shim/cuda/modules/cache.c: the image comes last.
   const file = readFileSync(join(cache, readdirSync(cache)[0]!));
   const image = file.subarray(file.length - Number(file.readBigUInt64LE(16)));
   const { names } = prebuiltFamilies().find(({ names }) => names.includes(name))!;

@@ -18,7 +18,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { root, runZig } from "../../scripts/tools.ts";
-import { findZig, inDeno, LEVELS, library, shimFolders, when } from "./support.ts";
+import { findZig, inDeno, LEVELS, library, shimFolders, shimSources, when } from "./support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const driver = join(here, "c", "driver.c");
@@ -27,23 +27,8 @@ const zig = findZig();
 const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
-const SOURCES = [
-  "core/common",
-  "core/threads",
-  "core/buffers",
-  "cpu/index/gather_scatter",
-  "cpu/blas",
-];
-const KERNELS = [
-  "cpu/kernels",
-  "cpu/map/map",
-  "cpu/reduce/reduce",
-  "cpu/softmax_norm",
-  "cpu/gemm/gemm",
-  "cpu/sort/sort",
-  "cpu/random",
-  "cpu/index/indices",
-];
+/** The sources without CUDA. */
+const SOURCES = shimSources().filter((path) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(path));
 
 function installed(tool: string): boolean {
   return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
@@ -77,11 +62,10 @@ function buildOnLibrary(folder: string): string {
 /** Builds the driver and the shim's sources into one program, for one instruction set. */
 function buildWhole(folder: string, args: string[]): string {
   const program = join(folder, "driver");
-  const sources = [...SOURCES, ...KERNELS].map((name) => join(root, "shim", `${name}.c`));
   const own = [...includes, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
   const at = args.indexOf("--");
   const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
-  runZig(["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
+  runZig(["build-exe", ...flags, driver, ...SOURCES, ...args.slice(at + 1), ...own]);
   return program;
 }
 

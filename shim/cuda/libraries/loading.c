@@ -13,19 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "library.h"
-#if !defined(_WIN32)
-#include <dirent.h>
-#include <limits.h>
-#include <unistd.h>
-#endif
+#include "search.h"
 
 rm_functions rm_cu;
 
-/* ---- text ------------------------------------------------------------------------------------ */
-
-enum { PATH_ROOM = 1024, TEXT_ROOM = 6144 };
+enum { TEXT_ROOM = 6144 };
 
 /* Text that grows; what does not fit is left out. */
 typedef struct {
@@ -42,303 +35,7 @@ static void __attribute__((format(printf, 2, 3))) add(text *to, const char *form
   if (length > 0) to->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-#if defined(_WIN32)
-#define LIST_SEPARATOR ';'
-static void with_own_separators(char *path) {
-  for (; *path != 0; path++) {
-    if (*path == '/') *path = '\\';
-  }
-}
-#else
-#define LIST_SEPARATOR ':'
-static void with_own_separators(char *path) { (void)path; }
-#endif
-
-/* The file that this very code is in. */
-static void own_path(char *path, size_t length) {
-#if defined(_WIN32)
-  HMODULE own = NULL;
-  const DWORD by_address =
-      GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
-  path[0] = 0;
-  if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)own_path, &own)) {
-    rm_path_of((void *)own, NULL, path, length);
-  }
-#else
-  rm_path_of(NULL, (void *)(uintptr_t)own_path, path, length);
-#endif
-}
-
-static bool is_there(const char *path) {
-  struct stat about;
-  return stat(path, &about) == 0;
-}
-
-static bool is_folder(const char *path) {
-  struct stat about;
-  return stat(path, &about) == 0 && (about.st_mode & S_IFMT) == S_IFDIR;
-}
-
-/* Cuts a path to the folder that the file lies in. */
-static void to_folder(char *path) {
-  char *end = path;
-  for (char *at = path; *at != 0; at++) {
-    if (*at == '/' || *at == '\\') end = at;
-  }
-  *end = 0;
-}
-
-/* Compares names so that numbers within them count as such, the greater one first. */
-static int newer_first(const void *a, const void *b) {
-  const char *x = a, *y = b;
-  while (*x != 0 && *y != 0) {
-    if (*x >= '0' && *x <= '9' && *y >= '0' && *y <= '9') {
-      char *x_end, *y_end;
-      const long m = strtol(x, &x_end, 10), n = strtol(y, &y_end, 10);
-      if (m != n) return m < n ? 1 : -1;
-      x = x_end;
-      y = y_end;
-    } else {
-      if (*x != *y) return *x < *y ? 1 : -1;
-      x++;
-      y++;
-    }
-  }
-  return *x == *y ? 0 : *x == 0 ? 1 : -1;
-}
-
-void rm_cuda_beside(const char *name, char *path, size_t length) {
-  char folder[PATH_ROOM];
-  own_path(folder, sizeof folder);
-  /* The libraries of several systems have folders of their own, below the one of the file. */
-  for (int level = 0; level < 2; level++) {
-    to_folder(folder);
-    const int whole = snprintf(path, length, "%s/%s", folder, name);
-    if (folder[0] != 0 && whole > 0 && (size_t)whole < length && is_there(path)) return;
-  }
-  path[0] = 0;
-}
-
-enum { MOST_NAMES = 64, NAME_ROOM = 128 };
-
-/* The names in a folder that begin with a prefix, newer ones first; gives how many there are. */
-static int list_names(const char *folder, const char *prefix, char (*names)[NAME_ROOM]) {
-  int count = 0;
-#if defined(_WIN32)
-  char pattern[PATH_ROOM];
-  WIN32_FIND_DATAA entry;
-  snprintf(pattern, sizeof pattern, "%s\\%s*", folder, prefix);
-  HANDLE search = FindFirstFileA(pattern, &entry);
-  if (search == INVALID_HANDLE_VALUE) return 0;
-  do {
-    const char *name = entry.cFileName;
-#else
-  DIR *search = opendir(folder);
-  if (search == NULL) return 0;
-  for (struct dirent *entry; (entry = readdir(search)) != NULL;) {
-    const char *name = entry->d_name;
-    if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
-#endif
-    if (name[0] == '.' || strlen(name) >= NAME_ROOM || count == MOST_NAMES) continue;
-    strcpy(names[count++], name);
-#if defined(_WIN32)
-  } while (FindNextFileA(search, &entry));
-  FindClose(search);
-#else
-  }
-  closedir(search);
-#endif
-  qsort(names, (size_t)count, sizeof *names, newer_first);
-  return count;
-}
-
-/* Calls visit for each path that is there and fits a pattern; a star ends a folder's or file's
- * name. */
-static void each_path(const char *pattern, void (*visit)(const char *path)) {
-  const char *star = strchr(pattern, '*');
-  if (star == NULL) {
-    char path[PATH_ROOM];
-    snprintf(path, sizeof path, "%s", pattern);
-    with_own_separators(path);
-    if (is_there(path)) visit(path);
-    return;
-  }
-  char folder[PATH_ROOM], next[PATH_ROOM];
-  snprintf(folder, sizeof folder, "%.*s", (int)(star - pattern), pattern);
-  to_folder(folder);
-  const size_t length = strlen(folder);
-  char prefix[NAME_ROOM];
-  snprintf(prefix, sizeof prefix, "%.*s", (int)((size_t)(star - pattern) - length - 1),
-           pattern + length + 1);
-  char(*names)[NAME_ROOM] = malloc(MOST_NAMES * sizeof *names);
-  const int count = names == NULL ? 0 : list_names(folder, prefix, names);
-  for (int i = 0; i < count; i++) {
-    if (snprintf(next, sizeof next, "%s/%s%s", folder, names[i], star + 1) < PATH_ROOM) {
-      each_path(next, visit);
-    }
-  }
-  free(names);
-}
-
-/* ---- folders to search ----------------------------------------------------------------------- */
-
-enum { MOST_FOLDERS = 96 };
-
-/* In order; those from `last` on come after the system's own search. The first `named` are those
- * that somebody named, the only ones in which a driver is looked for before the system does. */
-static char *folders[MOST_FOLDERS];
-static int folder_count, named_count, last_folder;
-
-static void add_folder(const char *path) {
-  if (folder_count == MOST_FOLDERS || !is_folder(path)) return;
-  for (int i = 0; i < folder_count; i++) {
-    if (strcmp(folders[i], path) == 0) return;
-  }
-  char *copy = malloc(strlen(path) + 1);
-  if (copy != NULL) folders[folder_count++] = strcpy(copy, path);
-}
-
-/* Adds what fits the pattern below a folder. */
-static void add_below(const char *folder, const char *pattern) {
-  char path[PATH_ROOM];
-  if (folder == NULL || folder[0] == 0) return;
-  if (snprintf(path, sizeof path, "%s/%s", folder, pattern) < PATH_ROOM) {
-    each_path(path, add_folder);
-  }
-}
-
-/* Copies the next part of a list, and moves on; false at the end. */
-static bool next_part(const char **list, char *part, size_t room) {
-  while (**list == LIST_SEPARATOR) ++*list;
-  if (**list == 0) return false;
-  const char *end = strchr(*list, LIST_SEPARATOR);
-  const size_t length = end == NULL ? strlen(*list) : (size_t)(end - *list);
-  snprintf(part, room, "%.*s", (int)(length < room ? length : room - 1), *list);
-  *list += length;
-  return true;
-}
-
-#if defined(_WIN32)
-static const char *const wheels[] = {
-    "nvidia/cu13/bin/x86_64", "nvidia/cu13/bin/x64", "nvidia/cu13/bin",
-    "nvidia/cuda_runtime/bin", "nvidia/cuda_nvrtc/bin", "nvidia/cublas/bin"};
-static const char *const sites[] = {"Lib/site-packages"};
-static const char *const toolkit[] = {"bin/x64", "bin"};
-static const char *const conda[] = {"Library/bin/x64", "Library/bin"};
-static const char *const usual[] = {
-    "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin/x64",
-    "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin"};
-static const char *const python = "python.exe";
-#else
-static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib",
-                                     "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib"};
-static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
-static const char *const toolkit[] = {"lib64", "lib", "targets/*/lib"};
-static const char *const conda[] = {"lib", "targets/*/lib"};
-static const char *const usual[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
-                                    "/usr/local/cuda-*/targets/*/lib", "/opt/cuda/lib64"};
-static const char *const python = "python3";
-#endif
-
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
-/* The folders of NVIDIA's packages for Python, where its prefix is the given one. */
-static void add_python(const char *prefix) {
-  char pattern[PATH_ROOM];
-  for (int i = 0; i < COUNT(sites); i++) {
-    for (int j = 0; j < COUNT(wheels); j++) {
-      snprintf(pattern, sizeof pattern, "%s/%s", sites[i], wheels[j]);
-      add_below(prefix, pattern);
-    }
-  }
-}
-
-#if !defined(_WIN32)
-/* Those of a program's prefix, and of the one that it is a link to, if it is one, and so on: a link may
- * lead into an environment, whose own program is a link again. Last those of where it is, as folders
- * may be links too. */
-static void add_python_at(const char *program) {
-  enum { MOST_LINKS = 8 };
-  char path[PATH_MAX], target[PATH_MAX], whole[2 * PATH_MAX];
-  snprintf(path, sizeof path, "%s", program);
-  for (int i = 0; i <= MOST_LINKS; i++) {
-    const ssize_t length = readlink(path, target, sizeof target - 1);
-    to_folder(path);
-    snprintf(whole, sizeof whole, "%s", path);
-    to_folder(whole);
-    add_python(whole);
-    if (length <= 0) break;
-    target[length] = 0;
-    snprintf(whole, sizeof whole, "%s/%s", path, target);
-    char *next = target[0] == '/' ? target : whole, *name = strrchr(next, '/'), last[PATH_MAX];
-    snprintf(last, sizeof last, "%s", name);
-    *name = 0;
-    if (realpath(next, path) == NULL || strlen(path) + strlen(last) >= sizeof path) break;
-    strcat(path, last);
-  }
-  if (realpath(program, path) == NULL) return;
-  to_folder(path);
-  to_folder(path);
-  add_python(path);
-}
-#endif
-
-/* Those of the Python that runs by its name. */
-static void add_python_of_path(void) {
-  const char *list = getenv("PATH");
-  char folder[PATH_ROOM], path[PATH_ROOM];
-  if (list == NULL) return;
-  while (next_part(&list, folder, sizeof folder)) {
-    if (snprintf(path, sizeof path, "%s/%s", folder, python) >= PATH_ROOM || !is_there(path)) {
-      continue;
-    }
-#if defined(_WIN32)
-    add_python(folder);
-#else
-    add_python_at(path);
-    to_folder(path);
-    to_folder(path);
-    /* pyenv puts scripts into its folder `shims`, which start one of its versions. */
-    if (strlen(folder) > 6 && strcmp(folder + strlen(folder) - 6, "/shims") == 0) {
-      for (int i = 0; i < COUNT(wheels); i++) {
-        char pattern[PATH_ROOM];
-        snprintf(pattern, sizeof pattern, "versions/*/%s/%s", sites[0], wheels[i]);
-        add_below(path, pattern);
-      }
-    }
-#endif
-    return;
-  }
-}
-
-/* Makes the list anew. */
-static void list_folders(const char *folder) {
-  char part[PATH_ROOM];
-  while (folder_count > 0) free(folders[--folder_count]);
-  const char *list = getenv("ROWMAJOR_CUDA_LIB_DIR");
-  while (list != NULL && next_part(&list, part, sizeof part)) add_folder(part);
-  if (folder != NULL && folder[0] != 0) add_folder(folder);
-  named_count = folder_count;
-  const char *environment = getenv("CONDA_PREFIX");
-  if (getenv("VIRTUAL_ENV") != NULL) add_python(getenv("VIRTUAL_ENV"));
-  if (environment != NULL) add_python(environment);
-  for (int i = 0; i < COUNT(conda); i++) add_below(environment, conda[i]);
-  add_python_of_path();
-#if !defined(_WIN32)
-  const char *home = getenv("HOME");
-  if (home != NULL && snprintf(part, sizeof part, "%s/.local", home) < PATH_ROOM) add_python(part);
-  /* Where root installs for the Python of Debian. */
-  add_python("/usr/local");
-#endif
-  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_HOME"), toolkit[i]);
-  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_PATH"), toolkit[i]);
-  last_folder = folder_count;
-  for (int i = 0; i < COUNT(usual); i++) each_path(usual[i], add_folder);
-}
-
-/* ---- libraries ------------------------------------------------------------------------------- */
 
 /* A file's name, and the major version of CUDA that it is of; 0 where the name does not tell. */
 typedef struct {
@@ -377,7 +74,7 @@ typedef struct {
 } library;
 
 /* Where the open ones are. */
-static char paths[RM_LIBRARIES][PATH_ROOM];
+static char paths[RM_LIBRARIES][RM_PATH_ROOM];
 
 static library libraries[RM_LIBRARIES] = {
     [RM_DRIVER] = {.title = "NVIDIA driver",
@@ -450,15 +147,15 @@ static void open_quietly(const char *path) { rm_open_library(path, true); }
 
 /* NVRTC asks for its builtins by a bare name when it compiles: that finds what is open already. */
 static void open_builtins(const char *path) {
-  char pattern[PATH_ROOM + 40];
+  char pattern[RM_PATH_ROOM + 40];
   snprintf(pattern, sizeof pattern - 40, "%s", path);
-  to_folder(pattern);
+  rm_to_folder(pattern);
 #if defined(_WIN32)
   strcat(pattern, "/nvrtc-builtins64_*");
 #else
   strcat(pattern, "/libnvrtc-builtins.so*");
 #endif
-  each_path(pattern, open_quietly);
+  rm_each_path(pattern, open_quietly);
 }
 
 /* The version of a part of cuBLAS; false where it does not tell. */
@@ -522,14 +219,14 @@ static bool examine(rm_library which, int major, void *file, void *other, char *
  */
 static void *open_at(const char *folder, const char *name, const symbol *symbols, char *path,
                      text *wrong) {
-  const int length = folder == NULL ? snprintf(path, PATH_ROOM, "%s", name)
-                                    : snprintf(path, PATH_ROOM, "%s/%s", folder, name);
-  if (length >= PATH_ROOM) return NULL;
-  with_own_separators(path);
-  if (folder != NULL && !is_there(path)) return NULL;
+  const int length = folder == NULL ? snprintf(path, RM_PATH_ROOM, "%s", name)
+                                    : snprintf(path, RM_PATH_ROOM, "%s/%s", folder, name);
+  if (length >= RM_PATH_ROOM) return NULL;
+  rm_own_separators(path);
+  if (folder != NULL && !rm_file_exists(path)) return NULL;
   void *file = rm_open_library(path, folder != NULL);
   if (file == NULL) {
-    char reason[PATH_ROOM];
+    char reason[RM_PATH_ROOM];
     rm_open_error(reason, sizeof reason);
     /* That the system does not know a name is no news. */
     const bool unknown = folder == NULL && strncmp(reason, name, strlen(name)) == 0;
@@ -542,7 +239,7 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
     rm_close_library(file);
     return NULL;
   }
-  char found[PATH_ROOM];
+  char found[RM_PATH_ROOM];
   rm_path_of(file, rm_find_symbol(file, symbols[0].name), found, sizeof found);
   if (found[0] != 0) memcpy(path, found, sizeof found);
   return file;
@@ -551,7 +248,7 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
 /* Opens a library, with its other part where it has one; notes what is wrong with it. */
 static bool open_one(rm_library which, const char *folder, const candidate *from, text *wrong) {
   library *of = &libraries[which];
-  char path[PATH_ROOM], other[PATH_ROOM], reason[PATH_ROOM + 64] = "";
+  char path[RM_PATH_ROOM], other[RM_PATH_ROOM], reason[RM_PATH_ROOM + 64] = "";
   void *part = NULL;
   if (from->part != NULL) {
     part = open_at(folder, from->part, of->part_symbols, other, wrong);
@@ -559,10 +256,10 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
   }
   void *file = open_at(folder, from->name, of->symbols, path, wrong);
   if (file != NULL && part != NULL) {
-    char mine[PATH_ROOM];
+    char mine[RM_PATH_ROOM];
     memcpy(mine, path, sizeof mine);
-    to_folder(mine);
-    to_folder(other);
+    rm_to_folder(mine);
+    rm_to_folder(other);
     if (strcmp(mine, other) != 0) {
       snprintf(reason, sizeof reason, "%s comes from another folder, %s", from->part, other);
     }
@@ -597,10 +294,10 @@ static bool open_anywhere(rm_library which, text *wrong, text *searched) {
   static const char *const driver_folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64",
                                                "/run/opengl-driver/lib"};
 #endif
-  const int before = which == RM_DRIVER ? named_count : last_folder;
+  const int before = which == RM_DRIVER ? rm_named_folders : rm_last_folder;
   for (int i = 0; i < before; i++) {
-    add(searched, "%s, ", folders[i]);
-    if (open_in(which, folders[i], wrong)) return true;
+    add(searched, "%s, ", rm_folders[i]);
+    if (open_in(which, rm_folders[i], wrong)) return true;
   }
   add(searched, "the system's own path");
   if (open_in(which, NULL, wrong)) return true;
@@ -613,9 +310,9 @@ static bool open_anywhere(rm_library which, text *wrong, text *searched) {
 #endif
     return false;
   }
-  for (int i = last_folder; i < folder_count; i++) {
-    add(searched, ", %s", folders[i]);
-    if (open_in(which, folders[i], wrong)) return true;
+  for (int i = rm_last_folder; i < rm_folder_count; i++) {
+    add(searched, ", %s", rm_folders[i]);
+    if (open_in(which, rm_folders[i], wrong)) return true;
   }
   return false;
 }
@@ -652,7 +349,7 @@ static int32_t open_library(rm_library which) {
 int32_t rm_cuda_library(rm_library which) {
   if (atomic_load_explicit(&is_open[which], memory_order_acquire)) return RM_OK;
   rm_acquire(&guard);
-  if (libraries[RM_DRIVER].state == UNTRIED) list_folders(NULL);
+  if (libraries[RM_DRIVER].state == UNTRIED) rm_list_folders(NULL);
   /* The driver says how new the others may be; some uses of them need none. */
   if (which != RM_DRIVER) open_library(RM_DRIVER);
   const int32_t status = open_library(which);
@@ -671,7 +368,7 @@ int32_t rm_cuda_open_runtime(const char *folder) {
       tried = realloc(tried, strlen(folder) + 1);
       if (tried != NULL) strcpy(tried, folder);
     }
-    list_folders(folder);
+    rm_list_folders(folder);
     for (int i = 0; i < RM_LIBRARIES; i++) {
       if (libraries[i].state == FAILED) libraries[i].state = UNTRIED;
     }
