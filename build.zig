@@ -63,6 +63,7 @@ const kernels = [_][]const u8{
     "cpu/gemm/gemm_convert.c",
     "cpu/gemm/gemm_small.c",
     "cpu/gemm/gemm_vector.c",
+    "cpu/gemm/gemm_workspace.c",
     "cpu/random.c",
 };
 

@@ -95,9 +95,12 @@ export function wholeText(source: string): string {
   const seen = new Set<string>();
   const expand = (text: string): string =>
     text.replace(/#include "([^"]+)"/g, (_, name: string) => {
+      const header = headers.get(name) ?? "";
+      // What has a guard counts once; what is included for one type after another has none.
+      if (!header.includes("#ifndef ROWMAJOR_")) return expand(header);
       if (seen.has(name)) return "";
       seen.add(name);
-      return expand(headers.get(name) ?? "");
+      return expand(header);
     });
   return expand(source);
 }

@@ -55,7 +55,8 @@ const rm_kernels *rm_choose_level(void) {
 
 int rm_set_level(int level) {
   if (level >= 0) set_level(level);
-  const rm_kernels *active = rm_level();
+  const rm_kernels *active = atomic_load(&rm_active_kernels);
+  if (active == NULL) active = rm_choose_level();
   level = LOWEST;
   while (levels[level - LOWEST] != active) level++;
   return level;

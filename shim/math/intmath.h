@@ -69,38 +69,45 @@ static inline int64_t rm_imod_i64(int64_t x, int64_t y) {
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-/* In `wide`, which is unsigned: products of uint16 would be those of int otherwise. */
-#define RM_INT_PRIMITIVES(T, type, unsigned_type, wide) \
-  static inline type rm_ipow_##T(type x, type y) { \
-    const wide minus_one = (wide)0 - 1; \
-    if ((type)-1 < (type)1 && y < (type)1 && y != 0) { \
-      return (type)(x == 1 ? 1 : (wide)x == minus_one ? ((y & 1) != 0 ? minus_one : 1) : 0); \
-    } \
-    wide result = 1, power = (wide)x; \
-    for (wide n = (wide)(unsigned_type)y; n != 0; n >>= 1) { \
-      result *= (n & 1) != 0 ? power : 1; \
-      power *= power; \
-    } \
-    return (type)result; \
-  } \
-  static inline type rm_shl_##T(type x, type n, int bits) { \
-    const wide count = (wide)(unsigned_type)n; \
-    const wide shifted = (wide)x << (count & (wide)(bits - 1)); \
-    return (type)(count >= (wide)bits ? 0 : shifted); \
-  } \
-  static inline type rm_shr_##T(type x, type n, int bits) { \
-    const wide count = (wide)(unsigned_type)n; \
-    const type shifted = (type)(x >> (count & (wide)(bits - 1))); \
-    return (type)(count >= (wide)bits ? 0 : shifted); \
-  }
-
-RM_INT_PRIMITIVES(i8, int8_t, uint8_t, uint32_t)
-RM_INT_PRIMITIVES(u8, uint8_t, uint8_t, uint32_t)
-RM_INT_PRIMITIVES(i16, int16_t, uint16_t, uint32_t)
-RM_INT_PRIMITIVES(u16, uint16_t, uint16_t, uint32_t)
-RM_INT_PRIMITIVES(i32, int32_t, uint32_t, uint32_t)
-RM_INT_PRIMITIVES(u32, uint32_t, uint32_t, uint32_t)
-RM_INT_PRIMITIVES(i64, int64_t, uint64_t, uint64_t)
-RM_INT_PRIMITIVES(u64, uint64_t, uint64_t, uint64_t)
+#define SUFFIX i8
+#define TYPE int8_t
+#define UNSIGNED uint8_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX u8
+#define TYPE uint8_t
+#define UNSIGNED uint8_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX i16
+#define TYPE int16_t
+#define UNSIGNED uint16_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX u16
+#define TYPE uint16_t
+#define UNSIGNED uint16_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX i32
+#define TYPE int32_t
+#define UNSIGNED uint32_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX u32
+#define TYPE uint32_t
+#define UNSIGNED uint32_t
+#define WIDE uint32_t
+#include "intmath_type.h"
+#define SUFFIX i64
+#define TYPE int64_t
+#define UNSIGNED uint64_t
+#define WIDE uint64_t
+#include "intmath_type.h"
+#define SUFFIX u64
+#define TYPE uint64_t
+#define UNSIGNED uint64_t
+#define WIDE uint64_t
+#include "intmath_type.h"
 
 #endif

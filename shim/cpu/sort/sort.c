@@ -8,54 +8,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "internal.h"
-
-/* Runs up to this length are sorted by ranks, of 64-bit keys the shorter ones. The longest that are
- * faster so depend on the width of vectors. */
-#if defined(__AVX512F__)
-enum { SHORT = 256 };
-#elif defined(__AVX2__)
-enum { SHORT = 200 };
-#else
-enum { SHORT = 112 };
-#endif
-enum { SHORT_WIDE = SHORT * 5 / 8 };
-
-/* So many runs are sorted side by side, of up to so many elements of 32 bits, or half as many of 16,
- * as digits sort those faster; and of up to so many of 64 bits, which take twice the vectors: fewer
- * where vectors have 128 bits. */
-enum { BESIDE = 16, BESIDE_LONGEST = 1024 };
-#if defined(__AVX2__)
-enum { BESIDE_WIDE = 1024 };
-#else
-enum { BESIDE_WIDE = 128 };
-#endif
-
-/* Digits have up to 11 bits in a long run, so that 32 bits take three passes, and 8 where clearing
- * and adding up that many counts would take longer than a pass. */
-enum { DIGIT = 11, BUCKETS = 1 << DIGIT, SHORT_DIGIT = 8, LONG = 4096 };
-
-/* Elements of one run that are worth a part of their own, and the largest number of parts. Each
- * digit takes two wake-ups, which cost more than a second thread gains in shorter runs. */
-enum { PART = 128 * 1024, MAX_PARTS = 16 };
-
-/* Elements to a task that sorts several runs. */
-enum { TASK = 8 * 1024 };
-
-/* What an element takes about, in a short run. */
-static const double NANOSECONDS = 4;
-
-typedef struct {
-  ptrdiff_t bytes, runs, size, runs_per_task;
-  char *values;
-  int32_t *indices;
-  /* A key is bits ^ flip ^ (keep_sign, where the sign is set): see load_. */
-  uint64_t flip, keep_sign, negative_zero, infinity;
-  bool floating;
-  /* Whether runs may be sorted side by side. */
-  bool beside;
-  _Atomic(bool) failed;
-} job;
+#include "sort_columns.h"
+#include "sort_context.h"
+#include "sort_digits.h"
+#include "sort_keys.h"
 
 /* Memory that grows on demand, forgetting what it held. */
 typedef struct {
@@ -71,127 +27,6 @@ static void *reserve(scratch *s, size_t size) {
     s->size = s->memory == NULL ? 0 : size;
   }
   return s->memory;
-}
-
-/* ---- elements and keys ------------------------------------------------------------------------- */
-
-#define ELEMENT uint8_t
-#define KEY uint32_t
-#include "sort_element_type.h"
-#define ELEMENT uint16_t
-#define KEY uint32_t
-#include "sort_element_type.h"
-#define ELEMENT uint32_t
-#define KEY uint32_t
-#include "sort_element_type.h"
-#define ELEMENT uint64_t
-#define KEY uint64_t
-#include "sort_element_type.h"
-
-/* The function for elements of so many bytes. */
-#define BY_BYTES(bytes, name, ...)                    \
-  ((bytes) == 1   ? name##_uint8_t(__VA_ARGS__)       \
-   : (bytes) == 2 ? name##_uint16_t(__VA_ARGS__)      \
-                  : name##_uint32_t(__VA_ARGS__))
-
-/* ---- sorting keys ------------------------------------------------------------------------------ */
-
-/* The digit of (key - least) from bit `shift` on. */
-typedef struct {
-  const void *from;
-  void *to;
-  uint64_t least;
-  ptrdiff_t n, part;
-  int shift, bits;
-  uint32_t (*counts)[BUCKETS];
-} digit_pass;
-
-static int bit_length(uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
-
-/* Makes counts, part by part, places where the elements of each part go. False where all elements
- * are in one bucket, and would stay where they are. */
-static bool place_buckets(const digit_pass *p, ptrdiff_t parts) {
-  uint32_t start = 0;
-  for (ptrdiff_t bucket = 0; bucket < (ptrdiff_t)1 << p->bits; bucket++) {
-    const uint32_t first = start;
-    for (ptrdiff_t i = 0; i < parts; i++) {
-      const uint32_t count = p->counts[i][bucket];
-      p->counts[i][bucket] = start;
-      start += count;
-    }
-    if (start - first == (uint32_t)p->n) return false;
-  }
-  return true;
-}
-
-/* A run that is sorted within a task has one part. */
-static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *context) {
-  if (parts == 1) task(context, 0);
-  else rm_parallel(parts, (double)(parts * PART), task, context);
-}
-
-/* The loops that take most of the time. */
-#define BY_FOURS _Pragma("clang loop unroll_count(4)")
-
-#define KEY uint32_t
-#include "sort_key_type.h"
-#define KEY uint64_t
-#include "sort_key_type.h"
-
-/* Three digits tell most keys of a run apart. Where more than four would be needed, the others are
- * left to comparisons, of up to so many keys. */
-enum { FEW = 24 };
-
-/*
- * Sorts a like radix_uint64_t does by all bits: by the upper ones, and then what they leave equal,
- * in the same way unless it is short. Each time fewer bits are left, so that it ends.
- */
-static uint64_t *sort_wide(uint64_t *a, uint64_t *b, ptrdiff_t n, ptrdiff_t parts,
-                           uint32_t (*counts)[BUCKETS]) {
-  uint64_t least, most;
-  bounds_uint64_t(a, n, &least, &most);
-  const int digit = n < LONG ? SHORT_DIGIT : DIGIT, bits = bit_length(most - least);
-  const int low = bits > 4 * digit ? bits - 3 * digit : 0;
-  uint64_t *sorted = radix_uint64_t(a, b, n, least, low, bits, parts, counts);
-  if (low == 0) return sorted;
-  uint64_t *other = sorted == a ? b : a;
-  for (ptrdiff_t first = 0, end; first < n; first = end) {
-    const uint64_t upper = (sorted[first] - least) >> low;
-    for (end = first + 1; end < n && (sorted[end] - least) >> low == upper;) end++;
-    const ptrdiff_t length = end - first;
-    if (length > FEW) {
-      const uint64_t *part = sort_wide(sorted + first, other + first, length, 1, counts);
-      if (part != sorted + first) memcpy(sorted + first, part, (size_t)length * sizeof *part);
-      continue;
-    }
-    for (ptrdiff_t i = first + 1; i < end; i++) {
-      const uint64_t key = sorted[i];
-      ptrdiff_t at = i;
-      for (; at > first && sorted[at - 1] > key; at--) sorted[at] = sorted[at - 1];
-      sorted[at] = key;
-    }
-  }
-  return sorted;
-}
-
-/* ---- runs -------------------------------------------------------------------------------------- */
-
-/* Not inlined where they are called: their loops are long, and there are four of each. */
-__attribute__((noinline)) static void load_keys(const job *j, const void *values, void *keys) {
-  if (j->bytes == 8) load_uint64_t(j, values, j->size, keys);
-  else BY_BYTES(j->bytes, load, j, values, j->size, keys);
-}
-
-__attribute__((noinline)) static void store_keys(const job *j, const void *keys, void *values) {
-  if (j->bytes == 8) store_uint64_t(j, keys, j->size, values);
-  else BY_BYTES(j->bytes, store, j, keys, j->size, values);
-}
-
-/* Whether some of n elements are floats that keys do not tell apart. */
-__attribute__((noinline)) static bool is_special(const job *j, const void *values, ptrdiff_t n) {
-  if (!j->floating) return false;
-  return j->bytes == 8 ? is_special_uint64_t(j, values, n)
-                       : BY_BYTES(j->bytes, is_special, j, values, n);
 }
 
 static void sort_short(const job *j, char *values, int32_t *indices) {
@@ -283,31 +118,6 @@ static bool sort_by_keys(const job *j, char *values, scratch *s) {
     store_keys(j, a, values);
   }
   return true;
-}
-
-/* Vectors of what lies in columns would be gathered and scattered. */
-#define AS_IT_IS _Pragma("clang loop unroll(disable) vectorize(disable)")
-
-#define KEY uint32_t
-#include "sort_columns_type.h"
-#define KEY uint64_t
-#include "sort_columns_type.h"
-
-/* The order of BESIDE runs of keys of 32 bits, each of which makes one number with its index. */
-static void order_beside(const job *j, const char *values, int32_t *indices, void *columns,
-                         uint32_t *keys) {
-  const ptrdiff_t n = j->size;
-  uint64_t(*column)[BESIDE] = columns;
-  for (int run = 0; run < BESIDE; run++) {
-    load_keys(j, values + run * n * j->bytes, keys);
-    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) {
-      column[i][run] = (uint64_t)keys[i] << 32 | (uint64_t)i;
-    }
-  }
-  sort_columns_uint64_t(columns, n);
-  for (int run = 0; run < BESIDE; run++) {
-    AS_IT_IS for (ptrdiff_t i = 0; i < n; i++) *indices++ = (int32_t)(uint32_t)column[i][run];
-  }
 }
 
 /* Whether a run's keys are so near each other that their few digits are sorted faster than vectors

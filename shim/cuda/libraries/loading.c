@@ -50,15 +50,27 @@ typedef struct {
   size_t field;
 } symbol;
 
-#define RM_SYMBOL(name, parameters) {#name, offsetof(rm_functions, name)},
-static const symbol driver_symbols[] = {RM_DRIVER_FUNCTIONS(RM_SYMBOL){NULL, 0}};
+#define RM_SYMBOL(name, ...) {#name, offsetof(rm_functions, name)},
+static const symbol driver_symbols[] = {
+#define RM_DRIVER_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    {NULL, 0}};
 static const symbol runtime_symbols[] = {
-    RM_RUNTIME_FUNCTIONS(RM_SYMBOL) RM_SYMBOL(cudaGetErrorName, )
-        RM_SYMBOL(cudaGetErrorString, ){NULL, 0}};
+#define RM_RUNTIME_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    RM_SYMBOL(cudaGetErrorName) RM_SYMBOL(cudaGetErrorString){NULL, 0}};
 static const symbol nvrtc_symbols[] = {
-    RM_NVRTC_FUNCTIONS(RM_SYMBOL) RM_SYMBOL(nvrtcGetErrorString, ){NULL, 0}};
-static const symbol cublas_symbols[] = {RM_CUBLAS_FUNCTIONS(RM_SYMBOL){NULL, 0}};
-static const symbol cublaslt_symbols[] = {RM_CUBLASLT_FUNCTIONS(RM_SYMBOL){NULL, 0}};
+#define RM_NVRTC_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    RM_SYMBOL(nvrtcGetErrorString){NULL, 0}};
+static const symbol cublas_symbols[] = {
+#define RM_CUBLAS_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    {NULL, 0}};
+static const symbol cublaslt_symbols[] = {
+#define RM_CUBLASLT_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    {NULL, 0}};
 
 #define MOST_CANDIDATES 4
 

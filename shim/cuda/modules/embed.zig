@@ -7,6 +7,18 @@ const std = @import("std");
 pub const headers = [_][]const u8{
     "math/half.h",
     "math/intmath.h",
+    "math/intmath_type.h",
+    "math/float_core.h",
+    "math/float_core_type.h",
+    "math/float_division.h",
+    "math/float_exp.h",
+    "math/float_exp_type.h",
+    "math/float_log.h",
+    "math/float_pow.h",
+    "math/float_trig.h",
+    "math/float_arc.h",
+    "math/float_arc_type.h",
+    "math/float_erf.h",
     "math/vecmath.h",
     "math/philox.h",
     "math/cast.h",
@@ -44,8 +56,6 @@ pub fn initialisers(b: *std.Build) ![]const u8 {
 
 /// Appends one byte of a C string literal.
 fn appendEscaped(b: *std.Build, out: *std.ArrayList(u8), byte: u8) !void {
-    // The text is the same whatever line ends git writes.
-    if (byte == '\r') return;
     if (byte == '"' or byte == '\\') try out.append(b.allocator, '\\');
     if (byte >= 32 and byte < 127) return out.append(b.allocator, byte);
     // Three octal digits, so that a digit after them stays a character of its own.
