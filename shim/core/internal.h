@@ -249,6 +249,12 @@ rm_places RM_AT(places);
 void RM_AT(powers)(ptrdiff_t n, double *x, double y);
 #endif
 
+/* How loops are compiled. With RM_DEBUG, debuggers find one element after the other in them. */
+#if defined(RM_DEBUG)
+#define RM_ANY_ORDER
+#define RM_ROLLED
+#define RM_SCALAR
+#else
 /* Elements may be read and written in any order: operands are apart, or the same element for
  * element. */
 #define RM_ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")
@@ -258,5 +264,6 @@ void RM_AT(powers)(ptrdiff_t n, double *x, double y);
 #define RM_ROLLED _Pragma("clang loop unroll(disable) interleave(disable)")
 /* The same without vectors, before loops that are over soon. */
 #define RM_SCALAR _Pragma("clang loop vectorize(disable) unroll(disable)")
+#endif
 
 #endif

@@ -18,7 +18,16 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { root, runZig } from "../../scripts/tools.ts";
-import { findZig, inDeno, LEVELS, library, shimFolders, shimSources, when } from "./support.ts";
+import {
+  findZig,
+  inDeno,
+  installed,
+  LEVELS,
+  library,
+  shimFolders,
+  shimSources,
+  when,
+} from "./support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const driver = join(here, "c", "driver.c");
@@ -29,10 +38,6 @@ const { arch, platform } = process;
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
 /** The sources without CUDA. */
 const SOURCES = shimSources().filter((path) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(path));
-
-function installed(tool: string): boolean {
-  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
-}
 
 /** Runs a program and gives what it prints; throws what it says when it fails. */
 function run(program: string, args: string[]): string {

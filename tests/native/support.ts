@@ -61,6 +61,11 @@ export function shimSources(): string[] {
   return [join(root, "build.zig"), ...names.map((name) => join(shim, name))];
 }
 
+/** Whether a tool can be started. */
+export function installed(tool: string): boolean {
+  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
 /** The folders of the shim whose headers are included by their plain names: all but the kernels'. */
 export function shimFolders(): string[] {
   const entries = readdirSync(join(root, "shim"), { recursive: true, withFileTypes: true });
