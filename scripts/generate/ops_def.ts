@@ -1,14 +1,16 @@
 /**
- * Writes shim/core/ops.def, the op table as the shim's kernels include it.
+ * Writes what the shim has from TypeScript: shim/core/ops.def, the op table as its kernels include it,
+ * and shim/include/abi_constants.h, the numbers in calls.
  *
- * It must know nothing of how the shim expands the lines.
+ * It must know nothing of how the shim uses them.
  *
  * @module
  */
 
 import { writeFileSync } from "node:fs";
-import { tableHash } from "../../src/backend/ffi/abi.ts";
-import type { Kind } from "../../src/base/dtype.ts";
+import * as abi from "../../src/backend/ffi/abi.ts";
+import { DTYPES, type Kind } from "../../src/base/dtype.ts";
+import { ATTRIBUTES, OFFSETS } from "../../src/core/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
 import { exprFor, MAP, type MapRow, ROWS } from "../../src/ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
@@ -74,7 +76,7 @@ function rowLine(row: MapRow): string {
 
 /** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
-  const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
+  const hash = (abi.tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
     "MAP_ROW",
     "FLOAT_MAP",
@@ -130,6 +132,52 @@ export function makeOpsDef(): string {
   return lines.join("\n");
 }
 
+/** `gatherAlong` as `GATHER_ALONG`. */
+function upper(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** An enum of `values`, whose names begin with `prefix`. */
+function enumOf(comment: string, prefix: string, values: Readonly<Record<string, number>>): string {
+  const lines = Object.entries(values)
+    .map(([name, value]) => `  ${prefix}${upper(name)} = ${value}`);
+  return `/* ${comment} */\nenum {\n${lines.join(",\n")}\n};\n`;
+}
+
+/** The text of shim/include/abi_constants.h. */
+export function makeConstants(): string {
+  const { bounds: _, ...statuses } = abi.STATUS;
+  const dtypes = Object.fromEntries(DTYPES.map((dtype, id) => [dtype, id]));
+  return [
+    "/*\n * Made by scripts/generate/ops_def.ts from src/backend/ffi/abi.ts: edit that, then run the script.\n" +
+    " */\n#ifndef ROWMAJOR_ABI_CONSTANTS_H\n#define ROWMAJOR_ABI_CONSTANTS_H\n",
+    `/* Changes with the meaning of any function. */\n#define RM_VERSION ${abi.VERSION}\n`,
+    enumOf("What the functions return.", "RM_", statuses),
+    enumOf("The dtypes, and what stands for none.", "RM_", {
+      ...dtypes,
+      dtypeCount: DTYPES.length,
+      none: abi.NO_DTYPE,
+    }),
+    enumOf("Where the attributes and the offsets begin in a plan.", "RM_", {
+      attributes: ATTRIBUTES,
+      offsets: OFFSETS,
+    }),
+    enumOf("What rm_configure sets.", "RM_CONFIGURE_", abi.CONFIGURE),
+    enumOf("The kinds of rm_rows.", "RM_ROWS_", abi.ALONG_ROWS),
+    enumOf("What rm_move does.", "RM_MOVE_", abi.MOVE),
+    enumOf("The kinds of rm_random.", "RM_RANDOM_", abi.RANDOM),
+    enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
+    enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
+    enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),
+    enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),
+    enumOf("What rm_cuda_control does.", "RM_CUDA_", abi.CUDA_CONTROL),
+    "#endif\n",
+  ].join("\n");
+}
+
 if (import.meta.main) {
-  writeFileSync(new URL("../../shim/core/ops.def", import.meta.url), makeOpsDef());
+  const write = (path: string, text: string): void =>
+    writeFileSync(new URL(`../../shim/${path}`, import.meta.url), text);
+  write("core/ops.def", makeOpsDef());
+  write("include/abi_constants.h", makeConstants());
 }

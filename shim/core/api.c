@@ -19,15 +19,15 @@ int32_t rm_address_of(const void *memory, void *address) {
 
 int32_t rm_configure(int32_t what, int32_t value) {
   switch (what) {
-    case RM_THREADS:
+    case RM_CONFIGURE_THREADS:
       if (value >= 0) {
         rm_set_threads(value);
         rm_blas_threads(rm_threads());
       }
       return rm_threads();
-    case RM_LEVEL_SET:
+    case RM_CONFIGURE_LEVEL:
       return rm_set_level(value);
-    case RM_SHARE_ALL:
+    case RM_CONFIGURE_SHARE_ALL:
       return rm_share_all(value);
     default: return -1;
   }
@@ -61,18 +61,18 @@ int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *number
   const int dtype = rm_dtype_at(dtypes, 0), by = rm_dtype_at(dtypes, 1);
   const bool moves = dtype < RM_DTYPE_COUNT && by < RM_FLOAT16;
   switch (what) {
-    case RM_GATHER:
-    case RM_SCATTER:
-    case RM_ADD_AT:
-      if (!moves || (what == RM_ADD_AT && dtype == RM_BOOL)) break;
+    case RM_MOVE_GATHER:
+    case RM_MOVE_SCATTER:
+    case RM_MOVE_ADD_AT:
+      if (!moves || (what == RM_MOVE_ADD_AT && dtype == RM_BOOL)) break;
       return rm_gather_scatter(what, dtype, by, plan, numbers, target, source, indexes);
-    case RM_POSITION:
+    case RM_MOVE_POSITION:
       if (!moves || (dtype != RM_INT32 && dtype != RM_INT64)) break;
       return rm_ravel_index(dtype, by, plan, numbers, target, indexes);
-    case RM_TAKE_ALONG:
+    case RM_MOVE_TAKE_ALONG:
       if (!moves) break;
       return rm_take_along_axis(dtype, by, plan, numbers, target, source, indexes);
-    case RM_NONZERO:
+    case RM_MOVE_NONZERO:
       if (dtype >= RM_DTYPE_COUNT) break;
       return rm_nonzero(dtype, numbers, target, source);
   }

@@ -13,25 +13,6 @@
 #include <string.h>
 #include "rowmajor.h"
 
-/* Ids of the dtypes, as in TypeScript. */
-enum {
-  RM_BOOL = 0,
-  RM_INT8 = 1,
-  RM_INT16 = 2,
-  RM_INT32 = 3,
-  RM_INT64 = 4,
-  RM_UINT8 = 5,
-  RM_UINT16 = 6,
-  RM_UINT32 = 7,
-  RM_UINT64 = 8,
-  RM_FLOAT16 = 9,
-  RM_BFLOAT16 = 10,
-  RM_FLOAT32 = 11,
-  RM_FLOAT64 = 12,
-  RM_DTYPE_COUNT = 13,
-  RM_NONE = 15
-};
-
 /* Windows has functions keep ten of the vector registers, which takes code at each beginning and
  * end: 40 KB in all. Kernels, which hardly call anything, follow the rules of other systems there. */
 #if defined(_WIN32) && defined(__x86_64__)
@@ -83,9 +64,6 @@ static inline bool rm_is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype 
 
 /* Dtype k of a packed set: 0 is that of the arithmetic, 1 the output's, 2 that of a, ... */
 static inline int rm_dtype_at(int32_t dtypes, int k) { return dtypes >> (4 * k) & 15; }
-
-/* Where the attributes and the offsets begin in a plan. */
-enum { RM_ATTRIBUTES = 2, RM_OFFSETS = 6 };
 
 /* Axes of size 1 are gone from a plan, so that no plan with work in it has as many axes as this. */
 enum { RM_MAX_RANK = 64, RM_MAX_OPERANDS = 4 };

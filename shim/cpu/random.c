@@ -14,8 +14,6 @@ typedef uint64_t wide __attribute__((vector_size(8 * LANES)));
 typedef wide rm_philox_word, rm_philox_wide;
 #include "philox.h"
 
-enum { BITS, UNIFORM, NORMAL, INTEGERS };
-
 /* The words of that many elements stay in the first-level cache. */
 enum { CHUNK = 1024 };
 
@@ -157,7 +155,7 @@ static void integers(const job *j, const uint32_t *words, ptrdiff_t n, char *out
 static void fill_part(void *context, ptrdiff_t index) {
   const job *j = context;
   /* Elements of 64 bits, and integers of large ranges, take two words each. */
-  const bool two = j->kind == INTEGERS ? j->range == 0 || j->range > 0x10000
+  const bool two = j->kind == RM_RANDOM_INTEGERS ? j->range == 0 || j->range > 0x10000
                                        : j->dtype == RM_FLOAT64;
   uint32_t words[2 * CHUNK];
   const ptrdiff_t end = rm_least((index + 1) * TASK, j->length);
@@ -167,9 +165,9 @@ static void fill_part(void *context, ptrdiff_t index) {
     make_words(j, (uint64_t)at / (two ? 2 : 4), rm_parts(n << two, GROUP), words);
     char *out = j->out + at * rm_bytes(j->dtype);
     switch (j->kind) {
-      case BITS: memcpy(out, words, (size_t)n * 4); break;
-      case UNIFORM: uniforms(j->dtype, words, n, out); break;
-      case NORMAL: normals(j->dtype, words, n, out); break;
+      case RM_RANDOM_BITS: memcpy(out, words, (size_t)n * 4); break;
+      case RM_RANDOM_UNIFORM: uniforms(j->dtype, words, n, out); break;
+      case RM_RANDOM_NORMAL: normals(j->dtype, words, n, out); break;
       default: integers(j, words, n, out);
     }
   }
@@ -182,9 +180,9 @@ static uint64_t word_pair(const int32_t *words) {
 int32_t RM_AT(random)(int32_t dtype, int32_t kind, const int32_t *words, double length,
                       void *out) {
   const bool integer = dtype >= RM_BOOL && dtype <= RM_UINT64;
-  const bool known = kind == BITS       ? dtype == RM_UINT32
-                     : kind == INTEGERS ? integer
-                                        : rm_is_float(dtype) && (kind == UNIFORM || kind == NORMAL);
+  const bool known = kind == RM_RANDOM_BITS       ? dtype == RM_UINT32
+                     : kind == RM_RANDOM_INTEGERS ? integer
+                                        : rm_is_float(dtype) && (kind == RM_RANDOM_UNIFORM || kind == RM_RANDOM_NORMAL);
   if (!known) {
     return rm_fail(RM_BAD_ARGUMENT, "random: no kind %d of dtype %d", (int)kind, (int)dtype);
   }

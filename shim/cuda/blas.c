@@ -12,7 +12,6 @@
 
 /* Plan fields that follow the strides. */
 enum { TO = RM_MATRICES, FROM_A, FROM_B, FLAGS, BIAS, OFFSETS };
-enum { TF32 = 1, ADD_BIAS = 2, RELU = 4, GELU = 8 };
 
 /* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_... */
 enum { OP_N = 0, OP_T = 1 };
@@ -214,8 +213,8 @@ static int choose(const rm_products *of, const shape *s, void *description, void
 static int32_t multiply_and(rm_device *device, const product *p) {
   enum { OP_A = 3, OP_B = 4, EPILOGUE = 7, BIAS_POINTER = 8 };
   rm_products *of = device->products;
-  const int32_t epilogue = (p->flags & GELU ? 32 : p->flags & RELU ? 2 : 0) |
-                           (p->flags & ADD_BIAS ? 4 : 0);
+  const int32_t epilogue = (p->flags & RM_CUDA_MATMUL_GELU ? 32 : p->flags & RM_CUDA_MATMUL_RELU ? 2 : 0) |
+                           (p->flags & RM_CUDA_MATMUL_ADD_BIAS ? 4 : 0);
   void *description = NULL, *layouts[3] = {NULL, NULL, NULL}, *bias = pointer(p->bias);
   const bool ta = p->op_a == OP_T, tb = p->op_b == OP_T;
   const char *call = "cublasLtMatmulDescCreate";
@@ -227,7 +226,7 @@ static int32_t multiply_and(rm_device *device, const product *p) {
     size_t bytes;
   } attributes[] = {{OP_A, &p->op_a, 4}, {OP_B, &p->op_b, 4}, {EPILOGUE, &epilogue, 4},
                     {BIAS_POINTER, &bias, sizeof bias}};
-  for (int i = 0; i < (p->flags & ADD_BIAS ? 4 : 3) && code == 0; i++) {
+  for (int i = 0; i < (p->flags & RM_CUDA_MATMUL_ADD_BIAS ? 4 : 3) && code == 0; i++) {
     call = "cublasLtMatmulDescSetAttribute";
     code = rm_cu.cublasLtMatmulDescSetAttribute(description, attributes[i].what,
                                                 attributes[i].value, attributes[i].bytes);
@@ -275,7 +274,7 @@ static int32_t multiply_and(rm_device *device, const product *p) {
 static bool set_type(product *p, int32_t dtype) {
   p->size = p->size_c = (int)rm_bytes(dtype);
   p->compute = dtype == RM_FLOAT64                       ? COMPUTE_64F
-               : dtype == RM_FLOAT32 && p->flags & TF32 ? COMPUTE_32F_FAST_TF32
+               : dtype == RM_FLOAT32 && p->flags & RM_CUDA_MATMUL_TF32 ? COMPUTE_32F_FAST_TF32
                                                          : COMPUTE_32F;
   switch (dtype) {
     case RM_FLOAT16: p->type = p->type_c = R_16F; return true;
@@ -302,23 +301,23 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   product p = {.flags = (int)plan[FLAGS], .bias = (rm_address)plan[BIAS]};
   const double *at = plan + OFFSETS;
   const ptrdiff_t offsets = (ptrdiff_t)plan[RM_BATCH];
-  const bool after = (p.flags & (ADD_BIAS | RELU | GELU)) != 0;
+  const bool after = (p.flags & (RM_CUDA_MATMUL_ADD_BIAS | RM_CUDA_MATMUL_RELU | RM_CUDA_MATMUL_GELU)) != 0;
   if (!set_type(&p, dtype)) return rm_fail(RM_UNSUPPORTED, "cuBLAS is for floats and int8");
-  if ((p.flags & (RELU | GELU)) == (RELU | GELU)) {
+  if ((p.flags & (RM_CUDA_MATMUL_RELU | RM_CUDA_MATMUL_GELU)) == (RM_CUDA_MATMUL_RELU | RM_CUDA_MATMUL_GELU)) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt applies one function");
   }
   if (offsets < 1) return RM_OK;
   double one[RM_MATRICES];
   const double *sizes = plan;
   /* More columns would need more of the bias. */
-  if (rm_collapse(plan, at, one) && !(p.flags & ADD_BIAS && one[RM_N] != plan[RM_N])) sizes = one;
+  if (rm_collapse(plan, at, one) && !(p.flags & RM_CUDA_MATMUL_ADD_BIAS && one[RM_N] != plan[RM_N])) sizes = one;
   rm_matrix c, a, b;
   if (!rm_describe_all(sizes, &c, &a, &b) || sizes[RM_BATCH] > RM_BLAS_INT_MAX) {
     return rm_fail(RM_UNSUPPORTED, "cuBLAS cannot read these matrices where they lie");
   }
   /* By columns: what lies by rows is its own transpose. A result by rows is b' a'. */
   const bool swap = !c.by_columns;
-  if (p.flags & ADD_BIAS && !swap) {
+  if (p.flags & RM_CUDA_MATMUL_ADD_BIAS && !swap) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt adds a bias to results that lie by rows");
   }
   const double *at_c = at, *at_a = at + offsets, *at_b = at + 2 * offsets;

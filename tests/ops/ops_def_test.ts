@@ -6,10 +6,18 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { makeOpsDef } from "../../scripts/generate/ops_def.ts";
+import { makeConstants, makeOpsDef } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
 import { MAP, type MapRow } from "../../src/ops/table.ts";
-import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import {
+  type ForeignSymbol,
+  MOVE,
+  NO_DTYPE,
+  STATUS,
+  SYMBOLS,
+  VERSION,
+} from "../../src/backend/ffi/abi.ts";
+import { DTYPE } from "../../src/base/dtype.ts";
 
 const opsDef = readText("shim/core/ops.def");
 const header = readText("shim/include/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
@@ -79,13 +87,24 @@ test("each symbol's parameters are those of its declaration", () => {
   }
 });
 
-test("the header has the version and the status codes", () => {
-  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(header)![1]), VERSION);
-  const statuses = header.slice(header.indexOf("RM_OK"), header.indexOf("}"));
-  const codes = [...statuses.matchAll(/\b(RM_[A-Z_]+) = (\d+)/g)]
-    .map(([, name, value]) => [name!.slice(3).replaceAll("_", "").toLowerCase(), Number(value)]);
-  const table = Object.entries(STATUS)
-    .filter(([name]) => name !== "bounds")
-    .map(([name, value]) => [name.toLowerCase(), value]);
-  assertEquals(codes, table);
+test("shim/include/abi_constants.h is what scripts/generate/ops_def.ts prints", () => {
+  assertEquals(readText("shim/include/abi_constants.h"), makeConstants());
+});
+
+test("the header's constants are all of the symbol table's, and each has one value", () => {
+  const text = readText("shim/include/abi_constants.h");
+  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(text)![1]), VERSION);
+  const constants = [...text.matchAll(/^ {2}(RM_\w+) = (\d+)/gm)]
+    .map(([, name, value]) => [name!, Number(value)] as const);
+  const values = new Map(constants);
+  assertEquals(values.size, constants.length);
+  assertEquals(values.get("RM_OUT_OF_MEMORY"), STATUS.outOfMemory);
+  assertEquals(values.get("RM_MOVE_TAKE_ALONG"), MOVE.takeAlong);
+  assertEquals(values.get("RM_FLOAT64"), DTYPE.float64.id);
+  assertEquals(values.get("RM_NONE"), NO_DTYPE);
+  // What the shim calls an op does is said where the function is declared.
+  for (const [name] of constants) {
+    if (!/^RM_(CONFIGURE|MOVE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;
+    assert(new RegExp(`\\b${name}\\b`).test(readText("shim/include/rowmajor.h")), name);
+  }
 });

@@ -335,12 +335,12 @@ int32_t rm_gather_scatter(int what, int dtype, int index_dtype, const double *pl
   const ptrdiff_t width = rm_bytes(index_dtype);
   b.indexes = (const char *)indexes + (ptrdiff_t)numbers[0] * width;
   b.dtype = index_dtype;
-  b.adds = what == RM_ADD_AT;
+  b.adds = what == RM_MOVE_ADD_AT;
   b.move = move_of(b.adds, dtype);
   b.count = (ptrdiff_t)numbers[1];
   b.size = (int64_t)numbers[2];
   b.bytes = rm_bytes(dtype);
-  const int dense = what == RM_GATHER ? 0 : 1;
+  const int dense = what == RM_MOVE_GATHER ? 0 : 1;
   b.scale[dense] = b.step[1 - dense] = 0;
   b.scale[1 - dense] = (ptrdiff_t)numbers[3] * b.bytes;
   b.step[dense] = (ptrdiff_t)numbers[4] * b.bytes;
@@ -376,7 +376,7 @@ int32_t rm_gather_scatter(int what, int dtype, int index_dtype, const double *pl
   const double work = (double)(b.count * b.positions) * (double)size / BYTES_EACH_NANOSECOND;
   if (b.adds) {
     rm_parallel(groups, work, add_task, &b);
-  } else if (what == RM_SCATTER) {
+  } else if (what == RM_MOVE_SCATTER) {
     /* Indexes may be equal: the last one has to win. */
     for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&b, i);
   } else {

@@ -15,9 +15,6 @@
 #include "internal.h"
 #include "vecmath.h"
 
-/* What rm_rows does. */
-enum { SOFTMAX, LOG_SOFTMAX, LAYER_NORM, RMS_NORM, KINDS };
-
 /* Elements that are summed or whose powers are made at a time, in the first-level cache: several
  * short rows, or part of a long one. */
 enum { BLOCK = 1024 };
@@ -108,7 +105,7 @@ static void rows_half(void *context, ptrdiff_t index) {
 
 int32_t RM_AT(rows)(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
                     const void *weight, const void *bias) {
-  if (kind < 0 || kind >= KINDS || !rm_is_float(dtype)) {
+  if (kind < 0 || kind > RM_ROWS_RMS_NORM || !rm_is_float(dtype)) {
     return rm_fail(RM_BAD_ARGUMENT, "rows: no kind %d of dtype %d", (int)kind, (int)dtype);
   }
   const ptrdiff_t rows = (ptrdiff_t)plan[0], columns = (ptrdiff_t)plan[1];

@@ -84,7 +84,7 @@ LOOP void NAME(powers)(TYPE *out, const TYPE *x, ptrdiff_t n, TYPE by) {
 /* Rows of which a block holds several: powers of short rows one by one would waste vectors. */
 LOOP void NAME(short_rows)(const job *j, ptrdiff_t row, ptrdiff_t end) {
   const ptrdiff_t columns = j->columns, most = BLOCK / columns;
-  const bool log = j->kind == LOG_SOFTMAX;
+  const bool log = j->kind == RM_ROWS_LOG_SOFTMAX;
   _Alignas(64) TYPE powers[BLOCK];
   for (; row < end; row += most) {
     const ptrdiff_t rows = rm_least(end - row, most);
@@ -108,7 +108,7 @@ LOOP void NAME(long_row)(const job *j, ptrdiff_t row) {
   const ptrdiff_t columns = j->columns;
   const TYPE *a = (const TYPE *)j->a + row * columns;
   TYPE *out = (TYPE *)j->out + row * columns;
-  const bool log = j->kind == LOG_SOFTMAX;
+  const bool log = j->kind == RM_ROWS_LOG_SOFTMAX;
   _Alignas(64) TYPE powers[BLOCK];
   const TYPE most = NAME(largest)(a, columns);
   double sum = 0;
@@ -199,7 +199,7 @@ LOOP void NAME(norm_row)(const job *j, ptrdiff_t row) {
   const ptrdiff_t columns = j->columns;
   const TYPE *a = (const TYPE *)j->a + row * columns, *weight = j->weight, *bias = j->bias;
   TYPE *out = (TYPE *)j->out + row * columns;
-  const bool centred = j->kind == LAYER_NORM;
+  const bool centred = j->kind == RM_ROWS_LAYER_NORM;
   const double near = centred ? NAME(near)(a, columns) : 0;
   double sums[2] = {0, 0};
   for (ptrdiff_t at = 0; at < columns; at += BLOCK) {
@@ -219,7 +219,7 @@ LOOP void NAME(norm_row)(const job *j, ptrdiff_t row) {
 }
 
 static void NAME(range)(const job *j, ptrdiff_t row, ptrdiff_t end) {
-  if (j->kind >= LAYER_NORM) for (; row < end; row++) NAME(norm_row)(j, row);
+  if (j->kind >= RM_ROWS_LAYER_NORM) for (; row < end; row++) NAME(norm_row)(j, row);
   else if (2 * j->columns <= BLOCK) NAME(short_rows)(j, row, end);
   else for (; row < end; row++) NAME(long_row)(j, row);
 }

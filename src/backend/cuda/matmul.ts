@@ -10,7 +10,7 @@ import { Layout } from "../../base/layout.ts";
 import { MAP } from "../../ops/table.ts";
 import { planMap } from "../../core/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { STATUS } from "../ffi/abi.ts";
+import { CUDA_MATMUL, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
@@ -44,8 +44,6 @@ let plan = new Float64Array(128);
 
 /** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
 const ADDRESSES = 10, STARTS = 15;
-/** Flags of rm_cuda_matmul. */
-const TF32 = 1, ADD_BIAS = 2;
 /** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
  * are chosen without a look at it. */
 const BIAS_ALIGNMENT = 16;
@@ -119,7 +117,7 @@ function multiplyByBlas(device: CudaDevice, product: Product, bias: number): boo
 function callBlas(device: CudaDevice, product: Product, bias: number): number {
   plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
   const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
-  const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
+  const flags = (tf32 ? CUDA_MATMUL.tf32 : 0) | (bias === 0 ? 0 : CUDA_MATMUL.addBias);
   plan.set([c.address, a.address, b.address, flags, bias], ADDRESSES);
   const status = device.shim.rm_cuda_matmul(device.index, a.info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {

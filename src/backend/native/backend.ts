@@ -25,6 +25,7 @@ import {
   CONFIGURE,
   MOVE,
   NO_DTYPE,
+  RANDOM,
   type Shim,
   STATUS,
   type Unavailable,
@@ -52,13 +53,6 @@ export interface BlasInfo {
   /** Its file. */
   readonly path: string;
 }
-
-const KINDS: Readonly<Record<Distribution, number>> = {
-  bits: 0,
-  uniform: 1,
-  normal: 2,
-  integers: 3,
-};
 
 /** The names of the instruction sets, by their numbers in the shim. */
 const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
@@ -385,7 +379,7 @@ export class NativeBackend implements Backend {
       const halves = new Int32Array(words.buffer);
       halves[0] = key0;
       halves[1] = key1;
-      status = this.#shim.rm_random(out.info.id, KINDS[kind], halves, length, out.array);
+      status = this.#shim.rm_random(out.info.id, RANDOM[kind], halves, length, out.array);
     }
     if (status === STATUS.ok) return;
     this.#refuse("rm_random", status);

@@ -264,7 +264,7 @@ static void run_map(layout *p, int row, const int *dtypes, enum content content,
     if (k < p->operands) b[k] = make(dtypes[k + 1], p->length[k], content);
   }
   const double *plan = write_plan(p);
-  rm_configure(RM_THREADS, threads);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   const bool done =
       is_served(rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data));
   if (done && threads > 1) {
@@ -273,7 +273,7 @@ static void run_map(layout *p, int row, const int *dtypes, enum content content,
     if (first == NULL) fail("no memory");
     memcpy(first, b[0].data, b[0].bytes);
     memcpy(b[0].data, b[0].before, b[0].bytes);
-    rm_configure(RM_THREADS, 1);
+    rm_configure(RM_CONFIGURE_THREADS, 1);
     rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data);
     if (memcmp(first, b[0].data, b[0].bytes) != 0) fail("the number of threads shows");
     free(first);
@@ -375,7 +375,7 @@ static void run_fold(layout *p, int row, int kept, int to, int from, int second,
   if (second != RM_NONE) b = make(second, p->length[2], content);
   const int32_t dtypes = RM_DTYPES(to, to, from, second, RM_NONE);
   const double *plan = write_plan(p);
-  rm_configure(RM_THREADS, threads);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   const bool done = is_served(rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data));
   if (done) {
     check_margins(p, &out);
@@ -385,7 +385,7 @@ static void run_fold(layout *p, int row, int kept, int to, int from, int second,
       if (first == NULL) fail("no memory");
       memcpy(first, out.data, out.bytes);
       memcpy(out.data, out.before, out.bytes);
-      rm_configure(RM_THREADS, 1);
+      rm_configure(RM_CONFIGURE_THREADS, 1);
       rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data);
       if (memcmp(first, out.data, out.bytes) != 0) fail("the number of threads shows");
       free(first);
@@ -474,7 +474,7 @@ static void try_rows(ptrdiff_t count, ptrdiff_t columns, int threads) {
         memcpy(bias.before, bias.data, bias.bytes);
       }
       const double plan[] = {(double)count, (double)columns, (double)from, 1e-5};
-      rm_configure(RM_THREADS, threads);
+      rm_configure(RM_CONFIGURE_THREADS, threads);
       if (!is_served(rm_rows(kind, dtype, plan, out.data, a.data, scaled ? weight.data : NULL,
                              scaled ? bias.data : NULL))) {
         fail("it was not served");
@@ -537,7 +537,7 @@ static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff
     plan[4 + 2 * i] = (double)each[i]->stride[0][0];
     plan[5 + 2 * i] = (double)each[i]->stride[0][1];
   }
-  rm_configure(RM_THREADS, threads);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   const bool done = is_served(rm_matmul(dtype, plan, to.data, left.data, right.data));
   if (done != (dtype != RM_BOOL)) fail("served and not served are the wrong way round");
   check_unchanged(&left);
@@ -618,7 +618,7 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
   buffer values = make(dtype, offset + count * n, content);
   buffer indices = make(RM_INT32, count * n, ANY_BITS);
   const double plan[] = {(double)offset, (double)count, (double)n};
-  rm_configure(RM_THREADS, threads);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   if (!is_served(rm_sort(dtype, down, plan, values.data, indices.data))) fail("it was not served");
   check_unchanged(&values);
   const int32_t *order = (const int32_t *)indices.data;
@@ -678,7 +678,7 @@ static int64_t any_index(int dtype, ptrdiff_t size) {
 /* Gathers or scatters blocks of up to two axes, or adds them, and looks at every element. */
 static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  const bool scatter = what != RM_GATHER, add = what == RM_ADD_AT;
+  const bool scatter = what != RM_MOVE_GATHER, add = what == RM_MOVE_ADD_AT;
   snprintf(about, sizeof about, "move %d of dtype %d by %d, %td blocks [%td, %td] of rank %d",
            (int)what, dtype, by, count, x, y, rank);
   /* Operand `dense` is walked step by step, the other one by indexes. */
@@ -703,7 +703,7 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
   const double *plan = write_plan(&p);
   double numbers[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
   const int32_t dtypes = dtype | by << 4;
-  rm_configure(RM_THREADS, threads);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data))) {
     fail("it was not served");
   }
@@ -758,7 +758,7 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   if (bad) put(dtype, index.data, below(length), dtype <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
   double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_POSITION, to.dtype | dtype << 4, write_plan(&p), numbers, to.data, NULL,
+  if (!is_served(rm_move(RM_MOVE_POSITION, to.dtype | dtype << 4, write_plan(&p), numbers, to.data, NULL,
                          index.data))) {
     fail("it was not served");
   }
@@ -799,7 +799,7 @@ static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y
   if (bad) put(by, index.data, below(length), by <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
   double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_TAKE_ALONG, dtype | by << 4, write_plan(&p), numbers, to.data, from.data,
+  if (!is_served(rm_move(RM_MOVE_TAKE_ALONG, dtype | by << 4, write_plan(&p), numbers, to.data, from.data,
                          index.data))) {
     fail("it was not served");
   }
@@ -853,7 +853,7 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
     buffer to = make(RM_INT32, count, ANY_BITS);
     double numbers[] = {(double)offset, (double)length, (double)count};
     const int32_t dtypes = dtype | RM_NONE << 4;
-    if (!is_served(rm_move(RM_NONZERO, dtypes, NULL, numbers, to.data, input.data, NULL))) {
+    if (!is_served(rm_move(RM_MOVE_NONZERO, dtypes, NULL, numbers, to.data, input.data, NULL))) {
       fail("it was not served");
     }
     if (memcmp(to.data, places, to.bytes) != 0) fail("the places are others");
@@ -867,7 +867,7 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
-    static const int32_t kinds[] = {RM_GATHER, RM_SCATTER, RM_ADD_AT};
+    static const int32_t kinds[] = {RM_MOVE_GATHER, RM_MOVE_SCATTER, RM_MOVE_ADD_AT};
     for (int i = 0; i < (dtype == RM_BOOL ? 2 : 3); i++) {
       run_blocks(kinds[i], dtype, integer(), n, 1, 1, 1, 1);
       run_blocks(kinds[i], dtype, integer(), 1 + below(9), 1, n, 1, 1);
@@ -875,7 +875,7 @@ static void try_moves(ptrdiff_t n) {
     }
     /* So many that their sums are made in tables. */
     if (n == 1 && dtype != RM_BOOL) {
-      run_blocks(RM_ADD_AT, dtype, integer(), 40000, 1, 1 + below(4), 1, 1 + (int)below(2));
+      run_blocks(RM_MOVE_ADD_AT, dtype, integer(), 40000, 1, 1 + below(4), 1, 1 + (int)below(2));
     }
     run_nonzero(dtype, n);
     if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;
@@ -896,7 +896,7 @@ static void try_random(ptrdiff_t length, int threads) {
       snprintf(about, sizeof about, "random %d of dtype %d, %td elements", kind, dtype, length);
       const int32_t words[] = {(int32_t)any(), (int32_t)any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
       buffer out = make(dtype, length, ANY_BITS);
-      rm_configure(RM_THREADS, threads);
+      rm_configure(RM_CONFIGURE_THREADS, threads);
       if (!is_served(rm_random(dtype, kind, words, (double)length, out.data))) {
         fail("it was not served");
       }
@@ -907,7 +907,7 @@ static void try_random(ptrdiff_t length, int threads) {
       /* A part is what the whole begins with. */
       buffer part = make(dtype, 1 + below(length), ANY_BITS);
       const ptrdiff_t count = (ptrdiff_t)part.bytes / rm_bytes(dtype);
-      rm_configure(RM_THREADS, 1);
+      rm_configure(RM_CONFIGURE_THREADS, 1);
       if (!is_served(rm_random(dtype, kind, words, (double)count, part.data)) ||
           memcmp(part.data, out.data, part.bytes) != 0) {
         fail("a shorter part is another one");
@@ -925,12 +925,12 @@ static void try_others(void) {
   snprintf(about, sizeof about, "versions, messages, settings");
   if (rm_version() != RM_VERSION) fail("another version");
   if (rm_table_hash() != (int32_t)RM_TABLE_HASH) fail("another table");
-  if (rm_configure(RM_THREADS, 2) != 2 || rm_configure(RM_THREADS, -1) != 2) fail("not 2 threads");
-  if (rm_configure(RM_THREADS, 100000) > 256) fail("too many threads");
-  if (rm_configure(RM_THREADS, 0) < 1) fail("no threads");
+  if (rm_configure(RM_CONFIGURE_THREADS, 2) != 2 || rm_configure(RM_CONFIGURE_THREADS, -1) != 2) fail("not 2 threads");
+  if (rm_configure(RM_CONFIGURE_THREADS, 100000) > 256) fail("too many threads");
+  if (rm_configure(RM_CONFIGURE_THREADS, 0) < 1) fail("no threads");
   if (rm_configure(99, 0) != -1) fail("an unknown setting");
-  const int32_t level = rm_configure(RM_LEVEL_SET, -1);
-  if (rm_configure(RM_LEVEL_SET, 77) != level) fail("an unknown instruction set");
+  const int32_t level = rm_configure(RM_CONFIGURE_LEVEL, -1);
+  if (rm_configure(RM_CONFIGURE_LEVEL, 77) != level) fail("an unknown instruction set");
   char text[8];
   if (rm_blas_info(text, sizeof text) != 0) fail("a BLAS that nobody opened");
   setenv("ROWMAJOR_OPENBLAS", "/no/such/library", 1);
@@ -954,16 +954,16 @@ static void try_others(void) {
 }
 
 int main(int count, char **arguments) {
-  if (rm_configure(RM_SHARE_ALL, 1) != 1 || rm_configure(RM_SHARE_ALL, -1) != 1) fail("not shared");
+  if (rm_configure(RM_CONFIGURE_SHARE_ALL, 1) != 1 || rm_configure(RM_CONFIGURE_SHARE_ALL, -1) != 1) fail("not shared");
   const int highest = count > 1 ? atoi(arguments[1]) : 0;
   const bool in_short = count > 2 && strcmp(arguments[2], "short") == 0;
   fenced = count > 2 && strcmp(arguments[2], "fenced") == 0;
   setvbuf(stdout, NULL, _IONBF, 0);
   /* Asking for one level too many changes nothing. */
-  const int best = highest > 0 ? highest : rm_configure(RM_LEVEL_SET, 0);
+  const int best = highest > 0 ? highest : rm_configure(RM_CONFIGURE_LEVEL, 0);
   int levels = 0;
   for (int level = 1; level <= best; level++) {
-    if (rm_configure(RM_LEVEL_SET, level) != level) continue;
+    if (rm_configure(RM_CONFIGURE_LEVEL, level) != level) continue;
     levels++;
     static const ptrdiff_t few[] = {1, 7, 17, 65};
     for (ptrdiff_t n = 1; n <= 70; n++) {
