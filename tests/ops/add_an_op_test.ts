@@ -47,7 +47,15 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-op-"));
   try {
     for (
-      const path of ["mod.ts", "deno.json", "package.json", "src", "scripts", "shim/core/ops.def", "shim/include"]
+      const path of [
+        "mod.ts",
+        "deno.json",
+        "package.json",
+        "src",
+        "scripts",
+        "shim/core/ops.def",
+        "shim/include",
+      ]
     ) {
       cpSync(join(root, path), join(folder, path), { recursive: true });
     }

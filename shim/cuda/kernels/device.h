@@ -75,6 +75,12 @@ typedef unsigned long long uint64_t;
 #endif
 #endif
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_THREADS) || !defined(RM_FEW_AXES) || !defined(RM_MOST_AXES) || !defined(RM_BOOL) \
+    || !defined(RM_FLOAT64)
+#error "device.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 #include "half.h"
 #include "cast.h"
 
@@ -133,19 +139,19 @@ static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
     static inline Stored put(Value v) { return (Stored)write(v); } \
     static inline Round round_from(Stored v) { return (Round)rounding(v); } \
   };
-RM_DTYPE(rm_b8, 0, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i8, 1, int8_t, int8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i16, 2, int16_t, int16_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i32, 3, int32_t, int32_t, false, PLAIN, PLAIN, double, PLAIN)
-RM_DTYPE(rm_i64, 4, int64_t, int64_t, false, PLAIN, PLAIN, double, sticky_i64)
-RM_DTYPE(rm_u8, 5, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_u16, 6, uint16_t, uint16_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_u32, 7, uint32_t, uint32_t, false, PLAIN, PLAIN, double, PLAIN)
-RM_DTYPE(rm_u64, 8, uint64_t, uint64_t, false, PLAIN, PLAIN, double, sticky_u64)
-RM_DTYPE(rm_f16, 9, uint16_t, float, true, rm_from_half, rm_to_half, float, rm_from_half)
-RM_DTYPE(rm_bf16, 10, uint16_t, float, true, rm_from_brain, rm_to_brain, float, rm_from_brain)
-RM_DTYPE(rm_f32, 11, float, float, true, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_f64, 12, double, double, true, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_b8, RM_BOOL, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i8, RM_INT8, int8_t, int8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i16, RM_INT16, int16_t, int16_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_i32, RM_INT32, int32_t, int32_t, false, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_i64, RM_INT64, int64_t, int64_t, false, PLAIN, PLAIN, double, sticky_i64)
+RM_DTYPE(rm_u8, RM_UINT8, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_u16, RM_UINT16, uint16_t, uint16_t, false, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_u32, RM_UINT32, uint32_t, uint32_t, false, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_u64, RM_UINT64, uint64_t, uint64_t, false, PLAIN, PLAIN, double, sticky_u64)
+RM_DTYPE(rm_f16, RM_FLOAT16, uint16_t, float, true, rm_from_half, rm_to_half, float, rm_from_half)
+RM_DTYPE(rm_bf16, RM_BFLOAT16, uint16_t, float, true, rm_from_brain, rm_to_brain, float, rm_from_brain)
+RM_DTYPE(rm_f32, RM_FLOAT32, float, float, true, PLAIN, PLAIN, float, PLAIN)
+RM_DTYPE(rm_f64, RM_FLOAT64, double, double, true, PLAIN, PLAIN, double, PLAIN)
 
 /* A float as another dtype's elements: integers saturate. */
 template <typename To>
@@ -209,18 +215,18 @@ static inline typename To::stored rm_cast(typename From::stored v) {
 /* Does something for the dtype of an id that is known at run time only. */
 #define RM_EACH_DTYPE(id, DO) \
   switch (id) { \
-    case 0: DO(rm_b8) break; \
-    case 1: DO(rm_i8) break; \
-    case 2: DO(rm_i16) break; \
-    case 3: DO(rm_i32) break; \
-    case 4: DO(rm_i64) break; \
-    case 5: DO(rm_u8) break; \
-    case 6: DO(rm_u16) break; \
-    case 7: DO(rm_u32) break; \
-    case 8: DO(rm_u64) break; \
-    case 9: DO(rm_f16) break; \
-    case 10: DO(rm_bf16) break; \
-    case 11: DO(rm_f32) break; \
+    case RM_BOOL: DO(rm_b8) break; \
+    case RM_INT8: DO(rm_i8) break; \
+    case RM_INT16: DO(rm_i16) break; \
+    case RM_INT32: DO(rm_i32) break; \
+    case RM_INT64: DO(rm_i64) break; \
+    case RM_UINT8: DO(rm_u8) break; \
+    case RM_UINT16: DO(rm_u16) break; \
+    case RM_UINT32: DO(rm_u32) break; \
+    case RM_UINT64: DO(rm_u64) break; \
+    case RM_FLOAT16: DO(rm_f16) break; \
+    case RM_BFLOAT16: DO(rm_bf16) break; \
+    case RM_FLOAT32: DO(rm_f32) break; \
     default: DO(rm_f64) break; \
   }
 

@@ -10,6 +10,12 @@
 
 #include "block.h"
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_NONZERO_TILE) || !defined(RM_ADD_CHUNK) || !defined(RM_INDEX_SIGNED) || \
+    !defined(RM_FAULT_WORDS)
+#error "gather_scatter.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 /* An axis of a block: its size, and the steps of the two operands along it, the target's first. */
 struct rm_block_axis {
   long long size, to, from;
@@ -89,6 +95,7 @@ struct rm_faults {
   unsigned long long call, low, high;
   long long size;
 };
+static_assert(sizeof(rm_faults) == 8 * RM_FAULT_WORDS, "the size of the faults");
 
 static inline void rm_note_fault(rm_faults *faults, unsigned long long call, long long place,
                                  long long index, long long size) {
@@ -113,7 +120,7 @@ struct rm_picks {
   /* The place, from 0 to size - 1, of index i, which lies at `from`; false, and a note, for one that
    * is out of range. */
   inline bool place(long long from, long long i, long long *found) const {
-    const long long index = rm_read_index(at, (int)(type & 15), (type & 16) != 0, from);
+    const long long index = rm_read_index(at, (int)(type & (RM_INDEX_SIGNED - 1)), (type & RM_INDEX_SIGNED) != 0, from);
     *found = index + (index < 0 ? size : 0);
     if (index >= -size && index < size) return true;
     if (faults != nullptr) rm_note_fault(faults, call, i, index, size);
@@ -243,7 +250,7 @@ static inline void rm_keep_last(long long *kept, unsigned *marks, unsigned long 
 /* ---- scatter-add ------------------------------------------------------------------------------- */
 
 /* Sorted picks of a chunk, and those of them that are read at once. */
-enum { RM_ADD_CHUNK = 32, RM_ADD_STEPS = RM_SMALL ? 2 : 8 };
+enum { RM_ADD_STEPS = RM_SMALL ? 2 : 8 };
 
 /*
  * Picks in the order of their places, which are int32 or, if wide, int64, and negative where a pick is
@@ -342,7 +349,7 @@ static inline void rm_add_sorted(typename D::stored *target, const void *values,
 /* ---- what is not zero -------------------------------------------------------------------------- */
 
 /* A block looks at a tile of elements; warp w at those from w * 32 * STEPS on. */
-enum { RM_FIND_THREADS = 256, RM_FIND_STEPS = 16, RM_FIND_TILE = RM_FIND_THREADS * RM_FIND_STEPS };
+enum { RM_FIND_STEPS = RM_NONZERO_TILE / RM_THREADS };
 
 /* Of floats all bits but the sign count: -0 is zero, NaN is not. */
 template <class T>
@@ -356,7 +363,7 @@ static inline void rm_count_nonzero(unsigned long long *counts, const T *x, long
                                     long long floating) {
   __shared__ unsigned warps[RM_MOST_WARPS];
   const long long first =
-      (long long)blockIdx.x * RM_FIND_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
+      (long long)blockIdx.x * RM_NONZERO_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
   unsigned count = 0;
 #pragma unroll
   for (int s = 0; s < RM_FIND_STEPS; s++) {
@@ -374,7 +381,7 @@ static inline void rm_write_nonzero(int *out, const unsigned long long *counts, 
                                     long long length, long long floating, long long room) {
   __shared__ unsigned warps[RM_MOST_WARPS];
   const long long first =
-      (long long)blockIdx.x * RM_FIND_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
+      (long long)blockIdx.x * RM_NONZERO_TILE + rm_warp() * RM_WARP * RM_FIND_STEPS;
   unsigned lanes[RM_FIND_STEPS], count = 0;
 #pragma unroll
   for (int s = 0; s < RM_FIND_STEPS; s++) {
@@ -398,20 +405,20 @@ static inline void rm_write_nonzero(int *out, const unsigned long long *counts, 
 /* ---- kernels ----------------------------------------------------------------------------------- */
 
 #define RM_ADD_POSITIONS(name, P, R)                                                               \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(P *positions, rm_picks picks, long long count, rm_block<R> axes) {                      \
     rm_add_positions(positions, picks, count, axes);                                               \
   }
 
 #define RM_MOVE_ELEMENTS(name, T, R)                                                               \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(T *target, const T *source, rm_picks picks, long long count, long long axis,            \
            long long scatter, rm_block<R> axes) {                                                  \
     rm_move_elements(target, source, picks, count, axis, scatter, axes);                           \
   }
 
 #define RM_MOVE_RUNS(name)                                                                         \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(char *target, const char *source, rm_picks picks, long long count,                      \
            long long pieces, long long piece, long long step, long long bytes, long long scale,    \
            long long lanes, long long scatter) {                                                   \
@@ -420,34 +427,34 @@ static inline void rm_write_nonzero(int *out, const unsigned long long *counts, 
   }
 
 #define RM_ADD_SORTED(name, D, R)                                                                  \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(D::stored *target, const void *values, rm_sorted picks, long long stride,               \
            D::value *sums, long long *places, long long elements, rm_block<R> axes) {              \
     rm_add_sorted<D>(target, values, picks, stride, sums, places, elements, axes);                 \
   }
 
 #define RM_MARK_PICKS(name)                                                                        \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(unsigned *marks, unsigned long long *keys, long long slots, rm_picks picks,             \
            long long count) {                                                                      \
     rm_mark_picks(marks, keys, slots, picks, count);                                               \
   }
 
 #define RM_KEEP_LAST(name)                                                                         \
-  extern "C" __global__ void __launch_bounds__(256)                                                \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                                \
       name(long long *kept, unsigned *marks, unsigned long long *keys, long long slots,            \
            rm_picks picks, long long count) {                                                      \
     rm_keep_last(kept, marks, keys, slots, picks, count);                                          \
   }
 
 #define RM_COUNT_NONZERO(name, T)                                                                  \
-  extern "C" __global__ void __launch_bounds__(RM_FIND_THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                    \
       name(unsigned long long *counts, const T *x, long long length, long long floating) {         \
     rm_count_nonzero(counts, x, length, floating);                                                 \
   }
 
 #define RM_WRITE_NONZERO(name, T)                                                                  \
-  extern "C" __global__ void __launch_bounds__(RM_FIND_THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                    \
       name(int *out, const unsigned long long *counts, const T *x, long long length,               \
            long long floating, long long room) {                                                   \
     rm_write_nonzero(out, counts, x, length, floating, room);                                      \

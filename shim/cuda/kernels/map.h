@@ -16,6 +16,12 @@
 
 #include "device.h"
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_MAP_ELEMENTS) || !defined(RM_MAP_TILE) || !defined(RM_MAP_LARGE_TILE) || \
+    !defined(RM_MAP_ALIGNED)
+#error "map.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 /*
  * A row: the dtypes that it computes in, takes first (a condition is bool) and gives; what apply
  * takes; how many operands it has; how many elements a pack has, and how many packs a thread takes.
@@ -34,18 +40,6 @@ struct rm_map_row {
 
 /* Stands for the arithmetic of rows that take and give elements as they are stored. */
 struct rm_bits {};
-
-enum {
-  RM_MAP_THREADS = 256,
-  /* Elements of a thread where each is fetched by itself. */
-  RM_MAP_SINGLES = 4,
-  /* Rows and columns of a tile, and of one of rows that take little time and at most 2 bytes. */
-  RM_TILE = 32,
-  RM_LARGE_TILE = 64,
-  /* Axes that most kernels have room for, and as many as there can be. */
-  RM_FEW_AXES = 8,
-  RM_MOST_AXES = 64
-};
 
 /*
  * An input: where it is, and, where that is null, its one element. Flags, of all operands together,
@@ -121,7 +115,7 @@ static inline typename Row::out::stored rm_apply(typename Row::first::stored a,
 
 /* ---- dense ----------------------------------------------------------------------------------- */
 
-/* Flags: bit k for an operand that is dense, bit 3 where all of those lie so that packs can be
+/* Flags: bit k for an operand that is dense, RM_MAP_ALIGNED where all of those lie so that packs can be
  * moved at once. The others have one element. */
 struct rm_dense {
   int64_t length;
@@ -149,7 +143,7 @@ static inline void rm_map_dense(const rm_dense &job) {
   typedef typename Row::first::stored First;
   typedef typename Row::compute::stored Stored;
   typedef typename Row::out::stored Out;
-  constexpr int N = Row::pack, PACKS = Row::packs, TILE = RM_MAP_THREADS * N * PACKS;
+  constexpr int N = Row::pack, PACKS = Row::packs, TILE = RM_THREADS * N * PACKS;
   const First *a = (const First *)job.in[0].at;
   const Stored *b = (const Stored *)job.in[1].at, *c = (const Stored *)job.in[2].at;
   Out *out = (Out *)job.out;
@@ -161,11 +155,11 @@ static inline void rm_map_dense(const rm_dense &job) {
   if (Row::arity > 1 && !all_b) y = rm_single<Stored>(job.in[1]);
   if (Row::arity > 2 && !all_c) z = rm_single<Stored>(job.in[2]);
   const int64_t from = (int64_t)blockIdx.x * TILE;
-  if ((job.flags & 8) != 0 && from + TILE <= job.length) {
+  if ((job.flags & RM_MAP_ALIGNED) != 0 && from + TILE <= job.length) {
     rm_pack<First, N> p[PACKS];
     rm_pack<Stored, N> q[PACKS], r[PACKS];
     RM_UNROLL for (int k = 0; k < PACKS; k++) {
-      const int64_t at = from + (int64_t)(k * RM_MAP_THREADS + threadIdx.x) * N;
+      const int64_t at = from + (int64_t)(k * RM_THREADS + threadIdx.x) * N;
       p[k] = all_a ? rm_load<N>(a + at) : rm_repeat<N>(x);
       q[k] = all_b ? rm_load<N>(b + at) : rm_repeat<N>(y);
       r[k] = all_c ? rm_load<N>(c + at) : rm_repeat<N>(z);
@@ -175,7 +169,7 @@ static inline void rm_map_dense(const rm_dense &job) {
       RM_UNROLL for (int i = 0; i < N; i++) {
         result.at[i] = rm_apply<Row>(p[k].at[i], q[k].at[i], r[k].at[i], job.attributes);
       }
-      rm_store(out + from + (int64_t)(k * RM_MAP_THREADS + threadIdx.x) * N, result);
+      rm_store(out + from + (int64_t)(k * RM_THREADS + threadIdx.x) * N, result);
     }
     return;
   }
@@ -183,17 +177,17 @@ static inline void rm_map_dense(const rm_dense &job) {
   constexpr int COUNT = PACKS > 1 ? 4 : 2;
   const int64_t end = rm_min(from + TILE, job.length);
 #pragma unroll 1
-  for (int64_t at = from + threadIdx.x; at < end; at += COUNT * RM_MAP_THREADS) {
+  for (int64_t at = from + threadIdx.x; at < end; at += COUNT * RM_THREADS) {
     First p[COUNT];
     Stored q[COUNT], r[COUNT];
     RM_UNROLL for (int k = 0; k < COUNT; k++) {
-      const int64_t n = at + k * RM_MAP_THREADS;
+      const int64_t n = at + k * RM_THREADS;
       p[k] = all_a && n < end ? a[n] : x;
       q[k] = all_b && n < end ? b[n] : y;
       r[k] = all_c && n < end ? c[n] : z;
     }
     RM_UNROLL for (int k = 0; k < COUNT; k++) {
-      const int64_t n = at + k * RM_MAP_THREADS;
+      const int64_t n = at + k * RM_THREADS;
       if (n < end) out[n] = rm_apply<Row>(p[k], q[k], r[k], job.attributes);
     }
   }
@@ -265,14 +259,14 @@ template <typename Row>
 static inline void rm_map_singles(const rm_strided<Row::arity + 1, RM_FEW_AXES> &job) {
   typedef typename Row::first::stored First;
   typedef typename Row::compute::stored Stored;
-  constexpr int OPERANDS = Row::arity + 1, COUNT = RM_MAP_SINGLES;
-  const uint32_t from = blockIdx.x * (uint32_t)(RM_MAP_THREADS * COUNT) + threadIdx.x;
+  constexpr int OPERANDS = Row::arity + 1, COUNT = RM_MAP_ELEMENTS;
+  const uint32_t from = blockIdx.x * (uint32_t)(RM_THREADS * COUNT) + threadIdx.x;
   const uint32_t length = (uint32_t)job.length;
   First a[COUNT];
   Stored b[COUNT] = {}, c[COUNT] = {};
   int32_t to[COUNT];
   RM_UNROLL for (int k = 0; k < COUNT; k++) {
-    const uint32_t n = from + (uint32_t)(k * RM_MAP_THREADS);
+    const uint32_t n = from + (uint32_t)(k * RM_THREADS);
     int32_t at[OPERANDS] = {};
     a[k] = 0;
     if (n < length) {
@@ -284,7 +278,7 @@ static inline void rm_map_singles(const rm_strided<Row::arity + 1, RM_FEW_AXES> 
     to[k] = at[0];
   }
   RM_UNROLL for (int k = 0; k < COUNT; k++) {
-    if (from + (uint32_t)(k * RM_MAP_THREADS) < length) {
+    if (from + (uint32_t)(k * RM_THREADS) < length) {
       ((typename Row::out::stored *)job.out)[to[k]] =
           rm_apply<Row>(a[k], b[k], c[k], job.attributes);
     }
@@ -297,10 +291,10 @@ static inline void rm_map_general(const rm_strided<Row::arity + 1, RANK> &job) {
   typedef typename Row::first First;
   typedef typename Row::compute Compute;
   typedef typename Bits::offset Offset;
-  const int64_t from = (int64_t)blockIdx.x * (RM_MAP_THREADS * RM_MAP_SINGLES) + threadIdx.x;
+  const int64_t from = (int64_t)blockIdx.x * (RM_THREADS * RM_MAP_ELEMENTS) + threadIdx.x;
 #pragma unroll 1
-  for (int k = 0; k < RM_MAP_SINGLES; k++) {
-    const int64_t n = from + k * RM_MAP_THREADS;
+  for (int k = 0; k < RM_MAP_ELEMENTS; k++) {
+    const int64_t n = from + k * RM_THREADS;
     if (n >= job.length) return;
     Offset at[Row::arity + 1] = {};
     rm_seek<Bits>(job.axes, 0, (int)job.rank, (typename Bits::index)n, at);
@@ -348,7 +342,7 @@ struct rm_tiled {
 /* How elements of a tile are shared: each thread has a column, and every ROWS-th row. */
 template <int SIDE>
 struct rm_tile_share {
-  static constexpr int rows = RM_MAP_THREADS / SIDE;
+  static constexpr int rows = RM_THREADS / SIDE;
   static constexpr int count = SIDE / rows;
   static inline int x() { return (int)threadIdx.x % SIDE; }
   static inline int y(int i) { return (int)threadIdx.x / SIDE + i * rows; }
@@ -391,7 +385,7 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
   typedef typename Row::out::stored Out;
   constexpr bool small = sizeof(First) <= 2 && sizeof(Stored) <= 2 && sizeof(Out) <= 2;
   constexpr int OPERANDS = Row::arity + 1;
-  constexpr int SIDE = small && Row::packs > 1 ? RM_LARGE_TILE : RM_TILE;
+  constexpr int SIDE = small && Row::packs > 1 ? RM_MAP_LARGE_TILE : RM_MAP_TILE;
   typedef rm_tile_share<SIDE> share;
   __shared__ rm_tile<First, SIDE> first;
   __shared__ rm_tile<Stored, SIDE> second;
@@ -442,7 +436,7 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 #define RM_MAP_KERNEL(name, job_type, body) \
-  extern "C" __global__ void __launch_bounds__(RM_MAP_THREADS) name(const job_type job) { body; }
+  extern "C" __global__ void __launch_bounds__(RM_THREADS) name(const job_type job) { body; }
 #define RM_MAP_DENSE(row) RM_MAP_KERNEL(row##_dense, rm_dense, rm_map_dense<row>(job))
 #define RM_MAP_STRIDED(row, name, axes, body) \
   typedef rm_strided<row::arity + 1, axes> row##_##name##_job; \
@@ -451,7 +445,7 @@ static inline void rm_map_tiles(const rm_tiled<Row::arity + 1> &job) {
 #define RM_MAP_ROWS(row) \
   typedef rm_strided<row::arity + 1, RM_FEW_AXES> row##_rows_job; \
   extern "C" __global__ void \
-  __launch_bounds__(RM_MAP_THREADS, row::arity > 2 && !row::compute::is_float ? 4 : 0) \
+  __launch_bounds__(RM_THREADS, row::arity > 2 && !row::compute::is_float ? 4 : 0) \
       row##_rows(const row##_rows_job job) { \
     rm_map_rows<row>(job); \
   }

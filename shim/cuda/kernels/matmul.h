@@ -9,7 +9,13 @@
 
 #include "block.h"
 
-enum { RM_TILE = 64, RM_DEPTH = 16, RM_EACH = 4, RM_SIDE = RM_TILE / RM_EACH };
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_MATMUL_TILE)
+#error "matmul.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
+enum { RM_DEPTH = 16, RM_EACH = 4, RM_SIDE = RM_MATMUL_TILE / RM_EACH };
+static_assert(RM_SIDE * RM_SIDE == RM_THREADS, "threads of a block that multiplies");
 
 /* Integers of up to 32 bits are added up in 32, as the lower bits of a sum depend on no others. */
 template <class T, class W>
@@ -31,17 +37,17 @@ struct rm_matrix {
 /* Reads TILE lines of DEPTH elements into lines[depth][line], 0 for those beyond `count` lines and
  * `deep` elements; neighbours are read by neighbours. */
 template <class D>
-static inline void rm_read_tile(typename D::value (*lines)[RM_TILE + 1],
+static inline void rm_read_tile(typename D::value (*lines)[RM_MATMUL_TILE + 1],
                                 const typename D::stored *x, long long line_step,
                                 long long depth_step, long long count, long long deep) {
   const int t = (int)threadIdx.x, each = RM_SIDE * RM_SIDE;
   const bool along = depth_step == 1;
-  const int l = along ? t / RM_DEPTH : t % RM_TILE, d = along ? t % RM_DEPTH : t / RM_TILE;
-  const int next_l = along ? each / RM_DEPTH : 0, next_d = along ? 0 : each / RM_TILE;
+  const int l = along ? t / RM_DEPTH : t % RM_MATMUL_TILE, d = along ? t % RM_DEPTH : t / RM_MATMUL_TILE;
+  const int next_l = along ? each / RM_DEPTH : 0, next_d = along ? 0 : each / RM_MATMUL_TILE;
   const typename D::stored *from = x + l * line_step + d * depth_step;
   const long long next = next_l * line_step + next_d * depth_step;
 #pragma unroll
-  for (int i = 0; i < RM_TILE * RM_DEPTH / each; i++, from += next) {
+  for (int i = 0; i < RM_MATMUL_TILE * RM_DEPTH / each; i++, from += next) {
     const int line = l + i * next_l, depth = d + i * next_d;
     const bool inside = line < count && depth < deep;
     lines[depth][line] = inside ? D::get(*from) : (typename D::value)0;
@@ -60,11 +66,11 @@ static inline void rm_multiply(rm_matrix c, rm_matrix a, rm_matrix b, long long 
                                long long k, long long batch) {
   typedef typename D::stored T;
   typedef typename D::value W;
-  __shared__ W left[RM_DEPTH][RM_TILE + 1], right[RM_DEPTH][RM_TILE + 1];
+  __shared__ W left[RM_DEPTH][RM_MATMUL_TILE + 1], right[RM_DEPTH][RM_MATMUL_TILE + 1];
   const int x = (int)threadIdx.x % RM_SIDE, y = (int)threadIdx.x / RM_SIDE;
-  const long long across = (n + RM_TILE - 1) / RM_TILE;
-  const long long top = (long long)blockIdx.x / across * RM_TILE;
-  const long long side = (long long)blockIdx.x % across * RM_TILE;
+  const long long across = (n + RM_MATMUL_TILE - 1) / RM_MATMUL_TILE;
+  const long long top = (long long)blockIdx.x / across * RM_MATMUL_TILE;
+  const long long side = (long long)blockIdx.x % across * RM_MATMUL_TILE;
   for (long long matrix = blockIdx.y; matrix < batch; matrix += gridDim.y) {
     const T *from_a = (const T *)a.at + a.start(matrix) + top * a.row;
     const T *from_b = (const T *)b.at + b.start(matrix) + side * b.column;

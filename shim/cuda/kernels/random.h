@@ -154,7 +154,7 @@ static inline void rm_random_fill(typename M::stored *out, long long length, uin
 }
 
 #define RM_RANDOM_KERNEL(name, T, ...)                                                             \
-  extern "C" __global__ void __launch_bounds__(256) name(                                          \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS) name(                                          \
       T *out, long long length, uint64_t key, uint64_t low, uint64_t range) {                      \
     (void)low;                                                                                     \
     (void)range;                                                                                   \

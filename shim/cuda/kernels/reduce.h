@@ -26,6 +26,12 @@
 
 #include "device.h"
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_REDUCE_ROWS) || !defined(RM_REDUCE_PACKS) || !defined(RM_REDUCE_ALIGNED) || \
+    !defined(RM_REDUCE_SECOND_VARIES)
+#error "reduce.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 /*
  * A row: the dtypes of its elements, of the second operand, of what finish gives and of the output;
  * how many elements a lane takes at once, and how many of those packs it keeps apart.
@@ -74,13 +80,8 @@ static inline rm_found<T> rm_better(rm_found<T> a, rm_found<T> b) {
 }
 
 enum {
-  RM_FOLD_THREADS = 256,
-  /* Rows that a lane has on their way where outputs lie side by side; half as many of 8 bytes. */
-  RM_FOLD_ROWS = 16,
   /* Accumulators of a lane: registers are better spent on what is on its way. */
-  RM_FOLD_ACCUMULATORS = 4,
-  RM_FOLD_FEW_AXES = 8,
-  RM_FOLD_MOST_AXES = 64
+  RM_FOLD_ACCUMULATORS = 4
 };
 
 /*
@@ -113,7 +114,7 @@ struct rm_fold_job {
  */
 template <typename Row>
 static inline typename Row::acc rm_join_lanes(typename Row::acc a, int lane, int lanes, int apart) {
-  __shared__ typename Row::acc all[RM_FOLD_THREADS];
+  __shared__ typename Row::acc all[RM_THREADS];
   const int thread = threadIdx.x;
   all[thread] = a;
   __syncthreads();
@@ -157,11 +158,11 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   constexpr int N = ACROSS ? 1 : Row::pack;
   /* Fewer of them where elements or distances take twice the registers. */
   constexpr bool LONG = sizeof(Stored) == 8 || sizeof(Offset) == 8;
-  constexpr int ROWS = LONG ? RM_FOLD_ROWS / 2 : RM_FOLD_ROWS;
+  constexpr int ROWS = LONG ? RM_REDUCE_ROWS / 2 : RM_REDUCE_ROWS;
   constexpr int OWN = RM_SMALL && sizeof(Index) == 8 ? 1 : Row::packs;
   constexpr int PACKS = ACROSS && OWN > 1 ? ROWS : OWN;
   constexpr int ACCS = PACKS < RM_FOLD_ACCUMULATORS ? PACKS : RM_FOLD_ACCUMULATORS;
-  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
+  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_THREADS / lanes;
   const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
   const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
   const int kept = (int)job.kept, rank = (int)job.rank;
@@ -170,7 +171,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   Offset at[3] = {};
   if (valid) rm_seek<Bits>(job.axes, 0, kept, (Index)unit, at);
   const Stored *const p = (const Stored *)job.a + at[1];
-  const bool varies = (job.flags & 4) != 0;
+  const bool varies = (job.flags & RM_REDUCE_SECOND_VARIES) != 0;
   Work y = 0;
   if (valid) y = rm_second<Row>(job.b, at[2]);
   const Offset from = part * (Offset)job.length;
@@ -179,8 +180,8 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
   Acc acc[ACCS];
   RM_UNROLL for (int k = 0; k < ACCS; k++) acc[k] = Row::start();
   Offset q = from + (Offset)lane * N;
-  if ((job.flags & 1) != 0) {
-    const bool whole = (job.flags & 2) != 0, single = rank == kept + 1;
+  if ((job.flags & RM_REDUCE_PACKS) != 0) {
+    const bool whole = (job.flags & RM_REDUCE_ALIGNED) != 0, single = rank == kept + 1;
     const Offset step = (Offset)job.axes[rank - 1].stride[1];
     for (; q + (PACKS - 1) * stride + N <= to; q += PACKS * stride) {
       rm_pack<Stored, N> x[PACKS];
@@ -254,7 +255,7 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
 template <typename Row, int RANK, typename Bits>
 static inline void rm_join_parts(const rm_fold_job<RANK> &job) {
   typedef typename Row::acc Acc;
-  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_FOLD_THREADS / lanes;
+  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_THREADS / lanes;
   const int lane = thread & (lanes - 1);
   const int64_t unit = (int64_t)blockIdx.x * slots + thread / lanes;
   const bool valid = unit < job.outputs;
@@ -274,27 +275,27 @@ static inline void rm_join_parts(const rm_fold_job<RANK> &job) {
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 #define RM_FOLD_KERNEL(name, axes, body) \
-  extern "C" __global__ void __launch_bounds__(RM_FOLD_THREADS) \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS) \
       name(const rm_fold_job<axes> job) { \
     body; \
   }
 #define RM_FOLD_ALONG(row) \
-  RM_FOLD_KERNEL(row##_along, RM_FOLD_FEW_AXES, \
-                 (rm_fold<row, false, RM_FOLD_FEW_AXES, rm_narrow>(job)))
+  RM_FOLD_KERNEL(row##_along, RM_FEW_AXES, \
+                 (rm_fold<row, false, RM_FEW_AXES, rm_narrow>(job)))
 #define RM_FOLD_ACROSS(row) \
-  RM_FOLD_KERNEL(row##_across, RM_FOLD_FEW_AXES, \
-                 (rm_fold<row, true, RM_FOLD_FEW_AXES, rm_narrow>(job)))
+  RM_FOLD_KERNEL(row##_across, RM_FEW_AXES, \
+                 (rm_fold<row, true, RM_FEW_AXES, rm_narrow>(job)))
 #define RM_FOLD_ALONG_ANY(row) \
-  RM_FOLD_KERNEL(row##_along_any, RM_FOLD_MOST_AXES, \
-                 (rm_fold<row, false, RM_FOLD_MOST_AXES, rm_wide>(job)))
+  RM_FOLD_KERNEL(row##_along_any, RM_MOST_AXES, \
+                 (rm_fold<row, false, RM_MOST_AXES, rm_wide>(job)))
 #define RM_FOLD_ACROSS_ANY(row) \
-  RM_FOLD_KERNEL(row##_across_any, RM_FOLD_MOST_AXES, \
-                 (rm_fold<row, true, RM_FOLD_MOST_AXES, rm_wide>(job)))
+  RM_FOLD_KERNEL(row##_across_any, RM_MOST_AXES, \
+                 (rm_fold<row, true, RM_MOST_AXES, rm_wide>(job)))
 #define RM_FOLD_PARTS(row) \
-  RM_FOLD_KERNEL(row##_parts, RM_FOLD_FEW_AXES, \
-                 (rm_join_parts<row, RM_FOLD_FEW_AXES, rm_narrow>(job)))
+  RM_FOLD_KERNEL(row##_parts, RM_FEW_AXES, \
+                 (rm_join_parts<row, RM_FEW_AXES, rm_narrow>(job)))
 #define RM_FOLD_PARTS_ANY(row) \
-  RM_FOLD_KERNEL(row##_parts_any, RM_FOLD_MOST_AXES, \
-                 (rm_join_parts<row, RM_FOLD_MOST_AXES, rm_wide>(job)))
+  RM_FOLD_KERNEL(row##_parts_any, RM_MOST_AXES, \
+                 (rm_join_parts<row, RM_MOST_AXES, rm_wide>(job)))
 
 #endif

@@ -20,6 +20,11 @@
 
 #include "device.h"
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_SCAN_ALIGNED_IN) || !defined(RM_SCAN_ALIGNED_OUT)
+#error "scan.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 /* A row: the dtypes of elements and of results, that of the accumulator, of 8 bytes, and how many
  * elements a lane takes at once. */
 template <typename In, typename Out, typename Acc, int PACK>
@@ -32,11 +37,8 @@ struct rm_scan_row {
 };
 
 enum {
-  RM_SCAN_THREADS = 256,
   /* Rows that a thread has on their way where runs lie side by side. */
-  RM_SCAN_ROWS = 4,
-  RM_SCAN_FEW_AXES = 8,
-  RM_SCAN_MOST_AXES = 64
+  RM_SCAN_ROWS = 4
 };
 
 /*
@@ -76,7 +78,7 @@ template <typename Row>
 static inline typename Row::acc rm_scan_lanes(typename Row::acc a, int lane, int lanes,
                                               typename Row::acc *all) {
   typedef typename Row::acc Acc;
-  __shared__ Acc warps[RM_SCAN_THREADS / 32];
+  __shared__ Acc warps[RM_THREADS / 32];
   const int width = rm_min(lanes, 32), inner = lane & (width - 1), warp = threadIdx.x / 32;
   Acc sum = a;
   for (int apart = 1; apart < width; apart <<= 1) {
@@ -115,7 +117,7 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
   typedef typename Row::out::stored Out;
   typedef typename Bits::offset Offset;
   constexpr int N = Row::pack;
-  const int lanes = (int)job.lanes, slots = RM_SCAN_THREADS / lanes;
+  const int lanes = (int)job.lanes, slots = RM_THREADS / lanes;
   const int lane = threadIdx.x & (lanes - 1);
   const Offset run = (Offset)blockIdx.x * slots + (Offset)(threadIdx.x / lanes);
   const Offset part = (Offset)blockIdx.y;
@@ -140,7 +142,7 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
     const Offset n = from + (Offset)lane * N;
     const bool whole = valid && n + N <= last;
     rm_pack<In, N> x = {};
-    if (whole && (job.flags & 1) != 0) {
+    if (whole && (job.flags & RM_SCAN_ALIGNED_IN) != 0) {
       x = rm_load<N>(p + n);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
@@ -160,7 +162,7 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
     RM_UNROLL for (int i = 0; i < N; i++) {
       result.at[i] = rm_scan_write<Row>(Row::fold(before, sum[i]));
     }
-    if (whole && (job.flags & 2) != 0) {
+    if (whole && (job.flags & RM_SCAN_ALIGNED_OUT) != 0) {
       rm_store(out + n, result);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
@@ -209,21 +211,21 @@ static inline void rm_scan_across(const rm_scan_job<RANK> &job) {
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 #define RM_SCAN_KERNEL(name, axes, body) \
-  extern "C" __global__ void __launch_bounds__(RM_SCAN_THREADS) \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS) \
       name(const rm_scan_job<axes> job) { \
     body; \
   }
 #define RM_SCAN_ALONG(row) \
-  RM_SCAN_KERNEL(row##_along, RM_SCAN_FEW_AXES, \
-                 (rm_scan_along<row, RM_SCAN_FEW_AXES, rm_narrow>(job)))
+  RM_SCAN_KERNEL(row##_along, RM_FEW_AXES, \
+                 (rm_scan_along<row, RM_FEW_AXES, rm_narrow>(job)))
 #define RM_SCAN_ACROSS(row) \
-  RM_SCAN_KERNEL(row##_across, RM_SCAN_FEW_AXES, \
-                 (rm_scan_across<row, RM_SCAN_FEW_AXES, rm_narrow>(job)))
+  RM_SCAN_KERNEL(row##_across, RM_FEW_AXES, \
+                 (rm_scan_across<row, RM_FEW_AXES, rm_narrow>(job)))
 #define RM_SCAN_ALONG_ANY(row) \
-  RM_SCAN_KERNEL(row##_along_any, RM_SCAN_MOST_AXES, \
-                 (rm_scan_along<row, RM_SCAN_MOST_AXES, rm_wide>(job)))
+  RM_SCAN_KERNEL(row##_along_any, RM_MOST_AXES, \
+                 (rm_scan_along<row, RM_MOST_AXES, rm_wide>(job)))
 #define RM_SCAN_ACROSS_ANY(row) \
-  RM_SCAN_KERNEL(row##_across_any, RM_SCAN_MOST_AXES, \
-                 (rm_scan_across<row, RM_SCAN_MOST_AXES, rm_wide>(job)))
+  RM_SCAN_KERNEL(row##_across_any, RM_MOST_AXES, \
+                 (rm_scan_across<row, RM_MOST_AXES, rm_wide>(job)))
 
 #endif

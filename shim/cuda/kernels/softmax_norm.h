@@ -14,6 +14,11 @@
 #include "block.h"
 #include "vecmath.h"
 
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_PART_BYTES)
+#error "softmax_norm.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
 enum { RM_SOFTMAX, RM_LOG_SOFTMAX, RM_LAYER_NORM, RM_RMS_NORM };
 
 /* e^x for x up to 0, to far more digits than 16-bit floats have. */
@@ -271,6 +276,7 @@ static inline void rm_rows_held(typename D::stored *out, const typename D::store
 struct rm_part {
   double count, mean, rest, squares;
 };
+static_assert(sizeof(rm_part) == RM_PART_BYTES, "the size of a part");
 
 /* Block p of a row sums up the columns from p * length on. */
 template <int KIND, class D, int V, int N>

@@ -12,18 +12,21 @@
 
 #include "block.h"
 
-/* Longest run that is sorted by ranks, which is also the size of those blocks. */
-enum { RM_SORT_SHORT = 512 };
+/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+#if !defined(RM_SORT_SHORT) || !defined(RM_SORT_DIGITS) || !defined(RM_SORT_ITEMS) || \
+    !defined(RM_SORT_WIDE_ITEMS) || !defined(RM_SORT_SIGNED) || !defined(RM_SORT_DESCENDING) || \
+    !defined(RM_FEW_COUNTS) || !defined(RM_COUNTS_THREADS)
+#error "sort.h needs the constants of src/backend/cuda/constants.ts"
+#endif
 
-/* Of the other blocks; one thread for each value of a digit. */
-enum { RM_SORT_THREADS = 256, RM_SORT_WARPS = RM_SORT_THREADS / 32, RM_DIGITS = 256 };
-/* Rows of so many counts, or fewer, are added up by a thread each. */
-enum { RM_FEW_COUNTS = 16 };
+/* There is a thread for each value of a digit. */
+static_assert(RM_THREADS == RM_SORT_DIGITS, "threads of a block that sorts");
+enum { RM_SORT_WARPS = RM_THREADS / 32 };
 
 /* How many elements a thread of those has. */
 template <class T>
 struct rm_sort_items {
-  enum { COUNT = sizeof(T) == 8 ? 8 : 16, TILE = COUNT * RM_SORT_THREADS };
+  enum { COUNT = sizeof(T) == 8 ? RM_SORT_WIDE_ITEMS : RM_SORT_ITEMS, TILE = COUNT * RM_THREADS };
 };
 
 /*
@@ -35,11 +38,11 @@ struct rm_sort_keys {
   T flip, keep_sign, zero, infinity;
 
   inline explicit rm_sort_keys(long long order) {
-    const int mantissa = (int)(order & 255);
+    const int mantissa = (int)(order & (RM_SORT_SIGNED - 1));
     const T sign = (T)((T)1 << (8 * sizeof(T) - 1));
     const bool floating = mantissa > 0;
-    flip = floating || (order & 256) != 0 ? sign : 0;
-    if ((order & 512) != 0) flip = (T)~flip;
+    flip = floating || (order & RM_SORT_SIGNED) != 0 ? sign : 0;
+    if ((order & RM_SORT_DESCENDING) != 0) flip = (T)~flip;
     keep_sign = floating ? (T)(sign - 1) : 0;
     zero = floating ? sign : 0;
     infinity = floating ? (T)((T)(sign - 1) >> mantissa << mantissa) : 0;
@@ -53,7 +56,7 @@ struct rm_sort_keys {
   }
 
   inline unsigned digit(T x, int shift) const {
-    return (unsigned)(of(x) >> shift) & (RM_DIGITS - 1);
+    return (unsigned)(of(x) >> shift) & (RM_SORT_DIGITS - 1);
   }
 };
 
@@ -92,8 +95,8 @@ static inline void rm_sort_by_ranks(T *values, int *indices, long long runs, lon
 
 template <class T>
 struct rm_sort_room {
-  unsigned counts[RM_SORT_WARPS][RM_DIGITS];
-  unsigned starts[RM_DIGITS];
+  unsigned counts[RM_SORT_WARPS][RM_SORT_DIGITS];
+  unsigned starts[RM_SORT_DIGITS];
   unsigned warps[RM_SORT_WARPS];
   T values[rm_sort_items<T>::TILE];
   int indices[rm_sort_items<T>::TILE];
@@ -110,14 +113,14 @@ struct rm_sort_tile {
 
   inline explicit rm_sort_tile(int size) {
     n = size;
-    steps = (size + RM_SORT_THREADS - 1) / RM_SORT_THREADS;
+    steps = (size + RM_THREADS - 1) / RM_THREADS;
   }
   inline int at(int s) const { return (rm_warp() * steps + s) * 32 + rm_lane(); }
 
   /* Finds the place of each element in the order of the digit; room->starts is where the elements
    * of each digit begin. */
   inline void rank(rm_sort_room<T> *room, const rm_sort_keys<T> &key, int shift) {
-    for (int i = (int)threadIdx.x; i < RM_SORT_WARPS * RM_DIGITS; i += RM_SORT_THREADS) {
+    for (int i = (int)threadIdx.x; i < RM_SORT_WARPS * RM_SORT_DIGITS; i += RM_THREADS) {
       (&room->counts[0][0])[i] = 0;
     }
     __syncthreads();
@@ -197,7 +200,7 @@ static inline void rm_sort_in_block(T *values, int *indices, long long size, lon
     tile.spread(&room, indexed);
   }
   int *order_of_run = indexed ? indices + (long long)blockIdx.x * size : nullptr;
-  for (int i = (int)threadIdx.x; i < (int)size; i += RM_SORT_THREADS) {
+  for (int i = (int)threadIdx.x; i < (int)size; i += RM_THREADS) {
     if (indexed) order_of_run[i] = room.indices[i];
     else run[i] = room.values[i];
   }
@@ -210,7 +213,7 @@ template <class T>
 static inline void rm_sort_count(unsigned long long *counts, const T *values, long long size,
                                  long long tiles, long long order, long long shift) {
   enum { TILE = rm_sort_items<T>::TILE };
-  __shared__ unsigned found[RM_DIGITS];
+  __shared__ unsigned found[RM_SORT_DIGITS];
   const rm_sort_keys<T> key(order);
   const long long run = (long long)blockIdx.x / tiles, tile = (long long)blockIdx.x % tiles;
   const long long first = tile * TILE;
@@ -218,11 +221,11 @@ static inline void rm_sort_count(unsigned long long *counts, const T *values, lo
   const T *x = values + run * size + first;
   found[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = (int)threadIdx.x; i < n; i += RM_SORT_THREADS) {
+  for (int i = (int)threadIdx.x; i < n; i += RM_THREADS) {
     atomicAdd(&found[key.digit(x[i], (int)shift)], 1u);
   }
   __syncthreads();
-  counts[(run * RM_DIGITS + threadIdx.x) * tiles + tile] = found[threadIdx.x];
+  counts[(run * RM_SORT_DIGITS + threadIdx.x) * tiles + tile] = found[threadIdx.x];
 }
 
 /* Makes each of `length` counts in `rows` rows the sum of those before it in its row, whose sum goes
@@ -267,7 +270,7 @@ static inline void rm_sort_spread(T *to_values, int *to_indices, const T *values
                                   long long tiles, long long order, long long shift) {
   enum { TILE = rm_sort_items<T>::TILE };
   __shared__ rm_sort_room<T> room;
-  __shared__ unsigned long long bases[RM_DIGITS], warps[RM_SORT_WARPS];
+  __shared__ unsigned long long bases[RM_SORT_DIGITS], warps[RM_SORT_WARPS];
   const rm_sort_keys<T> key(order);
   const long long run = (long long)blockIdx.x / tiles, number = (long long)blockIdx.x % tiles;
   const long long start = run * size, first = number * TILE;
@@ -277,12 +280,12 @@ static inline void rm_sort_spread(T *to_values, int *to_indices, const T *values
             from_indices == nullptr ? nullptr : from_indices + start + first, (int)first);
   tile.rank(&room, key, (int)shift);
   tile.spread(&room, indexed);
-  const long long digit = run * RM_DIGITS + threadIdx.x;
+  const long long digit = run * RM_SORT_DIGITS + threadIdx.x;
   unsigned long long all;
   const unsigned long long base = rm_block_before(totals[digit], warps, &all);
   bases[threadIdx.x] = base + counts[digit * tiles + number] - room.starts[threadIdx.x];
   __syncthreads();
-  for (int i = (int)threadIdx.x; i < tile.n; i += RM_SORT_THREADS) {
+  for (int i = (int)threadIdx.x; i < tile.n; i += RM_THREADS) {
     const T x = room.values[i];
     const long long to = start + (long long)(bases[key.digit(x, (int)shift)] + (unsigned)i);
     if (to_values != nullptr) to_values[to] = x;
@@ -299,27 +302,27 @@ static inline void rm_sort_spread(T *to_values, int *to_indices, const T *values
   }
 
 #define RM_SORT_IN_BLOCK(name, T)                                                                  \
-  extern "C" __global__ void __launch_bounds__(RM_SORT_THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                    \
       name(T *values, int *indices, long long size, long long order) {                             \
     rm_sort_in_block(values, indices, size, order);                                                \
   }
 
 #define RM_SORT_COUNT(name, T)                                                                     \
-  extern "C" __global__ void __launch_bounds__(RM_SORT_THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                    \
       name(unsigned long long *counts, const T *values, long long size, long long tiles,           \
            long long order, long long shift) {                                                     \
     rm_sort_count(counts, values, size, tiles, order, shift);                                      \
   }
 
 #define RM_ADD_COUNTS_UP(name)                                                                     \
-  extern "C" __global__ void __launch_bounds__(1024)                                               \
+  extern "C" __global__ void __launch_bounds__(RM_COUNTS_THREADS)                                               \
       name(unsigned long long *counts, unsigned long long *totals, long long rows,                 \
            long long length) {                                                                     \
     rm_add_counts_up(counts, totals, rows, length);                                                \
   }
 
 #define RM_SORT_SPREAD(name, T)                                                                    \
-  extern "C" __global__ void __launch_bounds__(RM_SORT_THREADS)                                    \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS)                                    \
       name(T *to_values, int *to_indices, const T *values, const int *from_indices,                \
            const unsigned long long *counts, const unsigned long long *totals, long long size,     \
            long long tiles, long long order, long long shift) {                                    \

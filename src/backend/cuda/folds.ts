@@ -19,6 +19,7 @@ import {
 import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
@@ -32,12 +33,12 @@ import {
   type ScanSource,
   scanSource,
 } from "./source.ts";
-import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
+import { addAttributes, addAxes, isPacked } from "./walks.ts";
 
-/** Threads of a block, as in shim/cuda/kernels/reduce.h and scan.h. */
-const THREADS = 256;
-/** Rows that a lane of reduce.h has on their way where outputs lie side by side, unless of 8 bytes. */
-const ROWS = 16;
+const { THREADS, FEW_AXES, MOST_AXES } = CONSTANTS["device.h"];
+const { REDUCE_ROWS: ROWS, REDUCE_PACKS, REDUCE_ALIGNED, REDUCE_SECOND_VARIES } =
+  CONSTANTS["reduce.h"];
+const { SCAN_ALIGNED_IN, SCAN_ALIGNED_OUT } = CONSTANTS["scan.h"];
 /** As many blocks keep every device busy, however unevenly they end. */
 const BLOCKS = 4096;
 /** Rounds of a block that make a part worth its while; across, where they are longer. */
@@ -225,8 +226,10 @@ function launchFold(
 ): void {
   const { across, outputs, lanes, parts } = shares;
   const pack = across ? 1 : source.pack;
-  let flags = varies(plan) ? 4 : 0;
-  if (isEven(plan, across, pack)) flags |= 1 | (isPacked(plan, 1, a, pack) ? 2 : 0);
+  let flags: number = varies(plan) ? REDUCE_SECOND_VARIES : 0;
+  if (isEven(plan, across, pack)) {
+    flags |= REDUCE_PACKS | (isPacked(plan, 1, a, pack) ? REDUCE_ALIGNED : 0);
+  }
   fillFold(plan, shares, lanes, flags, out, a, b, scratch, large);
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
@@ -354,8 +357,8 @@ function launchScan(
   const { data, kept, rank } = plan;
   let flags = 0;
   if (!across && kept < rank) {
-    if (isPacked(plan, 1, a, source.pack)) flags |= 1;
-    if (isPacked(plan, 0, out, source.pack)) flags |= 2;
+    if (isPacked(plan, 1, a, source.pack)) flags |= SCAN_ALIGNED_IN;
+    if (isPacked(plan, 0, out, source.pack)) flags |= SCAN_ALIGNED_OUT;
   }
   args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
     .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)

@@ -12,22 +12,14 @@ import { MAP, type MapRow, resultOf } from "../../ops/table.ts";
 import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
 import { Storage } from "../../memory/storage.ts";
 import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
 import { withScratch } from "./scratch.ts";
-import {
-  addAttributes,
-  addAxes,
-  addDivisor,
-  FEW_AXES,
-  isPacked,
-  MOST_AXES,
-  start,
-} from "./walks.ts";
+import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
-// As in shim/cuda/kernels/map.h.
-const THREADS = 256;
-const SINGLES = 4;
+const { THREADS, FEW_AXES, MOST_AXES } = CONSTANTS["device.h"];
+const { MAP_ELEMENTS, MAP_ALIGNED } = CONSTANTS["map.h"];
 
 const args = new Arguments();
 
@@ -226,7 +218,7 @@ function fillDense(
     flags |= 1 << k;
     packed &&= start(plan, k + 1, input) % (pack * input.info.bytes) === 0;
   });
-  args.integer(size).integer(flags | (packed ? 8 : 0));
+  args.integer(size).integer(flags | (packed ? MAP_ALIGNED : 0));
   addAttributes(args, plan);
   addOperands(plan, out, inputs);
   return Math.ceil(size / (THREADS * pack * packs));
@@ -263,7 +255,7 @@ function fillStrided(
     return Math.ceil(positions / THREADS);
   }
   addAxes(args, plan, 0, rank, room, kernel === "any");
-  return Math.ceil(positions / (THREADS * SINGLES));
+  return Math.ceil(positions / (THREADS * MAP_ELEMENTS));
 }
 
 function fillTiles(

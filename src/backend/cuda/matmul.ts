@@ -13,14 +13,15 @@ import type { Storage } from "../../memory/storage.ts";
 import { CUDA_MATMUL, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
 import { suffixOf } from "./source.ts";
 
-/** As in matmul.h: rows and columns of a block's tile, and its threads. */
-const TILE = 64, THREADS = 256;
+const { THREADS } = CONSTANTS["device.h"];
+const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
 /** The most blocks along y, which go round then. */
 const MOST_BLOCKS_Y = 65535;
 

@@ -11,20 +11,17 @@ import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan } from "../../core/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun, sizeOf } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
 import { suffixOf } from "./source.ts";
-import { MOST_AXES } from "./walks.ts";
 
 const SYMBOL = "rm_cuda_launch";
-const THREADS = 256;
-/** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
-const FIND_TILE = 4096;
+const { THREADS, MOST_AXES } = CONSTANTS["device.h"];
+const { NONZERO_TILE, ADD_CHUNK, INDEX_SIGNED } = CONSTANTS["gather_scatter.h"];
 /** Axes that most blocks have no more of. */
 const BLOCK_AXES = 5;
-/** Sorted picks of a chunk: RM_ADD_CHUNK. */
-const CHUNK = 32;
 /** Elements that are added at once, and their picks, at most: so that what lies between has room. */
 const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 /** The most blocks of a kernel that goes round. */
@@ -113,7 +110,7 @@ function addAxes(room: number): void {
 }
 
 /** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
-function blocksFor(count: number, threads = THREADS): number {
+function blocksFor(count: number, threads: number = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
 
@@ -125,7 +122,7 @@ function addPicks(
   size: number,
   stride: number,
 ): void {
-  args.integer(at).integer(bytes + (kind === "i" ? 16 : 0)).integer(size).integer(stride)
+  args.integer(at).integer(bytes + (kind === "i" ? INDEX_SIGNED : 0)).integer(size).integer(stride)
     .integer(device.faults).integer(device.nextIndexing());
 }
 
@@ -200,7 +197,9 @@ export function scatter(
   }
   lastOfEach(device, picks, (kept) => {
     const addKept = (): void => {
-      args.integer(kept).integer(8 + 16).integer(size).integer(stride).integer(0).integer(0);
+      args.integer(kept).integer(8 + INDEX_SIGNED).integer(size).integer(stride).integer(0).integer(
+        0,
+      );
     };
     move(device, plan, target, values, addKept, count, step, true);
   });
@@ -315,7 +314,7 @@ function addRuns(
   { places, order, wide, count, values, step }: Sorted,
 ): void {
   const elements = sizeOf(plan);
-  const chunks = Math.ceil(count / CHUNK);
+  const chunks = Math.ceil(count / ADD_CHUNK);
   const add = (sums: number, itsPlaces: number): void => {
     takeAxes(plan);
     axes.unshift(chunks, 0, 0);
@@ -410,7 +409,7 @@ export function nonzero(
   if (length === 0 || out.length === 0) return;
   checkRun(SYMBOL, 1, offset, length, input);
   const { bytes, kind } = input.info;
-  const tiles = Math.ceil(length / FIND_TILE);
+  const tiles = Math.ceil(length / NONZERO_TILE);
   const floating = kind === "f" ? 1 : 0;
   device.scratch((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);

@@ -8,6 +8,7 @@ import type { Affine, RowKernel } from "../../core/backend.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, findKernel, type Instance } from "./instance.ts";
 import { suffixOf } from "./source.ts";
@@ -127,7 +128,7 @@ export function alongRows(
   const wanted = Math.min(chunks, PART_THREADS, Math.max(1, Math.ceil(BUSY_BLOCKS / rows)));
   const length = Math.ceil(chunks / wanted) * chunk;
   const count = Math.ceil(columns / length);
-  device.scratch(rows * count * 32, (parts) => {
+  device.scratch(rows * count * CONSTANTS["softmax_norm.h"].PART_BYTES, (parts) => {
     args.clear().integer(parts).address(a, offset).integer(columns).integer(count).integer(length);
     device.launch(sums, [rows * count], [PART_THREADS], args);
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(columns)

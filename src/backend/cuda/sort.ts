@@ -7,18 +7,17 @@
 import type { DTypeInfo } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
-/** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
-const SHORT = 512, THREADS = 256, DIGITS = 256;
-/** As there: rows of so many counts, or fewer, are a thread's, not a block's. */
-const FEW_COUNTS = 16;
+const { THREADS } = CONSTANTS["device.h"];
+const { SORT_SHORT: SHORT, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } = CONSTANTS["sort.h"];
 const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
 
 /** The most elements that a block sorts. */
 function tileOf(bytes: number): number {
-  return THREADS * (bytes === 8 ? 8 : 16);
+  return THREADS * CONSTANTS["sort.h"][bytes === 8 ? "SORT_WIDE_ITEMS" : "SORT_ITEMS"];
 }
 
 const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SPREAD"] as const;
@@ -50,7 +49,9 @@ function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: numbe
 
 /** How elements are ordered, in bits: see rm_sort_keys. */
 function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
-  return (MANTISSAS[name] ?? 0) + (kind === "i" ? 256 : 0) + (descending ? 512 : 0);
+  const { SORT_SIGNED, SORT_DESCENDING } = CONSTANTS["sort.h"];
+  return (MANTISSAS[name] ?? 0) + (kind === "i" ? SORT_SIGNED : 0) +
+    (descending ? SORT_DESCENDING : 0);
 }
 
 const args = new Arguments();
@@ -65,7 +66,7 @@ export function addCountsUp(
 ): void {
   args.clear().integer(counts).integer(totals).integer(rows).integer(length);
   const blocks = length <= FEW_COUNTS ? Math.ceil(rows / THREADS) : rows;
-  const threads = length > THREADS ? 1024 : THREADS;
+  const threads = length > THREADS ? COUNTS_THREADS : THREADS;
   device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
 }
 

@@ -19,6 +19,7 @@ import {
   takes,
 } from "../../ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../ops/c_rules.ts";
+import { CONSTANTS, constantsOf, type Header } from "./constants.ts";
 import type { Family } from "./device.ts";
 
 /** A dtype as the primitives and the headers name it, by its id. */
@@ -78,7 +79,7 @@ export interface Source<Kernel extends string> {
   /** The name of the struct. */
   readonly name: string;
   /** The header, and its macro for each kernel. */
-  readonly header: string;
+  readonly header: Header;
   readonly macros: Readonly<Record<Kernel, string>>;
   /** The names of its kernels: made once, since every call looks one up. */
   readonly kernels: Readonly<Record<Kernel, string>>;
@@ -88,7 +89,7 @@ export interface Source<Kernel extends string> {
 
 function sourceOf<Kernel extends string>(
   name: string,
-  header: string,
+  header: Header,
   macros: Readonly<Record<Kernel, string>>,
   text: string,
 ): Source<Kernel> {
@@ -101,12 +102,18 @@ export function define<Kernel extends string>(
   sources: readonly (readonly [Source<Kernel>, readonly NoInfer<Kernel>[]])[],
 ): Family {
   const texts = sources.map(([{ text }]) => text);
-  const headers = new Set(sources.map(([{ header }]) => `#include "${header}"\n`));
+  const headers = [...new Set(sources.map(([{ header }]) => header))];
   const lines = sources.flatMap(([{ name, macros }, kernels]) =>
     kernels.map((kernel) => `${macros[kernel]}(${name})\n`)
   );
   return {
-    source: [includesFor(texts), ...headers, ...texts, ...lines].join(""),
+    source: [
+      ...headers.map(constantsOf),
+      includesFor(texts),
+      ...headers.map((header) => `#include "${header}"\n`),
+      ...texts,
+      ...lines,
+    ].join(""),
     names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
   };
 }
@@ -173,7 +180,8 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
   const heavy = isHeavy(row);
   const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
   const packs = heavy || row.arity === 3 ? 1 : 2;
-  const tile = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2 ? 64 : 32;
+  const small = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2;
+  const tile = CONSTANTS["map.h"][small ? "MAP_LARGE_TILE" : "MAP_TILE"];
   const expr = exprFor(row, kind);
   let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
   let body: string;

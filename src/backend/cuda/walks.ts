@@ -9,11 +9,6 @@ import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../core/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Arguments } from "./device.ts";
 
-/** Axes that most kernels have room for. */
-export const FEW_AXES = 8;
-/** As many as there can be. */
-export const MOST_AXES = 64;
-
 /** The address of operand `k`'s first element. */
 export function start(plan: Plan, k: number, storage: Storage): number {
   return storage.address + plan.data[OFFSETS + k]! * storage.info.bytes;
