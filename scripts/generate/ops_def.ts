@@ -36,7 +36,7 @@ function macroOf(row: MapRow, kind: Kind): string | undefined {
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
-    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
+    return isHeavy(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
@@ -71,18 +71,18 @@ function mapLines(row: MapRow): string[] {
 function rowLine(row: MapRow): string {
   const [condition, bool, heavy] = [row.condition ?? false, row.result === "bool", isHeavy(row)]
     .map(Number);
-  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
+  return `RM_MAP_OP(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
 /** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
   const hash = (abi.tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
-    "MAP_ROW",
+    "MAP_OP",
     "FLOAT_MAP",
     "FLOAT_ARITHMETIC",
     "ROUND_MAP",
-    "HEAVY_MAP",
+    "COMPUTE_BOUND_MAP",
     "DOUBLE_MAP",
     "INT_MAP",
     "BITS_MAP",
@@ -93,20 +93,19 @@ export function makeOpsDef(): string {
     "/*",
     " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
     " *",
-    " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
-    " * bool, whether elements cost so much that fewer are worth a thread).",
-    " * RM_..._MAP(name, operands, followed by c where the first is a condition and by a where there",
-    " * are attributes, result, expression of x, y, z, declarations of attributes), the result being",
-    " * same or flag, a bool: FLOAT",
-    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
-    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
-    " * BITS for integers of any sign, BOOL for bool.",
-    " * RM_..._ARITHMETIC(name, expression) stands by those lines whose expression is one operator.",
+    " * RM_MAP_OP(name, operands, has a bool condition as first operand, has a bool result, is",
+    " * compute-bound).",
+    " * RM_..._MAP(name, operands, result, expression of x, y, z, declarations of attributes). A c",
+    " * after the number of operands stands for a condition, an a for attributes. The result is same",
+    " * or flag, a bool. FLOAT is for float dtypes, ROUND for ops that round to integers or neighbors,",
+    " * COMPUTE_BOUND for other compute-bound ops, DOUBLE for those that float32 computes in double,",
+    " * INT for integers, BITS for integers of any sign, BOOL for bool.",
+    " * RM_..._ARITHMETIC(name, expression) repeats the lines whose expression is one operator.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
-    " * A file defines those that it wants before it includes this one, and undefines them after.",
+    " * A file defines the macros that it needs, includes this file, and undefines them.",
     " */",
     `#define RM_TABLE_HASH 0x${hash}u`,
-    `#define RM_ROWS ${ROWS.length}`,
+    `#define RM_OP_COUNT ${ROWS.length}`,
     "",
     "#ifndef RM_OP_copy",
     ...ROWS.map((row) => `#define RM_OP_${row.name} ${row.id}`),

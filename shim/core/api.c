@@ -1,6 +1,6 @@
 /*
- * The exported functions, but for those of BLAS, buffers and CUDA: each calls the kernels of the
- * instruction set in use.
+ * The exported functions, except those of BLAS, buffers and CUDA. They call the kernels of the
+ * active instruction set.
  */
 #include <string.h>
 #include "index.h"
@@ -25,35 +25,33 @@ int32_t rm_configure(int32_t what, int32_t value) {
         rm_blas_threads(rm_threads());
       }
       return rm_threads();
-    case RM_CONFIGURE_LEVEL:
-      return rm_set_level(value);
-    case RM_CONFIGURE_SHARE_ALL:
-      return rm_share_all(value);
+    case RM_CONFIGURE_LEVEL: return rm_set_isa(value);
+    case RM_CONFIGURE_SHARE_ALL: return rm_always_parallel(value);
     default: return -1;
   }
 }
 
 int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, const void *a,
                const void *b, const void *c) {
-  return rm_level()->map(opcode, dtypes, plan, out, a, b, c);
+  return rm_isa_kernels()->map(opcode, dtypes, plan, out, a, b, c);
 }
 
 int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, void *out,
                 const void *a, const void *b) {
-  return rm_level()->fold(opcode, dtypes, kept, plan, out, a, b);
+  return rm_isa_kernels()->reduce(opcode, dtypes, kept, plan, out, a, b);
 }
 
 int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
                 const void *weight, const void *bias) {
-  return rm_level()->rows(kind, dtype, plan, out, a, weight, bias);
+  return rm_isa_kernels()->softmax_norm(kind, dtype, plan, out, a, weight, bias);
 }
 
 int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values, void *indices) {
-  return rm_level()->sort(dtype, flags, plan, values, indices);
+  return rm_isa_kernels()->sort(dtype, flags, plan, values, indices);
 }
 
 int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length, void *out) {
-  return rm_level()->random(dtype, kind, words, length, out);
+  return rm_isa_kernels()->random(dtype, kind, words, length, out);
 }
 
 int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers, void *target,

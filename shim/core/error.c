@@ -1,5 +1,5 @@
 /*
- * The message of the last error of each thread.
+ * The last error message of each thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "internal.h"
 
-/* Allocated, since a compiler's message may be long. Not freed when its thread ends. */
+/* On the heap, since messages of compilers may be long. Not freed when its thread ends. */
 static _Thread_local char *last_error;
 
 int32_t rm_fail(int32_t status, const char *format, ...) {
@@ -21,7 +21,7 @@ int32_t rm_fail(int32_t status, const char *format, ...) {
     vsnprintf(message, (size_t)length + 1, format, values);
     va_end(values);
   }
-  /* Last, as the old message may be part of the new one. */
+  /* After formatting, since the old message may be part of the new one. */
   free(last_error);
   last_error = message;
   return status;

@@ -1,21 +1,23 @@
-/* The kernels of one instruction set, in one place. */
+/*
+ * The table of the kernels of one instruction set.
+ */
 #include "internal.h"
 
 #if defined(__AVX512F__)
-#define MOST_PRODUCTS (1 << 27)
+#define MAX_OWN_MATMUL (1 << 27)
 #elif defined(__x86_64__)
-#define MOST_PRODUCTS (1 << 24)
+#define MAX_OWN_MATMUL (1 << 24)
 #else
-#define MOST_PRODUCTS 0
+#define MAX_OWN_MATMUL 0
 #endif
 
-const rm_kernels RM_AT(kernels) = {
-    .most_products = MOST_PRODUCTS,
-    .map = RM_AT(map),
-    .fold = RM_AT(fold),
-    .rows = RM_AT(rows),
-    .matmul = RM_AT(matmul),
-    .sort = RM_AT(sort),
-    .random = RM_AT(random),
-    .places = RM_AT(places),
+const rm_kernels RM_FOR_ISA(kernels) = {
+    .max_own_matmul = MAX_OWN_MATMUL,
+    .map = RM_FOR_ISA(map),
+    .reduce = RM_FOR_ISA(reduce),
+    .softmax_norm = RM_FOR_ISA(softmax_norm),
+    .matmul = RM_FOR_ISA(matmul),
+    .sort = RM_FOR_ISA(sort),
+    .random = RM_FOR_ISA(random),
+    .normalize_indices = RM_FOR_ISA(normalize_indices),
 };

@@ -5,12 +5,12 @@
 #include "matmul_plan.h"
 
 /*
- * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector wait
- * for memory in either; GEMM has no short way for them. Tiny products cost less than its call, and
- * products of any number of rows by a tiny matrix less than its packing. Those of matrices that are
- * not thin it beats only when they are large: how large depends on the instruction set, and is less
- * where own kernels have to copy rows of the left matrix. Batches of small products run on all
- * threads, where OpenBLAS would compute each with one.
+ * Whether own kernels are at least as fast as OpenBLAS, as measured. Products with a vector are
+ * memory-bound in both; GEMM has no fast path for them. Tiny products cost less than the call of
+ * GEMM, and products with a tiny right matrix cost less than its packing. For matrices that are not
+ * thin, OpenBLAS is faster only above a size that depends on the instruction set; the limit is
+ * lower where own kernels copy rows of the left matrix. Batches of small products run on all
+ * threads, whereas OpenBLAS would compute each with one thread.
  */
 static bool own_is_faster(const double *plan) {
   const double products = plan[RM_M] * plan[RM_N] * plan[RM_K], batch = plan[RM_BATCH];
@@ -20,9 +20,9 @@ static bool own_is_faster(const double *plan) {
       (plan[RM_B_COLUMN] == 1 || (batch == 1 && plan[RM_M] > 32))) {
     return true;
   }
-  const double apart = plan[RM_C_COLUMN] == 1 ? plan[RM_A_COLUMN] : plan[RM_B_ROW];
-  const double most = rm_level()->most_products / (apart == 1 ? 1 : 8);
-  if (plan[RM_M] >= 24 && plan[RM_N] >= 24 && products <= most) return true;
+  const double stride = plan[RM_C_COLUMN] == 1 ? plan[RM_A_COLUMN] : plan[RM_B_ROW];
+  const double limit = rm_isa_kernels()->max_own_matmul / (stride == 1 ? 1 : 8);
+  if (plan[RM_M] >= 24 && plan[RM_N] >= 24 && products <= limit) return true;
   return batch > 1 && products <= 128 * 128 * 128 && products * batch >= 1 << 20 &&
          rm_threads() > 1;
 }
@@ -31,13 +31,13 @@ int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, con
   if (a == NULL || b == NULL || c == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
   }
-  double one[RM_MATRICES + 3];
-  const double *at = plan + RM_MATRICES;
-  if (rm_collapse(plan, at, one)) {
+  double one[RM_MATMUL_FIELDS + 3];
+  const double *at = plan + RM_MATMUL_FIELDS;
+  if (rm_collapse_batch(plan, at, one)) {
     const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
-    for (int i = 0; i < 3; i++) one[RM_MATRICES + i] = at[i * batch];
+    for (int i = 0; i < 3; i++) one[RM_MATMUL_FIELDS + i] = at[i * batch];
     plan = one;
-    at = one + RM_MATRICES;
+    at = one + RM_MATMUL_FIELDS;
   }
   const rm_blas_state state = rm_blas_status();
   if (state != RM_BLAS_CLOSED && (dtype == RM_FLOAT32 || dtype == RM_FLOAT64) &&
@@ -45,5 +45,5 @@ int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, con
       rm_blas_multiply(dtype, plan, at, c, a, b)) {
     return RM_OK;
   }
-  return rm_level()->matmul(dtype, plan, c, a, b);
+  return rm_isa_kernels()->matmul(dtype, plan, c, a, b);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* Plan fields that follow the strides. */
-enum { TO = RM_MATRICES, FROM_A, FROM_B, FLAGS, BIAS, OFFSETS };
+enum { TO = RM_MATMUL_FIELDS, FROM_A, FROM_B, FLAGS, BIAS, OFFSETS };
 
 /* What NVIDIA's headers call CUBLAS_OP_.., CUDA_R_.., CUBLAS_COMPUTE_... */
 enum { OP_N = 0, OP_T = 1 };
@@ -272,7 +272,7 @@ static int32_t multiply_and(rm_device *device, const product *p) {
 /* ---- the interface --------------------------------------------------------------------------- */
 
 static bool set_type(product *p, int32_t dtype) {
-  p->size = p->size_c = (int)rm_bytes(dtype);
+  p->size = p->size_c = (int)rm_itemsize(dtype);
   p->compute = dtype == RM_FLOAT64                       ? COMPUTE_64F
                : dtype == RM_FLOAT32 && p->flags & RM_CUDA_MATMUL_TF32 ? COMPUTE_32F_FAST_TF32
                                                          : COMPUTE_32F;
@@ -307,12 +307,12 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
     return rm_fail(RM_UNSUPPORTED, "cublasLt applies one function");
   }
   if (offsets < 1) return RM_OK;
-  double one[RM_MATRICES];
+  double one[RM_MATMUL_FIELDS];
   const double *sizes = plan;
   /* More columns would need more of the bias. */
-  if (rm_collapse(plan, at, one) && !(p.flags & RM_CUDA_MATMUL_ADD_BIAS && one[RM_N] != plan[RM_N])) sizes = one;
+  if (rm_collapse_batch(plan, at, one) && !(p.flags & RM_CUDA_MATMUL_ADD_BIAS && one[RM_N] != plan[RM_N])) sizes = one;
   rm_matrix c, a, b;
-  if (!rm_describe_all(sizes, &c, &a, &b) || sizes[RM_BATCH] > RM_BLAS_INT_MAX) {
+  if (!rm_blas_layouts(sizes, &c, &a, &b) || sizes[RM_BATCH] > RM_BLAS_INT_MAX) {
     return rm_fail(RM_UNSUPPORTED, "cuBLAS cannot read these matrices where they lie");
   }
   /* By columns: what lies by rows is its own transpose. A result by rows is b' a'. */
@@ -335,9 +335,9 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   p.c = (rm_address)plan[TO];
   p.a = (rm_address)plan[swap ? FROM_B : FROM_A];
   p.b = (rm_address)plan[swap ? FROM_A : FROM_B];
-  const bool even = p.batch == 1 || (rm_even_step(at_c, p.batch, &p.step_c) &&
-                                     rm_even_step(first, p.batch, &p.step_a) &&
-                                     rm_even_step(second, p.batch, &p.step_b) && p.step_c >= 0 &&
+  const bool even = p.batch == 1 || (rm_batch_stride(at_c, p.batch, &p.step_c) &&
+                                     rm_batch_stride(first, p.batch, &p.step_a) &&
+                                     rm_batch_stride(second, p.batch, &p.step_b) && p.step_c >= 0 &&
                                      p.step_a >= 0 && p.step_b >= 0);
   if (!even && after) {
     return rm_fail(RM_UNSUPPORTED, "cublasLt takes matrices that are evenly spaced");
@@ -356,7 +356,7 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
   RM_TRY(rm_cuda_library(RM_CUBLAS));
-  rm_acquire(&device->products->lock);
+  rm_mutex_lock(&device->products->lock);
   int32_t status = rm_products_make(device);
   if (status == RM_OK) {
     if (after) status = multiply_and(device, &p);
@@ -364,7 +364,7 @@ int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan) 
     else if (p.batch == 1) status = multiply_one(device->products, &p, p.c, p.a, p.b);
     else status = multiply_evenly(device->products, &p);
   }
-  rm_release(&device->products->lock);
+  rm_mutex_unlock(&device->products->lock);
   return status;
 }
 

@@ -55,9 +55,9 @@ int32_t rm_products_make(rm_device *device) {
 
 void rm_products_prepare(rm_device *device) {
   if (rm_cuda_library(RM_CUBLAS) != RM_OK) return;
-  rm_acquire(&device->products->lock);
+  rm_mutex_lock(&device->products->lock);
   rm_products_make(device);
-  rm_release(&device->products->lock);
+  rm_mutex_unlock(&device->products->lock);
 }
 
 int32_t rm_products_begin(rm_device *device) {
@@ -66,7 +66,7 @@ int32_t rm_products_begin(rm_device *device) {
     if (device->products == NULL) {
       return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
     }
-    device->products->lock = (rm_lock)RM_LOCK_INIT;
+    device->products->lock = (rm_mutex)RM_MUTEX_INIT;
   }
   return RM_OK;
 }

@@ -54,16 +54,16 @@ static bool put(end_key key, uintptr_t thread) {
 
 /* Has the end of this thread noted. */
 static bool watch_this_thread(void) {
-  static rm_lock guard = RM_LOCK_INIT;
+  static rm_mutex guard = RM_MUTEX_INIT;
   static end_key key;
   static bool made;
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   if (!made) {
-    rm_stay_loaded();
+    rm_pin_library();
     made = make_key(&key);
   }
   const bool watched = made;
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return watched && put(key, this_thread());
 }
 

@@ -32,7 +32,7 @@ enum { CHOICES = 1024 };
 
 /* What a device needs for products. Used by one thread at a time. */
 struct rm_products {
-  rm_lock lock;
+  rm_mutex lock;
   void *handle, *lt_handle, *workspace;
   /* Whether the handle has been told all that it has to know. */
   bool ready;

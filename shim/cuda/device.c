@@ -7,7 +7,7 @@
 #include "cuda_internal.h"
 
 /* Held while devices are prepared. */
-static rm_lock guard = RM_LOCK_INIT;
+static rm_mutex guard = RM_MUTEX_INIT;
 static rm_device devices[RM_MOST_DEVICES];
 /* Those that are prepared. */
 static _Atomic bool is_ready[RM_MOST_DEVICES];
@@ -84,14 +84,14 @@ int32_t rm_cuda_use(int32_t index, rm_device **device) {
   }
   *device = &devices[index];
   if (known) return RM_OK;
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   int32_t status = RM_OK;
   if (!atomic_load(&is_ready[index])) {
     devices[index].index = index;
     status = prepare(&devices[index]);
     if (status == RM_OK) atomic_store_explicit(&is_ready[index], true, memory_order_release);
   }
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return status;
 }
 

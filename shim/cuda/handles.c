@@ -17,12 +17,12 @@ typedef struct {
   int32_t next_free;
 } entry;
 
-static rm_lock handle_guard = RM_LOCK_INIT;
+static rm_mutex handle_guard = RM_MUTEX_INIT;
 static entry *entries;
 static int32_t entry_count, entry_room, first_free = -1;
 
 double rm_handle_for(rm_handle kind, const rm_device *device, void *thing) {
-  rm_acquire(&handle_guard);
+  rm_mutex_lock(&handle_guard);
   int32_t at = first_free;
   if (at < 0 && entry_count == entry_room && entry_room < MOST_HANDLES) {
     const int32_t room = entry_room == 0 ? 64 : entry_room * 2;
@@ -42,14 +42,14 @@ double rm_handle_for(rm_handle kind, const rm_device *device, void *thing) {
     entries[at] = (entry){kind, entries[at].uses + 1, device, thing, -1};
     number = (double)entries[at].uses * MOST_HANDLES + at;
   }
-  rm_release(&handle_guard);
+  rm_mutex_unlock(&handle_guard);
   if (number == 0) rm_fail(RM_OUT_OF_MEMORY, "no memory for another handle");
   return number;
 }
 
 void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool last) {
   void *thing = NULL;
-  rm_acquire(&handle_guard);
+  rm_mutex_lock(&handle_guard);
   if (number >= MOST_HANDLES && number < 9007199254740992.0) {
     const int64_t bits = (int64_t)number;
     const int32_t at = (int32_t)(bits % MOST_HANDLES);
@@ -63,7 +63,7 @@ void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool 
       }
     }
   }
-  rm_release(&handle_guard);
+  rm_mutex_unlock(&handle_guard);
   if (thing == NULL) {
     static const char *const names[] = {"", "ticket", "graph", "event"};
     rm_fail(RM_BAD_ARGUMENT, "%.0f is no %s of CUDA device %d, or not any more", number,

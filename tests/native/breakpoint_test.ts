@@ -32,7 +32,7 @@ function build(folder: string): string {
   const flags = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-O1", "-g"];
   flags.push("-DRM_DEBUG", "-fno-vectorize", "-fno-unroll-loops", "-Wno-pass-failed");
   // One instruction set stands for all three.
-  const names = ["-DRM_LEVEL=v2", "-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
+  const names = ["-DRM_ISA=v2", "-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
   const target = ["-target", "x86_64-linux-gnu", "-mcpu=x86_64_v2", "-fno-sanitize=all"];
   const from = [...includes, program, ...sources];
   runZig(["cc", ...flags, ...names, ...target, ...from, "-lm", "-lpthread", "-ldl", "-o", path]);

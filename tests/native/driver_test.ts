@@ -111,7 +111,7 @@ test(...when(
     const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
     const program = buildWhole(folder, [
       "-O0",
-      "-DRM_LEVEL=v2",
+      "-DRM_ISA=v2",
       ...names,
       "--",
       "-ODebug",
@@ -131,7 +131,7 @@ test(...when(
   (folder) => {
     const program = buildWhole(folder, [
       "-O2",
-      "-DRM_LEVEL=base",
+      "-DRM_ISA=base",
       "--",
       "-OReleaseFast",
       "-fno-sanitize-c",

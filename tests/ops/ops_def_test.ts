@@ -35,7 +35,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       "RM_INT_MAP(less, 2, flag, (x < y),)",
       "RM_BOOL_MAP(where, 3c, same, ((x != 0) ? y : z),)",
       "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
-      "RM_HEAVY_MAP(exp, 1, same, RM_CALL(exp)(x),)",
+      "RM_COMPUTE_BOUND_MAP(exp, 1, same, RM_CALL(exp)(x),)",
     ]
   ) assert(lines.includes(line), line);
   for (const row of Object.values<MapRow>(MAP)) {
@@ -45,7 +45,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       b: row.takes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
-      f: /^RM_(FLOAT|ROUND|HEAVY|DOUBLE)_MAP/,
+      f: /^RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP/,
       i: /^RM_(INT|BITS)_MAP/,
       b: /^RM_BOOL_MAP/,
     };

@@ -26,7 +26,7 @@ interface Definition {
 
 interface Function extends Definition {
   /**
-   * Which macro makes its name: `NAME(sum)` joins the part with a suffix, `RM_AT(sort)` with the
+   * Which macro makes its name: `NAME(sum)` joins the part with a suffix, `RM_FOR_ISA(sort)` with the
    * instruction set; `none` where the name is written out.
    */
   readonly joined: "none" | "suffix" | "isa";
@@ -37,7 +37,7 @@ interface Parsed {
   readonly lines: number;
   readonly macros: readonly Definition[];
   readonly functions: readonly Function[];
-  /** What is called, or else mentioned by a name that a macro makes: `f`, `NAME(f)`, `RM_AT(f)`. */
+  /** What is called, or else mentioned by a name that a macro makes: `f`, `NAME(f)`, `RM_FOR_ISA(f)`. */
   readonly calls: ReadonlySet<string>;
   /** The base names of the files that it includes. */
   readonly includes: readonly string[];
@@ -75,7 +75,7 @@ const CONTROL = new Set("if for while switch do else return sizeof".split(" "));
 type Joined = Function["joined"];
 
 function joinedBy(macro: string): Joined {
-  return macro === "RM_AT" ? "isa" : "suffix";
+  return macro === "RM_FOR_ISA" ? "isa" : "suffix";
 }
 
 /** The function that a block with this `head` is the body of; undefined for other blocks. */
@@ -103,7 +103,9 @@ function functionOf(head: string): { name: string; joined: Joined } | undefined 
 
 /** What `code` calls, see {@link Parsed.calls}. */
 function callsIn(code: string): Set<string> {
-  const joined = [...code.matchAll(/\b(NAME|RM_AT)\((\w+)\)/g)].map(([, m, f]) => `${m}(${f})`);
+  const joined = [...code.matchAll(/\b(NAME|RM_FOR_ISA)\((\w+)\)/g)].map(([, m, f]) =>
+    `${m}(${f})`
+  );
   const plain = [...code.matchAll(/\b([A-Za-z_]\w*)\s*\(/g)].map(([, name]) => name!);
   // Tables of functions, which nothing calls by name.
   const tables = [...code.matchAll(/[{,=]\s*&?([a-z_]\w*)\s*(?=[,}])/g)].map(([, name]) => name!);
@@ -205,7 +207,7 @@ function callsOf(files: ReadonlyMap<string, Parsed>): Map<string, Map<string, st
       for (const { name, joined, isStatic } of functions) {
         if (isStatic && !visible.has(other)) continue;
         const found = joined === "isa"
-          ? called.has(`RM_AT(${name})`)
+          ? called.has(`RM_FOR_ISA(${name})`)
           : joined === "none"
           ? called.has(name) && !own.has(name)
           : visible.has(other) &&
@@ -225,7 +227,7 @@ function functionNamed({ functions }: Parsed, name: string): boolean {
 }
 
 const SUFFIX =
-  /^_(b8|[iu](8|16|32|64)|b?f16|f(32|64)(_(sum|product))?|half|u?int(8|16|32|64)_t|float|double|8|16|32|64|[1248]|PLAIN|MAGNITUDE|SQUARE|DIFFERENCE)$/;
+  /^_(b8|[iu](8|16|32|64)|b?f16|f(32|64)(_(sum|product))?|half|u?int(8|16|32|64)_t|float|double|8|16|32|64|[1248]|IDENTITY|ABS|SQUARE|SQUARED_DIFFERENCE)$/;
 
 function isSuffix(word: string, name: string): boolean {
   return SUFFIX.test(word.slice(name.length));
@@ -340,8 +342,8 @@ test("circles of calls are found, over headers, macros and tables too", () => {
   assertEquals(faultsOf({ "a.c": user, "t.h": type }), [
     "a.c calls sum of t.h, which calls help of a.c",
   ]);
-  const isa = `void RM_AT(sort)(int x) { run(x); }\n`;
-  assertEquals(faultsOf({ "s.c": isa, "r.c": f("run", "RM_AT(sort)(1)") }), [
+  const isa = `void RM_FOR_ISA(sort)(int x) { run(x); }\n`;
+  assertEquals(faultsOf({ "s.c": isa, "r.c": f("run", "RM_FOR_ISA(sort)(1)") }), [
     "s.c calls run of r.c, which calls sort of s.c",
   ]);
   const table = `static const fn table[] = {first, second};\n${f("a", "0")}`;

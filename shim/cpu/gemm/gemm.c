@@ -1,41 +1,45 @@
 /*
- * Matrix products of every dtype: tasks of a block of the result each. A task packs its columns of
- * b into panels, if they do not lie well already, and multiplies them with rows of a where those
- * lie. Products with a vector, and those of small matrices, have kernels of their own.
+ * Matrix products of every dtype.
  *
- * Floats narrower than float32 are converted as they are read and summed in float32; integers of 8
- * and 16 bits are multiplied in 16 bits, as only the low bits of a sum count. Every element of a
- * result is summed in an order that sizes and strides alone decide. Knows nothing of BLAS.
+ * Each task computes a block of the result. It packs its columns of b into panels unless the
+ * kernels can read them in place, and multiplies the panels by rows of a, which usually stay in
+ * place. Products with a vector and of small matrices have their own kernels.
+ *
+ * The compute dtype of narrow floats is float32. Integers of 8 and 16 bits are multiplied in 16
+ * bits, because only the low bits of a sum count. The order of every sum depends on sizes and
+ * strides alone. This file does not know BLAS.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "gemm_context.h"
+#include "matmul_plan.h"
 
-/* Packs a panel of elements of any dtype. */
-static void pack_panel(const job *j, pack_function *pack, char *to, const char *from,
+/* Packs a panel of any dtype. */
+static void pack_panel(const gemm_context *ctx, pack_function *pack, char *to, const char *from,
                        ptrdiff_t lines, ptrdiff_t width, ptrdiff_t k, ptrdiff_t line_stride,
                        ptrdiff_t stride) {
-  if (j->raw) {
+  if (ctx->same_dtype) {
     pack(to, from, lines, k, line_stride, stride);
     return;
   }
   enum { STEP = 64 };
-  /* The widest panel is one of 16 bits: BYTES lines. */
-  char tile[STEP * BYTES * 2] __attribute__((aligned(64)));
-  const ptrdiff_t size = j->kind->size;
+  /* The widest panel has 16-bit elements: VECTOR_BYTES lines. */
+  char tile[STEP * VECTOR_BYTES * 2] __attribute__((aligned(64)));
+  const ptrdiff_t size = ctx->kernels->size;
   for (ptrdiff_t p = 0; p < k; p += STEP) {
-    const ptrdiff_t step = rm_least(STEP, k - p);
-    const char *at = place(from, p * stride, j->bytes);
+    const ptrdiff_t step = rm_min(STEP, k - p);
+    const char *at = element_at(from, p * stride, ctx->bytes);
     char *panel = to + p * width * size;
     if (line_stride == 1) {
       for (ptrdiff_t q = 0; q < step; q++) {
-        RM_AT(load_run)(j->dtype, tile + q * lines * size, place(at, q * stride, j->bytes), lines, 1);
+        RM_FOR_ISA(load_run)(ctx->dtype, tile + q * lines * size,
+                             element_at(at, q * stride, ctx->bytes), lines, 1);
       }
       pack(panel, tile, lines, step, 1, lines);
     } else {
       for (ptrdiff_t i = 0; i < lines; i++) {
-        RM_AT(load_run)(j->dtype, tile + i * step * size, place(at, i * line_stride, j->bytes), step,
-                 stride);
+        RM_FOR_ISA(load_run)(ctx->dtype, tile + i * step * size,
+                             element_at(at, i * line_stride, ctx->bytes), step, stride);
       }
       pack(panel, tile, lines, step, step, 1);
     }
@@ -44,16 +48,16 @@ static void pack_panel(const job *j, pack_function *pack, char *to, const char *
 
 /* ---- products of blocks ---------------------------------------------------------------------- */
 
-/* Columns of b side by side: where they begin in the block, where they lie, how far apart their
- * rows are, and which width takes them. */
+/* A panel of adjacent columns of b: its first column in the block, its data, and the index of the
+ * kernel width that reads it. */
 typedef struct {
-  ptrdiff_t at, columns, step;
-  const char *from;
-  int width;
+  ptrdiff_t column, columns, row_stride;
+  const char *data;
+  int width_index;
 } panel;
 
-/* The kernel for the columns from some place on: the narrowest that takes all that remain, if
- * there are as many columns as that, or they are packed. */
+/* Selects the narrowest kernel that covers all remaining columns, if the matrix has that
+ * is_full_tile or is packed. */
 static int width_for(const int *widths, ptrdiff_t remaining, ptrdiff_t columns) {
   int w = 0;
   while (w + 1 < WIDTH_COUNT && widths[w + 1] > 0 &&
@@ -63,317 +67,342 @@ static int width_for(const int *widths, ptrdiff_t remaining, ptrdiff_t columns) 
   return w;
 }
 
-/* Packs whole panels of columns that lie side by side: row by row, as they lie. */
-static void pack_dense(const job *j, char *to, const char *from, ptrdiff_t panels,
-                       ptrdiff_t depth) {
-  char converted[BLOCK_PANELS * 2 * BYTES] __attribute__((aligned(64)));
+/* Packs whole panels of contiguous columns, row by row. */
+static void pack_contiguous(const gemm_context *ctx, char *to, const char *from, ptrdiff_t panels,
+                            ptrdiff_t depth) {
+  char converted[BLOCK_PANELS * 2 * VECTOR_BYTES] __attribute__((aligned(64)));
   for (ptrdiff_t p = 0; p < depth; p++) {
-    const char *row = place(from, p * j->of_b.row, j->bytes);
-    if (!j->raw) {
-      RM_AT(load_run)(j->dtype, converted, row, panels * j->kind->widths[0], 1);
+    const char *row = element_at(from, p * ctx->b_strides.row, ctx->bytes);
+    if (!ctx->same_dtype) {
+      RM_FOR_ISA(load_run)(ctx->dtype, converted, row, panels * ctx->kernels->widths[0], 1);
       row = converted;
     }
     for (ptrdiff_t q = 0; q < panels; q++) {
-      memcpy(to + (q * depth + p) * 2 * BYTES, row + q * 2 * BYTES, 2 * BYTES);
+      memcpy(to + (q * depth + p) * 2 * VECTOR_BYTES, row + q * 2 * VECTOR_BYTES, 2 * VECTOR_BYTES);
     }
   }
 }
 
-/* Lists the panels of so many columns of b, packing those that cannot be read where they lie. */
-static int list_panels(const job *j, const char *b, ptrdiff_t rows, ptrdiff_t columns,
+/* Lists the panels of the given columns of b and packs those that kernels cannot read in place. */
+static int list_panels(const gemm_context *ctx, const char *b, ptrdiff_t rows, ptrdiff_t columns,
                        ptrdiff_t depth, char *packed, panel *panels) {
-  const kind *of = j->kind;
-  const bool whole = j->depth >= j->k;
-  /* Panels whose rows are dense. */
-  const bool by_rows = !j->direct_b && j->of_b.column == 1 &&
-                       of->widths[0] * of->size == 2 * BYTES;
-  const ptrdiff_t dense = by_rows ? columns / of->widths[0] : 0;
-  if (dense > 0) pack_dense(j, packed, b, dense, depth);
+  const gemm_kernels *kernels = ctx->kernels;
+  const bool is_full_depth = ctx->depth >= ctx->k;
+  /* The panels whose rows are contiguous. */
+  const bool by_rows = !ctx->direct_b && ctx->b_strides.column == 1 &&
+                       kernels->widths[0] * kernels->size == 2 * VECTOR_BYTES;
+  const ptrdiff_t contiguous = by_rows ? columns / kernels->widths[0] : 0;
+  if (contiguous > 0) pack_contiguous(ctx, packed, b, contiguous, depth);
   int count = 0;
   for (ptrdiff_t q = 0; q < columns;) {
     panel *to = &panels[count++];
-    const bool direct = j->direct_b && (columns - q >= of->widths[0] || whole) &&
-                        (rows < MR || columns >= of->widths[1]);
-    to->width = width_for(of->widths, columns - q, direct ? columns : PTRDIFF_MAX);
-    /* The kernel for many rows is better than the narrower ones for few. */
-    if (to->width > 1 && rows >= MR) to->width = 1;
-    const ptrdiff_t width = of->widths[to->width];
-    to->at = q;
-    to->columns = rm_least(width, columns - q);
+    const bool direct = ctx->direct_b && (columns - q >= kernels->widths[0] || is_full_depth) &&
+                        (rows < MR || columns >= kernels->widths[1]);
+    to->width_index = width_for(kernels->widths, columns - q, direct ? columns : PTRDIFF_MAX);
+    /* The kernel for MR rows is faster than the narrow ones for few rows. */
+    if (to->width_index > 1 && rows >= MR) to->width_index = 1;
+    const ptrdiff_t width = kernels->widths[to->width_index];
+    to->column = q;
+    to->columns = rm_min(width, columns - q);
     q += to->columns;
     if (direct && columns >= width) {
-      /* The last columns begin early enough to be whole; some are computed twice. */
-      to->at = q - width;
+      /* The last panel starts early enough to be whole, so some columns are computed twice. */
+      to->column = q - width;
       to->columns = width;
-      to->from = place(b, to->at * j->of_b.column, j->bytes);
-      to->step = j->of_b.row;
+      to->data = element_at(b, to->column * ctx->b_strides.column, ctx->bytes);
+      to->row_stride = ctx->b_strides.row;
       continue;
     }
-    to->from = packed;
-    to->step = of->widths[0];
-    if (count > dense) {
-      pack_panel(j, of->pack_b, packed, place(b, to->at * j->of_b.column, j->bytes), to->columns,
-                 to->step, depth, j->of_b.column, j->of_b.row);
+    to->data = packed;
+    to->row_stride = kernels->widths[0];
+    if (count > contiguous) {
+      pack_panel(ctx, kernels->pack_b, packed,
+                 element_at(b, to->column * ctx->b_strides.column, ctx->bytes), to->columns,
+                 to->row_stride, depth, ctx->b_strides.column, ctx->b_strides.row);
     }
-    packed += to->step * depth * of->size;
+    packed += to->row_stride * depth * kernels->size;
   }
   return count;
 }
 
 /* Rows of a as the kernels read them. */
 typedef struct {
-  const char *from;
-  ptrdiff_t row, step;
-} lines;
+  const char *data;
+  ptrdiff_t row_stride, column_stride;
+} a_rows;
 
-/* Packs rows of a that lie side by side, a strip of all of them at a time, as they lie. */
-static void pack_rows(const job *j, char *to, const char *a, ptrdiff_t rows, ptrdiff_t depth) {
+/* Packs adjacent rows of a, one strip of all rows at a time. */
+static void pack_rows(const gemm_context *ctx, char *to, const char *a, ptrdiff_t rows,
+                      ptrdiff_t depth) {
   for (ptrdiff_t p = 0; p < depth; p += STRIP) {
     for (ptrdiff_t i = 0; i < rows; i += MR) {
-      pack_panel(j, j->kind->pack_a, to + (i * depth + p * MR) * j->kind->size,
-                 place(a, i * j->of_a.row + p * j->of_a.column, j->bytes), rm_least(MR, rows - i),
-                 MR, rm_least(STRIP, depth - p), j->of_a.row, j->of_a.column);
+      pack_panel(ctx, ctx->kernels->pack_a, to + (i * depth + p * MR) * ctx->kernels->size,
+                 element_at(a, i * ctx->a_strides.row + p * ctx->a_strides.column, ctx->bytes),
+                 rm_min(MR, rows - i), MR, rm_min(STRIP, depth - p), ctx->a_strides.row,
+                 ctx->a_strides.column);
     }
   }
 }
 
-/* Copies rows of a to dense ones, pitch elements apart. */
-static void copy_rows(const job *j, char *to, ptrdiff_t pitch, const char *a, ptrdiff_t rows,
-                      ptrdiff_t depth) {
+/* Copies rows of a to contiguous rows, `pitch` elements apart. */
+static void copy_rows(const gemm_context *ctx, char *to, ptrdiff_t pitch, const char *a,
+                      ptrdiff_t rows, ptrdiff_t depth) {
   for (ptrdiff_t r = 0; r < rows; r++) {
-    RM_AT(load_run)(j->dtype, to + r * pitch * j->kind->size, place(a, r * j->of_a.row, j->bytes), depth,
-             j->of_a.column);
+    RM_FOR_ISA(load_run)(ctx->dtype, to + r * pitch * ctx->kernels->size,
+                         element_at(a, r * ctx->a_strides.row, ctx->bytes), depth,
+                         ctx->a_strides.column);
   }
 }
 
-/* Where a block of the result goes: c, or sums until they are complete. */
+/* The destination of a block: c, or sums until they are complete. */
 typedef struct {
-  char *to;
-  strides of;
-  bool direct, sums;
+  char *data;
+  matrix_strides strides;
+  bool direct, holds_sums;
 } target;
 
 /* Adds a tile to the target, or stores it there. */
-static void put_tile(const job *j, const target *out, ptrdiff_t row, ptrdiff_t column,
-                     const char *tile, ptrdiff_t width, ptrdiff_t rows, ptrdiff_t columns,
-                     bool add) {
-  const ptrdiff_t bytes = out->sums ? j->kind->size : j->bytes;
-  for (ptrdiff_t r = 0; r < rows; r++, tile += width * j->kind->size) {
-    char *to = out->to + ((row + r) * out->of.row + column * out->of.column) * bytes;
-    if (add) add_run(j->kind, to, tile, columns);
+static void store_tile(const gemm_context *ctx, const target *out, ptrdiff_t row, ptrdiff_t column,
+                       const char *tile, ptrdiff_t width, ptrdiff_t rows, ptrdiff_t columns,
+                       bool add) {
+  const ptrdiff_t bytes = out->holds_sums ? ctx->kernels->size : ctx->bytes;
+  for (ptrdiff_t r = 0; r < rows; r++, tile += width * ctx->kernels->size) {
+    char *to = out->data + ((row + r) * out->strides.row + column * out->strides.column) * bytes;
+    if (add) accumulate(ctx->kernels, to, tile, columns);
     else if (out->direct) memcpy(to, tile, (size_t)(columns * bytes));
-    else RM_AT(store_run)(j->dtype, to, tile, columns, out->of.column);
+    else RM_FOR_ISA(store_run)(ctx->dtype, to, tile, columns, out->strides.column);
   }
 }
 
-/* Rows of the target from the given one on (+)= rows of a times a panel. */
-static void multiply_panel(const job *j, const target *out, ptrdiff_t row, ptrdiff_t rows,
-                           const lines *a, const panel *b, ptrdiff_t depth, bool add) {
-  char tile[MR * 2 * BYTES] __attribute__((aligned(64)));
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size, width = of->widths[b->width];
-  const bool many = rows == MR && b->width < 2;
-  const ptrdiff_t group = many ? MR : FEW;
+/* Multiplies rows of a by a panel. Stores the result in the target from `row` on, or adds it. */
+static void multiply_panel(const gemm_context *ctx, const target *out, ptrdiff_t row,
+                           ptrdiff_t rows, const a_rows *a, const panel *b, ptrdiff_t depth,
+                           bool add) {
+  char tile[MR * 2 * VECTOR_BYTES] __attribute__((aligned(64)));
+  const gemm_kernels *kernels = ctx->kernels;
+  const ptrdiff_t size = kernels->size, width = kernels->widths[b->width_index];
+  const bool is_full_tile = rows == MR && b->width_index < 2;
+  const ptrdiff_t group = is_full_tile ? MR : SMALL_MR;
   for (ptrdiff_t i = 0; i < rows; i += group) {
-    const ptrdiff_t some = rm_least(group, rows - i);
-    const bool direct = out->direct && some == group && b->columns == width;
-    char *to = direct ? out->to + ((row + i) * out->of.row + b->at) * size : tile;
-    const ptrdiff_t stride = direct ? out->of.row : width;
-    const char *from = a->from + i * a->row * size;
-    if (many) {
-      of->wide[b->width](depth, from, a->row, a->step, b->from, b->step, to, stride,
-                         add && direct);
+    const ptrdiff_t row_count = rm_min(group, rows - i);
+    const bool direct = out->direct && row_count == group && b->columns == width;
+    char *to = direct ? out->data + ((row + i) * out->strides.row + b->column) * size : tile;
+    const ptrdiff_t stride = direct ? out->strides.row : width;
+    const char *from = a->data + i * a->row_stride * size;
+    if (is_full_tile) {
+      kernels->tile[b->width_index](depth, from, a->row_stride, a->column_stride, b->data,
+                                    b->row_stride, to, stride, add && direct);
     } else {
-      const void *at[FEW];
-      for (ptrdiff_t r = 0; r < FEW; r++) at[r] = from + rm_least(r, some - 1) * a->row * size;
-      of->direct[b->width](depth, at, a->step, b->from, b->step, to, stride, add && direct);
+      const void *at[SMALL_MR];
+      for (ptrdiff_t r = 0; r < SMALL_MR; r++) {
+        at[r] = from + rm_min(r, row_count - 1) * a->row_stride * size;
+      }
+      kernels->rows4[b->width_index](depth, at, a->column_stride, b->data, b->row_stride, to,
+                                     stride, add && direct);
     }
-    if (!direct) put_tile(j, out, row + i, b->at, tile, width, some, b->columns, add);
+    if (!direct) store_tile(ctx, out, row + i, b->column, tile, width, row_count, b->columns, add);
   }
 }
 
-/* Computes the block that begins at a row and a column. */
-static void multiply_block(const job *j, ptrdiff_t item, ptrdiff_t top, ptrdiff_t left,
-                           char *work) {
-  char copy[MR * (DEPTH_BYTES + GAP_BYTES)] __attribute__((aligned(64)));
+/* Computes the block that starts at the given row and column. */
+static void multiply_block(const gemm_context *ctx, ptrdiff_t item, ptrdiff_t first_row,
+                           ptrdiff_t first_column, char *workspace) {
+  char copy[MR * (DEPTH_BYTES + PADDING_BYTES)] __attribute__((aligned(64)));
   panel panels[BLOCK_PANELS + WIDTH_COUNT];
-  const ptrdiff_t size = j->kind->size;
-  const ptrdiff_t rows = rm_least(j->rows, j->m - top);
-  const ptrdiff_t columns = rm_least(j->columns, j->n - left);
-  const char *a = place(j->a, (ptrdiff_t)j->a_at[item] + top * j->of_a.row, j->bytes);
-  const char *b = place(j->b, (ptrdiff_t)j->b_at[item] + left * j->of_b.column, j->bytes);
-  char *c = j->c + ((ptrdiff_t)j->c_at[item] + top * j->of_c.row + left * j->of_c.column) *
-                       j->bytes;
-  char *packed_rows = work + j->packed_bytes, *sums = packed_rows + j->rows_bytes;
-  target out = {c, j->of_c, j->direct_c, false};
-  if (j->sums_bytes > 0) out = (target){sums, {j->columns, 1}, true, true};
+  const ptrdiff_t size = ctx->kernels->size;
+  const ptrdiff_t rows = rm_min(ctx->block_rows, ctx->m - first_row);
+  const ptrdiff_t columns = rm_min(ctx->block_columns, ctx->n - first_column);
+  const char *a = element_at(ctx->a, (ptrdiff_t)ctx->a_at[item] + first_row * ctx->a_strides.row,
+                             ctx->bytes);
+  const char *b = element_at(
+      ctx->b, (ptrdiff_t)ctx->b_at[item] + first_column * ctx->b_strides.column, ctx->bytes);
+  char *c = ctx->c + ((ptrdiff_t)ctx->c_at[item] + first_row * ctx->c_strides.row +
+                      first_column * ctx->c_strides.column) *
+                         ctx->bytes;
+  char *packed_rows = workspace + ctx->packed_b_bytes, *sums = packed_rows + ctx->packed_a_bytes;
+  target out = {c, ctx->c_strides, ctx->direct_c, false};
+  if (ctx->sums_bytes > 0) out = (target){sums, {ctx->block_columns, 1}, true, true};
   ptrdiff_t p = 0;
   do {
-    const ptrdiff_t depth = rm_least(j->depth, j->k - p);
-    const char *right = place(b, p * j->of_b.row, j->bytes);
-    const int count = list_panels(j, right, rows, columns, depth, work, panels);
-    const char *at = place(a, p * j->of_a.column, j->bytes);
-    if (j->rows_bytes > 0) pack_rows(j, packed_rows, at, rows, depth);
+    const ptrdiff_t depth = rm_min(ctx->depth, ctx->k - p);
+    const char *right = element_at(b, p * ctx->b_strides.row, ctx->bytes);
+    const int count = list_panels(ctx, right, rows, columns, depth, workspace, panels);
+    const char *at = element_at(a, p * ctx->a_strides.column, ctx->bytes);
+    if (ctx->packed_a_bytes > 0) pack_rows(ctx, packed_rows, at, rows, depth);
     for (ptrdiff_t i = 0; i < rows;) {
-      ptrdiff_t some = rows - i >= MR ? MR : rm_least(FEW, rows - i);
-      lines from;
-      if (j->rows_bytes > 0) {
-        from = (lines){packed_rows + (i / MR * MR * depth + i % MR) * size, 1, MR};
+      ptrdiff_t row_count = rows - i >= MR ? MR : rm_min(SMALL_MR, rows - i);
+      a_rows from;
+      if (ctx->packed_a_bytes > 0) {
+        from = (a_rows){packed_rows + (i / MR * MR * depth + i % MR) * size, 1, MR};
       } else {
-        /* The last rows begin early enough to be as many as the kernel takes. */
-        if (some < FEW && rows >= FEW && j->depth >= j->k) i = rows - FEW, some = FEW;
-        from = (lines){place(at, i * j->of_a.row, j->bytes), j->of_a.row, j->of_a.column};
-        if (!j->direct_a) {
-          const ptrdiff_t pitch = depth + GAP_BYTES / size;
-          copy_rows(j, copy, pitch, from.from, some, depth);
-          from = (lines){copy, pitch, 1};
+        /* The last rows start early enough to fill the kernel. */
+        if (row_count < SMALL_MR && rows >= SMALL_MR && ctx->depth >= ctx->k) {
+          i = rows - SMALL_MR, row_count = SMALL_MR;
+        }
+        from = (a_rows){element_at(at, i * ctx->a_strides.row, ctx->bytes), ctx->a_strides.row,
+                        ctx->a_strides.column};
+        if (!ctx->direct_a) {
+          const ptrdiff_t pitch = depth + PADDING_BYTES / size;
+          copy_rows(ctx, copy, pitch, from.data, row_count, depth);
+          from = (a_rows){copy, pitch, 1};
         }
       }
       for (int q = 0; q < count; q++) {
-        multiply_panel(j, &out, i, some, &from, &panels[q], depth, p > 0);
+        multiply_panel(ctx, &out, i, row_count, &from, &panels[q], depth, p > 0);
       }
-      i += some;
+      i += row_count;
     }
-    p += j->depth;
-  } while (p < j->k);
-  if (!out.sums) return;
+    p += ctx->depth;
+  } while (p < ctx->k);
+  if (!out.holds_sums) return;
   for (ptrdiff_t i = 0; i < rows; i++) {
-    RM_AT(store_run)(j->dtype, c + i * j->of_c.row * j->bytes, sums + i * j->columns * size, columns,
-              j->of_c.column);
+    RM_FOR_ISA(store_run)(ctx->dtype, c + i * ctx->c_strides.row * ctx->bytes,
+                          sums + i * ctx->block_columns * size, columns, ctx->c_strides.column);
   }
 }
 
 static void block_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  char small[STACK_BYTES] __attribute__((aligned(64)));
-  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
-  const ptrdiff_t blocks = j->row_blocks * j->column_blocks;
-  const ptrdiff_t end = rm_least(j->batch * blocks, (index + 1) * j->per_task);
-  /* No more tasks than there are places run at a time, and each thread finds its last one free. */
-  int taken = 0;
-  while (j->work != NULL && atomic_flag_test_and_set(&j->taken[taken])) {
-    taken = (taken + 1) % j->places;
+  const gemm_context *ctx = context;
+  char small[STACK_WORKSPACE_BYTES] __attribute__((aligned(64)));
+  const ptrdiff_t bytes = ctx->packed_b_bytes + ctx->packed_a_bytes + ctx->sums_bytes;
+  const ptrdiff_t blocks = ctx->row_blocks * ctx->column_blocks;
+  const ptrdiff_t end = rm_min(ctx->batch * blocks, (index + 1) * ctx->per_task);
+  /* At most `slots` tasks run at once. Each thread usually finds the slot of its last task free. */
+  int slot = 0;
+  while (ctx->workspace != NULL && atomic_flag_test_and_set(&ctx->slot_taken[slot])) {
+    slot = (slot + 1) % ctx->slots;
   }
-  char *work = j->work == NULL ? small : j->work + taken * bytes;
-  for (ptrdiff_t i = index * j->per_task; i < end; i++) {
+  char *workspace = ctx->workspace == NULL ? small : ctx->workspace + slot * bytes;
+  for (ptrdiff_t i = index * ctx->per_task; i < end; i++) {
     if (blocks == 1) {
-      multiply_block(j, i, 0, 0, work);
+      multiply_block(ctx, i, 0, 0, workspace);
       continue;
     }
     const ptrdiff_t block = i % blocks;
-    multiply_block(j, i / blocks, block % j->row_blocks * j->rows,
-                   block / j->row_blocks * j->columns, work);
+    multiply_block(ctx, i / blocks, block % ctx->row_blocks * ctx->block_rows,
+                   block / ctx->row_blocks * ctx->block_columns, workspace);
   }
-  if (j->work != NULL) atomic_flag_clear(&j->taken[taken]);
+  if (ctx->workspace != NULL) atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 
-/* The most columns of a block. */
-static ptrdiff_t most_columns(const job *j) {
-  return rm_least(BLOCK_COLUMNS, BLOCK_PANELS * j->kind->widths[0]);
+/* The maximum number of columns of a block. */
+static ptrdiff_t max_columns(const gemm_context *ctx) {
+  return rm_min(BLOCK_COLUMNS, BLOCK_PANELS * ctx->kernels->widths[0]);
 }
 
-/* Cuts a product into blocks, by the sizes alone: of as many columns as there are, and fewer where
- * the blocks would be few; rows are cut last, as each block packs its own columns. */
-static void cut(job *j, double products) {
-  const ptrdiff_t width = j->kind->widths[0];
-  const double work = products / j->kind->lanes;
-  /* Where blocks copy rows of a, they take fewer of them and more columns. */
-  const ptrdiff_t narrowest = j->direct_a ? width : BLOCK_COLUMNS;
-  const ptrdiff_t least_rows = j->direct_a ? BLOCK_ROWS : BLOCK_ROWS / 2;
-  ptrdiff_t columns = rm_least(most_columns(j), j->columns);
-  ptrdiff_t row_blocks = rm_parts(j->m, 2 * BLOCK_ROWS);
+/* Splits a product into blocks by the sizes alone. Blocks have all columns, or fewer if there would
+ * be too few blocks. Rows are split last, because each block packs its own columns. */
+static void split_blocks(gemm_context *ctx, double products) {
+  const ptrdiff_t width = ctx->kernels->widths[0];
+  const double vector_fmas = products / ctx->kernels->lanes;
+  /* Blocks that copy rows of a have fewer rows and more columns. */
+  const ptrdiff_t narrowest = ctx->direct_a ? width : BLOCK_COLUMNS;
+  const ptrdiff_t least_rows = ctx->direct_a ? BLOCK_ROWS : BLOCK_ROWS / 2;
+  ptrdiff_t columns = rm_min(max_columns(ctx), ctx->block_columns);
+  ptrdiff_t row_blocks = rm_ceil_div(ctx->m, 2 * BLOCK_ROWS);
   for (;;) {
-    const double blocks = (double)(j->batch * row_blocks * rm_parts(j->n, columns));
-    if (work <= blocks * (blocks < MANY_BLOCKS ? 2 * WORTH_A_BLOCK : LARGE_BLOCK)) break;
+    const double blocks = (double)(ctx->batch * row_blocks * rm_ceil_div(ctx->n, columns));
+    if (vector_fmas <= blocks * (blocks < TARGET_BLOCKS ? 2 * MIN_BLOCK_WORK : MAX_BLOCK_WORK)) {
+      break;
+    }
     if (columns > narrowest) columns = rm_round_up(columns / 2, width);
-    else if (j->m > row_blocks * least_rows) row_blocks *= 2;
+    else if (ctx->m > row_blocks * least_rows) row_blocks *= 2;
     else break;
   }
-  j->rows = rm_round_up(rm_parts(j->m, row_blocks), MR), j->columns = columns;
-  j->row_blocks = rm_parts(j->m, j->rows), j->column_blocks = rm_parts(j->n, columns);
+  ctx->block_rows = rm_round_up(rm_ceil_div(ctx->m, row_blocks), MR), ctx->block_columns = columns;
+  ctx->row_blocks = rm_ceil_div(ctx->m, ctx->block_rows),
+  ctx->column_blocks = rm_ceil_div(ctx->n, columns);
 }
 
-static int32_t multiply_blocks(job *j) {
-  const ptrdiff_t size = j->kind->size, width = j->kind->widths[0];
-  const double each = (double)j->m * (double)j->n * (double)j->k;
-  const double products = (double)j->batch * each;
-  const strides of_a = j->of_a, of_b = j->of_b;
-  j->depth = j->k < 1 ? 1 : j->k;
-  /* Parts of a sum are about equally long. */
-  if (j->k * size > DEPTH_BYTES) j->depth = rm_parts(j->k, rm_parts(j->k * size, DEPTH_BYTES));
-  j->direct_c = j->raw && j->of_c.column == 1;
-  const bool crowded = MR > WAYS && j->m >= MR && of_a.row * size % SET_BYTES == 0;
-  /* Rows that lie side by side are read with gaps between the steps along them. */
-  j->direct_a = j->raw && ((of_a.column == 1 && !crowded) || j->n < 4 * width ||
-                           (of_a.row == 1 &&
-                            rm_magnitude(of_a.column) * size * j->depth <= 4 * NEAR_BYTES));
-  j->direct_b = j->raw && of_b.column == 1 &&
-                (j->m <= 2 * MR || rm_magnitude(of_b.row) * size * j->depth <= NEAR_BYTES);
-  j->rows = j->m;
-  j->columns = (j->n + width - 1) & -width;
-  j->row_blocks = j->column_blocks = j->per_task = 1;
-  if (each > SMALL_WORK || j->columns > most_columns(j)) cut(j, products);
-  else if (j->batch > 1) j->per_task += (ptrdiff_t)(SMALL_WORK / (each + 64));
-  const bool packs_b = !j->direct_b || (j->n & (width - 1)) != 0;
-  const bool packs_a = !j->direct_a && of_a.row == 1 && of_a.column != 1;
-  const bool sums = !j->direct_c && j->depth < j->k;
-  j->packed_bytes = packs_b ? rm_round_up(j->columns * j->depth * size, ALIGNMENT) : 0;
-  j->rows_bytes = packs_a ? rm_round_up(rm_round_up(j->rows, MR) * j->depth * size, ALIGNMENT) : 0;
-  j->sums_bytes = sums ? rm_round_up(j->rows * j->columns * size, ALIGNMENT) : 0;
-  const ptrdiff_t bytes = j->packed_bytes + j->rows_bytes + j->sums_bytes;
-  const ptrdiff_t blocks = j->batch * j->row_blocks * j->column_blocks;
-  const ptrdiff_t tasks = j->per_task == 1 ? blocks : rm_parts(blocks, j->per_task);
-  workspace *work = NULL;
-  if (bytes > STACK_BYTES) {
-    j->places = (int)rm_least(rm_threads(), tasks);
-    work = RM_AT(take_workspace)((size_t)(j->places * bytes), j->places);
-    if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
-    j->work = work->data;
-    j->taken = work->taken;
+static int32_t multiply_blocks(gemm_context *ctx) {
+  const ptrdiff_t size = ctx->kernels->size, width = ctx->kernels->widths[0];
+  const double each = (double)ctx->m * (double)ctx->n * (double)ctx->k;
+  const double products = (double)ctx->batch * each;
+  const matrix_strides a_strides = ctx->a_strides, b_strides = ctx->b_strides;
+  ctx->depth = ctx->k < 1 ? 1 : ctx->k;
+  /* The parts of a sum are about equally long. */
+  if (ctx->k * size > DEPTH_BYTES) {
+    ctx->depth = rm_ceil_div(ctx->k, rm_ceil_div(ctx->k * size, DEPTH_BYTES));
   }
-  run_tasks(tasks, block_task, j, products);
-  if (work != NULL) RM_AT(leave_workspace)(work);
+  ctx->direct_c = ctx->same_dtype && ctx->c_strides.column == 1;
+  const bool has_conflicts = MR > L1_WAYS && ctx->m >= MR &&
+                             a_strides.row * size % L1_WAY_BYTES == 0;
+  /* Adjacent rows are read in place unless the steps along them are too far apart. */
+  ctx->direct_a = ctx->same_dtype &&
+                  ((a_strides.column == 1 && !has_conflicts) || ctx->n < 4 * width ||
+                   (a_strides.row == 1 &&
+                    rm_abs(a_strides.column) * size * ctx->depth <= 4 * L1_BYTES));
+  ctx->direct_b = ctx->same_dtype && b_strides.column == 1 &&
+                  (ctx->m <= 2 * MR || rm_abs(b_strides.row) * size * ctx->depth <= L1_BYTES);
+  ctx->block_rows = ctx->m;
+  ctx->block_columns = (ctx->n + width - 1) & -width;
+  ctx->row_blocks = ctx->column_blocks = ctx->per_task = 1;
+  if (each > TASK_WORK || ctx->block_columns > max_columns(ctx)) split_blocks(ctx, products);
+  else if (ctx->batch > 1) ctx->per_task += (ptrdiff_t)(TASK_WORK / (each + 64));
+  const bool packs_b = !ctx->direct_b || (ctx->n & (width - 1)) != 0;
+  const bool packs_a = !ctx->direct_a && a_strides.row == 1 && a_strides.column != 1;
+  const bool sums = !ctx->direct_c && ctx->depth < ctx->k;
+  ctx->packed_b_bytes = packs_b ? rm_round_up(ctx->block_columns * ctx->depth * size, ALIGNMENT)
+                                : 0;
+  ctx->packed_a_bytes = packs_a ? rm_round_up(rm_round_up(ctx->block_rows, MR) * ctx->depth * size,
+                                              ALIGNMENT)
+                                : 0;
+  ctx->sums_bytes = sums ? rm_round_up(ctx->block_rows * ctx->block_columns * size, ALIGNMENT) : 0;
+  const ptrdiff_t bytes = ctx->packed_b_bytes + ctx->packed_a_bytes + ctx->sums_bytes;
+  const ptrdiff_t blocks = ctx->batch * ctx->row_blocks * ctx->column_blocks;
+  const ptrdiff_t tasks = ctx->per_task == 1 ? blocks : rm_ceil_div(blocks, ctx->per_task);
+  gemm_workspace *workspace = NULL;
+  if (bytes > STACK_WORKSPACE_BYTES) {
+    ctx->slots = (int)rm_min(rm_threads(), tasks);
+    workspace = RM_FOR_ISA(workspace_alloc)((size_t)(ctx->slots * bytes), ctx->slots);
+    if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    ctx->workspace = workspace->data;
+    ctx->slot_taken = workspace->slot_taken;
+  }
+  run_parallel(tasks, block_task, ctx, products);
+  if (workspace != NULL) RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }
 
-int32_t RM_AT(matmul)(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
-  const kind *of = RM_AT(gemm_kind)(dtype);
-  if (of == NULL) return RM_UNSUPPORTED;
+int32_t RM_FOR_ISA(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
+                           const void *b) {
+  const gemm_kernels *kernels = RM_FOR_ISA(gemm_kernels)(dtype);
+  if (kernels == NULL) return RM_UNSUPPORTED;
   if (a == NULL || b == NULL || c == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
   }
-  const ptrdiff_t batch = (ptrdiff_t)plan[3];
-  job j = {
+  const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
+  gemm_context ctx = {
       .dtype = dtype,
-      .kind = of,
-      .bytes = rm_bytes(dtype),
-      .raw = rm_bytes(dtype) == of->size,
-      .m = (ptrdiff_t)plan[0],
-      .n = (ptrdiff_t)plan[1],
-      .k = (ptrdiff_t)plan[2],
+      .kernels = kernels,
+      .bytes = rm_itemsize(dtype),
+      .same_dtype = rm_itemsize(dtype) == kernels->size,
+      .m = (ptrdiff_t)plan[RM_M],
+      .n = (ptrdiff_t)plan[RM_N],
+      .k = (ptrdiff_t)plan[RM_K],
       .batch = batch,
-      .of_c = {(ptrdiff_t)plan[4], (ptrdiff_t)plan[5]},
-      .of_a = {(ptrdiff_t)plan[6], (ptrdiff_t)plan[7]},
-      .of_b = {(ptrdiff_t)plan[8], (ptrdiff_t)plan[9]},
+      .c_strides = {(ptrdiff_t)plan[RM_C_ROW], (ptrdiff_t)plan[RM_C_COLUMN]},
+      .a_strides = {(ptrdiff_t)plan[RM_A_ROW], (ptrdiff_t)plan[RM_A_COLUMN]},
+      .b_strides = {(ptrdiff_t)plan[RM_B_ROW], (ptrdiff_t)plan[RM_B_COLUMN]},
       .c = c,
       .a = a,
       .b = b,
-      .c_at = plan + 10,
-      .a_at = plan + 10 + batch,
-      .b_at = plan + 10 + 2 * batch,
+      .c_at = plan + RM_MATMUL_FIELDS,
+      .a_at = plan + RM_MATMUL_FIELDS + batch,
+      .b_at = plan + RM_MATMUL_FIELDS + 2 * batch,
   };
-  if (j.m < 1 || j.n < 1 || j.batch < 1) return RM_OK;
-  if (RM_AT(multiply_small)(&j)) return RM_OK;
-  if (j.m == 1 || j.n == 1) return RM_AT(multiply_vector)(&j);
-  if (j.of_c.column != 1 && j.of_c.row == 1) {
-    /* The transpose has dense rows: c' = b' a'. */
-    const job t = j;
-    j.m = t.n, j.n = t.m;
-    j.of_c = (strides){t.of_c.column, t.of_c.row};
-    j.of_a = (strides){t.of_b.column, t.of_b.row};
-    j.of_b = (strides){t.of_a.column, t.of_a.row};
-    j.a = t.b, j.b = t.a, j.a_at = t.b_at, j.b_at = t.a_at;
-    if (RM_AT(multiply_small)(&j)) return RM_OK;
+  if (ctx.m < 1 || ctx.n < 1 || ctx.batch < 1) return RM_OK;
+  if (RM_FOR_ISA(multiply_small)(&ctx)) return RM_OK;
+  if (ctx.m == 1 || ctx.n == 1) return RM_FOR_ISA(multiply_vector)(&ctx);
+  if (ctx.c_strides.column != 1 && ctx.c_strides.row == 1) {
+    /* The transpose has contiguous rows: c' = b' a'. */
+    const gemm_context t = ctx;
+    ctx.m = t.n, ctx.n = t.m;
+    ctx.c_strides = (matrix_strides){t.c_strides.column, t.c_strides.row};
+    ctx.a_strides = (matrix_strides){t.b_strides.column, t.b_strides.row};
+    ctx.b_strides = (matrix_strides){t.a_strides.column, t.a_strides.row};
+    ctx.a = t.b, ctx.b = t.a, ctx.a_at = t.b_at, ctx.b_at = t.a_at;
+    if (RM_FOR_ISA(multiply_small)(&ctx)) return RM_OK;
   }
-  return multiply_blocks(&j);
+  return multiply_blocks(&ctx);
 }

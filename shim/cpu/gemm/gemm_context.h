@@ -1,6 +1,6 @@
 /*
- * What the files of matrix products share: the shapes of kernels, their tables, and the context of a
- * call.
+ * What the files of matrix products share: the shapes of the kernels, their table, and the context
+ * of a call.
  */
 #ifndef ROWMAJOR_GEMM_CONTEXT_H
 #define ROWMAJOR_GEMM_CONTEXT_H
@@ -8,176 +8,175 @@
 #include <stdatomic.h>
 #include "internal.h"
 
-/* ---- shapes of the kernels ------------------------------------------------------------------- */
+/* ---- the shapes of the kernels --------------------------------------------------------------- */
 
-/*
- * A kernel holds MR rows of 2 vectors of BYTES bytes in registers, and has a pointer for each SPAN
- * rows of a. It goes DEPTH_BYTES along them at a time: MR rows fit the first-level cache then, and
- * the columns of a block the second-level one.
- */
+/* A kernel holds MR rows of 2 vectors of VECTOR_BYTES in registers, and one pointer for every
+ * ROWS_PER_POINTER rows of a. A pass covers DEPTH_BYTES of each row, so that MR rows fit the L1
+ * cache and the columns of a block fit the L2 cache. Matrices with sides up to SMALL_MAX are not
+ * packed: up to there, four rows of one vector each were measured to be no slower than more. */
 #if defined(__AVX512F__)
-enum { BYTES = 64, MR = 12, SPAN = 3, DEPTH_BYTES = 2048 };
+enum { VECTOR_BYTES = 64, MR = 12, ROWS_PER_POINTER = 3, DEPTH_BYTES = 2048, SMALL_MAX = 32 };
 #elif defined(__AVX2__)
-enum { BYTES = 32, MR = 6, SPAN = 3, DEPTH_BYTES = 1024 };
+enum { VECTOR_BYTES = 32, MR = 6, ROWS_PER_POINTER = 3, DEPTH_BYTES = 1024, SMALL_MAX = 15 };
 #elif defined(__aarch64__)
-enum { BYTES = 16, MR = 8, SPAN = 2, DEPTH_BYTES = 1024 };
+enum { VECTOR_BYTES = 16, MR = 8, ROWS_PER_POINTER = 2, DEPTH_BYTES = 1024, SMALL_MAX = 8 };
 #else
-enum { BYTES = 16, MR = 4, SPAN = 2, DEPTH_BYTES = 1024 };
+enum { VECTOR_BYTES = 16, MR = 4, ROWS_PER_POINTER = 2, DEPTH_BYTES = 1024, SMALL_MAX = 8 };
 #endif
 
 enum {
-  /* Rows that the kernels for the rest of a block take. */
-  FEW = 4,
+  /* The rows of the kernels for the rest of a block. */
+  SMALL_MR = 4,
   WIDTH_COUNT = 4,
-  /* A block has at most so many columns, in at most so many panels, and about so many rows. */
+  /* A block has at most this many columns and panels, and about this many rows. */
   BLOCK_COLUMNS = 256,
   BLOCK_PANELS = 32,
   BLOCK_ROWS = 256,
-  /* Blocks that a product is cut into, if they are not too small. */
-  MANY_BLOCKS = 8,
-  /* Bytes that stay in the first-level cache, as far as the gaps between their rows allow. */
-  NEAR_BYTES = 32 << 10,
-  /* Bytes after which lines share places in the first-level cache, and how many there are for those
-   * at least: more rows of a are copied, with gaps between them. */
-  SET_BYTES = 4 << 10,
-  WAYS = 8,
-  GAP_BYTES = 64,
-  /* Depth to which rows of a are copied before the next rows are. */
+  /* Products are split into this many blocks unless those would be too small. */
+  TARGET_BLOCKS = 8,
+  /* Bytes that stay in the L1 cache if their rows are not too far apart. */
+  L1_BYTES = 32 << 10,
+  /* Lines this many bytes apart share a set of the L1 cache, which has at least L1_WAYS of them.
+   * More rows of a are copied, with padding between them. */
+  L1_WAY_BYTES = 4 << 10,
+  L1_WAYS = 8,
+  PADDING_BYTES = 64,
+  /* The depth to which all rows of a are packed before packing continues. */
   STRIP = 16,
-  /* Rows and columns of small matrices, which are not packed: as measured, up to there one vector
-   * for each of four rows is no slower than more of them. */
-  SMALL_SIDE = BYTES == 64 ? 32 : BYTES == 32 ? 15 : 8,
-  /* Products that are added up one by one. */
-  SMALL_SUM = 8,
-  /* Working memory that a task has on its stack. */
-  STACK_BYTES = 16 << 10,
-  /* Larger working memory is let go after the call. */
-  KEPT_BYTES = 32 << 20,
+  /* The longest sum that is added sequentially. */
+  SMALL_SUM_MAX = 8,
+  /* The workspace that a task has on its stack. */
+  STACK_WORKSPACE_BYTES = 16 << 10,
+  /* A larger workspace is freed after the call. */
+  CACHED_WORKSPACE_BYTES = 32 << 20,
   ALIGNMENT = 64,
-  /* Elements that a vector's product takes from its matrix for one task: rows (or columns) and how
-   * far it goes along the sum. */
-  RUN = 1024,
+  /* The matrix elements per task of a product with a vector: rows (or columns), and the depth along
+   * the sum. */
+  GEMV_ROWS = 1024,
   DOT_DEPTH = 65536,
   DOT_ELEMENTS = 16384,
-  SWEEP_DEPTH = 256,
-  CHUNK = 512
+  AXPY_DEPTH = 256,
+  DOT_CHUNK = 512
 };
 
-/* About how many products of vectors a core makes in a nanosecond. */
-static const double VECTORS_EACH_NANOSECOND = 4;
-/* Products of vectors: those that a block has at least and at most, as long as that leaves it some
- * rows and columns. Products of elements that one task makes of small matrices, or of tall ones. */
-static const double WORTH_A_BLOCK = 1 << 14, LARGE_BLOCK = 1 << 24, SMALL_WORK = 1 << 16;
+/* About how many multiply-adds of vectors a core executes per nanosecond. */
+static const double VECTOR_FMAS_PER_NS = 4;
+/* The minimum and maximum work of a block in multiply-adds of vectors, as far as its rows and
+ * columns allow, and the work per task of small or tall matrices in multiply-adds of elements. */
+static const double MIN_BLOCK_WORK = 1 << 14, MAX_BLOCK_WORK = 1 << 24, TASK_WORK = 1 << 16;
 
-/* ---- kinds of arithmetic (gemm_kernels.c) ----------------------------------------------------- */
+/* ---- kernels per compute dtype (gemm_kernels.c) ---------------------------------------------- */
 
-typedef void wide_function(ptrdiff_t k, const void *a, ptrdiff_t row, ptrdiff_t a_step,
+typedef void tile_function(ptrdiff_t k, const void *a, ptrdiff_t row, ptrdiff_t a_step,
                            const void *b, ptrdiff_t b_step, void *c, ptrdiff_t stride, bool add);
-typedef void direct_function(ptrdiff_t k, const void *const *rows, ptrdiff_t a_step, const void *b,
-                             ptrdiff_t b_step, void *c, ptrdiff_t stride, bool add);
+typedef void rows4_function(ptrdiff_t k, const void *const *rows, ptrdiff_t a_step, const void *b,
+                            ptrdiff_t b_step, void *c, ptrdiff_t stride, bool add);
 typedef void pack_function(void *to, const void *from, ptrdiff_t lines, ptrdiff_t k,
                            ptrdiff_t line_stride, ptrdiff_t stride);
 
-/* One kind of arithmetic. */
+/* The kernels of one compute dtype. */
 typedef struct {
   ptrdiff_t size;
   int lanes;
   /* The number 1. */
   const void *one;
-  void (*lines)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t row, const void *x,
-                void *sums);
-  void (*sweep)(ptrdiff_t columns, int rows, const void *a, ptrdiff_t step, const void *x, void *y);
+  void (*gemv_dot)(ptrdiff_t rows, ptrdiff_t k, const void *a, ptrdiff_t row, const void *x,
+                   void *sums);
+  void (*gemv_axpy)(ptrdiff_t columns, int rows, const void *a, ptrdiff_t step, const void *x,
+                    void *y);
   pack_function *pack_a, *pack_b;
-  /* The kernels for MR rows and two vectors, or one. */
-  wide_function *wide[2];
-  /* Columns that each of the direct kernels takes, from the widest on; 0 where there is none. */
+  /* The kernels for MR rows and two vectors or one. */
+  tile_function *tile[2];
+  /* The columns of each rows4 kernel, the widest first. 0 means none. */
   int widths[WIDTH_COUNT];
-  direct_function *direct[WIDTH_COUNT];
-} kind;
+  rows4_function *rows4[WIDTH_COUNT];
+} gemm_kernels;
 
-/* Null where there is none. */
-const kind *RM_AT(gemm_kind)(int dtype);
+/* Returns null if there are none. */
+const gemm_kernels *RM_FOR_ISA(gemm_kernels)(int dtype);
 
-/* ---- elements in and out of the arithmetic (gemm_convert.c) ----------------------------------- */
+/* ---- conversion between storage and compute dtype (gemm_convert.c) --------------------------- */
 
-/* to[i] = from[i * stride], converted from dtype to that of its arithmetic. */
-void RM_AT(load_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride);
+/* to[i] = from[i * stride], converted to the compute dtype. */
+void RM_FOR_ISA(load_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride);
 
-/* to[i * stride] = from[i], converted back. */
-void RM_AT(store_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride);
+/* to[i * stride] = from[i], converted to the storage dtype. */
+void RM_FOR_ISA(store_run)(int dtype, void *to, const void *from, ptrdiff_t count,
+                           ptrdiff_t stride);
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
 typedef struct {
   ptrdiff_t row, column;
-} strides;
+} matrix_strides;
 
-/* A call, and the part of it that is under way. Sizes and strides are in elements. */
+/* The context of a call. Sizes and strides are in elements. */
 typedef struct {
   int dtype;
-  const kind *kind;
-  /* Bytes of an element in memory; raw when that is also what the arithmetic takes. */
+  const gemm_kernels *kernels;
+  /* The size of a stored element, and whether the storage dtype is the compute dtype. */
   ptrdiff_t bytes;
-  bool raw;
+  bool same_dtype;
   ptrdiff_t m, n, k, batch;
-  strides of_c, of_a, of_b;
+  matrix_strides c_strides, a_strides, b_strides;
   char *c;
   const char *a, *b;
   const double *c_at, *a_at, *b_at;
 
-  /* The blocks that tasks take, how deep they go at a time, and small matrices for one task. */
-  ptrdiff_t rows, columns, depth, row_blocks, column_blocks, per_task;
-  /* Whether kernels write where c lies, and whether they read a and b where those lie. */
+  /* The blocks of the tasks, the depth of a pass, and the small matrices per task. */
+  ptrdiff_t block_rows, block_columns, depth, row_blocks, column_blocks, per_task;
+  /* Whether kernels access c, a and b in place. */
   bool direct_c, direct_a, direct_b;
-  /* Bytes of packed columns of b, of packed rows of a and of sums, where a task needs them. */
-  ptrdiff_t packed_bytes, rows_bytes, sums_bytes;
-  /* Working memory of as many tasks as run at a time, and which of it is in use. */
-  char *work;
-  atomic_flag *taken;
-  int places;
+  /* The sizes of packed columns of b, packed rows of a and sums in the workspace of a task. */
+  ptrdiff_t packed_b_bytes, packed_a_bytes, sums_bytes;
+  /* The workspaces of all tasks that run at once, and flags for those in use. */
+  char *workspace;
+  atomic_flag *slot_taken;
+  int slots;
 
-  /* With a vector: the rows of the matrix, how they are cut, and the sums of the parts. */
+  /* For products with a vector: the matrix, how it is split, and the sums of the parts. */
   const char *matrix, *vector;
   const double *matrix_at, *vector_at;
-  ptrdiff_t lines, line_stride, stride, vector_stride, out_stride;
-  ptrdiff_t run, part, runs, parts;
+  ptrdiff_t matrix_rows, line_stride, stride, vector_stride, out_stride;
+  ptrdiff_t task_rows, part_depth, row_tasks, parts;
   char *sums;
-  bool sweeps;
-} job;
+  bool uses_axpy;
+} gemm_context;
 
-static inline const char *place(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
+static inline const char *element_at(const char *base, ptrdiff_t offset, ptrdiff_t bytes) {
   return base + offset * bytes;
 }
 
-static inline void run_tasks(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index), job *j,
-                      double products) {
-  rm_parallel(tasks, products / j->kind->lanes / VECTORS_EACH_NANOSECOND, task, j);
+static inline void run_parallel(ptrdiff_t tasks, void (*task)(void *context, ptrdiff_t index),
+                                gemm_context *ctx, double products) {
+  rm_parallel(tasks, products / ctx->kernels->lanes / VECTOR_FMAS_PER_NS, task, ctx);
 }
 
 /* to += from. */
-static inline void add_run(const kind *of, void *to, const void *from, ptrdiff_t count) {
-  of->sweep(count, 1, from, 0, of->one, to);
+static inline void accumulate(const gemm_kernels *kernels, void *to, const void *from,
+                              ptrdiff_t count) {
+  kernels->gemv_axpy(count, 1, from, 0, kernels->one, to);
 }
 
-/* Working memory that the last call left: data is aligned for the widest vectors. */
+/* A workspace that is reused by the next call. data is aligned for the widest vectors. */
 typedef struct {
   size_t size;
   char *data;
-  int flags;
-  atomic_flag taken[];
-} workspace;
+  int slots;
+  atomic_flag slot_taken[];
+} gemm_workspace;
 
-/* So many bytes, and flags that are clear; null where there is no memory. */
-workspace *RM_AT(take_workspace)(size_t size, int flags);
-void RM_AT(leave_workspace)(workspace *used);
+/* Allocates a workspace with clear slots. Returns null if memory is exhausted. */
+gemm_workspace *RM_FOR_ISA(workspace_alloc)(size_t size, int slots);
+void RM_FOR_ISA(workspace_free)(gemm_workspace *used);
 
-/* ---- parts of the product -------------------------------------------------------------------- */
+/* ---- special products ------------------------------------------------------------------------ */
 
-/* Multiplies small matrices, and tall ones by small ones, where they lie; false when others have
- * to. */
-bool RM_AT(multiply_small)(const job *j);
+/* Multiplies small matrices, or tall ones by small ones, in place. Returns false if it does not
+ * apply. */
+bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx);
 
-/* Products with a vector: the matrix is read once, where it lies. */
-int32_t RM_AT(multiply_vector)(job *j);
+/* Multiplies with a vector. The matrix is read once, in place. */
+int32_t RM_FOR_ISA(multiply_vector)(gemm_context *ctx);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Converts elements on their way into the arithmetic of matrix products, and out of it.
+ * Converts matrix elements between their storage and compute dtypes.
  */
 #include "gemm_context.h"
 #include "half.h"
 
-#define SAME(x) (x)
+#define AS_IS(x) (x)
 #define RUN_LOOP(T, S, CONVERT, to_step, from_step)                                                \
   {                                                                                                \
     T *restrict x = to;                                                                            \
@@ -18,32 +18,34 @@
     return;                                                                                        \
   }
 
-void RM_AT(load_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride) {
+void RM_FOR_ISA(load_run)(int dtype, void *to, const void *from, ptrdiff_t count,
+                          ptrdiff_t stride) {
   switch (dtype) {
     case RM_INT8:
-    case RM_UINT8: RUN_LOOP(uint16_t, uint8_t, SAME, 1, stride)
+    case RM_UINT8: RUN_LOOP(uint16_t, uint8_t, AS_IS, 1, stride)
     case RM_FLOAT16: RUN_LOOP(float, uint16_t, rm_from_half, 1, stride)
     case RM_BFLOAT16: RUN_LOOP(float, uint16_t, rm_from_brain, 1, stride)
     case RM_INT16:
-    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, SAME, 1, stride)
+    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, AS_IS, 1, stride)
     case RM_INT32:
     case RM_UINT32:
-    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, SAME, 1, stride)
-    default: RUN_LOOP(uint64_t, uint64_t, SAME, 1, stride)
+    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, AS_IS, 1, stride)
+    default: RUN_LOOP(uint64_t, uint64_t, AS_IS, 1, stride)
   }
 }
 
-void RM_AT(store_run)(int dtype, void *to, const void *from, ptrdiff_t count, ptrdiff_t stride) {
+void RM_FOR_ISA(store_run)(int dtype, void *to, const void *from, ptrdiff_t count,
+                           ptrdiff_t stride) {
   switch (dtype) {
     case RM_INT8:
-    case RM_UINT8: RUN_LOOP(uint8_t, uint16_t, SAME, stride, 1)
+    case RM_UINT8: RUN_LOOP(uint8_t, uint16_t, AS_IS, stride, 1)
     case RM_FLOAT16: RUN_LOOP(uint16_t, float, rm_to_half, stride, 1)
     case RM_BFLOAT16: RUN_LOOP(uint16_t, float, rm_to_brain, stride, 1)
     case RM_INT16:
-    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, SAME, stride, 1)
+    case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, AS_IS, stride, 1)
     case RM_INT32:
     case RM_UINT32:
-    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, SAME, stride, 1)
-    default: RUN_LOOP(uint64_t, uint64_t, SAME, stride, 1)
+    case RM_FLOAT32: RUN_LOOP(uint32_t, uint32_t, AS_IS, stride, 1)
+    default: RUN_LOOP(uint64_t, uint64_t, AS_IS, stride, 1)
   }
 }

@@ -1,23 +1,19 @@
 /*
- * Packing panels of elements of one size.
+ * Packs panels of elements of one size.
  *
- * Included by gemm_kernels.c once for each size, with TYPE, SUFFIX, and WIDTH, the columns of a panel of
- * b. No guard.
+ * Included by gemm_kernels.c once per size, with TYPE, SUFFIX and WIDTH (the columns of a panel of
+ * b). It has no include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
 typedef TYPE NAME(four) __attribute__((ext_vector_type(4), aligned(sizeof(TYPE)), may_alias));
 
-/*
- * Packs a panel: to[p * width + i] = from[i * line_stride + p * stride] for every line i and p < k;
- * lines that are missing are 0.
- */
-static inline __attribute__((always_inline)) void NAME(pack)(
-    TYPE *restrict to, const TYPE *restrict from, ptrdiff_t lines, ptrdiff_t k, ptrdiff_t line_stride,
-    ptrdiff_t stride, const int width) {
+/* Packs a panel: to[p * width + i] = from[i * line_stride + p * stride] for every line i (a row of
+ * a or a column of b) and p < k. Missing lines are 0. */
+static RM_ALWAYS_INLINE void NAME(pack)(TYPE *restrict to, const TYPE *restrict from,
+                                        ptrdiff_t lines, ptrdiff_t k, ptrdiff_t line_stride,
+                                        ptrdiff_t stride, const int width) {
   if (line_stride == 1 && lines == width) {
     for (ptrdiff_t p = 0; p < k; p++, to += width, from += stride) {
       memcpy(to, from, sizeof(TYPE) * width);
@@ -33,9 +29,10 @@ static inline __attribute__((always_inline)) void NAME(pack)(
   }
   if (lines < width) memset(to, 0, sizeof(TYPE) * (size_t)(k * width));
   if (stride == 1 && k > 16) {
-    /* Few at a time, so that what is written stays near until a row of it is whole. */
+    /* Packs 16 at a time, so that the destination stays in the cache until its rows are
+     * complete. */
     for (ptrdiff_t p = 0; p < k; p += 16) {
-      NAME(pack)(to + p * width, from + p, lines, rm_least(16, k - p), line_stride, 1, width);
+      NAME(pack)(to + p * width, from + p, lines, rm_min(16, k - p), line_stride, 1, width);
     }
     return;
   }
@@ -46,7 +43,8 @@ static inline __attribute__((always_inline)) void NAME(pack)(
     TYPE *at = to + i;
     ptrdiff_t p = 0;
     for (; p + 4 <= k; p += 4, at += 4 * width) {
-      const NAME(four) x = *(const NAME(four) *)(a + p), y = *(const NAME(four) *)(b + p), z = *(const NAME(four) *)(c + p);
+      const NAME(four) x = *(const NAME(four) *)(a + p), y = *(const NAME(four) *)(b + p),
+                       z = *(const NAME(four) *)(c + p);
       const NAME(four) w = *(const NAME(four) *)(d + p);
       const NAME(four) xz = __builtin_shufflevector(x, z, 0, 4, 1, 5);
       const NAME(four) yw = __builtin_shufflevector(y, w, 0, 4, 1, 5);
@@ -74,8 +72,6 @@ static void NAME(pack_b)(void *to, const void *from, ptrdiff_t lines, ptrdiff_t 
   NAME(pack)(to, from, lines, k, line_stride, stride, WIDTH);
 }
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef TYPE
 #undef SUFFIX

@@ -1,127 +1,140 @@
 /*
- * Products with a vector: the matrix is read once, where it lies.
+ * Products of a matrix and a vector. The matrix is read once, in place.
  */
 #include <string.h>
 #include "gemm_context.h"
 
-/* sums += a part of the rows times the vector, the rows being dense or gathered. */
-static void dot_rows(const job *j, const char *matrix, const char *vector, ptrdiff_t rows,
-                     ptrdiff_t depth, char *sums) {
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size;
-  const bool dense_rows = j->raw && (j->stride == 1 || depth == 1);
-  const bool dense_vector = j->raw && (j->vector_stride == 1 || depth == 1);
-  char x[CHUNK * 8] __attribute__((aligned(64))), gathered[FEW * CHUNK * 8]
-      __attribute__((aligned(64)));
-  const ptrdiff_t chunk = dense_rows && dense_vector ? depth : CHUNK;
+/* sums += a part of the rows times the vector. The rows are contiguous or gathered. */
+static void dot_rows(const gemm_context *ctx, const char *matrix, const char *vector,
+                     ptrdiff_t rows, ptrdiff_t depth, char *sums) {
+  const gemm_kernels *kernels = ctx->kernels;
+  const ptrdiff_t size = kernels->size;
+  const bool contiguous_rows = ctx->same_dtype && (ctx->stride == 1 || depth == 1);
+  const bool contiguous_vector = ctx->same_dtype && (ctx->vector_stride == 1 || depth == 1);
+  char x[DOT_CHUNK * 8] __attribute__((aligned(64))),
+      gathered[SMALL_MR * DOT_CHUNK * 8] __attribute__((aligned(64)));
+  const ptrdiff_t chunk = contiguous_rows && contiguous_vector ? depth : DOT_CHUNK;
   for (ptrdiff_t p = 0; p < depth; p += chunk) {
-    const ptrdiff_t step = rm_least(chunk, depth - p);
-    const char *with = place(vector, p * j->vector_stride, j->bytes);
-    if (!dense_vector) {
-      RM_AT(load_run)(j->dtype, x, with, step, j->vector_stride);
+    const ptrdiff_t step = rm_min(chunk, depth - p);
+    const char *with = element_at(vector, p * ctx->vector_stride, ctx->bytes);
+    if (!contiguous_vector) {
+      RM_FOR_ISA(load_run)(ctx->dtype, x, with, step, ctx->vector_stride);
       with = x;
     }
-    const char *from = place(matrix, p * j->stride, j->bytes);
-    if (dense_rows) {
-      of->lines(rows, step, from, j->line_stride, with, sums);
+    const char *from = element_at(matrix, p * ctx->stride, ctx->bytes);
+    if (contiguous_rows) {
+      kernels->gemv_dot(rows, step, from, ctx->line_stride, with, sums);
       continue;
     }
-    for (ptrdiff_t i = 0; i < rows; i += FEW) {
-      const ptrdiff_t few = rm_least(FEW, rows - i);
+    for (ptrdiff_t i = 0; i < rows; i += SMALL_MR) {
+      const ptrdiff_t few = rm_min(SMALL_MR, rows - i);
       for (ptrdiff_t r = 0; r < few; r++) {
-        RM_AT(load_run)(j->dtype, gathered + r * CHUNK * size,
-                 place(from, (i + r) * j->line_stride, j->bytes), step, j->stride);
+        RM_FOR_ISA(load_run)(ctx->dtype, gathered + r * DOT_CHUNK * size,
+                             element_at(from, (i + r) * ctx->line_stride, ctx->bytes), step,
+                             ctx->stride);
       }
-      of->lines(few, step, gathered, CHUNK, with, sums + i * size);
+      kernels->gemv_dot(few, step, gathered, DOT_CHUNK, with, sums + i * size);
     }
   }
 }
 
-/* The same where the lines of the matrix lie side by side. */
-static void sweep_rows(const job *j, const char *matrix, const char *vector, ptrdiff_t rows,
-                       ptrdiff_t depth, char *sums) {
-  const kind *of = j->kind;
-  const ptrdiff_t size = of->size;
-  char x[SWEEP_DEPTH * 2 * 8] __attribute__((aligned(64)));
-  char converted[FEW * RUN * 4] __attribute__((aligned(64)));
-  RM_AT(load_run)(j->dtype, x, vector, depth, j->vector_stride);
-  for (ptrdiff_t p = 0; p < depth; p += FEW) {
-    const ptrdiff_t few = rm_least(FEW, depth - p);
-    const char *from = place(matrix, p * j->stride, j->bytes);
-    ptrdiff_t step = j->stride;
-    if (!j->raw) {
+/* The same where adjacent rows have adjacent elements. */
+static void axpy_rows(const gemm_context *ctx, const char *matrix, const char *vector,
+                      ptrdiff_t rows, ptrdiff_t depth, char *sums) {
+  const gemm_kernels *kernels = ctx->kernels;
+  const ptrdiff_t size = kernels->size;
+  char x[AXPY_DEPTH * 2 * 8] __attribute__((aligned(64)));
+  char converted[SMALL_MR * GEMV_ROWS * 4] __attribute__((aligned(64)));
+  RM_FOR_ISA(load_run)(ctx->dtype, x, vector, depth, ctx->vector_stride);
+  for (ptrdiff_t p = 0; p < depth; p += SMALL_MR) {
+    const ptrdiff_t few = rm_min(SMALL_MR, depth - p);
+    const char *from = element_at(matrix, p * ctx->stride, ctx->bytes);
+    ptrdiff_t step = ctx->stride;
+    if (!ctx->same_dtype) {
       for (ptrdiff_t r = 0; r < few; r++) {
-        RM_AT(load_run)(j->dtype, converted + r * RUN * size, place(from, r * j->stride, j->bytes), rows,
-                 1);
+        RM_FOR_ISA(load_run)(ctx->dtype, converted + r * GEMV_ROWS * size,
+                             element_at(from, r * ctx->stride, ctx->bytes), rows, 1);
       }
       from = converted;
-      step = RUN;
+      step = GEMV_ROWS;
     }
-    of->sweep(rows, (int)few, from, step, x + p * size, sums);
+    kernels->gemv_axpy(rows, (int)few, from, step, x + p * size, sums);
   }
 }
 
 static void vector_task(void *context, ptrdiff_t index) {
-  const job *j = context;
-  const ptrdiff_t size = j->kind->size, part = index % j->parts;
-  const ptrdiff_t first = index / j->parts % j->runs * j->run, item = index / j->parts / j->runs;
-  const ptrdiff_t rows = rm_least(j->run, j->lines - first), start = part * j->part;
-  const ptrdiff_t depth = part == j->parts - 1 ? j->k - start : j->part;
-  const char *matrix = place(j->matrix,
-                             (ptrdiff_t)j->matrix_at[item] + first * j->line_stride +
-                                 start * j->stride, j->bytes);
-  const char *vector = place(j->vector, (ptrdiff_t)j->vector_at[item] + start * j->vector_stride,
-                             j->bytes);
-  char own[RUN * 8] __attribute__((aligned(64)));
-  char *sums = j->parts == 1 ? own : j->sums + ((item * j->parts + part) * j->lines + first) * size;
+  const gemm_context *ctx = context;
+  const ptrdiff_t size = ctx->kernels->size, part = index % ctx->parts;
+  const ptrdiff_t first = index / ctx->parts % ctx->row_tasks * ctx->task_rows,
+                  item = index / ctx->parts / ctx->row_tasks;
+  const ptrdiff_t rows = rm_min(ctx->task_rows, ctx->matrix_rows - first),
+                  start = part * ctx->part_depth;
+  const ptrdiff_t depth = part == ctx->parts - 1 ? ctx->k - start : ctx->part_depth;
+  const char *matrix = element_at(
+      ctx->matrix, (ptrdiff_t)ctx->matrix_at[item] + first * ctx->line_stride + start * ctx->stride,
+      ctx->bytes);
+  const char *vector = element_at(
+      ctx->vector, (ptrdiff_t)ctx->vector_at[item] + start * ctx->vector_stride, ctx->bytes);
+  char own[GEMV_ROWS * 8] __attribute__((aligned(64)));
+  char *sums = ctx->parts == 1
+                   ? own
+                   : ctx->sums + ((item * ctx->parts + part) * ctx->matrix_rows + first) * size;
   memset(sums, 0, (size_t)(rows * size));
-  if (j->sweeps) sweep_rows(j, matrix, vector, rows, depth, sums);
-  else dot_rows(j, matrix, vector, rows, depth, sums);
-  if (j->parts > 1) return;
-  RM_AT(store_run)(j->dtype, j->c + ((ptrdiff_t)j->c_at[item] + first * j->out_stride) * j->bytes, sums,
-            rows, j->out_stride);
+  if (ctx->uses_axpy) axpy_rows(ctx, matrix, vector, rows, depth, sums);
+  else dot_rows(ctx, matrix, vector, rows, depth, sums);
+  if (ctx->parts > 1) return;
+  RM_FOR_ISA(store_run)(
+      ctx->dtype, ctx->c + ((ptrdiff_t)ctx->c_at[item] + first * ctx->out_stride) * ctx->bytes,
+      sums, rows, ctx->out_stride);
 }
 
-/* Adds the parts of a sum, which lie lines apart, to the first one. */
-static void add_parts(const job *j, char *sums) {
-  for (ptrdiff_t part = 1; part < j->parts; part++) {
-    add_run(j->kind, sums, sums + part * j->lines * j->kind->size, j->lines);
+/* Adds the parts of each sum to the first part. */
+static void add_parts(const gemm_context *ctx, char *sums) {
+  for (ptrdiff_t part = 1; part < ctx->parts; part++) {
+    accumulate(ctx->kernels, sums, sums + part * ctx->matrix_rows * ctx->kernels->size,
+               ctx->matrix_rows);
   }
 }
 
-int32_t RM_AT(multiply_vector)(job *j) {
-  if (j->n == 1) {
-    j->matrix = j->a, j->matrix_at = j->a_at, j->vector = j->b, j->vector_at = j->b_at;
-    j->lines = j->m, j->line_stride = j->of_a.row, j->stride = j->of_a.column;
-    j->vector_stride = j->of_b.row, j->out_stride = j->of_c.row;
+int32_t RM_FOR_ISA(multiply_vector)(gemm_context *ctx) {
+  if (ctx->n == 1) {
+    ctx->matrix = ctx->a, ctx->matrix_at = ctx->a_at, ctx->vector = ctx->b,
+    ctx->vector_at = ctx->b_at;
+    ctx->matrix_rows = ctx->m, ctx->line_stride = ctx->a_strides.row,
+    ctx->stride = ctx->a_strides.column;
+    ctx->vector_stride = ctx->b_strides.row, ctx->out_stride = ctx->c_strides.row;
   } else {
-    j->matrix = j->b, j->matrix_at = j->b_at, j->vector = j->a, j->vector_at = j->a_at;
-    j->lines = j->n, j->line_stride = j->of_b.column, j->stride = j->of_b.row;
-    j->vector_stride = j->of_a.column, j->out_stride = j->of_c.column;
+    ctx->matrix = ctx->b, ctx->matrix_at = ctx->b_at, ctx->vector = ctx->a,
+    ctx->vector_at = ctx->a_at;
+    ctx->matrix_rows = ctx->n, ctx->line_stride = ctx->b_strides.column,
+    ctx->stride = ctx->b_strides.row;
+    ctx->vector_stride = ctx->a_strides.column, ctx->out_stride = ctx->c_strides.column;
   }
-  j->sweeps = j->lines > 1 && j->line_stride == 1 && j->stride != 1;
-  j->part = j->sweeps ? SWEEP_DEPTH : DOT_DEPTH;
-  /* The last part takes the rest, so that a sum a little longer than a part is not cut. */
-  j->parts = j->k < 2 * j->part ? 1 : j->k / j->part;
-  const ptrdiff_t depth = rm_least(j->k, j->part);
-  const ptrdiff_t dot_rows = FEW * (1 + DOT_ELEMENTS / FEW / (depth < 1 ? 1 : depth));
-  j->run = j->sweeps ? RUN : rm_least(RUN, dot_rows);
-  j->runs = rm_parts(j->lines, j->run);
-  workspace *work = NULL;
-  if (j->parts > 1) {
-    work = RM_AT(take_workspace)((size_t)(j->batch * j->parts * j->lines * j->kind->size), 0);
-    if (work == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
-    j->sums = work->data;
+  ctx->uses_axpy = ctx->matrix_rows > 1 && ctx->line_stride == 1 && ctx->stride != 1;
+  ctx->part_depth = ctx->uses_axpy ? AXPY_DEPTH : DOT_DEPTH;
+  /* The last part takes the rest, so that a slightly longer sum is not split. */
+  ctx->parts = ctx->k < 2 * ctx->part_depth ? 1 : ctx->k / ctx->part_depth;
+  const ptrdiff_t depth = rm_min(ctx->k, ctx->part_depth);
+  const ptrdiff_t dot_rows = SMALL_MR * (1 + DOT_ELEMENTS / SMALL_MR / (depth < 1 ? 1 : depth));
+  ctx->task_rows = ctx->uses_axpy ? GEMV_ROWS : rm_min(GEMV_ROWS, dot_rows);
+  ctx->row_tasks = rm_ceil_div(ctx->matrix_rows, ctx->task_rows);
+  gemm_workspace *workspace = NULL;
+  if (ctx->parts > 1) {
+    workspace = RM_FOR_ISA(workspace_alloc)(
+        (size_t)(ctx->batch * ctx->parts * ctx->matrix_rows * ctx->kernels->size), 0);
+    if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    ctx->sums = workspace->data;
   }
-  /* Reading an element of the matrix takes as long as 8 products of packed ones. */
-  run_tasks(j->batch * j->runs * j->parts, vector_task, j,
-            8.0 * (double)j->batch * (double)j->lines * (double)j->k);
-  if (work == NULL) return RM_OK;
-  for (ptrdiff_t item = 0; item < j->batch; item++) {
-    char *sums = j->sums + item * j->parts * j->lines * j->kind->size;
-    add_parts(j, sums);
-    RM_AT(store_run)(j->dtype, j->c + (ptrdiff_t)j->c_at[item] * j->bytes, sums, j->lines, j->out_stride);
+  /* Reading a matrix element takes as long as 8 multiply-adds of packed ones. */
+  run_parallel(ctx->batch * ctx->row_tasks * ctx->parts, vector_task, ctx,
+               8.0 * (double)ctx->batch * (double)ctx->matrix_rows * (double)ctx->k);
+  if (workspace == NULL) return RM_OK;
+  for (ptrdiff_t item = 0; item < ctx->batch; item++) {
+    char *sums = ctx->sums + item * ctx->parts * ctx->matrix_rows * ctx->kernels->size;
+    add_parts(ctx, sums);
+    RM_FOR_ISA(store_run)(ctx->dtype, ctx->c + (ptrdiff_t)ctx->c_at[item] * ctx->bytes, sums,
+                          ctx->matrix_rows, ctx->out_stride);
   }
-  RM_AT(leave_workspace)(work);
+  RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }

@@ -1,28 +1,28 @@
 /*
- * Working memory of matrix products, kept from one call to the next.
+ * The workspace of matrix products, which is cached between calls.
  */
 #include <stdlib.h>
 #include "gemm_context.h"
 
-/* What the last call left. */
-static _Atomic(workspace *) kept;
+/* The workspace of the last call. */
+static _Atomic(gemm_workspace *) cached;
 
-workspace *RM_AT(take_workspace)(size_t size, int flags) {
-  workspace *found = atomic_exchange(&kept, NULL);
-  if (found == NULL || found->size < size || found->flags < flags) {
+gemm_workspace *RM_FOR_ISA(workspace_alloc)(size_t size, int slots) {
+  gemm_workspace *found = atomic_exchange(&cached, NULL);
+  if (found == NULL || found->size < size || found->slots < slots) {
     free(found);
-    found = malloc(sizeof *found + (size_t)flags * sizeof(atomic_flag) + ALIGNMENT + size);
+    found = malloc(sizeof *found + (size_t)slots * sizeof(atomic_flag) + ALIGNMENT + size);
     if (found == NULL) return NULL;
     found->size = size;
-    found->flags = flags;
-    found->data = (char *)(((uintptr_t)(found->taken + flags) + ALIGNMENT - 1) / ALIGNMENT *
+    found->slots = slots;
+    found->data = (char *)(((uintptr_t)(found->slot_taken + slots) + ALIGNMENT - 1) / ALIGNMENT *
                            ALIGNMENT);
   }
-  for (int i = 0; i < flags; i++) atomic_flag_clear(&found->taken[i]);
+  for (int i = 0; i < slots; i++) atomic_flag_clear(&found->slot_taken[i]);
   return found;
 }
 
-void RM_AT(leave_workspace)(workspace *used) {
-  if (used->size > KEPT_BYTES) free(used);
-  else free(atomic_exchange(&kept, used));
+void RM_FOR_ISA(workspace_free)(gemm_workspace *used) {
+  if (used->size > CACHED_WORKSPACE_BYTES) free(used);
+  else free(atomic_exchange(&cached, used));
 }

@@ -1,386 +1,408 @@
 /*
- * Moves elements by indexes: blocks to and from where they say, several of them to one, the places
- * of what is not zero.
+ * Gather, scatter and add-at: moves blocks of elements to and from the positions that indices give.
  *
- * Elements are moved as they are: only their size counts, and for zeros their sign. Indexes, which
- * no plan bounds, are checked here, before anything is moved that they point to.
+ * Elements are moved as they are; only their size matters. The shape of a plan does not bound
+ * indices, so they are all checked here before any element moves.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "half.h"
 #include "index.h"
 
-/* Bytes to a task: some microseconds of copying from memory. */
-enum { TASK = 64 * 1024, BYTES_EACH_NANOSECOND = 12 };
+/* Bytes per task: some microseconds of copying from memory. */
+enum { TASK_BYTES = 64 * 1024, BYTES_PER_NS = 12 };
 
-/* Copies n elements, or adds them; steps are in bytes. */
-typedef void move_run(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step);
+/* Copies or adds n elements. Steps are in bytes. */
+typedef void run_function(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from,
+                          ptrdiff_t from_step);
 
-/*
- * Operand 0 of the walk is the target, 1 the source. One of them goes step[k] bytes further from
- * block to block, and has 0 in scale; the other one is scale[k] bytes times the index further, and
- * has 0 in step.
- */
+/* Operand 0 of the iterator is the target, operand 1 the source. From block to block, one of them
+ * advances by block_strides[k] bytes, and its index_strides[k] is 0. The other one advances by
+ * index_strides[k] bytes times the index, and its block_strides[k] is 0. */
 typedef struct {
-  rm_walk walk;
-  const char *indexes;
+  rm_iterator iterator;
+  const char *raw_indices;
   int dtype;
   int64_t size;
   first_bad *bad;
-  /* What the indexes say, where that has been kept. */
-  const int64_t *places;
-  ptrdiff_t step[2], scale[2];
+  /* The normalized indices, if they have been kept. */
+  const int64_t *indices;
+  ptrdiff_t block_strides[2], index_strides[2];
   ptrdiff_t bytes, count;
-  /* The first axes of the block that are walked outside the loop over indexes, and their places. */
-  int outside;
-  ptrdiff_t positions;
-  /* A task has so many of those, and of indexes. */
-  ptrdiff_t task_positions, task_count;
-  /* What blocks that are not copied as dense ones are moved by. */
-  move_run *move;
+  /* The first axes of a block, which are iterated outside the loop over indices, and the number of
+   * their positions. */
+  int outer_axes;
+  ptrdiff_t outer_count;
+  /* The outer positions and the indices per task. */
+  ptrdiff_t task_outer, task_count;
+  /* Moves the elements of blocks that are not simply copied. */
+  run_function *move;
   bool adds;
-} blocks;
+} move_context;
 
-/* Reads n indexes from the one at `first` on as places; false, noting it, where one is bad. */
-static bool read_places(const blocks *b, ptrdiff_t first, ptrdiff_t n, int64_t *places) {
-  const ptrdiff_t width = rm_bytes(b->dtype);
-  const char *from = b->indexes + first * width;
-  const ptrdiff_t good = rm_level()->places(b->dtype, from, width, n, b->size, places);
-  if (good < n) note_bad(b->bad, first + good);
+/* Reads and normalizes n indices from `first` on. If one is out of range, it records that and
+ * returns false. */
+static bool read_indices(const move_context *ctx, ptrdiff_t first, ptrdiff_t n, int64_t *indices) {
+  const ptrdiff_t width = rm_itemsize(ctx->dtype);
+  const char *from = ctx->raw_indices + first * width;
+  const ptrdiff_t good = rm_isa_kernels()->normalize_indices(ctx->dtype, from, width, n, ctx->size,
+                                                             indices);
+  if (good < n) record_bad_index(ctx->bad, first + good);
   return good == n;
 }
 
-/* Goes from the places of block 0 at index 0 to those of block i at index `place`. */
-static inline void go(const blocks *b, ptrdiff_t i, int64_t place, char *const *at, char **moved) {
-  for (int k = 0; k < 2; k++) moved[k] = at[k] + i * b->step[k] + place * b->scale[k];
+/* Advances from block 0 at index 0 to block i at the given index. */
+static inline void advance(const move_context *ctx, ptrdiff_t i, int64_t index, char *const *at,
+                           char **moved) {
+  for (int k = 0; k < 2; k++) {
+    moved[k] = at[k] + i * ctx->block_strides[k] + index * ctx->index_strides[k];
+  }
 }
 
-/* Copies n bytes for each of the places; a constant n makes its own loop. */
-static inline __attribute__((always_inline)) void copy_runs(const blocks *b, const int64_t *places,
-                                                            ptrdiff_t count, char *const *at,
-                                                            ptrdiff_t n) {
+/* Copies n bytes per index. A constant n makes a loop of its own. */
+static RM_ALWAYS_INLINE void copy_blocks(const move_context *ctx, const int64_t *indices,
+                                         ptrdiff_t count, char *const *at, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[2];
-    go(b, i, places[i], at, moved);
+    advance(ctx, i, indices[i], at, moved);
     rm_copy(moved[0], moved[1], n);
   }
 }
 
-/* The same of single elements. */
-#define COPY_EACH(T)                                                                    \
-  if (b->scale[0] == 0) {                                                               \
-    _Pragma("clang loop unroll_count(2)") for (ptrdiff_t i = 0; i < count; i++) {       \
-      *(T *)(at[0] + i * b->step[0]) = *(const T *)(at[1] + places[i] * b->scale[1]);   \
-    }                                                                                   \
-  } else {                                                                              \
-    for (ptrdiff_t i = 0; i < count; i++) {                                             \
-      *(T *)(at[0] + places[i] * b->scale[0]) = *(const T *)(at[1] + i * b->step[1]);   \
-    }                                                                                   \
+/* Copies single elements. */
+#define COPY_ELEMENTS(T) \
+  if (by_index[0] == 0) { \
+    _Pragma("clang loop unroll_count(2)") for (ptrdiff_t i = 0; i < count; i++) { \
+      *(T *)(at[0] + i * by_block[0]) = *(const T *)(at[1] + indices[i] * by_index[1]); \
+    } \
+  } else { \
+    for (ptrdiff_t i = 0; i < count; i++) { \
+      *(T *)(at[0] + indices[i] * by_index[0]) = *(const T *)(at[1] + i * by_block[1]); \
+    } \
   }
 
-static void copy_each(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
-  switch (b->bytes) {
-    case 1: COPY_EACH(uint8_t) break;
-    case 2: COPY_EACH(uint16_t) break;
-    case 4: COPY_EACH(uint32_t) break;
-    default: COPY_EACH(uint64_t)
+static void copy_elements(const move_context *ctx, const int64_t *indices, ptrdiff_t count,
+                          char *const *at) {
+  const ptrdiff_t *by_block = ctx->block_strides, *by_index = ctx->index_strides;
+  switch (ctx->bytes) {
+    case 1: COPY_ELEMENTS(uint8_t) break;
+    case 2: COPY_ELEMENTS(uint16_t) break;
+    case 4: COPY_ELEMENTS(uint32_t) break;
+    default: COPY_ELEMENTS(uint64_t)
   }
 }
 
-#define RUN(name, T, TO, FROM, WRITE)                                                 \
-  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from,        \
-                   ptrdiff_t from_step) {                                             \
-    RM_SCALAR for (; n > 0; n--, to += to_step, from += from_step) {                  \
-      *(T *)to = WRITE(TO(*(T *)to) FROM(*(const T *)from));                          \
-    }                                                                                 \
+#define DEFINE_RUN(name, T, TO, FROM, WRITE) \
+  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, \
+                   ptrdiff_t from_step) { \
+    RM_SCALAR for (; n > 0; n--, to += to_step, from += from_step) { \
+      *(T *)to = WRITE(TO(*(T *)to) FROM(*(const T *)from)); \
+    } \
   }
-#define NOTHING(v)
-RUN(copy_8, uint8_t, NOTHING, , )
-RUN(copy_16, uint16_t, NOTHING, , )
-RUN(copy_32, uint32_t, NOTHING, , )
-RUN(copy_64, uint64_t, NOTHING, , )
-RUN(add_8, uint8_t, , +, (uint8_t))
-RUN(add_16, uint16_t, , +, (uint16_t))
-RUN(add_half, uint16_t, rm_from_half, +rm_from_half, rm_to_half)
-RUN(add_brain, uint16_t, rm_from_brain, +rm_from_brain, rm_to_brain)
+#define IGNORE(v)
+DEFINE_RUN(copy_8, uint8_t, IGNORE, , )
+DEFINE_RUN(copy_16, uint16_t, IGNORE, , )
+DEFINE_RUN(copy_32, uint32_t, IGNORE, , )
+DEFINE_RUN(copy_64, uint64_t, IGNORE, , )
+DEFINE_RUN(add_8, uint8_t, , +, (uint8_t))
+DEFINE_RUN(add_16, uint16_t, , +, (uint16_t))
+DEFINE_RUN(add_f16, uint16_t, rm_from_half, +rm_from_half, rm_to_half)
+DEFINE_RUN(add_bf16, uint16_t, rm_from_brain, +rm_from_brain, rm_to_brain)
 
-/* Those that have vectors for dense elements. */
-#define DENSE_RUN(name, T)                                                            \
-  RUN(name##_strided, T, , +, )                                                       \
-  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from,        \
-                   ptrdiff_t from_step) {                                             \
-    if (to_step != sizeof(T) || from_step != sizeof(T)) {                             \
-      name##_strided(n, to, to_step, from, from_step);                                \
-      return;                                                                         \
-    }                                                                                 \
-    T *o = (T *)to;                                                                   \
-    const T *p = (const T *)from;                                                     \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] += p[i];                      \
+/* Types that are vectorized if elements are contiguous. */
+#define DEFINE_CONTIGUOUS_RUN(name, T) \
+  DEFINE_RUN(name##_strided, T, , +, ) \
+  static void name(ptrdiff_t n, char *to, ptrdiff_t to_step, const char *from, \
+                   ptrdiff_t from_step) { \
+    if (to_step != sizeof(T) || from_step != sizeof(T)) { \
+      name##_strided(n, to, to_step, from, from_step); \
+      return; \
+    } \
+    T *o = (T *)to; \
+    const T *p = (const T *)from; \
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) o[i] += p[i]; \
   }
-DENSE_RUN(add_32, uint32_t)
-DENSE_RUN(add_64, uint64_t)
-DENSE_RUN(add_float, float)
-DENSE_RUN(add_double, double)
+DEFINE_CONTIGUOUS_RUN(add_32, uint32_t)
+DEFINE_CONTIGUOUS_RUN(add_64, uint64_t)
+DEFINE_CONTIGUOUS_RUN(add_f32, float)
+DEFINE_CONTIGUOUS_RUN(add_f64, double)
 
-static move_run *move_of(bool adds, int dtype) {
-  static move_run *const copies[] = {copy_8, copy_16, copy_32, copy_64};
-  static move_run *const sums[] = {add_8, add_16, add_32, add_64};
-  static move_run *const floats[] = {add_half, add_brain, add_float, add_double};
+static run_function *choose_run(bool adds, int dtype) {
+  static run_function *const copies[] = {copy_8, copy_16, copy_32, copy_64};
+  static run_function *const sums[] = {add_8, add_16, add_32, add_64};
+  static run_function *const floats[] = {add_f16, add_bf16, add_f32, add_f64};
   if (adds && dtype >= RM_FLOAT16) return floats[dtype - RM_FLOAT16];
-  return (adds ? sums : copies)[__builtin_ctz((unsigned)rm_bytes(dtype))];
+  return (adds ? sums : copies)[__builtin_ctz((unsigned)rm_itemsize(dtype))];
 }
 
-/* Adds single elements, of 4 or 8 bytes; false for others. */
-#define ADD_EACH(T)                                                                \
-  for (ptrdiff_t i = 0; i < count; i++) {                                          \
-    *(T *)(at[0] + places[i] * b->scale[0]) += *(const T *)(at[1] + i * b->step[1]); \
+/* Adds single elements of 4 or 8 bytes. Returns false for others. */
+#define ADD_ELEMENTS(T) \
+  for (ptrdiff_t i = 0; i < count; i++) { \
+    *(T *)(at[0] + indices[i] * by_index[0]) += *(const T *)(at[1] + i * by_block[1]); \
   }
 
-static bool add_each(const blocks *b, const int64_t *places, ptrdiff_t count, char *const *at) {
-  if (b->move == add_float) ADD_EACH(float)
-  else if (b->move == add_double) ADD_EACH(double)
-  else if (b->move == add_32) ADD_EACH(uint32_t)
-  else if (b->move == add_64) ADD_EACH(uint64_t)
+static bool add_elements(const move_context *ctx, const int64_t *indices, ptrdiff_t count,
+                         char *const *at) {
+  const ptrdiff_t *by_block = ctx->block_strides, *by_index = ctx->index_strides;
+  if (ctx->move == add_f32) ADD_ELEMENTS(float)
+  else if (ctx->move == add_f64) ADD_ELEMENTS(double)
+  else if (ctx->move == add_32) ADD_ELEMENTS(uint32_t)
+  else if (ctx->move == add_64) ADD_ELEMENTS(uint64_t)
   else return false;
   return true;
 }
 
-/* Moves the axes of a block from `outside` on, one place after the other. A function of its own would
- * take a nanosecond or two more for each. */
-static inline __attribute__((always_inline)) void move_walks(const blocks *b, const int64_t *places,
-                                                             ptrdiff_t count, char *const *at) {
-  const rm_walk *walk = &b->walk;
-  const int inner = walk->rank - 1;
-  const bool one = inner < b->outside;
-  const ptrdiff_t n = one ? 1 : walk->size[inner];
-  const ptrdiff_t to_step = one ? 0 : walk->step[inner][0];
-  const ptrdiff_t from_step = one ? 0 : walk->step[inner][1];
+/* Moves the axes of blocks from outer_axes on, one block after another. A call of its own would
+ * cost a nanosecond or two more per block. */
+static RM_ALWAYS_INLINE void move_blocks(const move_context *ctx, const int64_t *indices,
+                                         ptrdiff_t count, char *const *at) {
+  const rm_iterator *it = &ctx->iterator;
+  const int inner = it->rank - 1;
+  const bool is_element = inner < ctx->outer_axes;
+  const ptrdiff_t n = is_element ? 1 : it->shape[inner];
+  const ptrdiff_t to_step = is_element ? 0 : it->strides[inner][0];
+  const ptrdiff_t from_step = is_element ? 0 : it->strides[inner][1];
   ptrdiff_t counts[RM_MAX_RANK] = {0};
   for (ptrdiff_t i = 0; i < count; i++) {
     char *moved[RM_MAX_OPERANDS];
-    go(b, i, places[i], at, moved);
-    do b->move(n, moved[0], to_step, moved[1], from_step);
-    while (rm_next(walk, b->outside, inner, counts, moved));
+    advance(ctx, i, indices[i], at, moved);
+    do ctx->move(n, moved[0], to_step, moved[1], from_step);
+    while (rm_iterator_next(it, ctx->outer_axes, inner, counts, moved));
   }
 }
 
 static void move_task(void *context, ptrdiff_t index) {
-  const blocks *b = context;
-  const rm_walk *walk = &b->walk;
-  const ptrdiff_t parts = rm_parts(b->count, b->task_count);
-  const ptrdiff_t first = index % parts * b->task_count;
-  const ptrdiff_t position = index / parts * b->task_positions;
-  ptrdiff_t left = rm_least(b->task_positions, b->positions - position);
-  ptrdiff_t count = rm_least(b->task_count, b->count - first);
+  const move_context *ctx = context;
+  const rm_iterator *it = &ctx->iterator;
+  const ptrdiff_t parts = rm_ceil_div(ctx->count, ctx->task_count);
+  const ptrdiff_t first = index % parts * ctx->task_count;
+  const ptrdiff_t position = index / parts * ctx->task_outer;
+  ptrdiff_t remaining = rm_min(ctx->task_outer, ctx->outer_count - position);
+  ptrdiff_t count = rm_min(ctx->task_count, ctx->count - first);
   int64_t buffer[BLOCK];
-  const int64_t *places = buffer;
-  if (b->places != NULL) {
-    places = b->places + first;
+  const int64_t *indices = buffer;
+  if (ctx->indices != NULL) {
+    indices = ctx->indices + first;
   } else {
-    /* All were in range when they were checked. They may lie in shared memory, though, and another
-     * thread may have changed them: nothing is moved by those that are not any more. */
-    const ptrdiff_t width = rm_bytes(b->dtype);
-    count = rm_level()->places(b->dtype, b->indexes + first * width, width, count, b->size, buffer);
+    /* All indices were in range when they were checked. They may be in shared memory, though, where
+     * another thread may have changed them: those that are out of range now move nothing. */
+    const ptrdiff_t width = rm_itemsize(ctx->dtype);
+    count = rm_isa_kernels()->normalize_indices(ctx->dtype, ctx->raw_indices + first * width, width,
+                                                count, ctx->size, buffer);
   }
-  const int inside = walk->rank - b->outside, inner = walk->rank - 1;
-  const bool dense = inside == 0 ||
-                     (inside == 1 && (walk->size[inner] == 1 ||
-                                      (walk->inner[0] == 1 && walk->inner[1] == 1)));
-  const ptrdiff_t run = inside == 0 ? b->bytes : walk->size[inner] * b->bytes;
+  const int inner_axes = it->rank - ctx->outer_axes, inner = it->rank - 1;
+  const bool contiguous = inner_axes == 0 ||
+                          (inner_axes == 1 &&
+                           (it->shape[inner] == 1 ||
+                            (it->inner_strides[0] == 1 && it->inner_strides[1] == 1)));
+  const ptrdiff_t run = inner_axes == 0 ? ctx->bytes : it->shape[inner] * ctx->bytes;
   char *at[RM_MAX_OPERANDS];
-  for (int k = 0; k < 2; k++) at[k] = walk->start[k] + first * b->step[k];
+  for (int k = 0; k < 2; k++) at[k] = it->data[k] + first * ctx->block_strides[k];
   ptrdiff_t counts[RM_MAX_RANK] = {0};
-  rm_seek(walk, b->outside, position, counts, at);
-  for (; left > 0; left--, rm_next(walk, 0, b->outside, counts, at)) {
-    const bool single = dense && run == b->bytes;
-    if (b->adds && single && add_each(b, places, count, at)) continue;
-    if (b->adds || !dense) move_walks(b, places, count, at);
-    else if (single) copy_each(b, places, count, at);
-    else if (run == 2) copy_runs(b, places, count, at, 2);
-    else if (run == 4) copy_runs(b, places, count, at, 4);
-    else if (run == 8) copy_runs(b, places, count, at, 8);
-    else if (run == 16) copy_runs(b, places, count, at, 16);
-    else copy_runs(b, places, count, at, run);
+  rm_iterator_seek(it, ctx->outer_axes, position, counts, at);
+  for (; remaining > 0; remaining--, rm_iterator_next(it, 0, ctx->outer_axes, counts, at)) {
+    const bool is_element = contiguous && run == ctx->bytes;
+    if (ctx->adds && is_element && add_elements(ctx, indices, count, at)) continue;
+    if (ctx->adds || !contiguous) move_blocks(ctx, indices, count, at);
+    else if (is_element) copy_elements(ctx, indices, count, at);
+    else if (run == 2) copy_blocks(ctx, indices, count, at, 2);
+    else if (run == 4) copy_blocks(ctx, indices, count, at, 4);
+    else if (run == 8) copy_blocks(ctx, indices, count, at, 8);
+    else if (run == 16) copy_blocks(ctx, indices, count, at, 16);
+    else copy_blocks(ctx, indices, count, at, run);
   }
 }
 
-/* A task has all indexes, in their order, so that no two tasks add to one element. */
+/* A task processes all indices in order, so that no two tasks add to the same element. */
 static void add_task(void *context, ptrdiff_t index) {
-  const blocks *b = context;
-  const ptrdiff_t parts = rm_parts(b->count, b->task_count);
+  const move_context *ctx = context;
+  const ptrdiff_t parts = rm_ceil_div(ctx->count, ctx->task_count);
   for (ptrdiff_t i = 0; i < parts; i++) move_task(context, index * parts + i);
 }
 
-/* Cuts the innermost axis of blocks into equal parts, one for each thread where that can be, which
- * become the first of the axes that are walked outside. What is added to what stays the same. */
-enum { COLUMNS = 16 };
+/* Splits the innermost axis of blocks into equal parts, if possible one per thread. The parts
+ * become the first outer axis. The order of additions stays the same. */
+enum { MIN_COLUMNS = 16 };
 
-static void cut_columns(blocks *b) {
-  rm_walk *walk = &b->walk;
-  if (b->outside == walk->rank || walk->rank == RM_MAX_RANK) return;
-  const ptrdiff_t columns = walk->size[walk->rank - 1];
-  ptrdiff_t parts = rm_least(rm_threads(), columns / COLUMNS);
+static void split_columns(move_context *ctx) {
+  rm_iterator *it = &ctx->iterator;
+  if (ctx->outer_axes == it->rank || it->rank == RM_MAX_RANK) return;
+  const ptrdiff_t columns = it->shape[it->rank - 1];
+  ptrdiff_t parts = rm_min(rm_threads(), columns / MIN_COLUMNS);
   while (parts > 1 && columns % parts != 0) parts--;
   if (parts <= 1) return;
-  memmove(walk->size + 1, walk->size, (size_t)walk->rank * sizeof *walk->size);
-  memmove(walk->step + 1, walk->step, (size_t)walk->rank * sizeof *walk->step);
-  const int inner = walk->rank++;
-  walk->size[0] = parts;
-  walk->size[inner] /= parts;
-  for (int k = 0; k < 2; k++) walk->step[0][k] = walk->step[inner][k] * walk->size[inner];
-  b->outside++;
+  memmove(it->shape + 1, it->shape, (size_t)it->rank * sizeof *it->shape);
+  memmove(it->strides + 1, it->strides, (size_t)it->rank * sizeof *it->strides);
+  const int inner = it->rank++;
+  it->shape[0] = parts;
+  it->shape[inner] /= parts;
+  for (int k = 0; k < 2; k++) it->strides[0][k] = it->strides[inner][k] * it->shape[inner];
+  ctx->outer_axes++;
 }
 
-/*
- * Where blocks have few columns to share out, and are many more than the places they go to, equal
- * shares of them are added up in a table each, and the tables added to the target. How many there
- * are does not depend on threads.
- */
-enum { SHARE = 16 * 1024, BLOCKS_A_PLACE = 4, MOST_TABLES = 64, MOST_BYTES = 64 << 20 };
+/* If blocks have few columns to split and there are many more blocks than target positions, equal
+ * shares of the blocks are added up in one table each, and the tables are added to the target. The
+ * number of tables does not depend on the number of threads. */
+enum {
+  TABLE_BLOCKS = 16 * 1024,
+  BLOCKS_PER_INDEX = 4,
+  MAX_TABLES = 64,
+  MAX_TABLE_BYTES = 64 << 20
+};
 
 typedef struct {
-  /* The target is a table. */
-  blocks into;
+  /* Moves to a table instead of the target. */
+  move_context move;
   char *memory;
-  /* Of a table; blocks of a share. */
-  ptrdiff_t bytes, share;
-  /* 8 bytes of -0, or of the integer 0, to which all can be added. */
-  uint64_t nothing;
-} tables;
+  /* The size of a table, and the blocks per table. */
+  ptrdiff_t bytes, table_blocks;
+  /* 8 bytes of -0, or of the integer 0: the neutral element of addition. */
+  uint64_t zero;
+} table_context;
 
 static void table_task(void *context, ptrdiff_t index) {
-  const tables *t = context;
-  const blocks *b = &t->into;
-  const ptrdiff_t first = index * t->share, end = rm_least(b->count, first + t->share);
+  const table_context *t = context;
+  const move_context *ctx = &t->move;
+  const ptrdiff_t first = index * t->table_blocks;
+  const ptrdiff_t end = rm_min(ctx->count, first + t->table_blocks);
   char *table = t->memory + index * t->bytes;
-  for (ptrdiff_t i = 0; i < t->bytes; i += 8) memcpy(table + i, &t->nothing, 8);
-  int64_t places[BLOCK];
+  for (ptrdiff_t i = 0; i < t->bytes; i += 8) memcpy(table + i, &t->zero, 8);
+  int64_t indices[BLOCK];
   for (ptrdiff_t i = first; i < end; i += BLOCK) {
-    const ptrdiff_t n = rm_least(BLOCK, end - i);
-    if (!read_places(b, i, n, places)) return;
-    char *at[] = {table, b->walk.start[1] + i * b->step[1]};
-    if (b->scale[0] > b->bytes || !add_each(b, places, n, at)) move_walks(b, places, n, at);
+    const ptrdiff_t n = rm_min(BLOCK, end - i);
+    if (!read_indices(ctx, i, n, indices)) return;
+    char *at[] = {table, ctx->iterator.data[1] + i * ctx->block_strides[1]};
+    if (ctx->index_strides[0] > ctx->bytes || !add_elements(ctx, indices, n, at)) {
+      move_blocks(ctx, indices, n, at);
+    }
   }
 }
 
-/* False where it does not pay, and where there is no memory. Nothing is added if an index is bad. */
-static bool add_in_tables(const blocks *b, int dtype) {
-  tables t = {.into = *b};
-  t.into.outside = 0;
-  /* From a block of a table to one of the target. */
-  rm_walk sum = b->walk;
-  ptrdiff_t size = b->bytes;
-  bool same = true;
+/* Returns false if tables do not pay or if memory is exhausted. Adds nothing if an index is out of
+ * range. */
+static bool add_in_tables(const move_context *ctx, int dtype) {
+  table_context t = {.move = *ctx};
+  t.move.outer_axes = 0;
+  /* Iterates from a block of a table to one of the target. */
+  rm_iterator sum = ctx->iterator;
+  ptrdiff_t size = ctx->bytes;
+  bool same_layout = true;
   for (int axis = sum.rank - 1; axis >= 0; axis--) {
-    same &= sum.size[axis] == 1 || sum.step[axis][0] == size;
-    sum.step[axis][1] = t.into.walk.step[axis][0] = size;
-    size *= sum.size[axis];
+    same_layout &= sum.shape[axis] == 1 || sum.strides[axis][0] == size;
+    sum.strides[axis][1] = t.move.iterator.strides[axis][0] = size;
+    size *= sum.shape[axis];
   }
-  if (size >= 2 * COLUMNS * b->bytes || b->size == 0) return false;
-  same &= b->scale[0] == size;
-  t.into.scale[0] = size;
-  t.bytes = rm_round_up(b->size * size, 8);
-  const ptrdiff_t least = b->size * BLOCKS_A_PLACE;
-  const ptrdiff_t most = rm_least(MOST_TABLES, MOST_BYTES / t.bytes);
-  const ptrdiff_t count = rm_least(b->count / (least > SHARE ? least : SHARE), most);
+  if (size >= 2 * MIN_COLUMNS * ctx->bytes || ctx->size == 0) return false;
+  same_layout &= ctx->index_strides[0] == size;
+  t.move.index_strides[0] = size;
+  t.bytes = rm_round_up(ctx->size * size, 8);
+  const ptrdiff_t min_blocks = ctx->size * BLOCKS_PER_INDEX;
+  const ptrdiff_t max_tables = rm_min(MAX_TABLES, MAX_TABLE_BYTES / t.bytes);
+  const ptrdiff_t count = rm_min(
+      ctx->count / (min_blocks > TABLE_BLOCKS ? min_blocks : TABLE_BLOCKS), max_tables);
   if (count < 2) return false;
   t.memory = malloc((size_t)(count * t.bytes));
   if (t.memory == NULL) return false;
-  t.share = rm_parts(b->count, count);
+  t.table_blocks = rm_ceil_div(ctx->count, count);
   if (rm_is_float(dtype)) {
-    t.nothing = UINT64_C(1) << 63;
-    for (ptrdiff_t left = 8; left > b->bytes; left -= b->bytes) t.nothing |= t.nothing >> 8 * b->bytes;
+    t.zero = UINT64_C(1) << 63;
+    for (ptrdiff_t remaining = 8; remaining > ctx->bytes; remaining -= ctx->bytes) {
+      t.zero |= t.zero >> 8 * ctx->bytes;
+    }
   }
-  rm_parallel(count, (double)(b->count * size / b->bytes), table_task, &t);
-  for (ptrdiff_t i = 0; i < count && *b->bad == b->count; i++) {
-    char *at[RM_MAX_OPERANDS] = {sum.start[0], t.memory + i * t.bytes};
+  rm_parallel(count, (double)(ctx->count * size / ctx->bytes), table_task, &t);
+  for (ptrdiff_t i = 0; i < count && *ctx->bad == ctx->count; i++) {
+    char *at[RM_MAX_OPERANDS] = {sum.data[0], t.memory + i * t.bytes};
     ptrdiff_t counts[RM_MAX_RANK] = {0};
-    if (same) {
-      b->move(b->size * size / b->bytes, at[0], b->bytes, at[1], b->bytes);
+    if (same_layout) {
+      ctx->move(ctx->size * size / ctx->bytes, at[0], ctx->bytes, at[1], ctx->bytes);
       continue;
     }
-    do b->move(b->size, at[0], b->scale[0], at[1], size);
-    while (rm_next(&sum, 0, sum.rank, counts, at));
+    do ctx->move(ctx->size, at[0], ctx->index_strides[0], at[1], size);
+    while (rm_iterator_next(&sum, 0, sum.rank, counts, at));
   }
   free(t.memory);
   return true;
 }
 
 typedef struct {
-  const blocks *b;
-  /* What few indexes say is kept here. */
-  int64_t *places;
-} checks;
+  const move_context *move;
+  /* Keeps the normalized indices if they are few. */
+  int64_t *indices;
+} check_context;
 
-/* Indexes to a task. */
-enum { CHECKED = 16 * BLOCK };
+/* Indices per task. */
+enum { CHECK_INDICES = 16 * BLOCK };
 
 static void check_task(void *context, ptrdiff_t index) {
-  const checks *c = context;
-  const ptrdiff_t count = c->b->count, end = rm_least(count, (index + 1) * CHECKED);
+  const check_context *c = context;
+  const ptrdiff_t count = c->move->count, end = rm_min(count, (index + 1) * CHECK_INDICES);
   int64_t own[BLOCK];
-  for (ptrdiff_t i = index * CHECKED; i < end; i += BLOCK) {
-    int64_t *places = count <= BLOCK ? c->places : own;
-    if (!read_places(c->b, i, rm_least(BLOCK, end - i), places)) return;
+  for (ptrdiff_t i = index * CHECK_INDICES; i < end; i += BLOCK) {
+    int64_t *indices = count <= BLOCK ? c->indices : own;
+    if (!read_indices(c->move, i, rm_min(BLOCK, end - i), indices)) return;
   }
 }
 
-int32_t rm_gather_scatter(int what, int dtype, int index_dtype, const double *plan, double *numbers,
-                          void *target, const void *source, const void *indexes) {
-  blocks b;
+int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *plan, double *numbers,
+                          void *target, const void *source, const void *raw_indices) {
+  move_context ctx;
   void *const buffers[] = {target, (void *)source};
-  const int32_t status =
-      rm_read_plan(&b.walk, plan, 2, RM_DTYPES(dtype, dtype, dtype, RM_NONE, RM_NONE), buffers);
-  if (status != RM_OK || indexes == NULL) return status;
-  const ptrdiff_t width = rm_bytes(index_dtype);
-  b.indexes = (const char *)indexes + (ptrdiff_t)numbers[0] * width;
-  b.dtype = index_dtype;
-  b.adds = what == RM_MOVE_ADD_AT;
-  b.move = move_of(b.adds, dtype);
-  b.count = (ptrdiff_t)numbers[1];
-  b.size = (int64_t)numbers[2];
-  b.bytes = rm_bytes(dtype);
-  const int dense = what == RM_MOVE_GATHER ? 0 : 1;
-  b.scale[dense] = b.step[1 - dense] = 0;
-  b.scale[1 - dense] = (ptrdiff_t)numbers[3] * b.bytes;
-  b.step[dense] = (ptrdiff_t)numbers[4] * b.bytes;
-  first_bad bad = b.count;
-  b.bad = &bad;
-  const bool nothing = b.walk.empty || b.count == 0;
-  const bool added = b.adds && !nothing && add_in_tables(&b, dtype);
-  int64_t places[BLOCK];
+  const int32_t status = rm_read_plan(&ctx.iterator, plan, 2,
+                                      RM_DTYPES(dtype, dtype, dtype, RM_NONE, RM_NONE), buffers);
+  if (status != RM_OK || raw_indices == NULL) return status;
+  const ptrdiff_t width = rm_itemsize(index_dtype);
+  ctx.raw_indices = (const char *)raw_indices + (ptrdiff_t)numbers[0] * width;
+  ctx.dtype = index_dtype;
+  ctx.adds = kind == RM_MOVE_ADD_AT;
+  ctx.move = choose_run(ctx.adds, dtype);
+  ctx.count = (ptrdiff_t)numbers[1];
+  ctx.size = (int64_t)numbers[2];
+  ctx.bytes = rm_itemsize(dtype);
+  const int block_operand = kind == RM_MOVE_GATHER ? 0 : 1;
+  ctx.index_strides[block_operand] = ctx.block_strides[1 - block_operand] = 0;
+  ctx.index_strides[1 - block_operand] = (ptrdiff_t)numbers[3] * ctx.bytes;
+  ctx.block_strides[block_operand] = (ptrdiff_t)numbers[4] * ctx.bytes;
+  first_bad bad = ctx.count;
+  ctx.bad = &bad;
+  const bool is_empty = ctx.iterator.empty || ctx.count == 0;
+  const bool added = ctx.adds && !is_empty && add_in_tables(&ctx, dtype);
+  int64_t indices[BLOCK];
   if (!added) {
-    checks c = {&b, places};
-    const double work = (double)(b.count * width) / BYTES_EACH_NANOSECOND;
-    rm_parallel(rm_parts(b.count, CHECKED), work, check_task, &c);
+    check_context c = {&ctx, indices};
+    const double work = (double)(ctx.count * width) / BYTES_PER_NS;
+    rm_parallel(rm_ceil_div(ctx.count, CHECK_INDICES), work, check_task, &c);
   }
-  numbers[0] = bad < b.count ? (double)bad : -1;
-  if (bad < b.count || added || nothing) return RM_OK;
-  b.places = b.count <= BLOCK ? places : NULL;
-  /* Axes that are longer steps for the dense operand than indexes are go outside, so that it is
-   * walked from one end to the other. */
-  for (b.outside = 0; b.outside < b.walk.rank; b.outside++) {
-    if (rm_magnitude(b.walk.step[b.outside][dense]) <= rm_magnitude(b.step[dense])) break;
+  numbers[0] = bad < ctx.count ? (double)bad : -1;
+  if (bad < ctx.count || added || is_empty) return RM_OK;
+  ctx.indices = ctx.count <= BLOCK ? indices : NULL;
+  /* Axes with longer steps in the operand that advances block by block become outer axes, so that
+   * it is accessed in order. */
+  for (ctx.outer_axes = 0; ctx.outer_axes < ctx.iterator.rank; ctx.outer_axes++) {
+    if (rm_abs(ctx.iterator.strides[ctx.outer_axes][block_operand]) <=
+        rm_abs(ctx.block_strides[block_operand])) {
+      break;
+    }
   }
-  if (b.adds) cut_columns(&b);
-  ptrdiff_t size = b.bytes;
-  b.positions = 1;
-  for (int axis = 0; axis < b.walk.rank; axis++) {
-    if (axis < b.outside) b.positions *= b.walk.size[axis];
-    else size *= b.walk.size[axis];
+  if (ctx.adds) split_columns(&ctx);
+  ptrdiff_t size = ctx.bytes;
+  ctx.outer_count = 1;
+  for (int axis = 0; axis < ctx.iterator.rank; axis++) {
+    if (axis < ctx.outer_axes) ctx.outer_count *= ctx.iterator.shape[axis];
+    else size *= ctx.iterator.shape[axis];
   }
-  b.task_count = size >= TASK ? 1 : rm_least(rm_least(BLOCK, TASK / size), b.count);
-  b.task_positions = size * b.task_count >= TASK ? 1 : TASK / (size * b.task_count);
-  const ptrdiff_t parts = rm_parts(b.count, b.task_count);
-  const ptrdiff_t groups = rm_parts(b.positions, b.task_positions);
-  const double work = (double)(b.count * b.positions) * (double)size / BYTES_EACH_NANOSECOND;
-  if (b.adds) {
-    rm_parallel(groups, work, add_task, &b);
-  } else if (what == RM_MOVE_SCATTER) {
-    /* Indexes may be equal: the last one has to win. */
-    for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&b, i);
+  ctx.task_count = size >= TASK_BYTES ? 1 : rm_min(rm_min(BLOCK, TASK_BYTES / size), ctx.count);
+  ctx.task_outer = size * ctx.task_count >= TASK_BYTES ? 1 : TASK_BYTES / (size * ctx.task_count);
+  const ptrdiff_t parts = rm_ceil_div(ctx.count, ctx.task_count);
+  const ptrdiff_t groups = rm_ceil_div(ctx.outer_count, ctx.task_outer);
+  const double work = (double)(ctx.count * ctx.outer_count) * (double)size / BYTES_PER_NS;
+  if (ctx.adds) {
+    rm_parallel(groups, work, add_task, &ctx);
+  } else if (kind == RM_MOVE_SCATTER) {
+    /* With equal indices the last one must win, so tasks run in order. */
+    for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&ctx, i);
   } else {
-    rm_parallel(parts * groups, work, move_task, &b);
+    rm_parallel(parts * groups, work, move_task, &ctx);
   }
   return RM_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * What gathers, scatters and the other functions by indexes share.
+ * What gather, scatter and the other functions with indices share.
  */
 #ifndef ROWMAJOR_INDEX_H
 #define ROWMAJOR_INDEX_H
@@ -7,24 +7,24 @@
 #include <stdatomic.h>
 #include "internal.h"
 
-/* Indexes, or elements, that are read into a buffer at a time. */
+/* Indices or elements that are read into a buffer at once. */
 enum { BLOCK = RM_INDEX_BLOCK };
 
-/* Where the first of the bad indexes is that have been seen, or beyond the last index. */
+/* The position of the first index that was found to be out of range, or the number of indices. */
 typedef _Atomic(ptrdiff_t) first_bad;
 
-static inline void note_bad(first_bad *bad, ptrdiff_t at) {
+static inline void record_bad_index(first_bad *bad, ptrdiff_t at) {
   ptrdiff_t known = atomic_load(bad);
   while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
 }
 
-/* Each does one part of rm_move, whose declaration says what the parameters are. */
-int32_t rm_gather_scatter(int what, int dtype, int index_dtype, const double *plan, double *numbers,
-                          void *target, const void *source, const void *indexes);
+/* Each implements one function of rm_move, whose declaration explains the parameters. */
+int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *plan, double *numbers,
+                          void *target, const void *source, const void *raw_indices);
 int32_t rm_ravel_index(int dtype, int index_dtype, const double *plan, double *numbers,
-                       void *target, const void *indexes);
+                       void *target, const void *raw_indices);
 int32_t rm_take_along_axis(int dtype, int index_dtype, const double *plan, double *numbers,
-                           void *target, const void *source, const void *indexes);
+                           void *target, const void *source, const void *raw_indices);
 int32_t rm_nonzero(int dtype, double *numbers, void *target, const void *source);
 
 #endif

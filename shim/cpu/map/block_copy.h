@@ -1,5 +1,5 @@
 /*
- * Copies of two-dimensional blocks of elements; see block_copy.c.
+ * Copies of two-dimensional blocks of elements.
  */
 #ifndef ROWMAJOR_BLOCK_COPY_H
 #define ROWMAJOR_BLOCK_COPY_H
@@ -7,35 +7,37 @@
 #include <string.h>
 #include "internal.h"
 
-/* Bytes of a line of the caches. */
-enum { LINE = 64 };
+/* The size of a cache line in bytes. */
+enum { CACHE_LINE = 64 };
 
-/* A two-dimensional piece of memory; steps in bytes. */
+/* A two-dimensional block of memory. Strides are in bytes. */
 typedef struct {
-  char *at;
-  ptrdiff_t down;
-  ptrdiff_t right;
-} piece;
+  char *data;
+  ptrdiff_t row_stride;
+  ptrdiff_t column_stride;
+} block;
 
-/* Vectors of the widest stores, aligned. */
-typedef uint64_t line __attribute__((vector_size(LINE)));
+/* An aligned vector of the widest store. */
+typedef uint64_t cache_line __attribute__((vector_size(CACHE_LINE)));
 
-/* Eight bytes of an element, repeated. */
-static inline uint64_t repeated(const char *element, ptrdiff_t bytes) {
+/* Repeats an element to fill eight bytes. */
+static inline uint64_t repeat_bytes(const char *element, ptrdiff_t bytes) {
   uint64_t word = 0;
   memcpy(&word, element, (size_t)bytes);
   for (ptrdiff_t width = 8 * bytes; width < 64; width *= 2) word |= word << width;
   return word;
 }
 
-/* Copies rows by columns elements of so many bytes. */
-void RM_AT(move_block)(piece to, piece from, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bytes);
+/* Copies rows x columns elements of the given size. */
+void RM_FOR_ISA(copy_block)(block to, block from, ptrdiff_t rows, ptrdiff_t columns,
+                            ptrdiff_t bytes);
 
-/* Copies by stores that do not read the lines that they write, nor leave them in the caches. */
-void RM_AT(stream)(char *to, const char *from, ptrdiff_t bytes);
+/* Copies with non-temporal stores, which neither read the lines that they write nor keep them in
+ * the caches. */
+void RM_FOR_ISA(store_non_temporal)(char *to, const char *from, ptrdiff_t bytes);
 
-/* Such stores are seen by other threads only after this. */
-static inline void end_stream(void) {
+/* Makes non-temporal stores visible to other threads. */
+static inline void fence_non_temporal(void) {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #else

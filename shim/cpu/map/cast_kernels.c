@@ -1,5 +1,5 @@
 /*
- * Casts of dense elements between all dtypes: a loop for each pair.
+ * Casts of contiguous elements between all dtypes: one loop per pair.
  */
 #include "cast.h"
 #include "cast_kernels.h"
@@ -14,7 +14,8 @@
     } \
   }
 
-/* To the 16-bit floats from what float32 holds exactly, from what double does, and from 64 bits. */
+/* Casts to the 16-bit floats from types that float32 holds exactly, that double holds exactly, and
+ * from 64-bit integers. */
 #define TO_HALVES(from, read, half, brain) \
   LOOP(from, f16, half(read)) \
   LOOP(from, bf16, brain(read))
@@ -66,7 +67,7 @@ TO_HALVES(bf16, READ_bf16(v), rm_to_half, rm_to_brain)
 TO_HALVES(f32, v, rm_to_half, rm_to_brain)
 TO_HALVES(f64, v, rm_double_to_half, rm_double_to_brain)
 
-/* Integers wrap, so that signed targets take the bits that unsigned ones do. */
+/* Integers wrap, so signed targets receive the same bits as unsigned ones. */
 #define INT_ROW(from) \
   {cast_##from##_b8, cast_##from##_u8,  cast_##from##_u16, cast_##from##_u32, \
    cast_##from##_u64,  cast_##from##_u8,  cast_##from##_u16, cast_##from##_u32, \
@@ -78,8 +79,8 @@ TO_HALVES(f64, v, rm_double_to_half, rm_double_to_brain)
    cast_##from##_u64,  cast_##from##_f16, cast_##from##_bf16, cast_##from##_f32, \
    cast_##from##_f64}
 
-const cast RM_AT(casts)[RM_DTYPE_COUNT][RM_DTYPE_COUNT] = {
-    INT_ROW(b8), INT_ROW(i8),    INT_ROW(i16),   INT_ROW(i32),     INT_ROW(i64),
-    INT_ROW(u8),   INT_ROW(u16),   INT_ROW(u32),   INT_ROW(u64),     FLOAT_ROW(f16),
+const cast RM_FOR_ISA(casts)[RM_DTYPE_COUNT][RM_DTYPE_COUNT] = {
+    INT_ROW(b8),     INT_ROW(i8),    INT_ROW(i16),   INT_ROW(i32), INT_ROW(i64),
+    INT_ROW(u8),     INT_ROW(u16),   INT_ROW(u32),   INT_ROW(u64), FLOAT_ROW(f16),
     FLOAT_ROW(bf16), FLOAT_ROW(f32), FLOAT_ROW(f64),
 };

@@ -1,5 +1,5 @@
 /*
- * Casts of dense elements between all dtypes.
+ * Casts of contiguous elements between all dtypes.
  */
 #ifndef ROWMAJOR_CAST_KERNELS_H
 #define ROWMAJOR_CAST_KERNELS_H
@@ -9,6 +9,6 @@
 typedef void (RM_KERNEL *cast)(ptrdiff_t n, void *out, const void *in);
 
 /* By source and target. */
-extern const cast RM_AT(casts)[RM_DTYPE_COUNT][RM_DTYPE_COUNT];
+extern const cast RM_FOR_ISA(casts)[RM_DTYPE_COUNT][RM_DTYPE_COUNT];
 
 #endif

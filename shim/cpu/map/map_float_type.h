@@ -1,56 +1,55 @@
 /*
- * Kernels of one float dtype whose vector code is for most operands only: blocks that hold others
- * take another kernel.
+ * Kernels of one float dtype whose vector code covers common operands only. Blocks with others take
+ * a fallback.
  *
- * Included by map_kernels.c once for float32 and once for float64, with TYPE, SUFFIX and KEY, the
- * unsigned integer of as many bits. No guard.
+ * Included by map_kernels.c once for float32 and once for float64, with TYPE, SUFFIX and KEY (the
+ * unsigned integer of the same size). It has no include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
-/* Runs `usual` on blocks none of whose operands is rare, and `any` on the others. Blocks are short, so
- * that the processor looks for keys in the next one while it computes. Not inlined: kernels that are
- * part of a longer function load their constants for every vector. */
-__attribute__((noinline)) static void NAME(turn_blocks)(ptrdiff_t n, void *out, const void *a,
-                                                        kernel usual, kernel any) {
-  for (ptrdiff_t from = 0; from < n; from += KEYED) {
-    const ptrdiff_t m = rm_least(n - from, KEYED);
+/* Runs `fast` on blocks whose operands are all common, and `fallback` on the others. Blocks are
+ * short, so that the processor checks the next block while it computes. It is not inlined: kernels
+ * inside a longer function reload their constants for every vector. */
+__attribute__((noinline)) static void NAME(run_checked_trig)(ptrdiff_t n, void *out, const void *a,
+                                                             map_function fast_path,
+                                                             map_function fallback) {
+  for (ptrdiff_t from = 0; from < n; from += CHECKED_BLOCK) {
+    const ptrdiff_t m = rm_min(n - from, CHECKED_BLOCK);
     const TYPE *p = (const TYPE *)a + from;
-    KEY most = 0;
+    KEY largest = 0;
     for (ptrdiff_t i = 0; i < m; i++) {
       const KEY key = NAME(rm_turn_key)(p[i]);
-      most = key > most ? key : most;
+      largest = key > largest ? key : largest;
     }
-    const bool is_usual = !NAME(rm_turn_is_rare)(most);
-    (is_usual ? usual : any)(m, (TYPE *)out + from, p, NULL, NULL, NULL);
+    const bool is_fast = !NAME(rm_turn_is_rare)(largest);
+    (is_fast ? fast_path : fallback)(m, (TYPE *)out + from, p, NULL, NULL, NULL);
   }
 }
 
-/* Huge operands take the C library's functions, one by one. The output may be the input. */
+/* Huge operands are computed one by one by the C library. The output may be the input. */
 #define TRIGONOMETRIC(name) \
-  KERNEL_NAMED(NAME(any_##name)) { \
-    TYPE *o = out, copy[KEYED]; \
+  KERNEL_NAMED(NAME(fallback_##name)) { \
+    TYPE *o = out, copy[CHECKED_BLOCK]; \
     memcpy(copy, a, (size_t)n * sizeof(TYPE)); \
     NAME(name)(n, o, copy, b, c, attributes); \
     for (ptrdiff_t i = 0; i < n; i++) { \
       if (NAME(rm_turn_is_rare)(NAME(rm_turn_key)(copy[i]))) o[i] = (TYPE)name(copy[i]); \
     } \
   } \
-  KERNEL_NAMED(NAME(keyed_##name)) { \
-    NAME(turn_blocks)(n, out, a, NAME(name), NAME(any_##name)); \
+  KERNEL_NAMED(NAME(checked_##name)) { \
+    NAME(run_checked_trig)(n, out, a, NAME(name), NAME(fallback_##name)); \
   }
 TRIGONOMETRIC(sin)
 TRIGONOMETRIC(cos)
 TRIGONOMETRIC(tan)
 
 #if RM_HAS_FMA
-/* There is vector code for short quotients of floats, which nearly all are. These give how many of n
- * were short; n is a multiple of VECTOR. In float64 that is below 2^51: x - m and what is divided by y
+/* Vector code for short quotients, which nearly all are. Each kernel returns how many of n quotients
+ * were short; n is a multiple of VECTOR. For float64 the limit is 2^51: x - m and the division by y
  * are rounded, which together are off by 3/8 of an integer at most. */
-static RM_KERNEL ptrdiff_t NAME(short_floorDivide)(ptrdiff_t n, void *out, const void *a,
-                                                   const void *b) {
+static RM_KERNEL ptrdiff_t NAME(fast_floorDivide)(ptrdiff_t n, void *out, const void *a,
+                                                  const void *b) {
   TYPE *o = out;
   const TYPE *p = a, *q = b;
   int count = 0;
@@ -61,8 +60,8 @@ static RM_KERNEL ptrdiff_t NAME(short_floorDivide)(ptrdiff_t n, void *out, const
   return count;
 }
 
-static RM_KERNEL ptrdiff_t NAME(short_remainder)(ptrdiff_t n, void *out, const void *a,
-                                                 const void *b) {
+static RM_KERNEL ptrdiff_t NAME(fast_remainder)(ptrdiff_t n, void *out, const void *a,
+                                                const void *b) {
   TYPE *o = out;
   const TYPE *p = a, *q = b;
   int count = 0;
@@ -74,16 +73,14 @@ static RM_KERNEL ptrdiff_t NAME(short_remainder)(ptrdiff_t n, void *out, const v
 }
 
 KERNEL_NAMED(NAME(checked_floorDivide)) {
-  divide_blocks(n, out, a, b, sizeof(TYPE), NAME(short_floorDivide), NAME(floorDivide));
+  run_checked_division(n, out, a, b, sizeof(TYPE), NAME(fast_floorDivide), NAME(floorDivide));
 }
 
 KERNEL_NAMED(NAME(checked_remainder)) {
-  divide_blocks(n, out, a, b, sizeof(TYPE), NAME(short_remainder), NAME(remainder));
+  run_checked_division(n, out, a, b, sizeof(TYPE), NAME(fast_remainder), NAME(remainder));
 }
 #endif
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef TRIGONOMETRIC
 #undef TYPE

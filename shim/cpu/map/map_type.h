@@ -1,33 +1,31 @@
 /*
- * The elementwise kernels of one dtype: one dense loop for each line of ops.def, and their table.
+ * The elementwise kernels of one dtype: one contiguous loop per line of ops.def, and their table.
  *
- * Included by map.c once for each dtype, with TYPE, SUFFIX and FAMILY_... defined; for 16-bit
- * floats, which compute as float32, with READ and WRITE. No guard.
+ * Included by map_kernels.c once per dtype, with TYPE, SUFFIX, FAMILY_... and, for 16-bit floats,
+ * which compute as float32, READ and WRITE. It has no include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
 #define KERNEL(name) KERNEL_NAMED(NAME(name))
 
 #if !defined(FAMILY_HALF)
-#define READ(v) ((WORK)(v))
+#define READ(v) ((COMPUTE)(v))
 #define WRITE(v) ((TYPE)(v))
 #endif
 
-#define VALUE_same WORK
+#define VALUE_same COMPUTE
 #define VALUE_flag uint8_t
 
-/* Loops over whole vectors leave nothing over, for which there would be the same code once more. */
+/* Loops over whole vectors have no remainder, which would duplicate their code. */
 #define ALL(n) (n)
 #define WHOLE_VECTORS(n) ((n) & -VECTOR)
 
-/* A function of one element, and the kernel that calls it. Names that an expression leaves out must
- * not warn. */
+/* A function of one element, and the kernel that calls it. Unused names in an expression must not
+ * warn. */
 #define APPLY(name, result, expr, ...) \
   MAP_APPLY VALUE_##result NAME(apply_##name)(__VA_ARGS__) { return (VALUE_##result)(expr); }
-#define OPERAND __attribute__((unused)) const WORK
+#define OPERAND __attribute__((unused)) const COMPUTE
 #define KERNEL_1(name, result, expr, ...) \
   APPLY(name, result, expr, OPERAND x) \
   KERNEL(name) { LOOP(unary_##result)(COUNT(n), out, a, NAME(apply_##name)); }
@@ -35,73 +33,75 @@
   APPLY(name, result, expr, OPERAND x, OPERAND y) \
   KERNEL(name) { LOOP(binary_##result)(COUNT(n), out, a, b, NAME(apply_##name)); }
 #define KERNEL_2a(name, result, expr, ...) \
-  MAP_APPLY VALUE_##result NAME(apply_##name)(WORK x, WORK y, const double *attributes) { \
+  MAP_APPLY VALUE_##result NAME(apply_##name)(COMPUTE x, COMPUTE y, const double *attributes) { \
     __VA_ARGS__ \
     return (VALUE_##result)(expr); \
   } \
-  KERNEL(name) { LOOP(binary_##result##_with)(COUNT(n), out, a, b, attributes, NAME(apply_##name)); }
+  KERNEL(name) { \
+    LOOP(binary_##result##_with)(COUNT(n), out, a, b, attributes, NAME(apply_##name)); \
+  }
 #define KERNEL_3(name, result, expr, ...) \
   APPLY(name, result, expr, OPERAND x, OPERAND y, OPERAND z) \
   KERNEL(name) { LOOP(ternary_##result)(COUNT(n), out, a, b, c, NAME(apply_##name)); }
 #define KERNEL_3c(name, result, expr, ...) \
   APPLY(name, result, expr, uint8_t x, OPERAND y, OPERAND z) \
   KERNEL(name) { LOOP(conditional_##result)(COUNT(n), out, a, b, c, NAME(apply_##name)); }
-#define LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
-#define WITH_ELEMENT(name, expr) \
+#define OP_LINE(name, arity, ...) KERNEL_##arity(name, __VA_ARGS__)
+#define SCALAR_KERNELS(name, expr) \
   KERNEL(name##_first) { LOOP(binary_first)(n, out, a, b, NAME(apply_##name)); } \
   KERNEL(name##_second) { LOOP(binary_second)(n, out, a, b, NAME(apply_##name)); }
 
-/* How many bits an element has, for shifts. */
+/* The number of bits of an element, for shifts. */
 #define bits (8 * (int)sizeof(TYPE))
 
 #define LOOP(name) NAME(name)
 #define RM_CALL(f) NAME(rm_##f)
 #define COUNT ALL
 #if defined(FAMILY_HALF)
-#define WORK float
+#define COMPUTE float
 #include "map_loops.h"
 #undef RM_CALL
 #define RM_CALL(f) rm_##f##_f32
 #define RM_NUM(n) ((float)n)
 #undef COUNT
 #define COUNT WHOLE_VECTORS
-#define RM_FLOAT_MAP LINE
+#define RM_FLOAT_MAP OP_LINE
 #else
-#define WORK TYPE
+#define COMPUTE TYPE
 #define RM_NUM(n) ((TYPE)n)
 #include "map_loops.h"
 #if defined(FAMILY_FLOAT)
-#define RM_FLOAT_MAP LINE
-#define RM_FLOAT_ARITHMETIC WITH_ELEMENT
-#define RM_ROUND_MAP LINE
+#define RM_FLOAT_MAP OP_LINE
+#define RM_FLOAT_ARITHMETIC SCALAR_KERNELS
+#define RM_ROUND_MAP OP_LINE
 #include "ops.def"
 #undef RM_FLOAT_MAP
 #undef RM_FLOAT_ARITHMETIC
 #undef RM_ROUND_MAP
 #undef COUNT
 #define COUNT WHOLE_VECTORS
-#define RM_HEAVY_MAP LINE
+#define RM_COMPUTE_BOUND_MAP OP_LINE
 #include "ops.def"
-#undef RM_HEAVY_MAP
+#undef RM_COMPUTE_BOUND_MAP
 #undef COUNT
 #define COUNT ALL
 #undef RM_NUM
 #undef RM_CALL
-#undef WORK
+#undef COMPUTE
 #undef LOOP
-#define WORK double
+#define COMPUTE double
 #define LOOP(name) NAME(name##_in_double)
 #include "map_loops.h"
 #define RM_CALL(f) rm_##f##_f64
 #define RM_NUM(n) n
-#define RM_DOUBLE_MAP LINE
+#define RM_DOUBLE_MAP OP_LINE
 #elif defined(FAMILY_BOOL)
-#define RM_BOOL_MAP LINE
+#define RM_BOOL_MAP OP_LINE
 #else
-#define RM_INT_MAP LINE
+#define RM_INT_MAP OP_LINE
 #if defined(FAMILY_UNSIGNED)
-#define RM_BITS_MAP LINE
-#define RM_BITS_ARITHMETIC WITH_ELEMENT
+#define RM_BITS_MAP OP_LINE
+#define RM_BITS_ARITHMETIC SCALAR_KERNELS
 #endif
 #endif
 #endif
@@ -113,14 +113,14 @@
 #undef RM_BITS_MAP
 #undef RM_BITS_ARITHMETIC
 
-/* What does not depend on the sign is there once for both. */
+/* Kernels that do not depend on signedness exist once for both. */
 #define ENTRY(name, ...) [RM_OP_##name] = NAME(name),
-#define UNSIGNED_ENTRY(name, ...) [RM_OP_##name] = NAME_OF(name, UNSIGNED),
-static const kernel NAME(table)[RM_ROWS] = {
+#define UNSIGNED_ENTRY(name, ...) [RM_OP_##name] = RM_SUFFIXED(name, UNSIGNED),
+static const map_function NAME(table)[RM_OP_COUNT] = {
 #if defined(FAMILY_FLOAT)
 #define RM_FLOAT_MAP ENTRY
 #define RM_ROUND_MAP ENTRY
-#define RM_HEAVY_MAP ENTRY
+#define RM_COMPUTE_BOUND_MAP ENTRY
 #define RM_DOUBLE_MAP ENTRY
 #elif defined(FAMILY_HALF)
 #define RM_FLOAT_MAP ENTRY
@@ -138,30 +138,28 @@ static const kernel NAME(table)[RM_ROWS] = {
 };
 #undef RM_FLOAT_MAP
 #undef RM_ROUND_MAP
-#undef RM_HEAVY_MAP
+#undef RM_COMPUTE_BOUND_MAP
 #undef RM_DOUBLE_MAP
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
 #undef RM_BITS_MAP
 
 #if defined(FAMILY_FLOAT)
-#define RM_FLOAT_ARITHMETIC ELEMENT_ENTRY
+#define RM_FLOAT_ARITHMETIC SCALAR_ENTRY
 #elif defined(FAMILY_UNSIGNED)
-#define RM_BITS_ARITHMETIC ELEMENT_ENTRY
+#define RM_BITS_ARITHMETIC SCALAR_ENTRY
 #endif
 #if defined(FAMILY_FLOAT) || defined(FAMILY_UNSIGNED)
-#define ELEMENT_ENTRY(name, expr) \
+#define SCALAR_ENTRY(name, expr) \
   [RM_OP_##name - RM_OP_add] = {NAME(name##_first), NAME(name##_second)},
-static const kernel NAME(with_element)[ARITHMETIC][2] = {
+static const map_function NAME(scalar_table)[ARITHMETIC][2] = {
 #include "ops.def"
 };
-#undef ELEMENT_ENTRY
+#undef SCALAR_ENTRY
 #undef RM_FLOAT_ARITHMETIC
 #undef RM_BITS_ARITHMETIC
 #endif
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef KERNEL
 #undef READ
@@ -178,11 +176,11 @@ static const kernel NAME(with_element)[ARITHMETIC][2] = {
 #undef KERNEL_2a
 #undef KERNEL_3
 #undef KERNEL_3c
-#undef LINE
-#undef WITH_ELEMENT
+#undef OP_LINE
+#undef SCALAR_KERNELS
 #undef bits
 #undef LOOP
-#undef WORK
+#undef COMPUTE
 #undef RM_CALL
 #undef RM_NUM
 #undef ENTRY

@@ -1,17 +1,17 @@
 /*
- * Folds rows into accumulators, one for each column.
+ * Reduces rows into accumulators, one per column.
  *
- * Included once for each type of elements and of accumulators, what elements are mapped by and how
- * they are folded, with COLUMNS for the function's name, TYPE, ACCUMULATOR, SLOTS, which of the cells'
- * arrays holds those, MAP(x), FOLD(a, x), and UNROLL before the loop over single rows. No guard.
+ * Included once per combination, with COLUMNS (the function's name), TYPE, ACCUMULATOR, ARRAY (the
+ * array of the accumulators), MAP(x), ACCUMULATE(a, x) and UNROLL (a pragma for the loop over
+ * single rows). It has no include guard.
  */
 
-/* Fours of rows quarter the traffic of accumulators; where rows have to be loaded there is one at a
+/* Four rows at once quarter the traffic of the accumulators. Rows that must be loaded come one at a
  * time. */
-static RM_KERNEL void COLUMNS(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
-                              ptrdiff_t step, cells *c) {
-  ACCUMULATOR *restrict acc = (ACCUMULATOR *)c->SLOTS;
-  (void)j;
+static RM_KERNEL void COLUMNS(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t rows,
+                              const void *from, ptrdiff_t step, accumulators *c) {
+  ACCUMULATOR *restrict acc = (ACCUMULATOR *)c->ARRAY;
+  (void)ctx;
   const char *row = from;
   ptrdiff_t r = 0;
   for (; r + 4 <= rows; r += 4, row += 4 * step) {
@@ -21,14 +21,15 @@ static RM_KERNEL void COLUMNS(const job *j, ptrdiff_t n, ptrdiff_t rows, const v
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
       const ACCUMULATOR x = (ACCUMULATOR)p[i], y = (ACCUMULATOR)q[i];
       const ACCUMULATOR z = (ACCUMULATOR)v[i], t = (ACCUMULATOR)w[i];
-      acc[i] = FOLD(acc[i], FOLD(FOLD(MAP(x), MAP(y)), FOLD(MAP(z), MAP(t))));
+      acc[i] = ACCUMULATE(acc[i],
+                          ACCUMULATE(ACCUMULATE(MAP(x), MAP(y)), ACCUMULATE(MAP(z), MAP(t))));
     }
   }
   for (; r < rows; r++, row += step) {
     const TYPE *restrict p = (const TYPE *)row;
     UNROLL for (ptrdiff_t i = 0; i < n; i++) {
       const ACCUMULATOR x = (ACCUMULATOR)p[i];
-      acc[i] = FOLD(acc[i], MAP(x));
+      acc[i] = ACCUMULATE(acc[i], MAP(x));
     }
   }
 }
@@ -36,7 +37,7 @@ static RM_KERNEL void COLUMNS(const job *j, ptrdiff_t n, ptrdiff_t rows, const v
 #undef COLUMNS
 #undef TYPE
 #undef ACCUMULATOR
-#undef SLOTS
+#undef ARRAY
 #undef MAP
-#undef FOLD
+#undef ACCUMULATE
 #undef UNROLL

@@ -1,8 +1,8 @@
 /*
- * What the files of reductions share: the context of a call, cells, and the functions that bring
- * elements into the form that kernels read, and results into the one that is stored.
+ * What the files of reductions share: the context of a call, the accumulators, and the functions
+ * that load and store elements.
  *
- * Knows nothing of walks.
+ * Only reduce.c and scan.c read iterators.
  */
 #ifndef ROWMAJOR_REDUCE_CONTEXT_H
 #define ROWMAJOR_REDUCE_CONTEXT_H
@@ -10,165 +10,153 @@
 #include "internal.h"
 
 enum {
-  /* Elements that are converted at once, and cells that are folded side by side. */
+  /* Elements that are converted at once, and outputs that are reduced side by side. */
   WIDTH = 1024,
-  /* Elements that are folded plainly between two compensated additions; rows, likewise. */
-  BLOCK = 1024,
-  ROWS = 32,
-  /* Elements of a run, or rows, from which on float32 is summed by fours. */
-  MANY = 64,
-  /* Elements of runs that are folded across, though they lie one behind the other: sums that begin
-   * quickly, what needs no loading, and all else. */
-  FEW_SUMMED = 8,
-  FEW_DIRECT = 15,
-  FEW = 16,
-  /* Elements of a dense row, at most, for TOGETHER rows to be folded as one. */
-  NARROW = 15,
-  TOGETHER = 16,
-  /* Elements among which an index is looked for. */
-  PIECE = 2048,
-  /* Elements of a task, which take 2 to 5 microseconds. */
-  TASK = 1 << 15,
-  /* With fewer outputs than this each one may be cut into as many parts. */
-  PARTS = 64,
-  /* Bytes ahead of where a sum is at that are fetched into the first-level cache. */
-  AHEAD = 2048,
-  /* Runs that are scanned side by side, since each is a chain of additions that wait. */
-  RUNS = 8,
-  /* Elements of each of those that are converted at once. */
-  STRETCH = 256
+  /* Elements between two compensated additions. */
+  SUM_BLOCK = 1024,
+  /* Elements of a block in which an index is searched for. */
+  INDEX_BLOCK = 2048,
+  /* Columns up to which rows are narrow: less than a vector. */
+  NARROW_MAX = 15,
+  /* Elements per task. They take 2 to 5 microseconds. */
+  TASK_ELEMENTS = 1 << 15
 };
 
-/* Where count outputs are folded. A slot of acc is 8 bytes; what it holds is for the kernel. */
+/* The accumulators of adjacent outputs. An element of acc has up to 8 bytes; its type depends on
+ * the kernel. */
 typedef struct {
   void *acc;
-  /* The compensation of sums of float64, and what has been added since the last one. */
+  /* For float64 sums: the compensation, and the partial sum since the last flush. */
   double *error;
   double *part;
-  /* Of index reductions: where the best element is, and the place of the next one to come. */
-  int64_t *where;
+  /* For index reductions: the index of the best element, and the position of the next element. */
+  int64_t *index;
   int64_t position;
-} cells;
+} accumulators;
 
-/* Arrays of 8 bytes for each cell; where takes the place of error. */
-enum { SLOTS = 3 };
+/* Arrays of 8 bytes per output: acc, error (or index) and part. */
+enum { ACCUMULATOR_ARRAYS = 3 };
 
-typedef struct job job;
+typedef struct reduce_context reduce_context;
 
-/* Copies n elements, stride apart, to a dense array of the type that is worked in. */
+/* Loads n elements into a contiguous array of the type that kernels compute in. */
 typedef void (RM_KERNEL *loader)(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to);
 
-/* What is done to one element before it is folded. */
+/* The function applied to each element before it is reduced. */
 typedef enum {
-  PLAIN,
-  MAGNITUDE,
+  IDENTITY,
+  ABS,
   SQUARE,
-  DIFFERENCE,
-  POWER,
-  EXPONENTIAL,
+  SQUARED_DIFFERENCE,
+  POW,
+  EXP,
   /* In float32, as both operands are loaded. */
-  EXPONENTIAL_F32
-} mapping;
+  EXP_F32
+} element_map;
 
-struct job {
-  const rm_walk *walk;
+struct reduce_context {
+  const rm_iterator *iterator;
   int32_t opcode;
-  int kept;
+  int outer_axes;
   bool across;
-  /* Rows across, of which several are folded as one. */
+  /* Whether rows are so short that several are reduced as one. */
   bool narrow;
-  /* Bytes of an element of a, and of b. */
+  /* The size of an element of a, and of b. */
   ptrdiff_t bytes;
   ptrdiff_t second_bytes;
-  /* Dense elements need no loading. */
+  /* Contiguous elements need no loading. */
   bool direct;
   loader load;
-  /* Of the second operand, to what it is mapped in; null where there is none. */
+  /* Loads the second operand, in the type of the mapping. Null if there is none. */
   loader load_second;
-  /* What is done to elements once they are loaded, and not by run or columns. */
-  mapping map;
+  /* The function applied after loading, unless run and columns apply it. */
+  element_map map;
   double attribute;
-  /* Elements of one call of run. */
+  /* The number of elements of one call of run. */
   ptrdiff_t step;
-  /* True when a cell that is not 0 says all. */
-  bool stops;
-  /* Elements are compared, or tested, as (x & mask) ^ flip. */
+  /* Whether a nonzero accumulator settles the output. */
+  bool short_circuits;
+  /* Kernels compare or test elements as (x & mask) ^ flip. */
   uint64_t mask;
   uint64_t flip;
-  /* What cells begin with. */
-  uint64_t start;
-  /* Folds n dense elements into one cell; y is the second operand. */
-  void (RM_KERNEL *run)(const job *j, ptrdiff_t n, const void *from, double y, cells *c);
-  /* Folds rows of n dense elements each, step bytes apart, into n cells. */
-  void (RM_KERNEL *columns)(const job *j, ptrdiff_t n, ptrdiff_t rows, const void *from,
-                            ptrdiff_t step, cells *c);
-  /* Ends what columns has begun, at least after every ROWS rows; may be null. */
-  void (*flush)(ptrdiff_t n, cells *c);
-  /* Folds n cells into others that come before them. */
-  void (*combine)(const job *j, ptrdiff_t n, cells *to, const cells *from);
-  /* Stores n cells. */
-  void (*store)(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c);
-  /* Of out, and of the cells' accumulators: the bytes of one. */
+  /* The initial value of accumulators. */
+  uint64_t identity;
+  /* Reduces n contiguous elements into one accumulator. y is the second operand. */
+  void (RM_KERNEL *run)(const reduce_context *ctx, ptrdiff_t n, const void *from, double y,
+                       accumulators *c);
+  /* Reduces rows of n contiguous elements, step bytes apart, into n accumulators. */
+  void (RM_KERNEL *columns)(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t rows, const void *from,
+                           ptrdiff_t step, accumulators *c);
+  /* Completes columns. It is called at least after every FLUSH_ROWS rows and may be null. */
+  void (*flush)(ptrdiff_t n, accumulators *c);
+  /* Combines n accumulators with those of later elements. */
+  void (*combine)(const reduce_context *ctx, ptrdiff_t n, accumulators *to,
+                  const accumulators *from);
+  /* Stores n outputs. */
+  void (*store)(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdiff_t stride,
+                const accumulators *c);
+  /* The dtype of the output, and the size of an accumulator. */
   int out;
-  int slot;
-  /*
-   * How work is cut: units of up to width outputs along the last kept axis, each one's elements in
-   * parts, which take length positions of the first reduced axis each.
-   */
+  int accumulator_bytes;
+  /* The partition of the work. A unit is up to width outputs along the last outer axis. Its
+   * elements may be split into parts, each of which takes `length` positions of the first reduced
+   * axis. */
   ptrdiff_t units;
   ptrdiff_t width;
   ptrdiff_t elements;
-  ptrdiff_t group;
+  ptrdiff_t units_per_task;
   ptrdiff_t parts;
   ptrdiff_t length;
-  /* The cells of the parts. */
+  /* The accumulators of all parts. */
   char *memory;
-  /* Whether one element has settled the only output, and how many parts were folded to see that. */
-  atomic_bool settled;
-  ptrdiff_t done;
+  /* Whether one element has settled the only output, and the number of parts that ran before the
+   * parallel ones. */
+  atomic_bool is_settled;
+  ptrdiff_t finished_parts;
 };
 
-/* ---- loading and storing (reduce_load.c) ------------------------------------------------------ */
+/* ---- loading and storing (reduce_load.c) ----------------------------------------------------- */
 
-/* By the dtype of the elements. */
-extern const loader RM_AT(to_i64)[RM_DTYPE_COUNT], RM_AT(to_f64)[RM_DTYPE_COUNT];
+/* Loaders by the dtype of the elements. */
+extern const loader RM_FOR_ISA(to_i64)[RM_DTYPE_COUNT], RM_FOR_ISA(to_f64)[RM_DTYPE_COUNT];
 
-/* What copies elements of a dtype as they are. */
-loader RM_AT(copier)(int dtype);
+/* The loader that keeps the dtype. */
+loader RM_FOR_ISA(copy_loader)(int dtype);
 
-/* Has elements of dtype a loaded as float32 or, where that does not hold them, as float64; true for
- * float64. */
-bool RM_AT(choose_float_loader)(job *j, int a);
+/* Selects a loader to float32 or, if that is inexact, to float64. Returns true for float64. */
+bool RM_FOR_ISA(choose_float_loader)(reduce_context *ctx, int a);
 
-/* The same of dense elements of the 16-bit floats. */
-void RM_AT(f32_from_half)(ptrdiff_t n, const void *from, float *to);
-void RM_AT(f32_from_brain)(ptrdiff_t n, const void *from, float *to);
+/* Load contiguous 16-bit floats. */
+void RM_FOR_ISA(f16_to_f32)(ptrdiff_t n, const void *from, float *to);
+void RM_FOR_ISA(bf16_to_f32)(ptrdiff_t n, const void *from, float *to);
 
-/* Raises the magnitudes of elements, of which there is room for WIDTH, to the power of order; 3 and 1/2
- * need no room. */
-void RM_AT(power_block)(double order, ptrdiff_t n, double *restrict x);
+/* Raises the absolute values of elements to the power of order. x must have room for WIDTH elements
+ * unless order is 3 or 1/2. */
+void RM_FOR_ISA(pow_block)(double order, ptrdiff_t n, double *restrict x);
 
-/* What map makes of n elements as they were loaded; y is 0 or step elements apart. */
-void RM_AT(map_block)(const job *j, mapping map, ptrdiff_t n, double *restrict x,
-                      const double *restrict y, ptrdiff_t step);
+/* Applies map to n loaded elements. Elements of y are 0 or `step` apart. */
+void RM_FOR_ISA(map_elements)(const reduce_context *ctx, element_map map, ptrdiff_t n,
+                              double *restrict x, const double *restrict y, ptrdiff_t step);
 
-/* Stores n dense doubles, or, for an out that is no float, int64s. */
-void RM_AT(put)(int dtype, ptrdiff_t n, const void *from, void *to, ptrdiff_t stride);
+/* Stores n contiguous float64, or int64 if dtype is not a float. */
+void RM_FOR_ISA(store_elements)(int dtype, ptrdiff_t n, const void *from, void *to,
+                                ptrdiff_t stride);
 
-/* ---- the choice of kernels -------------------------------------------------------------------- */
+/* ---- the choice of kernels ------------------------------------------------------------------- */
 
-/* Each sets the kernels of a context for elements of dtype a; false where there are none. */
-bool RM_AT(choose_float_sum)(job *j, int a, mapping map, bool mapped);
-bool RM_AT(choose_float_product)(job *j, int a);
-bool RM_AT(choose_int_sum)(job *j, int a);
-bool RM_AT(choose_int_mean)(job *j, int a);
-bool RM_AT(choose_int_product)(job *j, int a);
-bool RM_AT(choose_count)(job *j, int a);
-/* Largest or smallest elements, or magnitudes, or the indexes of such. */
-bool RM_AT(choose_extreme)(job *j, int a, bool smallest, bool magnitudes, bool index);
+/* Each selects the kernels for elements of dtype a and returns false if there are none. */
+bool RM_FOR_ISA(choose_float_sum)(reduce_context *ctx, int a, element_map map, bool mapped);
+bool RM_FOR_ISA(choose_float_product)(reduce_context *ctx, int a);
+bool RM_FOR_ISA(choose_int_sum)(reduce_context *ctx, int a);
+bool RM_FOR_ISA(choose_int_mean)(reduce_context *ctx, int a);
+bool RM_FOR_ISA(choose_int_product)(reduce_context *ctx, int a);
+bool RM_FOR_ISA(choose_count)(reduce_context *ctx, int a);
+/* The largest or smallest elements or absolute values, or their indices. */
+bool RM_FOR_ISA(choose_minmax)(reduce_context *ctx, int a, bool smallest, bool magnitudes,
+                               bool arg);
 
-/* ---- scans (scan.c) --------------------------------------------------------------------------- */
+/* ---- scans (scan.c) -------------------------------------------------------------------------- */
 
-int32_t RM_AT(scan)(int32_t opcode, const rm_walk *w, int kept, int out, int a);
+int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, int out, int a);
 
 #endif

@@ -1,22 +1,22 @@
 /*
- * Counts of the elements of one size that are not zero, or, with flip 1, that are.
+ * Counts the elements of one size that are nonzero or, with flip 1, zero.
  *
- * Included by reduce_int.c once for each size, with ELEMENT and SUFFIX; VECTOR_OF, a vector of COUNT of
- * them, and SUM, one of as many that holds what all lanes count together. No guard.
+ * Included by reduce_int.c once per size, with ELEMENT, SUFFIX, VECTOR_OF (a vector of COUNT
+ * elements) and SUM (a vector of COUNT wider integers that hold the counts of all lanes). It has no
+ * include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
-/* The sign of a float is masked off. Lanes count to 127 at least. */
-static RM_KERNEL void NAME(count)(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+/* The mask clears the sign of floats. A lane can count to 127 at least. */
+static RM_KERNEL void NAME(count)(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                  double y, accumulators *c) {
   const ELEMENT *p = from;
-  const ELEMENT mask = (ELEMENT)j->mask;
+  const ELEMENT mask = (ELEMENT)ctx->mask;
   (void)y;
   int64_t zeros = 0;
   for (ptrdiff_t i = 0; i < n;) {
-    const ptrdiff_t end = i + rm_least(n - i, 127 * 2 * COUNT);
+    const ptrdiff_t end = i + rm_min(n - i, 127 * 2 * COUNT);
     VECTOR_OF s = 0, t = 0;
     for (; i + 2 * COUNT <= end; i += 2 * COUNT) {
       s -= (VECTOR_OF)((LOAD(VECTOR_OF, p + i) & mask) == 0);
@@ -26,14 +26,14 @@ static RM_KERNEL void NAME(count)(const job *j, ptrdiff_t n, const void *from, d
     zeros += __builtin_reduce_add(both);
     for (; i < end; i++) zeros += (p[i] & mask) == 0;
   }
-  *(int64_t *)c->acc += j->flip ? zeros : n - zeros;
+  *(int64_t *)c->acc += ctx->flip ? zeros : n - zeros;
 }
 
-static RM_KERNEL void NAME(columns_count)(const job *j, ptrdiff_t n, ptrdiff_t rows,
-                                          const void *from, ptrdiff_t step, cells *c) {
+static RM_KERNEL void NAME(columns_count)(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t rows,
+                                          const void *from, ptrdiff_t step, accumulators *c) {
   ELEMENT *restrict part = (ELEMENT *)c->part;
-  const ELEMENT mask = (ELEMENT)j->mask;
-  const bool zeros = j->flip;
+  const ELEMENT mask = (ELEMENT)ctx->mask;
+  const bool zeros = ctx->flip;
   for (ptrdiff_t r = 0; r < rows; r++) {
     const ELEMENT *restrict p = (const ELEMENT *)((const char *)from + r * step);
     for (ptrdiff_t i = 0; i < n; i++) {
@@ -42,15 +42,13 @@ static RM_KERNEL void NAME(columns_count)(const job *j, ptrdiff_t n, ptrdiff_t r
   }
 }
 
-static void NAME(flush_count)(ptrdiff_t n, cells *c) {
+static void NAME(flush_count)(ptrdiff_t n, accumulators *c) {
   int64_t *restrict acc = c->acc;
   ELEMENT *restrict part = (ELEMENT *)c->part;
   for (ptrdiff_t i = 0; i < n; i++) acc[i] += part[i];
   memset(part, 0, (size_t)n * sizeof(ELEMENT));
 }
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef ELEMENT
 #undef SUFFIX

@@ -6,7 +6,7 @@
 #include "reduce_context.h"
 #include "reduce_vectors.h"
 
-#define AS_IT_IS(x) (x)
+#define AS_IS(x) (x)
 #define ADD(a, x) ((a) + (x))
 #define MULTIPLY(a, x) ((a) * (x))
 
@@ -70,15 +70,16 @@
 #define COLUMNS columns_product_i64
 #define TYPE int64_t
 #define ACCUMULATOR int64_t
-#define SLOTS acc
-#define MAP AS_IT_IS
-#define FOLD MULTIPLY
+#define ARRAY acc
+#define MAP AS_IS
+#define ACCUMULATE MULTIPLY
 #define UNROLL RM_ROLLED
 #include "reduce_columns.h"
 
-static RM_KERNEL void product_i64(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+static RM_KERNEL void product_i64(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                  double y, accumulators *c) {
   const int64_t *p = from;
-  (void)j, (void)y;
+  (void)ctx, (void)y;
   i64x8 s = 1, t = 1;
   ptrdiff_t i = 0;
   for (; i + 16 <= n; i += 16) s *= LOAD(i64x8, p + i), t *= LOAD(i64x8, p + i + 8);
@@ -89,30 +90,33 @@ static RM_KERNEL void product_i64(const job *j, ptrdiff_t n, const void *from, d
   *(int64_t *)c->acc *= product;
 }
 
-static void combine_int_sum(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+static void combine_int_sum(const reduce_context *ctx, ptrdiff_t n, accumulators *to,
+                            const accumulators *from) {
   int64_t *sum = to->acc;
   const int64_t *other = from->acc;
-  (void)j;
+  (void)ctx;
   RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) sum[i] += other[i];
 }
 
-static void combine_int_product(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+static void combine_int_product(const reduce_context *ctx, ptrdiff_t n, accumulators *to,
+                                const accumulators *from) {
   int64_t *product = to->acc;
   const int64_t *other = from->acc;
-  (void)j;
+  (void)ctx;
   RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) product[i] *= other[i];
 }
 
-static void store_int(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
-  RM_AT(put)(j->out, n, c->acc, out, stride);
+static void store_int(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdiff_t stride,
+                      const accumulators *c) {
+  RM_FOR_ISA(store_elements)(ctx->out, n, c->acc, out, stride);
 }
 
-static void store_int_mean(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride,
-                           const cells *c) {
+static void store_int_mean(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdiff_t stride,
+                           const accumulators *c) {
   const int64_t *sums = (const int64_t *)c->acc;
   double result[WIDTH];
-  for (ptrdiff_t i = 0; i < n; i++) result[i] = (double)sums[i] / j->attribute;
-  RM_AT(put)(j->out, n, result, out, stride);
+  for (ptrdiff_t i = 0; i < n; i++) result[i] = (double)sums[i] / ctx->attribute;
+  RM_FOR_ISA(store_elements)(ctx->out, n, result, out, stride);
 }
 
 #define SUFFIX 1
@@ -140,25 +144,26 @@ static void store_int_mean(const job *j, ptrdiff_t n, char *out, ptrdiff_t strid
 #define COUNT 8
 #include "reduce_count_type.h"
 
-static void store_count(const job *j, ptrdiff_t n, char *out, ptrdiff_t stride, const cells *c) {
+static void store_count(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdiff_t stride,
+                        const accumulators *c) {
   const int64_t *acc = c->acc;
   int64_t result[WIDTH];
   for (ptrdiff_t i = 0; i < n; i++) {
     result[i] = acc[i];
-    if (j->opcode == RM_OP_any) result[i] = acc[i] != 0;
-    if (j->opcode == RM_OP_all) result[i] = acc[i] == 0;
+    if (ctx->opcode == RM_OP_any) result[i] = acc[i] != 0;
+    if (ctx->opcode == RM_OP_all) result[i] = acc[i] == 0;
   }
-  RM_AT(put)(j->out, n, result, out, stride);
+  RM_FOR_ISA(store_elements)(ctx->out, n, result, out, stride);
 }
 
-bool RM_AT(choose_int_sum)(job *j, int a) {
-  j->direct = true;
-  j->load = RM_AT(copier)(a);
+bool RM_FOR_ISA(choose_int_sum)(reduce_context *ctx, int a) {
+  ctx->direct = true;
+  ctx->load = RM_FOR_ISA(copy_loader)(a);
   switch (a) {
 #define CASE(dtype, name) \
   case dtype: \
-    j->run = sum_##name; \
-    j->columns = columns_sum_##name; \
+    ctx->run = sum_##name; \
+    ctx->columns = columns_sum_##name; \
     break;
     CASE(RM_BOOL, u8)
     CASE(RM_INT8, i8)
@@ -172,45 +177,45 @@ bool RM_AT(choose_int_sum)(job *j, int a) {
 #undef CASE
     default: return false;
   }
-  j->combine = combine_int_sum;
-  j->store = store_int;
-  j->slot = 8;
+  ctx->combine = combine_int_sum;
+  ctx->store = store_int;
+  ctx->accumulator_bytes = 8;
   return true;
 }
 
-bool RM_AT(choose_int_mean)(job *j, int a) {
-  const bool found = RM_AT(choose_int_sum)(j, a);
-  j->store = store_int_mean;
+bool RM_FOR_ISA(choose_int_mean)(reduce_context *ctx, int a) {
+  const bool found = RM_FOR_ISA(choose_int_sum)(ctx, a);
+  ctx->store = store_int_mean;
   return found;
 }
 
-bool RM_AT(choose_int_product)(job *j, int a) {
+bool RM_FOR_ISA(choose_int_product)(reduce_context *ctx, int a) {
   if (rm_is_float(a)) return false;
-  j->direct = rm_bytes(a) == 8;
-  j->load = RM_AT(to_i64)[a];
-  j->start = 1;
-  j->run = product_i64;
-  j->columns = columns_product_i64;
-  j->combine = combine_int_product;
-  j->store = store_int;
-  j->slot = 8;
+  ctx->direct = rm_itemsize(a) == 8;
+  ctx->load = RM_FOR_ISA(to_i64)[a];
+  ctx->identity = 1;
+  ctx->run = product_i64;
+  ctx->columns = columns_product_i64;
+  ctx->combine = combine_int_product;
+  ctx->store = store_int;
+  ctx->accumulator_bytes = 8;
   return true;
 }
 
-bool RM_AT(choose_count)(job *j, int a) {
-  const int bytes = (int)rm_bytes(a);
-  j->direct = true;
-  j->load = RM_AT(copier)(a);
-  j->mask = rm_is_float(a) ? ~(uint64_t)0 >> (65 - 8 * bytes) : ~(uint64_t)0;
-  j->flip = j->opcode == RM_OP_all;
-  j->stops = j->opcode != RM_OP_countNonzero;
-  if (j->stops) j->step = 4 * PIECE;
+bool RM_FOR_ISA(choose_count)(reduce_context *ctx, int a) {
+  const int bytes = (int)rm_itemsize(a);
+  ctx->direct = true;
+  ctx->load = RM_FOR_ISA(copy_loader)(a);
+  ctx->mask = rm_is_float(a) ? ~(uint64_t)0 >> (65 - 8 * bytes) : ~(uint64_t)0;
+  ctx->flip = ctx->opcode == RM_OP_all;
+  ctx->short_circuits = ctx->opcode != RM_OP_countNonzero;
+  if (ctx->short_circuits) ctx->step = 4 * INDEX_BLOCK;
   switch (bytes) {
 #define CASE(bytes) \
   case bytes: \
-    j->run = count_##bytes; \
-    j->columns = columns_count_##bytes; \
-    if (j->across) j->flush = flush_count_##bytes; \
+    ctx->run = count_##bytes; \
+    ctx->columns = columns_count_##bytes; \
+    if (ctx->across) ctx->flush = flush_count_##bytes; \
     break;
     CASE(1)
     CASE(2)
@@ -219,8 +224,8 @@ bool RM_AT(choose_count)(job *j, int a) {
     CASE(8)
 #undef CASE
   }
-  j->combine = combine_int_sum;
-  j->store = store_count;
-  j->slot = 8;
+  ctx->combine = combine_int_sum;
+  ctx->store = store_count;
+  ctx->accumulator_bytes = 8;
   return true;
 }

@@ -1,22 +1,21 @@
 /*
  * Sums of integers of one dtype.
  *
- * Included by reduce_int.c once for each dtype, with ELEMENT and SUFFIX; VECTOR_OF, a vector of COUNT
- * of them; LANE and SUM, a vector of as many of those, in which they are added up, and TOTAL, one of 64
- * bits. No guard.
+ * Included by reduce_int.c once per dtype, with ELEMENT, SUFFIX, VECTOR_OF (a vector of COUNT
+ * elements), LANE and SUM (the type of the sums and a vector of COUNT of those) and TOTAL (COUNT
+ * int64). It has no include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
-/* Lanes of less than 64 bits are emptied before they can overflow. */
-static RM_KERNEL void NAME(sum)(const job *j, ptrdiff_t n, const void *from, double y, cells *c) {
+/* Lanes of less than 64 bits are flushed before they can overflow. */
+static RM_KERNEL void NAME(sum)(const reduce_context *ctx, ptrdiff_t n, const void *from, double y,
+                                accumulators *c) {
   const ELEMENT *p = from;
-  (void)j, (void)y;
+  (void)ctx, (void)y;
   int64_t total = 0;
   for (ptrdiff_t i = 0; i < n;) {
-    const ptrdiff_t end = sizeof(LANE) == 8 ? n : i + rm_least(n - i, (ptrdiff_t)COUNT << 15);
+    const ptrdiff_t end = sizeof(LANE) == 8 ? n : i + rm_min(n - i, (ptrdiff_t)COUNT << 15);
     SUM s = 0, t = 0, u = 0, v = 0;
     for (; i + 4 * COUNT <= end; i += 4 * COUNT) {
       s += __builtin_convertvector(LOAD(VECTOR_OF, p + i), SUM);
@@ -35,14 +34,12 @@ static RM_KERNEL void NAME(sum)(const job *j, ptrdiff_t n, const void *from, dou
 #define COLUMNS NAME(columns_sum)
 #define TYPE ELEMENT
 #define ACCUMULATOR int64_t
-#define SLOTS acc
-#define MAP AS_IT_IS
-#define FOLD ADD
+#define ARRAY acc
+#define MAP AS_IS
+#define ACCUMULATE ADD
 #define UNROLL RM_ROLLED
 #include "reduce_columns.h"
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef ELEMENT
 #undef SUFFIX

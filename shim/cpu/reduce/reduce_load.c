@@ -1,6 +1,5 @@
 /*
- * Brings elements of reductions and scans into the form that kernels read, and results into the one
- * that is stored.
+ * Loads the elements of reductions and scans into the form that kernels read, and stores results.
  */
 #include <string.h>
 #include "half.h"
@@ -9,9 +8,9 @@
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-#define SAME(x) (x)
+#define AS_IS(x) (x)
 
-/* The dense loop is apart, as only that one becomes vector code. */
+/* The contiguous loop is separate because only that one is vectorized. */
 #define LOADER_BY(unroll, name, T, R, convert) \
   static RM_KERNEL void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
     const T *p = from; \
@@ -24,113 +23,112 @@
   }
 #define LOADER(...) LOADER_BY(RM_ROLLED, __VA_ARGS__)
 
-/* Every second element is common, and vector code, too. */
+/* Stride 2 is common, and vectorized too. */
 #define COPIER(name, T) \
-  LOADER(any_##name, T, T, SAME) \
+  LOADER(strided_##name, T, T, AS_IS) \
   static RM_KERNEL void name(ptrdiff_t n, const void *from, ptrdiff_t stride, void *to) { \
     const T *p = from; \
     T *restrict q = to; \
     if (stride == 2) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) q[i] = p[2 * i]; \
-    else any_##name(n, from, stride, to); \
-  }
+    else strided_##name(n, from, stride, to); }
 
-LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_1, uint8_t, uint8_t, SAME)
-LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_2, uint16_t, uint16_t, SAME)
+LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_1, uint8_t, uint8_t, AS_IS)
+LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_2, uint16_t, uint16_t, AS_IS)
 COPIER(copy_4, uint32_t)
 COPIER(copy_8, uint64_t)
-LOADER(f32_from_half, uint16_t, float, rm_from_half)
-LOADER(f32_from_brain, uint16_t, float, rm_from_brain)
-LOADER(i64_from_i8, int8_t, int64_t, SAME)
-LOADER(i64_from_i16, int16_t, int64_t, SAME)
-LOADER(i64_from_i32, int32_t, int64_t, SAME)
-LOADER(i64_from_u8, uint8_t, int64_t, SAME)
-LOADER(i64_from_u16, uint16_t, int64_t, SAME)
-LOADER(i64_from_u32, uint32_t, int64_t, SAME)
-LOADER(f64_from_i8, int8_t, double, SAME)
-LOADER(f64_from_i16, int16_t, double, SAME)
-LOADER(f64_from_i32, int32_t, double, SAME)
-LOADER(f64_from_i64, int64_t, double, SAME)
-LOADER(f64_from_u8, uint8_t, double, SAME)
-LOADER(f64_from_u16, uint16_t, double, SAME)
-LOADER(f64_from_u32, uint32_t, double, SAME)
-LOADER(f64_from_u64, uint64_t, double, SAME)
-LOADER(f64_from_half, uint16_t, double, rm_from_half)
-LOADER(f64_from_brain, uint16_t, double, rm_from_brain)
-LOADER(f64_from_f32, float, double, SAME)
+LOADER(f16_to_f32, uint16_t, float, rm_from_half)
+LOADER(bf16_to_f32, uint16_t, float, rm_from_brain)
+LOADER(i64_from_i8, int8_t, int64_t, AS_IS)
+LOADER(i64_from_i16, int16_t, int64_t, AS_IS)
+LOADER(i64_from_i32, int32_t, int64_t, AS_IS)
+LOADER(i64_from_u8, uint8_t, int64_t, AS_IS)
+LOADER(i64_from_u16, uint16_t, int64_t, AS_IS)
+LOADER(i64_from_u32, uint32_t, int64_t, AS_IS)
+LOADER(f64_from_i8, int8_t, double, AS_IS)
+LOADER(f64_from_i16, int16_t, double, AS_IS)
+LOADER(f64_from_i32, int32_t, double, AS_IS)
+LOADER(f64_from_i64, int64_t, double, AS_IS)
+LOADER(f64_from_u8, uint8_t, double, AS_IS)
+LOADER(f64_from_u16, uint16_t, double, AS_IS)
+LOADER(f64_from_u32, uint32_t, double, AS_IS)
+LOADER(f64_from_u64, uint64_t, double, AS_IS)
+LOADER(f64_from_f16, uint16_t, double, rm_from_half)
+LOADER(f64_from_bf16, uint16_t, double, rm_from_brain)
+LOADER(f64_from_f32, float, double, AS_IS)
 
-loader RM_AT(copier)(int dtype) {
+loader RM_FOR_ISA(copy_loader)(int dtype) {
   static const loader by_bytes[9] = {[1] = copy_1, [2] = copy_2, [4] = copy_4, [8] = copy_8};
-  return by_bytes[rm_bytes(dtype)];
+  return by_bytes[rm_itemsize(dtype)];
 }
 
-const loader RM_AT(to_i64)[RM_DTYPE_COUNT] = {
+const loader RM_FOR_ISA(to_i64)[RM_DTYPE_COUNT] = {
     [RM_BOOL] = i64_from_u8,    [RM_INT8] = i64_from_i8,    [RM_INT16] = i64_from_i16,
     [RM_INT32] = i64_from_i32,  [RM_INT64] = copy_8,        [RM_UINT8] = i64_from_u8,
     [RM_UINT16] = i64_from_u16, [RM_UINT32] = i64_from_u32, [RM_UINT64] = copy_8,
 };
 
-const loader RM_AT(to_f64)[RM_DTYPE_COUNT] = {
-    [RM_BOOL] = f64_from_u8,        [RM_INT8] = f64_from_i8,
-    [RM_INT16] = f64_from_i16,      [RM_INT32] = f64_from_i32,
-    [RM_INT64] = f64_from_i64,      [RM_UINT8] = f64_from_u8,
-    [RM_UINT16] = f64_from_u16,     [RM_UINT32] = f64_from_u32,
-    [RM_UINT64] = f64_from_u64,     [RM_FLOAT16] = f64_from_half,
-    [RM_BFLOAT16] = f64_from_brain, [RM_FLOAT32] = f64_from_f32,
+const loader RM_FOR_ISA(to_f64)[RM_DTYPE_COUNT] = {
+    [RM_BOOL] = f64_from_u8,     [RM_INT8] = f64_from_i8,       [RM_INT16] = f64_from_i16,
+    [RM_INT32] = f64_from_i32,   [RM_INT64] = f64_from_i64,     [RM_UINT8] = f64_from_u8,
+    [RM_UINT16] = f64_from_u16,  [RM_UINT32] = f64_from_u32,    [RM_UINT64] = f64_from_u64,
+    [RM_FLOAT16] = f64_from_f16, [RM_BFLOAT16] = f64_from_bf16, [RM_FLOAT32] = f64_from_f32,
     [RM_FLOAT64] = copy_8,
 };
 
-bool RM_AT(choose_float_loader)(job *j, int a) {
-  j->direct = a == RM_FLOAT32 || a == RM_FLOAT64;
-  j->load = j->direct ? RM_AT(copier)(a)
-                      : a == RM_FLOAT16 ? f32_from_half
-                                        : a == RM_BFLOAT16 ? f32_from_brain : RM_AT(to_f64)[a];
+bool RM_FOR_ISA(choose_float_loader)(reduce_context *ctx, int a) {
+  ctx->direct = a == RM_FLOAT32 || a == RM_FLOAT64;
+  ctx->load = ctx->direct        ? RM_FOR_ISA(copy_loader)(a)
+              : a == RM_FLOAT16  ? f16_to_f32
+              : a == RM_BFLOAT16 ? bf16_to_f32
+                                 : RM_FOR_ISA(to_f64)[a];
   return a == RM_FLOAT64 || !rm_is_float(a);
 }
 
-void RM_AT(f32_from_half)(ptrdiff_t n, const void *from, float *to) {
-  f32_from_half(n, from, 1, to);
+void RM_FOR_ISA(f16_to_f32)(ptrdiff_t n, const void *from, float *to) {
+  f16_to_f32(n, from, 1, to);
 }
 
-void RM_AT(f32_from_brain)(ptrdiff_t n, const void *from, float *to) {
-  f32_from_brain(n, from, 1, to);
+void RM_FOR_ISA(bf16_to_f32)(ptrdiff_t n, const void *from, float *to) {
+  bf16_to_f32(n, from, 1, to);
 }
 
-static void exponentials(ptrdiff_t n, float *restrict x, const float *restrict y, ptrdiff_t step) {
+static void exp_differences(ptrdiff_t n, float *restrict x, const float *restrict y,
+                            ptrdiff_t step) {
   if (step == 0) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f32(x[i] - y[0]);
   else RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f32(x[i] - y[i]);
 }
 
-void RM_AT(power_block)(double order, ptrdiff_t n, double *restrict x) {
+void RM_FOR_ISA(pow_block)(double order, ptrdiff_t n, double *restrict x) {
   if (order == 3) {
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]) * (x[i] * x[i]);
   } else if (order == 0.5) {
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_sqrt(__builtin_fabs(x[i]));
   } else {
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
-    RM_AT(powers)(n, x, order);
+    RM_FOR_ISA(pow_in_place)(n, x, order);
   }
 }
 
-void RM_AT(map_block)(const job *j, mapping map, ptrdiff_t n, double *restrict x,
-                      const double *restrict y, ptrdiff_t step) {
-  if (map == DIFFERENCE || map == EXPONENTIAL) {
+void RM_FOR_ISA(map_elements)(const reduce_context *ctx, element_map map, ptrdiff_t n,
+                              double *restrict x, const double *restrict y, ptrdiff_t step) {
+  if (map == SQUARED_DIFFERENCE || map == EXP) {
     if (step == 0) RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[0];
     else RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] -= y[i];
   }
   switch (map) {
-    case PLAIN:
+    case IDENTITY:
     case SQUARE: break;
-    case MAGNITUDE:
+    case ABS:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = __builtin_fabs(x[i]);
       break;
-    case DIFFERENCE:
+    case SQUARED_DIFFERENCE:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] *= x[i];
       break;
-    case POWER: RM_AT(power_block)(j->attribute, n, x); break;
-    case EXPONENTIAL:
+    case POW: RM_FOR_ISA(pow_block)(ctx->attribute, n, x); break;
+    case EXP:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f64(x[i]);
       break;
-    case EXPONENTIAL_F32: exponentials(n, (float *)x, (const float *)y, step); break;
+    case EXP_F32: exp_differences(n, (float *)x, (const float *)y, step); break;
   }
 }
 
@@ -147,27 +145,28 @@ void RM_AT(map_block)(const job *j, mapping map, ptrdiff_t n, double *restrict x
     } \
   }
 
-STORER(half_from_f64, double, uint16_t, rm_double_to_half)
-STORER(brain_from_f64, double, uint16_t, rm_double_to_brain)
-STORER(f32_from_f64, double, float, SAME)
-STORER(f64_as_it_is, double, double, SAME)
-STORER(i8_from_i64, int64_t, int8_t, SAME)
-STORER(i16_from_i64, int64_t, int16_t, SAME)
-STORER(i32_from_i64, int64_t, int32_t, SAME)
-STORER(i64_as_it_is, int64_t, int64_t, SAME)
+STORER(f16_from_f64, double, uint16_t, rm_double_to_half)
+STORER(bf16_from_f64, double, uint16_t, rm_double_to_brain)
+STORER(f32_from_f64, double, float, AS_IS)
+STORER(f64_as_is, double, double, AS_IS)
+STORER(i8_from_i64, int64_t, int8_t, AS_IS)
+STORER(i16_from_i64, int64_t, int16_t, AS_IS)
+STORER(i32_from_i64, int64_t, int32_t, AS_IS)
+STORER(i64_as_is, int64_t, int64_t, AS_IS)
 
-void RM_AT(put)(int dtype, ptrdiff_t n, const void *from, void *to, ptrdiff_t stride) {
+void RM_FOR_ISA(store_elements)(int dtype, ptrdiff_t n, const void *from, void *to,
+                                ptrdiff_t stride) {
   switch (dtype) {
-    case RM_FLOAT16: half_from_f64(n, from, to, stride); break;
-    case RM_BFLOAT16: brain_from_f64(n, from, to, stride); break;
+    case RM_FLOAT16: f16_from_f64(n, from, to, stride); break;
+    case RM_BFLOAT16: bf16_from_f64(n, from, to, stride); break;
     case RM_FLOAT32: f32_from_f64(n, from, to, stride); break;
-    case RM_FLOAT64: f64_as_it_is(n, from, to, stride); break;
+    case RM_FLOAT64: f64_as_is(n, from, to, stride); break;
     default:
-      switch (rm_bytes(dtype)) {
+      switch (rm_itemsize(dtype)) {
         case 1: i8_from_i64(n, from, to, stride); break;
         case 2: i16_from_i64(n, from, to, stride); break;
         case 4: i32_from_i64(n, from, to, stride); break;
-        default: i64_as_it_is(n, from, to, stride); break;
+        default: i64_as_is(n, from, to, stride); break;
       }
   }
 }

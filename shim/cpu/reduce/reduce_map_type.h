@@ -1,13 +1,11 @@
 /*
- * Sums of floats that are mapped in one way.
+ * Sums of floats with one mapping.
  *
- * Included by reduce_float.c once for each way, with SUFFIX and MAP(x). No guard.
+ * Included by reduce_float.c once per mapping, with SUFFIX and MAP(x). It has no include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
-#define FOLD ADD
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
+#define ACCUMULATE ADD
 #define START 0.0
 
 #define LANES NAME(lanes_f32)
@@ -19,26 +17,24 @@
 #define VECTOR_OF_8 f64x8
 #include "reduce_lanes.h"
 
-static RM_KERNEL void NAME(sum_f32)(const job *j, ptrdiff_t n, const void *from, double y,
-                                    cells *c) {
-  (void)j;
+static RM_KERNEL void NAME(sum_f32)(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                    double y, accumulators *c) {
+  (void)ctx;
   *(double *)c->acc += NAME(lanes_f32)(n, from, y);
 }
 
-static RM_KERNEL void NAME(sum_f64)(const job *j, ptrdiff_t n, const void *from, double y,
-                                    cells *c) {
+static RM_KERNEL void NAME(sum_f64)(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                    double y, accumulators *c) {
   const double *p = from;
-  (void)j;
-  for (ptrdiff_t i = 0; i < n; i += BLOCK) {
-    const double sum = NAME(lanes_f64)(rm_least(n - i, BLOCK), p + i, y);
+  (void)ctx;
+  for (ptrdiff_t i = 0; i < n; i += SUM_BLOCK) {
+    const double sum = NAME(lanes_f64)(rm_min(n - i, SUM_BLOCK), p + i, y);
     add_exactly(c->acc, c->error, sum);
   }
 }
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef SUFFIX
 #undef MAP
-#undef FOLD
+#undef ACCUMULATE
 #undef START

@@ -1,5 +1,5 @@
 /*
- * The vectors of the kernels of reductions.
+ * The vectors of reduction kernels.
  */
 #ifndef ROWMAJOR_REDUCE_VECTORS_H
 #define ROWMAJOR_REDUCE_VECTORS_H
@@ -29,7 +29,7 @@ VECTOR(int32_t, i32x16, 16);
 VECTOR(int64_t, i64x8, 8);
 VECTOR(int64_t, i64x16, 16);
 
-/* Buffers are aligned to their elements at best. */
+/* Buffers are aligned to their elements only. */
 #define LOAD(V, from) \
   ({ \
     V loaded_; \
@@ -37,7 +37,7 @@ VECTOR(int64_t, i64x16, 16);
     loaded_; \
   })
 
-/* A vector of truths, as bits, the first one lowest. */
+/* Vectors of bool are bit masks. The first element is the lowest bit. */
 typedef bool truth8 __attribute__((ext_vector_type(8)));
 typedef bool truth16 __attribute__((ext_vector_type(16)));
 typedef bool truth32 __attribute__((ext_vector_type(32)));

@@ -1,46 +1,44 @@
 /*
- * Running sums or products in one type.
+ * Cumulative sums or products in one type.
  *
- * Included by scan.c once for each, with TYPE, SUFFIX and FOLD(a, x). No guard.
+ * Included by scan.c once per type and operation, with TYPE, SUFFIX and ACCUMULATE(a, x). It has no
+ * include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
 
-/* Scans RUNS stretches side by side in place; carries go from one stretch to the next. Not for sums of
- * integers, which hardly wait for each other. */
-static inline void NAME(scan_runs)(ptrdiff_t n, TYPE (*restrict x)[STRETCH], TYPE *carry) {
-  TYPE a[RUNS];
-  for (int l = 0; l < RUNS; l++) a[l] = carry[l];
+/* Scans SCAN_RUNS blocks side by side, in place; carries connect consecutive blocks. Integer sums
+ * do not need it: their latency is short. */
+static inline void NAME(scan_runs)(ptrdiff_t n, TYPE (*restrict x)[SCAN_BLOCK], TYPE *carry) {
+  TYPE a[SCAN_RUNS];
+  for (int l = 0; l < SCAN_RUNS; l++) a[l] = carry[l];
   for (ptrdiff_t i = 0; i < n; i++) {
-    for (int l = 0; l < RUNS; l++) {
-      a[l] = FOLD(a[l], x[l][i]);
+    for (int l = 0; l < SCAN_RUNS; l++) {
+      a[l] = ACCUMULATE(a[l], x[l][i]);
       x[l][i] = a[l];
     }
   }
-  for (int l = 0; l < RUNS; l++) carry[l] = a[l];
+  for (int l = 0; l < SCAN_RUNS; l++) carry[l] = a[l];
 }
 
-/* One stretch. */
+/* Scans one block. */
 static void NAME(scan_run)(ptrdiff_t n, TYPE *restrict x, TYPE *carry) {
   TYPE a = *carry;
-  for (ptrdiff_t i = 0; i < n; i++) x[i] = a = FOLD(a, x[i]);
+  for (ptrdiff_t i = 0; i < n; i++) x[i] = a = ACCUMULATE(a, x[i]);
   *carry = a;
 }
 
-/* A row of as many. */
+/* Scans one row of n columns. */
 static void NAME(scan_columns)(ptrdiff_t n, const TYPE *restrict x, TYPE *restrict carry) {
-  for (ptrdiff_t i = 0; i < n; i++) carry[i] = FOLD(carry[i], x[i]);
+  for (ptrdiff_t i = 0; i < n; i++) carry[i] = ACCUMULATE(carry[i], x[i]);
 }
 
-/* Rows of n elements one after another, in place; the carries of few stay in registers. */
-static inline __attribute__((always_inline)) void NAME(scan_few)(int n, ptrdiff_t rows,
-                                                                 TYPE *restrict x, TYPE *carry) {
+/* Scans adjacent rows of n elements in place. With few columns the carries stay in registers. */
+static RM_ALWAYS_INLINE void NAME(scan_few)(int n, ptrdiff_t rows, TYPE *restrict x, TYPE *carry) {
   TYPE a[4];
   for (int i = 0; i < n; i++) a[i] = carry[i];
   RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) {
-    for (int i = 0; i < n; i++) x[i] = a[i] = FOLD(a[i], x[i]);
+    for (int i = 0; i < n; i++) x[i] = a[i] = ACCUMULATE(a[i], x[i]);
   }
   for (int i = 0; i < n; i++) carry[i] = a[i];
 }
@@ -51,13 +49,11 @@ static inline void NAME(scan_rows)(ptrdiff_t n, ptrdiff_t rows, TYPE *restrict x
   if (n == 3) return NAME(scan_few)(3, rows, x, carry);
   if (n == 4) return NAME(scan_few)(4, rows, x, carry);
   RM_ROLLED for (ptrdiff_t r = 0; r < rows; r++, x += n) {
-    RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) x[i] = carry[i] = FOLD(carry[i], x[i]);
+    RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) x[i] = carry[i] = ACCUMULATE(carry[i], x[i]);
   }
 }
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef TYPE
 #undef SUFFIX
-#undef FOLD
+#undef ACCUMULATE

@@ -1,5 +1,5 @@
 /*
- * Sorting keys by digits, and by ranks. Part of sort.c.
+ * Sorts keys by digits and by ranks. Part of sort.c.
  */
 #ifndef ROWMAJOR_SORT_DIGITS_H
 #define ROWMAJOR_SORT_DIGITS_H
@@ -7,37 +7,37 @@
 #include <string.h>
 #include "sort_passes.h"
 
-/* The loops that take most of the time. */
-#define BY_FOURS _Pragma("clang loop unroll_count(4)")
+/* For the loops that take most of the time. */
+#define UNROLL_4 _Pragma("clang loop unroll_count(4)")
 
 #define KEY uint32_t
 #include "sort_key_type.h"
 #define KEY uint64_t
 #include "sort_key_type.h"
 
-/* Three digits tell most keys of a run apart. Where more than four would be needed, the others are
- * left to comparisons, of up to so many keys. */
-enum { FEW = 24 };
+/* Three digits distinguish most keys of a run. If keys have more than four digits, insertion sort
+ * finishes groups of up to this many keys. */
+enum { INSERTION_MAX = 24 };
 
-/*
- * Sorts a like radix_uint64_t does by all bits: by the upper ones, and then what they leave equal,
- * in the same way unless it is short. Each time fewer bits are left, so that it ends.
- */
-static uint64_t *sort_wide(uint64_t *a, uint64_t *b, ptrdiff_t n, ptrdiff_t parts,
-                           uint32_t (*counts)[BUCKETS]) {
-  uint64_t least, most;
-  bounds_uint64_t(a, n, &least, &most);
-  const int digit = n < LONG ? SHORT_DIGIT : DIGIT, bits = bit_length(most - least);
+/* Sorts like radix_sort_uint64_t by all bits: first by the upper ones, then each group of equal
+ * upper bits in the same way, or by insertion sort if it is short. Every recursion has fewer bits
+ * left. */
+static uint64_t *sort_keys_64(uint64_t *a, uint64_t *b, ptrdiff_t n, ptrdiff_t parts,
+                              uint32_t (*counts)[BUCKETS]) {
+  uint64_t min_key, max_key;
+  bounds_uint64_t(a, n, &min_key, &max_key);
+  const int digit = n < LONG_RUN ? SHORT_DIGIT_BITS : DIGIT_BITS,
+            bits = bit_length(max_key - min_key);
   const int low = bits > 4 * digit ? bits - 3 * digit : 0;
-  uint64_t *sorted = radix_uint64_t(a, b, n, least, low, bits, parts, counts);
+  uint64_t *sorted = radix_sort_uint64_t(a, b, n, min_key, low, bits, parts, counts);
   if (low == 0) return sorted;
   uint64_t *other = sorted == a ? b : a;
   for (ptrdiff_t first = 0, end; first < n; first = end) {
-    const uint64_t upper = (sorted[first] - least) >> low;
-    for (end = first + 1; end < n && (sorted[end] - least) >> low == upper;) end++;
+    const uint64_t upper = (sorted[first] - min_key) >> low;
+    for (end = first + 1; end < n && (sorted[end] - min_key) >> low == upper;) end++;
     const ptrdiff_t length = end - first;
-    if (length > FEW) {
-      const uint64_t *part = sort_wide(sorted + first, other + first, length, 1, counts);
+    if (length > INSERTION_MAX) {
+      const uint64_t *part = sort_keys_64(sorted + first, other + first, length, 1, counts);
       if (part != sorted + first) memcpy(sorted + first, part, (size_t)length * sizeof *part);
       continue;
     }

@@ -1,5 +1,5 @@
 /*
- * Elements as unsigned keys that sort as they do. Part of sort.c.
+ * Converts elements to unsigned keys of the same order. Part of sort.c.
  */
 #ifndef ROWMAJOR_SORT_KEYS_H
 #define ROWMAJOR_SORT_KEYS_H
@@ -19,28 +19,31 @@
 #define KEY uint64_t
 #include "sort_element_type.h"
 
-/* The function for elements of so many bytes. */
+/* Calls the function for elements of the given size. */
 #define BY_BYTES(bytes, name, ...)                    \
   ((bytes) == 1   ? name##_uint8_t(__VA_ARGS__)       \
    : (bytes) == 2 ? name##_uint16_t(__VA_ARGS__)      \
                   : name##_uint32_t(__VA_ARGS__))
 
-/* Not inlined where they are called: their loops are long, and there are four of each. */
-__attribute__((noinline)) static void load_keys(const job *j, const void *values, void *keys) {
-  if (j->bytes == 8) load_uint64_t(j, values, j->size, keys);
-  else BY_BYTES(j->bytes, load, j, values, j->size, keys);
+/* Not inlined, because their loops are long and come in four types. */
+__attribute__((noinline)) static void load_keys(const sort_context *ctx, const void *values,
+                                                void *keys) {
+  if (ctx->bytes == 8) load_uint64_t(ctx, values, ctx->size, keys);
+  else BY_BYTES(ctx->bytes, load, ctx, values, ctx->size, keys);
 }
 
-__attribute__((noinline)) static void store_keys(const job *j, const void *keys, void *values) {
-  if (j->bytes == 8) store_uint64_t(j, keys, j->size, values);
-  else BY_BYTES(j->bytes, store, j, keys, j->size, values);
+__attribute__((noinline)) static void store_keys(const sort_context *ctx, const void *keys,
+                                                 void *values) {
+  if (ctx->bytes == 8) store_uint64_t(ctx, keys, ctx->size, values);
+  else BY_BYTES(ctx->bytes, store, ctx, keys, ctx->size, values);
 }
 
-/* Whether some of n elements are floats that keys do not tell apart. */
-__attribute__((noinline)) static bool is_special(const job *j, const void *values, ptrdiff_t n) {
-  if (!j->floating) return false;
-  return j->bytes == 8 ? is_special_uint64_t(j, values, n)
-                       : BY_BYTES(j->bytes, is_special, j, values, n);
+/* Whether some of n elements are floats whose keys are not unique. */
+__attribute__((noinline)) static bool has_ambiguous_keys(const sort_context *ctx,
+                                                         const void *values, ptrdiff_t n) {
+  if (!ctx->is_float) return false;
+  return ctx->bytes == 8 ? has_ambiguous_keys_uint64_t(ctx, values, n)
+                         : BY_BYTES(ctx->bytes, has_ambiguous_keys, ctx, values, n);
 }
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * The passes of a sort by digits, over one part of a run or several. Part of sort.c.
+ * The passes of radix sort over one or several parts of a run. Part of sort.c.
  */
 #ifndef ROWMAJOR_SORT_PASSES_H
 #define ROWMAJOR_SORT_PASSES_H
 
 #include "sort_context.h"
 
-/* The digit of (key - least) from bit `shift` on. */
+/* A pass by the digit of (key - min_key) that starts at bit `shift`. */
 typedef struct {
   const void *from;
   void *to;
-  uint64_t least;
+  uint64_t min_key;
   ptrdiff_t n, part;
   int shift, bits;
   uint32_t (*counts)[BUCKETS];
@@ -18,9 +18,9 @@ typedef struct {
 
 static int bit_length(uint64_t x) { return x == 0 ? 0 : 64 - __builtin_clzll(x); }
 
-/* Makes counts, part by part, places where the elements of each part go. False where all elements
- * are in one bucket, and would stay where they are. */
-static bool place_buckets(const digit_pass *p, ptrdiff_t parts) {
+/* Turns counts into the start positions of each part and bucket. Returns false if all elements are
+ * in one bucket, because they would keep their positions. */
+static bool prefix_sum_buckets(const digit_pass *p, ptrdiff_t parts) {
   uint32_t start = 0;
   for (ptrdiff_t bucket = 0; bucket < (ptrdiff_t)1 << p->bits; bucket++) {
     const uint32_t first = start;
@@ -35,9 +35,9 @@ static bool place_buckets(const digit_pass *p, ptrdiff_t parts) {
 }
 
 /* A run that is sorted within a task has one part. */
-static void each_part(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *context) {
+static void run_parts(ptrdiff_t parts, void (*task)(void *, ptrdiff_t), void *context) {
   if (parts == 1) task(context, 0);
-  else rm_parallel(parts, (double)(parts * PART), task, context);
+  else rm_parallel(parts, (double)(parts * PART_ELEMENTS), task, context);
 }
 
 #endif

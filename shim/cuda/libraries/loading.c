@@ -138,7 +138,7 @@ static library libraries[RM_LIBRARIES] = {
 };
 
 /* Held while libraries are opened. */
-static rm_lock guard = RM_LOCK_INIT;
+static rm_mutex guard = RM_MUTEX_INIT;
 static _Atomic bool is_open[RM_LIBRARIES];
 /* As 13000. */
 static _Atomic int driver_version;
@@ -148,14 +148,14 @@ int rm_cuda_driver_version(void) { return atomic_load(&driver_version); }
 /* Fills the fields of rm_cu; gives the name of a function that is missing, or null. */
 static const char *resolve(void *file, const symbol *symbols) {
   for (const symbol *each = symbols; each->name != NULL; each++) {
-    void *found = rm_find_symbol(file, each->name);
+    void *found = rm_library_symbol(file, each->name);
     if (found == NULL) return each->name;
     memcpy((char *)&rm_cu + each->field, &found, sizeof found);
   }
   return NULL;
 }
 
-static void open_quietly(const char *path) { rm_open_library(path, true); }
+static void open_quietly(const char *path) { rm_library_open(path, true); }
 
 /* NVRTC asks for its builtins by a bare name when it compiles: that finds what is open already. */
 static void open_builtins(const char *path) {
@@ -173,7 +173,7 @@ static void open_builtins(const char *path) {
 /* The version of a part of cuBLAS; false where it does not tell. */
 static bool blas_version(void *file, const char *name, int *version) {
   int (*get)(int property, int *value);
-  void *found = rm_find_symbol(file, name);
+  void *found = rm_library_symbol(file, name);
   if (found == NULL) return false;
   memcpy(&get, &found, sizeof get);
   return get(0, &version[0]) == 0 && get(1, &version[1]) == 0 && get(2, &version[2]) == 0;
@@ -236,10 +236,10 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
   if (length >= RM_PATH_ROOM) return NULL;
   rm_own_separators(path);
   if (folder != NULL && !rm_file_exists(path)) return NULL;
-  void *file = rm_open_library(path, folder != NULL);
+  void *file = rm_library_open(path, folder != NULL);
   if (file == NULL) {
     char reason[RM_PATH_ROOM];
-    rm_open_error(reason, sizeof reason);
+    rm_library_error(reason, sizeof reason);
     /* That the system does not know a name is no news. */
     const bool unknown = folder == NULL && strncmp(reason, name, strlen(name)) == 0;
     if (!unknown) add(wrong, "; %s: %s", path, reason);
@@ -248,11 +248,11 @@ static void *open_at(const char *folder, const char *name, const symbol *symbols
   const char *missing = resolve(file, symbols);
   if (missing != NULL) {
     add(wrong, "; %s: it has no %s", path, missing);
-    rm_close_library(file);
+    rm_library_close(file);
     return NULL;
   }
   char found[RM_PATH_ROOM];
-  rm_path_of(file, rm_find_symbol(file, symbols[0].name), found, sizeof found);
+  rm_library_path(file, rm_library_symbol(file, symbols[0].name), found, sizeof found);
   if (found[0] != 0) memcpy(path, found, sizeof found);
   return file;
 }
@@ -284,8 +284,8 @@ static bool open_one(rm_library which, const char *folder, const candidate *from
   }
   if (file != NULL) add(wrong, "; %s: %s", path, reason);
   /* A driver that was initialised stays. */
-  if (file != NULL && which != RM_DRIVER) rm_close_library(file);
-  if (part != NULL) rm_close_library(part);
+  if (file != NULL && which != RM_DRIVER) rm_library_close(file);
+  if (part != NULL) rm_library_close(part);
   return false;
 }
 
@@ -360,19 +360,19 @@ static int32_t open_library(rm_library which) {
 
 int32_t rm_cuda_library(rm_library which) {
   if (atomic_load_explicit(&is_open[which], memory_order_acquire)) return RM_OK;
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   if (libraries[RM_DRIVER].state == UNTRIED) rm_list_folders(NULL);
   /* The driver says how new the others may be; some uses of them need none. */
   if (which != RM_DRIVER) open_library(RM_DRIVER);
   const int32_t status = open_library(which);
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return status;
 }
 
 int32_t rm_cuda_open_runtime(const char *folder) {
   static char *tried;
   if (atomic_load_explicit(&is_open[RM_RUNTIME], memory_order_acquire)) return RM_OK;
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   const bool other = folder != NULL && folder[0] != 0 &&
                      (tried == NULL || strcmp(tried, folder) != 0);
   if (libraries[RM_DRIVER].state == UNTRIED || other) {
@@ -387,19 +387,19 @@ int32_t rm_cuda_open_runtime(const char *folder) {
   }
   int32_t status = open_library(RM_DRIVER);
   if (status == RM_OK) status = open_library(RM_RUNTIME);
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return status;
 }
 
 void rm_cuda_describe(rm_library which, char *to, size_t length) {
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   const library *of = &libraries[which];
   if (of->state == OPEN) {
     snprintf(to, length, "%d.%d, %s", of->major, of->minor, paths[which]);
   } else {
     snprintf(to, length, "%s", of->state == FAILED ? of->message : "not opened yet");
   }
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
 }
 
 const char *rm_cuda_path(rm_library which) { return paths[which]; }

@@ -36,10 +36,10 @@ static void own_path(char *path, size_t length) {
       GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
   path[0] = 0;
   if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)own_path, &own)) {
-    rm_path_of((void *)own, NULL, path, length);
+    rm_library_path((void *)own, NULL, path, length);
   }
 #else
-  rm_path_of(NULL, (void *)(uintptr_t)own_path, path, length);
+  rm_library_path(NULL, (void *)(uintptr_t)own_path, path, length);
 #endif
 }
 

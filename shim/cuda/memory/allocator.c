@@ -42,7 +42,7 @@ typedef struct block {
 } block;
 
 struct rm_allocator {
-  rm_lock lock;
+  rm_mutex lock;
   /* Whether each block is a slab. */
   bool apart;
   /* Free blocks, of small ones and others, and which bins have any. */
@@ -205,9 +205,9 @@ static int try_twice(rm_device *device, int (*call)(void *context), void *contex
 }
 
 int rm_memory_try(rm_device *device, int (*call)(void *context), void *context, int no_memory) {
-  rm_acquire(&device->allocator->lock);
+  rm_mutex_lock(&device->allocator->lock);
   const int code = try_twice(device, call, context, no_memory);
-  rm_release(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->lock);
   return code;
 }
 
@@ -320,9 +320,9 @@ int32_t rm_memory_take(rm_device *device, double bytes, rm_address *address) {
   }
   const uint64_t grain = device->allocator->apart ? 1 : GRAIN;
   const uint64_t grains = ((uint64_t)bytes + grain - 1) / grain;
-  rm_acquire(&device->allocator->lock);
+  rm_mutex_lock(&device->allocator->lock);
   const int32_t status = take(device, (grains == 0 ? 1 : grains) * grain, address);
-  rm_release(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->lock);
   return status;
 }
 
@@ -345,7 +345,7 @@ static int settle(rm_allocator *in, block *b) {
 
 int32_t rm_memory_give(rm_device *device, rm_address address) {
   rm_allocator *in = device->allocator;
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   block *b = find_used(in, address);
   int code = 0;
   if (b != NULL) {
@@ -354,7 +354,7 @@ int32_t rm_memory_give(rm_device *device, rm_address address) {
     if (graph != 0) b->graph = graph;
     code = settle(in, b);
   }
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
   if (code != 0) return rm_cuda_error("cudaFree", code);
   if (b != NULL) return RM_OK;
   return rm_fail(RM_BAD_ARGUMENT, "no memory in use on CUDA device %d begins at %llu",
@@ -363,7 +363,7 @@ int32_t rm_memory_give(rm_device *device, rm_address address) {
 
 void rm_memory_end_graph(rm_device *device, int graph) {
   rm_allocator *in = device->allocator;
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   for (size_t i = 0; i < in->table_size; i++) {
     for (block *b = in->table[i]; b != NULL; b = b->next) {
       if (b->graph == graph) b->graph = 0;
@@ -376,16 +376,16 @@ void rm_memory_end_graph(rm_device *device, int graph) {
     b->graph = 0;
     settle(in, b);
   }
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
 }
 
 int32_t rm_memory_raw(rm_device *device, size_t bytes, void **address) {
-  rm_acquire(&device->allocator->lock);
+  rm_mutex_lock(&device->allocator->lock);
   const int code = allocate_slab(device, bytes, address);
   const int32_t status = code == 0                    ? RM_OK
                          : code == RM_CUDA_NO_MEMORY ? out_of_memory(device, bytes)
                                                       : rm_cuda_error("cudaMalloc", code);
-  rm_release(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->lock);
   return status;
 }
 
@@ -396,24 +396,24 @@ int32_t rm_allocator_begin(rm_device *device) {
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
   }
   const char *apart = getenv("ROWMAJOR_CUDA_BLOCKS");
-  device->allocator->lock = (rm_lock)RM_LOCK_INIT;
+  device->allocator->lock = (rm_mutex)RM_MUTEX_INIT;
   device->allocator->apart = apart != NULL && strcmp(apart, "1") == 0;
   return RM_OK;
 }
 
 void rm_allocator_usage(rm_device *device, double *numbers) {
   rm_allocator *in = device->allocator;
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   numbers[0] = (double)in->used_bytes;
   numbers[1] = (double)(in->slab_bytes - in->used_bytes);
   numbers[2] = (double)in->most_bytes;
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
 }
 
 int rm_allocator_release(rm_device *device) {
-  rm_acquire(&device->allocator->lock);
+  rm_mutex_lock(&device->allocator->lock);
   const int code = release_free(device->allocator);
-  rm_release(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->lock);
   return code;
 }
 #endif

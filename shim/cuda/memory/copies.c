@@ -26,7 +26,7 @@ static void copy_part(void *context, ptrdiff_t i) {
 void rm_copy_bytes(void *to, const void *from, size_t bytes) {
   span s = {to, from, bytes};
   if (bytes <= PART) memcpy(to, from, bytes);
-  else rm_parallel(rm_parts((ptrdiff_t)bytes, PART), (double)bytes / 10, copy_part, &s);
+  else rm_parallel(rm_ceil_div((ptrdiff_t)bytes, PART), (double)bytes / 10, copy_part, &s);
 }
 
 int32_t rm_memory_upload(rm_device *device, rm_address to, const void *from, size_t bytes) {
@@ -102,7 +102,7 @@ int32_t rm_memory_download(rm_device *device, rm_address from, char *to, size_t 
 /* Waits, on the stream of one device, for what is queued on that of another. */
 static int32_t wait_for(rm_device *device, rm_device *other) {
   RM_TRY(rm_cuda_use(other->index, &other));
-  rm_acquire(&other->staging->lock);
+  rm_mutex_lock(&other->staging->lock);
   int code = 0;
   const char *call = "cudaEventCreateWithFlags";
   void **event = &other->staging->order;
@@ -117,7 +117,7 @@ static int32_t wait_for(rm_device *device, rm_device *other) {
     code = rm_cu.cudaStreamWaitEvent(device->stream, *event, 0);
     if (code != 0) status = rm_cuda_error("cudaStreamWaitEvent", code);
   }
-  rm_release(&other->staging->lock);
+  rm_mutex_unlock(&other->staging->lock);
   return status;
 }
 

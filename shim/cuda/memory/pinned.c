@@ -99,7 +99,7 @@ void rm_staging_trim(rm_device *device) {
   /* So that no call takes long. */
   enum { FREED_AT_ONCE = 4 };
   rm_staging *in = device->staging;
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   if (in->kept > PINNED_MOST && atomic_load(&device->graph) == 0) {
     const int code = rm_cu.cudaStreamQuery(device->stream);
     if (code == RM_CUDA_NOT_READY) rm_cu.cudaGetLastError();
@@ -111,28 +111,28 @@ void rm_staging_trim(rm_device *device) {
       }
     }
   }
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
 }
 
 int32_t rm_staging_take(rm_staging *in, size_t bytes, bool wait, pinned **taken) {
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   const int32_t status = take(in, bytes, wait, taken);
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
   return status;
 }
 
 void rm_staging_give(rm_staging *in, pinned *p) {
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   give(in, p);
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
 }
 
 void rm_staging_release(rm_staging *in) {
-  rm_acquire(&in->lock);
+  rm_mutex_lock(&in->lock);
   for (int i = 0; i < LEVELS; i++) {
     while (in->first[i] != NULL) free_pinned(pop(in, i));
   }
-  rm_release(&in->lock);
+  rm_mutex_unlock(&in->lock);
 }
 
 int32_t rm_staging_begin(rm_device *device) {
@@ -141,7 +141,7 @@ int32_t rm_staging_begin(rm_device *device) {
   if (device->staging == NULL) {
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
   }
-  device->staging->lock = (rm_lock)RM_LOCK_INIT;
+  device->staging->lock = (rm_mutex)RM_MUTEX_INIT;
   return RM_OK;
 }
 #endif

@@ -31,7 +31,7 @@ typedef struct pinned {
 enum { WITHOUT_TIME = 2 };
 
 struct rm_staging {
-  rm_lock lock;
+  rm_mutex lock;
   pinned *first[LEVELS], *last[LEVELS];
   /* Bytes of those. */
   uint64_t kept;

@@ -102,10 +102,10 @@ static int32_t read_file(void) {
 }
 
 int32_t rm_prebuilt_find(const char *name, size_t length, rm_prebuilt *found) {
-  static rm_lock guard = RM_LOCK_INIT;
-  rm_acquire(&guard);
+  static rm_mutex guard = RM_MUTEX_INIT;
+  rm_mutex_lock(&guard);
   const int32_t status = names == NULL ? read_file() : RM_OK;
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   RM_TRY(status);
   for (const char *at = names; (at = strchr(at, '\n')) != NULL;) {
     at++;

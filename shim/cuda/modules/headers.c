@@ -20,10 +20,10 @@ static uint32_t add_to_stamp(uint32_t stamp, const char *text) {
 }
 
 const rm_headers *rm_cuda_headers(void) {
-  static rm_lock guard = RM_LOCK_INIT;
+  static rm_mutex guard = RM_MUTEX_INIT;
   static const char *names[COUNT], *texts[COUNT];
   static rm_headers headers = {COUNT, names, texts, {0, 0}, 0x811c9dc5};
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   for (int i = 0; i < COUNT && names[COUNT - 1] == NULL; i++) {
     texts[i] = embedded[i].text;
     headers.hash = rm_hash_of(headers.hash, embedded[i].name, strlen(embedded[i].name));
@@ -31,7 +31,7 @@ const rm_headers *rm_cuda_headers(void) {
     headers.stamp = add_to_stamp(headers.stamp, texts[i]);
     names[i] = embedded[i].name;
   }
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return &headers;
 }
 #endif

@@ -24,7 +24,7 @@ typedef struct loaded {
   int count;
 } loaded;
 
-static rm_lock guard = RM_LOCK_INIT;
+static rm_mutex guard = RM_MUTEX_INIT;
 static loaded *table[PLACES];
 /* A handle is a place here, plus 1. Read without the lock. */
 static rm_kernel *_Atomic kernels[MOST_KERNELS];
@@ -168,7 +168,7 @@ static int32_t load_and_give(rm_device *device, const char *source, const char *
   }
   *made = (loaded){.hash = hash, .device = device->index, .source = strcpy(copy, source),
                    .module = module};
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   loaded *there = find(device->index, hash, source);
   if (there != NULL) {
     rm_cu.cuModuleUnload(module);
@@ -180,7 +180,7 @@ static int32_t load_and_give(rm_device *device, const char *source, const char *
     table[hash.a % PLACES] = made;
   }
   const int32_t status = give_kernels(device, there, names, handles);
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return status;
 }
 
@@ -188,10 +188,10 @@ static int32_t load_and_give(rm_device *device, const char *source, const char *
 static int32_t find_or_load(rm_device *device, const char *source, const char *image,
                             const char *names, double *handles) {
   const rm_hash hash = rm_hash_of((rm_hash){0, 0}, source, strlen(source));
-  rm_acquire(&guard);
+  rm_mutex_lock(&guard);
   loaded *there = find(device->index, hash, source);
   const int32_t status = there == NULL ? RM_OK : give_kernels(device, there, names, handles);
-  rm_release(&guard);
+  rm_mutex_unlock(&guard);
   return there == NULL ? load_and_give(device, source, image, hash, names, handles) : status;
 }
 

@@ -1,4 +1,6 @@
-/* Compares shim/cuda/kernels/payne_hanek.h with libm: rests of divisions to the last bit, angles nearly so. */
+/*
+ * Compares shim/cuda/kernels/payne_hanek.h with libm: remainders exactly, angles approximately.
+ */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +20,7 @@ static bool same(double x, double y) {
   return x == y ? signbit(x) == signbit(y) : x != x && y != y;
 }
 
-/* Within so many units in the last place; libm's own error is one. */
+/* Equal within a few ulp. The error of libm itself is 1 ulp. */
 static bool close_to(double x, double y) {
   return fabs(x - y) <= 4 * (nextafter(fabs(y), INFINITY) - fabs(y));
 }
@@ -35,7 +37,7 @@ int main(void) {
   for (int i = 0; i < 300000; i++) {
     const double x = any();
     double y = any();
-    /* Quotients of all sizes, and denormal divisors. */
+    /* Quotients of all magnitudes, and denormal divisors. */
     if (i % 3 == 0) y = ldexp(x, -(int)(bits() % 60)) * (1 + (double)(bits() % 100) / 100);
     if (i % 5 == 0) y = rm_far_double(bits() >> 12);
     rests += !same(rm_far_rest(x, y), fmod(x, y));
@@ -49,7 +51,7 @@ int main(void) {
     angles += !close_to((n & 2 ? -1 : 1) * (n & 1 ? cosine : sine), sin(x));
     angles += !close_to(((n + 1) & 2 ? -1 : 1) * (n & 1 ? sine : cosine), cos(x));
   }
-  /* The double that is closest to a multiple of pi / 2: cos(x) as in the literature. */
+  /* The double closest to a multiple of pi / 2: cos(x) as published. */
   unsigned n;
   const double r = rm_far_reduce(ldexp(6381956970095103.0, 797), &n);
   angles += !((n & 1) == 1 && close_to(fabs(r), 4.68716592425462761112e-19));

@@ -1,19 +1,18 @@
 /*
- * Largest and smallest elements of one type, and where they are.
+ * The largest and smallest elements of one type, and their indices.
  *
- * Included by reduce_extreme.c once for each type, with ELEMENT and SUFFIX; INTEGER of as many bits;
- * VECTOR_OF and INTEGERS, vectors of COUNT of those; and KIND, which is INT, FLOAT or HALF. No guard.
+ * Included by reduce_minmax.c once per type, with ELEMENT, SUFFIX, INTEGER (of the same size),
+ * VECTOR_OF and INTEGERS (vectors of COUNT of them) and KIND (INT, FLOAT or HALF). It has no
+ * include guard.
  */
 
-#define NAME_(name, suffix) name##_##suffix
-#define NAME_OF(name, suffix) NAME_(name, suffix)
-#define NAME(name) NAME_OF(name, SUFFIX)
-#define KEY NAME_OF(KEY, KIND)
-#define PREFER NAME_OF(PREFER, KIND)
-#define BETTER NAME_OF(BETTER, KIND)
-#define IS_NAN NAME_OF(IS_NAN, KIND)
-#define NAN_OF NAME_OF(NAN_KEY, KIND)
-#define TIED NAME_OF(TIED, KIND)
+#define NAME(name) RM_SUFFIXED(name, SUFFIX)
+#define KEY RM_SUFFIXED(KEY, KIND)
+#define MAX_OF RM_SUFFIXED(MAX_OF, KIND)
+#define IS_GREATER RM_SUFFIXED(IS_GREATER, KIND)
+#define IS_NAN RM_SUFFIXED(IS_NAN, KIND)
+#define NAN_OF RM_SUFFIXED(NAN_KEY, KIND)
+#define EQUAL_ZEROS RM_SUFFIXED(EQUAL_ZEROS, KIND)
 
 #define KEYS(from) \
   ({ \
@@ -32,8 +31,9 @@ static inline ELEMENT NAME(key)(ELEMENT x, INTEGER mask, INTEGER flip, INTEGER i
   return x;
 }
 
-static inline ELEMENT NAME(highest)(const job *j, ptrdiff_t n, const ELEMENT *p) {
-  const INTEGER mask = (INTEGER)j->mask, flip = (INTEGER)j->flip, infinity = (INTEGER)~j->start;
+static inline ELEMENT NAME(max_key)(const reduce_context *ctx, ptrdiff_t n, const ELEMENT *p) {
+  const INTEGER mask = (INTEGER)ctx->mask, flip = (INTEGER)ctx->flip,
+                infinity = (INTEGER)~ctx->identity;
   ELEMENT top = NAME(key)(p[0], mask, flip, infinity);
   bool nan = IS_NAN(top);
   ptrdiff_t i = 0;
@@ -53,7 +53,7 @@ static inline ELEMENT NAME(highest)(const job *j, ptrdiff_t n, const ELEMENT *p)
     }
     s = s > u ? s : u;
     t = t > v ? t : v;
-    /* The last vector may hold some elements again. */
+    /* The last vector may overlap the one before. */
     for (; i + COUNT < n; i += COUNT) {
       const VECTOR_OF a = KEYS(p + i);
       s = s > a ? s : a;
@@ -82,37 +82,41 @@ static inline ELEMENT NAME(highest)(const job *j, ptrdiff_t n, const ELEMENT *p)
   return nan ? NAN_OF(ELEMENT) : top;
 }
 
-static RM_KERNEL void NAME(extreme)(const job *j, ptrdiff_t n, const void *from, double y,
-                                  cells *c) {
+static RM_KERNEL void NAME(minmax)(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                   double y, accumulators *c) {
   ELEMENT *acc = c->acc;
   (void)y;
-  const ELEMENT x = NAME(highest)(j, n, from);
-  *acc = PREFER(*acc, x);
+  const ELEMENT x = NAME(max_key)(ctx, n, from);
+  *acc = MAX_OF(*acc, x);
 }
 
-static RM_KERNEL void NAME(columns_extreme)(const job *j, ptrdiff_t n, ptrdiff_t rows,
-                                          const void *from, ptrdiff_t step, cells *c) {
-  const INTEGER mask = (INTEGER)j->mask, flip = (INTEGER)j->flip, infinity = (INTEGER)~j->start;
+static RM_KERNEL void NAME(columns_minmax)(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t rows,
+                                           const void *from, ptrdiff_t step, accumulators *c) {
+  const INTEGER mask = (INTEGER)ctx->mask, flip = (INTEGER)ctx->flip,
+                infinity = (INTEGER)~ctx->identity;
   ELEMENT *restrict acc = c->acc;
   for (ptrdiff_t r = 0; r < rows; r++) {
     const ELEMENT *restrict p = (const ELEMENT *)((const char *)from + r * step);
     for (ptrdiff_t i = 0; i < n; i++) {
       const ELEMENT x = NAME(key)(p[i], mask, flip, infinity), a = acc[i];
-      acc[i] = PREFER(a, x);
+      acc[i] = MAX_OF(a, x);
     }
   }
 }
 
-static void NAME(combine_extreme)(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+static void NAME(combine_minmax)(const reduce_context *ctx, ptrdiff_t n, accumulators *to,
+                                 const accumulators *from) {
   ELEMENT *acc = to->acc;
   const ELEMENT *other = from->acc;
-  (void)j;
-  for (ptrdiff_t i = 0; i < n; i++) acc[i] = PREFER(acc[i], other[i]);
+  (void)ctx;
+  for (ptrdiff_t i = 0; i < n; i++) acc[i] = MAX_OF(acc[i], other[i]);
 }
 
-/* The place of the first key that is no less than top. */
-static inline ptrdiff_t NAME(first)(const job *j, ptrdiff_t n, const ELEMENT *p, ELEMENT top) {
-  const INTEGER mask = (INTEGER)j->mask, flip = (INTEGER)j->flip, infinity = (INTEGER)~j->start;
+/* The index of the first key that is at least top. */
+static inline ptrdiff_t NAME(find_key)(const reduce_context *ctx, ptrdiff_t n, const ELEMENT *p,
+                                       ELEMENT top) {
+  const INTEGER mask = (INTEGER)ctx->mask, flip = (INTEGER)ctx->flip,
+                infinity = (INTEGER)~ctx->identity;
   ptrdiff_t i = 0;
   for (; i + COUNT <= n; i += COUNT) {
     const VECTOR_OF a = KEYS(p + i);
@@ -127,54 +131,55 @@ static inline ptrdiff_t NAME(first)(const job *j, ptrdiff_t n, const ELEMENT *p,
   return i;
 }
 
-static RM_KERNEL void NAME(index)(const job *j, ptrdiff_t n, const void *from, double y,
-                                cells *c) {
+static RM_KERNEL void NAME(arg_minmax)(const reduce_context *ctx, ptrdiff_t n, const void *from,
+                                       double y, accumulators *c) {
   ELEMENT *acc = c->acc;
   (void)y;
-  const ELEMENT top = NAME(highest)(j, n, from), x = TIED(top);
-  if (BETTER(*acc, x)) {
+  const ELEMENT top = NAME(max_key)(ctx, n, from), x = EQUAL_ZEROS(top);
+  if (IS_GREATER(*acc, x)) {
     *acc = x;
-    *c->where = c->position + NAME(first)(j, n, from, x);
+    *c->index = c->position + NAME(find_key)(ctx, n, from, x);
   }
 }
 
-static RM_KERNEL void NAME(columns_index)(const job *j, ptrdiff_t n, ptrdiff_t rows,
-                                        const void *from, ptrdiff_t step, cells *c) {
-  const INTEGER mask = (INTEGER)j->mask, flip = (INTEGER)j->flip, infinity = (INTEGER)~j->start;
+static RM_KERNEL void NAME(columns_arg_minmax)(const reduce_context *ctx, ptrdiff_t n,
+                                               ptrdiff_t rows, const void *from, ptrdiff_t step,
+                                               accumulators *c) {
+  const INTEGER mask = (INTEGER)ctx->mask, flip = (INTEGER)ctx->flip,
+                infinity = (INTEGER)~ctx->identity;
   ELEMENT *restrict acc = c->acc;
-  int64_t *restrict where = c->where;
+  int64_t *restrict index = c->index;
   for (ptrdiff_t r = 0; r < rows; r++) {
     const ELEMENT *restrict p = (const ELEMENT *)((const char *)from + r * step);
     const int64_t position = c->position + r;
     for (ptrdiff_t i = 0; i < n; i++) {
-      const ELEMENT key = NAME(key)(p[i], mask, flip, infinity), x = TIED(key), a = acc[i];
-      const bool better = BETTER(a, x);
+      const ELEMENT key = NAME(key)(p[i], mask, flip, infinity), x = EQUAL_ZEROS(key), a = acc[i];
+      const bool better = IS_GREATER(a, x);
       acc[i] = better ? x : a;
-      where[i] = better ? position : where[i];
+      index[i] = better ? position : index[i];
     }
   }
 }
 
-static void NAME(combine_index)(const job *j, ptrdiff_t n, cells *to, const cells *from) {
+static void NAME(combine_arg_minmax)(const reduce_context *ctx, ptrdiff_t n, accumulators *to,
+                                     const accumulators *from) {
   ELEMENT *acc = to->acc;
   const ELEMENT *other = from->acc;
-  (void)j;
+  (void)ctx;
   for (ptrdiff_t i = 0; i < n; i++) {
-    if (!(BETTER(acc[i], other[i]))) continue;
+    if (!(IS_GREATER(acc[i], other[i]))) continue;
     acc[i] = other[i];
-    to->where[i] = from->where[i];
+    to->index[i] = from->index[i];
   }
 }
 
-#undef NAME_
-#undef NAME_OF
 #undef NAME
 #undef KEY
-#undef PREFER
-#undef BETTER
+#undef MAX_OF
+#undef IS_GREATER
 #undef IS_NAN
 #undef NAN_OF
-#undef TIED
+#undef EQUAL_ZEROS
 #undef KEYS
 #undef ELEMENT
 #undef SUFFIX
