@@ -74,7 +74,10 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     assertEquals(command, "deno");
     await deno(folder, ...args);
     const made = readFileSync(join(folder, "shim", "core", "ops.def"), "utf8");
-    assertStringIncludes(made, "\nRM_COMPUTE_BOUND_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)\n");
+    assertStringIncludes(
+      made,
+      "\nRM_COMPUTE_BOUND_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)\n",
+    );
 
     const use = blockOf(/softplus\(\)/);
     const modUrl = pathToFileURL(join(folder, "mod.ts")).href;
