@@ -120,7 +120,7 @@ export function split(ptx: string): Kernel[] {
 
 /** Modules that are alike lie close together: those of one kind and dtype. */
 function orderOf({ name }: Kernel): string {
-  const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_any)?)?$/.exec(name) ?? [];
+  const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_generic)?)?$/.exec(name) ?? [];
   return `${kind} ${dtypes} ${row}`;
 }
 

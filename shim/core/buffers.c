@@ -112,9 +112,9 @@ static void link_cached(buffer *b) {
 }
 
 /* Removes the oldest cached buffers until at most so many bytes remain; returns them as a list. */
-static buffer *evict_oldest(size_t most) {
+static buffer *evict_oldest(size_t max_bytes) {
   buffer *list = NULL;
-  while (cached_bytes > most) {
+  while (cached_bytes > max_bytes) {
     buffer *b = oldest;
     unlink_cached(b);
     b->next = list;

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 #include "internal.h"
-#include "half.h"
+#include "float16.h"
 
 /* One counter per lane. */
 enum { LANES = 8, GROUP_WORDS = 4 * LANES };
@@ -76,12 +76,12 @@ static void uniforms(int dtype, const uint32_t *words, ptrdiff_t n, char *out) {
   switch (dtype) {
     case RM_FLOAT16:
       RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
-        ((uint16_t *)out)[i] = rm_to_half((float)(int32_t)(words[i] >> 21) * 0x1p-11f);
+        ((uint16_t *)out)[i] = rm_f32_to_f16((float)(int32_t)(words[i] >> 21) * 0x1p-11f);
       }
       break;
     case RM_BFLOAT16:
       RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
-        ((uint16_t *)out)[i] = rm_to_brain((float)(int32_t)(words[i] >> 24) * 0x1p-8f);
+        ((uint16_t *)out)[i] = rm_f32_to_bf16((float)(int32_t)(words[i] >> 24) * 0x1p-8f);
       }
       break;
     case RM_FLOAT32:
@@ -109,9 +109,9 @@ static void normals(int dtype, const uint32_t *words, ptrdiff_t n, char *out) {
   if (dtype == RM_FLOAT32) {
     memcpy(out, floats, (size_t)n * 4);
   } else if (dtype == RM_FLOAT16) {
-    for (ptrdiff_t i = 0; i < n; i++) ((uint16_t *)out)[i] = rm_to_half(floats[i]);
+    for (ptrdiff_t i = 0; i < n; i++) ((uint16_t *)out)[i] = rm_f32_to_f16(floats[i]);
   } else {
-    for (ptrdiff_t i = 0; i < n; i++) ((uint16_t *)out)[i] = rm_to_brain(floats[i]);
+    for (ptrdiff_t i = 0; i < n; i++) ((uint16_t *)out)[i] = rm_f32_to_bf16(floats[i]);
   }
 }
 

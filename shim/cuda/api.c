@@ -46,8 +46,8 @@ int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length) {
   return rm_cuda_describe_device(device, buffer, length);
 }
 
-/* Calls `call` as one on a device and another one, or none. */
-#define RM_WITHIN(index, other, call) \
+/* Executes `call` as a counted call on one device and possibly another one. */
+#define RM_LOCKED_CALL(index, other, call) \
   do { \
     const int32_t other_ = (other); \
     RM_TRY(rm_call_enter(index, other_)); \
@@ -61,30 +61,31 @@ enum { NO_OTHER = -1 };
 
 int32_t rm_cuda_memory(int32_t what, int32_t index, double *numbers, void *host) {
   const bool copies = what == RM_CUDA_COPY && numbers != NULL;
-  RM_WITHIN(index, copies ? (int32_t)numbers[3] : NO_OTHER,
-            rm_cuda_memory_within(what, index, numbers, host));
+  RM_LOCKED_CALL(index, copies ? (int32_t)numbers[3] : NO_OTHER,
+                 rm_cuda_memory_locked(what, index, numbers, host));
 }
 
 int32_t rm_cuda_compile(int32_t index, const void *source, const void *names, double *handles) {
-  RM_WITHIN(index, NO_OTHER, rm_cuda_compile_within(index, source, names, handles));
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_compile_locked(index, source, names, handles));
 }
 
 int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments) {
-  RM_WITHIN(index, NO_OTHER, rm_cuda_launch_within(index, call, arguments));
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_launch_locked(index, call, arguments));
 }
 
 int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
-  RM_WITHIN(index, NO_OTHER, rm_cuda_matmul_within(index, dtype, plan));
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_matmul_locked(index, dtype, plan));
 }
 
 static int32_t control(int32_t what, int32_t index, double *numbers) {
-  RM_WITHIN(index, NO_OTHER, rm_cuda_control_within(what, index, numbers));
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_control_locked(what, index, numbers));
 }
 
 int32_t rm_cuda_control(int32_t what, int32_t index, double *numbers) {
   if (what != RM_CUDA_CAPTURE_BEGIN) return control(what, index, numbers);
   RM_TRY(rm_cuda_check_index(index));
-  /* Before the call is counted: who waits for a turn must not hold up who has it. */
+  /* Before the call is counted: a thread that waits for its turn must not block the one that has
+   * it. */
   RM_TRY(rm_capture_enter(index));
   const int32_t status = control(what, index, numbers);
   if (status != RM_OK) rm_capture_leave(index);

@@ -1,5 +1,5 @@
 /*
- * What a device needs for matrix products: handles of cuBLAS and cublasLt, and a workspace.
+ * The resources of matrix products per device: handles of cuBLAS and cublasLt, and a workspace.
  */
 #if !defined(__APPLE__)
 #include "cuda_blas.h"
@@ -24,49 +24,51 @@ int32_t rm_blas_error(const char *call, int code) {
 typedef struct {
   void *handle;
   int code;
-} wanted_handle;
+} handle_request;
 
-/* cuBLAS may say that it is not initialized where its own memory was refused. */
+/* cuBLAS may report that it is not initialized when its own allocation has failed. */
 static int call_create(void *context) {
-  wanted_handle *wanted = context;
-  wanted->code = rm_cu.cublasCreate_v2(&wanted->handle);
-  return wanted->code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : wanted->code;
+  handle_request *request = context;
+  request->code = rm_cu.cublasCreate_v2(&request->handle);
+  return request->code == BLAS_NOT_INITIALIZED ? BLAS_NO_MEMORY : request->code;
 }
 
-int32_t rm_products_make(rm_device *device) {
-  /* Partial sums of 16-bit results stay float32. */
+int32_t rm_blas_initialize(rm_device *device) {
+  /* Keeps partial sums of 16-bit results in float32. */
   enum { NO_REDUCED_SUMS = 16 };
-  rm_products *of = device->products;
-  if (of->workspace == NULL) RM_TRY(rm_memory_raw(device, WORKSPACE, &of->workspace));
-  if (of->lt_handle == NULL) RM_BLAS(cublasLtCreate, &of->lt_handle);
-  if (of->ready) return RM_OK;
-  if (of->handle == NULL) {
-    wanted_handle wanted = {NULL, 0};
-    const int code = rm_memory_try(device, call_create, &wanted, BLAS_NO_MEMORY);
-    if (code != 0) return rm_blas_error("cublasCreate_v2", wanted.code);
-    of->handle = wanted.handle;
+  rm_blas_context *blas = device->blas;
+  if (blas->workspace == NULL) {
+    RM_TRY(rm_device_alloc_uncached(device, WORKSPACE_BYTES, &blas->workspace));
   }
-  RM_BLAS(cublasSetStream_v2, of->handle, device->stream);
-  RM_BLAS(cublasSetWorkspace_v2, of->handle, of->workspace, WORKSPACE);
-  RM_BLAS(cublasSetMathMode, of->handle, NO_REDUCED_SUMS);
-  of->ready = true;
+  if (blas->lt_handle == NULL) RM_BLAS(cublasLtCreate, &blas->lt_handle);
+  if (blas->is_configured) return RM_OK;
+  if (blas->handle == NULL) {
+    handle_request request = {NULL, 0};
+    const int code = rm_retry_after_release(device, call_create, &request, BLAS_NO_MEMORY);
+    if (code != 0) return rm_blas_error("cublasCreate_v2", request.code);
+    blas->handle = request.handle;
+  }
+  RM_BLAS(cublasSetStream_v2, blas->handle, device->stream);
+  RM_BLAS(cublasSetWorkspace_v2, blas->handle, blas->workspace, WORKSPACE_BYTES);
+  RM_BLAS(cublasSetMathMode, blas->handle, NO_REDUCED_SUMS);
+  blas->is_configured = true;
   return RM_OK;
 }
 
-void rm_products_prepare(rm_device *device) {
+void rm_blas_prepare(rm_device *device) {
   if (rm_cuda_library(RM_CUBLAS) != RM_OK) return;
-  rm_mutex_lock(&device->products->lock);
-  rm_products_make(device);
-  rm_mutex_unlock(&device->products->lock);
+  rm_mutex_lock(&device->blas->mutex);
+  rm_blas_initialize(device);
+  rm_mutex_unlock(&device->blas->mutex);
 }
 
-int32_t rm_products_begin(rm_device *device) {
-  if (device->products == NULL) {
-    device->products = calloc(1, sizeof *device->products);
-    if (device->products == NULL) {
+int32_t rm_blas_create(rm_device *device) {
+  if (device->blas == NULL) {
+    device->blas = calloc(1, sizeof *device->blas);
+    if (device->blas == NULL) {
       return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
     }
-    device->products->lock = (rm_mutex)RM_MUTEX_INIT;
+    device->blas->mutex = (rm_mutex)RM_MUTEX_INIT;
   }
   return RM_OK;
 }

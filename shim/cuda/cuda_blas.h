@@ -1,23 +1,23 @@
 /*
- * What a device needs for matrix products.
+ * The resources of matrix products per device.
  */
 #ifndef ROWMAJOR_CUDA_BLAS_H
 #define ROWMAJOR_CUDA_BLAS_H
 
 #include "cuda_internal.h"
 
-/* What NVIDIA's headers call CUBLAS_STATUS_... */
+/* From NVIDIA's headers: CUBLAS_STATUS_... */
 enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_INVALID_VALUE = 7,
        BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
 
-/* Bytes that products may use besides. */
-static const size_t WORKSPACE = 32 << 20;
+/* The size of the workspace. */
+static const size_t WORKSPACE_BYTES = 32 << 20;
 
-/* All that the choice of an algorithm depends on; compared byte by byte. */
+/* Everything that determines the choice of an algorithm. Compared byte by byte. */
 typedef struct {
   int64_t rows, columns, inner, leading[3], batch, step[3];
-  int32_t type, compute, transposed[2], epilogue, alignment[4], room;
-} shape;
+  int32_t type, compute, transposed[2], epilogue, alignment[4], reserved;
+} lt_problem;
 
 /* cublasLtMatmulHeuristicResult_t. */
 typedef struct {
@@ -26,25 +26,26 @@ typedef struct {
   int state;
   float waves;
   int reserved[4];
-} choice;
+} lt_algorithm;
 
-enum { CHOICES = 1024 };
+enum { CACHED_ALGORITHMS = 1024 };
 
-/* What a device needs for products. Used by one thread at a time. */
-struct rm_products {
-  rm_mutex lock;
+/* The resources of one device. The mutex must be locked for every use. */
+struct rm_blas_context {
+  rm_mutex mutex;
   void *handle, *lt_handle, *workspace;
-  /* Whether the handle has been told all that it has to know. */
-  bool ready;
-  /* By the hash of the shape; a later one takes the place of an earlier one. */
-  shape shapes[CHOICES];
-  choice choices[CHOICES];
+  /* Whether the handle is fully configured. */
+  bool is_configured;
+  /* A cache indexed by the hash of the problem. Later entries replace earlier ones. */
+  lt_problem problems[CACHED_ALGORITHMS];
+  lt_algorithm algorithms[CACHED_ALGORITHMS];
 };
 
-/* Leaves a message for what cuBLAS answered. */
+/* Sets the error message of a cuBLAS failure. */
 int32_t rm_blas_error(const char *call, int code);
 
-/* Makes what a device needs, before a graph is recorded: cuBLAS may wait; its lock is held. */
-int32_t rm_products_make(rm_device *device);
+/* Creates the resources of a device, outside of a capture: cuBLAS may synchronize. The mutex is
+ * locked. */
+int32_t rm_blas_initialize(rm_device *device);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The functions of those of NVIDIA's libraries that are open.
+ * The functions of NVIDIA's libraries that are open.
  */
 #ifndef ROWMAJOR_CUDA_FUNCTIONS_H
 #define ROWMAJOR_CUDA_FUNCTIONS_H
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The libraries, and the functions of those that are open. */
-typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_LIBRARIES } rm_library;
+/* The libraries. */
+typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_LIBRARY_COUNT } rm_library;
 
 typedef struct {
 #define RM_FIELD(name, parameters) int(*name) parameters;

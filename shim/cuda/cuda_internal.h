@@ -1,7 +1,7 @@
 /*
- * What the files of the CUDA part share: devices, errors in words, handles.
+ * What the files of the CUDA part share: devices, error messages, handles.
  *
- * There is no CUDA on macOS, and nothing of this but its refusal.
+ * macOS has no CUDA. There, only the stubs of api.c exist.
  */
 #ifndef ROWMAJOR_CUDA_INTERNAL_H
 #define ROWMAJOR_CUDA_INTERNAL_H
@@ -12,181 +12,178 @@
 #include "internal.h"
 #include "mutex.h"
 
-/* ---- the libraries (libraries/) -------------------------------------------------------------- */
+/* ---- libraries (libraries/) ------------------------------------------------------------------ */
 
-/* An address in the memory of a device. */
+/* An address in device memory. */
 typedef unsigned long long rm_address;
 
-/*
- * Opens a library unless it is open; of cuBLAS, both parts. The first failure stands: later calls
- * give its message at once.
- */
+/* Opens a library unless it is open; for cuBLAS, both parts. A failure is permanent: later calls
+ * return its message at once. */
 int32_t rm_cuda_library(rm_library which);
 
-/*
- * Opens the driver and the runtime. folder is searched before all but ROWMAJOR_CUDA_LIB_DIR; null
- * names none. After a failure another folder is worth another search.
- */
+/* Opens the driver and the runtime. `folder`, which may be null, is searched after those of
+ * ROWMAJOR_CUDA_LIB_DIR and before all others. After a failure another folder causes another
+ * search. */
 int32_t rm_cuda_open_runtime(const char *folder);
 
-/* The driver's version as 13000, or 0 while it is not open. */
+/* The driver's version as 13000, or 0 if it is not open. */
 int rm_cuda_driver_version(void);
 
 /* Writes the path and the version of an open library, or why it is not open. */
 void rm_cuda_describe(rm_library which, char *text, size_t length);
 
-/* The path of the file that an open library was read from. */
+/* The path of the file of an open library. */
 const char *rm_cuda_path(rm_library which);
 
-/* Writes the path of a file that lies beside this library, or of none. */
-void rm_cuda_beside(const char *name, char *path, size_t length);
+/* Writes the path of a file next to this library, or an empty string. */
+void rm_cuda_find_beside(const char *name, char *path, size_t length);
 
 /* ---- errors (error.c) ------------------------------------------------------------------------ */
 
-/* Whether nothing works after an error until the process ends. */
-bool rm_cuda_is_final(int code);
+/* Whether the process cannot use CUDA any more after this error. */
+bool rm_cuda_is_fatal(int code);
 
-/* Leaves the message of what the runtime or the driver answered; gives RM_DEVICE_ERROR. */
+/* Sets the message of an error of the runtime or the driver and returns RM_DEVICE_ERROR. */
 int32_t rm_cuda_error(const char *call, int code);
 
-/* Calls a function of the runtime or the driver; returns from the caller where it fails. */
+/* Calls a function of the runtime or the driver. Returns from the caller if it fails. */
 #define RM_CU(name, ...) \
   do { \
     const int rm_code_ = rm_cu.name(__VA_ARGS__); \
     if (rm_code_ != 0) return rm_cuda_error(#name, rm_code_); \
   } while (0)
 
-/* Returns from the caller what is not RM_OK. */
+/* Returns from the caller if the status is not RM_OK. */
 #define RM_TRY(call) \
   do { \
     const int32_t rm_status_ = (call); \
     if (rm_status_ != RM_OK) return rm_status_; \
   } while (0)
 
-/* Codes of the runtime and the driver. */
+/* Error codes of the runtime and the driver. */
 enum { RM_CUDA_NO_MEMORY = 2, RM_CUDA_NOT_READY = 600, RM_CUDA_PEER_IS_ENABLED = 704 };
 
 /* ---- devices (device.c) ---------------------------------------------------------------------- */
 
-enum { RM_MOST_DEVICES = 64 };
+enum { RM_MAX_DEVICES = 64 };
 
 typedef struct rm_allocator rm_allocator;
 typedef struct rm_staging rm_staging;
-typedef struct rm_products rm_products;
+typedef struct rm_blas_context rm_blas_context;
 
-/* A device that is in use. */
+/* A device in use. */
 typedef struct {
   int index;
   /* 90 for compute capability 9.0. */
   int capability;
   void *stream;
-  /* The graph into which work is being noted, or 0. */
+  /* The number of the graph that is being captured, or 0. */
   _Atomic int graph;
   rm_allocator *allocator;
   rm_staging *staging;
-  rm_products *products;
+  rm_blas_context *blas;
 } rm_device;
 
-/* What rm_cuda_open does. */
+/* Implements rm_cuda_open. */
 int32_t rm_cuda_open_devices(const void *folder, double *numbers);
 
-/* Fails where there is no such device. */
+/* Fails if there is no such device. */
 int32_t rm_cuda_check_index(int32_t index);
 
 /* 90 for compute capability 9.0. */
 int32_t rm_cuda_capability(int32_t index, int *capability);
 
-/* Gives a device, which becomes this thread's; the first time it is prepared. */
+/* Makes a device current for this thread. The first use initializes it. */
 int32_t rm_cuda_use(int32_t index, rm_device **device);
 
-/* Fails with what cannot be done while a graph is being captured. */
+/* Fails if a graph is being captured. `what` says what cannot be done. */
 int32_t rm_cuda_not_capturing(const rm_device *device, const char *what);
 
-/* What rm_cuda_info does (info.c). */
+/* Implements rm_cuda_info (info.c). */
 int32_t rm_cuda_describe_device(int32_t index, void *buffer, int32_t length);
 
-/* What the other exported functions do within a call on their device. */
-int32_t rm_cuda_memory_within(int32_t what, int32_t index, double *numbers, void *host);
-int32_t rm_cuda_compile_within(int32_t index, const void *source, const void *names,
+/* Implement the other exported functions, within a counted call on the device. */
+int32_t rm_cuda_memory_locked(int32_t what, int32_t index, double *numbers, void *host);
+int32_t rm_cuda_compile_locked(int32_t index, const void *source, const void *names,
                                double *handles);
-int32_t rm_cuda_launch_within(int32_t index, const double *call, const void *arguments);
-int32_t rm_cuda_matmul_within(int32_t index, int32_t dtype, const double *plan);
-int32_t rm_cuda_control_within(int32_t what, int32_t index, double *numbers);
+int32_t rm_cuda_launch_locked(int32_t index, const double *call, const void *arguments);
+int32_t rm_cuda_matmul_locked(int32_t index, int32_t dtype, const double *plan);
+int32_t rm_cuda_control_locked(int32_t what, int32_t index, double *numbers);
 
-/* ---- calls, and the capture of graphs (capture.c) -------------------------------------------- */
+/* ---- calls and captures (capture.c) ---------------------------------------------------------- */
 
-/* Begins a call on one or two devices; while it waits for one of them it holds up neither. An index
- * that is none needs no waiting. */
+/* Starts a call on one or two devices. While it waits for one, it does not block the other. An
+ * index that is no device needs no waiting. */
 int32_t rm_call_enter(int32_t index, int32_t other);
 void rm_call_leave(int32_t index);
 
-/* Makes this thread the one that captures, once no other does. */
+/* Makes this thread the only one that captures. */
 int32_t rm_capture_enter(int32_t index);
 void rm_capture_leave(int32_t index);
 
-/* Waits until this call is the only one on its device; false where that takes too long. */
-bool rm_capture_alone(int32_t index);
+/* Waits until this call is the only one on its device. Returns false on a timeout. */
+bool rm_capture_wait_alone(int32_t index);
 
 /* ---- handles (handles.c) --------------------------------------------------------------------- */
 
 typedef enum { RM_NO_HANDLE, RM_TICKET, RM_GRAPH, RM_EVENT } rm_handle;
 
-/* A number that stands for a thing of a kind on a device; 0 where there is no memory for it. */
-double rm_handle_for(rm_handle kind, const rm_device *device, void *thing);
+/* Creates a handle for an object of a device. Returns 0 if memory is exhausted. */
+double rm_handle_create(rm_handle kind, const rm_device *device, void *object);
 
-/* What a number stands for; with last, for the last time. Null where it is no such handle. */
-void *rm_handle_of(double number, rm_handle kind, const rm_device *device, bool last);
+/* Returns the object of a handle, and removes the handle if requested. Returns null if the handle
+ * is invalid. */
+void *rm_handle_lookup(double number, rm_handle kind, const rm_device *device, bool remove);
 
 /* ---- memory (memory/) ------------------------------------------------------------------------ */
 
-/* Make the empty allocator and staging of a device. */
-int32_t rm_allocator_begin(rm_device *device);
-int32_t rm_staging_begin(rm_device *device);
+/* Create the empty allocator and pinned buffers of a device. */
+int32_t rm_allocator_create(rm_device *device);
+int32_t rm_staging_create(rm_device *device);
 
-/* Writes the bytes in use, those that are kept for reuse, and the most that were in use. */
+/* Writes the bytes in use, the cached bytes, and the peak of bytes in use. */
 void rm_allocator_usage(rm_device *device, double *numbers);
 
-/* Gives what is kept for reuse back to the driver; the code of a failure. */
+/* Frees the cached memory. Returns the code of a failure. */
 int rm_allocator_release(rm_device *device);
 
-/*
- * Calls what may answer that there is no memory; once more where the first call does, after what is
- * kept for reuse has been given back to the driver. Gives the code of the last call.
- */
-int rm_memory_try(rm_device *device, int (*call)(void *context), void *context, int no_memory);
+/* Calls a function that may run out of device memory. If it does, frees the cached memory and calls
+ * it again. Returns the code of the last call. */
+int rm_retry_after_release(rm_device *device, int (*call)(void *context), void *context,
+                           int no_memory);
 
-/* cudaMalloc in this way. */
-int32_t rm_memory_raw(rm_device *device, size_t bytes, void **address);
+/* cudaMalloc with this retry. */
+int32_t rm_device_alloc_uncached(rm_device *device, size_t bytes, void **address);
 
-/* A block of at least so many bytes, and the way back. */
-int32_t rm_memory_take(rm_device *device, double bytes, rm_address *address);
-int32_t rm_memory_give(rm_device *device, rm_address address);
+/* Allocate and free device memory. */
+int32_t rm_device_alloc(rm_device *device, double bytes, rm_address *address);
+int32_t rm_device_free(rm_device *device, rm_address address);
 
-/* Copies from the host; the caller's bytes may change afterwards. */
+/* Copies from the host. The source may change after the call. */
 int32_t rm_memory_upload(rm_device *device, rm_address to, const void *from, size_t bytes);
 
-/* Copies to the host; waits. */
+/* Copies to the host and waits for it. */
 int32_t rm_memory_download(rm_device *device, rm_address from, char *to, size_t bytes);
 
-/* RM_CUDA_COPY, RM_CUDA_BEGIN_READ and RM_CUDA_END_READ. */
+/* Implement RM_CUDA_COPY, RM_CUDA_BEGIN_READ and RM_CUDA_END_READ. */
 int32_t rm_memory_copy(rm_device *device, const double *numbers);
 int32_t rm_read_begin(rm_device *device, rm_address from, size_t bytes, double *number);
 int32_t rm_read_end(rm_device *device, double *numbers, char *host);
 
-/* The graph is no more: what it could write to is free for all. */
-void rm_memory_end_graph(rm_device *device, int graph);
+/* Makes the memory that a graph could write to available again, after the graph has been freed. */
+void rm_release_graph_memory(rm_device *device, int graph);
 
-/* ---- products (blas_handles.c) --------------------------------------------------------------- */
+/* ---- matrix products (blas_handles.c) -------------------------------------------------------- */
 
-/* Makes a place for what products of a device will need. */
-int32_t rm_products_begin(rm_device *device);
-/* Makes what they need now, where cuBLAS is there: not all of it may be made while a graph is recorded.
- * What fails is tried again, and told, by the first product. */
-void rm_products_prepare(rm_device *device);
+/* Allocates the resources of a device, without initializing them. */
+int32_t rm_blas_create(rm_device *device);
+/* Initializes them if cuBLAS is available, because not all of that is possible during a capture.
+ * The first product retries after a failure and reports it. */
+void rm_blas_prepare(rm_device *device);
 
 /* ---- kernels (modules/) ---------------------------------------------------------------------- */
 
-/* A kernel that is loaded. */
+/* A loaded kernel. */
 typedef struct {
   void *function;
   int device;
@@ -196,19 +193,19 @@ typedef struct {
 /* The kernel of a handle, or null. */
 rm_kernel *rm_kernel_of(double handle);
 
-/* 128 bits that stand for bytes, after those that stand for the bytes before them. */
+/* A 128-bit hash of bytes. `before` is the hash of the preceding bytes. */
 typedef struct {
   uint64_t a, b;
 } rm_hash;
 rm_hash rm_hash_of(rm_hash before, const void *bytes, size_t length);
 
-/* The embedded headers, which kernels may include by name. */
+/* The embedded headers, which kernels include by name. */
 typedef struct {
   int count;
   const char *const *names, *const *texts;
-  /* Of all names and texts. */
+  /* The hash of all names and texts. */
   rm_hash hash;
-  /* A short hash of the texts, by which an AOT file is matched with the library. */
+  /* A short hash of the texts, which must match that of the AOT file. */
   uint32_t stamp;
 } rm_headers;
 
@@ -217,40 +214,38 @@ const rm_headers *rm_cuda_headers(void);
 /* How a source is compiled for a device. */
 typedef struct {
   char target[64];
-  /* Whether to PTX. */
-  bool as_text;
-  /* All that the result depends on; the caller frees it. */
+  /* Whether the result is PTX. */
+  bool is_ptx;
+  /* A text of everything that determines the result. The caller frees it. */
   char *key;
 } rm_compilation;
 
-int32_t rm_nvrtc_prepare(int capability, const char *source, rm_compilation *how);
+int32_t rm_nvrtc_prepare(int capability, const char *source, rm_compilation *compilation);
 
-/* Compiles; the caller frees the image. */
-int32_t rm_nvrtc_compile(const char *source, const rm_compilation *how, char **image,
+/* Compiles. The caller frees the image. */
+int32_t rm_nvrtc_compile(const char *source, const rm_compilation *compilation, char **image,
                          size_t *length);
 
-/* Compiles for an architecture, loads nothing, and leaves a report as the message. */
+/* Compiles for an architecture without loading, and sets a report as the message. */
 int32_t rm_nvrtc_report(const char *source, double architecture);
 
-/* A kernel that comes compiled: its code, for the driver, and the name that it has there. */
+/* A kernel that was compiled ahead of time: its code for the driver, and its name there. */
 typedef struct {
   const char *image;
   char entry[64];
-} rm_prebuilt;
+} rm_aot_kernel;
 
-/* The kernel of a name of so many bytes; what it finds lasts. */
-int32_t rm_prebuilt_find(const char *name, size_t length, rm_prebuilt *found);
+/* Finds the kernel with a name of the given length. The result stays valid. */
+int32_t rm_aot_find(const char *name, size_t length, rm_aot_kernel *found);
 
-/*
- * What was kept for a key, of this process or an earlier one; the caller frees it. Null where there
- * is nothing, or nothing sound.
- */
+/* Returns the cached bytes of a key, which this or an earlier process wrote. The caller frees them.
+ * Returns null if there are none or if they are damaged. */
 char *rm_cache_read(const char *key, size_t *length);
 
-/* Keeps bytes for a key, where there is a folder that can be written to. */
+/* Caches bytes for a key, if there is a writable folder. */
 void rm_cache_write(const char *key, const char *bytes, size_t length);
 
-/* Writes which folder that is. */
+/* Writes the path of that folder. */
 void rm_cache_describe(char *text, size_t length);
 
 #endif

@@ -1,26 +1,26 @@
 /*
- * Launches of kernels.
+ * Kernel launches.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
 
-/* What the driver is asked for: it may need memory for a kernel's stack, or a graph. */
+/* The arguments of a launch. The driver may need memory for the kernel's stack or for a graph. */
 typedef struct {
   rm_kernel *kernel;
   const double *call;
   void **extra;
   void *stream;
-} wanted_launch;
+} launch_request;
 
 static int call_launch(void *context) {
-  const wanted_launch *wanted = context;
-  const double *call = wanted->call;
-  return rm_cu.cuLaunchKernel(wanted->kernel->function, (unsigned)call[1], (unsigned)call[2],
+  const launch_request *request = context;
+  const double *call = request->call;
+  return rm_cu.cuLaunchKernel(request->kernel->function, (unsigned)call[1], (unsigned)call[2],
                               (unsigned)call[3], (unsigned)call[4], (unsigned)call[5],
-                              (unsigned)call[6], 0, wanted->stream, NULL, wanted->extra);
+                              (unsigned)call[6], 0, request->stream, NULL, request->extra);
 }
 
-int32_t rm_cuda_launch_within(int32_t index, const double *call, const void *arguments) {
+int32_t rm_cuda_launch_locked(int32_t index, const double *call, const void *arguments) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
   rm_kernel *kernel = rm_kernel_of(call[0]);
@@ -30,9 +30,9 @@ int32_t rm_cuda_launch_within(int32_t index, const double *call, const void *arg
   size_t bytes = (size_t)call[7];
   /* CU_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END. */
   void *extra[] = {(void *)1, (void *)arguments, (void *)2, &bytes, NULL};
-  wanted_launch wanted = {kernel, call, bytes == 0 ? NULL : extra, device->stream};
-  int code = call_launch(&wanted);
-  if (code == RM_CUDA_NO_MEMORY) code = rm_memory_try(device, call_launch, &wanted, code);
+  launch_request request = {kernel, call, bytes == 0 ? NULL : extra, device->stream};
+  int code = call_launch(&request);
+  if (code == RM_CUDA_NO_MEMORY) code = rm_retry_after_release(device, call_launch, &request, code);
   if (code == 0) return RM_OK;
   rm_cuda_error("cuLaunchKernel", code);
   char reason[512];

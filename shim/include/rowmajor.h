@@ -38,12 +38,12 @@ RM_API int32_t rm_last_error(void *buffer, int32_t length);
 RM_API int32_t rm_address_of(const void *memory, void *address);
 
 /*
- * Sets one thing for the process and returns its new value; a negative value only asks.
+ * Sets one thing for the process and returns its new value. A negative value only asks.
  *
  * RM_CONFIGURE_THREADS: the number of threads; 0 means as many as the machine has.
- * RM_CONFIGURE_LEVEL: the instruction set: 2 to 4 for x86-64-v2 to -v4, 0 for the best; 1 is
- * returned   on other machines. One that the machine lacks changes nothing. RM_CONFIGURE_SHARE_ALL:
- * 1 to run short work on several threads too, as tests want; else 0.
+ * RM_CONFIGURE_LEVEL: the instruction set: 2 to 4 for x86-64-v2 to -v4, 0 for the best one; 1 is
+ *   returned on other machines. A value that the machine lacks changes nothing.
+ * RM_CONFIGURE_SHARE_ALL: 1 to run short work on several threads too, as tests want; else 0.
  */
 RM_API int32_t rm_configure(int32_t what, int32_t value);
 
@@ -68,7 +68,7 @@ RM_API int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const doubl
                        void *out, const void *a, const void *b);
 
 /*
- * Computes along dense rows of a float dtype; out may be a. The kinds are RM_ROWS_SOFTMAX,
+ * Computes along contiguous rows of a float dtype; out may be a. The kinds are RM_ROWS_SOFTMAX,
  * RM_ROWS_LOG_SOFTMAX, RM_ROWS_LAYER_NORM and RM_ROWS_RMS_NORM. The norms multiply by weight and
  * add bias, which have [columns] elements each, of float32 if a has 16 bits, else of the dtype of
  * a; null for none. The plan is [rows, columns, offset of a, epsilon].
@@ -84,9 +84,9 @@ RM_API int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void 
                           const void *b);
 
 /*
- * Sorts dense runs in place. If indices is not null, writes their sorting order there instead and
- * leaves the runs as they are. Stable; NaN goes last. Flags: 1 for descending order. The plan is
- * [offset, runs, size].
+ * Sorts contiguous runs in place. If indices is not null, writes the argsort there instead and
+ * leaves the runs unchanged. Sorting is stable; NaN goes last. Flags: 1 for descending order. The
+ * plan is [offset, runs, size].
  */
 RM_API int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values,
                        void *indices);
@@ -96,57 +96,63 @@ RM_API int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *v
  * RM_MOVE_POSITION that of the target), then that of the indices, an integer dtype; RM_NONE where
  * there are no indices. Buffers that a kind does not use are null.
  *
- * Indices are in [-size, size); negative ones count from the end. Where one is out of range,
+ * Indices are in [-size, size); negative ones count from the end. If one is out of range,
  * numbers[0] becomes its flat index among the indices, else -1.
  *
- * RM_MOVE_GATHER: for each of `count` dense indices, from `offset` on, copies a block of elements,
- * over which a plan of 2 operands iterates: from source (operand 1) advanced by index * stride, to
- * target (operand 0) advanced by `step` for each index. Numbers: [offset, count, size, stride,
- * step]. Writes nothing if an index is out of range. RM_MOVE_SCATTER: the reverse: copies to target
- * advanced by index * stride. The last of equal indices   wins. RM_MOVE_ADD_AT: adds to target
- * instead, in the order of the indices; all dtypes but bool. RM_MOVE_POSITION: adds index * stride
- * to each int32 or int64 element of target (operand 0); the   indices are operand 1. Numbers:
- * [size, stride]. RM_MOVE_TAKE_ALONG: for each of the indices (operand 2) copies the element of
- * source (operand 1)   advanced by index * stride to target (operand 0). Numbers: [size, stride].
- * Elements of target may   have been written if an index is out of range. RM_MOVE_NONZERO: writes
- * the flat indices of the nonzero elements among `length` dense elements of   source, from `offset`
- * on, to dense int32 target, which has room for `room`. Numbers: [offset,   length, room]; the plan
- * is not read.
+ * RM_MOVE_GATHER: for each of `count` contiguous indices, from `offset` on, copies a block of
+ *   elements, over which a plan of 2 operands iterates: from source (operand 1) advanced by index *
+ *   stride, to target (operand 0) advanced by `step` for each index. Numbers: [offset, count, size,
+ *   stride, step]. Writes nothing if an index is out of range.
+ * RM_MOVE_SCATTER: the reverse: copies to target advanced by index * stride. The last of equal
+ *   indices wins.
+ * RM_MOVE_ADD_AT: adds to target instead, in the order of the indices; all dtypes but bool.
+ * RM_MOVE_POSITION: adds index * stride to each int32 or int64 element of target (operand 0). The
+ *   indices are operand 1. Numbers: [size, stride].
+ * RM_MOVE_TAKE_ALONG: for each of the indices (operand 2) copies the element of source (operand 1)
+ *   advanced by index * stride to target (operand 0). Numbers: [size, stride]. Elements of target
+ *   may have been written if an index is out of range.
+ * RM_MOVE_NONZERO: writes the flat indices of the nonzero elements among `length` contiguous
+ *   elements of source, from `offset` on, to contiguous int32 target, which has room for `room`.
+ *   Numbers: [offset, length, room]. The plan is not read.
  */
 RM_API int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers,
                        void *target, const void *source, const void *indexes);
 
 /*
- * Fills `length` dense elements with random numbers of a Philox key. The kinds are RM_RANDOM_BITS,
- * RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which are from low on. Words: [key..,
- * low.., range..], the lower word first; a range of 0 means 2^64.
+ * Fills `length` contiguous elements with random numbers of a Philox key. The kinds are
+ * RM_RANDOM_BITS, RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which start at low.
+ * Words: [key.., low.., range..], the lower word first; a range of 0 means 2^64.
  */
 RM_API int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length,
                          void *out);
 
-/* Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, else the first of the
- * usual names. */
+/*
+ * Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, else the first of the
+ * default names.
+ */
 RM_API int32_t rm_blas_open(void);
 
 /*
- * Copies "configuration
- * path" of the open BLAS as rm_last_error does; returns 0 if none is open.
+ * Copies the configuration of the open BLAS, a newline and its path, as rm_last_error does. Returns
+ * 0 if none is open.
  */
 RM_API int32_t rm_blas_info(void *buffer, int32_t length);
 
 /*
  * Allocates memory for arrays that a garbage collector frees.
  *
- * RM_BUFFERS_OPEN: numbers become [owner, two functions (data, context) that a collector has to
- * call:   one for the 16 bytes at owner, one for each buffer, once they are unreachable]. The 16
- * bytes are   two doubles: the bytes of the owner's buffers, and the bytes of its arrays elsewhere,
- * which the   caller writes. At most as many bytes of freed buffers are cached as both add up to
- * over all   owners, or 256 MiB. RM_BUFFERS_TAKE: numbers are [owner, bytes, 1 for zeros] and
- * become [address], aligned to a   cache line. RM_BUFFERS_TAKE_KEPT: the same, but only from the
- * cache; [0] where nothing there fits. RM_BUFFERS_KEPT: numbers become [bytes in the cache].
- * RM_BUFFERS_RELEASE: frees what is in the cache. RM_BUFFERS_GIVE: numbers are [address] of a
- * buffer that no collector has seen. RM_BUFFERS_EXPECT: the next module of Node-API is this
- * library, not another file of its name.
+ * RM_BUFFERS_OPEN: numbers become [owner, two functions (data, context)]. The collector has to call
+ *   the first function for the 16 bytes at owner, and the second one for each buffer, once they are
+ *   unreachable. The 16 bytes are two doubles: the bytes of the owner's buffers, and the bytes of
+ *   its arrays elsewhere, which the caller writes. The cache of freed buffers is limited to the sum
+ *   of both over all owners, or 256 MiB if that is more.
+ * RM_BUFFERS_TAKE: numbers are [owner, bytes, 1 for zeros] and become [address], aligned to a cache
+ *   line.
+ * RM_BUFFERS_TAKE_KEPT: the same, but only from the cache; [0] if nothing there fits.
+ * RM_BUFFERS_KEPT: numbers become [bytes in the cache].
+ * RM_BUFFERS_RELEASE: frees the cache.
+ * RM_BUFFERS_GIVE: numbers are [address] of a buffer that no collector knows.
+ * RM_BUFFERS_EXPECT: the next module of Node-API is this library, not another file of its name.
  */
 RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
@@ -185,19 +191,24 @@ RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
  * Manages the memory of a device.
  *
  * RM_CUDA_ALLOCATE: numbers are [bytes] and become [address], aligned to 512 bytes or more. If
- * memory   is exhausted they become [bytes, free bytes, bytes of the device], with
- * RM_OUT_OF_MEMORY. RM_CUDA_FREE: numbers are [address]. Queued work may still use it: the next
- * owner's work comes later. RM_CUDA_UPLOAD: numbers are [address, bytes, offset in host in bytes].
- * host may change once the   call returns. Not while a graph is captured, nor are the reads below.
- * RM_CUDA_DOWNLOAD: the same from device to host; waits. RM_CUDA_COPY: numbers are [to, from,
- * bytes, the device of from]; queued on the device of `to`. RM_CUDA_ZERO: numbers are [address,
- * bytes]; queued. RM_CUDA_USAGE: numbers become [bytes in use, bytes cached, peak bytes in use,
- * free bytes of the   device, bytes of the device]. RM_CUDA_RELEASE: returns cached memory to the
- * driver; waits. RM_CUDA_BEGIN_READ: numbers are [address, bytes]; queues a copy to pinned memory;
- * they become   [ticket]. RM_CUDA_END_READ: numbers are [ticket, offset in host in bytes, bytes];
- * copies at most one finished   chunk to host. They become [RM_CUDA_READ_WAITS] if no chunk is
- * ready, [RM_CUDA_READ_MOVES] if   more chunks follow, or [RM_CUDA_READ_ENDED]. A null host cancels
- * the ticket.
+ *   memory is exhausted they become [bytes, free bytes, bytes of the device], with
+ *   RM_OUT_OF_MEMORY.
+ * RM_CUDA_FREE: numbers are [address]. Queued work may still use it: the next owner's work comes
+ *   later.
+ * RM_CUDA_UPLOAD: numbers are [address, bytes, offset in host in bytes]. host may change once the
+ *   call returns. Not allowed while a graph is captured, nor are the reads below.
+ * RM_CUDA_DOWNLOAD: the same from device to host; waits.
+ * RM_CUDA_COPY: numbers are [to, from, bytes, the device of from]; queued on the device of `to`.
+ * RM_CUDA_ZERO: numbers are [address, bytes]; queued.
+ * RM_CUDA_USAGE: numbers become [bytes in use, bytes cached, peak bytes in use, free bytes of the
+ *   device, bytes of the device].
+ * RM_CUDA_RELEASE: returns cached memory to the driver; waits.
+ * RM_CUDA_BEGIN_READ: numbers are [address, bytes]; queues a copy to pinned memory; they become
+ *   [ticket].
+ * RM_CUDA_END_READ: numbers are [ticket, offset in host in bytes, bytes]; copies at most one
+ *   finished chunk to host. They become [RM_CUDA_READ_WAITS] if no chunk is ready,
+ *   [RM_CUDA_READ_MOVES] if more chunks follow, or [RM_CUDA_READ_ENDED]. A null host cancels the
+ *   ticket.
  */
 RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host);
 
@@ -237,13 +248,15 @@ RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)
 /*
  * Controls the order of work, graphs and time on a device.
  *
- * RM_CUDA_SYNCHRONIZE: waits for all queued work; reports errors in it. RM_CUDA_CAPTURE_BEGIN:
- * queued work is recorded, not run, until RM_CUDA_CAPTURE_END. Memory that is   allocated or freed
- * meanwhile belongs to the graph until that is freed; other memory that the graph   uses must not
- * be freed before it. RM_CUDA_CAPTURE_END: numbers become [graph]. RM_CUDA_GRAPH_LAUNCH,
- * RM_CUDA_GRAPH_FREE: numbers are [graph]. RM_CUDA_EVENT_RECORD: queues a time stamp; numbers
- * become [event]. RM_CUDA_EVENT_ELAPSED: numbers are [event, later event]; waits for both, frees
- * them; numbers become   [milliseconds between them].
+ * RM_CUDA_SYNCHRONIZE: waits for all queued work; reports errors in it.
+ * RM_CUDA_CAPTURE_BEGIN: queued work is recorded, not run, until RM_CUDA_CAPTURE_END. Memory that
+ *   is allocated or freed meanwhile belongs to the graph until that is freed. Other memory that the
+ *   graph uses must not be freed before it.
+ * RM_CUDA_CAPTURE_END: numbers become [graph].
+ * RM_CUDA_GRAPH_LAUNCH, RM_CUDA_GRAPH_FREE: numbers are [graph].
+ * RM_CUDA_EVENT_RECORD: queues a time stamp; numbers become [event].
+ * RM_CUDA_EVENT_ELAPSED: numbers are [event, later event]; waits for both and frees them; numbers
+ *   become [milliseconds between them].
  */
 RM_API int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers);
 

@@ -6,7 +6,7 @@
 
 #include "float_core.h"
 
-/* asin(s) / s - 1 over z, for z = s^2 <= 1/4. */
+/* (asin(s) / s - 1) / z for z = s^2 <= 1/4. */
 static inline float rm_asin_series_f32(float z) {
   return RM_POLY_5(f32, z, 1.6666754e-01f, 7.495233e-02f, 4.5478296e-02f, 2.4141226e-02f,
                    4.223016e-02f);
@@ -17,7 +17,7 @@ static inline double rm_asin_series_f64(double z) {
                     0.013884642031134178, 0.012173193234476383, 0.006510497528186234,
                     0.019576590447062094, -0.016300627574529075, 0.03196487758716468);
 }
-/* atan(t) / t - 1 over z, for z = t^2 and |t| <= 1/2 and sqrt(2) - 1. */
+/* (atan(t) / t - 1) / z for z = t^2, with |t| <= 1/2 and sqrt(2) - 1. */
 static inline float rm_atan_series_f32(float z) {
   return RM_POLY_5(f32, z, -3.3333236e-01f, 1.9994296e-01f, -1.4175811e-01f, 1.0163618e-01f,
                    -5.138169e-02f);

@@ -1,9 +1,9 @@
 /*
  * Inverse trigonometric functions of one float type.
  *
- * Included by float_arc.h once for float32 and once for float64, with TYPE, SUFFIX, BUILTIN(name),
- * the compiler's function; FLAT and STEEP, the slopes between octants; BIG, from which on numbers are
- * scaled by TINY. No guard.
+ * Included by float_arc.h once for float32 and once for float64, with TYPE, SUFFIX, BUILTIN(name)
+ * (the builtin function), FLAT and STEEP (the slopes between octants), BIG (the limit from which
+ * operands are scaled) and TINY (the scale). It has no include guard.
  */
 
 #define NAME_(name, suffix) name##_##suffix
@@ -31,7 +31,7 @@ static inline TYPE NAME(rm_acos)(TYPE x) {
   const TYPE far = x < 0 ? NAME(RM_PI) - (twice - NAME(RM_PI_LOW)) : twice;
   return is_large ? far : right;
 }
-/* The angle of (x, y), neither negative: one division, whichever octant it is. */
+/* The angle of (x, y) for nonnegative x and y, with a single division for all octants. */
 static inline TYPE NAME(rm_angle)(TYPE y, TYPE x) {
   const int is_steep = y > x * STEEP;
   const int is_flat = y <= x * FLAT;
@@ -55,7 +55,7 @@ static inline TYPE NAME(rm_atan2)(TYPE y, TYPE x) {
   const TYPE v = both_infinite ? 1 : ay * scale, u = both_infinite ? 1 : ax * scale;
   const int is_origin = (ax == 0) & (ay == 0);
   const TYPE angle = NAME(rm_angle)(v, is_origin ? 1 : u);
-  /* By the sign bit of x, as -0 counts. */
+  /* Tests the sign bit of x, because -0 counts as negative. */
   const int is_left = BUILTIN(copysign)(1, x) < 0;
   const TYPE left = NAME(RM_PI) - (angle - NAME(RM_PI_LOW));
   const TYPE result = is_left ? left : angle;

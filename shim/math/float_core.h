@@ -1,5 +1,5 @@
 /*
- * What the float primitives are made of: fused products, polynomials, and the exact primitives.
+ * The basis of the float primitives: fused multiply-add, polynomials, and the exact primitives.
  */
 #ifndef ROWMAJOR_FLOAT_CORE_H
 #define ROWMAJOR_FLOAT_CORE_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #endif
-#include "half.h"
+#include "float16.h"
 
 #if defined(__FMA__) || defined(__aarch64__) || defined(RM_DEVICE)
 #define RM_HAS_FMA 1
@@ -24,7 +24,7 @@
 static inline float rm_fma_f32(float a, float b, float c) { return RM_FMA_f32(a, b, c); }
 static inline double rm_fma_f64(double a, double b, double c) { return RM_FMA_f64(a, b, c); }
 
-/* Polynomials in x, the lowest coefficient first; T is f32 or f64. */
+/* Polynomials in x, the lowest coefficient first. T is f32 or f64. */
 #define RM_POLY_2(T, x, a, b) rm_fma_##T(b, x, a)
 #define RM_POLY_3(T, x, a, ...) rm_fma_##T(RM_POLY_2(T, x, __VA_ARGS__), x, a)
 #define RM_POLY_4(T, x, a, ...) rm_fma_##T(RM_POLY_3(T, x, __VA_ARGS__), x, a)
@@ -39,9 +39,6 @@ static inline double rm_fma_f64(double a, double b, double c) { return RM_FMA_f6
 #define RM_POLY_13(T, x, a, ...) rm_fma_##T(RM_POLY_12(T, x, __VA_ARGS__), x, a)
 #define RM_POLY_14(T, x, a, ...) rm_fma_##T(RM_POLY_13(T, x, __VA_ARGS__), x, a)
 
-static inline uint32_t rm_bits_of_f32(float x) { return rm_bits_of(x); }
-static inline float rm_pattern_f32(uint32_t bits) { return rm_float_of(bits); }
-static inline double rm_pattern_f64(uint64_t bits) { return rm_double_of(bits); }
 
 #define TYPE float
 #define SUFFIX f32
@@ -54,7 +51,7 @@ static inline double rm_pattern_f64(uint64_t bits) { return rm_double_of(bits); 
 #define SIGN_BIT 63
 #include "float_core_type.h"
 
-/* By bits: one more is one step away from 0. nan is the first pattern of NaN, less 1. */
+/* Steps through bit patterns: adding 1 moves away from 0. nan is the bit pattern of NaN. */
 #define RM_NEXTAFTER(T, uint, infinity, nan, top) \
   static inline uint rm_nextafter_bits_##T(uint x, uint y) { \
     const uint sign = (uint)1 << top; \
@@ -78,10 +75,10 @@ static inline uint16_t rm_nextafter_bf16(uint16_t x, uint16_t y) {
   return rm_nextafter_bits_bf16(x, y);
 }
 static inline float rm_nextafter_f32(float x, float y) {
-  return rm_float_of(rm_nextafter_bits_f32(rm_bits_of(x), rm_bits_of(y)));
+  return rm_from_bits_f32(rm_nextafter_bits_f32(rm_bits_f32(x), rm_bits_f32(y)));
 }
 static inline double rm_nextafter_f64(double x, double y) {
-  return rm_double_of(rm_nextafter_bits_f64(rm_bits_of_f64(x), rm_bits_of_f64(y)));
+  return rm_from_bits_f64(rm_nextafter_bits_f64(rm_bits_f64(x), rm_bits_f64(y)));
 }
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Exact primitives of one float type.
  *
- * Included by float_core.h once for float32 and once for float64, with TYPE, SUFFIX, BUILTIN(name),
- * the compiler's function, and SIGN_BIT. No guard.
+ * Included by float_core.h once for float32 and once for float64, with TYPE, SUFFIX, BUILTIN(name)
+ * (the builtin function) and SIGN_BIT. It has no include guard.
  */
 
 #define NAME_(name, suffix) name##_##suffix
@@ -16,14 +16,14 @@ static inline TYPE NAME(rm_ceil)(TYPE x) { return BUILTIN(ceil)(x); }
 static inline TYPE NAME(rm_trunc)(TYPE x) { return BUILTIN(trunc)(x); }
 static inline TYPE NAME(rm_rint)(TYPE x) { return BUILTIN(rint)(x); }
 static inline TYPE NAME(rm_copysign)(TYPE x, TYPE y) {
-  /* The sign of NaN counts as positive. */
+  /* NaN counts as positive. */
   return BUILTIN(copysign)(x, y != y ? (TYPE)0 : y);
 }
 static inline int NAME(rm_isnan)(TYPE x) { return x != x; }
 static inline int NAME(rm_isinf)(TYPE x) { return BUILTIN(fabs)(x) == (TYPE)INFINITY; }
 static inline int NAME(rm_isfinite)(TYPE x) { return x - x == 0; }
 static inline int NAME(rm_signbit)(TYPE x) {
-  return (int)(NAME(rm_bits_of)(x) >> SIGN_BIT) & (x == x);
+  return (int)(NAME(rm_bits)(x) >> SIGN_BIT) & (x == x);
 }
 static inline TYPE NAME(rm_sign)(TYPE x) {
   const TYPE unit = x > 0 ? (TYPE)1 : (TYPE)-1;

@@ -19,11 +19,9 @@ static inline float rm_erf_f32(float x) {
   return __builtin_copysignf(t < 0.95f ? near : far, x);
 }
 
-/*
- * Near 0, x (1/2 + x p(x^2)). Elsewhere max(x, 0) less what there is on the left of 0, t = |x|:
- * exp(-t^2 / 2) p(v), v = (t - 3/2) / (t + 49/16). t^2 = 2 n log(2) + z is halved in coefficients, so
- * that nothing of the square is lost.
- */
+/* Near 0: x (1/2 + x p(x^2)). Elsewhere: max(x, 0) minus the lower tail, exp(-t^2 / 2) p(v), with t
+ * = |x| and v = (t - 3/2) / (t + 49/16). The coefficients absorb the factor 1/2 of t^2 = 2 n log(2)
+ * + z, so that the square keeps all digits. */
 static inline float rm_gelu_f32(float x) {
   const float a = __builtin_fabsf(x), t = a > 16 ? 16 : a, tt = t * t;
   const float near = rm_fma_f32(
@@ -32,27 +30,27 @@ static inline float rm_gelu_f32(float x) {
   const float p =
       RM_POLY_9(f32, v, 3.08671e-01f, 3.2108015e-01f, -4.5934704e-01f, 3.2175028e-01f,
                 -7.92221e-02f, -3.488883e-02f, 1.7386558e-02f, 9.013038e-03f, -5.5333707e-03f);
-  /* Its low bits are 64 - n, which is added to the exponent of p: so nothing is denormal. */
+  /* The low bits are 64 - n. They are added to the exponent of p, so that nothing is denormal. */
   const float bias = 0x1.8p23f + 64, shifted = rm_fma_f32(tt, -0.5f * 0x1.715476p+0f, bias);
   const float n = shifted - bias, whole = n * (2 * 0.693359375f);
 #if RM_HAS_FMA
   const float high = rm_fma_f32(t, t, whole);
 #else
-  const float head = rm_float_of(rm_bits_of(t) & 0xfffff000u);
+  const float head = rm_from_bits_f32(rm_bits_f32(t) & 0xfffff000u);
   const float high = (head * head + whole) + (t - head) * (t + head);
 #endif
   const float z = rm_fma_f32(n, -2 * 2.12194440e-4f, high);
   const float g = z * RM_POLY_6(f32, z, -0.5f, 4.9999994e-01f / 4, -1.666652e-01f / 8,
                                 4.1668408e-02f / 16, -8.3689215e-03f / 32, 1.3814204e-03f / 64);
-  const float scaled = rm_float_of(rm_bits_of(p) + (rm_bits_of(shifted) << 23));
+  const float scaled = rm_from_bits_f32(rm_bits_f32(p) + (rm_bits_f32(shifted) << 23));
   const float left = rm_fma_f32(scaled, g, scaled);
-  /* -infinity from itself is NaN; what is left of other negative numbers, -0. */
+  /* -Infinity minus itself is NaN. For other negative numbers the result is -0. */
   const float far = rm_fma_f32(left, -0x1p-64f, -((x < 0 ? x : 0) - x));
   return a < 0.56f ? x * near : far;
 }
 
-/* For |x| <= 1; the coefficients are those of primitives.ts, here and in rm_erfcx, but for 1 of the
- * first one, which is added last. */
+/* For |x| <= 1. The coefficients are those of primitives.ts, here and in rm_erfcx, except for 1 of
+ * the first one, which is added last. */
 static inline double rm_erf_near(double x) {
   const double t = x * x, tt = t * t;
   const double even =
@@ -78,7 +76,7 @@ static inline double rm_erfcx(double x) {
                  7.389680444833914e-08);
   return rm_fma_f64(t, odd, even) / (1 + 2 * x);
 }
-/* exp(c x^2) in two factors, with the rounding error of the square put back. */
+/* exp(c x^2) as two factors that compensate the rounding error of the square. */
 static inline double rm_exp_square(double x, double c, double *rest) {
   const double high = (double)(float)x, low = (x - high) * (x + high);
   return rm_exp_scaled_f64(c * high * high, c * low, rest);
@@ -94,7 +92,7 @@ static inline double rm_erf_f64(double x) {
 static inline double rm_gelu_f64(double x) {
   const double a = __builtin_fabs(x), t = a > 39.5 ? 39.5 : a, u = t * 0x1.6a09e667f3bcdp-1;
   double rest;
-  /* In this order, as e times erfcx alone would lose digits before the result does. */
+  /* In this order, because e times erfcx alone would lose digits before the result does. */
   const double share = 0.5 * t * rm_erfcx(u), e = rm_exp_square(t, -0.5, &rest);
   const double far = (x > 0 ? x : -0.0) - share * e * rest;
   const double near = 0.5 * x * (1 + rm_erf_near(x * 0x1.6a09e667f3bcdp-1));

@@ -1,16 +1,14 @@
 /*
- * Exponentials, and what is made of them: hyperbolic functions, the logistic function and its kin.
+ * Exponentials and functions based on them: hyperbolic functions, sigmoid and silu.
  */
 #ifndef ROWMAJOR_FLOAT_EXP_H
 #define ROWMAJOR_FLOAT_EXP_H
 
 #include "float_core.h"
 
-/*
- * e^(x + low) = 2^n (1 + *r + *r^2 q) for the result q. Adding bias, which is 1.5 times a power of
- * two and something, rounds x / log(2) to an integer n, and leaves n and that in the low bits of
- * *shifted, which become an exponent.
- */
+/* e^(x + low) = 2^n (1 + *r + *r^2 q), where q is the result. Adding bias, which is 1.5 times a
+ * power of two plus an exponent bias, rounds x / log(2) to an integer n. The low bits of *shifted
+ * then hold n plus that exponent bias. */
 static inline float rm_exp_series_f32(float x, float low, float bias, float *shifted, float *r) {
   *shifted = rm_fma_f32(x, 0x1.715476p+0f, bias);
   const float n = *shifted - bias;
@@ -30,13 +28,13 @@ static inline double rm_exp_series_f64(double x, double low, double bias, double
                     2.499977484493492e-08);
 }
 
-/* e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest for the result q. *rest is 1 but where e^x is less
- * than the least normal number: so that is rounded once. For x in [-130, 89] and [-800, 710]. */
+/* e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest, where q is the result. *rest is 1 unless e^x is
+ * denormal, so that e^x is rounded once. For x in [-130, 89] and [-800, 710]. */
 static inline float rm_exp_parts_f32(float x, float low, float *r, float *scale, float *rest) {
   float shifted;
   const float q = rm_exp_series_f32(x, low, 0x1.8p23f + 126, &shifted, r);
   const int is_small = x < -86;
-  *scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
+  *scale = rm_from_bits_f32((rm_bits_f32(shifted) + (is_small ? 64 : 0)) << 23);
   *rest = is_small ? 0x1p-64f : 1;
   return q;
 }
@@ -45,7 +43,7 @@ static inline double rm_exp_parts_f64(double x, double low, double *r, double *s
   double shifted;
   const double q = rm_exp_series_f64(x, low, 0x1.8p52 + 1022, &shifted, r);
   const int is_small = x < -706;
-  *scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
+  *scale = rm_from_bits_f64((rm_bits_f64(shifted) + (is_small ? 256 : 0)) << 52);
   *rest = is_small ? 0x1p-256 : 1;
   return q;
 }
@@ -72,19 +70,17 @@ static inline double rm_clamp_f64(double x, double low, double high) {
   return x > high ? high : x;
 }
 
-/* What rounding has cut off r = x - n log(2). */
-static inline float rm_exp_lost_f32(float x, float r) {
+/* The rounding error of r = x - n log(2). */
+static inline float rm_exp_rounding_error_f32(float x, float r) {
   const float n = rm_fma_f32(x, 0x1.715476p+0f, 0x1.8p23f + 126) - (0x1.8p23f + 126);
   return rm_fma_f32(n, 2.12194440e-4f, rm_fma_f32(n, -0.693359375f, x) - r);
 }
-static inline double rm_exp_lost_f64(double x, double r) {
+static inline double rm_exp_rounding_error_f64(double x, double r) {
   const double n = rm_fma_f64(x, 0x1.71547652b82fep+0, 0x1.8p52 + 1022) - (0x1.8p52 + 1022);
   return rm_fma_f64(n, -0x1.a39ef35793c76p-33, rm_fma_f64(n, -0x1.62e42fee00000p-1, x) - r);
 }
-/*
- * e^r = 1 + even + odd; with 2^n and 2^-n the sums below lose nothing, and there is no division.
- * Halves of halves, as 2^n itself may overflow.
- */
+/* e^r = 1 + even + odd. With 2^n and 2^-n the sums below lose no digits, and there is no division.
+ * The factors are quarters, because 2^n itself may overflow. */
 #define RM_HYPERBOLIC_f32(a) \
   const float shifted = rm_fma_f32(a, 0x1.715476p+0f, 0x1.8p23f + 125); \
   const float n = shifted - (0x1.8p23f + 125); \
@@ -92,33 +88,35 @@ static inline double rm_exp_lost_f64(double x, double r) {
   const float even = z * RM_POLY_3(f32, z, 5.e-01f, 4.166626e-02f, 1.3946564e-03f); \
   const float odd = rm_fma_f32( \
       r * z, RM_POLY_3(f32, z, 1.6666667e-01f, 8.333288e-03f, 1.990533e-04f), r); \
-  const float up = rm_float_of(rm_bits_of(shifted) << 23); \
+  const float up = rm_from_bits_f32(rm_bits_f32(shifted) << 23); \
   const float down_n = n > 120 ? 120 : n; \
-  const float down = rm_float_of(rm_bits_of((0x1.8p23f + 125) - down_n) << 23);
+  const float down = rm_from_bits_f32(rm_bits_f32((0x1.8p23f + 125) - down_n) << 23);
 #define RM_HYPERBOLIC_f64(a) \
   const double shifted = rm_fma_f64(a, 0x1.71547652b82fep+0, 0x1.8p52 + 1021); \
   const double n = shifted - (0x1.8p52 + 1021); \
   const double high = rm_fma_f64(n, -0x1.62e42fee00000p-1, a); \
   const double r = rm_fma_f64(n, -0x1.a39ef35793c76p-33, high), z = r * r; \
-  const double even = \
-      z * RM_POLY_6(f64, z, 0.5, 0.04166666666666668, 0.0013888888888878867, \
-                    2.4801587337000407e-05, 2.755726267705492e-07, 2.0918361711027746e-09); \
-  const double odd = rm_fma_f64( \
-      r * z, RM_POLY_6(f64, z, 0.16666666666666666, 0.008333333333333333, 0.00019841269841263154, \
-                       2.755731924760538e-06, 2.5052070679191666e-08, 1.6086781819540087e-10), r); \
-  const double up = rm_double_of(rm_bits_of_f64(shifted) << 52); \
+  const double even = z * RM_POLY_6(f64, z, 0.5, 0.04166666666666668, 0.0013888888888878867, \
+                                    2.4801587337000407e-05, 2.755726267705492e-07, \
+                                    2.0918361711027746e-09); \
+  const double odd = rm_fma_f64(r * z, \
+                                RM_POLY_6(f64, z, 0.16666666666666666, 0.008333333333333333, \
+                                          0.00019841269841263154, 2.755731924760538e-06, \
+                                          2.5052070679191666e-08, 1.6086781819540087e-10), \
+                                r); \
+  const double up = rm_from_bits_f64(rm_bits_f64(shifted) << 52); \
   const double down_n = n > 1000 ? 1000 : n; \
-  const double down = rm_double_of(rm_bits_of_f64((0x1.8p52 + 1021) - down_n) << 52);
+  const double down = rm_from_bits_f64(rm_bits_f64((0x1.8p52 + 1021) - down_n) << 52);
 
 #define TYPE float
 #define SUFFIX f32
 #define BUILTIN(name) __builtin_##name##f
-#define EXP_LEAST (-105.0f)
-#define EXP_MOST 89.0f
+#define EXP_MIN (-105.0f)
+#define EXP_MAX 89.0f
 #define SATURATED 9.1f
-#define HYPERBOLIC_MOST 89.5f
-#define LOGISTIC_LEAST (-109.0f)
-#define LOGISTIC_MOST 66.0f
+#define HYPERBOLIC_MAX 89.5f
+#define LOGISTIC_MIN (-109.0f)
+#define LOGISTIC_MAX 66.0f
 #define LOGISTIC_BIAS (0x1.8p23f + 97)
 #define LOGISTIC_UNIT 0x1p-30f
 #define MANTISSA_BITS 23
@@ -126,21 +124,19 @@ static inline double rm_exp_lost_f64(double x, double r) {
 #define TYPE double
 #define SUFFIX f64
 #define BUILTIN(name) __builtin_##name
-#define EXP_LEAST (-750.0)
-#define EXP_MOST 710.0
+#define EXP_MIN (-750.0)
+#define EXP_MAX 710.0
 #define SATURATED 19.1
-#define HYPERBOLIC_MOST 710.6
-#define LOGISTIC_LEAST (-755.0)
-#define LOGISTIC_MOST 550.0
+#define HYPERBOLIC_MAX 710.6
+#define LOGISTIC_MIN (-755.0)
+#define LOGISTIC_MAX 550.0
 #define LOGISTIC_BIAS (0x1.8p52 + 823)
 #define LOGISTIC_UNIT 0x1p-200
 #define MANTISSA_BITS 52
 #include "float_exp_type.h"
 
-/*
- * Near 0 the series t of tanh. Elsewhere a = n log(2) / 2 + r, t that of tanh(r), and tanh(a) =
- * 1 - 2 (1 - t) / (1 - t + 2^n (1 + t)).
- */
+/* Near 0: the series t of tanh. Elsewhere: a = n log(2) / 2 + r, t = tanh(r), and tanh(a) = 1 - 2
+ * (1 - t) / (1 - t + 2^n (1 + t)). */
 static inline float rm_tanh_f32(float x) {
   const float a = __builtin_fabsf(x), bounded = a > 9.1f ? 9.1f : a;
   const int is_far = a > 0.6f;
@@ -149,17 +145,17 @@ static inline float rm_tanh_f32(float x) {
   const float r = rm_fma_f32(n, -0x1.62e43p-2f, bounded), z = r * r;
   const float p = RM_POLY_5(f32, z, -3.33333e-01f, 1.3331936e-01f, -5.3784717e-02f, 2.0798625e-02f,
                             -5.8979667e-03f);
-  const float t = rm_fma_f32(r * z, p, r), half = rm_float_of(rm_bits_of(shifted) << 23);
+  const float t = rm_fma_f32(r * z, p, r), half = rm_from_bits_f32(rm_bits_f32(shifted) << 23);
   const float far = 1 - (1 - t) / rm_fma_f32(half - 0.5f, t, half + 0.5f);
   return __builtin_copysignf(is_far ? far : t, x);
 }
 static inline double rm_tanh_f64(double x) {
   const double a = __builtin_fabs(x), bounded = a > 19.1 ? 19.1 : a;
-  /* 1 - e^(-2 |x|) over 1 + e^(-2 |x|). */
+  /* (1 - e^(-2 |x|)) / (1 + e^(-2 |x|)). */
   const double e = rm_expm1_core_f64(-(bounded + bounded));
   const double below = e + 2, lost = e - (below - 2);
   const double quotient = -e / below;
-  /* A line that is right for 1 and 2 is good enough for 1 / below. */
+  /* A line that is exact for 1 and 2 approximates 1 / below well enough. */
   const double inverse = rm_fma_f64(-0.5, below, 1.5);
   return __builtin_copysign(rm_fma_f64(-quotient * inverse, lost, quotient), x);
 }
@@ -173,7 +169,7 @@ static inline float rm_exp2_f32(float x) {
                             1.339909e-03f, 1.5352154e-04f);
   const float p = rm_fma_f32(r, q, 1);
   const int is_small = n < -124;
-  const float scale = rm_float_of((rm_bits_of(shifted) + (is_small ? 64 : 0)) << 23);
+  const float scale = rm_from_bits_f32((rm_bits_f32(shifted) + (is_small ? 64 : 0)) << 23);
   return (p + p) * scale * (is_small ? 0x1p-64f : 1.0f);
 }
 static inline double rm_exp2_f64(double x) {
@@ -186,7 +182,7 @@ static inline double rm_exp2_f64(double x) {
       1.0178201316219406e-07, 7.073928727978769e-09, 4.434688759353851e-10);
   const double p = rm_fma_f64(r, q, 1);
   const int is_small = n < -1020;
-  const double scale = rm_double_of((rm_bits_of_f64(shifted) + (is_small ? 256 : 0)) << 52);
+  const double scale = rm_from_bits_f64((rm_bits_f64(shifted) + (is_small ? 256 : 0)) << 52);
   return (p + p) * scale * (is_small ? 0x1p-256 : 1.0);
 }
 

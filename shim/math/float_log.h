@@ -1,31 +1,31 @@
 /*
- * Logarithms, and what is made of them: inverse hyperbolic functions and logaddexp.
+ * Logarithms and functions based on them: inverse hyperbolic functions and logaddexp.
  */
 #ifndef ROWMAJOR_FLOAT_LOG_H
 #define ROWMAJOR_FLOAT_LOG_H
 
 #include "float_exp.h"
 
-/* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2); for positive, normal x. */
+/* x = 2^k (1 + f), with 1 + f between sqrt(1/2) and sqrt(2), for positive normal x. */
 static inline float rm_split_normal_f32(float x, float *k) {
-  const uint32_t above = rm_bits_of(x) - 0x3f3504f3u;
+  const uint32_t above = rm_bits_f32(x) - 0x3f3504f3u;
   *k = (float)((int32_t)above >> 23);
-  return rm_float_of((above & 0x7fffffu) + 0x3f3504f3u) - 1;
+  return rm_from_bits_f32((above & 0x7fffffu) + 0x3f3504f3u) - 1;
 }
-/* For positive, finite x. */
+/* For positive finite x. */
 static inline float rm_split_f32(float x, float *k) {
   const int is_small = x < 0x1p-126f;
   const float f = rm_split_normal_f32(is_small ? x * 0x1p23f : x, k);
   *k -= is_small ? 23 : 0;
   return f;
 }
-/* For normal x. Only shifts and additions: not all processors have 64-bit conversions. */
+/* For normal x. Only shifts and additions, because not all processors convert 64-bit integers. */
 static inline double rm_split_normal_f64(double x, double *k) {
-  const uint64_t bits = rm_bits_of_f64(x), above = bits - 0x3fe6a09e667f3bcdu;
+  const uint64_t bits = rm_bits_f64(x), above = bits - 0x3fe6a09e667f3bcdu;
   /* Shifted with 2048 added, so that it is positive. */
   const uint64_t biased = (above + 0x8000000000000000u) >> 52;
-  *k = rm_double_of(biased | 0x4330000000000000u) - (0x1p52 + 2048);
-  return rm_double_of(bits - (biased << 52) + 0x8000000000000000u) - 1;
+  *k = rm_from_bits_f64(biased | 0x4330000000000000u) - (0x1p52 + 2048);
+  return rm_from_bits_f64(bits - (biased << 52) + 0x8000000000000000u) - 1;
 }
 static inline double rm_split_f64(double x, double *k) {
   const int is_small = x < 0x1p-1022;
@@ -51,11 +51,11 @@ static inline double rm_log_core_f64(double f, double k) {
   return rm_fma_f64(k, 0x1.62e42fee00000p-1, f - (half - low));
 }
 
-/* Operands as integers, of which those that are no positive, normal numbers are the largest. */
-static inline uint32_t rm_log_key_f32(float x) { return rm_bits_of(x) - 0x00800000u; }
-static inline int rm_log_is_rare_f32(uint32_t key) { return key >= 0x7f000000u; }
+/* Operands as integers. Those that are not positive normal numbers are the largest. */
+static inline uint32_t rm_log_key_f32(float x) { return rm_bits_f32(x) - 0x00800000u; }
+static inline int rm_log_needs_fallback_f32(uint32_t key) { return key >= 0x7f000000u; }
 
-/* The logarithm's value where x is no positive, finite number. */
+/* The logarithm of x that is not a positive finite number. */
 #define RM_LOG_SPECIAL(T, type) \
   static inline type rm_log_special_##T(type x, type log) { \
     const type negative = x == 0 ? (type)-INFINITY : (type)NAN; \
@@ -71,15 +71,15 @@ static inline double rm_log_f64(double x) {
   return rm_log_special_f64(x, rm_log_core_f64(f, k));
 }
 
-/* log(1 + x + low), low being far smaller, for x > -1. */
+/* log(1 + x + low) for x > -1 and much smaller low. */
 static inline double rm_log1p_core(double x, double low) {
   const double u = 1 + x, one = u - x, back = u - one;
-  /* What rounding u lost. */
+  /* The rounding error of u. */
   const double lost = (1 - one) + (x - back) + low;
   double k;
   const double f = rm_split_normal_f64(u, &k);
   const double bounded = k > 100 ? 100 : k;
-  const double scale = rm_double_of(rm_bits_of_f64((0x1.8p52 + 1023) - bounded) << 52);
+  const double scale = rm_from_bits_f64(rm_bits_f64((0x1.8p52 + 1023) - bounded) << 52);
   return rm_log_core_f64(f + lost * scale, k);
 }
 
@@ -88,7 +88,7 @@ static inline double rm_log1p_f64(double x) {
   return x == 0 ? x : result;
 }
 
-/* log2 and 2^v to 10 digits, in double: all that results of float32 take. */
+/* log2 and 2^v to 10 digits in double: all that float32 results need. */
 static inline double rm_log2_short_core(double x) {
   double k;
   const double f = rm_split_normal_f64(x, &k);
@@ -108,13 +108,13 @@ static inline double rm_exp2_short(double v) {
   const double q = RM_POLY_7(f64, r, 0.6931471807051499, 0.24022651068201975, 0.05550410363793249,
                              0.009618037837699123, 0.0013333936281029702, 0.00015466863826152802,
                              1.5196058887855929e-05);
-  return rm_fma_f64(r, q, 1) * rm_double_of(rm_bits_of_f64(shifted) << 52);
+  return rm_fma_f64(r, q, 1) * rm_from_bits_f64(rm_bits_f64(shifted) << 52);
 }
 
 #define RM_LN2 0x1.62e42fefa39efp-1
 #define RM_LOG2E 0x1.71547652b82fep+0
 
-/* The linear terms come last; that of log10 has a constant of two parts. */
+/* The linear terms are added last. The constant of log10 has two parts. */
 static inline float rm_log2_core_f32(float f, float k) {
   const float q = RM_POLY_9(f32, f, -7.2134733e-01f, 4.808982e-01f, -3.60697e-01f, 2.8856936e-01f,
                             -2.396094e-01f, 2.0455562e-01f, -1.910878e-01f, 1.864929e-01f,
@@ -131,7 +131,7 @@ static inline float rm_log10_core_f32(float f, float k) {
 }
 
 #define RM_LOG_f32(name) \
-  /* For positive, normal x. */ \
+  /* For positive normal x. */ \
   static inline float rm_##name##_normal_f32(float x) { \
     float k; \
     const float f = rm_split_normal_f32(x, &k); \
@@ -148,22 +148,22 @@ RM_LOG_f32(log10)
 
 static inline float rm_log1p_f32(float x) {
   const float u = 1 + x, one = u - x, back = u - one;
-  /* What rounding u lost. */
+  /* The rounding error of u. */
   const float lost = (1 - one) + (x - back);
   float k;
   const float f = rm_split_normal_f32(u, &k);
   const float bounded = k > 100 ? 100 : k;
-  const float scale = rm_float_of((uint32_t)(127 - (int32_t)bounded) << 23);
+  const float scale = rm_from_bits_f32((uint32_t)(127 - (int32_t)bounded) << 23);
   const float result = rm_log_special_f32(u, rm_log_core_f32(f + lost * scale, k));
   return x == 0 ? x : result;
 }
 
-/* In two parts, as the last digits of log(1 + f) times a constant would be lost. */
+/* In two parts, because the product of log(1 + f) and a constant would lose the last digits. */
 static inline double rm_log2_f64(double x) {
   double k;
   const double f = rm_split_f64(x, &k);
   const double log = rm_log_core_f64(f, 0);
-  /* log2(e) is 1 and something: the product with that is rounded to fewer digits. */
+  /* log2(e) = 1 + c: the product with c is rounded to fewer digits. */
   const double result = k + (log + log * 0x1.c551d94ae0bf8p-2);
   return rm_log_special_f64(x, result);
 }
@@ -175,7 +175,7 @@ static inline double rm_log10_f64(double x) {
   return rm_log_special_f64(x, rm_fma_f64(k, 0x1.3441350800000p-2, low));
 }
 
-/* Below 2^-12 the series takes over: 1 + a has too few digits of a. */
+/* Below 2^-12 the series is used: 1 + a has too few digits of a. */
 static inline float rm_asinh_f32(float x) {
   const double a = __builtin_fabsf(x);
   const double log = rm_log2_short(a + __builtin_sqrt(a * a + 1)) * RM_LN2;

@@ -7,7 +7,8 @@
 #include "float_exp.h"
 #include "float_log.h"
 
-/* What the size of the power leaves out: signs, and IEEE's special cases. */
+/* Handles what the absolute value of the power leaves out: signs and the special cases of IEEE
+ * 754. */
 #define RM_POW_SIGNED(T, type, c) \
   static inline type rm_pow_signed_##T(type size, type x, type y) { \
     const type ax = __builtin_fabs##c(x), half = y * (type)0.5; \
@@ -28,7 +29,7 @@ static inline float rm_pow_f32(float x, float y) {
   return rm_pow_signed_f32((float)rm_exp2_short((double)y * log), x, y);
 }
 
-/* x * y - product, the rounded one. */
+/* The rounding error of product = x * y. */
 static inline double rm_product_error(double x, double y, double product) {
 #if RM_HAS_FMA
   return rm_fma_f64(x, y, -product);
@@ -39,7 +40,7 @@ static inline double rm_product_error(double x, double y, double product) {
 #endif
 }
 
-/* The logarithm in two doubles: multiplied by y, its error becomes that of the result. */
+/* The logarithm as the sum of two doubles, because y multiplies its error. */
 static inline double rm_pow_f64(double x, double y) {
   const double ax = __builtin_fabs(x);
   double k;
@@ -65,7 +66,7 @@ static inline double rm_pow_f64(double x, double y) {
   const double checked = rm_log_special_f64(ax, log), v = y * checked;
   const double bounded = rm_clamp_f64(v, -760.0, 710.0);
   const double v_low = rm_product_error(y, log, v) + y * log_low;
-  /* A larger y makes the result 0, 1 or infinity, and its product with 2^27 might be too. */
+  /* A larger y makes the result 0, 1 or infinity, and its product with 2^27 could overflow. */
   const int is_fine = (bounded == v) & (__builtin_fabs(y) < 0x1p100);
   double rest;
   const double e = rm_exp_scaled_f64(bounded, is_fine ? v_low : 0, &rest);
@@ -77,11 +78,11 @@ static inline float rm_hypot_f32(float x, float y) {
   return (rm_isinf_f32(x) | rm_isinf_f32(y)) ? INFINITY : (float)result;
 }
 static inline double rm_hypot_f64(double x, double y) {
-  const double a = __builtin_fabs(x), b = __builtin_fabs(y), most = a > b ? a : b;
+  const double a = __builtin_fabs(x), b = __builtin_fabs(y), larger = a > b ? a : b;
   /* Powers of two, so that scaling is exact. */
-  const double not_big = most < 1e-100 ? 0x1p700 : 1, back_not_big = most < 1e-100 ? 0x1p-700 : 1;
-  const double scale = most > 1e100 ? 0x1p-700 : not_big;
-  const double back = most > 1e100 ? 0x1p700 : back_not_big;
+  const double not_big = larger < 1e-100 ? 0x1p700 : 1, back_not_big = larger < 1e-100 ? 0x1p-700 : 1;
+  const double scale = larger > 1e100 ? 0x1p-700 : not_big;
+  const double back = larger > 1e100 ? 0x1p700 : back_not_big;
   const double u = a * scale, v = b * scale;
   const double result = __builtin_sqrt(u * u + v * v) * back;
   return (rm_isinf_f64(x) | rm_isinf_f64(y)) ? (double)INFINITY : result;

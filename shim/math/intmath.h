@@ -1,12 +1,12 @@
 /*
  * The integer primitives of the op table's expressions, one element at a time, for each dtype.
  *
- * Results wrap. Division by 0 and shifts by a negative count or by as many bits as there are give
- * 0; quotients are rounded down and remainders have the divisor's sign, as in Python; a negative
- * exponent gives the exact power, truncated, and 0 for a base of 0.
+ * Results wrap. Division by 0 yields 0, as do shifts by negative counts or by at least the number
+ * of bits. Quotients are rounded down, and remainders have the sign of the divisor, as in Python. A
+ * negative exponent yields the exact power, truncated, and 0 for a base of 0.
  *
- * Knows nothing of loops; loops over all of these but pow and 64-bit division become vector code.
- * Also part of the device code, which includes cuda/device.h first.
+ * Loops over these functions are vectorized, except for pow and 64-bit division. Also part of
+ * device code, which includes device.h first.
  */
 #ifndef ROWMAJOR_INTMATH_H
 #define ROWMAJOR_INTMATH_H
@@ -16,7 +16,7 @@
 #include <string.h>
 #endif
 
-/* The low 32 bits of an integer below 2^51 in size: what a conversion would give, but wrapping. */
+/* The low 32 bits of an integer with magnitude below 2^51: a conversion that wraps. */
 static inline uint32_t rm_low_bits(double x) {
   const double shifted = x + 0x1.8p52;
   uint64_t bits;
@@ -31,11 +31,9 @@ static inline uint32_t rm_low_bits_f32(float x) {
   return bits;
 }
 
-/*
- * Processors divide floats by the vector and integers one by one. The rounded quotient of integers
- * of n bits is never the next integer where n bits and one more fit the float: 16 in float32, 32 in
- * float64.
- */
+/* Processors divide vectors of floats, but integers one by one. The quotient of n-bit integers,
+ * rounded in a float, never reaches the next integer if the float has n + 1 bits: 16 in float32, 32
+ * in float64. */
 #define RM_DIVIDE_NARROW(T, type, real, floor_of, bits_of) \
   static inline type rm_ifloordiv_##T(type x, type y) { \
     const real quotient = floor_of((real)x / (real)y); \
@@ -56,7 +54,7 @@ RM_DIVIDE_NARROW(u32, uint32_t, double, __builtin_floor, rm_low_bits)
 static inline uint64_t rm_ifloordiv_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x / y; }
 static inline uint64_t rm_imod_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x % y; }
 
-/* x / -1 traps for the least x, on some processors. */
+/* The smallest x / -1 traps on some processors. */
 static inline int64_t rm_ifloordiv_i64(int64_t x, int64_t y) {
   if (y == 0) return 0;
   if (y == -1) return -x;

@@ -1,9 +1,9 @@
 /*
  * Powers and shifts of one integer type.
  *
- * Included by intmath.h once for each type, with TYPE and SUFFIX; UNSIGNED of as many bits; and WIDE, of
- * at least 32, in which all is computed, as products of uint16 would be those of int otherwise. No
- * guard.
+ * Included by intmath.h once per type, with TYPE, SUFFIX, UNSIGNED (of the same size) and WIDE (of
+ * at least 32 bits), in which everything is computed, because uint16 would be promoted to int. It
+ * has no include guard.
  */
 
 #define NAME_(name, suffix) name##_##suffix

@@ -1,25 +1,23 @@
 /*
- * What random numbers are made of, on the CPU (random.c) and on devices (cuda/random.h): the rounds
- * of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and
- * pairs of normal numbers.
+ * The basis of random numbers on the CPU (random.c) and on devices (cuda/kernels/random.h): the
+ * rounds of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011),
+ * and pairs of normal numbers.
  *
- * Whoever includes this has said before what an rm_philox_word is, and an rm_philox_wide, which is
- * the product of two: 32 and 64 bits, which a device multiplies at once, or vectors of 64 bits.
+ * The file that includes this one defines rm_philox_word and rm_philox_wide, the type of the
+ * product of two words: 32 and 64 bits, which a device multiplies at once, or vectors of 64 bits.
  */
 #ifndef ROWMAJOR_PHILOX_H
 #define ROWMAJOR_PHILOX_H
 
 #include "vecmath.h"
 
-/* On the CPU the rounds written out would be a lot of code, as counters come in vectors. */
+/* Counters are vectors on the CPU, so unrolled rounds would be a lot of code. */
 #if !defined(RM_DEVICE)
 #define RM_UNROLL
 #endif
 
-/*
- * Makes the block of a counter, whose first words are c[0] and c[1], into the words of that block.
- * In words of 64 bits the upper halves are rubbish, before and after.
- */
+/* Replaces a counter, whose first words are c[0] and c[1], by the words of its block. In 64-bit
+ * words the upper halves are undefined before and after. */
 static inline void rm_philox(rm_philox_word *c, uint32_t k0, uint32_t k1) {
   rm_philox_word c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
   RM_UNROLL for (int round = 0; round < 10; round++) {
@@ -38,11 +36,9 @@ static inline void rm_philox(rm_philox_word *c, uint32_t k0, uint32_t k1) {
   c[3] = c3;
 }
 
-/*
- * Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v), by the
- * same steps as the js backend. Turning by whole quarters first, exactly, leaves an eighth at most,
- * for which short polynomials do.
- */
+/* Box-Muller for u in (0, 1] and v in [0, 1): sqrt(-2 ln u) * (cos 2 pi v, sin 2 pi v), in the same
+ * steps as the js backend. Exact reduction by quarter turns leaves at most an eighth turn, for
+ * which short polynomials suffice. */
 static inline void rm_normal_pair_f64(double u, double v, double *x, double *y) {
   const double radius = __builtin_sqrt(-2 * rm_log_f64(u));
   const double quarter = __builtin_floor(4 * v + 0.5);
@@ -63,7 +59,7 @@ static inline void rm_normal_pair_f64(double u, double v, double *x, double *y) 
   c = c * t + 1.0;
   s *= radius * g;
   c *= radius;
-  /* Quarters 1 and 3 swap the two; those from 1 to 2 turn the first, from 2 to 3 the second. */
+  /* Quadrants 1 and 3 swap the two. Quadrants 1 and 2 negate the first, 2 and 3 the second. */
   const bool swap = (quarter == 1) | (quarter == 3);
   const double first = swap ? s : c, second = swap ? c : s;
   *x = ((quarter == 1) | (quarter == 2)) ? -first : first;

@@ -1,19 +1,19 @@
 /*
- * Sums whose rounding errors are added up beside them.
+ * Compensated sums.
  */
 #ifndef ROWMAJOR_TWO_SUM_H
 #define ROWMAJOR_TWO_SUM_H
 
-/* Knuth's TwoSum: the rounding error of sum + x goes to error. */
-static inline void add_exactly(double *sum, double *error, double x) {
+/* Knuth's TwoSum. Adds the rounding error of sum + x to error. */
+static inline void two_sum(double *sum, double *error, double x) {
   double s = *sum + x, w = s - *sum;
   *error += (*sum - (s - w)) + (x - w);
   *sum = s;
 }
 
-/* After an infinity the error is NaN, and the plain sum is right; and so it is without an error:
- * a product of -0 keeps its sign. */
-static inline double corrected(double sum, double error) {
+/* After an infinity the error is NaN, and the plain sum is right. So it is without an error: a
+ * product of -0 keeps its sign. */
+static inline double compensated_sum(double sum, double error) {
   return error != 0 && error - error == 0 ? sum + error : sum;
 }
 

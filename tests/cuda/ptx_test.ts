@@ -20,7 +20,7 @@ const reason = whyNoEmulator() ?? (onHardware ? "a real device is tested" : unde
 const ALL = ["--allow-all"];
 
 /** The families of these kernels. */
-const FAMILIES = ["copy_u8_dense", "add_f32_dense", "sum_f32_f32_along"];
+const FAMILIES = ["copy_u8_contiguous", "add_f32_contiguous", "sum_f32_f32_along"];
 
 /** What the emulator's NVRTC makes of a family, one image for all of its kernels. */
 function kernelsOf(name: string, folder: string): Kernel[] {
@@ -91,7 +91,7 @@ else {
       assertEquals(columns, [5, 7, 9]);
       assertEquals(long, Math.fround(4999950000));
       assertEquals(narrow, -56);
-      assertStringIncludes(exp, "kernel exp_f32_singles does not come compiled");
+      assertStringIncludes(exp, "kernel exp_f32_strided does not come compiled");
       assertStringIncludes(exp, "NVRTC");
       const add = "told(() => x.add(x))";
       assertStringIncludes(withoutNvrtc(bare, join(folder, "none"), add), "cannot be read");

@@ -2,7 +2,7 @@
  * Converts matrix elements between their storage and compute dtypes.
  */
 #include "gemm_context.h"
-#include "half.h"
+#include "float16.h"
 
 #define AS_IS(x) (x)
 #define RUN_LOOP(T, S, CONVERT, to_step, from_step)                                                \
@@ -23,8 +23,8 @@ void RM_FOR_ISA(load_run)(int dtype, void *to, const void *from, ptrdiff_t count
   switch (dtype) {
     case RM_INT8:
     case RM_UINT8: RUN_LOOP(uint16_t, uint8_t, AS_IS, 1, stride)
-    case RM_FLOAT16: RUN_LOOP(float, uint16_t, rm_from_half, 1, stride)
-    case RM_BFLOAT16: RUN_LOOP(float, uint16_t, rm_from_brain, 1, stride)
+    case RM_FLOAT16: RUN_LOOP(float, uint16_t, rm_f16_to_f32, 1, stride)
+    case RM_BFLOAT16: RUN_LOOP(float, uint16_t, rm_bf16_to_f32, 1, stride)
     case RM_INT16:
     case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, AS_IS, 1, stride)
     case RM_INT32:
@@ -39,8 +39,8 @@ void RM_FOR_ISA(store_run)(int dtype, void *to, const void *from, ptrdiff_t coun
   switch (dtype) {
     case RM_INT8:
     case RM_UINT8: RUN_LOOP(uint8_t, uint16_t, AS_IS, stride, 1)
-    case RM_FLOAT16: RUN_LOOP(uint16_t, float, rm_to_half, stride, 1)
-    case RM_BFLOAT16: RUN_LOOP(uint16_t, float, rm_to_brain, stride, 1)
+    case RM_FLOAT16: RUN_LOOP(uint16_t, float, rm_f32_to_f16, stride, 1)
+    case RM_BFLOAT16: RUN_LOOP(uint16_t, float, rm_f32_to_bf16, stride, 1)
     case RM_INT16:
     case RM_UINT16: RUN_LOOP(uint16_t, uint16_t, AS_IS, stride, 1)
     case RM_INT32:

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "half.h"
+#include "float16.h"
 #include "index.h"
 
 /* Bytes per task: some microseconds of copying from memory. */
@@ -106,8 +106,8 @@ DEFINE_RUN(copy_32, uint32_t, IGNORE, , )
 DEFINE_RUN(copy_64, uint64_t, IGNORE, , )
 DEFINE_RUN(add_8, uint8_t, , +, (uint8_t))
 DEFINE_RUN(add_16, uint16_t, , +, (uint16_t))
-DEFINE_RUN(add_f16, uint16_t, rm_from_half, +rm_from_half, rm_to_half)
-DEFINE_RUN(add_bf16, uint16_t, rm_from_brain, +rm_from_brain, rm_to_brain)
+DEFINE_RUN(add_f16, uint16_t, rm_f16_to_f32, +rm_f16_to_f32, rm_f32_to_f16)
+DEFINE_RUN(add_bf16, uint16_t, rm_bf16_to_f32, +rm_bf16_to_f32, rm_f32_to_bf16)
 
 /* Types that are vectorized if elements are contiguous. */
 #define DEFINE_CONTIGUOUS_RUN(name, T) \

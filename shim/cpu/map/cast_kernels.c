@@ -6,11 +6,11 @@
 
 #define LOOP(from, to, expr) \
   static RM_KERNEL void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
-    STORED_##to *o = out; \
-    const STORED_##from *p = in; \
+    STORAGE_##to *o = out; \
+    const STORAGE_##from *p = in; \
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
-      const STORED_##from v = p[i]; \
-      o[i] = (STORED_##to)(expr); \
+      const STORAGE_##from v = p[i]; \
+      o[i] = (STORAGE_##to)(expr); \
     } \
   }
 
@@ -29,14 +29,14 @@
   LOOP(from, f64, v)
 #define FROM_FLOAT(from, read) \
   LOOP(from, b8, NONZERO(read(v))) \
-  LOOP(from, i8, F_i8(read(v))) \
-  LOOP(from, i16, F_i16(read(v))) \
-  LOOP(from, i32, F_i32(read(v))) \
-  LOOP(from, i64, F_i64(read(v))) \
-  LOOP(from, u8, F_u8(read(v))) \
-  LOOP(from, u16, F_u16(read(v))) \
-  LOOP(from, u32, F_u32(read(v))) \
-  LOOP(from, u64, F_u64(read(v))) \
+  LOOP(from, i8, SATURATE_i8(read(v))) \
+  LOOP(from, i16, SATURATE_i16(read(v))) \
+  LOOP(from, i32, SATURATE_i32(read(v))) \
+  LOOP(from, i64, SATURATE_i64(read(v))) \
+  LOOP(from, u8, SATURATE_u8(read(v))) \
+  LOOP(from, u16, SATURATE_u16(read(v))) \
+  LOOP(from, u32, SATURATE_u32(read(v))) \
+  LOOP(from, u64, SATURATE_u64(read(v))) \
   LOOP(from, f32, read(v)) \
   LOOP(from, f64, read(v))
 
@@ -49,23 +49,23 @@ FROM_INT(u8)
 FROM_INT(u16)
 FROM_INT(u32)
 FROM_INT(u64)
-TO_HALVES(b8, (float)v, rm_to_half, rm_to_brain)
-TO_HALVES(i8, (float)v, rm_to_half, rm_to_brain)
-TO_HALVES(i16, (float)v, rm_to_half, rm_to_brain)
-TO_HALVES(u8, (float)v, rm_to_half, rm_to_brain)
-TO_HALVES(u16, (float)v, rm_to_half, rm_to_brain)
-TO_HALVES(i32, (double)v, rm_double_to_half, rm_double_to_brain)
-TO_HALVES(u32, (double)v, rm_double_to_half, rm_double_to_brain)
-TO_HALVES(i64, sticky_i64(v), rm_double_to_half, rm_double_to_brain)
-TO_HALVES(u64, sticky_u64(v), rm_double_to_half, rm_double_to_brain)
+TO_HALVES(b8, (float)v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(i8, (float)v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(i16, (float)v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(u8, (float)v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(u16, (float)v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(i32, (double)v, rm_f64_to_f16, rm_f64_to_bf16)
+TO_HALVES(u32, (double)v, rm_f64_to_f16, rm_f64_to_bf16)
+TO_HALVES(i64, round_sticky_i64(v), rm_f64_to_f16, rm_f64_to_bf16)
+TO_HALVES(u64, round_sticky_u64(v), rm_f64_to_f16, rm_f64_to_bf16)
 FROM_FLOAT(f16, READ_f16)
 FROM_FLOAT(bf16, READ_bf16)
-FROM_FLOAT(f32, PLAIN)
-FROM_FLOAT(f64, PLAIN)
-TO_HALVES(f16, READ_f16(v), rm_to_half, rm_to_brain)
-TO_HALVES(bf16, READ_bf16(v), rm_to_half, rm_to_brain)
-TO_HALVES(f32, v, rm_to_half, rm_to_brain)
-TO_HALVES(f64, v, rm_double_to_half, rm_double_to_brain)
+FROM_FLOAT(f32, AS_IS)
+FROM_FLOAT(f64, AS_IS)
+TO_HALVES(f16, READ_f16(v), rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(bf16, READ_bf16(v), rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(f32, v, rm_f32_to_f16, rm_f32_to_bf16)
+TO_HALVES(f64, v, rm_f64_to_f16, rm_f64_to_bf16)
 
 /* Integers wrap, so signed targets receive the same bits as unsigned ones. */
 #define INT_ROW(from) \

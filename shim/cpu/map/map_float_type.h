@@ -19,10 +19,10 @@ __attribute__((noinline)) static void NAME(run_checked_trig)(ptrdiff_t n, void *
     const TYPE *p = (const TYPE *)a + from;
     KEY largest = 0;
     for (ptrdiff_t i = 0; i < m; i++) {
-      const KEY key = NAME(rm_turn_key)(p[i]);
+      const KEY key = NAME(rm_trig_key)(p[i]);
       largest = key > largest ? key : largest;
     }
-    const bool is_fast = !NAME(rm_turn_is_rare)(largest);
+    const bool is_fast = !NAME(rm_trig_needs_fallback)(largest);
     (is_fast ? fast_path : fallback)(m, (TYPE *)out + from, p, NULL, NULL, NULL);
   }
 }
@@ -34,7 +34,7 @@ __attribute__((noinline)) static void NAME(run_checked_trig)(ptrdiff_t n, void *
     memcpy(copy, a, (size_t)n * sizeof(TYPE)); \
     NAME(name)(n, o, copy, b, c, attributes); \
     for (ptrdiff_t i = 0; i < n; i++) { \
-      if (NAME(rm_turn_is_rare)(NAME(rm_turn_key)(copy[i]))) o[i] = (TYPE)name(copy[i]); \
+      if (NAME(rm_trig_needs_fallback)(NAME(rm_trig_key)(copy[i]))) o[i] = (TYPE)name(copy[i]); \
     } \
   } \
   KERNEL_NAMED(NAME(checked_##name)) { \
@@ -54,7 +54,7 @@ static RM_KERNEL ptrdiff_t NAME(fast_floorDivide)(ptrdiff_t n, void *out, const 
   const TYPE *p = a, *q = b;
   int count = 0;
   RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) {
-    count += NAME(rm_is_short)(p[i], q[i]);
+    count += NAME(rm_has_short_quotient)(p[i], q[i]);
     o[i] = NAME(rm_ffloordiv_short)(p[i], q[i]);
   }
   return count;
@@ -66,7 +66,7 @@ static RM_KERNEL ptrdiff_t NAME(fast_remainder)(ptrdiff_t n, void *out, const vo
   const TYPE *p = a, *q = b;
   int count = 0;
   RM_ANY_ORDER for (ptrdiff_t i = 0; i < (n & -VECTOR); i++) {
-    count += NAME(rm_is_short)(p[i], q[i]);
+    count += NAME(rm_has_short_quotient)(p[i], q[i]);
     o[i] = NAME(rm_fmod_short)(p[i], q[i]);
   }
   return count;

@@ -62,18 +62,18 @@ enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
 #define FAMILY_BOOL
 #include "map_type.h"
 
-#if RM_HALF_IN_HARDWARE
+#if RM_HAS_F16_CONVERSION
 #define TYPE uint16_t
 #define SUFFIX f16
 #define FAMILY_HALF
-#define READ rm_from_half
-#define WRITE rm_to_half
+#define READ rm_f16_to_f32
+#define WRITE rm_f32_to_f16
 #include "map_type.h"
 #define TYPE uint16_t
 #define SUFFIX bf16
 #define FAMILY_HALF
-#define READ rm_from_brain
-#define WRITE rm_to_brain
+#define READ rm_bf16_to_f32
+#define WRITE rm_f32_to_bf16
 #include "map_type.h"
 #else
 /* Conversion by arithmetic would make long kernels. */
@@ -139,7 +139,7 @@ __attribute__((noinline)) static void run_checked_log_f32(ptrdiff_t n, void *out
       const uint32_t key = rm_log_key_f32(p[i]);
       largest = key > largest ? key : largest;
     }
-    const bool is_fast = !rm_log_is_rare_f32(largest);
+    const bool is_fast = !rm_log_needs_fallback_f32(largest);
     (is_fast ? fast_path : fallback)(m, (float *)out + from, p, NULL, NULL, NULL);
   }
 }
@@ -158,7 +158,7 @@ KERNEL_NAMED(avx512_gelu_f32) {
   float *o = out;
   const float *p = a;
   for (ptrdiff_t i = 0; i < n; i += VECTOR) {
-    _mm512_storeu_ps(o + i, gelu_of(_mm512_loadu_ps(p + i)));
+    _mm512_storeu_ps(o + i, gelu_16(_mm512_loadu_ps(p + i)));
   }
 }
 #endif

@@ -80,7 +80,7 @@ KERNEL_NAMED(divide_u8_by_large_constant) {
 KERNEL_NAMED(divide_64_by_constant) {
   const integer_operand *y = (const void *)attributes;
   const double reciprocal = y->reciprocal, half = y->half;
-  const uint64_t base = rm_bits_of_f64(MANTISSA);
+  const uint64_t base = rm_bits_f64(MANTISSA);
   for (ptrdiff_t from = 0; from < n; from += CHECKED_BLOCK) {
     const ptrdiff_t m = rm_min(n - from, CHECKED_BLOCK);
     const int64_t *p = (const int64_t *)a + from;
@@ -94,9 +94,9 @@ KERNEL_NAMED(divide_64_by_constant) {
       continue;
     }
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < m; i++) {
-      const double x = rm_double_of((uint64_t)p[i] + base) - MANTISSA;
+      const double x = rm_from_bits_f64((uint64_t)p[i] + base) - MANTISSA;
       const double floored = __builtin_floor(x * reciprocal + half);
-      o[i] = (int64_t)(rm_bits_of_f64(floored + MANTISSA) - base);
+      o[i] = (int64_t)(rm_bits_f64(floored + MANTISSA) - base);
     }
   }
 }

@@ -245,7 +245,7 @@ static RM_KERNEL void columns_sum4(const reduce_context *ctx, ptrdiff_t n, ptrdi
 static void flush_sum(ptrdiff_t n, accumulators *c) {
   double *restrict sum = c->acc, *restrict error = c->error, *restrict part = c->part;
   for (ptrdiff_t i = 0; i < n; i++) {
-    add_exactly(&sum[i], &error[i], part[i]);
+    two_sum(&sum[i], &error[i], part[i]);
     part[i] = 0;
   }
 }
@@ -256,7 +256,7 @@ static void combine_sum(const reduce_context *ctx, ptrdiff_t n, accumulators *to
   const double *other = from->acc;
   (void)ctx;
   for (ptrdiff_t i = 0; i < n; i++) {
-    add_exactly(&sum[i], &to->error[i], other[i]);
+    two_sum(&sum[i], &to->error[i], other[i]);
     to->error[i] += from->error[i];
   }
 }
@@ -273,7 +273,7 @@ static void store_float(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdi
                         const accumulators *c) {
   const double *acc = c->acc;
   double result[WIDTH];
-  for (ptrdiff_t i = 0; i < n; i++) result[i] = corrected(acc[i], c->error[i]);
+  for (ptrdiff_t i = 0; i < n; i++) result[i] = compensated_sum(acc[i], c->error[i]);
   switch (ctx->opcode) {
     case RM_OP_mean:
     case RM_OP_var:

@@ -2,7 +2,7 @@
  * Loads the elements of reductions and scans into the form that kernels read, and stores results.
  */
 #include <string.h>
-#include "half.h"
+#include "float16.h"
 #include "reduce_context.h"
 #include "vecmath.h"
 
@@ -36,8 +36,8 @@ LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_1, uint8_t, uint8_t, AS_IS
 LOADER_BY(_Pragma("clang loop unroll_count(2)"), copy_2, uint16_t, uint16_t, AS_IS)
 COPIER(copy_4, uint32_t)
 COPIER(copy_8, uint64_t)
-LOADER(f16_to_f32, uint16_t, float, rm_from_half)
-LOADER(bf16_to_f32, uint16_t, float, rm_from_brain)
+LOADER(f16_to_f32, uint16_t, float, rm_f16_to_f32)
+LOADER(bf16_to_f32, uint16_t, float, rm_bf16_to_f32)
 LOADER(i64_from_i8, int8_t, int64_t, AS_IS)
 LOADER(i64_from_i16, int16_t, int64_t, AS_IS)
 LOADER(i64_from_i32, int32_t, int64_t, AS_IS)
@@ -52,8 +52,8 @@ LOADER(f64_from_u8, uint8_t, double, AS_IS)
 LOADER(f64_from_u16, uint16_t, double, AS_IS)
 LOADER(f64_from_u32, uint32_t, double, AS_IS)
 LOADER(f64_from_u64, uint64_t, double, AS_IS)
-LOADER(f64_from_f16, uint16_t, double, rm_from_half)
-LOADER(f64_from_bf16, uint16_t, double, rm_from_brain)
+LOADER(f64_from_f16, uint16_t, double, rm_f16_to_f32)
+LOADER(f64_from_bf16, uint16_t, double, rm_bf16_to_f32)
 LOADER(f64_from_f32, float, double, AS_IS)
 
 loader RM_FOR_ISA(copy_loader)(int dtype) {
@@ -145,8 +145,8 @@ void RM_FOR_ISA(map_elements)(const reduce_context *ctx, element_map map, ptrdif
     } \
   }
 
-STORER(f16_from_f64, double, uint16_t, rm_double_to_half)
-STORER(bf16_from_f64, double, uint16_t, rm_double_to_brain)
+STORER(f16_from_f64, double, uint16_t, rm_f64_to_f16)
+STORER(bf16_from_f64, double, uint16_t, rm_f64_to_bf16)
 STORER(f32_from_f64, double, float, AS_IS)
 STORER(f64_as_is, double, double, AS_IS)
 STORER(i8_from_i64, int64_t, int8_t, AS_IS)

@@ -29,7 +29,7 @@ static RM_KERNEL void NAME(sum_f64)(const reduce_context *ctx, ptrdiff_t n, cons
   (void)ctx;
   for (ptrdiff_t i = 0; i < n; i += SUM_BLOCK) {
     const double sum = NAME(lanes_f64)(rm_min(n - i, SUM_BLOCK), p + i, y);
-    add_exactly(c->acc, c->error, sum);
+    two_sum(c->acc, c->error, sum);
   }
 }
 

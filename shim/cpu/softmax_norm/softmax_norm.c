@@ -11,7 +11,7 @@
  * Rows of 16-bit floats are computed as float32 in a block that fits the cache and rounded once.
  * This file knows contiguous rows only, not other axes or dtypes.
  */
-#include "half.h"
+#include "float16.h"
 #include "internal.h"
 #include "vecmath.h"
 
@@ -85,13 +85,13 @@ static void task_16_bit(void *context, ptrdiff_t index) {
     const uint16_t *a = (const uint16_t *)ctx->a + row * ctx->columns;
     uint16_t *out = (uint16_t *)ctx->out + row * ctx->columns;
     if (ctx->dtype == RM_FLOAT16) {
-      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_from_half(a[i]);
+      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_f16_to_f32(a[i]);
       process_rows_float(&widened, 0, rows);
-      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_to_half(block[i]);
+      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_f32_to_f16(block[i]);
     } else {
-      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_from_brain(a[i]);
+      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) block[i] = rm_bf16_to_f32(a[i]);
       process_rows_float(&widened, 0, rows);
-      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_to_brain(block[i]);
+      NO_UNROLL for (ptrdiff_t i = 0; i < n; i++) out[i] = rm_f32_to_bf16(block[i]);
     }
   }
 }

@@ -1,15 +1,14 @@
 /*
- * What NVRTC knows by itself, for clang, which compiles the kernels of machines without NVRTC to
- * PTX: included before all else, with neither CUDA's headers nor its libraries.
- *
- * Knows as much of CUDA as the other files here need, and no more.
+ * Declares what NVRTC provides implicitly, for clang, which compiles the ahead-of-time kernels to
+ * PTX. It is included before everything else and needs neither CUDA's headers nor its libraries. It
+ * declares only the parts of CUDA that the kernels use.
  */
 #ifndef ROWMAJOR_CUDA_CLANG_H
 #define ROWMAJOR_CUDA_CLANG_H
 
 #define RM_SMALL 1
 
-/* Whatever follows is code of the device too. */
+/* Everything below is device code. */
 #pragma clang force_cuda_host_device begin
 
 #define __global__ __attribute__((global))
@@ -20,28 +19,28 @@ typedef decltype(sizeof 0) size_t;
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-struct rm_place {
+struct rm_dim3 {
   unsigned x, y, z;
 };
-#define RM_PLACES(name, what) \
-  static inline rm_place name(void) { \
+#define RM_SPECIAL_REGISTER(name, what) \
+  static inline rm_dim3 name(void) { \
     return {(unsigned)__nvvm_read_ptx_sreg_##what##_x(), \
             (unsigned)__nvvm_read_ptx_sreg_##what##_y(), \
             (unsigned)__nvvm_read_ptx_sreg_##what##_z()}; \
   }
-RM_PLACES(rm_thread_place, tid)
-RM_PLACES(rm_block_place, ctaid)
-RM_PLACES(rm_block_size, ntid)
-RM_PLACES(rm_grid_size, nctaid)
-#define threadIdx rm_thread_place()
-#define blockIdx rm_block_place()
+RM_SPECIAL_REGISTER(rm_thread_index, tid)
+RM_SPECIAL_REGISTER(rm_block_index, ctaid)
+RM_SPECIAL_REGISTER(rm_block_size, ntid)
+RM_SPECIAL_REGISTER(rm_grid_size, nctaid)
+#define threadIdx rm_thread_index()
+#define blockIdx rm_block_index()
 #define blockDim rm_block_size()
 #define gridDim rm_grid_size()
 
 #define __syncwarp() __nvvm_bar_warp_sync(0xffffffffu)
 #define __ballot_sync(mask, x) __nvvm_vote_ballot_sync(mask, x)
 
-/* Passes 4 or 8 bytes on, half by half; clamp is what PTX wants to know of the width. */
+/* Shuffles 4 or 8 bytes, one word at a time. `clamp` encodes the width for PTX. */
 #define RM_SHUFFLE(name, builtin, last) \
   template <class T> \
   static inline T name(unsigned mask, T x, int by, int width = 32) { \
@@ -89,30 +88,30 @@ static inline double fma(double x, double y, double z) { return __builtin_fma(x,
 
 #include "payne_hanek.h"
 
-static inline double fmod(double x, double y) { return rm_far_rest(x, y); }
+static inline double fmod(double x, double y) { return rm_fmod(x, y); }
 
-/* Those of vecmath.h, where that is included: map.h knows which operands they are for. */
+/* From vecmath.h, if it is included. map.h knows for which operands they are valid. */
 static inline double rm_sin_f64(double x);
 static inline double rm_cos_f64(double x);
 static inline double rm_tan_f64(double x);
 
-/* For numbers that are huge only. */
+/* For huge operands only. */
 static inline double sin(double x) {
   unsigned n;
   if (x - x != 0) return x - x;
-  const double r = rm_far_reduce(x, &n), size = (n & 1) != 0 ? rm_cos_f64(r) : rm_sin_f64(r);
+  const double r = rm_payne_hanek(x, &n), size = (n & 1) != 0 ? rm_cos_f64(r) : rm_sin_f64(r);
   return (n & 2) != 0 ? -size : size;
 }
 static inline double cos(double x) {
   unsigned n;
   if (x - x != 0) return x - x;
-  const double r = rm_far_reduce(x, &n), size = (n & 1) != 0 ? rm_sin_f64(r) : rm_cos_f64(r);
+  const double r = rm_payne_hanek(x, &n), size = (n & 1) != 0 ? rm_sin_f64(r) : rm_cos_f64(r);
   return ((n + 1) & 2) != 0 ? -size : size;
 }
 static inline double tan(double x) {
   unsigned n;
   if (x - x != 0) return x - x;
-  const double t = rm_tan_f64(rm_far_reduce(x, &n));
+  const double t = rm_tan_f64(rm_payne_hanek(x, &n));
   return (n & 1) != 0 ? -1 / t : t;
 }
 

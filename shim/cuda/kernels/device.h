@@ -1,10 +1,11 @@
 /*
- * What all device code includes first: the integers that NVRTC has no header for, packs of elements
- * that are moved at once, the dtypes with their casts, divisions by numbers known at the launch.
+ * What all device code includes first: integer types, for which NVRTC has no header, packs of
+ * elements that are loaded at once, dtypes and casts, and division by numbers that are known at
+ * launch.
  *
- * Compiled by NVRTC (CUDA C++ of a device, without any header) and by the emulator of the tests
- * (C++ of the CPU, RM_EMULATED being defined). The primitives of the CPU's kernels (half.h, cast.h,
- * vecmath.h, intmath.h) work here once this is included. Knows nothing of ops.
+ * Compiled by NVRTC (CUDA C++ without any header), by clang, and by the emulator of the tests (C++
+ * on the CPU, with RM_EMULATED). The primitives of the CPU kernels (float16.h, cast.h, vecmath.h,
+ * intmath.h) work after this header. This file does not know ops.
  */
 #ifndef ROWMAJOR_DEVICE_H
 #define ROWMAJOR_DEVICE_H
@@ -12,13 +13,13 @@
 /* Tells the primitives that they are compiled for a device. */
 #define RM_DEVICE 1
 
-/* Whether kernels that take anything are to be small rather than fast. */
+/* Whether generic kernels should be small rather than fast. */
 #if !defined(RM_SMALL)
 #define RM_SMALL 0
 #endif
 
-/* Before a loop whose turns are all to be written out, so that arrays become registers; in the
- * emulator that would only take longer to compile. */
+/* Fully unrolls a loop, so that arrays become registers. In the emulator that would only slow
+ * compilation down. */
 #if defined(RM_EMULATED)
 #define RM_UNROLL
 #include <math.h>
@@ -26,7 +27,7 @@
 #include <string.h>
 #else
 #define RM_UNROLL _Pragma("unroll")
-/* Functions that a file leaves unused, and comparisons that the type settles. */
+/* Unused functions, and comparisons that are constant for a type. */
 #pragma nv_diag_suppress 177
 #pragma nv_diag_suppress 186
 typedef signed char int8_t;
@@ -51,10 +52,10 @@ typedef unsigned long long uint64_t;
 #define UINT64_MAX 0xffffffffffffffffull
 #define INT64_C(n) n##ll
 #define UINT64_C(n) n##ull
-#define INFINITY rm_float_of(0x7f800000u)
-#define NAN rm_float_of(0x7fc00000u)
-/* The compiler's own functions under the names that the primitives know; in C++ the plain ones of
- * double would be of float for a float. */
+#define INFINITY rm_from_bits_f32(0x7f800000u)
+#define NAN rm_from_bits_f32(0x7fc00000u)
+/* The builtin functions that the primitives call. In C++, the functions of double without a suffix
+ * would be overloaded for float. */
 #if defined(__CUDACC_RTC__)
 #define __builtin_fabsf(x) fabsf(x)
 #define __builtin_fabs(x) fabs((double)(x))
@@ -75,13 +76,13 @@ typedef unsigned long long uint64_t;
 #endif
 #endif
 
-/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
-#if !defined(RM_THREADS) || !defined(RM_FEW_AXES) || !defined(RM_MOST_AXES) || !defined(RM_BOOL) \
-    || !defined(RM_FLOAT64)
+/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+#if !defined(RM_THREADS) || !defined(RM_FEW_AXES) || !defined(RM_MAX_AXES) || !defined(RM_BOOL) || \
+    !defined(RM_FLOAT64)
 #error "device.h needs the constants of src/backend/cuda/constants.ts"
 #endif
 
-#include "half.h"
+#include "float16.h"
 #include "cast.h"
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -91,12 +92,12 @@ static inline T rm_min(T a, T b) {
   return b < a ? b : a;
 }
 
-/* The place of this thread among all of a launch along x. */
+/* The index of this thread among all of a launch along x. */
 static inline int64_t rm_global_index() {
   return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-/* 8 bytes of the arguments as a T, which lies lowest. */
+/* Reinterprets the low bytes of an 8-byte argument as a T. */
 template <typename T>
 static inline T rm_argument(int64_t bits) {
   T value;
@@ -106,8 +107,8 @@ static inline T rm_argument(int64_t bits) {
 
 /* ---- packs ----------------------------------------------------------------------------------- */
 
-/* N elements that are read or written at once, where their address is a multiple of their size: which
- * is said, so that the emulator checks it. */
+/* N elements that are loaded or stored at once. Their address must be a multiple of their size,
+ * which is declared so that the emulator checks it. */
 template <typename T, int N>
 struct alignas(sizeof(T) * N) rm_pack {
   T at[N];
@@ -124,11 +125,9 @@ static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-/*
- * A dtype: what its elements are stored as, what they are computed in, its id in TypeScript. get
- * and put go between the two; round_from is what the 16-bit floats are rounded from: exact, or, of
- * 64 bits, with enough in the last bit to round by.
- */
+/* A dtype: the types of its elements in memory (stored) and in computations (value), and its id in
+ * TypeScript. get and put convert between the types. round_from returns the value that casts to
+ * 16-bit floats round: exact or, for 64-bit integers, with a sticky last bit. */
 #define RM_DTYPE(name, number, Stored, Value, floats, read, write, Round, rounding) \
   struct name { \
     typedef Stored stored; \
@@ -139,21 +138,23 @@ static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
     static inline Stored put(Value v) { return (Stored)write(v); } \
     static inline Round round_from(Stored v) { return (Round)rounding(v); } \
   };
-RM_DTYPE(rm_b8, RM_BOOL, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i8, RM_INT8, int8_t, int8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i16, RM_INT16, int16_t, int16_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_i32, RM_INT32, int32_t, int32_t, false, PLAIN, PLAIN, double, PLAIN)
-RM_DTYPE(rm_i64, RM_INT64, int64_t, int64_t, false, PLAIN, PLAIN, double, sticky_i64)
-RM_DTYPE(rm_u8, RM_UINT8, uint8_t, uint8_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_u16, RM_UINT16, uint16_t, uint16_t, false, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_u32, RM_UINT32, uint32_t, uint32_t, false, PLAIN, PLAIN, double, PLAIN)
-RM_DTYPE(rm_u64, RM_UINT64, uint64_t, uint64_t, false, PLAIN, PLAIN, double, sticky_u64)
-RM_DTYPE(rm_f16, RM_FLOAT16, uint16_t, float, true, rm_from_half, rm_to_half, float, rm_from_half)
-RM_DTYPE(rm_bf16, RM_BFLOAT16, uint16_t, float, true, rm_from_brain, rm_to_brain, float, rm_from_brain)
-RM_DTYPE(rm_f32, RM_FLOAT32, float, float, true, PLAIN, PLAIN, float, PLAIN)
-RM_DTYPE(rm_f64, RM_FLOAT64, double, double, true, PLAIN, PLAIN, double, PLAIN)
+RM_DTYPE(rm_b8, RM_BOOL, uint8_t, uint8_t, false, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_i8, RM_INT8, int8_t, int8_t, false, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_i16, RM_INT16, int16_t, int16_t, false, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_i32, RM_INT32, int32_t, int32_t, false, AS_IS, AS_IS, double, AS_IS)
+RM_DTYPE(rm_i64, RM_INT64, int64_t, int64_t, false, AS_IS, AS_IS, double, round_sticky_i64)
+RM_DTYPE(rm_u8, RM_UINT8, uint8_t, uint8_t, false, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_u16, RM_UINT16, uint16_t, uint16_t, false, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_u32, RM_UINT32, uint32_t, uint32_t, false, AS_IS, AS_IS, double, AS_IS)
+RM_DTYPE(rm_u64, RM_UINT64, uint64_t, uint64_t, false, AS_IS, AS_IS, double, round_sticky_u64)
+RM_DTYPE(rm_f16, RM_FLOAT16, uint16_t, float, true, rm_f16_to_f32, rm_f32_to_f16, float,
+         rm_f16_to_f32)
+RM_DTYPE(rm_bf16, RM_BFLOAT16, uint16_t, float, true, rm_bf16_to_f32, rm_f32_to_bf16, float,
+         rm_bf16_to_f32)
+RM_DTYPE(rm_f32, RM_FLOAT32, float, float, true, AS_IS, AS_IS, float, AS_IS)
+RM_DTYPE(rm_f64, RM_FLOAT64, double, double, true, AS_IS, AS_IS, double, AS_IS)
 
-/* A float as another dtype's elements: integers saturate. */
+/* Casts a float to another dtype. Integers saturate. */
 template <typename To>
 struct rm_from_float;
 #define RM_FROM_FLOAT(name, convert) \
@@ -165,23 +166,23 @@ struct rm_from_float;
     } \
   };
 RM_FROM_FLOAT(rm_b8, NONZERO)
-RM_FROM_FLOAT(rm_i8, F_i8)
-RM_FROM_FLOAT(rm_i16, F_i16)
-RM_FROM_FLOAT(rm_i32, F_i32)
-RM_FROM_FLOAT(rm_i64, F_i64)
-RM_FROM_FLOAT(rm_u8, F_u8)
-RM_FROM_FLOAT(rm_u16, F_u16)
-RM_FROM_FLOAT(rm_u32, F_u32)
-RM_FROM_FLOAT(rm_u64, F_u64)
-RM_FROM_FLOAT(rm_f32, PLAIN)
-RM_FROM_FLOAT(rm_f64, PLAIN)
+RM_FROM_FLOAT(rm_i8, SATURATE_i8)
+RM_FROM_FLOAT(rm_i16, SATURATE_i16)
+RM_FROM_FLOAT(rm_i32, SATURATE_i32)
+RM_FROM_FLOAT(rm_i64, SATURATE_i64)
+RM_FROM_FLOAT(rm_u8, SATURATE_u8)
+RM_FROM_FLOAT(rm_u16, SATURATE_u16)
+RM_FROM_FLOAT(rm_u32, SATURATE_u32)
+RM_FROM_FLOAT(rm_u64, SATURATE_u64)
+RM_FROM_FLOAT(rm_f32, AS_IS)
+RM_FROM_FLOAT(rm_f64, AS_IS)
 
-static inline uint16_t rm_half_of(float x) { return rm_to_half(x); }
-static inline uint16_t rm_half_of(double x) { return rm_double_to_half(x); }
-static inline uint16_t rm_brain_of(float x) { return rm_to_brain(x); }
-static inline uint16_t rm_brain_of(double x) { return rm_double_to_brain(x); }
+static inline uint16_t rm_to_f16(float x) { return rm_f32_to_f16(x); }
+static inline uint16_t rm_to_f16(double x) { return rm_f64_to_f16(x); }
+static inline uint16_t rm_to_bf16(float x) { return rm_f32_to_bf16(x); }
+static inline uint16_t rm_to_bf16(double x) { return rm_f64_to_bf16(x); }
 
-/* An element of one dtype as one of another, as astype() casts. */
+/* Casts an element as astype() does. */
 template <typename To, typename From>
 struct rm_caster {
   static inline typename To::stored cast(typename From::stored v) {
@@ -192,11 +193,11 @@ struct rm_caster {
 };
 template <typename From>
 struct rm_caster<rm_f16, From> {
-  static inline uint16_t cast(typename From::stored v) { return rm_half_of(From::round_from(v)); }
+  static inline uint16_t cast(typename From::stored v) { return rm_to_f16(From::round_from(v)); }
 };
 template <typename From>
 struct rm_caster<rm_bf16, From> {
-  static inline uint16_t cast(typename From::stored v) { return rm_brain_of(From::round_from(v)); }
+  static inline uint16_t cast(typename From::stored v) { return rm_to_bf16(From::round_from(v)); }
 };
 template <typename Same>
 struct rm_identity_caster {
@@ -212,7 +213,7 @@ static inline typename To::stored rm_cast(typename From::stored v) {
   return rm_caster<To, From>::cast(v);
 }
 
-/* Does something for the dtype of an id that is known at run time only. */
+/* Expands DO for the dtype with an id that is known only at run time. */
 #define RM_EACH_DTYPE(id, DO) \
   switch (id) { \
     case RM_BOOL: DO(rm_b8) break; \
@@ -230,30 +231,28 @@ static inline typename To::stored rm_cast(typename From::stored v) {
     default: DO(rm_f64) break; \
   }
 
-/* Element `at` of memory of the dtype `id`, as one of To. */
+/* Loads element `at` of memory with dtype `id` as To. */
 template <typename To>
-static inline typename To::stored rm_fetch(int id, const void *from, int64_t at) {
+static inline typename To::stored rm_load_as(int id, const void *from, int64_t at) {
   typename To::stored result;
-#define RM_FETCH(From) result = rm_cast<To, From>(((const From::stored *)from)[at]);
-  RM_EACH_DTYPE(id, RM_FETCH)
-#undef RM_FETCH
+#define RM_LOAD_AS(From) result = rm_cast<To, From>(((const From::stored *)from)[at]);
+  RM_EACH_DTYPE(id, RM_LOAD_AS)
+#undef RM_LOAD_AS
   return result;
 }
 
-/* Writes an element of From as element `at` of memory of the dtype `id`. */
+/* Stores an element of From as element `at` of memory with dtype `id`. */
 template <typename From>
-static inline void rm_place(int id, void *to, int64_t at, typename From::stored v) {
-#define RM_PLACE(To) ((To::stored *)to)[at] = rm_cast<To, From>(v);
-  RM_EACH_DTYPE(id, RM_PLACE)
-#undef RM_PLACE
+static inline void rm_store_as(int id, void *to, int64_t at, typename From::stored v) {
+#define RM_STORE_AS(To) ((To::stored *)to)[at] = rm_cast<To, From>(v);
+  RM_EACH_DTYPE(id, RM_STORE_AS)
+#undef RM_STORE_AS
 }
 
-/* ---- walks over strided axes ----------------------------------------------------------------- */
+/* ---- iteration over strided axes ------------------------------------------------------------- */
 
-/*
- * Division by a number that is known at the launch: n / size = (n + high half of n * factor) >>
- * shift, for n and size below 2^31 (2^63 in 64 bits). In the arguments: [size, factor, shift].
- */
+/* Division by a number that is known at launch: n / size = (n + high half of n * factor) >> shift,
+ * for n and size below 2^31 (2^63 in 64 bits). The arguments hold [size, factor, shift]. */
 struct rm_divisor {
   int64_t size;
   int64_t factor;
@@ -266,27 +265,25 @@ static inline uint64_t rm_divide(uint64_t n, const rm_divisor &by) {
   return (__umul64hi(n, (uint64_t)by.factor) + n) >> (uint32_t)by.shift;
 }
 
-/* An axis: its size, and the strides of the operands along it, in elements. */
+/* An axis: its size, and the strides of the operands in elements. */
 template <int OPERANDS>
 struct rm_axis {
   rm_divisor size;
   int64_t stride[OPERANDS];
 };
 
-/* Positions in 32 or 64 bits, and distances between elements in as many. */
-struct rm_narrow {
+/* Positions in 32 or 64 bits, and offsets of the same width. */
+struct rm_index32 {
   typedef uint32_t index;
   typedef int32_t offset;
 };
-struct rm_wide {
+struct rm_index64 {
   typedef uint64_t index;
   typedef int64_t offset;
 };
 
-/*
- * Adds to `at` where position `n` of the axes [first, last) is in each operand, the last axis being
- * the fastest.
- */
+/* Adds to `at` the offset of position `n` of the axes [first, last) in each operand. The last axis
+ * is the fastest. */
 template <typename Bits, int OPERANDS>
 static inline void rm_seek(const rm_axis<OPERANDS> *axes, int first, int last,
                            typename Bits::index n, typename Bits::offset *at) {

@@ -1,9 +1,7 @@
 /*
- * Random numbers by Philox4x32-10, as shim/random.c makes them: word w of a key is lane w % 4 of
- * the block whose counter is w / 4, so that a thread makes the blocks that its elements come from
- * and nothing else.
- *
- * Bits, integers and uniforms are the same on every backend.
+ * Random numbers by Philox4x32-10, as in shim/cpu/random.c: word w of a key is lane w % 4 of the
+ * block with counter w / 4, so each thread generates only the blocks that its elements need. Bits,
+ * integers and uniform numbers are equal on all backends.
  */
 #ifndef ROWMAJOR_CUDA_RANDOM_H
 #define ROWMAJOR_CUDA_RANDOM_H
@@ -17,11 +15,9 @@ static inline uint64_t rm_word_pair(const uint32_t *words) {
   return words[0] | (uint64_t)words[1] << 32;
 }
 
-/*
- * rm_normal_pair_f64 in float32, as double is slow on many devices. Of all 2^24 numbers u and v the
- * radius is off by 0.83 * 2^-23 of its size at most, the sine by 0.87 and the cosine by 0.72:
- * products by less than 4 units in the last place.
- */
+/* rm_normal_pair_f64 in float32, because double is slow on many devices. Over all 2^24 values of u
+ * and v, the relative error of the radius is at most 0.83 * 2^-23, of the sine 0.87 and of the
+ * cosine 0.72 of that unit; products are within 4 ulp. */
 static inline void rm_normal_pair_f32(float u, float v, float *x, float *y) {
   const float radius = rm_sqrt_f32(-2 * rm_log_normal_f32(u));
   const float quarter = rm_floor_f32(4 * v + 0.5f);
@@ -32,15 +28,16 @@ static inline void rm_normal_pair_f32(float u, float v, float *x, float *y) {
   const float s = rm_fma_f32(t, q, -1.7484555e-07f) + 6.2831855f;
   const float c = RM_POLY_6(f32, t, 1.0f, -19.73920880217842f, 64.93939402236538f,
                             -85.45681709034115f, 60.24462008593029f, -26.42425703488269f);
-  const int turns = (int)quarter;
+  const int quadrant = (int)quarter;
   const float sine = radius * (g * s), cosine = radius * c;
-  const float first = (turns & 1) != 0 ? sine : cosine, second = (turns & 1) != 0 ? cosine : sine;
-  *x = ((turns + 1) & 2) != 0 ? -first : first;
-  *y = (turns & 2) != 0 ? -second : second;
+  const float first = (quadrant & 1) != 0 ? sine : cosine,
+              second = (quadrant & 1) != 0 ? cosine : sine;
+  *x = ((quadrant + 1) & 2) != 0 ? -first : first;
+  *y = (quadrant & 2) != 0 ? -second : second;
 }
 
-/* What a distribution makes of the words of a block, or of an element: of each, `words` give
- * `elements`. */
+/* What a distribution computes from the words of a block: ELEMENTS elements from WORDS words
+ * each. */
 struct rm_bits_u32 {
   typedef uint32_t stored;
   enum { WORDS = 4, ELEMENTS = 4 };
@@ -49,7 +46,8 @@ struct rm_bits_u32 {
   }
 };
 
-/* The upper bits that a uniform number of the dtype has, so that none rounds up to 1. */
+/* Uses only as many upper bits as a uniform number of the dtype has, so that none rounds up to
+ * 1. */
 template <class D, int BITS>
 struct rm_uniform {
   typedef typename D::stored stored;
@@ -88,8 +86,8 @@ struct rm_normal_f64 {
   }
 };
 
-/* low + the upper half of bits * range, where bits are one word for ranges up to 2^16, else two; a
- * range of 0 stands for 2^64. */
+/* low + the upper half of bits * range. bits are one word for ranges up to 2^16, else two. A range
+ * of 0 stands for 2^64. */
 template <class T>
 struct rm_narrow_integers {
   typedef T stored;
@@ -110,7 +108,7 @@ struct rm_wide_integers {
   }
 };
 
-/* A thread makes at least 16 bytes at a time, and at least what one block gives. */
+/* Each thread generates at least 16 bytes at a time, and at least the elements of one block. */
 template <class M>
 static inline void rm_random_fill(typename M::stored *out, long long length, uint32_t key0,
                                   uint32_t key1, M maker) {
@@ -153,12 +151,12 @@ static inline void rm_random_fill(typename M::stored *out, long long length, uin
   }
 }
 
-#define RM_RANDOM_KERNEL(name, T, ...)                                                             \
-  extern "C" __global__ void __launch_bounds__(RM_THREADS) name(                                          \
-      T *out, long long length, uint64_t key, uint64_t low, uint64_t range) {                      \
-    (void)low;                                                                                     \
-    (void)range;                                                                                   \
-    rm_random_fill(out, length, (uint32_t)key, (uint32_t)(key >> 32), __VA_ARGS__);                \
+#define RM_RANDOM_KERNEL(name, T, ...) \
+  extern "C" __global__ void __launch_bounds__(RM_THREADS) \
+      name(T *out, long long length, uint64_t key, uint64_t low, uint64_t range) { \
+    (void)low; \
+    (void)range; \
+    rm_random_fill(out, length, (uint32_t)key, (uint32_t)(key >> 32), __VA_ARGS__); \
   }
 
 #endif

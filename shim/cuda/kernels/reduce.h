@@ -1,43 +1,41 @@
 /*
  * Reductions and index reductions.
  *
- * Threads of a block share outputs: some lanes take the elements of one output in turns, and what
- * they make is put together by a tree in shared memory. Where outputs are few, their elements are
- * cut into parts whose accumulators go to scratch memory, and a second kernel puts those together.
- * All of that is decided by sizes, so that results depend on nothing else, neither the order of
- * blocks nor how memory is aligned.
+ * The threads of a block share outputs: some lanes process the elements of one output in turns, and
+ * a tree in shared memory combines their accumulators. If there are few outputs, their elements are
+ * split into parts, whose accumulators go to a workspace, and a second kernel combines them. Sizes
+ * alone decide all of that, so results depend neither on the order of blocks nor on the alignment
+ * of memory.
  *
- * A source defines a row for one dtype,
+ * A source defines an op for one dtype,
  *
- *   struct sum_f32_f32 : rm_fold_row<rm_f32, rm_f64, rm_f64, rm_f32, 4, 4> {
+ *   struct sum_f32_f32 : rm_reduce_op<rm_f32, rm_f64, rm_f64, rm_f32, 4, 4> {
  *     typedef double work;
  *     typedef double acc;
- *     static acc start() { return 0; }
+ *     static acc identity() { return 0; }
  *     static auto map(work x, work y, const double *at) { return x; }
- *     static acc fold(acc a, acc x, int64_t position) { return (a + x); }
- *     static acc join(acc a, acc x) { return (a + x); }
+ *     static acc accumulate(acc a, acc x, int64_t position) { return (a + x); }
+ *     static acc combine(acc a, acc x) { return (a + x); }
  *     static double finish(acc a, const double *at) { return a; }
  *   };
  *
- * and then its kernels by the macros at the end. Knows nothing of what a reduction means.
+ * and its kernels with the macros at the end. This file does not know what a reduction computes.
  */
-#ifndef ROWMAJOR_CUDA_FOLD_H
-#define ROWMAJOR_CUDA_FOLD_H
+#ifndef ROWMAJOR_CUDA_REDUCE_H
+#define ROWMAJOR_CUDA_REDUCE_H
 
 #include "device.h"
 
-/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
 #if !defined(RM_REDUCE_ROWS) || !defined(RM_REDUCE_PACKS) || !defined(RM_REDUCE_ALIGNED) || \
     !defined(RM_REDUCE_SECOND_VARIES)
 #error "reduce.h needs the constants of src/backend/cuda/constants.ts"
 #endif
 
-/*
- * A row: the dtypes of its elements, of the second operand, of what finish gives and of the output;
- * how many elements a lane takes at once, and how many of those packs it keeps apart.
- */
+/* An op: the dtypes of its elements, of the second operand, of the result of finish and of the
+ * output; the elements of a pack, and the packs that a lane loads at once. */
 template <typename In, typename Second, typename Result, typename Out, int PACK, int PACKS>
-struct rm_fold_row {
+struct rm_reduce_op {
   typedef In in;
   typedef Second second;
   typedef Result result;
@@ -46,52 +44,52 @@ struct rm_fold_row {
   static constexpr int packs = PACKS;
 };
 
-/* A sum of doubles with what rounding has cut off. */
-struct rm_exact {
+/* A sum of doubles with its rounding error. */
+struct rm_compensated {
   double sum;
   double error;
 };
 /* Knuth's TwoSum. */
-static inline rm_exact rm_add_exactly(rm_exact a, double x) {
+static inline rm_compensated rm_two_sum(rm_compensated a, double x) {
   const double sum = a.sum + x, w = sum - a.sum;
   return {sum, a.error + ((a.sum - (sum - w)) + (x - w))};
 }
-static inline rm_exact rm_join_exactly(rm_exact a, rm_exact b) {
-  const rm_exact both = rm_add_exactly(a, b.sum);
+static inline rm_compensated rm_combine_compensated(rm_compensated a, rm_compensated b) {
+  const rm_compensated both = rm_two_sum(a, b.sum);
   return {both.sum, both.error + b.error};
 }
 /* After an infinity the error is NaN, and the plain sum is right. */
-static inline double rm_corrected(rm_exact a) {
+static inline double rm_compensated_sum(rm_compensated a) {
   return a.error - a.error == 0 ? a.sum + a.error : a.sum;
 }
 
-/* An element and its place; -1 stands for none yet. */
+/* An element and its index. -1 means none. */
 template <typename T>
-struct rm_found {
+struct rm_arg_value {
   T value;
-  int64_t at;
+  int64_t index;
 };
-/* The better one of two, by Row::better(x, a), or the first of two that are as good. */
-template <typename Row, typename T>
-static inline rm_found<T> rm_better(rm_found<T> a, rm_found<T> b) {
-  if (a.at < 0 || b.at < 0) return a.at < 0 ? b : a;
-  const bool later = Row::better(b.value, a.value), earlier = Row::better(a.value, b.value);
-  return later || (!earlier && b.at < a.at) ? b : a;
+/* The better one of two, by Op::better(x, a), or the first of two equal ones. */
+template <typename Op, typename T>
+static inline rm_arg_value<T> rm_better_arg(rm_arg_value<T> a, rm_arg_value<T> b) {
+  if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
+  const bool later = Op::better(b.value, a.value), earlier = Op::better(a.value, b.value);
+  return later || (!earlier && b.index < a.index) ? b : a;
 }
 
 enum {
-  /* Accumulators of a lane: registers are better spent on what is on its way. */
-  RM_FOLD_ACCUMULATORS = 4
+  /* Accumulators per lane. Registers are better spent on loads in flight. */
+  RM_REDUCE_ACCUMULATORS = 4
 };
 
 /*
- * Flags: 1 where elements are taken in packs, each of which has one distance from element to
- * element; 2 where packs can be moved at once; 4 where b varies among the elements of one output.
- * Lanes are a power of two of the threads. The axes are those of the outputs, kept ones, then those
- * of their elements, with the strides of out, a and b.
+ * Flags: RM_REDUCE_PACKS if elements are processed in packs with a constant stride;
+ * RM_REDUCE_ALIGNED if packs can be loaded at once; RM_REDUCE_SECOND_VARIES if b varies among the
+ * elements of one output. `lanes` is a power of two. The axes are those of the outputs (outer
+ * axes), then those of their elements, with the strides of out, a and b.
  */
 template <int RANK>
-struct rm_fold_job {
+struct rm_reduce_params {
   int64_t outputs;
   int64_t count;
   int64_t parts;
@@ -102,97 +100,95 @@ struct rm_fold_job {
   void *out;
   const void *a;
   const void *b;
-  void *scratch;
-  int64_t kept;
+  void *workspace;
+  int64_t outer_axes;
   int64_t rank;
   rm_axis<3> axes[RANK];
 };
 
-/*
- * Puts together what the lanes of each output have, in an order that depends on their number only;
- * the result is right in the first one. Neighbours are `apart` threads from each other.
- */
-template <typename Row>
-static inline typename Row::acc rm_join_lanes(typename Row::acc a, int lane, int lanes, int apart) {
-  __shared__ typename Row::acc all[RM_THREADS];
+/* Combines the accumulators of all lanes of each output, in an order that depends only on their
+ * number. The result is in the first lane. Lanes are `distance` threads apart. */
+template <typename Op>
+static inline typename Op::acc rm_combine_lanes(typename Op::acc a, int lane, int lanes,
+                                                int distance) {
+  __shared__ typename Op::acc all[RM_THREADS];
   const int thread = threadIdx.x;
   all[thread] = a;
   __syncthreads();
   for (int half = lanes >> 1; half > 0; half >>= 1) {
-    if (lane < half) all[thread] = a = Row::join(a, all[thread + half * apart]);
+    if (lane < half) all[thread] = a = Op::combine(a, all[thread + half * distance]);
     __syncthreads();
   }
   return a;
 }
 
-/* Writes what an output has come to. */
-template <typename Row, int RANK>
-static inline void rm_finish(const rm_fold_job<RANK> &job, int64_t at, typename Row::acc a) {
-  typedef typename Row::result Result;
-  typedef typename Row::out Out;
-  const auto result = (typename Result::value)Row::finish(a, job.attributes);
-  ((typename Out::stored *)job.out)[at] = rm_cast<Out, Result>(Result::put(result));
+/* Writes the result of an output. */
+template <typename Op, int RANK>
+static inline void rm_finish(const rm_reduce_params<RANK> &params, int64_t at, typename Op::acc a) {
+  typedef typename Op::result Result;
+  typedef typename Op::out Out;
+  const auto result = (typename Result::value)Op::finish(a, params.attributes);
+  ((typename Out::stored *)params.out)[at] = rm_cast<Out, Result>(Result::put(result));
 }
 
-/* An element of the second operand, if there is one. */
-template <typename Row, typename Offset>
-static inline typename Row::work rm_second(const void *b, Offset at) {
-  typedef typename Row::second Second;
+/* Loads an element of the second operand, or returns 0 if there is none. */
+template <typename Op, typename Offset>
+static inline typename Op::work rm_load_second(const void *b, Offset at) {
+  typedef typename Op::second Second;
   return b == nullptr ? 0
-                      : (typename Row::work)Second::get(((const typename Second::stored *)b)[at]);
+                      : (typename Op::work)Second::get(((const typename Second::stored *)b)[at]);
 }
 
-/*
- * Folds; places among the elements of an output have as many bits as distances. With ACROSS,
- * neighbouring threads have neighbouring outputs, and lanes take single elements; without,
- * neighbouring threads are the lanes of one output, and take packs.
- */
-template <typename Row, bool ACROSS, int RANK, typename Bits>
-static inline void rm_fold(const rm_fold_job<RANK> &job) {
-  typedef typename Row::in In;
+/* Reduces. Positions among the elements of an output have the width of offsets. With ACROSS,
+ * adjacent threads have adjacent outputs, and lanes process single elements. Otherwise adjacent
+ * threads are the lanes of one output and process packs. */
+template <typename Op, bool ACROSS, int RANK, typename Bits>
+static inline void rm_reduce(const rm_reduce_params<RANK> &params) {
+  typedef typename Op::in In;
   typedef typename In::stored Stored;
-  typedef typename Row::acc Acc;
-  typedef typename Row::work Work;
+  typedef typename Op::acc Acc;
+  typedef typename Op::work Work;
   typedef typename Bits::offset Offset;
   typedef typename Bits::index Index;
-  constexpr int N = ACROSS ? 1 : Row::pack;
-  /* Fewer of them where elements or distances take twice the registers. */
-  constexpr bool LONG = sizeof(Stored) == 8 || sizeof(Offset) == 8;
-  constexpr int ROWS = LONG ? RM_REDUCE_ROWS / 2 : RM_REDUCE_ROWS;
-  constexpr int OWN = RM_SMALL && sizeof(Index) == 8 ? 1 : Row::packs;
-  constexpr int PACKS = ACROSS && OWN > 1 ? ROWS : OWN;
-  constexpr int ACCS = PACKS < RM_FOLD_ACCUMULATORS ? PACKS : RM_FOLD_ACCUMULATORS;
-  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_THREADS / lanes;
-  const int lane = ACROSS ? thread / slots : thread & (lanes - 1);
-  const int slot = ACROSS ? thread & (slots - 1) : thread / lanes;
-  const int kept = (int)job.kept, rank = (int)job.rank;
-  const Offset unit = (Offset)blockIdx.x * slots + slot, part = (Offset)blockIdx.y;
-  const bool valid = unit < job.outputs;
+  constexpr int N = ACROSS ? 1 : Op::pack;
+  /* Fewer if elements or offsets take twice the registers. */
+  constexpr bool WIDE = sizeof(Stored) == 8 || sizeof(Offset) == 8;
+  constexpr int ROWS = WIDE ? RM_REDUCE_ROWS / 2 : RM_REDUCE_ROWS;
+  constexpr int OP_PACKS = RM_SMALL && sizeof(Index) == 8 ? 1 : Op::packs;
+  constexpr int PACKS = ACROSS && OP_PACKS > 1 ? ROWS : OP_PACKS;
+  constexpr int ACCS = PACKS < RM_REDUCE_ACCUMULATORS ? PACKS : RM_REDUCE_ACCUMULATORS;
+  const int thread = threadIdx.x, lanes = (int)params.lanes, block_outputs = RM_THREADS / lanes;
+  const int lane = ACROSS ? thread / block_outputs : thread & (lanes - 1);
+  const int output_index = ACROSS ? thread & (block_outputs - 1) : thread / lanes;
+  const int outer_axes = (int)params.outer_axes, rank = (int)params.rank;
+  const Offset output = (Offset)blockIdx.x * block_outputs + output_index;
+  const Offset part = (Offset)blockIdx.y;
+  const bool valid = output < params.outputs;
   Offset at[3] = {};
-  if (valid) rm_seek<Bits>(job.axes, 0, kept, (Index)unit, at);
-  const Stored *const p = (const Stored *)job.a + at[1];
-  const bool varies = (job.flags & RM_REDUCE_SECOND_VARIES) != 0;
+  if (valid) rm_seek<Bits>(params.axes, 0, outer_axes, (Index)output, at);
+  const Stored *const p = (const Stored *)params.a + at[1];
+  const bool varies = (params.flags & RM_REDUCE_SECOND_VARIES) != 0;
   Work y = 0;
-  if (valid) y = rm_second<Row>(job.b, at[2]);
-  const Offset from = part * (Offset)job.length;
-  const Offset to = valid ? (Offset)rm_min(from + job.length, job.count) : from;
+  if (valid) y = rm_load_second<Op>(params.b, at[2]);
+  const Offset from = part * (Offset)params.length;
+  const Offset to = valid ? (Offset)rm_min(from + params.length, params.count) : from;
   const Offset stride = (Offset)lanes * N;
   Acc acc[ACCS];
-  RM_UNROLL for (int k = 0; k < ACCS; k++) acc[k] = Row::start();
+  RM_UNROLL for (int k = 0; k < ACCS; k++) acc[k] = Op::identity();
   Offset q = from + (Offset)lane * N;
-  if ((job.flags & RM_REDUCE_PACKS) != 0) {
-    const bool whole = (job.flags & RM_REDUCE_ALIGNED) != 0, single = rank == kept + 1;
-    const Offset step = (Offset)job.axes[rank - 1].stride[1];
+  if ((params.flags & RM_REDUCE_PACKS) != 0) {
+    const bool aligned = (params.flags & RM_REDUCE_ALIGNED) != 0, is_1d = rank == outer_axes + 1;
+    const Offset step = (Offset)params.axes[rank - 1].stride[1];
     for (; q + (PACKS - 1) * stride + N <= to; q += PACKS * stride) {
       rm_pack<Stored, N> x[PACKS];
       const Stored *next = p + (Offset)q * step;
       RM_UNROLL for (int k = 0; k < PACKS; k++) {
-        if (!single) {
+        if (!is_1d) {
           Offset place[3] = {};
-          rm_seek<Bits>(job.axes, kept, rank, (Index)(q + k * stride), place);
+          rm_seek<Bits>(params.axes, outer_axes, rank, (Index)(q + k * stride), place);
           next = p + place[1];
         }
-        if (whole) {
+        if (aligned) {
           x[k] = rm_load<N>(next);
         } else {
           RM_UNROLL for (int i = 0; i < N; i++) x[k].at[i] = next[i * step];
@@ -201,13 +197,13 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
       }
       RM_UNROLL for (int k = 0; k < PACKS; k++) {
         RM_UNROLL for (int i = 0; i < N; i++) {
-          const auto value = Row::map((Work)In::get(x[k].at[i]), y, job.attributes);
-          acc[k % ACCS] = Row::fold(acc[k % ACCS], value, q + k * stride + i);
+          const auto value = Op::map((Work)In::get(x[k].at[i]), y, params.attributes);
+          acc[k % ACCS] = Op::accumulate(acc[k % ACCS], value, q + k * stride + i);
         }
       }
     }
     if constexpr (ACROSS && PACKS > 1) {
-      /* The rows that are left over, all on their way at once too. */
+      /* The last rows, also with all loads in flight. */
       if (q < to) {
         Stored x[PACKS];
         const int left = (int)((to - q + stride - 1) / stride);
@@ -215,9 +211,9 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
         RM_UNROLL for (int k = 0; k < PACKS; k++) {
           x[k] = 0;
           if (k >= left) continue;
-          if (!single) {
+          if (!is_1d) {
             Offset place[3] = {};
-            rm_seek<Bits>(job.axes, kept, rank, (Index)(q + k * stride), place);
+            rm_seek<Bits>(params.axes, outer_axes, rank, (Index)(q + k * stride), place);
             next = p + place[1];
           }
           x[k] = *next;
@@ -225,77 +221,75 @@ static inline void rm_fold(const rm_fold_job<RANK> &job) {
         }
         RM_UNROLL for (int k = 0; k < PACKS; k++) {
           if (k >= left) continue;
-          const auto value = Row::map((Work)In::get(x[k]), y, job.attributes);
-          acc[k % ACCS] = Row::fold(acc[k % ACCS], value, q + k * stride);
+          const auto value = Op::map((Work)In::get(x[k]), y, params.attributes);
+          acc[k % ACCS] = Op::accumulate(acc[k % ACCS], value, q + k * stride);
         }
         q = to;
       }
     }
   }
-  /* What is left over, the last pack perhaps in part, or all where there are no packs. */
+  /* The remaining elements, including a partial pack, or all elements if there are no packs. */
 #pragma unroll 1
   for (; q < to; q += stride) {
 #pragma unroll 1
     for (Offset n = q; n < rm_min<Offset>(q + N, to); n++) {
       Offset place[3] = {};
-      rm_seek<Bits>(job.axes, kept, rank, (Index)n, place);
-      if (varies) y = rm_second<Row>(job.b, at[2] + place[2]);
-      const auto value = Row::map((Work)In::get(p[place[1]]), y, job.attributes);
-      acc[0] = Row::fold(acc[0], value, n);
+      rm_seek<Bits>(params.axes, outer_axes, rank, (Index)n, place);
+      if (varies) y = rm_load_second<Op>(params.b, at[2] + place[2]);
+      const auto value = Op::map((Work)In::get(p[place[1]]), y, params.attributes);
+      acc[0] = Op::accumulate(acc[0], value, n);
     }
   }
-  RM_UNROLL for (int k = 1; k < ACCS; k++) acc[0] = Row::join(acc[0], acc[k]);
-  const Acc all = rm_join_lanes<Row>(acc[0], lane, lanes, ACROSS ? slots : 1);
+  RM_UNROLL for (int k = 1; k < ACCS; k++) acc[0] = Op::combine(acc[0], acc[k]);
+  const Acc all = rm_combine_lanes<Op>(acc[0], lane, lanes, ACROSS ? block_outputs : 1);
   if (!valid || lane != 0) return;
-  if (job.scratch != nullptr) ((Acc *)job.scratch)[(int64_t)unit * job.parts + part] = all;
-  else rm_finish<Row>(job, at[0], all);
+  if (params.workspace != nullptr) {
+    ((Acc *)params.workspace)[(int64_t)output * params.parts + part] = all;
+  } else rm_finish<Op>(params, at[0], all);
 }
 
-/* Puts the parts of outputs together. */
-template <typename Row, int RANK, typename Bits>
-static inline void rm_join_parts(const rm_fold_job<RANK> &job) {
-  typedef typename Row::acc Acc;
-  const int thread = threadIdx.x, lanes = (int)job.lanes, slots = RM_THREADS / lanes;
+/* Combines the parts of each output. */
+template <typename Op, int RANK, typename Bits>
+static inline void rm_combine_parts(const rm_reduce_params<RANK> &params) {
+  typedef typename Op::acc Acc;
+  const int thread = threadIdx.x, lanes = (int)params.lanes, block_outputs = RM_THREADS / lanes;
   const int lane = thread & (lanes - 1);
-  const int64_t unit = (int64_t)blockIdx.x * slots + thread / lanes;
-  const bool valid = unit < job.outputs;
-  const Acc *const parts = (const Acc *)job.scratch + unit * job.parts;
-  Acc a = Row::start();
+  const int64_t output = (int64_t)blockIdx.x * block_outputs + thread / lanes;
+  const bool valid = output < params.outputs;
+  const Acc *const parts = (const Acc *)params.workspace + output * params.parts;
+  Acc a = Op::identity();
   if (valid) {
 #pragma unroll 4
-    for (int part = lane; part < (int)job.parts; part += lanes) a = Row::join(a, parts[part]);
+    for (int part = lane; part < (int)params.parts; part += lanes) a = Op::combine(a, parts[part]);
   }
-  const Acc all = rm_join_lanes<Row>(a, lane, lanes, 1);
+  const Acc all = rm_combine_lanes<Op>(a, lane, lanes, 1);
   if (!valid || lane != 0) return;
   typename Bits::offset at[3] = {};
-  rm_seek<Bits>(job.axes, 0, (int)job.kept, (typename Bits::index)unit, at);
-  rm_finish<Row>(job, at[0], all);
+  rm_seek<Bits>(params.axes, 0, (int)params.outer_axes, (typename Bits::index)output, at);
+  rm_finish<Op>(params, at[0], all);
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-#define RM_FOLD_KERNEL(name, axes, body) \
+#define RM_REDUCE_KERNEL(name, axes, body) \
   extern "C" __global__ void __launch_bounds__(RM_THREADS) \
-      name(const rm_fold_job<axes> job) { \
+      name(const rm_reduce_params<axes> params) { \
     body; \
   }
-#define RM_FOLD_ALONG(row) \
-  RM_FOLD_KERNEL(row##_along, RM_FEW_AXES, \
-                 (rm_fold<row, false, RM_FEW_AXES, rm_narrow>(job)))
-#define RM_FOLD_ACROSS(row) \
-  RM_FOLD_KERNEL(row##_across, RM_FEW_AXES, \
-                 (rm_fold<row, true, RM_FEW_AXES, rm_narrow>(job)))
-#define RM_FOLD_ALONG_ANY(row) \
-  RM_FOLD_KERNEL(row##_along_any, RM_MOST_AXES, \
-                 (rm_fold<row, false, RM_MOST_AXES, rm_wide>(job)))
-#define RM_FOLD_ACROSS_ANY(row) \
-  RM_FOLD_KERNEL(row##_across_any, RM_MOST_AXES, \
-                 (rm_fold<row, true, RM_MOST_AXES, rm_wide>(job)))
-#define RM_FOLD_PARTS(row) \
-  RM_FOLD_KERNEL(row##_parts, RM_FEW_AXES, \
-                 (rm_join_parts<row, RM_FEW_AXES, rm_narrow>(job)))
-#define RM_FOLD_PARTS_ANY(row) \
-  RM_FOLD_KERNEL(row##_parts_any, RM_MOST_AXES, \
-                 (rm_join_parts<row, RM_MOST_AXES, rm_wide>(job)))
+#define RM_REDUCE_ALONG(op) \
+  RM_REDUCE_KERNEL(op##_along, RM_FEW_AXES, (rm_reduce<op, false, RM_FEW_AXES, rm_index32>(params)))
+#define RM_REDUCE_ACROSS(op) \
+  RM_REDUCE_KERNEL(op##_across, RM_FEW_AXES, (rm_reduce<op, true, RM_FEW_AXES, rm_index32>(params)))
+#define RM_REDUCE_ALONG_GENERIC(op) \
+  RM_REDUCE_KERNEL(op##_along_generic, RM_MAX_AXES, \
+                   (rm_reduce<op, false, RM_MAX_AXES, rm_index64>(params)))
+#define RM_REDUCE_ACROSS_GENERIC(op) \
+  RM_REDUCE_KERNEL(op##_across_generic, RM_MAX_AXES, \
+                   (rm_reduce<op, true, RM_MAX_AXES, rm_index64>(params)))
+#define RM_REDUCE_PARTS(op) \
+  RM_REDUCE_KERNEL(op##_parts, RM_FEW_AXES, (rm_combine_parts<op, RM_FEW_AXES, rm_index32>(params)))
+#define RM_REDUCE_PARTS_GENERIC(op) \
+  RM_REDUCE_KERNEL(op##_parts_generic, RM_MAX_AXES, \
+                   (rm_combine_parts<op, RM_MAX_AXES, rm_index64>(params)))
 
 #endif

@@ -1,52 +1,51 @@
 /*
- * Running sums and products along an axis.
+ * Cumulative sums and products along an axis.
  *
- * Runs that are few and long are cut into parts: a kernel of fold.h folds each part first, and
- * every part begins with what those before it make. Along a run, lanes take elements that lie side
- * by side and pass what they make to the lanes after them; where runs lie side by side, each thread
- * has one.
+ * If there are few long runs, they are split into parts: a kernel of reduce.h reduces each part
+ * first, and every part starts with the result of the parts before it. Along a run, lanes process
+ * adjacent elements and pass their results to the lanes after them. If adjacent runs are adjacent
+ * in memory, each thread has one run.
  *
- * A source defines a row for one dtype of elements and one of results,
+ * A source defines an op for the dtypes of elements and results,
  *
- *   struct cumulativeSum_f32_f32 : rm_scan_row<rm_f32, rm_f32, rm_f64, 4> {
- *     static acc start() { return 0; }
- *     static acc fold(acc a, acc x) { return (a + x); }
+ *   struct cumulativeSum_f32_f32 : rm_scan_op<rm_f32, rm_f32, rm_f64, 4> {
+ *     static acc identity() { return 0; }
+ *     static acc combine(acc a, acc x) { return (a + x); }
  *   };
  *
- * and then its kernels by the macros at the end. Knows nothing of what a scan means.
+ * and its kernels with the macros at the end. This file does not know what a scan computes.
  */
 #ifndef ROWMAJOR_CUDA_SCAN_H
 #define ROWMAJOR_CUDA_SCAN_H
 
 #include "device.h"
 
-/* Defined by the source that includes this: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
 #if !defined(RM_SCAN_ALIGNED_IN) || !defined(RM_SCAN_ALIGNED_OUT)
 #error "scan.h needs the constants of src/backend/cuda/constants.ts"
 #endif
 
-/* A row: the dtypes of elements and of results, that of the accumulator, of 8 bytes, and how many
- * elements a lane takes at once. */
+/* An op: the dtypes of elements and results, that of the accumulator, which has 8 bytes, and the
+ * elements of a pack. */
 template <typename In, typename Out, typename Acc, int PACK>
-struct rm_scan_row {
+struct rm_scan_op {
   typedef In in;
   typedef Out out;
-  typedef Acc wide;
+  typedef Acc accumulator;
   typedef typename Acc::value acc;
   static constexpr int pack = PACK;
 };
 
 enum {
-  /* Rows that a thread has on their way where runs lie side by side. */
+  /* Rows that a thread loads at once if runs are adjacent. */
   RM_SCAN_ROWS = 4
 };
 
-/*
- * Flags: 1 where packs of the input can be moved at once, 2 where those of the output can. The axes
- * are those of the runs; the steps go along a run. Scratch has what each part of each run comes to.
- */
+/* Flags: RM_SCAN_ALIGNED_IN if packs of the input can be loaded at once, RM_SCAN_ALIGNED_OUT if
+ * packs of the output can be stored at once. The axes are those of the runs; the steps go along a
+ * run. The workspace holds the result of each part of each run. */
 template <int RANK>
-struct rm_scan_job {
+struct rm_scan_params {
   int64_t runs;
   int64_t count;
   int64_t parts;
@@ -55,94 +54,93 @@ struct rm_scan_job {
   int64_t flags;
   void *out;
   const void *a;
-  const void *scratch;
+  const void *workspace;
   int64_t to_step;
   int64_t from_step;
   int64_t rank;
   rm_axis<2> axes[RANK];
 };
 
-template <typename Row>
-static inline typename Row::acc rm_scan_read(typename Row::in::stored v) {
-  return Row::wide::get(rm_cast<typename Row::wide, typename Row::in>(v));
+template <typename Op>
+static inline typename Op::acc rm_scan_read(typename Op::in::stored v) {
+  return Op::accumulator::get(rm_cast<typename Op::accumulator, typename Op::in>(v));
 }
-template <typename Row>
-static inline typename Row::out::stored rm_scan_write(typename Row::acc a) {
-  return rm_cast<typename Row::out, typename Row::wide>(Row::wide::put(a));
+template <typename Op>
+static inline typename Op::out::stored rm_scan_write(typename Op::acc a) {
+  return rm_cast<typename Op::out, typename Op::accumulator>(Op::accumulator::put(a));
 }
 
-/*
- * Of the lanes of one run, what those before this one come to, and, in *all, what all do.
- */
-template <typename Row>
-static inline typename Row::acc rm_scan_lanes(typename Row::acc a, int lane, int lanes,
-                                              typename Row::acc *all) {
-  typedef typename Row::acc Acc;
+/* Returns the combined values of the lanes of a run before this one, and in *all those of all
+ * lanes. */
+template <typename Op>
+static inline typename Op::acc rm_scan_lanes(typename Op::acc a, int lane, int lanes,
+                                             typename Op::acc *all) {
+  typedef typename Op::acc Acc;
   __shared__ Acc warps[RM_THREADS / 32];
   const int width = rm_min(lanes, 32), inner = lane & (width - 1), warp = threadIdx.x / 32;
   Acc sum = a;
-  for (int apart = 1; apart < width; apart <<= 1) {
-    const Acc other = __shfl_up_sync(0xffffffffu, sum, apart, width);
-    if (inner >= apart) sum = Row::fold(other, sum);
+  for (int distance = 1; distance < width; distance <<= 1) {
+    const Acc other = __shfl_up_sync(0xffffffffu, sum, distance, width);
+    if (inner >= distance) sum = Op::combine(other, sum);
   }
   Acc before = __shfl_up_sync(0xffffffffu, sum, 1, width);
-  if (inner == 0) before = Row::start();
+  if (inner == 0) before = Op::identity();
   *all = __shfl_sync(0xffffffffu, sum, width - 1, width);
   if (lanes <= 32) return before;
   if (inner == 31) warps[warp] = sum;
   __syncthreads();
   const int first = warp - lane / 32, last = first + lanes / 32;
-  Acc prefix = Row::start(), total = Row::start();
+  Acc prefix = Op::identity(), total = Op::identity();
   for (int k = first; k < last; k++) {
     if (k == warp) prefix = total;
-    total = Row::fold(total, warps[k]);
+    total = Op::combine(total, warps[k]);
   }
   __syncthreads();
   *all = total;
-  return Row::fold(prefix, before);
+  return Op::combine(prefix, before);
 }
 
-/* What the parts [from, to) of a run come to. */
-template <typename Row>
-static inline typename Row::acc rm_scan_parts(const void *scratch, int64_t from, int64_t to) {
-  typename Row::acc a = Row::start();
-  for (int64_t k = from; k < to; k++) a = Row::fold(a, ((const typename Row::acc *)scratch)[k]);
+/* Combines the parts [from, to) of a run. */
+template <typename Op>
+static inline typename Op::acc rm_scan_parts(const void *workspace, int64_t from, int64_t to) {
+  typename Op::acc a = Op::identity();
+  for (int64_t k = from; k < to; k++) a = Op::combine(a, ((const typename Op::acc *)workspace)[k]);
   return a;
 }
 
-template <typename Row, int RANK, typename Bits>
-static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
-  typedef typename Row::acc Acc;
-  typedef typename Row::in::stored In;
-  typedef typename Row::out::stored Out;
+template <typename Op, int RANK, typename Bits>
+static inline void rm_scan_along(const rm_scan_params<RANK> &params) {
+  typedef typename Op::acc Acc;
+  typedef typename Op::in::stored In;
+  typedef typename Op::out::stored Out;
   typedef typename Bits::offset Offset;
-  constexpr int N = Row::pack;
-  const int lanes = (int)job.lanes, slots = RM_THREADS / lanes;
+  constexpr int N = Op::pack;
+  const int lanes = (int)params.lanes, block_runs = RM_THREADS / lanes;
   const int lane = threadIdx.x & (lanes - 1);
-  const Offset run = (Offset)blockIdx.x * slots + (Offset)(threadIdx.x / lanes);
+  const Offset run = (Offset)blockIdx.x * block_runs + (Offset)(threadIdx.x / lanes);
   const Offset part = (Offset)blockIdx.y;
-  const bool valid = run < job.runs;
+  const bool valid = run < params.runs;
   Offset at[2] = {};
-  if (valid) rm_seek<Bits>(job.axes, 0, (int)job.rank, (typename Bits::index)run, at);
-  const In *const p = (const In *)job.a + at[1];
-  Out *const out = (Out *)job.out + at[0];
-  const Offset to_step = (Offset)job.to_step, from_step = (Offset)job.from_step;
-  const Offset first = part * (Offset)job.length;
-  const Offset last = (Offset)rm_min(first + job.length, job.count);
-  Acc carry = Row::start();
-  if (job.scratch != nullptr) {
+  if (valid) rm_seek<Bits>(params.axes, 0, (int)params.rank, (typename Bits::index)run, at);
+  const In *const p = (const In *)params.a + at[1];
+  Out *const out = (Out *)params.out + at[0];
+  const Offset to_step = (Offset)params.to_step, from_step = (Offset)params.from_step;
+  const Offset first = part * (Offset)params.length;
+  const Offset last = (Offset)rm_min(first + params.length, params.count);
+  Acc carry = Op::identity();
+  if (params.workspace != nullptr) {
     const Offset share = (part + lanes - 1) / lanes, own = rm_min<Offset>(lane * share, part);
     const Offset end = rm_min<Offset>(own + share, part);
-    const int64_t origin = (int64_t)run * job.parts;
-    const Acc a = valid ? rm_scan_parts<Row>(job.scratch, origin + own, origin + end) : carry;
-    rm_scan_lanes<Row>(a, lane, lanes, &carry);
+    const int64_t origin = (int64_t)run * params.parts;
+    const Acc a = valid ? rm_scan_parts<Op>(params.workspace, origin + own, origin + end) : carry;
+    rm_scan_lanes<Op>(a, lane, lanes, &carry);
   }
-  /* As often for all threads of a block, as they wait for each other. */
+  /* All threads of a block iterate equally often, because they wait for each other. */
   for (Offset from = first; from < last; from += (Offset)lanes * N) {
     const Offset n = from + (Offset)lane * N;
     const bool whole = valid && n + N <= last;
     rm_pack<In, N> x = {};
-    if (whole && (job.flags & RM_SCAN_ALIGNED_IN) != 0) {
+    if (whole && (params.flags & RM_SCAN_ALIGNED_IN) != 0) {
       x = rm_load<N>(p + n);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
@@ -150,19 +148,19 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
       }
     }
     Acc sum[N];
-    Acc a = Row::start();
+    Acc a = Op::identity();
     RM_UNROLL for (int i = 0; i < N; i++) {
-      if (valid && n + i < last) a = Row::fold(a, rm_scan_read<Row>(x.at[i]));
+      if (valid && n + i < last) a = Op::combine(a, rm_scan_read<Op>(x.at[i]));
       sum[i] = a;
     }
     Acc all;
-    const Acc before = Row::fold(carry, rm_scan_lanes<Row>(a, lane, lanes, &all));
-    carry = Row::fold(carry, all);
+    const Acc before = Op::combine(carry, rm_scan_lanes<Op>(a, lane, lanes, &all));
+    carry = Op::combine(carry, all);
     rm_pack<Out, N> result;
     RM_UNROLL for (int i = 0; i < N; i++) {
-      result.at[i] = rm_scan_write<Row>(Row::fold(before, sum[i]));
+      result.at[i] = rm_scan_write<Op>(Op::combine(before, sum[i]));
     }
-    if (whole && (job.flags & RM_SCAN_ALIGNED_OUT) != 0) {
+    if (whole && (params.flags & RM_SCAN_ALIGNED_OUT) != 0) {
       rm_store(out + n, result);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
@@ -172,39 +170,39 @@ static inline void rm_scan_along(const rm_scan_job<RANK> &job) {
   }
 }
 
-template <typename Row, int RANK, typename Bits>
-static inline void rm_scan_across(const rm_scan_job<RANK> &job) {
-  typedef typename Row::acc Acc;
-  typedef typename Row::in::stored In;
-  typedef typename Row::out::stored Out;
+template <typename Op, int RANK, typename Bits>
+static inline void rm_scan_across(const rm_scan_params<RANK> &params) {
+  typedef typename Op::acc Acc;
+  typedef typename Op::in::stored In;
+  typedef typename Op::out::stored Out;
   typedef typename Bits::offset Offset;
   const Offset run = (Offset)rm_global_index(), part = (Offset)blockIdx.y;
-  if (run >= job.runs) return;
+  if (run >= params.runs) return;
   Offset at[2] = {};
-  rm_seek<Bits>(job.axes, 0, (int)job.rank, (typename Bits::index)run, at);
-  const In *const p = (const In *)job.a + at[1];
-  Out *const out = (Out *)job.out + at[0];
-  const Offset to_step = (Offset)job.to_step, from_step = (Offset)job.from_step;
-  const Offset first = part * (Offset)job.length;
-  const Offset last = (Offset)rm_min(first + job.length, job.count);
-  Acc a = Row::start();
-  if (job.scratch != nullptr) {
-    const int64_t origin = (int64_t)run * job.parts;
-    a = rm_scan_parts<Row>(job.scratch, origin, origin + part);
+  rm_seek<Bits>(params.axes, 0, (int)params.rank, (typename Bits::index)run, at);
+  const In *const p = (const In *)params.a + at[1];
+  Out *const out = (Out *)params.out + at[0];
+  const Offset to_step = (Offset)params.to_step, from_step = (Offset)params.from_step;
+  const Offset first = part * (Offset)params.length;
+  const Offset last = (Offset)rm_min(first + params.length, params.count);
+  Acc a = Op::identity();
+  if (params.workspace != nullptr) {
+    const int64_t origin = (int64_t)run * params.parts;
+    a = rm_scan_parts<Op>(params.workspace, origin, origin + part);
   }
   Offset n = first;
   for (; n + RM_SCAN_ROWS <= last; n += RM_SCAN_ROWS) {
     In x[RM_SCAN_ROWS];
     RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(n + k) * from_step];
     RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) {
-      a = Row::fold(a, rm_scan_read<Row>(x[k]));
-      out[(n + k) * to_step] = rm_scan_write<Row>(a);
+      a = Op::combine(a, rm_scan_read<Op>(x[k]));
+      out[(n + k) * to_step] = rm_scan_write<Op>(a);
     }
   }
 #pragma unroll 1
   for (; n < last; n++) {
-    a = Row::fold(a, rm_scan_read<Row>(p[n * from_step]));
-    out[n * to_step] = rm_scan_write<Row>(a);
+    a = Op::combine(a, rm_scan_read<Op>(p[n * from_step]));
+    out[n * to_step] = rm_scan_write<Op>(a);
   }
 }
 
@@ -212,20 +210,18 @@ static inline void rm_scan_across(const rm_scan_job<RANK> &job) {
 
 #define RM_SCAN_KERNEL(name, axes, body) \
   extern "C" __global__ void __launch_bounds__(RM_THREADS) \
-      name(const rm_scan_job<axes> job) { \
+      name(const rm_scan_params<axes> params) { \
     body; \
   }
-#define RM_SCAN_ALONG(row) \
-  RM_SCAN_KERNEL(row##_along, RM_FEW_AXES, \
-                 (rm_scan_along<row, RM_FEW_AXES, rm_narrow>(job)))
-#define RM_SCAN_ACROSS(row) \
-  RM_SCAN_KERNEL(row##_across, RM_FEW_AXES, \
-                 (rm_scan_across<row, RM_FEW_AXES, rm_narrow>(job)))
-#define RM_SCAN_ALONG_ANY(row) \
-  RM_SCAN_KERNEL(row##_along_any, RM_MOST_AXES, \
-                 (rm_scan_along<row, RM_MOST_AXES, rm_wide>(job)))
-#define RM_SCAN_ACROSS_ANY(row) \
-  RM_SCAN_KERNEL(row##_across_any, RM_MOST_AXES, \
-                 (rm_scan_across<row, RM_MOST_AXES, rm_wide>(job)))
+#define RM_SCAN_ALONG(op) \
+  RM_SCAN_KERNEL(op##_along, RM_FEW_AXES, (rm_scan_along<op, RM_FEW_AXES, rm_index32>(params)))
+#define RM_SCAN_ACROSS(op) \
+  RM_SCAN_KERNEL(op##_across, RM_FEW_AXES, (rm_scan_across<op, RM_FEW_AXES, rm_index32>(params)))
+#define RM_SCAN_ALONG_GENERIC(op) \
+  RM_SCAN_KERNEL(op##_along_generic, RM_MAX_AXES, \
+                 (rm_scan_along<op, RM_MAX_AXES, rm_index64>(params)))
+#define RM_SCAN_ACROSS_GENERIC(op) \
+  RM_SCAN_KERNEL(op##_across_generic, RM_MAX_AXES, \
+                 (rm_scan_across<op, RM_MAX_AXES, rm_index64>(params)))
 
 #endif

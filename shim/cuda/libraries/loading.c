@@ -1,10 +1,10 @@
 /*
  * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC and cuBLAS.
  *
- * Each is opened when it is first needed, at most once per process, and never closed again. A
- * library is never of a newer major version of CUDA than the driver, and the two parts of cuBLAS
- * come from one folder: other pairs have given wrong results without a word. Knows nothing of what
- * the functions do, but for those that tell versions.
+ * Each library is opened when it is first needed, at most once per process, and never closed. A
+ * library never has a newer major version of CUDA than the driver, and both parts of cuBLAS come
+ * from the same folder: other combinations have silently computed wrong results. This file calls
+ * only the functions that return versions.
  */
 #if !defined(__APPLE__)
 #define _GNU_SOURCE
@@ -18,30 +18,30 @@
 
 rm_functions rm_cu;
 
-enum { TEXT_ROOM = 6144 };
+enum { TEXT_CAPACITY = 6144 };
 
-/* Text that grows; what does not fit is left out. */
+/* A text buffer. What does not fit is cut off. */
 typedef struct {
-  char at[TEXT_ROOM];
+  char at[TEXT_CAPACITY];
   size_t length;
-} text;
+} text_buffer;
 
-static void __attribute__((format(printf, 2, 3))) add(text *to, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) append(text_buffer *to, const char *format, ...) {
   va_list values;
   va_start(values, format);
-  const size_t room = sizeof to->at - to->length;
-  const int length = vsnprintf(to->at + to->length, room, format, values);
+  const size_t capacity = sizeof to->at - to->length;
+  const int length = vsnprintf(to->at + to->length, capacity, format, values);
   va_end(values);
-  if (length > 0) to->length += (size_t)length < room ? (size_t)length : room - 1;
+  if (length > 0) to->length += (size_t)length < capacity ? (size_t)length : capacity - 1;
 }
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
-/* A file's name, and the major version of CUDA that it is of; 0 where the name does not tell. */
+/* A file name and its major version of CUDA, or 0 if the name does not contain it. */
 typedef struct {
   int major;
   const char *name;
-  /* The other part of a pair, which has to lie beside it. */
+  /* The other part of a pair, which must be in the same folder. */
   const char *part;
 } candidate;
 
@@ -72,23 +72,23 @@ static const symbol cublaslt_symbols[] = {
 #include "cuda_functions.def"
     {NULL, 0}};
 
-#define MOST_CANDIDATES 4
+#define MAX_CANDIDATES 4
 
-/* What is known of a library, and how far it is opened. */
+/* The static description of a library, and its state. */
 typedef struct {
-  /* What it is to the reader of a message, and what would help. */
+  /* The name for messages, and advice on how to install it. */
   const char *title, *advice;
   const symbol *symbols, *part_symbols;
-  candidate candidates[MOST_CANDIDATES];
+  candidate candidates[MAX_CANDIDATES];
   enum { UNTRIED, OPEN, FAILED } state;
   int major, minor;
   char *message;
-} library;
+} library_state;
 
-/* Where the open ones are. */
-static char paths[RM_LIBRARIES][RM_PATH_ROOM];
+/* The paths of open libraries. */
+static char paths[RM_LIBRARY_COUNT][RM_PATH_CAPACITY];
 
-static library libraries[RM_LIBRARIES] = {
+static library_state libraries[RM_LIBRARY_COUNT] = {
     [RM_DRIVER] = {.title = "NVIDIA driver",
                    .advice = "install the driver of the GPU, or let this container see it",
                    .symbols = driver_symbols,
@@ -137,15 +137,15 @@ static library libraries[RM_LIBRARIES] = {
                    .part_symbols = cublaslt_symbols},
 };
 
-/* Held while libraries are opened. */
-static rm_mutex guard = RM_MUTEX_INIT;
-static _Atomic bool is_open[RM_LIBRARIES];
+/* Locked while libraries are opened. */
+static rm_mutex mutex = RM_MUTEX_INIT;
+static _Atomic bool is_open[RM_LIBRARY_COUNT];
 /* As 13000. */
 static _Atomic int driver_version;
 
 int rm_cuda_driver_version(void) { return atomic_load(&driver_version); }
 
-/* Fills the fields of rm_cu; gives the name of a function that is missing, or null. */
+/* Sets the fields of rm_cu. Returns the name of a missing function, or null. */
 static const char *resolve(void *file, const symbol *symbols) {
   for (const symbol *each = symbols; each->name != NULL; each++) {
     void *found = rm_library_symbol(file, each->name);
@@ -157,20 +157,21 @@ static const char *resolve(void *file, const symbol *symbols) {
 
 static void open_quietly(const char *path) { rm_library_open(path, true); }
 
-/* NVRTC asks for its builtins by a bare name when it compiles: that finds what is open already. */
+/* NVRTC opens its builtins by file name when it compiles. It finds them if they are already
+ * open. */
 static void open_builtins(const char *path) {
-  char pattern[RM_PATH_ROOM + 40];
+  char pattern[RM_PATH_CAPACITY + 40];
   snprintf(pattern, sizeof pattern - 40, "%s", path);
-  rm_to_folder(pattern);
+  rm_parent_folder(pattern);
 #if defined(_WIN32)
   strcat(pattern, "/nvrtc-builtins64_*");
 #else
   strcat(pattern, "/libnvrtc-builtins.so*");
 #endif
-  rm_each_path(pattern, open_quietly);
+  rm_glob(pattern, open_quietly);
 }
 
-/* The version of a part of cuBLAS; false where it does not tell. */
+/* The version of a part of cuBLAS. Returns false if it is unknown. */
 static bool blas_version(void *file, const char *name, int *version) {
   int (*get)(int property, int *value);
   void *found = rm_library_symbol(file, name);
@@ -179,10 +180,11 @@ static bool blas_version(void *file, const char *name, int *version) {
   return get(0, &version[0]) == 0 && get(1, &version[1]) == 0 && get(2, &version[2]) == 0;
 }
 
-/* Asks an open library for its version, and whether it works; false with a reason where not. */
-static bool examine(rm_library which, int major, void *file, void *other, char *reason,
-                    size_t length) {
-  library *of = &libraries[which];
+/* Queries the version of an open library and whether it works. Returns false with a reason if
+ * not. */
+static bool check_version(rm_library which, int major, void *file, void *other, char *reason,
+                          size_t length) {
+  library_state *library = &libraries[which];
   int version = 0, part[3] = {0}, whole[3] = {0}, code = 0;
   if (which == RM_DRIVER) {
     code = rm_cu.cuInit(0);
@@ -213,166 +215,167 @@ static bool examine(rm_library which, int major, void *file, void *other, char *
     snprintf(reason, length, "it does not tell its version (%d)", code);
     return false;
   }
-  of->major = version / 1000;
-  of->minor = version % 1000 / 10;
+  library->major = version / 1000;
+  library->minor = version % 1000 / 10;
   const int driver = atomic_load(&driver_version);
   if (which == RM_DRIVER) {
     atomic_store(&driver_version, version);
-  } else if (driver != 0 && of->major > driver / 1000) {
-    snprintf(reason, length, "it is of CUDA %d, the driver of CUDA %d", of->major, driver / 1000);
+  } else if (driver != 0 && library->major > driver / 1000) {
+    snprintf(reason, length, "it is of CUDA %d, the driver of CUDA %d", library->major,
+             driver / 1000);
     return false;
   }
   return true;
 }
 
-/*
- * Opens one file of a folder, or, where that is null, what the system finds; writes where it was.
- * Null where it is not there, or is not what it should be, which is noted.
- */
-static void *open_at(const char *folder, const char *name, const symbol *symbols, char *path,
-                     text *wrong) {
-  const int length = folder == NULL ? snprintf(path, RM_PATH_ROOM, "%s", name)
-                                    : snprintf(path, RM_PATH_ROOM, "%s/%s", folder, name);
-  if (length >= RM_PATH_ROOM) return NULL;
-  rm_own_separators(path);
+/* Opens a file of a folder or, if that is null, the one that the system finds. Writes its path.
+ * Returns null if it does not exist or is invalid, which is added to `problems`. */
+static void *open_file(const char *folder, const char *name, const symbol *symbols, char *path,
+                       text_buffer *problems) {
+  const int length = folder == NULL ? snprintf(path, RM_PATH_CAPACITY, "%s", name)
+                                    : snprintf(path, RM_PATH_CAPACITY, "%s/%s", folder, name);
+  if (length >= RM_PATH_CAPACITY) return NULL;
+  rm_native_separators(path);
   if (folder != NULL && !rm_file_exists(path)) return NULL;
   void *file = rm_library_open(path, folder != NULL);
   if (file == NULL) {
-    char reason[RM_PATH_ROOM];
+    char reason[RM_PATH_CAPACITY];
     rm_library_error(reason, sizeof reason);
-    /* That the system does not know a name is no news. */
+    /* It is no problem that the system does not find a name. */
     const bool unknown = folder == NULL && strncmp(reason, name, strlen(name)) == 0;
-    if (!unknown) add(wrong, "; %s: %s", path, reason);
+    if (!unknown) append(problems, "; %s: %s", path, reason);
     return NULL;
   }
   const char *missing = resolve(file, symbols);
   if (missing != NULL) {
-    add(wrong, "; %s: it has no %s", path, missing);
+    append(problems, "; %s: it has no %s", path, missing);
     rm_library_close(file);
     return NULL;
   }
-  char found[RM_PATH_ROOM];
+  char found[RM_PATH_CAPACITY];
   rm_library_path(file, rm_library_symbol(file, symbols[0].name), found, sizeof found);
   if (found[0] != 0) memcpy(path, found, sizeof found);
   return file;
 }
 
-/* Opens a library, with its other part where it has one; notes what is wrong with it. */
-static bool open_one(rm_library which, const char *folder, const candidate *from, text *wrong) {
-  library *of = &libraries[which];
-  char path[RM_PATH_ROOM], other[RM_PATH_ROOM], reason[RM_PATH_ROOM + 64] = "";
+/* Opens a library, with its other part if it has one. Adds what is wrong with it to `problems`. */
+static bool open_candidate(rm_library which, const char *folder, const candidate *from,
+                           text_buffer *problems) {
+  library_state *library = &libraries[which];
+  char path[RM_PATH_CAPACITY], other[RM_PATH_CAPACITY], reason[RM_PATH_CAPACITY + 64] = "";
   void *part = NULL;
   if (from->part != NULL) {
-    part = open_at(folder, from->part, of->part_symbols, other, wrong);
+    part = open_file(folder, from->part, library->part_symbols, other, problems);
     if (part == NULL) return false;
   }
-  void *file = open_at(folder, from->name, of->symbols, path, wrong);
+  void *file = open_file(folder, from->name, library->symbols, path, problems);
   if (file != NULL && part != NULL) {
-    char mine[RM_PATH_ROOM];
-    memcpy(mine, path, sizeof mine);
-    rm_to_folder(mine);
-    rm_to_folder(other);
-    if (strcmp(mine, other) != 0) {
+    char own_folder[RM_PATH_CAPACITY];
+    memcpy(own_folder, path, sizeof own_folder);
+    rm_parent_folder(own_folder);
+    rm_parent_folder(other);
+    if (strcmp(own_folder, other) != 0) {
       snprintf(reason, sizeof reason, "%s comes from another folder, %s", from->part, other);
     }
   }
   if (file != NULL && reason[0] == 0 &&
-      examine(which, from->major, file, part, reason, sizeof reason)) {
+      check_version(which, from->major, file, part, reason, sizeof reason)) {
     memcpy(paths[which], path, sizeof path);
     if (which == RM_NVRTC) open_builtins(path);
     return true;
   }
-  if (file != NULL) add(wrong, "; %s: %s", path, reason);
-  /* A driver that was initialised stays. */
+  if (file != NULL) append(problems, "; %s: %s", path, reason);
+  /* A driver that is initialized stays open. */
   if (file != NULL && which != RM_DRIVER) rm_library_close(file);
   if (part != NULL) rm_library_close(part);
   return false;
 }
 
-/* Tries all names of a library in one folder, or with null where the system looks. */
-static bool open_in(rm_library which, const char *folder, text *wrong) {
+/* Tries all names of a library in one folder, or in the system's own path if it is null. */
+static bool open_in_folder(rm_library which, const char *folder, text_buffer *problems) {
   const int driver = atomic_load(&driver_version) / 1000;
-  for (int i = 0; i < MOST_CANDIDATES; i++) {
+  for (int i = 0; i < MAX_CANDIDATES; i++) {
     const candidate *from = &libraries[which].candidates[i];
     if (from->name == NULL) break;
     if (driver != 0 && from->major > driver) continue;
-    if (open_one(which, folder, from, wrong)) return true;
+    if (open_candidate(which, folder, from, problems)) return true;
   }
   return false;
 }
 
-static bool open_anywhere(rm_library which, text *wrong, text *searched) {
+static bool search_library(rm_library which, text_buffer *problems, text_buffer *searched) {
 #if !defined(_WIN32)
   static const char *const driver_folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib64",
                                                "/run/opengl-driver/lib"};
 #endif
-  const int before = which == RM_DRIVER ? rm_named_folders : rm_last_folder;
+  const int before = which == RM_DRIVER ? rm_named_folders : rm_preferred_folders;
   for (int i = 0; i < before; i++) {
-    add(searched, "%s, ", rm_folders[i]);
-    if (open_in(which, rm_folders[i], wrong)) return true;
+    append(searched, "%s, ", rm_folders[i]);
+    if (open_in_folder(which, rm_folders[i], problems)) return true;
   }
-  add(searched, "the system's own path");
-  if (open_in(which, NULL, wrong)) return true;
+  append(searched, "the system's own path");
+  if (open_in_folder(which, NULL, problems)) return true;
   if (which == RM_DRIVER) {
 #if !defined(_WIN32)
     for (int i = 0; i < COUNT(driver_folders); i++) {
-      add(searched, ", %s", driver_folders[i]);
-      if (open_in(which, driver_folders[i], wrong)) return true;
+      append(searched, ", %s", driver_folders[i]);
+      if (open_in_folder(which, driver_folders[i], problems)) return true;
     }
 #endif
     return false;
   }
-  for (int i = rm_last_folder; i < rm_folder_count; i++) {
-    add(searched, ", %s", rm_folders[i]);
-    if (open_in(which, rm_folders[i], wrong)) return true;
+  for (int i = rm_preferred_folders; i < rm_folder_count; i++) {
+    append(searched, ", %s", rm_folders[i]);
+    if (open_in_folder(which, rm_folders[i], problems)) return true;
   }
   return false;
 }
 
-/* Opens a library that has not been tried; the guard is held. */
+/* Opens a library that has not been tried. The mutex is locked. */
 static int32_t open_library(rm_library which) {
-  library *of = &libraries[which];
-  if (of->state == OPEN) return RM_OK;
-  if (of->state == FAILED) return rm_fail(RM_NOT_FOUND, "%s", of->message);
-  text *wrong = calloc(3, sizeof *wrong);
-  if (wrong == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a message");
-  text *searched = wrong + 1, *message = wrong + 2;
-  if (open_anywhere(which, wrong, searched)) {
-    free(wrong);
-    of->state = OPEN;
+  library_state *library = &libraries[which];
+  if (library->state == OPEN) return RM_OK;
+  if (library->state == FAILED) return rm_fail(RM_NOT_FOUND, "%s", library->message);
+  text_buffer *problems = calloc(3, sizeof *problems);
+  if (problems == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a message");
+  text_buffer *searched = problems + 1, *message = problems + 2;
+  if (search_library(which, problems, searched)) {
+    free(problems);
+    library->state = OPEN;
     atomic_store(&is_open[which], true);
     return RM_OK;
   }
-  add(message, "no usable %s: looked for %s", of->title, of->candidates[0].name);
-  for (int i = 1; i < MOST_CANDIDATES && of->candidates[i].name != NULL; i++) {
-    add(message, ", %s", of->candidates[i].name);
+  append(message, "no usable %s: looked for %s", library->title, library->candidates[0].name);
+  for (int i = 1; i < MAX_CANDIDATES && library->candidates[i].name != NULL; i++) {
+    append(message, ", %s", library->candidates[i].name);
   }
-  add(message, " in %s%s; %s", searched->at, wrong->at, of->advice);
-  of->message = realloc(of->message, message->length + 1);
-  if (of->message != NULL) {
-    strcpy(of->message, message->at);
-    of->state = FAILED;
+  append(message, " in %s%s; %s", searched->at, problems->at, library->advice);
+  library->message = realloc(library->message, message->length + 1);
+  if (library->message != NULL) {
+    strcpy(library->message, message->at);
+    library->state = FAILED;
   }
   rm_fail(RM_NOT_FOUND, "%s", message->at);
-  free(wrong);
+  free(problems);
   return RM_NOT_FOUND;
 }
 
 int32_t rm_cuda_library(rm_library which) {
   if (atomic_load_explicit(&is_open[which], memory_order_acquire)) return RM_OK;
-  rm_mutex_lock(&guard);
+  rm_mutex_lock(&mutex);
   if (libraries[RM_DRIVER].state == UNTRIED) rm_list_folders(NULL);
-  /* The driver says how new the others may be; some uses of them need none. */
+  /* The driver limits the version of the others, although some of their functions work without
+   * it. */
   if (which != RM_DRIVER) open_library(RM_DRIVER);
   const int32_t status = open_library(which);
-  rm_mutex_unlock(&guard);
+  rm_mutex_unlock(&mutex);
   return status;
 }
 
 int32_t rm_cuda_open_runtime(const char *folder) {
   static char *tried;
   if (atomic_load_explicit(&is_open[RM_RUNTIME], memory_order_acquire)) return RM_OK;
-  rm_mutex_lock(&guard);
+  rm_mutex_lock(&mutex);
   const bool other = folder != NULL && folder[0] != 0 &&
                      (tried == NULL || strcmp(tried, folder) != 0);
   if (libraries[RM_DRIVER].state == UNTRIED || other) {
@@ -381,25 +384,25 @@ int32_t rm_cuda_open_runtime(const char *folder) {
       if (tried != NULL) strcpy(tried, folder);
     }
     rm_list_folders(folder);
-    for (int i = 0; i < RM_LIBRARIES; i++) {
+    for (int i = 0; i < RM_LIBRARY_COUNT; i++) {
       if (libraries[i].state == FAILED) libraries[i].state = UNTRIED;
     }
   }
   int32_t status = open_library(RM_DRIVER);
   if (status == RM_OK) status = open_library(RM_RUNTIME);
-  rm_mutex_unlock(&guard);
+  rm_mutex_unlock(&mutex);
   return status;
 }
 
 void rm_cuda_describe(rm_library which, char *to, size_t length) {
-  rm_mutex_lock(&guard);
-  const library *of = &libraries[which];
-  if (of->state == OPEN) {
-    snprintf(to, length, "%d.%d, %s", of->major, of->minor, paths[which]);
+  rm_mutex_lock(&mutex);
+  const library_state *library = &libraries[which];
+  if (library->state == OPEN) {
+    snprintf(to, length, "%d.%d, %s", library->major, library->minor, paths[which]);
   } else {
-    snprintf(to, length, "%s", of->state == FAILED ? of->message : "not opened yet");
+    snprintf(to, length, "%s", library->state == FAILED ? library->message : "not opened yet");
   }
-  rm_mutex_unlock(&guard);
+  rm_mutex_unlock(&mutex);
 }
 
 const char *rm_cuda_path(rm_library which) { return paths[which]; }

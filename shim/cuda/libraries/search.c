@@ -1,5 +1,5 @@
 /*
- * Where NVIDIA's libraries may lie.
+ * Finds the folders that may contain NVIDIA's libraries.
  */
 #if !defined(__APPLE__)
 #define _GNU_SOURCE
@@ -18,28 +18,28 @@
 
 #if defined(_WIN32)
 #define LIST_SEPARATOR ';'
-void rm_own_separators(char *path) {
+void rm_native_separators(char *path) {
   for (; *path != 0; path++) {
     if (*path == '/') *path = '\\';
   }
 }
 #else
 #define LIST_SEPARATOR ':'
-void rm_own_separators(char *path) { (void)path; }
+void rm_native_separators(char *path) { (void)path; }
 #endif
 
-/* The file that this very code is in. */
-static void own_path(char *path, size_t length) {
+/* The path of the file that contains this code. */
+static void library_file(char *path, size_t length) {
 #if defined(_WIN32)
   HMODULE own = NULL;
   const DWORD by_address =
       GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT;
   path[0] = 0;
-  if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)own_path, &own)) {
+  if (GetModuleHandleExA(by_address, (const char *)(uintptr_t)library_file, &own)) {
     rm_library_path((void *)own, NULL, path, length);
   }
 #else
-  rm_library_path(NULL, (void *)(uintptr_t)own_path, path, length);
+  rm_library_path(NULL, (void *)(uintptr_t)library_file, path, length);
 #endif
 }
 
@@ -53,7 +53,7 @@ static bool is_folder(const char *path) {
   return stat(path, &about) == 0 && (about.st_mode & S_IFMT) == S_IFDIR;
 }
 
-void rm_to_folder(char *path) {
+void rm_parent_folder(char *path) {
   char *end = path;
   for (char *at = path; *at != 0; at++) {
     if (*at == '/' || *at == '\\') end = at;
@@ -61,7 +61,7 @@ void rm_to_folder(char *path) {
   *end = 0;
 }
 
-/* Compares names so that numbers within them count as such, the greater one first. */
+/* Orders names by the numbers in them, the greater one first. */
 static int newer_first(const void *a, const void *b) {
   const char *x = a, *y = b;
   while (*x != 0 && *y != 0) {
@@ -80,25 +80,25 @@ static int newer_first(const void *a, const void *b) {
   return *x == *y ? 0 : *x == 0 ? 1 : -1;
 }
 
-void rm_cuda_beside(const char *name, char *path, size_t length) {
-  char folder[RM_PATH_ROOM];
-  own_path(folder, sizeof folder);
-  /* The libraries of several systems have folders of their own, below the one of the file. */
+void rm_cuda_find_beside(const char *name, char *path, size_t length) {
+  char folder[RM_PATH_CAPACITY];
+  library_file(folder, sizeof folder);
+  /* The libraries of several systems are in subfolders of the folder with the file. */
   for (int level = 0; level < 2; level++) {
-    rm_to_folder(folder);
+    rm_parent_folder(folder);
     const int whole = snprintf(path, length, "%s/%s", folder, name);
     if (folder[0] != 0 && whole > 0 && (size_t)whole < length && rm_file_exists(path)) return;
   }
   path[0] = 0;
 }
 
-enum { MOST_NAMES = 64, NAME_ROOM = 128 };
+enum { MAX_NAMES = 64, NAME_CAPACITY = 128 };
 
-/* The names in a folder that begin with a prefix, newer ones first; gives how many there are. */
-static int list_names(const char *folder, const char *prefix, char (*names)[NAME_ROOM]) {
+/* Lists the names in a folder that start with a prefix, newer ones first. Returns their number. */
+static int list_names(const char *folder, const char *prefix, char (*names)[NAME_CAPACITY]) {
   int count = 0;
 #if defined(_WIN32)
-  char pattern[RM_PATH_ROOM];
+  char pattern[RM_PATH_CAPACITY];
   WIN32_FIND_DATAA entry;
   snprintf(pattern, sizeof pattern, "%s\\%s*", folder, prefix);
   HANDLE search = FindFirstFileA(pattern, &entry);
@@ -112,7 +112,7 @@ static int list_names(const char *folder, const char *prefix, char (*names)[NAME
     const char *name = entry->d_name;
     if (strncmp(name, prefix, strlen(prefix)) != 0) continue;
 #endif
-    if (name[0] == '.' || strlen(name) >= NAME_ROOM || count == MOST_NAMES) continue;
+    if (name[0] == '.' || strlen(name) >= NAME_CAPACITY || count == MAX_NAMES) continue;
     strcpy(names[count++], name);
 #if defined(_WIN32)
   } while (FindNextFileA(search, &entry));
@@ -125,37 +125,37 @@ static int list_names(const char *folder, const char *prefix, char (*names)[NAME
   return count;
 }
 
-void rm_each_path(const char *pattern, void (*visit)(const char *path)) {
+void rm_glob(const char *pattern, void (*visit)(const char *path)) {
   const char *star = strchr(pattern, '*');
   if (star == NULL) {
-    char path[RM_PATH_ROOM];
+    char path[RM_PATH_CAPACITY];
     snprintf(path, sizeof path, "%s", pattern);
-    rm_own_separators(path);
+    rm_native_separators(path);
     if (rm_file_exists(path)) visit(path);
     return;
   }
-  char folder[RM_PATH_ROOM], next[RM_PATH_ROOM];
+  char folder[RM_PATH_CAPACITY], next[RM_PATH_CAPACITY];
   snprintf(folder, sizeof folder, "%.*s", (int)(star - pattern), pattern);
-  rm_to_folder(folder);
+  rm_parent_folder(folder);
   const size_t length = strlen(folder);
-  char prefix[NAME_ROOM];
+  char prefix[NAME_CAPACITY];
   snprintf(prefix, sizeof prefix, "%.*s", (int)((size_t)(star - pattern) - length - 1),
            pattern + length + 1);
-  char(*names)[NAME_ROOM] = malloc(MOST_NAMES * sizeof *names);
+  char (*names)[NAME_CAPACITY] = malloc(MAX_NAMES * sizeof *names);
   const int count = names == NULL ? 0 : list_names(folder, prefix, names);
   for (int i = 0; i < count; i++) {
-    if (snprintf(next, sizeof next, "%s/%s%s", folder, names[i], star + 1) < RM_PATH_ROOM) {
-      rm_each_path(next, visit);
+    if (snprintf(next, sizeof next, "%s/%s%s", folder, names[i], star + 1) < RM_PATH_CAPACITY) {
+      rm_glob(next, visit);
     }
   }
   free(names);
 }
 
-int rm_folder_count, rm_named_folders, rm_last_folder;
-char *rm_folders[RM_MOST_FOLDERS];
+int rm_folder_count, rm_named_folders, rm_preferred_folders;
+char *rm_folders[RM_MAX_FOLDERS];
 
 static void add_folder(const char *path) {
-  if (rm_folder_count == RM_MOST_FOLDERS || !is_folder(path)) return;
+  if (rm_folder_count == RM_MAX_FOLDERS || !is_folder(path)) return;
   for (int i = 0; i < rm_folder_count; i++) {
     if (strcmp(rm_folders[i], path) == 0) return;
   }
@@ -163,22 +163,22 @@ static void add_folder(const char *path) {
   if (copy != NULL) rm_folders[rm_folder_count++] = strcpy(copy, path);
 }
 
-/* Adds what fits the pattern below a folder. */
-static void add_below(const char *folder, const char *pattern) {
-  char path[RM_PATH_ROOM];
+/* Adds the folders that match a pattern in a folder. */
+static void add_matching(const char *folder, const char *pattern) {
+  char path[RM_PATH_CAPACITY];
   if (folder == NULL || folder[0] == 0) return;
-  if (snprintf(path, sizeof path, "%s/%s", folder, pattern) < RM_PATH_ROOM) {
-    rm_each_path(path, add_folder);
+  if (snprintf(path, sizeof path, "%s/%s", folder, pattern) < RM_PATH_CAPACITY) {
+    rm_glob(path, add_folder);
   }
 }
 
-/* Copies the next part of a list, and moves on; false at the end. */
-static bool next_part(const char **list, char *part, size_t room) {
+/* Copies the next item of a list and advances. Returns false at the end. */
+static bool next_item(const char **list, char *part, size_t capacity) {
   while (**list == LIST_SEPARATOR) ++*list;
   if (**list == 0) return false;
   const char *end = strchr(*list, LIST_SEPARATOR);
   const size_t length = end == NULL ? strlen(*list) : (size_t)(end - *list);
-  snprintf(part, room, "%.*s", (int)(length < room ? length : room - 1), *list);
+  snprintf(part, capacity, "%.*s", (int)(length < capacity ? length : capacity - 1), *list);
   *list += length;
   return true;
 }
@@ -190,7 +190,7 @@ static const char *const wheels[] = {
 static const char *const sites[] = {"Lib/site-packages"};
 static const char *const toolkit[] = {"bin/x64", "bin"};
 static const char *const conda[] = {"Library/bin/x64", "Library/bin"};
-static const char *const usual[] = {
+static const char *const default_folders[] = {
     "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin/x64",
     "C:/Program Files/NVIDIA GPU Computing Toolkit/CUDA/v*/bin"};
 static const char *const python = "python.exe";
@@ -200,37 +200,37 @@ static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib
 static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
 static const char *const toolkit[] = {"lib64", "lib", "targets/*/lib"};
 static const char *const conda[] = {"lib", "targets/*/lib"};
-static const char *const usual[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
-                                    "/usr/local/cuda-*/targets/*/lib", "/opt/cuda/lib64"};
+static const char *const default_folders[] = {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
+                                              "/usr/local/cuda-*/targets/*/lib", "/opt/cuda/lib64"};
 static const char *const python = "python3";
 #endif
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
-/* The folders of NVIDIA's packages for Python, where its prefix is the given one. */
+/* Adds the folders of NVIDIA's Python packages for a Python prefix. */
 static void add_python(const char *prefix) {
-  char pattern[RM_PATH_ROOM];
+  char pattern[RM_PATH_CAPACITY];
   for (int i = 0; i < COUNT(sites); i++) {
     for (int j = 0; j < COUNT(wheels); j++) {
       snprintf(pattern, sizeof pattern, "%s/%s", sites[i], wheels[j]);
-      add_below(prefix, pattern);
+      add_matching(prefix, pattern);
     }
   }
 }
 
 #if !defined(_WIN32)
-/* Those of a program's prefix, and of the one that it is a link to, if it is one, and so on: a link may
- * lead into an environment, whose own program is a link again. Last those of where it is, as folders
- * may be links too. */
+/* Adds the folders for the prefix of a program and, if it is a symbolic link, of each target: a
+ * link may lead to a virtual environment, whose program is a link too. Finally adds those for its
+ * real path, because folders may be links. */
 static void add_python_at(const char *program) {
-  enum { MOST_LINKS = 8 };
+  enum { MAX_LINKS = 8 };
   char path[PATH_MAX], target[PATH_MAX], whole[2 * PATH_MAX];
   snprintf(path, sizeof path, "%s", program);
-  for (int i = 0; i <= MOST_LINKS; i++) {
+  for (int i = 0; i <= MAX_LINKS; i++) {
     const ssize_t length = readlink(path, target, sizeof target - 1);
-    rm_to_folder(path);
+    rm_parent_folder(path);
     snprintf(whole, sizeof whole, "%s", path);
-    rm_to_folder(whole);
+    rm_parent_folder(whole);
     add_python(whole);
     if (length <= 0) break;
     target[length] = 0;
@@ -242,33 +242,34 @@ static void add_python_at(const char *program) {
     strcat(path, last);
   }
   if (realpath(program, path) == NULL) return;
-  rm_to_folder(path);
-  rm_to_folder(path);
+  rm_parent_folder(path);
+  rm_parent_folder(path);
   add_python(path);
 }
 #endif
 
-/* Those of the Python that runs by its name. */
+/* Adds the folders for the Python that is first in PATH. */
 static void add_python_of_path(void) {
   const char *list = getenv("PATH");
-  char folder[RM_PATH_ROOM], path[RM_PATH_ROOM];
+  char folder[RM_PATH_CAPACITY], path[RM_PATH_CAPACITY];
   if (list == NULL) return;
-  while (next_part(&list, folder, sizeof folder)) {
-    if (snprintf(path, sizeof path, "%s/%s", folder, python) >= RM_PATH_ROOM || !rm_file_exists(path)) {
+  while (next_item(&list, folder, sizeof folder)) {
+    if (snprintf(path, sizeof path, "%s/%s", folder, python) >= RM_PATH_CAPACITY ||
+        !rm_file_exists(path)) {
       continue;
     }
 #if defined(_WIN32)
     add_python(folder);
 #else
     add_python_at(path);
-    rm_to_folder(path);
-    rm_to_folder(path);
-    /* pyenv puts scripts into its folder `shims`, which start one of its versions. */
+    rm_parent_folder(path);
+    rm_parent_folder(path);
+    /* The folder `shims` of pyenv contains scripts that start one of its versions. */
     if (strlen(folder) > 6 && strcmp(folder + strlen(folder) - 6, "/shims") == 0) {
       for (int i = 0; i < COUNT(wheels); i++) {
-        char pattern[RM_PATH_ROOM];
+        char pattern[RM_PATH_CAPACITY];
         snprintf(pattern, sizeof pattern, "versions/*/%s/%s", sites[0], wheels[i]);
-        add_below(path, pattern);
+        add_matching(path, pattern);
       }
     }
 #endif
@@ -277,26 +278,28 @@ static void add_python_of_path(void) {
 }
 
 void rm_list_folders(const char *folder) {
-  char part[RM_PATH_ROOM];
+  char part[RM_PATH_CAPACITY];
   while (rm_folder_count > 0) free(rm_folders[--rm_folder_count]);
   const char *list = getenv("ROWMAJOR_CUDA_LIB_DIR");
-  while (list != NULL && next_part(&list, part, sizeof part)) add_folder(part);
+  while (list != NULL && next_item(&list, part, sizeof part)) add_folder(part);
   if (folder != NULL && folder[0] != 0) add_folder(folder);
   rm_named_folders = rm_folder_count;
   const char *environment = getenv("CONDA_PREFIX");
   if (getenv("VIRTUAL_ENV") != NULL) add_python(getenv("VIRTUAL_ENV"));
   if (environment != NULL) add_python(environment);
-  for (int i = 0; i < COUNT(conda); i++) add_below(environment, conda[i]);
+  for (int i = 0; i < COUNT(conda); i++) add_matching(environment, conda[i]);
   add_python_of_path();
 #if !defined(_WIN32)
   const char *home = getenv("HOME");
-  if (home != NULL && snprintf(part, sizeof part, "%s/.local", home) < RM_PATH_ROOM) add_python(part);
-  /* Where root installs for the Python of Debian. */
+  if (home != NULL && snprintf(part, sizeof part, "%s/.local", home) < RM_PATH_CAPACITY) {
+    add_python(part);
+  }
+  /* Debian's Python installs packages of root here. */
   add_python("/usr/local");
 #endif
-  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_HOME"), toolkit[i]);
-  for (int i = 0; i < COUNT(toolkit); i++) add_below(getenv("CUDA_PATH"), toolkit[i]);
-  rm_last_folder = rm_folder_count;
-  for (int i = 0; i < COUNT(usual); i++) rm_each_path(usual[i], add_folder);
+  for (int i = 0; i < COUNT(toolkit); i++) add_matching(getenv("CUDA_HOME"), toolkit[i]);
+  for (int i = 0; i < COUNT(toolkit); i++) add_matching(getenv("CUDA_PATH"), toolkit[i]);
+  rm_preferred_folders = rm_folder_count;
+  for (int i = 0; i < COUNT(default_folders); i++) rm_glob(default_folders[i], add_folder);
 }
 #endif

@@ -1,151 +1,152 @@
 /*
- * The allocator of device memory, which keeps what it has.
+ * The caching allocator of device memory.
  *
- * All work of a device is in one order, so that a block may have a new owner while queued work
- * still uses it: whatever the new owner queues comes later. Graphs are the exception, as they run
- * again: what was free or became free while one was captured serves that graph only, for as long as
- * it lives.
+ * All work of a device is queued in order. So a block may be reused while queued work still uses
+ * it: the work of the new owner is queued later. Graphs are the exception, because they run again.
+ * Memory that was free or was freed during a capture belongs to that graph until the graph is
+ * freed.
  *
- * With ROWMAJOR_CUDA_BLOCKS=1 each block is an allocation of the driver's, of the very bytes that
- * were asked for, so that tools which watch allocations see what leaves a block.
+ * With ROWMAJOR_CUDA_BLOCKS=1 every block is a driver allocation of exactly the requested size, so
+ * that tools that watch allocations detect accesses outside of a block.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Slabs come from the driver and are cut into blocks; neighbours that are free become one. Small
- * blocks come from slabs of their own. Free blocks are sorted into bins by size, two for each power
- * of two, and a request takes the smallest of the first few that fit.
- */
-enum { GRAIN = 512, BINS = 64, LOOKED_AT = 32 };
+/* Slabs come from the driver and are split into blocks. Adjacent free blocks are coalesced. Small
+ * blocks have slabs of their own. Free blocks are sorted into bins by size, two per power of two. A
+ * request takes the best fit among the first few candidates. */
+enum { GRANULARITY = 512, BINS = 64, MAX_CANDIDATES = 32 };
 enum {
-  SMALL_MOST = 1 << 20,
+  SMALL_MAX = 1 << 20,
   SMALL_SLAB = 2 << 20,
-  /* Up to MIDDLE_MOST blocks share slabs; larger ones begin as slabs of their own. */
-  MIDDLE_MOST = 10 << 20,
-  MIDDLE_SLAB = 20 << 20,
-  LARGE_STEP = 2 << 20
+  /* Blocks up to MEDIUM_MAX share slabs. Larger ones start as slabs of their own. */
+  MEDIUM_MAX = 10 << 20,
+  MEDIUM_SLAB = 20 << 20,
+  LARGE_GRANULARITY = 2 << 20
 };
 
 typedef struct block {
   rm_address address;
   uint64_t bytes;
-  /* The neighbours in the slab. */
-  struct block *before, *after;
-  /* The others of its bin, or, where it is in use, of its place in the table. */
+  /* The adjacent blocks in the slab. */
+  struct block *prev_in_slab, *next_in_slab;
+  /* The neighbors in the list of a bin or, if the block is in use, of a hash table bucket. */
   struct block *previous, *next;
-  /* The graph that may write to it again, or 0. */
+  /* The graph that may write to the block again, or 0. */
   int graph;
   bool used, small;
 } block;
 
 struct rm_allocator {
-  rm_mutex lock;
-  /* Whether each block is a slab. */
-  bool apart;
-  /* Free blocks, of small ones and others, and which bins have any. */
+  rm_mutex mutex;
+  /* Whether every block is a slab of the requested size. */
+  bool exact_blocks;
+  /* Free blocks, small and other ones, and which bins are not empty. */
   block *bins[2][BINS];
-  uint64_t filled[2];
-  /* Free blocks of graphs. */
-  block *held;
-  /* Blocks in use, by address. */
+  uint64_t nonempty_bins[2];
+  /* Free blocks that belong to graphs. */
+  block *graph_blocks;
+  /* A hash table of the blocks in use, by address. */
   block **table;
   size_t table_size, used_count;
-  uint64_t used_bytes, most_bytes, slab_bytes;
+  uint64_t used_bytes, peak_bytes, slab_bytes;
 };
 
 static int bin_of(uint64_t bytes) {
-  const uint64_t grains = bytes / GRAIN;
-  const int log = 63 - __builtin_clzll(grains);
-  const int bin = 2 * log + (log > 0 ? (int)(grains >> (log - 1) & 1) : 0);
+  const uint64_t granules = bytes / GRANULARITY;
+  const int log = 63 - __builtin_clzll(granules);
+  const int bin = 2 * log + (log > 0 ? (int)(granules >> (log - 1) & 1) : 0);
   return bin < BINS ? bin : BINS - 1;
 }
 
-static block **list_of(rm_allocator *in, const block *b) {
-  return b->graph != 0 ? &in->held : &in->bins[b->small][bin_of(b->bytes)];
+static block **list_of(rm_allocator *allocator, const block *b) {
+  return b->graph != 0 ? &allocator->graph_blocks : &allocator->bins[b->small][bin_of(b->bytes)];
 }
 
-static void link_block(rm_allocator *in, block *b) {
-  block **list = list_of(in, b);
+static void link_block(rm_allocator *allocator, block *b) {
+  block **list = list_of(allocator, b);
   b->previous = NULL;
   b->next = *list;
   if (*list != NULL) (*list)->previous = b;
   *list = b;
-  if (b->graph == 0) in->filled[b->small] |= 1ull << bin_of(b->bytes);
+  if (b->graph == 0) allocator->nonempty_bins[b->small] |= 1ull << bin_of(b->bytes);
 }
 
-static void unlink_block(rm_allocator *in, block *b) {
-  block **list = list_of(in, b);
+static void unlink_block(rm_allocator *allocator, block *b) {
+  block **list = list_of(allocator, b);
   if (b->previous != NULL) b->previous->next = b->next;
   else *list = b->next;
   if (b->next != NULL) b->next->previous = b->previous;
-  if (*list == NULL && b->graph == 0) in->filled[b->small] &= ~(1ull << bin_of(b->bytes));
+  if (*list == NULL && b->graph == 0) {
+    allocator->nonempty_bins[b->small] &= ~(1ull << bin_of(b->bytes));
+  }
 }
 
-static size_t place_of(const rm_allocator *in, rm_address address) {
-  return (size_t)((address / GRAIN * 0x9e3779b97f4a7c15ull) >> 20) & (in->table_size - 1);
+static size_t table_index(const rm_allocator *allocator, rm_address address) {
+  return (size_t)((address / GRANULARITY * 0x9e3779b97f4a7c15ull) >> 20) &
+         (allocator->table_size - 1);
 }
 
-static void put_in_table(rm_allocator *in, block *b) {
-  block **place = &in->table[place_of(in, b->address)];
+static void insert_used(rm_allocator *allocator, block *b) {
+  block **bucket = &allocator->table[table_index(allocator, b->address)];
   b->previous = NULL;
-  b->next = *place;
-  if (*place != NULL) (*place)->previous = b;
-  *place = b;
+  b->next = *bucket;
+  if (*bucket != NULL) (*bucket)->previous = b;
+  *bucket = b;
 }
 
-/* Makes room in the table for one block more. */
-static bool grow_table(rm_allocator *in) {
-  if (in->used_count < in->table_size) return true;
-  const size_t old_size = in->table_size, size = old_size == 0 ? 1024 : 2 * old_size;
-  block **old = in->table, **table = calloc(size, sizeof *table);
+/* Makes room for another block in the table. */
+static bool grow_table(rm_allocator *allocator) {
+  if (allocator->used_count < allocator->table_size) return true;
+  const size_t old_size = allocator->table_size, size = old_size == 0 ? 1024 : 2 * old_size;
+  block **old = allocator->table, **table = calloc(size, sizeof *table);
   if (table == NULL) return false;
-  in->table = table;
-  in->table_size = size;
+  allocator->table = table;
+  allocator->table_size = size;
   for (size_t i = 0; i < old_size; i++) {
     for (block *b = old[i], *next; b != NULL; b = next) {
       next = b->next;
-      put_in_table(in, b);
+      insert_used(allocator, b);
     }
   }
   free(old);
   return true;
 }
 
-static block *find_used(rm_allocator *in, rm_address address) {
-  if (in->table_size == 0) return NULL;
-  block *b = in->table[place_of(in, address)];
+static block *find_used(rm_allocator *allocator, rm_address address) {
+  if (allocator->table_size == 0) return NULL;
+  block *b = allocator->table[table_index(allocator, address)];
   while (b != NULL && b->address != address) b = b->next;
   return b;
 }
 
-/* Makes one free block of a free block and its neighbours that are free too; it is in no list. */
-static block *join(rm_allocator *in, block *b) {
-  block *other = b->before;
+/* Coalesces a free block with adjacent free ones. The result is in no list. */
+static block *coalesce(rm_allocator *allocator, block *b) {
+  block *other = b->prev_in_slab;
   if (other != NULL && !other->used && other->graph == b->graph) {
-    unlink_block(in, other);
+    unlink_block(allocator, other);
     other->bytes += b->bytes;
-    other->after = b->after;
-    if (b->after != NULL) b->after->before = other;
+    other->next_in_slab = b->next_in_slab;
+    if (b->next_in_slab != NULL) b->next_in_slab->prev_in_slab = other;
     free(b);
     b = other;
   }
-  other = b->after;
+  other = b->next_in_slab;
   if (other != NULL && !other->used && other->graph == b->graph) {
-    unlink_block(in, other);
+    unlink_block(allocator, other);
     b->bytes += other->bytes;
-    b->after = other->after;
-    if (other->after != NULL) other->after->before = b;
+    b->next_in_slab = other->next_in_slab;
+    if (other->next_in_slab != NULL) other->next_in_slab->prev_in_slab = b;
     free(other);
   }
   return b;
 }
 
-static block *smallest(block *list, uint64_t bytes, int graph, bool small, int most) {
+static block *best_fit(block *list, uint64_t bytes, int graph, bool small, int max_candidates) {
   block *best = NULL;
-  for (block *b = list; b != NULL && most-- > 0; b = b->next) {
+  for (block *b = list; b != NULL && max_candidates-- > 0; b = b->next) {
     if (b->bytes >= bytes && b->graph == graph && b->small == small &&
         (best == NULL || b->bytes < best->bytes)) {
       best = b;
@@ -154,44 +155,46 @@ static block *smallest(block *list, uint64_t bytes, int graph, bool small, int m
   return best;
 }
 
-/* A free block that fits, or null. */
-static block *find_free(rm_allocator *in, uint64_t bytes, bool small, int graph) {
+/* Finds a free block that fits, or returns null. */
+static block *find_free(rm_allocator *allocator, uint64_t bytes, bool small, int graph) {
   if (graph != 0) {
-    block *own = smallest(in->held, bytes, graph, small, 1 << 30);
+    block *own = best_fit(allocator->graph_blocks, bytes, graph, small, 1 << 30);
     if (own != NULL) return own;
   }
   const int bin = bin_of(bytes);
-  block *found = smallest(in->bins[small][bin], bytes, 0, small, LOOKED_AT);
-  const uint64_t above = bin == BINS - 1 ? 0 : in->filled[small] & ~0ull << (bin + 1);
+  block *found = best_fit(allocator->bins[small][bin], bytes, 0, small, MAX_CANDIDATES);
+  const uint64_t above = bin == BINS - 1 ? 0 : allocator->nonempty_bins[small] & ~0ull << (bin + 1);
   if (found != NULL || above == 0) return found;
-  return smallest(in->bins[small][__builtin_ctzll(above)], bytes, 0, small, LOOKED_AT);
+  return best_fit(allocator->bins[small][__builtin_ctzll(above)], bytes, 0, small, MAX_CANDIDATES);
 }
 
-/* Gives a slab, which is in no list, back to the driver. */
-static int give_back(rm_allocator *in, block *b) {
+/* Returns a slab, which is in no list, to the driver. */
+static int free_slab(rm_allocator *allocator, block *b) {
   const int code = rm_cu.cudaFree((void *)(uintptr_t)b->address);
-  in->slab_bytes -= b->bytes;
+  allocator->slab_bytes -= b->bytes;
   free(b);
   return code;
 }
 
-/* Gives whole slabs that are free back to the driver; the code of a failure. */
-static int release_free(rm_allocator *in) {
+/* Returns whole free slabs to the driver. Returns the code of a failure. */
+static int release_free(rm_allocator *allocator) {
   int code = 0;
   for (int i = 0; i < 2 * BINS; i++) {
-    for (block *b = in->bins[i / BINS][i % BINS], *next; b != NULL; b = next) {
+    for (block *b = allocator->bins[i / BINS][i % BINS], *next; b != NULL; b = next) {
       next = b->next;
-      if (b->before != NULL || b->after != NULL) continue;
-      unlink_block(in, b);
-      const int one = give_back(in, b);
+      if (b->prev_in_slab != NULL || b->next_in_slab != NULL) continue;
+      unlink_block(allocator, b);
+      const int one = free_slab(allocator, b);
       if (one != 0) code = one;
     }
   }
   return code;
 }
 
-/* Calls, and once more after all that is free has been given back; the lock is held. */
-static int try_twice(rm_device *device, int (*call)(void *context), void *context, int no_memory) {
+/* Calls a function, and again after freeing cached memory if the first call ran out of memory. The
+ * mutex is locked. */
+static int retry_after_release(rm_device *device, int (*call)(void *context), void *context,
+                               int no_memory) {
   int code = call(context);
   if (code != no_memory) return code;
   rm_cu.cudaGetLastError();
@@ -204,10 +207,11 @@ static int try_twice(rm_device *device, int (*call)(void *context), void *contex
   return code;
 }
 
-int rm_memory_try(rm_device *device, int (*call)(void *context), void *context, int no_memory) {
-  rm_mutex_lock(&device->allocator->lock);
-  const int code = try_twice(device, call, context, no_memory);
-  rm_mutex_unlock(&device->allocator->lock);
+int rm_retry_after_release(rm_device *device, int (*call)(void *context), void *context,
+                           int no_memory) {
+  rm_mutex_lock(&device->allocator->mutex);
+  const int code = retry_after_release(device, call, context, no_memory);
+  rm_mutex_unlock(&device->allocator->mutex);
   return code;
 }
 
@@ -217,20 +221,20 @@ typedef struct {
 } slab;
 
 static int call_malloc(void *context) {
-  slab *wanted = context;
-  return rm_cu.cudaMalloc(&wanted->address, wanted->bytes);
+  slab *request = context;
+  return rm_cu.cudaMalloc(&request->address, request->bytes);
 }
 
 static int allocate_slab(rm_device *device, uint64_t bytes, void **address) {
-  slab wanted = {NULL, bytes};
-  const int code = try_twice(device, call_malloc, &wanted, RM_CUDA_NO_MEMORY);
-  *address = wanted.address;
+  slab request = {NULL, bytes};
+  const int code = retry_after_release(device, call_malloc, &request, RM_CUDA_NO_MEMORY);
+  *address = request.address;
   return code;
 }
 
-/* What to say when there is not enough memory. */
+/* Sets the message of a failed allocation. */
 static int32_t out_of_memory(const rm_device *device, uint64_t bytes) {
-  const rm_allocator *in = device->allocator;
+  const rm_allocator *allocator = device->allocator;
   size_t left = 0, total = 0;
   rm_cu.cudaMemGetInfo(&left, &total);
   const double unit = 1 << 20;
@@ -238,24 +242,25 @@ static int32_t out_of_memory(const rm_device *device, uint64_t bytes) {
                  "CUDA device %d has no %.1f MiB: of its %.1f MiB, %.1f are free, %.1f in use here "
                  "and %.1f kept in pieces between those",
                  device->index, (double)bytes / unit, (double)total / unit, (double)left / unit,
-                 (double)in->used_bytes / unit, (double)(in->slab_bytes - in->used_bytes) / unit);
+                 (double)allocator->used_bytes / unit,
+                 (double)(allocator->slab_bytes - allocator->used_bytes) / unit);
 }
 
-/* Adds a slab that the request fits; gives its one block, in no list. */
-static int32_t add_slab(rm_device *device, uint64_t bytes, bool small, block **made) {
-  rm_allocator *in = device->allocator;
-  const uint64_t large = (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
-  uint64_t whole = in->apart            ? bytes
-                   : small               ? SMALL_SLAB
-                   : bytes < MIDDLE_MOST ? MIDDLE_SLAB
-                                         : large;
+/* Allocates a slab for a request. Its only block is in no list. */
+static int32_t allocate_slab_for(rm_device *device, uint64_t bytes, bool small, block **created) {
+  rm_allocator *allocator = device->allocator;
+  const uint64_t large = (bytes + LARGE_GRANULARITY - 1) / LARGE_GRANULARITY * LARGE_GRANULARITY;
+  uint64_t slab_size = allocator->exact_blocks ? bytes
+                       : small                 ? SMALL_SLAB
+                       : bytes < MEDIUM_MAX    ? MEDIUM_SLAB
+                                               : large;
   block *b = calloc(1, sizeof *b);
   if (b == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a block");
   void *address;
-  int code = allocate_slab(device, whole, &address);
-  if (code == RM_CUDA_NO_MEMORY && large < whole) {
-    whole = large;
-    code = allocate_slab(device, whole, &address);
+  int code = allocate_slab(device, slab_size, &address);
+  if (code == RM_CUDA_NO_MEMORY && large < slab_size) {
+    slab_size = large;
+    code = allocate_slab(device, slab_size, &address);
   }
   if (code != 0) {
     free(b);
@@ -263,157 +268,158 @@ static int32_t add_slab(rm_device *device, uint64_t bytes, bool small, block **m
                                      : rm_cuda_error("cudaMalloc", code);
   }
   b->address = (rm_address)(uintptr_t)address;
-  b->bytes = whole;
+  b->bytes = slab_size;
   b->small = small;
-  in->slab_bytes += whole;
-  *made = b;
+  allocator->slab_bytes += slab_size;
+  *created = b;
   return RM_OK;
 }
 
-/* Takes a block; the lock is held. */
-static int32_t take(rm_device *device, uint64_t bytes, rm_address *address) {
-  rm_allocator *in = device->allocator;
-  const bool small = bytes <= SMALL_MOST;
+/* Allocates a block. The mutex is locked. */
+static int32_t allocate(rm_device *device, uint64_t bytes, rm_address *address) {
+  rm_allocator *allocator = device->allocator;
+  const bool small = bytes <= SMALL_MAX;
   const int graph = atomic_load(&device->graph);
   block *rest = calloc(1, sizeof *rest);
-  if (rest == NULL || !grow_table(in)) {
+  if (rest == NULL || !grow_table(allocator)) {
     free(rest);
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a block");
   }
-  block *b = in->apart ? NULL : find_free(in, bytes, small, graph);
+  block *b = allocator->exact_blocks ? NULL : find_free(allocator, bytes, small, graph);
   if (b != NULL) {
-    unlink_block(in, b);
+    unlink_block(allocator, b);
   } else {
-    const int32_t status = add_slab(device, bytes, small, &b);
+    const int32_t status = allocate_slab_for(device, bytes, small, &b);
     if (status != RM_OK) {
       free(rest);
       return status;
     }
   }
   const uint64_t left = b->bytes - bytes;
-  if (!in->apart && left >= (small ? GRAIN : SMALL_MOST)) {
+  if (!allocator->exact_blocks && left >= (small ? GRANULARITY : SMALL_MAX)) {
     *rest = *b;
     rest->address += bytes;
     rest->bytes = left;
-    rest->before = b;
-    if (b->after != NULL) b->after->before = rest;
-    b->after = rest;
+    rest->prev_in_slab = b;
+    if (b->next_in_slab != NULL) b->next_in_slab->prev_in_slab = rest;
+    b->next_in_slab = rest;
     b->bytes = bytes;
-    link_block(in, rest);
+    link_block(allocator, rest);
   } else {
     free(rest);
   }
   b->used = true;
   if (graph != 0) b->graph = graph;
-  put_in_table(in, b);
-  in->used_count++;
-  in->used_bytes += b->bytes;
-  if (in->used_bytes > in->most_bytes) in->most_bytes = in->used_bytes;
+  insert_used(allocator, b);
+  allocator->used_count++;
+  allocator->used_bytes += b->bytes;
+  if (allocator->used_bytes > allocator->peak_bytes) allocator->peak_bytes = allocator->used_bytes;
   *address = b->address;
   return RM_OK;
 }
 
-int32_t rm_memory_take(rm_device *device, double bytes, rm_address *address) {
+int32_t rm_device_alloc(rm_device *device, double bytes, rm_address *address) {
   /* More than any device has. */
   if (!(bytes >= 0 && bytes <= 0x1p50)) {
     return rm_fail(RM_BAD_ARGUMENT, "%g is no number of bytes", bytes);
   }
-  const uint64_t grain = device->allocator->apart ? 1 : GRAIN;
-  const uint64_t grains = ((uint64_t)bytes + grain - 1) / grain;
-  rm_mutex_lock(&device->allocator->lock);
-  const int32_t status = take(device, (grains == 0 ? 1 : grains) * grain, address);
-  rm_mutex_unlock(&device->allocator->lock);
+  const uint64_t granularity = device->allocator->exact_blocks ? 1 : GRANULARITY;
+  const uint64_t granules = ((uint64_t)bytes + granularity - 1) / granularity;
+  rm_mutex_lock(&device->allocator->mutex);
+  const int32_t status = allocate(device, (granules == 0 ? 1 : granules) * granularity, address);
+  rm_mutex_unlock(&device->allocator->mutex);
   return status;
 }
 
-/* Takes a block in use out of the table. */
-static void remove_used(rm_allocator *in, block *b) {
+/* Removes a block from the table of blocks in use. */
+static void remove_used(rm_allocator *allocator, block *b) {
   if (b->previous != NULL) b->previous->next = b->next;
-  else in->table[place_of(in, b->address)] = b->next;
+  else allocator->table[table_index(allocator, b->address)] = b->next;
   if (b->next != NULL) b->next->previous = b->previous;
   b->used = false;
-  in->used_count--;
-  in->used_bytes -= b->bytes;
+  allocator->used_count--;
+  allocator->used_bytes -= b->bytes;
 }
 
-/* Keeps a free block, which is in no list, or gives it back to the driver; the code of that. */
-static int settle(rm_allocator *in, block *b) {
-  if (in->apart && b->graph == 0) return give_back(in, b);
-  link_block(in, join(in, b));
+/* Caches a free block, which is in no list, or returns it to the driver. Returns the code of a
+ * failure. */
+static int release_block(rm_allocator *allocator, block *b) {
+  if (allocator->exact_blocks && b->graph == 0) return free_slab(allocator, b);
+  link_block(allocator, coalesce(allocator, b));
   return 0;
 }
 
-int32_t rm_memory_give(rm_device *device, rm_address address) {
-  rm_allocator *in = device->allocator;
-  rm_mutex_lock(&in->lock);
-  block *b = find_used(in, address);
+int32_t rm_device_free(rm_device *device, rm_address address) {
+  rm_allocator *allocator = device->allocator;
+  rm_mutex_lock(&allocator->mutex);
+  block *b = find_used(allocator, address);
   int code = 0;
   if (b != NULL) {
     const int graph = atomic_load(&device->graph);
-    remove_used(in, b);
+    remove_used(allocator, b);
     if (graph != 0) b->graph = graph;
-    code = settle(in, b);
+    code = release_block(allocator, b);
   }
-  rm_mutex_unlock(&in->lock);
+  rm_mutex_unlock(&allocator->mutex);
   if (code != 0) return rm_cuda_error("cudaFree", code);
   if (b != NULL) return RM_OK;
   return rm_fail(RM_BAD_ARGUMENT, "no memory in use on CUDA device %d begins at %llu",
                  device->index, address);
 }
 
-void rm_memory_end_graph(rm_device *device, int graph) {
-  rm_allocator *in = device->allocator;
-  rm_mutex_lock(&in->lock);
-  for (size_t i = 0; i < in->table_size; i++) {
-    for (block *b = in->table[i]; b != NULL; b = b->next) {
+void rm_release_graph_memory(rm_device *device, int graph) {
+  rm_allocator *allocator = device->allocator;
+  rm_mutex_lock(&allocator->mutex);
+  for (size_t i = 0; i < allocator->table_size; i++) {
+    for (block *b = allocator->table[i]; b != NULL; b = b->next) {
       if (b->graph == graph) b->graph = 0;
     }
   }
-  for (block *b = in->held, *next; b != NULL; b = next) {
+  for (block *b = allocator->graph_blocks, *next; b != NULL; b = next) {
     next = b->next;
     if (b->graph != graph) continue;
-    unlink_block(in, b);
+    unlink_block(allocator, b);
     b->graph = 0;
-    settle(in, b);
+    release_block(allocator, b);
   }
-  rm_mutex_unlock(&in->lock);
+  rm_mutex_unlock(&allocator->mutex);
 }
 
-int32_t rm_memory_raw(rm_device *device, size_t bytes, void **address) {
-  rm_mutex_lock(&device->allocator->lock);
+int32_t rm_device_alloc_uncached(rm_device *device, size_t bytes, void **address) {
+  rm_mutex_lock(&device->allocator->mutex);
   const int code = allocate_slab(device, bytes, address);
   const int32_t status = code == 0                    ? RM_OK
                          : code == RM_CUDA_NO_MEMORY ? out_of_memory(device, bytes)
                                                       : rm_cuda_error("cudaMalloc", code);
-  rm_mutex_unlock(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->mutex);
   return status;
 }
 
-int32_t rm_allocator_begin(rm_device *device) {
+int32_t rm_allocator_create(rm_device *device) {
   if (device->allocator != NULL) return RM_OK;
   device->allocator = calloc(1, sizeof *device->allocator);
   if (device->allocator == NULL) {
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
   }
-  const char *apart = getenv("ROWMAJOR_CUDA_BLOCKS");
-  device->allocator->lock = (rm_mutex)RM_MUTEX_INIT;
-  device->allocator->apart = apart != NULL && strcmp(apart, "1") == 0;
+  const char *exact_blocks = getenv("ROWMAJOR_CUDA_BLOCKS");
+  device->allocator->mutex = (rm_mutex)RM_MUTEX_INIT;
+  device->allocator->exact_blocks = exact_blocks != NULL && strcmp(exact_blocks, "1") == 0;
   return RM_OK;
 }
 
 void rm_allocator_usage(rm_device *device, double *numbers) {
-  rm_allocator *in = device->allocator;
-  rm_mutex_lock(&in->lock);
-  numbers[0] = (double)in->used_bytes;
-  numbers[1] = (double)(in->slab_bytes - in->used_bytes);
-  numbers[2] = (double)in->most_bytes;
-  rm_mutex_unlock(&in->lock);
+  rm_allocator *allocator = device->allocator;
+  rm_mutex_lock(&allocator->mutex);
+  numbers[0] = (double)allocator->used_bytes;
+  numbers[1] = (double)(allocator->slab_bytes - allocator->used_bytes);
+  numbers[2] = (double)allocator->peak_bytes;
+  rm_mutex_unlock(&allocator->mutex);
 }
 
 int rm_allocator_release(rm_device *device) {
-  rm_mutex_lock(&device->allocator->lock);
+  rm_mutex_lock(&device->allocator->mutex);
   const int code = release_free(device->allocator);
-  rm_mutex_unlock(&device->allocator->lock);
+  rm_mutex_unlock(&device->allocator->mutex);
   return code;
 }
 #endif

@@ -1,12 +1,12 @@
 /*
- * Copies between the host and a device, through pinned memory, and between devices.
+ * Copies between host and device through pinned memory, and copies between devices.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
 #include <string.h>
 #include "pinned.h"
 
-/* Kinds of copies, as the runtime numbers them. */
+/* Kinds of copies, as numbered by the runtime. */
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3 };
 
 typedef struct {
@@ -15,98 +15,99 @@ typedef struct {
   size_t bytes;
 } span;
 
-enum { PART = 1 << 20 };
+enum { PART_BYTES = 1 << 20 };
 
 static void copy_part(void *context, ptrdiff_t i) {
   const span *s = context;
-  const size_t begin = (size_t)i * PART, left = s->bytes - begin;
-  memcpy(s->to + begin, s->from + begin, left < PART ? left : PART);
+  const size_t begin = (size_t)i * PART_BYTES, left = s->bytes - begin;
+  memcpy(s->to + begin, s->from + begin, left < PART_BYTES ? left : PART_BYTES);
 }
 
 void rm_copy_bytes(void *to, const void *from, size_t bytes) {
   span s = {to, from, bytes};
-  if (bytes <= PART) memcpy(to, from, bytes);
-  else rm_parallel(rm_ceil_div((ptrdiff_t)bytes, PART), (double)bytes / 10, copy_part, &s);
+  if (bytes <= PART_BYTES) memcpy(to, from, bytes);
+  else rm_parallel(rm_ceil_div((ptrdiff_t)bytes, PART_BYTES), (double)bytes / 10, copy_part, &s);
 }
 
 int32_t rm_memory_upload(rm_device *device, rm_address to, const void *from, size_t bytes) {
-  rm_staging *in = device->staging;
+  rm_staging *staging = device->staging;
   RM_TRY(rm_cuda_not_capturing(device, "copy to the device"));
-  for (size_t done = 0; done < bytes;) {
-    const size_t part = bytes - done < CHUNK ? bytes - done : CHUNK;
+  for (size_t copied = 0; copied < bytes;) {
+    const size_t part = bytes - copied < CHUNK ? bytes - copied : CHUNK;
     pinned *p;
-    RM_TRY(rm_staging_take(in, part, true, &p));
-    rm_copy_bytes(p->at, (const char *)from + done, part);
+    RM_TRY(rm_pinned_alloc(staging, part, true, &p));
+    rm_copy_bytes(p->at, (const char *)from + copied, part);
     const char *call = "cudaMemcpyAsync";
-    int code = rm_cu.cudaMemcpyAsync((void *)(uintptr_t)(to + done), p->at, part, TO_DEVICE,
+    int code = rm_cu.cudaMemcpyAsync((void *)(uintptr_t)(to + copied), p->at, part, TO_DEVICE,
                                      device->stream);
     if (code == 0) {
       call = "cudaEventRecord";
       code = rm_cu.cudaEventRecord(p->event, device->stream);
       p->pending = true;
     }
-    rm_staging_give(in, p);
+    rm_pinned_free(staging, p);
     if (code != 0) return rm_cuda_error(call, code);
-    done += part;
+    copied += part;
   }
   return RM_OK;
 }
 
-int32_t rm_memory_begin_read(rm_device *device, rm_address from, size_t bytes, bool wait,
-                             pinned **made) {
-  rm_staging *in = device->staging;
-  RM_TRY(rm_staging_take(in, bytes, wait, made));
+int32_t rm_memory_start_download(rm_device *device, rm_address from, size_t bytes, bool wait,
+                                 pinned **created) {
+  rm_staging *staging = device->staging;
+  RM_TRY(rm_pinned_alloc(staging, bytes, wait, created));
   const char *call = "cudaMemcpyAsync";
   int code = bytes == 0 ? 0
-                        : rm_cu.cudaMemcpyAsync((*made)->at, (const void *)(uintptr_t)from, bytes,
-                                                TO_HOST, device->stream);
+                        : rm_cu.cudaMemcpyAsync((*created)->at, (const void *)(uintptr_t)from,
+                                                bytes, TO_HOST, device->stream);
   if (code == 0) {
     call = "cudaEventRecord";
-    code = rm_cu.cudaEventRecord((*made)->event, device->stream);
-    (*made)->pending = true;
+    code = rm_cu.cudaEventRecord((*created)->event, device->stream);
+    (*created)->pending = true;
   }
   if (code == 0) return RM_OK;
-  rm_staging_give(in, *made);
+  rm_pinned_free(staging, *created);
   return rm_cuda_error(call, code);
 }
 
-/* The next part is on its way while one is copied out of pinned memory. */
+/* While one part is copied out of pinned memory, the next one is being transferred. */
 int32_t rm_memory_download(rm_device *device, rm_address from, char *to, size_t bytes) {
   RM_TRY(rm_cuda_not_capturing(device, "copy from the device"));
   pinned *now = NULL, *next = NULL;
   size_t part = bytes < CHUNK ? bytes : CHUNK;
-  RM_TRY(rm_memory_begin_read(device, from, part, true, &now));
+  RM_TRY(rm_memory_start_download(device, from, part, true, &now));
   int32_t status = RM_OK;
-  for (size_t done = 0; status == RM_OK && now != NULL;) {
-    const size_t begin = done + part, left = bytes - begin, following = left < CHUNK ? left : CHUNK;
+  for (size_t copied = 0; status == RM_OK && now != NULL;) {
+    const size_t begin = copied + part, left = bytes - begin,
+                 following = left < CHUNK ? left : CHUNK;
     next = NULL;
-    if (left > 0) status = rm_memory_begin_read(device, from + begin, following, true, &next);
+    if (left > 0) status = rm_memory_start_download(device, from + begin, following, true, &next);
     if (status != RM_OK) next = NULL;
     const int code = rm_cu.cudaEventSynchronize(now->event);
     if (code == 0) {
       now->pending = false;
-      rm_copy_bytes(to + done, now->at, part);
+      rm_copy_bytes(to + copied, now->at, part);
     } else {
       status = rm_cuda_error("cudaEventSynchronize", code);
     }
-    rm_staging_give(device->staging, now);
-    done = begin;
+    rm_pinned_free(device->staging, now);
+    copied = begin;
     part = following;
     now = next;
   }
-  if (now != NULL) rm_staging_give(device->staging, now);
-  rm_staging_trim(device);
+  if (now != NULL) rm_pinned_free(device->staging, now);
+  rm_pinned_trim(device);
   return status;
 }
 
-/* Waits, on the stream of one device, for what is queued on that of another. */
+/* Makes the stream of one device wait for the work that is queued on another device. */
 static int32_t wait_for(rm_device *device, rm_device *other) {
   RM_TRY(rm_cuda_use(other->index, &other));
-  rm_mutex_lock(&other->staging->lock);
+  rm_mutex_lock(&other->staging->mutex);
   int code = 0;
   const char *call = "cudaEventCreateWithFlags";
   void **event = &other->staging->order;
-  if (*event == NULL) code = rm_cu.cudaEventCreateWithFlags(event, WITHOUT_TIME);
+  if (*event == NULL) code = rm_cu.cudaEventCreateWithFlags(event, DISABLE_TIMING);
   if (code == 0) {
     call = "cudaEventRecord";
     code = rm_cu.cudaEventRecord(*event, other->stream);
@@ -117,12 +118,12 @@ static int32_t wait_for(rm_device *device, rm_device *other) {
     code = rm_cu.cudaStreamWaitEvent(device->stream, *event, 0);
     if (code != 0) status = rm_cuda_error("cudaStreamWaitEvent", code);
   }
-  rm_mutex_unlock(&other->staging->lock);
+  rm_mutex_unlock(&other->staging->mutex);
   return status;
 }
 
-/* Lets a device reach the memory of another one by itself, where it can; once for each pair. */
-static void reach(rm_device *device, const rm_device *other) {
+/* Enables direct access to the memory of another device, if possible; once per pair. */
+static void enable_peer_access(rm_device *device, const rm_device *other) {
   static _Atomic uint64_t asked[64];
   const uint64_t bit = 1ull << other->index;
   if (atomic_fetch_or(&asked[device->index], bit) & bit) return;
@@ -148,10 +149,10 @@ int32_t rm_memory_copy(rm_device *device, const double *numbers) {
   RM_TRY(rm_cuda_use(device->index, &own));
   RM_TRY(rm_cuda_not_capturing(device, "copy from another device"));
   RM_TRY(rm_cuda_not_capturing(other, "copy to another device"));
-  reach(device, other);
+  enable_peer_access(device, other);
   RM_TRY(wait_for(device, other));
   RM_CU(cudaMemcpyPeerAsync, to, device->index, from, index, bytes, device->stream);
-  /* The memory may have a new owner there once this returns. */
+  /* The source memory may be reused as soon as this returns. */
   return wait_for(other, device);
 }
 #endif

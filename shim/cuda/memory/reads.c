@@ -1,15 +1,15 @@
 /*
- * Reads that do not wait: tickets.
+ * Asynchronous reads, identified by tickets.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
 #include <stdlib.h>
 #include "pinned.h"
 
-/* A read that is under way: the parts that are not copied out yet, and how much of it is. */
+/* A pending read: the parts that have not been copied out yet, and the bytes that have. */
 typedef struct {
   pinned *first, *last;
-  size_t bytes, done;
+  size_t bytes, copied;
 } ticket;
 
 static void add_part(ticket *to, pinned *part) {
@@ -25,35 +25,36 @@ static pinned *take_part(ticket *from) {
 }
 
 static void end_parts(rm_device *device, ticket *t) {
-  while (t->first != NULL) rm_staging_give(device->staging, take_part(t));
+  while (t->first != NULL) rm_pinned_free(device->staging, take_part(t));
   free(t);
-  rm_staging_trim(device);
+  rm_pinned_trim(device);
 }
 
 int32_t rm_read_begin(rm_device *device, rm_address from, size_t bytes, double *number) {
   RM_TRY(rm_cuda_not_capturing(device, "copy from the device"));
-  ticket *made = calloc(1, sizeof *made);
-  if (made == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a ticket");
-  made->bytes = bytes;
+  ticket *created = calloc(1, sizeof *created);
+  if (created == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a ticket");
+  created->bytes = bytes;
   int32_t status = RM_OK;
-  /* A read of nothing waits for what was queued before it, too. */
+  /* An empty read waits for previously queued work too. */
   for (size_t begin = 0; status == RM_OK && (begin < bytes || begin == 0); begin += CHUNK) {
     const size_t left = bytes - begin;
     pinned *part;
-    status = rm_memory_begin_read(device, from + begin, left < CHUNK ? left : CHUNK, false, &part);
-    if (status == RM_OK) add_part(made, part);
+    status = rm_memory_start_download(device, from + begin, left < CHUNK ? left : CHUNK, false,
+                                      &part);
+    if (status == RM_OK) add_part(created, part);
   }
   if (status == RM_OK) {
-    *number = rm_handle_for(RM_TICKET, device, made);
+    *number = rm_handle_create(RM_TICKET, device, created);
     if (*number != 0) return RM_OK;
     status = RM_OUT_OF_MEMORY;
   }
-  end_parts(device, made);
+  end_parts(device, created);
   return status;
 }
 
 int32_t rm_read_end(rm_device *device, double *numbers, char *host) {
-  ticket *known = rm_handle_of(numbers[0], RM_TICKET, device, false);
+  ticket *known = rm_handle_lookup(numbers[0], RM_TICKET, device, false);
   if (known == NULL) return RM_BAD_ARGUMENT;
   int code = 0;
   if (host != NULL) {
@@ -69,18 +70,18 @@ int32_t rm_read_end(rm_device *device, double *numbers, char *host) {
     }
     if (code == 0) {
       pinned *part = take_part(known);
-      const size_t left = known->bytes - known->done, length = left < CHUNK ? left : CHUNK;
+      const size_t left = known->bytes - known->copied, length = left < CHUNK ? left : CHUNK;
       part->pending = false;
-      rm_copy_bytes(host + (size_t)numbers[1] + known->done, part->at, length);
-      known->done += length;
-      rm_staging_give(device->staging, part);
+      rm_copy_bytes(host + (size_t)numbers[1] + known->copied, part->at, length);
+      known->copied += length;
+      rm_pinned_free(device->staging, part);
       if (known->first != NULL) {
         numbers[0] = RM_CUDA_READ_MOVES;
         return RM_OK;
       }
     }
   }
-  ticket *used = rm_handle_of(numbers[0], RM_TICKET, device, true);
+  ticket *used = rm_handle_lookup(numbers[0], RM_TICKET, device, true);
   if (used == NULL) return RM_BAD_ARGUMENT;
   end_parts(device, used);
   if (code != 0) return rm_cuda_error("cudaEventQuery", code);

@@ -1,9 +1,10 @@
 /*
- * Bytes that are kept on disk by the text that they were made from, for later processes.
+ * Caches compiled kernels on disk for later processes. The key is the text of everything that they
+ * depend on.
  *
- * A file holds the whole text and a checksum; what is damaged, or belongs to somebody else, counts
- * as not there and is written anew. Files are complete or not there, whoever writes at the same
- * time. Nothing here is an error. Knows nothing of CUDA.
+ * A file contains the whole key and a checksum. Files that are damaged or belong to another user
+ * are ignored and overwritten. Files are written atomically, so concurrent writers are safe. No
+ * failure here is an error. This file does not know CUDA.
  */
 #if !defined(__APPLE__)
 #define _GNU_SOURCE
@@ -20,9 +21,9 @@
 #include <unistd.h>
 #endif
 
-enum { PATH_ROOM = 1024 };
+enum { PATH_CAPACITY = 1024 };
 
-static uint64_t mixed(uint64_t x) {
+static uint64_t mix(uint64_t x) {
   x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
   return x ^ x >> 29;
 }
@@ -35,59 +36,58 @@ rm_hash rm_hash_of(rm_hash before, const void *bytes, size_t length) {
     memcpy(&word, at + i, length - i < 8 ? length - i : 8);
     a = (a ^ word) * 0x9fb21c651e98df25ull;
     a ^= a >> 35;
-    b = mixed(b + word);
+    b = mix(b + word);
   }
-  return (rm_hash){mixed(a ^ b >> 7), mixed(b ^ a << 9)};
+  return (rm_hash){mix(a ^ b >> 7), mix(b ^ a << 9)};
 }
 
-/* The folder, which need not be there; false where the system names none. */
+/* The folder, which may not exist. Returns false if the environment defines none. */
 static bool cache_folder(char *path) {
 #if defined(_WIN32)
-  static const char *const usual[][2] = {{"ROWMAJOR_CACHE", ""},
-                                         {"LOCALAPPDATA", "\\rowmajor"}};
+  static const char *const candidates[][2] = {{"ROWMAJOR_CACHE", ""},
+                                              {"LOCALAPPDATA", "\\rowmajor"}};
 #else
-  static const char *const usual[][2] = {{"ROWMAJOR_CACHE", ""},
-                                         {"XDG_CACHE_HOME", "/rowmajor"},
-                                         {"HOME", "/.cache/rowmajor"}};
+  static const char *const candidates[][2] = {
+      {"ROWMAJOR_CACHE", ""}, {"XDG_CACHE_HOME", "/rowmajor"}, {"HOME", "/.cache/rowmajor"}};
 #endif
-  for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-    const char *base = getenv(usual[i][0]);
+  for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
+    const char *base = getenv(candidates[i][0]);
     if (base == NULL || base[0] == 0) continue;
-    return snprintf(path, PATH_ROOM, "%s%s", base, usual[i][1]) < PATH_ROOM - 100;
+    return snprintf(path, PATH_CAPACITY, "%s%s", base, candidates[i][1]) < PATH_CAPACITY - 100;
   }
   return false;
 }
 
 void rm_cache_describe(char *text, size_t length) {
-  char path[PATH_ROOM];
+  char path[PATH_CAPACITY];
   snprintf(text, length, "%s", cache_folder(path) ? path : "no folder: set ROWMAJOR_CACHE");
 }
 
 /* The file of a key. */
-static bool file_of(const char *key, char *path) {
+static bool cache_file(const char *key, char *path) {
   if (!cache_folder(path)) return false;
   const rm_hash hash = rm_hash_of((rm_hash){0, 0}, key, strlen(key));
   const size_t length = strlen(path);
-  snprintf(path + length, PATH_ROOM - length, "/%016llx%016llx.bin", (unsigned long long)hash.a,
+  snprintf(path + length, PATH_CAPACITY - length, "/%016llx%016llx.bin", (unsigned long long)hash.a,
            (unsigned long long)hash.b);
   return true;
 }
 
-/* What a file begins with; the key and the bytes follow. */
+/* The header of a file. The key and the bytes follow. */
 typedef struct {
-  char mark[8];
+  char magic[8];
   uint64_t key_length, length;
   rm_hash checksum;
-} head;
+} file_header;
 
-static const char mark[8] = {'r', 'o', 'w', 'm', 'a', 'j', 'r', '1'};
+static const char magic[8] = {'r', 'o', 'w', 'm', 'a', 'j', 'r', '1'};
 
 static rm_hash checksum_of(const char *key, const char *bytes, size_t length) {
   return rm_hash_of(rm_hash_of((rm_hash){1, 1}, key, strlen(key)), bytes, length);
 }
 
-/* Opens a file for reading that only its owner, who runs this, can have written. */
-static FILE *open_own(const char *path) {
+/* Opens a file that only its owner, the current user, can have written. */
+static FILE *open_private(const char *path) {
 #if defined(_WIN32)
   return fopen(path, "rb");
 #else
@@ -105,18 +105,18 @@ static FILE *open_own(const char *path) {
 }
 
 char *rm_cache_read(const char *key, size_t *length) {
-  char path[PATH_ROOM];
+  char path[PATH_CAPACITY];
   const size_t key_length = strlen(key);
-  FILE *file = file_of(key, path) ? open_own(path) : NULL;
+  FILE *file = cache_file(key, path) ? open_private(path) : NULL;
   if (file == NULL) return NULL;
   char *bytes = NULL;
-  head found;
-  if (fread(&found, sizeof found, 1, file) == 1 && memcmp(found.mark, mark, sizeof mark) == 0 &&
+  file_header found;
+  if (fread(&found, sizeof found, 1, file) == 1 && memcmp(found.magic, magic, sizeof magic) == 0 &&
       found.key_length == key_length && found.length > 0 && found.length < 1ull << 30) {
-    /* One byte more than there should be, so that a longer file is found out. */
-    const size_t whole = key_length + (size_t)found.length;
-    char *rest = malloc(whole + 1);
-    if (rest != NULL && fread(rest, 1, whole + 1, file) == whole &&
+    /* One byte more than expected, to detect a longer file. */
+    const size_t expected = key_length + (size_t)found.length;
+    char *rest = malloc(expected + 1);
+    if (rest != NULL && fread(rest, 1, expected + 1, file) == expected &&
         memcmp(rest, key, key_length) == 0) {
       const rm_hash sum = checksum_of(key, rest + key_length, (size_t)found.length);
       if (sum.a == found.checksum.a && sum.b == found.checksum.b) {
@@ -131,23 +131,23 @@ char *rm_cache_read(const char *key, size_t *length) {
   return bytes;
 }
 
-/* Makes a folder and those above it, for this user alone. */
+/* Creates a folder and its parents, for the current user only. */
 static void make_folders(char *path) {
   for (char *at = path + 1;; at++) {
-    const char kept = *at;
-    if (kept != 0 && kept != '/' && kept != '\\') continue;
+    const char saved = *at;
+    if (saved != 0 && saved != '/' && saved != '\\') continue;
     *at = 0;
 #if defined(_WIN32)
     _mkdir(path);
 #else
     mkdir(path, 0700);
 #endif
-    *at = kept;
-    if (kept == 0) return;
+    *at = saved;
+    if (saved == 0) return;
   }
 }
 
-/* Makes a file that was not there, for this user alone. */
+/* Creates a file that must not exist, for the current user only. */
 static FILE *create(const char *path) {
 #if defined(_WIN32)
   const int file = _open(path, _O_CREAT | _O_EXCL | _O_WRONLY | _O_BINARY, _S_IREAD | _S_IWRITE);
@@ -171,8 +171,8 @@ static bool replace(const char *from, const char *to) {
 
 void rm_cache_write(const char *key, const char *bytes, size_t length) {
   static _Atomic unsigned count;
-  char folder[PATH_ROOM], path[PATH_ROOM], temporary[PATH_ROOM + 64];
-  if (!cache_folder(folder) || !file_of(key, path)) return;
+  char folder[PATH_CAPACITY], path[PATH_CAPACITY], temporary[PATH_CAPACITY + 64];
+  if (!cache_folder(folder) || !cache_file(key, path)) return;
 #if defined(_WIN32)
   const unsigned long process = GetCurrentProcessId();
 #else
@@ -184,11 +184,11 @@ void rm_cache_write(const char *key, const char *bytes, size_t length) {
     make_folders(folder);
     file = create(temporary);
   }
-  /* One of the same name can only be what a process left that came to a sudden end. */
+  /* A file with the same name can only be left over from a process that crashed. */
   if (file == NULL && remove(temporary) == 0) file = create(temporary);
   if (file == NULL) return;
-  head first = {.key_length = strlen(key), .length = length};
-  memcpy(first.mark, mark, sizeof mark);
+  file_header first = {.key_length = strlen(key), .length = length};
+  memcpy(first.magic, magic, sizeof magic);
   first.checksum = checksum_of(key, bytes, length);
   bool written = fwrite(&first, sizeof first, 1, file) == 1 &&
                  fwrite(key, 1, strlen(key), file) == strlen(key) &&

@@ -5,7 +5,7 @@ const std = @import("std");
 /// The embedded headers, by their paths in shim/. Kernels include them by their base names.
 /// The TypeScript scripts read this list too.
 pub const headers = [_][]const u8{
-    "math/half.h",
+    "math/float16.h",
     "math/intmath.h",
     "math/intmath_type.h",
     "math/float_core.h",

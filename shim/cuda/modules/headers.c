@@ -1,5 +1,5 @@
 /*
- * The headers that CUDA kernels may include, embedded when the library was built (embed.zig).
+ * The headers that CUDA kernels include, embedded at build time (embed.zig).
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
@@ -20,10 +20,10 @@ static uint32_t add_to_stamp(uint32_t stamp, const char *text) {
 }
 
 const rm_headers *rm_cuda_headers(void) {
-  static rm_mutex guard = RM_MUTEX_INIT;
+  static rm_mutex mutex = RM_MUTEX_INIT;
   static const char *names[COUNT], *texts[COUNT];
   static rm_headers headers = {COUNT, names, texts, {0, 0}, 0x811c9dc5};
-  rm_mutex_lock(&guard);
+  rm_mutex_lock(&mutex);
   for (int i = 0; i < COUNT && names[COUNT - 1] == NULL; i++) {
     texts[i] = embedded[i].text;
     headers.hash = rm_hash_of(headers.hash, embedded[i].name, strlen(embedded[i].name));
@@ -31,7 +31,7 @@ const rm_headers *rm_cuda_headers(void) {
     headers.stamp = add_to_stamp(headers.stamp, texts[i]);
     names[i] = embedded[i].name;
   }
-  rm_mutex_unlock(&guard);
+  rm_mutex_unlock(&mutex);
   return &headers;
 }
 #endif

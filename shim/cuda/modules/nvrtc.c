@@ -1,5 +1,5 @@
 /*
- * NVRTC, which compiles kernels for the very device.
+ * Compiles kernels for a specific device with NVRTC.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
@@ -12,9 +12,10 @@ static int32_t compiler_error(const char *call, int code) {
   return rm_fail(RM_DEVICE_ERROR, "%s: %s", call, rm_cu.nvrtcGetErrorString(code));
 }
 
-/* The architecture for which to compile, and whether that has to be PTX: of those that NVRTC knows,
- * the device's own, else the newest before it, whose machine code its family runs. */
-static int32_t choose_architecture(int capability, int *architecture, bool *as_text) {
+/* Selects the architecture, and whether the result must be PTX. Of the architectures that NVRTC
+ * knows, this is the device's own or else the newest older one. Machine code runs on newer devices
+ * of the same family only. */
+static int32_t choose_architecture(int capability, int *architecture, bool *is_ptx) {
   int count = 0, code = rm_cu.nvrtcGetNumSupportedArchs(&count);
   int known[256];
   if (code == 0 && count <= 256) code = rm_cu.nvrtcGetSupportedArchs(known);
@@ -27,12 +28,12 @@ static int32_t choose_architecture(int capability, int *architecture, bool *as_t
     return rm_fail(RM_UNSUPPORTED, "%s does not know compute capability %d.%d any more",
                    rm_cuda_path(RM_NVRTC), capability / 10, capability % 10);
   }
-  *as_text = *architecture / 10 != capability / 10;
+  *is_ptx = *architecture / 10 != capability / 10;
   return RM_OK;
 }
 
-/* What the compiler had to say; the caller frees it. */
-static char *log_of(void *program) {
+/* The compiler's log. The caller frees it. */
+static char *compile_log(void *program) {
   size_t length = 0;
   if (rm_cu.nvrtcGetProgramLogSize(program, &length) != 0) length = 0;
   char *log = calloc(1, length + 1);
@@ -40,19 +41,22 @@ static char *log_of(void *program) {
   return log;
 }
 
-/* The options for all kernels, beside the one that names the architecture. */
+/* The options for all kernels besides the architecture. */
 static const char *const common_options[] = {"-default-device", "-fmad=false", "--std=c++17"};
 
-enum { COMMON = sizeof common_options / sizeof common_options[0], OPTIONS = COMMON + 2 };
+enum {
+  COMMON_OPTIONS = sizeof common_options / sizeof common_options[0],
+  MAX_OPTIONS = COMMON_OPTIONS + 2
+};
 
 static int set_options(const char *target, const char **options) {
   options[0] = target;
   memcpy(options + 1, common_options, sizeof common_options);
-  return COMMON + 1;
+  return COMMON_OPTIONS + 1;
 }
 
-/* Compiles; of what comes out gives a copy, and of what was said, where it is wanted. */
-static int32_t compile(const char *source, const char *const *options, int count, bool as_text,
+/* Compiles. Returns a copy of the result and, if requested, of the log. */
+static int32_t compile(const char *source, const char *const *options, int count, bool is_ptx,
                        char **image, size_t *length, char **log) {
   const rm_headers *headers = rm_cuda_headers();
   void *program = NULL;
@@ -62,19 +66,19 @@ static int32_t compile(const char *source, const char *const *options, int count
   code = rm_cu.nvrtcCompileProgram(program, count, options);
   int32_t status = RM_OK;
   if (code != 0) {
-    char *said = log_of(program);
+    char *log_text = compile_log(program);
     status = rm_fail(RM_DEVICE_ERROR, "NVRTC cannot compile a kernel: %s\n%s",
-                     rm_cu.nvrtcGetErrorString(code), said == NULL ? "" : said);
-    free(said);
+                     rm_cu.nvrtcGetErrorString(code), log_text == NULL ? "" : log_text);
+    free(log_text);
   } else {
-    code = (as_text ? rm_cu.nvrtcGetPTXSize : rm_cu.nvrtcGetCUBINSize)(program, length);
+    code = (is_ptx ? rm_cu.nvrtcGetPTXSize : rm_cu.nvrtcGetCUBINSize)(program, length);
     *image = code == 0 ? malloc(*length + 1) : NULL;
     if (*image != NULL) {
-      code = (as_text ? rm_cu.nvrtcGetPTX : rm_cu.nvrtcGetCUBIN)(program, *image);
+      code = (is_ptx ? rm_cu.nvrtcGetPTX : rm_cu.nvrtcGetCUBIN)(program, *image);
     }
     if (code != 0) status = compiler_error("nvrtcGetCUBIN", code);
     else if (*image == NULL) status = rm_fail(RM_OUT_OF_MEMORY, "no memory for a kernel");
-    else if (log != NULL) *log = log_of(program);
+    else if (log != NULL) *log = compile_log(program);
     if (status != RM_OK) {
       free(*image);
       *image = NULL;
@@ -84,48 +88,48 @@ static int32_t compile(const char *source, const char *const *options, int count
   return status;
 }
 
-/* All that a compiled kernel depends on; the caller frees it. */
-static char *key_of(const char *source, const char *const *options, int count) {
+/* A text of everything that a compiled kernel depends on. The caller frees it. */
+static char *cache_key(const char *source, const char *const *options, int count) {
   const rm_hash hash = rm_cuda_headers()->hash;
-  /* Builds of one version differ; what their files are tells them apart. */
+  /* Builds of the same version differ. Their file sizes and times distinguish them. */
   const char *path = rm_cuda_path(RM_NVRTC);
   struct stat about;
   if (stat(path, &about) != 0) memset(&about, 0, sizeof about);
   int major = 0, minor = 0;
   rm_cu.nvrtcVersion(&major, &minor);
-  const size_t room = strlen(source) + strlen(path) + 1024;
-  char *key = malloc(room);
+  const size_t capacity = strlen(source) + strlen(path) + 1024;
+  char *key = malloc(capacity);
   if (key == NULL) return NULL;
-  int at = snprintf(key, room, "NVRTC %d.%d %s %lld %lld\nheaders %016llx%016llx\n", major, minor,
-                    path, (long long)about.st_size, (long long)about.st_mtime,
+  int at = snprintf(key, capacity, "NVRTC %d.%d %s %lld %lld\nheaders %016llx%016llx\n", major,
+                    minor, path, (long long)about.st_size, (long long)about.st_mtime,
                     (unsigned long long)hash.a, (unsigned long long)hash.b);
   for (int i = 0; i < count; i++) {
-    at += snprintf(key + at, room - (size_t)at, "%s\n", options[i]);
+    at += snprintf(key + at, capacity - (size_t)at, "%s\n", options[i]);
   }
   strcpy(key + at, source);
   return key;
 }
 
-int32_t rm_nvrtc_prepare(int capability, const char *source, rm_compilation *how) {
+int32_t rm_nvrtc_prepare(int capability, const char *source, rm_compilation *compilation) {
   int architecture;
   RM_TRY(rm_cuda_library(RM_NVRTC));
-  RM_TRY(choose_architecture(capability, &architecture, &how->as_text));
-  snprintf(how->target, sizeof how->target, "--gpu-architecture=%s_%d",
-           how->as_text ? "compute" : "sm", architecture);
-  const char *options[OPTIONS];
-  how->key = key_of(source, options, set_options(how->target, options));
-  return how->key != NULL ? RM_OK
-                          : rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a kernel");
+  RM_TRY(choose_architecture(capability, &architecture, &compilation->is_ptx));
+  snprintf(compilation->target, sizeof compilation->target, "--gpu-architecture=%s_%d",
+           compilation->is_ptx ? "compute" : "sm", architecture);
+  const char *options[MAX_OPTIONS];
+  compilation->key = cache_key(source, options, set_options(compilation->target, options));
+  return compilation->key != NULL ? RM_OK
+                                  : rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a kernel");
 }
 
-int32_t rm_nvrtc_compile(const char *source, const rm_compilation *how, char **image,
+int32_t rm_nvrtc_compile(const char *source, const rm_compilation *compilation, char **image,
                          size_t *length) {
-  const char *options[OPTIONS];
-  const int count = set_options(how->target, options);
-  return compile(source, options, count, how->as_text, image, length, NULL);
+  const char *options[MAX_OPTIONS];
+  const int count = set_options(compilation->target, options);
+  return compile(source, options, count, compilation->is_ptx, image, length, NULL);
 }
 
-/* The number that ends right before a part of a line; 0 where there is no such part. */
+/* The number directly before a part of a line, or 0 if there is no such part. */
 static int number_before(const char *line, const char *part) {
   const char *at = strstr(line, part);
   if (at == NULL) return 0;
@@ -133,13 +137,10 @@ static int number_before(const char *line, const char *part) {
   return atoi(at);
 }
 
-/*
- * Writes a line for each kernel that ptxas reports, of its name, registers, and bytes of stack, of
- * spill stores, of spill loads and of shared memory, with tabs between; then all that was said
- * besides.
- */
-static void condense(const char *log, char *to, size_t room) {
-  char line[512], name[256] = "", *end = to + room;
+/* Writes a line per kernel that ptxas reports: the name, registers, and bytes of stack, spill
+ * stores, spill loads and shared memory, separated by tabs. The rest of the log follows. */
+static void summarize_report(const char *log, char *to, size_t capacity) {
+  char line[512], name[256] = "", *end = to + capacity;
   int stack = 0, stores = 0, loads = 0;
   *to = 0;
   for (int pass = 0; pass < 2; pass++) {
@@ -172,22 +173,21 @@ static void condense(const char *log, char *to, size_t room) {
   }
 }
 
-
 int32_t rm_nvrtc_report(const char *source, double architecture) {
   RM_TRY(rm_cuda_library(RM_NVRTC));
   char target[64];
   snprintf(target, sizeof target, "--gpu-architecture=sm_%d", (int)architecture);
-  const char *options[OPTIONS];
+  const char *options[MAX_OPTIONS];
   int count = set_options(target, options);
   options[count++] = "--ptxas-options=-v";
   char *image = NULL, *log = NULL;
   size_t length = 0;
   RM_TRY(compile(source, options, count, false, &image, &length, &log));
   free(image);
-  enum { ROOM = 32768 };
-  char *report = malloc(ROOM);
+  enum { CAPACITY = 32768 };
+  char *report = malloc(CAPACITY);
   if (report != NULL && log != NULL) {
-    condense(log, report, ROOM);
+    summarize_report(log, report, CAPACITY);
     rm_fail(RM_OK, "%s", report);
   }
   free(report);

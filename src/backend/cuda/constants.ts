@@ -13,7 +13,7 @@ export const CONSTANTS = {
     THREADS: 256,
     /** Axes that most kernels have room for, and as many as there can be. */
     FEW_AXES: 8,
-    MOST_AXES: 64,
+    MAX_AXES: 64,
   },
   "map.h": {
     /** Elements of a thread where each is fetched by itself. */
@@ -38,12 +38,12 @@ export const CONSTANTS = {
     SCAN_ALIGNED_OUT: 2,
   },
   "softmax_norm.h": {
-    /** Bytes of struct rm_part. */
+    /** Bytes of struct rm_row_part. */
     PART_BYTES: 32,
   },
   "sort.h": {
     /** The longest run that is sorted by ranks, which is also the size of those blocks. */
-    SORT_SHORT: 512,
+    SORT_RANK_MAX: 512,
     /** Values of a digit. */
     SORT_DIGITS: 256,
     /** Elements of a thread, and of one whose elements have 8 bytes. */

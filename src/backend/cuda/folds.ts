@@ -35,7 +35,7 @@ import {
 } from "./source.ts";
 import { addAttributes, addAxes, isPacked } from "./walks.ts";
 
-const { THREADS, FEW_AXES, MOST_AXES } = CONSTANTS["device.h"];
+const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
 const { REDUCE_ROWS: ROWS, REDUCE_PACKS, REDUCE_ALIGNED, REDUCE_SECOND_VARIES } =
   CONSTANTS["reduce.h"];
 const { SCAN_ALIGNED_IN, SCAN_ALIGNED_OUT } = CONSTANTS["scan.h"];
@@ -186,7 +186,7 @@ function foldHandle(
   kind: "along" | "across" | "parts",
   large: boolean,
 ): number {
-  const kernel: FoldKernel = large ? `${kind}_any` : kind;
+  const kernel: FoldKernel = large ? `${kind}_generic` : kind;
   return device.find(source.kernels[kernel], () => kernelText(source, kernel));
 }
 
@@ -208,7 +208,7 @@ function fillFold(
   addAttributes(args, plan);
   args.address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!)
     .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(scratch).integer(kept).integer(rank);
-  addAxes(args, plan, 0, rank, large ? MOST_AXES : FEW_AXES, large, 3);
+  addAxes(args, plan, 0, rank, large ? MAX_AXES : FEW_AXES, large, 3);
 }
 
 /** Queues the kernel that reads the elements. */
@@ -297,12 +297,12 @@ function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Sto
   let shares = shareScan(plan, source, scansAcross(plan));
   let large = isLarge(plan);
   const kind = shares.across ? "across" : "along";
-  let handle = find(large ? `${kind}_any` : kind);
+  let handle = find(large ? `${kind}_generic` : kind);
   if (handle === 0) {
     // What reads along axes reads everything.
     large = true;
     shares = shareScan(plan, source, false);
-    handle = find("along_any");
+    handle = find("along_generic");
   }
   if (handle === 0) return false;
   if (shares.parts === 1) {
@@ -364,7 +364,7 @@ function launchScan(
     .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)
     .integer(kept < rank ? strideOf(plan, 0, rank - 1) : 0)
     .integer(kept < rank ? strideOf(plan, 1, rank - 1) : 0).integer(kept);
-  addAxes(args, plan, 0, kept, large ? MOST_AXES : FEW_AXES, large);
+  addAxes(args, plan, 0, kept, large ? MAX_AXES : FEW_AXES, large);
   const slots = across ? THREADS : THREADS / lanes;
   device.launch(handle, [Math.ceil(outputs / slots), parts], [THREADS], args);
 }

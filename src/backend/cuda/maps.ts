@@ -18,7 +18,7 @@ import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.
 import { withScratch } from "./scratch.ts";
 import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
-const { THREADS, FEW_AXES, MOST_AXES } = CONSTANTS["device.h"];
+const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
 const { MAP_ELEMENTS, MAP_ALIGNED } = CONSTANTS["map.h"];
 
 const args = new Arguments();
@@ -49,20 +49,20 @@ export function map(
   const dense = !mixed && isDense(plan);
   const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
   let kernel: MapKernel = dense
-    ? "dense"
+    ? "contiguous"
     : general
-    ? "any"
+    ? "generic"
     : mixed
-    ? "mixed"
+    ? "casting"
     : plan.tiled
-    ? "tiles"
+    ? "tiled"
     : takesRows(plan, source, out)
-    ? "rows"
-    : "singles";
+    ? "vectorized"
+    : "strided";
   const find = (kernel: MapKernel): number =>
     device.find(source.kernels[kernel], () => kernelText(source, kernel));
   let handle = find(kernel);
-  if (handle === 0 && !mixed && !general) handle = find(kernel = "singles");
+  if (handle === 0 && !mixed && !general) handle = find(kernel = "strided");
   if (handle === 0) return mapOtherwise(device, row, compute, plan, out, inputs);
   launch(device, handle, kernel, source, plan, size, out, inputs);
 }
@@ -79,8 +79,8 @@ function launch(
 ): void {
   args.clear();
   let blocks: number;
-  if (kernel === "dense") blocks = fillDense(plan, size, source, out, inputs);
-  else if (kernel === "tiles") blocks = fillTiles(plan, source, out, inputs);
+  if (kernel === "contiguous") blocks = fillDense(plan, size, source, out, inputs);
+  else if (kernel === "tiled") blocks = fillTiles(plan, source, out, inputs);
   else blocks = fillStrided(plan, size, source, kernel, out, inputs);
   device.launch(handle, [blocks], [THREADS], args);
 }
@@ -103,12 +103,12 @@ function mapOtherwise(
   const size = sizeOf(plan);
   if (row.id === MAP.copy.id) {
     const source = mapSource(row, compute, out.info.name, true);
-    const handle = device.kernel(source.kernels.any, () => kernelText(source, "any"));
-    return launch(device, handle, "any", source, plan, size, out, inputs);
+    const handle = device.kernel(source.kernels.generic, () => kernelText(source, "generic"));
+    return launch(device, handle, "generic", source, plan, size, out, inputs);
   }
   // All comes down to this one, if not to a faster one.
   const single = mapSource(row, compute, compute, false);
-  device.kernel(single.kernels.singles, () => kernelText(single, "singles"));
+  device.kernel(single.kernels.strided, () => kernelText(single, "strided"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
   const result = resultOf(row, compute);
   const attributes = plan.data.slice(ATTRIBUTES, OFFSETS);
@@ -233,8 +233,8 @@ function fillStrided(
   inputs: readonly Storage[],
 ): number {
   const { data, rank, operands } = plan;
-  const general = kernel === "mixed" || kernel === "any";
-  const positions = kernel === "rows" ? size / pack : size;
+  const general = kernel === "casting" || kernel === "generic";
+  const positions = kernel === "vectorized" ? size / pack : size;
   let flags = general ? out.info.id : 0;
   inputs.forEach((input, k) => {
     if (general) flags |= input.info.id << 4 * (k + 1);
@@ -245,8 +245,8 @@ function fillStrided(
   addOperands(plan, out, inputs);
   for (let k = 1; k <= 3; k++) args.integer(k < operands ? strideOf(plan, k, rank - 1) : 0);
   args.integer(rank);
-  const room = kernel === "any" ? MOST_AXES : FEW_AXES;
-  if (kernel === "rows") {
+  const room = kernel === "generic" ? MAX_AXES : FEW_AXES;
+  if (kernel === "vectorized") {
     // The last axis goes from pack to pack.
     addAxes(args, plan, 0, rank - 1, rank - 1, false);
     addDivisor(args, data[OFFSETS + operands + rank - 1]! / pack, false);
@@ -254,7 +254,7 @@ function fillStrided(
     args.skip((room - rank) * (3 + operands));
     return Math.ceil(positions / THREADS);
   }
-  addAxes(args, plan, 0, rank, room, kernel === "any");
+  addAxes(args, plan, 0, rank, room, kernel === "generic");
   return Math.ceil(positions / (THREADS * MAP_ELEMENTS));
 }
 

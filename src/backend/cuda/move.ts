@@ -18,7 +18,7 @@ import { addCountsUp, sortRuns } from "./sort.ts";
 import { suffixOf } from "./source.ts";
 
 const SYMBOL = "rm_cuda_launch";
-const { THREADS, MOST_AXES } = CONSTANTS["device.h"];
+const { THREADS, MAX_AXES } = CONSTANTS["device.h"];
 const { NONZERO_TILE, ADD_CHUNK, INDEX_SIGNED } = CONSTANTS["gather_scatter.h"];
 /** Axes that most blocks have no more of. */
 const BLOCK_AXES = 5;
@@ -40,9 +40,9 @@ function moveElements(bytes: number, room: number): Instance {
   return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
 }
 
-const MOVE_RUNS = macro("move_runs", "MOVE_RUNS");
-const MARK_PICKS = macro("mark_picks", "MARK_PICKS");
-const KEEP_LAST = macro("keep_last", "KEEP_LAST");
+const MOVE_BLOCKS = macro("move_blocks", "MOVE_BLOCKS");
+const MARK_INDICES = macro("mark_indices", "MARK_INDICES");
+const SELECT_LAST = macro("select_last", "SELECT_LAST");
 
 function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
@@ -55,16 +55,16 @@ function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
   return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
 }
 
-const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
+const ROOMS = [BLOCK_AXES, MAX_AXES], SIZES = [1, 2, 4, 8];
 
 /** The kernels of position, gather and scatter. */
 export function moveFamily(): Family {
   return familyOf([
     ...[false, true].flatMap((wide) => ROOMS.map((room) => addPositions(wide, room))),
     ...SIZES.flatMap((bytes) => ROOMS.map((room) => moveElements(bytes, room))),
-    MOVE_RUNS,
-    MARK_PICKS,
-    KEEP_LAST,
+    MOVE_BLOCKS,
+    MARK_INDICES,
+    SELECT_LAST,
   ]);
 }
 
@@ -99,7 +99,7 @@ function takeAxes(plan: Plan): void {
 
 /** How many axes the kernel has to have room for. */
 function roomFor(): number {
-  return axes.length > 3 * BLOCK_AXES ? MOST_AXES : BLOCK_AXES;
+  return axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES;
 }
 
 /** Writes the axes as the last argument: struct rm_block. */
@@ -114,7 +114,7 @@ function blocksFor(count: number, threads: number = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
 
-/** Adds struct rm_picks. */
+/** Adds struct rm_indices. */
 function addPicks(
   device: CudaDevice,
   at: number,
@@ -224,15 +224,15 @@ function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => voi
     };
     args.clear();
     addTable();
-    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, MARK_INDICES), [blocks], [THREADS], args);
     args.clear().integer(kept);
     addTable();
-    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, SELECT_LAST), [blocks], [THREADS], args);
     use(kept);
   });
 }
 
-/** Adds `picks` as struct rm_picks. */
+/** Adds `picks` as struct rm_indices. */
 function addPicksOf(device: CudaDevice, { indexes, offset, size, stride }: Picks): void {
   const { info, address } = indexes;
   addPicks(device, address + offset * info.bytes, info, size, stride);
@@ -368,7 +368,7 @@ function move(
     args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
       .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
     const blocks = blocksFor(count * pieces, THREADS / lanes);
-    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+    return device.launch(kernelOf(device, MOVE_BLOCKS), [blocks], [THREADS], args);
   }
   // The operand that steps is walked from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;

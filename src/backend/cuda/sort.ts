@@ -12,7 +12,8 @@ import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
-const { SORT_SHORT: SHORT, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } = CONSTANTS["sort.h"];
+const { SORT_RANK_MAX: RANK_MAX, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } =
+  CONSTANTS["sort.h"];
 const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
 
 /** The most elements that a block sorts. */
@@ -20,7 +21,7 @@ function tileOf(bytes: number): number {
   return THREADS * CONSTANTS["sort.h"][bytes === 8 ? "SORT_WIDE_ITEMS" : "SORT_ITEMS"];
 }
 
-const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SPREAD"] as const;
+const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SCATTER"] as const;
 
 function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
   const name = `sort_${what.toLowerCase()}_${bytes}`;
@@ -28,9 +29,9 @@ function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
 }
 
 const ADD_UP: Instance = {
-  name: "add_counts_up",
+  name: "prefix_sum_counts",
   header: "sort.h",
-  line: "RM_ADD_COUNTS_UP(add_counts_up)",
+  line: "RM_PREFIX_SUM_COUNTS(prefix_sum_counts)",
 };
 
 /** The kernels for elements of so many bytes. */
@@ -100,10 +101,10 @@ export function sortRuns(
   const { bytes } = info;
   const order = orderOf(info, descending);
   args.clear().integer(values).integer(indices);
-  if (size <= SHORT) {
+  if (size <= RANK_MAX) {
     args.integer(runs).integer(size).integer(order);
-    const blocks = Math.ceil(runs / Math.floor(SHORT / size));
-    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [SHORT], args);
+    const blocks = Math.ceil(runs / Math.floor(RANK_MAX / size));
+    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [RANK_MAX], args);
   } else if (size <= tileOf(bytes)) {
     args.integer(size).integer(order);
     device.launch(kernel(device, "IN_BLOCK", bytes), [runs], [THREADS], args);
@@ -121,7 +122,7 @@ function sortLong(
   indices: number,
 ): void {
   const count = kernel(device, "COUNT", bytes);
-  const spread = kernel(device, "SPREAD", bytes);
+  const spread = kernel(device, "SCATTER", bytes);
   const tiles = Math.ceil(size / tileOf(bytes));
   const all = runs * size;
   const round = (length: number): number => Math.ceil(length / 512) * 512;
