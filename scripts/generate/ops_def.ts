@@ -1,14 +1,16 @@
 /**
- * Writes shim/ops.def, the op table as the shim's kernels include it.
+ * Writes what the shim has from TypeScript: shim/core/ops.def, the op table as its kernels include it,
+ * and shim/include/abi_constants.h, the numbers in calls.
  *
- * It must know nothing of how the shim expands the lines.
+ * It must know nothing of how the shim uses them.
  *
  * @module
  */
 
 import { writeFileSync } from "node:fs";
-import { tableHash } from "../../src/backend/ffi/abi.ts";
-import type { Kind } from "../../src/base/dtype.ts";
+import * as abi from "../../src/backend/ffi/abi.ts";
+import { DTYPES, type Kind } from "../../src/base/dtype.ts";
+import { ATTRIBUTES, OFFSETS } from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
@@ -35,7 +37,7 @@ function macroOf(row: MapOp, kind: Kind): string | undefined {
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
-    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
+    return isHeavy(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
@@ -57,7 +59,7 @@ function mapLines(row: MapOp): string[] {
     const result = row.result === "bool" ? "flag" : "same";
     const attributes = row.parameters
       .map((name, i) => `const double ${name} = attributes[${i}];`);
-    const arity = `${row.arity}${row.condition ? "c" : ""}`;
+    const arity = `${row.arity}${row.condition ? "c" : attributes.length > 0 ? "a" : ""}`;
     const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
     lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
     if (!isArithmetic(row, parseExpr(exprFor(row, kind)))) continue;
@@ -70,18 +72,18 @@ function mapLines(row: MapOp): string[] {
 function rowLine(row: MapOp): string {
   const [condition, bool, heavy] = [row.condition, row.result === "bool", isHeavy(row)]
     .map(Number);
-  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
+  return `RM_MAP_OP(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
-/** The text of shim/ops.def. */
+/** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
-  const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
+  const hash = (abi.tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
-    "MAP_ROW",
+    "MAP_OP",
     "FLOAT_MAP",
     "FLOAT_ARITHMETIC",
     "ROUND_MAP",
-    "HEAVY_MAP",
+    "COMPUTE_BOUND_MAP",
     "DOUBLE_MAP",
     "INT_MAP",
     "BITS_MAP",
@@ -92,19 +94,19 @@ export function makeOpsDef(): string {
     "/*",
     " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
     " *",
-    " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
-    " * bool, whether elements cost so much that fewer are worth a thread).",
-    " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
-    " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
-    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
-    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
-    " * BITS for integers of any sign, BOOL for bool.",
-    " * RM_..._ARITHMETIC(name, expression) stands by those lines whose expression is one operator.",
+    " * RM_MAP_OP(name, operands, has a bool condition as first operand, has a bool result, is",
+    " * compute-bound).",
+    " * RM_..._MAP(name, operands, result, expression of x, y, z, declarations of attributes). A c",
+    " * after the number of operands stands for a condition, an a for attributes. The result is same",
+    " * or flag, a bool. FLOAT is for float dtypes, ROUND for ops that round to integers or neighbors,",
+    " * COMPUTE_BOUND for other compute-bound ops, DOUBLE for those that float32 computes in double,",
+    " * INT for integers, BITS for integers of any sign, BOOL for bool.",
+    " * RM_..._ARITHMETIC(name, expression) repeats the lines whose expression is one operator.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
-    " * A file defines those that it wants before it includes this one, and undefines them after.",
+    " * A file defines the macros that it needs, includes this file, and undefines them.",
     " */",
     `#define RM_TABLE_HASH 0x${hash}u`,
-    `#define RM_ROWS ${TABLE.length}`,
+    `#define RM_OP_COUNT ${TABLE.length}`,
     "",
     "#ifndef RM_OP_copy",
     ...TABLE.map((row, place) => `#define RM_OP_${row.name} ${place}`),
@@ -130,6 +132,52 @@ export function makeOpsDef(): string {
   return lines.join("\n");
 }
 
+/** `gatherAlong` as `GATHER_ALONG`. */
+function upper(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** An enum of `values`, whose names begin with `prefix`. */
+function enumOf(comment: string, prefix: string, values: Readonly<Record<string, number>>): string {
+  const lines = Object.entries(values)
+    .map(([name, value]) => `  ${prefix}${upper(name)} = ${value}`);
+  return `/* ${comment} */\nenum {\n${lines.join(",\n")}\n};\n`;
+}
+
+/** The text of shim/include/abi_constants.h. */
+export function makeConstants(): string {
+  const { bounds: _, ...statuses } = abi.STATUS;
+  const dtypes = Object.fromEntries(DTYPES.map((dtype, id) => [dtype, id]));
+  return [
+    "/*\n * Made by scripts/generate/ops_def.ts from src/backend/ffi/abi.ts: edit that, then run the script.\n" +
+    " */\n#ifndef ROWMAJOR_ABI_CONSTANTS_H\n#define ROWMAJOR_ABI_CONSTANTS_H\n",
+    `/* Changes with the meaning of any function. */\n#define RM_VERSION ${abi.VERSION}\n`,
+    enumOf("What the functions return.", "RM_", statuses),
+    enumOf("The dtypes, and what stands for none.", "RM_", {
+      ...dtypes,
+      dtypeCount: DTYPES.length,
+      none: abi.NO_DTYPE,
+    }),
+    enumOf("Where the attributes and the offsets begin in a plan.", "RM_", {
+      attributes: ATTRIBUTES,
+      offsets: OFFSETS,
+    }),
+    enumOf("What rm_configure sets.", "RM_CONFIGURE_", abi.CONFIGURE),
+    enumOf("The kinds of rm_rows.", "RM_ROWS_", abi.ALONG_ROWS),
+    enumOf("What rm_move does.", "RM_MOVE_", abi.MOVE),
+    enumOf("The kinds of rm_random.", "RM_RANDOM_", abi.RANDOM),
+    enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
+    enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
+    enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),
+    enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),
+    enumOf("What rm_cuda_control does.", "RM_CUDA_", abi.CUDA_CONTROL),
+    "#endif\n",
+  ].join("\n");
+}
+
 if (import.meta.main) {
-  writeFileSync(new URL("../../shim/ops.def", import.meta.url), makeOpsDef());
+  const write = (path: string, text: string): void =>
+    writeFileSync(new URL(`../../shim/${path}`, import.meta.url), text);
+  write("core/ops.def", makeOpsDef());
+  write("include/abi_constants.h", makeConstants());
 }

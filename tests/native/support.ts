@@ -62,6 +62,18 @@ export function shimSources(): string[] {
   return [join(root, "build.zig"), ...names.map((name) => join(shim, name))];
 }
 
+/** Whether a tool can be started. */
+export function installed(tool: string): boolean {
+  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** The folders of the shim whose headers are included by their plain names: all but the kernels'. */
+export function shimFolders(): string[] {
+  const entries = readdirSync(join(root, "shim"), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory() && entry.name !== "kernels")
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
 /** True when `path` is there and no source of the shim is newer. */
 export function isFresh(path: string): boolean {
   return existsSync(path) && Math.max(...shimSources().map(modified)) <= modified(path);

@@ -1,21 +1,29 @@
 /**
- * The C side says what the TypeScript side says: shim/ops.def is what its generator prints, and
+ * The C side says what the TypeScript side says: shim/core/ops.def is what its generator prints, and
  * rowmajor.h declares the symbols and codes of the symbol table. Needs neither zig nor the library.
  *
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { makeOpsDef } from "../../scripts/generate/ops_def.ts";
+import { makeConstants, makeOpsDef } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { MAP } from "../../src/ops/table.ts";
-import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import {
+  type ForeignSymbol,
+  MOVE,
+  NO_DTYPE,
+  STATUS,
+  SYMBOLS,
+  VERSION,
+} from "../../src/backend/ffi/abi.ts";
+import { DTYPE } from "../../src/base/dtype.ts";
 
-const opsDef = readText("shim/ops.def");
-const header = readText("shim/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
+const opsDef = readText("shim/core/ops.def");
+const header = readText("shim/include/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
 
-test("shim/ops.def is what scripts/generate/ops_def.ts prints", () => {
+test("shim/core/ops.def is what scripts/generate/ops_def.ts prints", () => {
   assertEquals(opsDef, makeOpsDef());
 });
 
@@ -28,7 +36,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       "RM_INT_MAP(less, 2, flag, (x < y),)",
       "RM_BOOL_MAP(where, 3c, same, ((x != 0) ? y : z),)",
       "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
-      "RM_HEAVY_MAP(exp, 1, same, RM_CALL(exp)(x),)",
+      "RM_COMPUTE_BOUND_MAP(exp, 1, same, RM_CALL(exp)(x),)",
     ]
   ) assert(lines.includes(line), line);
   for (const row of Object.values<MapOp>(MAP)) {
@@ -38,7 +46,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       b: row.dtypes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
-      f: /^RM_(FLOAT|ROUND|HEAVY|DOUBLE)_MAP/,
+      f: /^RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP/,
       i: /^RM_(INT|BITS)_MAP/,
       b: /^RM_BOOL_MAP/,
     };
@@ -80,13 +88,24 @@ test("each symbol's parameters are those of its declaration", () => {
   }
 });
 
-test("the header has the version and the status codes", () => {
-  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(header)![1]), VERSION);
-  const statuses = header.slice(header.indexOf("RM_OK"), header.indexOf("}"));
-  const codes = [...statuses.matchAll(/\b(RM_[A-Z_]+) = (\d+)/g)]
-    .map(([, name, value]) => [name!.slice(3).replaceAll("_", "").toLowerCase(), Number(value)]);
-  const table = Object.entries(STATUS)
-    .filter(([name]) => name !== "bounds")
-    .map(([name, value]) => [name.toLowerCase(), value]);
-  assertEquals(codes, table);
+test("shim/include/abi_constants.h is what scripts/generate/ops_def.ts prints", () => {
+  assertEquals(readText("shim/include/abi_constants.h"), makeConstants());
+});
+
+test("the header's constants are all of the symbol table's, and each has one value", () => {
+  const text = readText("shim/include/abi_constants.h");
+  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(text)![1]), VERSION);
+  const constants = [...text.matchAll(/^ {2}(RM_\w+) = (\d+)/gm)]
+    .map(([, name, value]) => [name!, Number(value)] as const);
+  const values = new Map(constants);
+  assertEquals(values.size, constants.length);
+  assertEquals(values.get("RM_OUT_OF_MEMORY"), STATUS.outOfMemory);
+  assertEquals(values.get("RM_MOVE_TAKE_ALONG"), MOVE.takeAlong);
+  assertEquals(values.get("RM_FLOAT64"), DTYPE.float64.id);
+  assertEquals(values.get("RM_NONE"), NO_DTYPE);
+  // What the shim calls an op does is said where the function is declared.
+  for (const [name] of constants) {
+    if (!/^RM_(CONFIGURE|MOVE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;
+    assert(new RegExp(`\\b${name}\\b`).test(readText("shim/include/rowmajor.h")), name);
+  }
 });

@@ -42,15 +42,15 @@ export interface NamedFamily extends Family {
   readonly name: string;
 }
 
-const STRIDED: readonly MapKernel[] = ["dense", "rows", "singles", "tiles"];
+const STRIDED: readonly MapKernel[] = ["contiguous", "vectorized", "strided", "tiled"];
 const FOLDS = Object.keys(FOLD_KERNELS) as FoldKernel[];
 const SCANS = Object.keys(SCAN_KERNELS) as ScanKernel[];
 /** What folds the parts of a scan. */
-const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_any", "across_any"];
+const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_generic", "across_generic"];
 
 function mapFamilies(row: MapOp): NamedFamily[] {
   if (row.id === MAP.copy.id) return [sameFamily(row), ...DTYPES.map((from) => casts(row, from))];
-  const kernels = [...STRIDED, "mixed", "any"] as const;
+  const kernels = [...STRIDED, "casting", "generic"] as const;
   const sources = computesOf(row).map((dtype) => mapSource(row, dtype, dtype, false));
   return [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
 }
@@ -61,7 +61,7 @@ function sameFamily(row: MapOp): NamedFamily {
   const general = DTYPES.map((dtype) => mapSource(row, dtype, dtype, true));
   const kernels = new Map<MapSource, MapKernel[]>();
   for (const source of bytes) kernels.set(source, [...STRIDED]);
-  for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "any"]);
+  for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "generic"]);
   return { name: row.name, ...define([...kernels]) };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
- * shim/cuda/matmul.h for all else.
+ * shim/cuda/kernels/matmul.h for all else.
  *
  * @module
  */
@@ -11,17 +11,18 @@ import { MAP } from "../../ops/table.ts";
 import { planMap } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { STATUS } from "../ffi/abi.ts";
+import { CUDA_MATMUL, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
 import { suffixOf } from "./source.ts";
 
-/** As in matmul.h: rows and columns of a block's tile, and its threads. */
-const TILE = 64, THREADS = 256;
+const { THREADS } = CONSTANTS["device.h"];
+const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
 /** The most blocks along y, which go round then. */
 const MOST_BLOCKS_Y = 65535;
 
@@ -45,8 +46,6 @@ let plan = new Float64Array(128);
 
 /** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
 const ADDRESSES = 10, STARTS = 15;
-/** Flags of rm_cuda_matmul. */
-const TF32 = 1, ADD_BIAS = 2;
 /** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
  * are chosen without a look at it. */
 const BIAS_ALIGNMENT = 16;
@@ -113,7 +112,7 @@ function multiplyByBlas(device: CudaDevice, product: GemmProblem, bias: number):
 function callBlas(device: CudaDevice, product: GemmProblem, bias: number): number {
   plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
   const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
-  const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
+  const flags = (tf32 ? CUDA_MATMUL.tf32 : 0) | (bias === 0 ? 0 : CUDA_MATMUL.addBias);
   plan.set([c.address, a.address, b.address, flags, bias], ADDRESSES);
   const status = device.shim.rm_cuda_matmul(device.index, a.info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {

@@ -1,6 +1,6 @@
 /**
  * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
- * shim/cuda/move.h.
+ * shim/cuda/kernels/gather_scatter.h.
  *
  * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
  *
@@ -11,27 +11,24 @@ import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
 import { suffixOf } from "./source.ts";
-import { MOST_AXES } from "./walks.ts";
 
 const SYMBOL = "rm_cuda_launch";
-const THREADS = 256;
-/** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
-const FIND_TILE = 4096;
+const { THREADS, MAX_AXES } = CONSTANTS["device.h"];
+const { NONZERO_TILE, ADD_CHUNK, INDEX_SIGNED } = CONSTANTS["gather_scatter.h"];
 /** Axes that most blocks have no more of. */
 const BLOCK_AXES = 5;
-/** Sorted picks of a chunk: RM_ADD_CHUNK. */
-const CHUNK = 32;
 /** Elements that are added at once, and their picks, at most: so that what lies between has room. */
 const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 /** The most blocks of a kernel that goes round. */
 const MOST_BLOCKS = 2 ** 24;
 
 function macro(name: string, what: string, ...types: (string | number)[]): Instance {
-  return { name, header: "move.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
+  return { name, header: "gather_scatter.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
 }
 
 function addPositions(wide: boolean, room: number): Instance {
@@ -43,9 +40,9 @@ function moveElements(bytes: number, room: number): Instance {
   return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
 }
 
-const MOVE_RUNS = macro("move_runs", "MOVE_RUNS");
-const MARK_PICKS = macro("mark_picks", "MARK_PICKS");
-const KEEP_LAST = macro("keep_last", "KEEP_LAST");
+const MOVE_BLOCKS = macro("move_blocks", "MOVE_BLOCKS");
+const MARK_INDICES = macro("mark_indices", "MARK_INDICES");
+const SELECT_LAST = macro("select_last", "SELECT_LAST");
 
 function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
@@ -58,16 +55,16 @@ function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
   return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
 }
 
-const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
+const ROOMS = [BLOCK_AXES, MAX_AXES], SIZES = [1, 2, 4, 8];
 
 /** The kernels of position, gather and scatter. */
 export function moveFamily(): Family {
   return familyOf([
     ...[false, true].flatMap((wide) => ROOMS.map((room) => addPositions(wide, room))),
     ...SIZES.flatMap((bytes) => ROOMS.map((room) => moveElements(bytes, room))),
-    MOVE_RUNS,
-    MARK_PICKS,
-    KEEP_LAST,
+    MOVE_BLOCKS,
+    MARK_INDICES,
+    SELECT_LAST,
   ]);
 }
 
@@ -102,7 +99,7 @@ function takeAxes(plan: Plan): void {
 
 /** How many axes the kernel has to have room for. */
 function roomFor(): number {
-  return axes.length > 3 * BLOCK_AXES ? MOST_AXES : BLOCK_AXES;
+  return axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES;
 }
 
 /** Writes the axes as the last argument: struct rm_block. */
@@ -113,11 +110,11 @@ function addAxes(room: number): void {
 }
 
 /** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
-function blocksFor(count: number, threads = THREADS): number {
+function blocksFor(count: number, threads: number = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
 
-/** Adds struct rm_picks. */
+/** Adds struct rm_indices. */
 function addPicks(
   device: CudaDevice,
   at: number,
@@ -125,7 +122,7 @@ function addPicks(
   size: number,
   stride: number,
 ): void {
-  args.integer(at).integer(bytes + (kind === "i" ? 16 : 0)).integer(size).integer(stride)
+  args.integer(at).integer(bytes + (kind === "i" ? INDEX_SIGNED : 0)).integer(size).integer(stride)
     .integer(device.faults).integer(device.nextIndexing());
 }
 
@@ -183,7 +180,9 @@ export function scatter(
   }
   lastOfEach(device, index, (kept) => {
     const addKept = (): void => {
-      args.integer(kept).integer(8 + 16).integer(size).integer(stride).integer(0).integer(0);
+      args.integer(kept).integer(8 + INDEX_SIGNED).integer(size).integer(stride).integer(0).integer(
+        0,
+      );
     };
     move(device, plan, target, values, addKept, count, step, true);
   });
@@ -207,15 +206,15 @@ function lastOfEach(device: CudaDevice, picks: IndexVector, use: (kept: number) 
     };
     args.clear();
     addTable();
-    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, MARK_INDICES), [blocks], [THREADS], args);
     args.clear().integer(kept);
     addTable();
-    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, SELECT_LAST), [blocks], [THREADS], args);
     use(kept);
   });
 }
 
-/** Adds `picks` as struct rm_picks. */
+/** Adds `picks` as struct rm_indices. */
 function addPicksOf(device: CudaDevice, { indices, offset, size, stride }: IndexVector): void {
   const { info, address } = indices;
   addPicks(device, address + offset * info.bytes, info, size, stride);
@@ -296,7 +295,7 @@ function addRuns(
   { places, order, wide, count, values, step }: Sorted,
 ): void {
   const elements = plan.size;
-  const chunks = Math.ceil(count / CHUNK);
+  const chunks = Math.ceil(count / ADD_CHUNK);
   const add = (sums: number, itsPlaces: number): void => {
     takeAxes(plan);
     axes.unshift(chunks, 0, 0);
@@ -350,7 +349,7 @@ function move(
     args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
       .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
     const blocks = blocksFor(count * pieces, THREADS / lanes);
-    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+    return device.launch(kernelOf(device, MOVE_BLOCKS), [blocks], [THREADS], args);
   }
   // The operand that steps is walked from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;
@@ -391,7 +390,7 @@ export function nonzeroIndices(
   if (length === 0 || out.length === 0) return;
   checkRun(SYMBOL, 1, offset, length, input);
   const { bytes, kind } = input.info;
-  const tiles = Math.ceil(length / FIND_TILE);
+  const tiles = Math.ceil(length / NONZERO_TILE);
   const floating = kind === "f" ? 1 : 0;
   device.scratch((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);

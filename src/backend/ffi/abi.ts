@@ -1,13 +1,15 @@
 /**
  * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
  *
- * One table of symbols, each with its line of shim/rowmajor.h, serves the loaders of both runtimes;
- * a hash over it and the op table tells whether a library was built from the same ones. Knows
+ * One table of symbols, each with its line of shim/include/rowmajor.h, serves the loaders of both
+ * runtimes; a hash over it and the op table tells whether a library was built from the same ones. The
+ * shim has the constants from here too: scripts/generate/ops_def.ts writes them as a C header. Knows
  * nothing of how libraries are opened or what the functions are called for.
  *
  * @module
  */
 import type { RowKernel } from "../../core/row_kernels.ts";
+import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import { TABLE } from "../../ops/table.ts";
 
@@ -16,7 +18,7 @@ export type ForeignType = "i32" | "f64" | "buffer";
 
 /** A symbol of the shim. */
 export interface ForeignSymbol {
-  /** Its declaration in shim/rowmajor.h. */
+  /** Its declaration in shim/include/rowmajor.h. */
   readonly c: string;
   /** Its parameters; every one returns an `i32`. */
   readonly parameters: readonly ForeignType[];
@@ -130,10 +132,10 @@ export interface Unavailable {
   readonly reason: string;
 }
 
-/** `RM_VERSION` of shim/rowmajor.h. */
+/** Changes with the meaning of any symbol. */
 export const VERSION = 4;
 
-/** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
+/** Status codes; `bounds` is found before a call and never leaves the shim. */
 export const STATUS = {
   ok: 0,
   unsupported: 1,
@@ -176,6 +178,14 @@ export const BUFFERS = {
   takeKept: 6,
 } as const;
 
+/** The kinds of `rm_random`. */
+export const RANDOM: Readonly<Record<Distribution, number>> = {
+  bits: 0,
+  uniform: 1,
+  normal: 2,
+  integers: 3,
+};
+
 /** What comes of `endRead` of {@link CUDA_MEMORY}. */
 export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;
 
@@ -203,6 +213,9 @@ export const CUDA_CONTROL = {
   eventRecord: 5,
   eventElapsed: 6,
 } as const;
+
+/** The flags of `rm_cuda_matmul`. */
+export const CUDA_MATMUL = { tf32: 1, addBias: 2, relu: 4, gelu: 8 } as const;
 
 /** Stands for the dtype of an operand that is not there. */
 export const NO_DTYPE = 15;

@@ -19,7 +19,7 @@ import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
-import { ALONG_ROWS, MOVE, NO_DTYPE, type Shim, STATUS } from "../ffi/abi.ts";
+import { ALONG_ROWS, MOVE, NO_DTYPE, RANDOM, type Shim, STATUS } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 
@@ -141,10 +141,8 @@ function random(shim: Shim, call: Call): number {
   const halves = new Int32Array(words.buffer);
   halves[0] = key0;
   halves[1] = key1;
-  return shim.rm_random(out.info.id, DISTRIBUTIONS[distribution], halves, length, out.array);
+  return shim.rm_random(out.info.id, RANDOM[distribution], halves, length, out.array);
 }
-
-const DISTRIBUTIONS = { bits: 0, uniform: 1, normal: 2, integers: 3 } as const;
 
 function matmul(shim: Shim, call: Call): number {
   const problem = gemmOf(call);

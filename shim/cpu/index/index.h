@@ -1,0 +1,30 @@
+/*
+ * What gather, scatter and the other functions with indices share.
+ */
+#ifndef ROWMAJOR_INDEX_H
+#define ROWMAJOR_INDEX_H
+
+#include <stdatomic.h>
+#include "internal.h"
+
+/* Indices or elements that are read into a buffer at once. */
+enum { BLOCK = RM_INDEX_BLOCK };
+
+/* The position of the first index that was found to be out of range, or the number of indices. */
+typedef _Atomic(ptrdiff_t) first_bad;
+
+static inline void record_bad_index(first_bad *bad, ptrdiff_t at) {
+  ptrdiff_t known = atomic_load(bad);
+  while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
+}
+
+/* Each implements one function of rm_move, whose declaration explains the parameters. */
+int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *plan, double *numbers,
+                          void *target, const void *source, const void *raw_indices);
+int32_t rm_ravel_index(int dtype, int index_dtype, const double *plan, double *numbers,
+                       void *target, const void *raw_indices);
+int32_t rm_take_along_axis(int dtype, int index_dtype, const double *plan, double *numbers,
+                           void *target, const void *source, const void *raw_indices);
+int32_t rm_nonzero(int dtype, double *numbers, void *target, const void *source);
+
+#endif
