@@ -295,22 +295,22 @@ static inline void rm_map_generic(const rm_strided_params<Op::arity + 1, RANK> &
     if (n >= params.length) return;
     Offset at[Op::arity + 1] = {};
     rm_seek<Bits>(params.axes, 0, (int)params.rank, (typename Bits::index)n, at);
-    const int dtypes = (int)params.flags;
+    const uint32_t dtypes = (uint32_t)params.flags;
     typename First::stored x;
     typename Compute::stored y = 0, z = 0;
     if (params.in[0].at == nullptr) x = rm_argument<typename First::stored>(params.in[0].element);
-    else x = rm_load_as<First>(dtypes >> 4 & 15, params.in[0].at, at[1]);
+    else x = rm_load_as<First>(dtypes >> 8 & 255, params.in[0].at, at[1]);
     if constexpr (Op::arity > 1) {
       if (params.in[1].at == nullptr) {
         y = rm_argument<typename Compute::stored>(params.in[1].element);
-      } else y = rm_load_as<Compute>(dtypes >> 8 & 15, params.in[1].at, at[2]);
+      } else y = rm_load_as<Compute>(dtypes >> 16 & 255, params.in[1].at, at[2]);
     }
     if constexpr (Op::arity > 2) {
       if (params.in[2].at == nullptr) {
         z = rm_argument<typename Compute::stored>(params.in[2].element);
-      } else z = rm_load_as<Compute>(dtypes >> 12 & 15, params.in[2].at, at[3]);
+      } else z = rm_load_as<Compute>(dtypes >> 24, params.in[2].at, at[3]);
     }
-    rm_store_as<typename Op::out>(dtypes & 15, params.out, at[0],
+    rm_store_as<typename Op::out>(dtypes & 255, params.out, at[0],
                                   rm_apply<Op>(x, y, z, params.attributes));
   }
 }

@@ -239,7 +239,7 @@ function fillStrided(
   const positions = kernel === "vectorized" ? size / pack : size;
   let flags = general ? out.info.id : 0;
   inputs.forEach((input, k) => {
-    if (general) flags |= input.info.id << 4 * (k + 1);
+    if (general) flags += input.info.id * 256 ** (k + 1);
     else if (input.device !== "cpu" && isPacked(plan, k + 1, input, pack)) flags |= 1 << k;
   });
   args.integer(positions).integer(flags);

@@ -244,7 +244,7 @@ function writePlaces(device: CudaDevice, picks: IndexVector, places: number, wid
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
 }
 
-/** IndexVector in the order of their places, and where their values are: see rm_add_sorted. */
+/** Indices in the order of their places, and where their values are: see rm_add_sorted. */
 interface Sorted {
   readonly places: number;
   /** 0 for sums of parts, whose places are int64. */
@@ -256,7 +256,7 @@ interface Sorted {
 }
 
 /**
- * {@link scatter} that adds. IndexVector are sorted by their places, so that those of one place lie side by
+ * {@link scatter} that adds. Indices are sorted by their places, so that those of one place lie side by
  * side, and no two threads add to one element. So many are sorted at once as `most` says, or, without
  * it, as have room.
  */

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
+import { DTYPE, type DType, DTYPES, NO_DTYPE } from "../../base/dtype.ts";
 import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
 import { resultOf, takes } from "../../ops/infer.ts";
 import type { ArgReduceOp, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
@@ -153,7 +153,7 @@ export function mapSource(row: MapOp, compute: DType, out: DType, general: boole
   let to = !copies ? resultOf(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
   if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
-  const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;
+  const key = (row.id * 256 + DTYPE[from].id) * 256 + DTYPE[to].id;
   let source = mapSources.get(key);
   if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
   return source;
@@ -319,12 +319,9 @@ function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
 
 const foldSources = new Map<number, FoldSource>();
 
-/** No dtype has this id. */
-const NONE = 15;
-
 function keyOf(row: TableOp, from: DType, to: DType, second: DType | null): number {
-  const other = second === null ? NONE : DTYPE[second].id;
-  return ((row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id) * 16 + other;
+  const other = second === null ? NO_DTYPE : DTYPE[second].id;
+  return ((row.id * 256 + DTYPE[from].id) * 256 + DTYPE[to].id) * 256 + other;
 }
 
 /** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype. */
