@@ -20,6 +20,7 @@ const compact = [_][]const u8{
     "core/error.c",
     "core/isa.c",
     "core/plan.c",
+    "core/run.c",
     "core/threads.c",
     "core/buffers.c",
     "cpu/matmul.c",

@@ -9,11 +9,11 @@
 
 import { writeFileSync } from "node:fs";
 import * as abi from "../../src/backend/ffi/abi.ts";
-import { DTYPES, type Kind } from "../../src/base/dtype.ts";
-import { ATTRIBUTES, OFFSETS } from "../../src/base/plan.ts";
+import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
+import * as plan from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
-import type { MapOp } from "../../src/ops/op.ts";
-import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
+import type { MapOp, TableOp } from "../../src/ops/op.ts";
+import { exprFor, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
@@ -75,10 +75,21 @@ function rowLine(row: MapOp): string {
   return `RM_MAP_OP(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
+function hex(hash: number): string {
+  return `0x${(hash >>> 0).toString(16).padStart(8, "0")}u`;
+}
+
+/** All lines of an op as one, so that an op which is added or changed is one line that differs. */
+function opLine(op: TableOp): string {
+  const kind = op.kind === "map" ? "map" : "reduce";
+  const first = `RM_OP(${op.name}, ${hex(abi.opHash(op))}, ${kind})`;
+  return op.kind === "map" ? [first, rowLine(op), ...mapLines(op)].join(" ") : first;
+}
+
 /** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
-  const hash = (abi.tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
+    "OP",
     "MAP_OP",
     "FLOAT_MAP",
     "FLOAT_ARITHMETIC",
@@ -94,6 +105,8 @@ export function makeOpsDef(): string {
     "/*",
     " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
     " *",
+    " * A line for each op of the table:",
+    " * RM_OP(name, hash of its definition, map or reduce).",
     " * RM_MAP_OP(name, operands, has a bool condition as first operand, has a bool result, is",
     " * compute-bound).",
     " * RM_..._MAP(name, operands, result, expression of x, y, z, declarations of attributes). A c",
@@ -105,13 +118,6 @@ export function makeOpsDef(): string {
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines the macros that it needs, includes this file, and undefines them.",
     " */",
-    `#define RM_TABLE_HASH 0x${hash}u`,
-    `#define RM_OP_COUNT ${TABLE.length}`,
-    "",
-    "#ifndef RM_OP_copy",
-    ...TABLE.map((row, place) => `#define RM_OP_${row.name} ${place}`),
-    "#endif",
-    "",
     ...macros.flatMap((name) => [
       `#ifndef RM_${name}`,
       `#define RM_${name}(...)`,
@@ -119,7 +125,7 @@ export function makeOpsDef(): string {
       "#endif",
     ]),
     "",
-    ...Object.values<MapOp>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
+    ...TABLE.map(opLine),
     "",
     ...macros.flatMap((name) => [
       `#ifdef RM_NO_${name}`,
@@ -156,16 +162,20 @@ export function makeConstants(): string {
     enumOf("The dtypes, and what stands for none.", "RM_", {
       ...dtypes,
       dtypeCount: DTYPES.length,
-      none: abi.NO_DTYPE,
+      none: NO_DTYPE,
     }),
-    enumOf("Where the attributes and the offsets begin in a plan.", "RM_", {
-      attributes: ATTRIBUTES,
-      offsets: OFFSETS,
+    `/* Of the dtypes and the declarations of rowmajor.h. */\n#define RM_ABI_HASH ${
+      hex(abi.abiHash())
+    }\n`,
+    enumOf("Where the parts of a plan begin.", "RM_", {
+      planRank: plan.RANK,
+      planOperands: plan.OPERANDS,
+      planKept: plan.KEPT,
+      attributes: plan.ATTRIBUTES,
+      offsets: plan.OFFSETS,
     }),
     enumOf("What rm_configure sets.", "RM_CONFIGURE_", abi.CONFIGURE),
-    enumOf("The kinds of rm_rows.", "RM_ROWS_", abi.ALONG_ROWS),
-    enumOf("What rm_move does.", "RM_MOVE_", abi.MOVE),
-    enumOf("The kinds of rm_random.", "RM_RANDOM_", abi.RANDOM),
+    enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
     enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),

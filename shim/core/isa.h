@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "rowmajor.h"
+#include "kernel.h"
 
 /* The name of a function or table of this ISA: RM_FOR_ISA(map) is rm_map_v4. */
 #define RM_JOIN_(name, isa) rm_##name##_##isa
@@ -38,12 +38,12 @@ typedef struct {
   /* The largest matrix product, in multiplications, for which OpenBLAS is not faster; 0 where that
    * was not measured. */
   double max_own_matmul;
-  __typeof__(rm_map) *map;
-  __typeof__(rm_fold) *reduce;
-  __typeof__(rm_rows) *softmax_norm;
-  __typeof__(rm_matmul) *matmul;
-  __typeof__(rm_sort) *sort;
-  __typeof__(rm_random) *random;
+  rm_cpu_kernel *map;
+  rm_cpu_kernel *reduce;
+  rm_cpu_kernel *softmax_norm;
+  rm_cpu_kernel *matmul;
+  rm_cpu_kernel *sort;
+  rm_cpu_kernel *random;
   rm_normalize_indices *normalize_indices;
 } rm_kernels;
 
@@ -63,12 +63,12 @@ static inline const rm_kernels *rm_isa_kernels(void) {
 int rm_set_isa(int isa);
 
 #if defined(RM_ISA)
-__typeof__(rm_map) RM_FOR_ISA(map);
-__typeof__(rm_fold) RM_FOR_ISA(reduce);
-__typeof__(rm_rows) RM_FOR_ISA(softmax_norm);
-__typeof__(rm_matmul) RM_FOR_ISA(matmul);
-__typeof__(rm_sort) RM_FOR_ISA(sort);
-__typeof__(rm_random) RM_FOR_ISA(random);
+rm_cpu_kernel RM_FOR_ISA(map);
+rm_cpu_kernel RM_FOR_ISA(reduce);
+rm_cpu_kernel RM_FOR_ISA(softmax_norm);
+rm_cpu_kernel RM_FOR_ISA(matmul);
+rm_cpu_kernel RM_FOR_ISA(sort);
+rm_cpu_kernel RM_FOR_ISA(random);
 rm_normalize_indices RM_FOR_ISA(normalize_indices);
 /* Raises x to the power of y in place; x must have room for a multiple of 16 elements. */
 void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y);

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "kernel.h"
 
 /* Plans have no axes of size 1, so a plan with any elements has fewer axes than this. */
-enum { RM_MAX_RANK = 64, RM_MAX_OPERANDS = 4 };
+enum { RM_MAX_RANK = 64 };
 
 /* A plan, read. Strides are in bytes, but for inner_strides. */
 typedef struct {
@@ -27,8 +28,13 @@ typedef struct {
 } rm_iterator;
 
 /* Reads a plan, which must have as many operands; fails if a buffer is null. */
-int32_t rm_read_plan(rm_iterator *iterator, const double *plan, int operands, int32_t dtypes,
+int32_t rm_read_plan(rm_iterator *iterator, const double *plan, int operands, const int *dtypes,
                      void *const *buffers);
+
+/* Reads the plan of a call. */
+static inline int32_t rm_read_call(rm_iterator *iterator, const rm_call *call, int operands) {
+  return rm_read_plan(iterator, call->numbers, operands, call->dtypes, call->buffers);
+}
 
 /* Advances `at` from the first position of the first `axes` axes to a flat position, and sets
  * `index`, the index along each axis. */

@@ -3,11 +3,12 @@
  */
 #include "internal.h"
 
-int32_t rm_read_plan(rm_iterator *iterator, const double *plan, int operands, int32_t dtypes,
+int32_t rm_read_plan(rm_iterator *iterator, const double *plan, int operands, const int *dtypes,
                      void *const *buffers) {
-  const int rank = (int)plan[0];
-  if ((int)plan[1] != operands) {
-    return rm_fail(RM_BAD_ARGUMENT, "the plan has %d operands, the op %d", (int)plan[1], operands);
+  const int rank = (int)plan[RM_PLAN_RANK];
+  const int planned = (int)plan[RM_PLAN_OPERANDS];
+  if (planned != operands) {
+    return rm_fail(RM_BAD_ARGUMENT, "the plan has %d operands, the op %d", planned, operands);
   }
   if (rank < 0 || rank > RM_MAX_RANK) {
     return rm_fail(RM_UNSUPPORTED, "the plan has %d axes, more than %d", rank, RM_MAX_RANK);
@@ -23,7 +24,7 @@ int32_t rm_read_plan(rm_iterator *iterator, const double *plan, int operands, in
   for (int k = 0; k < operands; k++) {
     if (buffers[k] == NULL) return rm_fail(RM_BAD_ARGUMENT, "operand %d has no memory", k);
     const double *strides = shape + rank + (ptrdiff_t)k * rank;
-    const ptrdiff_t bytes = rm_itemsize(rm_dtype_at(dtypes, k + 1));
+    const ptrdiff_t bytes = rm_itemsize(dtypes[k]);
     iterator->data[k] = (char *)buffers[k] + (ptrdiff_t)plan[RM_OFFSETS + k] * bytes;
     iterator->inner_strides[k] = rank == 0 ? 0 : (ptrdiff_t)strides[rank - 1];
     for (int axis = 0; axis < rank; axis++) {

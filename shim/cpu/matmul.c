@@ -27,23 +27,26 @@ static bool own_is_faster(const double *plan) {
          rm_threads() > 1;
 }
 
-int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, const void *b) {
-  if (a == NULL || b == NULL || c == NULL) {
+int32_t rm_matmul(const rm_call *call) {
+  void *const *buffers = call->buffers;
+  if (buffers[0] == NULL || buffers[1] == NULL || buffers[2] == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
   }
+  const int dtype = call->dtypes[0];
+  rm_call collapsed = *call;
   double one[RM_MATMUL_FIELDS + 3];
-  const double *at = plan + RM_MATMUL_FIELDS;
+  const double *plan = call->numbers, *at = plan + RM_MATMUL_FIELDS;
   if (rm_collapse_batch(plan, at, one)) {
     const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
     for (int i = 0; i < 3; i++) one[RM_MATMUL_FIELDS + i] = at[i * batch];
-    plan = one;
+    plan = collapsed.numbers = one;
     at = one + RM_MATMUL_FIELDS;
   }
   const rm_blas_state state = rm_blas_status();
   if (state != RM_BLAS_CLOSED && (dtype == RM_FLOAT32 || dtype == RM_FLOAT64) &&
       (state == RM_BLAS_ALWAYS || !own_is_faster(plan)) &&
-      rm_blas_multiply(dtype, plan, at, c, a, b)) {
+      rm_blas_multiply(dtype, plan, at, buffers[0], buffers[1], buffers[2])) {
     return RM_OK;
   }
-  return rm_isa_kernels()->matmul(dtype, plan, c, a, b);
+  return rm_isa_kernels()->matmul(&collapsed);
 }

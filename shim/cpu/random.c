@@ -171,12 +171,13 @@ static void fill_task(void *context, ptrdiff_t index) {
   }
 }
 
-static uint64_t word_pair(const int32_t *words) {
+static uint64_t word_pair(const double *words) {
   return (uint32_t)words[0] | (uint64_t)(uint32_t)words[1] << 32;
 }
 
-int32_t RM_FOR_ISA(random)(int32_t dtype, int32_t kind, const int32_t *words, double length,
-                           void *out) {
+int32_t RM_FOR_ISA(random)(const rm_call *call) {
+  const double *attributes = rm_attributes(call);
+  const int kind = (int)attributes[0], dtype = call->dtypes[0];
   bool known;
   switch (kind) {
     case RM_RANDOM_BITS: known = dtype == RM_UINT32; break;
@@ -185,20 +186,18 @@ int32_t RM_FOR_ISA(random)(int32_t dtype, int32_t kind, const int32_t *words, do
     case RM_RANDOM_NORMAL: known = rm_is_float(dtype); break;
     default: known = false;
   }
-  if (!known) {
-    return rm_fail(RM_BAD_ARGUMENT, "random: no kind %d of dtype %d", (int)kind, (int)dtype);
-  }
+  if (!known) return rm_fail(RM_BAD_ARGUMENT, "random: no kind %d of dtype %d", kind, dtype);
   random_context ctx = {
-      .key0 = (uint32_t)words[0],
-      .key1 = (uint32_t)words[1],
-      .low = word_pair(words + 2),
-      .range = word_pair(words + 4),
+      .key0 = (uint32_t)attributes[1],
+      .key1 = (uint32_t)attributes[2],
+      .low = word_pair(attributes + 3),
+      .range = word_pair(attributes + 5),
       .dtype = dtype,
       .kind = kind,
-      .length = (ptrdiff_t)length,
-      .out = out,
+      .length = (ptrdiff_t)attributes[7],
+      .out = call->buffers[0],
   };
-  if (out == NULL) return RM_OK;
+  if (ctx.out == NULL) return RM_OK;
   rm_parallel(rm_ceil_div(ctx.length, TASK_ELEMENTS), (double)ctx.length, fill_task, &ctx);
   return RM_OK;
 }

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 4
+#define RM_VERSION 5
 
 /* What the functions return. */
 enum {
@@ -33,13 +33,19 @@ enum {
   RM_FLOAT32 = 11,
   RM_FLOAT64 = 12,
   RM_DTYPE_COUNT = 13,
-  RM_NONE = 15
+  RM_NONE = 255
 };
 
-/* Where the attributes and the offsets begin in a plan. */
+/* Of the dtypes and the declarations of rowmajor.h. */
+#define RM_ABI_HASH 0x36d7a4f0u
+
+/* Where the parts of a plan begin. */
 enum {
-  RM_ATTRIBUTES = 2,
-  RM_OFFSETS = 6
+  RM_PLAN_RANK = 0,
+  RM_PLAN_OPERANDS = 1,
+  RM_PLAN_KEPT = 2,
+  RM_ATTRIBUTES = 3,
+  RM_OFFSETS = 11
 };
 
 /* What rm_configure sets. */
@@ -49,25 +55,7 @@ enum {
   RM_CONFIGURE_SHARE_ALL = 2
 };
 
-/* The kinds of rm_rows. */
-enum {
-  RM_ROWS_SOFTMAX = 0,
-  RM_ROWS_LOG_SOFTMAX = 1,
-  RM_ROWS_LAYER_NORM = 2,
-  RM_ROWS_RMS_NORM = 3
-};
-
-/* What rm_move does. */
-enum {
-  RM_MOVE_GATHER = 0,
-  RM_MOVE_SCATTER = 1,
-  RM_MOVE_POSITION = 2,
-  RM_MOVE_NONZERO = 3,
-  RM_MOVE_TAKE_ALONG = 4,
-  RM_MOVE_ADD_AT = 5
-};
-
-/* The kinds of rm_random. */
+/* The kinds of random numbers. */
 enum {
   RM_RANDOM_BITS = 0,
   RM_RANDOM_UNIFORM = 1,

@@ -1,5 +1,5 @@
 /*
- * The public interface of the rowmajor shim: a flat C ABI with few symbols, which take opcodes.
+ * The public interface of the rowmajor shim: a flat C ABI with few symbols. One runs all kernels.
  *
  * A function that can fail returns a status and leaves a message for rm_last_error. RM_UNSUPPORTED
  * means that this build has no kernel for the call and has written nothing: use another backend.
@@ -9,7 +9,7 @@
  * every plan stays inside its buffers: sizes, offsets and strides are in elements and are not
  * checked again.
  *
- * Opcodes are the ids of the op table (ops.def). Dtypes and the other constants are in abi.ts.
+ * Kernels are found by the names of their ops. Dtypes and the other constants are in abi.ts.
  */
 #ifndef ROWMAJOR_H
 #define ROWMAJOR_H
@@ -26,8 +26,10 @@
 /* Returns RM_VERSION of the library. */
 RM_API int32_t rm_version(void);
 
-/* Returns a hash of the op table, the dtypes and these declarations. The caller compares it with
- * its own. */
+/* Returns RM_ABI_HASH of the library. The caller compares it with its own. */
+RM_API int32_t rm_abi_hash(void);
+
+/* Returns a hash of all ops of the op table that have kernels. */
 RM_API int32_t rm_table_hash(void);
 
 /* Copies the last message of this thread, terminated by 0 and truncated to length bytes; returns
@@ -48,83 +50,61 @@ RM_API int32_t rm_address_of(const void *memory, void *address);
 RM_API int32_t rm_configure(int32_t what, int32_t value);
 
 /*
- * out = op(a, b, c) for every element.
+ * Returns the number of the kernel of that name, terminated by 0, or -1. An op of the op table is
+ * found only if its definition has that hash; other kernels have hash 0.
+ */
+RM_API int32_t rm_find_kernel(const void *name, int32_t hash);
+
+/*
+ * Runs a kernel. dtypes packs the ids of the dtypes of out, a, b and c, eight bits each, the lowest
+ * first; RM_NONE where there is no buffer. compute is the dtype of the arithmetic, where it is not
+ * that of out. numbers are a plan, [rank, operands, kept axes, 8 attributes, offsets.., shape..,
+ * strides of out.., of a.., ..], unless the kernel says otherwise; attributes are listed below.
  *
- * dtypes packs five ids of four bits each, the lowest first: the dtype of the arithmetic, then
- * those of out, a, b and c; RM_NONE where there is no operand. The plan is [rank, operands, 4
- * attributes, offsets.., shape.., strides of out.., of a.., ..]. An input may be out itself if both
- * have the same strides and offset.
- */
-RM_API int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out,
-                      const void *a, const void *b, const void *c);
-
-/*
- * Reduces a (and b) into out. The opcode says whether it is a reduction, an index reduction (out is
- * int32 and holds flat indices in the order of the plan) or a scan (out has a stride along every
- * axis). The first `kept` axes of the plan are the outer axes, those of out. The dtype of c is
- * RM_NONE.
- */
-RM_API int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan,
-                       void *out, const void *a, const void *b);
-
-/*
- * Computes along contiguous rows of a float dtype; out may be a. The kinds are RM_ROWS_SOFTMAX,
- * RM_ROWS_LOG_SOFTMAX, RM_ROWS_LAYER_NORM and RM_ROWS_RMS_NORM. The norms multiply by weight and
- * add bias, which have [columns] elements each, of float32 if a has 16 bits, else of the dtype of
- * a; null for none. The plan is [rows, columns, offset of a, epsilon].
- */
-RM_API int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, const void *a,
-                       const void *weight, const void *bias);
-
-/*
- * c[i] = a[i] @ b[i]; c is never read. Uses the open BLAS where it is faster, else own kernels. The
- * plan is [m, n, k, batch, row and column strides of c, a and b, offsets of c.., of a.., of b..].
- */
-RM_API int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a,
-                          const void *b);
-
-/*
- * Sorts contiguous runs in place. If indices is not null, writes the argsort there instead and
- * leaves the runs unchanged. Sorting is stable; NaN goes last. Flags: 1 for descending order. The
- * plan is [offset, runs, size].
- */
-RM_API int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values,
-                       void *indices);
-
-/*
- * Moves elements by indices. dtypes packs two ids of four bits each: the dtype of the elements (for
- * RM_MOVE_POSITION that of the target), then that of the indices, an integer dtype; RM_NONE where
- * there are no indices. Buffers that a kind does not use are null.
+ * Elementwise ops: out = op(a, b, c) for every element, with the attributes of the op. An input may
+ * be out itself if both have the same strides and offset.
  *
- * Indices are in [-size, size); negative ones count from the end. If one is out of range,
- * numbers[0] becomes its flat index among the indices, else -1.
+ * Reductions, index reductions (out is int32 and holds flat indices in the order of the plan) and
+ * scans (out has a stride along every axis): reduce a (and b) into out. The first `kept` axes of the
+ * plan are the outer axes, those of out. The attribute is the number of elements that are reduced.
  *
- * RM_MOVE_GATHER: for each of `count` contiguous indices, from `offset` on, copies a block of
- *   elements, over which a plan of 2 operands iterates: from source (operand 1) advanced by index *
- *   stride, to target (operand 0) advanced by `step` for each index. Numbers: [offset, count, size,
- *   stride, step]. Writes nothing if an index is out of range.
- * RM_MOVE_SCATTER: the reverse: copies to target advanced by index * stride. The last of equal
+ * Kernels with indices: these are in [-size, size); negative ones count from the end. If one is out
+ * of range, the first attribute becomes its flat index among the indices, else -1.
+ *
+ * gather: for each of `count` contiguous indices (b), from `offset` on, copies a block of elements,
+ *   over which a plan of 2 operands iterates: from a advanced by index * stride, to out advanced by
+ *   `step` for each index. Attributes: [offset, count, size, stride, step]. Writes nothing if an
+ *   index is out of range.
+ * scatter: the reverse: copies blocks of a to out advanced by index * stride. The last of equal
  *   indices wins.
- * RM_MOVE_ADD_AT: adds to target instead, in the order of the indices; all dtypes but bool.
- * RM_MOVE_POSITION: adds index * stride to each int32 or int64 element of target (operand 0). The
- *   indices are operand 1. Numbers: [size, stride].
- * RM_MOVE_TAKE_ALONG: for each of the indices (operand 2) copies the element of source (operand 1)
- *   advanced by index * stride to target (operand 0). Numbers: [size, stride]. Elements of target
- *   may have been written if an index is out of range.
- * RM_MOVE_NONZERO: writes the flat indices of the nonzero elements among `length` contiguous
- *   elements of source, from `offset` on, to contiguous int32 target, which has room for `room`.
- *   Numbers: [offset, length, room]. The plan is not read.
+ * scatterAdd: adds to out instead, in the order of the indices; all dtypes but bool.
+ * ravelIndex: adds index (a) * stride to each int32 or int64 element of out. Attributes: [size,
+ *   stride].
+ * takeAlongAxis: for each index (b) copies the element of a advanced by index * stride to out.
+ *   Attributes: [size, stride]. Elements of out may have been written if an index is out of range.
+ *
+ * Kernels whose plan is not read:
+ *
+ * nonzeroIndices: writes the flat indices of the nonzero elements among `length` contiguous elements
+ *   of a, from `offset` on, to contiguous int32 out, which has room for `room`. Attributes: [offset,
+ *   length, room].
+ * sort: sorts contiguous runs of out in place. Sorting is stable; NaN goes last. Attributes:
+ *   [offset, runs, size, 1 for descending order].
+ * argsort: writes to int32 out what would sort the runs of a. The same attributes.
+ * random: fills `length` contiguous elements of out with random numbers of a Philox key. The kinds
+ *   are RM_RANDOM_BITS, RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which start at
+ *   low; a range of 0 means 2^64. Attributes: [kind, key, key, low, low, range, range, length], in
+ *   words of 32 bits, the lower one first.
+ * softmax, logSoftmax, layerNorm, rmsNorm: compute along contiguous rows of a float dtype; out may
+ *   be a. The norms multiply by b and add c, which have [columns] elements each, of float32 if a has
+ *   16 bits, else of the dtype of a; null for none. Attributes: [rows, columns, offset of a,
+ *   epsilon].
+ * matmul: out[i] = a[i] @ b[i]; out is never read. Uses the open BLAS where it is faster, else own
+ *   kernels. Instead of a plan, numbers are [m, n, k, batch, row and column strides of out, a and b,
+ *   offsets of out.., of a.., of b..].
  */
-RM_API int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers,
-                       void *target, const void *source, const void *indexes);
-
-/*
- * Fills `length` contiguous elements with random numbers of a Philox key. The kinds are
- * RM_RANDOM_BITS, RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which start at low.
- * Words: [key.., low.., range..], the lower word first; a range of 0 means 2^64.
- */
-RM_API int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length,
-                         void *out);
+RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out,
+                      void *a, void *b, void *c);
 
 /*
  * Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, else the first of the
@@ -234,7 +214,7 @@ RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *n
 RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments);
 
 /*
- * Queues c[i] = a[i] @ b[i] for float dtypes, as rm_matmul, and for int8, whose c is int32.
+ * Queues c[i] = a[i] @ b[i] for float dtypes, as matmul of rm_run, and for int8, whose c is int32.
  * RM_UNSUPPORTED for other dtypes, for matrices that cuBLAS cannot read where they are, and where
  * it has no kernel. The plan is [m, n, k, batch, row and column strides of c, a and b, addresses of
  * c, a and b, flags, address of bias, offsets of c.., of a.., of b..].

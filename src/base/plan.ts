@@ -7,10 +7,16 @@
  */
 import { Layout } from "./layout.ts";
 
-/** Where the attributes of the op (up to four numbers) begin in {@link Plan.data}. */
-export const ATTRIBUTES = 2;
+/** Where the number of axes stands in {@link Plan.data}. */
+export const RANK = 0;
+/** Where the number of operands stands. */
+export const OPERANDS = 1;
+/** Where the number of axes that a reduction keeps stands. */
+export const KEPT = 2;
+/** Where the attributes of the call, up to eight numbers, begin in {@link Plan.data}. */
+export const ATTRIBUTES = 3;
 /** Where the offsets of the operands begin in {@link Plan.data}; shape and strides follow. */
-export const OFFSETS = 6;
+export const OFFSETS = 11;
 
 const HUGE = 2 ** 30;
 
@@ -18,7 +24,7 @@ const HUGE = 2 ** 30;
 const TILE_LEAST = 16;
 
 /**
- * What a backend needs to run one op: `[rank, operands, 4 attributes, offsets…, shape…,
+ * What a backend needs to run one op: `[rank, operands, kept, 8 attributes, offsets…, shape…,
  * strides of operand 0…, of operand 1…]`. Operand 0 is the output. Offsets, sizes and strides are
  * in elements. Axes run from the outermost to the innermost; for reductions the first `kept` axes
  * are those of the output, and the output's strides along the others are 0.
@@ -75,8 +81,8 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     a.size === out.size && b.size === out.size
   ) {
     const { data } = plan;
-    data[0] = plan.rank = 1;
-    data[1] = plan.operands = 3;
+    data[RANK] = plan.rank = 1;
+    data[OPERANDS] = plan.operands = 3;
     plan.tiled = false;
     plan.size = out.size;
     plan.huge = out.size + out.offset + a.offset + b.offset >= HUGE;
@@ -97,10 +103,10 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
   ) {
     const data = plan.data;
     plan.rank = 1;
-    plan.operands = data[1] = operands;
+    plan.operands = data[OPERANDS] = operands;
     plan.tiled = false;
     plan.size = out.size;
-    data[0] = 1;
+    data[RANK] = 1;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     let at = OFFSETS + 2;
@@ -148,9 +154,9 @@ export function planReduce(
   // Dense and folded to one element: a single run.
   if (b === null && a.contiguous && out.size === 1) {
     const data = plan.data;
-    data[0] = plan.rank = 1;
-    data[1] = plan.operands = 2;
-    plan.kept = 0;
+    data[RANK] = plan.rank = 1;
+    data[OPERANDS] = plan.operands = 2;
+    data[KEPT] = plan.kept = 0;
     plan.tiled = false;
     plan.size = a.size;
     plan.huge = a.size + out.offset + a.offset >= HUGE;
@@ -380,8 +386,9 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
   const needed = OFFSETS + count + rank * (1 + count);
   if (plan.data.length < needed) plan.data = new Float64Array(needed * 2);
   const data = plan.data;
-  data[0] = rank;
-  data[1] = count;
+  data[RANK] = rank;
+  data[OPERANDS] = count;
+  data[KEPT] = kept;
   let at = OFFSETS;
   for (let k = 0; k < count; k++) data[at++] = starts[k]!;
   for (let i = 0; i < rank; i++) data[at++] = sizes[i]!;

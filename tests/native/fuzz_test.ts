@@ -17,7 +17,7 @@ import { Layout } from "../../src/base/layout.ts";
 import { resultOf, takes } from "../../src/ops/infer.ts";
 import type { ArgReduceOp, MapOp, ReduceOp, ScanOp } from "../../src/ops/op.ts";
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
-import { OFFSETS, Plan } from "../../src/base/plan.ts";
+import { ATTRIBUTES, KEPT, OFFSETS, OPERANDS, Plan, RANK } from "../../src/base/plan.ts";
 import type { Storage } from "../../src/memory/storage.ts";
 import {
   assertSame,
@@ -108,9 +108,9 @@ function makePlan(shape: readonly number[], kept: number, operands: readonly Ope
   const plan = new Plan();
   const { length: rank } = shape;
   const { data } = plan;
-  plan.rank = data[0] = rank;
-  plan.operands = data[1] = operands.length;
-  plan.kept = kept;
+  plan.rank = data[RANK] = rank;
+  plan.operands = data[OPERANDS] = operands.length;
+  plan.kept = data[KEPT] = kept;
   plan.size = shape.reduce((n, size) => n * size, 1);
   let at = OFFSETS;
   for (const { offset } of operands) data[at++] = offset;
@@ -246,7 +246,7 @@ check("folds: random plans are refused, or give what js gives", () => {
       return { strides, ...placed };
     });
     const plan = makePlan(shape, kept, operands);
-    plan.data[2] = 3;
+    plan.data[ATTRIBUTES] = 3;
     const [out, a, b] = operands.map(({ storage }) => storage);
     compare(
       `${name}: ${row.name} of ${dtype} [${shape}], ${kept} kept, operand ${wrong} outside`,

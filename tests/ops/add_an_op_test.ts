@@ -73,10 +73,13 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     const [command, ...args] = generate!.replace(/#.*/, "").trim().split(/\s+/);
     assertEquals(command, "deno");
     await deno(folder, ...args);
-    const made = readFileSync(join(folder, "shim", "core", "ops.def"), "utf8");
+    const before = readText("shim/core/ops.def").split("\n");
+    const made = readFileSync(join(folder, "shim", "core", "ops.def"), "utf8").split("\n");
+    const added = made.filter((line) => !before.includes(line));
+    assertEquals([added.length, made.length], [1, before.length + 1], "more than one line differs");
     assertStringIncludes(
-      made,
-      "\nRM_COMPUTE_BOUND_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)\n",
+      added[0]!,
+      "RM_COMPUTE_BOUND_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)",
     );
 
     const use = blockOf(/softplus\(\)/);

@@ -9,16 +9,10 @@ import { test } from "node:test";
 import { makeConstants, makeOpsDef } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
-import {
-  type ForeignSymbol,
-  MOVE,
-  NO_DTYPE,
-  STATUS,
-  SYMBOLS,
-  VERSION,
-} from "../../src/backend/ffi/abi.ts";
-import { DTYPE } from "../../src/base/dtype.ts";
+import { MAP, TABLE } from "../../src/ops/table.ts";
+import { type ForeignSymbol, opHash, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import { DTYPE, NO_DTYPE } from "../../src/base/dtype.ts";
+import { OFFSETS } from "../../src/base/plan.ts";
 
 const opsDef = readText("shim/core/ops.def");
 const header = readText("shim/include/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
@@ -28,9 +22,8 @@ test("shim/core/ops.def is what scripts/generate/ops_def.ts prints", () => {
 });
 
 test("ops.def holds every elementwise row, for each kind of dtype that it computes in", () => {
-  const lines = opsDef.split("\n");
   for (
-    const line of [
+    const text of [
       "RM_FLOAT_MAP(add, 2, same, (x + y),)",
       "RM_BITS_MAP(add, 2, same, (x + y),)",
       "RM_INT_MAP(less, 2, flag, (x < y),)",
@@ -38,29 +31,34 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
       "RM_COMPUTE_BOUND_MAP(exp, 1, same, RM_CALL(exp)(x),)",
     ]
-  ) assert(lines.includes(line), line);
+  ) assert(opsDef.includes(text), text);
   for (const row of Object.values<MapOp>(MAP)) {
+    const line = opsDef.split("\n").find((line) => line.startsWith(`RM_OP(${row.name}, `))!;
     const kinds: Record<string, boolean> = {
       f: row.dtypes.includes("f"),
       i: row.dtypes.includes("i") && row.result !== "float",
       b: row.dtypes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
-      f: /^RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP/,
-      i: /^RM_(INT|BITS)_MAP/,
-      b: /^RM_BOOL_MAP/,
+      f: / RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP\((\w+), /g,
+      i: / RM_(INT|BITS)_MAP\((\w+), /g,
+      b: / RM_BOOL(_MAP)\((\w+), /g,
     };
     for (const [kind, expected] of Object.entries(kinds)) {
-      const found = lines.filter((line) =>
-        macros[kind]!.test(line) && line.includes(`_MAP(${row.name}, `)
-      );
-      assertEquals(found.length, expected ? 1 : 0, `${row.name}, ${kind}`);
+      const names = [...line.matchAll(macros[kind]!)].map(([, , name]) => name);
+      assertEquals(names, expected ? [row.name] : [], `${row.name}, ${kind}`);
     }
   }
 });
 
+test("an op is one line of ops.def, with the hash by which its kernel is found", () => {
+  const ops = [...opsDef.matchAll(/^RM_OP\((\w+), 0x([0-9a-f]{8})u, (map|reduce)\)/gm)]
+    .map(([, name, hash]) => [name, parseInt(hash!, 16)]);
+  assertEquals(ops, Object.values(TABLE).map((op) => [op.name, opHash(op) >>> 0]));
+});
+
 test("rows that round more than once but promise exact results compute float32 in double", () => {
-  const doubles = opsDef.matchAll(/^RM_DOUBLE_MAP\((\w+)/gm);
+  const doubles = opsDef.matchAll(/ RM_DOUBLE_MAP\((\w+)/g);
   assertEquals([...doubles].map(([, name]) => name), ["isclose"]);
 });
 
@@ -100,12 +98,12 @@ test("the header's constants are all of the symbol table's, and each has one val
   const values = new Map(constants);
   assertEquals(values.size, constants.length);
   assertEquals(values.get("RM_OUT_OF_MEMORY"), STATUS.outOfMemory);
-  assertEquals(values.get("RM_MOVE_TAKE_ALONG"), MOVE.takeAlong);
+  assertEquals(values.get("RM_OFFSETS"), OFFSETS);
   assertEquals(values.get("RM_FLOAT64"), DTYPE.float64.id);
   assertEquals(values.get("RM_NONE"), NO_DTYPE);
   // What the shim calls an op does is said where the function is declared.
   for (const [name] of constants) {
-    if (!/^RM_(CONFIGURE|MOVE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;
+    if (!/^RM_(CONFIGURE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;
     assert(new RegExp(`\\b${name}\\b`).test(readText("shim/include/rowmajor.h")), name);
   }
 });

@@ -364,13 +364,11 @@ static int32_t multiply_blocks(gemm_context *ctx) {
   return RM_OK;
 }
 
-int32_t RM_FOR_ISA(matmul)(int32_t dtype, const double *plan, void *c, const void *a,
-                           const void *b) {
+int32_t RM_FOR_ISA(matmul)(const rm_call *call) {
+  const int dtype = call->dtypes[0];
   const gemm_kernels *kernels = RM_FOR_ISA(gemm_kernels)(dtype);
   if (kernels == NULL) return RM_UNSUPPORTED;
-  if (a == NULL || b == NULL || c == NULL) {
-    return rm_fail(RM_BAD_ARGUMENT, "an operand has no memory");
-  }
+  const double *plan = call->numbers;
   const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
   gemm_context ctx = {
       .dtype = dtype,
@@ -384,9 +382,9 @@ int32_t RM_FOR_ISA(matmul)(int32_t dtype, const double *plan, void *c, const voi
       .c_strides = {(ptrdiff_t)plan[RM_C_ROW], (ptrdiff_t)plan[RM_C_COLUMN]},
       .a_strides = {(ptrdiff_t)plan[RM_A_ROW], (ptrdiff_t)plan[RM_A_COLUMN]},
       .b_strides = {(ptrdiff_t)plan[RM_B_ROW], (ptrdiff_t)plan[RM_B_COLUMN]},
-      .c = c,
-      .a = a,
-      .b = b,
+      .c = call->buffers[0],
+      .a = call->buffers[1],
+      .b = call->buffers[2],
       .c_at = plan + RM_MATMUL_FIELDS,
       .a_at = plan + RM_MATMUL_FIELDS + batch,
       .b_at = plan + RM_MATMUL_FIELDS + 2 * batch,

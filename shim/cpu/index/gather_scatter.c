@@ -344,22 +344,31 @@ static void check_task(void *context, ptrdiff_t index) {
   }
 }
 
-int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *plan, double *numbers,
-                          void *target, const void *source, const void *raw_indices) {
+int32_t rm_check_moved(int dtype, int index_dtype) {
+  if (dtype < RM_DTYPE_COUNT && index_dtype < RM_FLOAT16) return RM_OK;
+  return rm_fail(RM_BAD_ARGUMENT, "no moves of dtype %d by indices of %d", dtype, index_dtype);
+}
+
+int32_t rm_gather(const rm_call *call) {
+  const int kind = call->op, dtype = call->dtypes[0], index_dtype = call->dtypes[2];
+  const char *raw_indices = call->buffers[2];
+  double *numbers = rm_attributes(call);
   move_context ctx;
-  void *const buffers[] = {target, (void *)source};
-  const int32_t status = rm_read_plan(&ctx.iterator, plan, 2,
-                                      RM_DTYPES(dtype, dtype, dtype, RM_NONE, RM_NONE), buffers);
+  int32_t status = rm_check_moved(dtype, index_dtype);
+  if (status == RM_OK && kind == RM_SCATTER_ADD && dtype == RM_BOOL) {
+    status = rm_fail(RM_BAD_ARGUMENT, "no sums of bool");
+  }
+  if (status == RM_OK) status = rm_read_call(&ctx.iterator, call, 2);
   if (status != RM_OK || raw_indices == NULL) return status;
   const ptrdiff_t width = rm_itemsize(index_dtype);
-  ctx.raw_indices = (const char *)raw_indices + (ptrdiff_t)numbers[0] * width;
+  ctx.raw_indices = raw_indices + (ptrdiff_t)numbers[0] * width;
   ctx.dtype = index_dtype;
-  ctx.adds = kind == RM_MOVE_ADD_AT;
+  ctx.adds = kind == RM_SCATTER_ADD;
   ctx.move = choose_run(ctx.adds, dtype);
   ctx.count = (ptrdiff_t)numbers[1];
   ctx.size = (int64_t)numbers[2];
   ctx.bytes = rm_itemsize(dtype);
-  const int block_operand = kind == RM_MOVE_GATHER ? 0 : 1;
+  const int block_operand = kind == RM_GATHER ? 0 : 1;
   ctx.index_strides[block_operand] = ctx.block_strides[1 - block_operand] = 0;
   ctx.index_strides[1 - block_operand] = (ptrdiff_t)numbers[3] * ctx.bytes;
   ctx.block_strides[block_operand] = (ptrdiff_t)numbers[4] * ctx.bytes;
@@ -398,7 +407,7 @@ int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *pl
   const double work = (double)(ctx.count * ctx.outer_count) * (double)size / BYTES_PER_NS;
   if (ctx.adds) {
     rm_parallel(groups, work, add_task, &ctx);
-  } else if (kind == RM_MOVE_SCATTER) {
+  } else if (kind == RM_SCATTER) {
     /* With equal indices the last one must win, so tasks run in order. */
     for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&ctx, i);
   } else {

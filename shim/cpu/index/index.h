@@ -18,13 +18,9 @@ static inline void record_bad_index(first_bad *bad, ptrdiff_t at) {
   while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
 }
 
-/* Each implements one function of rm_move, whose declaration explains the parameters. */
-int32_t rm_gather_scatter(int kind, int dtype, int index_dtype, const double *plan, double *numbers,
-                          void *target, const void *source, const void *raw_indices);
-int32_t rm_ravel_index(int dtype, int index_dtype, const double *plan, double *numbers,
-                       void *target, const void *raw_indices);
-int32_t rm_take_along_axis(int dtype, int index_dtype, const double *plan, double *numbers,
-                           void *target, const void *source, const void *raw_indices);
-int32_t rm_nonzero(int dtype, double *numbers, void *target, const void *source);
+rm_cpu_kernel rm_gather, rm_ravel_index, rm_take_along_axis, rm_nonzero;
+
+/* Fails unless elements of `dtype` can be moved by indices of `index_dtype`. */
+int32_t rm_check_moved(int dtype, int index_dtype);
 
 #endif

@@ -52,7 +52,11 @@ static bool find_nonzero(int dtype, ptrdiff_t offset, ptrdiff_t length, int32_t 
   return true;
 }
 
-int32_t rm_nonzero(int dtype, double *numbers, void *target, const void *source) {
+int32_t rm_nonzero(const rm_call *call) {
+  void *const target = call->buffers[0], *const source = call->buffers[1];
+  const int dtype = call->dtypes[1];
+  if (dtype >= RM_DTYPE_COUNT) return rm_fail(RM_BAD_ARGUMENT, "nonzero: no dtype %d", dtype);
+  const double *numbers = rm_attributes(call);
   if (target == NULL || source == NULL) return RM_OK;
   if (find_nonzero(dtype, (ptrdiff_t)numbers[0], (ptrdiff_t)numbers[1], target,
                    (int32_t *)target + (ptrdiff_t)numbers[2], source)) {

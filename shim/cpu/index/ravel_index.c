@@ -15,14 +15,18 @@
     for (ptrdiff_t i = 0; i < good; i++) *(T *)(to + i * to_step) += (T)indices[i] * (T)stride; \
   }
 
-int32_t rm_ravel_index(int dtype, int index_dtype, const double *plan, double *numbers,
-                       void *target, const void *raw_indices) {
+int32_t rm_ravel_index(const rm_call *call) {
+  const int dtype = call->dtypes[0], index_dtype = call->dtypes[1];
+  double *numbers = rm_attributes(call);
   const int64_t size = (int64_t)numbers[0], stride = (int64_t)numbers[1];
+  int32_t status = rm_check_moved(dtype, index_dtype);
+  if (status != RM_OK) return status;
+  if (dtype != RM_INT32 && dtype != RM_INT64) {
+    return rm_fail(RM_BAD_ARGUMENT, "flat indices of dtype %d", dtype);
+  }
   numbers[0] = -1;
   rm_iterator iterator;
-  void *const buffers[] = {target, (void *)raw_indices};
-  const int32_t status = rm_read_plan(
-      &iterator, plan, 2, RM_DTYPES(index_dtype, dtype, index_dtype, RM_NONE, RM_NONE), buffers);
+  status = rm_read_call(&iterator, call, 2);
   if (status != RM_OK || iterator.empty) return status;
   const int inner = iterator.rank - 1;
   const ptrdiff_t n = iterator.rank == 0 ? 1 : iterator.shape[inner];

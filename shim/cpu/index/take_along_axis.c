@@ -72,17 +72,18 @@ static void take_task(void *context, ptrdiff_t index) {
   }
 }
 
-int32_t rm_take_along_axis(int dtype, int index_dtype, const double *plan, double *numbers,
-                           void *target, const void *source, const void *raw_indices) {
+int32_t rm_take_along_axis(const rm_call *call) {
+  const int dtype = call->dtypes[1], index_dtype = call->dtypes[2];
+  double *numbers = rm_attributes(call);
+  int32_t status = rm_check_moved(dtype, index_dtype);
+  if (status != RM_OK) return status;
   take_context ctx = {.index_dtype = index_dtype,
                       .bytes = rm_itemsize(dtype),
                       .size = (int64_t)numbers[0],
                       .bad = PTRDIFF_MAX};
   ctx.index_stride = (ptrdiff_t)numbers[1] * ctx.bytes;
   numbers[0] = -1;
-  void *const buffers[] = {target, (void *)source, (void *)raw_indices};
-  const int32_t status = rm_read_plan(
-      &ctx.iterator, plan, 3, RM_DTYPES(dtype, dtype, dtype, index_dtype, RM_NONE), buffers);
+  status = rm_read_call(&ctx.iterator, call, 3);
   if (status != RM_OK || ctx.iterator.empty) return status;
   const int inner = ctx.iterator.rank - 1;
   ctx.columns = inner < 0 ? 1 : ctx.iterator.shape[inner];

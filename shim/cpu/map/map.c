@@ -11,7 +11,6 @@
 #include "block_copy.h"
 #include "cast_kernels.h"
 #include "map_context.h"
-#include "ops.def"
 
 typedef struct {
   uint8_t operands;
@@ -461,12 +460,10 @@ static void run_map(map_context *ctx, ptrdiff_t task) {
               elements / (double)task * TASK_NS, run_task, ctx);
 }
 
-int32_t RM_FOR_ISA(map)(int32_t opcode, int32_t dtypes, const double *plan, void *out,
-                        const void *a, const void *b, const void *c) {
-  const int dtype = rm_dtype_at(dtypes, 0);
-  if (opcode < 0 || opcode >= RM_OP_COUNT || dtype >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
+int32_t RM_FOR_ISA(map)(const rm_call *call) {
+  const int dtype = call->compute, opcode = call->op;
+  if (dtype >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
   const op_info info = op_infos[opcode];
-  if (info.operands == 0) return RM_UNSUPPORTED;
   map_context ctx;
   int compute = dtype;
   ctx.rounding_dtype = RM_NONE;
@@ -481,18 +478,17 @@ int32_t RM_FOR_ISA(map)(int32_t opcode, int32_t dtypes, const double *plan, void
   }
   if (ctx.function == NULL) return RM_UNSUPPORTED;
   ctx.scalar_functions = RM_FOR_ISA(map_scalar_kernels)(opcode, compute);
-  ctx.attributes = plan + RM_ATTRIBUTES;
+  ctx.attributes = rm_attributes(call);
   for (int k = 0; k < info.operands; k++) {
-    ctx.storage_dtype[k] = rm_dtype_at(dtypes, k + 1);
+    ctx.storage_dtype[k] = call->dtypes[k];
     ctx.compute_dtype[k] = compute;
     if (ctx.storage_dtype[k] >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
   }
   if (info.gives_bool) ctx.compute_dtype[0] = RM_BOOL;
   if (info.condition) ctx.compute_dtype[1] = RM_BOOL;
   if (opcode == RM_OP_copy && ctx.storage_dtype[1] == dtype) ctx.function = NULL;
-  void *const buffers[RM_MAX_OPERANDS] = {out, (void *)a, (void *)b, (void *)c};
   ctx.iterator.data[2] = ctx.iterator.data[3] = NULL;
-  int32_t status = rm_read_plan(&ctx.iterator, plan, info.operands, dtypes, buffers);
+  const int32_t status = rm_read_call(&ctx.iterator, call, info.operands);
   if (status != RM_OK || ctx.iterator.empty) return status;
   /* 16-bit floats take as long as their compute dtype. */
   ptrdiff_t widest = is_half ? 4 : 1;

@@ -7,7 +7,6 @@
 #endif
 #include "intmath.h"
 #include "map_context.h"
-#include "ops.def"
 #include "vecmath.h"
 
 /* Functions of one element, and the loops around them, are inlined into every kernel. */

@@ -6,7 +6,6 @@
 #include "cast_kernels.h"
 #include "intmath.h"
 #include "map_context.h"
-#include "ops.def"
 #include "vecmath.h"
 
 /* x to the power of 1/2, which differs from the square root for -0 and -Infinity. */

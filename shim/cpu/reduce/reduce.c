@@ -11,7 +11,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "ops.def"
 #include "reduce_context.h"
 
 /* The estimated time per element. */
@@ -390,19 +389,17 @@ static bool reduces_across(const rm_iterator *it, int outer_axes, ptrdiff_t few)
 
 /* ---- the entry point ------------------------------------------------------------------------- */
 
-int32_t RM_FOR_ISA(reduce)(int32_t opcode, int32_t dtypes, int32_t outer_axes, const double *plan,
-                           void *out, const void *a, const void *b) {
-  const int to = rm_dtype_at(dtypes, 1), from = rm_dtype_at(dtypes, 2);
-  const int second = rm_dtype_at(dtypes, 3);
+int32_t RM_FOR_ISA(reduce)(const rm_call *call) {
+  const int opcode = call->op, outer_axes = (int)call->numbers[RM_PLAN_KEPT];
+  const int to = call->dtypes[0], from = call->dtypes[1], second = call->dtypes[2];
   const bool has_second = opcode == RM_OP_var || opcode == RM_OP_std || opcode == RM_OP_logSumExp;
   if (to >= RM_DTYPE_COUNT || from >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
   if (has_second ? second >= RM_DTYPE_COUNT : second != RM_NONE) return RM_UNSUPPORTED;
-  void *const buffers[RM_MAX_OPERANDS] = {out, (void *)a, (void *)b, NULL};
   rm_iterator iterator = {.data = {NULL}};
-  const int32_t status = rm_read_plan(&iterator, plan, has_second ? 3 : 2, dtypes, buffers);
+  const int32_t status = rm_read_call(&iterator, call, has_second ? 3 : 2);
   if (status != RM_OK) return status;
   if (outer_axes < 0 || outer_axes > iterator.rank) {
-    return rm_fail(RM_BAD_ARGUMENT, "%d of %d axes are kept", (int)outer_axes, iterator.rank);
+    return rm_fail(RM_BAD_ARGUMENT, "%d of %d axes are kept", outer_axes, iterator.rank);
   }
   /* The caller defines what an empty reduction yields. */
   if (iterator.empty) return RM_UNSUPPORTED;
@@ -429,7 +426,7 @@ int32_t RM_FOR_ISA(reduce)(int32_t opcode, int32_t dtypes, int32_t outer_axes, c
                         .bytes = rm_itemsize(from),
                         .second_bytes = has_second ? rm_itemsize(second) : 1,
                         .load_second = has_second ? RM_FOR_ISA(to_f64)[second] : NULL,
-                        .attribute = plan[RM_ATTRIBUTES],
+                        .attribute = rm_attributes(call)[0],
                         .step = PTRDIFF_MAX};
   const bool varies = has_second && outer_axes < iterator.rank && iterator.inner_strides[2] != 0;
   if (!choose_kernels(&ctx, from, second, varies)) return RM_UNSUPPORTED;

@@ -3,7 +3,6 @@
  */
 #include <math.h>
 #include <string.h>
-#include "ops.def"
 #include "reduce_context.h"
 #include "reduce_vectors.h"
 #include "two_sum.h"

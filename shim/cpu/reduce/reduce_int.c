@@ -2,7 +2,6 @@
  * Sums, products and counts of integers.
  */
 #include <string.h>
-#include "ops.def"
 #include "reduce_context.h"
 #include "reduce_vectors.h"
 

@@ -1,7 +1,6 @@
 /*
  * Cumulative sums and products along an axis.
  */
-#include "ops.def"
 #include "reduce_context.h"
 
 #define ADD(a, x) ((a) + (x))

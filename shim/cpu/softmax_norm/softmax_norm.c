@@ -96,29 +96,30 @@ static void task_16_bit(void *context, ptrdiff_t index) {
   }
 }
 
-int32_t RM_FOR_ISA(softmax_norm)(int32_t kind, int32_t dtype, const double *plan, void *out,
-                                 const void *a, const void *weight, const void *bias) {
-  if (kind < 0 || kind > RM_ROWS_RMS_NORM || !rm_is_float(dtype)) {
-    return rm_fail(RM_BAD_ARGUMENT, "rows: no kind %d of dtype %d", (int)kind, (int)dtype);
+int32_t RM_FOR_ISA(softmax_norm)(const rm_call *call) {
+  const int dtype = call->dtypes[0];
+  if (!rm_is_float(dtype)) return rm_fail(RM_BAD_ARGUMENT, "no rows of dtype %d", dtype);
+  const double *attributes = rm_attributes(call);
+  const ptrdiff_t rows = (ptrdiff_t)attributes[0], columns = (ptrdiff_t)attributes[1];
+  if (rows <= 0 || columns <= 0 || call->buffers[0] == NULL || call->buffers[1] == NULL) {
+    return RM_OK;
   }
-  const ptrdiff_t rows = (ptrdiff_t)plan[0], columns = (ptrdiff_t)plan[1];
-  if (rows <= 0 || columns <= 0 || out == NULL || a == NULL) return RM_OK;
   const bool half = dtype < RM_FLOAT32;
   if (half && columns > WIDENED_BLOCK) {
     return rm_fail(RM_UNSUPPORTED, "rows of 16-bit floats have at block_rows %d elements",
                    WIDENED_BLOCK);
   }
   softmax_norm_context ctx = {
-      .kind = kind,
+      .kind = call->op,
       .dtype = dtype,
       .rows = rows,
       .columns = columns,
       .rows_per_task = columns >= TASK_ELEMENTS ? 1 : TASK_ELEMENTS / columns,
-      .out = out,
-      .a = (const char *)a + (ptrdiff_t)plan[2] * rm_itemsize(dtype),
-      .weight = weight,
-      .bias = bias,
-      .epsilon = plan[3],
+      .out = call->buffers[0],
+      .a = (const char *)call->buffers[1] + (ptrdiff_t)attributes[2] * rm_itemsize(dtype),
+      .weight = call->buffers[2],
+      .bias = call->buffers[3],
+      .epsilon = attributes[3],
   };
   void (*task)(void *, ptrdiff_t) = dtype == RM_FLOAT32 ? task_float : task_double;
   if (half) task = task_16_bit;

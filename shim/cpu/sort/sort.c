@@ -195,24 +195,26 @@ static void sort_runs(void *context, ptrdiff_t index) {
   free(workspace.memory);
 }
 
-int32_t RM_FOR_ISA(sort)(int32_t dtype, int32_t flags, const double *plan, void *values,
-                         void *indices) {
-  if (dtype < 0 || dtype >= RM_DTYPE_COUNT) {
-    return rm_fail(RM_BAD_ARGUMENT, "sort: no dtype %d", (int)dtype);
-  }
+int32_t RM_FOR_ISA(sort)(const rm_call *call) {
+  const bool is_argsort = call->op == RM_ARGSORT;
+  const int dtype = call->dtypes[is_argsort ? 1 : 0];
+  if (dtype >= RM_DTYPE_COUNT) return rm_fail(RM_BAD_ARGUMENT, "sort: no dtype %d", dtype);
+  const double *attributes = rm_attributes(call);
+  void *const indices = is_argsort ? call->buffers[0] : NULL;
+  void *const values = call->buffers[is_argsort ? 1 : 0];
   const ptrdiff_t bytes = rm_itemsize(dtype);
   const int bits = 8 * (int)bytes;
-  sort_context ctx = {.bytes = bytes, .runs = (ptrdiff_t)plan[1], .size = (ptrdiff_t)plan[2]};
+  sort_context ctx = {.bytes = bytes, .runs = (ptrdiff_t)attributes[1], .size = (ptrdiff_t)attributes[2]};
   if (ctx.runs <= 0 || ctx.size <= 0 || values == NULL) return RM_OK;
   if (ctx.size > UINT32_MAX || (indices != NULL && ctx.size > INT32_MAX)) {
-    return rm_fail(RM_UNSUPPORTED, "sort: runs of %.0f elements", plan[2]);
+    return rm_fail(RM_UNSUPPORTED, "sort: runs of %.0f elements", attributes[2]);
   }
-  ctx.values = (char *)values + (ptrdiff_t)plan[0] * bytes;
+  ctx.values = (char *)values + (ptrdiff_t)attributes[0] * bytes;
   ctx.indices = indices;
   ctx.is_float = rm_is_float(dtype);
   const uint64_t sign = (uint64_t)1 << (bits - 1);
   if (ctx.is_float || (dtype >= RM_INT8 && dtype <= RM_INT64)) ctx.flip = sign;
-  if (flags & 1) ctx.flip = ~ctx.flip;
+  if (attributes[3] != 0) ctx.flip = ~ctx.flip;
   if (ctx.is_float) {
     static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
     ctx.magnitude_mask = sign - 1;
@@ -236,6 +238,6 @@ int32_t RM_FOR_ISA(sort)(int32_t dtype, int32_t flags, const double *plan, void 
     rm_parallel(rm_ceil_div(ctx.runs, ctx.runs_per_task),
                 NANOSECONDS * (double)(ctx.runs * ctx.size), sort_runs, &ctx);
   }
-  return ctx.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", plan[2])
+  return ctx.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", attributes[2])
                     : RM_OK;
 }

@@ -7,12 +7,11 @@
  */
 import type { Backend } from "../../core/backend.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { ElementOp } from "../../ops/op.ts";
+import { NO_DTYPE } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
-import { TABLE } from "../../ops/table.ts";
-import { CONFIGURE, NO_DTYPE, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
+import type { AxisOp, Call, ElementOp, MapOp, Op, TableOp } from "../../ops/op.ts";
+import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
 import { type Kernel, KERNELS } from "./kernels.ts";
@@ -22,10 +21,6 @@ import { type Kernel, KERNELS } from "./kernels.ts";
  * one right answer use it: no other value may depend on how many elements there are.
  */
 const CROSSOVER = "Deno" in globalThis ? 64 : 48;
-
-/** The numbers of ops in the shim, by their ids. */
-const OPCODES: number[] = [];
-TABLE.forEach(({ id }, place) => OPCODES[id] = place);
 
 /** How a {@link NativeBackend} may be made to differ, for tests. */
 export interface NativeOptions {
@@ -48,19 +43,17 @@ const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
 export class NativeBackend implements Backend {
   readonly name = "native";
   readonly #shim: Shim;
-  // One field per hot symbol: the runtimes call fast only what they see as always the same.
-  readonly #map: Shim["rm_map"];
-  readonly #fold: Shim["rm_fold"];
+  // A field: the runtimes call fast only what they see as always the same.
+  readonly #run: Shim["rm_run"];
   readonly #crossover: number;
-  /** Kernels by the ids of their ops; null where there is none. */
-  readonly #kernels: (Kernel | null)[] = [];
+  /** The numbers of kernels in the shim by the ids of their ops; -1 where there is none. */
+  readonly #numbers: number[] = [];
   #blas: BlasInfo | Unavailable | undefined;
 
   /** Serves by `shim`. */
   constructor(shim: Shim, options: NativeOptions = {}) {
     this.#shim = shim;
-    this.#map = shim.rm_map;
-    this.#fold = shim.rm_fold;
+    this.#run = shim.rm_run;
     this.#crossover = options.crossover ?? CROSSOVER;
   }
 
@@ -93,6 +86,7 @@ export class NativeBackend implements Backend {
   }
 
   supports(call: Call): boolean {
+    if (this.#numberOf(call.op) < 0) return false;
     switch (call.op.kind) {
       case "map": {
         const { size } = call.plan!;
@@ -103,19 +97,18 @@ export class NativeBackend implements Backend {
       case "scan":
         return call.plan!.size > 0;
       default:
-        return this.#kernelOf(call)?.supports(call) ?? false;
+        return KERNELS.get(call.op.name)?.supports(call) ?? false;
     }
   }
 
   run(call: Call): boolean {
+    const { op } = call;
     let status: number;
-    switch (call.op.kind) {
+    switch (op.kind) {
       case "map": {
         // First of all, so that small ops look nothing up that they do not need.
         const { size } = call.plan!;
-        if (size === 0 || (size < this.#crossover && (call.op as MapOp).ulp === 0)) return false;
-        // An op that a program has defined.
-        if (OPCODES[call.op.id] === undefined) return false;
+        if (size === 0 || (size < this.#crossover && (op as MapOp).ulp === 0)) return false;
         status = this.#runMap(call);
         break;
       }
@@ -126,37 +119,43 @@ export class NativeBackend implements Backend {
         status = this.#runAxes(call);
         break;
       default: {
-        if (call.op.name === "matmul") this.blas();
-        status = this.#kernelOf(call)!.run(this.#shim, call);
+        if (op.name === "matmul") this.blas();
+        status = this.#runKernel(call, KERNELS.get(op.name)!);
       }
     }
     if (status === STATUS.ok) return true;
     if (status === STATUS.unsupported) return false;
-    throw new NativeError(call.op.name, status, lastError(this.#shim));
+    throw new NativeError(op.name, status, lastError(this.#shim));
   }
 
-  #kernelOf({ op }: Call): Kernel | null {
-    const known = this.#kernels[op.id];
-    return known !== undefined ? known : this.#kernels[op.id] = KERNELS.get(op.name) ?? null;
+  /** The number of the op's kernel in the shim; -1 where it has none, or one for another meaning. */
+  #numberOf(op: Op): number {
+    return this.#numbers[op.id] ??= this.#find(op);
+  }
+
+  #find(op: Op): number {
+    const hash = "expr" in op && op.expr !== undefined ? opHash(op as TableOp) : 0;
+    return this.#shim.rm_find_kernel(new TextEncoder().encode(`${op.name}\0`), hash);
   }
 
   #runMap(call: Call): number {
     const op = call.op as MapOp;
+    const number = this.#numberOf(op);
+    if (number < 0) return STATUS.unsupported;
     const { inputs } = call;
     const plan = call.plan!;
     const out = call.outputs[0]!.storage;
     const a = (inputs[0] as Operand).storage;
     const b = op.arity > 1 ? (inputs[1] as Operand).storage : null;
     const c = op.arity > 2 ? (inputs[2] as Operand).storage : null;
-    checkOperand("rm_map", plan, 0, out);
-    checkOperand("rm_map", plan, 1, a);
-    if (b !== null) checkOperand("rm_map", plan, 2, b);
-    if (c !== null) checkOperand("rm_map", plan, 3, c);
-    const dtypes = call.compute.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
-      idOf(c) << 16;
-    return this.#map(
-      OPCODES[op.id]!,
-      dtypes,
+    checkOperand(op.name, plan, 0, out);
+    checkOperand(op.name, plan, 1, a);
+    if (b !== null) checkOperand(op.name, plan, 2, b);
+    if (c !== null) checkOperand(op.name, plan, 3, c);
+    return this.#run(
+      number,
+      packDTypes(out, a, b, c),
+      call.compute.id,
       plan.data,
       out.array,
       a.array,
@@ -167,24 +166,36 @@ export class NativeBackend implements Backend {
 
   #runAxes(call: Call): number {
     const op = call.op as AxisOp;
+    const number = this.#numberOf(op);
+    if (number < 0) return STATUS.unsupported;
     const plan = call.plan!;
     const out = call.outputs[0]!.storage;
     const a = call.operand(0).storage;
     const b = op.arity === 2 ? call.operand(1).storage : null;
-    checkOperand("rm_fold", plan, 0, out);
-    checkOperand("rm_fold", plan, 1, a);
-    if (b !== null) checkOperand("rm_fold", plan, 2, b);
-    const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
-      NO_DTYPE << 16;
-    return this.#fold(
-      OPCODES[op.id]!,
-      dtypes,
-      plan.kept,
-      plan.data,
+    checkOperand(op.name, plan, 0, out);
+    checkOperand(op.name, plan, 1, a);
+    if (b !== null) checkOperand(op.name, plan, 2, b);
+    const dtypes = packDTypes(out, a, b, null);
+    const second = b === null ? null : b.array;
+    return this.#run(number, dtypes, out.info.id, plan.data, out.array, a.array, second, null);
+  }
+
+  #runKernel(call: Call, kernel: Kernel): number {
+    const ready = kernel.prepare(call);
+    if (ready === null) return STATUS.unsupported;
+    const { numbers, out, a, b = null, c = null } = ready;
+    const status = this.#run(
+      this.#numberOf(call.op),
+      packDTypes(out, a ?? null, b, c),
+      out.info.id,
+      numbers,
       out.array,
-      a.array,
+      a === undefined || a === null ? null : a.array,
       b === null ? null : b.array,
+      c === null ? null : c.array,
     );
+    kernel.finish?.(call, numbers);
+    return status;
   }
 
   /** The BLAS behind products, opened by the first call; or why there is none. */
@@ -198,6 +209,16 @@ export class NativeBackend implements Backend {
       .split("\n");
     return { config: config!.trim(), path: path! };
   }
+}
+
+/** The ids of the dtypes, as `rm_run` takes them. */
+function packDTypes(
+  out: Storage,
+  a: Storage | null,
+  b: Storage | null,
+  c: Storage | null,
+): number {
+  return out.info.id | idOf(a) << 8 | idOf(b) << 16 | idOf(c) << 24;
 }
 
 function idOf(storage: Storage | null): number {

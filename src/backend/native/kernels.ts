@@ -1,218 +1,202 @@
 /**
- * The kernels of the shim that are no expression of the table: what each supports, and how a call is
- * handed over. Every operand is checked against its storage first, as C does not.
+ * The kernels of the shim that are no expression of the table: what each supports, and what it is
+ * handed. Every operand is checked against its storage first, as C does not.
  *
  * @module
  */
-import { planMap } from "../../base/plan.ts";
-import {
-  alongAxis,
-  type Blocks,
-  gatherBlocks,
-  hasIndexTensor,
-  scatterBlocks,
-} from "../../core/blocks.ts";
+import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
+import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
-import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
+import { isRowCall, rowsOf } from "../../core/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
-import { ALONG_ROWS, MOVE, NO_DTYPE, RANDOM, type Shim, STATUS } from "../ffi/abi.ts";
+import { RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
+
+/** What `rm_run` is handed. */
+interface Handed {
+  /** The plan, or the kernel's own numbers. */
+  readonly numbers: Float64Array;
+  readonly out: Storage;
+  readonly a?: Storage | null;
+  readonly b?: Storage | null;
+  readonly c?: Storage | null;
+}
 
 /** A kernel of the shim. */
 export interface Kernel {
   /** Whether it can run the call. */
   supports(call: Call): boolean;
-  /** Runs it; gives the status. */
-  run(shim: Shim, call: Call): number;
+  /** What the call hands over; null where there is nothing for the kernel to do. */
+  prepare(call: Call): Handed | null;
+  /** Takes what the kernel has written to the numbers. */
+  finish?(call: Call, numbers: Float64Array): void;
 }
 
-/** The numbers of a call. */
-const numbers = new Float64Array(5);
+/** The numbers of calls without a plan. */
+const own = new Float64Array(ATTRIBUTES + 8);
 let matrices = new Float64Array(64);
 
 const always = (): boolean => true;
 
-function moveBlocks(shim: Shim, what: number, call: Call, blocks: Blocks): number {
-  const { plan, out, source, step } = blocks;
-  const { indices, offset, count, size, stride } = blocks.index;
-  if (movesNothing(blocks)) return STATUS.unsupported;
-  const [ahead, back] = what === MOVE.gather
-    ? [(count - 1) * step, (size - 1) * stride]
-    : [(size - 1) * stride, (count - 1) * step];
-  checkBlocks("rm_move", plan, 0, out, ahead);
-  checkBlocks("rm_move", plan, 1, source, back);
-  checkRun("rm_move", 2, offset, count, indices);
-  numbers[0] = offset;
-  numbers[1] = count;
-  numbers[2] = size;
-  numbers[3] = stride;
-  numbers[4] = step;
-  const dtypes = out.info.id | indices.info.id << 4;
-  const { data } = plan;
-  const status = shim.rm_move(what, dtypes, data, numbers, out.array, source.array, indices.array);
-  call.badIndex = numbers[0]!;
-  return status;
+/** Writes attributes of a kernel. */
+function setAttributes(numbers: Float64Array, ...attributes: readonly number[]): void {
+  for (let i = 0; i < attributes.length; i++) numbers[ATTRIBUTES + i] = attributes[i]!;
 }
 
-function ravelIndex(shim: Shim, call: Call): number {
-  const [positions, index] = [call.operand(0), call.operand(1)];
-  const plan = planMap(positions.layout, index.layout, null, null);
-  if (plan.size === 0) return STATUS.unsupported;
-  checkOperand("rm_move", plan, 0, positions.storage);
-  checkOperand("rm_move", plan, 1, index.storage);
-  numbers[0] = call.attributes.size;
-  numbers[1] = call.attributes.stride;
-  const dtypes = positions.storage.info.id | index.storage.info.id << 4;
-  const { array } = positions.storage;
-  const status = shim.rm_move(
-    MOVE.position,
-    dtypes,
-    plan.data,
-    numbers,
-    array,
-    null,
-    index.storage.array,
-  );
-  call.badIndex = numbers[0]!;
-  return status;
+/** Takes the place of the first index that is out of range. */
+function takeBadIndex(call: Call, numbers: Float64Array): void {
+  call.badIndex = numbers[ATTRIBUTES]!;
 }
 
-function takeAlongAxis(shim: Shim, call: Call): number {
-  const { plan, size, stride } = alongAxis(call);
-  const [out, source] = [call.outputs[0]!.storage, call.operand(0).storage];
-  const indices = call.operand(1).storage;
-  if (plan.size === 0 || size === 0) return STATUS.unsupported;
-  checkOperand("rm_move", plan, 0, out);
-  checkBlocks("rm_move", plan, 1, source, (size - 1) * stride);
-  checkOperand("rm_move", plan, 2, indices);
-  numbers[0] = size;
-  numbers[1] = stride;
-  const dtypes = out.info.id | indices.info.id << 4;
-  const { data } = plan;
-  const status = shim.rm_move(
-    MOVE.takeAlong,
-    dtypes,
-    data,
-    numbers,
-    out.array,
-    source.array,
-    indices.array,
-  );
-  call.badIndex = numbers[0]!;
-  return status;
+/** A kernel that moves blocks of elements by a vector of indices. */
+function mover(gathers: boolean): Kernel {
+  return {
+    supports: always,
+    prepare(call) {
+      const blocks = gathers ? gatherBlocks(call) : scatterBlocks(call);
+      const { plan, out, source, step } = blocks;
+      const { indices, offset, count, size, stride } = blocks.index;
+      if (movesNothing(blocks)) return null;
+      const [stepped, indexed] = [(count - 1) * step, (size - 1) * stride];
+      checkBlocks(call.op.name, plan, 0, out, gathers ? stepped : indexed);
+      checkBlocks(call.op.name, plan, 1, source, gathers ? indexed : stepped);
+      checkRun(call.op.name, 2, offset, count, indices);
+      setAttributes(plan.data, offset, count, size, stride, step);
+      return { numbers: plan.data, out, a: source, b: indices };
+    },
+    finish: takeBadIndex,
+  };
 }
 
-function nonzeroIndices(shim: Shim, call: Call): number {
-  const { storage, layout: { offset, size } } = call.operand(0);
-  const out = call.outputs[0]!.storage;
-  if (size === 0) return STATUS.unsupported;
-  checkRun("rm_move", 1, offset, size, storage);
-  numbers[0] = offset;
-  numbers[1] = size;
-  numbers[2] = out.array.length;
-  const dtypes = storage.info.id | NO_DTYPE << 4;
-  return shim.rm_move(MOVE.nonzero, dtypes, null, numbers, out.array, storage.array, null);
-}
+const ravelIndex: Kernel = {
+  supports: always,
+  prepare(call) {
+    const [positions, index] = [call.operand(0), call.operand(1)];
+    const plan: Plan = planMap(positions.layout, index.layout, null, null);
+    if (plan.size === 0) return null;
+    checkOperand("ravelIndex", plan, 0, positions.storage);
+    checkOperand("ravelIndex", plan, 1, index.storage);
+    setAttributes(plan.data, call.attributes.size, call.attributes.stride);
+    return { numbers: plan.data, out: positions.storage, a: index.storage };
+  },
+  finish: takeBadIndex,
+};
 
-/** Sorts the runs of `values` in place or, with `order`, writes the order that would. */
-function sortRuns(shim: Shim, call: Call, values: Operand, order: Storage | null): number {
-  const { storage, layout: { offset, shape, size } } = values;
+const takeAlongAxis: Kernel = {
+  supports: hasIndexTensor,
+  prepare(call) {
+    const { plan, size, stride } = alongAxis(call);
+    const [out, source] = [call.outputs[0]!.storage, call.operand(0).storage];
+    const indices = call.operand(1).storage;
+    if (plan.size === 0 || size === 0) return null;
+    checkOperand("takeAlongAxis", plan, 0, out);
+    checkBlocks("takeAlongAxis", plan, 1, source, (size - 1) * stride);
+    checkOperand("takeAlongAxis", plan, 2, indices);
+    setAttributes(plan.data, size, stride);
+    return { numbers: plan.data, out, a: source, b: indices };
+  },
+  finish: takeBadIndex,
+};
+
+const nonzeroIndices: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { storage, layout: { offset, size } } = call.operand(0);
+    const out = call.outputs[0]!.storage;
+    if (size === 0) return null;
+    checkRun("nonzeroIndices", 1, offset, size, storage);
+    setAttributes(own, offset, size, out.length);
+    return { numbers: own, out, a: storage };
+  },
+};
+
+/** Writes the attributes of a sort of the runs of `values`, along the last axis. */
+function setRuns(call: Call, { storage, layout: { offset, shape, size } }: Operand): void {
   const length = shape.at(-1)!;
-  checkRun("rm_sort", 0, offset, size, storage);
-  if (order !== null) checkRun("rm_sort", 1, 0, size, order);
-  numbers[0] = offset;
-  numbers[1] = size / length;
-  numbers[2] = length;
-  const flags = (call.attributes as SortAttributes).descending ? 1 : 0;
-  return shim.rm_sort(storage.info.id, flags, numbers, storage.array, order && order.array);
+  checkRun(call.op.name, 0, offset, size, storage);
+  const { descending } = call.attributes as SortAttributes;
+  setAttributes(own, offset, size / length, length, descending ? 1 : 0);
 }
 
-function random(shim: Shim, call: Call): number {
-  const { distribution, key: [key0, key1], low, high } = call.attributes as RandomAttributes;
-  const out = call.operand(0).storage;
-  const { length } = out.array;
-  if (length === 0) return STATUS.unsupported;
-  const words = new BigInt64Array([0n, low, high - low]);
-  const halves = new Int32Array(words.buffer);
-  halves[0] = key0;
-  halves[1] = key1;
-  return shim.rm_random(out.info.id, RANDOM[distribution], halves, length, out.array);
-}
+const sort: Kernel = {
+  supports: sortsLastAxis,
+  prepare(call) {
+    const [out] = call.outputs;
+    copyInto(out!, call.operand(0));
+    setRuns(call, out!);
+    return { numbers: own, out: out!.storage };
+  },
+};
 
-function matmul(shim: Shim, call: Call): number {
-  const problem = gemmOf(call);
-  matrices = planProduct("rm_matmul", matrices, problem, 10);
-  const { c, a, b } = problem;
-  const { id } = c.storage.info;
-  return shim.rm_matmul(id, matrices, c.storage.array, a.storage.array, b.storage.array);
-}
+const argsort: Kernel = {
+  supports: sortsLastAxis,
+  prepare(call) {
+    const [x, out] = [call.operand(0), call.outputs[0]!.storage];
+    setRuns(call, x);
+    checkRun("argsort", 1, 0, x.layout.size, out);
+    return { numbers: own, out, a: x.storage };
+  },
+};
+
+const random: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { distribution, key: [key0, key1], low, high } = call.attributes as RandomAttributes;
+    const { storage } = call.operand(0);
+    if (storage.length === 0) return null;
+    const words = new Uint32Array(new BigInt64Array([low, high - low]).buffer);
+    const keys = [key0 >>> 0, key1 >>> 0];
+    setAttributes(own, RANDOM[distribution], ...keys, ...words, storage.length);
+    return { numbers: own, out: storage };
+  },
+};
+
+const matmul: Kernel = {
+  supports: isPlainGemm,
+  prepare(call) {
+    const problem = gemmOf(call);
+    matrices = planProduct("matmul", matrices, problem, 10);
+    const { c, a, b } = problem;
+    return { numbers: matrices, out: c.storage, a: a.storage, b: b.storage };
+  },
+};
 
 /** Softmax and norms along contiguous rows of floats. */
-function alongRows(shim: Shim, call: Call): number {
-  const [out, x] = [call.outputs[0]!.storage, call.operand(0)];
-  const { rows, columns, weight, bias, epsilon } = rowsOf(call);
-  const { offset } = x.layout;
-  checkRun("rm_rows", 0, 0, rows * columns, out);
-  checkRun("rm_rows", 1, offset, rows * columns, x.storage);
-  if (weight !== null) checkRun("rm_rows", 2, 0, columns, weight);
-  if (bias !== null) checkRun("rm_rows", 3, 0, columns, bias);
-  numbers[0] = rows;
-  numbers[1] = columns;
-  numbers[2] = offset;
-  numbers[3] = epsilon;
-  return shim.rm_rows(
-    ALONG_ROWS[call.op.name as RowKernel],
-    out.info.id,
-    numbers,
-    out.array,
-    x.storage.array,
-    weight === null ? null : weight.array,
-    bias === null ? null : bias.array,
-  );
-}
-
-const rows: Kernel = { supports: isRowCall, run: alongRows };
+const rows: Kernel = {
+  supports: isRowCall,
+  prepare(call) {
+    const [out, x] = [call.outputs[0]!.storage, call.operand(0)];
+    const { rows, columns, weight, bias, epsilon } = rowsOf(call);
+    const { offset } = x.layout;
+    const { name } = call.op;
+    checkRun(name, 0, 0, rows * columns, out);
+    checkRun(name, 1, offset, rows * columns, x.storage);
+    if (weight !== null) checkRun(name, 2, 0, columns, weight);
+    if (bias !== null) checkRun(name, 3, 0, columns, bias);
+    setAttributes(own, rows, columns, offset, epsilon);
+    return { numbers: own, out, a: x.storage, b: weight, c: bias };
+  },
+};
 
 /** The kernels by the names of their ops. */
-export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
-  {
-    gather: {
-      supports: always,
-      run: (shim, call) => moveBlocks(shim, MOVE.gather, call, gatherBlocks(call)),
-    },
-    scatter: {
-      supports: always,
-      run: (shim, call) => moveBlocks(shim, MOVE.scatter, call, scatterBlocks(call)),
-    },
-    scatterAdd: {
-      supports: always,
-      run: (shim, call) => moveBlocks(shim, MOVE.addAt, call, scatterBlocks(call)),
-    },
-    ravelIndex: { supports: always, run: ravelIndex },
-    takeAlongAxis: { supports: hasIndexTensor, run: takeAlongAxis },
-    nonzeroIndices: { supports: always, run: nonzeroIndices },
-    sort: {
-      supports: sortsLastAxis,
-      run: (shim, call) => {
-        const [out] = call.outputs;
-        copyInto(out!, call.operand(0));
-        return sortRuns(shim, call, out!, null);
-      },
-    },
-    argsort: {
-      supports: sortsLastAxis,
-      run: (shim, call) => sortRuns(shim, call, call.operand(0), call.outputs[0]!.storage),
-    },
-    random: { supports: always, run: random },
-    matmul: { supports: isPlainGemm, run: matmul },
-    softmax: rows,
-    logSoftmax: rows,
-    layerNorm: rows,
-    rmsNorm: rows,
-  } satisfies Record<string, Kernel>,
-));
+export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
+  gather: mover(true),
+  scatter: mover(false),
+  scatterAdd: mover(false),
+  ravelIndex,
+  takeAlongAxis,
+  nonzeroIndices,
+  sort,
+  argsort,
+  random,
+  matmul,
+  softmax: rows,
+  logSoftmax: rows,
+  layerNorm: rows,
+  rmsNorm: rows,
+}));

@@ -1,5 +1,5 @@
 /*
- * Calls every entry point of the shim without JavaScript, over many dtypes, sizes, strides and
+ * Calls every kernel and every other entry point of the shim without JavaScript, over many dtypes, sizes, strides and
  * offsets, and compares results with plain loops where those are obvious.
  *
  * Every buffer is exactly as long as its operand reaches, so that valgrind and sanitizers detect
@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "internal.h"
-#include "ops.def"
 
 enum { MAX_AXES = 3, MARGIN = 3 };
 /* The share of large cases that run. */
@@ -33,6 +32,26 @@ static void fail(const char *what) {
   rm_last_error(message, sizeof message);
   fprintf(stderr, "%s: %s (the last message: %s)\n", about, what, message);
   exit(1);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The number of a kernel that is no op of the table; those of ops are the ops. */
+static int32_t kernel(const char *name) { return rm_find_kernel(name, 0); }
+
+static int32_t pack(int out, int a, int b, int c) {
+  return (int32_t)((uint32_t)out | (uint32_t)a << 8 | (uint32_t)b << 16 | (uint32_t)c << 24);
+}
+
+/* Numbers that have attributes, but no plan. */
+typedef struct {
+  double at[RM_OFFSETS];
+} attributes;
+
+static attributes with_attributes(int count, const double *values) {
+  attributes numbers = {{0}};
+  memcpy(numbers.at + RM_ATTRIBUTES, values, (size_t)count * sizeof *values);
+  return numbers;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -196,12 +215,13 @@ static void lay_out(layout *p, int k, enum kind kind, int axes) {
 }
 
 /* Writes the plan in the format that the shim reads. */
-static const double *write_plan(layout *p) {
-  double *to = p->numbers;
-  *to++ = p->rank;
-  *to++ = p->operands;
+static double *write_plan(layout *p) {
+  p->numbers[RM_PLAN_RANK] = p->rank;
+  p->numbers[RM_PLAN_OPERANDS] = p->operands;
+  p->numbers[RM_PLAN_KEPT] = 0;
   /* Tolerances, counts and exponents. */
-  for (int i = 0; i < 4; i++) *to++ = 3 - i;
+  for (int i = RM_ATTRIBUTES; i < RM_OFFSETS; i++) p->numbers[i] = 3 - (i - RM_ATTRIBUTES) % 4;
+  double *to = p->numbers + RM_OFFSETS;
   for (int k = 0; k < p->operands; k++) *to++ = (double)p->offset[k];
   for (int i = 0; i < p->rank; i++) *to++ = (double)p->size[i];
   for (int k = 0; k < p->operands; k++) {
@@ -267,15 +287,16 @@ static void run_map(layout *p, int row, const int *dtypes, enum content content,
            dtypes[0], dtypes[1], dtypes[2], dtypes[3], dtypes[4], p->size[0], p->size[1],
            p->size[2], p->rank);
   buffer b[RM_MAX_OPERANDS] = {{0}};
-  int32_t packed = dtypes[0];
+  int own[RM_MAX_OPERANDS];
   for (int k = 0; k < RM_MAX_OPERANDS; k++) {
-    packed |= (k < p->operands ? dtypes[k + 1] : RM_NONE) << (4 * k + 4);
-    if (k < p->operands) b[k] = make(dtypes[k + 1], p->length[k], content);
+    own[k] = k < p->operands ? dtypes[k + 1] : RM_NONE;
+    if (k < p->operands) b[k] = make(own[k], p->length[k], content);
   }
-  const double *plan = write_plan(p);
+  const int32_t packed = pack(own[0], own[1], own[2], own[3]);
+  double *plan = write_plan(p);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const bool done =
-      is_served(rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data));
+      is_served(rm_run(row, packed, dtypes[0], plan, b[0].data, b[1].data, b[2].data, b[3].data));
   if (done && threads > 1) {
     /* The bits do not depend on the number of threads. */
     unsigned char *first = malloc(b[0].bytes);
@@ -283,7 +304,7 @@ static void run_map(layout *p, int row, const int *dtypes, enum content content,
     memcpy(first, b[0].data, b[0].bytes);
     memcpy(b[0].data, b[0].before, b[0].bytes);
     rm_configure(RM_CONFIGURE_THREADS, 1);
-    rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data);
+    rm_run(row, packed, dtypes[0], plan, b[0].data, b[1].data, b[2].data, b[3].data);
     if (memcmp(first, b[0].data, b[0].bytes) != 0) fail("the number of threads shows");
     free(first);
     compared++;
@@ -385,10 +406,11 @@ static void run_reduction(layout *p, int row, int outer_axes, int to, int from, 
            row, from, to, p->size[0], p->size[1], p->size[2], p->rank, outer_axes);
   buffer out = make(to, p->length[0], ANY_BITS), a = make(from, p->length[1], content), b = {0};
   if (second != RM_NONE) b = make(second, p->length[2], content);
-  const int32_t dtypes = RM_DTYPES(to, to, from, second, RM_NONE);
-  const double *plan = write_plan(p);
+  const int32_t dtypes = pack(to, from, second, RM_NONE);
+  double *plan = write_plan(p);
+  plan[RM_PLAN_KEPT] = outer_axes;
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  const bool done = is_served(rm_fold(row, dtypes, outer_axes, plan, out.data, a.data, b.data));
+  const bool done = is_served(rm_run(row, dtypes, to, plan, out.data, a.data, b.data, NULL));
   if (done) {
     check_margins(p, &out);
     if (content == SMALL) check_reduction(row, p, outer_axes, &out, &a);
@@ -398,7 +420,7 @@ static void run_reduction(layout *p, int row, int outer_axes, int to, int from, 
       memcpy(first, out.data, out.bytes);
       memcpy(out.data, out.before, out.bytes);
       rm_configure(RM_CONFIGURE_THREADS, 1);
-      rm_fold(row, dtypes, outer_axes, plan, out.data, a.data, b.data);
+      rm_run(row, dtypes, to, plan, out.data, a.data, b.data, NULL);
       if (memcmp(first, out.data, out.bytes) != 0) fail("the number of threads shows");
       free(first);
       compared++;
@@ -467,6 +489,15 @@ static void check_softmax_norm_row(int kind, int dtype, const void *out, ptrdiff
   if (square > 1e-6 && fabs(square - 1) > 0.03) fail("a row has another mean square than 1");
 }
 
+static int32_t run_rows(int kind, int dtype, attributes numbers, buffer *out, buffer *a,
+                        unsigned char *weight, unsigned char *bias) {
+  static const char *const names[] = {"softmax", "logSoftmax", "layerNorm", "rmsNorm"};
+  const int wide = dtype == RM_FLOAT64 ? RM_FLOAT64 : RM_FLOAT32;
+  const int own = weight == NULL ? RM_NONE : wide;
+  return rm_run(kernel(names[kind]), pack(dtype, dtype, own, own), dtype, numbers.at, out->data,
+                a->data, weight, bias);
+}
+
 static void try_softmax_norm(ptrdiff_t count, ptrdiff_t columns, int threads) {
   for (int dtype = RM_FLOAT16; dtype <= RM_FLOAT64; dtype++) {
     for (int kind = 0; kind < ROW_KERNELS; kind++) {
@@ -487,9 +518,9 @@ static void try_softmax_norm(ptrdiff_t count, ptrdiff_t columns, int threads) {
         memcpy(bias.before, bias.data, bias.bytes);
       }
       const double plan[] = {(double)count, (double)columns, (double)from, 1e-5};
+      unsigned char *const by = scaled ? weight.data : NULL, *const plus = scaled ? bias.data : NULL;
       rm_configure(RM_CONFIGURE_THREADS, threads);
-      if (!is_served(rm_rows(kind, dtype, plan, out.data, a.data, scaled ? weight.data : NULL,
-                             scaled ? bias.data : NULL))) {
+      if (!is_served(run_rows(kind, dtype, with_attributes(4, plan), &out, &a, by, plus))) {
         fail("it was not served");
       }
       check_unchanged(&a);
@@ -502,8 +533,7 @@ static void try_softmax_norm(ptrdiff_t count, ptrdiff_t columns, int threads) {
       /* The output may be the input. */
       const double same[] = {(double)count, (double)columns, 0, 1e-5};
       memmove(a.data, a.data + from * rm_itemsize(dtype), out.bytes);
-      if (!is_served(rm_rows(kind, dtype, same, a.data, a.data, scaled ? weight.data : NULL,
-                             scaled ? bias.data : NULL))) {
+      if (!is_served(run_rows(kind, dtype, with_attributes(4, same), &a, &a, by, plus))) {
         fail("it was not served in place");
       }
       if (!any_bits && memcmp(a.data, out.data, out.bytes) != 0) fail("in place it is another");
@@ -553,7 +583,8 @@ static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff
     plan[5 + 2 * i] = (double)each[i]->stride[0][1];
   }
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  const bool done = is_served(rm_matmul(dtype, plan, to.data, left.data, right.data));
+  const bool done = is_served(rm_run(kernel("matmul"), pack(dtype, dtype, dtype, RM_NONE), dtype,
+                                     plan, to.data, left.data, right.data, NULL));
   if (done != (dtype != RM_BOOL)) fail("served and not served are the wrong way round");
   check_unchanged(&left);
   check_unchanged(&right);
@@ -634,9 +665,13 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
   const ptrdiff_t offset = below(MARGIN), bytes = rm_itemsize(dtype);
   buffer values = make(dtype, offset + count * n, content);
   buffer indices = make(RM_INT32, count * n, ANY_BITS);
-  const double plan[] = {(double)offset, (double)count, (double)n};
+  const double plan[] = {(double)offset, (double)count, (double)n, down};
+  attributes numbers = with_attributes(4, plan);
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  if (!is_served(rm_sort(dtype, down, plan, values.data, indices.data))) fail("it was not served");
+  if (!is_served(rm_run(kernel("argsort"), pack(RM_INT32, dtype, RM_NONE, RM_NONE), RM_INT32,
+                        numbers.at, indices.data, values.data, NULL, NULL))) {
+    fail("it was not served");
+  }
   check_unchanged(&values);
   const int32_t *order = (const int32_t *)indices.data;
   const unsigned char *first = values.data + offset * bytes;
@@ -658,7 +693,10 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
   }
   /* Sorted values have the same order as the argsort, except for the signs of zeros and the bits of
    * NaN. */
-  if (!is_served(rm_sort(dtype, down, plan, values.data, NULL))) fail("it was not served");
+  if (!is_served(rm_run(kernel("sort"), pack(dtype, RM_NONE, RM_NONE, RM_NONE), dtype, numbers.at,
+                        values.data, NULL, NULL, NULL))) {
+    fail("it was not served");
+  }
   const unsigned char *was = values.before + offset * bytes;
   for (ptrdiff_t i = 0; i < count * n; i++) {
     unsigned char pair[16];
@@ -694,11 +732,12 @@ static int64_t any_index(int dtype, ptrdiff_t size) {
 }
 
 /* Gathers, scatters or adds blocks of up to two axes and compares every element. */
-static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
+static void run_blocks(int what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  const bool scatter = what != RM_MOVE_GATHER, add = what == RM_MOVE_ADD_AT;
+  static const char *const names[] = {"gather", "scatter", "scatterAdd"};
+  const bool scatter = what != RM_GATHER, add = what == RM_SCATTER_ADD;
   snprintf(about, sizeof about, "move %d of dtype %d by %d, %td blocks [%td, %td] of rank %d",
-           (int)what, dtype, by, count, x, y, rank);
+           what, dtype, by, count, x, y, rank);
   /* One operand advances block by block, the other one by indices. */
   const int block_operand = scatter ? 1 : 0, indexed_operand = 1 - block_operand;
   const ptrdiff_t bytes = rm_itemsize(dtype), size = 1 + below(9);
@@ -718,11 +757,13 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
   buffer indices = make(by, first + count, ANY_BITS);
   for (ptrdiff_t i = 0; i < count; i++) put(by, indices.data, first + i, any_index(by, size));
   memcpy(indices.before, indices.data, indices.bytes);
-  const double *plan = write_plan(&p);
-  double numbers[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
-  const int32_t dtypes = dtype | by << 4;
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  const double own[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
+  memcpy(numbers, own, sizeof own);
+  const int32_t dtypes = pack(dtype, dtype, by, RM_NONE);
+  const int32_t mover = kernel(names[what]);
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indices.data))) {
+  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL))) {
     fail("it was not served");
   }
   if (numbers[0] != -1) fail("an index was refused");
@@ -750,7 +791,7 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
   /* An index out of range is reported before anything is written. */
   put(by, indices.data, first + count - 1, by <= RM_INT64 && below(2) ? -size - 1 : size);
   numbers[0] = (double)first;
-  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indices.data)) ||
+  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL)) ||
       numbers[0] != (double)(count - 1)) {
     fail("the index out of range is another one");
   }
@@ -775,9 +816,11 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   ptrdiff_t wrong = -1;
   if (bad) put(dtype, index.data, below(length), dtype <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
-  double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_MOVE_POSITION, to.dtype | dtype << 4, write_plan(&p), numbers, to.data,
-                         NULL, index.data))) {
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  numbers[0] = (double)size;
+  numbers[1] = (double)stride;
+  if (!is_served(rm_run(kernel("ravelIndex"), pack(to.dtype, dtype, RM_NONE, RM_NONE), to.dtype,
+                        plan, to.data, index.data, NULL, NULL))) {
     fail("it was not served");
   }
   check_unchanged(&index);
@@ -816,9 +859,11 @@ static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y
   for (ptrdiff_t i = 0; i < length; i++) put(by, index.data, i, any_index(by, size));
   if (bad) put(by, index.data, below(length), by <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
-  double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_MOVE_TAKE_ALONG, dtype | by << 4, write_plan(&p), numbers, to.data,
-                         from.data, index.data))) {
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  numbers[0] = (double)size;
+  numbers[1] = (double)stride;
+  if (!is_served(rm_run(kernel("takeAlongAxis"), pack(dtype, dtype, by, RM_NONE), dtype, plan,
+                        to.data, from.data, index.data, NULL))) {
     fail("it was not served");
   }
   check_unchanged(&index);
@@ -869,9 +914,10 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
   }
   if (count > 0) {
     buffer to = make(RM_INT32, count, ANY_BITS);
-    double numbers[] = {(double)offset, (double)length, (double)count};
-    const int32_t dtypes = dtype | RM_NONE << 4;
-    if (!is_served(rm_move(RM_MOVE_NONZERO, dtypes, NULL, numbers, to.data, input.data, NULL))) {
+    const double own[] = {(double)offset, (double)length, (double)count};
+    attributes numbers = with_attributes(3, own);
+    if (!is_served(rm_run(kernel("nonzeroIndices"), pack(RM_INT32, dtype, RM_NONE, RM_NONE),
+                          RM_INT32, numbers.at, to.data, input.data, NULL, NULL))) {
       fail("it was not served");
     }
     if (memcmp(to.data, places, to.bytes) != 0) fail("the places are others");
@@ -885,7 +931,7 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
-    static const int32_t kinds[] = {RM_MOVE_GATHER, RM_MOVE_SCATTER, RM_MOVE_ADD_AT};
+    static const int kinds[] = {RM_GATHER, RM_SCATTER, RM_SCATTER_ADD};
     for (int i = 0; i < (dtype == RM_BOOL ? 2 : 3); i++) {
       run_blocks(kinds[i], dtype, index_dtype(), n, 1, 1, 1, 1);
       run_blocks(kinds[i], dtype, index_dtype(), 1 + below(9), 1, n, 1, 1);
@@ -894,7 +940,7 @@ static void try_moves(ptrdiff_t n) {
     }
     /* So many that sums are computed in tables. */
     if (n == 1 && dtype != RM_BOOL) {
-      run_blocks(RM_MOVE_ADD_AT, dtype, index_dtype(), 40000, 1, 1 + below(4), 1,
+      run_blocks(RM_SCATTER_ADD, dtype, index_dtype(), 40000, 1, 1 + below(4), 1,
                  1 + (int)below(2));
     }
     run_nonzero(dtype, n);
@@ -908,16 +954,26 @@ static void try_moves(ptrdiff_t n) {
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
+static int32_t run_random(int dtype, const uint32_t *words, int kind, ptrdiff_t length,
+                          buffer *out) {
+  double own[8] = {kind};
+  for (int i = 0; i < 6; i++) own[i + 1] = words[i];
+  own[7] = (double)length;
+  attributes numbers = with_attributes(8, own);
+  return rm_run(kernel("random"), pack(dtype, RM_NONE, RM_NONE, RM_NONE), dtype, numbers.at,
+                out->data, NULL, NULL, NULL);
+}
+
 static void try_random(ptrdiff_t length, int threads) {
   for (int kind = 0; kind < 4; kind++) {
     for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
       const bool takes = kind == 0 ? dtype == RM_UINT32 : (kind == 3) == (dtype < RM_FLOAT16);
       if (!takes) continue;
       snprintf(about, sizeof about, "random %d of dtype %d, %td elements", kind, dtype, length);
-      const int32_t words[] = {(int32_t)any(), (int32_t)any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
+      const uint32_t words[] = {any(), any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
       buffer out = make(dtype, length, ANY_BITS);
       rm_configure(RM_CONFIGURE_THREADS, threads);
-      if (!is_served(rm_random(dtype, kind, words, (double)length, out.data))) {
+      if (!is_served(run_random(dtype, words, kind, length, &out))) {
         fail("it was not served");
       }
       for (ptrdiff_t i = 0; kind == 3 && i < length; i++) {
@@ -928,7 +984,7 @@ static void try_random(ptrdiff_t length, int threads) {
       buffer part = make(dtype, 1 + below(length), ANY_BITS);
       const ptrdiff_t count = (ptrdiff_t)part.bytes / rm_itemsize(dtype);
       rm_configure(RM_CONFIGURE_THREADS, 1);
-      if (!is_served(rm_random(dtype, kind, words, (double)count, part.data)) ||
+      if (!is_served(run_random(dtype, words, kind, count, &part)) ||
           memcmp(part.data, out.data, part.bytes) != 0) {
         fail("a shorter part is another one");
       }
@@ -944,7 +1000,16 @@ static void try_random(ptrdiff_t length, int threads) {
 static void try_others(void) {
   snprintf(about, sizeof about, "versions, messages, settings");
   if (rm_version() != RM_VERSION) fail("another version");
-  if (rm_table_hash() != (int32_t)RM_TABLE_HASH) fail("another table");
+  if (rm_abi_hash() != (int32_t)RM_ABI_HASH) fail("other declarations");
+  uint32_t table = 0;
+#define RM_OP(name, hash, ...) \
+  table ^= hash; \
+  if (rm_find_kernel(#name, (int32_t)hash) != RM_OP_##name) fail("an op is another kernel"); \
+  if (rm_find_kernel(#name, (int32_t)hash ^ 1) != -1) fail("an op of another meaning is found");
+#include "ops.def"
+#undef RM_OP
+  if (rm_table_hash() != (int32_t)table) fail("another table");
+  if (rm_find_kernel("nothing", 0) != -1) fail("a kernel that there is not");
   if (rm_configure(RM_CONFIGURE_THREADS, 2) != 2 || rm_configure(RM_CONFIGURE_THREADS, -1) != 2) {
     fail("not 2 threads");
   }
@@ -960,18 +1025,26 @@ static void try_others(void) {
   const int32_t full = rm_last_error(text, sizeof text);
   if (full < 8 || strlen(text) != sizeof text - 1) fail("a message is not cut to length");
   if (rm_last_error(NULL, 0) != full) fail("the length of a message");
-  const double plan[16] = {1, 2, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+  double plan[RM_OFFSETS + 5] = {[RM_PLAN_RANK] = 1, [RM_PLAN_OPERANDS] = 2,
+                                 [RM_OFFSETS + 2] = 1, [RM_OFFSETS + 3] = 1, [RM_OFFSETS + 4] = 1};
   float x[1] = {1}, y[1] = {2};
-  const int32_t floats = RM_DTYPES(RM_FLOAT32, RM_FLOAT32, RM_FLOAT32, RM_NONE, RM_NONE);
-  if (rm_map(RM_OP_neg, floats, plan, x, NULL, NULL, NULL) != RM_BAD_ARGUMENT) fail("no memory");
-  if (rm_map(RM_OP_add, floats, plan, x, y, NULL, NULL) == RM_OK) fail("too few operands");
-  if (rm_map(-1, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
-  if (rm_map(RM_OP_COUNT, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
-  if (rm_fold(RM_OP_sum, floats, 0, plan, NULL, y, NULL) == RM_OK) fail("no memory");
-  if (rm_fold(RM_OP_add, floats, 0, plan, x, y, NULL) == RM_OK) fail("no fold");
-  if (rm_sort(99, 0, plan, x, NULL) == RM_OK) fail("no dtype");
-  if (rm_rows(0, RM_INT32, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
-  if (rm_rows(4, RM_FLOAT32, plan, x, y, NULL, NULL) == RM_OK) fail("no kind");
+  const int32_t floats = pack(RM_FLOAT32, RM_FLOAT32, RM_NONE, RM_NONE);
+  const int32_t ints = pack(RM_INT32, RM_INT32, RM_NONE, RM_NONE);
+  enum { F = RM_FLOAT32 };
+  if (rm_run(RM_OP_neg, floats, F, plan, x, NULL, NULL, NULL) != RM_BAD_ARGUMENT) fail("no memory");
+  if (rm_run(RM_OP_add, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("too few operands");
+  if (rm_run(-1, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("no kernel");
+  if (rm_run(100000, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("no kernel");
+  if (rm_run(RM_OP_sum, floats, F, plan, NULL, y, NULL, NULL) == RM_OK) fail("no memory");
+  if (rm_run(RM_OP_neg, floats, 99, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
+  if (rm_run(kernel("sort"), pack(99, RM_NONE, RM_NONE, RM_NONE), F, plan, x, NULL, NULL, NULL) ==
+      RM_OK) {
+    fail("no dtype");
+  }
+  if (rm_run(kernel("softmax"), ints, RM_INT32, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
+  if (rm_run(kernel("gather"), pack(F, F, F, RM_NONE), F, plan, x, y, y, NULL) == RM_OK) {
+    fail("no indices");
+  }
   if (x[0] != 1) fail("a refused call has written something");
 }
 
