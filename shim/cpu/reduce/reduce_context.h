@@ -126,10 +126,6 @@ loader RM_FOR_ISA(copy_loader)(int dtype);
 /* Selects a loader to float32 or, if that is inexact, to float64. Returns true for float64. */
 bool RM_FOR_ISA(choose_float_loader)(reduce_context *ctx, int a);
 
-/* Load contiguous 16-bit floats. */
-void RM_FOR_ISA(f16_to_f32)(ptrdiff_t n, const void *from, float *to);
-void RM_FOR_ISA(bf16_to_f32)(ptrdiff_t n, const void *from, float *to);
-
 /* Raises the absolute values of elements to the power of order. x must have room for WIDTH elements
  * unless order is 3 or 1/2. */
 void RM_FOR_ISA(pow_block)(double order, ptrdiff_t n, double *restrict x);

@@ -3,6 +3,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "float16.h"
 #include "reduce_context.h"
 #include "reduce_vectors.h"
 #include "two_sum.h"
@@ -87,7 +88,7 @@ static double lanes_bf16(ptrdiff_t n, const uint16_t *p, double y) {
   double sum = 0;
   for (ptrdiff_t i = 0; i < n; i += SUM_BLOCK) {
     const ptrdiff_t m = rm_min(n - i, SUM_BLOCK);
-    RM_FOR_ISA(bf16_to_f32)(m, p + i, block);
+    for (ptrdiff_t k = 0; k < m; k++) block[k] = rm_bf16_to_f32(p[i + k]);
     sum += lanes_f32_IDENTITY(m, block, y);
   }
   return sum;
@@ -110,7 +111,7 @@ static double lanes_f16(ptrdiff_t n, const uint16_t *p, double y) {
   double sum = 0;
   for (ptrdiff_t i = 0; i < n; i += SUM_BLOCK) {
     const ptrdiff_t m = rm_min(n - i, SUM_BLOCK);
-    RM_FOR_ISA(f16_to_f32)(m, p + i, block);
+    for (ptrdiff_t k = 0; k < m; k++) block[k] = rm_f16_to_f32(p[i + k]);
     sum += lanes_f32_IDENTITY(m, block, y);
   }
   return sum;

@@ -84,14 +84,6 @@ bool RM_FOR_ISA(choose_float_loader)(reduce_context *ctx, int a) {
   return a == RM_FLOAT64 || !rm_is_float(a);
 }
 
-void RM_FOR_ISA(f16_to_f32)(ptrdiff_t n, const void *from, float *to) {
-  f16_to_f32(n, from, 1, to);
-}
-
-void RM_FOR_ISA(bf16_to_f32)(ptrdiff_t n, const void *from, float *to) {
-  bf16_to_f32(n, from, 1, to);
-}
-
 static void exp_differences(ptrdiff_t n, float *restrict x, const float *restrict y,
                             ptrdiff_t step) {
   if (step == 0) RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f32(x[i] - y[0]);
