@@ -79,10 +79,6 @@ void rm_yield(void);
  */
 void rm_pin_library(void);
 
-/* ---- kernels that are the same for all instruction sets (cpu/matmul.c) ------------------------ */
-
-rm_cpu_kernel rm_matmul;
-
 /* ---- BLAS (cpu/blas.c) ----------------------------------------------------------------------- */
 
 typedef enum {

@@ -33,18 +33,20 @@ enum { RM_INDEX_BLOCK = 1024 };
 typedef ptrdiff_t rm_normalize_indices(int dtype, const char *from, ptrdiff_t stride, ptrdiff_t n,
                                        int64_t size, int64_t *out);
 
-/* The kernels of one ISA, which rowmajor.h describes. */
+/* The kernels of one ISA. */
 typedef struct {
   /* The largest matrix product, in multiplications, for which OpenBLAS is not faster; 0 where that
    * was not measured. */
   double max_own_matmul;
   rm_cpu_kernel *map;
   rm_cpu_kernel *reduce;
-  rm_cpu_kernel *softmax_norm;
-  rm_cpu_kernel *matmul;
-  rm_cpu_kernel *sort;
-  rm_cpu_kernel *random;
+  rm_cpu_kernel *own_matmul;
   rm_normalize_indices *normalize_indices;
+#define RM_CPU_KERNEL(op, function)
+#define RM_ISA_KERNEL(op, function) rm_cpu_kernel *op;
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 } rm_kernels;
 
 /* Those in use; null before the first call. */
@@ -63,12 +65,12 @@ static inline const rm_kernels *rm_isa_kernels(void) {
 int rm_set_isa(int isa);
 
 #if defined(RM_ISA)
-rm_cpu_kernel RM_FOR_ISA(map);
-rm_cpu_kernel RM_FOR_ISA(reduce);
-rm_cpu_kernel RM_FOR_ISA(softmax_norm);
-rm_cpu_kernel RM_FOR_ISA(matmul);
-rm_cpu_kernel RM_FOR_ISA(sort);
-rm_cpu_kernel RM_FOR_ISA(random);
+rm_cpu_kernel RM_FOR_ISA(map), RM_FOR_ISA(reduce), RM_FOR_ISA(own_matmul);
+#define RM_CPU_KERNEL(op, function)
+#define RM_ISA_KERNEL(op, function) rm_cpu_kernel RM_FOR_ISA(function);
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 rm_normalize_indices RM_FOR_ISA(normalize_indices);
 /* Raises x to the power of y in place; x must have room for a multiple of 16 elements. */
 void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y);

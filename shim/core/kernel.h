@@ -11,22 +11,25 @@
 /* The most buffers of a call. */
 enum { RM_MAX_OPERANDS = 4 };
 
-/* The ops of the op table. */
+/* The numbers of the kernels: the ops of the op table, RM_OP_COUNT of them, then those of
+ * kernels.def. */
 enum {
 #define RM_OP(name, ...) RM_OP_##name,
 #include "ops.def"
 #undef RM_OP
-  RM_OP_COUNT
+  RM_OP_COUNT,
+  RM_LAST_TABLE_OP = RM_OP_COUNT - 1,
+#define RM_CPU_KERNEL(op, function) RM_OP_##op,
+#define RM_ISA_KERNEL(op, function) RM_OP_##op,
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
+  RM_KERNEL_COUNT
 };
-
-/* What kernels that share a function do, as the op of their calls. */
-enum { RM_GATHER, RM_SCATTER, RM_SCATTER_ADD };
-enum { RM_SORT, RM_ARGSORT };
-enum { RM_SOFTMAX, RM_LOG_SOFTMAX, RM_LAYER_NORM, RM_RMS_NORM };
 
 /* A call of a kernel, as rm_run unpacks it. Operand 0 is the output. */
 typedef struct {
-  /* What the kernel does: RM_OP_..., or one of the enums above. */
+  /* The number of the kernel, RM_OP_.... */
   int op;
   /* The dtype of the arithmetic. */
   int compute;
@@ -39,6 +42,12 @@ typedef struct {
 
 /* Runs a call; returns a status. */
 typedef int32_t rm_cpu_kernel(const rm_call *call);
+
+#define RM_CPU_KERNEL(op, function) rm_cpu_kernel rm_##function;
+#define RM_ISA_KERNEL(op, function)
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 
 /* The attributes of a call. */
 static inline double *rm_attributes(const rm_call *call) { return call->numbers + RM_ATTRIBUTES; }

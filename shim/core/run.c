@@ -2,55 +2,47 @@
  * The table of kernels, and the one entry to all of them.
  */
 #include <string.h>
-#include "index.h"
 #include "internal.h"
 
-/* Kernels of the active instruction set. */
-static int32_t run_map(const rm_call *call) { return rm_isa_kernels()->map(call); }
-static int32_t run_reduce(const rm_call *call) { return rm_isa_kernels()->reduce(call); }
-static int32_t run_rows(const rm_call *call) { return rm_isa_kernels()->softmax_norm(call); }
-static int32_t run_sort(const rm_call *call) { return rm_isa_kernels()->sort(call); }
-static int32_t run_random(const rm_call *call) { return rm_isa_kernels()->random(call); }
+/* Calls the kernel of the active instruction set. */
+#define RM_RUN_FOR_ISA(field) \
+  static int32_t run_##field(const rm_call *call) { return rm_isa_kernels()->field(call); }
+
+RM_RUN_FOR_ISA(map)
+RM_RUN_FOR_ISA(reduce)
+#define RM_CPU_KERNEL(op, function)
+#define RM_ISA_KERNEL(op, function) RM_RUN_FOR_ISA(op)
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 
 typedef struct {
   const char *name;
-  /* Of the definition in the op table; 0 for kernels that no table defines. */
+  /* Of the definition in the op table; 0 for kernels that it does not define. */
   uint32_t hash;
   rm_cpu_kernel *run;
-  int op;
 } kernel_entry;
 
-/* Where kernels register: a line for each. */
-static const kernel_entry kernels[] = {
-#define RM_OP(name, hash, kind) {#name, hash, run_##kind, RM_OP_##name},
+/* By RM_OP_.... */
+static const kernel_entry kernels[RM_KERNEL_COUNT] = {
+#define RM_OP(name, hash, kind) {#name, hash, run_##kind},
 #include "ops.def"
 #undef RM_OP
-    {"gather", 0, rm_gather, RM_GATHER},
-    {"scatter", 0, rm_gather, RM_SCATTER},
-    {"scatterAdd", 0, rm_gather, RM_SCATTER_ADD},
-    {"ravelIndex", 0, rm_ravel_index, 0},
-    {"takeAlongAxis", 0, rm_take_along_axis, 0},
-    {"nonzeroIndices", 0, rm_nonzero, 0},
-    {"sort", 0, run_sort, RM_SORT},
-    {"argsort", 0, run_sort, RM_ARGSORT},
-    {"random", 0, run_random, 0},
-    {"matmul", 0, rm_matmul, 0},
-    {"softmax", 0, run_rows, RM_SOFTMAX},
-    {"logSoftmax", 0, run_rows, RM_LOG_SOFTMAX},
-    {"layerNorm", 0, run_rows, RM_LAYER_NORM},
-    {"rmsNorm", 0, run_rows, RM_RMS_NORM},
+#define RM_CPU_KERNEL(op, function) {#op, 0, rm_##function},
+#define RM_ISA_KERNEL(op, function) {#op, 0, run_##op},
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 };
-
-enum { KERNELS = sizeof kernels / sizeof kernels[0] };
 
 int32_t rm_table_hash(void) {
   uint32_t hash = 0;
-  for (int i = 0; i < KERNELS; i++) hash ^= kernels[i].hash;
+  for (int i = 0; i < RM_KERNEL_COUNT; i++) hash ^= kernels[i].hash;
   return (int32_t)hash;
 }
 
 int32_t rm_find_kernel(const void *name, int32_t hash) {
-  for (int i = 0; i < KERNELS; i++) {
+  for (int i = 0; i < RM_KERNEL_COUNT; i++) {
     if (strcmp(kernels[i].name, name) == 0 && kernels[i].hash == (uint32_t)hash) return i;
   }
   return -1;
@@ -58,12 +50,12 @@ int32_t rm_find_kernel(const void *name, int32_t hash) {
 
 int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out, void *a,
                void *b, void *c) {
-  if (kernel < 0 || kernel >= KERNELS) {
+  if (kernel < 0 || kernel >= RM_KERNEL_COUNT) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no kernel %d", (int)kernel);
   }
   const uint32_t packed = (uint32_t)dtypes;
   const rm_call call = {
-      .op = kernels[kernel].op,
+      .op = kernel,
       .compute = compute,
       .dtypes = {packed & 255, packed >> 8 & 255, packed >> 16 & 255, packed >> 24},
       .numbers = numbers,

@@ -15,9 +15,11 @@ const rm_kernels RM_FOR_ISA(kernels) = {
     .max_own_matmul = MAX_OWN_MATMUL,
     .map = RM_FOR_ISA(map),
     .reduce = RM_FOR_ISA(reduce),
-    .softmax_norm = RM_FOR_ISA(softmax_norm),
-    .matmul = RM_FOR_ISA(matmul),
-    .sort = RM_FOR_ISA(sort),
-    .random = RM_FOR_ISA(random),
+    .own_matmul = RM_FOR_ISA(own_matmul),
     .normalize_indices = RM_FOR_ISA(normalize_indices),
+#define RM_CPU_KERNEL(op, function)
+#define RM_ISA_KERNEL(op, function) .op = RM_FOR_ISA(function),
+#include "kernels.def"
+#undef RM_CPU_KERNEL
+#undef RM_ISA_KERNEL
 };

@@ -48,5 +48,5 @@ int32_t rm_matmul(const rm_call *call) {
       rm_blas_multiply(dtype, plan, at, buffers[0], buffers[1], buffers[2])) {
     return RM_OK;
   }
-  return rm_isa_kernels()->matmul(&collapsed);
+  return rm_isa_kernels()->own_matmul(&collapsed);
 }

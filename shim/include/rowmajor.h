@@ -59,7 +59,7 @@ RM_API int32_t rm_find_kernel(const void *name, int32_t hash);
  * Runs a kernel. dtypes packs the ids of the dtypes of out, a, b and c, eight bits each, the lowest
  * first; RM_NONE where there is no buffer. compute is the dtype of the arithmetic, where it is not
  * that of out. numbers are a plan, [rank, operands, kept axes, 8 attributes, offsets.., shape..,
- * strides of out.., of a.., ..], unless the kernel says otherwise; attributes are listed below.
+ * strides of out.., of a.., ..], unless the kernel says otherwise.
  *
  * Elementwise ops: out = op(a, b, c) for every element, with the attributes of the op. An input may
  * be out itself if both have the same strides and offset.
@@ -68,40 +68,7 @@ RM_API int32_t rm_find_kernel(const void *name, int32_t hash);
  * scans (out has a stride along every axis): reduce a (and b) into out. The first `kept` axes of the
  * plan are the outer axes, those of out. The attribute is the number of elements that are reduced.
  *
- * Kernels with indices: these are in [-size, size); negative ones count from the end. If one is out
- * of range, the first attribute becomes its flat index among the indices, else -1.
- *
- * gather: for each of `count` contiguous indices (b), from `offset` on, copies a block of elements,
- *   over which a plan of 2 operands iterates: from a advanced by index * stride, to out advanced by
- *   `step` for each index. Attributes: [offset, count, size, stride, step]. Writes nothing if an
- *   index is out of range.
- * scatter: the reverse: copies blocks of a to out advanced by index * stride. The last of equal
- *   indices wins.
- * scatterAdd: adds to out instead, in the order of the indices; all dtypes but bool.
- * ravelIndex: adds index (a) * stride to each int32 or int64 element of out. Attributes: [size,
- *   stride].
- * takeAlongAxis: for each index (b) copies the element of a advanced by index * stride to out.
- *   Attributes: [size, stride]. Elements of out may have been written if an index is out of range.
- *
- * Kernels whose plan is not read:
- *
- * nonzeroIndices: writes the flat indices of the nonzero elements among `length` contiguous elements
- *   of a, from `offset` on, to contiguous int32 out, which has room for `room`. Attributes: [offset,
- *   length, room].
- * sort: sorts contiguous runs of out in place. Sorting is stable; NaN goes last. Attributes:
- *   [offset, runs, size, 1 for descending order].
- * argsort: writes to int32 out what would sort the runs of a. The same attributes.
- * random: fills `length` contiguous elements of out with random numbers of a Philox key. The kinds
- *   are RM_RANDOM_BITS, RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which start at
- *   low; a range of 0 means 2^64. Attributes: [kind, key, key, low, low, range, range, length], in
- *   words of 32 bits, the lower one first.
- * softmax, logSoftmax, layerNorm, rmsNorm: compute along contiguous rows of a float dtype; out may
- *   be a. The norms multiply by b and add c, which have [columns] elements each, of float32 if a has
- *   16 bits, else of the dtype of a; null for none. Attributes: [rows, columns, offset of a,
- *   epsilon].
- * matmul: out[i] = a[i] @ b[i]; out is never read. Uses the open BLAS where it is faster, else own
- *   kernels. Instead of a plan, numbers are [m, n, k, batch, row and column strides of out, a and b,
- *   offsets of out.., of a.., of b..].
+ * shim/core/kernels.def describes the other kernels.
  */
 RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out,
                       void *a, void *b, void *c);

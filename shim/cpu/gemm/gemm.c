@@ -364,7 +364,7 @@ static int32_t multiply_blocks(gemm_context *ctx) {
   return RM_OK;
 }
 
-int32_t RM_FOR_ISA(matmul)(const rm_call *call) {
+int32_t RM_FOR_ISA(own_matmul)(const rm_call *call) {
   const int dtype = call->dtypes[0];
   const gemm_kernels *kernels = RM_FOR_ISA(gemm_kernels)(dtype);
   if (kernels == NULL) return RM_UNSUPPORTED;

@@ -355,7 +355,7 @@ int32_t rm_gather(const rm_call *call) {
   double *numbers = rm_attributes(call);
   move_context ctx;
   int32_t status = rm_check_moved(dtype, index_dtype);
-  if (status == RM_OK && kind == RM_SCATTER_ADD && dtype == RM_BOOL) {
+  if (status == RM_OK && kind == RM_OP_scatterAdd && dtype == RM_BOOL) {
     status = rm_fail(RM_BAD_ARGUMENT, "no sums of bool");
   }
   if (status == RM_OK) status = rm_read_call(&ctx.iterator, call, 2);
@@ -363,12 +363,12 @@ int32_t rm_gather(const rm_call *call) {
   const ptrdiff_t width = rm_itemsize(index_dtype);
   ctx.raw_indices = raw_indices + (ptrdiff_t)numbers[0] * width;
   ctx.dtype = index_dtype;
-  ctx.adds = kind == RM_SCATTER_ADD;
+  ctx.adds = kind == RM_OP_scatterAdd;
   ctx.move = choose_run(ctx.adds, dtype);
   ctx.count = (ptrdiff_t)numbers[1];
   ctx.size = (int64_t)numbers[2];
   ctx.bytes = rm_itemsize(dtype);
-  const int block_operand = kind == RM_GATHER ? 0 : 1;
+  const int block_operand = kind == RM_OP_gather ? 0 : 1;
   ctx.index_strides[block_operand] = ctx.block_strides[1 - block_operand] = 0;
   ctx.index_strides[1 - block_operand] = (ptrdiff_t)numbers[3] * ctx.bytes;
   ctx.block_strides[block_operand] = (ptrdiff_t)numbers[4] * ctx.bytes;
@@ -407,7 +407,7 @@ int32_t rm_gather(const rm_call *call) {
   const double work = (double)(ctx.count * ctx.outer_count) * (double)size / BYTES_PER_NS;
   if (ctx.adds) {
     rm_parallel(groups, work, add_task, &ctx);
-  } else if (kind == RM_SCATTER) {
+  } else if (kind == RM_OP_scatter) {
     /* With equal indices the last one must win, so tasks run in order. */
     for (ptrdiff_t i = 0; i < parts * groups; i++) move_task(&ctx, i);
   } else {

@@ -18,8 +18,6 @@ static inline void record_bad_index(first_bad *bad, ptrdiff_t at) {
   while (at < known && !atomic_compare_exchange_weak(bad, &known, at)) {}
 }
 
-rm_cpu_kernel rm_gather, rm_ravel_index, rm_take_along_axis, rm_nonzero;
-
 /* Fails unless elements of `dtype` can be moved by indices of `index_dtype`. */
 int32_t rm_check_moved(int dtype, int index_dtype);
 

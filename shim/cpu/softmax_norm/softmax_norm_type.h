@@ -82,7 +82,7 @@ STATIC_NOINLINE void NAME(exp_block)(TYPE *out, const TYPE *x, ptrdiff_t n, TYPE
 STATIC_NOINLINE void NAME(softmax_short_rows)(const softmax_norm_context *ctx, ptrdiff_t row,
                                               ptrdiff_t end) {
   const ptrdiff_t columns = ctx->columns, block_rows = BLOCK / columns;
-  const bool log = ctx->kind == RM_LOG_SOFTMAX;
+  const bool log = ctx->kind == RM_OP_logSoftmax;
   _Alignas(64) TYPE exps[BLOCK];
   for (; row < end; row += block_rows) {
     const ptrdiff_t rows = rm_min(end - row, block_rows);
@@ -106,7 +106,7 @@ STATIC_NOINLINE void NAME(softmax_long_row)(const softmax_norm_context *ctx, ptr
   const ptrdiff_t columns = ctx->columns;
   const TYPE *a = (const TYPE *)ctx->a + row * columns;
   TYPE *out = (TYPE *)ctx->out + row * columns;
-  const bool log = ctx->kind == RM_LOG_SOFTMAX;
+  const bool log = ctx->kind == RM_OP_logSoftmax;
   _Alignas(64) TYPE exps[BLOCK];
   const TYPE max = NAME(max)(a, columns);
   double sum = 0;
@@ -191,7 +191,7 @@ STATIC_NOINLINE void NAME(norm_row)(const softmax_norm_context *ctx, ptrdiff_t r
   const ptrdiff_t columns = ctx->columns;
   const TYPE *a = (const TYPE *)ctx->a + row * columns, *weight = ctx->weight, *bias = ctx->bias;
   TYPE *out = (TYPE *)ctx->out + row * columns;
-  const bool centered = ctx->kind == RM_LAYER_NORM;
+  const bool centered = ctx->kind == RM_OP_layerNorm;
   const double reference = centered ? NAME(reference)(a, columns) : 0;
   double sums[2] = {0, 0};
   for (ptrdiff_t at = 0; at < columns; at += BLOCK) {
@@ -211,7 +211,7 @@ STATIC_NOINLINE void NAME(norm_row)(const softmax_norm_context *ctx, ptrdiff_t r
 }
 
 static void NAME(process_rows)(const softmax_norm_context *ctx, ptrdiff_t row, ptrdiff_t end) {
-  if (ctx->kind >= RM_LAYER_NORM) {
+  if (ctx->kind == RM_OP_layerNorm || ctx->kind == RM_OP_rmsNorm) {
     for (; row < end; row++) NAME(norm_row)(ctx, row);
   } else if (2 * ctx->columns <= BLOCK) {
     NAME(softmax_short_rows)(ctx, row, end);

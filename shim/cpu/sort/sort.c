@@ -196,7 +196,7 @@ static void sort_runs(void *context, ptrdiff_t index) {
 }
 
 int32_t RM_FOR_ISA(sort)(const rm_call *call) {
-  const bool is_argsort = call->op == RM_ARGSORT;
+  const bool is_argsort = call->op == RM_OP_argsort;
   const int dtype = call->dtypes[is_argsort ? 1 : 0];
   if (dtype >= RM_DTYPE_COUNT) return rm_fail(RM_BAD_ARGUMENT, "sort: no dtype %d", dtype);
   const double *attributes = rm_attributes(call);

@@ -734,8 +734,7 @@ static int64_t any_index(int dtype, ptrdiff_t size) {
 /* Gathers, scatters or adds blocks of up to two axes and compares every element. */
 static void run_blocks(int what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  static const char *const names[] = {"gather", "scatter", "scatterAdd"};
-  const bool scatter = what != RM_GATHER, add = what == RM_SCATTER_ADD;
+  const bool scatter = what != RM_OP_gather, add = what == RM_OP_scatterAdd;
   snprintf(about, sizeof about, "move %d of dtype %d by %d, %td blocks [%td, %td] of rank %d",
            what, dtype, by, count, x, y, rank);
   /* One operand advances block by block, the other one by indices. */
@@ -761,9 +760,8 @@ static void run_blocks(int what, int dtype, int by, ptrdiff_t count, int rank, p
   const double own[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
   memcpy(numbers, own, sizeof own);
   const int32_t dtypes = pack(dtype, dtype, by, RM_NONE);
-  const int32_t mover = kernel(names[what]);
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL))) {
+  if (!is_served(rm_run(what, dtypes, dtype, plan, to.data, from.data, indices.data, NULL))) {
     fail("it was not served");
   }
   if (numbers[0] != -1) fail("an index was refused");
@@ -791,7 +789,7 @@ static void run_blocks(int what, int dtype, int by, ptrdiff_t count, int rank, p
   /* An index out of range is reported before anything is written. */
   put(by, indices.data, first + count - 1, by <= RM_INT64 && below(2) ? -size - 1 : size);
   numbers[0] = (double)first;
-  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL)) ||
+  if (!is_served(rm_run(what, dtypes, dtype, plan, to.data, from.data, indices.data, NULL)) ||
       numbers[0] != (double)(count - 1)) {
     fail("the index out of range is another one");
   }
@@ -931,7 +929,7 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
-    static const int kinds[] = {RM_GATHER, RM_SCATTER, RM_SCATTER_ADD};
+    static const int kinds[] = {RM_OP_gather, RM_OP_scatter, RM_OP_scatterAdd};
     for (int i = 0; i < (dtype == RM_BOOL ? 2 : 3); i++) {
       run_blocks(kinds[i], dtype, index_dtype(), n, 1, 1, 1, 1);
       run_blocks(kinds[i], dtype, index_dtype(), 1 + below(9), 1, n, 1, 1);
@@ -940,7 +938,7 @@ static void try_moves(ptrdiff_t n) {
     }
     /* So many that sums are computed in tables. */
     if (n == 1 && dtype != RM_BOOL) {
-      run_blocks(RM_SCATTER_ADD, dtype, index_dtype(), 40000, 1, 1 + below(4), 1,
+      run_blocks(RM_OP_scatterAdd, dtype, index_dtype(), 40000, 1, 1 + below(4), 1,
                  1 + (int)below(2));
     }
     run_nonzero(dtype, n);
