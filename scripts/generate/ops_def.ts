@@ -1,8 +1,7 @@
 /**
- * Writes what the shim has from TypeScript: shim/core/ops.def, the op table as its kernels include it,
- * and shim/include/abi_constants.h, the numbers in calls.
- *
- * It must know nothing of how the shim uses them.
+ * Writes what others have of the op table: shim/core/ops.def for kernels in C, and
+ * src/types/table_ops.ts for the types of TypeScript. Also shim/include/abi_constants.h, the numbers
+ * in calls of the shim.
  *
  * @module
  */
@@ -13,7 +12,7 @@ import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
 import * as plan from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
 import type { MapOp, TableOp } from "../../src/ops/op.ts";
-import { exprFor, TABLE } from "../../src/ops/table.ts";
+import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
@@ -185,9 +184,30 @@ export function makeConstants(): string {
   ].join("\n");
 }
 
+/** The text of src/types/table_ops.ts. */
+export function makeTableOps(): string {
+  const ops = Object.values<MapOp>(MAP).filter((op) => op.arity === 2);
+  return [
+    "/**",
+    " * The elementwise ops on two operands, for types.",
+    " *",
+    " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
+    " *",
+    " * @module",
+    " */",
+    "",
+    "/** The name of each, the kinds of dtype that it takes, and what it gives, or that it compares. */",
+    "export type BinaryOp =",
+    ...ops.map(({ name, dtypes, result, compares }) =>
+      `  | ["${name}", "${dtypes}", "${compares ? "compares" : result}"]`
+    ),
+  ].join("\n") + ";\n";
+}
+
 if (import.meta.main) {
   const write = (path: string, text: string): void =>
-    writeFileSync(new URL(`../../shim/${path}`, import.meta.url), text);
-  write("core/ops.def", makeOpsDef());
-  write("include/abi_constants.h", makeConstants());
+    writeFileSync(new URL(`../../${path}`, import.meta.url), text);
+  write("shim/core/ops.def", makeOpsDef());
+  write("shim/include/abi_constants.h", makeConstants());
+  write("src/types/table_ops.ts", makeTableOps());
 }

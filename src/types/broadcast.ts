@@ -93,7 +93,7 @@ export type InPlace<Op extends string, A extends Typed, B extends Operand> = Wri
 
 /** The dtype that an op in place has before its result is written. */
 export type InPlaceDType<Op extends string, A extends Operand, B extends Operand> = Op extends
-  FloatOp ? ToFloat[OkDType<PromoteOperands<A, B, Op>>]
+  FloatOp | `${FloatOp}_` ? ToFloat[OkDType<PromoteOperands<A, B, Op>>]
   : OkDType<PromoteOperands<A, B, Op>>;
 
 /** True when sizes can be equal. */

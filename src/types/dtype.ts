@@ -8,6 +8,7 @@
  */
 import type { DType } from "../base/dtype.ts";
 import type { Same, Typed } from "./core.ts";
+import type { BinaryOp } from "./table_ops.ts";
 
 /** The integer dtypes. */
 export type IntDType =
@@ -27,33 +28,23 @@ export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 export type ProductOp = "matmul" | "dot" | "outer" | "linear";
 
 /** The elementwise ops on two operands that take no bool. */
-export type NumberOp =
-  | "add"
-  | "sub"
-  | "mul"
-  | "div"
-  | "floorDivide"
-  | "remainder"
-  | "pow"
-  | "minimum"
-  | "maximum"
-  | "atan2"
-  | "copysign"
-  | "hypot"
-  | "logaddexp";
+export type NumberOp = Extract<BinaryOp, readonly [string, "iuf", string]>[0];
 
 /** The ops on bits, which take no floats. */
-export type BitOp = "bitwiseAnd" | "bitwiseOr" | "bitwiseXor";
+export type BitOp = Extract<BinaryOp, readonly [string, "biu", string]>[0];
 
 /** The ops that take integers only. */
-export type ShiftOp = "bitwiseLeftShift" | "bitwiseRightShift";
+export type ShiftOp = Extract<BinaryOp, readonly [string, "iu", string]>[0];
+
+/** The ops that take floats only. */
+export type FloatOnlyOp = Extract<BinaryOp, readonly [string, "f", string]>[0];
 
 /** The kinds of dtype that `Op` takes; `never` for those that take all. */
 export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
   ? "signed, unsigned, float"
   : Op extends BitOp | `${BitOp}_` ? "bool, signed, unsigned"
   : Op extends ShiftOp ? "signed, unsigned"
-  : Op extends "nextafter" ? "float"
+  : Op extends FloatOnlyOp ? "float"
   : Op extends ProductOp ? "number"
   : never;
 
@@ -61,7 +52,7 @@ export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
 export type Refused<Op extends string> = Op extends NumberOp | `${NumberOp}_` | ProductOp ? "bool"
   : Op extends BitOp | `${BitOp}_` ? FloatDType
   : Op extends ShiftOp ? FloatDType | "bool"
-  : Op extends "nextafter" ? IntDType | "bool"
+  : Op extends FloatOnlyOp ? IntDType | "bool"
   : never;
 
 /** `R`, a dtype or an error, or why `Op` does not take that dtype; unions pass if a part does. */
@@ -149,20 +140,14 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
 
 /** The ops on two operands that give floats of integers, which take fractions beside integers. */
-export type FloatOp = "div" | "div_" | "atan2" | "copysign" | "hypot" | "logaddexp";
+export type FloatOp = Extract<BinaryOp, readonly [string, string, "float"]>[0];
 
 /** The ops that compare two operands, which take every number beside integers. */
-export type ComparisonOp =
-  | "equal"
-  | "notEqual"
-  | "less"
-  | "lessEqual"
-  | "greater"
-  | "greaterEqual";
+export type ComparisonOp = Extract<BinaryOp, readonly [string, string, "compares"]>[0];
 
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
-export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = Op extends FloatOp
-  ? ToFloat[D]
+export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = Op extends
+  FloatOp | `${FloatOp}_` ? ToFloat[D]
   : Op extends ComparisonOp ? D
   : X extends boolean ? D
   : D extends "bool" ? ScalarDType<X>

@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { makeConstants, makeOpsDef } from "../../scripts/generate/ops_def.ts";
+import { makeConstants, makeOpsDef, makeTableOps } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { MAP, TABLE } from "../../src/ops/table.ts";
@@ -84,6 +84,10 @@ test("each symbol's parameters are those of its declaration", () => {
     });
     assertEquals(parameters, types, name);
   }
+});
+
+test("src/types/table_ops.ts is what scripts/generate/ops_def.ts prints", () => {
+  assertEquals(readText("src/types/table_ops.ts"), makeTableOps());
 });
 
 test("shim/include/abi_constants.h is what scripts/generate/ops_def.ts prints", () => {

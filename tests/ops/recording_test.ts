@@ -14,6 +14,7 @@ import * as rm from "../../mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
 import { type Call, OPS } from "../../src/ops/op.ts";
+import { MAP } from "../../src/ops/table.ts";
 import "../device/mirror.ts";
 import { loose } from "../support.ts";
 
@@ -410,67 +411,39 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["rmsNorm", ({ x }) => x.rmsNorm(), "rmsNorm(x, -, -) {axis: -1}"],
 ];
 
-/** Methods that are one op of their own name, by what they take. */
-const FAMILIES: Record<string, { names: string; program: (name: string) => Program; as: string }> =
-  {
-    "one operand": {
-      names:
-        "neg positive abs sign square sqrt rsqrt reciprocal exp expm1 exp2 log log1p log2 log10 " +
-        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid relu gelu silu floor " +
-        "ceil trunc round isnan isinf isfinite signbit logicalNot",
-      program: (name) => ({ x }) => x[name](),
-      as: "(x)",
-    },
-    "one operand, in place": {
-      names:
-        "neg_ abs_ square_ sqrt_ exp_ log_ tanh_ sigmoid_ relu_ gelu_ silu_ floor_ ceil_ round_",
-      program: (name) => ({ x }) => x[name](),
-      as: "(x) into x",
-    },
-    "two operands": {
-      names:
-        "add sub mul div floorDivide remainder pow atan2 copysign hypot logaddexp minimum maximum " +
-        "nextafter equal notEqual less lessEqual greater greaterEqual logicalAnd logicalOr logicalXor",
-      program: (name) => ({ x, y }) => x[name](y),
-      as: "(x, y)",
-    },
-    "two operands, in place": {
-      names: "add_ sub_ mul_ div_ floorDivide_ remainder_ pow_ minimum_ maximum_",
-      program: (name) => ({ x }) => x[name](2),
-      as: "(x, 2) into x",
-    },
-    "bits": {
-      names: "bitwiseAnd bitwiseOr bitwiseXor bitwiseLeftShift bitwiseRightShift",
-      program: (name) => ({ b }) => b[name](1),
-      as: "(b, 1)",
-    },
-    "bits, in place": {
-      names: "bitwiseAnd_ bitwiseOr_ bitwiseXor_",
-      program: (name) => ({ b }) => b[name](1),
-      as: "(b, 1) into b",
-    },
-    "bits of one operand": {
-      names: "bitwiseInvert",
-      program: (name) => ({ b }) => b[name](),
-      as: "(b)",
-    },
-    "reductions": {
-      names: "sum prod mean max min any all countNonzero logsumexp",
-      program: (name) => ({ x }) => x[name](1, { keepDims: true }),
-      as: "(x) {axis: 1, keepDims: true}",
-    },
-    "index reductions and scans": {
-      names: "argmax argmin cumulativeSum cumulativeProd",
-      program: (name) => ({ x }) => x[name](0),
-      as: "(x) {axis: 0}",
-    },
-  };
+/** Methods that are one op of their own name, but elementwise ones, by what they take. */
+const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [
+  [
+    "sum prod mean max min any all countNonzero logsumexp",
+    (name) => ({ x }) => x[name](1, { keepDims: true }),
+    "(x) {axis: 1, keepDims: true}",
+  ],
+  [
+    "argmax argmin cumulativeSum cumulativeProd",
+    (name) => ({ x }) => x[name](0),
+    "(x) {axis: 0}",
+  ],
+];
 
-for (const { names, program, as } of Object.values(FAMILIES)) {
-  for (const name of names.split(" ")) {
-    const op = name.replace(/_$/, "");
-    const text = op === name ? `${op}${as}` : `${name}: ${op}${as}`;
-    PROGRAMS.push([name, program(name), text]);
+for (const [names, program, as] of FAMILIES) {
+  for (const name of names.split(" ")) PROGRAMS.push([name, program(name), name + as]);
+}
+
+// Elementwise ops of the table whose methods have their names, and those that work in place. An op
+// without a method is seen in no program, which fails below.
+const listed = new Set(PROGRAMS.map(([name]) => name));
+for (const { name, arity, dtypes } of Object.values(MAP)) {
+  const key = dtypes.includes("f") ? "x" : "b";
+  const [other, shown] = key === "b" ? [1, "1"] : [2, "2"];
+  const names = [name, `${name}_`].filter((one) => one in rm.Tensor.prototype && !listed.has(one));
+  for (const method of names) {
+    const inPlace = method !== name;
+    const inputs = arity === 1 ? key : `${key}, ${inPlace || key === "b" ? shown : "y"}`;
+    PROGRAMS.push([
+      method,
+      (t) => arity === 1 ? t[key][method]() : t[key][method](inputs.endsWith("y") ? t.y : other),
+      inPlace ? `${method}: ${name}(${inputs}) into ${key}` : `${name}(${inputs})`,
+    ]);
   }
 }
 
