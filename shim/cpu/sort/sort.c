@@ -37,7 +37,7 @@ static void sort_by_ranks(const sort_context *ctx, char *values, int32_t *indice
     uint32_t narrow[RANK_MAX + 16];
     uint64_t wide[RANK_MAX_64 + 8];
   } keys, ranks, copy;
-  load_keys(ctx, values, &keys);
+  load_keys(ctx, values, n, &keys);
   memset((char *)&keys + n * (ctx->bytes == 8 ? 8 : 4), 0, 64);
   if (ctx->bytes == 8) rank_uint64_t(keys.wide, n, ranks.wide);
   else rank_uint32_t(keys.narrow, n, ranks.narrow);
@@ -69,7 +69,7 @@ static const uint64_t *argsort_run(const sort_context *ctx, const char *values,
   uint64_t *a = (void *)(memory + counts_size(workspace)), *b = a + n;
   void *keys = b + n;
   *copy = keys;
-  load_keys(ctx, values, keys);
+  load_keys(ctx, values, n, keys);
   if (ctx->bytes < 8) {
     const uint32_t *narrow = keys;
     uint32_t min_key, max_key;
@@ -110,7 +110,7 @@ static bool sort_by_keys(const sort_context *ctx, char *values, sort_workspace *
   if (memory == NULL) return false;
   uint32_t(*counts)[BUCKETS] = (void *)memory;
   void *keys = memory + counts_size(workspace);
-  load_keys(ctx, values, keys);
+  load_keys(ctx, values, n, keys);
   if (key == 8) {
     uint64_t *a = keys;
     store_keys(ctx, sort_keys_64(a, a + n, n, workspace->parts, counts), values);
@@ -130,7 +130,7 @@ static bool has_few_digits(const sort_context *ctx, const char *values, void *ke
   const ptrdiff_t n = ctx->size;
   if (n <= (ctx->bytes == 8 ? RANK_MAX_64 : RANK_MAX)) return false;
   uint64_t range;
-  load_keys(ctx, values, keys);
+  load_keys(ctx, values, n, keys);
   if (ctx->bytes == 8) {
     uint64_t min_key, max_key;
     bounds_uint64_t(keys, n, &min_key, &max_key);
@@ -202,25 +202,16 @@ int32_t RM_FOR_ISA(sort)(const rm_call *call) {
   const double *attributes = rm_attributes(call);
   void *const indices = is_argsort ? call->buffers[0] : NULL;
   void *const values = call->buffers[is_argsort ? 1 : 0];
-  const ptrdiff_t bytes = rm_itemsize(dtype);
-  const int bits = 8 * (int)bytes;
-  sort_context ctx = {.bytes = bytes, .runs = (ptrdiff_t)attributes[1], .size = (ptrdiff_t)attributes[2]};
+  sort_context ctx = {.runs = (ptrdiff_t)attributes[1], .size = (ptrdiff_t)attributes[2]};
   if (ctx.runs <= 0 || ctx.size <= 0 || values == NULL) return RM_OK;
   if (ctx.size > UINT32_MAX || (indices != NULL && ctx.size > INT32_MAX)) {
     return rm_fail(RM_UNSUPPORTED, "sort: runs of %.0f elements", attributes[2]);
   }
+  set_key_order(&ctx, dtype);
+  const ptrdiff_t bytes = ctx.bytes;
   ctx.values = (char *)values + (ptrdiff_t)attributes[0] * bytes;
   ctx.indices = indices;
-  ctx.is_float = rm_is_float(dtype);
-  const uint64_t sign = (uint64_t)1 << (bits - 1);
-  if (ctx.is_float || (dtype >= RM_INT8 && dtype <= RM_INT64)) ctx.flip = sign;
   if (attributes[3] != 0) ctx.flip = ~ctx.flip;
-  if (ctx.is_float) {
-    static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
-    ctx.magnitude_mask = sign - 1;
-    ctx.negative_zero = sign;
-    ctx.infinity = infinities[dtype - RM_FLOAT16];
-  }
   const ptrdiff_t parts = rm_min(ctx.size / PART_ELEMENTS, MAX_PARTS);
   if (parts > 1 && ctx.runs < parts && rm_threads() > 1) {
     sort_workspace workspace = {.parts = parts};

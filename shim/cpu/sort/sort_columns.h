@@ -18,7 +18,7 @@ static void argsort_by_columns(const sort_context *ctx, const char *values, int3
   const ptrdiff_t n = ctx->size;
   uint64_t (*column)[COLUMN_RUNS] = columns;
   for (int run = 0; run < COLUMN_RUNS; run++) {
-    load_keys(ctx, values + run * n * ctx->bytes, keys);
+    load_keys(ctx, values + run * n * ctx->bytes, n, keys);
     RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) {
       column[i][run] = (uint64_t)keys[i] << 32 | (uint64_t)i;
     }

@@ -32,7 +32,7 @@ static void NAME(sort_by_columns)(const sort_context *ctx, char *values, void *c
   const ptrdiff_t n = ctx->size, bytes = n * ctx->bytes;
   KEY(*column)[COLUMN_RUNS] = columns;
   for (int run = 0; run < COLUMN_RUNS; run++) {
-    load_keys(ctx, values + run * bytes, keys);
+    load_keys(ctx, values + run * bytes, n, keys);
     RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) column[i][run] = keys[i];
   }
   NAME(sort_columns)(columns, n);
