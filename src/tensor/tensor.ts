@@ -81,6 +81,18 @@ import {
 } from "./softmax_norm.ts";
 import { sort, type SortOptions } from "./sort.ts";
 
+export type {
+  Axes,
+  CloseOptions,
+  FormatOptions,
+  LayerNormOptions,
+  PadOptions,
+  PadWidths,
+  RmsNormOptions,
+  SetOptions,
+  SortOptions,
+};
+
 /** Any tensor, read-only or not: what functions take that work on all. */
 export type AnyTensor = Tensor<DType, Shape, t.Device, t.Access>;
 
