@@ -8,6 +8,7 @@
  */
 export type * from "./core.ts";
 export type * from "./digits.ts";
+export type * from "./table_ops.ts";
 export type * from "./dtype.ts";
 export type * from "./broadcast.ts";
 export type * from "./axes.ts";
