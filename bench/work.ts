@@ -578,6 +578,17 @@ const moves = group("sort and gather", {}, [
     { elements: M },
   ),
   row(
+    "topk 50 of 50257",
+    { a: f32(50_257) },
+    ({ a }) => () => {
+      const { values, indices } = a.topk(50);
+      values.dispose();
+      indices.dispose();
+    },
+    ["np.argpartition(a, -50)[-50:]", "torch.topk(a, 50)"],
+    { elements: 50_257 },
+  ),
+  row(
     "take 1000 rows of 64",
     { a: f32(10_000, 64), i: { dtype: "int32", shape: [1000], below: 10_000 } },
     ({ a, i }) => () => a.take(i, 0).dispose(),

@@ -71,6 +71,7 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   take: ["index"],
   takeAlongAxis: ["index"],
   tile: ["copy"],
+  topk: ["sort", "sub", "index"],
   var: ["mean", "var"],
 };
 

@@ -1,19 +1,22 @@
 /**
- * Sorting along an axis.
+ * Sorting along an axis, and the largest elements along one.
  *
  * @module
  */
-import { DTYPE } from "../base/dtype.ts";
+import { describe, DTYPE } from "../base/dtype.ts";
+import { ShapeError } from "../base/errors.ts";
 import { normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
-import { applyView } from "../core/apply.ts";
-import { dispatch } from "../core/dispatch.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
 import type { SortAttributes } from "../ops/kernels.ts";
-import { type Call, makeOp, type Op } from "../ops/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import { empty } from "./composite.ts";
+import { takeAlongAxis } from "./index.ts";
 
 // ---- sorting -----------------------------------------------------------------------------------
 
@@ -63,4 +66,85 @@ export function sort(
   checkOptions(name, options, ["descending"]);
   const { descending = false } = options;
   return dispatch(name === "sort" ? SORT : ARGSORT, [x], { axis, descending });
+}
+
+// ---- the largest elements ----------------------------------------------------------------------
+
+/** Options of `topk`. */
+export interface TopKOptions<B = number> {
+  /** Along which axis; the default is the last one. */
+  readonly axis?: B;
+  /** The largest elements, by default; else the smallest. */
+  readonly largest?: boolean;
+  /** In order, by default; else in the order of their indices, which takes less time. */
+  readonly sorted?: boolean;
+}
+
+interface TopKAttributes extends Required<TopKOptions> {
+  readonly k: number;
+}
+
+const TOPK: Op = makeOp<Op>({
+  kind: "kernel",
+  name: "topk",
+  contiguous: [0],
+  infer(call) {
+    const { name, inputs: [x], attributes } = call;
+    checkOperand(x, name);
+    const { storage: { info }, layout: { shape } } = x;
+    checkKind(info, "biuf", name);
+    const { k, axis } = attributes as TopKAttributes;
+    const along = normalizeAxis(name, axis, shape.length);
+    const size = shape[along]!;
+    if (!Number.isInteger(k) || k < 0 || k > size) {
+      throw new ShapeError(
+        `Cannot ${name} with k ${describe(k)} along axis ${axis} of shape [${shape.join(", ")}]: ` +
+          `it takes an integer from 0 to ${size}`,
+      );
+    }
+    const taken = shape.map((n, i) => i === along ? k : n);
+    return [{ shape: taken, dtype: info }, { shape: taken, dtype: DTYPE.int32 }];
+  },
+  // Kernels work along the last axis; NaN is the largest, and of equal elements the first are taken.
+  decompose(call) {
+    const x = call.operand(0);
+    const { k, axis, largest, sorted } = call.attributes as TopKAttributes;
+    const { rank, shape } = x.layout;
+    const last = rank - 1;
+    const [{ shape: taken, dtype }, { dtype: int32 }] = call.specs as [OutputSpec, OutputSpec];
+    if (taken.includes(0)) return [empty(taken, x, dtype), empty(taken, x, int32)];
+    const along = normalizeAxis(call.name, axis, rank);
+    if (along !== last) {
+      const moved = applyView(VIEWS.moveAxis, x, "moveAxis", along, last);
+      return dispatchAll(TOPK, [moved], { k, axis: last, largest, sorted }, call.name)
+        .map((y) => contiguousCopy(applyView(VIEWS.moveAxis, y, "moveAxis", last, along)));
+    }
+    const size = shape[last]!;
+    // Sorted from its end, equal elements are in the order that the last k are to have, reversed.
+    const from = largest ? applyView(VIEWS.flip, x, "flip", [last]) : x;
+    const order = dispatch(ARGSORT, [from], { axis: last, descending: false });
+    const best = applyView(VIEWS.narrow, order, "narrow", last, largest ? size - k : 0, k);
+    let indices = best;
+    if (largest) {
+      const reversed = applyView(VIEWS.flip, best, "flip", [last]);
+      indices = apply(MAP.sub, size - 1, reversed);
+    }
+    indices = sorted
+      ? contiguousCopy(indices)
+      : dispatch(SORT, [indices], { axis: last, descending: false });
+    return [takeAlongAxis(x, indices, last), indices];
+  },
+});
+
+/** The `k` largest or smallest elements along an axis, and their indices as int32. */
+export function topk(
+  x: Operand,
+  k: number,
+  options: TopKOptions = {},
+): { values: Operand; indices: Operand } {
+  checkOperand(x, "topk");
+  checkOptions("topk", options, ["axis", "largest", "sorted"]);
+  const { axis = -1, largest = true, sorted = true } = options;
+  const [values, indices] = dispatchAll(TOPK, [x], { k, axis, largest, sorted });
+  return { values: values!, indices: indices! };
 }

@@ -79,7 +79,7 @@ import {
   type RmsNormOptions,
   softmax,
 } from "./softmax_norm.ts";
-import { sort, type SortOptions } from "./sort.ts";
+import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 
 export type {
   Axes,
@@ -91,6 +91,7 @@ export type {
   RmsNormOptions,
   SetOptions,
   SortOptions,
+  TopKOptions,
 };
 
 /** Any tensor, read-only or not: what functions take that work on all. */
@@ -1298,6 +1299,29 @@ export class Tensor<
     options?: SortOptions,
   ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
     return sort("argsort", this, axis as number, options) as never;
+  }
+
+  /**
+   * The `k` largest elements along an axis, largest first, or the smallest ones, and their indices
+   * (int32). NaN counts as the largest number; of equal elements the first ones are taken.
+   *
+   * Throws a ShapeError unless `k` is from 0 to the size of the axis.
+   *
+   * @example
+   * ```ts
+   * const { values, indices } = tensor([3, 1, 4, 1, 5]).topk(2);
+   * [values.toArray(), indices.toArray()]; // => [[5, 4], [4, 2]]
+   * ```
+   */
+  topk<X extends AnyTensor, const K extends number, const B extends number = -1>(
+    this: X,
+    k: K,
+    options?: TopKOptions<t.Guard<t.AlongAxes<"topk", t.ShapeOf<X>, B>, B>>,
+  ): {
+    readonly values: Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
+    readonly indices: Tensor<"int32", t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
+  } {
+    return topk(this, k, options as TopKOptions) as never;
   }
 
   /** The `n`-th differences between neighbours along `axis` (the last one). */

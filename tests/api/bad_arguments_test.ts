@@ -79,6 +79,7 @@ const TAKES_OPTIONS: Record<string, (options?: unknown) => unknown> = {
   pad: (o) => loose(v).pad(1, o),
   sort: (o) => loose(v).sort(0, o),
   argsort: (o) => loose(v).argsort(0, o),
+  topk: (o) => loose(v).topk(1, o),
   matmul: (o) => loose(m).matmul(m, o),
   dot: (o) => loose(v).dot(v, o),
   linear: (o) => loose(m).linear(m, ones([3]), o),

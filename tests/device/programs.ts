@@ -233,6 +233,8 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
         x.argsort(),
         x.T.argsort(0, { descending: true }),
         of([[3, 1], [2, 2]], "uint64").sort(),
+        ...Object.values(x.topk(2, { axis: 0 })),
+        ...Object.values(x.topk(3, { largest: false, sorted: false })),
       ];
     },
   },

@@ -361,6 +361,11 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["diff", ({ x }) => x.diff(), "diff(x) {n: 1, axis: -1}"],
   ["sort", ({ x }) => x.sort(0, { descending: true }), "sort(x) {axis: 0, descending: true}"],
   ["argsort", ({ x }) => x.argsort(), "argsort(x) {axis: -1, descending: false}"],
+  [
+    "topk",
+    ({ x }) => Object.values(x.topk(2, { largest: false })),
+    "topk(x) {k: 2, axis: -1, largest: false, sorted: true}",
+  ],
 
   // ---- indexing ----------------------------------------------------------------------------------
   ["slice", ({ x }) => x.slice(0, "1:"), 'slice(x) {index: [0, "1:"]}'],

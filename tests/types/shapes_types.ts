@@ -182,6 +182,8 @@ export function axes(): void {
   shape<[2, 3]>()(a.sort(0, { descending: true }));
   shape<[2, 3]>()(a.sort(n));
   is<"int32", [2, 3]>()(a.argsort(-1));
+  is<"float32", [2, 1]>()(a.topk(1).values);
+  is<"int32", [1, 3]>()(a.topk(1, { axis: 0 }).indices);
   shape<[number, number]>()(a.diff(1, 0));
   shape<[2, 3]>()(a.roll(1));
   shape<[2, 3]>()(a.roll([1, 2], [0, 0]));

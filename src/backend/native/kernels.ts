@@ -143,6 +143,30 @@ const argsort: Kernel = {
   },
 };
 
+/** The longest rows of results that are always kept in heaps; sorting is faster for most longer ones. */
+const SMALL_K = 64;
+
+const topk: Kernel = {
+  supports(call) {
+    const { k, axis } = call.attributes;
+    const { rank, size, shape } = call.operand(0).layout;
+    const n = shape[rank - 1]!;
+    const isLast = axis === -1 || axis === rank - 1;
+    return isLast && size > 0 && k > 0 && (k <= SMALL_K || 16 * k <= n);
+  },
+  prepare(call) {
+    const { storage, layout: { offset, size, shape } } = call.operand(0);
+    const [values, indices] = call.outputs as [Operand, Operand];
+    const { k, largest, sorted } = call.attributes;
+    const n = shape.at(-1)!;
+    checkRun("topk", 0, 0, values.layout.size, values.storage);
+    checkRun("topk", 1, offset, size, storage);
+    checkRun("topk", 2, 0, indices.layout.size, indices.storage);
+    setAttributes(own, offset, size / n, n, k, Number(largest), Number(sorted));
+    return { numbers: own, out: values.storage, a: storage, b: indices.storage };
+  },
+};
+
 const random: Kernel = {
   supports: always,
   prepare(call) {
@@ -193,6 +217,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   nonzeroIndices,
   sort,
   argsort,
+  topk,
   random,
   matmul,
   softmax: rows,

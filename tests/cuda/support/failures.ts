@@ -100,6 +100,7 @@ const OPS: Readonly<Record<string, (x: Any) => unknown>> = {
   logsumexp: (x) => x.logsumexp(0),
   sort: (x) => x.sort(0),
   argsort: (x) => x.argsort(1),
+  topk: (x) => x.topk(3).values,
   cumulativeSum: (x) => x.cumulativeSum(0),
   matmul: (x) => x.matmul(x.T),
   take: (x) => x.take((tensor([5, 3, 49, 0]) as Any).astype("int32").cuda(), 0),

@@ -714,6 +714,62 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
   drop(&indices);
 }
 
+/* Each element that is taken is followed in order by the next one, and by all that are not taken. */
+static void run_topk(int dtype, ptrdiff_t count, ptrdiff_t n, ptrdiff_t k, bool largest,
+                     bool sorted, enum content content, int threads) {
+  snprintf(about, sizeof about, "topk %td of dtype %d, %td runs of %td, flags %d %d", k, dtype,
+           count, n, largest, sorted);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_itemsize(dtype);
+  buffer values = make(dtype, offset + count * n, content);
+  buffer best = make(dtype, count * k, ANY_BITS), indices = make(RM_INT32, count * k, ANY_BITS);
+  const double plan[] = {(double)offset, (double)count, (double)n, (double)k, largest, sorted};
+  attributes numbers = with_attributes(6, plan);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  if (!is_served(rm_run(kernel("topk"), pack(dtype, dtype, RM_INT32, RM_NONE), dtype, numbers.at,
+                        best.data, values.data, indices.data, NULL))) {
+    fail("it was not served");
+  }
+  check_unchanged(&values);
+  const int32_t *order = (const int32_t *)indices.data;
+  for (ptrdiff_t r = 0; r < count; r++, order += k) {
+    const unsigned char *run = values.data + (offset + r * n) * bytes;
+    unsigned char *seen = calloc((size_t)n, 1);
+    if (seen == NULL) fail("no memory");
+    bool equal;
+    for (ptrdiff_t i = 0; i < k; i++) {
+      const int32_t at = order[i];
+      if (at < 0 || at >= n || seen[at]++) fail("an index is none, or there twice");
+      if (memcmp(best.data + (r * k + i) * bytes, run + at * bytes, (size_t)bytes) != 0) {
+        fail("a value is not the element at its index");
+      }
+      if (i == 0) continue;
+      const int32_t last = order[i - 1];
+      const bool right = largest ? in_order(dtype, run, at, last, false, &equal)
+                                 : in_order(dtype, run, last, at, false, &equal);
+      if (sorted ? !right || (equal && last > at) : last > at) fail("the order is wrong");
+    }
+    for (ptrdiff_t i = 0; i < n; i++) {
+      for (ptrdiff_t j = 0; j < k && !seen[i]; j++) {
+        const bool right = largest ? in_order(dtype, run, i, order[j], false, &equal)
+                                   : in_order(dtype, run, order[j], i, false, &equal);
+        if (!right || (equal && order[j] > i)) fail("a better element was not taken");
+      }
+    }
+    free(seen);
+  }
+  compared++;
+  drop(&values);
+  drop(&best);
+  drop(&indices);
+}
+
+static void try_topk(ptrdiff_t count, ptrdiff_t n, int threads) {
+  for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+    const ptrdiff_t k = 1 + below(n < 100 ? n : 100);
+    run_topk(dtype, count, n, k, below(2), below(2), below(2) ? SMALL : ANY_BITS, threads);
+  }
+}
+
 static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
     run_sort(dtype, count, n, below(2), below(2) ? SMALL : ANY_BITS, threads);
@@ -1071,6 +1127,7 @@ int main(int count, char **arguments) {
       try_reductions(n, n % 2, 1);
       try_softmax_norm(1 + below(20), n, 1);
       try_sort(1 + below(3), n, 1);
+      try_topk(1 + below(3), n, 1);
       try_moves(n);
       try_random(n, 1);
     }
@@ -1079,6 +1136,7 @@ int main(int count, char **arguments) {
       try_reductions(n, n == 1024, 2);
       try_softmax_norm(3, n, 1);
       try_sort(2, n, 1);
+      try_topk(2, n, 1);
       try_moves(n);
       try_random(n, 1);
     }
@@ -1089,7 +1147,9 @@ int main(int count, char **arguments) {
       try_reductions(150001, false, 3);
       try_softmax_norm(300, 1000, 3);
       try_sort(1, 200003, 3);
+      try_topk(1, 200003, 3);
       try_sort(300, 1000, 3);
+      try_topk(300, 1000, 3);
       try_random(100003, 3);
     }
   }
