@@ -32,6 +32,17 @@ export class IndexError extends RangeError {
   readonly code = "RM_INDEX";
 }
 
+/**
+ * A number that an op does not take, where no shape, axis, index or dtype is at fault: an epsilon that
+ * is NaN, a seed of more than 64 bits, an unknown mode.
+ */
+export class ArgumentError extends RangeError {
+  /** The class name. */
+  override readonly name = "ArgumentError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_ARGUMENT";
+}
+
 /** A dtype that an op does not take, dtypes that do not promote, a scalar that a dtype cannot hold. */
 export class DTypeError extends TypeError {
   /** The class name. */

@@ -8,7 +8,7 @@
  * @module
  */
 import { describe } from "./dtype.ts";
-import { AxisError, IndexError, ShapeError } from "./errors.ts";
+import { ArgumentError, AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
   checkShape,
   formatShape,
@@ -388,7 +388,7 @@ export class Layout {
   diagonal(offset = 0, axis1 = 0, axis2 = 1): Layout {
     const rank = this.shape.length;
     if (!Number.isSafeInteger(offset)) {
-      throw new IndexError(`Cannot take the diagonal at ${describe(offset)}: not an integer`);
+      throw new ArgumentError(`diagonal() needs an integer as offset, got ${describe(offset)}`);
     }
     const [a, b] = normalizeAxes("diagonal", [axis1, axis2], rank);
     const rows = this.shape[a] + (offset < 0 ? offset : 0);

@@ -9,7 +9,7 @@ import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.t
 import { ROW_KERNELS } from "../core/row_kernels.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, describe, type DType } from "../base/dtype.ts";
-import { DeviceError, DisposedError } from "../base/errors.ts";
+import { ArgumentError, DeviceError, DisposedError } from "../base/errors.ts";
 import { TABLE } from "../ops/table.ts";
 import { emptyPool as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
 import type { CpuMemoryInfo, DeviceMemoryInfo } from "../memory/storage.ts";
@@ -89,7 +89,7 @@ for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
  * and `"random"` stand for all of their kind. What was compiled is kept on disk, so that later
  * processes load it only. Does nothing on the CPU, where all is compiled.
  *
- * Throws a RangeError for what is no such op, and a DeviceError when there is no such device.
+ * Throws an ArgumentError for what is no such op, and a DeviceError when there is no such device.
  */
 export function warmUp(
   device: Device,
@@ -99,7 +99,7 @@ export function warmUp(
   const names = ops.flatMap((op) => {
     const made = WARM.get(op);
     if (made === undefined) {
-      throw new RangeError(`Cannot warm up ${describe(op)}: there is no such op`);
+      throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);
     }
     return made;
   });

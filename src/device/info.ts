@@ -7,7 +7,7 @@ import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js } from "../backend/cpu.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/dtype.ts";
-import { DeviceError } from "../base/errors.ts";
+import { ArgumentError, DeviceError } from "../base/errors.ts";
 
 /** What {@link info} tells. */
 export interface Info {
@@ -49,12 +49,12 @@ export function setBackend(name: "js" | "native"): void {
  * Results do not depend on it, but for products of matrices by OpenBLAS. Without the library there is
  * one.
  *
- * Throws a RangeError for what is no integer from 0 to 256.
+ * Throws an ArgumentError for what is no integer from 0 to 256.
  */
 export function setThreads(count: number): number {
   if (!Number.isInteger(count) || count < 0 || count > 256) {
-    throw new RangeError(
-      `Cannot use ${describe(count)} threads: an integer from 0 to 256 is expected`,
+    throw new ArgumentError(
+      `setThreads() needs an integer from 0 to 256, got ${describe(count)}`,
     );
   }
   const found = findNative();

@@ -9,7 +9,7 @@
 import { tidy } from "../core/handles.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { describe, type DType } from "../base/dtype.ts";
-import { DTypeError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { encodePng } from "./png.ts";
 import { formatShape } from "../base/shape.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
@@ -101,23 +101,24 @@ export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
     (shape.length !== 2 && shape.length !== 3) || ![1, 3, 4].includes(channels) || x.size === 0
   ) {
     throw new ShapeError(
-      `Cannot image ${formatShape(shape)}: it takes [height, width] or [height, width, channels] ` +
-        `with 1, 3 or 4 channels, and at least one pixel`,
+      "image() needs [height, width] or [height, width, channels] with 1, 3 or 4 channels and at " +
+        `least one pixel, got shape ${formatShape(shape)}`,
     );
   }
   const { min = 0, max = WHITE[dtype], scale = 1 } = options;
   if (max === undefined) {
-    throw new DTypeError(`Cannot image ${dtype} without max: which value is white is not known`);
+    throw new DTypeError(`image() needs max for ${dtype}: which value is white is not known`);
   }
   if (!Number.isFinite(min) || !Number.isFinite(max) || min >= max) {
-    throw new ShapeError(
-      `Cannot image from min ${describe(min)} to max ${describe(max)}: they are finite numbers, ` +
-        "and min is below max",
+    throw new ArgumentError(
+      `image() needs finite numbers, min below max, got min ${describe(min)} and max ${
+        describe(max)
+      }`,
     );
   }
   if (!Number.isInteger(scale) || scale < 1) {
-    throw new ShapeError(
-      `Cannot image with scale ${describe(scale)}: it is not an integer of at least 1`,
+    throw new ArgumentError(
+      `image() needs an integer of at least 1 as scale, got ${describe(scale)}`,
     );
   }
   const small = tidy(() => toBytes(x as Tensor<DType>, min, max).toTypedArray()) as Uint8Array;

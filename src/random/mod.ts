@@ -10,7 +10,7 @@ import { checkDType, describe, DTYPE, type DType } from "../base/dtype.ts";
 import { apply, applyCreate } from "../core/apply.ts";
 import { memoryOf, performCall } from "../core/dispatch.ts";
 import { tidy, wrap } from "../core/handles.ts";
-import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { readElement } from "../memory/element.ts";
 import { foldIn as fold, splitKey } from "../backend/js/philox.ts";
 import { Layout } from "../base/layout.ts";
@@ -52,7 +52,7 @@ export interface PlaceOptions<V extends t.Device = "cpu"> {
  * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1; a negative one makes the
  * key of its two's complement, so that -1 is 2^64 - 1.
  *
- * Throws an IndexError for anything else.
+ * Throws an ArgumentError for anything else.
  *
  * @example
  * ```ts
@@ -67,10 +67,10 @@ export function key(seed: number | bigint): Key {
 
 const [LOWEST_SEED, HIGHEST_SEED] = [-(2n ** 63n), 2n ** 64n - 1n];
 
-/** Throws an IndexError for what is no integer, or has more bits than are kept of it. */
+/** Throws an ArgumentError for what is no integer, or has more bits than are kept of it. */
 function seedOf(given: unknown, op: string): bigint {
   if (typeof given !== "bigint" && !Number.isSafeInteger(given)) {
-    throw new IndexError(
+    throw new ArgumentError(
       `Cannot ${op} ${describe(given)}: ` +
         (Number.isInteger(given)
           ? "beyond 2^53 - 1 a number is not exact; give a bigint"
@@ -79,7 +79,7 @@ function seedOf(given: unknown, op: string): bigint {
   }
   const seed = BigInt(given as number | bigint);
   if (seed < LOWEST_SEED || seed > HIGHEST_SEED) {
-    throw new IndexError(`Cannot ${op} ${describe(given)}: it has more than 64 bits`);
+    throw new ArgumentError(`Cannot ${op} ${describe(given)}: it has more than 64 bits`);
   }
   return seed;
 }
@@ -87,10 +87,8 @@ function seedOf(given: unknown, op: string): bigint {
 function words(of: Key, op: string): [number, number] {
   const [word0, word1] = [of?.word0, of?.word1];
   if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
-    throw new IndexError(
-      `Cannot ${op}: the first argument must be a key, made by random.key(seed), not ${
-        describe(of)
-      }`,
+    throw new ArgumentError(
+      `${op}() needs a key made by random.key(seed) as its first argument, got ${describe(of)}`,
     );
   }
   return [word0, word1];
@@ -106,20 +104,20 @@ const MAX_KEYS = 2 ** 22;
 /**
  * `count` (2) independent keys from one, which should then not be used again.
  *
- * Throws a ShapeError for a count that is no size, or above 2^22.
+ * Throws a ShapeError for a count that is no size, and an ArgumentError for one above 2^22.
  */
 export function split(of: Key, count: number = 2): Key[] {
   checkShape([count], "split a key");
   if (count > MAX_KEYS) {
-    throw new ShapeError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
+    throw new ArgumentError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
   }
-  return splitKey(words(of, "split a key"), count).map(fromWords);
+  return splitKey(words(of, "split"), count).map(fromWords);
 }
 
 /**
  * A key from another and a number: one for each step of a loop, say.
  *
- * Throws an IndexError for a number that {@link key} would not take.
+ * Throws an ArgumentError for a number that {@link key} would not take.
  */
 export function foldIn(of: Key, data: number | bigint): Key {
   const seed = seedOf(data, "foldIn");
@@ -238,7 +236,7 @@ export function bits<const N extends Shape, V extends t.Device = "cpu">(
 /**
  * Floats from `low` (0) up to but not including `high` (1), equally likely; float32.
  *
- * Throws an IndexError for bounds that are not finite or not in order, and a DTypeError where they,
+ * Throws an ArgumentError for bounds that are not finite or not in order, and a DTypeError where they,
  * or their difference, are not finite in the dtype.
  */
 export function uniform<
@@ -253,7 +251,9 @@ export function uniform<
   checkOptions("uniform", options, ["dtype", "device", "low", "high"]);
   const { low = 0, high = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
-    throw new IndexError(`Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`);
+    throw new ArgumentError(
+      `Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`,
+    );
   }
   checkFinite("uniform", dtype, low, high, high - low);
   const distribution = "uniform";
@@ -263,7 +263,7 @@ export function uniform<
 /**
  * Normally distributed floats with the given mean (0) and standard deviation (1); float32.
  *
- * Throws an IndexError for a mean or deviation that is not finite or below 0, and a DTypeError for
+ * Throws an ArgumentError for a mean or deviation that is not finite or below 0, and a DTypeError for
  * one that is not finite in the dtype.
  */
 export function normal<
@@ -278,7 +278,7 @@ export function normal<
   checkOptions("normal", options, ["dtype", "device", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
-    throw new IndexError(
+    throw new ArgumentError(
       `Cannot make normal numbers of mean ${describe(mean)}, std ${describe(std)}`,
     );
   }
@@ -291,7 +291,7 @@ export function normal<
  * Integers from `low` up to but not including `high`, equally likely to within 2^-16; int32 unless
  * asked.
  *
- * Throws an IndexError for an empty range and a DTypeError for one that the dtype cannot hold.
+ * Throws an ArgumentError for an empty range and a DTypeError for one that the dtype cannot hold.
  */
 export function integers<
   const N extends Shape,
@@ -309,12 +309,12 @@ export function integers<
   checkDType(dtype, "integers");
   for (const bound of [low, high]) {
     if (typeof bound !== "bigint" && !Number.isSafeInteger(bound)) {
-      throw new IndexError(`Cannot make integers from ${describe(low)} to ${describe(high)}`);
+      throw new ArgumentError(`Cannot make integers from ${describe(low)} to ${describe(high)}`);
     }
   }
   const [from, to] = [BigInt(low), BigInt(high)];
   if (from >= to) {
-    throw new IndexError(
+    throw new ArgumentError(
       `Cannot make integers from ${describe(low)} to ${describe(high)}: none fits`,
     );
   }
@@ -342,7 +342,7 @@ export function permutation<V extends t.Device = "cpu">(
 ): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>> {
   checkOptions("permutation", options, ["device"]);
   if (typeof n !== "number") {
-    throw new ShapeError(
+    throw new ArgumentError(
       `Cannot permute ${describe(n)}: it takes how many elements there are; ` +
         "x.take(permutation(key, n)) has those of x in random order",
     );

@@ -12,7 +12,13 @@ import {
   type Scalar,
   scalarDType,
 } from "../base/dtype.ts";
-import { DisposedError, DTypeError, IndexError, ShapeError } from "../base/errors.ts";
+import {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  IndexError,
+  ShapeError,
+} from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, type Shape } from "../base/shape.ts";
 import { applyCreate } from "../core/apply.ts";
@@ -530,7 +536,9 @@ export function eye(rows: number, ...args: unknown[]): AnyTensor {
   ];
   checkCreation("eye", options, EYE_OPTIONS);
   const { k = 0, dtype = "float32", device } = options;
-  if (!Number.isSafeInteger(k)) throw new IndexError(`Cannot eye at diagonal ${describe(k)}`);
+  if (!Number.isSafeInteger(k)) {
+    throw new ArgumentError(`eye() needs an integer as k, got ${describe(k)}`);
+  }
   return applyCreate(EYE, { shape: [rows, columns ?? rows], k, dtype, device }) as never;
 }
 

@@ -14,7 +14,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { describe as describeValue, type DType, type DTypeInfo } from "../base/dtype.ts";
 import { readElement } from "../memory/element.ts";
-import { ShapeError } from "../base/errors.ts";
+import { ArgumentError } from "../base/errors.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
 import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
@@ -141,8 +141,8 @@ function escapeHtml(text: string): string {
 function count(name: keyof FormatOptions, value: number | undefined, otherwise: number): number {
   if (value === undefined) return otherwise;
   if (value === Infinity || (Number.isInteger(value) && value >= 0)) return value;
-  throw new ShapeError(
-    `Cannot toString with ${name} ${describeValue(value)}: it is not an integer of at least 0`,
+  throw new ArgumentError(
+    `toString() needs an integer of at least 0 as ${name}, got ${describeValue(value)}`,
   );
 }
 

@@ -242,7 +242,9 @@ const ONE_HOT: Op = makeOp({
     checkOperand(x, name);
     checkDType(dtype, name);
     if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
-      throw new ShapeError(`Cannot oneHot to ${describe(classes)} classes: not a size of int32`);
+      throw new ShapeError(
+        `oneHot() needs an integer from 0 to 2^31 as classes, got ${describe(classes)}`,
+      );
     }
     return [{ shape: [...x.layout.shape, classes], dtype: DTYPE[dtype as DType] }];
   },

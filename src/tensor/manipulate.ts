@@ -6,7 +6,7 @@
  * @module
  */
 import { checkScalar, describe, type Scalar } from "../base/dtype.ts";
-import { AxisError, IndexError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
@@ -145,7 +145,7 @@ function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
     const by = shifts[i]!;
     const along = normalizeAxis(name, one, axis === undefined ? 1 : rank);
     if (!Number.isInteger(by)) {
-      throw new IndexError(`Cannot ${name} by ${describe(by)}: not an integer`);
+      throw new ArgumentError(`Cannot ${name} by ${describe(by)}: not an integer`);
     }
     return { axis: along, shift: by };
   });
@@ -211,7 +211,7 @@ const PAD = composite("pad", (call, x) => {
   const pairs = padPairs(widths, shape);
   if (mode === "constant") checkScalar(x.storage.info.name, value, name);
   else if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
-    throw new ShapeError(
+    throw new ArgumentError(
       `Cannot ${name} with mode ${describe(mode)}: it is "constant", "edge", "reflect" or "wrap"`,
     );
   } else {
@@ -346,7 +346,9 @@ function triangleOp(name: string, keeps: typeof MAP.lessEqual): Op {
         `Cannot ${name} shape ${formatShape(shape)}: it takes at least two axes`,
       );
     }
-    if (!Number.isInteger(k)) throw new IndexError(`Cannot ${name} at diagonal ${describe(k)}`);
+    if (!Number.isInteger(k)) {
+      throw new ArgumentError(`${name}() needs an integer as k, got ${describe(k)}`);
+    }
     return [{ shape, dtype: x.storage.info }];
   }, (call, x) => {
     const [rows, columns] = x.layout.shape.slice(-2) as [number, number];
@@ -372,7 +374,9 @@ export function triangle(name: "tril" | "triu", x: Operand, k = 0): Operand {
 const DIFF = composite("diff", (call, x) => {
   const { n, axis } = call.attributes as { n: number; axis: number };
   if (!Number.isInteger(n) || n < 0) {
-    throw new ShapeError(`Cannot ${call.name} ${describe(n)} times`);
+    throw new ArgumentError(
+      `${call.name}() needs an integer of at least 0 as n, got ${describe(n)}`,
+    );
   }
   const { shape } = x.layout;
   const along = normalizeAxis(call.name, axis, shape.length);

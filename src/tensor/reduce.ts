@@ -5,7 +5,7 @@
  * @module
  */
 import { describe, type DType, type Scalar } from "../base/dtype.ts";
-import { DTypeError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { normalizeAxes } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -110,8 +110,8 @@ function varianceOp(pass: ReduceOp): Op {
     infer(call: Call) {
       const { correction } = call.attributes as VarianceAttributes;
       if (typeof correction !== "number" || Number.isNaN(correction)) {
-        throw new ShapeError(
-          `Cannot ${call.name} with correction ${describe(correction)}: not a number`,
+        throw new ArgumentError(
+          `${call.name}() needs a number as correction, got ${describe(correction)}`,
         );
       }
       const { op } = call;
@@ -209,7 +209,7 @@ const NORM: Op = makeOp({
   infer(call: Call) {
     const { ord } = call.attributes as { ord: number };
     if (typeof ord !== "number" || Number.isNaN(ord)) {
-      throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
+      throw new ArgumentError(`norm() needs a number as ord, got ${describe(ord)}`);
     }
     const { op } = call;
     call.op = NORMS[String(ord)] ?? REDUCE.normP;

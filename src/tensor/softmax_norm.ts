@@ -4,7 +4,7 @@
  * @module
  */
 import { describe, type DTypeInfo } from "../base/dtype.ts";
-import { AxisError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxes, normalizeAxis } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -193,7 +193,7 @@ function normOp(name: string, normalize: Normalize): Op {
       const axes = normAxes(call);
       const { epsilon } = call.attributes as RowAttributes;
       if (epsilon !== undefined && (typeof epsilon !== "number" || Number.isNaN(epsilon))) {
-        throw new ShapeError(`Cannot ${name} with epsilon ${describe(epsilon)}: not a number`);
+        throw new ArgumentError(`${name}() needs a number as epsilon, got ${describe(epsilon)}`);
       }
       checkAffine(call, "weight", weight, axes);
       checkAffine(call, "bias", bias, axes);

@@ -4,8 +4,8 @@
  * @module
  */
 import { describe, DTYPE } from "../base/dtype.ts";
-import { ShapeError } from "../base/errors.ts";
-import { normalizeAxis } from "../base/shape.ts";
+import { ArgumentError } from "../base/errors.ts";
+import { formatShape, normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
@@ -97,9 +97,10 @@ const TOPK: Op = makeOp<Op>({
     const along = normalizeAxis(name, axis, shape.length);
     const size = shape[along]!;
     if (!Number.isInteger(k) || k < 0 || k > size) {
-      throw new ShapeError(
-        `Cannot ${name} with k ${describe(k)} along axis ${axis} of shape [${shape.join(", ")}]: ` +
-          `it takes an integer from 0 to ${size}`,
+      throw new ArgumentError(
+        `${name}() needs an integer from 0 to ${size} as k along axis ${axis} of shape ${
+          formatShape(shape)
+        }, got ${describe(k)}`,
       );
     }
     const taken = shape.map((n, i) => i === along ? k : n);

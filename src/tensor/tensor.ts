@@ -20,6 +20,7 @@ import {
   type TypedArrayOf,
 } from "../base/dtype.ts";
 import {
+  ArgumentError,
   AxisError,
   DeviceError,
   DTypeError,
@@ -332,7 +333,7 @@ export class Tensor<
   /**
    * The only element of a tensor of any rank, as a JavaScript value.
    *
-   * Throws a ShapeError unless there is exactly one, and a RangeError for an int64 or uint64 beyond
+   * Throws a ShapeError unless there is exactly one, and an ArgumentError for an int64 or uint64 beyond
    * ±2^53 unless asked for a bigint.
    *
    * @example
@@ -349,9 +350,7 @@ export class Tensor<
     if (options !== undefined) checkOptions("item", options, VALUE_OPTIONS);
     if (this.layout.size !== 1) {
       throw new ShapeError(
-        `Cannot item shape ${
-          formatShape(this.layout.shape)
-        }: it has ${this.layout.size} elements, not 1`,
+        `item() needs exactly 1 element, got shape ${formatShape(this.layout.shape)}`,
       );
     }
     return toValue(this.storage, this.layout.offset, options?.bigint ?? false, "item");
@@ -360,7 +359,7 @@ export class Tensor<
   /**
    * The element at one index for each axis, as a JavaScript value; negative ones count from the end.
    *
-   * Throws an IndexError that names the axis, and a RangeError for an int64 or uint64 beyond ±2^53:
+   * Throws an IndexError that names the axis, and an ArgumentError for an int64 or uint64 beyond ±2^53:
    * `x.slice(i, j).item({ bigint: true })` gives those.
    */
   get<X extends AnyTensor, const I extends readonly number[]>(
@@ -377,7 +376,7 @@ export class Tensor<
   /**
    * All elements as nested arrays (a bare value at rank 0).
    *
-   * Throws a RangeError for an int64 or uint64 beyond ±2^53 unless asked for bigints.
+   * Throws an ArgumentError for an int64 or uint64 beyond ±2^53 unless asked for bigints.
    *
    * @example
    * ```ts
@@ -403,7 +402,7 @@ export class Tensor<
    * What `JSON.stringify` writes: {@link toArray}'s nested arrays. JSON has no NaN and no infinities,
    * and writes null for them.
    *
-   * Throws a RangeError for an int64 or uint64 beyond ±2^53, as JSON has no bigints.
+   * Throws an ArgumentError for an int64 or uint64 beyond ±2^53, as JSON has no bigints.
    *
    * @example
    * ```ts
@@ -444,9 +443,9 @@ export class Tensor<
     checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");
     if (!this.layout.contiguous) {
       throw new ShapeError(
-        `Cannot data shape ${formatShape(this.layout.shape)} with strides ${
+        `data needs contiguous elements, got shape ${formatShape(this.layout.shape)} with strides ${
           formatShape(this.layout.strides)
-        }: it is not contiguous; use toTypedArray()`,
+        }; use toTypedArray()`,
       );
     }
     prepareWrite(this, "data");
@@ -1305,7 +1304,7 @@ export class Tensor<
    * The `k` largest elements along an axis, largest first, or the smallest ones, and their indices
    * (int32). NaN counts as the largest number; of equal elements the first ones are taken.
    *
-   * Throws a ShapeError unless `k` is from 0 to the size of the axis.
+   * Throws an ArgumentError unless `k` is from 0 to the size of the axis.
    *
    * @example
    * ```ts
@@ -2402,7 +2401,7 @@ function toValue(
       : op === "toJSON"
       ? "toArray({ bigint: true }), and write its bigints as strings"
       : "{ bigint: true }";
-    throw new RangeError(`Cannot ${op} ${value} as a number: it is beyond 2^53; use ${use}`);
+    throw new ArgumentError(`${op}() cannot give ${value} as a number beyond 2^53; use ${use}`);
   }
   return number;
 }

@@ -256,7 +256,7 @@ export interface Item {
   int16: number;
   /** A number. */
   int32: number;
-  /** A number; a RangeError beyond ±2^53. */
+  /** A number; an ArgumentError beyond ±2^53. */
   int64: number;
   /** A number. */
   uint8: number;
@@ -264,7 +264,7 @@ export interface Item {
   uint16: number;
   /** A number. */
   uint32: number;
-  /** A number; a RangeError beyond 2^53. */
+  /** A number; an ArgumentError beyond 2^53. */
   uint64: number;
   /** A number. */
   float16: number;

@@ -271,7 +271,7 @@ test("To typed arrays: item reads a single element at its offset, else it is a S
   const x = iota([2, 3]);
   assertEquals(loose(x).slice(1, 1).item(), 4);
   assertEquals(loose(x).slice("1:, 2:").item(), 5);
-  assertRefused(() => x.item(), ShapeError, ["item", "[2, 3]", "6"], x);
+  assertRefused(() => x.item(), ShapeError, ["item", "[2, 3]"], x);
   assertRefused(() => zeros([0]).item(), ShapeError, ["item", "[0]"]);
 });
 
@@ -316,7 +316,7 @@ test("To typed arrays: JSON gets nested arrays, of a view what it shows", () => 
   assertEquals(JSON.stringify([tensor(7), zeros([0, 2])]), "[7,[]]");
   const wide = tensor([2n ** 53n + 1n]);
   const { message } = assertThrows(() => JSON.stringify(wide), RangeError);
-  assert(message.startsWith("Cannot toJSON 9007199254740993 as a number"), message);
+  assert(message.startsWith("toJSON() cannot give 9007199254740993 as a number"), message);
   assert(message.includes("toArray({ bigint: true })"), message);
 });
 

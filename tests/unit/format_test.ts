@@ -8,7 +8,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Operand } from "../../src/memory/operand.ts";
 import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";
-import { ShapeError } from "../../src/base/errors.ts";
+import { ArgumentError } from "../../src/base/errors.ts";
 import {
   formatHtml,
   type FormatOptions,
@@ -325,8 +325,8 @@ describe("display options that are not counts", () => {
       for (const value of [-1, 1.5, NaN]) {
         assertThrows(
           () => formatTensor(x, { [name]: value }),
-          ShapeError,
-          `Cannot toString with ${name} ${value}: it is not an integer of at least 0`,
+          ArgumentError,
+          `toString() needs an integer of at least 0 as ${name}, got ${value}`,
         );
       }
     });
