@@ -1,9 +1,9 @@
 /**
  * docs/add-an-op.md, done: its blocks are put into a copy of the sources, its generator runs there,
- * and the new op computes.
+ * and the new op computes. The excerpts of topk are lines of the sources.
  *
- * That is the JavaScript backend. What the page says of golden data and of the library is left out:
- * the one needs Python, the other a build of some minutes.
+ * The new op runs on the JavaScript backend. Golden data, which needs Python, and the library, which
+ * takes minutes to build, are left out.
  *
  * @module
  */
@@ -86,7 +86,7 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     const modUrl = pathToFileURL(join(folder, "mod.ts")).href;
     const example = join(folder, "example.ts");
     writeFileSync(example, use.replace("@rowmajor/tensor", "./mod.ts"));
-    // Once is enough: the compiler says the same whoever asks.
+    // Once is enough: the compiler says the same in both runtimes.
     if ("Deno" in globalThis) await deno(folder, "check", "example.ts");
     const compiled = compileBlock({
       file: "docs/add-an-op.md",
@@ -105,4 +105,21 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("what docs/add-an-op.md shows of topk is in the sources", () => {
+  const [, rest] = page.split("\n## A kernel op\n");
+  const [section] = rest!.split("\n## ");
+  const [list] = section!.split("\n### ");
+  const files = [...list!.matchAll(/^\| `([^`]+)`/gm)].map(([, file]) => file!);
+  assertEquals(files.length, 7);
+  const lines = new Set(
+    files.flatMap((file) => readText(file).split("\n")).map((line) => line.trim()),
+  );
+  const shown = [...section!.matchAll(/^```(?:text|c)\n([\s\S]*?)^```$/gm)]
+    .flatMap(([, text]) => text!.split("\n"))
+    .map((line) => line.trim())
+    .filter((line) => line !== "…");
+  assert(shown.length > 30);
+  assertEquals(shown.filter((line) => !lines.has(line)), []);
 });
