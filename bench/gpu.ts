@@ -192,7 +192,7 @@ async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
     if (compares) others!.push(await theirs(calls) / calls * 1e3);
   }
   for (const x of given) for (const one of Object.values(x)) one.dispose();
-  rm.emptyPool("cuda");
+  rm.emptyCache("cuda");
   const us = median(ours!);
   const figure = { group: row.group, name: row.name, us, ...rateOf(row, us) };
   const target = row.target === undefined ? {} : { target: row.target };

@@ -141,7 +141,7 @@ function prepare(row: Row, ms: number): void {
     prepared.clear();
     group = row.group;
     // Or small calls would pay for the large arrays of the groups before.
-    rm.emptyPool();
+    rm.emptyCache();
     collect();
   }
   const body = bodyOf(row);

@@ -13,7 +13,7 @@ import * as plan from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
 import type { MapOp, TableOp } from "../../src/ops/op.ts";
 import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
-import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
+import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
 function inC(text: string): string {
@@ -36,7 +36,7 @@ function macroOf(row: MapOp, kind: Kind): string | undefined {
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
-    return isHeavy(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
+    return isComputeBound(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
@@ -69,7 +69,7 @@ function mapLines(row: MapOp): string[] {
 
 /** What the driver of the kernels has to know of a row. */
 function rowLine(row: MapOp): string {
-  const [condition, bool, heavy] = [row.condition, row.result === "bool", isHeavy(row)]
+  const [condition, bool, heavy] = [row.condition, row.result === "bool", isComputeBound(row)]
     .map(Number);
   return `RM_MAP_OP(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }

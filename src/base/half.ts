@@ -15,7 +15,7 @@ let halves: Float32Array | undefined;
 let brains: Float32Array | undefined;
 
 /** The value of every float16, by its bits. Made at the first use. */
-export function halfTable(): Float32Array {
+export function f16Table(): Float32Array {
   if (halves !== undefined) return halves;
   halves = new Float32Array(65536);
   for (let bits = 0; bits < 65536; bits++) {
@@ -32,7 +32,7 @@ export function halfTable(): Float32Array {
 }
 
 /** The value of every bfloat16, by its bits. Made at the first use. */
-export function brainTable(): Float32Array {
+export function bf16Table(): Float32Array {
   if (brains !== undefined) return brains;
   brains = new Float32Array(Int32Array.from({ length: 65536 }, (_, bits) => bits << 16).buffer);
   return brains;
@@ -80,17 +80,17 @@ function brainOf(bits: number): number {
 }
 
 /** The float16 nearest to `value`, as bits. */
-export function toHalf(value: number): number {
+export function toF16(value: number): number {
   return halfOf(toOddBits(value));
 }
 
 /** The bfloat16 nearest to `value`, as bits. */
-export function toBrain(value: number): number {
+export function toBf16(value: number): number {
   return brainOf(toOddBits(value));
 }
 
 /**
- * {@link toHalf} of one sum, difference, product, quotient or root of float16 values: for those,
+ * {@link toF16} of one sum, difference, product, quotient or root of float16 values: for those,
  * rounding by way of float32 gives the same (float32 has more than twice the bits), and is faster.
  */
 export function resultToHalf(value: number): number {
@@ -106,15 +106,15 @@ export function resultToBrain(value: number): number {
 
 /** The value of a bfloat16, from its bits. */
 export function fromBrain(bits: number): number {
-  return brainTable()[bits]!;
+  return bf16Table()[bits]!;
 }
 
 /** Rounds to float16. */
 export function roundHalf(value: number): number {
-  return halfTable()[toHalf(value)]!;
+  return f16Table()[toF16(value)]!;
 }
 
 /** Rounds to bfloat16. */
 export function roundBrain(value: number): number {
-  return fromBrain(toBrain(value));
+  return fromBrain(toBf16(value));
 }

@@ -18,7 +18,7 @@ export const ATTRIBUTES = 3;
 /** Where the offsets of the operands begin in {@link Plan.data}; shape and strides follow. */
 export const OFFSETS = 11;
 
-const HUGE = 2 ** 30;
+const INT64_INDEX_FROM = 2 ** 30;
 
 /** Two axes at least this long are worth tiles when an operand runs across them. */
 const TILE_LEAST = 16;
@@ -41,12 +41,12 @@ export class Plan {
   /** For reductions, how many of the axes the output has. */
   kept = 0;
   /** The innermost stride of each operand as a base-3 digit: 0, 1 or anything else (2). */
-  pattern = 0;
+  innerStrideKey = 0;
   /** True when sizes or positions may not fit 32-bit integers, words of 64-bit elements included. */
-  huge = false;
+  needsInt64Index = false;
   /** True when the two innermost axes are best walked in tiles. */
   tiled = false;
-  /** For maps, the four above in one number, and {@link pattern}: plans of one kind have the same. */
+  /** For maps, the four above in one number, and {@link innerStrideKey}: plans of one kind have the same. */
   variant = 0;
 
   /** How many numbers of {@link Plan.data} count. */
@@ -55,7 +55,7 @@ export class Plan {
   }
 }
 
-/** The variant of two dense operands: rank 1, neither tiled nor huge, strides of 1. */
+/** The variant of two dense operands: rank 1, not tiled, 32-bit indices, strides of 1. */
 const DENSE_PAIR = 4 * 81 + 13;
 
 /** The plan of the synchronous calls: each uses it up before the next begins. */
@@ -85,14 +85,14 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     data[OPERANDS] = plan.operands = 3;
     plan.tiled = false;
     plan.size = out.size;
-    plan.huge = out.size + out.offset + a.offset + b.offset >= HUGE;
+    plan.needsInt64Index = out.size + out.offset + a.offset + b.offset >= INT64_INDEX_FROM;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     data[OFFSETS + 2] = b.offset;
     data[OFFSETS + 3] = out.size;
     data[OFFSETS + 4] = data[OFFSETS + 5] = data[OFFSETS + 6] = 1;
-    plan.pattern = 13;
-    plan.variant = plan.huge ? DENSE_PAIR + 81 : DENSE_PAIR;
+    plan.innerStrideKey = 13;
+    plan.variant = plan.needsInt64Index ? DENSE_PAIR + 81 : DENSE_PAIR;
     return plan;
   }
   const operands = c !== null ? 4 : b !== null ? 3 : 2;
@@ -115,11 +115,12 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     data[at++] = out.size;
     data[at++] = 1;
     // Offsets and sizes are at least 0, so that their sum bounds them all.
-    plan.huge = out.size + out.offset + a.offset + (b?.offset ?? 0) + (c?.offset ?? 0) >= HUGE;
-    let pattern = 3 + (data[at++] = a.size === 1 ? 0 : 1);
-    if (b !== null) pattern = pattern * 3 + (data[at++] = b.size === 1 ? 0 : 1);
-    if (c !== null) pattern = pattern * 3 + (data[at++] = c.size === 1 ? 0 : 1);
-    plan.pattern = pattern;
+    plan.needsInt64Index =
+      out.size + out.offset + a.offset + (b?.offset ?? 0) + (c?.offset ?? 0) >= INT64_INDEX_FROM;
+    let innerStrideKey = 3 + (data[at++] = a.size === 1 ? 0 : 1);
+    if (b !== null) innerStrideKey = innerStrideKey * 3 + (data[at++] = b.size === 1 ? 0 : 1);
+    if (c !== null) innerStrideKey = innerStrideKey * 3 + (data[at++] = c.size === 1 ? 0 : 1);
+    plan.innerStrideKey = innerStrideKey;
     plan.variant = variantOf(plan);
     return plan;
   }
@@ -159,12 +160,12 @@ export function planReduce(
     data[KEPT] = plan.kept = 0;
     plan.tiled = false;
     plan.size = a.size;
-    plan.huge = a.size + out.offset + a.offset >= HUGE;
+    plan.needsInt64Index = a.size + out.offset + a.offset >= INT64_INDEX_FROM;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     data[OFFSETS + 2] = a.size;
     data[OFFSETS + 3] = 0;
-    data[OFFSETS + 4] = plan.pattern = 1;
+    data[OFFSETS + 4] = plan.innerStrideKey = 1;
     return plan;
   }
   begin(a, b === null ? 2 : 3);
@@ -225,8 +226,8 @@ export function layoutOf(plan: Plan, k: number, axes: number = plan.rank): Layou
   );
 }
 
-function variantOf({ rank, tiled, huge, pattern }: Plan): number {
-  return ((rank * 2 + (tiled ? 1 : 0)) * 2 + (huge ? 1 : 0)) * 81 + pattern;
+function variantOf({ rank, tiled, needsInt64Index, innerStrideKey }: Plan): number {
+  return ((rank * 2 + (tiled ? 1 : 0)) * 2 + (needsInt64Index ? 1 : 0)) * 81 + innerStrideKey;
 }
 
 function dense(layout: Layout, out: Layout): boolean {
@@ -392,7 +393,7 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
   let at = OFFSETS;
   for (let k = 0; k < count; k++) data[at++] = starts[k]!;
   for (let i = 0; i < rank; i++) data[at++] = sizes[i]!;
-  let pattern = 0;
+  let innerStrideKey = 0;
   let largest = 0;
   let size = 1;
   for (let i = 0; i < rank; i++) {
@@ -409,10 +410,10 @@ function finish(plan: Plan, kept: number, tiled: boolean): Plan {
     }
     if (reach > largest) largest = reach;
     const last = rank === 0 ? 1 : step[rank - 1]!;
-    pattern = pattern * 3 + (last === 0 ? 0 : last === 1 ? 1 : 2);
+    innerStrideKey = innerStrideKey * 3 + (last === 0 ? 0 : last === 1 ? 1 : 2);
   }
-  plan.pattern = pattern;
-  plan.huge = largest >= HUGE;
+  plan.innerStrideKey = innerStrideKey;
+  plan.needsInt64Index = largest >= INT64_INDEX_FROM;
   plan.variant = variantOf(plan);
   return plan;
 }

@@ -81,7 +81,7 @@ export function overlaps(target: Operand, source: Operand): boolean {
     // Only memory that came from outside, or is seen as lanes, can be in two storages. Each message to a worker makes
     // another object of a shared buffer: those of one length may be one.
     const [t, s] = [target.storage, source.storage];
-    if (!t.escaped || !s.escaped || t.memory !== s.memory) return false;
+    if (!t.exposed || !s.exposed || t.memory !== s.memory) return false;
     if (t.memory === null) {
       const [to, from] = [t.array.buffer, s.array.buffer];
       const one = to === from || (t.shared && s.shared && to.byteLength === from.byteLength);

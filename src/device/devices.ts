@@ -11,7 +11,7 @@ import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, describe, type DType } from "../base/dtype.ts";
 import { ArgumentError, DeviceError, DisposedError } from "../base/errors.ts";
 import { TABLE } from "../ops/table.ts";
-import { emptyPool as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
+import { emptyCache as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
 import type { CpuMemoryInfo, DeviceMemoryInfo } from "../memory/storage.ts";
 import type { MemoryInfo } from "../memory/storage.ts";
 import type { Device } from "../types/mod.ts";
@@ -41,7 +41,7 @@ export function memory(device?: Device): MemoryInfo {
 }
 
 /** Lets go of the memory that is kept for reuse on `device`, the CPU unless it is given. */
-export function emptyPool(device?: Device): void {
+export function emptyCache(device?: Device): void {
   const found = memoryOf(device, "empty the pool of");
   if (found === null) emptyCpuPool();
   else found.release();

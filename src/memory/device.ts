@@ -95,7 +95,7 @@ export class DeviceStorage extends Storage {
   /** Gives the memory back. Called once, when nobody uses it any more. */
   override free(): void {
     // Not to be given back twice.
-    this.escaped = true;
+    this.exposed = true;
     if (this.#length === 0) return;
     lost.unregister(this);
     this.#memory.free(this.#address);

@@ -14,7 +14,7 @@ import {
   type Scalar,
   type TypedArray,
 } from "../base/dtype.ts";
-import { fromBrain, halfTable, toBrain, toHalf } from "../base/half.ts";
+import { f16Table, fromBrain, toBf16, toF16 } from "../base/half.ts";
 import { download, upload } from "./device.ts";
 import type { Storage } from "./storage.ts";
 
@@ -25,7 +25,7 @@ export function readElement(storage: Storage, position: number): number | bigint
   const raw = storage.memory === null
     ? storage.array[position]!
     : download(storage, position, 1)[0]!;
-  if (storage.info.name === "float16") return halfTable()[raw as number]!;
+  if (storage.info.name === "float16") return f16Table()[raw as number]!;
   if (storage.info.name === "bfloat16") return fromBrain(raw as number);
   return raw;
 }
@@ -55,9 +55,9 @@ export function writeElement(storage: Storage, position: number, value: Scalar):
   const cast = castScalar(value, storage.info.name);
   const { name } = storage.info;
   const raw = name === "float16"
-    ? toHalf(cast as number)
+    ? toF16(cast as number)
     : name === "bfloat16"
-    ? toBrain(cast as number)
+    ? toBf16(cast as number)
     : cast as number;
   if (storage.memory === null) (storage.array as Float64Array)[position] = raw;
   else upload(storage, position, new storage.info.array([raw] as never));

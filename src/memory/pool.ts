@@ -40,7 +40,7 @@ let slabUsed = 0;
 const MOST_BINS = 1 << 14;
 
 /** Storages of one length and dtype that nobody uses. */
-class Bin {
+class SizeClass {
   readonly storages: Storage[] = [];
   /** Whether one has been taken since room was last looked for here. */
   taken = false;
@@ -48,12 +48,12 @@ class Bin {
   constructor(readonly bytes: number) {}
 }
 
-const pool = new Map<number, Bin>();
+const pool = new Map<number, SizeClass>();
 /** Goes on where it stood: what comes first in a map has often been deleted, which takes its time. */
-let turns = pool.entries();
-// The bin that was looked up last.
+let clock = pool.entries();
+// The sizeClass that was looked up last.
 let lastKey = -1;
-let lastBin: Bin | undefined;
+let lastSizeClass: SizeClass | undefined;
 let pooledBytes = 0;
 let liveBytes = 0;
 let peakBytes = 0;
@@ -104,7 +104,7 @@ function ownBuffer(bytes: number): ArrayBuffer {
   } catch {
     // There may be more without what is kept.
   }
-  emptyPool();
+  emptyCache();
   try {
     return new ArrayBuffer(bytes);
   } catch {
@@ -144,12 +144,12 @@ function slabArray({ array, entries }: DTypeInfo, from: number, length: number):
 /** A storage that was given back, whose elements may be anything; undefined where there is none. */
 export function takePooled(info: DTypeInfo, length: number): Storage | undefined {
   if (pooledBytes === 0) return undefined;
-  const bin = binOf(length * 256 + info.id);
-  const storage = bin?.storages.pop();
+  const sizeClass = sizeClassOf(length * 256 + info.id);
+  const storage = sizeClass?.storages.pop();
   if (storage === undefined) return undefined;
-  bin!.taken = true;
+  sizeClass!.taken = true;
   pooledBytes -= length * info.bytes;
-  storage.escaped = false;
+  storage.exposed = false;
   return storage;
 }
 
@@ -195,23 +195,23 @@ export function wrapExternal(dtype: DType, array: TypedArray): Storage {
 
 /** Called when the last handle is gone: keeps the memory for the next request of this size. */
 export function recycle(storage: Storage): void {
-  if (storage.escaped) return;
+  if (storage.exposed) return;
   if (storage.free !== undefined) return storage.free();
   const { array, info } = storage;
   const length = array.length / info.entries;
   const bytes = length * info.bytes;
   if (bytes === 0) return;
   // Not to be given back twice.
-  storage.escaped = true;
+  storage.exposed = true;
   if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
   const key = length * 256 + info.id;
-  const known = binOf(key);
-  const bin = known ?? new Bin(bytes);
-  if (known === undefined) pool.set(key, lastBin = bin);
+  const known = sizeClassOf(key);
+  const sizeClass = known ?? new SizeClass(bytes);
+  if (known === undefined) pool.set(key, lastSizeClass = sizeClass);
   // Others make room for what comes a second time only: lengths that vary would drive out all else.
   if (known === undefined && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
   else {
-    bin.storages.push(storage);
+    sizeClass.storages.push(storage);
     pooledBytes += bytes;
   }
   if (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) makeRoom();
@@ -225,14 +225,14 @@ export function recycle(storage: Storage): void {
 function makeRoom(): void {
   lastKey = -1;
   while (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) {
-    const { done, value } = turns.next();
+    const { done, value } = clock.next();
     if (done) {
-      turns = pool.entries();
+      clock = pool.entries();
       continue;
     }
-    const [key, bin] = value;
-    const { storages, bytes, taken } = bin;
-    bin.taken = false;
+    const [key, sizeClass] = value;
+    const { storages, bytes, taken } = sizeClass;
+    sizeClass.taken = false;
     if (taken) continue;
     const all = pool.size > MOST_BINS;
     while (storages.length > 0 && (all || pooledBytes > POOL_LIMIT_BYTES)) {
@@ -253,12 +253,12 @@ function free({ array, onSlab }: Storage, bytes: number): void {
   buffer.transfer(0);
 }
 
-function binOf(key: number): Bin | undefined {
+function sizeClassOf(key: number): SizeClass | undefined {
   if (key !== lastKey) {
     lastKey = key;
-    lastBin = pool.get(key);
+    lastSizeClass = pool.get(key);
   }
-  return lastBin;
+  return lastSizeClass;
 }
 
 /** How much CPU memory tensors take. */
@@ -268,13 +268,13 @@ export function memory(): CpuMemoryInfo {
 }
 
 /** Lets go of the CPU memory that is kept for reuse. */
-export function emptyPool(): void {
+export function emptyCache(): void {
   for (const { storages, bytes } of pool.values()) {
     for (const storage of storages) free(storage, bytes);
   }
   pool.clear();
   lastKey = -1;
-  lastBin = undefined;
+  lastSizeClass = undefined;
   pooledBytes = 0;
   source?.release();
 }

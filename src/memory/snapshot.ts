@@ -75,9 +75,9 @@ class CowStorage extends Storage {
         },
         set: nothing,
       },
-      escaped: {
+      exposed: {
         get(this: CowStorage) {
-          return this.base.escaped;
+          return this.base.exposed;
         },
         set: nothing,
       },
@@ -104,7 +104,7 @@ class CowStorage extends Storage {
     return this.#snapshot.storage;
   }
 
-  override get borrows(): boolean {
+  override get isShared(): boolean {
     return this.cows === this.#snapshot;
   }
 
@@ -132,12 +132,12 @@ class CowStorage extends Storage {
     return this.base.shared;
   }
 
-  override escape(): void {
-    this.base.escape();
+  override expose(): void {
+    this.base.expose();
   }
 
   override settle(): void {
-    if (!this.borrows) return this.base.settle();
+    if (!this.isShared) return this.base.settle();
     const { base } = this;
     const snapshot = this.#snapshot;
     if (base.handles === 1 && snapshot.users === 1) {

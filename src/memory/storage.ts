@@ -11,7 +11,7 @@ import { DTYPE, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { DisposedError } from "../base/errors.ts";
 
 /** From here on positions, or those of their 32-bit words, may not fit 31 bits. */
-const HUGE = 2 ** 30;
+const INT64_INDEX_FROM = 2 ** 30;
 
 /** What looks at a storage until that is written, and then has a copy. */
 export interface CopyOnWrite {
@@ -35,7 +35,7 @@ export class Storage {
   /** How many times it has been written, in all the lives that it has had. */
   version = 0;
   /** True when its bytes were handed out, or are kept for reuse already: {@link recycle} leaves them. */
-  declare escaped: boolean;
+  declare exposed: boolean;
   /** True while the bytes are part of a slab. */
   declare onSlab: boolean;
   /** What a write would change for others, if there are any: see {@link Storage.settle}. */
@@ -46,12 +46,12 @@ export class Storage {
   constructor(
     array: TypedArray,
     info: DTypeInfo,
-    escaped: boolean,
+    exposed: boolean,
     onSlab: boolean,
   ) {
     this.array = array;
     this.info = info;
-    this.escaped = escaped;
+    this.exposed = exposed;
     this.onSlab = onSlab;
     this.cows = null;
   }
@@ -62,7 +62,7 @@ export class Storage {
   }
 
   /** True when the elements are not its own, and a write would have to copy them. */
-  get borrows(): boolean {
+  get isShared(): boolean {
     return false;
   }
 
@@ -92,8 +92,8 @@ export class Storage {
   }
 
   /** True when element positions may not fit 32-bit integers. */
-  get huge(): boolean {
-    return this.length > HUGE;
+  get needsInt64Index(): boolean {
+    return this.length > INT64_INDEX_FROM;
   }
 
   /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
@@ -112,7 +112,7 @@ export class Storage {
   }
 
   /** Makes the bytes safe to hand out: off the slab, never recycled. */
-  escape(): void {
+  expose(): void {
     if (this.onSlab) {
       const own = new this.info.array(this.array.length);
       own.set(this.array as never);
@@ -120,7 +120,7 @@ export class Storage {
       this.#words = null;
       this.onSlab = false;
     }
-    this.escaped = true;
+    this.exposed = true;
   }
 
   /** Takes it and the copies on write apart, before it is written. */
@@ -166,12 +166,12 @@ export interface DeviceMemory {
 }
 
 /** What a tensor holds after `dispose()` or a move: nothing. */
-export const GONE: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
+export const DISPOSED: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
 
 /** Throws a {@link DisposedError} that names `op` when `storage` is gone, or its bytes are. */
 export function checkAlive(storage: Storage, op: string): void {
-  // Bytes that nobody has been handed are still there; those of GONE count as handed out.
-  if (storage.escaped) checkEscaped(storage, op);
+  // Bytes that nobody has been handed are still there; those of DISPOSED count as handed out.
+  if (storage.exposed) checkExposed(storage, op);
 }
 
 /** True when the buffer of `storage` was transferred, to a worker for instance. */
@@ -180,8 +180,8 @@ export function isDetached(storage: Storage): boolean {
     (storage.array.buffer as ArrayBuffer).detached === true;
 }
 
-function checkEscaped(storage: Storage, op: string): void {
-  if (storage === GONE) {
+function checkExposed(storage: Storage, op: string): void {
+  if (storage === DISPOSED) {
     throw new DisposedError(`Cannot ${op}: the tensor was disposed or moved`);
   }
   if (isDetached(storage)) {

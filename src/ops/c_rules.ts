@@ -41,7 +41,7 @@ export function needsDouble(row: MapOp): boolean {
  * True when an element takes a function, for which a kernel is long and a task short. Square roots
  * cost what a division does.
  */
-export function isHeavy(row: MapOp): boolean {
+export function isComputeBound(row: MapOp): boolean {
   return (["f", "i"] as const).some((kind) =>
     someExpr(
       parseExpr(exprFor(row, kind)),

@@ -18,7 +18,7 @@ import { ArgumentError } from "../base/errors.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
 import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
-import { GONE, isDetached } from "../memory/storage.ts";
+import { DISPOSED, isDetached } from "../memory/storage.ts";
 
 /** How `toString` shows a tensor; what is left out is as in NumPy. */
 export interface FormatOptions {
@@ -126,7 +126,7 @@ export function formatHtml(x: Operand): string {
 
 /** What is shown of a tensor whose elements are not there any more. */
 function lost({ storage }: Operand): string | undefined {
-  if (storage === GONE) return "tensor(disposed)";
+  if (storage === DISPOSED) return "tensor(disposed)";
   return isDetached(storage) ? "tensor(transferred)" : undefined;
 }
 

@@ -162,5 +162,5 @@ export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
   const [p, q] = [a.storage.base, b.storage.base];
   if (p === q) return true;
   // Others may be on one slab.
-  return p.escaped && q.escaped && p.array.buffer === q.array.buffer;
+  return p.exposed && q.exposed && p.array.buffer === q.array.buffer;
 }

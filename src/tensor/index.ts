@@ -28,10 +28,10 @@ import {
   outOfRange,
   partsOf,
   pickAlong,
-  selecting,
   type Selection,
   spend,
   toIndices,
+  withIndices,
 } from "./selection.ts";
 import { argumentsOf, checkFound } from "./selection.ts";
 
@@ -92,7 +92,7 @@ const GET: Op = makeOp({
   },
   decompose(call) {
     const x = call.operand(0);
-    return selecting(call.name, x, argumentsOf(call, 1), (what) => gather(call.name, x, what));
+    return withIndices(call.name, x, argumentsOf(call, 1), (what) => gather(call.name, x, what));
   },
 });
 
@@ -174,7 +174,7 @@ const TAKE_ALONG: Op = makeOp({
     const indices = toIndices(call.name, x.storage, indicesOf(call));
     if (!isOperandArgument(call.inputs[1])) return takeAlongAxis(x, indices, axis);
     const args = alongAxis(x, axis, indices);
-    return selecting(call.name, x, args, (what) => gather(call.name, x, what));
+    return withIndices(call.name, x, args, (what) => gather(call.name, x, what));
   },
 });
 

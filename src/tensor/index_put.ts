@@ -42,9 +42,9 @@ import {
   iota,
   isBasic,
   operand,
-  selecting,
   type Selection,
   toIndices,
+  withIndices,
 } from "./selection.ts";
 import { argumentsOf, checkFound } from "./selection.ts";
 
@@ -92,7 +92,7 @@ const SET: Op = makeOp({
       if (accumulate) addTo(name, part, value as Operand | Scalar);
       else writeTo(name, part, value as Operand | Scalar);
     } else {
-      selecting(
+      withIndices(
         name,
         x,
         args,
@@ -205,7 +205,7 @@ const PUT_ALONG: Op = makeOp({
     const x = call.operand(0);
     const axis = normalizeAxis(name, attributes.axis, x.layout.shape.length);
     const indices = toIndices(name, x.storage, indicesOf(call));
-    selecting(
+    withIndices(
       name,
       x,
       alongAxis(x, axis, indices),

@@ -233,7 +233,7 @@ export function selectFirst(name: string, x: Operand, index: Operand): Selection
 }
 
 /** What `use` gives for what the arguments pick. */
-export function selecting<R>(
+export function withIndices<R>(
   name: string,
   x: Operand,
   given: readonly IndexArgument[],
@@ -378,7 +378,7 @@ export function select(name: string, x: Operand, given: readonly IndexArgument[]
     if (reach < 0) before -= reach;
   }
   const target = Layout.contiguous(picked);
-  const dtype = DTYPE[x.storage.huge ? "int64" : "int32"];
+  const dtype = DTYPE[x.storage.needsInt64Index ? "int64" : "int32"];
   const positions = operand(
     allocateIn(x.storage.memory, dtype, target.size, before === 0),
     target,

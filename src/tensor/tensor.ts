@@ -42,7 +42,7 @@ import { type Operand, READ_ONLY, VIEW } from "../memory/operand.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import { allocateIn, copyElements, download, downloadLater } from "../memory/device.ts";
 import { allocateShared, recycle } from "../memory/pool.ts";
-import { checkAlive, GONE, type Storage } from "../memory/storage.ts";
+import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -319,12 +319,12 @@ export class Tensor<
 
   /** True after `dispose()` or a move. */
   get isDisposed(): boolean {
-    return this.storage === GONE;
+    return this.storage === DISPOSED;
   }
 
   /** Who owns the memory: this tensor, another one, another until the first write, or all. */
   get ownership(): Ownership {
-    if (this.storage.borrows) return "cow";
+    if (this.storage.isShared) return "cow";
     return this.flags & VIEW ? "view" : this.storage.shared ? "shared" : "owned";
   }
 
@@ -450,7 +450,7 @@ export class Tensor<
     }
     prepareWrite(this, "data");
     const { storage, layout } = this;
-    storage.escape();
+    storage.expose();
     return asUserArray(storage.array, storage.info, layout.offset, layout.size) as TypedArrayOf[D];
   }
 
@@ -490,7 +490,7 @@ export class Tensor<
       return copy as TypedArrayOf[D];
     }
     release(this);
-    storage.escape();
+    storage.expose();
     const { array, info } = storage;
     return asUserArray(array, info, layout.offset, layout.size) as TypedArrayOf[D];
   }
@@ -510,7 +510,7 @@ export class Tensor<
       return asUserArray(copy, info, 0, length) as TypedArrayOf[D];
     }
     release(this);
-    storage.escape();
+    storage.expose();
     return asUserArray(storage.array, info, 0, length) as TypedArrayOf[D];
   }
 
@@ -530,7 +530,7 @@ export class Tensor<
     }
     const { storage, layout } = this;
     if (!(this.flags & READ_ONLY) && !layout.overlapsItself) prepareWrite(this, "withPointer");
-    else if (storage.borrows) storage.settle();
+    else if (storage.isShared) storage.settle();
     // Nobody has the memory before f returns, whatever it disposes of.
     const held = new Tensor(storage, layout);
     try {
@@ -610,7 +610,7 @@ export class Tensor<
 
   /** Lets go of the memory at once, unless other tensors hold it. Any later use is an error. */
   dispose(): void {
-    if (this.storage === GONE) return;
+    if (this.storage === DISPOSED) return;
     const { storage } = this;
     release(this);
     if (storage.handles === 0) recycle(storage);
@@ -679,7 +679,7 @@ export class Tensor<
     checkAlive(this.storage, "intoCow");
     hostRead(this, "intoCow");
     // Bytes that were handed out can change without anyone noticing.
-    if (this.storage.escaped || this.layout.overlapsItself) {
+    if (this.storage.exposed || this.layout.overlapsItself) {
       return ownedCopy(this as never) as never;
     }
     const [low, high] = this.layout.extent();
@@ -2284,7 +2284,7 @@ function placeOf(storage: Storage): bigint {
     memory.synchronize();
     return BigInt(storage.address);
   }
-  storage.escape();
+  storage.expose();
   const address = addressOf(storage.array);
   if (typeof address === "string") throw new DeviceError(`Cannot withPointer: ${address}`);
   return address;
@@ -2299,7 +2299,7 @@ function ownsAlone({ storage, flags }: AnyTensor): boolean {
 /** The handle lets go of its storage. */
 function release(x: AnyTensor): void {
   x.storage.handles--;
-  x.storage = GONE;
+  x.storage = DISPOSED;
 }
 
 /** A storage with the same elements, of which nothing is shared. */
@@ -2314,7 +2314,7 @@ function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
   checkAlive(x.storage, op);
   hostRead(x, op);
   const { storage, layout, flags } = x;
-  if (flags & VIEW || storage.borrows) {
+  if (flags & VIEW || storage.isShared) {
     const made = copy();
     x.dispose();
     return made;

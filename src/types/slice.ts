@@ -70,7 +70,7 @@ export interface Mask extends Typed {
 /** The shape of `slice(...A)`, or what is wrong with an argument. */
 export type SliceShape<S extends Shape, A extends readonly unknown[]> = number extends
   A["length"] | S["length"] ? Shape
-  : SliceArgs<A> extends infer T extends readonly unknown[] ? Picks<T> extends "many" ? Shape
+  : SliceArgs<A> extends infer T extends readonly unknown[] ? IndexSpec<T> extends "many" ? Shape
     : S extends readonly [...Consuming<T>, ...Shape] ? SliceWalk<S, T, S>
     : `Cannot slice shape ${Show<S>} by ${Consuming<
       T
@@ -78,17 +78,19 @@ export type SliceShape<S extends Shape, A extends readonly unknown[]> = number e
   : never;
 
 /** "many" when the shape is left to run time: unknown texts, and picks beside other picks. */
-export type Picks<A extends readonly unknown[], Seen extends "none" | "index" | "pick" = "none"> =
-  A extends readonly [infer H, ...infer R]
-    ? H extends number ? Seen extends "pick" ? "many" : Picks<R, "index">
-    : H extends string ? IsLiteral<H> extends true ? Picks<R, Seen> : "many"
-    : H extends Typed
-      ? Seen extends "none" ? number extends H["shape"]["length"] ? "many" : Picks<R, "pick">
-      : "many"
-    : H extends readonly number[] | readonly boolean[]
-      ? Seen extends "none" ? Picks<R, "pick"> : "many"
-    : Picks<R, Seen>
-    : Seen;
+export type IndexSpec<
+  A extends readonly unknown[],
+  Seen extends "none" | "index" | "pick" = "none",
+> = A extends readonly [infer H, ...infer R]
+  ? H extends number ? Seen extends "pick" ? "many" : IndexSpec<R, "index">
+  : H extends string ? IsLiteral<H> extends true ? IndexSpec<R, Seen> : "many"
+  : H extends Typed
+    ? Seen extends "none" ? number extends H["shape"]["length"] ? "many" : IndexSpec<R, "pick">
+    : "many"
+  : H extends readonly number[] | readonly boolean[]
+    ? Seen extends "none" ? IndexSpec<R, "pick"> : "many"
+  : IndexSpec<R, Seen>
+  : Seen;
 
 /** Whether a text is known: neither `string` nor a pattern such as `${number}:`. */
 export type IsLiteral<T extends string> = Record<never, never> extends Record<T, 0> ? false : true;

@@ -155,13 +155,13 @@ test("Vector loops on strided data: the innermost loop is dense wherever an axis
   const out = Layout.contiguous([64, 50]);
   const plan = planMap(out, block, block, null);
   assertEquals(plan.rank, 2);
-  ones(plan.pattern, 3);
+  ones(plan.innerStrideKey, 3);
   // Column-major operands and output are walked by column.
   const columns = Layout.contiguous([50, 64]).transpose();
-  ones(planMap(columns, columns, columns, null).pattern, 3);
+  ones(planMap(columns, columns, columns, null).innerStrideKey, 3);
   // Reversed ones are walked from the other end.
   const reversed = Layout.contiguous([640]).flip();
-  ones(planMap(reversed, reversed, null, null).pattern, 2);
+  ones(planMap(reversed, reversed, null, null).innerStrideKey, 2);
 });
 
 test("Cost of broadcasting: an op walks its result once, however many axes are broadcast", () => {

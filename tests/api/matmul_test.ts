@@ -9,7 +9,7 @@ import {
   type AnyTensor,
   arange,
   DTypeError,
-  emptyPool,
+  emptyCache,
   full,
   memory,
   ShapeError,
@@ -83,7 +83,7 @@ test("Matmul without copies: transposed and sliced operands take no memory but t
   const expected = loose(naive(a, b));
   for (const [aName, left] of layouts(a)) {
     for (const [bName, right] of layouts(b)) {
-      emptyPool();
+      emptyCache();
       const before = memory().bytes;
       const product = left.matmul(loose(right));
       assertEquals(memory().bytes - before, 64 * 80 * 4, `${aName} by ${bName}`);

@@ -6,7 +6,7 @@
 import { assert, assertEquals, assertNotStrictEquals, assertStrictEquals } from "@std/assert";
 import { describe, it } from "node:test";
 import { type AnyTensor, fromBuffer, memory, scope, tensor, zeros } from "../../mod.ts";
-import { allocate, emptyPool, recycle } from "../../src/memory/pool.ts";
+import { allocate, emptyCache, recycle } from "../../src/memory/pool.ts";
 import { moduleAt, runApart } from "../native/support.ts";
 import { iota, loose } from "../support.ts";
 
@@ -14,7 +14,7 @@ describe("memory", () => {
   it("bytes that are handed out are the tensor's alone, and its words follow", () => {
     const storage = allocate("int64", 2, true);
     const before = storage.words;
-    storage.escape();
+    storage.expose();
     assertEquals(storage.array.buffer.byteLength, storage.array.byteLength);
     if (before.buffer !== storage.array.buffer) assertNotStrictEquals(storage.words, before);
     assertStrictEquals(storage.words.buffer, storage.array.buffer);
@@ -30,30 +30,30 @@ describe("memory", () => {
   });
 
   it("memory is reused for its own dtype, once, and not after the pool is emptied", () => {
-    emptyPool();
+    emptyCache();
     const wide = allocate("float64", 1000, false);
     recycle(wide);
     recycle(wide);
     assertEquals(memory().pooledBytes, 8000);
     assert(allocate("int32", 1000, false).array instanceof Int32Array);
-    emptyPool();
+    emptyCache();
     recycle(allocate("float64", 999, false));
     assertNotStrictEquals(allocate("float64", 1000, false).array, wide.array);
-    emptyPool();
+    emptyCache();
   });
 
   it("no more than 256 MiB is kept, and the peak is at least what is there", () => {
-    emptyPool();
+    emptyCache();
     const [first, second] = [allocate("uint8", 150e6, false), allocate("uint8", 150e6, false)];
     assert(memory().peakBytes >= memory().bytes);
     recycle(first);
     recycle(second);
     assertEquals(memory().pooledBytes, 150e6);
-    emptyPool();
+    emptyCache();
   });
 
   it("what was used once makes room for what is used again, and not for what is not", () => {
-    emptyPool();
+    emptyCache();
     const used = allocate("uint8", 8e6, false);
     const { array } = used;
     recycle(used);
@@ -72,11 +72,11 @@ describe("memory", () => {
     assertStrictEquals(allocate("uint8", 10e6, false).array, second.array);
     // Of those that were there, the oldest went first.
     assertEquals(array.length, 0);
-    emptyPool();
+    emptyCache();
   });
 
   it("what is larger than the pool drives out nothing", () => {
-    emptyPool();
+    emptyCache();
     const kept = allocate("uint8", 100e6, false);
     recycle(kept);
     for (let n = 0; n < 2; n++) {
@@ -89,7 +89,7 @@ describe("memory", () => {
   });
 
   it("what is taken again and again stays, whatever else comes twice", () => {
-    emptyPool();
+    emptyCache();
     const often = allocate("uint8", 8e6, false);
     const { array } = often;
     recycle(often);
@@ -99,17 +99,17 @@ describe("memory", () => {
       recycle(again);
       recycle(allocate("uint8", 9e6 + i % 40, false));
     }
-    emptyPool();
+    emptyCache();
     assertEquals([memory().pooledBytes, array.length], [0, 0]);
   });
 
   it("lengths that never come again take no more memory than the pool may", () => {
-    emptyPool();
+    emptyCache();
     const { bytes } = memory();
     for (let i = 0; i < 40_000; i++) recycle(allocate("uint8", 3000 + i, false));
     assert(memory().pooledBytes <= 2 ** 28);
     assert(memory().bytes - bytes <= 2 ** 28 + 1e6, String(memory().bytes - bytes));
-    emptyPool();
+    emptyCache();
     assert(memory().bytes <= bytes + 1e6);
   });
 
@@ -191,7 +191,7 @@ describe("copy on write", () => {
   });
 
   it("a write copies once, however many look, and then each that is written", () => {
-    emptyPool();
+    emptyCache();
     const x = zeros([3000]);
     const cows = Array.from({ length: 50 }, () => x.intoCow());
     const views = cows.map((cow) => cow.slice("1:3"));
@@ -213,7 +213,7 @@ describe("copy on write", () => {
     views[8]!.fill_(3);
     assertStrictEquals(cows[8]!.storage.base, base);
     assertEquals(memory().bytes - bytes, 24_000);
-    emptyPool();
+    emptyCache();
   });
 
   it("a copy for several has what each of them can reach", () => {
@@ -253,7 +253,7 @@ describe("copy on write", () => {
       return Math.floor(state / 2 ** 32 * below);
     };
     const n = 600;
-    emptyPool();
+    emptyCache();
     const { bytes } = memory();
     for (let run = 0; run < 50; run++) {
       let all: Known[] = [{ x: zeros([n]), elements: new Array(n).fill(0), from: 0 }];
@@ -289,7 +289,7 @@ describe("copy on write", () => {
       for (const { x } of all) x.dispose();
       assertEquals(memory().bytes - bytes, memory().pooledBytes, `run ${run}`);
     }
-    emptyPool();
+    emptyCache();
   });
 
   it("views that are lost leave nothing in the heap", () => {

@@ -17,7 +17,7 @@ import {
   arange,
   concat,
   DisposedError,
-  emptyPool,
+  emptyCache,
   fromBuffer,
   full,
   memory,
@@ -359,7 +359,7 @@ test("Dispose: a tensor whose buffer was transferred is gone for every use", () 
 });
 
 test("Dispose: the memory of the last handle is used again, and any later use is an error", () => {
-  emptyPool();
+  emptyCache();
   const x = zeros([5000]);
   const view = x.view();
   x.dispose();
@@ -371,11 +371,11 @@ test("Dispose: the memory of the last handle is used again, and any later use is
   assertEquals(memory().pooledBytes, 0);
   assertEquals(y.sum().item(), 0);
   assertRefused(() => x.add(1), DisposedError, "add");
-  emptyPool();
+  emptyCache();
 });
 
 test("Dispose: memory that was handed out or handed in is never used again", () => {
-  emptyPool();
+  emptyCache();
   const x = zeros([5000]);
   const { data } = x;
   x.dispose();
@@ -447,12 +447,12 @@ test("fromBuffer: a buffer that was transferred is refused", () => {
 });
 
 test("Dispose: a copy in another shape is the only handle on its memory", () => {
-  emptyPool();
+  emptyCache();
   const x = tensor(iota([60, 50]), { shape: [3000] });
   assertEquals(x.ownership, "owned");
   x.dispose();
   assertEquals(memory().pooledBytes, 12000);
-  emptyPool();
+  emptyCache();
 });
 
 test("Dispose: a result that is reshaped or split lets go of its memory too", () => {
@@ -465,17 +465,17 @@ test("Dispose: a result that is reshaped or split lets go of its memory too", ()
       () => loose(iota([3000])).roll(1),
     ]
   ) {
-    emptyPool();
+    emptyCache();
     const x = make();
     const bytes = memory().pooledBytes;
     x.dispose();
     assert(memory().pooledBytes - bytes >= 12000, String(make));
   }
-  emptyPool();
+  emptyCache();
   const x = loose(iota([3000]).toOwned());
   for (const part of [...x.split(3), ...x.reshape([3, 1000]).unstack()]) part.dispose();
   const before = memory().pooledBytes;
   x.dispose();
   assert(memory().pooledBytes - before < 12000, "the view that reshape made is still there");
-  emptyPool();
+  emptyCache();
 });

@@ -10,7 +10,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { Arguments, CudaDevice } from "../../src/backend/cuda/device.ts";
-import { fold } from "../../src/backend/cuda/folds.ts";
+import { fold } from "../../src/backend/cuda/reduce.ts";
 import { map } from "../../src/backend/cuda/maps.ts";
 import { usualOf } from "../../src/backend/cuda/source.ts";
 import { addDivisor } from "../../src/backend/cuda/walks.ts";
@@ -87,7 +87,7 @@ function launchAdd(out: Layout, a: Layout, b: Layout, options: {
   const { row = MAP.add, dtypes = ["float32", "float32", "float32"], at, huge } = options;
   const { device, launches } = recorder();
   const plan = planMap(out, a, b, null);
-  if (huge) plan.huge = true;
+  if (huge) plan.needsInt64Index = true;
   const [o, x, y] = dtypes.map((dtype) => new Remote(dtype, 1e6, at)) as [Remote, Remote, Remote];
   map(device, row, "float32", plan, o, x, y, null);
   assertEquals(launches.length, 1);
@@ -235,10 +235,10 @@ test("arguments are as large as the structs of the headers, which fit into a lau
   const many = new Remote("float32", 1 << 22);
   for (const huge of [false, true]) {
     const plan = planReduce(dense(1), dense(1 << 22), null, [true], false);
-    plan.huge = huge;
+    plan.needsInt64Index = huge;
     fold(device, REDUCE.sum, plan, many, many, null);
     const scanned = planReduce(dense(1 << 22), dense(1 << 22), null, [true], true);
-    scanned.huge = huge;
+    scanned.needsInt64Index = huge;
     fold(device, SCAN.cumulativeSum, scanned, many, many, null);
   }
   assertEquals(launches.map(({ name }) => name), [
@@ -267,7 +267,7 @@ test("elements that an input repeats are counted in 64 bits where 32 are too few
     const { device, launches } = recorder();
     const a = new Layout([repeats, 1 << 16], [0, 1], 0);
     const plan = planReduce(dense(1, 1), a, null, [true, true], false);
-    assert(!plan.huge, "nothing lies far away");
+    assert(!plan.needsInt64Index, "nothing lies far away");
     const many = new Remote("float32", 1 << 16);
     fold(device, REDUCE.sum, plan, many, many, null);
     return launches.map(({ name }) => name);

@@ -211,7 +211,10 @@ describe("memory of a CUDA device", () => {
     const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
     /** What a kernel does that meets index -7 of an axis of 5. */
     const fault = (): void =>
-      device.upload(device.faults, BigInt64Array.of(BigInt(device.nextIndexing()), -7n, -1n, 5n));
+      device.upload(
+        device.indexErrors,
+        BigInt64Array.of(BigInt(device.nextIndexing()), -7n, -1n, 5n),
+      );
     const message = "Cannot index axis of size 5 at -7";
     fault();
     assertThrows(() => download(x, 0, 1), IndexError, message);

@@ -14,7 +14,7 @@ import {
   DisposedError,
   type DType,
   DTypeError,
-  emptyPool,
+  emptyCache,
   finfo,
   full,
   IndexError,
@@ -195,7 +195,7 @@ function moving(): void {
 
 function memories(): void {
   it("memory is given back and reused", () => {
-    emptyPool(CUDA);
+    emptyCache(CUDA);
     const before = memory(CUDA);
     const x = zeros([1000], { device: CUDA });
     const used = memory(CUDA);

@@ -16,7 +16,7 @@ import {
   DeviceError,
   DisposedError,
   DTypeError,
-  emptyPool,
+  emptyCache,
   fromBuffer,
   IndexError,
   info,
@@ -338,7 +338,7 @@ describe("memory of a device", () => {
     }
   });
 
-  it("memory() tells of it, and emptyPool() reaches it", () => {
+  it("memory() tells of it, and emptyCache() reaches it", () => {
     const before = memory(MIRROR);
     const x = zeros([1000], { device: MIRROR });
     const { bytes, peakBytes, totalBytes, freeBytes } = loose(memory(MIRROR));
@@ -346,7 +346,7 @@ describe("memory of a device", () => {
     assertEquals(freeBytes + bytes, totalBytes);
     assert(peakBytes >= bytes);
     x.dispose();
-    emptyPool(MIRROR);
+    emptyCache(MIRROR);
     assertEquals(memory(MIRROR).peakBytes, before.bytes);
     assertEquals(memory("cpu").bytes, memory().bytes);
   });

@@ -14,7 +14,7 @@ import { test } from "node:test";
 import { check, inDeno, library, moduleAt, runApart } from "./support.ts";
 
 /** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
-const BEGIN = `import { emptyPool, full, info, memory, zeros } from ${moduleAt("mod.ts")};
+const BEGIN = `import { emptyCache, full, info, memory, zeros } from ${moduleAt("mod.ts")};
 const N = 1_000_000;
 const ones = full([N], 1);
 function check(what: boolean, said: unknown = ""): void {
@@ -41,7 +41,7 @@ check("results that nobody keeps take little memory, in one turn of the event lo
     check(memory().bytes < 600e6 && memory().peakBytes < 600e6 && peakBytes < 600e6);
     // Another thread hands over what the collector has found.
     for (let i = 0; memory().collectedBytes === 0; i++) check(i < 1000), churn(1);
-    for (let i = 0; memory().collectedBytes > 0; i++) check(i < 1000), emptyPool();
+    for (let i = 0; memory().collectedBytes > 0; i++) check(i < 1000), emptyCache();
     churn(100);`);
 });
 

@@ -268,7 +268,7 @@ check("the number of threads does not show in own products of matrices", () => {
     import { findNative } from ${moduleAt("src/backend/cpu.ts")};
     import { DTYPE } from ${moduleAt("src/base/dtype.ts")};
     import { Layout } from ${moduleAt("src/base/layout.ts")};
-    import { toHalf } from ${moduleAt("src/base/half.ts")};
+    import { toF16 } from ${moduleAt("src/base/half.ts")};
     import { allocate } from ${moduleAt("src/memory/pool.ts")};
     const native: any = findNative();
     if (!("reason" in native.blas())) throw new Error("there is a BLAS");
@@ -279,7 +279,7 @@ check("the number of threads does not show in own products of matrices", () => {
         const storage = allocate(dtype, rows * columns * batch, true);
         for (let i = 0; i < storage.array.length; i++) {
           const x = Math.sin(i * i);
-          storage.array[i] = dtype === "float16" ? toHalf(x) : x;
+          storage.array[i] = dtype === "float16" ? toF16(x) : x;
         }
         return matrixBatch(storage, Layout.contiguous([batch, rows, columns]));
       };

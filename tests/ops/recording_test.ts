@@ -113,7 +113,7 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["capture", ({ x }) => {
     assertThrows(() => rm.capture(loose("cpu"), () => x.neg()), rm.DeviceError);
   }],
-  ["emptyPool", () => rm.emptyPool()],
+  ["emptyCache", () => rm.emptyCache()],
   ["finfo", () => rm.finfo("float32")],
   ["iinfo", () => rm.iinfo("int8")],
   ["info", () => rm.info().backends.native !== undefined],

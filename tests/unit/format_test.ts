@@ -17,7 +17,7 @@ import {
 } from "../../src/tensor/format.ts";
 import { Layout } from "../../src/base/layout.ts";
 import { allocate } from "../../src/memory/pool.ts";
-import { GONE, Storage } from "../../src/memory/storage.ts";
+import { DISPOSED, Storage } from "../../src/memory/storage.ts";
 
 function make(
   dtype: DType,
@@ -128,7 +128,7 @@ describe("display of each layout", () => {
   });
 
   it("says of a tensor that is gone that it is", () => {
-    const gone: Operand = { ...x, storage: GONE };
+    const gone: Operand = { ...x, storage: DISPOSED };
     shows(gone, "tensor(disposed)");
     assertEquals(inspectTensor(gone), "tensor(disposed)");
     assertEquals(formatHtml(gone), "<div>tensor(disposed)</div>");

@@ -23,7 +23,7 @@ function read(plan: Plan): {
   const part = (from: number, n: number): number[] =>
     Array.from(data.subarray(OFFSETS + from, OFFSETS + from + n));
   const pattern: number[] = [];
-  for (let k = 0, p = plan.pattern; k < operands; k++, p = Math.floor(p / 3)) {
+  for (let k = 0, p = plan.innerStrideKey; k < operands; k++, p = Math.floor(p / 3)) {
     pattern.unshift(p % 3);
   }
   return {

@@ -17,7 +17,7 @@ import {
   shortMod,
   WIDE,
 } from "../../src/backend/js/primitives.ts";
-import { halfTable, toHalf } from "../../src/base/half.ts";
+import { f16Table, toF16 } from "../../src/base/half.ts";
 
 type Column = (number | "nan" | "inf" | "-inf")[];
 interface Golden {
@@ -273,7 +273,7 @@ describe("integer primitives", () => {
 });
 
 describe("the short forms give what the general ones do", () => {
-  const half = halfTable();
+  const half = f16Table();
   const special = [0, 0x8000, 1, 0x8001, 0x3c00, 0xbc00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00];
   const random = Array.from({ length: 60 }, (_, i) => (i * 40503 + 977) & 0xffff);
   it("floordivToHalf of every float16 by 71 others", () => {
@@ -281,7 +281,7 @@ describe("the short forms give what the general ones do", () => {
       for (let bits = 0; bits < 65536; bits++) {
         const x = half[bits]!;
         const actual = floordivToHalf(x, y);
-        if (actual !== toHalf(FLOAT.ffloordiv!(x, y))) assertEquals([x, y, half[actual]], []);
+        if (actual !== toF16(FLOAT.ffloordiv!(x, y))) assertEquals([x, y, half[actual]], []);
       }
     }
   });

@@ -17,13 +17,13 @@ import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
 import type { CudaDevice } from "./device.ts";
-import { fold } from "./folds.ts";
+import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
 import { map } from "./maps.ts";
 import { linear, matmul } from "./matmul.ts";
 import { gather, nonzeroIndices, ravelIndex, scatter } from "./move.ts";
 import { random } from "./random.ts";
-import { alongRows } from "./rows.ts";
+import { alongRows } from "./softmax_norm.ts";
 import { sort } from "./sort.ts";
 import { familiesOf } from "./warm.ts";
 

@@ -91,7 +91,7 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
-/** The words of struct rm_faults; see {@link CudaDevice.faults}. */
+/** The words of struct rm_faults; see {@link CudaDevice.indexErrors}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 /** How many words that are. */
 export const FAULT_WORDS: number = CONSTANTS["gather_scatter.h"].FAULT_WORDS;
@@ -110,7 +110,7 @@ export class CudaDevice {
   notes: Notes | null = null;
   /** Why kernels cannot be had. */
   #reason = "no kernels for that come compiled";
-  #faults = 0;
+  #indexErrors = 0;
   /** How many calls have indexed, and of how many it is known whether they were right. */
   #indexed = 0;
   #judged = 0;
@@ -199,7 +199,7 @@ export class CudaDevice {
   }
 
   /** Calls `use` with the address of so many bytes that are free again afterwards. */
-  scratch(bytes: number, use: (address: number) => void): void {
+  workspace(bytes: number, use: (address: number) => void): void {
     const address = this.memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
     try {
       use(address);
@@ -226,13 +226,13 @@ export class CudaDevice {
   }
 
   /** Where kernels note indexes that are out of range. */
-  get faults(): number {
-    if (this.#faults === 0) {
+  get indexErrors(): number {
+    if (this.#indexErrors === 0) {
       const address = this.memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
       this.upload(address, NO_FAULTS);
-      this.#faults = address;
+      this.#indexErrors = address;
     }
-    return this.#faults;
+    return this.#indexErrors;
   }
 
   /** The number of a call that may note faults, from 1 on. */
@@ -255,19 +255,19 @@ export class CudaDevice {
     if (!this.mayHaveFaults) return;
     const words = new BigInt64Array(FAULT_WORDS);
     const bytes = new Uint8Array(words.buffer);
-    this.memory(CUDA_MEMORY.download, bytes, this.#faults, bytes.length);
-    this.judge(words, this.#indexed);
+    this.memory(CUDA_MEMORY.download, bytes, this.#indexErrors, bytes.length);
+    this.checkIndexErrors(words, this.#indexed);
   }
 
   /**
-   * Throws an IndexError when the `words` of {@link CudaDevice.faults}, read when there had been so
+   * Throws an IndexError when the `words` of {@link CudaDevice.indexErrors}, read when there had been so
    * many `indexings`, tell of an index out of range.
    */
-  judge(words: BigInt64Array, indexings: number): void {
+  checkIndexErrors(words: BigInt64Array, indexings: number): void {
     this.#judged = Math.max(this.#judged, indexings);
     const [call, low, high, size] = words;
     if (call === 0n) return;
-    this.upload(this.#faults, NO_FAULTS);
+    this.upload(this.#indexErrors, NO_FAULTS);
     const index = BigInt.asIntN(64, high! << 32n | low! & 0xffffffffn);
     throw new IndexError(`Cannot index axis of size ${size} at ${index}`);
   }

@@ -15,7 +15,7 @@ import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
-import { rowsFamily } from "./rows.ts";
+import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
 import {
   argReduceSource,
@@ -23,11 +23,11 @@ import {
   define,
   FOLD_KERNELS,
   type FoldKernel,
-  type FoldSource,
   type MapKernel,
   type MapSource,
   mapSource,
   prebuiltOf,
+  type ReduceSource,
   reduceSource,
   SCAN_KERNELS,
   type ScanKernel,
@@ -80,9 +80,9 @@ function sumsOf(row: ReduceOp | ScanOp, from: DType): DType[] {
   return [...new Set([usual, ...own])];
 }
 
-function foldFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
+function reduceFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
-  const sources: FoldSource[] = row.kind === "argReduce"
+  const sources: ReduceSource[] = row.kind === "argReduce"
     ? taken.map((from) => argReduceSource(row, from, "int32"))
     : taken.flatMap((from) =>
       sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
@@ -110,7 +110,7 @@ export function allFamilies(): NamedFamily[] {
   for (const row of TABLE) {
     if (row.kind === "map") families.push(...mapFamilies(row));
     else if (row.kind === "scan") families.push(...scanFamilies(row));
-    else families.push(foldFamily(row));
+    else families.push(reduceFamily(row));
   }
   return [...families, ...rowsFamilies(), ...ownFamilies()];
 }
@@ -137,7 +137,7 @@ function ownFamilies(): NamedFamily[] {
 
 /**
  * The families that come compiled, for devices that have a driver but no NVRTC, each a module of its
- * own: a few kernels for each row, that copies to and from scratch memory make enough for everything.
+ * own: a few kernels for each row, that copies to and from workspace memory make enough for everything.
  */
 export function prebuiltFamilies(): Family[] {
   return [...TABLE.map(prebuiltOf), ...ownFamilies()];

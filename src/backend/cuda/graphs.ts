@@ -74,7 +74,7 @@ class Graph implements Recording {
 export function record(device: CudaDevice, body: () => void): Recording {
   const { shim, index } = device;
   // Whoever indexes needs it, and it cannot be written while a graph is recorded.
-  void device.faults;
+  void device.indexErrors;
   const before = device.indexings;
   device.check("rm_cuda_control", shim.rm_cuda_control(CUDA_CONTROL.captureBegin, index, null));
   const notes = device.notes = new Notes();

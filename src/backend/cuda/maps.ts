@@ -17,7 +17,7 @@ import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
-import { withScratch } from "./scratch.ts";
+import { withWorkspace } from "./workspace.ts";
 import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
@@ -46,7 +46,7 @@ export function map(
   inputs.forEach((input, k) =>
     inputs[k] = scalarIn(input, row.condition && k === 0 ? "bool" : compute)
   );
-  const general = plan.huge || plan.rank > FEW_AXES;
+  const general = plan.needsInt64Index || plan.rank > FEW_AXES;
   const mixed = isMixed(row, compute, out, inputs);
   const dense = !mixed && isDense(plan);
   const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
@@ -124,37 +124,41 @@ function mapOtherwise(
       (layouts[k]!.contiguous || (k > 0 && isSingle(layouts[k]!))));
   const keeps = isFine(out, 0, result);
   const copied = dtypes.filter((dtype, k) => !isFine(inputs[k]!, k + 1, dtype));
-  withScratch(out, [...copied, ...keeps ? [] : [result]].map((dtype) => [dtype, size]), (made) => {
-    let next = 0;
-    /** Where the elements of each operand lie now: a run, or a single one. */
-    const starts = [keeps ? layouts[0]!.offset : 0], singles = [false];
-    const sources = inputs.map((input, k) => {
-      const layout = layouts[k + 1]!;
-      const stays = isFine(input, k + 1, dtypes[k]!);
-      starts.push(stays ? layout.offset : 0);
-      singles.push(stays && (input.device === "cpu" || isSingle(layout)));
-      if (stays) return input;
-      const copy = made[next++]!;
-      const all = planMap(run, layout, null, null);
-      map(device, MAP.copy, input.info.name, all, copy, input, null, null);
-      return copy;
-    });
-    const target = keeps ? out : made[next]!;
-    for (let at = 0; at < size; at += MOST_AT_ONCE) {
-      const count = Math.min(MOST_AT_ONCE, size - at);
-      const [to, x, y = null, z = null] = starts.map((start, k) =>
-        singles[k] ? Layout.contiguous([1], start) : Layout.contiguous([count], start + at)
-      ) as [Layout, Layout, Layout?, Layout?];
-      const part = planMap(to, x, y, z);
-      part.data.set(attributes, ATTRIBUTES);
-      const [a, b, c] = sources as [Storage, Storage?, Storage?];
-      map(device, row, compute, part, target, a, b ?? null, c ?? null);
-    }
-    if (!keeps) {
-      const back = planMap(layouts[0]!, run, null, null);
-      map(device, MAP.copy, result, back, out, target, null, null);
-    }
-  });
+  withWorkspace(
+    out,
+    [...copied, ...keeps ? [] : [result]].map((dtype) => [dtype, size]),
+    (made) => {
+      let next = 0;
+      /** Where the elements of each operand lie now: a run, or a single one. */
+      const starts = [keeps ? layouts[0]!.offset : 0], singles = [false];
+      const sources = inputs.map((input, k) => {
+        const layout = layouts[k + 1]!;
+        const stays = isFine(input, k + 1, dtypes[k]!);
+        starts.push(stays ? layout.offset : 0);
+        singles.push(stays && (input.device === "cpu" || isSingle(layout)));
+        if (stays) return input;
+        const copy = made[next++]!;
+        const all = planMap(run, layout, null, null);
+        map(device, MAP.copy, input.info.name, all, copy, input, null, null);
+        return copy;
+      });
+      const target = keeps ? out : made[next]!;
+      for (let at = 0; at < size; at += MOST_AT_ONCE) {
+        const count = Math.min(MOST_AT_ONCE, size - at);
+        const [to, x, y = null, z = null] = starts.map((start, k) =>
+          singles[k] ? Layout.contiguous([1], start) : Layout.contiguous([count], start + at)
+        ) as [Layout, Layout, Layout?, Layout?];
+        const part = planMap(to, x, y, z);
+        part.data.set(attributes, ATTRIBUTES);
+        const [a, b, c] = sources as [Storage, Storage?, Storage?];
+        map(device, row, compute, part, target, a, b ?? null, c ?? null);
+      }
+      if (!keeps) {
+        const back = planMap(layouts[0]!, run, null, null);
+        map(device, MAP.copy, result, back, out, target, null, null);
+      }
+    },
+  );
 }
 
 /** `scalar`, if it is one, as an element of `dtype`, in which kernels read it. */

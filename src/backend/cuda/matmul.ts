@@ -16,9 +16,9 @@ import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { map } from "./maps.ts";
-import { withScratch } from "./scratch.ts";
+import { withWorkspace } from "./workspace.ts";
 import { suffixOf } from "./source.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
@@ -27,7 +27,7 @@ const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
 const MOST_BLOCKS_Y = 65535;
 
 /** Signs do not matter to the lower bits of a product. */
-function multiplyKernel({ name, kind, bytes }: DTypeInfo): Instance {
+function multiplyKernel({ name, kind, bytes }: DTypeInfo): KernelVariant {
   const type = kind === "f"
     ? `rm_${suffixOf(name)}`
     : `rm_integer<uint${8 * bytes}_t, uint${Math.max(32, 8 * bytes)}_t>`;
@@ -76,7 +76,7 @@ export function linear(device: CudaDevice, product: GemmProblem, bias: Operand):
   const address = storage.address + offset * info.bytes;
   if (address % BIAS_ALIGNMENT === 0) return multiplyByBlas(device, product, address);
   let done = false;
-  withScratch(storage, [[info.name, product.n]], ([aligned]) => {
+  withWorkspace(storage, [[info.name, product.n]], ([aligned]) => {
     const row = Layout.contiguous([product.n]);
     copy(device, aligned!, row, storage, Layout.contiguous([product.n], offset));
     done = multiplyByBlas(device, product, aligned!.address);
@@ -140,7 +140,7 @@ function withDense(
   // A matrix that is broadcast over axes of the batch is copied once.
   const once = shape.map((n, axis) => read && axis < rank - 2 && strides[axis] === 0 ? 1 : n);
   const dense = Layout.contiguous(once);
-  withScratch(storage, [[storage.info.name, dense.size]], ([made]) => {
+  withWorkspace(storage, [[storage.info.name, dense.size]], ([made]) => {
     if (read) copy(device, made!, dense, storage, new Layout(once, strides, offset));
     use(matrixBatch(made!, dense.broadcastTo(shape)));
   });
@@ -194,7 +194,7 @@ function withOffsets(
   if (listed.length === 0) return use(batches.map(() => 0));
   const length = listed[0]!.batch;
   const all = BigInt64Array.from(listed.flatMap((one) => Array.from(offsetsOf(one), BigInt)));
-  device.scratch(all.byteLength, (address) => {
+  device.workspace(all.byteLength, (address) => {
     device.upload(address, all);
     use(batches.map((one) => {
       const place = listed.indexOf(one);

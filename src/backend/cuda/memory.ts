@@ -83,14 +83,14 @@ export class CudaMemory implements DeviceMemory {
     const { indexings } = cuda;
     let told: number;
     try {
-      told = cuda.memory(CUDA_MEMORY.beginRead, null, cuda.faults, faults.byteLength);
+      told = cuda.memory(CUDA_MEMORY.beginRead, null, cuda.indexErrors, faults.byteLength);
     } catch (error) {
       cuda.memory(CUDA_MEMORY.endRead, null, ticket);
       throw error;
     }
     await this.#endRead(ticket, bytes);
     await this.#endRead(told, new Uint8Array(faults.buffer));
-    cuda.judge(faults, indexings);
+    cuda.checkIndexErrors(faults, indexings);
   }
 
   /** Waits without blocking until what was read is in `bytes`. */

@@ -13,7 +13,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
 import { suffixOf } from "./source.ts";
 
@@ -27,16 +27,16 @@ const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 /** The most blocks of a kernel that goes round. */
 const MOST_BLOCKS = 2 ** 24;
 
-function macro(name: string, what: string, ...types: (string | number)[]): Instance {
+function macro(name: string, what: string, ...types: (string | number)[]): KernelVariant {
   return { name, header: "gather_scatter.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
 }
 
-function addPositions(wide: boolean, room: number): Instance {
+function addPositions(wide: boolean, room: number): KernelVariant {
   const [name, type] = wide ? ["int64", "long long"] : ["int32", "int"];
   return macro(`add_positions_${name}_${room}`, "ADD_POSITIONS", type, room);
 }
 
-function moveElements(bytes: number, room: number): Instance {
+function moveElements(bytes: number, room: number): KernelVariant {
   return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
 }
 
@@ -44,13 +44,13 @@ const MOVE_BLOCKS = macro("move_blocks", "MOVE_BLOCKS");
 const MARK_INDICES = macro("mark_indices", "MARK_INDICES");
 const SELECT_LAST = macro("select_last", "SELECT_LAST");
 
-function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
+function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): KernelVariant {
   const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
   return macro(name, `${pass}_NONZERO`, `uint${8 * bytes}_t`);
 }
 
 /** Integers of either sign are added as unsigned ones. */
-function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
+function addSorted({ name, kind, bytes }: DTypeInfo, room: number): KernelVariant {
   const suffix = kind === "f" ? suffixOf(name) : `u${8 * bytes}`;
   return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
 }
@@ -123,7 +123,7 @@ function addPicks(
   stride: number,
 ): void {
   args.integer(at).integer(bytes + (kind === "i" ? INDEX_SIGNED : 0)).integer(size).integer(stride)
-    .integer(device.faults).integer(device.nextIndexing());
+    .integer(device.indexErrors).integer(device.nextIndexing());
 }
 
 /** Queues adding each index, times `stride`, to the position that `plan` pairs with it. */
@@ -195,7 +195,7 @@ function lastOfEach(device: CudaDevice, picks: IndexVector, use: (kept: number) 
   const slots = 2 ** Math.ceil(Math.log2(Math.max(512, 2 * count)));
   const dense = 4 * size <= 12 * slots;
   const marksBytes = round(4 * (dense ? size : slots)), keysBytes = dense ? 0 : 8 * slots;
-  device.scratch(marksBytes + keysBytes + count * 8, (marks) => {
+  device.workspace(marksBytes + keysBytes + count * 8, (marks) => {
     const keys = marks + marksBytes, kept = keys + keysBytes;
     device.zero(marks, marksBytes + keysBytes);
     const blocks = Math.ceil(count / THREADS);
@@ -226,7 +226,7 @@ function checkIndices(device: CudaDevice, picks: IndexVector): void {
   if (count === 0) return;
   checkRun(SYMBOL, 2, offset, count, indices);
   // Nobody looks at the places.
-  device.scratch(8 * count, (unused) => writePlaces(device, picks, unused, true));
+  device.workspace(8 * count, (unused) => writePlaces(device, picks, unused, true));
 }
 
 /** Writes the place of each pick, as int64 or int32, and notes those that are out of range. */
@@ -276,7 +276,7 @@ export function scatterAdd(
   const from = values.address + plan.data[OFFSETS + 1]! * values.info.bytes;
   for (let first = 0; first < picks.count; first += most) {
     const count = Math.min(most, picks.count - first);
-    device.scratch(room + 4 * count, (places) => {
+    device.workspace(room + 4 * count, (places) => {
       const order = places + room;
       writePlaces(device, { ...picks, offset: offset + first, count }, places, wide);
       sortRuns(device, places, DTYPE[wide ? "int64" : "int32"], 1, count, false, order);
@@ -311,7 +311,7 @@ function addRuns(
   // Sums have the width of what they are computed in.
   const { kind, bytes } = target.info;
   const width = kind === "f" ? Math.max(4, bytes) : bytes;
-  device.scratch(2 * chunks * (8 + elements * width), (itsPlaces) => {
+  device.workspace(2 * chunks * (8 + elements * width), (itsPlaces) => {
     const sums = itsPlaces + 16 * chunks;
     add(sums, itsPlaces);
     addRuns(device, plan, target, stride, {
@@ -392,7 +392,7 @@ export function nonzeroIndices(
   const { bytes, kind } = input.info;
   const tiles = Math.ceil(length / NONZERO_TILE);
   const floating = kind === "f" ? 1 : 0;
-  device.scratch((tiles + 1) * 8, (counts) => {
+  device.workspace((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);
     device.launch(kernelOf(device, nonzeroPass("COUNT", bytes)), [tiles], [THREADS], args);
     addCountsUp(device, counts, counts + 8 * tiles, 1, tiles);

@@ -8,7 +8,7 @@ import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 /** The most blocks, which go round then. */
@@ -29,7 +29,7 @@ const FLOATS: Partial<Record<DType, readonly [stored: string, uniform: string, n
   float64: ["double", "rm_uniform_f64()", "rm_normal_f64()"],
 };
 
-function instanceOf(info: DTypeInfo, kind: Distribution, narrow: boolean): Instance {
+function instanceOf(info: DTypeInfo, kind: Distribution, narrow: boolean): KernelVariant {
   let name: string, type: string, maker: string;
   if (kind === "integers") {
     type = unsigned(info);
@@ -48,8 +48,8 @@ function instanceOf(info: DTypeInfo, kind: Distribution, narrow: boolean): Insta
 
 /** Every kernel that {@link random} uses. */
 export function randomFamily(): Family {
-  const instances = new Map<string, Instance>();
-  const add = (instance: Instance): unknown => instances.set(instance.name, instance);
+  const variants = new Map<string, KernelVariant>();
+  const add = (variant: KernelVariant): unknown => variants.set(variant.name, variant);
   for (const dtype of DTYPES) {
     const info = DTYPE[dtype];
     if (info.kind === "f") {
@@ -57,7 +57,7 @@ export function randomFamily(): Family {
     } else for (const narrow of [true, false]) add(instanceOf(info, "integers", narrow));
   }
   add(instanceOf(DTYPE.uint32, "bits", false));
-  return familyOf([...instances.values()]);
+  return familyOf([...variants.values()]);
 }
 
 const args = new Arguments();

@@ -9,7 +9,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, type Instance, kernelOf } from "./instance.ts";
+import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 const { SORT_RANK_MAX: RANK_MAX, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } =
@@ -23,12 +23,12 @@ function tileOf(bytes: number): number {
 
 const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SCATTER"] as const;
 
-function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
+function instanceOf(what: (typeof KERNELS)[number], bytes: number): KernelVariant {
   const name = `sort_${what.toLowerCase()}_${bytes}`;
   return { name, header: "sort.h", line: `RM_SORT_${what}(${name}, uint${8 * bytes}_t)` };
 }
 
-const ADD_UP: Instance = {
+const ADD_UP: KernelVariant = {
   name: "prefix_sum_counts",
   header: "sort.h",
   line: "RM_PREFIX_SUM_COUNTS(prefix_sum_counts)",
@@ -131,7 +131,7 @@ function sortLong(
   // Values go to and fro between their own memory and a copy; orders need two copies, as the values
   // are to stay, and write no values in the end: one digit takes none, two take one.
   const copies = indices === 0 ? 1 : Math.min(2, bytes - 1);
-  device.scratch(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
+  device.workspace(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
     const counts = address, totals = counts + counters;
     const first = totals + round(runs * DIGITS * 8), second = first + copy + places;
     let from = given, fromIndices = 0;

@@ -10,7 +10,7 @@ import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
 import { resultOf, takes } from "../../ops/infer.ts";
 import type { ArgReduceOp, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { exprFor, MAP } from "../../ops/table.ts";
-import { ignoresSign, isHeavy, needsDouble } from "../../ops/c_rules.ts";
+import { ignoresSign, isComputeBound, needsDouble } from "../../ops/c_rules.ts";
 import { CONSTANTS, constantsOf, type Header } from "./constants.ts";
 import type { Family } from "./device.ts";
 
@@ -169,7 +169,7 @@ function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
   const name = copies && out !== compute
     ? `cast_${suffixOf(compute)}_${suffixOf(out)}`
     : `${row.name}_${suffixOf(compute)}`;
-  const heavy = isHeavy(row);
+  const heavy = isComputeBound(row);
   const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
   const packs = heavy || row.arity === 3 ? 1 : 2;
   const small = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2;
@@ -240,7 +240,7 @@ export function computesOf(row: MapOp): DType[] {
 // ---- folds -------------------------------------------------------------------------------------
 
 /** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
-export interface FoldSource extends Source<FoldKernel> {
+export interface ReduceSource extends Source<FoldKernel> {
   /** Elements that a lane takes at once, */
   readonly pack: number;
   /** and how many of those. */
@@ -288,7 +288,7 @@ interface FoldParts {
   readonly packs?: number;
 }
 
-function foldSourceOf(parts: FoldParts): FoldSource {
+function reduceSourceOf(parts: FoldParts): ReduceSource {
   const { name, from, second, result, to, work, acc, heavy, accumulator } = parts;
   const pack = heavy ? 1 : Math.min(16 / DTYPE[from].bytes, 8);
   const packs = heavy ? 1 : parts.packs ?? (pack === 8 ? 2 : 4);
@@ -317,7 +317,7 @@ function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
   return `INT${8 * bytes}_${lowest ? "MIN" : "MAX"}`;
 }
 
-const foldSources = new Map<number, FoldSource>();
+const foldSources = new Map<number, ReduceSource>();
 
 function keyOf(row: TableOp, from: DType, to: DType, second: DType | null): number {
   const other = second === null ? NO_DTYPE : DTYPE[second].id;
@@ -330,7 +330,7 @@ export function reduceSource(
   from: DType,
   to: DType,
   second: DType | null,
-): FoldSource {
+): ReduceSource {
   const key = keyOf(row, from, to, second);
   let source = foldSources.get(key);
   if (source === undefined) foldSources.set(key, source = makeReduce(row, from, to, second));
@@ -342,7 +342,7 @@ function makeReduce(
   from: DType,
   to: DType,
   second: DType | null,
-): FoldSource {
+): ReduceSource {
   const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
   const toFloat = DTYPE[to].kind === "f";
   // Results that are elements need no room to add in.
@@ -362,7 +362,7 @@ function makeReduce(
     parseExpr(row.map ?? "x"),
     (part) => part.kind === "call" && part.name !== "fabs",
   );
-  return foldSourceOf({
+  return reduceSourceOf({
     name: `${row.name}_${dtypes.join("_")}`,
     from,
     second: second ?? from,
@@ -388,17 +388,17 @@ function makeReduce(
 }
 
 /** `row` over elements of `from` into those of `to`. */
-export function argReduceSource(row: ArgReduceOp, from: DType, to: DType): FoldSource {
+export function argReduceSource(row: ArgReduceOp, from: DType, to: DType): ReduceSource {
   const key = keyOf(row, from, to, null);
   let source = foldSources.get(key);
   if (source === undefined) foldSources.set(key, source = makeArgReduce(row, from, to));
   return source;
 }
 
-function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): FoldSource {
+function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): ReduceSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const work = valueType(from);
-  return foldSourceOf({
+  return reduceSourceOf({
     name,
     from,
     second: from,
@@ -436,7 +436,7 @@ export interface ScanSource extends Source<ScanKernel> {
   /** Elements that a lane takes at once. */
   readonly pack: number;
   /** What folds the parts of a run. */
-  readonly fold: FoldSource;
+  readonly fold: ReduceSource;
 }
 
 /** Kernels of shim/cuda/kernels/scan.h, and the macros that define them. */
@@ -473,7 +473,7 @@ function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
   return {
     ...sourceOf(name, "scan.h", SCAN_KERNELS, text),
     pack,
-    fold: foldSourceOf({
+    fold: reduceSourceOf({
       name: `${name}_reduce`,
       from,
       second: from,
@@ -513,7 +513,7 @@ function scansOf(row: ScanOp, dtypes: readonly DType[]): ScanSource[] {
   return dtypes.map((from) => scanSource(row, from, resultOf(row, from)));
 }
 
-function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): FoldSource[] {
+function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): ReduceSource[] {
   return dtypes.map((from) =>
     row.kind === "argReduce"
       ? argReduceSource(row, from, "int32")

@@ -10,7 +10,7 @@ import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
-import { rowsFamily } from "./rows.ts";
+import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
 import { usualOf } from "./source.ts";
 

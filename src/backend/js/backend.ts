@@ -125,8 +125,8 @@ export class JsBackend implements Backend {
     const a = call.operand(0).storage;
     const b = op.arity === 2 ? call.operand(1).storage : null;
     const loops = this.#loops(op.id, (out.info.id * 256 + a.info.id) * 256 + (b?.info.id ?? 0));
-    const flags = (runsAcross(plan) ? 2 : 0) + (plan.huge ? 1 : 0);
-    const variant = ((plan.rank * 256 + plan.kept) * 4 + flags) * 81 + plan.pattern;
+    const flags = (runsAcross(plan) ? 2 : 0) + (plan.needsInt64Index ? 1 : 0);
+    const variant = ((plan.rank * 256 + plan.kept) * 4 + flags) * 81 + plan.innerStrideKey;
     let loop = loops.get(variant);
     if (loop === undefined) loops.set(variant, loop = axisLoop(call));
     loop(plan.data, arrayOf(out), arrayOf(a), b === null ? null : arrayOf(b), null);

@@ -72,7 +72,7 @@ export class Emitter {
       };
     }
     if (dtype === "float16") return number(this.hold(`half[${array}[${index}]]`));
-    if (dtype === "bfloat16") return number(this.hold(`brain[${array}[${index}]]`));
+    if (dtype === "bfloat16") return number(this.hold(`bf16[${array}[${index}]]`));
     return number(this.hold(`${array}[${index}]`));
   }
 
@@ -85,9 +85,9 @@ export class Emitter {
       const at = this.hold(`2 * (${index})`);
       this.add(`${array}[${at}] = ${value.low}; ${array}[${at} + 1] = ${value.high};`);
     } else if (dtype === "float16") {
-      this.add(`${array}[${index}] = ${result ? "resultToHalf" : "toHalf"}(${value.text});`);
+      this.add(`${array}[${index}] = ${result ? "resultToHalf" : "toF16"}(${value.text});`);
     } else if (dtype === "bfloat16") {
-      this.add(`${array}[${index}] = ${result ? "resultToBrain" : "toBrain"}(${value.text});`);
+      this.add(`${array}[${index}] = ${result ? "resultToBrain" : "toBf16"}(${value.text});`);
     } else this.add(`${array}[${index}] = ${value.text};`);
   }
 

@@ -7,14 +7,14 @@
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import {
-  brainTable,
-  halfTable,
+  bf16Table,
+  f16Table,
   resultToBrain,
   resultToHalf,
   roundBrain,
   roundHalf,
-  toBrain,
-  toHalf,
+  toBf16,
+  toF16,
 } from "../../base/half.ts";
 import type { MapOp } from "../../ops/op.ts";
 import { exprFor } from "../../ops/table.ts";
@@ -108,8 +108,8 @@ const NAMES = {
   corrected: (sum: number, error: number): number => error - error === 0 ? sum + error : sum,
   resultToBrain,
   resultToHalf,
-  toBrain,
-  toHalf,
+  toBf16,
+  toF16,
   roundHalf,
   roundBrain,
 };
@@ -119,7 +119,7 @@ let names: Record<string, unknown> | undefined;
 /** Everything that generated loops may name. */
 export function environment(): Record<string, unknown> {
   if (names !== undefined) return names;
-  names = { ...INT, ...FLOAT, ...NAMES, half: halfTable(), brain: brainTable() };
+  names = { ...INT, ...FLOAT, ...NAMES, half: f16Table(), bf16: bf16Table() };
   for (const [name, f] of Object.entries(WIDE)) names[`${name}Wide`] = f;
   for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
     names[`nextafter_${dtype}`] = nextafterFor(dtype);

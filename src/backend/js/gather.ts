@@ -8,7 +8,7 @@
 import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
 import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { readElement } from "../../memory/element.ts";
-import { fromBrain, halfTable, toBrain, toHalf } from "../../base/half.ts";
+import { f16Table, fromBrain, toBf16, toF16 } from "../../base/half.ts";
 import { OFFSETS, type Plan, planMap } from "../../base/plan.ts";
 import type { Call } from "../../ops/op.ts";
 
@@ -86,10 +86,10 @@ function moveElements(motion: Motion): Mover {
 
 /** Adds 16-bit floats, which are kept as bits. */
 function addHalves(dtype: DTypeInfo): Mover {
-  const table = halfTable();
+  const table = f16Table();
   const [read, write] = dtype.name === "float16"
-    ? [(bits: number) => table[bits]!, toHalf]
-    : [fromBrain, toBrain];
+    ? [(bits: number) => table[bits]!, toF16]
+    : [fromBrain, toBf16];
   return (out, source, positions, to, from, count, step) => {
     for (let i = 0; i < count; i++) {
       for (let e = 0; e < to.length; e++) {
@@ -116,7 +116,9 @@ function moveBlocks(
   generate: boolean,
 ): number {
   const { indices, offset, count, size: places, stride } = index;
-  const positions = new (out.huge || source.huge ? Float64Array : Int32Array)(count);
+  const positions = new (out.needsInt64Index || source.needsInt64Index ? Float64Array : Int32Array)(
+    count,
+  );
   for (let i = 0; i < count; i++) {
     const at = placeOf(indices.array[offset + i]!, places);
     if (at < 0 || at >= places) return i;

@@ -169,7 +169,7 @@ function addParameters({ parameters }: ElementOp, plan: Plan, env: Env): void {
 }
 
 /** Calls `visit` with the positions of all operands, for axes `from` to `to` of the plan. */
-function walk(
+function forEachElement(
   plan: Plan,
   from: number,
   to: number,
@@ -181,7 +181,7 @@ function walk(
   const n = data[OFFSETS + operands + from]!;
   const at = start.slice();
   for (let i = 0; i < n; i++) {
-    walk(plan, from + 1, to, at, visit);
+    forEachElement(plan, from + 1, to, at, visit);
     for (let k = 0; k < operands; k++) at[k]! += data[OFFSETS + operands + rank * (k + 1) + from]!;
   }
 }
@@ -201,7 +201,7 @@ export function interpretMap(call: Call): void {
   const result = resultOf(row, compute);
   const env: Env = {};
   addParameters(row, plan, env);
-  walk(plan, 0, plan.rank, offsets(plan), (at) => {
+  forEachElement(plan, 0, plan.rank, offsets(plan), (at) => {
     for (let k = 0; k < inputs.length; k++) {
       let value: Num = readElement(inputs[k]!, at[k + 1]!);
       if (!(row.condition && k === 0)) {
@@ -249,10 +249,10 @@ function interpretReduce(
   const env: Env = {};
   addParameters(row, plan, env);
   const identity = startOf(row, accumulate);
-  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+  forEachElement(plan, 0, plan.kept, offsets(plan), (start) => {
     let acc: Num = identity;
     let error = 0;
-    walk(plan, plan.kept, plan.rank, start, (at) => {
+    forEachElement(plan, plan.kept, plan.rank, start, (at) => {
       inputs.forEach((input, k) =>
         env["xy"[k]!] = castScalar(readElement(input, at[k + 1]!), compute)
       );
@@ -281,11 +281,11 @@ function interpretArgReduce(
   input: Storage,
 ): void {
   const better = evaluator(row.expr, input.info.name);
-  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+  forEachElement(plan, 0, plan.kept, offsets(plan), (start) => {
     let a: Num = readElement(input, start[1]!);
     let best = 0;
     let position = 0;
-    walk(plan, plan.kept, plan.rank, start, (at) => {
+    forEachElement(plan, plan.kept, plan.rank, start, (at) => {
       const x = readElement(input, at[1]!);
       if (better({ a, x })) [a, best] = [x, position];
       position++;
@@ -297,9 +297,9 @@ function interpretArgReduce(
 function interpretScan(row: ScanOp, plan: Plan, out: Storage, input: Storage): void {
   const accumulate = out.info.kind === "f" ? "float64" : out.info.name;
   const fold = evaluator(row.expr, accumulate);
-  walk(plan, 0, plan.kept, offsets(plan), (start) => {
+  forEachElement(plan, 0, plan.kept, offsets(plan), (start) => {
     let a = startOf(row, accumulate);
-    walk(plan, plan.kept, plan.rank, start, (at) => {
+    forEachElement(plan, plan.kept, plan.rank, start, (at) => {
       const x = castScalar(readElement(input, at[1]!), accumulate);
       a = settle(fold({ a, x }), accumulate);
       writeElement(out, at[0]!, a);

@@ -27,10 +27,10 @@ const FILLED = 64;
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
 function header(row: TableOp, plan: Plan): string {
-  const { operands, rank, huge } = plan;
+  const { operands, rank, needsInt64Index } = plan;
   const literals = digits(plan);
   // Integers are faster, but only up to 2^31.
-  const int = huge ? "" : " | 0";
+  const int = needsInt64Index ? "" : " | 0";
   const lines: string[] = [];
   row.parameters.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
   for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
@@ -60,7 +60,7 @@ function open(j: number, operands: number): string {
 /** The operands' inner strides as digits 0, 1 and 2, the output's first. */
 function digits(plan: Plan): number[] {
   const result: number[] = [];
-  for (let k = 0, pattern = plan.pattern; k < plan.operands; k++) {
+  for (let k = 0, pattern = plan.innerStrideKey; k < plan.operands; k++) {
     result.unshift(pattern % 3);
     pattern = Math.floor(pattern / 3);
   }
@@ -142,7 +142,7 @@ function mapSource(
   } else {
     const flat = strides.every((s) => s !== 2);
     // Wrapping sums of 32 bits cost less than checked ones.
-    const moving = plan.huge
+    const moving = plan.needsInt64Index
       ? (k: number) => `i${k}_${inner} + c`
       : (k: number) => `(i${k}_${inner} + c | 0)`;
     const make = (dense: (k: number) => string) =>
@@ -434,7 +434,7 @@ export function mapLoop(call: Call): Loop {
   const { source, slow } = mapSource(op, compute, inputs, call.outputs[0]!.storage.info.name, plan);
   const dtypes = [compute, ...inputs, call.outputs[0]!.storage.info.name].join("_");
   return compile(
-    `${op.name}_${dtypes}_${plan.rank}_${plan.pattern}`,
+    `${op.name}_${dtypes}_${plan.rank}_${plan.innerStrideKey}`,
     source,
     slow === null ? null : slowFunction(op, compute),
   );

@@ -8,7 +8,7 @@
  * @module
  */
 import { gemmOf, type GemmProblem, type MatrixBatch, offsetsOf } from "../../core/gemm.ts";
-import { brainTable, halfTable, toBrain, toHalf } from "../../base/half.ts";
+import { bf16Table, f16Table, toBf16, toF16 } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { mulHigh } from "./environment.ts";
 import type { Call } from "../../ops/op.ts";
@@ -94,7 +94,7 @@ function dense(storage: Storage, from: number, to: number, float: boolean): Pane
   const size = to - from;
   const result = working(float, SPAN, size);
   if (name === "float16" || name === "bfloat16") {
-    const table = name === "float16" ? halfTable() : brainTable();
+    const table = name === "float16" ? f16Table() : bf16Table();
     for (let i = 0; i < size; i++) result[i] = table[source[from + i]!]!;
   } else if (size < 64) {
     for (let i = 0; i < size; i++) result[i] = source[from + i]!;
@@ -249,8 +249,8 @@ function writeBack(
       out[offset + i * c.rowStride + j * c.columnStride] = plain
         ? value
         : name === "float16"
-        ? toHalf(value)
-        : toBrain(value);
+        ? toF16(value)
+        : toBf16(value);
     }
   }
 }

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { toHalf } from "../../base/half.ts";
+import { toF16 } from "../../base/half.ts";
 
 // A mispredicted branch costs more than a detour through memory.
 const choice = new Float64Array(2);
@@ -194,7 +194,7 @@ let intHalves: Uint16Array | undefined;
 
 /** The integers from -2048 on as float16. Made at the first use. */
 function makeIntHalves(): Uint16Array {
-  return intHalves = Uint16Array.from({ length: 4096 }, (_, i) => toHalf(i - 2048));
+  return intHalves = Uint16Array.from({ length: 4096 }, (_, i) => toF16(i - 2048));
 }
 
 /** `ffloordiv` of float16 values, as bits: most results are small integers, known by heart. */
@@ -205,7 +205,7 @@ export function floordivToHalf(x: number, y: number): number {
   if (quotient > -2048 && quotient < 2048 && quotient !== 0) {
     return (intHalves ?? makeIntHalves())[(quotient + 2048) | 0]!;
   }
-  return toHalf(ffloordiv(x, y));
+  return toF16(ffloordiv(x, y));
 }
 
 /** `fmod` of numbers that float32 can hold. */

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { toBrain, toHalf } from "../../base/half.ts";
+import { toBf16, toF16 } from "../../base/half.ts";
 import type { Call } from "../../ops/op.ts";
 import type { RandomAttributes } from "../../ops/kernels.ts";
 import {
@@ -39,6 +39,6 @@ export function random(call: Call): void {
   if (kind === "normal") fillNormal32(floats, 0, n, key0, key1);
   else fillUniform32(floats, 0, n, key0, key1, BITS[info.name]);
   if (info.bytes === 4) return;
-  const round = info.name === "float16" ? toHalf : toBrain;
+  const round = info.name === "float16" ? toF16 : toBf16;
   for (let i = 0; i < n; i++) array[i] = round(floats[i]!);
 }

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { brainTable, halfTable } from "../../base/half.ts";
+import { bf16Table, f16Table } from "../../base/half.ts";
 import type { Layout } from "../../base/layout.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import type { Storage } from "../../memory/storage.ts";
@@ -90,7 +90,7 @@ function writeKeys(
     for (let i = 0; i < size; i++) keys[i] = array[from + i]! ^ sign ^ flip;
     return;
   }
-  const table = name === "float16" ? halfTable() : name === "bfloat16" ? brainTable() : null;
+  const table = name === "float16" ? f16Table() : name === "bfloat16" ? bf16Table() : null;
   for (let i = 0; i < size; i++) {
     const value = table === null ? array[from + i]! : table[array[from + i]!]!;
     float[0] = value + 0; // -0 and 0 are equal

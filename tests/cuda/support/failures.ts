@@ -10,7 +10,7 @@ import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } f
 import {
   arange,
   capture,
-  emptyPool,
+  emptyCache,
   memory,
   ones,
   synchronize,
@@ -129,7 +129,7 @@ export async function memoryRunsOut(folder: string): Promise<Record<string, numb
     const before = base = inUse();
     counts[name] = 0;
     for (let room = 0;; room += 1000) {
-      emptyPool("cuda");
+      emptyCache("cuda");
       emulator.set("memory", emulator.get("used") + room);
       let made: Any;
       try {

@@ -7,7 +7,7 @@ import { constantsOf, type Header } from "./constants.ts";
 import type { CudaDevice, Family } from "./device.ts";
 
 /** A kernel that a line of C makes of what a header defines. */
-export interface Instance {
+export interface KernelVariant {
   /** Its name, which says all that makes it different from the others. */
   readonly name: string;
   /** The file of shim/cuda/kernels. */
@@ -17,21 +17,21 @@ export interface Instance {
 }
 
 /** Those of one header, together. */
-export function familyOf(instances: readonly Instance[]): Family {
-  const lines = instances.map(({ line }) => line);
-  const { header } = instances[0]!;
+export function familyOf(variants: readonly KernelVariant[]): Family {
+  const lines = variants.map(({ line }) => line);
+  const { header } = variants[0]!;
   return {
     source: `${constantsOf(header)}#include "${header}"\n${lines.join("\n")}\n`,
-    names: instances.map(({ name }) => name),
+    names: variants.map(({ name }) => name),
   };
 }
 
 /** {@link kernelOf}, but 0 where it cannot be had. */
-export function findKernel(device: CudaDevice, instance: Instance): number {
-  return device.find(instance.name, () => familyOf([instance]).source);
+export function findKernel(device: CudaDevice, variant: KernelVariant): number {
+  return device.find(variant.name, () => familyOf([variant]).source);
 }
 
 /** The kernel on `device`, compiled by the first call. */
-export function kernelOf(device: CudaDevice, instance: Instance): number {
-  return device.kernel(instance.name, () => familyOf([instance]).source);
+export function kernelOf(device: CudaDevice, variant: KernelVariant): number {
+  return device.kernel(variant.name, () => familyOf([variant]).source);
 }

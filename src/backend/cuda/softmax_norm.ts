@@ -10,7 +10,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { familyOf, findKernel, type Instance } from "./instance.ts";
+import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
 import { suffixOf } from "./source.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
@@ -44,7 +44,7 @@ type Team = 4 | 8 | 16 | 32 | "wide" | 0 | "parts" | "finish";
 const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "finish"];
 
 /** The kernel of threads that take `pack` elements at a time. */
-function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): Instance {
+function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): KernelVariant {
   const type = `rm_${suffixOf(dtype)}`, held = heldOf(DTYPE[dtype].bytes, pack);
   // Lanes hold half as many while that is enough, as fewer registers are.
   const groups = (typeof team === "number" && team > 0 ? held / 2 : held) / pack;
@@ -128,7 +128,7 @@ export function alongRows(
   const wanted = Math.min(chunks, PART_THREADS, Math.max(1, Math.ceil(BUSY_BLOCKS / rows)));
   const length = Math.ceil(chunks / wanted) * chunk;
   const count = Math.ceil(columns / length);
-  device.scratch(rows * count * CONSTANTS["softmax_norm.h"].PART_BYTES, (parts) => {
+  device.workspace(rows * count * CONSTANTS["softmax_norm.h"].PART_BYTES, (parts) => {
     args.clear().integer(parts).address(a, offset).integer(columns).integer(count).integer(length);
     device.launch(sums, [rows * count], [PART_THREADS], args);
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(columns)

@@ -17,12 +17,12 @@ import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
-import { withScratch } from "./scratch.ts";
+import { withWorkspace } from "./workspace.ts";
 import {
   argReduceSource,
   type FoldKernel,
-  type FoldSource,
   kernelText,
+  type ReduceSource,
   reduceSource,
   type ScanKernel,
   type ScanSource,
@@ -75,7 +75,7 @@ function castLater(
 ): void {
   if (out.info.name === usual) device.fail();
   const layout = layoutOf(plan, 0, axes);
-  withScratch(out, [[usual, out.length]], ([made]) => {
+  withWorkspace(out, [[usual, out.length]], ([made]) => {
     make(made!);
     map(device, MAP.copy, usual, planMap(layout, layout, null, null), out, made!, null, null);
   });
@@ -104,7 +104,7 @@ function runsAcross(plan: Plan): boolean {
 }
 
 /** How a fold is shared. */
-interface Shares {
+interface Partitions {
   readonly across: boolean;
   readonly outputs: number;
   readonly count: number;
@@ -117,7 +117,7 @@ interface Shares {
 }
 
 /** Cuts `count` elements into at most `wanted` parts, of whole rounds. */
-function cut(
+function splitReduction(
   count: number,
   round: number,
   wanted: number,
@@ -129,7 +129,7 @@ function cut(
   return { parts: Math.ceil(count / length), length };
 }
 
-function share(plan: Plan, { pack, packs, bytes }: FoldSource, across: boolean): Shares {
+function partition(plan: Plan, { pack, packs, bytes }: ReduceSource, across: boolean): Partitions {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
@@ -148,7 +148,13 @@ function share(plan: Plan, { pack, packs, bytes }: FoldSource, across: boolean):
   }
   const blocks = Math.ceil(outputs / (THREADS / lanes));
   const rounds = across ? ROUNDS_ACROSS : ROUNDS;
-  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / blocks, rounds) };
+  return {
+    across,
+    outputs,
+    count,
+    lanes,
+    ...splitReduction(count, round, BLOCKS / blocks, rounds),
+  };
 }
 
 /** True when elements of `a` can be taken in packs of one step each. */
@@ -172,12 +178,13 @@ function varies(plan: Plan): boolean {
 
 /** An output may have more elements than there are: those that an input repeats. */
 function isLarge(plan: Plan): boolean {
-  return plan.huge || plan.rank > FEW_AXES || sizeBetween(plan, plan.kept, plan.rank) >= NARROW;
+  return plan.needsInt64Index || plan.rank > FEW_AXES ||
+    sizeBetween(plan, plan.kept, plan.rank) >= NARROW;
 }
 
-function foldHandle(
+function reduceHandle(
   device: CudaDevice,
-  source: FoldSource,
+  source: ReduceSource,
   kind: "along" | "across" | "parts",
   large: boolean,
 ): number {
@@ -186,15 +193,15 @@ function foldHandle(
 }
 
 /** Fills the arguments of a kernel of reduce.h. */
-function fillFold(
+function fillReduce(
   plan: Plan,
-  { outputs, count, parts, length }: Shares,
+  { outputs, count, parts, length }: Partitions,
   lanes: number,
   flags: number,
   out: Storage,
   a: Storage,
   b: Storage | null,
-  scratch: number,
+  workspace: number,
   large: boolean,
 ): void {
   const { data, kept, rank } = plan;
@@ -202,7 +209,7 @@ function fillFold(
     .integer(flags);
   addAttributes(args, plan);
   args.address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!)
-    .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(scratch).integer(kept).integer(rank);
+    .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(workspace).integer(kept).integer(rank);
   addAxes(args, plan, 0, rank, large ? MAX_AXES : FEW_AXES, large, 3);
 }
 
@@ -211,21 +218,21 @@ function launchFold(
   device: CudaDevice,
   handle: number,
   large: boolean,
-  source: FoldSource,
+  source: ReduceSource,
   plan: Plan,
-  shares: Shares,
+  partitions: Partitions,
   out: Storage,
   a: Storage,
   b: Storage | null,
-  scratch: number,
+  workspace: number,
 ): void {
-  const { across, outputs, lanes, parts } = shares;
+  const { across, outputs, lanes, parts } = partitions;
   const pack = across ? 1 : source.pack;
   let flags: number = varies(plan) ? REDUCE_SECOND_VARIES : 0;
   if (isEven(plan, across, pack)) {
     flags |= REDUCE_PACKS | (isPacked(plan, 1, a, pack) ? REDUCE_ALIGNED : 0);
   }
-  fillFold(plan, shares, lanes, flags, out, a, b, scratch, large);
+  fillReduce(plan, partitions, lanes, flags, out, a, b, workspace, large);
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
 
@@ -242,32 +249,32 @@ function reduce(
   const source = row.kind === "argReduce"
     ? argReduceSource(row, from, to)
     : reduceSource(row, from, to, b === null ? null : b.info.name);
-  let shares = share(plan, source, runsAcross(plan));
-  if (shares.outputs === 0) return true;
+  let partitions = partition(plan, source, runsAcross(plan));
+  if (partitions.outputs === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
   // An output of nothing is what the row begins with.
-  if (shares.count > 0) {
+  if (partitions.count > 0) {
     checkOperand("rm_cuda_launch", plan, 1, a);
     if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
   }
   let large = isLarge(plan);
-  let handle = foldHandle(device, source, shares.across ? "across" : "along", large);
+  let handle = reduceHandle(device, source, partitions.across ? "across" : "along", large);
   if (handle === 0) {
     // What reads along axes reads everything.
     large = true;
-    shares = share(plan, source, false);
-    handle = foldHandle(device, source, "along", large);
+    partitions = partition(plan, source, false);
+    handle = reduceHandle(device, source, "along", large);
     if (handle === 0) return false;
   }
-  const { outputs, parts } = shares;
-  if (parts === 1) launchFold(device, handle, large, source, plan, shares, out, a, b, 0);
+  const { outputs, parts } = partitions;
+  if (parts === 1) launchFold(device, handle, large, source, plan, partitions, out, a, b, 0);
   else {
-    const joins = foldHandle(device, source, "parts", large);
+    const joins = reduceHandle(device, source, "parts", large);
     if (joins === 0) return false;
-    device.scratch(outputs * parts * source.accumulator, (scratch) => {
-      launchFold(device, handle, large, source, plan, shares, out, a, b, scratch);
+    device.workspace(outputs * parts * source.accumulator, (workspace) => {
+      launchFold(device, handle, large, source, plan, partitions, out, a, b, workspace);
       const lanes = lanesFor(parts);
-      fillFold(plan, shares, lanes, 0, out, a, b, scratch, large);
+      fillReduce(plan, partitions, lanes, 0, out, a, b, workspace, large);
       device.launch(joins, [Math.ceil(outputs / (THREADS / lanes))], [THREADS], args);
     });
   }
@@ -289,30 +296,30 @@ function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Stor
   const source = scanSource(row, a.info.name, out.info.name);
   const find = (kernel: ScanKernel): number =>
     device.find(source.kernels[kernel], () => kernelText(source, kernel));
-  let shares = shareScan(plan, source, scansAcross(plan));
+  let partitions = shareScan(plan, source, scansAcross(plan));
   let large = isLarge(plan);
-  const kind = shares.across ? "across" : "along";
+  const kind = partitions.across ? "across" : "along";
   let handle = find(large ? `${kind}_generic` : kind);
   if (handle === 0) {
     // What reads along axes reads everything.
     large = true;
-    shares = shareScan(plan, source, false);
+    partitions = shareScan(plan, source, false);
     handle = find("along_generic");
   }
   if (handle === 0) return false;
-  if (shares.parts === 1) {
-    launchScan(device, handle, large, source, plan, shares, out, a, 0);
+  if (partitions.parts === 1) {
+    launchScan(device, handle, large, source, plan, partitions, out, a, 0);
     return true;
   }
-  const { across, outputs, parts } = shares;
-  const folds = foldHandle(device, source.fold, across ? "across" : "along", large);
+  const { across, outputs, parts } = partitions;
+  const folds = reduceHandle(device, source.fold, across ? "across" : "along", large);
   if (folds === 0) device.fail();
-  device.scratch(outputs * parts * source.fold.accumulator, (scratch) => {
+  device.workspace(outputs * parts * source.fold.accumulator, (workspace) => {
     // The parts are the same, but not the lanes that share them.
-    const lanes = across ? 8 : lanesFor(shares.length / (source.fold.pack * source.fold.packs));
-    const own = { ...shares, lanes };
-    launchFold(device, folds, large, source.fold, plan, own, out, a, null, scratch);
-    launchScan(device, handle, large, source, plan, shares, out, a, scratch);
+    const lanes = across ? 8 : lanesFor(partitions.length / (source.fold.pack * source.fold.packs));
+    const own = { ...partitions, lanes };
+    launchFold(device, folds, large, source.fold, plan, own, out, a, null, workspace);
+    launchScan(device, handle, large, source, plan, partitions, out, a, workspace);
   });
   return true;
 }
@@ -323,19 +330,25 @@ function scansAcross(plan: Plan): boolean {
   return runsAcross(plan) && (sizeBetween(plan, 0, kept) >= FEW_RUNS || kept === rank);
 }
 
-function shareScan(plan: Plan, { pack, fold }: ScanSource, across: boolean): Shares {
+function shareScan(plan: Plan, { pack, fold }: ScanSource, across: boolean): Partitions {
   const { kept, rank } = plan;
   const outputs = sizeBetween(plan, 0, kept);
   const count = sizeBetween(plan, kept, rank);
   if (across) {
     const wanted = Math.min(MOST_PARTS_ACROSS, THREADS * BLOCKS / 16 / outputs);
-    return { across, outputs, count, lanes: 1, ...cut(count, 8 * ROWS, wanted, ROUNDS_ACROSS) };
+    return {
+      across,
+      outputs,
+      count,
+      lanes: 1,
+      ...splitReduction(count, 8 * ROWS, wanted, ROUNDS_ACROSS),
+    };
   }
   const lanes = lanesFor(Math.ceil(count / pack));
   const blocks = Math.ceil(outputs / (THREADS / lanes));
   // Rounds of the kernel that folds the parts.
   const round = THREADS * fold.pack * fold.packs;
-  return { across, outputs, count, lanes, ...cut(count, round, BLOCKS / 4 / blocks) };
+  return { across, outputs, count, lanes, ...splitReduction(count, round, BLOCKS / 4 / blocks) };
 }
 
 function launchScan(
@@ -344,10 +357,10 @@ function launchScan(
   large: boolean,
   source: ScanSource,
   plan: Plan,
-  { across, outputs, count, lanes, parts, length }: Shares,
+  { across, outputs, count, lanes, parts, length }: Partitions,
   out: Storage,
   a: Storage,
-  scratch: number,
+  workspace: number,
 ): void {
   const { data, kept, rank } = plan;
   let flags = 0;
@@ -356,7 +369,7 @@ function launchScan(
     if (isPacked(plan, 0, out, source.pack)) flags |= SCAN_ALIGNED_OUT;
   }
   args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
-    .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)
+    .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(workspace)
     .integer(kept < rank ? strideOf(plan, 0, rank - 1) : 0)
     .integer(kept < rank ? strideOf(plan, 1, rank - 1) : 0).integer(kept);
   addAxes(args, plan, 0, kept, large ? MAX_AXES : FEW_AXES, large);

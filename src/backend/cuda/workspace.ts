@@ -13,7 +13,7 @@ import type { Storage } from "../../memory/storage.ts";
  * Calls `use` with storages of so many elements of these dtypes, on the device of `beside`, which
  * last as long as the call.
  */
-export function withScratch(
+export function withWorkspace(
   beside: Storage,
   wanted: readonly (readonly [dtype: DType, length: number])[],
   use: (made: readonly Storage[]) => void,
