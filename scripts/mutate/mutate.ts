@@ -1,245 +1,243 @@
 /**
- * Mutation testing: puts one small fault at a time into a copy of src and shows which test notices.
+ * Mutation testing: puts one small fault at a time into a copy of src, and shows which no test
+ * notices.
  *
- * `--list` names the mutants, `--group=` and `--name=` choose among them by a part of their names,
- * `--quick` takes every eighth, `--jobs=` says how many run at once, `--json=` writes a report.
- * Exits with 1 when a mutant survives, when its text is no longer in src exactly once, or when it
- * keeps src from loading, which would be no test's merit. The mutants are in mutants/; this file
- * knows only how to run them.
+ * Mutants come from the syntax trees of src and from the op table; a sample of them is judged, up to
+ * {@link MOST} of each function, by the tests that reach them. Exits with 1 when one
+ * survives that is not in survivors.ts, or when what is there is out of date.
+ *
+ * - `--list` names the mutants and what comments leave out, and runs nothing;
+ * - `--file=` and `--name=` choose by a part of the file's path or of the key;
+ * - `--all` judges all, not a sample, and known survivors too;
+ * - `--seconds=` is when no more are begun (3300), `--jobs=` how many run at once (2);
+ * - `--json=` writes a report.
  *
  * @module
  */
 
-import { execFileSync, spawn } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
+import ts from "typescript";
 import { LIBRARY_FILE } from "../../src/backend/ffi/load.ts";
 import { ROWS } from "../../src/ops/table.ts";
-import type { Mutant } from "./mutants/core.ts";
-import { allMutants } from "./mutants/mod.ts";
-import { ensureInstalled, findTool, root } from "../tools.ts";
+import { ensureInstalled, root as here } from "../tools.ts";
+import {
+  Copy,
+  findJudges,
+  type Judges,
+  judgesOf,
+  nameOf,
+  onCopies,
+  sourceFiles,
+} from "./judges.ts";
+import { type LeftOut, type Mutant, mutantsOf, sample } from "./operators.ts";
+import { SURVIVORS } from "./survivors.ts";
+import { isInRow, rowMutants, TABLE } from "./table.ts";
 
-/**
- * Tests that cannot judge a mutant: they compare src with the C side, with generated text or with
- * its own types, and would notice any change at all. (Copies hold no native library.)
- */
-const NO_JUDGES = ["native", "ops_def", "layers", "types", "generated"];
-/** These need a device, and so the library of this tree; they judge the mutants that name them. */
-const ON_DEVICE = ["cuda_programs"];
-/** These take seconds, and come last. */
-const SLOW = ["table", "io_fuzz", "io_npz", "digits"];
+/** How many mutants of a function are judged; of a type fewer, since each takes a type check. */
+const MOST = { code: 4, row: 2, type: 1 };
+
+/** Files that no judge can run, as judges run in Deno. */
+const ONLY_IN_BUN = ["src/backend/ffi/bun.ts", "src/backend/ffi/jsc.ts"];
 
 /** How a mutant ended. */
-interface Result {
-  readonly name: string;
-  readonly group: string;
+export interface Result {
   readonly file: string;
-  readonly status: "caught" | "survived" | "stale" | "does not load";
-  /** The test that noticed. */
+  readonly key: string;
+  readonly line: number;
+  readonly status: "caught" | "timed out" | "survived" | "not reached" | "known";
+  /** The tests that noticed. */
   readonly by: string;
   readonly seconds: number;
 }
 
-const library = join(root, "zig-out", "lib", LIBRARY_FILE);
-
-/** The file of tests of a name of {@link Mutant.tests}. */
-function fileOf(test: string): string {
-  return test.split(":")[0]!;
+/** What a run says. */
+export interface Report {
+  readonly made: number;
+  readonly sampled: number;
+  readonly results: readonly Result[];
+  readonly leftOut: readonly LeftOut[];
+  /** Keys of known survivors that are no mutant's. */
+  readonly stale: readonly string[];
+  readonly minutes: number;
 }
 
-/** A copy of the working tree: what git tracks and what it does not ignore. */
-function makeCopy(): string {
-  const folder = mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
-  const list = execFileSync("git", ["ls-files", "-z", "-co", "--exclude-standard"], {
-    cwd: root,
-    encoding: "utf8",
+/** What is run, and how. */
+export interface Options {
+  readonly file: string;
+  readonly name: string;
+  readonly all: boolean;
+  readonly seconds: number;
+  readonly jobs: number;
+  readonly known: typeof SURVIVORS;
+}
+
+/** The mutants of a tree: all, and those of the sample. */
+export function makeMutants(
+  root: string,
+  { file, name, all }: Options,
+): { made: Mutant[]; chosen: Mutant[]; leftOut: LeftOut[] } {
+  const files = sourceFiles(root);
+  const program = ts.createProgram(files.map((path) => join(root, path)), {
+    target: ts.ScriptTarget.ESNext,
+    module: ts.ModuleKind.ESNext,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+    lib: ["lib.esnext.d.ts", "lib.dom.d.ts"],
+    types: ["node"],
+    strict: true,
+    noEmit: true,
+    allowImportingTsExtensions: true,
   });
-  for (const path of new Set(list.split("\0"))) {
-    if (path !== "" && existsSync(join(root, path))) {
-      cpSync(join(root, path), join(folder, path));
+  const leftOut: LeftOut[] = [];
+  const trees = files.flatMap((path) => {
+    if (ONLY_IN_BUN.includes(path)) {
+      leftOut.push({ file: path, place: "", line: 1, text: "all", reason: "only Bun runs it" });
+      return [];
     }
-  }
-  // The emulator and what it has compiled are in the latter.
-  for (const name of ["node_modules", "zig-out"]) {
-    symlinkSync(join(root, name), join(folder, name), "junction");
-  }
-  return folder;
-}
-
-interface Run {
-  readonly passed: boolean;
-  readonly loaded: boolean;
-  readonly by: string;
-}
-
-/** Runs some test files of a copy until one fails. */
-function runTests(folder: string, args: string[]): Promise<Run> {
-  const onDevice = args.some((arg) => ON_DEVICE.some((name) => arg.includes(`/${name}_test`)));
-  const ROWMAJOR_LIB = onDevice ? library : join(folder, "none");
-  const child = spawn(findTool("deno"), ["test", "-A", "--no-check", "--fail-fast", ...args], {
-    cwd: folder,
-    env: { ...process.env, NO_COLOR: "1", ROWMAJOR_LIB },
-    stdio: ["ignore", "pipe", "pipe"],
+    const of = mutantsOf(program, join(root, path), path);
+    leftOut.push(...of.leftOut);
+    return of.mutants;
   });
-  let output = "";
-  const take = (text: string) => void (output += text);
-  child.stdout.setEncoding("utf8").on("data", take);
-  child.stderr.setEncoding("utf8").on("data", take);
-  return new Promise((resolve, reject) => {
-    // A fault may well make a loop endless.
-    let late = false;
-    const timer = setTimeout(() => (late = true, child.kill("SIGKILL")), 240_000);
-    child.on("error", reject);
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      if (late) return resolve({ passed: false, loaded: true, by: "time limit" });
-      const loaded = /^running \d/m.test(output) && !output.includes("(uncaught error)");
-      // With --fail-fast the file that began last is the one that failed.
-      const file = [...output.matchAll(/^running .* from \.\/(\S+)$/gm)].at(-1)?.[1] ?? "";
-      const failures = /FAILURES\s*\n([\s\S]*?)\n\s*\n/.exec(output)?.[1]?.trim().split("\n") ?? [];
-      const names = failures.map((line) => line.split(" => ")[0]!);
-      // Two type checks at once take their time, which is no mutant's fault.
-      const slow = names.length > 0 && names.every((name) => /less than \d+ seconds/.test(name));
-      const by = `${file}: ${names[0] ?? output.trim().split("\n").at(-1)}`;
-      resolve({ passed: code === 0 || slow, loaded, by });
-    });
-  });
+  const table = program.getSourceFile(join(root, TABLE));
+  const rows = table === undefined ? [] : rowMutants(ROWS, table);
+  const made = [...trees.filter((mutant) => !isInRow(mutant, rows)), ...rows];
+  const drawn = all
+    ? made
+    : (["code", "row", "type"] as const).flatMap((kind) =>
+      sample(made.filter((mutant) => mutant.kind === kind), MOST[kind])
+    );
+  const chosen = drawn.filter((mutant) => mutant.file.includes(file) && mutant.key.includes(name));
+  return { made, chosen, leftOut };
 }
 
-/** The runs for a mutant, likeliest first; every test file that may judge is in one of them. */
-function* runsFor(mutant: Mutant, all: readonly string[]): Generator<string[]> {
-  const path = (name: string): string => `./tests/${name}_test.ts`;
-  const chosen = mutant.tests.filter((name) => all.includes(fileOf(name)));
-  const first = chosen.filter((name) => !name.includes(":"));
-  for (const test of chosen) {
-    const pattern = test.slice(test.indexOf(":") + 1);
-    if (test.includes(":")) yield ["--filter", pattern, path(fileOf(test))];
-  }
-  if (first.length > 0) yield first.map(path);
-  if (mutant.group === "type") return;
-  const rest = all.filter((name) =>
-    !first.includes(name) && !NO_JUDGES.includes(name) && !ON_DEVICE.includes(name)
-  );
-  yield rest.filter((name) => !SLOW.includes(name)).map(path);
-  yield rest.filter((name) => SLOW.includes(name)).map(path);
-}
-
-async function judge(mutant: Mutant, folder: string, all: readonly string[]): Promise<Result> {
-  const { name, group, file, find, replace } = mutant;
+/** Judges one mutant in a copy of the tree, whose file is as it was afterwards. */
+async function judge(mutant: Mutant, judges: Judges, copy: Copy): Promise<Result> {
+  const { file, key, line, from, to, by } = mutant;
   const begin = performance.now();
-  const end = (status: Result["status"], by = ""): Result => ({
-    name,
-    group,
-    file,
-    status,
-    by,
-    seconds: Math.round((performance.now() - begin) / 100) / 10,
-  });
-  const path = join(folder, file);
-  const source = readFileSync(path, "utf8");
-  if (source.split(find).length !== 2) return end("stale");
-  writeFileSync(path, source.replace(find, () => replace));
+  const end = (status: Result["status"], test = ""): Result => {
+    const seconds = Math.round((performance.now() - begin) / 10) / 100;
+    return { file, key, line, status, by: test, seconds };
+  };
+  const able = judgesOf(mutant, judges);
+  if (able.length === 0) return end("not reached");
+  const path = join(copy.folder, file);
+  const text = readFileSync(path, "utf8");
+  writeFileSync(path, text.slice(0, from) + by + text.slice(to));
   try {
-    for (const args of runsFor(mutant, all)) {
-      const { passed, loaded, by } = await runTests(folder, args);
-      if (!loaded) return end("does not load", by);
-      if (!passed) return end("caught", by);
+    for (const one of able) {
+      const { code, late } = await copy.judge(one);
+      if (late) return end("timed out", nameOf(one));
+      if (code !== 0) return end("caught", nameOf(one));
     }
     return end("survived");
   } finally {
-    writeFileSync(path, source);
+    writeFileSync(path, text);
   }
 }
 
-const { values: options } = parseArgs({
-  options: {
-    list: { type: "boolean" },
-    quick: { type: "boolean" },
-    group: { type: "string", default: "" },
-    name: { type: "string", default: "" },
-    jobs: { type: "string", default: "2" },
-    json: { type: "string" },
-  },
-});
-
-await ensureInstalled();
-const every = allMutants(ROWS, readFileSync(join(root, "src/ops/table.ts"), "utf8"));
-const mutants = every
-  .filter(({ group }) => group.includes(options.group))
-  .filter(({ name, file }) => `${file} ${name}`.includes(options.name))
-  .filter((_, i) => !options.quick || i % 8 === 0);
-
-if (options.list) {
-  for (const { group, file, name } of mutants) console.log(`${group}: ${file}: ${name}`);
-  console.log(`${mutants.length} mutants`);
-  process.exit(0);
-}
-
-const all = readdirSync(join(root, "tests"))
-  .filter((name) => name.endsWith("_test.ts"))
-  .map((name) => name.slice(0, -"_test.ts".length))
-  .sort();
-const jobs = Math.min(Number(options.jobs), mutants.length);
-const folders = Array.from({ length: jobs }, makeCopy);
-const results: Result[] = [];
-const begin = performance.now();
-try {
-  // A suite that fails by itself would catch every mutant.
-  const named = new Set(mutants.flatMap(({ tests }) => tests.map(fileOf)));
-  const judges = all.filter((name) =>
-    named.has(name) || !(NO_JUDGES.includes(name) || ON_DEVICE.includes(name))
+/** Makes the mutants of a tree, and judges those that are chosen. */
+export async function mutate(root: string, options: Options): Promise<Report> {
+  const begin = performance.now();
+  const secondsSince = (): number => (performance.now() - begin) / 1000;
+  const { made, chosen, leftOut } = makeMutants(root, options);
+  const reasons = new Map(
+    Object.entries(options.known).flatMap(([file, keys]) =>
+      Object.keys(keys).map((key): [string, boolean] => [`${file} ${key}`, false])
+    ),
   );
-  if (ON_DEVICE.some((name) => named.has(name)) && !existsSync(library)) {
-    throw new Error(`Without ${library} nothing can judge some of these: build it first`);
+  const nameOfMutant = ({ file, key }: Mutant | Result): string => `${file} ${key}`;
+  for (const mutant of made) {
+    if (reasons.has(nameOfMutant(mutant))) reasons.set(nameOfMutant(mutant), true);
   }
-  for (const device of [false, true]) {
-    const names = judges.filter((name) => ON_DEVICE.includes(name) === device);
-    if (names.length === 0) continue;
-    const { passed, by } = await runTests(
-      folders[0]!,
-      names.map((name) => `./tests/${name}_test.ts`),
-    );
-    if (!passed) throw new Error(`Without a mutant the tests fail already: ${by}`);
-  }
-  console.log(`The tests pass without a mutant; ${mutants.length} mutants, ${jobs} at a time`);
+  const stale = [...reasons].filter(([, found]) => !found).map(([name]) => name);
 
-  const queue = [...mutants];
-  await Promise.all(folders.map(async (folder) => {
-    for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-      const result = await judge(mutant, folder, all);
-      results.push(result);
-      const { status, group, name, by, seconds } = result;
-      const verdict = status === "caught" ? "caught" : status.toUpperCase();
-      console.log(`${verdict.padEnd(9)} ${seconds.toFixed(1).padStart(5)} s  ${group}: ${name}`);
-      if (by !== "") console.log(`                   ${by}`);
-    }
-  }));
-} finally {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  const copies = Array.from({ length: options.jobs }, () => new Copy(root));
+  const results: Result[] = [];
+  try {
+    const judges = await findJudges(root, copies);
+    console.log(`${made.length} mutants, ${chosen.length} chosen, ${judges.list.length} judges`);
+    await onCopies(copies, chosen, async (mutant, copy) => {
+      const isKnown = reasons.has(nameOfMutant(mutant));
+      if (isKnown && !options.all) {
+        const { file, key, line } = mutant;
+        results.push({ file, key, line, status: "known", by: "", seconds: 0 });
+        return;
+      }
+      if (secondsSince() > options.seconds) return;
+      const result = await judge(mutant, judges, copy);
+      const isMissed = result.status === "survived" || result.status === "not reached";
+      results.push(isKnown && isMissed ? { ...result, status: "known" } : result);
+      if (isMissed && !isKnown) console.log(`${result.status}: ${nameOfMutant(result)}`);
+      if (isKnown && !isMissed) stale.push(`${nameOfMutant(result)} (caught by ${result.by})`);
+      if (results.length % 100 === 0) {
+        console.log(`${results.length} done in ${Math.round(secondsSince() / 60)} minutes`);
+      }
+    });
+  } finally {
+    for (const copy of copies) copy.remove();
+  }
+  const minutes = Math.round(secondsSince() / 6) / 10;
+  return { made: made.length, sampled: chosen.length, results, leftOut, stale, minutes };
 }
 
-const count = (status: Result["status"]): number =>
-  results.filter((result) => result.status === status).length;
-if (options.json) writeFileSync(options.json, JSON.stringify({ results }, null, 2) + "\n");
-const bad = results.filter(({ status }) => status !== "caught");
-if (bad.length > 0) console.log("\nNot caught:");
-for (const { status, file, name } of bad) console.log(`  ${status}: ${file}: ${name}`);
-const others = (["stale", "does not load"] as const).filter((status) => count(status) > 0)
-  .map((status) => `, ${count(status)} ${status}`).join("");
-console.log(`\n${Math.round((performance.now() - begin) / 1000)} s`);
-console.log(
-  `${results.length} mutants, ${count("caught")} caught, ${count("survived")} survived${others}`,
-);
-process.exitCode = bad.length > 0 || results.length === 0 ? 1 : 0;
+/** Prints a report; gives the exit code. */
+function conclude({ made, sampled, results, leftOut, stale, minutes }: Report): number {
+  const of = (...statuses: Result["status"][]): Result[] =>
+    results.filter(({ status }) => statuses.includes(status));
+  const missed = of("survived", "not reached");
+  const files = new Map<string, number>();
+  for (const { file } of missed) files.set(file, (files.get(file) ?? 0) + 1);
+  if (files.size > 0) console.log("\nSurvivors without a reason, by file:");
+  for (const [file, count] of [...files].sort()) console.log(`  ${file}: ${count}`);
+  if (stale.length > 0) console.log("\nOut of date in survivors.ts:");
+  for (const name of stale) console.log(`  ${name}`);
+  if (leftOut.length > 0) console.log(`\n${leftOut.length} places are left out by comments`);
+  const unjudged = sampled - results.length;
+  console.log(
+    `\n${made} mutants made, ${sampled} chosen, ${of("caught", "timed out").length} caught ` +
+      `(${of("timed out").length} by the time limit), ${missed.length} survived ` +
+      `(${of("not reached").length} are reached by no test), ${of("known").length} known` +
+      `${unjudged > 0 ? `, ${unjudged} not judged for want of time` : ""}; ${minutes} minutes`,
+  );
+  return missed.length > 0 || stale.length > 0 ? 1 : 0;
+}
+
+if (import.meta.main) {
+  const { values } = parseArgs({
+    options: {
+      list: { type: "boolean", default: false },
+      all: { type: "boolean", default: false },
+      file: { type: "string", default: "" },
+      name: { type: "string", default: "" },
+      jobs: { type: "string", default: "2" },
+      seconds: { type: "string", default: "3300" },
+      json: { type: "string" },
+    },
+  });
+  const { seconds, jobs, file, name, all } = values;
+  const options = {
+    file,
+    name,
+    all,
+    seconds: Number(seconds),
+    jobs: Number(jobs),
+    known: SURVIVORS,
+  };
+  await ensureInstalled();
+  if (values.list) {
+    const { made, chosen, leftOut } = makeMutants(here, options);
+    for (const { file, key } of chosen) console.log(`${file} ${key}`);
+    for (const { file, line, text, reason } of leftOut) {
+      console.log(`left out: ${file}:${line} ${text} (${reason})`);
+    }
+    console.log(`${made.length} mutants, ${chosen.length} chosen`);
+  } else {
+    const library = join(here, "zig-out", "lib", LIBRARY_FILE);
+    if (!existsSync(library)) throw new Error(`${library} has to be built first`);
+    const report = await mutate(here, options);
+    if (values.json) writeFileSync(values.json, JSON.stringify(report, null, 2) + "\n");
+    process.exitCode = conclude(report);
+  }
+}
