@@ -7,7 +7,7 @@
  * survives that is not in survivors.ts, or when what is there is out of date.
  *
  * - `--list` names the mutants and what comments leave out, and runs nothing;
- * - `--file=` and `--name=` choose by a part of the file's path or of the key;
+ * - `--file=`, once or more, and `--name=` choose by a part of the file's path, and of the key;
  * - `--all` judges all, not a sample, and known survivors too;
  * - `--seconds=` is when no more are begun (3300), `--jobs=` how many run at once (2);
  * - `--json=` writes a report.
@@ -66,7 +66,8 @@ export interface Report {
 
 /** What is run, and how. */
 export interface Options {
-  readonly file: string;
+  /** Parts of paths, of which one is enough. */
+  readonly files: readonly string[];
   readonly name: string;
   readonly all: boolean;
   readonly seconds: number;
@@ -77,7 +78,7 @@ export interface Options {
 /** The mutants of a tree: all, and those of the sample. */
 export function makeMutants(
   root: string,
-  { file, name, all }: Options,
+  { files: parts, name, all }: Options,
 ): { made: Mutant[]; chosen: Mutant[]; leftOut: LeftOut[] } {
   const files = sourceFiles(root);
   const program = ts.createProgram(files.map((path) => join(root, path)), {
@@ -103,13 +104,14 @@ export function makeMutants(
   const table = program.getSourceFile(join(root, TABLE));
   const rows = table === undefined ? [] : rowMutants(ROWS, table);
   const made = [...trees.filter((mutant) => !isInRow(mutant, rows)), ...rows];
+  const isChosen = ({ file, key }: Mutant): boolean =>
+    parts.some((part) => file.includes(part)) && key.includes(name);
   const drawn = all
     ? made
     : (["code", "row", "type"] as const).flatMap((kind) =>
       sample(made.filter((mutant) => mutant.kind === kind), MOST[kind])
     );
-  const chosen = drawn.filter((mutant) => mutant.file.includes(file) && mutant.key.includes(name));
-  return { made, chosen, leftOut };
+  return { made, chosen: drawn.filter(isChosen), leftOut };
 }
 
 /** Judges one mutant in a copy of the tree, whose file is as it was afterwards. */
@@ -209,16 +211,16 @@ if (import.meta.main) {
     options: {
       list: { type: "boolean", default: false },
       all: { type: "boolean", default: false },
-      file: { type: "string", default: "" },
+      file: { type: "string", multiple: true, default: [""] },
       name: { type: "string", default: "" },
       jobs: { type: "string", default: "2" },
       seconds: { type: "string", default: "3300" },
       json: { type: "string" },
     },
   });
-  const { seconds, jobs, file, name, all } = values;
+  const { seconds, jobs, file: files, name, all } = values;
   const options = {
-    file,
+    files,
     name,
     all,
     seconds: Number(seconds),

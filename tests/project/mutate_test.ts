@@ -257,7 +257,7 @@ it("a run reports what no test notices", { timeout: 120_000 }, async () => {
   };
   const run = (known: Record<string, string> = {}) =>
     mutate(folder, {
-      file: "",
+      files: [""],
       name: "",
       all: false,
       seconds: 300,
