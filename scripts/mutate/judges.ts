@@ -1,5 +1,5 @@
 /**
- * Finds the tests that can judge a mutant: those that reach its code, cheapest first.
+ * Finds the tests that can judge a mutant: those that reach its code, cheapest and likeliest first.
  *
  * Each test file runs once in a copy of the tree whose sources note what is reached. What that shows
  * is kept in tmp/mutate/judges.json, for each test file under a hash of src, of what tests share, and
@@ -46,6 +46,8 @@ export interface Judges {
   readonly list: readonly Judge[];
   /** The number of the part of src at a position in a file. */
   noteOf(file: string, position: number): number;
+  /** How much of a file a judge reaches, up to 1. */
+  shareOf(file: string, judge: Judge): number;
 }
 
 /**
@@ -56,15 +58,28 @@ const NO_JUDGES = [
   /^tests\/(project|package|server|gpu|emulator)\//,
   /^tests\/(native\/driver|cuda\/prebuilt)_test/,
   /^examples\/server\//,
-  /^tests\/docs\/(docs|site)_test/,
+  /^tests\/docs\/site_test/,
   /^tests\/ops\/(ops_def|add_an_op)_test/,
 ];
 
 /** The tests of the types; they alone see mutants of types, and only those. */
 const TYPES = "tests/types/types_test.ts";
 
-/** Files with tests for each row of the op table, `add: js`, which take long together. */
-const TABLES = ["tests/ops/table_test.ts", "tests/cuda/table_test.ts"];
+/** The tests of each row of the op table. */
+const ROW_TESTS = ROWS.map(({ name }) => rowTests(name));
+
+/** A filter for the tests of a row: `add: js`. */
+function rowTests(name: string): string {
+  return `/^${name}: /`;
+}
+
+/** Files of which only some tests judge, or whose tests take long together: a judge for each. */
+const FILTERS: Readonly<Record<string, readonly string[]>> = {
+  "tests/ops/table_test.ts": [...ROW_TESTS, "/^(casts|all patterns|sums)/"],
+  "tests/cuda/table_test.ts": [...ROW_TESTS, "/^(casts|all patterns|sums)/"],
+  // Not the one that checks types.
+  "tests/docs/docs_test.ts": ["/^example at /"],
+};
 
 /**
  * What the judges of one mutant may take in all, in seconds. One that takes longer alone is asked
@@ -259,9 +274,7 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
   const shared = hashShared(root);
   const tests = testFiles(root).filter((file) => !NO_JUDGES.some((test) => test.test(file)));
   const wanted = tests.flatMap((file) => {
-    const filters = TABLES.includes(file)
-      ? [...ROWS.map(({ name }) => `/^${name}: /`), "/^(casts|all patterns|sums)/"]
-      : [undefined];
+    const filters = FILTERS[file] ?? [undefined];
     const hash = createHash("sha256").update(shared).update(readFileSync(join(root, file)));
     const digits = hash.digest("hex").slice(0, 16);
     return filters.map((filter) => ({ file, filter, key: `${file} ${filter ?? ""} ${digits}` }));
@@ -291,22 +304,31 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
       const noted = files.get(file);
       return noted === undefined ? -1 : noted.first + partAt(noted.parts, position);
     },
+    shareOf: (file, { notes }) => {
+      const { first, parts } = files.get(file) ?? { first: 0, parts: [] };
+      if (parts.length === 0) return 1;
+      return notes.filter((note) => note >= first && note < first + parts.length).length /
+        parts.length;
+    },
   };
 }
 
-/** Who judges `mutant`, in this order; nobody where no test reaches it. */
+/**
+ * Who judges `mutant`, in this order; nobody where no test reaches it. Those that reach more of its
+ * file are likelier to notice, and come before others that take as long.
+ */
 export function judgesOf(mutant: Mutant, judges: Judges): Judge[] {
-  const note = judges.noteOf(mutant.file, mutant.from);
-  const able = judges.list.filter((judge) => canJudge(judge, mutant, note));
-  const own = `/^${mutant.place}: /`;
-  // The tests of its own row first.
-  const order = (judge: Judge): number =>
-    mutant.kind === "row" && judge.filter === own && !judge.file.includes("cuda")
-      ? -1
-      : judge.seconds;
-  able.sort((a, b) => order(a) - order(b));
+  const { file, from, kind, place } = mutant;
+  const note = judges.noteOf(file, from);
+  const able = judges.list.filter((judge) => canJudge(judge, mutant, note)).map((judge) => {
+    // The tests of its own row first.
+    const isOwn = kind === "row" && judge.filter === rowTests(place) && !/cuda/.test(judge.file);
+    const cost = isOwn ? 0 : judge.seconds / judges.shareOf(file, judge) ** 2;
+    return { judge, cost };
+  });
   let sum = 0;
-  return able.filter(({ seconds }, i) => (sum += seconds) <= MOST_SECONDS || i === 0);
+  return able.sort((a, b) => a.cost - b.cost).map(({ judge }) => judge)
+    .filter(({ seconds }, i) => (sum += seconds) <= MOST_SECONDS || i === 0);
 }
 
 function canJudge({ file, filter, notes }: Judge, mutant: Mutant, note: number): boolean {
@@ -314,7 +336,7 @@ function canJudge({ file, filter, notes }: Judge, mutant: Mutant, note: number):
   // Other tests import these files, and no more.
   if (mutant.file.startsWith("src/backend/cuda/") && !file.startsWith("tests/cuda/")) return false;
   // Tests of other rows import this one's, and no more.
-  if (mutant.kind === "row" && filter !== undefined && filter !== `/^${mutant.place}: /`) {
+  if (mutant.kind === "row" && filter !== undefined && filter !== rowTests(mutant.place)) {
     return false;
   }
   return notes.includes(note);

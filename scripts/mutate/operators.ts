@@ -3,7 +3,7 @@
  *
  * Expressions and statements are mutated everywhere but in src/types, where types are. Left alone
  * are imports, other types, strings, and what only makes an error: `throw` arguments,
- * `new ShapeError(...)`, `describe(...)`. A comment line `// mutate: skip, REASON` before a node
+ * `new ShapeError(...)`, `fail(...)`, `describe(...)`. A comment line `// mutate: skip, REASON` before a node
  * leaves that node alone; before an `if` or a loop, only its head. Knows nothing of tests.
  *
  * @module
@@ -198,10 +198,21 @@ const literal: Operator = (node) => {
   });
 };
 
+/** True for a statement after which its function does nothing more. */
+function isLast(node: ts.Node): boolean {
+  const { parent } = node;
+  if (ts.isFunctionLike(parent)) return true;
+  if (ts.isBlock(parent)) return parent.statements.at(-1) === node && isLast(parent);
+  return (ts.isIfStatement(parent) || ts.isTryStatement(parent) || ts.isCatchClause(parent)) &&
+    isLast(parent);
+}
+
 const drop: Operator = (node) => {
   const { parent } = node;
   const isEarly = ts.isReturnStatement(node) &&
-    !(ts.isBlock(parent) && ts.isFunctionLike(parent.parent) && parent.statements.at(-1) === node);
+    !(ts.isBlock(parent) && ts.isFunctionLike(parent.parent) &&
+      parent.statements.at(-1) === node) &&
+    !(isLast(node) && [undefined, "undefined"].includes(node.expression?.getText()));
   const isDropped = isEarly || ts.isThrowStatement(node) || ts.isBreakOrContinueStatement(node) ||
     (ts.isExpressionStatement(node) && !ts.isStringLiteral(node.expression) &&
       !/^super\(/.test(node.getText()));
@@ -295,6 +306,7 @@ function isLeftAlone(node: ts.Node): boolean {
   if (ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) return true;
   if (ts.isTypeNode(node)) return true;
   if (ts.isNewExpression(node)) return /Error$/.test(node.expression.getText());
+  if (ts.isTemplateExpression(node)) return /\bfail\(/.test(node.parent.getText().slice(0, 20));
   return ts.isCallExpression(node) && node.expression.getText() === "describe";
 }
 

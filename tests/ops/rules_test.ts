@@ -1,0 +1,150 @@
+/**
+ * What the op table's expressions and rows mean: the parser and printer, which dtype a row computes
+ * in and gives, and what kernels in C ask of a row. With rows made up for it.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { test } from "node:test";
+import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
+import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
+import {
+  called,
+  computeOf,
+  exprFor,
+  MAP,
+  type MapRow,
+  REDUCE,
+  resultOf,
+  takes,
+} from "../../src/ops/table.ts";
+
+const plain: Spelling = {
+  num: (text) => text,
+  call: (name, args) => `${name}(${args.join(", ")})`,
+};
+
+const printed = (text: string): string => printExpr(parseExpr(text), plain);
+
+test("expressions: precedence is that of C", () => {
+  assertEquals(printed("x + y * z"), "(x + (y * z))");
+  assertEquals(printed("x * y + z"), "((x * y) + z)");
+  assertEquals(printed("x - y - z"), "((x - y) - z)");
+  assertEquals(printed("x < y == z"), "((x < y) == z)");
+  assertEquals(printed("x & y ^ z | a"), "(((x & y) ^ z) | a)");
+  assertEquals(printed("x == y & z"), "((x == y) & z)");
+  assertEquals(printed("x || y && z"), "(x || (y && z))");
+  assertEquals(printed("x | y && z"), "((x | y) && z)");
+  assertEquals(printed("-x * y"), "((-x) * y)");
+  assertEquals(printed("!x != ~y"), "((!x) != (~y))");
+  assertEquals(printed("x ? y : z ? a : 1.5e-3"), "(x ? y : (z ? a : 1.5e-3))");
+  assertEquals(printed("(x + y) * pow(x, y + 1)"), "((x + y) * pow(x, (y + 1)))");
+});
+
+test("expressions: what is none is a SyntaxError that says where", () => {
+  const bad: [text: string, message: string][] = [
+    ["x +", "Unexpected end"],
+    ["x $ y", "Bad expression at 1"],
+    ["(x", 'Expected ) before "undefined"'],
+    ["x ? y", "Expected :"],
+    ["x y", 'Unexpected "y"'],
+    ["x + )", 'Unexpected ")"'],
+    ["f(x y)", 'Expected ) before "y"'],
+  ];
+  for (const [text, message] of bad) assertThrows(() => parseExpr(text), SyntaxError, message);
+  assertEquals(printed("  x  "), "x");
+});
+
+test("expressions: any part is found, wherever it is, and asked once", () => {
+  const named = (name: string) => (part: Expr) => part.kind === "name" && part.name === name;
+  for (const text of ["a ? b : c", "f(a, b, c)", "a + b * -c", "!a == b - c", "c"]) {
+    for (const name of ["a", "b", "c", "d"]) {
+      assertEquals(someExpr(parseExpr(text), named(name)), text.includes(name), `${name}: ${text}`);
+    }
+  }
+  assert(someExpr(parseExpr("-x"), (part) => part.kind === "unary"));
+});
+
+test("expressions: a spelling may say calls, numbers, conditions and operators its own way", () => {
+  const own: Spelling = {
+    num: (text) => `${text}f`,
+    call: (name, args) => `rm_${name}(${args.join("; ")})`,
+    select: (test, then, otherwise) => `select(${test}, ${then}, ${otherwise})`,
+    binary: (op, left, right) => op === "/" ? `div(${left}, ${right})` : undefined,
+  };
+  assertEquals(
+    printExpr(parseExpr("x / 2 + exp(y) ? 1 : z"), own),
+    "select((div(x, 2f) + rm_exp(y)), 1f, z)",
+  );
+});
+
+const row = (fields: Partial<MapRow>): MapRow => ({ ...MAP.add, ...fields });
+
+test("rows: a kind without an expression of its own takes that of integers, then the first", () => {
+  const all = row({ expr: "x", int: "y", bool: "z" });
+  assertEquals([exprFor(all, "f"), exprFor(all, "i"), exprFor(all, "b")], ["x", "y", "z"]);
+  const noBool = row({ expr: "x", int: "y" });
+  assertEquals([exprFor(noBool, "u"), exprFor(noBool, "b")], ["y", "y"]);
+  const one = row({ expr: "x" });
+  assertEquals([exprFor(one, "f"), exprFor(one, "u"), exprFor(one, "b")], ["x", "x", "x"]);
+});
+
+test("rows: the dtypes that they compute in and give", () => {
+  assertEquals([computeOf(MAP.sqrt, "int64"), computeOf(MAP.sqrt, "float16")], [
+    "float32",
+    "float16",
+  ]);
+  assertEquals(computeOf(MAP.add, "int64"), "int64");
+  assertEquals([resultOf(MAP.less, "float64"), resultOf(REDUCE.countNonzero, "float64")], [
+    "bool",
+    "int32",
+  ]);
+  const sums = ["bool", "int8", "uint32", "int64", "uint64", "float16"] as const;
+  assertEquals(sums.map((dtype) => resultOf(REDUCE.sum, dtype)), [
+    "int64",
+    "int64",
+    "int64",
+    "int64",
+    "uint64",
+    "float16",
+  ]);
+  assertEquals(resultOf(MAP.add, "int8"), "int8");
+  assertEquals([takes(MAP.neg, "bool"), takes(MAP.neg, "uint8")], [false, true]);
+  assertEquals([called(MAP.add, "addTo").op, called(MAP.add, "addTo").name], ["addTo", "add"]);
+});
+
+test("rules of C: float32 is computed in double where more than one operation rounds", () => {
+  const inDouble = (expr: string, ulp = 0) => needsDouble(row({ expr, ulp }));
+  assertEquals([inDouble("x + y"), inDouble("x + y * z"), inDouble("exp(x) / y")], [
+    false,
+    true,
+    true,
+  ]);
+  // These round nothing.
+  assertEquals([inDouble("-floor(x) + y"), inDouble("fabs(x) < y"), inDouble("x & y")], [
+    false,
+    false,
+    false,
+  ]);
+  assertEquals(inDouble("x + y * z", 1), false);
+});
+
+test("rules of C: functions are heavy, but for square roots and what is exact", () => {
+  const heavy = (expr: string, int?: string) => isHeavy(row({ expr, int }));
+  assertEquals([heavy("exp(x)"), heavy("x", "ipow(x, y)"), heavy("sqrt(exp(x))")], [
+    true,
+    true,
+    true,
+  ]);
+  assertEquals([heavy("sqrt(x) / y"), heavy("floor(x)"), heavy("x * y")], [false, false, false]);
+});
+
+test("rules of C: comparisons, divisions and most functions depend on the sign", () => {
+  const ignores = (text: string) => ignoresSign(parseExpr(text));
+  for (const text of ["x + y", "x * -y", "x & ~y", "x == y", "shl(x, y, bits)"]) {
+    assert(ignores(text), text);
+  }
+  for (const text of ["x < y", "x <= y", "x > y", "x >= y", "x / y", "shr(x, y, bits)"]) {
+    assert(!ignores(text), text);
+  }
+});
