@@ -35,18 +35,17 @@ export type {
   MemoryInfo,
   Storage,
 } from "./src/memory/storage.ts";
-export type { Operand } from "./src/core/dispatch.ts";
-export type {
-  Axes,
-  CloseOptions,
-  LayerNormOptions,
-  RmsNormOptions,
-} from "./src/tensor/composites.ts";
+export type { Operand } from "./src/memory/operand.ts";
+export type { Axes, CloseOptions } from "./src/tensor/reduce.ts";
+export type { LayerNormOptions, RmsNormOptions } from "./src/tensor/softmax_norm.ts";
 export type { FormatOptions } from "./src/tensor/format.ts";
-export type { SetOptions } from "./src/tensor/indexing.ts";
-export type { PadOptions, PadWidths, SortOptions } from "./src/tensor/manipulate.ts";
+export type { SetOptions } from "./src/tensor/index_put.ts";
+export type { PadOptions, PadWidths } from "./src/tensor/manipulate.ts";
+export type { SortOptions } from "./src/tensor/sort.ts";
 export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
+export * from "./src/tensor/functions.ts";
+export * from "./src/tensor/define_op.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";

@@ -39,9 +39,9 @@ export function toSvg(results: Results, threads: number): string {
     animation: false,
     backgroundColor: "#fff",
     title: {
-      text: `Time divided by the faster of NumPy's and PyTorch's, ${threads} ` +
+      text: `Time relative to the faster of NumPy and PyTorch, ${threads} ` +
         (threads === 1 ? "thread" : "threads"),
-      subtext: "left of 1: rowmajor is faster",
+      subtext: "lower is better; left of 1, rowmajor is faster",
       left: 8,
       top: 4,
       itemGap: 4,

@@ -132,5 +132,5 @@ export async function measureMemory(
   progress("");
   return made.length === 0
     ? []
-    : [{ name: "started, nothing done", peak: empty as ByPeer<number> }, ...made];
+    : [{ name: "idle process", peak: empty as ByPeer<number> }, ...made];
 }

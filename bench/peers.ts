@@ -26,6 +26,8 @@ export interface PeerOptions {
   readonly python?: string;
   /** Does nothing before the first request: for measuring memory. */
   readonly cold?: boolean;
+  /** The checkout whose rowmajor runs; this one unless given. */
+  readonly checkout?: string;
 }
 
 /** A process that times rows. */
@@ -44,7 +46,11 @@ export class Peer {
     this.name = name;
     const [command, ...args] = commandOf(name, options);
     const env = environment(options.threads);
-    this.#process = spawn(command, args, { cwd: root, env, stdio: ["pipe", "pipe", "inherit"] });
+    this.#process = spawn(command, args, {
+      cwd: options.checkout ?? root,
+      env,
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]();
   }
 
@@ -83,7 +89,7 @@ function commandOf(name: PeerName, options: PeerOptions): string[] {
     return [options.python!, join(root, "bench", "python_peer.py"), module, threads];
   }
   const args = [
-    join(root, "bench", "worker.ts"),
+    join(options.checkout ?? root, "bench", "worker.ts"),
     threads,
     ...(options.backend === undefined ? [] : [`--backend=${options.backend}`]),
     ...(options.cold ? ["--cold"] : []),

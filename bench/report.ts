@@ -193,7 +193,7 @@ function formatBytes(value: number | undefined): string {
 
 function formatGoal(goal: string | undefined, misses: readonly PeerName[]): string {
   if (goal === undefined) return "";
-  return misses.length > 0 ? `${goal} missed: ${misses.join(", ")}` : goal;
+  return misses.length > 0 ? `${goal} (missed: ${misses.join(", ")})` : goal;
 }
 
 /** A table with a title: names on the left, goals on the right, figures in between. */
@@ -238,7 +238,7 @@ function memorySection({ memory, versions }: Results): Section[] {
   return [{
     title: "memory",
     cells: [
-      ["peak resident MB", ...peers, ""],
+      ["peak resident memory (MB)", ...peers, ""],
       ...memory.map((
         { name, peak },
       ) => [name, ...peers.map((peer) => formatBytes(peak[peer])), ""]),

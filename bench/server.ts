@@ -115,7 +115,7 @@ function toMarkdown(rows: readonly Row[]): string {
   });
   const head = [
     ["Runtime", "Batching", "Requests/s", "Gain", "p50", "p99", "Mean batch"],
-    ["CPU per request", "Latest timer", "Late timers", "Memory", "Errors"],
+    ["CPU per request", "Max timer delay", "Delays > 20 ms", "Memory", "Errors"],
   ].flat();
   const width = head.map((name, i) => Math.max(name.length, ...cells.map((row) => row[i]!.length)));
   const line = (row: string[]) => `| ${row.map((cell, i) => cell.padEnd(width[i]!)).join(" | ")} |`;
@@ -154,7 +154,7 @@ async function main(args: string[]): Promise<number> {
     writeTable(
       "docs/serving.md",
       `- \`${command}\`, ${new Date().toISOString().slice(0, 10)}\n` +
-        `- ${machine}; ${connections} connections, ${seconds} seconds each, one image a request\n\n` +
+        `- ${machine}; ${connections} connections, ${seconds} s each, one image per request\n\n` +
         table,
     );
   }

@@ -46,11 +46,11 @@ try {
   await stageNpm(npm, builtLibraries(HOST));
   const starts: Start[] = [
     { name: "Deno, checkout", tool: "deno", module: join(root, "mod.ts") },
-    { name: "Deno, package of JSR", tool: "deno", module: join(jsr, "mod.ts") },
-    { name: "Deno, package of npm", tool: "deno", module: join(npm, "mod.js") },
+    { name: "Deno, JSR package", tool: "deno", module: join(jsr, "mod.ts") },
+    { name: "Deno, npm package", tool: "deno", module: join(npm, "mod.js") },
     { name: "Bun, checkout", tool: "bun", module: join(root, "mod.ts") },
-    { name: "Bun, package of JSR", tool: "bun", module: join(jsr, "mod.ts") },
-    { name: "Bun, package of npm", tool: "bun", module: join(npm, "mod.js") },
+    { name: "Bun, JSR package", tool: "bun", module: join(jsr, "mod.ts") },
+    { name: "Bun, npm package", tool: "bun", module: join(npm, "mod.js") },
   ];
   const env = { ...process.env, ROWMAJOR_CACHE: join(folder, "cache") };
   const times = starts.map(() => [[], []] as [number[], number[]]);
@@ -66,7 +66,7 @@ try {
       stdout.split(" ").forEach((time, k) => times[i]![k]!.push(Number(time)));
     }
   }
-  console.log(`${rounds} starts, milliseconds: least, median`);
+  console.log(`${rounds} starts, milliseconds: minimum, median`);
   console.log(`${"".padEnd(24)}${"import".padStart(14)}${"first product".padStart(18)}`);
   for (const [i, { name }] of starts.entries()) {
     const cells = times[i]!.map((all) =>

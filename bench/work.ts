@@ -592,7 +592,7 @@ const moves = group("sort and gather", {}, [
     { elements: 128_000 },
   ),
   row(
-    "add 1e5 at places of 1000",
+    "scatter-add 1e5 into 1000",
     {
       a: f32(1000),
       i: { dtype: "int64", shape: [M], below: 1000 },
@@ -603,7 +603,7 @@ const moves = group("sort and gather", {}, [
     { elements: M },
   ),
   row(
-    "add 4096 rows of 64 at places",
+    "scatter-add 4096 rows of 64",
     {
       a: f32(1000, 64),
       i: { dtype: "int64", shape: [4096], below: 1000 },
@@ -635,7 +635,7 @@ const moves = group("sort and gather", {}, [
     "np.concatenate([a, b])",
     "torch.cat([a, b])",
   ], { elements: N }),
-  row("pad by mirrors", square, ({ a }) => () => a.pad(3, { mode: "reflect" }).dispose(), [
+  row("pad, mode reflect", square, ({ a }) => () => a.pad(3, { mode: "reflect" }).dispose(), [
     'np.pad(a, 3, mode="reflect")',
     'F.pad(a[None], (3, 3, 3, 3), mode="reflect")',
   ]),

@@ -1,7 +1,7 @@
 /**
- * The names of the Python array API standard, version 2024.12, and where ours are not the same.
+ * The names of the Python array API standard, version 2024.12, and where rowmajor differs.
  *
- * gen_coverage.ts works out from the code which of them are there; this file only holds data.
+ * coverage.ts determines from the code which of them exist. This file contains only data.
  *
  * @module
  */
@@ -43,7 +43,7 @@ export const STANDARD: Readonly<Record<string, string>> = {
     "fftshift ifftshift",
 };
 
-/** Where a name is not just the standard's in camelCase. */
+/** Names that are not the standard's in camelCase. */
 export const RENAMED: Readonly<Record<string, string>> = {
   e: "Math.E",
   inf: "Infinity",
@@ -95,12 +95,12 @@ export const RENAMED: Readonly<Record<string, string>> = {
   __xor__: "bitwiseXor",
 };
 
-const OPERATOR = "a method: JavaScript has no operators on objects";
-const JAVASCRIPT = "JavaScript's own";
-const INT64_SUMS = "unsigned integers below 64 bits give int64, where the standard wants uint64";
-const WEAK = "a JavaScript number makes float32 unless a dtype is given";
+const OPERATOR = "a method: JavaScript has no operator overloading";
+const JAVASCRIPT = "the JavaScript value";
+const INT64_SUMS = "unsigned integers below 64 bits give int64, the standard requires uint64";
+const WEAK = "JavaScript numbers become float32 unless a dtype is given";
 
-/** What is there but does not do all that the standard says, or not in its way. */
+/** Names that exist but do not do all that the standard requires, or do it differently. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
   e: JAVASCRIPT,
   inf: JAVASCRIPT,
@@ -112,31 +112,31 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
       name,
     ) => [name, OPERATOR]),
   ),
-  __bool__: "gives the value of a bool tensor; JavaScript has no conversions on demand",
-  __float__: "gives a number for every number dtype",
-  __index__: "gives a number; beyond ±2^53 a bigint, when asked",
-  __int__: "gives a number; beyond ±2^53 a bigint, when asked",
+  __bool__: "returns the value of a bool tensor; JavaScript objects cannot define a truth value",
+  __float__: "returns a number for every numeric dtype",
+  __index__: "returns a number; beyond ±2^53 a bigint on request",
+  __int__: "returns a number; beyond ±2^53 a bigint on request",
   __getitem__: 'a method: index arguments, or one string such as `"2:, ::-1"`',
   __setitem__: "a method: the index in an array, then the value",
-  to_device: "has no stream",
+  to_device: "no `stream`",
   arange: WEAK,
-  asarray: "always copies, as `fromBuffer` never does; " + WEAK,
+  asarray: "always copies (`fromBuffer` never does); " + WEAK,
   full: WEAK,
-  astype: "always copies; takes no device",
+  astype: "always copies; no `device`",
   finfo: "takes the name of a dtype",
   iinfo: "takes the name of a dtype",
   result_type: "takes the names of two dtypes",
-  __array_namespace_info__: "one function that tells version, runtime and devices",
-  devices: "a field of what `info()` gives",
-  matrix_transpose: "an attribute",
+  __array_namespace_info__: "one function that returns version, runtime and devices",
+  devices: "a field of the result of `info()`",
+  matrix_transpose: "a property",
   moveaxis: "moves one axis",
-  repeat: "takes a number or an array of numbers, no tensor",
-  reshape: "has no `copy`: a view where strides allow it",
+  repeat: "takes a number or an array of numbers, not a tensor",
+  reshape: "no `copy`: a view where strides allow it",
   cumulative_prod: INT64_SUMS,
   cumulative_sum: INT64_SUMS,
   prod: INT64_SUMS,
   sum: INT64_SUMS,
-  diff: "has no `prepend` and `append`",
-  diagonal: "takes the first two axes unless others are named",
+  diff: "no `prepend` and `append`",
+  diagonal: "uses the first two axes by default",
   vector_norm: "the axes come first, then `{ ord, keepDims }`",
 };

@@ -1,8 +1,8 @@
 /**
- * Writes docs/coverage.md, the names of the array API standard and which of them are here.
+ * Writes docs/coverage.md: the names of the array API standard, and which of them rowmajor has.
  *
- * What is here is asked of the code: the exports of mod.ts, and what tensors have. What differs is
- * listed in array_api.ts.
+ * Which names exist is determined from the exports of mod.ts and the members of tensors. Differences
+ * are listed in array_api.ts.
  *
  * @module
  */
@@ -62,10 +62,10 @@ export function makeCoverage(): string {
     "",
     "# Coverage of the array API standard",
     "",
-    "Names are those of the [Python array API standard](https://data-apis.org/array-api/2024.12/),",
-    "version 2024.12. Ours are in camelCase; `x` is a tensor.",
+    "The names of the [Python array API standard](https://data-apis.org/array-api/2024.12/), version",
+    "2024.12, and their equivalents in rowmajor. rowmajor uses camelCase; `x` is a tensor.",
     "",
-    "| Category | yes | differs | no | all |",
+    "| Category | Yes | Differs | No | All |",
     "|---|---|---|---|---|",
     ...categories.map(([category, rows]) => `| ${category} | ${count(rows)}`),
     `| **All** | ${count(all)}`,
@@ -73,7 +73,7 @@ export function makeCoverage(): string {
       "",
       `## ${category}`,
       "",
-      "| Standard | Covered | Here | Difference |",
+      "| Standard | Covered | rowmajor | Difference |",
       "|---|---|---|---|",
       ...rows.map(({ name, status, here, note }) =>
         `| ${code(name)} | ${status} | ${code(here)} | ${note} |`

@@ -39,7 +39,7 @@ function row({ title, semantics, later }: Feature, tests: readonly FoundTest[]):
     const names = found.map(({ name }) => escapeCell(name.slice(title.length + 2)));
     return `[${escapeCell(file)}](../${file}): ${names.join("; ")}`;
   });
-  const cell = later === undefined ? covered.join("<br>") : `later: needs ${later}`;
+  const cell = later === undefined ? covered.join("<br>") : `planned: needs ${later}`;
   return `| ${escapeCell(title)} | ${escapeCell(semantics)} | ${cell} |`;
 }
 
@@ -49,7 +49,7 @@ export function makeFeatures(): string {
   const lines: string[] = [];
   let [covered, later] = [0, 0];
   for (const [area, features] of Object.entries(FEATURES)) {
-    lines.push("", `## ${area}`, "", "| Feature | What exactly | Tests |", "|---|---|---|");
+    lines.push("", `## ${area}`, "", "| Feature | Semantics | Tests |", "|---|---|---|");
     for (const feature of features) {
       const mine = tests.filter(({ name }) => name.startsWith(`${feature.title}: `));
       if (feature.later === undefined && mine.length === 0) {
@@ -71,11 +71,11 @@ export function makeFeatures(): string {
     "",
     "# Features",
     "",
-    "What public texts and libraries on tensors describe (*Tensors in Rust*, *Basic Tensor Ops*, the",
-    "xla-rs and RSTSR books, small CPU and CUDA tensor libraries with their lists of things to do,",
-    "and the bugs known of such systems), and which test shows that it is here.",
+    "The features of rowmajor, and the tests that cover each of them. The list was collected from public",
+    "texts and libraries on tensors: *Tensors in Rust*, *Basic Tensor Ops*, the xla-rs and RSTSR books,",
+    "small CPU and CUDA tensor libraries with their to-do lists, and known bugs of such systems.",
     "",
-    `${covered} features have tests; ${later} come later.`,
+    `${covered} features have tests. ${later} are planned.`,
     ...lines,
     "",
   ].join("\n");

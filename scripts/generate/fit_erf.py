@@ -51,7 +51,7 @@ def fit_turn(degree):
 
 
 def fit_gelu(degree=4, end=mpf("14.4")):
-    """What shim/gelu.h says of its pieces: 32, eight from one power of 2 to the next of t + 1."""
+    """What shim/math/gelu.h says of its pieces: 32, eight from one power of 2 to the next of t + 1."""
     def f(t):
         return exp(t * t / 2) * erfc(t / sqrt(2)) / 2
 

@@ -61,6 +61,11 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   },
 ];
 
+/** Files that only one other file of src may import: a backend is entered from dispatch alone. */
+export const ONLY_FROM: Readonly<Record<string, string>> = {
+  "core/registry.ts": "core/dispatch.ts",
+};
+
 /** The folders by layer, lowest first. */
 export const LAYERS: readonly (readonly string[])[] = LAYER_GROUPS
   .flatMap(({ layers }) => layers.map(({ folders }) => folders))

@@ -1,16 +1,19 @@
 /**
- * Writes shim/ops.def, the op table as the shim's kernels include it.
+ * Writes what the shim has from TypeScript: shim/core/ops.def, the op table as its kernels include it,
+ * and shim/include/abi_constants.h, the numbers in calls.
  *
- * It must know nothing of how the shim expands the lines.
+ * It must know nothing of how the shim uses them.
  *
  * @module
  */
 
 import { writeFileSync } from "node:fs";
-import { tableHash } from "../../src/backend/ffi/abi.ts";
-import type { Kind } from "../../src/base/dtype.ts";
+import * as abi from "../../src/backend/ffi/abi.ts";
+import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
+import * as plan from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
-import { exprFor, MAP, type MapRow, ROWS } from "../../src/ops/table.ts";
+import type { MapOp, TableOp } from "../../src/ops/op.ts";
+import { exprFor, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions are left to macros, which know the type. */
@@ -29,12 +32,12 @@ function isRounding(expr: Expr): boolean {
 }
 
 /** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
-function macroOf(row: MapRow, kind: Kind): string | undefined {
-  if (!row.takes.includes(kind)) return undefined;
+function macroOf(row: MapOp, kind: Kind): string | undefined {
+  if (!row.dtypes.includes(kind)) return undefined;
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
-    return isHeavy(row) ? "RM_HEAVY_MAP" : "RM_FLOAT_MAP";
+    return isHeavy(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
   // Everything else computes in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
@@ -43,20 +46,20 @@ function macroOf(row: MapRow, kind: Kind): string | undefined {
 }
 
 /** Whether it is one operator between two operands, and no dearer than reading those. */
-function isArithmetic(row: MapRow, expr: Expr): boolean {
+function isArithmetic(row: MapOp, expr: Expr): boolean {
   return row.arity === 2 && expr.kind === "binary" && "+-*/".includes(expr.op) &&
     expr.left.kind === "name" && expr.right.kind === "name";
 }
 
-function mapLines(row: MapRow): string[] {
+function mapLines(row: MapOp): string[] {
   const lines: string[] = [];
   for (const kind of ["f", "i", "b"] as const) {
     const macro = macroOf(row, kind);
     if (macro === undefined) continue;
     const result = row.result === "bool" ? "flag" : "same";
-    const attributes = (row.attributes ?? [])
+    const attributes = row.parameters
       .map((name, i) => `const double ${name} = attributes[${i}];`);
-    const arity = `${row.arity}${row.condition ? "c" : ""}`;
+    const arity = `${row.arity}${row.condition ? "c" : attributes.length > 0 ? "a" : ""}`;
     const fields = [row.name, arity, result, inC(exprFor(row, kind)), attributes.join(" ")];
     lines.push(`${macro}(${fields.join(", ").trimEnd()})`);
     if (!isArithmetic(row, parseExpr(exprFor(row, kind)))) continue;
@@ -66,21 +69,32 @@ function mapLines(row: MapRow): string[] {
 }
 
 /** What the driver of the kernels has to know of a row. */
-function rowLine(row: MapRow): string {
-  const [condition, bool, heavy] = [row.condition ?? false, row.result === "bool", isHeavy(row)]
+function rowLine(row: MapOp): string {
+  const [condition, bool, heavy] = [row.condition, row.result === "bool", isHeavy(row)]
     .map(Number);
-  return `RM_MAP_ROW(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
+  return `RM_MAP_OP(${row.name}, ${row.arity}, ${condition}, ${bool}, ${heavy})`;
 }
 
-/** The text of shim/ops.def. */
+function hex(hash: number): string {
+  return `0x${(hash >>> 0).toString(16).padStart(8, "0")}u`;
+}
+
+/** All lines of an op as one, so that an op which is added or changed is one line that differs. */
+function opLine(op: TableOp): string {
+  const kind = op.kind === "map" ? "map" : "reduce";
+  const first = `RM_OP(${op.name}, ${hex(abi.opHash(op))}, ${kind})`;
+  return op.kind === "map" ? [first, rowLine(op), ...mapLines(op)].join(" ") : first;
+}
+
+/** The text of shim/core/ops.def. */
 export function makeOpsDef(): string {
-  const hash = (tableHash() >>> 0).toString(16).padStart(8, "0");
   const macros = [
-    "MAP_ROW",
+    "OP",
+    "MAP_OP",
     "FLOAT_MAP",
     "FLOAT_ARITHMETIC",
     "ROUND_MAP",
-    "HEAVY_MAP",
+    "COMPUTE_BOUND_MAP",
     "DOUBLE_MAP",
     "INT_MAP",
     "BITS_MAP",
@@ -91,24 +105,19 @@ export function makeOpsDef(): string {
     "/*",
     " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
     " *",
-    " * RM_MAP_ROW(name, operands, whether the first one is a bool condition, whether the result is",
-    " * bool, whether elements cost so much that fewer are worth a thread).",
-    " * RM_..._MAP(name, operands, 3c where the first of 3 is a condition, result, expression of x,",
-    " * y, z, declarations of attributes), the result being same or flag, a bool: FLOAT",
-    " * for float dtypes, ROUND for those that round to integers or neighbours, HEAVY for others whose",
-    " * elements cost so much, DOUBLE for those that float32 computes in double, INT for integers,",
-    " * BITS for integers of any sign, BOOL for bool.",
-    " * RM_..._ARITHMETIC(name, expression) stands by those lines whose expression is one operator.",
+    " * A line for each op of the table:",
+    " * RM_OP(name, hash of its definition, map or reduce).",
+    " * RM_MAP_OP(name, operands, has a bool condition as first operand, has a bool result, is",
+    " * compute-bound).",
+    " * RM_..._MAP(name, operands, result, expression of x, y, z, declarations of attributes). A c",
+    " * after the number of operands stands for a condition, an a for attributes. The result is same",
+    " * or flag, a bool. FLOAT is for float dtypes, ROUND for ops that round to integers or neighbors,",
+    " * COMPUTE_BOUND for other compute-bound ops, DOUBLE for those that float32 computes in double,",
+    " * INT for integers, BITS for integers of any sign, BOOL for bool.",
+    " * RM_..._ARITHMETIC(name, expression) repeats the lines whose expression is one operator.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
-    " * A file defines those that it wants before it includes this one, and undefines them after.",
+    " * A file defines the macros that it needs, includes this file, and undefines them.",
     " */",
-    `#define RM_TABLE_HASH 0x${hash}u`,
-    `#define RM_ROWS ${ROWS.length}`,
-    "",
-    "#ifndef RM_OP_copy",
-    ...ROWS.map((row) => `#define RM_OP_${row.name} ${row.id}`),
-    "#endif",
-    "",
     ...macros.flatMap((name) => [
       `#ifndef RM_${name}`,
       `#define RM_${name}(...)`,
@@ -116,7 +125,7 @@ export function makeOpsDef(): string {
       "#endif",
     ]),
     "",
-    ...Object.values<MapRow>(MAP).flatMap((row) => [rowLine(row), ...mapLines(row)]),
+    ...TABLE.map(opLine),
     "",
     ...macros.flatMap((name) => [
       `#ifdef RM_NO_${name}`,
@@ -129,6 +138,56 @@ export function makeOpsDef(): string {
   return lines.join("\n");
 }
 
+/** `gatherAlong` as `GATHER_ALONG`. */
+function upper(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** An enum of `values`, whose names begin with `prefix`. */
+function enumOf(comment: string, prefix: string, values: Readonly<Record<string, number>>): string {
+  const lines = Object.entries(values)
+    .map(([name, value]) => `  ${prefix}${upper(name)} = ${value}`);
+  return `/* ${comment} */\nenum {\n${lines.join(",\n")}\n};\n`;
+}
+
+/** The text of shim/include/abi_constants.h. */
+export function makeConstants(): string {
+  const { bounds: _, ...statuses } = abi.STATUS;
+  const dtypes = Object.fromEntries(DTYPES.map((dtype, id) => [dtype, id]));
+  return [
+    "/*\n * Made by scripts/generate/ops_def.ts from src/backend/ffi/abi.ts: edit that, then run the script.\n" +
+    " */\n#ifndef ROWMAJOR_ABI_CONSTANTS_H\n#define ROWMAJOR_ABI_CONSTANTS_H\n",
+    `/* Changes with the meaning of any function. */\n#define RM_VERSION ${abi.VERSION}\n`,
+    enumOf("What the functions return.", "RM_", statuses),
+    enumOf("The dtypes, and what stands for none.", "RM_", {
+      ...dtypes,
+      dtypeCount: DTYPES.length,
+      none: NO_DTYPE,
+    }),
+    `/* Of the dtypes and the declarations of rowmajor.h. */\n#define RM_ABI_HASH ${
+      hex(abi.abiHash())
+    }\n`,
+    enumOf("Where the parts of a plan begin.", "RM_", {
+      planRank: plan.RANK,
+      planOperands: plan.OPERANDS,
+      planKept: plan.KEPT,
+      attributes: plan.ATTRIBUTES,
+      offsets: plan.OFFSETS,
+    }),
+    enumOf("What rm_configure sets.", "RM_CONFIGURE_", abi.CONFIGURE),
+    enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
+    enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
+    enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
+    enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),
+    enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),
+    enumOf("What rm_cuda_control does.", "RM_CUDA_", abi.CUDA_CONTROL),
+    "#endif\n",
+  ].join("\n");
+}
+
 if (import.meta.main) {
-  writeFileSync(new URL("../../shim/ops.def", import.meta.url), makeOpsDef());
+  const write = (path: string, text: string): void =>
+    writeFileSync(new URL(`../../shim/${path}`, import.meta.url), text);
+  write("core/ops.def", makeOpsDef());
+  write("include/abi_constants.h", makeConstants());
 }

@@ -4,7 +4,7 @@
  *
  * A kernel is a module of its own, with the functions and variables that it uses, so that a driver
  * compiles what a program calls and nothing else; those of several dtypes are often the same text.
- * shim/cuda_prebuilt.c says what the file looks like.
+ * shim/cuda/modules/aot.c says what the file looks like.
  *
  * @module
  */
@@ -15,6 +15,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
 import { tableHash } from "../../src/backend/ffi/abi.ts";
+import { embeddedHeaders } from "../gpu/embedded_headers.ts";
 import { findTool, root } from "../tools.ts";
 
 /** The oldest devices that are supported, and the PTX that their first drivers knew. */
@@ -28,7 +29,7 @@ const FLAGS = [
   // Words for NVRTC, functions of vecmath.h that a kernel does without, tests for NaN.
   ...["-Wno-unknown-pragmas", "-Wno-cuda-compat", "-Wno-undefined-internal"],
   ...["-Wno-tautological-compare", "-Wno-pass-failed"],
-  ...["-I", "shim/cuda", "-I", "shim", "-include", "shim/cuda/clang.h", "-S"],
+  ...["-I", "shim/cuda/kernels", "-I", "shim/math", "-include", "shim/cuda/kernels/clang.h", "-S"],
 ];
 
 /** A kernel as a module of its own. */
@@ -119,7 +120,7 @@ export function split(ptx: string): Kernel[] {
 
 /** Modules that are alike lie close together: those of one kind and dtype. */
 function orderOf({ name }: Kernel): string {
-  const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_any)?)?$/.exec(name) ?? [];
+  const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_generic)?)?$/.exec(name) ?? [];
   return `${kind} ${dtypes} ${row}`;
 }
 
@@ -132,12 +133,11 @@ function sumOf(parts: readonly Uint8Array[]): number {
 
 /** Changes with the headers that the library holds, and with the op table. */
 function stamp(): number {
-  const list = /names = [^{]*\{([^}]*)\}/.exec(readFileSync(join(root, "shim/files.zig"), "utf8"));
-  const names = list![1]!.match(/[\w/]+\.h/g)!;
-  return (sumOf(names.map((name) => readFileSync(join(root, "shim", name)))) ^ tableHash()) >>> 0;
+  const texts = embeddedHeaders().map(({ text }) => new TextEncoder().encode(text));
+  return (sumOf(texts) ^ tableHash()) >>> 0;
 }
 
-/** What shim/files.zig writes: LZ4's block format, with offsets of up to 23 bits. */
+/** LZ4's block format, but with offsets of up to 23 bits: see shim/cuda/modules/aot.c. */
 export function compress(bytes: Uint8Array): Uint8Array {
   const { length } = bytes;
   const last = new Int32Array(1 << 20).fill(-1), before = new Int32Array(length);

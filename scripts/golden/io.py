@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from safetensors.numpy import save as save_safetensors
 
-OUT = Path(__file__).parent.parent / "tests" / "golden" / "io"
+OUT = Path(__file__).parents[2] / "tests" / "golden" / "io"
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "float32", "float64"]

@@ -25,14 +25,14 @@ import ml_dtypes
 import numpy as np
 from mpmath import mp, mpf
 
-OUT = Path(__file__).parent.parent / "tests" / "golden" / "ops"
+OUT = Path(__file__).parents[2] / "tests" / "golden" / "ops"
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # What the attributes of rows are; `count` is the number of elements that are reduced.
 ATTRIBUTES = {"ord": 3, "rtol": 1e-5, "atol": 1e-8, "equalNan": 0}
 
 DIFFERENCES = [
     {
-        "op": "div, mean and the functions that give floats, of integers",
+        "op": "div, mean and float functions of integers",
         "numpy": "computed in float64 (float16 for the 8-bit integers)",
         "rowmajor": "cast to float32 first; mean and the norms are computed in float64 and give float32",
         "why": "float32 is the default float dtype",
@@ -41,19 +41,19 @@ DIFFERENCES = [
         "op": "sum, prod, cumulativeSum, cumulativeProd of uint8, uint16, uint32",
         "numpy": "uint64",
         "rowmajor": "int64",
-        "why": "sums of integers have one dtype; only uint64, which int64 cannot hold, stays",
+        "why": "integer sums have one dtype, except uint64, which int64 cannot hold",
     },
     {
         "op": "reductions of floats",
         "numpy": "accumulate in the dtype (float16: in float32), pairwise",
-        "rowmajor": "accumulate in float64, compensated for float64, many float32 by fours first",
-        "why": "more exact, and as fast",
+        "rowmajor": "accumulate in float64 (compensated for float64; long float32 sums first add groups of four in float32)",
+        "why": "more accurate, at the same speed",
     },
     {
         "op": "argmax, argmin, countNonzero",
         "numpy": "int64",
         "rowmajor": "int32",
-        "why": "JavaScript numbers hold it, and indexing takes it",
+        "why": "JavaScript numbers hold it, and indexing accepts it",
     },
     {
         "op": "bitwiseLeftShift, bitwiseRightShift",
@@ -64,26 +64,26 @@ DIFFERENCES = [
     {
         "op": "pow of integers with a negative exponent",
         "numpy": "ValueError",
-        "rowmajor": "the exact value, truncated: 1 and -1 give 1 or -1, all else 0; 0 ** -1 is 0",
-        "why": "an error would depend on the data; division of integers by zero gives 0 too",
+        "rowmajor": "the exact value, truncated: 1 and -1 give 1 or -1, others 0; 0 ** -1 is 0",
+        "why": "an error would depend on the data; integer division by zero gives 0 too",
     },
     {
         "op": "minimum, maximum, clip, relu of +0 and -0",
-        "numpy": "either zero, by processor",
-        "rowmajor": "either zero, by backend",
-        "why": "the two are equal, and ordering them costs a comparison more",
+        "numpy": "either zero, depending on the processor",
+        "rowmajor": "either zero, depending on the backend",
+        "why": "the two are equal, and ordering them costs another comparison",
     },
     {
-        "op": "norm with ord Infinity of nothing",
+        "op": "norm with ord Infinity of an empty tensor",
         "numpy": "ValueError",
         "rowmajor": "0",
-        "why": "no magnitude is below 0",
+        "why": "absolute values are never below 0",
     },
     {
         "op": "astype from floats to integers",
-        "numpy": "undefined beyond the limits and for NaN",
+        "numpy": "undefined out of range and for NaN",
         "rowmajor": "saturates; NaN gives 0",
-        "why": "the same on every processor",
+        "why": "same result on every processor",
     },
 ]
 # Rows whose zeros may have either sign, see DIFFERENCES.

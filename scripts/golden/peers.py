@@ -15,7 +15,7 @@ import tempfile
 
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "peers"
 OPERANDS = json.loads((GOLDEN / "operands.json").read_text())
 

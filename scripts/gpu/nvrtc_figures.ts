@@ -9,7 +9,8 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { NamedFamily } from "../../src/backend/cuda/families.ts";
-import { root } from "../tools.ts";
+import { readText, root } from "../tools.ts";
+import { embeddedHeaders } from "./embedded_headers.ts";
 
 /** From Turing to the newest that the pinned compiler knows. */
 export const ARCHITECTURES: readonly number[] = [75, 80, 86, 90, 100, 120];
@@ -84,14 +85,7 @@ function bare(text: string): string {
 }
 
 /** The texts of the headers that the library has for kernels, by their last names. */
-const headers = new Map<string, string>();
-for (const [, path] of readShim("files.zig").matchAll(/^ {4}"([\w/]+\.h)",$/gm)) {
-  headers.set(path!.split("/").at(-1)!, bare(readShim(path!)));
-}
-
-function readShim(path: string): string {
-  return readFileSync(join(root, "shim", path), "utf8");
-}
+const headers = new Map(embeddedHeaders().map(({ name, text }) => [name, bare(text)]));
 
 /**
  * `source` with the text of each header that it includes where that comes first; without those that
@@ -101,19 +95,22 @@ export function wholeText(source: string): string {
   const seen = new Set<string>();
   const expand = (text: string): string =>
     text.replace(/#include "([^"]+)"/g, (_, name: string) => {
+      const header = headers.get(name) ?? "";
+      // What has a guard counts once; what is included for one type after another has none.
+      if (!header.includes("#ifndef ROWMAJOR_")) return expand(header);
       if (seen.has(name)) return "";
       seen.add(name);
-      return expand(headers.get(name) ?? "");
+      return expand(header);
     });
   return expand(source);
 }
 
 /** The options that the library gives to the compiler, as its source says them. */
 export function optionsText(): string {
-  const text = readFileSync(join(root, "shim", "cuda_compile.c"), "utf8");
-  const options = text.match(/const char \*options\[\w*\] = \{[^}]*\}/g);
-  if (options === null) throw new Error("shim/cuda_compile.c has no array of options");
-  return options.join("\n");
+  const text = readText("shim/cuda/modules/nvrtc.c");
+  const options = /common_options\[\] = \{[^}]*\}/.exec(text);
+  if (options === null) throw new Error("shim/cuda/modules/nvrtc.c has no common_options");
+  return options[0];
 }
 
 /** What `family` was made of, in a few letters; `options` are {@link optionsText}. */
@@ -131,7 +128,7 @@ export interface Report {
   readonly said: string;
 }
 
-/** Tells figures from the rest: see `rm_cuda_compile` in shim/rowmajor.h. */
+/** Tells figures from the rest: see `rm_cuda_compile` in shim/include/rowmajor.h. */
 export function readReport(report: string): Report {
   const figures = new Map<string, Figures>();
   const said: string[] = [];

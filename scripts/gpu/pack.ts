@@ -2,7 +2,7 @@
  * Makes .gpu, the folder that scripts/gpu/verify.sh needs on a machine without a network: the shim
  * for Linux, one runtime, compressed, and the packages that tests import.
  *
- *     gpu_pack.ts [deno|bun]
+ *     scripts/gpu/pack.ts [deno|bun]
  *
  * @module
  */
@@ -46,7 +46,7 @@ function sizeOf(folder: string): number {
 
 const runtime = process.argv[2] ?? "deno";
 if (runtime !== "deno" && runtime !== "bun") {
-  console.error("usage: gpu_pack.ts [deno|bun]");
+  console.error("usage: scripts/gpu/pack.ts [deno|bun]");
   process.exit(2);
 }
 const folder = join(root, ".gpu");

@@ -1,6 +1,6 @@
 /**
- * The documentation site, from the pages that scripts/site.ts stages; the groups of the sidebar are
- * in sidebar.json beside this file, and a test checks that every page is in one.
+ * The documentation site, built from the pages that scripts/site.ts stages. sidebar.json next to this
+ * file contains the groups of the sidebar; a test checks that every page is in one of them.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -11,7 +11,7 @@ export default {
   title: "rowmajor",
   description: "Tensors for Deno and Bun",
   lang: "en",
-  // The path below which it is published: "/name/" for the pages of a repository.
+  // The base path of the published site: "/name/" for the pages of a repository.
   base: process.env.SITE_BASE || "/",
   srcDir: "pages",
   outDir: "../zig-out/site",
@@ -21,9 +21,9 @@ export default {
     outline: [2, 3],
     nav: [
       { text: "Tour", link: "/docs/tour" },
-      // Made by deno doc, so no page of this generator.
+      // Made by deno doc, not a page of this generator.
       { text: "API", link: "/api/index.html", target: "_self" },
-      { text: "Changes", link: "/CHANGELOG" },
+      { text: "Changelog", link: "/CHANGELOG" },
     ],
     sidebar,
   },

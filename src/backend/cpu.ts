@@ -1,18 +1,19 @@
 /**
- * What serves the CPU: the shim where it can be had, built on the JavaScript backend, which serves
- * alone where it cannot.
+ * What serves the CPU: the shim where it can be had; the JavaScript backend, which defines every op,
+ * for all else.
  *
  * Importing this opens nothing: the first op does. Knows nothing of ops.
  *
  * @module
  */
-import { type Backend, registerCpu } from "../core/backend.ts";
 import type { TypedArray } from "../base/dtype.ts";
-import { JsBackend } from "./js/backend.ts";
-import { NativeBackend } from "./native/backend.ts";
-import { registerBuffers } from "../memory/storage.ts";
+import type { Backend } from "../core/backend.ts";
+import { registerCpu, registerDefinition } from "../core/dispatch.ts";
+import { registerBuffers } from "../memory/pool.ts";
 import { findBuffers } from "./ffi/buffers.ts";
 import { findShim } from "./ffi/load.ts";
+import { JsBackend } from "./js/backend.ts";
+import { NativeBackend } from "./native/backend.ts";
 
 /** The JavaScript backend. */
 export const js: Backend = new JsBackend();
@@ -23,7 +24,7 @@ let native: NativeBackend | string | undefined;
 export function findNative(): NativeBackend | string {
   if (native === undefined) {
     const opened = findShim();
-    native = "reason" in opened ? opened.reason : new NativeBackend(opened, js);
+    native = "reason" in opened ? opened.reason : new NativeBackend(opened);
   }
   return native;
 }
@@ -39,9 +40,9 @@ export function addressOf(array: TypedArray): bigint | string {
   return address[0]!;
 }
 
+registerDefinition(js);
 registerCpu(() => {
   const found = findNative();
   return typeof found === "string" ? js : found;
 });
-
 registerBuffers(findBuffers);

@@ -5,13 +5,13 @@
  *
  * @module
  */
-import { type Device, registerDevices } from "../core/backend.ts";
+import type { Device } from "../core/backend.ts";
+import { registerDevices } from "../core/dispatch.ts";
 import { CudaBackend } from "./cuda/backend.ts";
 import { CudaDevice } from "./cuda/device.ts";
-import { record } from "./cuda/graphs.ts";
 import { CudaMemory } from "./cuda/memory.ts";
 export { allowTF32 } from "./cuda/matmul.ts";
-import { type Shim, STATUS, type Unavailable } from "./ffi/abi.ts";
+import { type Shim, STATUS, tableHash, type Unavailable } from "./ffi/abi.ts";
 import { findShim } from "./ffi/load.ts";
 import { lastError, readText } from "./ffi/text.ts";
 
@@ -27,6 +27,10 @@ export interface CudaDevices {
 export function findCuda(): CudaDevices | Unavailable {
   const shim = findShim();
   if ("reason" in shim) return { reason: `it needs the native library: ${shim.reason}` };
+  // Its kernels, and those that are compiled ahead, are for the ops of its table.
+  if (shim.rm_table_hash() !== tableHash()) {
+    return { reason: "the native library was built from another op table: build it again" };
+  }
   const numbers = new Float64Array(3);
   const status = shim.rm_cuda_open(null, numbers);
   if (status !== STATUS.ok) return { reason: lastError(shim) };
@@ -53,11 +57,7 @@ export function describeDevice(shim: Shim, index: number): string {
 
 /** What serves `device`. */
 export function deviceFor(device: CudaDevice): Device {
-  return {
-    backend: new CudaBackend(device),
-    memory: new CudaMemory(device),
-    record: (body) => record(device, body),
-  };
+  return { backend: new CudaBackend(device), memory: new CudaMemory(device) };
 }
 
 function open(index: number): Device | string {

@@ -79,8 +79,16 @@ export interface DTypeInfo {
   readonly name: DType;
   /** Its place in {@link DTYPES}: the number that kernel tables and the native side use. */
   readonly id: number;
-  /** Bytes per element. */
+  /** Bytes per element; a fraction where several elements share the bytes of their block. */
   readonly bytes: number;
+  /** How many elements of {@link array} a block has: 1, but for dtypes of several numbers. */
+  readonly lanes: number;
+  /** How many elements a block has, along the last axis: 1, but for quantized dtypes. */
+  readonly block: number;
+  /** Elements of {@link array} per element: lanes / block. */
+  readonly entries: number;
+  /** What moves whole blocks: the dtype of one lane. Null where an element is one lane. */
+  readonly lane: DTypeInfo | null;
   /** Bool, signed, unsigned or float. */
   readonly kind: Kind;
   /** True for the 64-bit integers, whose values a JavaScript number cannot all hold. */
@@ -93,6 +101,10 @@ export interface DTypeInfo {
   readonly min: number | bigint;
   /** Largest value. */
   readonly max: number | bigint;
+  /** Reads element `position`, for a dtype whose elements are not those of its array. */
+  readonly read: ((array: TypedArray, position: number) => unknown) | undefined;
+  /** Writes element `position`, for such a dtype; undefined where scalars other than 0 are refused. */
+  readonly write: ((array: TypedArray, position: number, value: unknown) => void) | undefined;
 }
 
 /** A constructor of one of the typed arrays. */
@@ -119,12 +131,18 @@ function info(
     name,
     id,
     bytes: ctor.BYTES_PER_ELEMENT,
+    lanes: 1,
+    block: 1,
+    entries: 1,
+    lane: null,
     kind,
     wide: kind !== "f" && ctor.BYTES_PER_ELEMENT === 8,
     array: ctor,
     userArray: userArray as TypedArrayConstructor,
     min,
     max,
+    read: undefined,
+    write: undefined,
   };
 }
 
@@ -156,8 +174,64 @@ export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
   float64: info(12, "float64", "f", Float64Array, -Number.MAX_VALUE, Number.MAX_VALUE),
 };
 
-/** The dtype names, in the order of their ids. */
+/** The names of the dtypes that backends compute in, in the order of their ids. */
 export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];
+
+/** A dtype whose elements are blocks of lanes: complex numbers, quantized floats. */
+export interface BlockDType {
+  /** Its name. */
+  readonly name: string;
+  /** Its kind, a letter of its own: ops name the kinds that they take. */
+  readonly kind: string;
+  /** The dtype of a lane. */
+  readonly lane: DType;
+  /** How many lanes a block has. */
+  readonly lanes: number;
+  /** How many elements a block has; a power of two. */
+  readonly block?: number;
+  /** {@link DTypeInfo.read} */
+  read(array: TypedArray, position: number): unknown;
+  /** {@link DTypeInfo.write} */
+  write?(array: TypedArray, position: number, value: unknown): void;
+}
+
+/**
+ * Adds a dtype to the table. Tensors of it can be created, viewed, copied, moved and printed at once,
+ * on every backend, as those move its lanes.
+ *
+ * Throws a {@link DTypeError} for a name that is taken, and past 255 dtypes.
+ */
+export function addDType(
+  { name, kind, lane, lanes, block = 1, read, write }: BlockDType,
+): DTypeInfo {
+  const id = Object.keys(DTYPE).length;
+  if (Object.hasOwn(DTYPE, name)) {
+    throw new DTypeError(`Cannot add dtype ${name}: there is one already`);
+  }
+  if (id >= NO_DTYPE) throw new DTypeError(`Cannot add dtype ${name}: there are ${id} already`);
+  const plain = DTYPE[lane];
+  const added: DTypeInfo = {
+    ...plain,
+    name: name as DType,
+    id,
+    bytes: plain.bytes * lanes / block,
+    lanes,
+    block,
+    entries: lanes / block,
+    lane: plain,
+    kind: kind as Kind,
+    wide: false,
+    min: NaN,
+    max: NaN,
+    read,
+    write,
+  };
+  (DTYPE as Record<string, DTypeInfo>)[name] = added;
+  return added;
+}
+
+/** Stands for no dtype where ids are packed: ids have 8 bits. */
+export const NO_DTYPE = 255;
 
 /** True for the signed and unsigned integer dtypes (not bool). */
 export function isInt(dtype: DType): boolean {
@@ -182,13 +256,16 @@ export function describe(value: unknown): string {
 export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
   if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {
     throw new DTypeError(
-      `Cannot ${op}: ${describe(dtype)} is not a dtype (expected one of ${DTYPES.join(", ")})`,
+      `Cannot ${op}: ${describe(dtype)} is not a dtype (expected one of ${
+        Object.keys(DTYPE).join(", ")
+      })`,
     );
   }
 }
 
 function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
   if (a === b) return a.name;
+  if (a.lane !== null || b.lane !== null) return undefined;
   if (a.kind === "b") return b.name;
   if (b.kind === "b") return a.name;
   if (a.kind === "f" && b.kind === "f") {
@@ -202,9 +279,8 @@ function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
   return ({ 1: "int16", 2: "int32", 4: "int64" } as Record<number, DType>)[unsigned.bytes];
 }
 
-const PROMOTION: (DType | undefined)[] = DTYPES.flatMap((a) =>
-  DTYPES.map((b) => promotePair(DTYPE[a], DTYPE[b]))
-);
+/** What pairs of dtypes promote to, by their ids, once that was asked. */
+const PROMOTION: (DType | undefined)[] = [];
 
 /**
  * The dtype that `a` and `b` promote to, as in the array API standard; a float with an integer
@@ -216,11 +292,13 @@ const PROMOTION: (DType | undefined)[] = DTYPES.flatMap((a) =>
 export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   checkDType(a, op);
   checkDType(b, op);
-  const result = PROMOTION[DTYPE[a].id * DTYPES.length + DTYPE[b].id];
+  const [x, y] = [DTYPE[a], DTYPE[b]];
+  const result = PROMOTION[x.id * 256 + y.id] ??= promotePair(x, y);
   if (result === undefined) {
-    throw new DTypeError(
-      `Cannot ${op} ${a} and ${b}: no integer dtype holds both; cast one with astype()`,
-    );
+    const why = x.lane === null && y.lane === null
+      ? "no integer dtype holds both; cast one with astype()"
+      : "they do not promote";
+    throw new DTypeError(`Cannot ${op} ${a} and ${b}: ${why}`);
   }
   return result;
 }
@@ -261,7 +339,12 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
       `Cannot ${op} ${describe(value)}: expected a number, bigint or boolean`,
     );
   }
-  const { kind, min, max } = DTYPE[dtype];
+  const { kind, min, max, lane, write } = DTYPE[dtype];
+  if (lane !== null) {
+    // Zeros are zeros in every dtype.
+    if (write !== undefined || Number(value) === 0) return;
+    throw new DTypeError(`Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0`);
+  }
   if (kind === "f" || typeof value === "boolean") return;
   if (kind === "b") {
     if (Number(value) === 0 || Number(value) === 1) return;

@@ -72,6 +72,14 @@ export class SharedError extends Error {
   readonly code = "RM_SHARED";
 }
 
+/** A name that another op has, an op that is not defined in this thread, a definition that is none. */
+export class OpError extends Error {
+  /** The class name. */
+  override readonly name = "OpError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_OP";
+}
+
 /** A native call that reported a failure. */
 export class NativeError extends Error {
   /** The class name. */

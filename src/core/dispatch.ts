@@ -1,906 +1,534 @@
 /**
- * The one way from a call to a backend: check, promote, plan, allocate, run.
+ * The one door: every op of the library is a {@link Call} that goes through here, and backends are
+ * entered from nowhere else.
  *
- * Works on operands (storage, layout, flags); knows nothing of the class Tensor, which registers
- * itself as what results are wrapped in. Elementwise ops, copies and folds run here; files of other
- * ops take from here how operands are checked and results delivered.
+ * A call goes to the current interpreter, or is run at once: inferred (checked, promoted, broadcast),
+ * its outputs allocated, planned, and handed to the backend that has a kernel for it; else it is
+ * decomposed into other ops, or runs by the definition in JavaScript. Works on operands; knows nothing
+ * of the class Tensor, which registers itself as the handle on results.
  *
  * @module
  */
-import { backendFor, deviceName, memoryOf } from "./backend.ts";
-import {
-  checkDType,
-  describe,
-  DTYPE,
-  type DType,
-  type DTypeInfo,
-  type Kind,
-  promoteScalar,
-  promoteTypes,
-  type Scalar,
-  scalarDType,
-} from "../base/dtype.ts";
-import { writeElement } from "../memory/element.ts";
-import { AxisError, DeviceError, DTypeError, ReadOnlyError, ShapeError } from "../base/errors.ts";
+import { describe, DTYPE, type DType, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { DeviceError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
+import { planMap, planReduce } from "../base/plan.ts";
+import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
+import { writeElement } from "../memory/element.ts";
+import { recycle } from "../memory/pool.ts";
+import { checkAlive, type Storage } from "../memory/storage.ts";
+import { type ReduceAttributes, type Reduction, scanAxis } from "../ops/infer.ts";
 import {
-  type ArgReduceRow,
-  called,
-  computeOf,
-  MAP,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type Row,
-  type ScanRow,
-  takes,
-} from "../ops/table.ts";
-import { ATTRIBUTES, type Plan, planDense, planMap, planReduce } from "./plan.ts";
-import {
-  broadcastShapes,
-  formatShape,
-  normalizeAxes,
-  normalizeAxis,
-  sameShape,
-} from "../base/shape.ts";
-import {
-  allocateIn,
-  checkAlive,
-  copyElements,
-  type DeviceMemory,
-  recycle,
-  Storage,
-} from "../memory/storage.ts";
+  type ArgReduceOp,
+  Call,
+  type CreateOp,
+  type Inferred,
+  type Input,
+  type MapOp,
+  type Op,
+  type OutputSpec,
+  type ReduceOp,
+  type ScanOp,
+} from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { viewLayout } from "../ops/views.ts";
+import type { Backend, Recording } from "./backend.ts";
+import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from "./calls.ts";
+import { comparisonWithin } from "./compare.ts";
+import { dispose, tidy, wrap } from "./handles.ts";
+import { frame, interpretCall } from "./interpreter.ts";
+import { lanesOf } from "./lanes.ts";
+import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
+import { canWriteDirectly, disturbs, newOutput, prepareOut } from "./write.ts";
 
-/** Set on a handle that may not be written through. */
-export const READ_ONLY = 1;
-/** Set on a handle that looks at a storage that another one made. */
-export const VIEW = 2;
+// ---- calls -------------------------------------------------------------------------------------
 
-/** What an op works on. Tensors are operands. */
-export interface Operand {
-  /** The memory. */
-  readonly storage: Storage;
-  /** How elements lie in it. */
-  readonly layout: Layout;
-  /** {@link READ_ONLY} and {@link VIEW}. */
-  readonly flags: number;
-}
-
-/** What every op takes besides its operands. */
-export interface OpOptions {
-  /** Write the result here instead of allocating; its shape must be the result's. */
-  readonly out?: Operand;
-  /** With `false`, operands of different shapes are refused. */
-  readonly broadcast?: boolean;
-}
-
-/** What reductions take besides their operand. */
-export interface ReduceOptions {
-  /** Write the result here instead of allocating. */
-  readonly out?: Operand;
-  /** Keep reduced axes as axes of size 1. */
-  readonly keepDims?: boolean;
-  /** Cast the input first; the sum of int32 values as float64, for instance. */
-  readonly dtype?: DType;
-}
-
-/** Wraps a result. */
-export let result: (storage: Storage, layout: Layout) => Operand;
-
-/**
- * Runs `body` and disposes of every handle made in it but what it gives, alone or in an array: for
- * ops that are made of others, so that their memory is used again, or a device has it back.
- */
-export let tidily: <R>(body: () => R) => R;
-
-/** Says what results are wrapped in, and what {@link tidily} is. Called once, by tensor.ts. */
-export function wrapResultsIn(make: typeof result, tidy: typeof tidily): void {
-  result = make;
-  tidily = tidy;
-}
-
-/** `x` seen through another layout, for use inside an op: no handle of its own. */
-export function lens(x: Operand, layout: Layout): Operand {
-  return { storage: x.storage, layout, flags: x.flags };
-}
-
-/** True for a tensor. */
-export function isOperand(value: unknown): value is Operand {
-  return typeof value === "object" && value !== null && (value as Operand).layout instanceof Layout;
-}
-
-/** Throws unless `value` is a tensor that is still there. */
-export function checkOperand(value: unknown, op: string): asserts value is Operand {
-  if (!isOperand(value)) {
-    throw new DTypeError(`Cannot ${op}: expected a tensor, got ${describeArgument(value)}`);
-  }
-  checkAlive(value.storage, op);
-}
-
-function describeArgument(value: unknown): string {
-  return Array.isArray(value) ? "an array: tensor(...) makes a tensor of it" : describe(value);
-}
-
-// ---- dtypes ------------------------------------------------------------------------------------
-
-/** What a row does with a dtype. */
-interface Rule {
-  readonly compute: DType;
-  readonly result: DType;
-  readonly resultInfo: DTypeInfo;
-}
-
-const rules: (Rule | undefined)[] = [];
-
-/** The dtypes that `row` computes in and gives for input of `info`. */
-function ruleFor(row: Row, info: DTypeInfo): Rule {
-  return rules[row.id * 16 + info.id] ??= makeRule(row, info, row.op);
-}
-
-/**
- * The dtype that `row` gives for `dtype`. Throws a DTypeError that names `op` for one that it does
- * not take.
- */
-export function resultDType(row: Row, dtype: DType, op: string): DType {
-  return makeRule(row, DTYPE[dtype], op).result;
-}
-
-const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
-
-function makeRule(row: Row, info: DTypeInfo, op: string): Rule {
-  const { name, kind } = info;
-  if (!takes(row, name)) {
-    const kinds = [...row.takes].map((k) => KINDS[k as Kind]).join(", ");
-    const advice = kind === "b" ? "; cast with astype()" : "";
-    throw new DTypeError(`Cannot ${op} ${name}: it takes ${kinds} dtypes${advice}`);
-  }
-  const result = resultOf(row, name);
-  return { compute: computeOf(row, name), result, resultInfo: DTYPE[result] };
-}
-
-/** Throws unless results of `from` may be written to a tensor of `to`. */
-export function checkStore(from: DType, to: DType, op: string): void {
-  if (from === to) return;
-  const rank = (dtype: DType): number => "buif".indexOf(DTYPE[dtype].kind);
-  if (rank(from) > rank(to)) {
-    throw new DTypeError(`Cannot ${op} into ${to}: the result is ${from}; cast with astype()`);
-  }
-}
-
-// ---- scalars -----------------------------------------------------------------------------------
-
-const SCALAR_LAYOUT = Layout.contiguous([]);
-const scalars: (Storage | undefined)[] = [];
-
-/** A storage that holds `value` until the same slot is used again. */
-function scalarStorage(value: Scalar, dtype: DType, slot: number): Storage {
-  const { id } = DTYPE[dtype];
-  const storage = scalars[slot * 16 + id] ??= new Storage(
-    new DTYPE[dtype].array(1),
-    DTYPE[dtype],
-    true,
-    false,
-  );
-  writeElement(storage, 0, value);
-  return storage;
-}
-
-/** True for a number, a bigint or a boolean. */
-export function isScalar(value: unknown): value is Scalar {
-  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
-}
-
-/**
- * What comparisons of integers with a scalar above all of them, below all of them, and between two of
- * them come to: the same for each element, or a comparison with the integer below the scalar.
- */
-const COMPARISONS = new Map<
-  number,
-  readonly [above: boolean, below: boolean, between: MapRow | boolean]
->([
-  [MAP.equal.id, [false, false, false]],
-  [MAP.notEqual.id, [true, true, true]],
-  [MAP.less.id, [true, false, MAP.lessEqual]],
-  [MAP.lessEqual.id, [true, false, MAP.lessEqual]],
-  [MAP.greater.id, [false, true, MAP.greater]],
-  [MAP.greaterEqual.id, [false, true, MAP.greater]],
-]);
-
-/**
- * For a comparison of integers, or bools, with a scalar that is none of them: the comparison with one
- * of them that comes to the same. Undefined for other ops, and where there is nothing to replace.
- */
-function comparisonWithin(
-  row: MapRow,
-  { kind, min, max }: DTypeInfo,
-  value: number | bigint,
-): [row: MapRow, value: Scalar] | undefined {
-  const cases = COMPARISONS.get(row.id);
-  if (cases === undefined || kind === "f") return undefined;
-  const [above, below, between] = cases;
-  let always: MapRow | boolean;
-  if (value > max) always = above;
-  else if (value < min) always = below;
-  else if (typeof value === "bigint" || Number.isInteger(value)) return undefined;
-  else always = Number.isNaN(value) ? row.id === MAP.notEqual.id : between;
-  if (typeof always !== "boolean") return [called(always, row.op), Math.floor(Number(value))];
-  return [called(always ? MAP.greaterEqual : MAP.less, row.op), min];
-}
-
-/** Checks one argument of an elementwise op. */
-function checkArgument(value: unknown, op: string): asserts value is Operand | Scalar {
-  if (isScalar(value)) return;
-  if (!isOperand(value)) {
-    throw new DTypeError(
-      `Cannot ${op}: expected a tensor or a scalar, got ${describeArgument(value)}`,
-    );
-  }
-  checkAlive(value.storage, op);
-}
-
-// ---- writing -----------------------------------------------------------------------------------
-
-/**
- * Makes `target` ready to be written, or throws: it is alive, writable, has no two indexes for one
- * element, and nobody who asked for a copy on write still looks at its bytes.
- */
-export function prepareWrite(target: Operand, op: string): void {
-  checkAlive(target.storage, op);
-  if (target.flags & READ_ONLY) {
-    throw new ReadOnlyError(`Cannot ${op}: the tensor is read-only`);
-  }
-  if (target.layout.overlapsItself) {
-    throw new ReadOnlyError(
-      `Cannot ${op}: the target of shape ${formatShape(target.layout.shape)} with strides ${
-        formatShape(target.layout.strides)
-      } has several indexes for one element, as broadcast tensors have`,
-    );
-  }
-  const { storage } = target;
-  if (storage.cows === null) return;
-  if (storage.memory?.recording) {
-    // The copy would be recorded, and hold nothing until then.
-    throw new DeviceError(
-      `Cannot ${op} while a graph is captured: the tensor shares its memory with copies on write`,
-    );
-  }
-  storage.settle();
-}
-
-/** True when `target` and `source` may have bytes in common. */
-export function overlaps(target: Operand, source: Operand): boolean {
-  if (target.storage !== source.storage) {
-    // Only memory that came from outside can be in two storages. Each message to a worker makes
-    // another object of a shared buffer: those of one length may be one.
-    const [t, s] = [target.storage, source.storage];
-    if (!t.escaped || !s.escaped) return false;
-    const [to, from] = [t.array.buffer, s.array.buffer];
-    if (to !== from && !(t.shared && s.shared && to.byteLength === from.byteLength)) return false;
-  }
-  const [tLow, tHigh] = byteExtent(target);
-  const [sLow, sHigh] = byteExtent(source);
-  return tLow < sHigh && sLow < tHigh;
-}
-
-function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
-  const [low, high] = layout.extent();
-  const byteOffset = storage.memory === null ? storage.array.byteOffset : storage.address;
-  return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
-}
-
-/**
- * `source`, or a copy of it when writing `target` element by element would disturb it: no handle,
- * and given back by {@link recycleCopy}.
- */
-export function undisturbed(source: Operand, target: Operand): Operand {
-  if (source === target || !overlaps(target, source)) return source;
-  const [t, s] = [target.layout, source.layout];
-  // Each element is read before its place is written.
-  const same = target.storage.info.bytes === source.storage.info.bytes &&
-    byteExtent(target)[0] === byteExtent(source)[0] &&
-    sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
-  return same ? source : packed(source, source.storage.info);
-}
-
-/** Gives back the memory of `copy`, unless that is `of` itself. */
-export function recycleCopy(copy: Operand, of: Operand): void {
-  if (copy !== of) recycle(copy.storage);
-}
-
-/** Throws unless both are on one device. */
-export function checkDevice(a: Storage, b: Storage, op: string): void {
-  if (a.device !== b.device) {
-    throw new DeviceError(
-      `Cannot ${op} tensors on ${a.device} and ${b.device}: move one with to()`,
-    );
-  }
-}
-
-/** Checks a given output and makes it ready. */
-export function prepareOut(
-  out: Operand,
-  shape: readonly number[],
-  dtype: DType,
-  like: Storage,
-  op: string,
-): void {
-  checkOperand(out, op);
-  checkDevice(out.storage, like, op);
-  if (!sameShape(out.layout.shape, shape)) {
-    throw new ShapeError(
-      `Cannot ${op} into shape ${formatShape(out.layout.shape)}: the result has shape ${
-        formatShape(shape)
-      }`,
-    );
-  }
-  checkStore(dtype, out.storage.info.name, op);
-  prepareWrite(out, op);
-}
-
-// ---- elementwise -------------------------------------------------------------------------------
-
-/**
- * Runs an elementwise row. Tensors promote together, scalars are weak; shapes broadcast unless
- * `options.broadcast` is false. Attributes are the row's extra numbers, in its order.
- */
-export function apply(
-  row: MapRow,
-  a: Operand | Scalar,
-  b?: Operand | Scalar,
-  c?: Operand | Scalar,
-  options?: OpOptions,
-  attributes?: readonly number[],
+/** A call of any op; gives its first output, or undefined where there is none. */
+export function dispatch(
+  op: Op,
+  inputs: Input[],
+  attributes?: unknown,
+  out?: Operand,
+  name: string = op.name,
 ): Operand {
-  if (options === undefined) return applyInto(row, a, b, c, undefined, attributes);
-  checkOptions(row.op, options, row.arity === 2 ? PAIR_OPTIONS : MAP_OPTIONS);
-  return applyInto(row, a, b, c, options.out, attributes, options.broadcast);
+  const count = inputs.length;
+  if (frame !== null || count === 0 || count > 3) {
+    const call = new Call(op, name, inputs, attributes);
+    if (out !== undefined) call.outputs[0] = out;
+    performCall(call);
+    return call.outputs[0]!;
+  }
+  const call = takeCall(op, name, count, attributes);
+  for (let k = 0; k < count; k++) call.inputs[k] = inputs[k];
+  if (out !== undefined) call.outputs[0] = out;
+  run(call);
+  return giveCall(call);
 }
 
-/** {@link apply}, with the options one by one. */
-function applyInto(
-  row: MapRow,
-  a: Operand | Scalar,
-  b: Operand | Scalar | undefined,
-  c: Operand | Scalar | undefined,
-  out: Operand | undefined,
-  attributes?: readonly number[],
-  broadcast?: boolean,
-): Operand {
-  if ((typeof b === "number" || typeof b === "bigint") && row.result === "bool" && isOperand(a)) {
-    const within = comparisonWithin(row, a.storage.info, b);
-    if (within !== undefined) [row, b] = within;
-  }
-  // With operands of one dtype on one device there is little to settle.
-  if (isOperand(a) && row.arity < 3 && broadcast !== false) {
-    const { storage, layout } = a;
-    const { info } = storage;
-    checkAlive(storage, row.op);
-    if (row.arity === 1) {
-      return run(row, layout.shape, out, attributes, a, null, null, null);
-    }
-    if (isOperand(b)) {
-      if (b.storage.info === info && b.storage.device === storage.device) {
-        checkAlive(b.storage, row.op);
-        if (out === undefined && layout.contiguous && b.layout.contiguous) {
-          if (sameShape(layout.shape, b.layout.shape)) return runDense(row, a, b, attributes);
-        }
-        const shape = broadcastShapes(row.op, layout.shape, b.layout.shape);
-        return run(row, shape, out, attributes, a, b, b.storage, b.layout);
-      }
-    } else if (isScalar(b) && promoteWeak(row, info.name, b) === info.name) {
-      const one = scalarStorage(b, info.name, 1);
-      return run(row, layout.shape, out, attributes, a, null, one, SCALAR_LAYOUT);
-    }
-  }
-  return applyGeneral(row, a, b, c, out, broadcast, attributes);
+/** {@link dispatch} of an op with several outputs. */
+export function dispatchAll(
+  op: Op,
+  inputs: Input[],
+  attributes?: unknown,
+  name: string = op.name,
+): Operand[] {
+  const call = new Call(op, name, inputs, attributes);
+  performCall(call);
+  return call.outputs;
 }
 
-/** Plans and runs a map of one or two operands of one dtype; `other` is the second as a tensor. */
-function run(
-  row: MapRow,
-  shape: readonly number[],
-  out: Operand | undefined,
-  attributes: readonly number[] | undefined,
-  a: Operand,
-  other: Operand | null,
-  b: Storage | null,
-  layoutB: Layout | null,
-): Operand {
-  const rule = ruleFor(row, a.storage.info);
-  let x = a;
-  let y = other;
-  let target: Layout;
-  let storage: Storage;
-  if (out === undefined) {
-    const { layout } = a;
-    const reusable = layout.contiguous && layout.offset === 0 && layout.shape === shape;
-    target = reusable ? layout : Layout.contiguous(shape);
-    storage = allocateIn(a.storage.memory, rule.resultInfo, target.size, false);
-  } else {
-    prepareOut(out, shape, rule.result, a.storage, row.op);
-    x = undisturbed(a, out);
-    if (other !== null) {
-      y = undisturbed(other, out);
-      b = y.storage;
-      layoutB = y.layout;
-    }
-    target = out.layout;
-    storage = out.storage;
-    storage.version++;
-  }
-  const plan = planMap(target, x.layout, layoutB, null);
-  if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage).map(row, rule.compute, plan, storage, x.storage, b, null);
-  if (out === undefined) return result(storage, target);
-  recycleCopy(x, a);
-  if (other !== null) recycleCopy(y!, other);
-  return out;
+/** Performs a call that the caller has made, and wants to look at afterwards. */
+export function performCall(call: Call): void {
+  if (frame === null) run(call);
+  else interpretCall(call);
 }
 
-/** {@link run} for two dense tensors of one shape, which most calls are. */
-function runDense(
-  row: MapRow,
-  a: Operand,
-  b: Operand,
-  attributes: readonly number[] | undefined,
-): Operand {
-  const { storage, layout } = a;
-  const rule = ruleFor(row, storage.info);
-  const target = layout.offset === 0 ? layout : Layout.contiguous(layout.shape);
-  const out = allocateIn(storage.memory, rule.resultInfo, target.size, false);
-  const plan = planDense(target, layout, b.layout);
-  if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(storage).map(row, rule.compute, plan, out, storage, b.storage, null);
-  return result(out, target);
-}
-
-const MAP_OPTIONS = ["out"];
-const PAIR_OPTIONS = ["out", "broadcast"];
-const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
-const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
-
-/** Throws a TypeError for an option that the op does not have. */
-export function checkOptions(op: string, options: object, known: readonly string[]): void {
-  if (
-    typeof options !== "object" || options === null || isOperand(options) || Array.isArray(options)
-  ) {
-    throw new TypeError(`Cannot ${op}: options come last, in an object of ${known.join(", ")}`);
-  }
-  for (const name in options) {
-    if (!known.includes(name)) {
-      throw new TypeError(`Cannot ${op} with option "${name}": it takes ${known.join(", ")}`);
-    }
-  }
-}
-
-function applyGeneral(
-  row: MapRow,
-  a: Operand | Scalar,
-  b: Operand | Scalar | undefined,
-  c: Operand | Scalar | undefined,
-  out: Operand | undefined,
-  broadcast: boolean | undefined,
-  attributes: readonly number[] | undefined,
-): Operand {
-  const { op, arity } = row;
-  checkArgument(a, op);
-  if (arity > 1) checkArgument(b, op);
-  if (arity > 2) checkArgument(c, op);
-  const args = arity === 1 ? [a] : arity === 2 ? [a, b!] : [a, b!, c!];
-
-  // dtype: tensors first, then scalars against what the tensors make.
-  const first = row.condition ? 1 : 0;
-  let dtype: DType | undefined;
-  let like: Storage | undefined;
-  for (let k = 0; k < arity; k++) {
-    const arg = args[k]!;
-    if (isScalar(arg)) continue;
-    if (like === undefined) like = arg.storage;
-    else checkDevice(like, arg.storage, op);
-    if (k < first) continue;
-    dtype = dtype === undefined
-      ? arg.storage.info.name
-      : promoteTypes(dtype, arg.storage.info.name, op);
-  }
-  if (dtype === undefined) dtype = scalarsDType(args.slice(first) as Scalar[], op);
+/** Runs a call of a view. */
+function runView(call: Call): void {
+  const x = call.operand(0);
+  checkAlive(x.storage, call.name);
+  const layout = viewLayout(call, x.layout);
+  if (layout !== null) call.outputs[0] = wrap(x.storage, layout, x.flags | VIEW);
   else {
-    for (let k = first; k < arity; k++) {
-      const arg = args[k]!;
-      if (isScalar(arg)) dtype = promoteWeak(row, dtype, arg);
+    const copy = copyOf(x);
+    call.outputs[0] = wrap(copy.storage, viewLayout(call, copy.layout)!);
+  }
+}
+
+// ---- running -----------------------------------------------------------------------------------
+
+/** Runs a call: by the current interpreter, if there is one, else at once. */
+export function run(call: Call): void {
+  if (frame !== null) return interpretCall(call);
+  switch (call.op.kind) {
+    case "map":
+      return runMap(call);
+    case "reduce":
+    case "argReduce":
+      return runReduce(call);
+    case "scan":
+      return runScan(call);
+    case "create":
+      call.outputs[0] = (call.op as CreateOp).create(call.attributes, call.name);
+      return;
+    case "view":
+      return runView(call);
+    default:
+      return runOp(call);
+  }
+}
+
+/** What the op infers, which the call also has from now on. */
+function infer(call: Call): Inferred {
+  const specs = call.op.infer(call);
+  if (specs !== "data-dependent" && specs !== call.specs) call.specs = specs;
+  return specs;
+}
+
+/** Hands a planned call to the backend of `like`, or to the definition. */
+function execute(call: Call, like: Storage): void {
+  if (!backendFor(like).run(call)) definitionBackend().run(call);
+}
+
+export function runMap(call: Call): void {
+  const op = call.op as MapOp;
+  infer(call);
+  if (call.compute.lane !== null) return runLanes(call);
+  const { inputs, like } = call;
+  const { shape, dtype } = call.specs[0]!;
+  const { arity } = op;
+  let a = inputs[0]!;
+  if (typeof a !== "object") a = scalarOperand(a, op.condition ? DTYPE.bool : call.compute, 0);
+  let b: Input = undefined;
+  if (arity > 1) {
+    b = inputs[1]!;
+    if (typeof b !== "object") {
+      if (op.compares && call.compute.kind !== "f") b = compareWithin(call, b);
+      b = scalarOperand(b, call.compute, 1);
     }
   }
-  const rule = ruleFor(row, DTYPE[dtype]);
-  const condition = row.condition ? args[0]! : undefined;
-  if (condition !== undefined && !isScalar(condition) && condition.storage.info.name !== "bool") {
-    throw new DTypeError(
-      `Cannot ${op} by a condition of ${condition.storage.info.name}: it must be bool`,
-    );
+  let c: Input = undefined;
+  if (arity > 2) {
+    c = inputs[2]!;
+    if (typeof c !== "object") c = scalarOperand(c, call.compute, 2);
   }
+  finishMap(call, call.compute, dtype, shape, like, a, b ?? null, c ?? null, call.outputs[0]);
+}
 
-  // shape
-  let shape: readonly number[] | undefined;
-  for (let k = 0; k < arity; k++) {
-    const arg = args[k]!;
-    if (isScalar(arg)) continue;
-    if (shape === undefined) shape = arg.layout.shape;
-    else if (!sameShape(shape, arg.layout.shape)) {
-      if (broadcast === false) {
-        throw new ShapeError(
-          `Cannot ${op} shapes ${formatShape(shape)} and ${formatShape(arg.layout.shape)}: ` +
-            "broadcasting is off",
-        );
-      }
-      shape = broadcastShapes(op, shape, arg.layout.shape);
+/** Runs a copy of elements that consist of lanes: no other map takes such. */
+function runLanes(call: Call): void {
+  const { inputs: [x], outputs, name } = call;
+  const [spec] = call.specs;
+  const like = call.like;
+  const given = outputs[0];
+  if (given !== undefined) prepareOut(given, spec!, like, name);
+  const out = outputs[0] = given ?? newOutput(spec!, like!);
+  if (!isOperand(x)) return fillWith(out, x as Scalar);
+  const source = copyIfDisturbed(x, out);
+  copyInto(out, source);
+  if (source !== x) recycle(source.storage);
+}
+
+/** Runs a map of which everything is settled. */
+export function finishMap(
+  call: Call,
+  compute: DTypeInfo,
+  dtype: DTypeInfo,
+  shape: readonly number[],
+  like: Storage | undefined,
+  a: Operand,
+  b: Operand | null,
+  c: Operand | null,
+  out: Operand | undefined,
+): void {
+  if (call.compute !== compute) call.compute = compute;
+  if (out !== undefined) return writeMap(call, dtype, shape, like, a, b, c, out);
+  const { inputs } = call;
+  const op = call.op as MapOp;
+  const { layout } = a;
+  const reusable = layout.shape === shape && layout.contiguous && layout.offset === 0;
+  const target = reusable ? layout : Layout.contiguous(shape);
+  const storage = allocateIn(like === undefined ? null : like.memory, dtype, target.size, false);
+  call.outputs[0] = wrap(storage, target);
+  inputs[0] = a;
+  if (b !== null) inputs[1] = b;
+  if (c !== null) inputs[2] = c;
+  const plan = planMap(target, layout, b && b.layout, c && c.layout);
+  if (call.plan !== plan) call.plan = plan;
+  if (op.parameters.length > 0) setParameters(plan, op, call.attributes, 0);
+  execute(call, like ?? storage);
+}
+
+/** What to compare with, after the call's op has been changed to what comes to the same. */
+function compareWithin(call: Call, value: Scalar): Scalar {
+  const within = comparisonWithin(call.op as MapOp, call.compute, value);
+  if (within === undefined) return value;
+  call.op = within[0];
+  return within[1];
+}
+
+/** Runs a map into a given output; inputs that the write would disturb are copied first. */
+function writeMap(
+  call: Call,
+  dtype: DTypeInfo,
+  shape: readonly number[],
+  like: Storage | undefined,
+  a: Operand,
+  b: Operand | null,
+  c: Operand | null,
+  out: Operand,
+): void {
+  prepareOut(out, { shape, dtype }, like, call.name);
+  const { inputs } = call;
+  const op = call.op as MapOp;
+  const x = inputs[0] = copyIfDisturbed(a, out);
+  const y = b === null ? null : inputs[1] = copyIfDisturbed(b, out);
+  const z = c === null ? null : inputs[2] = copyIfDisturbed(c, out);
+  call.outputs[0] = out;
+  call.plan = planMap(out.layout, x.layout, y && y.layout, z && z.layout);
+  if (op.parameters.length > 0) setParameters(call.plan, op, call.attributes, 0);
+  execute(call, out.storage);
+  out.storage.version++;
+  if (x !== a) recycle(x.storage);
+  if (y !== b) recycle(y!.storage);
+  if (z !== c) recycle(z!.storage);
+}
+
+function copyIfDisturbed(source: Operand, target: Operand): Operand {
+  return disturbs(target, source) ? copyOf(source) : source;
+}
+
+// ---- along axes --------------------------------------------------------------------------------
+
+/** Attributes of an op along axes, with the dtype that its input is cast to first. */
+function castFirst(call: Call): Operand | undefined {
+  const { dtype } = call.attributes as ReduceAttributes;
+  const x = call.operand(0);
+  if (dtype === undefined || dtype === x.storage.info.name) return undefined;
+  return call.inputs[0] = copyOf(x, DTYPE[dtype]);
+}
+
+/** The output of a call along axes: the given one where that can be written directly. */
+function outputFor(call: Call, spec: OutputSpec, like: Storage): Operand {
+  const out = call.outputs[0];
+  if (out !== undefined) {
+    prepareOut(out, spec, like, call.name);
+    if (canWriteDirectly(call, out, spec)) return out;
+  }
+  return call.outputs[0] = newOutput(spec, like, out);
+}
+
+/** Puts what was written to `made` into the output that was given, if it is another one. */
+function finalizeOutput(call: Call, given: Operand | undefined, made: Operand): void {
+  if (given !== undefined) call.outputs[0] = handOver(made, given);
+}
+
+function runReduce(call: Call): void {
+  const op = call.op as ReduceOp | ArgReduceOp;
+  const [spec] = infer(call) as readonly OutputSpec[];
+  const given = call.outputs[0];
+  const reduction = call.memo as Reduction;
+  const cast = castFirst(call);
+  const x = call.operand(0);
+  const second = call.inputs[1] as Operand | undefined;
+  const made = outputFor(call, spec!, x.storage);
+  const { reduced } = reduction;
+  const ordered = op.kind === "argReduce";
+  const along = second === undefined ? null : second.layout;
+  const plan = planReduce(made.layout, x.layout, along, reduced, ordered);
+  if (op.parameters.length > 0) setParameters(plan, op, call.attributes, reduction.count);
+  if (call.plan !== plan) call.plan = plan;
+  execute(call, x.storage);
+  if (cast !== undefined) recycle(cast.storage);
+  finalizeOutput(call, given, made);
+}
+
+function runScan(call: Call): void {
+  const op = call.op as ScanOp;
+  const [spec] = infer(call) as readonly OutputSpec[];
+  const given = call.outputs[0];
+  const axis = scanAxis(call);
+  const cast = castFirst(call);
+  const x = call.operand(0);
+  const made = outputFor(call, spec!, x.storage);
+  let target = made.layout;
+  if (call.attributes.includeInitial) {
+    const first = target.sliceAxis(axis, 0, 1, 1);
+    fillWith({ storage: made.storage, layout: first, flags: 0 }, op.identity);
+    target = target.sliceAxis(axis, 1, x.layout.shape[axis]!, 1);
+  }
+  call.plan = planReduce(target, x.layout, null, spec!.shape.map((_, i) => i === axis), true);
+  execute(call, x.storage);
+  if (cast !== undefined) recycle(cast.storage);
+  finalizeOutput(call, given, made);
+}
+
+// ---- kernels and other ops ---------------------------------------------------------------------
+
+/** Runs an op that has a kernel of its own somewhere, or is made of others. */
+function runOp(call: Call): void {
+  const { op, like } = call;
+  const specs = infer(call);
+  if (like !== undefined && like.info.lane !== null) return runOnLanes(call, specs);
+  const backend = like === undefined ? cpuBackend() : backendFor(like);
+  if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {
+    return;
+  }
+  if (op.decompose !== undefined) return decompose(call);
+  runKernel(call, specs as readonly OutputSpec[], definitionBackend());
+}
+
+/** Runs the ops that a composite is made of. */
+function decompose(call: Call): void {
+  const given = call.outputs[0];
+  if (given !== undefined) {
+    prepareOut(given, (call.specs as OutputSpec[])[0]!, call.like, call.name);
+  }
+  const made = tidy(() => call.op.decompose!(call));
+  if (Array.isArray(made)) call.outputs = made;
+  else {
+    call.outputs[0] = made as Operand;
+    if (given !== undefined && made !== given) {
+      copyInto(given, made as Operand);
+      dispose(made as Operand);
+      call.outputs[0] = given;
     }
   }
-  shape ??= [];
+}
 
-  if (out !== undefined) prepareOut(out, shape, rule.result, like ?? out.storage, op);
-  const storages: (Storage | null)[] = [null, null, null];
-  const layouts: (Layout | null)[] = [null, null, null];
-  for (let k = 0; k < arity; k++) {
-    const arg = args[k]!;
-    if (isScalar(arg)) {
-      storages[k] = scalarStorage(arg, k < first ? "bool" : rule.compute, k);
-      layouts[k] = SCALAR_LAYOUT;
-    } else {
-      const safe = out === undefined ? arg : undisturbed(arg, out);
-      storages[k] = safe.storage;
-      layouts[k] = safe.layout;
+/** Runs an op on elements that consist of lanes: backends know none. */
+function runOnLanes(call: Call, specs: Inferred): void {
+  const { op, name } = call;
+  if (op.moves) moveLanes(call, specs as readonly OutputSpec[]);
+  else if (op.decompose !== undefined) decompose(call);
+  else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
+}
+
+/** Runs a kernel that moves elements, on the lanes of their dtype. */
+function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
+  const { op, name, inputs, outputs: [given], attributes } = call;
+  const like = call.like!;
+  const { info } = like;
+  const inLanes = (x: Input): Input =>
+    isOperand(x) && x.storage.info === info ? lanesOf(x, name) : x;
+  if (given !== undefined) prepareOut(given, specs[0]!, like, name);
+  const out = specs.length === 0 ? undefined : given ?? newOutput(specs[0]!, like);
+  const moved = new Call(op, name, inputs.map(inLanes), attributes);
+  if (out !== undefined) moved.outputs[0] = lanesOf(out, name);
+  run(moved);
+  call.badIndex = moved.badIndex;
+  if (out !== undefined) call.outputs[0] = out;
+  if (given !== undefined) given.storage.version++;
+  for (const k of op.writes ?? []) call.operand(k).storage.version++;
+}
+
+/** Runs a kernel of `backend`; false where there is none after all. */
+function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): boolean {
+  const { op, inputs, outputs } = call;
+  const like = call.like!;
+  call.badIndex = -1;
+  // Only ops with one output take a given one.
+  const given = outputs[0];
+  if (given !== undefined) prepareOut(given, specs[0]!, like, call.name);
+  const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
+  for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, specs[k]!, like, given);
+  const done = backend.run(call);
+  if (copied !== null) recycleCopies(inputs, copied);
+  if (!done) {
+    for (let k = 0; k < specs.length; k++) {
+      const made = outputs[k]!;
+      if (given === undefined) dispose(made);
+      else if (made !== given) recycle(made.storage);
+      outputs[k] = given as never;
     }
+    return false;
   }
-  const target = out === undefined ? Layout.contiguous(shape) : out.layout;
-  const storage = out === undefined
-    ? allocateIn(like?.memory ?? null, rule.resultInfo, target.size, false)
-    : out.storage;
-  const plan = planMap(target, layouts[0]!, layouts[1]!, layouts[2]!);
-  if (attributes !== undefined) setAttributes(plan, attributes);
-  backendFor(like ?? storage)
-    .map(row, rule.compute, plan, storage, storages[0]!, storages[1]!, storages[2]!);
-  if (out === undefined) return result(storage, target);
-  for (let k = 0; k < arity; k++) {
-    const arg = args[k]!;
-    if (!isScalar(arg) && storages[k] !== arg.storage) recycle(storages[k]!);
+  if (given !== undefined) outputs[0] = handOver(outputs[0]!, given);
+  op.check?.(call);
+  if (op.writes !== undefined) {
+    for (const k of op.writes) call.operand(k).storage.version++;
   }
-  storage.version++;
-  return out;
+  return true;
 }
 
-/** The dtype of an op on a tensor of `dtype` and a scalar; comparisons and powers name the op. */
-function promoteWeak(row: MapRow, dtype: DType, value: Scalar): DType {
-  // An integer op that gives floats takes fractions: int32 div 1.5 is computed in float32.
-  if (row.result === "float" && DTYPE[dtype].kind !== "f") return "float32";
-  return promoteScalar(dtype, value, row.op);
+/** An input that a kernel gets a contiguous copy of. */
+interface Copied {
+  readonly place: number;
+  readonly original: Operand;
 }
 
-function scalarsDType(values: readonly Scalar[], op: string): DType {
-  let dtype = scalarDType(values[0]!);
-  for (const value of values) dtype = promoteTypes(dtype, scalarDType(value), op);
-  return dtype;
+/** Puts contiguous copies in place of the inputs at `places` that are not. */
+function copyStrided(inputs: Input[], places: readonly number[]): Copied[] | null {
+  let copied: Copied[] | null = null;
+  for (const place of places) {
+    const original = inputs[place];
+    if (!isOperand(original) || original.layout.contiguous) continue;
+    inputs[place] = copyOf(original);
+    (copied ??= []).push({ place, original });
+  }
+  return copied;
 }
 
-function setAttributes(plan: Plan, attributes: readonly number[]): void {
-  for (let i = 0; i < attributes.length; i++) plan.data[ATTRIBUTES + i] = attributes[i]!;
-}
-
-/** The rows of ops in place. */
-const inPlaceRows: MapRow[] = [];
-
-/** Runs a row with `target` as first operand and output; the result's shape must be the target's. */
-export function applyInPlace(
-  row: MapRow,
-  target: Operand,
-  other?: Operand | Scalar,
-  third?: Operand | Scalar,
-): Operand {
-  return applyTo(inPlaceRows[row.id] ??= called(row, `${row.op}_`), target, other, third);
-}
-
-/** {@link applyInPlace}, for a row that is called what its method is. */
-export function applyTo(
-  row: MapRow,
-  target: Operand,
-  other?: Operand | Scalar,
-  third?: Operand | Scalar,
-): Operand {
-  const { op } = row;
-  if (isOperand(other)) checkFits(target, other, op);
-  if (isOperand(third)) checkFits(target, third, op);
-  return applyInto(row, target, other, third, target);
-}
-
-/** Throws unless `one` broadcasts to the shape of `target`. */
-function checkFits(target: Operand, one: Operand, op: string): void {
-  checkOperand(one, op);
-  checkAlive(target.storage, op);
-  const { shape: mine } = target.layout;
-  const { shape: theirs } = one.layout;
-  if (sameShape(mine, theirs)) return;
-  const shape = broadcastShapes(op, mine, theirs);
-  if (!sameShape(shape, mine)) {
-    throw new ShapeError(
-      `Cannot ${op} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
-        formatShape(shape)
-      } does not fit the target`,
-    );
+function recycleCopies(inputs: Input[], copied: readonly Copied[]): void {
+  for (const { place, original } of copied) {
+    recycle((inputs[place] as Operand).storage);
+    inputs[place] = original;
   }
 }
 
-// ---- copies ------------------------------------------------------------------------------------
-
-/** A dense row-major copy, in `dtype`. */
-export function contiguousCopy(
-  source: Operand,
-  dtype: DType = source.storage.info.name,
-  op: string = "copy",
+/** Where a kernel writes: `given`, which is ready, if it can, else new memory. */
+function kernelOutput(
+  call: Call,
+  spec: OutputSpec,
+  like: Storage,
+  given: Operand | undefined,
 ): Operand {
-  checkAlive(source.storage, op);
-  const { storage, layout } = packed(source, DTYPE[dtype]);
-  return result(storage, layout);
+  const fits = given !== undefined && (call.op.strided || given.layout.contiguous) &&
+    canWriteDirectly(call, given, spec);
+  return fits ? given : newOutput(spec, like, given);
 }
 
-/** The same, no handle: on a storage that nobody else sees. */
-export function packed(source: Operand, info: DTypeInfo): Operand {
+/** `given`, which a kernel has written, or that now holds what is in `made`. */
+function handOver(made: Operand, given: Operand): Operand {
+  if (made === given) given.storage.version++;
+  else {
+    copyInto(given, made);
+    recycle(made.storage);
+  }
+  return given;
+}
+
+// ---- copies within calls -----------------------------------------------------------------------
+
+/** Casts `source` element by element into `target`, which is ready and overlaps nothing that is read. */
+export function copyInto(target: Operand, source: Operand): void {
+  if (source.storage.info.lane !== null) {
+    copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
+    target.storage.version++;
+    return;
+  }
+  const call = takeCall(MAP.copy, "copy", 1, undefined);
+  call.inputs[0] = source;
+  call.outputs[0] = target;
+  call.compute = source.storage.info;
+  call.plan = planMap(target.layout, source.layout, null, null);
+  execute(call, source.storage);
+  target.storage.version++;
+  giveCall(call);
+}
+
+/** A contiguous copy in the dtype `info`, on a storage that nothing else holds: not a handle. */
+export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
   const layout = Layout.contiguous(source.layout.shape);
   const storage = allocateIn(source.storage.memory, info, layout.size, false);
-  fill(storage, layout, source);
-  return { storage, layout, flags: 0 };
+  const target = { storage, layout, flags: 0 };
+  copyInto(target, source);
+  return target;
 }
 
-/** `source` itself when it is of `dtype`, else a dense copy in it. */
-export function cast(source: Operand, dtype: DType): Operand {
-  return source.storage.info.name === dtype ? source : contiguousCopy(source, dtype);
+function fillLanes(target: Operand, value: Scalar): void {
+  const { info, memory } = target.storage;
+  const lanes = lanesOf(target, "copy");
+  if (value === 0 || value === false) fillWith(lanes, 0);
+  else {
+    const one = { storage: allocateIn(memory, info, 1, false), layout: SCALAR_LAYOUT, flags: 0 };
+    writeElement(one.storage, 0, value);
+    copyInto(lanes, lanesOf(one, "copy"));
+    recycle(one.storage);
+  }
+  target.storage.version++;
+}
+
+/** Writes `value` to every element of `target`, which is ready. */
+export function fillWith(target: Operand, value: Scalar): void {
+  const { info } = target.storage;
+  if (info.lane !== null) {
+    fillLanes(target, value);
+    return;
+  }
+  const call = takeCall(MAP.copy, "copy", 1, undefined);
+  call.inputs[0] = scalarOperand(value, info, 0);
+  call.outputs[0] = target;
+  call.compute = info;
+  call.plan = planMap(target.layout, SCALAR_LAYOUT, null, null);
+  execute(call, target.storage);
+  target.storage.version++;
+  giveCall(call);
+}
+
+// ---- backends ----------------------------------------------------------------------------------
+
+export {
+  deviceName,
+  memoryOf,
+  openDevices,
+  registerCpu,
+  registerDefinition,
+  registerDevices,
+} from "./registry.ts";
+
+/** The name of the backend that serves the CPU. */
+export function cpuBackendName(): string {
+  return cpuBackend().name;
+}
+
+/** Has the backend of `device` make what most calls of these ops on these dtypes need. */
+export function warmUpDevice(
+  device: string,
+  ops: readonly string[],
+  dtypes: readonly DType[],
+): void {
+  deviceOf(device, "warm up")?.backend.warmUp?.(ops, dtypes);
 }
 
 /**
- * The elements of `source`, dense, in `memory`, or on the CPU for null: on the storage of `source`
- * when they are that already, else on one that nobody else sees, nor will.
+ * Records what `body` asks of `device`. Throws a DeviceError where the device cannot record.
  */
-export function denseIn(memory: DeviceMemory | null, source: Operand): Operand {
-  const { storage } = source;
-  const { contiguous: dense, shape, size } = source.layout;
-  if (dense && storage.memory === memory) return source;
-  const whole = dense ? source : packed(source, storage.info);
-  if (storage.memory === memory) return whole;
-  const made = allocateIn(memory, storage.info, size, false);
-  copyElements(made, 0, whole.storage, whole.layout.offset, size);
-  recycleCopy(whole, source);
-  return { storage: made, layout: Layout.contiguous(shape), flags: 0 };
-}
-
-/** What `f` gives for `x` where the CPU has its elements, else for a dense copy there. */
-export function onCpu<T>(x: Operand, f: (here: Operand) => T): T {
-  return x.storage.memory === null ? f(x) : lending(denseIn(null, x), x, f);
-}
-
-/** What `f` gives for `x` as a dense operand of its device, which is not to be used afterwards. */
-export function withDense<T>(x: Operand, f: (dense: Operand) => T): T {
-  return x.layout.contiguous ? f(x) : lending(packed(x, x.storage.info), x, f);
-}
-
-/** What `f` gives for `copy`, which is given back unless it is `x` itself. */
-function lending<T>(copy: Operand, x: Operand, f: (copy: Operand) => T): T {
-  try {
-    return f(copy);
-  } finally {
-    recycleCopy(copy, x);
+export function recordOn(device: string, body: () => void): Recording {
+  const found = deviceOf(device, "capture on");
+  if (found?.backend.record === undefined) {
+    throw new DeviceError(`Cannot capture on ${describe(device)}: it has no graphs`);
   }
-}
-
-/** A dense copy on another device. Throws a DeviceError when there is none of that name. */
-export function moved(x: Operand, device: string): Operand {
-  const { storage, layout } = denseIn(memoryOf(device, "move a tensor to"), x);
-  return result(storage, layout);
-}
-
-/** Whether `storage` is on `device`, however that is written. */
-export function isOn(storage: Storage, device: string): boolean {
-  return storage.device === device || storage.device === deviceName(device);
-}
-
-/** Casts `source` element by element into a storage that nobody else sees yet. */
-export function fill(storage: Storage, layout: Layout, source: Operand): void {
-  backendFor(source.storage).map(
-    MAP.copy,
-    source.storage.info.name,
-    planMap(layout, source.layout, null, null),
-    storage,
-    source.storage,
-    null,
-    null,
-  );
-}
-
-// ---- reductions --------------------------------------------------------------------------------
-
-/** Which axes are reduced, and the shapes that come of it. */
-interface Reduction {
-  readonly reduced: boolean[];
-  readonly kept: Layout;
-  readonly shape: number[];
-  /** How many elements are folded into one. */
-  readonly count: number;
-}
-
-/** Works out a reduction of `layout` over `axes`. */
-export function reduction(
-  op: string,
-  layout: Layout,
-  axes: number | readonly number[] | null | undefined,
-  keepDims: boolean,
-): Reduction {
-  const rank = layout.shape.length;
-  const all = axes === undefined || axes === null;
-  const reduced: boolean[] = new Array(rank);
-  for (let axis = 0; axis < rank; axis++) reduced[axis] = all;
-  if (!all) { for (const axis of normalizeAxes(op, axes, rank)) reduced[axis] = true; }
-  const kept: number[] = new Array(rank);
-  const shape: number[] = [];
-  let count = 1;
-  for (let axis = 0; axis < rank; axis++) {
-    const n = layout.shape[axis]!;
-    kept[axis] = reduced[axis] ? 1 : n;
-    if (reduced[axis]) count *= n;
-    if (!reduced[axis]) shape.push(n);
-    else if (keepDims) shape.push(1);
-  }
-  return { reduced, kept: Layout.contiguous(kept), shape, count };
-}
-
-/** Throws when `row` would have to make a value of nothing. */
-function checkNotEmpty(op: string, layout: Layout, { kept, count }: Reduction): void {
-  if (count === 0 && kept.size > 0) {
-    const axis = layout.shape.indexOf(0);
-    throw new ShapeError(
-      `Cannot ${op} shape ${formatShape(layout.shape)}: axis ${axis} is empty, and there is no ` +
-        `${op} of nothing`,
-    );
-  }
-}
-
-/** Runs a reduction row over `axes` (all when undefined or null). `second` broadcasts to `a`. */
-export function applyReduce(
-  row: ReduceRow,
-  a: Operand,
-  axes: number | readonly number[] | null | undefined,
-  options?: ReduceOptions,
-  attributes?: (count: number) => readonly number[],
-  second?: Operand,
-): Operand {
-  const { op } = row;
-  checkOperand(a, op);
-  if (options !== undefined) checkOptions(op, options, REDUCE_OPTIONS);
-  const dtype = options?.dtype;
-  const out = options?.out;
-  if (dtype !== undefined) {
-    if (row.result === "float") checkFloat(dtype, op);
-    else checkDType(dtype, op);
-    if (dtype !== a.storage.info.name) {
-      return tidily(() =>
-        applyReduce(row, contiguousCopy(a, dtype), axes, options, attributes, second)
-      );
-    }
-  }
-  const rule = ruleFor(row, a.storage.info);
-  const to = dtype !== undefined && row.result === "sum" ? dtype : rule.result;
-  if (to === "bool" && row.result === "sum") throw noBoolSum(op);
-  const what = reduction(op, a.layout, axes, options?.keepDims ?? false);
-  if (row.nonEmpty) checkNotEmpty(op, a.layout, what);
-  if (row.result === "int32") checkCount(op, a.layout, what.count);
-  if (out !== undefined) prepareOut(out, what.shape, to, a.storage, op);
-  const storage = allocateIn(a.storage.memory, DTYPE[to], what.kept.size, false);
-  const plan = planReduce(what.kept, a.layout, second?.layout ?? null, what.reduced, false);
-  if (attributes !== undefined) setAttributes(plan, attributes(what.count));
-  backendFor(a.storage).fold(row, plan, storage, a.storage, second?.storage ?? null);
-  return delivered(storage, what.shape, out);
-}
-
-/** Throws unless `dtype`, which is asked of an op that gives floats, is a float. */
-export function checkFloat(dtype: DType, op: string): void {
-  checkDType(dtype, op);
-  if (DTYPE[dtype].kind !== "f") {
-    throw new DTypeError(`Cannot ${op} to ${dtype}: it takes a float dtype`);
-  }
-}
-
-function noBoolSum(op: string): DTypeError {
-  return new DTypeError(`Cannot ${op} to bool: it takes a number dtype; use any() or all()`);
-}
-
-/** Indexes and counts are int32. */
-function checkCount(op: string, layout: Layout, count: number): void {
-  if (count > 2147483647) {
-    throw new ShapeError(
-      `Cannot ${op} shape ${formatShape(layout.shape)}: int32 does not count ${count} elements`,
-    );
-  }
-}
-
-/** Wraps a finished result, or moves it to the given output, which is ready. */
-export function delivered(
-  storage: Storage,
-  shape: readonly number[],
-  out: Operand | undefined,
-): Operand {
-  const layout = Layout.contiguous(shape);
-  if (out === undefined) return result(storage, layout);
-  fill(out.storage, out.layout, { storage, layout, flags: 0 });
-  recycle(storage);
-  out.storage.version++;
-  return out;
-}
-
-/** Runs argmax or argmin along `axis`, or over all elements in row-major order. */
-export function applyArgReduce(
-  row: ArgReduceRow,
-  a: Operand,
-  axis: number | null | undefined,
-  options: { keepDims?: boolean; out?: Operand } = {},
-): Operand {
-  const { op } = row;
-  checkOperand(a, op);
-  if (axis !== undefined && axis !== null && typeof axis !== "number") {
-    throw new AxisError(`Cannot ${op} along ${describe(axis)}: it takes one axis or none`);
-  }
-  checkOptions(op, options, ["keepDims", "out"]);
-  const rule = ruleFor(row, a.storage.info);
-  const what = reduction(op, a.layout, axis, options.keepDims ?? false);
-  checkNotEmpty(op, a.layout, what);
-  checkCount(op, a.layout, what.count);
-  if (options.out !== undefined) prepareOut(options.out, what.shape, rule.result, a.storage, op);
-  const storage = allocateIn(a.storage.memory, rule.resultInfo, what.kept.size, false);
-  const plan = planReduce(what.kept, a.layout, null, what.reduced, true);
-  backendFor(a.storage).fold(row, plan, storage, a.storage, null);
-  return delivered(storage, what.shape, options.out);
-}
-
-/** Runs a scan row along `axis`; with `includeInitial` the result begins with the start value. */
-export function applyScan(
-  row: ScanRow,
-  a: Operand,
-  axis: number | undefined,
-  options: { dtype?: DType; includeInitial?: boolean; out?: Operand } = {},
-): Operand {
-  const { op } = row;
-  checkOperand(a, op);
-  checkOptions(op, options, SCAN_OPTIONS);
-  const { dtype, includeInitial = false, out } = options;
-  const rank = a.layout.shape.length;
-  if (axis === null || (axis === undefined && rank !== 1)) {
-    throw new AxisError(
-      `Cannot ${op} shape ${formatShape(a.layout.shape)}: name an axis when the rank is not 1`,
-    );
-  }
-  const along = normalizeAxis(op, axis ?? 0, rank);
-  if (dtype !== undefined) {
-    checkDType(dtype, op);
-    if (dtype !== a.storage.info.name) {
-      return tidily(() => applyScan(row, contiguousCopy(a, dtype), axis, options));
-    }
-  }
-  const to = dtype ?? ruleFor(row, a.storage.info).result;
-  if (to === "bool") throw noBoolSum(op);
-  const shape = a.layout.shape.slice();
-  if (includeInitial) shape[along]!++;
-  if (out !== undefined) prepareOut(out, shape, to, a.storage, op);
-  const layout = Layout.contiguous(shape);
-  const storage = allocateIn(a.storage.memory, DTYPE[to], layout.size, false);
-  let target = layout;
-  if (includeInitial) {
-    fillScalar(storage, layout.sliceAxis(along, 0, 1, 1), row.identity);
-    target = layout.sliceAxis(along, 1, a.layout.shape[along]!, 1);
-  }
-  const reduced = shape.map((_, i) => i === along);
-  const plan = planReduce(target, a.layout, null, reduced, true);
-  backendFor(a.storage).fold(row, plan, storage, a.storage, null);
-  return delivered(storage, shape, out);
-}
-
-/** Writes `value` to every element that `layout` reaches. */
-export function fillScalar(storage: Storage, layout: Layout, value: Scalar): void {
-  const { name } = storage.info;
-  const one = scalarStorage(value, name, 0);
-  const plan = planMap(layout, SCALAR_LAYOUT, null, null);
-  backendFor(storage).map(MAP.copy, name, plan, storage, one, null, null);
+  return found.backend.record(body);
 }

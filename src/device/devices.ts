@@ -4,17 +4,15 @@
  *
  * @module
  */
-import { deviceName, deviceOf, memoryOf, PREPARED, type Recording } from "../core/backend.ts";
+import type { Recording } from "../core/backend.ts";
+import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
+import { ROW_KERNELS } from "../core/row_kernels.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, describe, type DType } from "../base/dtype.ts";
 import { DeviceError, DisposedError } from "../base/errors.ts";
-import { ROWS } from "../ops/table.ts";
-import {
-  type CpuMemoryInfo,
-  type DeviceMemoryInfo,
-  emptyPool as emptyCpuPool,
-  memory as cpuMemory,
-} from "../memory/storage.ts";
+import { TABLE } from "../ops/table.ts";
+import { emptyPool as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
+import type { CpuMemoryInfo, DeviceMemoryInfo } from "../memory/storage.ts";
 import type { MemoryInfo } from "../memory/storage.ts";
 import type { Device } from "../types/mod.ts";
 
@@ -49,6 +47,9 @@ export function emptyPool(device?: Device): void {
   else found.release();
 }
 
+/** What backends prepare besides the ops of the table. */
+const PREPARED = [...ROW_KERNELS, "astype", "matmul", "sort", "index", "random"] as const;
+
 /** Ops that launch other kernels than those of the row of their name, or more. */
 const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   allclose: ["isclose", "all"],
@@ -60,6 +61,7 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   linear: ["matmul", "add"],
   logsumexp: ["max", "isfinite", "where", "logSumExp", "add"],
   nonzero: ["countNonzero", "index"],
+  norm: ["norm1", "norm2", "normP", "normMax", "normMin"],
   outer: ["mul"],
   pad: ["copy"],
   repeat: ["copy", "index"],
@@ -74,7 +76,9 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
 
 /** What {@link warmUp} takes, with the rows and the parts of `PREPARED` that it stands for. */
 const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
-for (const { op, name } of ROWS) WARM.set(op, [...WARM.get(op) ?? [], name]);
+/** Ops of the table that only others are made of. */
+const PARTS = new Set([...MADE_OF.norm!, "logSumExp"]);
+for (const { name } of TABLE) if (!PARTS.has(name)) WARM.set(name, [name]);
 for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 
 /**
@@ -91,7 +95,6 @@ export function warmUp(
   ops: readonly string[],
   dtypes: readonly DType[] = ["float32"],
 ): void {
-  const found = deviceOf(device, "warm up");
   const names = ops.flatMap((op) => {
     const made = WARM.get(op);
     if (made === undefined) {
@@ -100,7 +103,7 @@ export function warmUp(
     return made;
   });
   for (const dtype of dtypes) checkDType(dtype, "warm up");
-  found?.backend.warmUp?.(names, dtypes);
+  warmUpDevice(device, names, dtypes);
 }
 
 /**
@@ -163,14 +166,10 @@ export class Graph implements Disposable {
  * ask of CUDA meanwhile waits until the end.
  */
 export function capture(device: Device, body: () => void): Graph {
-  const found = deviceOf(device, "capture on");
   if (typeof body !== "function") {
     throw new TypeError(`Cannot capture ${describe(body)}: expected a function`);
   }
-  if (found?.record === undefined) {
-    throw new DeviceError(`Cannot capture on ${describe(device)}: it has no graphs`);
-  }
-  const recording = found.record(() => {
+  const recording = recordOn(device, () => {
     const given: unknown = body();
     if (given instanceof Promise) {
       given.catch(() => {});

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { cpuBackend, openDevices, registerCpu } from "../core/backend.ts";
+import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js } from "../backend/cpu.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/dtype.ts";
@@ -75,11 +75,11 @@ export function info(): Info {
     ? "node"
     : "other";
   const shim = findNative();
-  const serving = cpuBackend();
+  const serving = cpuBackendName();
   const opened = typeof shim === "string" ? undefined : shim;
   const blas = opened?.blas();
   const cuda = findCuda();
-  const devices: Record<string, string> = { cpu: serving.name };
+  const devices: Record<string, string> = { cpu: serving };
   if (!("reason" in cuda)) {
     for (let i = 0; i < cuda.count; i++) {
       devices[i === 0 ? "cuda" : `cuda:${i}`] = describeDevice(cuda.shim, i);
@@ -91,8 +91,12 @@ export function info(): Info {
     runtime,
     devices,
     backends: {
-      js: serving === js ? "in use" : "available",
-      native: opened === undefined ? shim as string : serving === opened ? "in use" : "available",
+      js: serving === js.name ? "in use" : "available",
+      native: opened === undefined
+        ? shim as string
+        : serving === opened.name
+        ? "in use"
+        : "available",
       openblas: blas === undefined
         ? "needs the native backend"
         : "reason" in blas
@@ -101,6 +105,6 @@ export function info(): Info {
       cuda: "reason" in cuda ? cuda.reason : used ? "in use" : "available",
     },
     level: opened?.level ?? null,
-    threads: serving === opened ? opened!.threads : 1,
+    threads: serving === opened?.name ? opened.threads : 1,
   };
 }

@@ -6,7 +6,8 @@
  *
  * @module
  */
-import { checkOperand, checkOptions, tidily } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { describe, type DType } from "../base/dtype.ts";
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { encodePng } from "./png.ts";
@@ -119,7 +120,7 @@ export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
       `Cannot image with scale ${describe(scale)}: it is not an integer of at least 1`,
     );
   }
-  const small = tidily(() => toBytes(x as Tensor<DType>, min, max).toTypedArray()) as Uint8Array;
+  const small = tidy(() => toBytes(x as Tensor<DType>, min, max).toTypedArray()) as Uint8Array;
   const pixels = scale === 1 ? small : enlarge(small, width, height, channels, scale);
   return new TensorImage(pixels, width * scale, height * scale, channels);
 }

@@ -7,11 +7,17 @@
  *
  * @module
  */
-import { describe, type DType } from "../base/dtype.ts";
-import { checkOperand, checkOptions, denseIn, isOperand, result } from "../core/dispatch.ts";
+import { describe, DTYPE, type DType } from "../base/dtype.ts";
+import { contiguousOnCpu } from "../core/copy.ts";
+import { applyCreate } from "../core/apply.ts";
+import { wrap } from "../core/handles.ts";
+import { hostRead } from "../core/interpreter.ts";
 import { DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { allocate } from "../memory/storage.ts";
+import { isOperandArgument } from "../memory/operand.ts";
+import { allocate } from "../memory/pool.ts";
+import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { type CreateOp, makeOp } from "../ops/op.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
@@ -40,26 +46,40 @@ export interface SafetensorsWriteOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-function fromRaw({ dtype, shape, data }: RawTensor): Tensor<DType> {
-  const layout = Layout.contiguous([...shape]);
-  const storage = allocate(dtype, layout.size, false);
-  const { buffer, byteOffset, byteLength } = storage.array;
-  new Uint8Array(buffer, byteOffset, byteLength).set(data);
-  return result(storage, layout) as unknown as Tensor<DType>;
+/** A tensor of the bytes in a file. */
+const FROM_FILE: CreateOp = makeOp({
+  kind: "create",
+  name: "fromFile",
+  infer({ attributes: { shape, dtype } }) {
+    return [{ shape, dtype: DTYPE[dtype as DType] }];
+  },
+  create(attributes: unknown) {
+    const { dtype, shape, data } = attributes as RawTensor;
+    const layout = Layout.contiguous([...shape]);
+    const storage = allocate(dtype, layout.size, false);
+    const { buffer, byteOffset, byteLength } = storage.array;
+    new Uint8Array(buffer, byteOffset, byteLength).set(data);
+    return wrap(storage, layout);
+  },
+});
+
+function fromRaw(raw: RawTensor): Tensor<DType> {
+  return applyCreate(FROM_FILE, raw) as unknown as Tensor<DType>;
 }
 
 function toRaw(tensor: AnyTensor, op: string): RawTensor {
   checkOperand(tensor, op);
+  hostRead(tensor, op);
   const { info } = tensor.storage;
-  const { storage, layout } = denseIn(null, tensor);
+  const { storage, layout } = contiguousOnCpu(tensor);
   const begin = storage.array.byteOffset + layout.offset * info.bytes;
   const data = new Uint8Array(storage.array.buffer, begin, layout.size * info.bytes);
   return { dtype: info.name, shape: layout.shape, data };
 }
 
 function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
-  if (typeof tensors !== "object" || tensors === null || isOperand(tensors)) {
-    const given = isOperand(tensors) ? "a tensor" : describe(tensors);
+  if (typeof tensors !== "object" || tensors === null || isOperandArgument(tensors)) {
+    const given = isOperandArgument(tensors) ? "a tensor" : describe(tensors);
     throw new DTypeError(`Cannot ${op}: expected tensors by name, as { x }, got ${given}`);
   }
   return Object.entries(tensors).map(([name, tensor]) => [name, toRaw(tensor, op)]);

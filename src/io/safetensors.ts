@@ -9,7 +9,7 @@
  * @module
  */
 import { DTYPE, type DType } from "../base/dtype.ts";
-import { FormatError } from "../base/errors.ts";
+import { DTypeError, FormatError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import {
   allocate,
@@ -247,7 +247,7 @@ export function rawTensor(
  * The bytes that the reference implementation writes for the same tensors: widest types first, then
  * by name, the header padded to 8 bytes.
  *
- * Throws a FormatError for names that the format cannot hold.
+ * Throws a FormatError for names that the format cannot hold, a DTypeError for dtypes.
  */
 export function encodeSafetensors(
   tensors: Iterable<readonly [string, RawTensor]>,
@@ -262,6 +262,9 @@ export function encodeSafetensors(
   let size = 0;
   for (const [name, raw] of sorted) {
     checkRaw(raw, "encodeSafetensors");
+    if (!Object.hasOwn(TYPE, raw.dtype)) {
+      throw new DTypeError(`Cannot encodeSafetensors ${raw.dtype}: the format has no such type`);
+    }
     if (name === "__metadata__") {
       throw new FormatError('a tensor cannot be named "__metadata__"', NO_FILE, LENGTH_BYTES);
     }

@@ -6,12 +6,22 @@
  *
  * @module
  */
-import { DTYPE, type DType, type Scalar } from "../base/dtype.ts";
+import {
+  checkScalar,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Scalar,
+  type TypedArray,
+} from "../base/dtype.ts";
 import { fromBrain, halfTable, toBrain, toHalf } from "../base/half.ts";
-import { download, type Storage, upload } from "./storage.ts";
+import { download, upload } from "./device.ts";
+import type { Storage } from "./storage.ts";
 
 /** Reads element `position`: a bigint for the 64-bit integers, 0 or 1 for bool, else a number. */
 export function readElement(storage: Storage, position: number): number | bigint {
+  const { read } = storage.info;
+  if (read !== undefined) return readBlock(storage, position, read) as number;
   const raw = storage.memory === null
     ? storage.array[position]!
     : download(storage, position, 1)[0]!;
@@ -20,8 +30,28 @@ export function readElement(storage: Storage, position: number): number | bigint
   return raw;
 }
 
+/** Reads an element of a block, wherever that is. */
+function readBlock(
+  storage: Storage,
+  position: number,
+  read: (array: TypedArray, position: number) => unknown,
+): unknown {
+  if (storage.memory === null) return read(storage.array, position);
+  const { block } = storage.info;
+  const within = position % block;
+  return read(download(storage, position - within, block), within);
+}
+
 /** Writes `value`, as {@link castScalar} makes it fit, to element `position`. */
 export function writeElement(storage: Storage, position: number, value: Scalar): void {
+  const { write } = storage.info;
+  if (write !== undefined) {
+    if (storage.memory === null) return write(storage.array, position, value);
+    const lanes = new storage.info.array(storage.info.lanes);
+    write(lanes, 0, value);
+    return upload(storage, position, lanes);
+  }
+  if (storage.info.lane !== null) checkScalar(storage.info.name, value, "write");
   const cast = castScalar(value, storage.info.name);
   const { name } = storage.info;
   const raw = name === "float16"
@@ -53,4 +83,16 @@ export function castScalar(value: Scalar, to: DType): number | bigint {
   if (value <= min) return min;
   if (value >= max) return max;
   return wide ? BigInt(Math.trunc(value)) : Math.trunc(value);
+}
+
+/** `size` elements of `array` as the typed array that users see, on the same memory. */
+export function asUserArray(
+  array: TypedArray,
+  info: DTypeInfo,
+  offset: number,
+  size: number,
+): TypedArray {
+  const length = size * info.entries;
+  if (offset === 0 && length === array.length && info.array === info.userArray) return array;
+  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, length);
 }

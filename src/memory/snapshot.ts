@@ -8,15 +8,9 @@
  *
  * @module
  */
-import {
-  allocateIn,
-  copyElements,
-  type CopyOnWrite,
-  type DeviceMemory,
-  NO_ARRAY,
-  recycle,
-  Storage,
-} from "./storage.ts";
+import { allocateIn, copyElements, NO_ARRAY } from "./device.ts";
+import { recycle } from "./pool.ts";
+import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
 
 /** What a storage held at one moment: in it until it is written, then in a copy. */
 class Snapshot implements CopyOnWrite {

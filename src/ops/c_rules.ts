@@ -6,7 +6,8 @@
  * @module
  */
 import { type Expr, parseExpr, someExpr } from "./expr.ts";
-import { exprFor, type MapRow } from "./table.ts";
+import type { MapOp } from "./op.ts";
+import { exprFor } from "./table.ts";
 
 /** Primitives that round nothing and cost little. */
 const EXACT = new Set(
@@ -32,7 +33,7 @@ function roundings(expr: Expr): number {
  * True when float32 has to be computed in double: what several operations make of it is rounded once
  * in JavaScript, and a row that is exact there is exact everywhere.
  */
-export function needsDouble(row: MapRow): boolean {
+export function needsDouble(row: MapOp): boolean {
   return row.ulp === 0 && roundings(parseExpr(row.expr)) > 1;
 }
 
@@ -40,7 +41,7 @@ export function needsDouble(row: MapRow): boolean {
  * True when an element takes a function, for which a kernel is long and a task short. Square roots
  * cost what a division does.
  */
-export function isHeavy(row: MapRow): boolean {
+export function isHeavy(row: MapOp): boolean {
   return (["f", "i"] as const).some((kind) =>
     someExpr(
       parseExpr(exprFor(row, kind)),

@@ -1,173 +1,122 @@
 /**
- * THE op table: one row per op, from which every backend makes its loops and the tests their cases.
+ * THE op table: one entry per op that is an expression of one element, from which every backend makes
+ * its loops and the tests their cases.
  *
- * A row says what an op means for one element. To add an elementwise op: one row here, one method in
- * tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends.
+ * An entry says what an op means for one element. To add an elementwise op: one entry here, one method
+ * in tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends.
  * Expressions are in the common subset of C and JavaScript over named primitives (see expr.ts); `x`,
  * `y`, `z` are the operands, `a` the accumulator of a reduction.
  *
  * @module
  */
-import { DTYPE, type DType, type Kind } from "../base/dtype.ts";
-
-/** Which dtype comes out: the promoted one, bool, the index dtype, a float, or a sum's. */
-export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
-
-/** What the rows of all skeletons have in common. */
-interface BaseRow {
-  /** The op's name; unique in the table. */
-  readonly name: string;
-  /** What error messages call it: the method that runs it. */
-  readonly op: string;
-  /** Its place in {@link ROWS}: the number that kernel tables and the native side use. */
-  readonly id: number;
-  /** The kinds of dtype it takes, e.g. `"iuf"`; others are refused with a DTypeError. */
-  readonly takes: string;
-  /** The output's dtype. With `"float"`, integers are computed in and give float32. */
-  readonly result: ResultRule;
-  /** What one element is, for every kind that has no expression of its own. */
-  readonly expr: string;
-  /** For signed and unsigned integers, when that differs. */
-  readonly int?: string | undefined;
-  /** For bool, when that differs. */
-  readonly bool?: string | undefined;
-  /** The function of NumPy that means the same; a Python expression of `np`, x, y and z. */
-  readonly numpy: string;
-  /** Largest error of a float32 result, in units in the last place; in C one more, unless it is 0. */
-  readonly ulp: number;
-  /** Interval from which tests draw float operands. */
-  readonly domain: readonly [number, number];
-}
-
-/** An elementwise op. */
-export interface MapRow extends BaseRow {
-  readonly skeleton: "map";
-  /** How many tensors it reads. */
-  readonly arity: 1 | 2 | 3;
-  /** True when the first operand is a bool that takes no part in promotion (`where`). */
-  readonly condition?: boolean | undefined;
-  /** Names of numbers that the expression uses besides its operands. */
-  readonly attributes?: readonly string[] | undefined;
-}
-
-/** A reduction: `expr` folds the mapped element `x` into the accumulator `a`. */
-export interface ReduceRow extends BaseRow {
-  readonly skeleton: "reduce";
-  /** How many tensors it reads. */
-  readonly arity: 1 | 2;
-  /** What is folded; the default is `x`. */
-  readonly map?: string;
-  /** What the accumulator becomes at the end; the default is `a`. */
-  readonly finish?: string;
-  /** The start value: a number, or the dtype's smallest or largest value (∓∞ for floats). */
-  readonly identity: number | "lowest" | "highest";
-  /** True when reducing nothing is an error. */
-  readonly nonEmpty?: boolean;
-  /** True when float64 wants compensation. */
-  readonly compensated?: boolean;
-  /** Names of numbers that the expression uses besides its operands. */
-  readonly attributes?: readonly string[];
-}
-
-/** The index of the first element that `expr` prefers over the best so far (`a`). */
-export interface ArgReduceRow extends BaseRow {
-  readonly skeleton: "argReduce";
-  readonly arity: 1;
-}
-
-/** A running reduction along one axis. */
-export interface ScanRow extends BaseRow {
-  readonly skeleton: "scan";
-  readonly arity: 1;
-  readonly identity: number;
-}
-
-/** A row that folds elements. */
-export type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
-
-/** Any row of the table. */
-export type Row = MapRow | FoldRow;
-
-let rows = 0;
+import type { Kind } from "../base/dtype.ts";
+import { inferArgReduce, inferCopy, inferMap, inferReduce, inferScan } from "./infer.ts";
+import {
+  type ArgReduceOp,
+  type ElementOp,
+  makeOp,
+  type MapOp,
+  type ReduceOp,
+  type ResultRule,
+  type ScanOp,
+  type TableOp,
+} from "./op.ts";
 
 type MapExtra = Partial<
-  Pick<MapRow, "int" | "bool" | "ulp" | "domain" | "attributes" | "condition">
+  Pick<
+    MapOp,
+    "infer" | "int" | "bool" | "ulp" | "domain" | "parameters" | "condition" | "compares"
+  >
 >;
 
 function map(
   name: string,
   arity: 1 | 2 | 3,
-  takes: string,
+  dtypes: string,
   result: ResultRule,
   expr: string,
   numpy: string,
-  { int, bool, attributes, condition, ulp = 0, domain = [-8, 8] }: MapExtra = {},
-): MapRow {
-  // All rows have all properties: engines are slow with objects that differ in them.
-  return {
-    skeleton: "map",
-    id: rows++,
+  extra: MapExtra = {},
+): MapOp {
+  // All entries have all properties: engines are slow with objects that differ in them.
+  return makeOp({
+    kind: "map",
     name,
-    op: name,
+    infer: inferMap,
     arity,
-    takes,
+    dtypes,
     result,
     expr,
-    int,
-    bool,
+    int: undefined,
+    bool: undefined,
     numpy,
-    ulp,
-    domain,
-    condition,
-    attributes,
-  };
+    ulp: 0,
+    domain: [-8, 8],
+    condition: false,
+    compares: false,
+    parameters: [],
+    ...extra,
+  });
 }
 
 type ReduceExtra = Partial<
   Pick<
-    ReduceRow,
-    "op" | "map" | "finish" | "nonEmpty" | "compensated" | "arity" | "attributes" | "bool" | "ulp"
+    ReduceOp,
+    | "map"
+    | "finish"
+    | "nonEmpty"
+    | "compensated"
+    | "arity"
+    | "parameters"
+    | "bool"
+    | "ulp"
   >
 >;
 
 function reduce(
   name: string,
-  takes: string,
+  dtypes: string,
   result: ResultRule,
   expr: string,
-  identity: ReduceRow["identity"],
+  identity: ReduceOp["identity"],
   numpy: string,
   extra: ReduceExtra = {},
-): ReduceRow {
-  return {
-    skeleton: "reduce",
-    id: rows++,
+): ReduceOp {
+  return makeOp({
+    kind: "reduce",
     name,
-    op: name,
+    infer: inferReduce,
     arity: 1,
-    takes,
+    dtypes,
     result,
     expr,
+    int: undefined,
+    bool: undefined,
     identity,
     numpy,
     ulp: 1,
     domain: [-8, 8],
+    map: undefined,
+    finish: undefined,
+    nonEmpty: false,
+    compensated: false,
+    parameters: [],
     ...extra,
-  };
+  });
 }
 
-const unary = (name: string, expr: string, numpy: string, extra: MapExtra = {}): MapRow =>
+const unary = (name: string, expr: string, numpy: string, extra: MapExtra = {}): MapOp =>
   map(name, 1, "iuf", "float", expr, numpy, { ulp: 1, ...extra });
-const rounding = (name: string, expr: string, numpy: string): MapRow =>
+const rounding = (name: string, expr: string, numpy: string): MapOp =>
   map(name, 1, "iuf", "same", expr, numpy, { int: "x" });
-const compare = (name: string, op: string, numpy: string): MapRow =>
-  map(name, 2, "biuf", "bool", `x ${op} y`, numpy);
-const logical = (name: string, expr: string, numpy: string): MapRow =>
+const compare = (name: string, op: string, numpy: string): MapOp =>
+  map(name, 2, "biuf", "bool", `x ${op} y`, numpy, { compares: true });
+const logical = (name: string, expr: string, numpy: string): MapOp =>
   map(name, 2, "biuf", "bool", expr, numpy);
 
 /** The elementwise rows. */
 export const MAP = {
-  copy: map("copy", 1, "biuf", "same", "x", "x"),
+  copy: map("copy", 1, "biuf", "same", "x", "x", { infer: inferCopy }),
   positive: map("positive", 1, "iuf", "same", "x", "np.positive(x)"),
   neg: map("neg", 1, "iuf", "same", "-x", "np.negative(x)"),
   abs: map("abs", 1, "iuf", "same", "fabs(x)", "np.abs(x)", { int: "x < 0 ? -x : x" }),
@@ -260,7 +209,7 @@ export const MAP = {
     "x == y || (isfinite(y) != 0 && fabs(x - y) <= atol + rtol * fabs(y)) || " +
       "(equalNan != 0 && x != x && y != y)",
     "np.isclose(x, y)",
-    { attributes: ["rtol", "atol", "equalNan"] },
+    { parameters: ["rtol", "atol", "equalNan"] },
   ),
   where: map("where", 3, "biuf", "same", "x != 0 ? y : z", "np.where(x, y, z)", {
     condition: true,
@@ -268,7 +217,7 @@ export const MAP = {
   clip: map("clip", 3, "iuf", "same", "minimum(maximum(x, y), z)", "np.clip(x, y, z)", {
     int: "(x < y ? y : x) > z ? z : (x < y ? y : x)",
   }),
-} as const satisfies Record<string, MapRow>;
+} as const satisfies Record<string, MapOp>;
 
 const larger = "a > x || a != a ? a : x";
 const smaller = "a < x || a != a ? a : x";
@@ -294,30 +243,28 @@ export const REDUCE = {
   ),
   mean: reduce("mean", "biuf", "float", "a + x", 0, "np.mean(x, axis=axis)", {
     finish: "a / count",
-    attributes: ["count"],
+    parameters: ["count"],
     compensated: true,
   }),
   var: reduce("var", "iuf", "float", "a + x", 0, "np.mean((x - y) ** 2, axis=axis)", {
     arity: 2,
     map: "(x - y) * (x - y)",
     finish: "a / count",
-    attributes: ["count"],
+    parameters: ["count"],
     compensated: true,
   }),
   std: reduce("std", "iuf", "float", "a + x", 0, "np.sqrt(np.mean((x - y) ** 2, axis=axis))", {
     arity: 2,
     map: "(x - y) * (x - y)",
     finish: "sqrt(a / count)",
-    attributes: ["count"],
+    parameters: ["count"],
     compensated: true,
   }),
   norm1: reduce("norm1", "iuf", "float", "a + x", 0, "np.sum(np.abs(x), axis=axis)", {
-    op: "norm",
     map: "fabs(x)",
     compensated: true,
   }),
   norm2: reduce("norm2", "iuf", "float", "a + x", 0, "np.sqrt(np.sum(x * x, axis=axis))", {
-    op: "norm",
     map: "x * x",
     finish: "sqrt(a)",
     compensated: true,
@@ -330,20 +277,17 @@ export const REDUCE = {
     0,
     "np.sum(np.abs(x) ** 3, axis=axis) ** (1 / 3)",
     {
-      op: "norm",
       map: "pow(fabs(x), ord)",
       finish: "pow(a, 1 / ord)",
-      attributes: ["ord"],
+      parameters: ["ord"],
       compensated: true,
       ulp: 2,
     },
   ),
   normMax: reduce("normMax", "iuf", "float", larger, 0, "np.max(np.abs(x), axis=axis)", {
-    op: "norm",
     map: "fabs(x)",
   }),
   normMin: reduce("normMin", "iuf", "float", smaller, "highest", "np.min(np.abs(x), axis=axis)", {
-    op: "norm",
     map: "fabs(x)",
     nonEmpty: true,
   }),
@@ -356,92 +300,73 @@ export const REDUCE = {
     0,
     "np.log(np.sum(np.exp(x - y), axis=axis))",
     {
-      op: "logsumexp",
       arity: 2,
       map: "exp(x - y)",
       finish: "log(a)",
       compensated: true,
     },
   ),
-} as const satisfies Record<string, ReduceRow>;
+} as const satisfies Record<string, ReduceOp>;
 
-function argReduce(name: string, expr: string, numpy: string): ArgReduceRow {
-  return {
-    skeleton: "argReduce",
-    id: rows++,
+function argReduce(name: string, expr: string, numpy: string): ArgReduceOp {
+  return makeOp({
+    kind: "argReduce",
     name,
-    op: name,
+    infer: inferArgReduce,
     arity: 1,
-    takes: "biuf",
+    dtypes: "biuf",
     result: "int32",
     expr,
+    int: undefined,
+    bool: undefined,
     numpy,
     ulp: 0,
     domain: [-8, 8],
-  };
+    parameters: [],
+  });
 }
 
 /** The reductions that give an index. NaN wins, as in NumPy. */
 export const ARG_REDUCE = {
   argmax: argReduce("argmax", "x > a || (x != x && a == a)", "np.argmax(x, axis=axis)"),
   argmin: argReduce("argmin", "x < a || (x != x && a == a)", "np.argmin(x, axis=axis)"),
-} as const satisfies Record<string, ArgReduceRow>;
+} as const satisfies Record<string, ArgReduceOp>;
 
-function scan(name: string, expr: string, identity: number, numpy: string): ScanRow {
-  return {
-    skeleton: "scan",
-    id: rows++,
+function scan(name: string, expr: string, identity: number, numpy: string): ScanOp {
+  return makeOp({
+    kind: "scan",
     name,
-    op: name,
+    infer: inferScan,
     arity: 1,
-    takes: "biuf",
+    dtypes: "biuf",
     result: "sum",
     expr,
+    int: undefined,
+    bool: undefined,
     identity,
     numpy,
     ulp: 1,
     domain: [-2, 2],
-  };
+    parameters: [],
+  });
 }
 
 /** The running reductions. */
 export const SCAN = {
   cumulativeSum: scan("cumulativeSum", "a + x", 0, "np.cumsum(x, axis=axis)"),
   cumulativeProd: scan("cumulativeProd", "a * x", 1, "np.cumprod(x, axis=axis)"),
-} as const satisfies Record<string, ScanRow>;
+} as const satisfies Record<string, ScanOp>;
 
-/** Every row. */
-export const ROWS: readonly Row[] = [
+/** Every entry. */
+export const TABLE: readonly TableOp[] = [
   ...Object.values(MAP),
   ...Object.values(REDUCE),
   ...Object.values(ARG_REDUCE),
   ...Object.values(SCAN),
 ];
 
-/** `row` for a method that runs it under another name, which its errors are to say. */
-export function called<R extends Row>(row: R, op: string): R {
-  return { ...row, op };
-}
-
-/** True when `row` takes elements of `dtype`. */
-export function takes(row: Row, dtype: DType): boolean {
-  return row.takes.includes(DTYPE[dtype].kind);
-}
-
-/** The dtype that `row` computes in for elements of `dtype`. */
-export function computeOf(row: Row, dtype: DType): DType {
-  return row.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
-}
-
-/** The dtype that `row` gives for elements of `dtype`. */
-export function resultOf(row: Row, dtype: DType): DType {
-  if (row.result === "bool" || row.result === "int32") return row.result;
-  const isShort = row.result === "sum" && DTYPE[dtype].kind !== "f" && dtype !== "uint64";
-  return isShort ? "int64" : computeOf(row, dtype);
-}
-
-/** The expression that `row` uses for dtypes of `kind`. */
-export function exprFor(row: Row, kind: Kind): string {
-  if (kind === "b") return row.bool ?? row.int ?? row.expr;
-  return kind === "f" ? row.expr : row.int ?? row.expr;
+/** The expression that `op` uses for dtypes of `kind`. */
+export function exprFor(op: ElementOp, kind: Kind): string {
+  if (kind === "b") return op.bool ?? op.int ?? op.expr;
+  return kind === "f" ? op.expr : op.int ?? op.expr;
 }

@@ -7,19 +7,24 @@
  * @module
  */
 import { checkDType, describe, DTYPE, type DType } from "../base/dtype.ts";
-import { apply, checkOptions, tidily } from "../core/dispatch.ts";
+import { apply, applyCreate } from "../core/apply.ts";
+import { memoryOf, performCall } from "../core/dispatch.ts";
+import { tidy, wrap } from "../core/handles.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { readElement } from "../memory/element.ts";
 import { foldIn as fold, splitKey } from "../backend/js/philox.ts";
 import { Layout } from "../base/layout.ts";
-import { sort } from "../tensor/manipulate.ts";
+import { sort } from "../tensor/sort.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { type Distribution, RANDOM, type RandomAttributes } from "../ops/kernels.ts";
+import { Call, type CreateOp, makeOp } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { checkShape, type Shape } from "../base/shape.ts";
-import { allocateIn } from "../memory/storage.ts";
+import type { Operand } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
 import { full } from "../tensor/create.ts";
-import { Tensor } from "../tensor/tensor.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { backendFor, type Distribution, memoryOf } from "../core/backend.ts";
 
 /** Names a stream of random numbers; immutable. Make one with {@link key}. */
 export interface Key {
@@ -121,26 +126,87 @@ export function foldIn(of: Key, data: number | bigint): Key {
   return fromWords(fold(words(of, "foldIn"), seed));
 }
 
-function generate(
-  op: string,
-  of: Key,
-  shape: unknown,
-  dtype: DType,
-  kinds: string,
-  kind: Distribution,
-  device: t.Device | undefined,
-  low = 0n,
-  high = 0n,
-): never {
-  const [key0, key1] = words(of, op);
-  checkDType(dtype, op);
-  if (!kinds.includes(DTYPE[dtype].kind)) {
-    throw new DTypeError(`Cannot make random ${op} of ${dtype}`);
+/** Attributes of a random tensor. */
+interface CreateAttributes {
+  readonly shape: readonly number[];
+  readonly dtype: DType;
+  readonly device: t.Device | undefined;
+  readonly distribution: Distribution | "permutation";
+  readonly key: readonly [number, number];
+  /** The bounds of integers, and of floats that are equally likely. */
+  readonly low?: number | bigint;
+  readonly high?: number | bigint;
+  /** The mean and the standard deviation of normal numbers. */
+  readonly mean?: number;
+  readonly std?: number;
+}
+
+/** A tensor of random numbers. */
+const RANDOM_TENSOR: CreateOp = makeOp({
+  kind: "create",
+  name: "randomTensor",
+  infer(call: Call) {
+    const { shape, dtype } = call.attributes as CreateAttributes;
+    return [{ shape: checkShape(shape, call.name), dtype: DTYPE[dtype] }];
+  },
+  create: (attributes: unknown, name: string) =>
+    tidy(() => makeRandom(attributes as CreateAttributes, name)),
+});
+
+function makeRandom(attributes: CreateAttributes, name: string): Operand {
+  const { distribution, dtype } = attributes;
+  switch (distribution) {
+    case "permutation":
+      // Two words for each, so that ties (which keep their order) do not matter.
+      return sort("argsort", filled(name, { ...attributes, dtype: "float64" }, "uniform"), 0);
+    case "uniform": {
+      const [low, high] = [attributes.low as number, attributes.high as number];
+      const x = filled(name, attributes, distribution);
+      if (low === 0 && high === 1) return x;
+      spread(x, low, high - low);
+      // Rounding must not reach what is excluded.
+      const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
+      const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
+      const last = Number(readElement(storage, layout.offset));
+      return apply(MAP.minimum, x, last, undefined, { out: x });
+    }
+    case "normal":
+      return spread(filled(name, attributes, distribution), attributes.mean!, attributes.std!);
+    default:
+      return filled(name, attributes, distribution);
   }
-  const layout = Layout.contiguous(checkShape(shape, op));
-  const storage = allocateIn(memoryOf(device, `${op} on`), DTYPE[dtype], layout.size, false);
-  backendFor(storage).random(storage, kind, key0, key1, low, high);
-  return new Tensor(storage, layout) as never;
+}
+
+/** Random numbers as kernels make them: from 0 to 1, of mean 0 and deviation 1, or integers. */
+function filled(name: string, attributes: CreateAttributes, distribution: Distribution): Operand {
+  const { shape, dtype, device, key, low, high } = attributes;
+  const layout = Layout.contiguous(checkShape(shape, name));
+  const memory = memoryOf(device, `${name} on`);
+  const made = wrap(allocateIn(memory, DTYPE[dtype], layout.size, false), layout);
+  const integers = distribution === "integers";
+  const bounds = integers ? { low, high } : { low: 0n, high: 0n };
+  const kernel = { distribution, key, ...bounds } as RandomAttributes;
+  performCall(new Call(RANDOM, name, [made], kernel));
+  return made;
+}
+
+/** `x * scale + shift`, in place. */
+function spread(x: Operand, shift: number, scale: number): Operand {
+  if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
+  if (shift !== 0) apply(MAP.add, x, shift, undefined, { out: x });
+  return x;
+}
+
+type Generated = Omit<CreateAttributes, "key" | "shape"> & { readonly shape: unknown };
+
+function generate(name: string, of: Key, kinds: string, attributes: Generated): never {
+  const key = words(of, name);
+  const { dtype } = attributes;
+  checkDType(dtype, name);
+  if (!kinds.includes(DTYPE[dtype].kind)) {
+    throw new DTypeError(`Cannot make random ${name} of ${dtype}`);
+  }
+  return applyCreate(RANDOM_TENSOR, { ...attributes, key }, name) as never;
 }
 
 /** Throws unless all `values` are finite in a float `dtype`. */
@@ -161,7 +227,12 @@ export function bits<const N extends Shape, V extends t.Device = "cpu">(
   options: PlaceOptions<V> = {},
 ): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>> {
   checkOptions("bits", options, ["device"]);
-  return generate("bits", key, shape, "uint32", "u", "bits", options.device);
+  return generate("bits", key, "u", {
+    shape,
+    dtype: "uint32",
+    device: options.device,
+    distribution: "bits",
+  });
 }
 
 /**
@@ -185,16 +256,8 @@ export function uniform<
     throw new IndexError(`Cannot make uniform numbers from ${describe(low)} to ${describe(high)}`);
   }
   checkFinite("uniform", dtype, low, high, high - low);
-  const x: Tensor<DType> = generate("uniform", key, shape, dtype, "f", "uniform", device);
-  if (low === 0 && high === 1) return x as never;
-  spread(x, low, high - low);
-  // Rounding must not reach what is excluded.
-  const last = tidily(() => {
-    const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
-    const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
-    return Number(readElement(storage, layout.offset));
-  });
-  return apply(MAP.minimum, x, last, undefined, { out: x }) as never;
+  const distribution = "uniform";
+  return generate("uniform", key, "f", { shape, dtype, device, distribution, low, high });
 }
 
 /**
@@ -220,14 +283,8 @@ export function normal<
     );
   }
   checkFinite("normal", dtype, mean, std);
-  return spread(generate("normal", key, shape, dtype, "f", "normal", device), mean, std);
-}
-
-/** `x * scale + shift`, in place. */
-function spread(x: Tensor<DType>, shift: number, scale: number): never {
-  if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
-  if (shift !== 0) apply(MAP.add, x, shift, undefined, { out: x });
-  return x as never;
+  const distribution = "normal";
+  return generate("normal", key, "f", { shape, dtype, device, distribution, mean, std });
 }
 
 /**
@@ -267,7 +324,14 @@ export function integers<
       `Cannot make integers from ${describe(low)} to ${describe(high)} of ${dtype}`,
     );
   }
-  return generate("integers", key, shape, dtype, "iu", "integers", options.device, from, to);
+  return generate("integers", key, "iu", {
+    shape,
+    dtype,
+    device: options.device,
+    distribution: "integers",
+    low: from,
+    high: to,
+  });
 }
 
 /** The integers from 0 to `n` - 1 in random order, as int32. */
@@ -285,10 +349,7 @@ export function permutation<V extends t.Device = "cpu">(
   }
   checkShape([n], "permutation");
   if (n > 2 ** 31) throw new ShapeError(`Cannot permute ${n} elements: an index is an int32`);
-  // Two words for each, so that ties (which keep their order) do not matter.
   const { device } = options;
-  return tidily(() => {
-    const keys = generate("permutation", key, [n], "float64", "f", "uniform", device);
-    return sort("argsort", keys, 0);
-  }) as never;
+  const distribution = "permutation";
+  return generate("permutation", key, "i", { shape: [n], dtype: "int32", device, distribution });
 }

@@ -7,12 +7,16 @@
  *
  * @module
  */
-import { checkOptions, lens, onCpu, type Operand, tidily } from "../core/dispatch.ts";
+import { onCpu } from "../core/copy.ts";
+import { tidy } from "../core/handles.ts";
+import { hostRead } from "../core/interpreter.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
 import { describe as describeValue, type DType, type DTypeInfo } from "../base/dtype.ts";
 import { readElement } from "../memory/element.ts";
 import { ShapeError } from "../base/errors.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
-import { concat } from "./manipulate.ts";
+import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
 import { GONE, isDetached } from "../memory/storage.ts";
 
@@ -145,13 +149,15 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 // ---- what is shown -----------------------------------------------------------------------------
 
 function read(x: Operand, options: FormatOptions): Excerpt {
+  hostRead(x, "toString");
   const { shape } = x.layout;
   const precision = count("precision", options.precision, 8);
   const threshold = count("threshold", options.threshold, 1000);
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
   const values: (number | bigint)[] = [];
-  const far = x.storage.memory !== null;
+  // Of elements that share blocks a part is not to be had alone.
+  const far = x.storage.memory !== null && x.storage.info.block === 1;
   const visitAll = ({ storage, layout }: Operand): void => {
     const visit = (axis: number, position: number): void => {
       if (axis === axes.length) {
@@ -166,8 +172,8 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   };
   // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
   if (x.layout.size > 0) {
-    if (far) tidily(() => onCpu(shownPart(x, axes), visitAll));
-    else visitAll(x);
+    if (far) tidy(() => onCpu(shownPart(x, axes), visitAll));
+    else onCpu(x, visitAll);
   }
   return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
 }
@@ -181,7 +187,7 @@ function shownPart(x: Operand, axes: readonly (readonly number[])[]): Operand {
     const tail = indexes.length - 1 - head;
     const ends = [[0, head], [layout.shape[axis] - tail, tail]];
     return concat(
-      ends.map(([start, n]) => lens(part, layout.sliceAxis(axis, start, n, 1))),
+      ends.map(([start, n]) => ({ ...part, layout: layout.sliceAxis(axis, start, n, 1) })),
       axis,
     );
   }, x);

@@ -1,39 +1,29 @@
 /**
- * Products of matrices and vectors, on operands.
+ * Products of matrices and vectors.
  *
- * Works out batches, strides and shapes, and leaves the multiplying to the backend. Knows nothing
- * of the class Tensor.
+ * Works out dtypes and shapes; backends multiply. Knows nothing of the class Tensor.
  *
  * @module
  */
-import { backendFor, matrixRef, type Product } from "../core/backend.ts";
-import { checkDType, DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
-import {
-  apply,
-  cast,
-  checkDevice,
-  checkOperand,
-  checkOptions,
-  contiguousCopy,
-  delivered,
-  fillScalar,
-  lens,
-  type Operand,
-  type OpOptions,
-  overlaps,
-  prepareOut,
-  result,
-  tidily,
-} from "../core/dispatch.ts";
-import { DTypeError, ShapeError } from "../base/errors.ts";
+import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { called, MAP } from "../ops/table.ts";
 import { broadcastShapes, formatShape, sizeOf } from "../base/shape.ts";
-import { allocateIn } from "../memory/storage.ts";
+import { cast } from "../core/copy.ts";
+import { apply, applyView, type OpOptions } from "../core/apply.ts";
+import { dispatch, fillWith } from "../core/dispatch.ts";
+import { wrap } from "../core/handles.ts";
+import { gemmSizes } from "../core/gemm.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
 
-/** More matrices than this are refused, as the starts of all are listed. */
+/** More matrices than this are refused, as the offsets of all are listed. */
 const MAX_BATCH = 2 ** 25;
 
 /** What {@link matmul} takes besides its operands. */
@@ -42,131 +32,88 @@ export interface ProductOptions extends OpOptions {
   readonly dtype?: DType;
 }
 
-function productDType(op: string, a: Operand, b: Operand, asked?: DType): DType {
-  checkOperand(a, op);
-  checkOperand(b, op);
-  checkDevice(a.storage, b.storage, op);
-  if (asked !== undefined) checkDType(asked, op);
-  const dtype = asked ?? promoteTypes(a.storage.info.name, b.storage.info.name, op);
-  if (DTYPE[dtype].kind === "b") {
-    throw new DTypeError(`Cannot ${op} bool: it takes number dtypes; cast with astype()`);
-  }
-  return dtype;
+function productDType(name: string, a: Input, b: Input, asked?: DType): DTypeInfo {
+  checkOperand(a, name);
+  checkOperand(b, name);
+  checkDevice(a.storage, b.storage, name);
+  if (asked !== undefined) checkDType(asked, name);
+  const [x, y] = [a.storage.info, b.storage.info];
+  const info = asked !== undefined
+    ? DTYPE[asked]
+    : x === y
+    ? x
+    : DTYPE[promoteTypes(x.name, y.name, name)];
+  checkKind(info, "iuf", name);
+  return info;
 }
 
-function doNotFit(op: string, a: Layout, b: Layout, why: string): ShapeError {
+function doNotFit(name: string, a: Layout, b: Layout, why: string): ShapeError {
   return new ShapeError(
-    `Cannot ${op} shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`,
+    `Cannot ${name} shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`,
   );
 }
 
-/** True when products of bytes are to be 32-bit integers, which some backends make of the bytes. */
-function areBytes(a: Operand, b: Operand, dtype: DType): boolean {
-  return dtype === "int32" && a.storage.info.name === "int8" && b.storage.info.name === "int8";
+// ---- matmul ------------------------------------------------------------------------------------
+
+/** The shape of a product, of which vectors count as [1, K] and [K, 1] and lose those axes. */
+function productShape(name: string, a: Layout, b: Layout): number[] {
+  const [ra, rb] = [a.shape.length, b.shape.length];
+  if (ra === 0 || rb === 0) throw doNotFit(name, a, b, "a single element is no matrix; use mul()");
+  const { m, n, k } = gemmSizes(a, b);
+  const kb = b.shape[rb === 1 ? 0 : rb - 2]!;
+  if (k !== kb) throw doNotFit(name, a, b, `inner sizes ${k} and ${kb} differ`);
+  // Spreading what is empty takes a third of the time of a small product in Bun.
+  if (ra === 2 && rb === 2) return [m, n];
+  const left = ra === 1 ? [1, k] : a.shape;
+  const right = rb === 1 ? [k, 1] : b.shape;
+  for (let axis = 3; axis <= Math.min(left.length, right.length); axis++) {
+    const [p, q] = [left.at(-axis)!, right.at(-axis)!];
+    if (p !== q && p !== 1 && q !== 1) {
+      throw doNotFit(name, a, b, `axis -${axis} has sizes ${p} and ${q}`);
+    }
+  }
+  const batch = broadcastShapes(name, left.slice(0, -2), right.slice(0, -2));
+  if (sizeOf(batch) > MAX_BATCH && sizeOf([...batch, m, n]) > 0 && k > 0) {
+    throw doNotFit(name, a, b, `a batch has at most ${MAX_BATCH} matrices`);
+  }
+  return [...batch, ...ra === 1 ? [] : [m], ...rb === 1 ? [] : [n]];
 }
 
-/**
- * [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. A
- * `bias` of shape [N] is added.
- */
+const MATMUL: Op = makeOp({
+  kind: "kernel",
+  name: "matmul",
+  strided: true,
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [a, b], name, attributes } = call;
+    const dtype = productDType(name, a, b, attributes?.dtype);
+    const shape = productShape(name, (a as Operand).layout, (b as Operand).layout);
+    return call.result(shape, dtype);
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out] } = call;
+    const { shape, dtype } = call.specs[0]!;
+    const [a, b] = [call.operand(0), call.operand(1)];
+    if (a.layout.size === 0 || b.layout.size === 0) {
+      const layout = Layout.contiguous(shape);
+      const zeros = wrap(allocateIn(a.storage.memory, dtype, layout.size, false), layout);
+      fillWith(zeros, 0);
+      return zeros;
+    }
+    return dispatch(MATMUL, [cast(a, dtype.name), cast(b, dtype.name)], undefined, out, name);
+  },
+});
+
+/** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
 export function matmul(
   a: Operand,
   b: Operand,
-  options: ProductOptions = {},
-  op = "matmul",
-  bias?: Operand,
+  options?: ProductOptions,
+  name = "matmul",
 ): Operand {
-  checkOptions(op, options, PRODUCT_OPTIONS);
-  const dtype = productDType(op, a, b, options.dtype);
-  const [ra, rb] = [a.layout.shape.length, b.layout.shape.length];
-  if (ra === 0 || rb === 0) {
-    throw doNotFit(op, a.layout, b.layout, "a single element is no matrix; use mul()");
-  }
-  const k = a.layout.shape[ra - 1]!;
-  const kb = b.layout.shape[rb === 1 ? 0 : rb - 2]!;
-  if (k !== kb) throw doNotFit(op, a.layout, b.layout, `inner sizes ${k} and ${kb} differ`);
-  const left = ra === 1 ? a.layout.expandDims(0) : a.layout;
-  const right = rb === 1 ? b.layout.expandDims(1) : b.layout;
-  const m = left.shape[left.shape.length - 2]!;
-  const n = right.shape[right.shape.length - 1]!;
-  for (let axis = 3; axis <= Math.min(left.shape.length, right.shape.length); axis++) {
-    const [p, q] = [left.shape.at(-axis)!, right.shape.at(-axis)!];
-    if (p !== q && p !== 1 && q !== 1) {
-      throw doNotFit(op, a.layout, b.layout, `axis -${axis} has sizes ${p} and ${q}`);
-    }
-  }
-  const plain = left.shape.length === 2 && right.shape.length === 2;
-  const batch = plain ? [] : broadcastShapes(op, left.shape.slice(0, -2), right.shape.slice(0, -2));
-  // Spreading what is empty takes a third of the time of a small product in Bun.
-  const full = Layout.contiguous(plain ? [m, n] : [...batch, m, n]);
-  let { shape } = full;
-  if (ra === 1) shape = shape.toSpliced(-2, 1);
-  if (rb === 1) shape = shape.slice(0, -1);
-  if (sizeOf(batch) > MAX_BATCH && full.size > 0 && k > 0) {
-    throw doNotFit(op, a.layout, b.layout, `a batch has at most ${MAX_BATCH} matrices`);
-  }
-  const { out } = options;
-  if (out !== undefined) prepareOut(out, shape, dtype, a.storage, op);
-
-  // The result is written where it belongs unless that would disturb what is still being read.
-  const direct = out !== undefined && out.storage.info.name === dtype &&
-    !overlaps(out, a) && !overlaps(out, b) && (bias === undefined || !overlaps(out, bias));
-  const storage = direct
-    ? out.storage
-    : allocateIn(a.storage.memory, DTYPE[dtype], full.size, false);
-  let target = direct ? out.layout : full;
-  if (direct) {
-    if (rb === 1) target = target.expandDims(target.shape.length);
-    if (ra === 1) target = target.expandDims(target.shape.length - 1);
-  }
-  let plus = bias;
-  if (k === 0) fillScalar(storage, target, 0);
-  else if (full.size > 0) {
-    const backend = backendFor(storage);
-    const c = matrixRef(storage, target);
-    /** The product of the operands, cast or not. */
-    const productOf = (x: Operand, y: Operand): Product => {
-      const rows = ra === 1 ? x.layout.expandDims(0) : x.layout;
-      const columns = rb === 1 ? y.layout.expandDims(1) : y.layout;
-      return {
-        m,
-        n,
-        k,
-        c,
-        a: matrixRef(x.storage, plain ? rows : rows.broadcastTo([...batch, m, k])),
-        b: matrixRef(y.storage, plain ? columns : columns.broadcastTo([...batch, k, n])),
-      };
-    };
-    /** Multiplies them; true when it has added the bias too. */
-    const multiply = (): boolean => {
-      const product = productOf(cast(a, dtype), cast(b, dtype));
-      if (bias !== undefined && backend.linear !== undefined) {
-        const added = cast(bias, dtype);
-        const row = added.layout.contiguous ? added : contiguousCopy(added);
-        if (backend.linear(product, row.storage, row.layout.offset)) return true;
-      }
-      backend.matmul(product);
-      return false;
-    };
-    const done = areBytes(a, b, dtype) && backend.matmulBytes?.(productOf(a, b));
-    if (!done) {
-      const { info } = storage;
-      const usable = bias === undefined || (bias.storage.info === info && bias.layout.contiguous);
-      const ready = usable && a.storage.info === info && b.storage.info === info;
-      if (ready ? multiply() : tidily(multiply)) plus = undefined;
-    }
-  }
-  const layout = shape === full.shape ? full : Layout.contiguous(shape);
-  const made = direct
-    ? out
-    : out === undefined
-    ? result(storage, layout)
-    : { storage, layout, flags: 0 };
-  if (plus !== undefined) apply(MAP.add, made, plus, undefined, { out: made });
-  if (out === undefined) return made;
-  if (!direct) return delivered(storage, shape, out);
-  out.storage.version++;
-  return out;
+  if (options === undefined) return dispatch(MATMUL, [a, b], undefined, undefined, name);
+  checkOptions(name, options, PRODUCT_OPTIONS);
+  const { dtype, out } = options;
+  return dispatch(MATMUL, [a, b], dtype === undefined ? undefined : { dtype }, out, name);
 }
 
 /** [K] times [K]: the sum of the products, of rank 0. */
@@ -179,22 +126,102 @@ export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Opera
   return matmul(a, b, options, "dot");
 }
 
-const OUTER = called(MAP.mul, "outer");
+// ---- outer -------------------------------------------------------------------------------------
+
+const OUTER: Op = makeOp({
+  kind: "kernel",
+  name: "outer",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [a, b], name } = call;
+    const dtype = productDType(name, a, b);
+    const [p, q] = [(a as Operand).layout, (b as Operand).layout];
+    if (p.shape.length !== 1 || q.shape.length !== 1) {
+      throw doNotFit(name, p, q, "it takes two vectors");
+    }
+    return [{ shape: [p.shape[0]!, q.shape[0]!], dtype }];
+  },
+  decompose(call: Call): Operand {
+    const column = applyView(VIEWS.expandDims, call.operand(0), "expandDims", 1);
+    const row = applyView(VIEWS.expandDims, call.operand(1), "expandDims", 0);
+    return apply(MAP.mul, column, row, undefined, { out: call.outputs[0] }, call.name);
+  },
+});
 
 /** [M] and [N] give [M, N]: every product of two elements. */
 export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand {
-  productDType("outer", a, b);
-  if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
-    throw doNotFit("outer", a.layout, b.layout, "it takes two vectors");
-  }
-  return apply(
-    OUTER,
-    lens(a, a.layout.expandDims(1)),
-    lens(b, b.layout.expandDims(0)),
-    undefined,
-    options,
-  );
+  checkOptions("outer", options, ["out", "broadcast"]);
+  return dispatch(OUTER, [a, b], undefined, options.out);
 }
+
+// ---- linear ------------------------------------------------------------------------------------
+
+/**
+ * x: [..., I] by the transposed weight: [I, O], plus bias: [O]; inputs of kernels. The public op takes
+ * the weight as [O, I].
+ */
+const GEMM_BIAS: Op = makeOp({
+  kind: "kernel",
+  name: "linear",
+  strided: true,
+  contiguous: [2],
+  infer: (call) => {
+    const { inputs: [x, columns, bias] } = call;
+    const dtype = promoteBias(call, x, columns, bias);
+    const shape = productShape(call.name, (x as Operand).layout, (columns as Operand).layout);
+    return call.result(shape, dtype);
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out] } = call;
+    const { dtype: { name: dtype } } = call.specs[0]!;
+    const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+    const inputs = [x, columns, bias];
+    const same = inputs.map((input) => cast(input, dtype));
+    // A backend may have a kernel for what it had none for before.
+    if (same.some((input, k) => input !== inputs[k])) {
+      return dispatch(GEMM_BIAS, same, undefined, out, name);
+    }
+    const product = dispatch(MATMUL, [x, columns], undefined, undefined, name);
+    return apply(MAP.add, product, bias, undefined, { out: out ?? product }, name);
+  },
+});
+
+function promoteBias(call: Call, x: Input, weight: Input, bias: Input): DTypeInfo {
+  const dtype = productDType(call.name, x, weight);
+  if (!isOperand(bias) || bias.storage.info === dtype) return dtype;
+  return DTYPE[promoteTypes(dtype.name, bias.storage.info.name, call.name)];
+}
+
+const LINEAR: Op = makeOp({
+  kind: "kernel",
+  name: "linearLayer",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias], name } = call;
+    productDType(name, x, weight);
+    const [p, q] = [(x as Operand).layout, (weight as Operand).layout];
+    if (q.shape.length !== 2 || p.shape.length === 0) {
+      throw doNotFit(name, p, q, "it takes x: [..., I] and weight: [O, I]");
+    }
+    const [k, kw] = [p.shape.at(-1)!, q.shape[1]!];
+    if (k !== kw) throw doNotFit(name, p, q, `inner sizes ${k} and ${kw} differ`);
+    if (bias !== undefined) {
+      checkOperand(bias, name);
+      checkDevice((x as Operand).storage, bias.storage, name);
+      const [n] = q.shape;
+      if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
+        throw doNotFit(name, bias.layout, q, `the bias must have shape [${n}]`);
+      }
+    }
+    const dtype = promoteBias(call, x, weight, bias);
+    return [{ shape: [...p.shape.slice(0, -1), q.shape[0]!], dtype }];
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs: [x, weight, bias], outputs: [out] } = call;
+    const columns = applyView(VIEWS.transpose, weight as Operand, "transpose");
+    return bias === undefined
+      ? dispatch(MATMUL, [x, columns], undefined, out, name)
+      : dispatch(GEMM_BIAS, [x, columns, bias], undefined, out, name);
+  },
+});
 
 /** x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O]; all dtypes promote. */
 export function linear(
@@ -204,25 +231,5 @@ export function linear(
   options: OpOptions = {},
 ): Operand {
   checkOptions("linear", options, ["out"]);
-  let dtype = productDType("linear", x, weight);
-  if (weight.layout.shape.length !== 2 || x.layout.shape.length === 0) {
-    throw doNotFit("linear", x.layout, weight.layout, "it takes x: [..., I] and weight: [O, I]");
-  }
-  const [k, kw] = [x.layout.shape.at(-1)!, weight.layout.shape[1]!];
-  if (k !== kw) {
-    throw doNotFit("linear", x.layout, weight.layout, `inner sizes ${k} and ${kw} differ`);
-  }
-  if (bias !== undefined) {
-    checkOperand(bias, "linear");
-    checkDevice(x.storage, bias.storage, "linear");
-    dtype = promoteTypes(dtype, bias.storage.info.name, "linear");
-    const [n] = weight.layout.shape;
-    if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
-      throw doNotFit("linear", bias.layout, weight.layout, `the bias must have shape [${n}]`);
-    }
-  }
-  const columns = lens(weight, weight.layout.transpose());
-  const product = (): Operand =>
-    matmul(bias === undefined ? x : cast(x, dtype), columns, options, "linear", bias);
-  return bias === undefined || x.storage.info.name === dtype ? product() : tidily(product);
+  return dispatch(LINEAR, [x, weight, bias], undefined, options.out, "linear");
 }

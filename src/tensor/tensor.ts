@@ -11,55 +11,14 @@
 import { addressOf } from "../backend/cpu.ts";
 import "../backend/cuda.ts";
 import {
-  allclose,
-  type Axes,
-  type CloseOptions,
-  deviation,
-  isclose,
-  layerNorm,
-  type LayerNormOptions,
-  logSoftmax,
-  logSumExp,
-  mean,
-  norm,
-  rmsNorm,
-  type RmsNormOptions,
-  softmax,
-} from "./composites.ts";
-import { cowOf } from "../memory/snapshot.ts";
-import {
   checkDType,
   checkScalar,
   describe,
   type DType,
-  type DTypeInfo,
   type Scalar,
   type TypedArray,
   type TypedArrayOf,
 } from "../base/dtype.ts";
-import {
-  apply,
-  applyArgReduce,
-  applyInPlace,
-  applyReduce,
-  applyScan,
-  applyTo,
-  checkOperand,
-  checkOptions,
-  contiguousCopy,
-  fill,
-  fillScalar,
-  isOn,
-  moved,
-  onCpu,
-  type Operand,
-  prepareWrite,
-  READ_ONLY,
-  VIEW,
-  withDense,
-  wrapResultsIn,
-} from "../core/dispatch.ts";
-import { readElement } from "../memory/element.ts";
 import {
   AxisError,
   DeviceError,
@@ -68,50 +27,59 @@ import {
   ShapeError,
   SharedError,
 } from "../base/errors.ts";
-import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
-import {
-  index as pick,
-  nonzero,
-  oneHot,
-  putAlongAxis,
-  setAt,
-  type SetOptions,
-  take,
-  takeAlongAxis,
-} from "./indexing.ts";
 import { Layout } from "../base/layout.ts";
+import { formatShape, normalizeAxis, sameShape, type Shape } from "../base/shape.ts";
+import type { Range, Slice } from "../base/slice.ts";
+import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
+import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
+import { copyInto, copyOf } from "../core/dispatch.ts";
+import { registerHandles } from "../core/handles.ts";
+import { hostRead } from "../core/interpreter.ts";
+import { prepareWrite } from "../core/write.ts";
+import { asUserArray, readElement } from "../memory/element.ts";
+import { type Operand, READ_ONLY, VIEW } from "../memory/operand.ts";
+import { cowOf } from "../memory/snapshot.ts";
+import { allocateIn, copyElements, download, downloadLater } from "../memory/device.ts";
+import { allocateShared, recycle } from "../memory/pool.ts";
+import { checkAlive, GONE, type Storage } from "../memory/storage.ts";
+import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import type * as t from "../types/mod.ts";
+import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
+import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
+import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
+import { split, unstack } from "./join.ts";
 import { dot, linear, matmul, outer } from "./linalg.ts";
 import {
   diff,
-  flatten,
   pad,
   type PadOptions,
   type PadWidths,
   repeat,
-  reshape,
   roll,
-  sort,
-  type SortOptions,
-  split,
   tile,
   triangle,
-  unstack,
 } from "./manipulate.ts";
-import { ARG_REDUCE, called, MAP, REDUCE, SCAN } from "../ops/table.ts";
-import { formatShape, normalizeAxis, sameShape, type Shape } from "../base/shape.ts";
-import { type BasicIndex, type Range, type Slice, sliceAxisBy, sliceBasic } from "../base/slice.ts";
 import {
-  allocateIn,
-  allocateShared,
-  checkAlive,
-  copyElements,
-  download,
-  downloadLater,
-  GONE,
-  recycle,
-  Storage,
-} from "../memory/storage.ts";
-import type * as t from "../types/mod.ts";
+  allclose,
+  argReduce,
+  type Axes,
+  type CloseOptions,
+  isclose,
+  logSumExp,
+  norm,
+  reduce,
+  scan,
+  variance,
+} from "./reduce.ts";
+import {
+  type LayerNormOptions,
+  normalizeAlong,
+  type RmsNormOptions,
+  softmax,
+} from "./softmax_norm.ts";
+import { sort, type SortOptions } from "./sort.ts";
 
 /** Any tensor, read-only or not: what functions take that work on all. */
 export type AnyTensor = Tensor<DType, Shape, t.Device, t.Access>;
@@ -245,12 +213,6 @@ function checkOnCpu(x: AnyTensor, op: string, instead: string): void {
   if (memory !== null) throw new DeviceError(`Cannot ${op} a tensor on ${device}: ${instead}`);
 }
 
-/** `size` elements of `array` as the typed array that users see, on the same memory. */
-function asUserArray(array: TypedArray, info: DTypeInfo, offset: number, size: number): TypedArray {
-  if (offset === 0 && size === array.length && info.array === info.userArray) return array;
-  return new info.userArray(array.buffer, array.byteOffset + offset * info.bytes, size);
-}
-
 /**
  * An n-dimensional array of one dtype on one device.
  *
@@ -370,6 +332,7 @@ export class Tensor<
   item(options?: { readonly bigint?: false }): t.Item[D];
   item(options?: { readonly bigint?: boolean }): unknown {
     checkAlive(this.storage, "item");
+    hostRead(this, "item");
     if (options !== undefined) checkOptions("item", options, VALUE_OPTIONS);
     if (this.layout.size !== 1) {
       throw new ShapeError(
@@ -393,6 +356,7 @@ export class Tensor<
   ): t.Item[X["dtype"]] {
     checkAlive(this.storage, "get");
     const list = index as readonly number[];
+    hostRead(this, "get");
     const position = this.layout.flatIndex("get", list);
     return toValue(this.storage, position, false, "get", list) as never;
   }
@@ -451,17 +415,8 @@ export class Tensor<
    */
   toTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "toTypedArray");
-    const { info, memory } = this.storage;
-    const { size } = this.layout;
-    if (memory !== null) {
-      return withDense(
-        this,
-        ({ storage, layout }) => asUserArray(download(storage, layout.offset, size), info, 0, size),
-      ) as TypedArrayOf[D];
-    }
-    const own = new Storage(new info.array(size), info, true, false);
-    fill(own, Layout.contiguous(this.layout.shape), this);
-    return asUserArray(own.array, info, 0, size) as TypedArrayOf[D];
+    hostRead(this, "toTypedArray");
+    return userCopy(this as never) as TypedArrayOf[D];
   }
 
   /**
@@ -472,6 +427,7 @@ export class Tensor<
    */
   get data(): TypedArrayOf[D] {
     checkAlive(this.storage, "data");
+    hostRead(this, "data");
     checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");
     if (!this.layout.contiguous) {
       throw new ShapeError(
@@ -497,10 +453,11 @@ export class Tensor<
    */
   async read(): Promise<TypedArrayOf[D]> {
     checkAlive(this.storage, "read");
-    if (this.storage.memory === null) return this.toTypedArray();
+    hostRead(this, "read");
+    if (this.storage.memory === null) return userCopy(this as never) as TypedArrayOf[D];
     const { info } = this.storage;
     const { size } = this.layout;
-    const reading = withDense(
+    const reading = withContiguous(
       this,
       ({ storage, layout }) => downloadLater(storage, layout.offset, size),
     );
@@ -513,11 +470,12 @@ export class Tensor<
    */
   intoTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoTypedArray");
+    hostRead(this, "intoTypedArray");
     const { storage, layout } = this;
     if (!layout.contiguous || !ownsAlone(this)) {
-      const copy = this.toTypedArray();
+      const copy = userCopy(this as never);
       this.dispose();
-      return copy;
+      return copy as TypedArrayOf[D];
     }
     release(this);
     storage.escape();
@@ -531,6 +489,7 @@ export class Tensor<
    */
   intoRaw(): TypedArrayOf[D] {
     checkAlive(this.storage, "intoRaw");
+    hostRead(this, "intoRaw");
     const { storage } = this;
     const { info, length } = storage;
     if (!ownsAlone(this)) {
@@ -553,6 +512,7 @@ export class Tensor<
    */
   withPointer<R>(f: (address: bigint) => R): R {
     checkAlive(this.storage, "withPointer");
+    hostRead(this, "withPointer");
     if (typeof f !== "function") {
       throw new TypeError(`Cannot withPointer ${describe(f)}: expected a function`);
     }
@@ -630,7 +590,7 @@ export class Tensor<
     }
     const n = this.layout.shape[along]!;
     for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
-      yield viewOf(this, this.layout.selectAxis(along, i), "iterate") as never;
+      yield applyView(VIEWS.selectAxis, this, "iterate", along, i) as never;
     }
   }
 
@@ -651,12 +611,12 @@ export class Tensor<
 
   /** Another handle on the same elements. */
   view(): Tensor<D, S, V, A> {
-    return viewOf(this, this.layout, "view") as never;
+    return applyView(VIEWS.view, this, "view") as never;
   }
 
   /** Another handle on the same elements, through which they cannot be written. */
   readonly(): Tensor<D, S, V, "read"> {
-    const view = viewOf(this, this.layout, "readonly");
+    const view = applyView(VIEWS.view, this, "readonly") as AnyTensor;
     view.flags |= READ_ONLY;
     return view as never;
   }
@@ -673,8 +633,9 @@ export class Tensor<
 
   /** A view when the tensor is dense, else a dense copy. */
   contiguous(): Tensor<D, S, V, A> {
-    checkAlive(this.storage, "contiguous");
-    return (this.layout.contiguous ? this.view() : contiguousCopy(this)) as never;
+    return (this.layout.contiguous
+      ? applyView(VIEWS.view, this, "contiguous")
+      : contiguousCopy(this, undefined, "contiguous")) as never;
   }
 
   /**
@@ -684,7 +645,7 @@ export class Tensor<
    * Throws a SharedError for a shared tensor that others hold.
    */
   intoOwned(): Tensor<D, S, V> {
-    return intoOwned(this, "intoOwned", () => contiguousCopy(this) as never) as never;
+    return intoOwned(this, "intoOwned", () => ownedCopy(this as never)) as never;
   }
 
   /** {@link intoOwned}, but a copy keeps strides and offset, and takes the whole buffer along. */
@@ -704,8 +665,11 @@ export class Tensor<
    */
   intoCow(): Tensor<D, S, V> {
     checkAlive(this.storage, "intoCow");
+    hostRead(this, "intoCow");
     // Bytes that were handed out can change without anyone noticing.
-    if (this.storage.escaped || this.layout.overlapsItself) return contiguousCopy(this) as never;
+    if (this.storage.escaped || this.layout.overlapsItself) {
+      return ownedCopy(this as never) as never;
+    }
     const [low, high] = this.layout.extent();
     return new Tensor(cowOf(this.storage, low, high), this.layout) as never;
   }
@@ -741,17 +705,17 @@ export class Tensor<
    * Throws a DeviceError that says why when there is no such device.
    */
   to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
-    return movedTo(this, device, "to") as never;
+    return toDevice(this, device) as never;
   }
 
   /** {@link to} the CPU. */
   cpu(): Tensor<D, S, "cpu"> {
-    return movedTo(this, "cpu", "cpu") as never;
+    return toDevice(this, "cpu", "cpu") as never;
   }
 
   /** {@link to} the first CUDA device. */
   cuda(): Tensor<D, S, "cuda"> {
-    return movedTo(this, "cuda", "cuda") as never;
+    return toDevice(this, "cuda", "cuda") as never;
   }
 
   // ---- writing ---------------------------------------------------------------------------------
@@ -786,11 +750,11 @@ export class Tensor<
   /** Writes `value` to every element. */
   fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar): X {
     const x = this as X;
-    prepareWrite(x, "fill_");
+    checkAlive(x.storage, "fill_");
     checkScalar(x.dtype, value, "fill_");
-    fillScalar(x.storage, x.layout, value);
-    x.storage.version++;
-    return x;
+    return applyInto(MAP.copy, "fill_", value, undefined, undefined, x, {
+      dtype: x.dtype,
+    }) as never;
   }
 
   /** Limits every element in place; see {@link clip}. */
@@ -801,9 +765,9 @@ export class Tensor<
   ): X {
     const x = this as X;
     const [low, high] = [min ?? undefined, max ?? undefined];
-    if (low !== undefined && high !== undefined) applyInPlace(MAP.clip, x, low, high);
-    else if (low !== undefined) applyTo(CLIP.low_, x, low);
-    else if (high !== undefined) applyTo(CLIP.high_, x, high);
+    if (low !== undefined && high !== undefined) applyInPlace(MAP.clip, "clip_", x, low, high);
+    else if (low !== undefined) applyInPlace(MAP.maximum, "clip_", x, low);
+    else if (high !== undefined) applyInPlace(MAP.minimum, "clip_", x, high);
     else prepareWrite(x, "clip_");
     return x;
   }
@@ -815,7 +779,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"add_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.add, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.add, "add_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link sub} in place: the result's shape must be this tensor's. */
@@ -823,7 +787,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"sub_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.sub, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.sub, "sub_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link mul} in place: the result's shape must be this tensor's. */
@@ -831,7 +795,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"mul_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.mul, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.mul, "mul_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link div} in place: the result's shape must be this tensor's. */
@@ -839,7 +803,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"div_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.div, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.div, "div_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link floorDivide} in place: the result's shape must be this tensor's. */
@@ -847,7 +811,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"floorDivide_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.floorDivide, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.floorDivide, "floorDivide_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link remainder} in place: the result's shape must be this tensor's. */
@@ -855,7 +819,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"remainder_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.remainder, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.remainder, "remainder_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link pow} in place: the result's shape must be this tensor's. */
@@ -863,7 +827,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"pow_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.pow, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.pow, "pow_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link minimum} in place: the result's shape must be this tensor's. */
@@ -871,7 +835,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"minimum_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.minimum, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.minimum, "minimum_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link maximum} in place: the result's shape must be this tensor's. */
@@ -879,7 +843,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"maximum_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.maximum, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.maximum, "maximum_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link bitwiseAnd} in place: the result's shape must be this tensor's. */
@@ -887,7 +851,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"bitwiseAnd_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseAnd, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.bitwiseAnd, "bitwiseAnd_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link bitwiseOr} in place: the result's shape must be this tensor's. */
@@ -895,7 +859,7 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"bitwiseOr_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseOr, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.bitwiseOr, "bitwiseOr_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link bitwiseXor} in place: the result's shape must be this tensor's. */
@@ -903,101 +867,95 @@ export class Tensor<
     this: X,
     other: t.Guard<t.InPlace<"bitwiseXor_", X, U>, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseXor, this, other as TensorOrScalar) as never;
+    return applyInPlace(MAP.bitwiseXor, "bitwiseXor_", this, other as TensorOrScalar) as never;
   }
 
   /** {@link neg} in place. */
   neg_<X extends AnyTensor>(this: t.Writable<"neg_", X>): X {
-    return applyInPlace(MAP.neg, this as never) as never;
+    return applyInPlace(MAP.neg, "neg_", this as never) as never;
   }
 
   /** {@link abs} in place. */
   abs_<X extends AnyTensor>(this: t.Writable<"abs_", X>): X {
-    return applyInPlace(MAP.abs, this as never) as never;
+    return applyInPlace(MAP.abs, "abs_", this as never) as never;
   }
 
   /** {@link square} in place. */
   square_<X extends AnyTensor>(this: t.Writable<"square_", X>): X {
-    return applyInPlace(MAP.square, this as never) as never;
+    return applyInPlace(MAP.square, "square_", this as never) as never;
   }
 
   /** {@link sqrt} in place. */
   sqrt_<X extends AnyTensor>(this: t.Writable<"sqrt_", X>): X {
-    return applyInPlace(MAP.sqrt, this as never) as never;
+    return applyInPlace(MAP.sqrt, "sqrt_", this as never) as never;
   }
 
   /** {@link exp} in place. */
   exp_<X extends AnyTensor>(this: t.Writable<"exp_", X>): X {
-    return applyInPlace(MAP.exp, this as never) as never;
+    return applyInPlace(MAP.exp, "exp_", this as never) as never;
   }
 
   /** {@link log} in place. */
   log_<X extends AnyTensor>(this: t.Writable<"log_", X>): X {
-    return applyInPlace(MAP.log, this as never) as never;
+    return applyInPlace(MAP.log, "log_", this as never) as never;
   }
 
   /** {@link tanh} in place. */
   tanh_<X extends AnyTensor>(this: t.Writable<"tanh_", X>): X {
-    return applyInPlace(MAP.tanh, this as never) as never;
+    return applyInPlace(MAP.tanh, "tanh_", this as never) as never;
   }
 
   /** {@link sigmoid} in place. */
   sigmoid_<X extends AnyTensor>(this: t.Writable<"sigmoid_", X>): X {
-    return applyInPlace(MAP.sigmoid, this as never) as never;
+    return applyInPlace(MAP.sigmoid, "sigmoid_", this as never) as never;
   }
 
   /** {@link relu} in place. */
   relu_<X extends AnyTensor>(this: t.Writable<"relu_", X>): X {
-    return applyInPlace(MAP.relu, this as never) as never;
+    return applyInPlace(MAP.relu, "relu_", this as never) as never;
   }
 
   /** {@link gelu} in place. */
   gelu_<X extends AnyTensor>(this: t.Writable<"gelu_", X>): X {
-    return applyInPlace(MAP.gelu, this as never) as never;
+    return applyInPlace(MAP.gelu, "gelu_", this as never) as never;
   }
 
   /** {@link silu} in place. */
   silu_<X extends AnyTensor>(this: t.Writable<"silu_", X>): X {
-    return applyInPlace(MAP.silu, this as never) as never;
+    return applyInPlace(MAP.silu, "silu_", this as never) as never;
   }
 
   /** {@link floor} in place. */
   floor_<X extends AnyTensor>(this: t.Writable<"floor_", X>): X {
-    return applyInPlace(MAP.floor, this as never) as never;
+    return applyInPlace(MAP.floor, "floor_", this as never) as never;
   }
 
   /** {@link ceil} in place. */
   ceil_<X extends AnyTensor>(this: t.Writable<"ceil_", X>): X {
-    return applyInPlace(MAP.ceil, this as never) as never;
+    return applyInPlace(MAP.ceil, "ceil_", this as never) as never;
   }
 
   /** {@link round} in place. */
   round_<X extends AnyTensor>(this: t.Writable<"round_", X>): X {
-    return applyInPlace(MAP.round, this as never) as never;
+    return applyInPlace(MAP.round, "round_", this as never) as never;
   }
 
   // ---- views -----------------------------------------------------------------------------------
 
   /** All axes in reverse order: a view. */
   get T(): TransposeOf<this> {
-    return viewOf(this, this.layout.transpose(), "T") as never;
+    return applyView(VIEWS.transpose, this, "T") as never;
   }
 
   /** The last two axes exchanged: a view. */
   get mT(): MatrixTransposeOf<this> {
-    checkAlive(this.storage, "mT");
-    if (this.layout.shape.length < 2) {
-      throw new AxisError(
-        `Cannot mT shape ${formatShape(this.layout.shape)}: it takes at least 2 axes`,
-      );
-    }
-    return viewOf(this, this.layout.swapAxes(-2, -1), "mT") as never;
+    return applyView(VIEWS.mT, this, "mT") as never;
   }
 
   /** All axes in reverse order: a view. */
   transpose(): TransposeOf<this> {
     if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
-    return viewOf(this, this.layout.transpose(), "transpose") as never;
+    return applyView(VIEWS.transpose, this, "transpose") as never;
   }
 
   /**
@@ -1012,7 +970,7 @@ export class Tensor<
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
   ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.permute(axes as readonly number[]), "permute") as never;
+    return applyView(VIEWS.permute, this, "permute", axes) as never;
   }
 
   /** {@link permute}, by the name of the array API standard. */
@@ -1020,11 +978,7 @@ export class Tensor<
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
   ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return viewOf(
-      this,
-      this.layout.permute(axes as readonly number[], "permuteDims"),
-      "permuteDims",
-    ) as never;
+    return applyView(VIEWS.permute, this, "permuteDims", axes) as never;
   }
 
   /** Two axes exchanged: a view. */
@@ -1033,7 +987,7 @@ export class Tensor<
     axis1: B,
     axis2: t.Guard<t.SwapAxes<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.SwapAxes<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.swapAxes(axis1, axis2 as number), "swapAxes") as never;
+    return applyView(VIEWS.swapAxes, this, "swapAxes", axis1, axis2) as never;
   }
 
   /** One axis moved to another place: a view. */
@@ -1042,7 +996,7 @@ export class Tensor<
     source: B,
     destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.MoveAxis<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.moveAxis(source, destination as number), "moveAxis") as never;
+    return applyView(VIEWS.moveAxis, this, "moveAxis", source, destination) as never;
   }
 
   /**
@@ -1058,16 +1012,12 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
   ): View<X, t.Reshape<t.ShapeOf<X>, N>> {
-    const layout = this.layout.reshape(shape as Shape);
-    if (layout !== null) return viewOf(this, layout, "reshape") as never;
-    return reshape(this, shape as Shape) as never;
+    return applyView(VIEWS.reshape, this, "reshape", shape) as never;
   }
 
   /** All elements in one axis: a view where strides allow, else a copy. */
   flatten<X extends AnyTensor>(this: X): View<X, t.Reshape<t.ShapeOf<X>, [-1]>> {
-    checkAlive(this.storage, "flatten");
-    const layout = this.layout.reshape([this.layout.size]);
-    return (layout !== null ? viewOf(this, layout, "flatten") : flatten(this)) as never;
+    return applyView(VIEWS.flatten, this, "flatten") as never;
   }
 
   /** A new axis of size 1 before `axis`: a view. */
@@ -1075,7 +1025,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
   ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.expandDims(axis as number), "expandDims") as never;
+    return applyView(VIEWS.expandDims, this, "expandDims", axis) as never;
   }
 
   /** {@link expandDims}. */
@@ -1083,7 +1033,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
   ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.expandDims(axis as number, "unsqueeze"), "unsqueeze") as never;
+    return applyView(VIEWS.expandDims, this, "unsqueeze", axis) as never;
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */
@@ -1091,7 +1041,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Squeeze<t.ShapeOf<X>, B>, B>,
   ): View<X, t.Squeeze<t.ShapeOf<X>, B>> {
-    return viewOf(this, this.layout.squeeze(axis as Axes), "squeeze") as never;
+    return applyView(VIEWS.squeeze, this, "squeeze", axis) as never;
   }
 
   /** The order of the elements reversed along the given axes, or all: a view. */
@@ -1099,7 +1049,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"flip", t.ShapeOf<X>, B>, B>,
   ): View<X, t.ShapeOf<X>> {
-    return viewOf(this, this.layout.flip(axis as Axes), "flip") as never;
+    return applyView(VIEWS.flip, this, "flip", axis) as never;
   }
 
   /** The elements repeated to a larger shape without copying: a view with strides of 0. */
@@ -1107,7 +1057,7 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
   ): View<X, t.BroadcastTo<t.ShapeOf<X>, N>> {
-    return viewOf(this, this.layout.broadcastTo(shape as Shape), "broadcastTo") as never;
+    return applyView(VIEWS.broadcastTo, this, "broadcastTo", shape) as never;
   }
 
   /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
@@ -1117,7 +1067,7 @@ export class Tensor<
     axis1?: B,
     axis2?: t.Guard<t.Diagonal<t.ShapeOf<X>, B, C>, C>,
   ): View<X, t.Diagonal<t.ShapeOf<X>, B, C>> {
-    return viewOf(this, this.layout.diagonal(offset, axis1, axis2 as number), "diagonal") as never;
+    return applyView(VIEWS.diagonal, this, "diagonal", offset, axis1, axis2) as never;
   }
 
   /**
@@ -1145,7 +1095,7 @@ export class Tensor<
         return pick(this, args as never) as never;
       }
     }
-    return viewOf(this, sliceBasic(this.layout, args as readonly BasicIndex[]), "slice") as never;
+    return applyView(VIEWS.slice, this, "slice", args) as never;
   }
 
   /** Part of one axis: a number (which drops it), a string, a Slice or a range. A view. */
@@ -1158,11 +1108,7 @@ export class Tensor<
     axis: B,
     index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
   ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
-    return viewOf(
-      this,
-      sliceAxisBy(this.layout, axis, index as BasicIndex, "sliceAxis"),
-      "sliceAxis",
-    ) as never;
+    return applyView(VIEWS.sliceAxis, this, "sliceAxis", axis, index) as never;
   }
 
   /** Views along `axis` (0): so many equal parts, or cut before each of the given indexes. */
@@ -1175,14 +1121,12 @@ export class Tensor<
     parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
     axis?: B,
   ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
-    return split(this, parts as number, axis).map((part) =>
-      viewOf(this, part.layout, "split")
-    ) as never;
+    return split(this, parts as number, axis) as never;
   }
 
   /** A view of every index of `axis` (0). */
   unstack(axis?: number): Tensor<D, Shape, V, A>[] {
-    return unstack(this, axis).map((part) => viewOf(this, part.layout, "unstack")) as never;
+    return unstack(this, axis) as never;
   }
 
   /** The same tensor with rank `N` in its type. Throws a ShapeError when it has another rank. */
@@ -1190,15 +1134,7 @@ export class Tensor<
     this: X,
     rank: t.Guard<t.AsRank<t.ShapeOf<X>, N>, N>,
   ): View<X, t.AsRank<t.ShapeOf<X>, N>> {
-    const have = this.layout.shape.length;
-    if (have !== rank as number) {
-      throw new ShapeError(
-        `Cannot take shape ${formatShape(this.layout.shape)} as rank ${
-          describe(rank)
-        }: its rank is ${have}`,
-      );
-    }
-    return viewOf(this, this.layout, "asRank") as never;
+    return applyView(VIEWS.asRank, this, "asRank", rank) as never;
   }
 
   /** The same tensor with the given dtype in its type. Throws a DTypeError when it is another. */
@@ -1208,12 +1144,12 @@ export class Tensor<
     if (this.storage.info.name !== dtype as DType) {
       throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
     }
-    return viewOf(this, this.layout, "asDType") as never;
+    return applyView(VIEWS.view, this, "asDType") as never;
   }
 
   /** The same tensor with a dynamic shape in its type. */
   asDynamic(): Tensor<D, Shape, V, A> {
-    return viewOf(this, this.layout, "asDynamic") as never;
+    return applyView(VIEWS.view, this, "asDynamic") as never;
   }
 
   /** The same tensor with the given shape in its type. Throws a ShapeError when it is another. */
@@ -1221,15 +1157,14 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
   ): View<X, t.AsShape<t.ShapeOf<X>, N>> {
-    checkShapeIs(this, shape as Shape, "asShape");
-    return viewOf(this, this.layout, "asShape") as never;
+    return applyView(VIEWS.asShape, this, "asShape", shape) as never;
   }
 
   /** The same tensor with the shape of `other` in its type. Throws a ShapeError when it differs. */
   like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
     checkOperand(other, "like");
-    checkShapeIs(this, other.layout.shape, "like");
-    return viewOf(this, this.layout, "like") as never;
+    const { shape } = other.layout;
+    return applyView(VIEWS.asShape, this, "like", shape) as never;
   }
 
   // ---- copies ----------------------------------------------------------------------------------
@@ -1439,10 +1374,14 @@ export class Tensor<
   >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
-      return apply(CLIP.none, this, undefined, undefined, options) as never;
+      return apply(MAP.copy, this, undefined, undefined, options, "clip") as never;
     }
-    if (low === undefined) return apply(CLIP.high, this, high, undefined, options) as never;
-    if (high === undefined) return apply(CLIP.low, this, low, undefined, options) as never;
+    if (low === undefined) {
+      return apply(MAP.minimum, this, high, undefined, options, "clip") as never;
+    }
+    if (high === undefined) {
+      return apply(MAP.maximum, this, low, undefined, options, "clip") as never;
+    }
     return apply(MAP.clip, this, low, high, options) as never;
   }
 
@@ -1988,7 +1927,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.sum, this, axis as Axes, options as never) as never;
+    return reduce(REDUCE.sum, this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2004,7 +1943,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.prod, this, axis as Axes, options as never) as never;
+    return reduce(REDUCE.prod, this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2020,7 +1959,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return mean(this, axis as Axes, options as never) as never;
+    return reduce(REDUCE.mean, this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2031,7 +1970,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.max, this, axis as Axes, options) as never;
+    return reduce(REDUCE.max, this, axis as Axes, options) as never;
   }
 
   /**
@@ -2042,7 +1981,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.min, this, axis as Axes, options) as never;
+    return reduce(REDUCE.min, this, axis as Axes, options) as never;
   }
 
   /**
@@ -2053,7 +1992,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.any, this, axis as Axes, options) as never;
+    return reduce(REDUCE.any, this, axis as Axes, options) as never;
   }
 
   /**
@@ -2064,7 +2003,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.all, this, axis as Axes, options) as never;
+    return reduce(REDUCE.all, this, axis as Axes, options) as never;
   }
 
   /**
@@ -2079,7 +2018,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyReduce(REDUCE.countNonzero, this, axis as Axes, options) as never;
+    return reduce(REDUCE.countNonzero, this, axis as Axes, options) as never;
   }
 
   /**
@@ -2112,7 +2051,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & { readonly correction?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return deviation(REDUCE.var, this, axis as Axes, options as never) as never;
+    return variance("var", this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2129,7 +2068,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & { readonly correction?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return deviation(REDUCE.std, this, axis as Axes, options as never) as never;
+    return variance("std", this, axis as Axes, options as never) as never;
   }
 
   /**
@@ -2162,7 +2101,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"argmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"argmax", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyArgReduce(ARG_REDUCE.argmax, this, axis as number, options) as never;
+    return argReduce(ARG_REDUCE.argmax, this, axis as number, options) as never;
   }
 
   /**
@@ -2178,7 +2117,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"argmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"argmin", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return applyArgReduce(ARG_REDUCE.argmin, this, axis as number, options) as never;
+    return argReduce(ARG_REDUCE.argmin, this, axis as number, options) as never;
   }
 
   /**
@@ -2199,7 +2138,7 @@ export class Tensor<
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return applyScan(SCAN.cumulativeSum, this as X, axis as number, options as never) as never;
+    return scan(SCAN.cumulativeSum, this as X, axis as number, options as never) as never;
   }
 
   /**
@@ -2220,7 +2159,7 @@ export class Tensor<
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return applyScan(SCAN.cumulativeProd, this as X, axis as number, options as never) as never;
+    return scan(SCAN.cumulativeProd, this as X, axis as number, options as never) as never;
   }
 
   /** exp(x) over its sum along `axis` (the last one); integers give float32. */
@@ -2229,7 +2168,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return softmax(this, axis as number, options) as never;
+    return softmax("softmax", this, axis as number, options) as never;
   }
 
   /** The log of {@link softmax}, computed without its rounding, along `axis` (the last one); integers give float32. */
@@ -2238,7 +2177,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return logSoftmax(this, axis as number, options) as never;
+    return softmax("logSoftmax", this, axis as number, options) as never;
   }
 
   /**
@@ -2262,7 +2201,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
     options?: LayerNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return layerNorm(this, axis as number, options) as never;
+    return normalizeAlong("layerNorm", this, axis as number, options) as never;
   }
 
   /**
@@ -2281,20 +2220,15 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
     options?: RmsNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return rmsNorm(this, axis as number, options) as never;
+    return normalizeAlong("rmsNorm", this, axis as number, options) as never;
   }
 }
 
-wrapResultsIn((storage, layout) => new Tensor(storage, layout) as never, tidy);
-
-/** What limits on one side, or none. */
-const CLIP = {
-  low: called(MAP.maximum, "clip"),
-  high: called(MAP.minimum, "clip"),
-  none: called(MAP.copy, "clip"),
-  low_: called(MAP.maximum, "clip_"),
-  high_: called(MAP.minimum, "clip_"),
-};
+registerHandles(
+  (storage, layout, flags) => new Tensor(storage, layout, flags) as never,
+  tidy,
+  (handle) => (handle as AnyTensor).dispose(),
+);
 
 /** The type of `X` limited by `P`, which may be missing. */
 export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
@@ -2305,17 +2239,6 @@ export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
 export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>
   : I extends readonly unknown[] ? [number]
   : [];
-
-/** A view: another handle on `x`'s storage, with its restrictions. */
-function viewOf(x: AnyTensor, layout: Layout, op: string): AnyTensor {
-  checkAlive(x.storage, op);
-  return new Tensor(x.storage, layout, x.flags | VIEW) as AnyTensor;
-}
-
-function movedTo(x: AnyTensor, device: string, op: string): AnyTensor {
-  checkAlive(x.storage, op);
-  return isOn(x.storage, device) ? viewOf(x, x.layout, op) : moved(x, device) as never;
-}
 
 const VALUE_OPTIONS = ["bigint"];
 
@@ -2354,6 +2277,7 @@ function wholeCopy(storage: Storage): Storage {
 
 function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
   checkAlive(x.storage, op);
+  hostRead(x, op);
   const { storage, layout, flags } = x;
   if (flags & VIEW || storage.borrows) {
     const made = copy();
@@ -2371,6 +2295,7 @@ function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
 
 function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
   checkAlive(x.storage, op);
+  hostRead(x, op);
   checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");
   const { storage } = x;
   if (
@@ -2383,24 +2308,25 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   const shared = allocateShared(storage.info.name, length);
   if (length === storage.length && layout === x.layout) {
     (shared.array as Float64Array).set(storage.array as Float64Array);
-  } else fill(shared, layout, x);
+  } else copyInto({ storage: shared, layout, flags: 0 }, x);
   x.dispose();
   return new Tensor(shared, layout) as never;
 }
 
-function checkShapeIs(x: AnyTensor, shape: Shape, op: string): void {
-  checkAlive(x.storage, op);
-  if (!Array.isArray(shape) || !sameShape(x.layout.shape, shape)) {
-    throw new ShapeError(
-      `Cannot ${op} shape ${formatShape(shape)}: the tensor has shape ${
-        formatShape(x.layout.shape)
-      }`,
-    );
-  }
+/** A contiguous copy on memory of its own, which is no op. */
+function ownedCopy(x: AnyTensor): AnyTensor {
+  const { storage, layout } = copyOf(x);
+  return new Tensor(storage, layout) as never;
+}
+
+/** The elements in row-major order, in a typed array of their own. */
+function userCopy(x: AnyTensor): TypedArray {
+  return asUserArray(toArrayCopy(x), x.storage.info, 0, x.layout.size);
 }
 
 /** All elements as nested arrays. */
 function nested(x: AnyTensor, bigint: boolean, op: string): unknown {
+  hostRead(x, op);
   return onCpu(x, ({ storage, layout }) => {
     const { shape, strides } = layout;
     const { array, info } = storage;
@@ -2427,7 +2353,8 @@ function toValue(
   index?: readonly number[],
 ): Scalar {
   const value = readElement(storage, position);
-  const { kind } = storage.info;
+  const { kind, read } = storage.info;
+  if (read !== undefined) return value;
   if (kind === "b") return value !== 0;
   if (typeof value !== "bigint" || bigint) {
     return bigint && kind !== "f" ? BigInt(value) : value;

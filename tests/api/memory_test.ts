@@ -6,7 +6,7 @@
 import { assert, assertEquals, assertNotStrictEquals, assertStrictEquals } from "@std/assert";
 import { describe, it } from "node:test";
 import { type AnyTensor, fromBuffer, memory, scope, tensor, zeros } from "../../mod.ts";
-import { allocate, emptyPool, recycle } from "../../src/memory/storage.ts";
+import { allocate, emptyPool, recycle } from "../../src/memory/pool.ts";
 import { moduleAt, runApart } from "../native/support.ts";
 import { iota, loose } from "../support.ts";
 

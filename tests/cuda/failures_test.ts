@@ -108,7 +108,7 @@ emulated("where memory runs out nothing is lost, in the middle of composites too
 emulated("a launch that is refused is an error at once, and no more", () => {
   assertMatch(
     onEmulator("launchFails", {}, emulatorFolder()),
-    /^cuda: kernel add_f32_dense, .*: cuLaunchKernel: \w+ \(\d+\): /,
+    /^cuda: kernel add_f32_contiguous, .*: cuLaunchKernel: \w+ \(\d+\): /,
   );
 });
 

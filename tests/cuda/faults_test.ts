@@ -81,7 +81,7 @@ function run(
 
 interface Fault {
   readonly what: string;
-  /** The header of shim/cuda. */
+  /** The header of shim/cuda/kernels. */
   readonly header: string;
   /** What is looked for in it, from the text `after` on if that is given, and what comes instead. */
   readonly change: readonly [from: string, to: string, after?: string];
@@ -113,27 +113,27 @@ const FAULTS: readonly Fault[] = [
   {
     what: "no barrier before a block's sums are put together",
     header: "block.h",
-    change: [BARRIER, "", "rm_block_before"],
+    change: [BARRIER, "", "rm_block_prefix_sum"],
     part: NONZERO,
     says: WRONG,
   },
   {
     what: "no barrier before the room of a block's sums is used again",
     header: "block.h",
-    change: [BARRIER, "", "all += room[w]"],
+    change: [BARRIER, "", "all += shared[w]"],
     part: COUNTS,
     says: WRONG,
   },
   {
     what: "no barrier before lanes are joined",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, "", "all[thread] = a;"],
     part: SUMS,
     says: WRONG,
   },
   {
     what: "no barrier between the steps in which lanes are joined",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, "", "if (lane < half)"],
     part: SUMS,
     says: WRONG,
@@ -148,14 +148,14 @@ const FAULTS: readonly Fault[] = [
   {
     what: "no barrier before the room of a scan is used again",
     header: "scan.h",
-    change: [BARRIER, "", "total = Row::fold"],
+    change: [BARRIER, "", "total = Op::combine"],
     part: SCANS,
     says: WRONG,
   },
   {
     what: "no barrier before a tile is turned",
     header: "map.h",
-    change: [BARRIER, "", "- tiles"],
+    change: [BARRIER, "", "- tiled"],
     part: MAPS,
     says: WRONG,
   },
@@ -175,15 +175,15 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "no barrier before the largest of a row is taken",
-    header: "rows.h",
-    change: [BARRIER, "", "struct rm_team<0>"],
+    header: "softmax_norm.h",
+    change: [BARRIER, "", "struct rm_lane_group<0>"],
     part: NORMS,
     says: WRONG,
   },
   {
     what: "no barrier between the reads of a row's sums and the next ones",
-    header: "rows.h",
-    change: [BARRIER, "", "all += room[w]"],
+    header: "softmax_norm.h",
+    change: [BARRIER, "", "all += shared[w]"],
     part: NORMS,
     says: WRONG,
   },
@@ -198,7 +198,7 @@ const FAULTS: readonly Fault[] = [
   },
   {
     what: "a barrier that only some threads reach",
-    header: "fold.h",
+    header: "reduce.h",
     change: [BARRIER, `if (lane < half) ${BARRIER}`, "if (lane < half)"],
     part: SUMS,
     says: /cudaErrorLaunchFailure \(719\)|CUDA_ERROR_LAUNCH_FAILED \(719\)/,
@@ -207,22 +207,28 @@ const FAULTS: readonly Fault[] = [
   {
     what: "a shuffle that some lanes leave out",
     header: "scan.h",
-    change: ["for (int apart = 1;", "if (lane != 3) for (int apart = 1;"],
+    change: ["for (int distance = 1;", "if (lane != 3) for (int distance = 1;"],
     part: SCANS,
     says: /\(719\)/,
     log: STUCK,
   },
   {
     what: "a read of one element too many",
-    header: "fold.h",
-    change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
+    header: "reduce.h",
+    change: [
+      "rm_min(from + params.length, params.count)",
+      "rm_min(from + params.length, params.count) + 1",
+    ],
     part: SUMS,
     says: WRONG,
   },
   {
     what: "a read of one element too many, where memory ends",
-    header: "fold.h",
-    change: ["rm_min(from + job.length, job.count)", "rm_min(from + job.length, job.count) + 1"],
+    header: "reduce.h",
+    change: [
+      "rm_min(from + params.length, params.count)",
+      "rm_min(from + params.length, params.count) + 1",
+    ],
     // Whether any is true says nothing of one more until memory ends.
     part: { file: "long", tests: "along long axes on CUDA: any" },
     env: APART,
@@ -233,8 +239,8 @@ const FAULTS: readonly Fault[] = [
     what: "a write of one element too many",
     header: "map.h",
     change: [
-      "rm_min(from + TILE, job.length)",
-      "(from + TILE < job.length ? from + TILE : job.length + 1)",
+      "rm_min(from + TILE, params.length)",
+      "(from + TILE < params.length ? from + TILE : params.length + 1)",
     ],
     part: MAPS,
     says: WRONG,
@@ -252,8 +258,8 @@ const FAULTS: readonly Fault[] = [
     what: "a pack that begins where none may",
     header: "map.h",
     change: [
-      "if (dense) return rm_load<N>((const T *)in.at + at);",
-      "if (dense) return rm_load<N>((const T *)in.at + at + 1);",
+      "if (contiguous) return rm_load<N>((const T *)in.at + at);",
+      "if (contiguous) return rm_load<N>((const T *)in.at + at + 1);",
     ],
     part: MAPS,
     says: /\(716\)|\(700\)/,
@@ -272,7 +278,7 @@ const FAULTS: readonly Fault[] = [
 /** The header with the change. */
 function planted({ header, change: [from, to, later] }: Fault): string {
   if (header === "") return "";
-  const text = readFileSync(join(root, "shim", "cuda", header), "utf8");
+  const text = readFileSync(join(root, "shim", "cuda", "kernels", header), "utf8");
   const begin = later === undefined ? 0 : text.indexOf(later);
   const at = begin < 0 ? -1 : text.indexOf(from, begin);
   assert(at >= 0, `${header} has no ${from} after ${later}: the fault has to be planted elsewhere`);

@@ -12,14 +12,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { type MatrixRef, matrixRef, type RowKernel } from "../../src/core/backend.ts";
+import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
+import type { RowKernel } from "../../src/core/row_kernels.ts";
 import type { CudaDevice } from "../../src/backend/cuda/device.ts";
 import { usualFamilies } from "../../src/backend/cuda/families.ts";
-import { matmul, matmulBytes } from "../../src/backend/cuda/matmul.ts";
+import { matmul } from "../../src/backend/cuda/matmul.ts";
 import { CudaMemory } from "../../src/backend/cuda/memory.ts";
-import { gather, nonzero, position, scatter, scatterAdd } from "../../src/backend/cuda/move.ts";
-import { random } from "../../src/backend/cuda/random.ts";
-import { alongRows } from "../../src/backend/cuda/rows.ts";
+import { scatterAdd } from "../../src/backend/cuda/move.ts";
 import { addCountsUp, sort } from "../../src/backend/cuda/sort.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { type Shim, STATUS } from "../../src/backend/ffi/abi.ts";
@@ -27,14 +26,13 @@ import { DTYPE, type DType, DTYPES, finfo } from "../../src/base/dtype.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { IndexError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { type Plan, planMap } from "../../src/core/plan.ts";
-import {
-  allocate,
-  DeviceStorage,
-  download,
-  type Storage,
-  upload,
-} from "../../src/memory/storage.ts";
+import { type Plan, planMap } from "../../src/base/plan.ts";
+import type { Distribution } from "../../src/ops/kernels.ts";
+import { DeviceStorage, download, upload } from "../../src/memory/device.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import type { Storage } from "../../src/memory/storage.ts";
+import { BackendCalls } from "../calls.ts";
+import { cudaCalls } from "./support/calls.ts";
 import { FamilyDevice, onHardware, prepareEmulator } from "./support/device.ts";
 import { assertListed, recordKernels } from "./support/kernels.ts";
 import { emulatorCopy, whyNoEmulator } from "../emulator/build.ts";
@@ -62,10 +60,21 @@ const launched = recordKernels();
 const emulator = open();
 if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
 
-/** Runs a test three times, as orders of threads differ; `run` gets a device, its memory, a number. */
+/** What a test gets to run kernels on. */
+interface Site {
+  readonly device: CudaDevice;
+  /** Calls on that device. */
+  readonly cuda: BackendCalls;
+  /** Its memory. */
+  readonly memory: CudaMemory;
+  /** Which of the three times it is. */
+  readonly turn: number;
+}
+
+/** Runs a test three times, as orders of threads differ. */
 function check(
   what: string,
-  run: (device: CudaDevice, memory: CudaMemory, turn: number) => void,
+  run: (site: Site) => void,
   changed?: (shim: Shim) => Shim,
 ): void {
   if (typeof emulator === "string") {
@@ -74,15 +83,15 @@ function check(
   }
   test(what, () => {
     const device = new FamilyDevice(changed?.(emulator) ?? emulator, 0, usualFamilies());
-    const memory = new CudaMemory(device);
+    const [cuda, memory] = [cudaCalls(device), new CudaMemory(device)];
     for (let turn = 0; turn < 3; turn++) {
-      run(device, memory, turn);
+      run({ device, cuda, memory, turn });
       memory.synchronize();
     }
   });
 }
 
-const js = new JsBackend();
+const js = new BackendCalls(new JsBackend(), new JsBackend());
 
 /** A copy of `storage` on the device. */
 function send(memory: CudaMemory, storage: Storage): DeviceStorage {
@@ -131,47 +140,53 @@ function filled(dtype: DType, length: number, at: (i: number) => number): Storag
 
 // ---- sorting -----------------------------------------------------------------------------------
 
-check("Sorting: every dtype, runs of any length, values and orders", (device, memory, turn) => {
-  const sizes = [[1, 1], [700, 3], [5, 33], [3, 512], [2, 513], [1, 2049], [1, 4097], [2, 5000]];
-  // Long runs of one dtype for each size of elements.
-  const few = ["int8", "bfloat16", "float32", "int64"];
-  for (const dtype of DTYPES) {
-    const { bytes } = DTYPE[dtype];
-    sizes.forEach(([runs, size], k) => {
-      if (size! > 500 && (k % 3 !== turn || !few.includes(dtype))) return;
-      const n = runs! * size!, offset = k % 2 === 0 ? 0 : 5;
-      // Many of them equal in every other case.
-      const values = anything(dtype, n + offset, k + 1);
-      if (k % 2 === 0) {
-        const view = new Uint8Array(values.array.buffer, values.array.byteOffset, n * bytes);
-        for (let i = 0; i < view.length; i++) view[i]! &= i % bytes === bytes - 1 ? 0x83 : 1;
-      }
-      for (const descending of [false, true]) {
-        const what = `${dtype}, ${runs} of ${size}, ${descending}`;
-        const order = allocate("int32", n, false);
-        js.sort(values, offset, runs!, size!, descending, order);
-        const there = send(memory, values);
-        const indices = new DeviceStorage(memory, DTYPE.int32, n, false);
-        sort(device, there, offset, runs!, size!, descending, indices);
-        assertBits(indices, order, `the order of ${what}`);
-        assertBits(there, values, `what has been ordered of ${what}`);
-        sort(device, there, offset, runs!, size!, descending, null);
-        const [from, to] = [bytesOf(values), bytesOf(values)];
-        for (let i = 0; i < n; i++) {
-          const run = i - i % size!, source = offset + run + Number(readElement(order, i));
-          for (let b = 0; b < bytes; b++) to[(offset + i) * bytes + b] = from[source * bytes + b]!;
+check(
+  "Sorting: every dtype, runs of any length, values and orders",
+  ({ device, cuda, memory, turn }) => {
+    const sizes = [[1, 1], [700, 3], [5, 33], [3, 512], [2, 513], [1, 2049], [1, 4097], [2, 5000]];
+    // Long runs of one dtype for each size of elements.
+    const few = ["int8", "bfloat16", "float32", "int64"];
+    for (const dtype of DTYPES) {
+      const { bytes } = DTYPE[dtype];
+      sizes.forEach(([runs, size], k) => {
+        if (size! > 500 && (k % 3 !== turn || !few.includes(dtype))) return;
+        const n = runs! * size!, offset = k % 2 === 0 ? 0 : 5;
+        // Many of them equal in every other case.
+        const values = anything(dtype, n + offset, k + 1);
+        if (k % 2 === 0) {
+          const view = new Uint8Array(values.array.buffer, values.array.byteOffset, n * bytes);
+          for (let i = 0; i < view.length; i++) view[i]! &= i % bytes === bytes - 1 ? 0x83 : 1;
         }
-        assertEquals(bytesOf(there), to, what);
-        there.free();
-        indices.free();
-      }
-    });
-  }
-});
+        for (const descending of [false, true]) {
+          const what = `${dtype}, ${runs} of ${size}, ${descending}`;
+          const order = allocate("int32", n, false);
+          js.sort(values, offset, runs!, size!, descending, order);
+          const there = send(memory, values);
+          const indices = new DeviceStorage(memory, DTYPE.int32, n, false);
+          cuda.sort(there, offset, runs!, size!, descending, indices);
+          assertBits(indices, order, `the order of ${what}`);
+          assertBits(there, values, `what has been ordered of ${what}`);
+          // In place: a call would copy the values first, by the device that dispatch knows.
+          sort(device, there, offset, runs!, size!, descending, null);
+          const [from, to] = [bytesOf(values), bytesOf(values)];
+          for (let i = 0; i < n; i++) {
+            const run = i - i % size!, source = offset + run + Number(readElement(order, i));
+            for (let b = 0; b < bytes; b++) {
+              to[(offset + i) * bytes + b] = from[source * bytes + b]!;
+            }
+          }
+          assertEquals(bytesOf(there), to, what);
+          there.free();
+          indices.free();
+        }
+      });
+    }
+  },
+);
 
 check(
   "Counts: sums of those before, in rows of few and of more than a block has threads",
-  (device, memory, turn) => {
+  ({ device, memory, turn }) => {
     for (const length of [1, 2, 16, 17, 33, 256, 257, 1024, 1025, 2500, 5000]) {
       const rows = length <= 16 ? 300 : 3;
       const counts = filled("int64", rows * length, (i) => (i * 7 + turn) % 11);
@@ -195,40 +210,45 @@ check(
 
 const KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"] as const;
 
-check("Positions: indexes of every dtype; those out of range are noted", (device, memory) => {
-  for (const dtype of KINDS) {
-    for (const wide of ["int32", "int64"] as const) {
-      for (const shape of [[1], [300], [3, 5], [2, 3, 4, 2, 3, 2]]) {
-        const target = Layout.contiguous(shape);
-        const n = target.size;
-        const low = DTYPE[dtype].kind === "i" ? -50 : 0;
-        const index = filled(dtype, 2 * n, (i) => low + (i * 37) % (50 - low));
-        const strided = new Layout(shape, target.strides.map((stride) => 2 * stride), 1);
-        const positions = filled(wide, n, (i) => i);
-        const [there, from] = [send(memory, positions), send(memory, index)];
-        assertEquals(
-          position(device, planMap(target, strided, null, null), there, from, 50, 3),
-          -1,
-        );
-        js.position(planMap(target, strided, null, null), positions, index, 50, 3);
-        assertBits(there, positions, `${wide} by ${dtype} [${shape}]`);
-        there.free();
-        from.free();
+check(
+  "Positions: indexes of every dtype; those out of range are noted",
+  ({ device, cuda, memory }) => {
+    for (const dtype of KINDS) {
+      for (const wide of ["int32", "int64"] as const) {
+        for (const shape of [[1], [300], [3, 5], [2, 3, 4, 2, 3, 2]]) {
+          const target = Layout.contiguous(shape);
+          const n = target.size;
+          const low = DTYPE[dtype].kind === "i" ? -50 : 0;
+          const index = filled(dtype, 2 * n, (i) => low + (i * 37) % (50 - low));
+          const strided = new Layout(shape, target.strides.map((stride) => 2 * stride), 1);
+          const positions = filled(wide, n, (i) => i);
+          const [there, from] = [send(memory, positions), send(memory, index)];
+          assertEquals(
+            cuda.ravelIndex(planMap(target, strided, null, null), there, from, 50, 3),
+            -1,
+          );
+          js.ravelIndex(planMap(target, strided, null, null), positions, index, 50, 3);
+          assertBits(there, positions, `${wide} by ${dtype} [${shape}]`);
+          there.free();
+          from.free();
+        }
       }
     }
-  }
-  device.checkFaults();
-  const line = Layout.contiguous([6]);
-  const [there, index] = [
-    send(memory, filled("int32", 6, () => 0)),
-    send(memory, filled("int64", 6, (i) => [1, 2, -7, 5, 2 ** 40, 0][i]!)),
-  ];
-  for (let i = 0; i < 2; i++) position(device, planMap(line, line, null, null), there, index, 5, 1);
-  assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 5 at -7");
-  device.checkFaults();
-  const least = -(2 ** 31);
-  assertEquals(Array.from(download(there, 0, 6) as Int32Array), [2, 4, least, least, least, 0]);
-});
+    device.checkFaults();
+    const line = Layout.contiguous([6]);
+    const [there, index] = [
+      send(memory, filled("int32", 6, () => 0)),
+      send(memory, filled("int64", 6, (i) => [1, 2, -7, 5, 2 ** 40, 0][i]!)),
+    ];
+    for (let i = 0; i < 2; i++) {
+      cuda.ravelIndex(planMap(line, line, null, null), there, index, 5, 1);
+    }
+    assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 5 at -7");
+    device.checkFaults();
+    const least = -(2 ** 31);
+    assertEquals(Array.from(download(there, 0, 6) as Int32Array), [2, 4, least, least, least, 0]);
+  },
+);
 
 interface Moved {
   readonly name: string;
@@ -283,7 +303,7 @@ function blocks(count: number, offset: number): Moved[] {
   ];
 }
 
-check("Gather and scatter: any block, any alignment, later picks win", (device, memory, turn) => {
+check("Gather and scatter: any block, any alignment, later picks win", ({ cuda, memory, turn }) => {
   // JavaScript may change NaN as it copies.
   const dtypes = ["uint8", "float16", "uint32", "int64"] as const;
   for (const dtype of dtypes) {
@@ -295,26 +315,26 @@ check("Gather and scatter: any block, any alignment, later picks win", (device, 
           layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
         const source = anything(dtype, reach(block) + 36 * stride + 1, 1);
         const target = anything(dtype, reach(dense) + (count - 1) * step + 1, 2);
-        const indexes = filled(turn === 1 ? "int64" : "int16", count, (i) => {
+        const indices = filled(turn === 1 ? "int64" : "int16", count, (i) => {
           const index = (i * 29 + turn) % 37 % 20;
           return i % 3 === 0 ? index - 37 : index;
         });
-        const [from, to, at] = [source, target, indexes].map((one) => send(memory, one));
+        const [from, to, at] = [source, target, indices].map((one) => send(memory, one));
         const axis = { offset: 0, count, size: 37, stride };
-        const [here, there] = [{ ...axis, indexes }, { ...axis, indexes: at! }];
-        gather(device, planMap(dense, block, null, null), to!, from!, there, step);
+        const [here, there] = [{ ...axis, indices }, { ...axis, indices: at! }];
+        cuda.gather(planMap(dense, block, null, null), to!, from!, there, step);
         js.gather(planMap(dense, block, null, null), target, source, here, step);
         assertBits(to!, target, `gather ${what}`);
         const values = anything(dtype, target.length, 3);
         const sent = send(memory, values);
-        scatter(device, planMap(block, dense, null, null), from!, sent, there, step, false);
+        cuda.scatter(planMap(block, dense, null, null), from!, sent, there, step, false);
         js.scatter(planMap(block, dense, null, null), source, values, here, step, false);
         assertBits(from!, source, `scatter ${what}`);
         // One element for all.
         const one = anything(dtype, 1, 4),
           still = new Layout(block.shape, block.shape.map(() => 0), 0);
         const only = send(memory, one);
-        scatter(device, planMap(block, still, null, null), from!, only, there, 0, false);
+        cuda.scatter(planMap(block, still, null, null), from!, only, there, 0, false);
         js.scatter(planMap(block, still, null, null), source, one, here, 0, false);
         assertBits(from!, source, `scatter a scalar to ${what}`);
         for (const storage of [from!, to!, at!, sent, only]) storage.free();
@@ -323,24 +343,27 @@ check("Gather and scatter: any block, any alignment, later picks win", (device, 
   }
 });
 
-check("Scatter: few picks from a long axis; those out of range are skipped", (device, memory) => {
-  const [size, count, stride] = [100_000, 1000, 2];
-  const target = filled("int32", size * stride, () => 0);
-  const values = filled("int32", count, (i) => i + 1);
-  const index = (i: number): number => i % 7 === 0 ? size : (i * i) % 300 * 300;
-  const [there, given, indexes] = [target, values, filled("int32", count, index)]
-    .map((one) => send(memory, one));
-  const one = new Layout([], [], 0);
-  const picks = { indexes: indexes!, offset: 0, count, size, stride };
-  scatter(device, planMap(one, one, null, null), there!, given!, picks, 1, false);
-  for (let i = 0; i < count; i++) if (i % 7 !== 0) target.array[index(i) * stride] = i + 1;
-  assertThrows(
-    () => device.checkFaults(),
-    IndexError,
-    `Cannot index axis of size ${size} at ${size}`,
-  );
-  assertBits(there!, target, "scatter");
-});
+check(
+  "Scatter: few picks from a long axis; those out of range are skipped",
+  ({ device, cuda, memory }) => {
+    const [size, count, stride] = [100_000, 1000, 2];
+    const target = filled("int32", size * stride, () => 0);
+    const values = filled("int32", count, (i) => i + 1);
+    const index = (i: number): number => i % 7 === 0 ? size : (i * i) % 300 * 300;
+    const [there, given, indices] = [target, values, filled("int32", count, index)]
+      .map((one) => send(memory, one));
+    const one = new Layout([], [], 0);
+    const picks = { indices: indices!, offset: 0, count, size, stride };
+    cuda.scatter(planMap(one, one, null, null), there!, given!, picks, 1, false);
+    for (let i = 0; i < count; i++) if (i % 7 !== 0) target.array[index(i) * stride] = i + 1;
+    assertThrows(
+      () => device.checkFaults(),
+      IndexError,
+      `Cannot index axis of size ${size} at ${size}`,
+    );
+    assertBits(there!, target, "scatter");
+  },
+);
 
 /** Integers of any bits, and floats of which few add up to what no dtype rounds. */
 function addends(dtype: DType, length: number, seed: number): Storage {
@@ -358,7 +381,7 @@ const PATTERNS: readonly ((i: number) => number)[] = [
 
 check(
   "Scatters that add: any block, runs that end where chunks of 32 picks do or go on over many",
-  (device, memory, turn) => {
+  ({ device, cuda, memory, turn }) => {
     const one = new Layout([], [], 0);
     let number = turn;
     for (const dtype of DTYPES) {
@@ -376,17 +399,17 @@ check(
             layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
           const target = addends(dtype, reach(block) + 36 * stride + 1, 1);
           const values = addends(dtype, reach(dense) + (count - 1) * step + 1, 2);
-          const indexes = filled(turn === 1 ? "int64" : "int16", count, PATTERNS[pattern]!);
-          const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+          const indices = filled(turn === 1 ? "int64" : "int16", count, PATTERNS[pattern]!);
+          const [to, from, at] = [target, values, indices].map((one) => send(memory, one));
           const axis = { offset: 0, count, size: 37, stride };
-          const [here, there] = [{ ...axis, indexes }, { ...axis, indexes: at! }];
-          scatter(device, planMap(block, dense, null, null), to!, from!, there, step, true);
+          const [here, there] = [{ ...axis, indices }, { ...axis, indices: at! }];
+          cuda.scatter(planMap(block, dense, null, null), to!, from!, there, step, true);
           js.scatter(planMap(block, dense, null, null), target, values, here, step, true);
           assertBits(to!, target, what);
           // One element for all: 16-bit floats hold as many ones.
           const still = new Layout(block.shape, block.shape.map(() => 0), 0);
           here.count = there.count = Math.min(count, 100);
-          scatter(device, planMap(block, still, null, null), to!, from!, there, 0, true);
+          cuda.scatter(planMap(block, still, null, null), to!, from!, there, 0, true);
           js.scatter(planMap(block, still, null, null), target, values, here, 0, true);
           assertBits(to!, target, `a scalar to ${what}`);
           for (const storage of [to!, from!, at!]) storage.free();
@@ -395,11 +418,11 @@ check(
       // None equal, in another order.
       const count = 700, n = 1009, plan = (): Plan => planMap(one, one, null, null);
       const [target, values] = [addends(dtype, n, 3), addends(dtype, count, 4)];
-      const indexes = filled("int32", count, (i) => i * 555 % n);
-      const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+      const indices = filled("int32", count, (i) => i * 555 % n);
+      const [to, from, at] = [target, values, indices].map((one) => send(memory, one));
       const axis = { offset: 0, count, size: n, stride: 1 };
-      scatter(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, true);
-      js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+      cuda.scatter(plan(), to!, from!, { ...axis, indices: at! }, 1, true);
+      js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
       assertBits(to!, target, `${dtype}, none equal`);
       for (const storage of [to!, from!, at!]) storage.free();
     }
@@ -409,84 +432,87 @@ check(
 
 check(
   "Scatters that add: thousands of picks, more at once than have room, and axes beyond int32",
-  (device, memory) => {
+  ({ device, cuda, memory }) => {
     const one = new Layout([], [], 0), count = 20_000, n = 50;
     const target = filled("int32", 3 * n, (i) => i);
     const values = filled("int32", count, (i) => i);
-    const indexes = filled("int64", count, (i) => i < 9000 ? 7 : i * i % n);
-    const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+    const indices = filled("int64", count, (i) => i < 9000 ? 7 : i * i % n);
+    const [to, from, at] = [target, values, indices].map((one) => send(memory, one));
     const plan = (): Plan => planMap(one, one, null, null);
     const axis = { offset: 0, count, size: n, stride: 3 };
-    scatter(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, true);
-    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    cuda.scatter(plan(), to!, from!, { ...axis, indices: at! }, 1, true);
+    js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
     assertBits(to!, target, "all at once");
-    scatterAdd(device, plan(), to!, from!, { ...axis, indexes: at! }, 1, 7001);
-    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    scatterAdd(device, plan(), to!, from!, { ...axis, indices: at! }, 1, 7001);
+    js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
     assertBits(to!, target, "in parts");
     // No pick goes where there is no target.
-    scatterAdd(device, plan(), to!, from!, { ...axis, indexes: at!, size: 2 ** 33 }, 1);
-    js.scatter(plan(), target, values, { ...axis, indexes }, 1, true);
+    scatterAdd(device, plan(), to!, from!, { ...axis, indices: at!, size: 2 ** 33 }, 1);
+    js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
     assertBits(to!, target, "along an axis beyond int32");
     device.checkFaults();
   },
 );
 
-check("Scatters that add: picks out of range are skipped, and noted", (device, memory) => {
-  for (const count of [1, 40, 1000]) {
-    const size = 5, block = Layout.contiguous([3]);
-    const index = (i: number): number => i % 3 === 0 ? 2 ** 40 : i * 7 % 11 - 6;
-    const target = filled("float32", size * 3, () => 1);
-    const values = filled("float32", count * 3, (i) => i % 7);
-    const indexes = filled("int64", count, index);
-    const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
-    const picks = { indexes: at!, offset: 0, count, size, stride: 3 };
-    scatter(device, planMap(block, block, null, null), to!, from!, picks, 3, true);
-    for (let i = 0; i < count; i++) {
-      const place = index(i) < 0 ? index(i) + size : index(i);
-      if (place < 0 || place >= size) continue;
-      for (let e = 0; e < 3; e++) {
-        target.array[place * 3 + e]! = target.array[place * 3 + e] as number + (3 * i + e) % 7;
+check(
+  "Scatters that add: picks out of range are skipped, and noted",
+  ({ device, cuda, memory }) => {
+    for (const count of [1, 40, 1000]) {
+      const size = 5, block = Layout.contiguous([3]);
+      const index = (i: number): number => i % 3 === 0 ? 2 ** 40 : i * 7 % 11 - 6;
+      const target = filled("float32", size * 3, () => 1);
+      const values = filled("float32", count * 3, (i) => i % 7);
+      const indices = filled("int64", count, index);
+      const [to, from, at] = [target, values, indices].map((one) => send(memory, one));
+      const picks = { indices: at!, offset: 0, count, size, stride: 3 };
+      cuda.scatter(planMap(block, block, null, null), to!, from!, picks, 3, true);
+      for (let i = 0; i < count; i++) {
+        const place = index(i) < 0 ? index(i) + size : index(i);
+        if (place < 0 || place >= size) continue;
+        for (let e = 0; e < 3; e++) {
+          target.array[place * 3 + e]! = target.array[place * 3 + e] as number + (3 * i + e) % 7;
+        }
       }
+      const message = `Cannot index axis of size ${size} at ${2 ** 40}`;
+      assertThrows(() => device.checkFaults(), IndexError, message);
+      assertBits(to!, target, `${count} picks`);
+      // Nothing to add, or nothing to add to: bad indexes are errors all the same.
+      const nothing = new Layout([0], [1], 0);
+      cuda.scatter(planMap(nothing, nothing, null, null), to!, from!, picks, 3, true);
+      assertThrows(() => device.checkFaults(), IndexError, message);
+      const none = { ...picks, size: 0 };
+      cuda.scatter(planMap(block, block, null, null), to!, from!, none, 3, true);
+      assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 0");
+      cuda.scatter(planMap(block, block, null, null), to!, from!, { ...picks, count: 0 }, 3, true);
+      device.checkFaults();
+      assertBits(to!, target, `${count} picks, nothing more`);
     }
-    const message = `Cannot index axis of size ${size} at ${2 ** 40}`;
-    assertThrows(() => device.checkFaults(), IndexError, message);
-    assertBits(to!, target, `${count} picks`);
-    // Nothing to add, or nothing to add to: bad indexes are errors all the same.
-    const nothing = new Layout([0], [1], 0);
-    scatter(device, planMap(nothing, nothing, null, null), to!, from!, picks, 3, true);
-    assertThrows(() => device.checkFaults(), IndexError, message);
-    const none = { ...picks, size: 0 };
-    scatter(device, planMap(block, block, null, null), to!, from!, none, 3, true);
-    assertThrows(() => device.checkFaults(), IndexError, "Cannot index axis of size 0");
-    scatter(device, planMap(block, block, null, null), to!, from!, { ...picks, count: 0 }, 3, true);
-    device.checkFaults();
-    assertBits(to!, target, `${count} picks, nothing more`);
-  }
-});
+  },
+);
 
 const sums = new Map<DType, Uint8Array>();
 
 check(
   "Scatters that add: floats are near what doubles give, and the same every time",
-  (device, memory, turn) => {
+  ({ cuda, memory, turn }) => {
     const count = 3000, size = 3, columns = 4;
     for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
       const draw = generator(11);
       const target = filled(dtype, size * columns, () => draw());
       const values = filled(dtype, count * columns, () => draw() * (draw() - 0.3));
-      const indexes = filled("int32", count, (i) => i % 10 === 0 ? i % 3 : 1);
+      const indices = filled("int32", count, (i) => i % 10 === 0 ? i % 3 : 1);
       const want = Array.from({ length: target.length }, (_, i) => Number(readElement(target, i)));
       const scale = want.map(Math.abs);
       for (let i = 0; i < count * columns; i++) {
         const x = Number(readElement(values, i));
-        const at = Number(readElement(indexes, Math.floor(i / columns))) * columns + i % columns;
+        const at = Number(readElement(indices, Math.floor(i / columns))) * columns + i % columns;
         want[at]! += x;
         scale[at]! += Math.abs(x);
       }
-      const [to, from, at] = [target, values, indexes].map((one) => send(memory, one));
+      const [to, from, at] = [target, values, indices].map((one) => send(memory, one));
       const row = Layout.contiguous([columns]);
-      const picks = { indexes: at!, offset: 0, count, size, stride: columns };
-      scatter(device, planMap(row, row, null, null), to!, from!, picks, columns, true);
+      const picks = { indices: at!, offset: 0, count, size, stride: columns };
+      cuda.scatter(planMap(row, row, null, null), to!, from!, picks, columns, true);
       const got = allocate(dtype, target.length, false);
       got.array.set(download(to!, 0, target.length) as never);
       want.forEach((y, i) => {
@@ -503,7 +529,7 @@ check(
   },
 );
 
-check("Nonzero: every dtype, around the size of a tile", (device, memory) => {
+check("Nonzero: every dtype, around the size of a tile", ({ cuda, memory }) => {
   for (const dtype of DTYPES) {
     for (const length of [1, 33, 4095, 4097, 9000]) {
       // -0 is zero.
@@ -516,7 +542,7 @@ check("Nonzero: every dtype, around the size of a tile", (device, memory) => {
       const expected = allocate("int32", count, false);
       js.nonzero(expected, x, 3, length);
       const out = new DeviceStorage(memory, DTYPE.int32, count, false);
-      nonzero(device, out, send(memory, x), 3, length);
+      cuda.nonzero(out, send(memory, x), 3, length);
       assertBits(out, expected, `${dtype}, ${length}`);
     }
   }
@@ -524,12 +550,12 @@ check("Nonzero: every dtype, around the size of a tile", (device, memory) => {
 
 // ---- random numbers ----------------------------------------------------------------------------
 
-check("Random numbers are those of JavaScript, normal ones but for 4 units", (device, memory) => {
+check("Random numbers are those of JavaScript, normal ones but for 4 units", ({ cuda, memory }) => {
   for (const dtype of DTYPES) {
     const { kind, bytes, min, max } = DTYPE[dtype];
     const [low, end] = kind === "f" ? [0n, 0n] : [BigInt(min), BigInt(max) + 1n];
     for (const length of [1, 2, 5, 17, 1025]) {
-      const cases: [Parameters<typeof random>[2], bigint, bigint][] = kind === "f"
+      const cases: [Distribution, bigint, bigint][] = kind === "f"
         ? [["uniform", 0n, 0n], ["normal", 0n, 0n]]
         : [["integers", low, end]];
       if (bytes > 2 && kind !== "f") cases.push(["integers", low + 5n, low + 70_000n]);
@@ -539,7 +565,7 @@ check("Random numbers are those of JavaScript, normal ones but for 4 units", (de
         const expected = allocate(dtype, length, false);
         const made = new DeviceStorage(memory, DTYPE[dtype], length, false);
         js.random(expected, what, 1234567, -89, from, to);
-        random(device, made, what, 1234567, -89, from, to);
+        cuda.random(made, what, 1234567, -89, from, to);
         if (what !== "normal") assertBits(made, expected, `${what} of ${dtype}, ${length}`);
         else {
           const copy = allocate(dtype, length, false);
@@ -562,13 +588,13 @@ const noBlas = (shim: Shim): Shim => ({ ...shim, rm_cuda_matmul: () => STATUS.no
 
 check(
   "Products without cuBLAS: every dtype, around tiles, any strides and batches",
-  (device, memory, turn) => {
+  ({ cuda, memory, turn }) => {
     const sizes = [[1, 1, 1, 1], [3, 5, 7, 2], [65, 63, 17, 1], [1, 130, 33, 4], [130, 1, 20, 2]];
     for (const dtype of DTYPES) {
       if (dtype === "bool") continue;
       const { kind } = DTYPE[dtype];
       for (const [m, n, k, batch] of sizes as [number, number, number, number][]) {
-        const matrices = (rows: number, columns: number, style: number): MatrixRef => {
+        const matrices = (rows: number, columns: number, style: number): MatrixBatch => {
           const [row, column, size] = [
             [columns, 1, rows * columns],
             [1, rows, rows * columns],
@@ -581,7 +607,7 @@ check(
             kind === "f" ? Math.floor(draw() * 9) - 4 : Math.floor(draw() * 100);
           const storage = filled(dtype, (batch + 1) * size + 1, element);
           const steps = [...strides, row, column];
-          return matrixRef(storage, new Layout([...shape, rows, columns], steps, 1));
+          return matrixBatch(storage, new Layout([...shape, rows, columns], steps, 1));
         };
         const [c, a, b] = [
           matrices(m, n, turn),
@@ -589,8 +615,8 @@ check(
           matrices(k, n, turn + 2),
         ];
         const [x, y, z] = [c, a, b].map((one) => ({ ...one, storage: send(memory, one.storage) }));
-        matmul(device, { m, n, k, c: x!, a: y!, b: z! });
-        js.matmul({ m, n, k, c, a, b });
+        cuda.matmul(x!, y!, z!);
+        js.matmul(c, a, b);
         assertBits(x!.storage, c.storage, `${dtype}, ${batch} of [${m}, ${k}] @ [${k}, ${n}]`);
       }
     }
@@ -598,29 +624,29 @@ check(
   noBlas,
 );
 
-check("Products of bytes are 32-bit integers, where cuBLAS can read them", (device, memory) => {
+check("Products of bytes are 32-bit integers, where cuBLAS can read them", ({ device, memory }) => {
   const draw = generator(7);
   /** Whether cuBLAS made the product of int8 matrices, which begin at `from`, `batch` of them. */
   const served = (
     [m, n, k]: readonly [number, number, number],
     { from = 0, byColumns = false, batch = 1, step = 1 } = {},
   ): boolean => {
-    const matrices = (dtype: DType, rows: number, columns: number): MatrixRef => {
+    const matrices = (dtype: DType, rows: number, columns: number): MatrixBatch => {
       const size = rows * columns;
       const storage = filled(dtype, from + (batch * step + 1) * size, () => draw() * 256 - 128);
       const strides = [step * size, ...byColumns ? [1, rows] : [columns, 1]];
-      return matrixRef(storage, new Layout([batch, rows, columns], strides, from));
+      return matrixBatch(storage, new Layout([batch, rows, columns], strides, from));
     };
     const [c, a, b] = [matrices("int32", m, n), matrices("int8", m, k), matrices("int8", k, n)];
     const [x, y, z] = [c, a, b].map((one) => ({ ...one, storage: send(memory, one.storage) }));
-    const made = matmulBytes(device, { m, n, k, c: x!, a: y!, b: z! });
+    const made = matmul(device, { m, n, k, c: x!, a: y!, b: z! });
     if (made) {
-      const wide = ({ storage, ...where }: MatrixRef): MatrixRef => {
+      const wide = ({ storage, ...where }: MatrixBatch): MatrixBatch => {
         const cast = allocate("int32", storage.length, false);
         for (let i = 0; i < cast.length; i++) writeElement(cast, i, readElement(storage, i));
         return { ...where, storage: cast };
       };
-      js.matmul({ m, n, k, c, a: wide(a), b: wide(b) });
+      js.matmul(c, wide(a), wide(b));
     }
     assertBits(x!.storage, c.storage, `[${m}, ${k}] @ [${k}, ${n}]`);
     return made;
@@ -668,7 +694,7 @@ function exact(kernel: RowKernel, row: readonly number[]): { want: number[]; sca
   return { want, scale: want.map((x) => 1 + Math.abs(x)) };
 }
 
-check("Softmax and norms: rows in lanes, in a block, and in parts", (device, memory, turn) => {
+check("Softmax and norms: rows in lanes, in a block, and in parts", ({ cuda, memory, turn }) => {
   const columns = [1, 7, 64, 65, 129, 513, 1024, 1025, 12_200, 17_000, 24_500, 33_000];
   for (const dtype of ["bfloat16", "float32", "float64"] as const) {
     for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const) {
@@ -682,7 +708,7 @@ check("Softmax and norms: rows in lanes, in a block, and in parts", (device, mem
           new DeviceStorage(memory, DTYPE[dtype], rows * n, false),
         ];
         const plain = { weight: null, bias: null, epsilon: 1e-5 };
-        assert(alongRows(device, kernel, rows, n, out, from, offset, plain));
+        assert(cuda.alongRows(kernel, rows, n, out, from, offset, plain));
         const got = allocate(dtype, rows * n, false);
         got.array.set(download(out, 0, rows * n) as never);
         for (let r = 0; r < rows; r++) {
@@ -705,7 +731,7 @@ check("Softmax and norms: rows in lanes, in a block, and in parts", (device, mem
   }
 });
 
-check("Softmax of rows with infinities and NaN, also in parts", (device, memory) => {
+check("Softmax of rows with infinities and NaN, also in parts", ({ cuda, memory }) => {
   for (const n of [5, 600, 40_000]) {
     const rows = [
       (i: number): number => 2 * i < n ? -Infinity : 0,
@@ -716,7 +742,7 @@ check("Softmax of rows with infinities and NaN, also in parts", (device, memory)
     const x = filled("float32", rows.length * n, (i) => rows[Math.floor(i / n)]!(i % n));
     const there = send(memory, x);
     const plain = { weight: null, bias: null, epsilon: 0 };
-    assert(alongRows(device, "softmax", rows.length, n, there, there, 0, plain));
+    assert(cuda.alongRows("softmax", rows.length, n, there, there, 0, plain));
     const got = download(there, 0, rows.length * n) as Float32Array;
     assertEquals([got[0], got[n - 1]], [0, Math.fround(1 / (n - Math.ceil(n / 2)))]);
     assert(got.subarray(n).every((value) => value !== value), `rows of ${n} are not all NaN`);

@@ -18,9 +18,11 @@ import type { Shim } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { ARG_REDUCE, MAP, type MapRow, REDUCE, ROWS, SCAN } from "../../src/ops/table.ts";
-import { planMap, planReduce } from "../../src/core/plan.ts";
-import { allocate, Storage } from "../../src/memory/storage.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN, TABLE } from "../../src/ops/table.ts";
+import { planMap, planReduce } from "../../src/base/plan.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import { Storage } from "../../src/memory/storage.ts";
 import { generator } from "../ops/table/operands.ts";
 
 /** A storage that says that it is on a device. */
@@ -77,7 +79,7 @@ const dense = (...shape: number[]): Layout => Layout.contiguous(shape);
 
 /** Runs a row of two float32 operands; gives what was launched. */
 function launchAdd(out: Layout, a: Layout, b: Layout, options: {
-  readonly row?: MapRow;
+  readonly row?: MapOp;
   readonly dtypes?: readonly [out: DType, a: DType, b: DType];
   readonly at?: number;
   readonly huge?: boolean;
@@ -95,30 +97,30 @@ function launchAdd(out: Layout, a: Layout, b: Layout, options: {
 test("each kind of plan has its kernel", () => {
   const square = dense(64, 64);
   const names = (...args: Parameters<typeof launchAdd>): string => launchAdd(...args).name;
-  assertEquals(names(square, square, square), "add_f32_dense");
-  assertEquals(names(square, square, dense()), "add_f32_dense");
-  assertEquals(names(square, square, dense(64)), "add_f32_rows");
-  assertEquals(names(square, square, dense(64, 1)), "add_f32_rows");
-  assertEquals(names(square, square, square.transpose()), "add_f32_tiles");
+  assertEquals(names(square, square, square), "add_f32_contiguous");
+  assertEquals(names(square, square, dense()), "add_f32_contiguous");
+  assertEquals(names(square, square, dense(64)), "add_f32_vectorized");
+  assertEquals(names(square, square, dense(64, 1)), "add_f32_vectorized");
+  assertEquals(names(square, square, square.transpose()), "add_f32_tiled");
   // Rows of 63 elements are not whole packs.
-  assertEquals(names(dense(64, 63), dense(64, 63), dense(63)), "add_f32_singles");
+  assertEquals(names(dense(64, 63), dense(64, 63), dense(63)), "add_f32_strided");
   // Nor do they begin where packs can.
   const shifted = new Layout([64, 64], [64, 1], 1);
-  assertEquals(names(shifted, square, dense(64)), "add_f32_singles");
+  assertEquals(names(shifted, square, dense(64)), "add_f32_strided");
   assertEquals(
     names(square, square, square, { dtypes: ["float32", "float32", "int8"] }),
-    "add_f32_mixed",
+    "add_f32_casting",
   );
   assertEquals(
     names(square, square, square, { dtypes: ["float64", "float32", "float32"] }),
-    "add_f32_mixed",
+    "add_f32_casting",
   );
-  assertEquals(names(square, square, square.transpose(), { huge: true }), "add_f32_any");
+  assertEquals(names(square, square, square.transpose(), { huge: true }), "add_f32_generic");
   const deep = Layout.contiguous(Array.from({ length: 10 }, () => 2));
   const turned = deep.transpose();
-  assertEquals(names(deep, deep, turned), "add_f32_any");
+  assertEquals(names(deep, deep, turned), "add_f32_generic");
   const less = { row: MAP.less, dtypes: ["bool", "float32", "float32"] } as const;
-  assertEquals(names(square, square, square, less), "less_f32_dense");
+  assertEquals(names(square, square, square, less), "less_f32_contiguous");
 });
 
 test("packs are moved at once only where all operands allow it", () => {
@@ -149,7 +151,7 @@ test("a scalar of the CPU travels by value, as the dtype that is computed in", (
     null,
   );
   const { name, args } = launches[0]!;
-  assertEquals(name, "add_f32_dense");
+  assertEquals(name, "add_f32_contiguous");
   // Length, flags, 4 attributes, the output, then pairs of an address and an element.
   assertEquals(new BigInt64Array(args.buffer)[9], 0n);
   assertEquals(new Float32Array(args.buffer)[20], 3);
@@ -242,12 +244,12 @@ test("arguments are as large as the structs of the headers, which fit into a lau
   assertEquals(launches.map(({ name }) => name), [
     "sum_f32_f32_along",
     "sum_f32_f32_parts",
-    "cumulativeSum_f32_f32_fold_along",
+    "cumulativeSum_f32_f32_reduce_along",
     "cumulativeSum_f32_f32_along",
-    "sum_f32_f32_along_any",
-    "sum_f32_f32_parts_any",
-    "cumulativeSum_f32_f32_fold_along_any",
-    "cumulativeSum_f32_f32_along_any",
+    "sum_f32_f32_along_generic",
+    "sum_f32_f32_parts_generic",
+    "cumulativeSum_f32_f32_reduce_along_generic",
+    "cumulativeSum_f32_f32_along_generic",
   ]);
   launches.forEach((launch, i) => {
     const scans = i % 4 === 3;
@@ -272,7 +274,7 @@ test("elements that an input repeats are counted in 64 bits where 32 are too few
   };
   const [along, parts] = ["sum_f32_f32_along", "sum_f32_f32_parts"];
   assertEquals(names(1 << 13), [along, parts]);
-  assertEquals(names(1 << 16), [`${along}_any`, `${parts}_any`]);
+  assertEquals(names(1 << 16), [`${along}_generic`, `${parts}_generic`]);
 });
 
 test("how a fold is cut depends on sizes only", () => {
@@ -326,7 +328,7 @@ test("divisions by multiply-high are exact", () => {
 
 test("the kernels of a family are defined in its source, each under a name of its own", () => {
   const all = new Set<string>();
-  for (const row of ROWS) {
+  for (const row of TABLE) {
     const { source, names } = usualOf(row);
     assert(names.length > 0, row.name);
     for (const name of names) {

@@ -50,11 +50,11 @@ test(...when(bareLinux, "files that are no libraries are named with what is wron
 
 // ---- made-up libraries ---------------------------------------------------------------------------
 
-/** The functions of a library, as shim/cuda.h lists them. */
+/** The functions of a library, as shim/cuda/cuda_functions.def lists them. */
 function functionsOf(list: string): string[] {
-  const header = readFileSync(join(root, "shim", "cuda.h"), "utf8");
-  const [, body] = new RegExp(`#define RM_${list}_FUNCTIONS\\(F\\)([^]*?)\\n\\n`).exec(header)!;
-  return [...body!.matchAll(/^ {2}F\((\w+),/gm)].map(([, name]) => name!);
+  const text = readFileSync(join(root, "shim", "cuda", "cuda_functions.def"), "utf8");
+  const lines = text.matchAll(new RegExp(`^RM_${list}_FUNCTION\\((\\w+),`, "gm"));
+  return [...lines].map(([, name]) => name!);
 }
 
 const REST: Record<string, string> = {

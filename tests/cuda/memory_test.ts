@@ -24,9 +24,9 @@ import {
   DeviceStorage,
   download,
   downloadLater,
-  recycle,
   upload,
-} from "../../src/memory/storage.ts";
+} from "../../src/memory/device.ts";
+import { recycle } from "../../src/memory/pool.ts";
 
 /** What the look-alike's devices hold, and what was asked of them. */
 class Fake {

@@ -20,7 +20,7 @@ const reason = whyNoEmulator() ?? (onHardware ? "a real device is tested" : unde
 const ALL = ["--allow-all"];
 
 /** The families of these kernels. */
-const FAMILIES = ["copy_u8_dense", "add_f32_dense", "sum_f32_f32_along"];
+const FAMILIES = ["copy_u8_contiguous", "add_f32_contiguous", "sum_f32_f32_along"];
 
 /** What the emulator's NVRTC makes of a family, one image for all of its kernels. */
 function kernelsOf(name: string, folder: string): Kernel[] {
@@ -35,7 +35,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
     { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ROWMAJOR_CACHE: cache },
     ALL,
   );
-  // See the head of a file in shim/cuda_cache.c: the image comes last.
+  // See the head of a file in shim/cuda/modules/cache.c: the image comes last.
   const file = readFileSync(join(cache, readdirSync(cache)[0]!));
   const image = file.subarray(file.length - Number(file.readBigUInt64LE(16)));
   const { names } = prebuiltFamilies().find(({ names }) => names.includes(name))!;
@@ -91,7 +91,7 @@ else {
       assertEquals(columns, [5, 7, 9]);
       assertEquals(long, Math.fround(4999950000));
       assertEquals(narrow, -56);
-      assertStringIncludes(exp, "kernel exp_f32_singles does not come compiled");
+      assertStringIncludes(exp, "kernel exp_f32_strided does not come compiled");
       assertStringIncludes(exp, "NVRTC");
       const add = "told(() => x.add(x))";
       assertStringIncludes(withoutNvrtc(bare, join(folder, "none"), add), "cannot be read");
@@ -162,9 +162,9 @@ $L__BB1_1:
 const zig = findZig();
 test(
   ...when({ zig: zig !== undefined }, "rests of divisions and huge angles are libm's", (folder) => {
-    const program = join(folder, "far");
-    const from = join(root, "tests", "native", "c", "far.c");
-    const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda")];
+    const program = join(folder, "payne_hanek");
+    const from = join(root, "tests", "native", "c", "payne_hanek.c");
+    const flags = ["-O2", "-ffp-contract=off", "-I", join(root, "shim", "cuda", "kernels")];
     runZig(["cc", ...flags, from, "-o", program, "-lm"]);
     assertEquals(
       execFileSync(program, { encoding: "utf8" }),

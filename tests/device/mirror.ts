@@ -1,29 +1,21 @@
 /**
  * Devices made of nothing but JavaScript: `"mirror"`, `"mirror:1"` and `"mirror:2"`.
  *
- * Their memory is out of reach of everything but their backend, which hands ops to the JavaScript
+ * Their memory is out of reach of everything but their backend, which hands calls to the JavaScript
  * backend. So whoever takes a tensor on a device for one on the CPU is found without a device. As on
  * CUDA, indexes out of range are noted and the next read throws. Importing this registers them.
  *
  * @module
  */
-import {
-  type Affine,
-  type Backend,
-  type Device,
-  type Distribution,
-  type MatrixRef,
-  type Picks,
-  type Product,
-  registerDevices,
-  type RowKernel,
-} from "../../src/core/backend.ts";
+import type { Backend, Device } from "../../src/core/backend.ts";
+import { registerDevices } from "../../src/core/dispatch.ts";
+import { isRowCall, ROW_KERNELS } from "../../src/core/row_kernels.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
-import type { DType } from "../../src/base/dtype.ts";
 import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
-import type { FoldRow, MapRow } from "../../src/ops/table.ts";
-import type { Plan } from "../../src/core/plan.ts";
+import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/memory/storage.ts";
+import { INDEX } from "../../src/ops/kernels.ts";
+import { Call, type Input } from "../../src/ops/op.ts";
 import type { Device as DeviceName } from "../../src/types/mod.ts";
 
 /** No two blocks come nearer than this. */
@@ -140,7 +132,16 @@ export class MirrorMemory implements DeviceMemory {
   }
 }
 
-/** Runs ops on storages of one mirror device. */
+/** The size of the axis that the indices of a call are for. */
+function indexedSize(call: Call): number {
+  return call.op === INDEX.ravelIndex ? call.attributes.size : call.operand(0).layout.shape[0]!;
+}
+
+function isRowKernel({ op }: Call): boolean {
+  return ROW_KERNELS.some((name) => name === op.name);
+}
+
+/** Runs calls on storages of one mirror device. */
 class MirrorBackend implements Backend {
   readonly name = "mirror";
   readonly #js = new JsBackend();
@@ -148,7 +149,7 @@ class MirrorBackend implements Backend {
   constructor(readonly memory: MirrorMemory) {}
 
   /** The elements of `storage`, which must be here, or a single one on the CPU, if `scalar` says so. */
-  #open(storage: Storage, scalar = false): Storage {
+  #open(storage: Storage, scalar: boolean): Storage {
     const { address, info, length } = storage;
     if (scalar && storage.memory === null) {
       if (length !== 1) throw new Error(`an operand of ${length} elements on the CPU`);
@@ -160,109 +161,39 @@ class MirrorBackend implements Backend {
     return new Storage(new info.array(buffer, byteOffset, length), info, true, false);
   }
 
-  #openMaybe(storage: Storage | null, scalar = false): Storage | null {
-    return storage === null ? null : this.#open(storage, scalar);
+  /** The call on the elements themselves. Only elementwise ops take scalars from the CPU. */
+  #opened(call: Call): Call {
+    const { op, name, attributes } = call;
+    const open = ({ storage, layout, flags }: Operand, scalar: boolean): Operand => {
+      return { storage: this.#open(storage, scalar), layout, flags };
+    };
+    const inputs = call.inputs.map((x): Input => isOperand(x) ? open(x, op.kind === "map") : x);
+    const outputs = call.outputs.map((out) => open(out, false));
+    const opened = new Call(op, name, inputs, attributes, outputs);
+    opened.specs = call.specs;
+    opened.compute = call.compute;
+    opened.plan = call.plan;
+    return opened;
   }
 
-  map(
-    row: MapRow,
-    compute: DType,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    c: Storage | null,
-  ): void {
-    this.#js.map(
-      row,
-      compute,
-      plan,
-      this.#open(out),
-      this.#open(a, true),
-      this.#openMaybe(b, true),
-      this.#openMaybe(c, true),
-    );
+  supports(call: Call): boolean {
+    if (isRowKernel(call)) return isRowCall(call);
+    // So that what takeAlongAxis is decomposed into runs here too.
+    return call.op.name !== "takeAlongAxis" && this.#js.supports(call);
   }
 
-  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    this.#js.fold(row, plan, this.#open(out), this.#open(a), this.#openMaybe(b));
-  }
-
-  /** Leaves all rows to the ops that they are made of, once it has seen that the operands are here. */
-  alongRows(
-    _kernel: RowKernel,
-    _rows: number,
-    _columns: number,
-    out: Storage,
-    a: Storage,
-    _offset: number,
-    { weight, bias }: Affine,
-  ): boolean {
-    for (const one of [out, a, weight, bias]) this.#openMaybe(one);
-    return false;
-  }
-
-  matmul(product: Product): void {
-    const open = (ref: MatrixRef): MatrixRef => ({ ...ref, storage: this.#open(ref.storage) });
-    const { c, a, b } = product;
-    this.#js.matmul({ ...product, c: open(c), a: open(a), b: open(b) });
-  }
-
-  sort(
-    values: Storage,
-    offset: number,
-    runs: number,
-    size: number,
-    descending: boolean,
-    indices: Storage | null,
-  ): void {
-    const [inner, order] = [this.#open(values), this.#openMaybe(indices)];
-    this.#js.sort(inner, offset, runs, size, descending, order);
-  }
-
-  /** Notes an index out of range, as devices do that find it later. */
-  #note(bad: number, size: number): number {
-    if (bad >= 0) this.memory.fault ??= new IndexError(`Cannot index an axis of size ${size}`);
-    return -1;
-  }
-
-  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
-    const [places, picks] = [this.#open(positions), this.#open(index)];
-    return this.#note(this.#js.position(plan, places, picks, size, stride), size);
-  }
-
-  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    const [to, from] = [this.#open(out), this.#open(source)];
-    const inner = { ...picks, indexes: this.#open(picks.indexes) };
-    return this.#note(this.#js.gather(plan, to, from, inner, step), picks.size);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    picks: Picks,
-    step: number,
-    add: boolean,
-  ): number {
-    const [to, from] = [this.#open(target), this.#open(values)];
-    const inner = { ...picks, indexes: this.#open(picks.indexes) };
-    return this.#note(this.#js.scatter(plan, to, from, inner, step, add), picks.size);
-  }
-
-  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
-    this.#js.nonzero(this.#open(out), this.#open(input), offset, length);
-  }
-
-  random(
-    out: Storage,
-    kind: Distribution,
-    key0: number,
-    key1: number,
-    low: bigint,
-    high: bigint,
-  ): void {
-    this.#js.random(this.#open(out), kind, key0, key1, low, high);
+  run(call: Call): boolean {
+    const opened = this.#opened(call);
+    // Rows are left to the ops that they are made of, once it is seen that the operands are here.
+    if (isRowKernel(call)) return false;
+    this.#js.run(opened);
+    // An index out of range is noted only, as on devices that find it later.
+    if (opened.badIndex >= 0) {
+      this.memory.fault ??= new IndexError(
+        `Cannot index an axis of size ${indexedSize(call)}`,
+      );
+    }
+    return true;
   }
 }
 

@@ -91,12 +91,14 @@ test("what changes a kernel changes the hash of its family, and nothing else doe
   assertNotEquals(hash, hashOf({ ...family, source: `${family.source}\n#define X` }, options));
   const text = wholeText(family.source);
   assert(!text.includes('#include "') && !text.includes("/*"), "headers are in place, and bare");
-  assert(text.includes("rm_map_dense") && text.includes("rm_cast"), "both kinds of headers");
+  assert(text.includes("rm_map_contiguous") && text.includes("rm_cast"), "both kinds of headers");
 });
 
 test("a report is figures, and what the compiler said besides", () => {
-  const { figures, said } = readReport("a_dense\t40\t8\t16\t32\t2048\nkernel.cu(3): warning #1\n");
-  assertEquals(figures, new Map([["a_dense", [40, 8, 16, 32, 2048]]]));
+  const { figures, said } = readReport(
+    "a_contiguous\t40\t8\t16\t32\t2048\nkernel.cu(3): warning #1\n",
+  );
+  assertEquals(figures, new Map([["a_contiguous", [40, 8, 16, 32, 2048]]]));
   assertEquals(said, "kernel.cu(3): warning #1");
 });
 

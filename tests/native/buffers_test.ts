@@ -224,7 +224,7 @@ check("memory that is not there is an OutOfMemoryError", () => {
 });
 
 check("to allocate opens nothing", () => {
-  const allocate = `import { allocate } from ${moduleAt("src/memory/storage.ts")};
+  const allocate = `import { allocate } from ${moduleAt("src/memory/pool.ts")};
     import { openedShim } from ${moduleAt("src/backend/ffi/load.ts")};
     import { full, memory, ones } from ${moduleAt("mod.ts")};
     const buffers = (): void => {

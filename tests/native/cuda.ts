@@ -359,9 +359,9 @@ export function kernelsRun(): void {
 export function filesAreIncluded(): void {
   const gpu = opened();
   const [kernel] = gpu.compile(
-    `#include "half.h"
+    `#include "float16.h"
     extern "C" __global__ void widen(long long n, float *to, const uint16_t *from) {
-      if ((long long)threadIdx.x < n) to[threadIdx.x] = rm_from_half(from[threadIdx.x]);
+      if ((long long)threadIdx.x < n) to[threadIdx.x] = rm_f16_to_f32(from[threadIdx.x]);
     }`,
     "widen",
   );

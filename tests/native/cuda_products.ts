@@ -7,7 +7,8 @@ import { deepStrictEqual as assertEquals, ok as assert } from "node:assert";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
-import { allocate, type Storage } from "../../src/memory/storage.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import type { Storage } from "../../src/memory/storage.ts";
 import { addressed, type Gpu, numbers, opened } from "./gpu.ts";
 
 /** Strides of a matrix, and how many elements one of a batch takes. */

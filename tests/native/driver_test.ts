@@ -17,22 +17,27 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
-import { runZig } from "../../scripts/tools.ts";
-import { findZig, inDeno, LEVELS, library, when } from "./support.ts";
+import { root, runZig } from "../../scripts/tools.ts";
+import {
+  findZig,
+  inDeno,
+  installed,
+  LEVELS,
+  library,
+  shimFolders,
+  shimSources,
+  when,
+} from "./support.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const driver = join(here, "c", "driver.c");
-const shim = join(here, "../..", "shim");
+const includes = shimFolders().flatMap((folder) => ["-I", folder]);
 const zig = findZig();
 const { arch, platform } = process;
 
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
-const SOURCES = ["common", "threads", "buffers", "move", "blas"];
-const KERNELS = ["level", "map", "fold", "rows", "gemm", "sort", "random", "places"];
-
-function installed(tool: string): boolean {
-  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
-}
+/** The sources without CUDA. */
+const SOURCES = shimSources().filter((path) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(path));
 
 /** Runs a program and gives what it prints; throws what it says when it fails. */
 function run(program: string, args: string[]): string {
@@ -51,8 +56,7 @@ function buildOnLibrary(folder: string): string {
     "-O1",
     "-fno-sanitize=all",
     "-mcpu=baseline",
-    "-I",
-    shim,
+    ...includes,
     driver,
     library,
   ];
@@ -63,11 +67,10 @@ function buildOnLibrary(folder: string): string {
 /** Builds the driver and the shim's sources into one program, for one instruction set. */
 function buildWhole(folder: string, args: string[]): string {
   const program = join(folder, "driver");
-  const sources = [...SOURCES, ...KERNELS].map((name) => join(shim, `${name}.c`));
-  const own = ["-I", shim, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
+  const own = [...includes, "-lc", `-femit-bin=${program}`, "--cache-dir", join(folder, "cache")];
   const at = args.indexOf("--");
   const flags = ["-cflags", ...FLAGS, ...args.slice(0, at), "--"];
-  runZig(["build-exe", ...flags, driver, ...sources, ...args.slice(at + 1), ...own]);
+  runZig(["build-exe", ...flags, driver, ...SOURCES, ...args.slice(at + 1), ...own]);
   return program;
 }
 
@@ -108,7 +111,7 @@ test(...when(
     const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
     const program = buildWhole(folder, [
       "-O0",
-      "-DRM_LEVEL=v2",
+      "-DRM_ISA=v2",
       ...names,
       "--",
       "-ODebug",
@@ -128,7 +131,7 @@ test(...when(
   (folder) => {
     const program = buildWhole(folder, [
       "-O2",
-      "-DRM_LEVEL=base",
+      "-DRM_ISA=base",
       "--",
       "-OReleaseFast",
       "-fno-sanitize-c",
@@ -143,19 +146,19 @@ test(...when(
 /** Builds a program of native/ with some of the shim's sources. */
 function buildPart(folder: string, name: string, parts: string[], flags: string[]): string {
   const program = join(folder, name);
-  const sources = [join(here, "c", `${name}.c`), ...parts.map((part) => join(shim, part))];
-  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", "-I", shim, ...sources, "-o", program]);
+  const sources = [join(here, "c", `${name}.c`), ...parts.map((part) => join(root, "shim", part))];
+  runZig(["cc", ...FLAGS, "-O1", ...flags, "-rdynamic", ...includes, ...sources, "-o", program]);
   return program;
 }
 
-const BUFFERS = ["buffers.c", "threads.c"];
+const BUFFERS = ["core/buffers.c", "core/threads.c"];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
 test(...when(onX64, "buffers come back to whoever has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
   assertStringIncludes(run(program, ["limits"]), "limits");
-  const pages = buildPart(folder, "pages", ["threads.c"], PLAIN);
+  const pages = buildPart(folder, "pages", ["core/threads.c"], PLAIN);
   assertStringIncludes(run(pages, []), "large pages: ");
 }));
 
@@ -201,7 +204,7 @@ function runSanitized(folder: string, name: string, parts: string[]): string {
 test(...when(
   withSanitizer,
   "the pool of threads passes with the thread sanitizer",
-  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["threads.c"]), "9000 jobs"),
+  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["core/threads.c"]), "9000 jobs"),
 ));
 
 test(...when(

@@ -7,27 +7,30 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type MatrixRef, matrixRef, ROW_KERNELS } from "../../src/core/backend.ts";
+import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
+import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
-import { resultDType } from "../../src/core/dispatch.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import {
-  ARG_REDUCE,
-  type ArgReduceRow,
-  MAP,
-  type MapRow,
-  REDUCE,
-  type ReduceRow,
-  SCAN,
-  type ScanRow,
-  takes,
-} from "../../src/ops/table.ts";
-import { OFFSETS, Plan } from "../../src/core/plan.ts";
+import { resultOf, takes } from "../../src/ops/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ScanOp } from "../../src/ops/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { ATTRIBUTES, KEPT, OFFSETS, OPERANDS, Plan, RANK } from "../../src/base/plan.ts";
 import type { Storage } from "../../src/memory/storage.ts";
-import { assertSame, assertSameBytes, check, copyOf, fill, js, LEVELS, native } from "./support.ts";
+import {
+  assertSame,
+  assertSameBytes,
+  calls,
+  check,
+  copyOf,
+  fill,
+  js,
+  LEVELS,
+  native,
+} from "./support.ts";
+import type { BackendCalls } from "../calls.ts";
 import { generator } from "../ops/table/operands.ts";
 
 let random = generator(1);
@@ -105,9 +108,10 @@ function makePlan(shape: readonly number[], kept: number, operands: readonly Ope
   const plan = new Plan();
   const { length: rank } = shape;
   const { data } = plan;
-  plan.rank = data[0] = rank;
-  plan.operands = data[1] = operands.length;
-  plan.kept = kept;
+  plan.rank = data[RANK] = rank;
+  plan.operands = data[OPERANDS] = operands.length;
+  plan.kept = data[KEPT] = kept;
+  plan.size = shape.reduce((n, size) => n * size, 1);
   let at = OFFSETS;
   for (const { offset } of operands) data[at++] = offset;
   for (const size of shape) data[at++] = size;
@@ -132,19 +136,19 @@ function compare(
   outside: boolean,
   written: readonly Storage[],
   read: readonly Storage[],
-  call: (backend: typeof js, written: readonly Storage[]) => void,
+  call: (backend: BackendCalls, written: readonly Storage[]) => void,
 ): void {
   native.setLevel(pick(LEVELS));
   const before = written.map(copyOf);
   const inputs = read.map(copyOf);
   if (outside) {
-    const error = assertThrows(() => call(native, written), NativeError, undefined, what);
+    const error = assertThrows(() => call(calls, written), NativeError, undefined, what);
     assertEquals(error.status, STATUS.bounds, `${what}: ${error.message}`);
     written.forEach((storage, k) => assertSameBytes(storage, before[k]!, `${what}: written`));
     refused++;
   } else {
     call(js, before);
-    call(native, written);
+    call(calls, written);
     written.forEach((storage, k) => {
       const { name, kind } = storage.info;
       const ulp = kind === "f" ? (name === "float64" ? 200 : 4) : 0;
@@ -166,7 +170,7 @@ function cases(name: string, times: number, body: (what: string) => void): void 
   assert(Math.min(refused, served) > times / 5, `${refused} refused, ${served} served`);
 }
 
-const MAPS: MapRow[] = [
+const MAPS: MapOp[] = [
   MAP.copy,
   MAP.neg,
   MAP.abs,
@@ -189,11 +193,7 @@ check("maps: random plans are refused, or give what js gives", () => {
     const wrong = random() < 0.5 ? below(row.arity + 1) : -1;
     const operands = Array.from({ length: row.arity + 1 }, (_, k): Operand => {
       const strides = k === 0 ? apart(shape) : anyStrides(shape);
-      const own = k === 0
-        ? resultDType(row, dtype, row.name)
-        : row.condition && k === 1
-        ? "bool"
-        : dtype;
+      const own = k === 0 ? resultOf(row, dtype) : row.condition && k === 1 ? "bool" : dtype;
       return { strides, ...place(own, visit(shape, strides), k === wrong) };
     });
     const plan = makePlan(shape, 0, operands);
@@ -208,9 +208,9 @@ check("maps: random plans are refused, or give what js gives", () => {
   });
 });
 
-type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
+type AxisOp = ReduceOp | ArgReduceOp | ScanOp;
 
-const FOLDS: FoldRow[] = [
+const FOLDS: AxisOp[] = [
   REDUCE.max,
   REDUCE.any,
   REDUCE.countNonzero,
@@ -231,22 +231,22 @@ check("folds: random plans are refused, or give what js gives", () => {
       : pick(exact ? DTYPES.filter((d) => takes(row, d)) : integers);
     const rank = below(5);
     const shape = anyShape(rank);
-    const kept = row.skeleton === "scan" ? Math.max(0, rank - 1) : below(rank + 1);
+    const kept = row.kind === "scan" ? Math.max(0, rank - 1) : below(rank + 1);
     const paired = row === REDUCE.var;
     const count = paired ? 3 : 2;
     const wrong = random() < 0.5 ? below(count) : -1;
     const operands = Array.from({ length: count }, (_, k): Operand => {
       // The output and the second input stand still along the folded axes.
-      const axes = k === 1 || row.skeleton === "scan" ? shape : shape.slice(0, kept);
+      const axes = k === 1 || row.kind === "scan" ? shape : shape.slice(0, kept);
       const moving = k === 0 ? apart(axes) : anyStrides(axes);
       const strides = shape.map((_, axis) => moving[axis] ?? 0);
-      const own = k === 0 ? resultDType(row, dtype, row.name) : k === 1 ? dtype : "float64";
+      const own = k === 0 ? resultOf(row, dtype) : k === 1 ? dtype : "float64";
       const placed = place(own, visit(shape, strides), k === wrong);
       if (k === 2) placed.storage.array.fill(0.5 as never);
       return { strides, ...placed };
     });
     const plan = makePlan(shape, kept, operands);
-    plan.data[2] = 3;
+    plan.data[ATTRIBUTES] = 3;
     const [out, a, b] = operands.map(({ storage }) => storage);
     compare(
       `${name}: ${row.name} of ${dtype} [${shape}], ${kept} kept, operand ${wrong} outside`,
@@ -293,7 +293,7 @@ check("gathers and scatters: random plans and positions are refused, or give wha
     }
     // Fewer indexes than are asked for.
     const asked = wrong === 2 ? indexes.array.length - offset + 1 : count;
-    const picks = { indexes, offset, count: asked, size, stride };
+    const picks = { indices: indexes, offset, count: asked, size, stride };
     const [target, source] = scatter ? [other, near] : [near, other];
     const plan = makePlan(shape, 0, [target, source]);
     compare(
@@ -338,7 +338,7 @@ check("indexes: random plans are refused, or give what js gives", () => {
       [positions!],
       [index!],
       (backend, [to]) => {
-        found.push(backend.position(plan, to!, index!, 7, 3));
+        found.push(backend.ravelIndex(plan, to!, index!, 7, 3));
       },
     );
     if (wrong < 0) assertEquals(found, [-1, -1], name);
@@ -373,7 +373,7 @@ check("takes along axes: random plans are refused, or give what js gives", () =>
       [out!],
       [source!, index!],
       (backend, [to]) => {
-        found.push(backend.takeAlong!(plan, to!, source!, { indexes: index!, size, stride }));
+        found.push(backend.takeAlongAxis(plan, to!, source!, index!, size, stride));
       },
     );
     if (wrong < 0) assertEquals(found, [-1, -1], name);
@@ -386,7 +386,7 @@ check("products: random matrices are refused, or give what js gives", () => {
     const [m, n, k] = [1 + below(9), 1 + below(9), 1 + below(9)];
     const batch = 1 + below(3);
     const wrong = random() < 0.5 ? below(3) : -1;
-    const refs = [[m, n], [m, k], [k, n]].map((shape, which): MatrixRef => {
+    const refs = [[m, n], [m, k], [k, n]].map((shape, which): MatrixBatch => {
       const strides = which === 0 ? apart(shape) : anyStrides(shape);
       const once = visit(shape, strides);
       const step = which === 0 || random() < 0.5
@@ -398,15 +398,15 @@ check("products: random matrices are refused, or give what js gives", () => {
       for (let i = 0; i < storage.array.length; i++) {
         storage.array[i] = (DTYPE[dtype].wide ? BigInt(below(9)) : below(9)) as never;
       }
-      return matrixRef(storage, new Layout([batch, ...shape], [step, ...strides], offset));
+      return matrixBatch(storage, new Layout([batch, ...shape], [step, ...strides], offset));
     });
-    const [c, a, b] = refs as [MatrixRef, MatrixRef, MatrixRef];
+    const [c, a, b] = refs as [MatrixBatch, MatrixBatch, MatrixBatch];
     compare(
       `${name}: ${dtype} [${m}, ${k}] @ [${k}, ${n}], batch ${batch}, matrix ${wrong} outside`,
       wrong >= 0,
       [c.storage],
       [a.storage, b.storage],
-      (backend, [to]) => backend.matmul({ m, n, k, c: { ...c, storage: to! }, a, b }),
+      (backend, [to]) => backend.matmul({ ...c, storage: to! }, a, b),
     );
   });
 });
@@ -457,7 +457,7 @@ check("sorts, nonzero and rows: random runs are refused, or give what js gives",
     const value = kernel === "softmax" ? 1 / size : -Math.log(size);
     compare(what, wrong, [out], [a.storage, weight, bias], (backend, [to]) => {
       const affine = { weight, bias, epsilon: 3 };
-      if (backend.alongRows?.(kernel, runs, size, to!, a.storage, a.offset, affine)) return;
+      if (backend.alongRows(kernel, runs, size, to!, a.storage, a.offset, affine)) return;
       for (let i = 0; i < length; i++) {
         const [w, b] = [weight, bias].map((one) => one.array[i % size] as number);
         writeElement(to!, i, kernel.endsWith("oftmax") ? value : norm * w! + b!);
@@ -474,7 +474,7 @@ check("nonzero writes no more than its output holds", () => {
   const part = { ...memory, array: (memory.array as Int32Array).subarray(0, 10) };
   const room = Object.setPrototypeOf(part, Object.getPrototypeOf(memory)) as Storage;
   try {
-    native.nonzero(room, input, 0, 30);
+    calls.nonzero(room, input, 0, 30);
   } catch (error) {
     assert(error instanceof NativeError);
   }
@@ -486,7 +486,7 @@ check("plans with fewer operands than the call are refused", () => {
   const operand: Operand = { storage, strides: [1], offset: 0, outside: false };
   const plan = makePlan([4], 0, [operand, operand]);
   assertThrows(
-    () => native.map(MAP.add, "float32", plan, storage, storage, storage, null),
+    () => calls.map(MAP.add, "float32", plan, storage, storage, storage, null),
     NativeError,
   );
 });

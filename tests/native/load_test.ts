@@ -132,9 +132,11 @@ check("what is no library gives a reason", () => {
 // It takes zig to make such libraries.
 test(...when(
   { zig: findZig() !== undefined },
-  "a library of another version, or of another op table, gives a reason",
+  "a library of another version, or with other declarations, gives a reason",
   (folder) => {
-    for (const [version, reason] of [[VERSION + 1, "has version"], [VERSION, "op table"]]) {
+    for (
+      const [version, reason] of [[VERSION + 1, "has version"], [VERSION, "other declarations"]]
+    ) {
       const source = join(folder, `other${version}.c`);
       const functions = Object.keys(SYMBOLS).map((name) =>
         `API int ${name}(void) { return ${name === "rm_version" ? version : 0}; }`

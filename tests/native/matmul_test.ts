@@ -12,7 +12,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { runZig } from "../../scripts/tools.ts";
-import { type MatrixRef, matrixRef, type Product } from "../../src/core/backend.ts";
+import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
@@ -20,17 +20,17 @@ import { readElement, writeElement } from "../../src/memory/element.ts";
 import { Layout } from "../../src/base/layout.ts";
 import {
   assertSameBytes,
+  calls,
   check,
   copyOf,
-  fallback,
   fill,
   findZig,
-  handedOn,
   js,
   LEVELS,
   MARGIN,
   moduleAt,
   native,
+  NativeCalls,
   runApart,
   shim,
   when,
@@ -50,12 +50,12 @@ const KINDS = Object.keys(MATRICES);
 /** Those that a product can be written to. */
 const OUTPUTS = 6;
 
-function matrices(layout: Layout, dtype: DType, batch: number, step: number): MatrixRef {
+function matrices(layout: Layout, dtype: DType, batch: number, step: number): MatrixBatch {
   const length = layout.extent()[1] + 1 + MARGIN;
   // Integers wrap, floats stay finite.
   const storage = fill(dtype, length + (batch - 1) * step * length, DTYPE[dtype].kind !== "f");
   const { shape, strides, offset } = layout;
-  return matrixRef(
+  return matrixBatch(
     storage,
     new Layout([batch, ...shape], [step * length, ...strides], offset),
   );
@@ -71,7 +71,7 @@ const EPSILON: Partial<Record<DType, number>> = {
 
 /** Multiplies in both backends. `steps`: whether a and b have a matrix for each of the batch. */
 function checkMatmul(
-  backend: NativeBackend,
+  backend: NativeCalls,
   dtype: DType,
   [m, n, k]: readonly [number, number, number],
   [kindC, kindA, kindB]: readonly [string, string, string],
@@ -88,9 +88,8 @@ function checkMatmul(
   const expected = { ...c, storage: copyOf(c.storage) };
   const what = `${dtype} [${m}, ${k}] ${kindA} @ [${k}, ${n}] ${kindB} to ${kindC}, ` +
     `batch of ${batch}, level ${backend.level}`;
-  const product: Product = { m, n, k, c, a, b };
-  assertEquals(handedOn(() => backend.matmul(product)), 0, what);
-  js.matmul({ ...product, c: expected });
+  assertEquals(backend.handedOnBy(() => backend.matmul(c, a, b)), 0, what);
+  js.matmul(expected, a, b);
   assertSameBytes(a.storage, before[0]!, `${what}: a`);
   assertSameBytes(b.storage, before[1]!, `${what}: b`);
   if (!floats) return assertSameBytes(c.storage, expected.storage, what);
@@ -118,18 +117,18 @@ const SIZES: [number, number, number][] = [
   [48, 40, 37],
 ];
 
-function checkLayouts(backend: NativeBackend, dtype: DType): void {
+function checkLayouts(backend: NativeCalls, dtype: DType): void {
   let turn = 0;
   for (const sizes of SIZES) {
     for (const kindA of KINDS) {
       for (const kindB of KINDS) {
-        backend.setLevel(LEVELS[turn % LEVELS.length]!);
+        backend.native.setLevel(LEVELS[turn % LEVELS.length]!);
         checkMatmul(backend, dtype, sizes, [KINDS[turn++ % OUTPUTS]!, kindA, kindB]);
       }
     }
   }
   for (const level of LEVELS) {
-    backend.setLevel(level);
+    backend.native.setLevel(level);
     for (const steps of [[1, 1], [1, 0], [0, 1], [0, 0]] as const) {
       for (const sizes of [[6, 7, 8], [1, 9, 5], [40, 1, 33]] as [number, number, number][]) {
         checkMatmul(backend, dtype, sizes, ["rowMajor", "rowMajor", "columnMajor"], 11, steps);
@@ -140,13 +139,13 @@ function checkLayouts(backend: NativeBackend, dtype: DType): void {
 }
 
 /** Products of several blocks, in each direction. */
-function checkLarge(backend: NativeBackend, dtypes: readonly DType[]): void {
+function checkLarge(backend: NativeCalls, dtypes: readonly DType[]): void {
   let turn = 0;
   for (const dtype of dtypes) {
     const sizes: [number, number, number][] = [[150, 170, 600], [7, 530, 90], [530, 3, 40]];
     if (dtype !== "int64") sizes.push([520, 90, 70], [1, 700, 3000], [700, 1, 3000]);
     for (const size of sizes) {
-      backend.setLevel(LEVELS[turn++ % LEVELS.length]!);
+      backend.native.setLevel(LEVELS[turn++ % LEVELS.length]!);
       checkMatmul(backend, dtype, size, ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, size, ["wideColumns", "reversed", "strided"]);
       // Rows of a that are copied, and sums apart from where the result goes.
@@ -156,9 +155,9 @@ function checkLarge(backend: NativeBackend, dtypes: readonly DType[]): void {
 }
 
 /** Matrices that are no multiple of what a kernel takes, in rows and in columns. */
-function checkEdges(backend: NativeBackend, dtype: DType): void {
+function checkEdges(backend: NativeCalls, dtype: DType): void {
   for (const level of LEVELS) {
-    backend.setLevel(level);
+    backend.native.setLevel(level);
     for (let size = 2; size <= 70; size++) {
       checkMatmul(backend, dtype, [size, 71 - size, 5], ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, [14, size, 40], ["wideRows", "columnMajor", "columnMajor"]);
@@ -188,7 +187,7 @@ function checkEdges(backend: NativeBackend, dtype: DType): void {
 
 /** Serves by its own kernels, as long as nothing else in this file has opened a BLAS. */
 const own = shim &&
-  new NativeBackend({ ...shim, rm_blas_open: () => STATUS.notFound }, fallback);
+  new NativeCalls(new NativeBackend({ ...shim, rm_blas_open: () => STATUS.notFound }));
 
 for (const dtype of DTYPES.filter((dtype) => dtype !== "bool")) {
   check(`products of ${dtype} in every layout agree with js`, () => checkLayouts(own, dtype));
@@ -207,8 +206,8 @@ check("products larger than the kernels' blocks agree with js", () => {
 check("Matmul through OpenBLAS: products agree with js, where there is one", () => {
   const blas = native.blas();
   if ("reason" in blas) return console.log(`Not through OpenBLAS: ${blas.reason}`);
-  for (const dtype of ["float32", "float64"] as const) checkLayouts(native, dtype);
-  checkLarge(native, ["float32", "float64"]);
+  for (const dtype of ["float32", "float64"] as const) checkLayouts(calls, dtype);
+  checkLarge(calls, ["float32", "float64"]);
 });
 
 check("without a BLAS the shim's own kernels serve, as exactly", () => {
@@ -265,12 +264,14 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
   const output = runApart(
     `import { findNative } from ${moduleAt("src/backend/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backend/js/backend.ts")};
-    import { matrixRef } from ${moduleAt("src/core/backend.ts")};
+    import { BackendCalls } from ${moduleAt("tests/calls.ts")};
+    import { matrixBatch } from ${moduleAt("src/core/gemm.ts")};
     import { Layout } from ${moduleAt("src/base/layout.ts")};
-    import { allocate } from ${moduleAt("src/memory/storage.ts")};
+    import { allocate } from ${moduleAt("src/memory/pool.ts")};
     import { openLibrary } from ${moduleAt("tests/native/ffi.ts")};
-    const js = new JsBackend();
+    const js = new BackendCalls(new JsBackend(), new JsBackend());
     const native: any = findNative();
+    const products = new BackendCalls(native, native);
     const blas = native.blas();
     if (blas.config !== "OpenBLAS mock") throw new Error(JSON.stringify(blas));
     const mock: any = openLibrary(${JSON.stringify(mock)}, {
@@ -279,19 +280,18 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
     });
     if (mock.mock_calls(6) !== 1) throw new Error("nobody told it how many threads there are");
     const results: unknown[] = [];
-    for (const { name, dtype, sizes, c, a, b } of ${JSON.stringify(cases)} as any) {
-      const [m, n, k] = sizes;
+    for (const { name, dtype, c, a, b } of ${JSON.stringify(cases)} as any) {
       const make = ({ shape, strides, offset, length }: any): any => {
         const storage = allocate(dtype, length, true);
         for (let i = 0; i < length; i++) storage.array[i] = i * 7 % 11 - 5;
-        return matrixRef(storage, new Layout(shape, strides, offset));
+        return matrixBatch(storage, new Layout(shape, strides, offset));
       };
       const [to, other, left, right] = [c, c, a, b].map(make);
       to.storage.array.fill(NaN);
       mock.mock_calls(-1);
-      native.matmul({ m, n, k, c: to, a: left, b: right });
+      products.matmul(to, left, right);
       other.storage.array.fill(NaN);
-      js.matmul({ m, n, k, c: other, a: left, b: right });
+      js.matmul(other, left, right);
       const last = new Int32Array(8);
       mock.mock_last(last);
       const calls = [0, 1, 2, 3, 4, 5].map((which) => mock.mock_calls(which));

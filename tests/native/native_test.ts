@@ -9,35 +9,29 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { matrixRef, type Picks, ROW_KERNELS } from "../../src/core/backend.ts";
+import type { IndexVector } from "../../src/core/blocks.ts";
+import { matrixBatch } from "../../src/core/gemm.ts";
+import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
-import { checkStore, resultDType } from "../../src/core/dispatch.ts";
+import { checkStore } from "../../src/core/write.ts";
 import { DTYPE, type DType, DTYPES, promoteTypes } from "../../src/base/dtype.ts";
 import { attempt, NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import {
-  ARG_REDUCE,
-  computeOf,
-  type FoldRow,
-  MAP,
-  type MapRow,
-  REDUCE,
-  type ReduceRow,
-  type Row,
-  SCAN,
-  takes,
-} from "../../src/ops/table.ts";
-import { ATTRIBUTES, type Plan, planMap, planReduce } from "../../src/core/plan.ts";
+import { computeOf, resultOf, takes } from "../../src/ops/infer.ts";
+import type { AxisOp, MapOp, ReduceOp, TableOp } from "../../src/ops/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { ATTRIBUTES, type Plan, planMap, planReduce } from "../../src/base/plan.ts";
 import * as random from "../../src/random/mod.ts";
-import { adopt, allocate, allocateShared, type Storage } from "../../src/memory/storage.ts";
+import { allocate, allocateShared, wrapExternal } from "../../src/memory/pool.ts";
+import type { Storage } from "../../src/memory/storage.ts";
 import {
   assertSame,
   assertSameBytes,
+  calls,
   check,
   copyOf,
   denseStorage,
-  fallback,
   fill,
   handedOn,
   js,
@@ -47,26 +41,28 @@ import {
   mapTolerance,
   MARGIN,
   native,
+  NativeCalls,
   NO_AFFINE,
   OUTPUTS,
   shim,
   storageFor,
 } from "./support.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
+import { BackendCalls } from "../calls.ts";
 import { foldTolerance, MANY, type Tolerance } from "../ops/table/compare.ts";
-import { attributesOf } from "../ops/table/golden.ts";
+import { parametersOf } from "../ops/table/golden.ts";
 import { positions } from "../ops/table/operands.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 
 /** Loops made for each kind of call, which are faster than the interpreter. */
-const loops = new JsBackend();
+const loops = new BackendCalls(new JsBackend(), new JsBackend());
 
-function taken(row: Row): DType[] {
+function taken(row: TableOp): DType[] {
   return DTYPES.filter((dtype) => takes(row, dtype));
 }
 
-function setAttributes(plan: Plan, row: Row, dtype: DType, count: number): void {
-  attributesOf(row, dtype, count).forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
+function setParameters(plan: Plan, row: TableOp, dtype: DType, count: number): void {
+  parametersOf(row, dtype, count).forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
 }
 
 // ---- elementwise -------------------------------------------------------------------------------
@@ -89,7 +85,7 @@ const SHAPES = [
 
 /** Runs `row` on both backends, with operands of the given dtypes, the output's first. */
 function checkMap(
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   dtypes: readonly DType[],
   shape: readonly number[],
@@ -112,9 +108,9 @@ function checkMap(
     .map((k) => pick(k, k === 0 ? OUTPUTS : KINDS.length));
   const what = `${row.name} of ${dtypes} in ${compute}, [${shape}] ${kinds}, level ${level}`;
   const plan = planMap(layouts[0]!, layouts[1]!, layouts[2]!, layouts[3]!);
-  if (row.attributes !== undefined) setAttributes(plan, row, compute, 0);
+  setParameters(plan, row, compute, 0);
   const [a, b, c] = inputs;
-  const asked = handedOn(() => native.map(row, compute, plan, out, a!, b!, c!));
+  const asked = handedOn(() => calls.map(row, compute, plan, out, a!, b!, c!));
   assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
   loops.map(row, compute, plan, expected, a!, b!, c!);
   assertSame(out, expected, what, tolerance);
@@ -123,12 +119,12 @@ function checkMap(
 
 for (const dtype of DTYPES) {
   check(`elementwise rows of ${dtype} are served, and agree with js in every layout`, () => {
-    const rows = Object.values<MapRow>(MAP).filter((row) => taken(row).includes(dtype));
+    const rows = Object.values<MapOp>(MAP).filter((row) => taken(row).includes(dtype));
     assert(rows.length >= 10, `only ${rows.length} rows`);
     for (const row of rows) {
       const operands = new Array<DType>(3).fill(dtype);
       if (row.condition) operands[0] = "bool";
-      const dtypes = [resultDType(row, dtype, row.name), ...operands];
+      const dtypes = [resultOf(row, dtype), ...operands];
       SHAPES.forEach((shape, i) => {
         const times = shape.length < 2 ? 1 : 3;
         for (let t = 0; t < times; t++) {
@@ -142,16 +138,16 @@ for (const dtype of DTYPES) {
 
 check("casts on the way in and out are served for every pair of dtypes", () => {
   let cases = 0;
-  for (const row of Object.values<MapRow>(MAP)) {
+  for (const row of Object.values<MapOp>(MAP)) {
     for (const dtype of taken(row)) {
       const compute = computeOf(row, dtype);
-      const result = resultDType(row, dtype, row.name);
+      const result = resultOf(row, dtype);
       for (const other of DTYPES) {
         const turn = cases;
         const operands = new Array<DType>(3).fill(dtype);
         if (row.condition) operands[0] = "bool";
         // Into an output of another dtype; copies cast to any.
-        if (row === MAP.copy || !attempt(() => checkStore(result, other, "")).error) {
+        if (row === MAP.copy || !attempt(() => checkStore(DTYPE[result], DTYPE[other], "")).error) {
           const tolerance = mapTolerance(row, dtype);
           // What is off by units of one float dtype may be off by any number of another's.
           const other16 = DTYPE[other].bytes === 2 && DTYPE[result].bytes === 2;
@@ -164,7 +160,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
         const to = attempt(() => promoteTypes(dtype, other)).value;
         if (row.arity < 2 || to === undefined || !taken(row).includes(to)) continue;
         operands[row.arity - 1] = other;
-        const into = resultDType(row, to, row.name);
+        const into = resultOf(row, to);
         checkMap(
           row,
           computeOf(row, to),
@@ -193,7 +189,7 @@ check("dense and scalar operands agree with js at every length up to 70, and aro
           const out = storageFor(dense, dtype);
           const expected = copyOf(out);
           const plan = planMap(dense, la, lb, null);
-          native.map(MAP.sub, dtype, plan, out, a, b, null);
+          calls.map(MAP.sub, dtype, plan, out, a, b, null);
           loops.map(MAP.sub, dtype, plan, expected, a, b, null);
           assertSame(out, expected, `sub ${dtype} of ${n}, level ${level}`);
         }
@@ -224,7 +220,7 @@ check("an element is written to rows of every length, whatever its bytes, and no
           const out = storageFor(to, dtype);
           const expected = copyOf(out);
           const plan = planMap(to, from, null, null);
-          native.map(MAP.copy, dtype, plan, out, elements, null, null);
+          calls.map(MAP.copy, dtype, plan, out, elements, null, null);
           loops.map(MAP.copy, dtype, plan, expected, elements, null, null);
           assertSameBytes(
             out,
@@ -266,7 +262,7 @@ check("planes are merged into elements, and elements parted into planes, however
             const plan = planMap(out, input, null, null);
             const x = storageFor(input, from, false, [0, 200]), y = storageFor(out, to);
             const expected = copyOf(y);
-            native.map(MAP.copy, from, plan, y, x, null, null);
+            calls.map(MAP.copy, from, plan, y, x, null, null);
             loops.map(MAP.copy, from, plan, expected, x, null, null);
             const what = `${planes} of ${n} ${from} to ${to}, flipped ${axes}: ${target.strides}`;
             assertSameBytes(y, expected, what);
@@ -279,10 +275,10 @@ check("planes are merged into elements, and elements parted into planes, however
 
 check("large arrays, which threads share, agree with js in every layout", () => {
   const shapes = [[300_003], [551, 557], [100_003, 3], [3, 100_003], [70, 67, 71]];
-  for (const row of [MAP.add, MAP.where] as MapRow[]) {
+  for (const row of [MAP.add, MAP.where] as MapOp[]) {
     for (const dtype of ["float32", "int8", "float64"] as const) {
       const operands = [row.condition ? "bool" : dtype, dtype, dtype] as const;
-      const dtypes = [resultDType(row, dtype, row.name), ...operands];
+      const dtypes = [resultOf(row, dtype), ...operands];
       shapes.forEach((shape, i) => {
         checkMap(row, dtype, dtypes, shape, row.id + DTYPE[dtype].id * 3 + i, { ulp: 0 });
       });
@@ -295,7 +291,7 @@ check("outputs that are too large for the caches agree with js, wherever they be
   const dense = (offset: number) => Layout.contiguous([rows, columns], offset);
   const one = new Layout([rows, columns], [0, 0], 2);
   const column = new Layout([rows, columns], [1, 0], 1);
-  const cases: [row: MapRow, dtype: DType, out: Layout, inputs: Layout[]][] = [
+  const cases: [row: MapOp, dtype: DType, out: Layout, inputs: Layout[]][] = [
     [MAP.add, "float32", dense(3), [dense(0), column]],
     [MAP.sub, "float64", dense(5), [column, dense(1)]],
     [MAP.maximum, "int32", dense(1), [one, dense(1)]],
@@ -319,7 +315,7 @@ check("outputs that are too large for the caches agree with js, wherever they be
     for (const level of LEVELS) {
       native.setLevel(level);
       const out = copyOf(before);
-      assertEquals(handedOn(() => native.map(row, dtype, plan, out, a!, b, c)), 0);
+      assertEquals(handedOn(() => calls.map(row, dtype, plan, out, a!, b, c)), 0);
       assertSame(
         out,
         expected,
@@ -337,10 +333,10 @@ check("an output may be an input, element for element", () => {
       const [a, b] = [storageFor(layout, dtype), storageFor(layout, dtype)];
       const expected = copyOf(a);
       const plan = planMap(layout, layout, layout, null);
-      native.map(MAP.add, dtype, plan, a, a, b, null);
+      calls.map(MAP.add, dtype, plan, a, a, b, null);
       loops.map(MAP.add, dtype, plan, expected, expected, b, null);
       assertSame(a, expected, `a += b of ${dtype}, ${kind}`);
-      native.map(MAP.sub, dtype, plan, b, a, b, null);
+      calls.map(MAP.sub, dtype, plan, b, a, b, null);
       loops.map(MAP.sub, dtype, plan, expected, a, copyOf(b), null);
     }
   }
@@ -360,7 +356,7 @@ check("rows that are kept for the next block are as wide as that one", () => {
   ];
   for (const level of LEVELS) {
     native.setLevel(level);
-    native.map(MAP.add, "float32", planMap(target, across, windows, null), out, a, b, null);
+    calls.map(MAP.add, "float32", planMap(target, across, windows, null), out, a, b, null);
     loops.map(MAP.add, "float32", planMap(target, across, windows, null), expected, a, b, null);
     assertSameBytes(out, expected, `level ${level}`);
   }
@@ -371,18 +367,18 @@ check("values of functions depend neither on the length nor on what is written o
   const long = Layout.contiguous([most], MARGIN);
   for (const level of LEVELS) {
     native.setLevel(level);
-    for (const row of [MAP.exp, MAP.sin, MAP.hypot] as MapRow[]) {
+    for (const row of [MAP.exp, MAP.sin, MAP.hypot] as MapOp[]) {
       for (const dtype of ["float32", "float64", "bfloat16"] as const) {
         const a = storageFor(long, dtype);
         const b = row.arity > 1 ? storageFor(long, dtype) : null;
         // Sines of large numbers are the C library's.
         if (dtype !== "bfloat16") (a.array as Float64Array).set([1e30, -1e25], MARGIN + 5);
         const expected = storageFor(long, dtype);
-        native.map(row, dtype, planMap(long, long, b && long, null), expected, a, b, null);
+        calls.map(row, dtype, planMap(long, long, b && long, null), expected, a, b, null);
         for (const n of [...Array.from({ length: 40 }, (_, i) => i + 1), most]) {
           const layout = Layout.contiguous([n], MARGIN);
           const own = copyOf(a);
-          native.map(row, dtype, planMap(layout, layout, b && layout, null), own, own, b, null);
+          calls.map(row, dtype, planMap(layout, layout, b && layout, null), own, own, b, null);
           const [got, wanted] = [own, expected].map(({ array }) =>
             array.subarray(MARGIN, MARGIN + n)
           );
@@ -397,7 +393,7 @@ check("values do not depend on where in a line of the cache operands and results
   const n = 4099, span = 4224;
   for (const level of LEVELS) {
     native.setLevel(level);
-    for (const row of [MAP.add, MAP.exp, MAP.sin, MAP.hypot, MAP.neg, MAP.minimum] as MapRow[]) {
+    for (const row of [MAP.add, MAP.exp, MAP.sin, MAP.hypot, MAP.neg, MAP.minimum] as MapOp[]) {
       for (const dtype of ["float32", "float64", "bfloat16", "int8", "int32"] as const) {
         if (!takes(row, dtype) || computeOf(row, dtype) !== dtype) continue;
         const [a, b] = [fill(dtype, n, true), fill(dtype, n, true)];
@@ -411,7 +407,7 @@ check("values do not depend on where in a line of the cache operands and results
           const before = copyOf(all);
           const two = row.arity > 1;
           const plan = planMap(out!, x!, two ? y! : null, null);
-          native.map(row, dtype, plan, all, all, two ? all : null, null);
+          calls.map(row, dtype, plan, all, all, two ? all : null, null);
           const made = array.slice(out!.offset, out!.offset + n);
           array.set(before.array.subarray(out!.offset, out!.offset + n) as never, out!.offset);
           assertSameBytes(all, before, `around ${row.name} of ${dtype} at ${offsets}`);
@@ -433,7 +429,7 @@ check("values do not depend on where in a line of the cache operands and results
 check("an unusual operand changes the results of no others", () => {
   const positive = [0, -0, -1, 2 ** -140, Infinity, -Infinity, NaN];
   const turning = [2 ** 20 + 1, -1e30, Infinity, NaN];
-  const rows: readonly (readonly [MapRow, DType, readonly number[]])[] = [
+  const rows: readonly (readonly [MapOp, DType, readonly number[]])[] = [
     ...[MAP.log, MAP.log2, MAP.log10].map((row) => [row, "float32", positive] as const),
     ...[MAP.sin, MAP.cos, MAP.tan].flatMap((row) => [
       [row, "float32", turning] as const,
@@ -448,12 +444,12 @@ check("an unusual operand changes the results of no others", () => {
       const usual = fill(dtype, 600, false, row.domain);
       (usual.array as Float64Array).forEach((x, i, all) => all[i] = x || 1);
       const expected = copyOf(usual);
-      native.map(row, dtype, plan, expected, usual, null, null);
+      calls.map(row, dtype, plan, expected, usual, null, null);
       unusual.forEach((value, k) => {
         const at = 100 + 60 * k;
         const [a, out, js] = [copyOf(usual), copyOf(usual), copyOf(usual)];
         a.array[at] = value;
-        native.map(row, dtype, plan, out, a, null, null);
+        calls.map(row, dtype, plan, out, a, null, null);
         loops.map(row, dtype, plan, js, a, null, null);
         const what = `${row.name} of ${dtype} with ${value}, level ${level}`;
         assertSame(out, js, what, mapTolerance(row, dtype));
@@ -465,13 +461,15 @@ check("an unusual operand changes the results of no others", () => {
 });
 
 check("short arrays of rows with one right answer stay in JavaScript", () => {
-  const backend = new NativeBackend(shim, fallback);
-  const run = (row: MapRow, n: number): number => {
+  const backend = new NativeCalls(new NativeBackend(shim));
+  const run = (row: MapOp, n: number): number => {
     const layout = Layout.contiguous([n]);
     const [out, a] = [fill("float32", n, true), fill("float32", n, true)];
     const second = row.arity === 2;
     const plan = planMap(layout, layout, second ? layout : null, null);
-    return handedOn(() => backend.map(row, "float32", plan, out, a, second ? a : null, null));
+    return backend.handedOnBy(() =>
+      backend.map(row, "float32", plan, out, a, second ? a : null, null)
+    );
   };
   assertEquals(run(MAP.add, 2), 1);
   assertEquals(run(MAP.add, 5000), 0);
@@ -495,7 +493,7 @@ const FOLD_SHAPES = [
 ];
 
 /** Values whose folds do not depend on their order but for roundings. */
-function foldValues(row: FoldRow, dtype: DType, layout: Layout): Storage {
+function foldValues(row: AxisOp, dtype: DType, layout: Layout): Storage {
   if (DTYPE[dtype].kind !== "f") return storageFor(layout, dtype);
   if (row.expr === "a * x") {
     const storage = storageFor(layout, dtype, false, [0.75, 1.25]);
@@ -506,22 +504,22 @@ function foldValues(row: FoldRow, dtype: DType, layout: Layout): Storage {
 
 /** Folds the axes whose bits are set in `axes` on both backends. */
 function checkFold(
-  row: FoldRow,
+  row: AxisOp,
   dtype: DType,
   to: DType,
   shape: readonly number[],
   axes: number,
   turn: number,
-  reference: typeof js = js,
+  reference: BackendCalls = js,
 ): void {
   const kind = KINDS[turn % KINDS.length]!;
   const layout = LAYOUTS[kind]!(shape);
   const reduced = shape.map((_, axis) => (axes >> axis & 1) === 1);
   const kept = shape.map((n, axis) => reduced[axis] ? 1 : n);
   const outKind = KINDS[turn % OUTPUTS]!;
-  const outLayout = LAYOUTS[outKind]!(row.skeleton === "scan" ? shape : kept);
+  const outLayout = LAYOUTS[outKind]!(row.kind === "scan" ? shape : kept);
   const a = foldValues(row, dtype, layout);
-  const paired = row.skeleton === "reduce" && row.arity === 2;
+  const paired = row.kind === "reduce" && row.arity === 2;
   const second = paired ? LAYOUTS[KINDS[(turn * 3 + 1) % OUTPUTS]!]!(kept) : null;
   const { kind: sort, bytes } = DTYPE[dtype];
   // As wide as the ops that are made of these rows give it.
@@ -530,13 +528,13 @@ function checkFold(
   const out = storageFor(outLayout, to);
   const expected = copyOf(out);
   const before = copyOf(a);
-  const plan = planReduce(outLayout, layout, second, reduced, row.skeleton !== "reduce");
+  const plan = planReduce(outLayout, layout, second, reduced, row.kind !== "reduce");
   const count = shape.reduce((n, size, axis) => reduced[axis] ? n * size : n, 1);
-  setAttributes(plan, row, dtype, count);
+  setParameters(plan, row, dtype, count);
   const level = native.setLevel(LEVELS[turn % LEVELS.length]!);
   const what = `${row.name} of ${dtype} to ${to}, [${shape}] ${kind} over [${reduced}], ` +
     `level ${level}`;
-  const asked = handedOn(() => native.fold(row, plan, out, a, b));
+  const asked = handedOn(() => calls.fold(row, plan, out, a, b));
   assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
   reference.fold(row, plan, expected, a, b);
   const values = positions(layout).map((at) => readElement(a, at));
@@ -547,12 +545,12 @@ function checkFold(
 }
 
 /** The dtypes that folding `dtype` may give: the row's, and those of the option `dtype`. */
-function foldResults(row: FoldRow, dtype: DType): DType[] {
-  const usual = resultDType(row, dtype, row.name);
+function foldResults(row: AxisOp, dtype: DType): DType[] {
+  const usual = resultOf(row, dtype);
   return row.result === "sum" && usual !== dtype && dtype !== "bool" ? [usual, dtype] : [usual];
 }
 
-const FOLDS: FoldRow[] = [
+const FOLDS: AxisOp[] = [
   ...Object.values(REDUCE),
   ...Object.values(ARG_REDUCE),
   ...Object.values(SCAN),
@@ -568,11 +566,11 @@ for (const row of FOLDS) {
           for (let axes = 0; axes < subsets; axes++) {
             // Scans go along one axis, indexes over one or all.
             const one = axes !== 0 && (axes & (axes - 1)) === 0;
-            if (row.skeleton === "scan" && !one) continue;
-            if (row.skeleton === "argReduce" && !one && axes !== subsets - 1) continue;
+            if (row.kind === "scan" && !one) continue;
+            if (row.kind === "argReduce" && !one && axes !== subsets - 1) continue;
             const nothing = shape.some((n, axis) => n === 0 && (axes >> axis & 1) === 1);
-            if (nothing && row.skeleton !== "scan") {
-              if (row.skeleton === "argReduce" || row.nonEmpty) continue;
+            if (nothing && row.kind !== "scan") {
+              if (row.kind === "argReduce" || row.nonEmpty) continue;
             }
             checkFold(row, dtype, to, shape, axes, turn++);
           }
@@ -583,9 +581,9 @@ for (const row of FOLDS) {
 }
 
 check("large arrays fold as in js, whichever axes are kept", () => {
-  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmin, SCAN.cumulativeSum] as FoldRow[]) {
+  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmin, SCAN.cumulativeSum] as AxisOp[]) {
     for (const dtype of ["float32", "int16"] as const) {
-      const to = resultDType(row, dtype, row.name);
+      const to = resultOf(row, dtype);
       for (const [shape, axes] of [[[300_007], 1], [[500, 601], 1], [[500, 601], 2]] as const) {
         for (const turn of [0, 1]) checkFold(row, dtype, to, shape, axes, turn, loops);
       }
@@ -595,9 +593,9 @@ check("large arrays fold as in js, whichever axes are kept", () => {
 
 check("many rows of a few elements fold as in js", () => {
   const rows = [REDUCE.sum, REDUCE.mean, REDUCE.max, SCAN.cumulativeSum, SCAN.cumulativeProd];
-  for (const row of rows as FoldRow[]) {
+  for (const row of rows as AxisOp[]) {
     for (const dtype of ["uint8", "int16", "uint32", "int64", "float32", "float64"] as const) {
-      const to = resultDType(row, dtype, row.name);
+      const to = resultOf(row, dtype);
       for (const columns of [1, 2, 3, 4, 7, 15, 16]) {
         for (const turn of [0, 1]) checkFold(row, dtype, to, [2100, columns], 1, turn, loops);
         checkFold(row, dtype, to, [2, 1050, columns], 2, columns, loops);
@@ -610,15 +608,15 @@ check("rows that overlap fold as in js, the last few columns too", () => {
   const [rows, columns, step] = [100, 1030, 6];
   const windows = new Layout([rows, columns], [step, 1], 0);
   const to = Layout.contiguous([1, columns]);
-  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as FoldRow[]) {
+  for (const row of [REDUCE.sum, REDUCE.max, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as AxisOp[]) {
     for (const dtype of ["float32", "int8", "float64"] as const) {
       const a = fill(dtype, step * rows + columns, false);
-      const out = denseStorage(resultDType(row, dtype, row.name), columns);
+      const out = denseStorage(resultOf(row, dtype), columns);
       const expected = copyOf(out);
-      const reduced = planReduce(to, windows, null, [true, false], row.skeleton !== "reduce");
+      const reduced = planReduce(to, windows, null, [true, false], row.kind !== "reduce");
       for (const level of LEVELS) {
         native.setLevel(level);
-        assertEquals(handedOn(() => native.fold(row, reduced, out, a, null)), 0);
+        assertEquals(handedOn(() => calls.fold(row, reduced, out, a, null)), 0);
         loops.fold(row, reduced, expected, a, null);
         const what = `${row.name} of ${dtype}, level ${level}`;
         const values = positions(Layout.contiguous([a.array.length])).map((at) =>
@@ -633,10 +631,10 @@ check("rows that overlap fold as in js, the last few columns too", () => {
 check("dense rows of few elements fold as in js, whatever their number", () => {
   const rows = [REDUCE.sum, REDUCE.mean, REDUCE.max, REDUCE.min, REDUCE.prod, REDUCE.norm2];
   let cases = 0;
-  for (const row of rows as FoldRow[]) {
+  for (const row of rows as AxisOp[]) {
     for (const dtype of ["float32", "float64", "int32", "int64", "uint32"] as const) {
       if (!taken(row).includes(dtype)) continue;
-      const to = resultDType(row, dtype, row.name);
+      const to = resultOf(row, dtype);
       for (const n of [1, 2, 3, 4, 7, 8, 15, 16]) {
         // Products of many do not stay within what float32 holds.
         const lengths = row === REDUCE.prod ? [30, 47] : [30, 47, 64, 517, 20_001];
@@ -657,7 +655,7 @@ check("sums keep their precision and their infinities", () => {
   const sum = (dtype: DType, array: Float32Array | Float64Array): number => {
     const out = fill(dtype, 1, false);
     const plan = planReduce(Layout.contiguous([1]), layout, null, [true], false);
-    native.fold(REDUCE.sum, plan, out, adopt(dtype, array), null);
+    calls.fold(REDUCE.sum, plan, out, wrapExternal(dtype, array), null);
     return Number(out.array[0]);
   };
   for (const level of LEVELS) {
@@ -695,11 +693,11 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
   const wide = new Float32Array(words.map((bits) => bits & 0xbfffffff).buffer);
   const even = Float32Array.from(words, (bits) => bits / 2 ** 32);
   // Along the last axis, and down columns.
-  const sum = (row: ReduceRow, array: Float32Array, columns: number): Float64Array => {
+  const sum = (row: ReduceOp, array: Float32Array, columns: number): Float64Array => {
     const out = fill("float64", columns, false);
     const layout = Layout.contiguous([array.length / columns, columns]);
     const plan = planReduce(Layout.contiguous([1, columns]), layout, null, [true, false], false);
-    native.fold(row, plan, out, adopt("float32", array), null);
+    calls.fold(row, plan, out, wrapExternal("float32", array), null);
     return out.array as Float64Array;
   };
   const compare = (array: Float32Array, what: string, columns = 1) => {
@@ -762,7 +760,7 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
 check("zeros of both signs are one place, and NaN of either sign is beyond all", () => {
   const shape = [3, 1201];
   const layout = Layout.contiguous(shape);
-  const rows = [REDUCE.max, REDUCE.min, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as FoldRow[];
+  const rows = [REDUCE.max, REDUCE.min, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as AxisOp[];
   // Which of two zeros is the largest depends on the order of the fold.
   const values = (storage: Storage, count: number): number[] =>
     Array.from({ length: count }, (_, at) => Number(readElement(storage, at)) + 0);
@@ -777,13 +775,13 @@ check("zeros of both signs are one place, and NaN of either sign is beyond all",
       for (const reduced of [[true, true], [true, false], [false, true]]) {
         const kept = Layout.contiguous(shape.map((n, axis) => reduced[axis] ? 1 : n));
         for (const row of rows) {
-          const out = denseStorage(resultDType(row, dtype, row.name), kept.size);
+          const out = denseStorage(resultOf(row, dtype), kept.size);
           const expected = copyOf(out);
-          const plan = () => planReduce(kept, layout, null, reduced, row.skeleton === "argReduce");
+          const plan = () => planReduce(kept, layout, null, reduced, row.kind === "argReduce");
           js.fold(row, plan(), expected, a, null);
           for (const level of LEVELS) {
             native.setLevel(level);
-            native.fold(row, plan(), out, a, null);
+            calls.fold(row, plan(), out, a, null);
             const what = `${row.name} of ${dtype} ${turn}, level ${level}`;
             assertEquals(values(out, kept.size), values(expected, kept.size), what);
           }
@@ -810,7 +808,7 @@ check("softmax of dense rows is served, within a few units of the exact result",
           let done = false;
           const kernel = log ? "logSoftmax" : "softmax";
           const run = (): void => {
-            done = native.alongRows(kernel, rows, columns, out, a, MARGIN, NO_AFFINE);
+            done = calls.alongRows(kernel, rows, columns, out, a, MARGIN, NO_AFFINE);
           };
           assertEquals([handedOn(run), done], [0, true], what);
           for (let r = 0; r < rows; r++) softmaxRow(a, before, r * columns, columns, log);
@@ -856,10 +854,9 @@ check("rows of 16-bit floats are those of float32, rounded once", () => {
         for (const kernel of ROW_KERNELS) {
           const out = denseStorage(dtype, n + MARGIN);
           const [expected, exact] = [copyOf(out), allocate("float32", n, false)];
-          native.alongRows(kernel, rows, columns, exact, wide, MARGIN, affine);
+          calls.alongRows(kernel, rows, columns, exact, wide, MARGIN, affine);
           cast(expected, exact);
-          const run = (): boolean =>
-            native.alongRows(kernel, rows, columns, out, a, MARGIN, affine);
+          const run = (): boolean => calls.alongRows(kernel, rows, columns, out, a, MARGIN, affine);
           assertEquals(run(), true);
           assertSame(out, expected, `${kernel} of ${dtype} [${rows}, ${columns}], ${level}`);
         }
@@ -880,12 +877,12 @@ check(
   () => {
     const [a, out] = [denseStorage("float32", 6), denseStorage("float64", 6)];
     for (const kernel of ROW_KERNELS) {
-      assertEquals(native.alongRows(kernel, 2, 3, out, a, 0, NO_AFFINE), false);
-      assertEquals(native.alongRows(kernel, 0, 3, a, a, 0, NO_AFFINE), false);
+      assertEquals(calls.alongRows(kernel, 2, 3, out, a, 0, NO_AFFINE), false);
+      assertEquals(calls.alongRows(kernel, 0, 3, a, a, 0, NO_AFFINE), false);
       const whole = denseStorage("int32", 6);
-      assertEquals(native.alongRows(kernel, 2, 3, whole, whole, 0, NO_AFFINE), false);
+      assertEquals(calls.alongRows(kernel, 2, 3, whole, whole, 0, NO_AFFINE), false);
       const long = denseStorage("float16", 8193);
-      assertEquals(native.alongRows(kernel, 1, 8193, copyOf(long), long, 0, NO_AFFINE), false);
+      assertEquals(calls.alongRows(kernel, 1, 8193, copyOf(long), long, 0, NO_AFFINE), false);
     }
   },
 );
@@ -908,9 +905,9 @@ check("sorts are served, and agree with js for every dtype", () => {
         const expectedOrder = copyOf(order);
         const what = `sort of ${dtype}, ${runs} runs of ${size}, ${descending}, level ${level}`;
         const asked = handedOn(() => {
-          native.sort(values, MARGIN, runs, size, descending, order);
+          calls.sort(values, MARGIN, runs, size, descending, order);
           assertSameBytes(values, before, `${what}: the values`);
-          native.sort(values, MARGIN, runs, size, descending, null);
+          calls.sort(values, MARGIN, runs, size, descending, null);
         });
         assertEquals(asked, 0, what);
         js.sort(expected, MARGIN, runs, size, descending, expectedOrder);
@@ -931,13 +928,13 @@ check("sorts are served, and agree with js for every dtype", () => {
 const INTEGERS = DTYPES.filter((dtype) => "iu".includes(DTYPE[dtype].kind));
 
 /** Indexes from 0 to 10, where the dtype has them also as -11 to -1, some of them twice. */
-function picksFrom(dtype: DType, count: number, stride: number): Picks {
+function picksFrom(dtype: DType, count: number, stride: number): IndexVector {
   const indexes = fill(dtype, MARGIN + count, false);
   const back = DTYPE[dtype].kind === "i" ? 11 : 0;
   for (let i = 0; i < count; i++) {
     writeElement(indexes, MARGIN + i, i * 7 % 11 - (i % 3 === 0 ? back : 0));
   }
-  return { indexes, offset: MARGIN, count, size: 11, stride };
+  return { indices: indexes, offset: MARGIN, count, size: 11, stride };
 }
 
 /** 23 blocks of `shape` that go to or from where picks say. */
@@ -947,7 +944,7 @@ function blocks(
   kind: string,
   by: DType,
   scatter: boolean,
-): [plan: Plan, out: Storage, source: Storage, picks: Picks, step: number] {
+): [plan: Plan, out: Storage, source: Storage, picks: IndexVector, step: number] {
   const dense = Layout.contiguous(shape, MARGIN);
   const placed = LAYOUTS[kind]!(shape);
   const span = placed.extent()[1] + 1;
@@ -969,7 +966,7 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
         const [plan, out, source, picks, step] = blocks(dtype, shape, kind, by, false);
         let expected = copyOf(out);
         const gather = (): void => {
-          assertEquals(native.gather(plan, out, source, picks, step), -1);
+          assertEquals(calls.gather(plan, out, source, picks, step), -1);
         };
         assertEquals(handedOn(gather), 0, `gather of ${what}`);
         assertEquals(js.gather(plan, expected, source, picks, step), -1);
@@ -979,7 +976,7 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
           const [back, target, values, places, stride] = blocks(dtype, shape, kind, by, true);
           expected = copyOf(target);
           const scatter = (): void => {
-            assertEquals(native.scatter(back, target, values, places, stride, add), -1);
+            assertEquals(calls.scatter(back, target, values, places, stride, add), -1);
           };
           assertEquals(handedOn(scatter), 0, `scatter of ${what}`);
           assertEquals(js.scatter(back, expected, values, places, stride, add), -1);
@@ -1010,7 +1007,7 @@ check("sums of many blocks at few places agree with js, and touch nothing else",
       // The last of the places nothing goes to.
       const top = DTYPE[by].bytes === 1 ? 127 : 999;
       const picks = { ...picksFrom(by, count, span), size: 1000 };
-      for (let i = 0; i < count; i++) writeElement(picks.indexes, MARGIN + i, i * 31 % top);
+      for (let i = 0; i < count; i++) writeElement(picks.indices, MARGIN + i, i * 31 % top);
       const target = fill(dtype, span * 1000 + MARGIN, false);
       const values = fill(dtype, dense.size * count + 2 * MARGIN, false);
       for (const storage of [target, values]) {
@@ -1023,7 +1020,7 @@ check("sums of many blocks at few places agree with js, and touch nothing else",
       const step = turn % 4 === 0 && top > 127 ? 0 : dense.size;
       const expected = copyOf(target);
       const add = (): void => {
-        assertEquals(native.scatter(plan, target, values, picks, step, true), -1);
+        assertEquals(calls.scatter(plan, target, values, picks, step, true), -1);
       };
       assertEquals(handedOn(add), 0, what);
       js.scatter(plan, expected, values, picks, step, true);
@@ -1048,14 +1045,14 @@ check("elements are picked along any axis, whatever lies outside and inside of i
           const out = fill(dtype, outer * count * inner + 2 * MARGIN, true);
           let expected = copyOf(out);
           assertEquals(
-            native.gather(planMap(near, far, null, null), out, source, picks, inner),
+            calls.gather(planMap(near, far, null, null), out, source, picks, inner),
             -1,
           );
           js.gather(planMap(near, far, null, null), expected, source, picks, inner);
           assertSameBytes(out, expected, `gather of ${what}`);
           // Several go to one place, and the last one stays.
           expected = copyOf(source);
-          native.scatter(planMap(far, near, null, null), source, out, picks, inner, false);
+          calls.scatter(planMap(far, near, null, null), source, out, picks, inner, false);
           js.scatter(planMap(far, near, null, null), expected, out, picks, inner, false);
           assertSameBytes(source, expected, `scatter of ${what}`);
         }
@@ -1074,7 +1071,15 @@ check("long rows are copied right at all distances within a page", () => {
     target.fill(9);
     const to = new Layout([rows, columns], [columns + 3, 1], 0);
     const plan = planMap(to, Layout.contiguous([rows, columns]), null, null);
-    native.map(MAP.copy, "uint8", plan, adopt("uint8", target), adopt("uint8", source), null, null);
+    calls.map(
+      MAP.copy,
+      "uint8",
+      plan,
+      wrapExternal("uint8", target),
+      wrapExternal("uint8", source),
+      null,
+      null,
+    );
     for (let row = 0; row < rows; row++) {
       const from = source.subarray(row * columns, (row + 1) * columns);
       const begin = row * (columns + 3);
@@ -1093,7 +1098,7 @@ check("mirror images of pixels are those of js, and write nothing beside them", 
       const [from, to] = [storageFor(plain, "uint8"), storageFor(plain, "uint8")];
       const expected = copyOf(to);
       const plan = planMap(plain, mirrored, null, null);
-      const move = () => native.map(MAP.copy, "uint8", plan, to, from, null, null);
+      const move = () => calls.map(MAP.copy, "uint8", plan, to, from, null, null);
       assertEquals(handedOn(move), 0);
       loops.map(MAP.copy, "uint8", plan, expected, from, null, null);
       assertEquals(to.array, expected.array, `${width} pixels, level ${level}`);
@@ -1111,7 +1116,7 @@ check("numbers too small for most formulas keep their last digit", () => {
       for (let i = 0; i < 40; i++) writeElement(a, i, (i - 20) * least[dtype]);
       for (const name of ["sinh", "expm1", "tanh", "asinh", "atanh", "sin", "tan"] as const) {
         const out = storageFor(layout, dtype);
-        native.map(MAP[name], dtype, planMap(layout, layout, null, null), out, a, null, null);
+        calls.map(MAP[name], dtype, planMap(layout, layout, null, null), out, a, null, null);
         const what = `${name} of ${dtype}, level ${level}`;
         assertEquals(out.array.slice(0, 40), a.array.slice(0, 40), what);
       }
@@ -1133,13 +1138,13 @@ check("gelu has its digits on both sides of 0, in each piece, and at their ends"
   x.push(14.4, -14.4, 3e38, -3e38, 2 ** -149, -(2 ** -149), Infinity, -Infinity, NaN);
   const layout = Layout.contiguous([x.length]);
   const plan = planMap(layout, layout, null, null);
-  const a = adopt("float32", Float32Array.from(x));
+  const a = wrapExternal("float32", Float32Array.from(x));
   const expected = allocate("float32", x.length, true);
   loops.map(MAP.gelu, "float32", plan, expected, a, null, null);
   for (const level of LEVELS) {
     native.setLevel(level);
     const out = allocate("float32", x.length, true);
-    native.map(MAP.gelu, "float32", plan, out, a, null, null);
+    calls.map(MAP.gelu, "float32", plan, out, a, null, null);
     assertSame(out, expected, `gelu, level ${level}`, { ulp: 3 });
   }
 });
@@ -1162,7 +1167,7 @@ check("powers of one exponent are those of js, whichever kernel takes them", () 
           const out = storageFor(to, dtype);
           const expected = copyOf(out);
           const plan = planMap(to, layout, one, null);
-          assertEquals(handedOn(() => native.map(MAP.pow, dtype, plan, out, a, y, null)), 0);
+          assertEquals(handedOn(() => calls.map(MAP.pow, dtype, plan, out, a, y, null)), 0);
           loops.map(MAP.pow, dtype, plan, expected, a, y, null);
           const what = `${dtype} to the power of ${exponent}, level ${level}`;
           assertSame(out, expected, what, mapTolerance(MAP.pow, dtype));
@@ -1230,7 +1235,7 @@ check("quotients by one integer, and its powers, are those of js", () => {
           native.setLevel(level);
           const out = copyOf(a);
           const own = turn % 3 === 0 ? out : a;
-          assertEquals(handedOn(() => native.map(row, dtype, plan, out, own, y, null)), 0);
+          assertEquals(handedOn(() => calls.map(row, dtype, plan, out, own, y, null)), 0);
           assertSameBytes(out, expected, `${row.name} of ${dtype} by ${number}, level ${level}`);
         }
       }
@@ -1279,7 +1284,7 @@ check("quotients of floats are right near integers, and where they are not short
           for (const own of [false, true]) {
             const out = copyOf(own ? x : y);
             const [a, b] = own ? [out, y] : [x, out];
-            assertEquals(handedOn(() => native.map(row, dtype, plan, out, a, b, null)), 0);
+            assertEquals(handedOn(() => calls.map(row, dtype, plan, out, a, b, null)), 0);
             assertSame(out, expected, `${row.name} of ${dtype}, level ${level}`);
           }
         }
@@ -1306,7 +1311,7 @@ check("limits that are numbers are those of js, NaN and zeros of both signs too"
         for (const level of LEVELS) {
           native.setLevel(level);
           const out = copyOf(x);
-          assertEquals(handedOn(() => native.map(MAP.clip, dtype, plan, out, out, a, b)), 0);
+          assertEquals(handedOn(() => calls.map(MAP.clip, dtype, plan, out, out, a, b)), 0);
           assertSame(out, expected, `${dtype} from ${low} to ${high}, level ${level}`);
         }
       }
@@ -1337,14 +1342,14 @@ check("the first index out of range is named, and nothing is written", () => {
     for (const bad of wrong) {
       for (const [count, at] of INDEXED) {
         const picks = picksFrom(dtype, count, 2);
-        const array = picks.indexes.array as BigInt64Array;
+        const array = picks.indices.array as BigInt64Array;
         for (const i of [at, count - 1]) {
           array[MARGIN + i] = (DTYPE[dtype].wide ? bad : Number(bad)) as never;
         }
         const [near, far] = [fill("int16", 2 * count, true), fill("int16", 22, true)];
         const [nearBefore, farBefore] = [copyOf(near), copyOf(far)];
         const what = `${bad} as ${dtype} at ${at} of ${count}`;
-        for (const backend of [native, js]) {
+        for (const backend of [calls, js]) {
           assertEquals(backend.gather(plan, near, far, picks, 2), at, what);
           assertEquals(backend.scatter(plan, far, near, picks, 2, false), at, what);
           assertEquals(backend.scatter(plan, far, near, picks, 2, true), at, what);
@@ -1370,11 +1375,11 @@ check("indexes become positions as in js, and the first wrong one is named", () 
           const plan = planMap(Layout.contiguous(shape), layout, null, null);
           let first = -2;
           const run = (): void => {
-            first = native.position(plan, positions, index, size, 4);
+            first = calls.ravelIndex(plan, positions, index, size, 4);
           };
           const what = `${dtype} indexes [${shape}] ${kind} of ${size}`;
           assertEquals(handedOn(run), 0, what);
-          assertEquals(first, js.position(plan, expected, index, size, 4), what);
+          assertEquals(first, js.ravelIndex(plan, expected, index, size, 4), what);
           if (first === -1) assertSameBytes(positions, expected, what);
         }
       }
@@ -1388,11 +1393,11 @@ check("the log of many exponentials is within what is promised", () => {
       // Each is as large in sum as all others, where the error of their difference counts most.
       const array = new Float32Array(n).fill(largest - Math.log(n) - 0.1);
       array[n >> 1] = largest;
-      const shift = adopt("float32", Float32Array.of(largest));
+      const shift = wrapExternal("float32", Float32Array.of(largest));
       const one = Layout.contiguous([1]);
       const plan = planReduce(one, Layout.contiguous([n]), one, [true], false);
       const out = fill("float64", 1, false);
-      native.fold(REDUCE.logSumExp, plan, out, adopt("float32", array), shift);
+      calls.fold(REDUCE.logSumExp, plan, out, wrapExternal("float32", array), shift);
       const top = shift.array[0] as number;
       const exact = Math.log(array.reduce((sum, x) => sum + Math.exp(x - top), 0));
       const error = Math.abs(out.array[0] as number - exact);
@@ -1425,13 +1430,13 @@ check("elements are taken along axes as in js, and the first wrong index is name
           const plan = planMap(target, first.broadcastTo(shape), layout, null);
           let wrong = -2;
           const run = (): void => {
-            wrong = native.takeAlong(plan, out, source, { indexes, size, stride });
+            wrong = calls.takeAlongAxis(plan, out, source, indexes, size, stride);
           };
           const what = `${source.info.name} by ${dtype} [${shape}] ${kind} of ${size}, ${axis}`;
           assertEquals(handedOn(run), 0, what);
           assertEquals(
             wrong,
-            js.takeAlong!(plan, expected, source, { indexes, size, stride }),
+            js.takeAlongAxis(plan, expected, source, indexes, size, stride),
             what,
           );
           if (wrong === -1) assertSameBytes(out, expected, what);
@@ -1451,12 +1456,12 @@ check("nonzero is served for every dtype", () => {
       js.nonzero(all, input, 2, n);
       const count = all.array.indexOf(-1 as never);
       // The last of them has no room after it.
-      const out = adopt("int32", new Int32Array(count < 0 ? n : count));
-      const run = (): void => native.nonzero(out, input, 2, n);
+      const out = wrapExternal("int32", new Int32Array(count < 0 ? n : count));
+      const run = (): void => calls.nonzero(out, input, 2, n);
       assertEquals(handedOn(run), 0, dtype);
       assertSameBytes(
         out,
-        adopt("int32", (all.array as Int32Array).slice(0, out.array.length)),
+        wrapExternal("int32", (all.array as Int32Array).slice(0, out.array.length)),
         `nonzero of ${n} ${dtype}`,
       );
     }
@@ -1474,7 +1479,7 @@ check("random numbers are served, and those of js but for a few units in normal 
           const [low, high] = dtype === "bool" ? [0n, 2n] : [BigInt(n % 3), 3n + BigInt(n % 97)];
           const out = fill(dtype, n, false);
           const expected = copyOf(out);
-          const run = (): void => native.random(out, kind, 12345, -n, low, high);
+          const run = (): void => calls.random(out, kind, 12345, -n, low, high);
           assertEquals(handedOn(run), 0, `${kind} of ${dtype}`);
           js.random(expected, kind, 12345, -n, low, high);
           const what = `${kind} of ${n} ${dtype}, level ${level}`;
@@ -1485,7 +1490,7 @@ check("random numbers are served, and those of js but for a few units in normal 
     }
     const [out, expected] = [fill("int64", 100, false), fill("int64", 100, false)];
     const [low, high] = [-(2n ** 63n), 2n ** 63n];
-    native.random(out, "integers", 1, 2, low, high);
+    calls.random(out, "integers", 1, 2, low, high);
     js.random(expected, "integers", 1, 2, low, high);
     assertSameBytes(out, expected, "integers from all of int64");
   }
@@ -1499,16 +1504,16 @@ check("shared memory works like any other", () => {
   (a.array as Float32Array).fill(2);
   const layout = Layout.contiguous([100]);
   const plan = planMap(layout, layout, layout, null);
-  assertEquals(handedOn(() => native.map(MAP.add, "float32", plan, out, a, a, null)), 0);
+  assertEquals(handedOn(() => calls.map(MAP.add, "float32", plan, out, a, a, null)), 0);
   assertEquals([...out.array as Float32Array], new Array(100).fill(4));
 });
 
 check("arrays without elements, and detached ones, are never handed over", () => {
-  const empty = (dtype: DType): Storage => adopt(dtype, new DTYPE[dtype].array(0));
+  const empty = (dtype: DType): Storage => wrapExternal(dtype, new DTYPE[dtype].array(0));
   const nothing = Layout.contiguous([0]);
   const plan = planMap(nothing, nothing, nothing, null);
   const run = (): void =>
-    native.map(
+    calls.map(
       MAP.add,
       "float32",
       plan,
@@ -1521,16 +1526,16 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   const positions = empty("int32");
   const [one, two] = [fill("float32", 3, false), fill("float32", 3, false)];
   const single = planMap(Layout.contiguous([1]), Layout.contiguous([1]), null, null);
-  const picks = { indexes: positions, offset: 0, count: 0, size: 3, stride: 1 };
-  assertEquals(handedOn(() => native.gather(single, one, two, picks, 1)), 1);
-  assertEquals(handedOn(() => native.sort(empty("int8"), 0, 0, 5, false, null)), 1);
-  assertEquals(handedOn(() => native.sort(empty("int8"), 0, 5, 0, false, null)), 1);
-  assertEquals(handedOn(() => native.nonzero(positions, empty("int8"), 0, 0)), 1);
-  assertEquals(handedOn(() => native.random(empty("float32"), "normal", 1, 2, 0n, 0n)), 1);
+  const picks = { indices: positions, offset: 0, count: 0, size: 3, stride: 1 };
+  assertEquals(handedOn(() => calls.gather(single, one, two, picks, 1)), 1);
+  assertEquals(handedOn(() => calls.sort(empty("int8"), 0, 0, 5, false, null)), 1);
+  assertEquals(handedOn(() => calls.sort(empty("int8"), 0, 5, 0, false, null)), 1);
+  assertEquals(handedOn(() => calls.nonzero(positions, empty("int8"), 0, 0)), 1);
+  assertEquals(handedOn(() => calls.random(empty("float32"), "normal", 1, 2, 0n, 0n)), 1);
 
   const gone = new Float32Array(10);
   structuredClone(gone, { transfer: [gone.buffer] });
-  const lost = adopt("float32", gone);
+  const lost = wrapExternal("float32", gone);
   const ten = Layout.contiguous([10]);
   const [out, before] = [fill("float32", 10, true), fill("float32", 10, true)];
   const refused = (call: () => void): void => {
@@ -1540,17 +1545,16 @@ check("arrays without elements, and detached ones, are never handed over", () =>
   };
   const kept = copyOf(out);
   const dense = planMap(ten, ten, null, null);
-  refused(() => native.map(MAP.neg, "float32", dense, out, lost, null, null));
-  refused(() => native.map(MAP.neg, "float32", dense, lost, before, null, null));
+  refused(() => calls.map(MAP.neg, "float32", dense, out, lost, null, null));
+  refused(() => calls.map(MAP.neg, "float32", dense, lost, before, null, null));
   const over = planReduce(Layout.contiguous([1]), ten, null, [true], false);
-  refused(() => native.fold(REDUCE.sum, over, out, lost, null));
-  refused(() => native.alongRows("softmax", 2, 5, out, lost, 0, NO_AFFINE));
-  refused(() => native.alongRows("rmsNorm", 2, 5, out, before, 0, { ...NO_AFFINE, weight: lost }));
-  refused(() => native.sort(lost, 0, 1, 10, false, null));
-  refused(() => native.nonzero(adopt("int32", new Int32Array(10)), lost, 0, 10));
-  const [c, a, b] = [out, before, lost].map((one) => matrixRef(one, Layout.contiguous([2, 2])));
-  const sizes = { m: 2, n: 2, k: 2 };
-  refused(() => native.matmul({ ...sizes, c: c!, a: b!, b: a! }));
-  refused(() => native.matmul({ ...sizes, c: c!, a: a!, b: b! }));
+  refused(() => calls.fold(REDUCE.sum, over, out, lost, null));
+  refused(() => calls.alongRows("softmax", 2, 5, out, lost, 0, NO_AFFINE));
+  refused(() => calls.alongRows("rmsNorm", 2, 5, out, before, 0, { ...NO_AFFINE, weight: lost }));
+  refused(() => calls.sort(lost, 0, 1, 10, false, null));
+  refused(() => calls.nonzero(wrapExternal("int32", new Int32Array(10)), lost, 0, 10));
+  const [c, a, b] = [out, before, lost].map((one) => matrixBatch(one, Layout.contiguous([2, 2])));
+  refused(() => calls.matmul(c!, b!, a!));
+  refused(() => calls.matmul(c!, a!, b!));
   assertSameBytes(out, kept, "the output of refused calls");
 });

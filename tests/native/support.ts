@@ -23,7 +23,6 @@ import { basename, join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { findTool, root, runZig } from "../../scripts/tools.ts";
-import type { Affine, Backend } from "../../src/core/backend.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import type { Shim } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
@@ -31,8 +30,10 @@ import { LIBRARY_FILE, openShim } from "../../src/backend/ffi/load.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { Layout } from "../../src/base/layout.ts";
-import type { MapRow } from "../../src/ops/table.ts";
-import { adopt, allocate, type Storage } from "../../src/memory/storage.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { allocate, wrapExternal } from "../../src/memory/pool.ts";
+import type { Storage } from "../../src/memory/storage.ts";
+import { type Affine, BackendCalls } from "../calls.ts";
 import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../ops/table/compare.ts";
 import { goldenEntry } from "../ops/table/golden.ts";
 import { generator, sample } from "../ops/table/operands.ts";
@@ -59,6 +60,18 @@ export function shimSources(): string[] {
   const shim = join(root, "shim");
   const names = readdirSync(shim, { recursive: true, encoding: "utf8" });
   return [join(root, "build.zig"), ...names.map((name) => join(shim, name))];
+}
+
+/** Whether a tool can be started. */
+export function installed(tool: string): boolean {
+  return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
+}
+
+/** The folders of the shim whose headers are included by their plain names: all but the kernels'. */
+export function shimFolders(): string[] {
+  const entries = readdirSync(join(root, "shim"), { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory() && entry.name !== "kernels")
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 /** True when `path` is there and no source of the shim is newer. */
@@ -130,37 +143,39 @@ export function when(
 export const shim: Shim = found ? openCopy() : undefined as unknown as Shim;
 
 /** The JavaScript backend, without generated loops: takes any plan, and is the definition. */
-export const js: Backend = new JsBackend(false);
+export const js: BackendCalls = new BackendCalls(new JsBackend(false), new JsBackend(false));
 
-let asked = 0;
+/** Calls of a native backend, and its settings. */
+export class NativeCalls extends BackendCalls {
+  /** Hands on to the JavaScript backend. */
+  constructor(readonly native: NativeBackend) {
+    super(native, new JsBackend());
+  }
 
-/** `backend`, which notes each call of a method. */
-function counted(backend: Backend): Backend {
-  return new Proxy(backend, {
-    get(target, key) {
-      const value: unknown = Reflect.get(target, key);
-      if (typeof value !== "function") return value;
-      return (...args: unknown[]): unknown => {
-        asked++;
-        return value.apply(target, args);
-      };
-    },
-  });
+  /** The instruction set in use. */
+  get level(): string {
+    return this.native.level;
+  }
+
+  /** Runs `f` and gives how many of its calls were handed on. */
+  handedOnBy(f: () => void): number {
+    const before = this.handedOn;
+    f();
+    return this.handedOn - before;
+  }
 }
 
-/** What the native backend under test hands calls on to. */
-export const fallback: Backend = counted(new JsBackend());
+/** Calls of the native backend under test, which sends arrays of any length to the library. */
+export const calls: NativeCalls = found
+  ? new NativeCalls(new NativeBackend(shim, { crossover: 0 }))
+  : undefined as unknown as NativeCalls;
 
-/** The native backend, which sends arrays of any length to the library. */
-export const native: NativeBackend = found
-  ? new NativeBackend(shim, fallback, { crossover: 0 })
-  : undefined as unknown as NativeBackend;
+/** The native backend under test. */
+export const native: NativeBackend = calls?.native;
 
 /** Runs `f` and gives how many of its calls were handed on. */
 export function handedOn(f: () => void): number {
-  const before = asked;
-  f();
-  return asked - before;
+  return calls.handedOnBy(f);
 }
 
 function findLevels(): number[] {
@@ -208,12 +223,12 @@ export function fill(
     at += part.length;
     from = 0;
   }
-  return adopt(dtype, array);
+  return wrapExternal(dtype, array);
 }
 
 /** The same elements in memory of their own. */
 export function copyOf(storage: Storage): Storage {
-  return adopt(storage.info.name, (storage.array as Float64Array).slice());
+  return wrapExternal(storage.info.name, (storage.array as Float64Array).slice());
 }
 
 /** Ways to lay out `shape`; all leave a margin. */
@@ -291,7 +306,7 @@ export function assertSameBytes(actual: Storage, expected: Storage, what: string
 }
 
 /** How far two backends may be apart on `row`: each as far as it may be from the exact result. */
-export function mapTolerance(row: MapRow, dtype: DType): Tolerance {
+export function mapTolerance(row: MapOp, dtype: DType): Tolerance {
   const { result, cancels, eitherZero } = goldenEntry(row, dtype);
   const ulp = mapUlp(row, result, true);
   if (ulp === 0) return { ulp };

@@ -8,24 +8,20 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { setThreads } from "../../mod.ts";
-import { matrixRef, ROW_KERNELS } from "../../src/core/backend.ts";
+import { matrixBatch } from "../../src/core/gemm.ts";
+import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
-import { resultDType } from "../../src/core/dispatch.ts";
 import { Layout } from "../../src/base/layout.ts";
-import {
-  ARG_REDUCE,
-  computeOf,
-  MAP,
-  type MapRow,
-  REDUCE,
-  type ReduceRow,
-  SCAN,
-} from "../../src/ops/table.ts";
-import { ATTRIBUTES, planMap, planReduce } from "../../src/core/plan.ts";
-import { adopt, type Storage } from "../../src/memory/storage.ts";
-import { attributesOf } from "../ops/table/golden.ts";
+import { computeOf, resultOf } from "../../src/ops/infer.ts";
+import type { MapOp, ReduceOp } from "../../src/ops/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { ATTRIBUTES, planMap, planReduce } from "../../src/base/plan.ts";
+import { wrapExternal } from "../../src/memory/pool.ts";
+import type { Storage } from "../../src/memory/storage.ts";
+import { parametersOf } from "../ops/table/golden.ts";
 import {
   assertSameBytes,
+  calls,
   check,
   copyOf,
   denseStorage,
@@ -57,7 +53,7 @@ function sameBits(what: string, out: Storage, call: () => void): void {
 }
 
 check("the number of threads does not show in maps", () => {
-  const rows: MapRow[] = [MAP.add, MAP.exp, MAP.gelu, MAP.where, MAP.floorDivide, MAP.copy];
+  const rows: MapOp[] = [MAP.add, MAP.exp, MAP.gelu, MAP.where, MAP.floorDivide, MAP.copy];
   const n = 300_011;
   for (const row of rows) {
     for (const dtype of ["float32", "float64", "float16", "int32"] as const) {
@@ -72,12 +68,12 @@ check("the number of threads does not show in maps", () => {
             from.size,
             true,
           ));
-        const out = denseStorage(resultDType(row, dtype, row.name), to.size);
+        const out = denseStorage(resultOf(row, dtype), to.size);
         const last = to === from ? from : Layout.contiguous([560, 550]).transpose();
         const plan = planMap(to, last, row.arity > 1 ? to : null, row.arity > 2 ? to : null);
         sameBits(`${row.name} of ${dtype} [${to.shape}]`, out, () => {
           const [a, b, c] = inputs;
-          native.map(
+          calls.map(
             row,
             compute,
             plan,
@@ -101,27 +97,27 @@ check("the number of threads does not show in reductions, places and scans", () 
     for (const reduced of [[true, true], [true, false], [false, true]]) {
       const kept = Layout.contiguous(shape.map((n, axis) => reduced[axis] ? 1 : n));
       const what = `of ${dtype} over [${reduced}]`;
-      for (const row of rows as ReduceRow[]) {
-        const out = denseStorage(resultDType(row, dtype, row.name), kept.size);
+      for (const row of rows as ReduceOp[]) {
+        const out = denseStorage(resultOf(row, dtype), kept.size);
         const plan = planReduce(kept, layout, null, reduced, false);
-        attributesOf(row, dtype, layout.size / kept.size)
+        parametersOf(row, dtype, layout.size / kept.size)
           .forEach((value, i) => plan.data[ATTRIBUTES + i] = value);
-        sameBits(`${row.name} ${what}`, out, () => native.fold(row, plan, out, a, null));
+        sameBits(`${row.name} ${what}`, out, () => calls.fold(row, plan, out, a, null));
       }
       const place = denseStorage("int32", kept.size);
       const order = planReduce(kept, layout, null, reduced, true);
       sameBits(
         `argmax ${what}`,
         place,
-        () => native.fold(ARG_REDUCE.argmax, order, place, a, null),
+        () => calls.fold(ARG_REDUCE.argmax, order, place, a, null),
       );
       if (reduced[0] && reduced[1]) continue;
-      const scanned = denseStorage(resultDType(SCAN.cumulativeSum, dtype, ""), layout.size);
+      const scanned = denseStorage(resultOf(SCAN.cumulativeSum, dtype), layout.size);
       const along = planReduce(layout, layout, null, reduced, true);
       sameBits(
         `cumulativeSum ${what}`,
         scanned,
-        () => native.fold(SCAN.cumulativeSum, along, scanned, a, null),
+        () => calls.fold(SCAN.cumulativeSum, along, scanned, a, null),
       );
     }
   }
@@ -130,7 +126,7 @@ check("the number of threads does not show in reductions, places and scans", () 
   const scanned = denseStorage("float32", 1_000_003);
   const plan = planReduce(flat, flat, null, [true], true);
   sameBits("a long cumulativeSum", scanned, () => {
-    native.fold(SCAN.cumulativeSum, plan, scanned, long, null);
+    calls.fold(SCAN.cumulativeSum, plan, scanned, long, null);
   });
 });
 
@@ -144,7 +140,7 @@ check("the number of threads does not show in softmax and norms of rows", () => 
       const affine = { weight, bias: weight, epsilon: 1e-5 };
       for (const kernel of ROW_KERNELS) {
         sameBits(`${kernel} of ${dtype} [${rows}, ${columns}]`, out, () => {
-          assertEquals(native.alongRows(kernel, rows, columns, out, a, 0, affine), true);
+          assertEquals(calls.alongRows(kernel, rows, columns, out, a, 0, affine), true);
         });
       }
     }
@@ -160,11 +156,11 @@ check("the number of threads does not show in sorts", () => {
       for (const descending of [false, true]) {
         const what = `of ${dtype}, ${runs} runs of ${size}`;
         sameBits(`the order ${what}`, order, () => {
-          native.sort(values, 0, runs, size, descending, order);
+          calls.sort(values, 0, runs, size, descending, order);
         });
         sameBits(`a sort ${what}`, sorted, () => {
           (sorted.array as Float64Array).set(values.array as Float64Array);
-          native.sort(sorted, 0, runs, size, descending, null);
+          calls.sort(sorted, 0, runs, size, descending, null);
         });
       }
     }
@@ -172,7 +168,7 @@ check("the number of threads does not show in sorts", () => {
 });
 
 check("the number of threads does not show in random numbers", () => {
-  const calls = [
+  const draws = [
     ["uniform", "float32"],
     ["normal", "float32"],
     ["normal", "float64"],
@@ -183,17 +179,20 @@ check("the number of threads does not show in random numbers", () => {
     ["integers", "int16"],
     ["bits", "uint32"],
   ] as const;
-  for (const [kind, dtype] of calls) {
+  for (const [kind, dtype] of draws) {
     const out = denseStorage(dtype, 300_001);
-    sameBits(`${kind} ${dtype}`, out, () => native.random(out, kind, 5, 6, 0n, 1000n));
+    sameBits(`${kind} ${dtype}`, out, () => calls.random(out, kind, 5, 6, 0n, 1000n));
   }
 });
 
 check("the number of threads does not show in gathers and scatters", () => {
   const [rows, columns, count] = [2000, 160, 2400];
   const row = Layout.contiguous([columns]);
-  const indexes = adopt("int32", Int32Array.from({ length: count }, (_, i) => i * 7919 % rows));
-  const picks = { indexes, offset: 0, count, size: rows, stride: columns };
+  const indexes = wrapExternal(
+    "int32",
+    Int32Array.from({ length: count }, (_, i) => i * 7919 % rows),
+  );
+  const picks = { indices: indexes, offset: 0, count, size: rows, stride: columns };
   for (const dtype of ["float32", "int8", "float64"] as const) {
     const source = denseStorage(dtype, rows * columns);
     const out = denseStorage(dtype, count * columns);
@@ -201,14 +200,14 @@ check("the number of threads does not show in gathers and scatters", () => {
     sameBits(
       `gather of ${dtype}`,
       out,
-      () => native.gather(plan, out, source, picks, columns),
+      () => calls.gather(plan, out, source, picks, columns),
     );
     for (const add of [false, true]) {
       const target = denseStorage(dtype, rows * columns);
       const before = target.array.slice() as Float64Array;
       sameBits(add ? `sums at places of ${dtype}` : `scatter of ${dtype}`, target, () => {
         (target.array as Float64Array).set(before);
-        native.scatter(plan, target, out, picks, columns, add);
+        calls.scatter(plan, target, out, picks, columns, add);
       });
     }
   }
@@ -219,14 +218,17 @@ check("the number of threads does not show in sums of many at few places", () =>
   for (const dtype of ["float32", "float64", "float16"] as const) {
     for (const columns of [1, 3]) {
       const block = Layout.contiguous([columns]);
-      const indexes = adopt("int32", Int32Array.from({ length: count }, (_, i) => i * i % places));
-      const picks = { indexes, offset: 0, count, size: places, stride: columns };
+      const indexes = wrapExternal(
+        "int32",
+        Int32Array.from({ length: count }, (_, i) => i * i % places),
+      );
+      const picks = { indices: indexes, offset: 0, count, size: places, stride: columns };
       const values = denseStorage(dtype, count * columns);
       const target = denseStorage(dtype, places * columns);
       const before = target.array.slice() as Float64Array;
       sameBits(`sums of ${count} times ${columns} ${dtype}`, target, () => {
         (target.array as Float64Array).set(before);
-        native.scatter(planMap(block, block, null, null), target, values, picks, columns, true);
+        calls.scatter(planMap(block, block, null, null), target, values, picks, columns, true);
       });
     }
   }
@@ -247,28 +249,30 @@ check("the number of threads does not show in own products of matrices", () => {
   ];
   for (const [dtype, m, n, k, batch] of cases) {
     const matrix = (rows: number, columns: number) =>
-      matrixRef(
+      matrixBatch(
         denseStorage(dtype, rows * columns * batch),
         Layout.contiguous([batch, rows, columns]),
       );
     const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
     if (DTYPE[dtype].kind !== "f") {
       sameBits(`${dtype} [${m}, ${k}] @ [${k}, ${n}]`, c.storage, () => {
-        native.matmul({ m, n, k, c, a, b });
+        calls.matmul(c, a, b);
       });
     }
   }
   // Floats in a process that has no BLAS.
   const floats = cases.filter(([dtype]) => DTYPE[dtype].kind === "f");
   const output = runApart(
-    `import { matrixRef } from ${moduleAt("src/core/backend.ts")};
+    `import { BackendCalls } from ${moduleAt("tests/calls.ts")};
+    import { matrixBatch } from ${moduleAt("src/core/gemm.ts")};
     import { findNative } from ${moduleAt("src/backend/cpu.ts")};
     import { DTYPE } from ${moduleAt("src/base/dtype.ts")};
     import { Layout } from ${moduleAt("src/base/layout.ts")};
     import { toHalf } from ${moduleAt("src/base/half.ts")};
-    import { allocate } from ${moduleAt("src/memory/storage.ts")};
+    import { allocate } from ${moduleAt("src/memory/pool.ts")};
     const native: any = findNative();
     if (!("reason" in native.blas())) throw new Error("there is a BLAS");
+    const calls = new BackendCalls(native, native);
     let compared = 0;
     for (const [dtype, m, n, k, batch] of ${JSON.stringify(floats)} as any) {
       const matrix = (rows: number, columns: number): any => {
@@ -277,7 +281,7 @@ check("the number of threads does not show in own products of matrices", () => {
           const x = Math.sin(i * i);
           storage.array[i] = dtype === "float16" ? toHalf(x) : x;
         }
-        return matrixRef(storage, Layout.contiguous([batch, rows, columns]));
+        return matrixBatch(storage, Layout.contiguous([batch, rows, columns]));
       };
       const [a, b, c] = [matrix(m, k), matrix(k, n), matrix(m, n)];
       native.setShareAll(true);
@@ -287,7 +291,7 @@ check("the number of threads does not show in own products of matrices", () => {
         for (const threads of [1, ${COUNTS}]) {
           if (native.setThreads(threads) !== threads) throw new Error("threads");
           c.storage.array.fill(1);
-          native.matmul({ m, n, k, c, a, b });
+          calls.matmul(c, a, b);
           expected ??= c.storage.array.slice();
           for (let i = 0; i < expected.length; i++) {
             if (!Object.is(c.storage.array[i], expected[i])) {

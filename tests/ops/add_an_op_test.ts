@@ -46,7 +46,17 @@ async function deno(cwd: string, ...args: string[]): Promise<void> {
 test("what docs/add-an-op.md says makes an op that computes", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-op-"));
   try {
-    for (const path of ["mod.ts", "deno.json", "package.json", "src", "scripts", "shim/ops.def"]) {
+    for (
+      const path of [
+        "mod.ts",
+        "deno.json",
+        "package.json",
+        "src",
+        "scripts",
+        "shim/core/ops.def",
+        "shim/include",
+      ]
+    ) {
       cpSync(join(root, path), join(folder, path), { recursive: true });
     }
     // For the types of Node, which the check below needs.
@@ -63,8 +73,14 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     const [command, ...args] = generate!.replace(/#.*/, "").trim().split(/\s+/);
     assertEquals(command, "deno");
     await deno(folder, ...args);
-    const made = readFileSync(join(folder, "shim", "ops.def"), "utf8");
-    assertStringIncludes(made, "\nRM_HEAVY_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)\n");
+    const before = readText("shim/core/ops.def").split("\n");
+    const made = readFileSync(join(folder, "shim", "core", "ops.def"), "utf8").split("\n");
+    const added = made.filter((line) => !before.includes(line));
+    assertEquals([added.length, made.length], [1, before.length + 1], "more than one line differs");
+    assertStringIncludes(
+      added[0]!,
+      "RM_COMPUTE_BOUND_MAP(softplus, 1, same, RM_CALL(logaddexp)(x, 0),)",
+    );
 
     const use = blockOf(/softplus\(\)/);
     const modUrl = pathToFileURL(join(folder, "mod.ts")).href;

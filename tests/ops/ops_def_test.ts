@@ -1,57 +1,64 @@
 /**
- * The C side says what the TypeScript side says: shim/ops.def is what its generator prints, and
+ * The C side says what the TypeScript side says: shim/core/ops.def is what its generator prints, and
  * rowmajor.h declares the symbols and codes of the symbol table. Needs neither zig nor the library.
  *
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { makeOpsDef } from "../../scripts/generate/ops_def.ts";
+import { makeConstants, makeOpsDef } from "../../scripts/generate/ops_def.ts";
 import { readText } from "../../scripts/tools.ts";
-import { MAP, type MapRow } from "../../src/ops/table.ts";
-import { type ForeignSymbol, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { MAP, TABLE } from "../../src/ops/table.ts";
+import { type ForeignSymbol, opHash, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import { DTYPE, NO_DTYPE } from "../../src/base/dtype.ts";
+import { OFFSETS } from "../../src/base/plan.ts";
 
-const opsDef = readText("shim/ops.def");
-const header = readText("shim/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
+const opsDef = readText("shim/core/ops.def");
+const header = readText("shim/include/rowmajor.h").replace(/\/\*[\s\S]*?\*\//g, "");
 
-test("shim/ops.def is what scripts/generate/ops_def.ts prints", () => {
+test("shim/core/ops.def is what scripts/generate/ops_def.ts prints", () => {
   assertEquals(opsDef, makeOpsDef());
 });
 
 test("ops.def holds every elementwise row, for each kind of dtype that it computes in", () => {
-  const lines = opsDef.split("\n");
   for (
-    const line of [
+    const text of [
       "RM_FLOAT_MAP(add, 2, same, (x + y),)",
       "RM_BITS_MAP(add, 2, same, (x + y),)",
       "RM_INT_MAP(less, 2, flag, (x < y),)",
       "RM_BOOL_MAP(where, 3c, same, ((x != 0) ? y : z),)",
       "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
-      "RM_HEAVY_MAP(exp, 1, same, RM_CALL(exp)(x),)",
+      "RM_COMPUTE_BOUND_MAP(exp, 1, same, RM_CALL(exp)(x),)",
     ]
-  ) assert(lines.includes(line), line);
-  for (const row of Object.values<MapRow>(MAP)) {
+  ) assert(opsDef.includes(text), text);
+  for (const row of Object.values<MapOp>(MAP)) {
+    const line = opsDef.split("\n").find((line) => line.startsWith(`RM_OP(${row.name}, `))!;
     const kinds: Record<string, boolean> = {
-      f: row.takes.includes("f"),
-      i: row.takes.includes("i") && row.result !== "float",
-      b: row.takes.includes("b") && row.result !== "float",
+      f: row.dtypes.includes("f"),
+      i: row.dtypes.includes("i") && row.result !== "float",
+      b: row.dtypes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
-      f: /^RM_(FLOAT|ROUND|HEAVY|DOUBLE)_MAP/,
-      i: /^RM_(INT|BITS)_MAP/,
-      b: /^RM_BOOL_MAP/,
+      f: / RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP\((\w+), /g,
+      i: / RM_(INT|BITS)_MAP\((\w+), /g,
+      b: / RM_BOOL(_MAP)\((\w+), /g,
     };
     for (const [kind, expected] of Object.entries(kinds)) {
-      const found = lines.filter((line) =>
-        macros[kind]!.test(line) && line.includes(`_MAP(${row.name}, `)
-      );
-      assertEquals(found.length, expected ? 1 : 0, `${row.name}, ${kind}`);
+      const names = [...line.matchAll(macros[kind]!)].map(([, , name]) => name);
+      assertEquals(names, expected ? [row.name] : [], `${row.name}, ${kind}`);
     }
   }
 });
 
+test("an op is one line of ops.def, with the hash by which its kernel is found", () => {
+  const ops = [...opsDef.matchAll(/^RM_OP\((\w+), 0x([0-9a-f]{8})u, (map|reduce)\)/gm)]
+    .map(([, name, hash]) => [name, parseInt(hash!, 16)]);
+  assertEquals(ops, Object.values(TABLE).map((op) => [op.name, opHash(op) >>> 0]));
+});
+
 test("rows that round more than once but promise exact results compute float32 in double", () => {
-  const doubles = opsDef.matchAll(/^RM_DOUBLE_MAP\((\w+)/gm);
+  const doubles = opsDef.matchAll(/ RM_DOUBLE_MAP\((\w+)/g);
   assertEquals([...doubles].map(([, name]) => name), ["isclose"]);
 });
 
@@ -79,13 +86,24 @@ test("each symbol's parameters are those of its declaration", () => {
   }
 });
 
-test("the header has the version and the status codes", () => {
-  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(header)![1]), VERSION);
-  const statuses = header.slice(header.indexOf("RM_OK"), header.indexOf("}"));
-  const codes = [...statuses.matchAll(/\b(RM_[A-Z_]+) = (\d+)/g)]
-    .map(([, name, value]) => [name!.slice(3).replaceAll("_", "").toLowerCase(), Number(value)]);
-  const table = Object.entries(STATUS)
-    .filter(([name]) => name !== "bounds")
-    .map(([name, value]) => [name.toLowerCase(), value]);
-  assertEquals(codes, table);
+test("shim/include/abi_constants.h is what scripts/generate/ops_def.ts prints", () => {
+  assertEquals(readText("shim/include/abi_constants.h"), makeConstants());
+});
+
+test("the header's constants are all of the symbol table's, and each has one value", () => {
+  const text = readText("shim/include/abi_constants.h");
+  assertEquals(Number(/#define RM_VERSION (\d+)/.exec(text)![1]), VERSION);
+  const constants = [...text.matchAll(/^ {2}(RM_\w+) = (\d+)/gm)]
+    .map(([, name, value]) => [name!, Number(value)] as const);
+  const values = new Map(constants);
+  assertEquals(values.size, constants.length);
+  assertEquals(values.get("RM_OUT_OF_MEMORY"), STATUS.outOfMemory);
+  assertEquals(values.get("RM_OFFSETS"), OFFSETS);
+  assertEquals(values.get("RM_FLOAT64"), DTYPE.float64.id);
+  assertEquals(values.get("RM_NONE"), NO_DTYPE);
+  // What the shim calls an op does is said where the function is declared.
+  for (const [name] of constants) {
+    if (!/^RM_(CONFIGURE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;
+    assert(new RegExp(`\\b${name}\\b`).test(readText("shim/include/rowmajor.h")), name);
+  }
 });

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Tensor } from "../../mod.ts";
-import { ROWS } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/ops/table.ts";
 
 /** Rows that are not methods under their own name, and what runs them. */
 const ELSEWHERE: Record<string, string> = {
@@ -19,15 +19,15 @@ const ELSEWHERE: Record<string, string> = {
 
 test("every row of the op table is a method, or is known to run under another name", () => {
   const methods = Tensor.prototype as unknown as Record<string, unknown>;
-  const missing = ROWS.map(({ name }) => name).filter((name) =>
+  const missing = TABLE.map(({ name }) => name).filter((name) =>
     typeof methods[name] !== "function" && !Object.hasOwn(ELSEWHERE, name)
   );
   assertEquals(missing, []);
-  for (const name of Object.keys(ELSEWHERE)) assert(ROWS.some((row) => row.name === name), name);
+  for (const name of Object.keys(ELSEWHERE)) assert(TABLE.some((row) => row.name === name), name);
 });
 
 test("ids are the places in the table, as kernel tables and the shim take for granted", () => {
-  ROWS.forEach((row, place) => assertEquals(row.id, place, row.name));
+  TABLE.forEach((row, place) => assertEquals(row.id, place, row.name));
 });
 
 test("the table of differences in the docs is the one that the golden data are made with", () => {

@@ -19,7 +19,7 @@ test("docs/features.md is what scripts/generate/features.ts prints, with a test 
   assertEquals(new Set(titles).size, titles.length);
   assert(titles.length > 80);
   for (const line of text.split("\n").filter((line) => line.startsWith("| "))) {
-    assert(/_test\.ts\)|later: needs|\| Tests \|/.test(line), line);
+    assert(/_test\.ts\)|planned: needs|\| Tests \|/.test(line), line);
   }
 });
 

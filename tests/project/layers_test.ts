@@ -10,7 +10,7 @@
 import { assertEquals } from "@std/assert";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { LAYERS } from "../../scripts/generate/layer_order.ts";
+import { LAYERS, ONLY_FROM } from "../../scripts/generate/layer_order.ts";
 
 /** What may come from outside src, and which folders may ask for it. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
@@ -63,6 +63,10 @@ function findFaults(files: Map<string, string>): string[] {
       const from = folderOf(target);
       if (from !== folder && layerOf(from) >= layer) {
         faults.push(`src/${path} imports src/${target}, which is not in a layer below`);
+      }
+      const only = ONLY_FROM[target];
+      if (only !== undefined && path !== only) {
+        faults.push(`src/${path} imports src/${target}, which only src/${only} may import`);
       }
       targets.push(target);
     }
@@ -118,10 +122,10 @@ function faultsOf(path: string, source: string): string[] {
 }
 
 test("an import of a lower layer is no fault", () => {
-  assertEquals(faultsOf("core/plan.ts", 'import { ShapeError } from "../base/errors.ts";'), []);
+  assertEquals(faultsOf("base/plan.ts", 'import { ShapeError } from "../base/errors.ts";'), []);
   assertEquals(
     faultsOf(
-      "core/plan.ts",
+      "base/plan.ts",
       '/** import "../tensor/tensor.ts" */\n// import "../tensor/tensor.ts"',
     ),
     [],
@@ -129,25 +133,36 @@ test("an import of a lower layer is no fault", () => {
 });
 
 test("an import of a layer above is found in every form", () => {
-  const fault = ["src/core/plan.ts imports src/tensor/tensor.ts, which is not in a layer below"];
+  const fault = ["src/base/plan.ts imports src/tensor/tensor.ts, which is not in a layer below"];
   const from = '"../tensor/tensor.ts"';
-  assertEquals(faultsOf("core/plan.ts", `import { Tensor } from ${from};`), fault);
-  assertEquals(faultsOf("core/plan.ts", `import type { Tensor } from ${from};`), fault);
-  assertEquals(faultsOf("core/plan.ts", `import {\n  type A,\n  B,\n} from ${from};`), fault);
-  assertEquals(faultsOf("core/plan.ts", `export * from ${from};`), fault);
-  assertEquals(faultsOf("core/plan.ts", `import ${from};`), fault);
-  assertEquals(faultsOf("core/plan.ts", `const x = await import(${from});`), fault);
+  assertEquals(faultsOf("base/plan.ts", `import { Tensor } from ${from};`), fault);
+  assertEquals(faultsOf("base/plan.ts", `import type { Tensor } from ${from};`), fault);
+  assertEquals(faultsOf("base/plan.ts", `import {\n  type A,\n  B,\n} from ${from};`), fault);
+  assertEquals(faultsOf("base/plan.ts", `export * from ${from};`), fault);
+  assertEquals(faultsOf("base/plan.ts", `import ${from};`), fault);
+  assertEquals(faultsOf("base/plan.ts", `const x = await import(${from});`), fault);
+});
+
+test("an import of the backends' registry is found, but that of dispatch", () => {
+  const from = (path: string): string[] =>
+    findFaults(
+      new Map([[path, 'import { cpu } from "./registry.ts";'], ["core/registry.ts", ""]]),
+    );
+  assertEquals(from("core/dispatch.ts"), []);
+  assertEquals(from("core/copy.ts"), [
+    "src/core/copy.ts imports src/core/registry.ts, which only src/core/dispatch.ts may import",
+  ]);
 });
 
 test("folders without a layer and imports from outside are found", () => {
   assertEquals(faultsOf("new/a.ts", ""), [
     "src/new has no layer: add it to scripts/generate/layer_order.ts",
   ]);
-  assertEquals(faultsOf("core/plan.ts", 'import fs from "node:fs";'), [
-    "src/core/plan.ts imports node:fs from outside src",
+  assertEquals(faultsOf("base/plan.ts", 'import fs from "node:fs";'), [
+    "src/base/plan.ts imports node:fs from outside src",
   ]);
-  assertEquals(faultsOf("core/plan.ts", 'import "../../tests/a.ts";'), [
-    "src/core/plan.ts imports ../../tests/a.ts, which is no file of src",
+  assertEquals(faultsOf("base/plan.ts", 'import "../../tests/a.ts";'), [
+    "src/base/plan.ts imports ../../tests/a.ts, which is no file of src",
   ]);
   assertEquals(faultsOf("backend/js/b.ts", 'import "../native/a.ts";'), [
     "src/backend/js/b.ts imports src/backend/native/a.ts, which is not in a layer below",

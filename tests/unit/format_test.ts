@@ -5,7 +5,7 @@
  */
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import type { Operand } from "../../src/core/dispatch.ts";
+import type { Operand } from "../../src/memory/operand.ts";
 import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { ShapeError } from "../../src/base/errors.ts";
@@ -16,7 +16,8 @@ import {
   inspectTensor,
 } from "../../src/tensor/format.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { allocate, GONE, Storage } from "../../src/memory/storage.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import { GONE, Storage } from "../../src/memory/storage.ts";
 
 function make(
   dtype: DType,

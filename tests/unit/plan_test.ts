@@ -7,7 +7,7 @@
 import { assert, assertEquals, assertFalse } from "@std/assert";
 import { describe, it } from "node:test";
 import { Layout } from "../../src/base/layout.ts";
-import { OFFSETS, type Plan, planMap, planReduce } from "../../src/core/plan.ts";
+import { OFFSETS, type Plan, planMap, planReduce } from "../../src/base/plan.ts";
 
 /** The shared plan as it is now, readable. */
 function read(plan: Plan): {

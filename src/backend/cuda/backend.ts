@@ -1,32 +1,126 @@
 /**
- * The CUDA backend: what each kind of work goes to.
+ * The CUDA backend: which kernels a call goes to.
  *
- * All that is queued on a device comes in the order of the calls; nothing here waits. Knows nothing
- * of tensors.
+ * All that is queued on a device runs in the order of the calls; nothing here waits. Knows nothing of
+ * tensors.
  *
  * @module
  */
-import type {
-  Affine,
-  Backend,
-  Distribution,
-  Picks,
-  Product,
-  RowKernel,
-} from "../../core/backend.ts";
 import type { DType } from "../../base/dtype.ts";
-import type { FoldRow, MapRow } from "../../ops/table.ts";
-import type { Plan } from "../../core/plan.ts";
-import type { Storage } from "../../memory/storage.ts";
+import { planMap } from "../../base/plan.ts";
+import type { Backend, Recording } from "../../core/backend.ts";
+import { gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
+import { copyInto } from "../../core/dispatch.ts";
+import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
+import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
+import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
 import type { CudaDevice } from "./device.ts";
 import { fold } from "./folds.ts";
+import { record } from "./graphs.ts";
 import { map } from "./maps.ts";
-import { linear, matmul, matmulBytes } from "./matmul.ts";
-import { gather, nonzero, position, scatter } from "./move.ts";
+import { linear, matmul } from "./matmul.ts";
+import { gather, nonzeroIndices, ravelIndex, scatter } from "./move.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./rows.ts";
 import { sort } from "./sort.ts";
 import { familiesOf } from "./warm.ts";
+
+/** A kernel, or a few, for a call. */
+interface Kernel {
+  supports(call: Call): boolean;
+  /** Queues it; false where it cannot be had. */
+  run(device: CudaDevice, call: Call): boolean | void;
+}
+
+const always = (): boolean => true;
+
+function queueSort(device: CudaDevice, call: Call, values: Operand, order: Operand | null): void {
+  const { storage, layout: { offset, shape, size } } = values;
+  const length = shape.at(-1)!;
+  const { descending } = call.attributes as SortAttributes;
+  sort(device, storage, offset, size / length, length, descending, order && order.storage);
+}
+
+/** Products of bytes may be 32-bit integers, which tensor cores make of the bytes. */
+function isGemm(call: Call): boolean {
+  if (isPlainGemm(call)) return true;
+  const [a, b] = [call.operand(0), call.operand(1)];
+  const isByte = (x: Operand): boolean => x.storage.info.name === "int8" && x.layout.size > 0;
+  return isByte(a) && isByte(b) && call.specs[0]!.dtype.name === "int32";
+}
+
+function isPlainLinear(call: Call): boolean {
+  const bias = call.inputs[2];
+  return isOperand(bias) && isPlainGemm(call) && bias.storage.info === call.specs[0]!.dtype;
+}
+
+const rows: Kernel = {
+  supports: isRowCall,
+  run: (device, call) => {
+    const { storage, layout } = call.operand(0);
+    const out = call.outputs[0]!.storage;
+    return alongRows(device, call.op.name as RowKernel, rowsOf(call), out, storage, layout.offset);
+  },
+};
+
+const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
+  {
+    gather: { supports: always, run: (device, call) => gather(device, gatherBlocks(call)) },
+    scatter: {
+      supports: always,
+      run: (device, call) => scatter(device, scatterBlocks(call), false),
+    },
+    scatterAdd: {
+      supports: always,
+      run: (device, call) => scatter(device, scatterBlocks(call), true),
+    },
+    ravelIndex: {
+      supports: always,
+      run: (device, call) => {
+        const [positions, index] = [call.operand(0), call.operand(1)];
+        const { size, stride } = call.attributes;
+        const plan = planMap(positions.layout, index.layout, null, null);
+        ravelIndex(device, plan, positions.storage, index.storage, size, stride);
+      },
+    },
+    nonzeroIndices: {
+      supports: always,
+      run: (device, call) => {
+        const { storage, layout: { offset, size } } = call.operand(0);
+        nonzeroIndices(device, call.outputs[0]!.storage, storage, offset, size);
+      },
+    },
+    sort: {
+      supports: sortsLastAxis,
+      run: (device, call) => {
+        copyInto(call.outputs[0]!, call.operand(0));
+        queueSort(device, call, call.outputs[0]!, null);
+      },
+    },
+    argsort: {
+      supports: sortsLastAxis,
+      run: (device, call) => queueSort(device, call, call.operand(0), call.outputs[0]!),
+    },
+    random: {
+      supports: always,
+      run: (device, call) => {
+        const { distribution, key, low, high } = call.attributes as RandomAttributes;
+        random(device, call.operand(0).storage, distribution, key[0], key[1], low, high);
+      },
+    },
+    matmul: { supports: isGemm, run: (device, call) => matmul(device, gemmOf(call)) },
+    linear: {
+      supports: isPlainLinear,
+      run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
+    },
+    softmax: rows,
+    logSoftmax: rows,
+    layerNorm: rows,
+    rmsNorm: rows,
+  } satisfies Record<string, Kernel>,
+));
 
 /** Runs on one CUDA device. */
 export class CudaBackend implements Backend {
@@ -43,100 +137,54 @@ export class CudaBackend implements Backend {
     }
   }
 
-  map(
-    row: MapRow,
-    compute: DType,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    c: Storage | null,
-  ): void {
-    this.#device.notes?.add(out, a, b, c);
-    map(this.#device, row, compute, plan, out, a, b, c);
+  record(body: () => void): Recording {
+    return record(this.#device, body);
   }
 
-  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    this.#device.notes?.add(out, a, b);
-    fold(this.#device, row, plan, out, a, b);
+  supports(call: Call): boolean {
+    switch (call.op.kind) {
+      case "map":
+      case "reduce":
+      case "argReduce":
+      case "scan":
+        return true;
+      default:
+        return KERNELS.get(call.op.name)?.supports(call) ?? false;
+    }
   }
 
-  alongRows(
-    kernel: RowKernel,
-    rows: number,
-    columns: number,
-    out: Storage,
-    a: Storage,
-    offset: number,
-    affine: Affine,
-  ): boolean {
-    this.#device.notes?.add(out, a, affine.weight, affine.bias);
-    return alongRows(this.#device, kernel, rows, columns, out, a, offset, affine);
+  run(call: Call): boolean {
+    this.#note(call);
+    const { op, inputs, plan } = call;
+    switch (op.kind) {
+      case "map": {
+        const [a, b, c] = inputs.map((input) => (input as Operand).storage);
+        const out = call.outputs[0]!.storage;
+        map(this.#device, op as MapOp, call.compute.name, plan!, out, a!, b ?? null, c ?? null);
+        return true;
+      }
+      case "reduce":
+      case "argReduce":
+      case "scan": {
+        const [a, b] = inputs.map((input) => (input as Operand | undefined)?.storage);
+        fold(this.#device, op as AxisOp, plan!, call.outputs[0]!.storage, a!, b ?? null);
+        return true;
+      }
+      default:
+        return KERNELS.get(op.name)!.run(this.#device, call) ?? true;
+    }
   }
 
-  matmul(product: Product): void {
-    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage);
-    matmul(this.#device, product);
-  }
-
-  matmulBytes(product: Product): boolean {
-    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage);
-    return matmulBytes(this.#device, product);
-  }
-
-  linear(product: Product, bias: Storage, offset: number): boolean {
-    this.#device.notes?.add(product.c.storage, product.a.storage, product.b.storage, bias);
-    return linear(this.#device, product, bias, offset);
-  }
-
-  sort(
-    values: Storage,
-    offset: number,
-    runs: number,
-    size: number,
-    descending: boolean,
-    indices: Storage | null,
-  ): void {
-    this.#device.notes?.add(indices ?? values, values);
-    sort(this.#device, values, offset, runs, size, descending, indices);
-  }
-
-  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
-    this.#device.notes?.add(positions, index);
-    return position(this.#device, plan, positions, index, size, stride);
-  }
-
-  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    this.#device.notes?.add(out, source, picks.indexes);
-    return gather(this.#device, plan, out, source, picks, step);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    picks: Picks,
-    step: number,
-    add: boolean,
-  ): number {
-    this.#device.notes?.add(target, values, picks.indexes);
-    return scatter(this.#device, plan, target, values, picks, step, add);
-  }
-
-  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
-    this.#device.notes?.add(out, input);
-    nonzero(this.#device, out, input, offset, length);
-  }
-
-  random(
-    out: Storage,
-    kind: Distribution,
-    key0: number,
-    key1: number,
-    low: bigint,
-    high: bigint,
-  ): void {
-    this.#device.notes?.add(out);
-    random(this.#device, out, kind, key0, key1, low, high);
+  /** Tells the graph that is recorded, if any, which storages the call uses. */
+  #note({ op, inputs, outputs }: Call): void {
+    const { notes } = this.#device;
+    if (notes === null) return;
+    // A call of an op without outputs may have room for one.
+    for (const out of outputs) if (out !== undefined) notes.write(out.storage);
+    inputs.forEach((input, k) => {
+      if (!isOperand(input)) return;
+      if (op.writes?.includes(k)) notes.write(input.storage);
+      else notes.read(input.storage);
+    });
   }
 }

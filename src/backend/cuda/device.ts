@@ -10,6 +10,7 @@ import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../ba
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError } from "../ffi/text.ts";
+import { CONSTANTS } from "./constants.ts";
 import type { Notes } from "./notes.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
@@ -90,10 +91,10 @@ export interface Family {
 /** How many there are along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
-/** The words of struct rm_faults in shim/cuda/move.h; see {@link CudaDevice.faults}. */
+/** The words of struct rm_faults; see {@link CudaDevice.faults}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
 /** How many words that are. */
-export const FAULT_WORDS = NO_FAULTS.length;
+export const FAULT_WORDS: number = CONSTANTS["gather_scatter.h"].FAULT_WORDS;
 
 /** One device. */
 export class CudaDevice {

@@ -6,18 +6,11 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/backend.ts";
+import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
-import {
-  MAP,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type Row,
-  ROWS,
-  type ScanRow,
-  takes,
-} from "../../ops/table.ts";
+import { resultOf, takes } from "../../ops/infer.ts";
+import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { MAP, TABLE } from "../../ops/table.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
@@ -49,30 +42,30 @@ export interface NamedFamily extends Family {
   readonly name: string;
 }
 
-const STRIDED: readonly MapKernel[] = ["dense", "rows", "singles", "tiles"];
+const STRIDED: readonly MapKernel[] = ["contiguous", "vectorized", "strided", "tiled"];
 const FOLDS = Object.keys(FOLD_KERNELS) as FoldKernel[];
 const SCANS = Object.keys(SCAN_KERNELS) as ScanKernel[];
 /** What folds the parts of a scan. */
-const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_any", "across_any"];
+const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_generic", "across_generic"];
 
-function mapFamilies(row: MapRow): NamedFamily[] {
+function mapFamilies(row: MapOp): NamedFamily[] {
   if (row.id === MAP.copy.id) return [sameFamily(row), ...DTYPES.map((from) => casts(row, from))];
-  const kernels = [...STRIDED, "mixed", "any"] as const;
+  const kernels = [...STRIDED, "casting", "generic"] as const;
   const sources = computesOf(row).map((dtype) => mapSource(row, dtype, dtype, false));
   return [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
 }
 
 /** Copies that cast nothing, and those that look dtypes up as they run. */
-function sameFamily(row: MapRow): NamedFamily {
+function sameFamily(row: MapOp): NamedFamily {
   const bytes = new Set(DTYPES.map((dtype) => mapSource(row, dtype, dtype, false)));
   const general = DTYPES.map((dtype) => mapSource(row, dtype, dtype, true));
   const kernels = new Map<MapSource, MapKernel[]>();
   for (const source of bytes) kernels.set(source, [...STRIDED]);
-  for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "any"]);
+  for (const source of general) kernels.set(source, [...kernels.get(source) ?? [], "generic"]);
   return { name: row.name, ...define([...kernels]) };
 }
 
-function casts(row: MapRow, from: DType): NamedFamily {
+function casts(row: MapOp, from: DType): NamedFamily {
   const outs = DTYPES.filter((out) => out !== from);
   return {
     name: `cast ${from}`,
@@ -81,15 +74,15 @@ function casts(row: MapRow, from: DType): NamedFamily {
 }
 
 /** The dtypes that sums of `from` may have: their usual one, and with `dtype` their own. */
-function sumsOf(row: ReduceRow | ScanRow, from: DType): DType[] {
+function sumsOf(row: ReduceOp | ScanOp, from: DType): DType[] {
   const usual = resultOf(row, from);
   const own = row.result === "sum" && from !== "bool" ? [from] : [];
   return [...new Set([usual, ...own])];
 }
 
-function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
+function foldFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
-  const sources: FoldSource[] = row.skeleton === "argReduce"
+  const sources: FoldSource[] = row.kind === "argReduce"
     ? taken.map((from) => argReduceSource(row, from, "int32"))
     : taken.flatMap((from) =>
       sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
@@ -97,7 +90,7 @@ function foldFamily(row: Exclude<Row, MapRow | ScanRow>): NamedFamily {
   return { name: row.name, ...define(sources.map((source) => [source, FOLDS])) };
 }
 
-function scanFamilies(row: ScanRow): NamedFamily[] {
+function scanFamilies(row: ScanOp): NamedFamily[] {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
   const sources: ScanSource[] = taken.flatMap((from) =>
     sumsOf(row, from).map((to) => scanSource(row, from, to))
@@ -114,9 +107,9 @@ function scanFamilies(row: ScanRow): NamedFamily[] {
 /** Every family of kernels that there is. */
 export function allFamilies(): NamedFamily[] {
   const families: NamedFamily[] = [];
-  for (const row of ROWS) {
-    if (row.skeleton === "map") families.push(...mapFamilies(row));
-    else if (row.skeleton === "scan") families.push(...scanFamilies(row));
+  for (const row of TABLE) {
+    if (row.kind === "map") families.push(...mapFamilies(row));
+    else if (row.kind === "scan") families.push(...scanFamilies(row));
     else families.push(foldFamily(row));
   }
   return [...families, ...rowsFamilies(), ...ownFamilies()];
@@ -147,12 +140,12 @@ function ownFamilies(): NamedFamily[] {
  * own: a few kernels for each row, that copies to and from scratch memory make enough for everything.
  */
 export function prebuiltFamilies(): Family[] {
-  return [...ROWS.map(prebuiltOf), ...ownFamilies()];
+  return [...TABLE.map(prebuiltOf), ...ownFamilies()];
 }
 
 /** What most calls take, in families that tests compile at once: of copies, those of a dtype. */
 export function usualFamilies(): Family[] {
-  const rows = ROWS.flatMap((row) =>
+  const rows = TABLE.flatMap((row) =>
     row === MAP.copy ? DTYPES.map((dtype) => usualOf(row, [dtype])) : [usualOf(row)]
   );
   return [...rows, ...rowsFamilies(), ...ownFamilies()];

@@ -1,6 +1,6 @@
 /**
  * Reductions, index reductions and scans: how outputs and their elements are shared among threads,
- * which kernels of shim/cuda/fold.h and scan.h that takes, and their arguments.
+ * which kernels of shim/cuda/kernels/reduce.h and scan.h that takes, and their arguments.
  *
  * All of that is decided by sizes and strides, so that results depend on nothing else. Knows nothing
  * of what a row means.
@@ -8,17 +8,13 @@
  * @module
  */
 import type { DType } from "../../base/dtype.ts";
-import {
-  type ArgReduceRow,
-  type FoldRow,
-  MAP,
-  type ReduceRow,
-  resultOf,
-  type ScanRow,
-} from "../../ops/table.ts";
-import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { ArgReduceOp, AxisOp, ReduceOp, ScanOp } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { checkOperand } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
@@ -32,12 +28,12 @@ import {
   type ScanSource,
   scanSource,
 } from "./source.ts";
-import { addAttributes, addAxes, FEW_AXES, isPacked, MOST_AXES } from "./walks.ts";
+import { addAttributes, addAxes, isPacked } from "./walks.ts";
 
-/** Threads of a block, as in shim/cuda/fold.h and scan.h. */
-const THREADS = 256;
-/** Rows that a lane of fold.h has on their way where outputs lie side by side, unless of 8 bytes. */
-const ROWS = 16;
+const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
+const { REDUCE_ROWS: ROWS, REDUCE_PACKS, REDUCE_ALIGNED, REDUCE_SECOND_VARIES } =
+  CONSTANTS["reduce.h"];
+const { SCAN_ALIGNED_IN, SCAN_ALIGNED_OUT } = CONSTANTS["scan.h"];
 /** As many blocks keep every device busy, however unevenly they end. */
 const BLOCKS = 4096;
 /** Rounds of a block that make a part worth its while; across, where they are longer. */
@@ -47,16 +43,16 @@ const NARROW = 2 ** 30;
 
 const args = new Arguments();
 
-/** {@link Backend.fold} on `device`. */
+/** Queues a reduction or a scan. */
 export function fold(
   device: CudaDevice,
-  row: FoldRow,
+  row: AxisOp,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): void {
-  const isScan = row.skeleton === "scan";
+  const isScan = row.kind === "scan";
   const done = isScan ? scan(device, row, plan, out, a) : reduce(device, row, plan, out, a, b);
   if (done) return;
   const axes = isScan ? plan.rank : plan.kept;
@@ -185,11 +181,11 @@ function foldHandle(
   kind: "along" | "across" | "parts",
   large: boolean,
 ): number {
-  const kernel: FoldKernel = large ? `${kind}_any` : kind;
+  const kernel: FoldKernel = large ? `${kind}_generic` : kind;
   return device.find(source.kernels[kernel], () => kernelText(source, kernel));
 }
 
-/** Fills the arguments of a kernel of fold.h. */
+/** Fills the arguments of a kernel of reduce.h. */
 function fillFold(
   plan: Plan,
   { outputs, count, parts, length }: Shares,
@@ -207,7 +203,7 @@ function fillFold(
   addAttributes(args, plan);
   args.address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!)
     .address(b, b === null ? 0 : data[OFFSETS + 2]!).integer(scratch).integer(kept).integer(rank);
-  addAxes(args, plan, 0, rank, large ? MOST_AXES : FEW_AXES, large, 3);
+  addAxes(args, plan, 0, rank, large ? MAX_AXES : FEW_AXES, large, 3);
 }
 
 /** Queues the kernel that reads the elements. */
@@ -225,8 +221,10 @@ function launchFold(
 ): void {
   const { across, outputs, lanes, parts } = shares;
   const pack = across ? 1 : source.pack;
-  let flags = varies(plan) ? 4 : 0;
-  if (isEven(plan, across, pack)) flags |= 1 | (isPacked(plan, 1, a, pack) ? 2 : 0);
+  let flags: number = varies(plan) ? REDUCE_SECOND_VARIES : 0;
+  if (isEven(plan, across, pack)) {
+    flags |= REDUCE_PACKS | (isPacked(plan, 1, a, pack) ? REDUCE_ALIGNED : 0);
+  }
   fillFold(plan, shares, lanes, flags, out, a, b, scratch, large);
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
@@ -234,14 +232,14 @@ function launchFold(
 /** Runs a reduction, or an index reduction; false where there are no kernels for it. */
 function reduce(
   device: CudaDevice,
-  row: ReduceRow | ArgReduceRow,
+  row: ReduceOp | ArgReduceOp,
   plan: Plan,
   out: Storage,
   a: Storage,
   b: Storage | null,
 ): boolean {
   const [from, to] = [a.info.name, out.info.name];
-  const source = row.skeleton === "argReduce"
+  const source = row.kind === "argReduce"
     ? argReduceSource(row, from, to)
     : reduceSource(row, from, to, b === null ? null : b.info.name);
   let shares = share(plan, source, runsAcross(plan));
@@ -284,8 +282,8 @@ const FEW_RUNS = 32;
 const MOST_PARTS_ACROSS = 64;
 
 /** Runs a scan; false where there are no kernels for it. */
-function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Storage): boolean {
-  if (sizeOf(plan) === 0) return true;
+function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Storage): boolean {
+  if (plan.size === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
   checkOperand("rm_cuda_launch", plan, 1, a);
   const source = scanSource(row, a.info.name, out.info.name);
@@ -294,12 +292,12 @@ function scan(device: CudaDevice, row: ScanRow, plan: Plan, out: Storage, a: Sto
   let shares = shareScan(plan, source, scansAcross(plan));
   let large = isLarge(plan);
   const kind = shares.across ? "across" : "along";
-  let handle = find(large ? `${kind}_any` : kind);
+  let handle = find(large ? `${kind}_generic` : kind);
   if (handle === 0) {
     // What reads along axes reads everything.
     large = true;
     shares = shareScan(plan, source, false);
-    handle = find("along_any");
+    handle = find("along_generic");
   }
   if (handle === 0) return false;
   if (shares.parts === 1) {
@@ -354,14 +352,14 @@ function launchScan(
   const { data, kept, rank } = plan;
   let flags = 0;
   if (!across && kept < rank) {
-    if (isPacked(plan, 1, a, source.pack)) flags |= 1;
-    if (isPacked(plan, 0, out, source.pack)) flags |= 2;
+    if (isPacked(plan, 1, a, source.pack)) flags |= SCAN_ALIGNED_IN;
+    if (isPacked(plan, 0, out, source.pack)) flags |= SCAN_ALIGNED_OUT;
   }
   args.clear().integer(outputs).integer(count).integer(parts).integer(length).integer(lanes)
     .integer(flags).address(out, data[OFFSETS]!).address(a, data[OFFSETS + 1]!).integer(scratch)
     .integer(kept < rank ? strideOf(plan, 0, rank - 1) : 0)
     .integer(kept < rank ? strideOf(plan, 1, rank - 1) : 0).integer(kept);
-  addAxes(args, plan, 0, kept, large ? MOST_AXES : FEW_AXES, large);
+  addAxes(args, plan, 0, kept, large ? MAX_AXES : FEW_AXES, large);
   const slots = across ? THREADS : THREADS / lanes;
   device.launch(handle, [Math.ceil(outputs / slots), parts], [THREADS], args);
 }

@@ -7,7 +7,9 @@
  * @module
  */
 import type { Recording } from "../../core/backend.ts";
-import { type DeviceStorage, recycle, type Storage } from "../../memory/storage.ts";
+import type { DeviceStorage } from "../../memory/device.ts";
+import { recycle } from "../../memory/pool.ts";
+import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL } from "../ffi/abi.ts";
 import type { CudaDevice } from "./device.ts";
 import { Notes } from "./notes.ts";

@@ -1,16 +1,17 @@
 /**
- * Kernels that are one line each: a macro of a header of shim/cuda, with a name and types.
+ * Kernels that are one line each: a macro of a header of shim/cuda/kernels, with a name and types.
  *
  * @module
  */
+import { constantsOf, type Header } from "./constants.ts";
 import type { CudaDevice, Family } from "./device.ts";
 
 /** A kernel that a line of C makes of what a header defines. */
 export interface Instance {
   /** Its name, which says all that makes it different from the others. */
   readonly name: string;
-  /** The file of shim/cuda. */
-  readonly header: string;
+  /** The file of shim/cuda/kernels. */
+  readonly header: Header;
   /** The line. */
   readonly line: string;
 }
@@ -18,8 +19,9 @@ export interface Instance {
 /** Those of one header, together. */
 export function familyOf(instances: readonly Instance[]): Family {
   const lines = instances.map(({ line }) => line);
+  const { header } = instances[0]!;
   return {
-    source: `#include "${instances[0]!.header}"\n${lines.join("\n")}\n`,
+    source: `${constantsOf(header)}#include "${header}"\n${lines.join("\n")}\n`,
     names: instances.map(({ name }) => name),
   };
 }

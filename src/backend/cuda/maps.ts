@@ -1,5 +1,5 @@
 /**
- * Elementwise ops: which kernel of shim/cuda/map.h a plan takes, and its arguments.
+ * Elementwise ops: which kernel of shim/cuda/kernels/map.h a plan takes, and its arguments.
  *
  * Knows nothing of what an op means.
  *
@@ -8,33 +8,27 @@
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { castScalar, readElement, writeElement } from "../../memory/element.ts";
 import { Layout } from "../../base/layout.ts";
-import { MAP, type MapRow, resultOf } from "../../ops/table.ts";
-import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { MapOp } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import { Storage } from "../../memory/storage.ts";
-import { checkOperand, sizeOf } from "../ffi/checks.ts";
+import { checkOperand } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
 import { withScratch } from "./scratch.ts";
-import {
-  addAttributes,
-  addAxes,
-  addDivisor,
-  FEW_AXES,
-  isPacked,
-  MOST_AXES,
-  start,
-} from "./walks.ts";
+import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
-// As in shim/cuda/map.h.
-const THREADS = 256;
-const SINGLES = 4;
+const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
+const { MAP_ELEMENTS, MAP_ALIGNED } = CONSTANTS["map.h"];
 
 const args = new Arguments();
 
-/** {@link Backend.map} on `device`. */
+/** Queues an elementwise op. */
 export function map(
   device: CudaDevice,
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   plan: Plan,
   out: Storage,
@@ -42,7 +36,7 @@ export function map(
   b: Storage | null,
   c: Storage | null,
 ): void {
-  const size = sizeOf(plan);
+  const size = plan.size;
   if (size === 0) return;
   checkOperand("rm_cuda_launch", plan, 0, out);
   if (a.device !== "cpu") checkOperand("rm_cuda_launch", plan, 1, a);
@@ -57,20 +51,20 @@ export function map(
   const dense = !mixed && isDense(plan);
   const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
   let kernel: MapKernel = dense
-    ? "dense"
+    ? "contiguous"
     : general
-    ? "any"
+    ? "generic"
     : mixed
-    ? "mixed"
+    ? "casting"
     : plan.tiled
-    ? "tiles"
+    ? "tiled"
     : takesRows(plan, source, out)
-    ? "rows"
-    : "singles";
+    ? "vectorized"
+    : "strided";
   const find = (kernel: MapKernel): number =>
     device.find(source.kernels[kernel], () => kernelText(source, kernel));
   let handle = find(kernel);
-  if (handle === 0 && !mixed && !general) handle = find(kernel = "singles");
+  if (handle === 0 && !mixed && !general) handle = find(kernel = "strided");
   if (handle === 0) return mapOtherwise(device, row, compute, plan, out, inputs);
   launch(device, handle, kernel, source, plan, size, out, inputs);
 }
@@ -87,8 +81,8 @@ function launch(
 ): void {
   args.clear();
   let blocks: number;
-  if (kernel === "dense") blocks = fillDense(plan, size, source, out, inputs);
-  else if (kernel === "tiles") blocks = fillTiles(plan, source, out, inputs);
+  if (kernel === "contiguous") blocks = fillDense(plan, size, source, out, inputs);
+  else if (kernel === "tiled") blocks = fillTiles(plan, source, out, inputs);
   else blocks = fillStrided(plan, size, source, kernel, out, inputs);
   device.launch(handle, [blocks], [THREADS], args);
 }
@@ -102,21 +96,21 @@ const MOST_AT_ONCE = 2 ** 28;
  */
 function mapOtherwise(
   device: CudaDevice,
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   plan: Plan,
   out: Storage,
   inputs: readonly Storage[],
 ): void {
-  const size = sizeOf(plan);
+  const size = plan.size;
   if (row.id === MAP.copy.id) {
     const source = mapSource(row, compute, out.info.name, true);
-    const handle = device.kernel(source.kernels.any, () => kernelText(source, "any"));
-    return launch(device, handle, "any", source, plan, size, out, inputs);
+    const handle = device.kernel(source.kernels.generic, () => kernelText(source, "generic"));
+    return launch(device, handle, "generic", source, plan, size, out, inputs);
   }
   // All comes down to this one, if not to a faster one.
   const single = mapSource(row, compute, compute, false);
-  device.kernel(single.kernels.singles, () => kernelText(single, "singles"));
+  device.kernel(single.kernels.strided, () => kernelText(single, "strided"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
   const result = resultOf(row, compute);
   const attributes = plan.data.slice(ATTRIBUTES, OFFSETS);
@@ -174,7 +168,7 @@ function scalarIn(scalar: Storage, dtype: DType): Storage {
 
 /** True when some operand has to be cast, for which there are kernels in the case of copies only. */
 function isMixed(
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   out: Storage,
   inputs: readonly Storage[],
@@ -226,7 +220,7 @@ function fillDense(
     flags |= 1 << k;
     packed &&= start(plan, k + 1, input) % (pack * input.info.bytes) === 0;
   });
-  args.integer(size).integer(flags | (packed ? 8 : 0));
+  args.integer(size).integer(flags | (packed ? MAP_ALIGNED : 0));
   addAttributes(args, plan);
   addOperands(plan, out, inputs);
   return Math.ceil(size / (THREADS * pack * packs));
@@ -241,11 +235,11 @@ function fillStrided(
   inputs: readonly Storage[],
 ): number {
   const { data, rank, operands } = plan;
-  const general = kernel === "mixed" || kernel === "any";
-  const positions = kernel === "rows" ? size / pack : size;
+  const general = kernel === "casting" || kernel === "generic";
+  const positions = kernel === "vectorized" ? size / pack : size;
   let flags = general ? out.info.id : 0;
   inputs.forEach((input, k) => {
-    if (general) flags |= input.info.id << 4 * (k + 1);
+    if (general) flags += input.info.id * 256 ** (k + 1);
     else if (input.device !== "cpu" && isPacked(plan, k + 1, input, pack)) flags |= 1 << k;
   });
   args.integer(positions).integer(flags);
@@ -253,8 +247,8 @@ function fillStrided(
   addOperands(plan, out, inputs);
   for (let k = 1; k <= 3; k++) args.integer(k < operands ? strideOf(plan, k, rank - 1) : 0);
   args.integer(rank);
-  const room = kernel === "any" ? MOST_AXES : FEW_AXES;
-  if (kernel === "rows") {
+  const room = kernel === "generic" ? MAX_AXES : FEW_AXES;
+  if (kernel === "vectorized") {
     // The last axis goes from pack to pack.
     addAxes(args, plan, 0, rank - 1, rank - 1, false);
     addDivisor(args, data[OFFSETS + operands + rank - 1]! / pack, false);
@@ -262,8 +256,8 @@ function fillStrided(
     args.skip((room - rank) * (3 + operands));
     return Math.ceil(positions / THREADS);
   }
-  addAxes(args, plan, 0, rank, room, kernel === "any");
-  return Math.ceil(positions / (THREADS * SINGLES));
+  addAxes(args, plan, 0, rank, room, kernel === "generic");
+  return Math.ceil(positions / (THREADS * MAP_ELEMENTS));
 }
 
 function fillTiles(

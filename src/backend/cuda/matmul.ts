@@ -1,26 +1,28 @@
 /**
  * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
- * shim/cuda/matmul.h for all else.
+ * shim/cuda/kernels/matmul.h for all else.
  *
  * @module
  */
-import { type MatrixRef, matrixRef, offsetsOf, type Product } from "../../core/backend.ts";
+import { type GemmProblem, type MatrixBatch, matrixBatch, offsetsOf } from "../../core/gemm.ts";
 import { DTYPE, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { MAP } from "../../ops/table.ts";
-import { planMap } from "../../core/plan.ts";
+import { planMap } from "../../base/plan.ts";
+import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { STATUS } from "../ffi/abi.ts";
+import { CUDA_MATMUL, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { map } from "./maps.ts";
 import { withScratch } from "./scratch.ts";
 import { suffixOf } from "./source.ts";
 
-/** As in matmul.h: rows and columns of a block's tile, and its threads. */
-const TILE = 64, THREADS = 256;
+const { THREADS } = CONSTANTS["device.h"];
+const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
 /** The most blocks along y, which go round then. */
 const MOST_BLOCKS_Y = 65535;
 
@@ -44,8 +46,6 @@ let plan = new Float64Array(128);
 
 /** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
 const ADDRESSES = 10, STARTS = 15;
-/** Flags of rm_cuda_matmul. */
-const TF32 = 1, ADD_BIAS = 2;
 /** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
  * are chosen without a look at it. */
 const BIAS_ALIGNMENT = 16;
@@ -58,34 +58,27 @@ export function allowTF32(allow: boolean): boolean {
   return before;
 }
 
-/** See {@link Backend.matmul}. */
-export function matmul(device: CudaDevice, product: Product): void {
-  const float = product.c.storage.info.kind === "f";
-  if (!float || !multiplyByBlas(device, product, 0)) multiplyByTiles(device, product);
+/** Queues the product; false for bytes that are to be int32, where cuBLAS has no kernel for them. */
+export function matmul(device: CudaDevice, product: GemmProblem): boolean {
+  const { info } = product.c.storage;
+  if (info !== product.a.storage.info) return callBlas(device, product, 0) === STATUS.ok;
+  if (info.kind !== "f" || !multiplyByBlas(device, product, 0)) multiplyByTiles(device, product);
+  return true;
 }
 
-/** See {@link Backend.matmulBytes}. */
-export function matmulBytes(device: CudaDevice, product: Product): boolean {
-  return callBlas(device, product, 0) === STATUS.ok;
-}
-
-/** See {@link Backend.linear}. */
-export function linear(
-  device: CudaDevice,
-  product: Product,
-  bias: Storage,
-  offset: number,
-): boolean {
-  const { info } = bias;
+/** Queues the product plus `bias`, one element for each column; false where cuBLAS cannot do it. */
+export function linear(device: CudaDevice, product: GemmProblem, bias: Operand): boolean {
+  const { storage, layout: { offset } } = bias;
+  const { info } = storage;
   // What cublasLt adds to products of float64 is not documented for all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
-  checkRun("rm_cuda_matmul", 3, offset, product.n, bias);
-  const address = bias.address + offset * info.bytes;
+  checkRun("rm_cuda_matmul", 3, offset, product.n, storage);
+  const address = storage.address + offset * info.bytes;
   if (address % BIAS_ALIGNMENT === 0) return multiplyByBlas(device, product, address);
   let done = false;
-  withScratch(bias, [[info.name, product.n]], ([aligned]) => {
+  withScratch(storage, [[info.name, product.n]], ([aligned]) => {
     const row = Layout.contiguous([product.n]);
-    copy(device, aligned!, row, bias, Layout.contiguous([product.n], offset));
+    copy(device, aligned!, row, storage, Layout.contiguous([product.n], offset));
     done = multiplyByBlas(device, product, aligned!.address);
   });
   return done;
@@ -95,7 +88,7 @@ export function linear(
  * The product by cuBLAS, of dense copies where it cannot read the operands, plus the elements at
  * `bias`, which may be 0. False where cuBLAS has nothing for it.
  */
-function multiplyByBlas(device: CudaDevice, product: Product, bias: number): boolean {
+function multiplyByBlas(device: CudaDevice, product: GemmProblem, bias: number): boolean {
   const status = callBlas(device, product, bias);
   if (status !== STATUS.unsupported) return status === STATUS.ok;
   const { c, a, b } = product;
@@ -116,10 +109,10 @@ function multiplyByBlas(device: CudaDevice, product: Product, bias: number): boo
 }
 
 /** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
-function callBlas(device: CudaDevice, product: Product, bias: number): number {
+function callBlas(device: CudaDevice, product: GemmProblem, bias: number): number {
   plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
   const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
-  const flags = (tf32 ? TF32 : 0) | (bias === 0 ? 0 : ADD_BIAS);
+  const flags = (tf32 ? CUDA_MATMUL.tf32 : 0) | (bias === 0 ? 0 : CUDA_MATMUL.addBias);
   plan.set([c.address, a.address, b.address, flags, bias], ADDRESSES);
   const status = device.shim.rm_cuda_matmul(device.index, a.info.id, plan);
   if (status !== STATUS.unsupported && status !== STATUS.notFound) {
@@ -129,7 +122,7 @@ function callBlas(device: CudaDevice, product: Product, bias: number): number {
 }
 
 /** True when cuBLAS reads the matrices as they are, or those that it writes. */
-function isPlain({ layout, rowStride, columnStride }: MatrixRef, read: boolean): boolean {
+function isPlain({ layout, rowStride, columnStride }: MatrixBatch, read: boolean): boolean {
   const [rows, columns] = layout.shape.slice(-2) as [number, number];
   return (columnStride === 1 && rowStride >= columns) ||
     (read && rowStride === 1 && columnStride >= rows);
@@ -138,9 +131,9 @@ function isPlain({ layout, rowStride, columnStride }: MatrixRef, read: boolean):
 /** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
 function withDense(
   device: CudaDevice,
-  matrices: MatrixRef,
+  matrices: MatrixBatch,
   read: boolean,
-  use: (dense: MatrixRef) => void,
+  use: (dense: MatrixBatch) => void,
 ): void {
   if (isPlain(matrices, read)) return use(matrices);
   const { storage, layout: { shape, strides, offset, rank } } = matrices;
@@ -149,7 +142,7 @@ function withDense(
   const dense = Layout.contiguous(once);
   withScratch(storage, [[storage.info.name, dense.size]], ([made]) => {
     if (read) copy(device, made!, dense, storage, new Layout(once, strides, offset));
-    use(matrixRef(made!, dense.broadcastTo(shape)));
+    use(matrixBatch(made!, dense.broadcastTo(shape)));
   });
 }
 
@@ -164,7 +157,7 @@ function copy(
   map(device, MAP.copy, source.info.name, plan, out, source, null, null);
 }
 
-function multiplyByTiles(device: CudaDevice, product: Product): void {
+function multiplyByTiles(device: CudaDevice, product: GemmProblem): void {
   checkProduct("rm_cuda_launch", product);
   const { m, n, k, c, a, b } = product;
   const { info } = c.storage;
@@ -180,7 +173,7 @@ function multiplyByTiles(device: CudaDevice, product: Product): void {
 }
 
 /** From each matrix to the next, or NaN where that differs. */
-function stepOf({ layout: { shape, strides } }: MatrixRef): number {
+function stepOf({ layout: { shape, strides } }: MatrixBatch): number {
   let step = 0, count = 1;
   for (let axis = shape.length - 3; axis >= 0; axis--) {
     if (shape[axis] === 1) continue;
@@ -194,7 +187,7 @@ function stepOf({ layout: { shape, strides } }: MatrixRef): number {
 /** Calls `use` with the address of a list of offsets for each batch that needs one, else 0. */
 function withOffsets(
   device: CudaDevice,
-  batches: readonly MatrixRef[],
+  batches: readonly MatrixBatch[],
   use: (lists: readonly number[]) => void,
 ): void {
   const listed = batches.filter((matrices) => Number.isNaN(stepOf(matrices)));
@@ -211,7 +204,7 @@ function withOffsets(
 }
 
 /** Adds a struct rm_matrix. */
-function addMatrices(matrices: MatrixRef, list: number): void {
+function addMatrices(matrices: MatrixBatch, list: number): void {
   const { storage, layout, rowStride, columnStride } = matrices;
   const first = list === 0 ? layout.offset : 0;
   args.address(storage, first).integer(rowStride).integer(columnStride)

@@ -106,7 +106,8 @@ export class CudaMemory implements DeviceMemory {
   }
 
   note(out: Storage, input: Storage): void {
-    this.#cuda.notes?.add(out, input);
+    this.#cuda.notes?.write(out);
+    this.#cuda.notes?.read(input);
   }
 
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void {

@@ -1,37 +1,34 @@
 /**
  * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
- * shim/cuda/move.h.
+ * shim/cuda/kernels/gather_scatter.h.
  *
  * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
  *
  * @module
  */
-import type { Picks } from "../../core/backend.ts";
+import type { Blocks, IndexVector } from "../../core/blocks.ts";
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
-import { OFFSETS, type Plan } from "../../core/plan.ts";
+import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { checkBlocks, checkOperand, checkRun, sizeOf } from "../ffi/checks.ts";
+import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
 import { suffixOf } from "./source.ts";
-import { MOST_AXES } from "./walks.ts";
 
 const SYMBOL = "rm_cuda_launch";
-const THREADS = 256;
-/** Elements that a block looks at for what is not zero: RM_FIND_TILE. */
-const FIND_TILE = 4096;
+const { THREADS, MAX_AXES } = CONSTANTS["device.h"];
+const { NONZERO_TILE, ADD_CHUNK, INDEX_SIGNED } = CONSTANTS["gather_scatter.h"];
 /** Axes that most blocks have no more of. */
 const BLOCK_AXES = 5;
-/** Sorted picks of a chunk: RM_ADD_CHUNK. */
-const CHUNK = 32;
 /** Elements that are added at once, and their picks, at most: so that what lies between has room. */
 const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
 /** The most blocks of a kernel that goes round. */
 const MOST_BLOCKS = 2 ** 24;
 
 function macro(name: string, what: string, ...types: (string | number)[]): Instance {
-  return { name, header: "move.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
+  return { name, header: "gather_scatter.h", line: `RM_${what}(${[name, ...types].join(", ")})` };
 }
 
 function addPositions(wide: boolean, room: number): Instance {
@@ -43,9 +40,9 @@ function moveElements(bytes: number, room: number): Instance {
   return macro(`move_elements_${bytes}_${room}`, "MOVE_ELEMENTS", `uint${8 * bytes}_t`, room);
 }
 
-const MOVE_RUNS = macro("move_runs", "MOVE_RUNS");
-const MARK_PICKS = macro("mark_picks", "MARK_PICKS");
-const KEEP_LAST = macro("keep_last", "KEEP_LAST");
+const MOVE_BLOCKS = macro("move_blocks", "MOVE_BLOCKS");
+const MARK_INDICES = macro("mark_indices", "MARK_INDICES");
+const SELECT_LAST = macro("select_last", "SELECT_LAST");
 
 function nonzeroPass(pass: "COUNT" | "WRITE", bytes: number): Instance {
   const name = `${pass.toLowerCase()}_nonzero_${bytes}`;
@@ -58,16 +55,16 @@ function addSorted({ name, kind, bytes }: DTypeInfo, room: number): Instance {
   return macro(`add_sorted_${suffix}_${room}`, "ADD_SORTED", `rm_${suffix}`, room);
 }
 
-const ROOMS = [BLOCK_AXES, MOST_AXES], SIZES = [1, 2, 4, 8];
+const ROOMS = [BLOCK_AXES, MAX_AXES], SIZES = [1, 2, 4, 8];
 
 /** The kernels of position, gather and scatter. */
 export function moveFamily(): Family {
   return familyOf([
     ...[false, true].flatMap((wide) => ROOMS.map((room) => addPositions(wide, room))),
     ...SIZES.flatMap((bytes) => ROOMS.map((room) => moveElements(bytes, room))),
-    MOVE_RUNS,
-    MARK_PICKS,
-    KEEP_LAST,
+    MOVE_BLOCKS,
+    MARK_INDICES,
+    SELECT_LAST,
   ]);
 }
 
@@ -102,7 +99,7 @@ function takeAxes(plan: Plan): void {
 
 /** How many axes the kernel has to have room for. */
 function roomFor(): number {
-  return axes.length > 3 * BLOCK_AXES ? MOST_AXES : BLOCK_AXES;
+  return axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES;
 }
 
 /** Writes the axes as the last argument: struct rm_block. */
@@ -113,11 +110,11 @@ function addAxes(room: number): void {
 }
 
 /** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
-function blocksFor(count: number, threads = THREADS): number {
+function blocksFor(count: number, threads: number = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
 
-/** Adds struct rm_picks. */
+/** Adds struct rm_indices. */
 function addPicks(
   device: CudaDevice,
   at: number,
@@ -125,21 +122,21 @@ function addPicks(
   size: number,
   stride: number,
 ): void {
-  args.integer(at).integer(bytes + (kind === "i" ? 16 : 0)).integer(size).integer(stride)
+  args.integer(at).integer(bytes + (kind === "i" ? INDEX_SIGNED : 0)).integer(size).integer(stride)
     .integer(device.faults).integer(device.nextIndexing());
 }
 
-/** See {@link Backend.position}. */
-export function position(
+/** Queues adding each index, times `stride`, to the position that `plan` pairs with it. */
+export function ravelIndex(
   device: CudaDevice,
   plan: Plan,
   positions: Storage,
   index: Storage,
   size: number,
   stride: number,
-): number {
-  const count = sizeOf(plan);
-  if (count === 0) return -1;
+): void {
+  const count = plan.size;
+  if (count === 0) return;
   checkOperand(SYMBOL, plan, 0, positions);
   checkOperand(SYMBOL, plan, 1, index);
   takeAxes(plan);
@@ -151,64 +148,48 @@ export function position(
   args.integer(count);
   addAxes(room);
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
-  return -1;
 }
 
-/** See {@link Backend.gather}. */
-export function gather(
-  device: CudaDevice,
-  plan: Plan,
-  out: Storage,
-  source: Storage,
-  picks: Picks,
-  step: number,
-): number {
-  const { count, size, stride } = picks;
-  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+/** Queues copying the blocks that indices pick. */
+export function gather(device: CudaDevice, { plan, out, source, index, step }: Blocks): void {
+  const { count, size, stride } = index;
+  if (count === 0 || plan.size === 0) return checkIndices(device, index);
   checkBlocks(SYMBOL, plan, 0, out, (count - 1) * step);
   if (size > 0) checkBlocks(SYMBOL, plan, 1, source, (size - 1) * stride);
-  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
-  const add = (): void => addPicksOf(device, picks);
+  checkRun(SYMBOL, 2, index.offset, count, index.indices);
+  const add = (): void => addPicksOf(device, index);
   move(device, plan, out, source, add, count, step, false);
-  return -1;
 }
 
-/** See {@link Backend.scatter}. */
+/** Queues writing blocks to where indices say, or, with `add`, adding them. */
 export function scatter(
   device: CudaDevice,
-  plan: Plan,
-  target: Storage,
-  values: Storage,
-  picks: Picks,
-  step: number,
+  { plan, out: target, source: values, index, step }: Blocks,
   add: boolean,
-): number {
-  const { count, size, stride } = picks;
-  if (count === 0 || sizeOf(plan) === 0) return checkIndexes(device, picks);
+): void {
+  const { count, size, stride } = index;
+  if (count === 0 || plan.size === 0) return checkIndices(device, index);
   if (size > 0) checkBlocks(SYMBOL, plan, 0, target, (size - 1) * stride);
   checkBlocks(SYMBOL, plan, 1, values, (count - 1) * step);
-  checkRun(SYMBOL, 2, picks.offset, count, picks.indexes);
-  if (add) {
-    scatterAdd(device, plan, target, values, picks, step);
-    return -1;
-  }
-  // Picks that all write the same need no order.
+  checkRun(SYMBOL, 2, index.offset, count, index.indices);
+  if (add) return scatterAdd(device, plan, target, values, index, step);
+  // Indices that all write the same need no order.
   if (step === 0 || count === 1) {
-    const addAll = (): void => addPicksOf(device, picks);
-    move(device, plan, target, values, addAll, count, step, true);
-    return -1;
+    const addAll = (): void => addPicksOf(device, index);
+    return move(device, plan, target, values, addAll, count, step, true);
   }
-  lastOfEach(device, picks, (kept) => {
+  lastOfEach(device, index, (kept) => {
     const addKept = (): void => {
-      args.integer(kept).integer(8 + 16).integer(size).integer(stride).integer(0).integer(0);
+      args.integer(kept).integer(8 + INDEX_SIGNED).integer(size).integer(stride).integer(0).integer(
+        0,
+      );
     };
     move(device, plan, target, values, addKept, count, step, true);
   });
-  return -1;
 }
 
 /** Calls `use` with where the places of `picks` are, but for those that a later one writes over. */
-function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => void): void {
+function lastOfEach(device: CudaDevice, picks: IndexVector, use: (kept: number) => void): void {
   const { count, size } = picks;
   const round = (bytes: number): number => Math.ceil(bytes / 512) * 512;
   const slots = 2 ** Math.ceil(Math.log2(Math.max(512, 2 * count)));
@@ -225,34 +206,33 @@ function lastOfEach(device: CudaDevice, picks: Picks, use: (kept: number) => voi
     };
     args.clear();
     addTable();
-    device.launch(kernelOf(device, MARK_PICKS), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, MARK_INDICES), [blocks], [THREADS], args);
     args.clear().integer(kept);
     addTable();
-    device.launch(kernelOf(device, KEEP_LAST), [blocks], [THREADS], args);
+    device.launch(kernelOf(device, SELECT_LAST), [blocks], [THREADS], args);
     use(kept);
   });
 }
 
-/** Adds `picks` as struct rm_picks. */
-function addPicksOf(device: CudaDevice, { indexes, offset, size, stride }: Picks): void {
-  const { info, address } = indexes;
+/** Adds `picks` as struct rm_indices. */
+function addPicksOf(device: CudaDevice, { indices, offset, size, stride }: IndexVector): void {
+  const { info, address } = indices;
   addPicks(device, address + offset * info.bytes, info, size, stride);
 }
 
 /** Notes indexes out of range where nothing is moved: they are errors all the same. */
-function checkIndexes(device: CudaDevice, picks: Picks): number {
-  const { count, indexes, offset } = picks;
-  if (count === 0) return -1;
-  checkRun(SYMBOL, 2, offset, count, indexes);
+function checkIndices(device: CudaDevice, picks: IndexVector): void {
+  const { count, indices, offset } = picks;
+  if (count === 0) return;
+  checkRun(SYMBOL, 2, offset, count, indices);
   // Nobody looks at the places.
   device.scratch(8 * count, (unused) => writePlaces(device, picks, unused, true));
-  return -1;
 }
 
 /** Writes the place of each pick, as int64 or int32, and notes those that are out of range. */
-function writePlaces(device: CudaDevice, picks: Picks, places: number, wide: boolean): void {
-  const { count, indexes, offset, size } = picks;
-  const { info, address } = indexes;
+function writePlaces(device: CudaDevice, picks: IndexVector, places: number, wide: boolean): void {
+  const { count, indices, offset, size } = picks;
+  const { info, address } = indices;
   device.zero(places, count * (wide ? 8 : 4));
   args.clear().integer(places);
   addPicks(device, address + offset * info.bytes, info, size, 1);
@@ -264,7 +244,7 @@ function writePlaces(device: CudaDevice, picks: Picks, places: number, wide: boo
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
 }
 
-/** Picks in the order of their places, and where their values are: see rm_add_sorted. */
+/** Indices in the order of their places, and where their values are: see rm_add_sorted. */
 interface Sorted {
   readonly places: number;
   /** 0 for sums of parts, whose places are int64. */
@@ -276,7 +256,7 @@ interface Sorted {
 }
 
 /**
- * {@link scatter} that adds. Picks are sorted by their places, so that those of one place lie side by
+ * {@link scatter} that adds. Indices are sorted by their places, so that those of one place lie side by
  * side, and no two threads add to one element. So many are sorted at once as `most` says, or, without
  * it, as have room.
  */
@@ -285,9 +265,9 @@ export function scatterAdd(
   plan: Plan,
   target: Storage,
   values: Storage,
-  picks: Picks,
+  picks: IndexVector,
   step: number,
-  most: number = Math.max(1, Math.min(MOST_SORTED, Math.floor(MOST_ADDED / sizeOf(plan)))),
+  most: number = Math.max(1, Math.min(MOST_SORTED, Math.floor(MOST_ADDED / plan.size))),
 ): void {
   const { offset, size, stride } = picks;
   // Places below 2^31 are int32.
@@ -314,8 +294,8 @@ function addRuns(
   stride: number,
   { places, order, wide, count, values, step }: Sorted,
 ): void {
-  const elements = sizeOf(plan);
-  const chunks = Math.ceil(count / CHUNK);
+  const elements = plan.size;
+  const chunks = Math.ceil(count / ADD_CHUNK);
   const add = (sums: number, itsPlaces: number): void => {
     takeAxes(plan);
     axes.unshift(chunks, 0, 0);
@@ -369,7 +349,7 @@ function move(
     args.integer(count * pieces).integer(pieces).integer(piece).integer(step * bytes).integer(run)
       .integer(bytes).integer(lanes).integer(scatter ? 1 : 0);
     const blocks = blocksFor(count * pieces, THREADS / lanes);
-    return device.launch(kernelOf(device, MOVE_RUNS), [blocks], [THREADS], args);
+    return device.launch(kernelOf(device, MOVE_BLOCKS), [blocks], [THREADS], args);
   }
   // The operand that steps is walked from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;
@@ -377,7 +357,7 @@ function move(
   while (3 * axis < axes.length && Math.abs(axes[3 * axis + stepping]!) > Math.abs(step)) axis++;
   axes.splice(3 * axis, 0, count, scatter ? 0 : step, scatter ? step : 0);
   const room = roomFor();
-  const size = count * sizeOf(plan);
+  const size = count * plan.size;
   args.clear().address(target, to).address(source, from);
   addPicks();
   args.integer(size).integer(axis).integer(scatter ? 1 : 0);
@@ -399,8 +379,8 @@ function teamFor(run: number): { lanes: number; piece: number } {
   return { lanes, piece };
 }
 
-/** See {@link Backend.nonzero}. */
-export function nonzero(
+/** Queues writing the flat indices of the elements that are not zero. */
+export function nonzeroIndices(
   device: CudaDevice,
   out: Storage,
   input: Storage,
@@ -410,7 +390,7 @@ export function nonzero(
   if (length === 0 || out.length === 0) return;
   checkRun(SYMBOL, 1, offset, length, input);
   const { bytes, kind } = input.info;
-  const tiles = Math.ceil(length / FIND_TILE);
+  const tiles = Math.ceil(length / NONZERO_TILE);
   const floating = kind === "f" ? 1 : 0;
   device.scratch((tiles + 1) * 8, (counts) => {
     args.clear().integer(counts).address(input, offset).integer(length).integer(floating);

@@ -20,11 +20,15 @@ export class Notes {
     this.#taken.add(address);
   }
 
-  /** Notes what an op writes and reads. */
-  add(out: Storage, ...inputs: readonly (Storage | null)[]): void {
-    this.written.add(out.base);
-    this.#use(out.base);
-    for (const input of inputs) if (input !== null && input.device !== "cpu") this.#use(input.base);
+  /** Notes a storage that an op writes. */
+  write(storage: Storage): void {
+    this.written.add(storage.base);
+    this.#use(storage.base);
+  }
+
+  /** Notes a storage that an op reads; scalars lie on the CPU. */
+  read(storage: Storage): void {
+    if (storage.device !== "cpu") this.#use(storage.base);
   }
 
   #use(storage: Storage): void {

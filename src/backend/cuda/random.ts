@@ -1,16 +1,18 @@
 /**
- * Random numbers on a CUDA device: the kernel of shim/cuda/random.h for a distribution and a dtype.
+ * Random numbers on a CUDA device: the kernel of shim/cuda/kernels/random.h for a distribution and a dtype.
  *
  * @module
  */
-import type { Distribution } from "../../core/backend.ts";
+import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
-/** Threads of a block, and the most blocks, which go round then. */
-const THREADS = 256, MOST_BLOCKS = 2 ** 20;
+const { THREADS } = CONSTANTS["device.h"];
+/** The most blocks, which go round then. */
+const MOST_BLOCKS = 2 ** 20;
 /** The largest range of integers that one word is enough for. */
 const NARROW = 0x10000n;
 
@@ -60,7 +62,7 @@ export function randomFamily(): Family {
 
 const args = new Arguments();
 
-/** See {@link Backend.random}. */
+/** Queues filling `out` with random numbers. */
 export function random(
   device: CudaDevice,
   out: Storage,

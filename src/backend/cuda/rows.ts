@@ -1,13 +1,14 @@
 /**
  * Softmax, its logarithm and the norms along dense rows on a CUDA device: which kernel of
- * shim/cuda/rows.h holds a row, and how long ones are cut.
+ * shim/cuda/kernels/softmax_norm.h holds a row, and how long ones are cut.
  *
  * @module
  */
-import type { Affine, RowKernel } from "../../core/backend.ts";
+import type { RowKernel, Rows } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, findKernel, type Instance } from "./instance.ts";
 import { suffixOf } from "./source.ts";
@@ -39,24 +40,24 @@ function blockThreads(kernel: RowKernel, bytes: number): number {
 }
 
 /** What a row goes through: lanes of a warp, 0 for a block, or one of the passes over parts. */
-type Team = 4 | 8 | 16 | 32 | "wide" | 0 | "parts" | "whole";
-const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "whole"];
+type Team = 4 | 8 | 16 | 32 | "wide" | 0 | "parts" | "finish";
+const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "finish"];
 
 /** The kernel of threads that take `pack` elements at a time. */
 function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): Instance {
   const type = `rm_${suffixOf(dtype)}`, held = heldOf(DTYPE[dtype].bytes, pack);
   // Lanes hold half as many while that is enough, as fewer registers are.
   const groups = (typeof team === "number" && team > 0 ? held / 2 : held) / pack;
-  const name = `rows_${kernel}_${dtype}_${pack}_${team}`;
+  const name = `${kernel}_${dtype}_${pack}_${team}`;
   const what = `${name}, ${KINDS[kernel]}, ${type}, ${pack}, ${groups}`;
   const line = team === "parts"
-    ? `RM_ROWS_PARTS(${what}, ${PART_THREADS})`
-    : team === "whole"
-    ? `RM_ROWS_WHOLE(${what}, ${PART_THREADS})`
+    ? `RM_SOFTMAX_NORM_PARTS(${what}, ${PART_THREADS})`
+    : team === "finish"
+    ? `RM_SOFTMAX_NORM_FINISH(${what}, ${PART_THREADS})`
     : team === 0
-    ? `RM_ROWS_HELD(${what}, 0, ${blockThreads(kernel, DTYPE[dtype].bytes)})`
-    : `RM_ROWS_HELD(${what}, ${team === "wide" ? 32 : team}, ${WARPS_THREADS})`;
-  return { name, header: "rows.h", line };
+    ? `RM_SOFTMAX_NORM(${what}, 0, ${blockThreads(kernel, DTYPE[dtype].bytes)})`
+    : `RM_SOFTMAX_NORM(${what}, ${team === "wide" ? 32 : team}, ${WARPS_THREADS})`;
+  return { name, header: "softmax_norm.h", line };
 }
 
 /** Elements that 16 bytes hold. */
@@ -81,19 +82,19 @@ function teamFor(columns: number, half: number): Team {
 
 const args = new Arguments();
 
-/** See {@link Backend.alongRows}. */
+/**
+ * Runs `kernel` along rows that start at `offset` of `a`, into contiguous `out` of the same dtype; false
+ * where no kernel can be had.
+ */
 export function alongRows(
   device: CudaDevice,
   kernel: RowKernel,
-  rows: number,
-  columns: number,
+  { rows, columns, weight, bias, epsilon }: Rows,
   out: Storage,
   a: Storage,
   offset: number,
-  { weight, bias, epsilon }: Affine,
 ): boolean {
-  const { name: dtype, bytes, kind } = out.info;
-  if (out.info !== a.info || kind !== "f" || rows === 0 || columns === 0) return false;
+  const { name: dtype, bytes } = out.info;
   checkRun("rm_cuda_launch", 0, 0, rows * columns, out);
   checkRun("rm_cuda_launch", 1, offset, rows * columns, a);
   if (weight !== null) checkRun("rm_cuda_launch", 2, 0, columns, weight);
@@ -119,7 +120,7 @@ export function alongRows(
     }
     return true;
   }
-  const sums = get("parts"), writes = get("whole");
+  const sums = get("parts"), writes = get("finish");
   if (sums === 0 || writes === 0) return false;
   // Parts are whole chunks, of what a block holds at a time.
   const chunk = PART_THREADS * held;
@@ -127,7 +128,7 @@ export function alongRows(
   const wanted = Math.min(chunks, PART_THREADS, Math.max(1, Math.ceil(BUSY_BLOCKS / rows)));
   const length = Math.ceil(chunks / wanted) * chunk;
   const count = Math.ceil(columns / length);
-  device.scratch(rows * count * 32, (parts) => {
+  device.scratch(rows * count * CONSTANTS["softmax_norm.h"].PART_BYTES, (parts) => {
     args.clear().integer(parts).address(a, offset).integer(columns).integer(count).integer(length);
     device.launch(sums, [rows * count], [PART_THREADS], args);
     args.clear().address(out).address(a, offset).address(weight).address(bias).integer(columns)

@@ -6,7 +6,8 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { DeviceStorage, type Storage } from "../../memory/storage.ts";
+import { DeviceStorage } from "../../memory/device.ts";
+import type { Storage } from "../../memory/storage.ts";
 
 /**
  * Calls `use` with storages of so many elements of these dtypes, on the device of `beside`, which

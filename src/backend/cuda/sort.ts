@@ -1,5 +1,5 @@
 /**
- * Sorting on a CUDA device: which kernels of shim/cuda/sort.h runs go through, and the memory between
+ * Sorting on a CUDA device: which kernels of shim/cuda/kernels/sort.h runs go through, and the memory between
  * the passes over long ones.
  *
  * @module
@@ -7,21 +7,21 @@
 import type { DTypeInfo } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, type Instance, kernelOf } from "./instance.ts";
 
-/** As in sort.h: the longest run that is sorted by ranks, threads of the other blocks, digits. */
-const SHORT = 512, THREADS = 256, DIGITS = 256;
-/** As there: rows of so many counts, or fewer, are a thread's, not a block's. */
-const FEW_COUNTS = 16;
+const { THREADS } = CONSTANTS["device.h"];
+const { SORT_RANK_MAX: RANK_MAX, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } =
+  CONSTANTS["sort.h"];
 const MANTISSAS: Record<string, number> = { float16: 10, bfloat16: 7, float32: 23, float64: 52 };
 
 /** The most elements that a block sorts. */
 function tileOf(bytes: number): number {
-  return THREADS * (bytes === 8 ? 8 : 16);
+  return THREADS * CONSTANTS["sort.h"][bytes === 8 ? "SORT_WIDE_ITEMS" : "SORT_ITEMS"];
 }
 
-const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SPREAD"] as const;
+const KERNELS = ["BY_RANKS", "IN_BLOCK", "COUNT", "SCATTER"] as const;
 
 function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
   const name = `sort_${what.toLowerCase()}_${bytes}`;
@@ -29,9 +29,9 @@ function instanceOf(what: (typeof KERNELS)[number], bytes: number): Instance {
 }
 
 const ADD_UP: Instance = {
-  name: "add_counts_up",
+  name: "prefix_sum_counts",
   header: "sort.h",
-  line: "RM_ADD_COUNTS_UP(add_counts_up)",
+  line: "RM_PREFIX_SUM_COUNTS(prefix_sum_counts)",
 };
 
 /** The kernels for elements of so many bytes. */
@@ -50,7 +50,9 @@ function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: numbe
 
 /** How elements are ordered, in bits: see rm_sort_keys. */
 function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
-  return (MANTISSAS[name] ?? 0) + (kind === "i" ? 256 : 0) + (descending ? 512 : 0);
+  const { SORT_SIGNED, SORT_DESCENDING } = CONSTANTS["sort.h"];
+  return (MANTISSAS[name] ?? 0) + (kind === "i" ? SORT_SIGNED : 0) +
+    (descending ? SORT_DESCENDING : 0);
 }
 
 const args = new Arguments();
@@ -65,11 +67,11 @@ export function addCountsUp(
 ): void {
   args.clear().integer(counts).integer(totals).integer(rows).integer(length);
   const blocks = length <= FEW_COUNTS ? Math.ceil(rows / THREADS) : rows;
-  const threads = length > THREADS ? 1024 : THREADS;
+  const threads = length > THREADS ? COUNTS_THREADS : THREADS;
   device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
 }
 
-/** See {@link Backend.sort}. */
+/** Queues sorting runs in place or, with `indices`, writing the order that would. */
 export function sort(
   device: CudaDevice,
   values: Storage,
@@ -99,10 +101,10 @@ export function sortRuns(
   const { bytes } = info;
   const order = orderOf(info, descending);
   args.clear().integer(values).integer(indices);
-  if (size <= SHORT) {
+  if (size <= RANK_MAX) {
     args.integer(runs).integer(size).integer(order);
-    const blocks = Math.ceil(runs / Math.floor(SHORT / size));
-    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [SHORT], args);
+    const blocks = Math.ceil(runs / Math.floor(RANK_MAX / size));
+    device.launch(kernel(device, "BY_RANKS", bytes), [blocks], [RANK_MAX], args);
   } else if (size <= tileOf(bytes)) {
     args.integer(size).integer(order);
     device.launch(kernel(device, "IN_BLOCK", bytes), [runs], [THREADS], args);
@@ -120,7 +122,7 @@ function sortLong(
   indices: number,
 ): void {
   const count = kernel(device, "COUNT", bytes);
-  const spread = kernel(device, "SPREAD", bytes);
+  const spread = kernel(device, "SCATTER", bytes);
   const tiles = Math.ceil(size / tileOf(bytes));
   const all = runs * size;
   const round = (length: number): number => Math.ceil(length / 512) * 512;

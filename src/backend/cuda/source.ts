@@ -1,24 +1,17 @@
 /**
- * The rows of the op table as CUDA C: what the headers in shim/cuda need to be told of each.
+ * The rows of the op table as CUDA C: what the headers in shim/cuda/kernels need to be told of each.
  *
  * Knows nothing of plans or launches.
  *
  * @module
  */
-import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
+import { DTYPE, type DType, DTYPES, NO_DTYPE } from "../../base/dtype.ts";
 import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
-import {
-  type ArgReduceRow,
-  exprFor,
-  MAP,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type Row,
-  type ScanRow,
-  takes,
-} from "../../ops/table.ts";
+import { resultOf, takes } from "../../ops/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { exprFor, MAP } from "../../ops/table.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../ops/c_rules.ts";
+import { CONSTANTS, constantsOf, type Header } from "./constants.ts";
 import type { Family } from "./device.ts";
 
 /** A dtype as the primitives and the headers name it, by its id. */
@@ -54,13 +47,13 @@ export function printC(text: string, dtype: DType, work: string): string {
   return printExpr(parseExpr(text), {
     num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
     call: (name, args) =>
-      `rm_${PARTIAL.has(name) ? "any_" : ""}${name}_${suffix}(${args.join(", ")})`,
+      `rm_${PARTIAL.has(name) ? "full_" : ""}${name}_${suffix}(${args.join(", ")})`,
   });
 }
 
 /** Declares the numbers that the expressions of `row` use besides their operands. */
-export function attributesOf(row: { readonly attributes?: readonly string[] | undefined }): string {
-  return (row.attributes ?? [])
+export function attributesOf(row: { readonly parameters: readonly string[] }): string {
+  return row.parameters
     .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
 }
 
@@ -73,12 +66,12 @@ export function includesFor(texts: readonly string[]): string {
     (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
 }
 
-/** A struct, and the kernels that the macros of a header of shim/cuda make of it. */
+/** A struct, and the kernels that the macros of a header of shim/cuda/kernels make of it. */
 export interface Source<Kernel extends string> {
   /** The name of the struct. */
   readonly name: string;
   /** The header, and its macro for each kernel. */
-  readonly header: string;
+  readonly header: Header;
   readonly macros: Readonly<Record<Kernel, string>>;
   /** The names of its kernels: made once, since every call looks one up. */
   readonly kernels: Readonly<Record<Kernel, string>>;
@@ -88,7 +81,7 @@ export interface Source<Kernel extends string> {
 
 function sourceOf<Kernel extends string>(
   name: string,
-  header: string,
+  header: Header,
   macros: Readonly<Record<Kernel, string>>,
   text: string,
 ): Source<Kernel> {
@@ -101,12 +94,18 @@ export function define<Kernel extends string>(
   sources: readonly (readonly [Source<Kernel>, readonly NoInfer<Kernel>[]])[],
 ): Family {
   const texts = sources.map(([{ text }]) => text);
-  const headers = new Set(sources.map(([{ header }]) => `#include "${header}"\n`));
+  const headers = [...new Set(sources.map(([{ header }]) => header))];
   const lines = sources.flatMap(([{ name, macros }, kernels]) =>
     kernels.map((kernel) => `${macros[kernel]}(${name})\n`)
   );
   return {
-    source: [includesFor(texts), ...headers, ...texts, ...lines].join(""),
+    source: [
+      ...headers.map(constantsOf),
+      includesFor(texts),
+      ...headers.map((header) => `#include "${header}"\n`),
+      ...texts,
+      ...lines,
+    ].join(""),
     names: sources.flatMap(([source, kernels]) => kernels.map((kernel) => source.kernels[kernel])),
   };
 }
@@ -131,15 +130,15 @@ export interface MapSource extends Source<MapKernel> {
 
 /** The kernels of a row of maps, and the macros of map.h that define them. */
 const MAP_KERNELS = {
-  dense: "RM_MAP_DENSE",
-  rows: "RM_MAP_ROWS",
-  singles: "RM_MAP_SINGLE",
-  tiles: "RM_MAP_TILES",
-  mixed: "RM_MAP_MIXED",
-  any: "RM_MAP_ANY",
+  contiguous: "RM_MAP_CONTIGUOUS",
+  vectorized: "RM_MAP_VECTORIZED",
+  strided: "RM_MAP_STRIDED",
+  tiled: "RM_MAP_TILED",
+  casting: "RM_MAP_CASTING",
+  generic: "RM_MAP_GENERIC",
 } as const;
 
-/** What the kernels of a row of maps are for; see shim/cuda/map.h. */
+/** What the kernels of a row of maps are for; see shim/cuda/kernels/map.h. */
 export type MapKernel = keyof typeof MAP_KERNELS;
 
 const mapSources = new Map<number, MapSource>();
@@ -148,13 +147,13 @@ const mapSources = new Map<number, MapSource>();
  * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
  * for copies only; `general` for kernels that look dtypes up as they run.
  */
-export function mapSource(row: MapRow, compute: DType, out: DType, general: boolean): MapSource {
+export function mapSource(row: MapOp, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
   let to = !copies ? resultOf(row, compute) : general ? compute : out;
   // What is copied as it is are bytes.
   if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
-  const key = (row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id;
+  const key = (row.id * 256 + DTYPE[from].id) * 256 + DTYPE[to].id;
   let source = mapSources.get(key);
   if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
   return source;
@@ -164,7 +163,7 @@ function unsignedOf(bytes: number): DType {
   return `uint${8 * bytes}` as DType;
 }
 
-function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
+function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
   const { kind, bytes } = DTYPE[compute];
   const copies = row.id === MAP.copy.id;
   const name = copies && out !== compute
@@ -173,7 +172,8 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
   const heavy = isHeavy(row);
   const pack = Math.min(16 / Math.max(bytes, DTYPE[out].bytes), heavy ? 8 : 16);
   const packs = heavy || row.arity === 3 ? 1 : 2;
-  const tile = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2 ? 64 : 32;
+  const small = packs > 1 && Math.max(bytes, DTYPE[out].bytes) <= 2;
+  const tile = CONSTANTS["map.h"][small ? "MAP_LARGE_TILE" : "MAP_TILE"];
   const expr = exprFor(row, kind);
   let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
   let body: string;
@@ -181,7 +181,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
   const neighbours = kind === "f" && bytes === 2 &&
     someExpr(parseExpr(expr), (part) => part.kind === "call" && part.name === "nextafter");
   if (copies || neighbours) {
-    [work, takes, result] = ["rm_bits", storedType(compute), storedType(out)];
+    [work, takes, result] = ["rm_storage_only", storedType(compute), storedType(out)];
     const cast = out === compute ? "x" : `rm_cast<rm_${suffixOf(out)}, rm_${suffixOf(compute)}>(x)`;
     body = copies ? cast : `rm_nextafter_${suffixOf(compute)}(x, y)`;
   } else {
@@ -195,9 +195,7 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
   }
   const first = row.condition ? "rm_b8" : `rm_${suffixOf(compute)}`;
   const text =
-    `struct ${name} : rm_map_row<rm_${suffixOf(compute)}, ${first}, rm_${
-      suffixOf(out)
-    }, ${work}, ` +
+    `struct ${name} : rm_map_op<rm_${suffixOf(compute)}, ${first}, rm_${suffixOf(out)}, ${work}, ` +
     `${row.arity}, ${pack}, ${packs}> {\n` +
     `  static inline ${result} apply(${takes} x, ${takes} y, ${takes} z, const double *at) {\n` +
     attributesOf(row) +
@@ -206,10 +204,16 @@ function makeMap(row: MapRow, compute: DType, out: DType): MapSource {
 }
 
 /** What most calls take. */
-const USUAL_MAPS: readonly MapKernel[] = ["dense", "rows", "singles", "tiles", "mixed"];
+const USUAL_MAPS: readonly MapKernel[] = [
+  "contiguous",
+  "vectorized",
+  "strided",
+  "tiled",
+  "casting",
+];
 
 /** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
-function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
+function mapFamily(row: MapOp, dtypes: readonly DType[]): Family {
   if (row.id !== MAP.copy.id) {
     return define(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
   }
@@ -218,16 +222,18 @@ function mapFamily(row: MapRow, dtypes: readonly DType[]): Family {
     DTYPES.filter((out) => out !== dtype).map((out) => mapSource(row, dtype, out, false))
   );
   return define([
-    ...[...same].map((source) => [source, ["dense", "rows", "singles", "tiles"]] as const),
-    ...casts.map((source) => [source, ["dense", "singles"]] as const),
+    ...[...same].map((source) =>
+      [source, ["contiguous", "vectorized", "strided", "tiled"]] as const
+    ),
+    ...casts.map((source) => [source, ["contiguous", "strided"]] as const),
   ]);
 }
 
 /** The dtypes in which `row` computes. */
-export function computesOf(row: MapRow): DType[] {
+export function computesOf(row: MapOp): DType[] {
   return DTYPES.filter((dtype) => {
     const { kind } = DTYPE[dtype];
-    return row.takes.includes(kind) && (row.result !== "float" || kind === "f");
+    return row.dtypes.includes(kind) && (row.result !== "float" || kind === "f");
   });
 }
 
@@ -245,14 +251,14 @@ export interface FoldSource extends Source<FoldKernel> {
   readonly accumulator: number;
 }
 
-/** Kernels of shim/cuda/fold.h, and the macros that define them. */
+/** Kernels of shim/cuda/kernels/reduce.h, and the macros that define them. */
 export const FOLD_KERNELS = {
-  along: "RM_FOLD_ALONG",
-  across: "RM_FOLD_ACROSS",
-  parts: "RM_FOLD_PARTS",
-  along_any: "RM_FOLD_ALONG_ANY",
-  across_any: "RM_FOLD_ACROSS_ANY",
-  parts_any: "RM_FOLD_PARTS_ANY",
+  along: "RM_REDUCE_ALONG",
+  across: "RM_REDUCE_ACROSS",
+  parts: "RM_REDUCE_PARTS",
+  along_generic: "RM_REDUCE_ALONG_GENERIC",
+  across_generic: "RM_REDUCE_ACROSS_GENERIC",
+  parts_generic: "RM_REDUCE_PARTS_GENERIC",
 } as const;
 
 /** What the kernels of a reduction are for. */
@@ -289,19 +295,19 @@ function foldSourceOf(parts: FoldParts): FoldSource {
   const dtypes = [from, second, result, to].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
   const x = acc.startsWith("rm_") ? work : acc;
   const value = valueType(result);
-  const text = `struct ${name} : rm_fold_row<${dtypes}, ${pack}, ${packs}> {\n` +
+  const text = `struct ${name} : rm_reduce_op<${dtypes}, ${pack}, ${packs}> {\n` +
     `  typedef ${work} work;\n  typedef ${acc} acc;\n${parts.more ?? ""}` +
-    `  static inline acc start() { return ${parts.start}; }\n` +
+    `  static inline acc identity() { return ${parts.start}; }\n` +
     `  static inline auto map(work x, work y, const double *at) {\n${parts.map}  }\n` +
-    `  static inline acc fold(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
-    `  static inline acc join(acc a, acc x) { return ${parts.join}; }\n` +
+    `  static inline acc accumulate(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
+    `  static inline acc combine(acc a, acc x) { return ${parts.join}; }\n` +
     `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
-  const source = sourceOf(name, "fold.h", FOLD_KERNELS, text);
+  const source = sourceOf(name, "reduce.h", FOLD_KERNELS, text);
   return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
 }
 
 /** What a reduction of `dtype` begins with, in C. */
-function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
+function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
   if (typeof identity === "number") return String(identity);
   const { kind, bytes } = DTYPE[dtype];
   const lowest = identity === "lowest";
@@ -313,17 +319,14 @@ function identityOf(identity: ReduceRow["identity"], dtype: DType): string {
 
 const foldSources = new Map<number, FoldSource>();
 
-/** No dtype has this id. */
-const NONE = 15;
-
-function keyOf(row: Row, from: DType, to: DType, second: DType | null): number {
-  const other = second === null ? NONE : DTYPE[second].id;
-  return ((row.id * 16 + DTYPE[from].id) * 16 + DTYPE[to].id) * 16 + other;
+function keyOf(row: TableOp, from: DType, to: DType, second: DType | null): number {
+  const other = second === null ? NO_DTYPE : DTYPE[second].id;
+  return ((row.id * 256 + DTYPE[from].id) * 256 + DTYPE[to].id) * 256 + other;
 }
 
 /** `row` over elements of `from` into those of `to`; `second` is the other operand's dtype. */
 export function reduceSource(
-  row: ReduceRow,
+  row: ReduceOp,
   from: DType,
   to: DType,
   second: DType | null,
@@ -335,7 +338,7 @@ export function reduceSource(
 }
 
 function makeReduce(
-  row: ReduceRow,
+  row: ReduceOp,
   from: DType,
   to: DType,
   second: DType | null,
@@ -366,7 +369,7 @@ function makeReduce(
     result: sum,
     to,
     work,
-    acc: exact ? "rm_exact" : acc,
+    acc: exact ? "rm_compensated" : acc,
     accumulator: exact
       ? 16
       : DTYPE[sum].kind === "f" && DTYPE[sum].bytes === 2
@@ -374,10 +377,10 @@ function makeReduce(
       : DTYPE[sum].bytes,
     start: exact ? "{0, 0}" : identityOf(row.identity, sum),
     map: `${attributes}    return ${map};\n`,
-    fold: exact ? "rm_add_exactly(a, x)" : expr,
-    join: exact ? "rm_join_exactly(a, x)" : expr,
+    fold: exact ? "rm_two_sum(a, x)" : expr,
+    join: exact ? "rm_combine_compensated(a, x)" : expr,
     finish: exact
-      ? `${attributes}    const double sum = rm_corrected(a);\n` +
+      ? `${attributes}    const double sum = rm_compensated_sum(a);\n` +
         `    return ${finish.replace(/\ba\b/g, "sum")};\n`
       : `${attributes}    return ${finish};\n`,
     heavy,
@@ -385,14 +388,14 @@ function makeReduce(
 }
 
 /** `row` over elements of `from` into those of `to`. */
-export function argReduceSource(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+export function argReduceSource(row: ArgReduceOp, from: DType, to: DType): FoldSource {
   const key = keyOf(row, from, to, null);
   let source = foldSources.get(key);
   if (source === undefined) foldSources.set(key, source = makeArgReduce(row, from, to));
   return source;
 }
 
-function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
+function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): FoldSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const work = valueType(from);
   return foldSourceOf({
@@ -402,25 +405,25 @@ function makeArgReduce(row: ArgReduceRow, from: DType, to: DType): FoldSource {
     result: "int64",
     to,
     work,
-    acc: `rm_found<${work}>`,
+    acc: `rm_arg_value<${work}>`,
     accumulator: 16,
     start: "{0, -1}",
     map: "    return x;\n",
     more: `  static inline bool better(work x, work a) { return ${
       printC(row.expr, from, work)
     }; }\n`,
-    fold: "a.at < 0 || better(x, a.value) ? acc{x, position} : a",
-    join: `rm_better<${name}>(a, x)`,
-    finish: "    return a.at;\n",
+    fold: "a.index < 0 || better(x, a.value) ? acc{x, position} : a",
+    join: `rm_better_arg<${name}>(a, x)`,
+    finish: "    return a.index;\n",
     packs: 2,
   });
 }
 
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
-const ANY_FOLDS: readonly FoldKernel[] = ["along_any", "parts_any"];
+const ANY_FOLDS: readonly FoldKernel[] = ["along_generic", "parts_generic"];
 
 /** The dtype of the second operand that goes with elements of `from`. */
-export function secondOf(row: ReduceRow, from: DType): DType | null {
+export function secondOf(row: ReduceOp, from: DType): DType | null {
   if (row.arity !== 2) return null;
   const { kind, bytes } = DTYPE[from];
   return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
@@ -436,12 +439,12 @@ export interface ScanSource extends Source<ScanKernel> {
   readonly fold: FoldSource;
 }
 
-/** Kernels of shim/cuda/scan.h, and the macros that define them. */
+/** Kernels of shim/cuda/kernels/scan.h, and the macros that define them. */
 export const SCAN_KERNELS = {
   along: "RM_SCAN_ALONG",
   across: "RM_SCAN_ACROSS",
-  along_any: "RM_SCAN_ALONG_ANY",
-  across_any: "RM_SCAN_ACROSS_ANY",
+  along_generic: "RM_SCAN_ALONG_GENERIC",
+  across_generic: "RM_SCAN_ACROSS_GENERIC",
 } as const;
 
 /** What the kernels of a scan are for. */
@@ -450,28 +453,28 @@ export type ScanKernel = keyof typeof SCAN_KERNELS;
 const scanSources = new Map<number, ScanSource>();
 
 /** `row` over elements of `from` into those of `to`. */
-export function scanSource(row: ScanRow, from: DType, to: DType): ScanSource {
+export function scanSource(row: ScanOp, from: DType, to: DType): ScanSource {
   const key = keyOf(row, from, to, null);
   let source = scanSources.get(key);
   if (source === undefined) scanSources.set(key, source = makeScan(row, from, to));
   return source;
 }
 
-function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
+function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
   const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
   const acc = valueType(sum);
   const expr = printC(row.expr, sum, acc);
   const pack = Math.min(16 / DTYPE[from].bytes, 8);
   const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
-  const text = `struct ${name} : rm_scan_row<${dtypes}, ${pack}> {\n` +
-    `  static inline acc start() { return ${row.identity}; }\n` +
-    `  static inline acc fold(acc a, acc x) { return ${expr}; }\n};\n`;
+  const text = `struct ${name} : rm_scan_op<${dtypes}, ${pack}> {\n` +
+    `  static inline acc identity() { return ${row.identity}; }\n` +
+    `  static inline acc combine(acc a, acc x) { return ${expr}; }\n};\n`;
   return {
     ...sourceOf(name, "scan.h", SCAN_KERNELS, text),
     pack,
     fold: foldSourceOf({
-      name: `${name}_fold`,
+      name: `${name}_reduce`,
       from,
       second: from,
       result: sum,
@@ -494,25 +497,25 @@ function makeScan(row: ScanRow, from: DType, to: DType): ScanSource {
  * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
  * copied, for other maps what is computed in, else the dtypes of the elements.
  */
-export function usualOf(row: Row, dtypes: readonly DType[] = DTYPES): Family {
-  if (row.skeleton === "map") {
+export function usualOf(row: TableOp, dtypes: readonly DType[] = DTYPES): Family {
+  if (row.kind === "map") {
     const computes = computesOf(row);
     return mapFamily(row, dtypes.filter((dtype) => computes.includes(dtype)));
   }
   const taken = dtypes.filter((dtype) => takes(row, dtype));
-  if (row.skeleton === "scan") {
+  if (row.kind === "scan") {
     return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
   return define(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
 }
 
-function scansOf(row: ScanRow, dtypes: readonly DType[]): ScanSource[] {
+function scansOf(row: ScanOp, dtypes: readonly DType[]): ScanSource[] {
   return dtypes.map((from) => scanSource(row, from, resultOf(row, from)));
 }
 
-function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldSource[] {
+function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): FoldSource[] {
   return dtypes.map((from) =>
-    row.skeleton === "argReduce"
+    row.kind === "argReduce"
       ? argReduceSource(row, from, "int32")
       : reduceSource(row, from, resultOf(row, from), secondOf(row, from))
   );
@@ -522,15 +525,15 @@ function foldsOf(row: ReduceRow | ArgReduceRow, dtypes: readonly DType[]): FoldS
  * The kernels of `row` that come compiled, for devices without NVRTC: enough for all that it takes,
  * with the copies between dtypes and layouts that are among them.
  */
-export function prebuiltOf(row: Row): Family {
+export function prebuiltOf(row: TableOp): Family {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
-  if (row.skeleton === "scan") {
+  if (row.kind === "scan") {
     const sources = scansOf(row, taken);
-    const scans = define<ScanKernel>(sources.map((source) => [source, ["along_any"]]));
-    const folds = define<FoldKernel>(sources.map(({ fold }) => [fold, ["along_any"]]));
+    const scans = define<ScanKernel>(sources.map((source) => [source, ["along_generic"]]));
+    const folds = define<FoldKernel>(sources.map(({ fold }) => [fold, ["along_generic"]]));
     return { source: scans.source + folds.source, names: [...scans.names, ...folds.names] };
   }
-  if (row.skeleton !== "map") {
+  if (row.kind !== "map") {
     return define(taken.flatMap((from) =>
       foldsOf(row, [from]).map((source) =>
         [
@@ -544,13 +547,15 @@ export function prebuiltOf(row: Row): Family {
     return define<MapKernel>(
       computesOf(row).map((dtype) => [
         mapSource(row, dtype, dtype, false),
-        dtype === "float32" ? ["singles", "dense"] : ["singles"],
+        dtype === "float32" ? ["strided", "contiguous"] : ["strided"],
       ]),
     );
   }
   // What moves bytes, and what casts.
   return define<MapKernel>(DTYPES.map((dtype) => [
     mapSource(row, dtype, dtype, true),
-    DTYPE[dtype].kind === "u" ? ["dense", "rows", "singles", "tiles", "any"] : ["any"],
+    DTYPE[dtype].kind === "u"
+      ? ["contiguous", "vectorized", "strided", "tiled", "generic"]
+      : ["generic"],
   ]));
 }

@@ -1,18 +1,13 @@
 /**
- * Plans as the kernels of shim/cuda read them: addresses, strides, axes that positions are divided by.
+ * Plans as the kernels of shim/cuda/kernels read them: addresses, strides, axes that positions are divided by.
  *
  * Knows nothing of ops.
  *
  * @module
  */
-import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../core/plan.ts";
+import { ATTRIBUTES, OFFSETS, type Plan, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Arguments } from "./device.ts";
-
-/** Axes that most kernels have room for. */
-export const FEW_AXES = 8;
-/** As many as there can be. */
-export const MOST_AXES = 64;
 
 /** The address of operand `k`'s first element. */
 export function start(plan: Plan, k: number, storage: Storage): number {
@@ -28,7 +23,7 @@ export function isPacked(plan: Plan, k: number, storage: Storage, pack: number):
   return true;
 }
 
-/** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/device.h. */
+/** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/kernels/device.h. */
 export function addDivisor(args: Arguments, size: number, wide: boolean): void {
   // Nobody walks an axis of nothing.
   size ||= 1;

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/backend.ts";
+import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { MAP, ROWS } from "../../ops/table.ts";
+import { MAP, TABLE } from "../../ops/table.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
@@ -28,6 +28,6 @@ export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
     const sizes = new Set(dtypes.map((dtype) => DTYPE[dtype].bytes));
     return [...[...sizes].map((bytes) => sortFamily(bytes)), countsFamily()];
   }
-  const row = op === "astype" ? MAP.copy : ROWS.find(({ name }) => name === op);
+  const row = op === "astype" ? MAP.copy : TABLE.find(({ name }) => name === op);
   return row === undefined ? [] : [usualOf(row, dtypes)];
 }

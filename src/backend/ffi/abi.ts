@@ -1,22 +1,25 @@
 /**
  * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
  *
- * One table of symbols, each with its line of shim/rowmajor.h, serves the loaders of both runtimes;
- * a hash over it and the op table tells whether a library was built from the same ones. Knows
- * nothing of how libraries are opened or what the functions are called for.
+ * One table of symbols, each with its line of shim/include/rowmajor.h, serves the loaders of both
+ * runtimes; a hash tells whether a library was built from the same one. Kernels are found by the names
+ * of their ops and a hash of what those mean, so that a library may lack some. The shim has the
+ * constants from here too: scripts/generate/ops_def.ts writes them as a C header. Knows nothing of how
+ * libraries are opened or what the functions are called for.
  *
  * @module
  */
-import type { RowKernel } from "../../core/backend.ts";
+import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
-import { ROWS } from "../../ops/table.ts";
+import type { TableOp } from "../../ops/op.ts";
+import { TABLE } from "../../ops/table.ts";
 
 /** A foreign type: a number, or memory, which is always handed over as a typed array. */
 export type ForeignType = "i32" | "f64" | "buffer";
 
 /** A symbol of the shim. */
 export interface ForeignSymbol {
-  /** Its declaration in shim/rowmajor.h. */
+  /** Its declaration in shim/include/rowmajor.h. */
   readonly c: string;
   /** Its parameters; every one returns an `i32`. */
   readonly parameters: readonly ForeignType[];
@@ -25,6 +28,7 @@ export interface ForeignSymbol {
 /** Every symbol of the shim. */
 export const SYMBOLS = {
   rm_version: { c: "int32_t rm_version(void)", parameters: [] },
+  rm_abi_hash: { c: "int32_t rm_abi_hash(void)", parameters: [] },
   rm_table_hash: { c: "int32_t rm_table_hash(void)", parameters: [] },
   rm_last_error: {
     c: "int32_t rm_last_error(void *buffer, int32_t length)",
@@ -38,40 +42,14 @@ export const SYMBOLS = {
     c: "int32_t rm_configure(int32_t what, int32_t value)",
     parameters: ["i32", "i32"],
   },
-  rm_map: {
-    c: "int32_t rm_map(int32_t opcode, int32_t dtypes, const double *plan, void *out, " +
-      "const void *a, const void *b, const void *c)",
-    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
+  rm_find_kernel: {
+    c: "int32_t rm_find_kernel(const void *name, int32_t hash)",
+    parameters: ["buffer", "i32"],
   },
-  rm_fold: {
-    c: "int32_t rm_fold(int32_t opcode, int32_t dtypes, int32_t kept, const double *plan, " +
-      "void *out, const void *a, const void *b)",
-    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer"],
-  },
-  rm_rows: {
-    c: "int32_t rm_rows(int32_t kind, int32_t dtype, const double *plan, void *out, " +
-      "const void *a, const void *weight, const void *bias)",
-    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
-  },
-  rm_matmul: {
-    c: "int32_t rm_matmul(int32_t dtype, const double *plan, void *c, const void *a, " +
-      "const void *b)",
-    parameters: ["i32", "buffer", "buffer", "buffer", "buffer"],
-  },
-  rm_sort: {
-    c: "int32_t rm_sort(int32_t dtype, int32_t flags, const double *plan, void *values, " +
-      "void *indices)",
-    parameters: ["i32", "i32", "buffer", "buffer", "buffer"],
-  },
-  rm_move: {
-    c: "int32_t rm_move(int32_t what, int32_t dtypes, const double *plan, double *numbers, " +
-      "void *target, const void *source, const void *indexes)",
-    parameters: ["i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
-  },
-  rm_random: {
-    c: "int32_t rm_random(int32_t dtype, int32_t kind, const int32_t *words, double length, " +
-      "void *out)",
-    parameters: ["i32", "i32", "buffer", "f64", "buffer"],
+  rm_run: {
+    c: "int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, " +
+      "void *out, void *a, void *b, void *c)",
+    parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
   rm_blas_open: { c: "int32_t rm_blas_open(void)", parameters: [] },
   rm_blas_info: {
@@ -130,10 +108,10 @@ export interface Unavailable {
   readonly reason: string;
 }
 
-/** `RM_VERSION` of shim/rowmajor.h. */
-export const VERSION = 4;
+/** Changes with the meaning of any symbol. */
+export const VERSION = 5;
 
-/** The status codes of shim/rowmajor.h; `bounds` is found before a call and never leaves the shim. */
+/** Status codes; `bounds` is found before a call and never leaves the shim. */
 export const STATUS = {
   ok: 0,
   unsupported: 1,
@@ -147,24 +125,6 @@ export const STATUS = {
 /** What `rm_configure` sets. */
 export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
 
-/** What `rm_rows` does. */
-export const ALONG_ROWS: Readonly<Record<RowKernel, number>> = {
-  softmax: 0,
-  logSoftmax: 1,
-  layerNorm: 2,
-  rmsNorm: 3,
-};
-
-/** What `rm_move` does. */
-export const MOVE = {
-  gather: 0,
-  scatter: 1,
-  position: 2,
-  nonzero: 3,
-  takeAlong: 4,
-  addAt: 5,
-} as const;
-
 /** What `rm_buffers` does. */
 export const BUFFERS = {
   open: 0,
@@ -175,6 +135,14 @@ export const BUFFERS = {
   expect: 5,
   takeKept: 6,
 } as const;
+
+/** The kinds of random numbers. */
+export const RANDOM: Readonly<Record<Distribution, number>> = {
+  bits: 0,
+  uniform: 1,
+  normal: 2,
+  integers: 3,
+};
 
 /** What comes of `endRead` of {@link CUDA_MEMORY}. */
 export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;
@@ -204,21 +172,33 @@ export const CUDA_CONTROL = {
   eventElapsed: 6,
 } as const;
 
-/** Stands for the dtype of an operand that is not there. */
-export const NO_DTYPE = 15;
+/** The flags of `rm_cuda_matmul`. */
+export const CUDA_MATMUL = { tf32: 1, addBias: 2, relu: 4, gelu: 8 } as const;
 
-/** FNV-1a over all that the numbers in a call depend on, as a signed 32-bit integer. */
-export function tableHash(): number {
-  const parts: unknown[] = [DTYPES, Object.values(SYMBOLS).map(({ c }) => c)];
-  for (const row of ROWS) {
-    const { skeleton, id, name, arity, takes, result, expr, int, bool } = row;
-    parts.push([skeleton, id, name, arity, takes, result, expr, int, bool]);
-    if (row.skeleton === "reduce") parts.push([row.map, row.finish, row.identity, row.attributes]);
-    else if (row.skeleton === "map") parts.push([row.condition, row.attributes]);
-  }
+/** FNV-1a over what the numbers in calls depend on, as a signed 32-bit integer. */
+function hashOf(parts: unknown): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {
     hash = Math.imul(hash ^ byte, 0x01000193);
   }
   return hash | 0;
+}
+
+/** A hash of the dtypes and the symbols: those of the shim and of this file must be the same. */
+export function abiHash(): number {
+  return hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c)]);
+}
+
+/** A hash of what an op of the table means: the shim has a kernel for the op of that hash only. */
+export function opHash(op: TableOp): number {
+  const { kind, name, arity, dtypes, result, expr, int, bool, parameters } = op;
+  const parts: unknown[] = [kind, name, arity, dtypes, result, expr, int, bool, parameters];
+  if (op.kind === "reduce") parts.push(op.map, op.finish, op.identity);
+  else if (op.kind === "map") parts.push(op.condition);
+  return hashOf(parts);
+}
+
+/** A hash of all ops of the table: kernels that are compiled ahead are for these only. */
+export function tableHash(): number {
+  return TABLE.reduce((hash, op) => hash ^ opHash(op), 0);
 }

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import type { BufferSource } from "../../memory/storage.ts";
+import type { BufferSource } from "../../memory/pool.ts";
 import { BUFFERS, type Shim } from "./abi.ts";
 import { host } from "./runtime.ts";
 import { openedShim, shimPath } from "./load.ts";

@@ -5,22 +5,11 @@
  *
  * @module
  */
-import type { Picks } from "../../core/backend.ts";
+import type { Blocks } from "../../core/blocks.ts";
 import { NativeError } from "../../base/errors.ts";
-import { OFFSETS, type Plan } from "../../core/plan.ts";
+import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { STATUS } from "./abi.ts";
-
-/** How many positions the axes of `plan` have. */
-export function sizeOf(plan: Plan): number {
-  const { data, rank } = plan;
-  const shape = OFFSETS + plan.operands;
-  // Most ops are dense.
-  if (rank === 1) return data[shape]!;
-  let size = 1;
-  for (let j = 0; j < rank; j++) size *= data[shape + j]!;
-  return size;
-}
 
 /** The first element that {@link reach} found last. */
 export let low = 0;
@@ -66,9 +55,9 @@ export function checkBlocks(
   throw outside(symbol, k, low, high, storage);
 }
 
-/** True when `plan` has no elements, or nothing can be picked, or nothing is. */
-export function picksNothing(plan: Plan, { count, size }: Picks): boolean {
-  return count === 0 || size === 0 || sizeOf(plan) === 0;
+/** True when there is no block, no element in one, or no index that is in range. */
+export function movesNothing({ plan, index: { count, size } }: Blocks): boolean {
+  return count === 0 || size === 0 || plan.size === 0;
 }
 
 /** {@link checkOperand} for `length` dense elements from `offset` on. */

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { type Shim, tableHash, type Unavailable, VERSION } from "./abi.ts";
+import { abiHash, type Shim, type Unavailable, VERSION } from "./abi.ts";
 import { type Carried, fromRoot, inWords, keep, pathOf } from "./cache.ts";
 import { embedded } from "./embedded.ts";
 import { host } from "./runtime.ts";
@@ -100,8 +100,8 @@ function openAt(path: string): Shim | Unavailable {
         reason: `${path} has version ${shim.rm_version()}, not ${VERSION}: build it again`,
       };
     }
-    if (shim.rm_table_hash() !== tableHash()) {
-      return { reason: `${path} was built from another op table: build it again` };
+    if (shim.rm_abi_hash() !== abiHash()) {
+      return { reason: `${path} was built from other declarations: build it again` };
     }
     paths.set(shim, fromRoot(path));
     return shim;

@@ -3,17 +3,17 @@
  *
  * @module
  */
-import { type MatrixRef, type Product, writeOffsets } from "../../core/backend.ts";
+import { type GemmProblem, type MatrixBatch, writeOffsets } from "../../core/gemm.ts";
 import { outside } from "./checks.ts";
 
 /** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
-export function checkProduct(symbol: string, { c, a, b }: Product): void {
+export function checkProduct(symbol: string, { c, a, b }: GemmProblem): void {
   checkMatrices(symbol, 0, c);
   checkMatrices(symbol, 1, a);
   checkMatrices(symbol, 2, b);
 }
 
-function checkMatrices(symbol: string, operand: number, { storage, layout }: MatrixRef): void {
+function checkMatrices(symbol: string, operand: number, { storage, layout }: MatrixBatch): void {
   const [low, high] = layout.extent();
   if (low >= 0 && high < storage.length) return;
   throw outside(symbol, operand, low, high, storage);
@@ -28,7 +28,7 @@ function checkMatrices(symbol: string, operand: number, { storage, layout }: Mat
 export function planProduct(
   symbol: string,
   plan: Float64Array<ArrayBuffer>,
-  product: Product,
+  product: GemmProblem,
   starts: number,
 ): Float64Array<ArrayBuffer> {
   checkProduct(symbol, product);
@@ -50,7 +50,7 @@ function fillMatrices(
   plan: Float64Array,
   strides: number,
   starts: number,
-  matrices: MatrixRef,
+  matrices: MatrixBatch,
 ): void {
   plan[strides] = matrices.rowStride;
   plan[strides + 1] = matrices.columnStride;

@@ -5,22 +5,15 @@
  *
  * @module
  */
-import type { Along, Backend, Distribution, Picks, Product } from "../../core/backend.ts";
-import { DTYPE, type DType, type TypedArray } from "../../base/dtype.ts";
-import type { FoldRow, MapRow } from "../../ops/table.ts";
-import type { Plan } from "../../core/plan.ts";
+import type { TypedArray } from "../../base/dtype.ts";
+import type { Backend } from "../../core/backend.ts";
+import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
+import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
 import type { Loop } from "./environment.ts";
-import { addPositions, findNonzero, moveBlocks, takeEach } from "./gather.ts";
-import { interpretFold, interpretMap } from "./interpret.ts";
-import { foldLoop, mapLoop, runsAcross } from "./loops.ts";
-import { multiply } from "./matmul.ts";
-import { fillRandom } from "./random.ts";
-import { sortRuns } from "./sort.ts";
-
-/** One more than the largest dtype id, as a power of two; 15 stands for no operand. */
-const IDS = 16;
-const NONE = 15;
+import { interpretAxes, interpretMap } from "./interpret.ts";
+import { KERNELS } from "./kernels.ts";
+import { axisLoop, mapLoop, runsAcross } from "./loops.ts";
 
 /** True when this program may make functions from text. */
 function mayGenerate(): boolean {
@@ -36,13 +29,16 @@ function arrayOf(storage: Storage): TypedArray {
   return storage.info.wide ? storage.words : storage.array;
 }
 
+/** The loops of one op and set of dtypes, by variant: rank, strides and the like. */
+type Loops = (Loop | undefined)[];
+
 /** Runs every op in JavaScript, by generated loops or, where those are refused, by interpretation. */
 export class JsBackend implements Backend {
   readonly name = "js";
-  /** Loops of maps whose operands are all of one dtype: by row and dtype, then by variant. */
-  readonly #uniform: (Loop | undefined)[][] = [];
-  /** All other loops, by dtypes and variant. */
-  readonly #others = new Map<number, Map<number, Loop>>();
+  /** Loops of elementwise ops whose operands are all of one dtype, by op and dtype. */
+  readonly #uniform: Loops[][] = [];
+  /** All other loops, by op, and by dtypes in the order of {@link Call}: arithmetic, output, inputs. */
+  readonly #others: Map<number, Map<number, Loop>>[] = [];
   readonly #generate: boolean;
 
   /** With `generate` false, no function is made from text. */
@@ -50,36 +46,63 @@ export class JsBackend implements Backend {
     this.#generate = generate;
   }
 
-  map(
-    row: MapRow,
-    compute: DType,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    c: Storage | null,
-  ): void {
-    if (!this.#generate) return interpretMap(row, compute, plan, out, a, b, c);
-    const info = a.info;
-    const shape = (plan.rank * 2 + (plan.tiled ? 1 : 0)) * 2 + (plan.huge ? 1 : 0);
-    const variant = shape * 81 + plan.pattern;
-    let loop: Loop | undefined;
+  supports(call: Call): boolean {
+    switch (call.op.kind) {
+      case "map":
+      case "reduce":
+      case "argReduce":
+      case "scan":
+        return true;
+      default:
+        return KERNELS.get(call.op.name)?.supports(call) ?? false;
+    }
+  }
+
+  run(call: Call): true {
+    switch (call.op.kind) {
+      case "map":
+        this.#map(call);
+        break;
+      case "reduce":
+      case "argReduce":
+      case "scan":
+        this.#alongAxes(call);
+        break;
+      default:
+        KERNELS.get(call.op.name)!.run(call, this.#generate);
+    }
+    return true;
+  }
+
+  #map(call: Call): void {
+    if (!this.#generate) return interpretMap(call);
+    const op = call.op as MapOp;
+    const { inputs, plan } = call;
+    const { data, variant } = plan!;
+    const out = call.outputs[0]!.storage;
+    const a = (inputs[0] as Operand).storage;
+    const b = op.arity > 1 ? (inputs[1] as Operand).storage : null;
+    const c = op.arity > 2 ? (inputs[2] as Operand).storage : null;
+    const { info } = a;
     if (
       info === out.info && (b === null || b.info === info) && (c === null || c.info === info) &&
-      info.name === compute
+      info === call.compute
     ) {
-      const loops = this.#uniform[row.id * IDS + info.id] ??= [];
-      loop = loops[variant] ??= this.#mapLoop(row, compute, plan, out, a, b, c);
-    } else {
-      const dtypes = (DTYPE[compute].id * IDS + out.info.id) * IDS + info.id;
-      const loops = this.#loops((dtypes * IDS + idOf(b)) * IDS + idOf(c), row.id);
-      loop = loops.get(variant);
-      if (loop === undefined) {
-        loops.set(variant, loop = this.#mapLoop(row, compute, plan, out, a, b, c));
+      const loops = (this.#uniform[op.id] ??= [])[info.id] ??= [];
+      const loop = loops[variant] ??= mapLoop(call);
+      if (!info.wide) {
+        return loop(data, out.array, a.array, b && b.array, c && c.array);
       }
+      return loop(data, out.words, a.words, b && b.words, c && c.words);
     }
+    const first = (call.compute.id * 256 + out.info.id) * 256 + info.id;
+    const rest = (b === null ? 0 : b.info.id) * 256 + (c === null ? 0 : c.info.id);
+    const loops = this.#loops(op.id, first);
+    const key = variant * 65536 + rest;
+    let loop = loops.get(key);
+    if (loop === undefined) loops.set(key, loop = mapLoop(call));
     loop(
-      plan.data,
+      data,
       arrayOf(out),
       arrayOf(a),
       b === null ? null : arrayOf(b),
@@ -87,94 +110,25 @@ export class JsBackend implements Backend {
     );
   }
 
-  #mapLoop(
-    row: MapRow,
-    compute: DType,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    c: Storage | null,
-  ): Loop {
-    const inputs = [a, b, c].filter((s) => s !== null).map((s) => s.info.name);
-    return mapLoop(row, compute, inputs, out.info.name, plan);
-  }
-
-  #loops(dtypes: number, row: number): Map<number, Loop> {
-    const key = dtypes * 1024 + row;
-    let loops = this.#others.get(key);
-    if (loops === undefined) this.#others.set(key, loops = new Map());
+  #loops(op: number, dtypes: number): Map<number, Loop> {
+    const byDTypes = this.#others[op] ??= new Map();
+    let loops = byDTypes.get(dtypes);
+    if (loops === undefined) byDTypes.set(dtypes, loops = new Map());
     return loops;
   }
 
-  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    if (!this.#generate) return interpretFold(row, plan, out, a, b);
-    const loops = this.#loops((out.info.id * IDS + a.info.id) * IDS + idOf(b), row.id);
+  #alongAxes(call: Call): void {
+    if (!this.#generate) return interpretAxes(call);
+    const op = call.op as AxisOp;
+    const plan = call.plan!;
+    const out = call.outputs[0]!.storage;
+    const a = call.operand(0).storage;
+    const b = op.arity === 2 ? call.operand(1).storage : null;
+    const loops = this.#loops(op.id, (out.info.id * 256 + a.info.id) * 256 + (b?.info.id ?? 0));
     const flags = (runsAcross(plan) ? 2 : 0) + (plan.huge ? 1 : 0);
-    const shape = (plan.rank * 256 + plan.kept) * 4 + flags;
-    const variant = shape * 81 + plan.pattern;
+    const variant = ((plan.rank * 256 + plan.kept) * 4 + flags) * 81 + plan.pattern;
     let loop = loops.get(variant);
-    if (loop === undefined) {
-      const second = b === null ? null : b.info.name;
-      loops.set(variant, loop = foldLoop(row, a.info.name, second, out.info.name, plan));
-    }
+    if (loop === undefined) loops.set(variant, loop = axisLoop(call));
     loop(plan.data, arrayOf(out), arrayOf(a), b === null ? null : arrayOf(b), null);
   }
-
-  matmul(product: Product): void {
-    multiply(product);
-  }
-
-  sort(
-    values: Storage,
-    offset: number,
-    runs: number,
-    size: number,
-    descending: boolean,
-    indices: Storage | null,
-  ): void {
-    sortRuns(values, offset, runs, size, descending, indices);
-  }
-
-  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    return moveBlocks(plan, out, source, picks, step, "gather", this.#generate);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    picks: Picks,
-    step: number,
-    add: boolean,
-  ): number {
-    return moveBlocks(plan, target, values, picks, step, add ? "add" : "scatter", this.#generate);
-  }
-
-  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
-    return addPositions(plan, positions, index, size, stride);
-  }
-
-  takeAlong(plan: Plan, out: Storage, source: Storage, along: Along): number {
-    return takeEach(plan, out, source, along);
-  }
-
-  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
-    findNonzero(out.array as Int32Array, input, offset, length);
-  }
-
-  random(
-    out: Storage,
-    kind: Distribution,
-    key0: number,
-    key1: number,
-    low: bigint,
-    high: bigint,
-  ): void {
-    fillRandom(out, kind, key0, key1, low, high);
-  }
-}
-
-function idOf(storage: Storage | null): number {
-  return storage === null ? NONE : storage.info.id;
 }

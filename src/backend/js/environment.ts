@@ -16,7 +16,8 @@ import {
   toBrain,
   toHalf,
 } from "../../base/half.ts";
-import { exprFor, ROWS } from "../../ops/table.ts";
+import type { MapOp } from "../../ops/op.ts";
+import { exprFor } from "../../ops/table.ts";
 import type { TypedArray } from "../../base/dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
 import { FLOAT, floordivToHalf, INT, pick, shortFloordiv, shortMod, WIDE } from "./primitives.ts";
@@ -128,13 +129,11 @@ export function environment(): Record<string, unknown> {
 
 /**
  * The BigInt form of a map on a 64-bit dtype, for the elements that numbers cannot do: takes the
- * operands' words, leaves the result's in `words`. Named `slow_<row id>_<dtype>`.
+ * operands' words, leaves the result's in `words`.
  */
-export function slowFunction(name: string): (...operands: number[]) => void {
-  const [, id, dtype] = name.split("_") as [string, string, DType];
-  const row = ROWS[Number(id)]!;
+export function slowFunction(op: MapOp, dtype: DType): (...operands: number[]) => void {
   const { kind } = DTYPE[dtype];
-  const f = evaluator(exprFor(row, kind), dtype);
+  const f = evaluator(exprFor(op, kind), dtype);
   const join = (low: number, high: number): bigint => {
     const bits = (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
     return kind === "i" ? BigInt.asIntN(64, bits) : bits;

@@ -5,12 +5,12 @@
  *
  * @module
  */
-import type { Along, Picks } from "../../core/backend.ts";
+import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
 import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { readElement } from "../../memory/element.ts";
 import { fromBrain, halfTable, toBrain, toHalf } from "../../base/half.ts";
-import { OFFSETS, type Plan } from "../../core/plan.ts";
-import type { Storage } from "../../memory/storage.ts";
+import { OFFSETS, type Plan, planMap } from "../../base/plan.ts";
+import type { Call } from "../../ops/op.ts";
 
 /** The positions of all elements that `plan` walks, for operand `k`, its offset included. */
 function walkOperand(plan: Plan, k: number): Float64Array {
@@ -109,20 +109,16 @@ function placeOf(index: number | bigint, size: number): number {
   return at < 0 ? at + size : at;
 }
 
-/** See {@link Backend.gather} and, for the other motions, {@link Backend.scatter}. */
-export function moveBlocks(
-  plan: Plan,
-  out: Storage,
-  source: Storage,
-  picks: Picks,
-  step: number,
+/** Moves the blocks; gives the place of the first index that is out of range, or -1. */
+function moveBlocks(
+  { plan, out, source, index, step }: Blocks,
   motion: Motion,
   generate: boolean,
 ): number {
-  const { indexes, offset, count, size: places, stride } = picks;
+  const { indices, offset, count, size: places, stride } = index;
   const positions = new (out.huge || source.huge ? Float64Array : Int32Array)(count);
   for (let i = 0; i < count; i++) {
-    const at = placeOf(indexes.array[offset + i]!, places);
+    const at = placeOf(indices.array[offset + i]!, places);
     if (at < 0 || at >= places) return i;
     positions[i] = at * stride;
   }
@@ -159,56 +155,71 @@ export function moveBlocks(
   return -1;
 }
 
-/** See {@link Backend.position}. */
-export function addPositions(
-  plan: Plan,
-  positions: Storage,
-  index: Storage,
-  size: number,
-  stride: number,
-): number {
-  const places = walkOperand(plan, 0);
-  const reads = walkOperand(plan, 1);
-  const result = positions.array;
-  for (let i = 0; i < places.length; i++) {
-    const at = placeOf(index.array[reads[i]!]!, size);
-    if (at < 0 || at >= size) return i;
-    const sum = Number(result[places[i]!]) + at * stride;
-    result[places[i]!] = positions.info.wide ? BigInt(sum) : sum;
-  }
-  return -1;
+/** out[i, …] = source[indices[i], …]. */
+export function gather(call: Call, generate: boolean): void {
+  call.badIndex = moveBlocks(gatherBlocks(call), "gather", generate);
 }
 
-/** See {@link Backend.takeAlong}. */
-export function takeEach(
-  plan: Plan,
-  out: Storage,
-  source: Storage,
-  { indexes, size, stride }: Along,
-): number {
+/** target[indices[i], …] = values[i, …]. */
+export function scatter(call: Call, generate: boolean): void {
+  call.badIndex = moveBlocks(scatterBlocks(call), "scatter", generate);
+}
+
+/** target[indices[i], …] += values[i, …]. */
+export function scatterAdd(call: Call, generate: boolean): void {
+  call.badIndex = moveBlocks(scatterBlocks(call), "add", generate);
+}
+
+/** Adds to each position the index that goes with it, times the stride. */
+export function ravelIndex(call: Call): void {
+  const [positions, index] = [call.operand(0), call.operand(1)];
+  const { size, stride } = call.attributes as { size: number; stride: number };
+  const plan = planMap(positions.layout, index.layout, null, null);
+  const places = walkOperand(plan, 0);
+  const reads = walkOperand(plan, 1);
+  const { array, info } = positions.storage;
+  for (let i = 0; i < places.length; i++) {
+    const at = placeOf(index.storage.array[reads[i]!]!, size);
+    if (at < 0 || at >= size) {
+      call.badIndex = i;
+      return;
+    }
+    const sum = Number(array[places[i]!]) + at * stride;
+    array[places[i]!] = info.wide ? BigInt(sum) : sum;
+  }
+}
+
+/** out[…] = source[…, indices[…], …] along an axis. */
+export function takeAlongAxis(call: Call): void {
+  const { plan, size, stride } = alongAxis(call);
   const [places, from, reads] = [0, 1, 2].map((k) => walkOperand(plan, k)) as [
     Float64Array,
     Float64Array,
     Float64Array,
   ];
-  const [target, elements, given] = [out.array, source.array, indexes.array];
+  const target = call.outputs[0]!.storage.array;
+  const [elements, indices] = [call.operand(0).storage.array, call.operand(1).storage.array];
   for (let i = 0; i < places.length; i++) {
-    const at = placeOf(given[reads[i]!]!, size);
-    if (at < 0 || at >= size) return i;
+    const at = placeOf(indices[reads[i]!]!, size);
+    if (at < 0 || at >= size) {
+      call.badIndex = i;
+      return;
+    }
     target[places[i]!] = elements[from[i]! + at * stride]!;
   }
-  return -1;
 }
 
-/** See {@link Backend.nonzero}. */
-export function findNonzero(out: Int32Array, input: Storage, offset: number, length: number): void {
+/** The flat indices of the elements that are not zero. */
+export function nonzeroIndices(call: Call): void {
+  const { storage, layout: { offset, size } } = call.operand(0);
+  const out = call.outputs[0]!.storage.array as Int32Array;
   let found = 0;
-  if (input.info.kind === "f") {
+  if (storage.info.kind === "f") {
     // -0 is zero, whatever its bits.
-    for (let i = 0; i < length; i++) if (readElement(input, offset + i) !== 0) out[found++] = i;
+    for (let i = 0; i < size; i++) if (readElement(storage, offset + i) !== 0) out[found++] = i;
     return;
   }
-  const zero = input.info.wide ? 0n : 0;
-  const { array } = input;
-  for (let i = 0; i < length; i++) if (array[offset + i] !== zero) out[found++] = i;
+  const zero = storage.info.wide ? 0n : 0;
+  const { array } = storage;
+  for (let i = 0; i < size; i++) if (array[offset + i] !== zero) out[found++] = i;
 }

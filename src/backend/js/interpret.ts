@@ -9,16 +9,19 @@
 import { DTYPE, type DType, isInt } from "../../base/dtype.ts";
 import { castScalar, readElement, writeElement } from "../../memory/element.ts";
 import { type Expr, parseExpr } from "../../ops/expr.ts";
-import {
-  type ArgReduceRow,
-  exprFor,
-  type FoldRow,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type ScanRow,
-} from "../../ops/table.ts";
-import { ATTRIBUTES, OFFSETS, type Plan } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type {
+  ArgReduceOp,
+  AxisOp,
+  Call,
+  ElementOp,
+  MapOp,
+  ReduceOp,
+  ScanOp,
+} from "../../ops/op.ts";
+import { exprFor } from "../../ops/table.ts";
+import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { roundBrain, roundHalf } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { BIG, FLOAT, INT, type NumberPrimitive } from "./primitives.ts";
@@ -161,8 +164,8 @@ function castFrom(value: Num, from: DType, to: DType): Num {
   return castScalar(exact, to);
 }
 
-function attributes(row: { readonly attributes?: readonly string[] }, plan: Plan, env: Env): void {
-  row.attributes?.forEach((name, i) => env[name] = plan.data[ATTRIBUTES + i]!);
+function addParameters({ parameters }: ElementOp, plan: Plan, env: Env): void {
+  parameters.forEach((name, i) => env[name] = plan.data[ATTRIBUTES + i]!);
 }
 
 /** Calls `visit` with the positions of all operands, for axes `from` to `to` of the plan. */
@@ -187,22 +190,17 @@ function offsets(plan: Plan): number[] {
   return Array.from(plan.data.subarray(OFFSETS, OFFSETS + plan.operands));
 }
 
-/** {@link Backend.map}, one element at a time. */
-export function interpretMap(
-  row: MapRow,
-  compute: DType,
-  plan: Plan,
-  out: Storage,
-  a: Storage,
-  b: Storage | null,
-  c: Storage | null,
-): void {
-  const inputs = [a, b, c].filter((s) => s !== null);
-  const { wide } = DTYPE[compute];
+/** Runs an elementwise call, one element at a time. */
+export function interpretMap(call: Call): void {
+  const row = call.op as MapOp;
+  const plan = call.plan!;
+  const { name: compute, wide } = call.compute;
+  const inputs = call.inputs.map((input) => (input as Operand).storage);
+  const out = call.outputs[0]!.storage;
   const f = evaluator(exprFor(row, DTYPE[compute].kind), compute);
   const result = resultOf(row, compute);
   const env: Env = {};
-  attributes(row, plan, env);
+  addParameters(row, plan, env);
   walk(plan, 0, plan.rank, offsets(plan), (at) => {
     for (let k = 0; k < inputs.length; k++) {
       let value: Num = readElement(inputs[k]!, at[k + 1]!);
@@ -217,28 +215,26 @@ export function interpretMap(
 }
 
 /** What a fold of `row` that adds up in `dtype` begins with. */
-export function startOf({ identity }: ReduceRow | ScanRow, dtype: DType): Num {
+export function startOf({ identity }: ReduceOp | ScanOp, dtype: DType): Num {
   const { kind, wide, min, max } = DTYPE[dtype];
   if (typeof identity === "number") return wide ? BigInt(identity) : identity;
   if (kind === "f") return identity === "lowest" ? -Infinity : Infinity;
   return identity === "lowest" ? min : max;
 }
 
-/** {@link Backend.fold}, one element at a time. */
-export function interpretFold(
-  row: FoldRow,
-  plan: Plan,
-  out: Storage,
-  a: Storage,
-  b: Storage | null,
-): void {
-  if (row.skeleton === "reduce") interpretReduce(row, plan, out, b === null ? [a] : [a, b]);
-  else if (row.skeleton === "scan") interpretScan(row, plan, out, a);
-  else interpretArgReduce(row, plan, out, a);
+/** Runs a call along axes, one element at a time. */
+export function interpretAxes(call: Call): void {
+  const op = call.op as AxisOp;
+  const plan = call.plan!;
+  const out = call.outputs[0]!.storage;
+  const inputs = call.inputs.slice(0, op.arity).map((input) => (input as Operand).storage);
+  if (op.kind === "reduce") interpretReduce(op, plan, out, inputs);
+  else if (op.kind === "scan") interpretScan(op, plan, out, inputs[0]!);
+  else interpretArgReduce(op, plan, out, inputs[0]!);
 }
 
 function interpretReduce(
-  row: ReduceRow,
+  row: ReduceOp,
   plan: Plan,
   out: Storage,
   inputs: readonly Storage[],
@@ -251,7 +247,7 @@ function interpretReduce(
   const fold = evaluator(exprFor(row, DTYPE[to].kind), accumulate);
   const finish = row.finish === undefined ? null : evaluator(row.finish, accumulate);
   const env: Env = {};
-  attributes(row, plan, env);
+  addParameters(row, plan, env);
   const identity = startOf(row, accumulate);
   walk(plan, 0, plan.kept, offsets(plan), (start) => {
     let acc: Num = identity;
@@ -279,7 +275,7 @@ function interpretReduce(
 }
 
 function interpretArgReduce(
-  row: ArgReduceRow,
+  row: ArgReduceOp,
   plan: Plan,
   out: Storage,
   input: Storage,
@@ -298,7 +294,7 @@ function interpretArgReduce(
   });
 }
 
-function interpretScan(row: ScanRow, plan: Plan, out: Storage, input: Storage): void {
+function interpretScan(row: ScanOp, plan: Plan, out: Storage, input: Storage): void {
   const accumulate = out.info.kind === "f" ? "float64" : out.info.name;
   const fold = evaluator(row.expr, accumulate);
   walk(plan, 0, plan.kept, offsets(plan), (start) => {

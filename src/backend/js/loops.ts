@@ -8,17 +8,11 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import {
-  type ArgReduceRow,
-  exprFor,
-  type FoldRow,
-  type MapRow,
-  type ReduceRow,
-  resultOf,
-  type Row,
-  type ScanRow,
-} from "../../ops/table.ts";
-import { ATTRIBUTES, OFFSETS, type Plan } from "../../core/plan.ts";
+import { resultOf } from "../../ops/infer.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { ArgReduceOp, AxisOp, Call, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { exprFor } from "../../ops/table.ts";
+import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { Emitter, hasCall, number, type Value } from "./emit.ts";
 import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";
 import { startOf } from "./interpret.ts";
@@ -26,18 +20,19 @@ import { startOf } from "./interpret.ts";
 const ARRAYS = ["o", "A", "B", "C"];
 const NAMES = ["x", "y", "z"];
 const TILE = 32;
+/** What loops call the BigInt form of their op. */
+const SLOW = "slow";
 /** Elements of a row from which on the engine's own `fill` writes them. */
 const FILLED = 64;
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
-function header(row: Row, plan: Plan): string {
+function header(row: TableOp, plan: Plan): string {
   const { operands, rank, huge } = plan;
   const literals = digits(plan);
   // Integers are faster, but only up to 2^31.
   const int = huge ? "" : " | 0";
   const lines: string[] = [];
-  const attributes = "attributes" in row ? row.attributes ?? [] : [];
-  attributes.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
+  row.parameters.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
   for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
   const at = OFFSETS + operands;
   for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}]${int};`);
@@ -74,7 +69,7 @@ function digits(plan: Plan): number[] {
 
 /** One element of a map: the loads that can be hoisted, and the rest. */
 function mapBody(
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   inputs: readonly DType[],
   out: DType,
@@ -91,9 +86,9 @@ function mapBody(
   for (let k = 0; k < inputs.length; k++) if (strides[k + 1] === 0) read(k);
   const hoisted = emit.take();
   for (let k = 0; k < inputs.length; k++) if (strides[k + 1] !== 0) read(k);
-  for (const name of row.attributes ?? []) names[name] = number(name);
+  for (const name of row.parameters) names[name] = number(name);
   const { wide, kind } = DTYPE[compute];
-  const slow = wide && hasCall(expr) ? `slow_${row.id}_${compute}` : null;
+  const slow = wide && hasCall(expr) ? SLOW : null;
   if (compute === out && emit.storeCall(out, "o", index(0), expr, names)) {
     return { hoisted, body: emit.take(), slow };
   }
@@ -108,7 +103,7 @@ function mapBody(
 }
 
 /** `value`, a result of dtype `from`, as it is stored in `to`; what the store rounds is left to it. */
-function stored(emit: Emitter, row: MapRow, value: Value, from: DType, to: DType): Value {
+function stored(emit: Emitter, row: MapOp, value: Value, from: DType, to: DType): Value {
   if (from === to) return value;
   // A copy computes nothing that would have to be rounded first.
   const settled = row.name === "copy" ? value : emit.settle(value, from);
@@ -117,7 +112,7 @@ function stored(emit: Emitter, row: MapRow, value: Value, from: DType, to: DType
 }
 
 function mapSource(
-  row: MapRow,
+  row: MapOp,
   compute: DType,
   inputs: readonly DType[],
   out: DType,
@@ -230,7 +225,7 @@ class Folding {
   readonly compute: DType;
 
   constructor(
-    readonly row: ReduceRow,
+    readonly row: ReduceOp,
     readonly input: DType,
     readonly second: DType | null,
     readonly out: DType,
@@ -250,7 +245,7 @@ class Folding {
     if (this.second !== null) {
       names.y = emit.cast(emit.load(this.second, "B", index2), this.second, this.compute);
     }
-    for (const name of row.attributes ?? []) names[name] = number(name);
+    for (const name of row.parameters) names[name] = number(name);
     return row.map === undefined ? names.x! : emit.compute(row.map, names, this.compute);
   }
 
@@ -268,7 +263,7 @@ class Folding {
     let value = acc.value(suffix);
     if (row.finish !== undefined) {
       const names: Record<string, Value> = { a: value };
-      for (const name of row.attributes ?? []) names[name] = number(name);
+      for (const name of row.parameters) names[name] = number(name);
       value = emit.compute(row.finish, names, acc.dtype);
     }
     emit.store(this.out, "o", index, value);
@@ -295,7 +290,7 @@ export function runsAcross(plan: Plan): boolean {
 }
 
 function reduceSource(
-  row: ReduceRow,
+  row: ReduceOp,
   input: DType,
   second: DType | null,
   out: DType,
@@ -387,7 +382,7 @@ function reduceSource(
   return parts.join("\n");
 }
 
-function argReduceSource(row: ArgReduceRow, input: DType, plan: Plan): string {
+function argReduceSource(row: ArgReduceOp, input: DType, plan: Plan): string {
   const { rank, kept, operands } = plan;
   const emit = new Emitter();
   const acc = new Accumulator(input);
@@ -406,7 +401,7 @@ function argReduceSource(row: ArgReduceRow, input: DType, plan: Plan): string {
   return parts.join("\n");
 }
 
-function scanSource(row: ScanRow, input: DType, out: DType, plan: Plan): string {
+function scanSource(row: ScanOp, input: DType, out: DType, plan: Plan): string {
   const { rank, operands } = plan;
   const emit = new Emitter();
   const acc = new Accumulator(DTYPE[out].kind === "f" ? "float64" : out);
@@ -422,42 +417,40 @@ function scanSource(row: ScanRow, input: DType, out: DType, plan: Plan): string 
   return parts.join("\n");
 }
 
-function compile(name: string, source: string, slow: string | null): Loop {
+function compile(name: string, source: string, slow: (() => void) | null): Loop {
   const env = environment();
-  const values = slow === null ? env : { ...env, [slow]: slowFunction(slow) };
+  const values = slow === null ? env : { ...env, [SLOW]: slow };
   const text = `"use strict"; const { ${Object.keys(values).join(", ")} } = env;\n` +
     `return function ${name}(p, o, A, B, C) {\n${source}\n};`;
   return new Function("env", text)(values) as Loop;
 }
 
-/** The loop of a map over `plan`, generated once for each combination. */
-export function mapLoop(
-  row: MapRow,
-  compute: DType,
-  inputs: readonly DType[],
-  out: DType,
-  plan: Plan,
-): Loop {
-  const { source, slow } = mapSource(row, compute, inputs, out, plan);
+/** The loop of an elementwise call over its plan. */
+export function mapLoop(call: Call): Loop {
+  const op = call.op as MapOp;
+  const plan = call.plan!;
+  const compute = call.compute.name;
+  const inputs = call.inputs.map((input) => (input as Operand).storage.info.name);
+  const { source, slow } = mapSource(op, compute, inputs, call.outputs[0]!.storage.info.name, plan);
+  const dtypes = [compute, ...inputs, call.outputs[0]!.storage.info.name].join("_");
   return compile(
-    `${row.name}_${compute}_${inputs.join("_")}_${out}_${plan.rank}_${plan.pattern}`,
+    `${op.name}_${dtypes}_${plan.rank}_${plan.pattern}`,
     source,
-    slow,
+    slow === null ? null : slowFunction(op, compute),
   );
 }
 
-/** The loop of a fold over `plan`. */
-export function foldLoop(
-  row: FoldRow,
-  input: DType,
-  second: DType | null,
-  out: DType,
-  plan: Plan,
-): Loop {
-  const source = row.skeleton === "reduce"
-    ? reduceSource(row, input, second, out, plan)
-    : row.skeleton === "scan"
-    ? scanSource(row, input, out, plan)
-    : argReduceSource(row, input, plan);
-  return compile(`${row.name}_${input}_${out}_${plan.rank}`, source, null);
+/** The loop of a reduction or a scan over its plan. */
+export function axisLoop(call: Call): Loop {
+  const op = call.op as AxisOp;
+  const plan = call.plan!;
+  const input = call.operand(0).storage.info.name;
+  const second = op.arity === 2 ? call.operand(1).storage.info.name : null;
+  const out = call.outputs[0]!.storage.info.name;
+  const source = op.kind === "reduce"
+    ? reduceSource(op, input, second, out, plan)
+    : op.kind === "scan"
+    ? scanSource(op, input, out, plan)
+    : argReduceSource(op, input, plan);
+  return compile(`${op.name}_${input}_${out}_${plan.rank}`, source, null);
 }

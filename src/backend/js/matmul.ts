@@ -7,10 +7,11 @@
  *
  * @module
  */
-import { type MatrixRef, offsetsOf, type Product } from "../../core/backend.ts";
+import { gemmOf, type GemmProblem, type MatrixBatch, offsetsOf } from "../../core/gemm.ts";
 import { brainTable, halfTable, toBrain, toHalf } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { mulHigh } from "./environment.ts";
+import type { Call } from "../../ops/op.ts";
 
 type Panels = Float64Array | Int32Array;
 
@@ -30,8 +31,12 @@ function working(float: boolean, slot: number, length: number): Panels {
   return made;
 }
 
-/** See {@link Backend.matmul}. */
-export function multiply(product: Product): void {
+/** The matrix product. */
+export function matmul(call: Call): void {
+  multiply(gemmOf(call));
+}
+
+function multiply(product: GemmProblem): void {
   const { m, n, k, c, a, b } = product;
   const { info } = c.storage;
   const float = info.kind === "f";
@@ -224,7 +229,7 @@ function multiplyInt(
 
 function writeBack(
   result: Float64Array | Int32Array,
-  c: MatrixRef,
+  c: MatrixBatch,
   offset: number,
   m: number,
   n: number,
@@ -252,7 +257,7 @@ function writeBack(
 
 /** Makes one matrix of a product of 64-bit integers. */
 function multiplyWide(
-  { m, n, k, c, a, b }: Product,
+  { m, n, k, c, a, b }: GemmProblem,
   offsetC: number,
   offsetA: number,
   offsetB: number,

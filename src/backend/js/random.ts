@@ -5,9 +5,9 @@
  *
  * @module
  */
-import type { Distribution } from "../../core/backend.ts";
 import { toBrain, toHalf } from "../../base/half.ts";
-import type { Storage } from "../../memory/storage.ts";
+import type { Call } from "../../ops/op.ts";
+import type { RandomAttributes } from "../../ops/kernels.ts";
 import {
   fillBits,
   fillIntegers,
@@ -21,15 +21,10 @@ import {
 /** How many random bits a uniform of each dtype has, so that none rounds up to 1. */
 const BITS: Record<string, number> = { float16: 11, bfloat16: 8, float32: 24 };
 
-/** See {@link Backend.random}. */
-export function fillRandom(
-  out: Storage,
-  kind: Distribution,
-  key0: number,
-  key1: number,
-  low: bigint,
-  high: bigint,
-): void {
+/** Fills the input with random numbers. */
+export function random(call: Call): void {
+  const { distribution: kind, key: [key0, key1], low, high } = call.attributes as RandomAttributes;
+  const out = call.operand(0).storage;
   const { array, info } = out;
   const n = array.length;
   if (kind === "bits") return fillBits(array as Uint32Array, 0, n, key0, key1);

@@ -8,30 +8,45 @@
  * @module
  */
 import { brainTable, halfTable } from "../../base/half.ts";
+import type { Layout } from "../../base/layout.ts";
+import { copyInto } from "../../core/dispatch.ts";
 import type { Storage } from "../../memory/storage.ts";
+import type { SortAttributes } from "../../ops/kernels.ts";
+import type { Call } from "../../ops/op.ts";
 
 /** From here on three passes over the data are faster than comparing. */
 const RADIX_LEAST = 256;
 const BITS = 11;
 const BUCKETS = 1 << BITS;
 
-/** See {@link Backend.sort}. */
-export function sortRuns(
-  values: Storage,
-  offset: number,
-  runs: number,
-  size: number,
-  descending: boolean,
-  indices: Storage | null,
+/** Calls `each` with where each run along the last axis of a contiguous operand begins. */
+function forEachRun(
+  { shape, offset, size }: Layout,
+  each: (from: number, run: number) => void,
 ): void {
-  for (let run = 0; run < runs; run++) {
-    const from = offset + run * size;
-    if (indices === null) sortValues(values, from, size, descending);
-    else {
-      const order = orderOf(values, from, size, descending);
-      (indices.array as Int32Array).set(order.subarray(0, size), run * size);
-    }
-  }
+  const length = shape.at(-1)!;
+  for (let run = 0; run * length < size; run++) each(offset + run * length, run);
+}
+
+/** Sorts along the last axis. */
+export function sort(call: Call): void {
+  const [out] = call.outputs;
+  copyInto(out!, call.operand(0));
+  const { storage, layout } = out!;
+  const { descending } = call.attributes as SortAttributes;
+  forEachRun(layout, (from) => sortValues(storage, from, layout.shape.at(-1)!, descending));
+}
+
+/** The order that would sort along the last axis. */
+export function argsort(call: Call): void {
+  const { storage, layout } = call.operand(0);
+  const length = layout.shape.at(-1)!;
+  const indices = call.outputs[0]!.storage.array as Int32Array;
+  const { descending } = call.attributes as SortAttributes;
+  forEachRun(layout, (from, run) => {
+    const order = orderOf(storage, from, length, descending);
+    indices.set(order.subarray(0, length), run * length);
+  });
 }
 
 const NAN_KEY = 0xffffffff;

@@ -1,41 +1,24 @@
 /**
- * The native CPU backend: checks that a plan stays inside its storages, then calls the shim.
+ * The native CPU backend: checks that a call stays inside its storages, then calls the shim.
  *
- * What the shim lacks goes to the backend that this one was built on. Knows nothing of tensors, nor
- * of how the shim was opened.
+ * Knows nothing of tensors, nor of how the shim was opened.
  *
  * @module
  */
-import type {
-  Affine,
-  Along,
-  Backend,
-  Distribution,
-  Picks,
-  Product,
-  RowKernel,
-} from "../../core/backend.ts";
-import { DTYPE, type DType } from "../../base/dtype.ts";
+import type { Backend } from "../../core/backend.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { NO_DTYPE } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
-import type { FoldRow, MapRow } from "../../ops/table.ts";
-import type { Plan } from "../../core/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
-import {
-  ALONG_ROWS,
-  CONFIGURE,
-  MOVE,
-  NO_DTYPE,
-  type Shim,
-  STATUS,
-  type Unavailable,
-} from "../ffi/abi.ts";
-import { checkBlocks, checkOperand, checkRun, picksNothing, sizeOf } from "../ffi/checks.ts";
-import { planProduct } from "../ffi/matrices.ts";
+import type { AxisOp, Call, ElementOp, MapOp, Op, TableOp } from "../../ops/op.ts";
+import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
+import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
+import { type Kernel, KERNELS } from "./kernels.ts";
 
 /**
- * Below this many elements the loop of the fallback measures faster than crossing over. Only rows
- * that have one right answer use it: no other value may depend on how many elements there are.
+ * Below this many elements the JavaScript loop measures faster than crossing over. Only ops that have
+ * one right answer use it: no other value may depend on how many elements there are.
  */
 const CROSSOVER = "Deno" in globalThis ? 64 : 48;
 
@@ -53,13 +36,6 @@ export interface BlasInfo {
   readonly path: string;
 }
 
-const KINDS: Readonly<Record<Distribution, number>> = {
-  bits: 0,
-  uniform: 1,
-  normal: 2,
-  integers: 3,
-};
-
 /** The names of the instruction sets, by their numbers in the shim. */
 const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
 
@@ -67,29 +43,17 @@ const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
 export class NativeBackend implements Backend {
   readonly name = "native";
   readonly #shim: Shim;
-  // One field per hot symbol: the runtimes call fast only what they see as always the same.
-  readonly #map: Shim["rm_map"];
-  readonly #fold: Shim["rm_fold"];
-  readonly #rows: Shim["rm_rows"];
-  readonly #matmul: Shim["rm_matmul"];
-  readonly #move: Shim["rm_move"];
-  readonly #fallback: Backend;
+  // A field: the runtimes call fast only what they see as always the same.
+  readonly #run: Shim["rm_run"];
   readonly #crossover: number;
+  /** The numbers of kernels in the shim by the ids of their ops; -1 where there is none. */
+  readonly #numbers: number[] = [];
   #blas: BlasInfo | Unavailable | undefined;
-  /** The plan of the matrix product under way. */
-  #matrices = new Float64Array(64);
-  /** The numbers of other calls. */
-  readonly #numbers = new Float64Array(5);
 
-  /** Serves by `shim` and, where that lacks something, by `fallback`. */
-  constructor(shim: Shim, fallback: Backend, options: NativeOptions = {}) {
+  /** Serves by `shim`. */
+  constructor(shim: Shim, options: NativeOptions = {}) {
     this.#shim = shim;
-    this.#map = shim.rm_map;
-    this.#fold = shim.rm_fold;
-    this.#rows = shim.rm_rows;
-    this.#matmul = shim.rm_matmul;
-    this.#move = shim.rm_move;
-    this.#fallback = fallback;
+    this.#run = shim.rm_run;
     this.#crossover = options.crossover ?? CROSSOVER;
   }
 
@@ -121,107 +85,120 @@ export class NativeBackend implements Backend {
     return LEVELS[this.#shim.rm_configure(CONFIGURE.level, -1)] ?? "unknown";
   }
 
-  map(
-    row: MapRow,
-    compute: DType,
-    plan: Plan,
-    out: Storage,
-    a: Storage,
-    b: Storage | null,
-    c: Storage | null,
-  ): void {
-    // First of all, so that small ops look nothing up that they do not need.
-    const size = sizeOf(plan);
-    if (size === 0 || (size < this.#crossover && row.ulp === 0)) {
-      return this.#fallback.map(row, compute, plan, out, a, b, c);
+  supports(call: Call): boolean {
+    if (this.#numberOf(call.op) < 0) return false;
+    switch (call.op.kind) {
+      case "map": {
+        const { size } = call.plan!;
+        return size >= this.#crossover || (size > 0 && (call.op as ElementOp).ulp !== 0);
+      }
+      case "reduce":
+      case "argReduce":
+      case "scan":
+        return call.plan!.size > 0;
+      default:
+        return KERNELS.get(call.op.name)?.supports(call) ?? false;
     }
-    const dtypes = DTYPE[compute].id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
-      idOf(c) << 16;
-    checkOperand("rm_map", plan, 0, out);
-    checkOperand("rm_map", plan, 1, a);
-    if (b !== null) checkOperand("rm_map", plan, 2, b);
-    if (c !== null) checkOperand("rm_map", plan, 3, c);
-    const status = this.#map(
-      row.id,
-      dtypes,
+  }
+
+  run(call: Call): boolean {
+    const { op } = call;
+    let status: number;
+    switch (op.kind) {
+      case "map": {
+        // First of all, so that small ops look nothing up that they do not need.
+        const { size } = call.plan!;
+        if (size === 0 || (size < this.#crossover && (op as MapOp).ulp === 0)) return false;
+        status = this.#runMap(call);
+        break;
+      }
+      case "reduce":
+      case "argReduce":
+      case "scan":
+        if (call.plan!.size === 0) return false;
+        status = this.#runAxes(call);
+        break;
+      default: {
+        if (op.name === "matmul") this.blas();
+        status = this.#runKernel(call, KERNELS.get(op.name)!);
+      }
+    }
+    if (status === STATUS.ok) return true;
+    if (status === STATUS.unsupported) return false;
+    throw new NativeError(op.name, status, lastError(this.#shim));
+  }
+
+  /** The number of the op's kernel in the shim; -1 where it has none, or one for another meaning. */
+  #numberOf(op: Op): number {
+    return this.#numbers[op.id] ??= this.#find(op);
+  }
+
+  #find(op: Op): number {
+    const hash = "expr" in op && op.expr !== undefined ? opHash(op as TableOp) : 0;
+    return this.#shim.rm_find_kernel(new TextEncoder().encode(`${op.name}\0`), hash);
+  }
+
+  #runMap(call: Call): number {
+    const op = call.op as MapOp;
+    const number = this.#numberOf(op);
+    if (number < 0) return STATUS.unsupported;
+    const { inputs } = call;
+    const plan = call.plan!;
+    const out = call.outputs[0]!.storage;
+    const a = (inputs[0] as Operand).storage;
+    const b = op.arity > 1 ? (inputs[1] as Operand).storage : null;
+    const c = op.arity > 2 ? (inputs[2] as Operand).storage : null;
+    checkOperand(op.name, plan, 0, out);
+    checkOperand(op.name, plan, 1, a);
+    if (b !== null) checkOperand(op.name, plan, 2, b);
+    if (c !== null) checkOperand(op.name, plan, 3, c);
+    return this.#run(
+      number,
+      packDTypes(out, a, b, c),
+      call.compute.id,
       plan.data,
       out.array,
       a.array,
       b === null ? null : b.array,
       c === null ? null : c.array,
     );
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_map", status);
-    this.#fallback.map(row, compute, plan, out, a, b, c);
   }
 
-  fold(row: FoldRow, plan: Plan, out: Storage, a: Storage, b: Storage | null): void {
-    if (sizeOf(plan) === 0) return this.#fallback.fold(row, plan, out, a, b);
-    const dtypes = out.info.id | out.info.id << 4 | a.info.id << 8 | idOf(b) << 12 |
-      NO_DTYPE << 16;
-    checkOperand("rm_fold", plan, 0, out);
-    checkOperand("rm_fold", plan, 1, a);
-    if (b !== null) checkOperand("rm_fold", plan, 2, b);
-    const status = this.#fold(
-      row.id,
-      dtypes,
-      plan.kept,
-      plan.data,
-      out.array,
-      a.array,
-      b === null ? null : b.array,
-    );
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_fold", status);
-    this.#fallback.fold(row, plan, out, a, b);
+  #runAxes(call: Call): number {
+    const op = call.op as AxisOp;
+    const number = this.#numberOf(op);
+    if (number < 0) return STATUS.unsupported;
+    const plan = call.plan!;
+    const out = call.outputs[0]!.storage;
+    const a = call.operand(0).storage;
+    const b = op.arity === 2 ? call.operand(1).storage : null;
+    checkOperand(op.name, plan, 0, out);
+    checkOperand(op.name, plan, 1, a);
+    if (b !== null) checkOperand(op.name, plan, 2, b);
+    const dtypes = packDTypes(out, a, b, null);
+    const second = b === null ? null : b.array;
+    return this.#run(number, dtypes, out.info.id, plan.data, out.array, a.array, second, null);
   }
 
-  alongRows(
-    kernel: RowKernel,
-    rows: number,
-    columns: number,
-    out: Storage,
-    a: Storage,
-    offset: number,
-    { weight, bias, epsilon }: Affine,
-  ): boolean {
-    if (out.info !== a.info || out.info.kind !== "f" || rows === 0 || columns === 0) return false;
-    checkRun("rm_rows", 0, 0, rows * columns, out);
-    checkRun("rm_rows", 1, offset, rows * columns, a);
-    if (weight !== null) checkRun("rm_rows", 2, 0, columns, weight);
-    if (bias !== null) checkRun("rm_rows", 3, 0, columns, bias);
-    const numbers = this.#numbers;
-    numbers[0] = rows;
-    numbers[1] = columns;
-    numbers[2] = offset;
-    numbers[3] = epsilon;
-    const status = this.#rows(
-      ALONG_ROWS[kernel],
+  #runKernel(call: Call, kernel: Kernel): number {
+    const ready = kernel.prepare(call);
+    if (ready === null) return STATUS.unsupported;
+    const { numbers, out, a, b = null, c = null } = ready;
+    const status = this.#run(
+      this.#numberOf(call.op),
+      packDTypes(out, a ?? null, b, c),
       out.info.id,
       numbers,
       out.array,
-      a.array,
-      weight === null ? null : weight.array,
-      bias === null ? null : bias.array,
+      a === undefined || a === null ? null : a.array,
+      b === null ? null : b.array,
+      c === null ? null : c.array,
     );
-    if (status === STATUS.ok) return true;
-    this.#refuse("rm_rows", status);
-    return false;
+    kernel.finish?.(call, numbers);
+    return status;
   }
 
-  matmul(product: Product): void {
-    const { c, a, b } = product;
-    const { name, id } = c.storage.info;
-    // Looked for once, by the first product that could use it.
-    if (this.#blas === undefined && (name === "float32" || name === "float64")) this.blas();
-    const plan = this.#matrices = planProduct("rm_matmul", this.#matrices, product, 10);
-    const status = this.#matmul(id, plan, c.storage.array, a.storage.array, b.storage.array);
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_matmul", status);
-    this.#fallback.matmul(product);
-  }
-
-  /** The BLAS behind {@link NativeBackend.matmul}, opened by the first call; or why there is none. */
+  /** The BLAS behind products, opened by the first call; or why there is none. */
   blas(): BlasInfo | Unavailable {
     return this.#blas ??= this.#openBlas();
   }
@@ -232,165 +209,16 @@ export class NativeBackend implements Backend {
       .split("\n");
     return { config: config!.trim(), path: path! };
   }
+}
 
-  /** Throws for any status but "unsupported". */
-  #refuse(symbol: string, status: number): void {
-    if (status !== STATUS.unsupported) throw new NativeError(symbol, status, lastError(this.#shim));
-  }
-
-  sort(
-    values: Storage,
-    offset: number,
-    runs: number,
-    size: number,
-    descending: boolean,
-    indices: Storage | null,
-  ): void {
-    const numbers = this.#numbers;
-    numbers[0] = offset;
-    numbers[1] = runs;
-    numbers[2] = size;
-    let status: number = STATUS.unsupported;
-    if (runs * size > 0) {
-      checkRun("rm_sort", 0, offset, runs * size, values);
-      if (indices !== null) checkRun("rm_sort", 1, 0, runs * size, indices);
-      const flags = descending ? 1 : 0;
-      const order = indices === null ? null : indices.array;
-      status = this.#shim.rm_sort(values.info.id, flags, numbers, values.array, order);
-    }
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_sort", status);
-    this.#fallback.sort(values, offset, runs, size, descending, indices);
-  }
-
-  gather(plan: Plan, out: Storage, source: Storage, picks: Picks, step: number): number {
-    if (picksNothing(plan, picks)) return this.#fallback.gather(plan, out, source, picks, step);
-    checkBlocks("rm_move", plan, 0, out, (picks.count - 1) * step);
-    checkBlocks("rm_move", plan, 1, source, (picks.size - 1) * picks.stride);
-    return this.#moveBlocks(MOVE.gather, plan, out, source, picks, step) ??
-      this.#fallback.gather(plan, out, source, picks, step);
-  }
-
-  scatter(
-    plan: Plan,
-    target: Storage,
-    values: Storage,
-    picks: Picks,
-    step: number,
-    add: boolean,
-  ): number {
-    const otherwise = (): number => this.#fallback.scatter(plan, target, values, picks, step, add);
-    if (picksNothing(plan, picks)) return otherwise();
-    checkBlocks("rm_move", plan, 0, target, (picks.size - 1) * picks.stride);
-    checkBlocks("rm_move", plan, 1, values, (picks.count - 1) * step);
-    const what = add ? MOVE.addAt : MOVE.scatter;
-    return this.#moveBlocks(what, plan, target, values, picks, step) ?? otherwise();
-  }
-
-  /** Undefined when it is for the fallback to do. */
-  #moveBlocks(
-    what: number,
-    plan: Plan,
-    target: Storage,
-    source: Storage,
-    { indexes, offset, count, size, stride }: Picks,
-    step: number,
-  ): number | undefined {
-    checkRun("rm_move", 2, offset, count, indexes);
-    const numbers = this.#numbers;
-    numbers[0] = offset;
-    numbers[1] = count;
-    numbers[2] = size;
-    numbers[3] = stride;
-    numbers[4] = step;
-    const status = this.#move(
-      what,
-      target.info.id | indexes.info.id << 4,
-      plan.data,
-      numbers,
-      target.array,
-      source.array,
-      indexes.array,
-    );
-    if (status === STATUS.ok) return numbers[0]!;
-    this.#refuse("rm_move", status);
-    return undefined;
-  }
-
-  position(plan: Plan, positions: Storage, index: Storage, size: number, stride: number): number {
-    let status: number = STATUS.unsupported;
-    const numbers = this.#numbers;
-    numbers[0] = size;
-    numbers[1] = stride;
-    if (sizeOf(plan) > 0) {
-      checkOperand("rm_move", plan, 0, positions);
-      checkOperand("rm_move", plan, 1, index);
-      const dtypes = positions.info.id | index.info.id << 4;
-      const { array } = positions;
-      status = this.#move(MOVE.position, dtypes, plan.data, numbers, array, null, index.array);
-    }
-    if (status === STATUS.ok) return numbers[0]!;
-    this.#refuse("rm_move", status);
-    return this.#fallback.position(plan, positions, index, size, stride);
-  }
-
-  takeAlong(plan: Plan, out: Storage, source: Storage, along: Along): number {
-    const { indexes, size, stride } = along;
-    let status: number = STATUS.unsupported;
-    const numbers = this.#numbers;
-    numbers[0] = size;
-    numbers[1] = stride;
-    if (sizeOf(plan) > 0 && size > 0) {
-      checkOperand("rm_move", plan, 0, out);
-      checkBlocks("rm_move", plan, 1, source, (size - 1) * stride);
-      checkOperand("rm_move", plan, 2, indexes);
-      const dtypes = out.info.id | indexes.info.id << 4;
-      const { array } = indexes;
-      const { data } = plan;
-      status = this.#move(MOVE.takeAlong, dtypes, data, numbers, out.array, source.array, array);
-    }
-    if (status === STATUS.ok) return numbers[0]!;
-    this.#refuse("rm_move", status);
-    return this.#fallback.takeAlong!(plan, out, source, along);
-  }
-
-  nonzero(out: Storage, input: Storage, offset: number, length: number): void {
-    let status: number = STATUS.unsupported;
-    if (length > 0) {
-      checkRun("rm_move", 1, offset, length, input);
-      const numbers = this.#numbers;
-      numbers[0] = offset;
-      numbers[1] = length;
-      numbers[2] = out.array.length;
-      const dtypes = input.info.id | NO_DTYPE << 4;
-      status = this.#move(MOVE.nonzero, dtypes, null, numbers, out.array, input.array, null);
-    }
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_move", status);
-    this.#fallback.nonzero(out, input, offset, length);
-  }
-
-  random(
-    out: Storage,
-    kind: Distribution,
-    key0: number,
-    key1: number,
-    low: bigint,
-    high: bigint,
-  ): void {
-    const length = out.array.length;
-    let status: number = STATUS.unsupported;
-    if (length > 0) {
-      const words = new BigInt64Array([0n, low, high - low]);
-      const halves = new Int32Array(words.buffer);
-      halves[0] = key0;
-      halves[1] = key1;
-      status = this.#shim.rm_random(out.info.id, KINDS[kind], halves, length, out.array);
-    }
-    if (status === STATUS.ok) return;
-    this.#refuse("rm_random", status);
-    this.#fallback.random(out, kind, key0, key1, low, high);
-  }
+/** The ids of the dtypes, as `rm_run` takes them. */
+function packDTypes(
+  out: Storage,
+  a: Storage | null,
+  b: Storage | null,
+  c: Storage | null,
+): number {
+  return out.info.id | idOf(a) << 8 | idOf(b) << 16 | idOf(c) << 24;
 }
 
 function idOf(storage: Storage | null): number {

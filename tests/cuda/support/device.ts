@@ -5,7 +5,7 @@
  * @module
  */
 import process from "node:process";
-import { registerDevices } from "../../../src/core/backend.ts";
+import { registerDevices } from "../../../src/core/dispatch.ts";
 import { deviceFor, findCuda } from "../../../src/backend/cuda.ts";
 import { CudaDevice, type Family } from "../../../src/backend/cuda/device.ts";
 import { usualFamilies } from "../../../src/backend/cuda/families.ts";

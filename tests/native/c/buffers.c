@@ -1,6 +1,6 @@
 /*
- * Buffers that come and go, as Bun has them, as Node-API has them, and from four threads at once.
- * Stands in for Node-API itself. For the thread sanitizer and for valgrind.
+ * Tests buffers as Bun uses them, as Node-API uses them, and from four threads at once. This
+ * program is a stand-in for Node-API itself. It runs under the thread sanitizer and valgrind.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,168 +8,171 @@
 #include <sys/resource.h>
 #include "check.h"
 
-typedef void (*lost)(void *data, void *context);
+typedef void (*finalizer)(void *data, void *context);
 
 typedef struct {
   double owner;
-  lost owner_lost, buffer_lost;
-} opened;
+  finalizer finalize_owner, finalize_buffer;
+} owner_handle;
 
-static opened open_owner(void) {
+static owner_handle open_owner(void) {
   double numbers[3];
   CHECK(rm_buffers(RM_BUFFERS_OPEN, numbers) == RM_OK);
-  return (opened){numbers[0], (lost)(uintptr_t)numbers[1], (lost)(uintptr_t)numbers[2]};
+  return (owner_handle){numbers[0], (finalizer)(uintptr_t)numbers[1],
+                        (finalizer)(uintptr_t)numbers[2]};
 }
 
-static void close_owner(opened o) { o.owner_lost((void *)(uintptr_t)o.owner, NULL); }
+static void close_owner(owner_handle o) { o.finalize_owner((void *)(uintptr_t)o.owner, NULL); }
 
-static char *take(opened o, double bytes, double zeroed) {
+static char *take(owner_handle o, double bytes, double zeroed) {
   double numbers[3] = {o.owner, bytes, zeroed};
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OK);
   return (char *)(uintptr_t)numbers[0];
 }
 
-static double kept(void) {
+static double cached_bytes(void) {
   double number;
   CHECK(rm_buffers(RM_BUFFERS_KEPT, &number) == RM_OK);
   return number;
 }
 
-/* One that is kept, or null. */
-static char *take_kept(opened o, double bytes, double zeroed) {
+/* A cached buffer, or null. */
+static char *allocate_cached(owner_handle o, double bytes, double zeroed) {
   double numbers[3] = {o.owner, bytes, zeroed};
   CHECK(rm_buffers(RM_BUFFERS_TAKE_KEPT, numbers) == RM_OK);
   return (char *)(uintptr_t)numbers[0];
 }
 
-static double in_use(opened o) { return *(double *)(uintptr_t)o.owner; }
+static double in_use(owner_handle o) { return *(double *)(uintptr_t)o.owner; }
 
 static void check_one_thread(void) {
-  const opened o = open_owner(), other = open_owner();
-  CHECK(in_use(o) == 0 && kept() == 0);
+  const owner_handle o = open_owner(), other = open_owner();
+  CHECK(in_use(o) == 0 && cached_bytes() == 0);
   char *a = take(o, 1 << 20, 1);
   CHECK((uintptr_t)a % 64 == 0 && in_use(o) == 1 << 20 && in_use(other) == 0);
   for (int i = 0; i < 1 << 20; i++) CHECK(a[i] == 0);
   memset(a, 7, 1 << 20);
-  o.buffer_lost(a, NULL);
-  CHECK(in_use(o) == 0 && kept() == 1 << 20);
-  CHECK(take_kept(o, 1 << 21, 0) == NULL && in_use(o) == 0 && kept() == 1 << 20);
-  CHECK(take_kept(o, 1 << 20, 0) == a && a[0] == 7 && in_use(o) == 1 << 20 && kept() == 0);
-  o.buffer_lost(a, NULL);
-  CHECK(take_kept(o, 1 << 20, 1) == a && a[0] == 0 && a[(1 << 20) - 1] == 0);
-  CHECK(take_kept(o, 1 << 20, 0) == NULL);
+  o.finalize_buffer(a, NULL);
+  CHECK(in_use(o) == 0 && cached_bytes() == 1 << 20);
+  CHECK(allocate_cached(o, 1 << 21, 0) == NULL && in_use(o) == 0 && cached_bytes() == 1 << 20);
+  CHECK(allocate_cached(o, 1 << 20, 0) == a && a[0] == 7 && in_use(o) == 1 << 20 &&
+        cached_bytes() == 0);
+  o.finalize_buffer(a, NULL);
+  CHECK(allocate_cached(o, 1 << 20, 1) == a && a[0] == 0 && a[(1 << 20) - 1] == 0);
+  CHECK(allocate_cached(o, 1 << 20, 0) == NULL);
   memset(a, 7, 1 << 20);
-  o.buffer_lost(a, NULL);
+  o.finalize_buffer(a, NULL);
 
-  /* The next one of about that size is the same memory, whoever asks; zeroed only if asked for. */
+  /* The next buffer of about that size reuses the memory, whoever asks. It is zeroed only on
+   * request. */
   char *b = take(other, (1 << 20) - 1000, 0);
-  CHECK(b == a && b[0] == 7 && in_use(other) == (1 << 20) - 1000 && kept() == 0);
-  other.buffer_lost(b, NULL);
+  CHECK(b == a && b[0] == 7 && in_use(other) == (1 << 20) - 1000 && cached_bytes() == 0);
+  other.finalize_buffer(b, NULL);
   b = take(o, (1 << 20) - 1000, 1);
   CHECK(b == a);
   for (int i = 0; i < (1 << 20) - 1000; i++) CHECK(b[i] == 0);
 
-  /* Others are not. */
+  /* Buffers of other sizes do not. */
   char *c = take(o, (1 << 20) + 1, 0);
   CHECK(c != b && in_use(o) == (2 << 20) - 999);
-  o.buffer_lost(b, NULL);
-  o.buffer_lost(c, NULL);
-  CHECK(kept() == (1 << 20) * 2.125);
+  o.finalize_buffer(b, NULL);
+  o.finalize_buffer(c, NULL);
+  CHECK(cached_bytes() == (1 << 20) * 2.125);
 
-  /* Among those of one size, the last one back is the first out. */
+  /* Buffers of equal size are reused last in, first out. */
   b = take(o, 1 << 20, 0);
   c = take(o, 1 << 20, 0);
-  o.buffer_lost(b, NULL);
-  o.buffer_lost(c, NULL);
+  o.finalize_buffer(b, NULL);
+  o.finalize_buffer(c, NULL);
   CHECK(take(o, 1 << 20, 0) == c && take(o, 1 << 20, 0) == b);
 
-  /* Every size has room for what it is asked for, and an eighth more at most. */
+  /* Every size class has room for its sizes, and at most an eighth more. */
   for (double bytes = 1000; bytes < 1e8; bytes = bytes * 1.07 + 3) {
     CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
     char *x = take(o, (double)(size_t)bytes, 0);
     CHECK(in_use(o) == (double)((1 << 20) * 2 + (size_t)bytes));
     x[(size_t)bytes - 1] = 1;
-    o.buffer_lost(x, NULL);
-    CHECK(kept() >= (size_t)bytes && kept() <= bytes * 1.125 + 8);
+    o.finalize_buffer(x, NULL);
+    CHECK(cached_bytes() >= (size_t)bytes && cached_bytes() <= bytes * 1.125 + 8);
   }
 
-  o.buffer_lost(b, NULL);
-  o.buffer_lost(c, NULL);
+  o.finalize_buffer(b, NULL);
+  o.finalize_buffer(c, NULL);
 
-  /* No more is kept than 256 MiB, and what has been there longest goes first. */
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && kept() == 0);
+  /* The cache keeps at most 256 MiB and evicts the oldest buffers first. */
+  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
   char *large[9];
   for (int i = 0; i < 9; i++) large[i] = take(o, 1 << 25, 0);
   b = take(o, 1 << 20, 0);
-  o.buffer_lost(b, NULL);
-  for (int i = 0; i < 8; i++) o.buffer_lost(large[i], NULL);
-  CHECK(kept() == 1 << 28);
+  o.finalize_buffer(b, NULL);
+  for (int i = 0; i < 8; i++) o.finalize_buffer(large[i], NULL);
+  CHECK(cached_bytes() == 1 << 28);
   CHECK(in_use(o) == 1 << 25);
-  o.buffer_lost(large[8], NULL);
-  CHECK(kept() == 1 << 28 && in_use(o) == 0);
+  o.finalize_buffer(large[8], NULL);
+  CHECK(cached_bytes() == 1 << 28 && in_use(o) == 0);
   for (int i = 8; i > 0; i--) CHECK(take(o, 1 << 25, 0) == large[i]);
-  CHECK(kept() == 0);
-  for (int i = 8; i > 0; i--) o.buffer_lost(large[i], NULL);
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && kept() == 0);
+  CHECK(cached_bytes() == 0);
+  for (int i = 8; i > 0; i--) o.finalize_buffer(large[i], NULL);
+  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
 
-  /* Nor is more kept than is in use, where that is more. */
+  /* It keeps at most as much as is in use, if that is more. */
   char *more[20];
   for (int i = 0; i < 20; i++) more[i] = take(o, 1 << 25, 0);
-  for (int i = 0; i < 10; i++) o.buffer_lost(more[i], NULL);
-  CHECK(kept() == 10 << 25);
-  for (int i = 10; i < 20; i++) o.buffer_lost(more[i], NULL);
-  CHECK(kept() == 1 << 28 && in_use(o) == 0);
+  for (int i = 0; i < 10; i++) o.finalize_buffer(more[i], NULL);
+  CHECK(cached_bytes() == 10 << 25);
+  for (int i = 10; i < 20; i++) o.finalize_buffer(more[i], NULL);
+  CHECK(cached_bytes() == 1 << 28 && in_use(o) == 0);
 
-  /* What lies elsewhere is in use, too. */
+  /* External memory counts as in use. */
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
   ((double *)(uintptr_t)o.owner)[1] = 12 << 25;
   for (int i = 0; i < 20; i++) more[i] = take(o, 1 << 25, 0);
-  for (int i = 0; i < 20; i++) o.buffer_lost(more[i], NULL);
-  CHECK(kept() == 12 << 25 && in_use(o) == 0);
+  for (int i = 0; i < 20; i++) o.finalize_buffer(more[i], NULL);
+  CHECK(cached_bytes() == 12 << 25 && in_use(o) == 0);
   ((double *)(uintptr_t)o.owner)[1] = 0;
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
 
-  /* What no collector has seen can be given back, too. */
+  /* Buffers without a collector can be freed explicitly. */
   a = take(o, 1 << 20, 0);
   double address = (double)(uintptr_t)a;
   CHECK(rm_buffers(RM_BUFFERS_GIVE, &address) == RM_OK && in_use(o) == 0);
 
-  /* An owner may end before its buffers do. */
+  /* An owner may close before its buffers are freed. */
   a = take(o, 1 << 20, 0);
   close_owner(o);
   a[0] = 1;
-  o.buffer_lost(a, NULL);
+  o.finalize_buffer(a, NULL);
   close_owner(other);
 
   double numbers[3] = {other.owner, 1e18, 0};
   CHECK(rm_buffers(9, numbers) == RM_BAD_ARGUMENT);
-  const opened third = open_owner();
+  const owner_handle third = open_owner();
   numbers[0] = third.owner;
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OUT_OF_MEMORY && in_use(third) == 0);
   close_owner(third);
 }
 
-/* Before memory is said to be out, what is kept goes. */
+/* The cache is emptied before an allocation fails. */
 static void check_limits(void) {
-  const opened o = open_owner();
+  const owner_handle o = open_owner();
   char *large[7];
   for (int i = 0; i < 7; i++) memset(large[i] = take(o, 1 << 25, 0), 1, 1 << 25);
-  for (int i = 0; i < 7; i++) o.buffer_lost(large[i], NULL);
-  CHECK(kept() == 7 << 25);
+  for (int i = 0; i < 7; i++) o.finalize_buffer(large[i], NULL);
+  CHECK(cached_bytes() == 7 << 25);
   setrlimit(RLIMIT_AS, &(struct rlimit){7u << 26, 7u << 26});
   char *one = take(o, 240e6, 0);
-  CHECK(kept() == 0 && in_use(o) == 240e6);
+  CHECK(cached_bytes() == 0 && in_use(o) == 240e6);
   double numbers[3] = {o.owner, 250e6, 1};
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OUT_OF_MEMORY);
-  o.buffer_lost(one, NULL);
+  o.finalize_buffer(one, NULL);
 }
 
-/* ---- Node-API: values are pointers to these ---------------------------------------------------- */
+/* ---- a stand-in for Node-API, whose values are pointers to these ----------------------------- */
 
 typedef struct {
   double number;
   void *data;
-  void (*lost)(void *env, void *data, void *hint);
+  void (*finalizer)(void *env, void *data, void *hint);
 } value;
 
 typedef void *(*callback)(void *env, void *info);
@@ -209,13 +212,13 @@ EXPORT int napi_get_cb_info(void *env, void *info, size_t *count, void **argumen
   return 0;
 }
 
-EXPORT int napi_get_value_double(void *env, void *of, double *result) {
+EXPORT int napi_get_value_double(void *env, void *owner_of, double *result) {
   (void)env;
-  *result = ((value *)of)->number;
+  *result = ((value *)owner_of)->number;
   return 0;
 }
 
-/* V8's collection: what waits is lost, which takes a while. */
+/* Simulates a garbage collection by V8: pending buffers are finalized, which takes a while. */
 EXPORT int napi_create_arraybuffer(void *env, size_t bytes, void **data, void **result) {
   static char some[1024];
   CHECK(bytes <= sizeof some);
@@ -227,7 +230,7 @@ EXPORT int napi_create_arraybuffer(void *env, size_t bytes, void **data, void **
   }
   while (node.waiting > 0) {
     value *v = &node.arrays[--node.waiting];
-    v->lost(env, v->data, NULL);
+    v->finalizer(env, v->data, NULL);
   }
   return 0;
 }
@@ -264,48 +267,49 @@ static value *node_take(double bytes, double zeroed) {
 
 static void check_node(void) {
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
-  /* Another file of the library's name is not what JavaScript has opened. */
+  /* Another file with the library's name is not the one that JavaScript opened. */
   CHECK(napi_register_module_v1(NULL, &node) == &node && node.take == NULL);
   CHECK(rm_buffers(RM_BUFFERS_EXPECT, NULL) == RM_OK);
   CHECK(napi_register_module_v1(NULL, &node) == &node);
   CHECK(node.take != NULL && node.owner != NULL && *(double *)node.owner == 0);
-  /* New memory comes after a look for lost one, and moves the marking on from time to time. */
+  /* New memory is allocated after pending finalizers ran, and advances the marking now and then. */
   for (int i = 0; i < 20; i++) {
     value *v = node_take(1 << 20, 1);
     CHECK(v != NULL && v->number == 1 << 20 && ((char *)v->data)[12345] == 0);
     memset(v->data, 1, 1 << 20);
   }
   CHECK(node.collections == 20 && node.markings == 5 && *(double *)node.owner == 20 << 20);
-  /* What a collection finds is used again. */
+  /* Buffers that a collection frees are reused. */
   node.waiting = 3;
   char *first = node.arrays[0].data;
   value *v = node_take(1 << 20, 1);
   CHECK(v->data == first && first[77] == 0);
-  CHECK(node.collections == 21 && *(double *)node.owner == 18 << 20 && kept() == 2 << 20);
+  CHECK(node.collections == 21 && *(double *)node.owner == 18 << 20 && cached_bytes() == 2 << 20);
   node_take(1 << 20, 0);
   node_take(1 << 20, 0);
-  CHECK(node.collections == 21 && kept() == 0);
-  /* What the runtime does not take is not lost, nor what there is no memory for taken. */
+  CHECK(node.collections == 21 && cached_bytes() == 0);
+  /* A buffer that the runtime refuses does not leak, and failed allocations do not count as in
+   * use. */
   node.refuses = true;
   CHECK(node_take(1 << 20, 0) == NULL);
-  CHECK(kept() == 1 << 20 && *(double *)node.owner == 20 << 20);
+  CHECK(cached_bytes() == 1 << 20 && *(double *)node.owner == 20 << 20);
   node.refuses = false;
   CHECK(node_take(1e18, 0) == NULL && *(double *)node.owner == 20 << 20);
-  for (int i = 3; i < node.count; i++) node.arrays[i].lost(NULL, node.arrays[i].data, NULL);
+  for (int i = 3; i < node.count; i++) node.arrays[i].finalizer(NULL, node.arrays[i].data, NULL);
   CHECK(*(double *)node.owner == 0);
-  node.arrays[63].lost(NULL, node.arrays[63].data, NULL);
+  node.arrays[63].finalizer(NULL, node.arrays[63].data, NULL);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ROUNDS = 20000, HELD = 16 };
 
 static char *_Atomic(passed);
 
-/* Every thread is an owner; what one takes, another may find lost. */
+/* Every thread is an owner. Another thread may finalize its buffers. */
 static void *churn(void *seed) {
   uint32_t random = *(uint32_t *)seed;
-  const opened o = open_owner();
+  const owner_handle o = open_owner();
   char *held[HELD] = {0};
   for (int i = 0; i < ROUNDS; i++) {
     random = random * 1664525 + 1013904223;
@@ -313,14 +317,14 @@ static void *churn(void *seed) {
     if (*at != NULL) {
       CHECK(**at == (char)(at - held));
       char *lost_by_other = atomic_exchange(&passed, *at);
-      if (lost_by_other != NULL) o.buffer_lost(lost_by_other, NULL);
+      if (lost_by_other != NULL) o.finalize_buffer(lost_by_other, NULL);
     }
     *at = take(o, 4096 + (random >> 8) % 8192, random & 1);
     **at = (char)(at - held);
     if (i % 1000 == 0) CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
   }
   for (int i = 0; i < HELD; i++) {
-    if (held[i] != NULL) o.buffer_lost(held[i], NULL);
+    if (held[i] != NULL) o.finalize_buffer(held[i], NULL);
   }
   close_owner(o);
   return NULL;
@@ -339,11 +343,11 @@ int main(int count, char **words) {
   for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, &seeds[i]);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   if (passed != NULL) {
-    const opened o = open_owner();
-    o.buffer_lost(passed, NULL);
+    const owner_handle o = open_owner();
+    o.finalize_buffer(passed, NULL);
     close_owner(o);
   }
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && kept() == 0);
+  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
   printf("%d rounds\n", THREADS * ROUNDS);
   return 0;
 }

@@ -1,4 +1,7 @@
-/* What the tests of buffers.c share: how they fail, and the one function that it has from elsewhere. */
+/*
+ * What the tests of buffers.c share: the check macro, and a stand-in for the one function that
+ * buffers.c imports.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"

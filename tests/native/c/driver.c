@@ -1,14 +1,14 @@
 /*
- * Calls every entry point of the shim without any JavaScript, over many dtypes, sizes, strides and
- * offsets, and compares what has an obvious answer with plain loops.
+ * Calls every kernel and every other entry point of the shim without JavaScript, over many dtypes, sizes, strides and
+ * offsets, and compares results with plain loops where those are obvious.
  *
- * Every buffer is as long as what its operand reaches, to the byte, so that valgrind and sanitizers
- * see any other read or write; and no call may change an input, or what lies between the elements
- * of an output. Knows of the shim what rowmajor.h and internal.h say.
+ * Every buffer is exactly as long as its operand reaches, so that valgrind and sanitizers detect
+ * any access beyond it. No call may change an input, or memory between the elements of an output.
+ * The driver uses rowmajor.h and internal.h only.
  *
- * Arguments: the highest instruction set to try (a number; 0 is what the machine has), then "short"
- * for fewer and smaller cases, or "fenced" for buffers between pages that cannot be touched. Prints
- * a line of counts; the first thing that is wrong ends it.
+ * Arguments: the highest instruction set to try (a number; 0 is the best one of the machine), then
+ * "short" for fewer and smaller cases, or "fenced" for buffers between inaccessible pages. Prints a
+ * line of counts. The first failure ends the program.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,15 +17,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "internal.h"
-#include "ops.def"
 
 enum { MAX_AXES = 3, MARGIN = 3 };
-/* Of the large cases, one in so many is run. */
-enum { SOME = 8 };
+/* The share of large cases that run. */
+enum { LARGE_CASE_SHARE = 8 };
 
-/* How many calls were made, were served, and had their results compared. */
+/* The number of calls, of calls that were served, and of compared results. */
 static long calls, served, compared;
-/* What the case under way is, for messages. */
+/* The current case, for messages. */
 static char about[200];
 
 static void fail(const char *what) {
@@ -33,6 +32,26 @@ static void fail(const char *what) {
   rm_last_error(message, sizeof message);
   fprintf(stderr, "%s: %s (the last message: %s)\n", about, what, message);
   exit(1);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The number of a kernel that is no op of the table; those of ops are the ops. */
+static int32_t kernel(const char *name) { return rm_find_kernel(name, 0); }
+
+static int32_t pack(int out, int a, int b, int c) {
+  return (int32_t)((uint32_t)out | (uint32_t)a << 8 | (uint32_t)b << 16 | (uint32_t)c << 24);
+}
+
+/* Numbers that have attributes, but no plan. */
+typedef struct {
+  double at[RM_OFFSETS];
+} attributes;
+
+static attributes with_attributes(int count, const double *values) {
+  attributes numbers = {{0}};
+  memcpy(numbers.at + RM_ATTRIBUTES, values, (size_t)count * sizeof *values);
+  return numbers;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -50,7 +69,7 @@ static ptrdiff_t below(ptrdiff_t n) { return (ptrdiff_t)(any() % (uint64_t)n); }
 
 static bool is_half(int dtype) { return dtype == RM_FLOAT16 || dtype == RM_BFLOAT16; }
 
-/* Element i as a number; for those of 64 bits, small ones only. Not for the 16-bit floats. */
+/* Element i as a number; 64-bit elements must be small. Not for 16-bit floats. */
 static double get(int dtype, const void *base, ptrdiff_t i) {
   switch (dtype) {
     case RM_INT8: return ((const int8_t *)base)[i];
@@ -80,8 +99,8 @@ static void put(int dtype, void *base, ptrdiff_t i, int64_t value) {
   }
 }
 
-/* What an integer becomes when it is stored in a dtype. */
-static double stored(int dtype, int64_t value) {
+/* The value of an integer after it is stored in a dtype. */
+static double wrap_integer(int dtype, int64_t value) {
   uint64_t element[1];
   put(dtype, element, 0, value);
   return get(dtype, element, 0);
@@ -94,15 +113,15 @@ typedef struct {
   size_t bytes;
   unsigned char *data;
   unsigned char *before;
-  /* The memory that data lies in, fences and all. */
+  /* The allocation that contains data, including inaccessible pages. */
   unsigned char *region;
   size_t reserved;
 } buffer;
 
 static bool fenced;
 
-/* Memory that begins or ends where a page begins that cannot be touched, if that is asked for. */
-static void reserve(buffer *b) {
+/* Allocates memory that begins or ends at an inaccessible page if that is requested. */
+static void allocate_region(buffer *b) {
   if (!fenced) {
     b->region = b->data = malloc(b->bytes);
     return;
@@ -122,10 +141,10 @@ static void give_back(buffer *b) {
 
 enum content { ANY_BITS, SMALL };
 
-/* A buffer of that many elements and no more: of any bits, or of integers from -8 to 7. */
+/* A buffer of exactly that many elements, of random bits or of integers from -8 to 7. */
 static buffer make(int dtype, ptrdiff_t length, enum content content) {
-  buffer b = {.dtype = dtype, .bytes = (size_t)(length * rm_bytes(dtype))};
-  reserve(&b);
+  buffer b = {.dtype = dtype, .bytes = (size_t)(length * rm_itemsize(dtype))};
+  allocate_region(&b);
   b.before = malloc(b.bytes);
   if (b.data == NULL || b.before == NULL) fail("no memory");
   for (size_t i = 0; i < b.bytes; i += 4) {
@@ -162,12 +181,21 @@ typedef struct {
   double numbers[RM_OFFSETS + RM_MAX_OPERANDS + MAX_AXES * (1 + RM_MAX_OPERANDS)];
 } layout;
 
-/* How an operand lies in its buffer; an output is none of the last two. */
-enum kind { DENSE, COLUMNS, REVERSED, HALF_REVERSED, GAPS, OUTPUT_KINDS, REPEATED = OUTPUT_KINDS,
-            SINGLE, KINDS };
+/* The layout of an operand in its buffer. Outputs cannot have the last two. */
+enum kind {
+  CONTIGUOUS,
+  COLUMNS,
+  REVERSED,
+  HALF_REVERSED,
+  GAPS,
+  OUTPUT_KINDS,
+  REPEATED = OUTPUT_KINDS,
+  SINGLE,
+  KINDS
+};
 
-/* Lays operand k out, which does not move along axes from the given number on. */
-static void lay(layout *p, int k, enum kind kind, int axes) {
+/* Lays out operand k. It has stride 0 along axes from the given number on. */
+static void lay_out(layout *p, int k, enum kind kind, int axes) {
   ptrdiff_t step = kind == GAPS ? 2 : 1, low = 0, high = 0;
   for (int i = 0; i < p->rank; i++) p->stride[k][i] = 0;
   for (int i = axes - 1; i >= 0; i--) {
@@ -186,13 +214,14 @@ static void lay(layout *p, int k, enum kind kind, int axes) {
   p->length[k] = p->offset[k] + high + 1;
 }
 
-/* Writes the plan as the shim reads it. */
-static const double *write_plan(layout *p) {
-  double *to = p->numbers;
-  *to++ = p->rank;
-  *to++ = p->operands;
+/* Writes the plan in the format that the shim reads. */
+static double *write_plan(layout *p) {
+  p->numbers[RM_PLAN_RANK] = p->rank;
+  p->numbers[RM_PLAN_OPERANDS] = p->operands;
+  p->numbers[RM_PLAN_KEPT] = 0;
   /* Tolerances, counts and exponents. */
-  for (int i = 0; i < 4; i++) *to++ = 3 - i;
+  for (int i = RM_ATTRIBUTES; i < RM_OFFSETS; i++) p->numbers[i] = 3 - (i - RM_ATTRIBUTES) % 4;
+  double *to = p->numbers + RM_OFFSETS;
   for (int k = 0; k < p->operands; k++) *to++ = (double)p->offset[k];
   for (int i = 0; i < p->rank; i++) *to++ = (double)p->size[i];
   for (int k = 0; k < p->operands; k++) {
@@ -201,7 +230,7 @@ static const double *write_plan(layout *p) {
   return p->numbers;
 }
 
-/* Goes to the next index of the first axes; false after the last one. */
+/* Advances to the next index of the first axes. Returns false after the last one. */
 static bool next(const layout *p, int axes, ptrdiff_t *index) {
   for (int i = axes - 1; i >= 0; i--) {
     if (++index[i] < p->size[i]) return true;
@@ -216,10 +245,10 @@ static ptrdiff_t place(const layout *p, int k, const ptrdiff_t *index) {
   return at;
 }
 
-/* Ends everything when an output has changed anywhere but in its elements. */
+/* Fails if memory of an output other than its elements has changed. */
 static void check_margins(const layout *p, const buffer *out) {
-  const size_t bytes = (size_t)rm_bytes(out->dtype);
-  /* Its own elements are taken to be as they were. */
+  const size_t bytes = (size_t)rm_itemsize(out->dtype);
+  /* The elements themselves may change. */
   unsigned char *after = malloc(out->bytes);
   if (after == NULL) fail("no memory");
   memcpy(after, out->data, out->bytes);
@@ -232,7 +261,7 @@ static void check_margins(const layout *p, const buffer *out) {
   free(after);
 }
 
-/* True when a call was served. Only calls that the shim lacks may be anything but fine. */
+/* Whether a call was served. A call that is not must be unsupported. */
 static bool is_served(int32_t status) {
   calls++;
   if (status != RM_OK && status != RM_UNSUPPORTED) fail("a call has failed");
@@ -242,39 +271,40 @@ static bool is_served(int32_t status) {
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-#define RM_MAP_ROW(name, operands, condition, flag, ...) \
+#define RM_MAP_OP(name, operands, condition, flag, ...) \
   [RM_OP_##name] = {operands, condition, flag},
 static const struct {
   int operands;
   bool condition, flag;
-} rows[RM_ROWS] = {
+} rows[RM_OP_COUNT] = {
 #include "ops.def"
 };
-#undef RM_MAP_ROW
+#undef RM_MAP_OP
 
-/* Runs a row; dtypes are those of the arithmetic, of the output and of the inputs. */
+/* Runs an op. dtypes are the compute dtype and those of the output and the inputs. */
 static void run_map(layout *p, int row, const int *dtypes, enum content content, int threads) {
   snprintf(about, sizeof about, "map %d of dtypes %d %d %d %d %d, [%td, %td, %td] of rank %d", row,
            dtypes[0], dtypes[1], dtypes[2], dtypes[3], dtypes[4], p->size[0], p->size[1],
            p->size[2], p->rank);
   buffer b[RM_MAX_OPERANDS] = {{0}};
-  int32_t packed = dtypes[0];
+  int own[RM_MAX_OPERANDS];
   for (int k = 0; k < RM_MAX_OPERANDS; k++) {
-    packed |= (k < p->operands ? dtypes[k + 1] : RM_NONE) << (4 * k + 4);
-    if (k < p->operands) b[k] = make(dtypes[k + 1], p->length[k], content);
+    own[k] = k < p->operands ? dtypes[k + 1] : RM_NONE;
+    if (k < p->operands) b[k] = make(own[k], p->length[k], content);
   }
-  const double *plan = write_plan(p);
-  rm_configure(RM_THREADS, threads);
+  const int32_t packed = pack(own[0], own[1], own[2], own[3]);
+  double *plan = write_plan(p);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
   const bool done =
-      is_served(rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data));
+      is_served(rm_run(row, packed, dtypes[0], plan, b[0].data, b[1].data, b[2].data, b[3].data));
   if (done && threads > 1) {
-    /* The same bits, however many threads there are. */
+    /* The bits do not depend on the number of threads. */
     unsigned char *first = malloc(b[0].bytes);
     if (first == NULL) fail("no memory");
     memcpy(first, b[0].data, b[0].bytes);
     memcpy(b[0].data, b[0].before, b[0].bytes);
-    rm_configure(RM_THREADS, 1);
-    rm_map(row, packed, plan, b[0].data, b[1].data, b[2].data, b[3].data);
+    rm_configure(RM_CONFIGURE_THREADS, 1);
+    rm_run(row, packed, dtypes[0], plan, b[0].data, b[1].data, b[2].data, b[3].data);
     if (memcmp(first, b[0].data, b[0].bytes) != 0) fail("the number of threads shows");
     free(first);
     compared++;
@@ -286,7 +316,7 @@ static void run_map(layout *p, int row, const int *dtypes, enum content content,
     do {
       const double sum = get(dtypes[2], b[1].data, place(p, 1, index)) +
                          get(dtypes[3], b[2].data, place(p, 2, index));
-      if (get(dtypes[1], b[0].data, place(p, 0, index)) != stored(dtypes[1], (int64_t)sum)) {
+      if (get(dtypes[1], b[0].data, place(p, 0, index)) != wrap_integer(dtypes[1], (int64_t)sum)) {
         fail("a sum of two is wrong");
       }
     } while (next(p, p->rank, index));
@@ -299,14 +329,14 @@ static void shape(layout *p, int rank, ptrdiff_t x, ptrdiff_t y, ptrdiff_t z, in
   *p = (layout){.rank = rank, .operands = operands, .size = {x, y, z}};
 }
 
-/* Every row in every dtype, in a shape and layouts that differ from call to call. */
-static void try_maps(ptrdiff_t n, bool all_dense, int threads) {
-  for (int row = 0; row < RM_ROWS; row++) {
+/* Every op in every dtype, with a shape and layouts that differ from call to call. */
+static void try_maps(ptrdiff_t n, bool all_contiguous, int threads) {
+  for (int row = 0; row < RM_OP_COUNT; row++) {
     if (rows[row].operands == 0) continue;
     for (int dtype = 0; dtype < RM_DTYPE_COUNT; dtype++) {
-      if (threads > 1 && below(SOME) > 0) continue;
+      if (threads > 1 && below(LARGE_CASE_SHARE) > 0) continue;
       layout p;
-      const int rank = all_dense ? 1 : 1 + (int)below(3);
+      const int rank = all_contiguous ? 1 : 1 + (int)below(3);
       const ptrdiff_t other = 1 + below(5), third = 1 + below(3);
       if (rank == 1) shape(&p, 1, n, 1, 1, rows[row].operands + 1);
       else if (rank == 2) shape(&p, 2, below(2) ? other : n, n, 1, rows[row].operands + 1);
@@ -314,11 +344,13 @@ static void try_maps(ptrdiff_t n, bool all_dense, int threads) {
       if (rank == 2 && p.size[0] == n && n > 70) p.size[0] = 17;
       int dtypes[5] = {dtype, rows[row].flag ? RM_BOOL : dtype, dtype, dtype, dtype};
       if (rows[row].condition) dtypes[2] = RM_BOOL;
-      /* Now and then casts on the way in and out. */
-      if (!all_dense && below(4) == 0) dtypes[1] = (int)below(RM_DTYPE_COUNT);
-      if (!all_dense && below(4) == 0) dtypes[p.operands] = (int)below(RM_DTYPE_COUNT);
+      /* Some cases cast inputs and outputs. */
+      if (!all_contiguous && below(4) == 0) dtypes[1] = (int)below(RM_DTYPE_COUNT);
+      if (!all_contiguous && below(4) == 0) dtypes[p.operands] = (int)below(RM_DTYPE_COUNT);
       for (int k = 0; k < p.operands; k++) {
-        lay(&p, k, all_dense ? DENSE : (enum kind)below(k == 0 ? OUTPUT_KINDS : KINDS), p.rank);
+        lay_out(&p, k,
+                all_contiguous ? CONTIGUOUS : (enum kind)below(k == 0 ? OUTPUT_KINDS : KINDS),
+                p.rank);
       }
       run_map(&p, row, dtypes, ANY_BITS, threads);
     }
@@ -329,24 +361,25 @@ static void try_maps(ptrdiff_t n, bool all_dense, int threads) {
     for (int kind = 0; kind < KINDS; kind++) {
       layout p;
       shape(&p, 2, n > 70 ? 3 : n, n, 1, 3);
-      lay(&p, 0, (enum kind)(kind % OUTPUT_KINDS), 2);
-      lay(&p, 1, (enum kind)kind, 2);
-      lay(&p, 2, (enum kind)((kind * 3 + 1) % KINDS), 2);
+      lay_out(&p, 0, (enum kind)(kind % OUTPUT_KINDS), 2);
+      lay_out(&p, 1, (enum kind)kind, 2);
+      lay_out(&p, 2, (enum kind)((kind * 3 + 1) % KINDS), 2);
       run_map(&p, RM_OP_add, dtypes, SMALL, 1);
     }
   }
 }
 
-/* ---- folds ----------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
-/* Looks at sums, running sums and places of the largest of small integers. */
-static void check_fold(int row, const layout *p, int kept, const buffer *out, const buffer *a) {
+/* Checks sums, cumulative sums and argmax of small integers. */
+static void check_reduction(int row, const layout *p, int outer_axes, const buffer *out,
+                            const buffer *a) {
   if ((row != RM_OP_sum && row != RM_OP_cumulativeSum && row != RM_OP_argmax) ||
       is_half(a->dtype) || is_half(out->dtype) || out->dtype == RM_BOOL) {
     return;
   }
   ptrdiff_t index[MAX_AXES] = {0}, walked = 0, count = 1;
-  for (int i = kept; i < p->rank; i++) count *= p->size[i];
+  for (int i = outer_axes; i < p->rank; i++) count *= p->size[i];
   double sum = 0, most = 0;
   ptrdiff_t best = 0;
   do {
@@ -360,33 +393,34 @@ static void check_fold(int row, const layout *p, int kept, const buffer *out, co
     }
     if (row != RM_OP_cumulativeSum && at < count - 1) continue;
     const double found = get(out->dtype, out->data, place(p, 0, index));
-    const double expected =
-        row == RM_OP_argmax ? (double)best : stored(out->dtype, (int64_t)sum);
+    const double expected = row == RM_OP_argmax ? (double)best
+                                                : wrap_integer(out->dtype, (int64_t)sum);
     if (found != expected) fail("a fold is wrong");
   } while (next(p, p->rank, index));
   compared++;
 }
 
-static void run_fold(layout *p, int row, int kept, int to, int from, int second,
-                     enum content content, int threads) {
+static void run_reduction(layout *p, int row, int outer_axes, int to, int from, int second,
+                          enum content content, int threads) {
   snprintf(about, sizeof about, "fold %d of dtype %d to %d, [%td, %td, %td] of rank %d, %d kept",
-           row, from, to, p->size[0], p->size[1], p->size[2], p->rank, kept);
+           row, from, to, p->size[0], p->size[1], p->size[2], p->rank, outer_axes);
   buffer out = make(to, p->length[0], ANY_BITS), a = make(from, p->length[1], content), b = {0};
   if (second != RM_NONE) b = make(second, p->length[2], content);
-  const int32_t dtypes = RM_DTYPES(to, to, from, second, RM_NONE);
-  const double *plan = write_plan(p);
-  rm_configure(RM_THREADS, threads);
-  const bool done = is_served(rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data));
+  const int32_t dtypes = pack(to, from, second, RM_NONE);
+  double *plan = write_plan(p);
+  plan[RM_PLAN_KEPT] = outer_axes;
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const bool done = is_served(rm_run(row, dtypes, to, plan, out.data, a.data, b.data, NULL));
   if (done) {
     check_margins(p, &out);
-    if (content == SMALL) check_fold(row, p, kept, &out, &a);
+    if (content == SMALL) check_reduction(row, p, outer_axes, &out, &a);
     if (threads > 1) {
       unsigned char *first = malloc(out.bytes);
       if (first == NULL) fail("no memory");
       memcpy(first, out.data, out.bytes);
       memcpy(out.data, out.before, out.bytes);
-      rm_configure(RM_THREADS, 1);
-      rm_fold(row, dtypes, kept, plan, out.data, a.data, b.data);
+      rm_configure(RM_CONFIGURE_THREADS, 1);
+      rm_run(row, dtypes, to, plan, out.data, a.data, b.data, NULL);
       if (memcmp(first, out.data, out.bytes) != 0) fail("the number of threads shows");
       free(first);
       compared++;
@@ -399,46 +433,47 @@ static void run_fold(layout *p, int row, int kept, int to, int from, int second,
   drop(&b);
 }
 
-/* Every fold of every dtype to every dtype that it may give. */
-static void try_folds(ptrdiff_t n, bool all_dense, int threads) {
+/* Every reduction of every dtype to every valid output dtype. */
+static void try_reductions(ptrdiff_t n, bool all_contiguous, int threads) {
   static const int wide[] = {RM_BOOL, RM_INT32, RM_INT64, RM_UINT64, RM_FLOAT32, RM_FLOAT64};
-  for (int row = RM_OP_sum; row < RM_ROWS; row++) {
+  for (int row = RM_OP_sum; row < RM_OP_COUNT; row++) {
     const bool scan = row >= RM_OP_cumulativeSum, place_of = row >= RM_OP_argmax && !scan;
     const bool paired = row == RM_OP_var || row == RM_OP_std || row == RM_OP_logSumExp;
     for (int from = 0; from < RM_DTYPE_COUNT; from++) {
       for (int i = -1; i < (int)(sizeof wide / sizeof *wide); i++) {
         const int to = i < 0 ? from : wide[i];
         if (i >= 0 && to == from) continue;
-        if (threads > 1 && n > 2000 && below(SOME) > 0) continue;
+        if (threads > 1 && n > 2000 && below(LARGE_CASE_SHARE) > 0) continue;
         if (place_of && to != RM_INT32) continue;
         layout p;
-        const int rank = all_dense ? 1 + (int)below(2) : (int)below(4);
+        const int rank = all_contiguous ? 1 + (int)below(2) : (int)below(4);
         const ptrdiff_t x = 1 + below(4), y = 1 + below(20);
         if (rank == 1) shape(&p, 1, n, 1, 1, 2);
         else if (rank == 2) shape(&p, 2, below(2) ? n : y, below(2) && n < 70 ? n : y, 1, 2);
         else shape(&p, rank, x, y, n < 70 ? n : 70, 2);
-        const int kept = scan ? (rank == 0 ? 0 : rank - 1) : (int)below(rank + 1);
-        lay(&p, 0, all_dense ? DENSE : (enum kind)below(OUTPUT_KINDS), scan ? rank : kept);
-        lay(&p, 1, all_dense ? DENSE : (enum kind)below(KINDS), rank);
+        const int outer_axes = scan ? (rank == 0 ? 0 : rank - 1) : (int)below(rank + 1);
+        lay_out(&p, 0, all_contiguous ? CONTIGUOUS : (enum kind)below(OUTPUT_KINDS),
+                scan ? rank : outer_axes);
+        lay_out(&p, 1, all_contiguous ? CONTIGUOUS : (enum kind)below(KINDS), rank);
         int second = RM_NONE;
         if (paired) {
           p.operands = 3;
           second = from == RM_FLOAT32 || is_half(from) ? RM_FLOAT32 : RM_FLOAT64;
-          lay(&p, 2, (enum kind)below(KINDS), kept);
+          lay_out(&p, 2, (enum kind)below(KINDS), outer_axes);
         }
-        run_fold(&p, row, kept, to, from, second, below(2) ? SMALL : ANY_BITS, threads);
+        run_reduction(&p, row, outer_axes, to, from, second, below(2) ? SMALL : ANY_BITS, threads);
       }
     }
   }
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
+/* ---- softmax and norms ----------------------------------------------------------------------- */
 
 enum { SOFTMAX, LOG_SOFTMAX, LAYER_NORM, RMS_NORM, ROW_KERNELS };
 
-/* What one row has to add up to, or NaN where it has a NaN. */
-static void check_row(int kind, int dtype, const void *out, ptrdiff_t at, ptrdiff_t columns,
-                      bool scaled) {
+/* Checks the sum of one row, or that it is NaN if it contains NaN. */
+static void check_softmax_norm_row(int kind, int dtype, const void *out, ptrdiff_t at,
+                                   ptrdiff_t columns, bool scaled) {
   double sum = 0, square = 0;
   for (ptrdiff_t i = 0; i < columns; i++) {
     double x = get(dtype, out, at + i);
@@ -450,11 +485,20 @@ static void check_row(int kind, int dtype, const void *out, ptrdiff_t at, ptrdif
   if (kind < LAYER_NORM && fabs(sum - 1) > 1e-4) fail("a row does not add up to 1");
   if (kind < LAYER_NORM) return;
   if (kind == LAYER_NORM && fabs(sum) > 1e-4 * (double)columns) fail("a row has a mean");
-  /* Rows of one value, and the epsilon of others. */
+  /* Rows of a single value, and the epsilon of the others. */
   if (square > 1e-6 && fabs(square - 1) > 0.03) fail("a row has another mean square than 1");
 }
 
-static void try_rows(ptrdiff_t count, ptrdiff_t columns, int threads) {
+static int32_t run_rows(int kind, int dtype, attributes numbers, buffer *out, buffer *a,
+                        unsigned char *weight, unsigned char *bias) {
+  static const char *const names[] = {"softmax", "logSoftmax", "layerNorm", "rmsNorm"};
+  const int wide = dtype == RM_FLOAT64 ? RM_FLOAT64 : RM_FLOAT32;
+  const int own = weight == NULL ? RM_NONE : wide;
+  return rm_run(kernel(names[kind]), pack(dtype, dtype, own, own), dtype, numbers.at, out->data,
+                a->data, weight, bias);
+}
+
+static void try_softmax_norm(ptrdiff_t count, ptrdiff_t columns, int threads) {
   for (int dtype = RM_FLOAT16; dtype <= RM_FLOAT64; dtype++) {
     for (int kind = 0; kind < ROW_KERNELS; kind++) {
       snprintf(about, sizeof about, "rows, kind %d of dtype %d, [%td, %td]", kind, dtype, count,
@@ -474,22 +518,22 @@ static void try_rows(ptrdiff_t count, ptrdiff_t columns, int threads) {
         memcpy(bias.before, bias.data, bias.bytes);
       }
       const double plan[] = {(double)count, (double)columns, (double)from, 1e-5};
-      rm_configure(RM_THREADS, threads);
-      if (!is_served(rm_rows(kind, dtype, plan, out.data, a.data, scaled ? weight.data : NULL,
-                             scaled ? bias.data : NULL))) {
+      unsigned char *const by = scaled ? weight.data : NULL, *const plus = scaled ? bias.data : NULL;
+      rm_configure(RM_CONFIGURE_THREADS, threads);
+      if (!is_served(run_rows(kind, dtype, with_attributes(4, plan), &out, &a, by, plus))) {
         fail("it was not served");
       }
       check_unchanged(&a);
       check_unchanged(&weight);
       check_unchanged(&bias);
-      for (ptrdiff_t r = 0; r < count && !is_half(dtype) && !(any_bits && kind >= LAYER_NORM); r++) {
-        check_row(kind, dtype, out.data, r * columns, columns, scaled);
+      for (ptrdiff_t r = 0; r < count && !is_half(dtype) && !(any_bits && kind >= LAYER_NORM);
+           r++) {
+        check_softmax_norm_row(kind, dtype, out.data, r * columns, columns, scaled);
       }
       /* The output may be the input. */
       const double same[] = {(double)count, (double)columns, 0, 1e-5};
-      memmove(a.data, a.data + from * rm_bytes(dtype), out.bytes);
-      if (!is_served(rm_rows(kind, dtype, same, a.data, a.data, scaled ? weight.data : NULL,
-                             scaled ? bias.data : NULL))) {
+      memmove(a.data, a.data + from * rm_itemsize(dtype), out.bytes);
+      if (!is_served(run_rows(kind, dtype, with_attributes(4, same), &a, &a, by, plus))) {
         fail("it was not served in place");
       }
       if (!any_bits && memcmp(a.data, out.data, out.bytes) != 0) fail("in place it is another");
@@ -504,10 +548,10 @@ static void try_rows(ptrdiff_t count, ptrdiff_t columns, int threads) {
 
 /* ---- matrix products ------------------------------------------------------------------------- */
 
-/* Lays a matrix out for each item of a batch; step is the distance between items, 0 for one. */
-static ptrdiff_t lay_matrix(layout *p, int k, enum kind kind, bool shared, ptrdiff_t batch,
-                            double *offsets) {
-  lay(p, k, kind, 2);
+/* Lays out a matrix per batch item. step is the distance between items, 0 for one matrix. */
+static ptrdiff_t lay_out_matrix(layout *p, int k, enum kind kind, bool shared, ptrdiff_t batch,
+                                double *offsets) {
+  lay_out(p, k, kind, 2);
   const ptrdiff_t length = p->length[k];
   for (ptrdiff_t i = 0; i < batch; i++) {
     offsets[i] = (double)(p->offset[k] + (shared ? 0 : i * length));
@@ -526,23 +570,25 @@ static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff
   shape(&b, 2, k, n, 1, 1);
   double plan[10 + 3 * MOST] = {(double)m, (double)n, (double)k, (double)batch};
   double *at = plan + 10;
-  buffer to = make(dtype, lay_matrix(&c, 0, (enum kind)below(OUTPUT_KINDS), false, batch, at),
+  buffer to = make(dtype, lay_out_matrix(&c, 0, (enum kind)below(OUTPUT_KINDS), false, batch, at),
                    ANY_BITS);
-  buffer left = make(dtype, lay_matrix(&a, 0, (enum kind)below(KINDS), below(2), batch, at + batch),
-                     SMALL);
-  buffer right = make(dtype, lay_matrix(&b, 0, (enum kind)below(KINDS), below(2), batch,
-                                        at + 2 * batch), SMALL);
+  buffer left = make(
+      dtype, lay_out_matrix(&a, 0, (enum kind)below(KINDS), below(2), batch, at + batch), SMALL);
+  buffer right = make(
+      dtype, lay_out_matrix(&b, 0, (enum kind)below(KINDS), below(2), batch, at + 2 * batch),
+      SMALL);
   const layout *const each[] = {&c, &a, &b};
   for (int i = 0; i < 3; i++) {
     plan[4 + 2 * i] = (double)each[i]->stride[0][0];
     plan[5 + 2 * i] = (double)each[i]->stride[0][1];
   }
-  rm_configure(RM_THREADS, threads);
-  const bool done = is_served(rm_matmul(dtype, plan, to.data, left.data, right.data));
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const bool done = is_served(rm_run(kernel("matmul"), pack(dtype, dtype, dtype, RM_NONE), dtype,
+                                     plan, to.data, left.data, right.data, NULL));
   if (done != (dtype != RM_BOOL)) fail("served and not served are the wrong way round");
   check_unchanged(&left);
   check_unchanged(&right);
-  const size_t bytes = (size_t)rm_bytes(dtype);
+  const size_t bytes = (size_t)rm_itemsize(dtype);
   for (ptrdiff_t i = 0; done && i < batch; i++) {
     const ptrdiff_t c0 = (ptrdiff_t)at[i], a0 = (ptrdiff_t)at[batch + i];
     const ptrdiff_t b0 = (ptrdiff_t)at[2 * batch + i];
@@ -550,14 +596,16 @@ static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff
       for (ptrdiff_t s = 0; s < n; s++) {
         const ptrdiff_t place = c0 + r * c.stride[0][0] + s * c.stride[0][1];
         int64_t sum = 0;
-        /* Long products are looked at here and there. */
-        const bool look = !is_half(dtype) && (m * n * k < 100000 || below(50) == 0);
-        for (ptrdiff_t q = 0; look && q < k; q++) {
+        /* Long products are compared now and then. */
+        const bool compares = !is_half(dtype) && (m * n * k < 100000 || below(50) == 0);
+        for (ptrdiff_t q = 0; compares && q < k; q++) {
           const double x = get(dtype, left.data, a0 + r * a.stride[0][0] + q * a.stride[0][1]);
           const double y = get(dtype, right.data, b0 + q * b.stride[0][0] + s * b.stride[0][1]);
           sum += (int64_t)x * (int64_t)y;
         }
-        if (look && get(dtype, to.data, place) != stored(dtype, sum)) fail("a product is wrong");
+        if (compares && get(dtype, to.data, place) != wrap_integer(dtype, sum)) {
+          fail("a product is wrong");
+        }
         memcpy(to.data + (size_t)place * bytes, to.before + (size_t)place * bytes, bytes);
       }
     }
@@ -581,12 +629,12 @@ static void try_matmul(ptrdiff_t most, int cases) {
 
 /* ---- sorts ----------------------------------------------------------------------------------- */
 
-/* Whether element i may stand before element j, of any dtype: by value, NaN last. */
+/* Whether element i may precede element j, in any dtype: by value, NaN last. */
 static bool in_order(int dtype, const void *base, ptrdiff_t i, ptrdiff_t j, bool down,
                      bool *equal) {
   uint64_t key[2];
   for (int side = 0; side < 2; side++) {
-    const ptrdiff_t at = side == 0 ? i : j, bytes = rm_bytes(dtype);
+    const ptrdiff_t at = side == 0 ? i : j, bytes = rm_itemsize(dtype);
     uint64_t bits = 0;
     memcpy(&bits, (const char *)base + at * bytes, (size_t)bytes);
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -614,12 +662,16 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
                      int threads) {
   snprintf(about, sizeof about, "sort of dtype %d, %td runs of %td, flags %d", dtype, count, n,
            down);
-  const ptrdiff_t offset = below(MARGIN), bytes = rm_bytes(dtype);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_itemsize(dtype);
   buffer values = make(dtype, offset + count * n, content);
   buffer indices = make(RM_INT32, count * n, ANY_BITS);
-  const double plan[] = {(double)offset, (double)count, (double)n};
-  rm_configure(RM_THREADS, threads);
-  if (!is_served(rm_sort(dtype, down, plan, values.data, indices.data))) fail("it was not served");
+  const double plan[] = {(double)offset, (double)count, (double)n, down};
+  attributes numbers = with_attributes(4, plan);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  if (!is_served(rm_run(kernel("argsort"), pack(RM_INT32, dtype, RM_NONE, RM_NONE), RM_INT32,
+                        numbers.at, indices.data, values.data, NULL, NULL))) {
+    fail("it was not served");
+  }
   check_unchanged(&values);
   const int32_t *order = (const int32_t *)indices.data;
   const unsigned char *first = values.data + offset * bytes;
@@ -639,8 +691,12 @@ static void run_sort(int dtype, ptrdiff_t count, ptrdiff_t n, bool down, enum co
     }
     free(seen);
   }
-  /* The values in place come in the same order, but for the signs of zeros and the bits of NaN. */
-  if (!is_served(rm_sort(dtype, down, plan, values.data, NULL))) fail("it was not served");
+  /* Sorted values have the same order as the argsort, except for the signs of zeros and the bits of
+   * NaN. */
+  if (!is_served(rm_run(kernel("sort"), pack(dtype, RM_NONE, RM_NONE, RM_NONE), dtype, numbers.at,
+                        values.data, NULL, NULL, NULL))) {
+    fail("it was not served");
+  }
   const unsigned char *was = values.before + offset * bytes;
   for (ptrdiff_t i = 0; i < count * n; i++) {
     unsigned char pair[16];
@@ -666,52 +722,55 @@ static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-/* A dtype of indexes. */
-static int integer(void) { return RM_INT8 + (int)below(RM_UINT64); }
+/* An index dtype. */
+static int index_dtype(void) { return RM_INT8 + (int)below(RM_UINT64); }
 
-/* Any of [0, size), where the dtype has them as negative ones too. */
+/* A random index in [0, size), possibly negative if the dtype allows it. */
 static int64_t any_index(int dtype, ptrdiff_t size) {
   const ptrdiff_t one = below(size);
   return dtype >= RM_INT8 && dtype <= RM_INT64 && below(2) ? one - size : one;
 }
 
-/* Gathers or scatters blocks of up to two axes, or adds them, and looks at every element. */
-static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
+/* Gathers, scatters or adds blocks of up to two axes and compares every element. */
+static void run_blocks(int what, int dtype, int by, ptrdiff_t count, int rank, ptrdiff_t x,
                        ptrdiff_t y, int threads) {
-  const bool scatter = what != RM_GATHER, add = what == RM_ADD_AT;
+  static const char *const names[] = {"gather", "scatter", "scatterAdd"};
+  const bool scatter = what != RM_GATHER, add = what == RM_SCATTER_ADD;
   snprintf(about, sizeof about, "move %d of dtype %d by %d, %td blocks [%td, %td] of rank %d",
-           (int)what, dtype, by, count, x, y, rank);
-  /* Operand `dense` is walked step by step, the other one by indexes. */
-  const int dense = scatter ? 1 : 0, placed = 1 - dense;
-  const ptrdiff_t bytes = rm_bytes(dtype), size = 1 + below(9);
+           what, dtype, by, count, x, y, rank);
+  /* One operand advances block by block, the other one by indices. */
+  const int block_operand = scatter ? 1 : 0, indexed_operand = 1 - block_operand;
+  const ptrdiff_t bytes = rm_itemsize(dtype), size = 1 + below(9);
   layout p;
   shape(&p, rank, x, y, 1, 2);
-  lay(&p, dense, rank == 2 && below(2) ? COLUMNS : DENSE, rank);
-  lay(&p, placed, (enum kind)below(scatter ? OUTPUT_KINDS : KINDS), rank);
+  lay_out(&p, block_operand, rank == 2 && below(2) ? COLUMNS : CONTIGUOUS, rank);
+  lay_out(&p, indexed_operand, (enum kind)below(scatter ? OUTPUT_KINDS : KINDS), rank);
   const ptrdiff_t step = x * (rank == 2 ? y : 1);
-  /* Blocks that are scattered are apart, or the same. */
-  const ptrdiff_t apart = scatter ? p.length[placed] : 1, room = (size - 1) * apart;
-  const ptrdiff_t stride = below(2) ? -apart : apart;
+  /* Scattered blocks are disjoint or identical. */
+  const ptrdiff_t distance = scatter ? p.length[indexed_operand] : 1, room = (size - 1) * distance;
+  const ptrdiff_t stride = below(2) ? -distance : distance;
   const enum content content = add ? SMALL : ANY_BITS;
   buffer to = make(dtype, p.length[0] + (scatter ? room : (count - 1) * step), content);
   buffer from = make(dtype, p.length[1] + (scatter ? (count - 1) * step : room), content);
-  if (stride < 0) p.offset[placed] += room;
+  if (stride < 0) p.offset[indexed_operand] += room;
   const ptrdiff_t first = below(MARGIN);
-  buffer indexes = make(by, first + count, ANY_BITS);
-  for (ptrdiff_t i = 0; i < count; i++) put(by, indexes.data, first + i, any_index(by, size));
-  memcpy(indexes.before, indexes.data, indexes.bytes);
-  const double *plan = write_plan(&p);
-  double numbers[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
-  const int32_t dtypes = dtype | by << 4;
-  rm_configure(RM_THREADS, threads);
-  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data))) {
+  buffer indices = make(by, first + count, ANY_BITS);
+  for (ptrdiff_t i = 0; i < count; i++) put(by, indices.data, first + i, any_index(by, size));
+  memcpy(indices.before, indices.data, indices.bytes);
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  const double own[] = {(double)first, (double)count, (double)size, (double)stride, (double)step};
+  memcpy(numbers, own, sizeof own);
+  const int32_t dtypes = pack(dtype, dtype, by, RM_NONE);
+  const int32_t mover = kernel(names[what]);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL))) {
     fail("it was not served");
   }
   if (numbers[0] != -1) fail("an index was refused");
   check_unchanged(&from);
-  check_unchanged(&indexes);
+  check_unchanged(&indices);
   for (ptrdiff_t i = 0; i < count; i++) {
-    const ptrdiff_t index = (ptrdiff_t)get(by, indexes.data, first + i);
+    const ptrdiff_t index = (ptrdiff_t)get(by, indices.data, first + i);
     const ptrdiff_t at = (index < 0 ? index + size : index) * stride;
     ptrdiff_t element[MAX_AXES] = {0};
     do {
@@ -720,7 +779,7 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
       if (!add) {
         memcpy(to.before + t * bytes, from.data + f * bytes, (size_t)bytes);
       } else if (is_half(dtype)) {
-        /* That the sums of these are right is for other tests. */
+        /* Other tests check the sums. */
         memcpy(to.before + t * bytes, to.data + t * bytes, (size_t)bytes);
       } else {
         const double sum = get(dtype, to.before, t) + get(dtype, from.data, f);
@@ -729,10 +788,10 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
     } while (next(&p, rank, element));
   }
   if (memcmp(to.data, to.before, to.bytes) != 0) fail("the moved elements are others");
-  /* One that is out of range is named before anything is written. */
-  put(by, indexes.data, first + count - 1, by <= RM_INT64 && below(2) ? -size - 1 : size);
+  /* An index out of range is reported before anything is written. */
+  put(by, indices.data, first + count - 1, by <= RM_INT64 && below(2) ? -size - 1 : size);
   numbers[0] = (double)first;
-  if (!is_served(rm_move(what, dtypes, plan, numbers, to.data, from.data, indexes.data)) ||
+  if (!is_served(rm_run(mover, dtypes, dtype, plan, to.data, from.data, indices.data, NULL)) ||
       numbers[0] != (double)(count - 1)) {
     fail("the index out of range is another one");
   }
@@ -740,7 +799,7 @@ static void run_blocks(int32_t what, int dtype, int by, ptrdiff_t count, int ran
   compared++;
   drop(&to);
   drop(&from);
-  drop(&indexes);
+  drop(&indices);
 }
 
 static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t y, bool bad) {
@@ -748,8 +807,8 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   snprintf(about, sizeof about, "positions by dtype %d, [%td, %td] of rank %d", dtype, x, y, rank);
   layout p;
   shape(&p, rank, x, y, 1, 2);
-  lay(&p, 0, DENSE, rank);
-  lay(&p, 1, (enum kind)below(KINDS), rank);
+  lay_out(&p, 0, CONTIGUOUS, rank);
+  lay_out(&p, 1, (enum kind)below(KINDS), rank);
   buffer to = make(wide ? RM_INT64 : RM_INT32, p.length[0], SMALL);
   buffer index = make(dtype, p.length[1], SMALL);
   const ptrdiff_t length = p.length[1];
@@ -757,9 +816,11 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
   ptrdiff_t wrong = -1;
   if (bad) put(dtype, index.data, below(length), dtype <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
-  double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_POSITION, to.dtype | dtype << 4, write_plan(&p), numbers, to.data, NULL,
-                         index.data))) {
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  numbers[0] = (double)size;
+  numbers[1] = (double)stride;
+  if (!is_served(rm_run(kernel("ravelIndex"), pack(to.dtype, dtype, RM_NONE, RM_NONE), to.dtype,
+                        plan, to.data, index.data, NULL, NULL))) {
     fail("it was not served");
   }
   check_unchanged(&index);
@@ -784,13 +845,13 @@ static void run_positions(int dtype, bool wide, int rank, ptrdiff_t x, ptrdiff_t
 
 static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y, bool bad) {
   const ptrdiff_t size = 7, stride = 3, n = rank == 0 ? 1 : rank == 1 ? x : x * y;
-  const ptrdiff_t bytes = rm_bytes(dtype);
-  snprintf(about, sizeof about, "dtype %d taken by dtype %d, [%td, %td] of rank %d", dtype, by, x, y,
-           rank);
+  const ptrdiff_t bytes = rm_itemsize(dtype);
+  snprintf(about, sizeof about, "dtype %d taken by dtype %d, [%td, %td] of rank %d", dtype, by, x,
+           y, rank);
   layout p;
   shape(&p, rank, x, y, 1, 3);
-  lay(&p, 0, DENSE, rank);
-  for (int k = 1; k < 3; k++) lay(&p, k, (enum kind)below(KINDS), rank);
+  lay_out(&p, 0, CONTIGUOUS, rank);
+  for (int k = 1; k < 3; k++) lay_out(&p, k, (enum kind)below(KINDS), rank);
   buffer to = make(dtype, p.length[0], SMALL);
   buffer from = make(dtype, p.length[1] + (size - 1) * stride, SMALL);
   buffer index = make(by, p.length[2], SMALL);
@@ -798,9 +859,11 @@ static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y
   for (ptrdiff_t i = 0; i < length; i++) put(by, index.data, i, any_index(by, size));
   if (bad) put(by, index.data, below(length), by <= RM_INT64 && below(2) ? -size - 1 : size);
   memcpy(index.before, index.data, index.bytes);
-  double numbers[] = {(double)size, (double)stride};
-  if (!is_served(rm_move(RM_TAKE_ALONG, dtype | by << 4, write_plan(&p), numbers, to.data, from.data,
-                         index.data))) {
+  double *plan = write_plan(&p), *numbers = plan + RM_ATTRIBUTES;
+  numbers[0] = (double)size;
+  numbers[1] = (double)stride;
+  if (!is_served(rm_run(kernel("takeAlongAxis"), pack(dtype, dtype, by, RM_NONE), dtype, plan,
+                        to.data, from.data, index.data, NULL))) {
     fail("it was not served");
   }
   check_unchanged(&index);
@@ -827,7 +890,7 @@ static void run_take_along(int dtype, int by, int rank, ptrdiff_t x, ptrdiff_t y
 
 static void run_nonzero(int dtype, ptrdiff_t length) {
   snprintf(about, sizeof about, "nonzero of dtype %d, %td elements", dtype, length);
-  const ptrdiff_t offset = below(MARGIN), bytes = rm_bytes(dtype);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_itemsize(dtype);
   buffer input = make(dtype, offset + length, SMALL);
   for (ptrdiff_t i = 0; i < length; i++) {
     if (below(3) == 0) memset(input.data + (offset + i) * bytes, 0, (size_t)bytes);
@@ -851,9 +914,10 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
   }
   if (count > 0) {
     buffer to = make(RM_INT32, count, ANY_BITS);
-    double numbers[] = {(double)offset, (double)length, (double)count};
-    const int32_t dtypes = dtype | RM_NONE << 4;
-    if (!is_served(rm_move(RM_NONZERO, dtypes, NULL, numbers, to.data, input.data, NULL))) {
+    const double own[] = {(double)offset, (double)length, (double)count};
+    attributes numbers = with_attributes(3, own);
+    if (!is_served(rm_run(kernel("nonzeroIndices"), pack(RM_INT32, dtype, RM_NONE, RM_NONE),
+                          RM_INT32, numbers.at, to.data, input.data, NULL, NULL))) {
       fail("it was not served");
     }
     if (memcmp(to.data, places, to.bytes) != 0) fail("the places are others");
@@ -867,15 +931,17 @@ static void run_nonzero(int dtype, ptrdiff_t length) {
 
 static void try_moves(ptrdiff_t n) {
   for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
-    static const int32_t kinds[] = {RM_GATHER, RM_SCATTER, RM_ADD_AT};
+    static const int kinds[] = {RM_GATHER, RM_SCATTER, RM_SCATTER_ADD};
     for (int i = 0; i < (dtype == RM_BOOL ? 2 : 3); i++) {
-      run_blocks(kinds[i], dtype, integer(), n, 1, 1, 1, 1);
-      run_blocks(kinds[i], dtype, integer(), 1 + below(9), 1, n, 1, 1);
-      run_blocks(kinds[i], dtype, integer(), 1 + below(9), 2, 1 + below(4), n, 1 + (int)below(2));
+      run_blocks(kinds[i], dtype, index_dtype(), n, 1, 1, 1, 1);
+      run_blocks(kinds[i], dtype, index_dtype(), 1 + below(9), 1, n, 1, 1);
+      run_blocks(kinds[i], dtype, index_dtype(), 1 + below(9), 2, 1 + below(4), n,
+                 1 + (int)below(2));
     }
-    /* So many that their sums are made in tables. */
+    /* So many that sums are computed in tables. */
     if (n == 1 && dtype != RM_BOOL) {
-      run_blocks(RM_ADD_AT, dtype, integer(), 40000, 1, 1 + below(4), 1, 1 + (int)below(2));
+      run_blocks(RM_SCATTER_ADD, dtype, index_dtype(), 40000, 1, 1 + below(4), 1,
+                 1 + (int)below(2));
     }
     run_nonzero(dtype, n);
     if (dtype == RM_BOOL || dtype >= RM_FLOAT16) continue;
@@ -888,27 +954,37 @@ static void try_moves(ptrdiff_t n) {
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
+static int32_t run_random(int dtype, const uint32_t *words, int kind, ptrdiff_t length,
+                          buffer *out) {
+  double own[8] = {kind};
+  for (int i = 0; i < 6; i++) own[i + 1] = words[i];
+  own[7] = (double)length;
+  attributes numbers = with_attributes(8, own);
+  return rm_run(kernel("random"), pack(dtype, RM_NONE, RM_NONE, RM_NONE), dtype, numbers.at,
+                out->data, NULL, NULL, NULL);
+}
+
 static void try_random(ptrdiff_t length, int threads) {
   for (int kind = 0; kind < 4; kind++) {
     for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
       const bool takes = kind == 0 ? dtype == RM_UINT32 : (kind == 3) == (dtype < RM_FLOAT16);
       if (!takes) continue;
       snprintf(about, sizeof about, "random %d of dtype %d, %td elements", kind, dtype, length);
-      const int32_t words[] = {(int32_t)any(), (int32_t)any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
+      const uint32_t words[] = {any(), any(), 0, 0, dtype == RM_BOOL ? 2 : 100, 0};
       buffer out = make(dtype, length, ANY_BITS);
-      rm_configure(RM_THREADS, threads);
-      if (!is_served(rm_random(dtype, kind, words, (double)length, out.data))) {
+      rm_configure(RM_CONFIGURE_THREADS, threads);
+      if (!is_served(run_random(dtype, words, kind, length, &out))) {
         fail("it was not served");
       }
       for (ptrdiff_t i = 0; kind == 3 && i < length; i++) {
         const double x = get(dtype, out.data, i);
         if (x < 0 || x >= words[4]) fail("an integer is out of range");
       }
-      /* A part is what the whole begins with. */
+      /* A shorter request is a prefix of a longer one. */
       buffer part = make(dtype, 1 + below(length), ANY_BITS);
-      const ptrdiff_t count = (ptrdiff_t)part.bytes / rm_bytes(dtype);
-      rm_configure(RM_THREADS, 1);
-      if (!is_served(rm_random(dtype, kind, words, (double)count, part.data)) ||
+      const ptrdiff_t count = (ptrdiff_t)part.bytes / rm_itemsize(dtype);
+      rm_configure(RM_CONFIGURE_THREADS, 1);
+      if (!is_served(run_random(dtype, words, kind, count, &part)) ||
           memcmp(part.data, out.data, part.bytes) != 0) {
         fail("a shorter part is another one");
       }
@@ -919,18 +995,29 @@ static void try_random(ptrdiff_t length, int threads) {
   }
 }
 
-/* ---- the small ones -------------------------------------------------------------------------- */
+/* ---- the small entry points ------------------------------------------------------------------ */
 
 static void try_others(void) {
   snprintf(about, sizeof about, "versions, messages, settings");
   if (rm_version() != RM_VERSION) fail("another version");
-  if (rm_table_hash() != (int32_t)RM_TABLE_HASH) fail("another table");
-  if (rm_configure(RM_THREADS, 2) != 2 || rm_configure(RM_THREADS, -1) != 2) fail("not 2 threads");
-  if (rm_configure(RM_THREADS, 100000) > 256) fail("too many threads");
-  if (rm_configure(RM_THREADS, 0) < 1) fail("no threads");
+  if (rm_abi_hash() != (int32_t)RM_ABI_HASH) fail("other declarations");
+  uint32_t table = 0;
+#define RM_OP(name, hash, ...) \
+  table ^= hash; \
+  if (rm_find_kernel(#name, (int32_t)hash) != RM_OP_##name) fail("an op is another kernel"); \
+  if (rm_find_kernel(#name, (int32_t)hash ^ 1) != -1) fail("an op of another meaning is found");
+#include "ops.def"
+#undef RM_OP
+  if (rm_table_hash() != (int32_t)table) fail("another table");
+  if (rm_find_kernel("nothing", 0) != -1) fail("a kernel that there is not");
+  if (rm_configure(RM_CONFIGURE_THREADS, 2) != 2 || rm_configure(RM_CONFIGURE_THREADS, -1) != 2) {
+    fail("not 2 threads");
+  }
+  if (rm_configure(RM_CONFIGURE_THREADS, 100000) > 256) fail("too many threads");
+  if (rm_configure(RM_CONFIGURE_THREADS, 0) < 1) fail("no threads");
   if (rm_configure(99, 0) != -1) fail("an unknown setting");
-  const int32_t level = rm_configure(RM_LEVEL_SET, -1);
-  if (rm_configure(RM_LEVEL_SET, 77) != level) fail("an unknown instruction set");
+  const int32_t level = rm_configure(RM_CONFIGURE_LEVEL, -1);
+  if (rm_configure(RM_CONFIGURE_LEVEL, 77) != level) fail("an unknown instruction set");
   char text[8];
   if (rm_blas_info(text, sizeof text) != 0) fail("a BLAS that nobody opened");
   setenv("ROWMAJOR_OPENBLAS", "/no/such/library", 1);
@@ -938,32 +1025,43 @@ static void try_others(void) {
   const int32_t full = rm_last_error(text, sizeof text);
   if (full < 8 || strlen(text) != sizeof text - 1) fail("a message is not cut to length");
   if (rm_last_error(NULL, 0) != full) fail("the length of a message");
-  const double plan[16] = {1, 2, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+  double plan[RM_OFFSETS + 5] = {[RM_PLAN_RANK] = 1, [RM_PLAN_OPERANDS] = 2,
+                                 [RM_OFFSETS + 2] = 1, [RM_OFFSETS + 3] = 1, [RM_OFFSETS + 4] = 1};
   float x[1] = {1}, y[1] = {2};
-  const int32_t floats = RM_DTYPES(RM_FLOAT32, RM_FLOAT32, RM_FLOAT32, RM_NONE, RM_NONE);
-  if (rm_map(RM_OP_neg, floats, plan, x, NULL, NULL, NULL) != RM_BAD_ARGUMENT) fail("no memory");
-  if (rm_map(RM_OP_add, floats, plan, x, y, NULL, NULL) == RM_OK) fail("too few operands");
-  if (rm_map(-1, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
-  if (rm_map(RM_ROWS, floats, plan, x, y, NULL, NULL) == RM_OK) fail("no row");
-  if (rm_fold(RM_OP_sum, floats, 0, plan, NULL, y, NULL) == RM_OK) fail("no memory");
-  if (rm_fold(RM_OP_add, floats, 0, plan, x, y, NULL) == RM_OK) fail("no fold");
-  if (rm_sort(99, 0, plan, x, NULL) == RM_OK) fail("no dtype");
-  if (rm_rows(0, RM_INT32, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
-  if (rm_rows(4, RM_FLOAT32, plan, x, y, NULL, NULL) == RM_OK) fail("no kind");
+  const int32_t floats = pack(RM_FLOAT32, RM_FLOAT32, RM_NONE, RM_NONE);
+  const int32_t ints = pack(RM_INT32, RM_INT32, RM_NONE, RM_NONE);
+  enum { F = RM_FLOAT32 };
+  if (rm_run(RM_OP_neg, floats, F, plan, x, NULL, NULL, NULL) != RM_BAD_ARGUMENT) fail("no memory");
+  if (rm_run(RM_OP_add, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("too few operands");
+  if (rm_run(-1, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("no kernel");
+  if (rm_run(100000, floats, F, plan, x, y, NULL, NULL) == RM_OK) fail("no kernel");
+  if (rm_run(RM_OP_sum, floats, F, plan, NULL, y, NULL, NULL) == RM_OK) fail("no memory");
+  if (rm_run(RM_OP_neg, floats, 99, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
+  if (rm_run(kernel("sort"), pack(99, RM_NONE, RM_NONE, RM_NONE), F, plan, x, NULL, NULL, NULL) ==
+      RM_OK) {
+    fail("no dtype");
+  }
+  if (rm_run(kernel("softmax"), ints, RM_INT32, plan, x, y, NULL, NULL) == RM_OK) fail("no dtype");
+  if (rm_run(kernel("gather"), pack(F, F, F, RM_NONE), F, plan, x, y, y, NULL) == RM_OK) {
+    fail("no indices");
+  }
   if (x[0] != 1) fail("a refused call has written something");
 }
 
 int main(int count, char **arguments) {
-  if (rm_configure(RM_SHARE_ALL, 1) != 1 || rm_configure(RM_SHARE_ALL, -1) != 1) fail("not shared");
+  if (rm_configure(RM_CONFIGURE_SHARE_ALL, 1) != 1 ||
+      rm_configure(RM_CONFIGURE_SHARE_ALL, -1) != 1) {
+    fail("not shared");
+  }
   const int highest = count > 1 ? atoi(arguments[1]) : 0;
   const bool in_short = count > 2 && strcmp(arguments[2], "short") == 0;
   fenced = count > 2 && strcmp(arguments[2], "fenced") == 0;
   setvbuf(stdout, NULL, _IONBF, 0);
-  /* Asking for one level too many changes nothing. */
-  const int best = highest > 0 ? highest : rm_configure(RM_LEVEL_SET, 0);
+  /* Requesting an instruction set above the best one changes nothing. */
+  const int best = highest > 0 ? highest : rm_configure(RM_CONFIGURE_LEVEL, 0);
   int levels = 0;
   for (int level = 1; level <= best; level++) {
-    if (rm_configure(RM_LEVEL_SET, level) != level) continue;
+    if (rm_configure(RM_CONFIGURE_LEVEL, level) != level) continue;
     levels++;
     static const ptrdiff_t few[] = {1, 7, 17, 65};
     for (ptrdiff_t n = 1; n <= 70; n++) {
@@ -972,16 +1070,16 @@ int main(int count, char **arguments) {
       if (!chosen) continue;
       try_maps(n, true, 1);
       try_maps(n, false, 1);
-      try_folds(n, n % 2, 1);
-      try_rows(1 + below(20), n, 1);
+      try_reductions(n, n % 2, 1);
+      try_softmax_norm(1 + below(20), n, 1);
       try_sort(1 + below(3), n, 1);
       try_moves(n);
       try_random(n, 1);
     }
     for (ptrdiff_t n = 1023; n <= 1025; n += in_short ? 2 : 1) {
       try_maps(n, n == 1023, 1);
-      try_folds(n, n == 1024, 2);
-      try_rows(3, n, 1);
+      try_reductions(n, n == 1024, 2);
+      try_softmax_norm(3, n, 1);
       try_sort(2, n, 1);
       try_moves(n);
       try_random(n, 1);
@@ -990,8 +1088,8 @@ int main(int count, char **arguments) {
     if (!in_short) {
       try_matmul(300, 4);
       try_maps(40001, false, 3);
-      try_folds(150001, false, 3);
-      try_rows(300, 1000, 3);
+      try_reductions(150001, false, 3);
+      try_softmax_norm(300, 1000, 3);
       try_sort(1, 200003, 3);
       try_sort(300, 1000, 3);
       try_random(100003, 3);

@@ -1,7 +1,7 @@
 /*
- * A BLAS for tests: computes by plain loops, counts calls and keeps the last arguments, so that a
- * test can tell what reached it, and how. Build it as a shared library and name that in
- * ROWMAJOR_OPENBLAS. Not for several threads at once.
+ * A BLAS for tests. It computes with plain loops, counts calls and records the last arguments, so
+ * that tests can check what was called and how. Build it as a shared library and set
+ * ROWMAJOR_OPENBLAS to its path. It is not thread-safe.
  */
 #include <stddef.h>
 
@@ -25,15 +25,15 @@ static void note(int function, int p, int q, int r, int s, int t, int u, int v, 
   calls[function]++;
 }
 
-/* How often a function was called: 0 sgemm, 1 dgemm, 2 sgemv, 3 dgemv, 4 sdot, 5 ddot, 6 the
- * setting of threads; any other number sets all counts to 0. */
+/* Returns how often a function was called: 0 sgemm, 1 dgemm, 2 sgemv, 3 dgemv, 4 sdot, 5 ddot, 6
+ * setting threads. Any other number resets all counts. */
 API int mock_calls(int which) {
   if (which >= 0 && which < FUNCTIONS) return calls[which];
   for (int i = 0; i < FUNCTIONS; i++) calls[i] = 0;
   return 0;
 }
 
-/* The last call's arguments: trans of a and b, m, n, k, lda, ldb, ldc. */
+/* The arguments of the last call: trans of a and b, m, n, k, lda, ldb, ldc. */
 API void mock_last(int *out8) {
   for (int i = 0; i < 8; i++) out8[i] = last[i + 1];
 }

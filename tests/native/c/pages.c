@@ -1,6 +1,6 @@
 /*
- * The large pages that buffers lie in, with a clock that the test sets: whether they are asked for,
- * and given back.
+ * Tests the large pages of buffers with a clock that the test sets: whether they are requested, and
+ * freed.
  */
 #include "internal.h"
 #define rm_nanoseconds clock_of_test
@@ -12,7 +12,7 @@ static int64_t clock_of_test(void) { return time_now += time_step; }
 
 static const char LARGE_PAGES[] = "/sys/kernel/mm/transparent_hugepage";
 
-/* How many pages of 4 KiB the process has mapped, whether it has touched them or not. */
+/* The number of 4 KiB pages that the process has mapped, touched or not. */
 static long pages(void) {
   long all = 0;
   FILE *file = fopen("/proc/self/statm", "r");
@@ -21,7 +21,7 @@ static long pages(void) {
   return all;
 }
 
-/* Whether large pages are wanted at an address: it has been said, one way or the other. */
+/* Whether large pages are requested at an address. The flags must state it one way or the other. */
 static bool wants_large(const void *address) {
   char line[512];
   bool inside = false, wants = false, said = false;
@@ -42,10 +42,10 @@ static bool wants_large(const void *address) {
   return wants;
 }
 
-/* Takes a buffer, uses all of it, and gives back all that it was. */
-static bool take_large(owner *of, size_t bytes, bool zeroed) {
+/* Allocates a buffer, touches all of it, frees it, and returns whether it requested large pages. */
+static bool take_large(buffer_owner *owner, size_t bytes, bool zeroed) {
   const long before = pages();
-  double numbers[3] = {(double)(uintptr_t)of, (double)bytes, zeroed};
+  double numbers[3] = {(double)(uintptr_t)owner, (double)bytes, zeroed};
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OK);
   char *x = (char *)(uintptr_t)numbers[0];
   CHECK((uintptr_t)x % LARGE_PAGE == 0);
@@ -60,23 +60,23 @@ static bool take_large(owner *of, size_t bytes, bool zeroed) {
 }
 
 int main(void) {
-  owner *of = new_owner();
+  buffer_owner *owner = new_owner();
   const bool some = access(LARGE_PAGES, F_OK) == 0;
   for (double mib = 2; mib <= 32; mib *= 1.5) {
-    CHECK(take_large(of, (size_t)(mib * (1 << 20)) - 5, mib > 10) == some);
+    CHECK(take_large(owner, (size_t)(mib * (1 << 20)) - 5, mib > 10) == some);
   }
-  /* A slow one now and then changes nothing. */
+  /* An occasional slow page changes nothing. */
   for (int i = 0; i < 30; i++) {
-    time_step = i % 3 == 0 ? SLOW_PAGE + 1 : 0;
-    CHECK(take_large(of, 2 << 20, false) == some);
+    time_step = i % 3 == 0 ? SLOW_PAGE_NS + 1 : 0;
+    CHECK(take_large(owner, 2 << 20, false) == some);
   }
-  /* Half of them do after a while, and for good. */
-  for (int i = 0; i < 4 * MOST_SLOW - 3; i++) {
-    time_step = i % 2 == 0 ? SLOW_PAGE + 1 : 0;
-    CHECK(take_large(of, 2 << 20, false) == some);
+  /* If half of the pages are slow, large pages are disabled for good. */
+  for (int i = 0; i < 4 * MAX_SLOW - 3; i++) {
+    time_step = i % 2 == 0 ? SLOW_PAGE_NS + 1 : 0;
+    CHECK(take_large(owner, 2 << 20, false) == some);
   }
   time_step = 0;
-  for (int i = 0; i < 3; i++) CHECK(!take_large(of, 2 << 20, true));
+  for (int i = 0; i < 3; i++) CHECK(!take_large(owner, 2 << 20, true));
   printf("large pages: %s\n", some ? "yes" : "no");
   return 0;
 }

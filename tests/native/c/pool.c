@@ -1,6 +1,6 @@
 /*
- * Three threads hand jobs to the pool of threads.c at once, while the number of its threads changes:
- * every task is run once. For the thread sanitizer.
+ * Three threads use the pool of threads.c at once while the number of its threads changes. Every
+ * task must run once. For the thread sanitizer.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static void *call(void *seed) {
     rm_parallel(tasks, job % 3 == 0 ? 1e6 : 2e4, run_one, done);
     for (ptrdiff_t i = 0; i < MOST; i++) wrong += done[i] != (i < tasks);
     jobs++;
-    /* Long enough for the pool to fall asleep. */
+    /* Long enough for the pool to sleep. */
     if ((random >> 8) % 50 == 0) usleep(100);
   }
   return NULL;

@@ -6,7 +6,8 @@
  *
  * @module
  */
-import { type Backend, cpuBackend, registerCpu } from "../../../src/core/backend.ts";
+import type { Backend } from "../../../src/core/backend.ts";
+import { cpuBackend, registerCpu } from "../../../src/core/registry.ts";
 import { JsBackend } from "../../../src/backend/js/backend.ts";
 import { CONFIGURE, type Shim } from "../../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../../src/backend/native/backend.ts";
@@ -49,7 +50,7 @@ else {
   const best = shim.rm_configure(CONFIGURE.level, 0);
   for (let level = best === 1 ? 1 : 2; level <= best; level++) {
     // Short arrays go through the library too.
-    const backend = new NativeBackend(inLevel(shim, level), new JsBackend(), { crossover: 0 });
+    const backend = new NativeBackend(inLevel(shim, level), { crossover: 0 });
     shim.rm_configure(CONFIGURE.level, level);
     targets.push({ name: `native, ${backend.level}`, on: backend, exact: false });
   }

@@ -6,9 +6,10 @@
 import { assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
-import { contiguousCopy } from "../../../src/core/dispatch.ts";
+import { contiguousCopy } from "../../../src/core/copy.ts";
 import { Layout } from "../../../src/base/layout.ts";
-import { adopt, download } from "../../../src/memory/storage.ts";
+import { download } from "../../../src/memory/device.ts";
+import { wrapExternal } from "../../../src/memory/pool.ts";
 import { type Target, using } from "./backends.ts";
 import { assertSame } from "./compare.ts";
 import { decode, golden } from "./golden.ts";
@@ -39,7 +40,7 @@ export function checkCasts(from: DType, target: Target, count: (to: DType) => vo
 export function checkPatterns(dtype: "float16" | "bfloat16", target: Target): void {
   const bits = Uint16Array.from({ length: 65536 }, (_, i) => i);
   using(target.on, () => {
-    const x = operand(sent(adopt(dtype, bits)), Layout.contiguous([65536]));
+    const x = operand(sent(wrapExternal(dtype, bits)), Layout.contiguous([65536]));
     for (const wide of ["float32", "float64"] as const) {
       const values = contiguousCopy(x, wide);
       const floats = Float32Array.from(read(values) as number[]);

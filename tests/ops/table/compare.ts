@@ -4,7 +4,7 @@
  * @module
  */
 import { DTYPE, type DType, finfo } from "../../../src/base/dtype.ts";
-import type { Row } from "../../../src/ops/table.ts";
+import type { TableOp } from "../../../src/ops/op.ts";
 import type { Num } from "./operands.ts";
 
 /** How far results may be apart. */
@@ -32,7 +32,7 @@ export function spacing(value: number, dtype: DType): number {
  * The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. Kernels in C
  * compute float32 in float32, where JavaScript has doubles: they may be off by a unit more.
  */
-export function mapUlp(row: Row, dtype: DType, inC: boolean): number {
+export function mapUlp(row: TableOp, dtype: DType, inC: boolean): number {
   if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return 0;
   if (dtype === "float64") return 4;
   return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
@@ -48,7 +48,7 @@ export const MANY = 64;
  * relative error is the log's.
  */
 export function foldTolerance(
-  row: Row,
+  row: TableOp,
   dtype: DType,
   values: readonly Num[],
   from?: DType,
@@ -60,7 +60,7 @@ export function foldTolerance(
   }, 0);
   const count = values.length + 4;
   // Running sums begin with +0, where NumPy's begin with the first element.
-  const eitherZero = row.skeleton === "scan";
+  const eitherZero = row.kind === "scan";
   // Products and powers have relative errors of their own, one for each element.
   const ulp = dtype === "float64" ? row.ulp + count : dtype === "float32" ? row.ulp : 1;
   const fours = from === "float32" && values.length >= MANY &&

@@ -6,16 +6,13 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
-import {
-  applyArgReduce,
-  applyReduce,
-  applyScan,
-  checkStore,
-  contiguousCopy,
-  type Operand,
-} from "../../../src/core/dispatch.ts";
+import { contiguousCopy } from "../../../src/core/copy.ts";
+import { dispatch } from "../../../src/core/dispatch.ts";
+import { checkStore } from "../../../src/core/write.ts";
+import type { Operand } from "../../../src/memory/operand.ts";
 import { DTypeError, ShapeError } from "../../../src/base/errors.ts";
-import { type ArgReduceRow, type ReduceRow, type ScanRow, takes } from "../../../src/ops/table.ts";
+import { takes } from "../../../src/ops/infer.ts";
+import type { ArgReduceOp, ReduceOp, ScanOp } from "../../../src/ops/op.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
 import { assertSame, foldTolerance } from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
@@ -23,7 +20,7 @@ import { guard, type Num, place, read, sample, sizeOf, spread, type View } from 
 import type { Count } from "./maps.ts";
 
 /** A row that folds elements. */
-export type FoldRow = ReduceRow | ArgReduceRow | ScanRow;
+export type AxisOp = ReduceOp | ArgReduceOp | ScanOp;
 
 interface FoldLayout {
   readonly name: string;
@@ -66,7 +63,7 @@ function fold(shape: readonly number[], axes: readonly number[]): number[][] {
 }
 
 class FoldCases {
-  constructor(readonly row: FoldRow, readonly target: Target, readonly count: Count) {}
+  constructor(readonly row: AxisOp, readonly target: Target, readonly count: Count) {}
 
   takes(dtype: DType): boolean {
     return takes(this.row, dtype);
@@ -79,8 +76,8 @@ class FoldCases {
   /** The sets of axes that the row can fold an array of `rank` over. */
   axes(rank: number): (number[] | null)[] {
     const single = Array.from({ length: rank }, (_, axis) => [axis]);
-    if (this.row.skeleton === "scan") return single;
-    return this.row.skeleton === "reduce" ? [null, ...subsets(rank)] : [null, ...single];
+    if (this.row.kind === "scan") return single;
+    return this.row.kind === "reduce" ? [null, ...subsets(rank)] : [null, ...single];
   }
 
   run(
@@ -91,11 +88,13 @@ class FoldCases {
   ): Operand {
     const { row } = this;
     const { name } = x.storage.info;
-    if (row.skeleton === "scan") return applyScan(row, x, axes![0]!, options);
-    if (row.skeleton === "argReduce") return applyArgReduce(row, x, axes && axes[0]!, options);
-    const attributes = (count: number): number[] =>
-      attributesOf(row, this.takes(name) ? name : "float32", count);
-    return applyReduce(row, x, axes, options, attributes, second);
+    const { out, ...others } = options;
+    if (row.kind !== "reduce") {
+      return dispatch(row, [x], { axis: axes && axes[0]!, ...others }, out);
+    }
+    const attributes = attributesOf(row, this.takes(name) ? name : "float32");
+    const inputs = second === undefined ? [x] : [x, second];
+    return dispatch(row, inputs, { axis: axes, ...others, ...attributes }, out);
   }
 
   /** What the reference gives, from a plain array with the folded elements in its rows. */
@@ -112,7 +111,7 @@ class FoldCases {
     );
     const line = second && place(second.storage.info.name, [lines.length, 1], read(second));
     const made = referenceOf(() => read(this.run(plain, [1], line)));
-    if (this.row.skeleton !== "scan") return made;
+    if (this.row.kind !== "scan") return made;
     const scanned: Num[] = new Array(values.length);
     lines.flat().forEach((to, i) => scanned[to] = made[i]!);
     return scanned;
@@ -120,7 +119,7 @@ class FoldCases {
 
   shape(x: Operand, axes: readonly number[] | null, keepDims: boolean): number[] {
     const { shape } = x.layout;
-    if (this.row.skeleton === "scan") return [...shape];
+    if (this.row.kind === "scan") return [...shape];
     const folded = axes ?? shape.map((_, axis) => axis);
     return shape.flatMap((n, axis) => folded.includes(axis) ? keepDims ? [1] : [] : [n]);
   }
@@ -177,7 +176,7 @@ class FoldCases {
     for (const { name, shape, view } of FOLD_LAYOUTS) {
       const x = place(dtype, shape, this.values(dtype, sizeOf(shape)), view);
       this.axes(shape.length).forEach((axes, i) => {
-        const keepDims = i % 2 === 1 && this.row.skeleton !== "scan";
+        const keepDims = i % 2 === 1 && this.row.kind !== "scan";
         const what = this.what(dtype, name, `axes ${JSON.stringify(axes)}`);
         // Now dense, now with a stride.
         const second = this.second(x, axes, i % 3 === 0 ? {} : { step: shape.map(() => 2) });
@@ -244,7 +243,7 @@ class FoldCases {
         const folded = axes ?? shape.map((_, axis) => axis);
         const nothing = folded.some((axis) => shape[axis] === 0) && sizeOf(to) > 0;
         const second = this.second(x, axes, {});
-        const refuses = row.skeleton === "argReduce" ||
+        const refuses = row.kind === "argReduce" ||
           ("nonEmpty" in row && row.nonEmpty === true);
         if (nothing && refuses) {
           assertThrows(() => this.run(x, axes, second), ShapeError, undefined, what());
@@ -289,7 +288,7 @@ class FoldCases {
     this.count(dtype, "out of another dtype, strided");
     if (result !== dtype) return;
     const whole = place(dtype, shape, this.values(dtype, 24));
-    const scan = this.row.skeleton === "scan";
+    const scan = this.row.kind === "scan";
     const out = {
       ...whole,
       layout: scan ? whole.layout.flip() : whole.layout.selectAxis(1, 2),
@@ -304,7 +303,7 @@ class FoldCases {
 
   /** The option `dtype`, which casts first; rows that give floats take floats. */
   casting(dtype: DType): void {
-    if (this.row.skeleton === "argReduce") return;
+    if (this.row.kind === "argReduce") return;
     const x = place(dtype, [3, 5], this.values(dtype, 15), { step: [1, 2] });
     for (const to of ["int8", "uint64", "float16", "float64"] as const) {
       const what = this.what(dtype, `dtype ${to}`);
@@ -328,9 +327,9 @@ class FoldCases {
   /** A scan that begins with the start value. */
   initial(dtype: DType): void {
     const { row } = this;
-    if (row.skeleton !== "scan") return;
+    if (row.kind !== "scan") return;
     const x = place(dtype, [3, 4], this.values(dtype, 12), { order: [1, 0] });
-    const made = applyScan(row, x, 1, { includeInitial: true });
+    const made = dispatch(row, [x], { axis: 1, includeInitial: true });
     const without = this.expected(x, [1]);
     const one = DTYPE[made.storage.info.name].wide ? BigInt(row.identity) : row.identity;
     const expected = [0, 1, 2].flatMap((i) => [one, ...without.slice(i * 4, i * 4 + 4)]);
@@ -343,7 +342,7 @@ class FoldCases {
 
 function storable(from: DType, to: DType): boolean {
   try {
-    checkStore(from, to, "");
+    checkStore(DTYPE[from], DTYPE[to], "");
     return true;
   } catch {
     return false;
@@ -351,7 +350,7 @@ function storable(from: DType, to: DType): boolean {
 }
 
 /** Runs every case of `row` on `target`. */
-export function checkFold(row: FoldRow, target: Target, count: Count): void {
+export function checkFold(row: AxisOp, target: Target, count: Count): void {
   const cases = new FoldCases(row, target, count);
   beginCases(row.name);
   using(target.on, () => {

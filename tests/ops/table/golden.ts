@@ -6,8 +6,8 @@
 import { readFileSync } from "node:fs";
 import { DTYPE, type DType } from "../../../src/base/dtype.ts";
 import { readElement } from "../../../src/memory/element.ts";
-import type { Row } from "../../../src/ops/table.ts";
-import { adopt } from "../../../src/memory/storage.ts";
+import type { TableOp } from "../../../src/ops/op.ts";
+import { wrapExternal } from "../../../src/memory/pool.ts";
 import type { Num } from "./operands.ts";
 
 /** A fold of one array. */
@@ -70,7 +70,7 @@ export function golden(dtype: DType): Golden {
 }
 
 /** What NumPy says of `row` for `dtype`. Throws when the golden data lacks it or is older. */
-export function goldenEntry(row: Row, dtype: DType): Entry {
+export function goldenEntry(row: TableOp, dtype: DType): Entry {
   const entry = golden(dtype).rows[row.name];
   if (entry === undefined) {
     throw new Error(`There is no golden data for row ${row.name}, ${dtype}; ${ADVICE}`);
@@ -83,21 +83,29 @@ export function goldenEntry(row: Row, dtype: DType): Entry {
   return entry;
 }
 
-/** The row's attributes in its order, as the golden data has them. */
-export function attributesOf(row: Row, dtype: DType, count = 0): number[] {
-  if (!("attributes" in row) || row.attributes === undefined) return [];
-  const values: Record<string, number> = { count, ...goldenEntry(row, dtype).attributes };
-  return row.attributes.map((name) => {
+/** The values of the op's parameters, as the golden data has them, where `count` elements are reduced. */
+export function parametersOf(op: TableOp, dtype: DType, count = 0): number[] {
+  if (op.parameters.length === 0) return [];
+  const values: Record<string, number> = { count, ...goldenEntry(op, dtype).attributes };
+  return op.parameters.map((name) => {
     if (values[name] === undefined) {
-      throw new Error(`No value for the attribute ${name} of row ${row.name}; ${ADVICE}`);
+      throw new Error(`No value for the parameter ${name} of op ${op.name}; ${ADVICE}`);
     }
     return values[name];
   });
 }
 
+/** The op's attributes, as the golden data has them; dispatch knows the count itself. */
+export function attributesOf(op: TableOp, dtype: DType): Record<string, number> | undefined {
+  const values = parametersOf(op, dtype);
+  const all = op.parameters.map((name, i) => [name, values[i]!] as const);
+  const given = all.filter(([name]) => name !== "count");
+  return given.length === 0 ? undefined : Object.fromEntries(given);
+}
+
 /** The elements of an encoded array. */
 export function decode(dtype: DType, text: string): Num[] {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const storage = adopt(dtype, new DTYPE[dtype].array(bytes.buffer));
+  const storage = wrapExternal(dtype, new DTYPE[dtype].array(bytes.buffer));
   return Array.from({ length: storage.array.length }, (_, i) => readElement(storage, i));
 }

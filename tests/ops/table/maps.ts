@@ -5,16 +5,14 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { DTYPE, type DType, DTYPES, promoteTypes, type Scalar } from "../../../src/base/dtype.ts";
-import {
-  apply,
-  checkStore,
-  contiguousCopy,
-  type Operand,
-  type OpOptions,
-} from "../../../src/core/dispatch.ts";
+import { contiguousCopy } from "../../../src/core/copy.ts";
+import { apply, type OpOptions } from "../../../src/core/apply.ts";
+import { checkStore } from "../../../src/core/write.ts";
+import type { Operand } from "../../../src/memory/operand.ts";
 import { attempt, DTypeError } from "../../../src/base/errors.ts";
 import { Layout } from "../../../src/base/layout.ts";
-import { type MapRow, takes } from "../../../src/ops/table.ts";
+import { takes } from "../../../src/ops/infer.ts";
+import type { MapOp } from "../../../src/ops/op.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
 import { assertSame, EXACT, mapUlp, show, spacing, type Tolerance } from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
@@ -79,7 +77,7 @@ const COMPARISONS: ReadonlySet<string> = new Set([
 export type Count = (dtype: DType, layout: string) => void;
 
 class MapCases {
-  constructor(readonly row: MapRow, readonly target: Target, readonly count: Count) {}
+  constructor(readonly row: MapOp, readonly target: Target, readonly count: Count) {}
 
   /** Whether operand `k` is the condition of `where`. */
   condition(k: number): boolean {
@@ -99,11 +97,8 @@ class MapCases {
   }
 
   run(dtype: DType, args: readonly (Operand | Scalar)[], options?: OpOptions): Operand {
-    const attributes = this.row.attributes && attributesOf(
-      this.row,
-      this.takes(dtype) ? dtype : "float32",
-    );
-    return apply(this.row, args[0]!, args[1], args[2], options, attributes);
+    const attributes = attributesOf(this.row, this.takes(dtype) ? dtype : "float32");
+    return apply(this.row, args[0]!, args[1], args[2], options, undefined, attributes);
   }
 
   /** What the reference gives for `args`, all of `dtype` and spelled out to `shape`. */
@@ -272,7 +267,7 @@ class MapCases {
     for (const to of DTYPES) {
       const out = place(to, shape, blank, to === "int8" ? { step: [1, 2] } : {});
       const what = this.what(dtype, `out of ${to}`);
-      if (attempt(() => checkStore(result, to, "")).error) {
+      if (attempt(() => checkStore(DTYPE[result], DTYPE[to], "")).error) {
         assertThrows(() => this.run(dtype, args, { out }), DTypeError, undefined, what());
         assertSame(what, read(out), read(place(to, shape, blank)), to);
       } else this.into(what, dtype, args, out, referenceOf(() => cast(expected, to)));
@@ -333,7 +328,7 @@ class MapCases {
 }
 
 /** Runs every case of `row` on `target`. */
-export function checkMap(row: MapRow, target: Target, count: Count): void {
+export function checkMap(row: MapOp, target: Target, count: Count): void {
   const cases = new MapCases(row, target, count);
   beginCases(row.name);
   using(target.on, () => {

@@ -5,12 +5,14 @@
  *
  * @module
  */
-import { memoryOf } from "../../../src/core/backend.ts";
 import { DTYPE, type DType, type Scalar } from "../../../src/base/dtype.ts";
-import type { Operand } from "../../../src/core/dispatch.ts";
+import { memoryOf } from "../../../src/core/dispatch.ts";
+import type { Operand } from "../../../src/memory/operand.ts";
 import { readElement, writeElement } from "../../../src/memory/element.ts";
 import { Layout } from "../../../src/base/layout.ts";
-import { adopt, allocate, download, sendTo, type Storage } from "../../../src/memory/storage.ts";
+import { download, sendTo } from "../../../src/memory/device.ts";
+import { allocate, wrapExternal } from "../../../src/memory/pool.ts";
+import type { Storage } from "../../../src/memory/storage.ts";
 import type { Device } from "../../../src/types/mod.ts";
 
 /** An element as {@link readElement} gives it. */
@@ -37,7 +39,7 @@ export function sent(storage: Storage): Storage {
 /** A copy of `storage` on the CPU; itself where it is there. */
 function fetched(storage: Storage): Storage {
   const { info, length, memory } = storage;
-  return memory === null ? storage : adopt(info.name, download(storage, 0, length));
+  return memory === null ? storage : wrapExternal(info.name, download(storage, 0, length));
 }
 
 /** An operand on `storage`, as ops take it. */

@@ -6,11 +6,12 @@
 import { assert, assertEquals } from "@std/assert";
 import process from "node:process";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
-import { applyReduce, applyScan } from "../../../src/core/dispatch.ts";
+import { dispatch } from "../../../src/core/dispatch.ts";
 import { readElement } from "../../../src/memory/element.ts";
 import { Layout } from "../../../src/base/layout.ts";
-import { REDUCE, ROWS, SCAN, takes } from "../../../src/ops/table.ts";
-import { adopt } from "../../../src/memory/storage.ts";
+import { takes } from "../../../src/ops/infer.ts";
+import { REDUCE, SCAN, TABLE } from "../../../src/ops/table.ts";
+import { wrapExternal } from "../../../src/memory/pool.ts";
 import "../../../src/tensor/tensor.ts";
 import { type Target, using } from "./backends.ts";
 import { checkCasts, checkPatterns } from "./casts.ts";
@@ -41,13 +42,13 @@ export function tableTests(targets: readonly Target[]): Test[] {
   /** What ran: `row dtype layout backend`. */
   const ran = new Set<string>();
 
-  for (const row of ROWS) {
+  for (const row of TABLE) {
     for (const target of targets) {
       test(`${row.name}: ${target.name}`, () => {
         const count = (dtype: DType, layout: string): void => {
           ran.add(`${row.name} ${dtype} ${layout} ${target.name}`);
         };
-        if (row.skeleton === "map") checkMap(row, target, count);
+        if (row.kind === "map") checkMap(row, target, count);
         else checkFold(row, target, count);
       });
     }
@@ -76,21 +77,21 @@ export function tableTests(targets: readonly Target[]): Test[] {
         for (let i = 0; i < n; i++) array[i] = (random() - 0.4) * 10 ** Math.floor(random() * 8);
         const exact = exactSum(array);
         using(target.on, () => {
-          const storage = sent(adopt(dtype, array.slice()));
+          const storage = sent(wrapExternal(dtype, array.slice()));
           for (const shape of [[n], [1000, 1000], [2, 500, 1000]]) {
             const x = operand(storage, Layout.contiguous(shape));
-            const [sum] = read(applyReduce(REDUCE.sum, x, null)) as [number];
+            const [sum] = read(dispatch(REDUCE.sum, [x], { axis: null })) as [number];
             const error = Math.abs(sum - exact) / spacing(exact, dtype);
             assert(error <= 1, `the sum of shape [${shape}] is ${sum}, ${error} ulp from ${exact}`);
             const [mean] = read(
-              applyReduce(REDUCE.mean, x, null, {}, (count) => [count]),
+              dispatch(REDUCE.mean, [x], { axis: null }),
             ) as [number];
             const far = Math.abs(mean - exact / n) / spacing(mean, dtype);
             assert(far <= 1, `the mean of shape [${shape}] is ${mean}, ${far} ulp off`);
           }
           // Column sums, which are kept side by side.
           const columns = read(
-            applyReduce(REDUCE.sum, operand(storage, Layout.contiguous([n / 8, 8])), 0),
+            dispatch(REDUCE.sum, [operand(storage, Layout.contiguous([n / 8, 8]))], { axis: 0 }),
           );
           columns.forEach((sum, j) => {
             const own = exactSum(array.filter((_, i) => i % 8 === j));
@@ -101,10 +102,10 @@ export function tableTests(targets: readonly Target[]): Test[] {
               `the sum of column ${j} is ${sum}, ${error} ulp from ${own}`,
             );
           });
-          const scanned = applyScan(
+          const scanned = dispatch(
             SCAN.cumulativeSum,
-            operand(storage, Layout.contiguous([n])),
-            0,
+            [operand(storage, Layout.contiguous([n]))],
+            { axis: 0 },
           );
           const last = readElement(scanned.storage, n - 1) as number;
           // Rounded to the dtype at the end only; in float64 each step may lose half a unit.
@@ -135,12 +136,12 @@ export function tableTests(targets: readonly Target[]): Test[] {
       ],
     };
     let expected = 0;
-    for (const row of ROWS) {
-      const isMap = row.skeleton === "map";
+    for (const row of TABLE) {
+      const isMap = row.kind === "map";
       for (const dtype of DTYPES.filter((name) => takes(row, name))) {
         for (const layout of isMap ? groups.map : groups.reduce) {
-          if (row.skeleton === "argReduce" && layout === "dtype option") continue;
-          if (row.skeleton === "scan" && layout === "0-d") continue;
+          if (row.kind === "argReduce" && layout === "dtype option") continue;
+          if (row.kind === "scan" && layout === "0-d") continue;
           for (const { name } of targets) {
             const key = `${row.name} ${dtype} ${layout} ${name}`;
             assert(ran.has(key), `did not run: ${key}`);
@@ -153,7 +154,7 @@ export function tableTests(targets: readonly Target[]): Test[] {
     assert(ran.size > expected, `${ran.size} cases ran, expected more than ${expected}`);
     assert(expected > 10_000 * targets.length, `only ${expected} cases`);
     assertEquals(casts.size, DTYPES.length ** 2 * targets.length);
-    console.log(`${ran.size} cases of ${ROWS.length} rows, ${casts.size} casts`);
+    console.log(`${ran.size} cases of ${TABLE.length} rows, ${casts.size} casts`);
   });
   return tests;
 }

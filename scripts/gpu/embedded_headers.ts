@@ -1,0 +1,21 @@
+/**
+ * The headers that the library embeds for CUDA kernels, as `shim/cuda/modules/embed.zig` lists them.
+ *
+ * @module
+ */
+import { readText } from "../tools.ts";
+
+/** A header that kernels may include by its base name. */
+export interface EmbeddedHeader {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** All of them, in the order in which the library has them. */
+export function embeddedHeaders(): EmbeddedHeader[] {
+  const list = /headers = [^{]*\{([^}]*)\}/.exec(readText("shim/cuda/modules/embed.zig"))![1]!;
+  return list.match(/[\w/]+\.h/g)!.map((path) => ({
+    name: path.split("/").at(-1)!,
+    text: readText(`shim/${path}`),
+  }));
+}

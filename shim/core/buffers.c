@@ -1,0 +1,460 @@
+/*
+ * Memory for large JavaScript arrays. A garbage collector returns it when an array is unreachable,
+ * and it is reused, since fresh memory costs several times as much as an op that fills it.
+ *
+ * Bun calls finalize_buffer by itself. V8 has to be told through Node-API, whose functions Deno has
+ * in the process. Collectors call from threads of their own, even after the worker that made the
+ * array has ended.
+ */
+#if !defined(_WIN32)
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+#include "mutex.h"
+
+enum {
+  /* Buffers are aligned to cache lines. */
+  OP_LINE = 64,
+  /* Bytes of a huge page where others have 4 KiB; elsewhere just an alignment. */
+  LARGE_PAGE = 1 << 21,
+  /* A huge page is slow if it takes longer than this, by which time small pages would be there. Two
+   * fast ones make up for a slow one; after MAX_SLOW slow ones no more are requested. */
+  SLOW_PAGE_NS = 1000000,
+  MAX_SLOW = 3,
+  /* The most bytes in the cache, unless more are in use: a collector may free as much at once as
+   * there is in use, and the program asks for it again before the next collection. */
+  MAX_CACHED = 1 << 28,
+  /* Size classes between one power of 2 and the next. */
+  CLASSES_PER_POWER = 8,
+  CLASSES = 64 * CLASSES_PER_POWER,
+  /* Making a V8 array takes longer than this only if it ran a collection. */
+  COLLECTION_NS = 50000,
+  /* V8 continues marking after this many allocated bytes; an array of MARKING_ELEMENTS makes it do
+   * so. */
+  MARKING_STEP = 1 << 22,
+  MARKING_ELEMENTS = 1 << 14
+};
+
+/* A JavaScript thread that makes arrays. */
+typedef struct {
+  /* Bytes in use. JavaScript reads it at any time. */
+  double bytes;
+  /* Bytes of arrays elsewhere. JavaScript writes it. */
+  _Atomic double external_bytes;
+  /* How much of external_bytes is in the sum over all owners. */
+  double counted_external;
+  /* Buffers in use, plus one for the owner itself. */
+  size_t reference_count;
+  /* Bytes allocated since V8 last continued marking. */
+  size_t unmarked_bytes;
+} buffer_owner;
+
+/* The header before each buffer. */
+typedef struct buffer buffer;
+struct buffer {
+  /* Cached buffers: the list of all by age, and the list of one size class, newest first. */
+  buffer *newer, *older, *next, *previous;
+  buffer_owner *owner;
+  /* How many bytes it can hold, and how many were requested. */
+  size_t capacity, bytes;
+  /* The start of its allocation. */
+  void *memory;
+};
+_Static_assert(sizeof(buffer) <= OP_LINE, "a buffer's head takes one line");
+
+/* Guards everything below, and every owner. */
+static rm_mutex mutex = RM_MUTEX_INIT;
+static buffer *cache[CLASSES];
+static buffer *newest, *oldest;
+static size_t cached_bytes, used_bytes;
+static double all_external_bytes;
+
+/* The capacity of a buffer for so many bytes: up to an eighth more, so that it fits similar sizes
+ * later. */
+static size_t capacity_for(size_t bytes) {
+  const size_t step = (size_t)1 << (63 - __builtin_clzll(bytes | CLASSES_PER_POWER)) >> 3;
+  return (bytes + step - 1) / step * step;
+}
+
+/* The list of cached buffers of that capacity. */
+static buffer **size_class_of(size_t capacity) {
+  const int high = 63 - __builtin_clzll(capacity | CLASSES_PER_POWER);
+  return &cache[high * CLASSES_PER_POWER + (int)(capacity >> (high - 3)) - CLASSES_PER_POWER];
+}
+
+/* Removes a cached buffer from the lists. */
+static void unlink_cached(buffer *b) {
+  *(b->newer == NULL ? &newest : &b->newer->older) = b->older;
+  *(b->older == NULL ? &oldest : &b->older->newer) = b->newer;
+  *(b->previous == NULL ? size_class_of(b->capacity) : &b->previous->next) = b->next;
+  if (b->next != NULL) b->next->previous = b->previous;
+  cached_bytes -= b->capacity;
+}
+
+static void link_cached(buffer *b) {
+  b->newer = b->previous = NULL;
+  b->older = newest;
+  *(newest == NULL ? &oldest : &newest->newer) = b;
+  newest = b;
+  buffer **list = size_class_of(b->capacity);
+  b->next = *list;
+  if (b->next != NULL) b->next->previous = b;
+  *list = b;
+  cached_bytes += b->capacity;
+}
+
+/* Removes the oldest cached buffers until at most so many bytes remain; returns them as a list. */
+static buffer *evict_oldest(size_t max_bytes) {
+  buffer *list = NULL;
+  while (cached_bytes > max_bytes) {
+    buffer *b = oldest;
+    unlink_cached(b);
+    b->next = list;
+    list = b;
+  }
+  return list;
+}
+
+#if defined(__linux__)
+/* Twice the number of recent slow huge pages, minus the fast ones. */
+static _Atomic int slow_pages;
+
+/* Maps fresh memory in huge pages, which are ready in a tenth of the time of small ones. Some
+ * virtual machines have to ask their host for each huge page; then no more are requested. The
+ * header gets a page of its own before them. */
+static buffer *map_buffer(size_t capacity) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = capacity + page + LARGE_PAGE;
+  char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return NULL;
+  const size_t before = (size_t)(-(uintptr_t)(memory + page) % LARGE_PAGE);
+  char *data = memory + before + page;
+  if (before > 0) munmap(memory, before);
+  munmap(data + capacity, LARGE_PAGE - before);
+  buffer *b = (buffer *)(data - OP_LINE);
+  b->memory = data - page;
+  const int slow = atomic_load(&slow_pages);
+  if (slow >= 2 * MAX_SLOW) {
+    madvise(data - page, capacity + page, MADV_NOHUGEPAGE);
+    return b;
+  }
+  /* Including the header's page, so that it stays one mapping: a process has at most 2^16. */
+  madvise(data - page, capacity + page, MADV_HUGEPAGE);
+  const int64_t begin = rm_nanoseconds();
+  *(volatile char *)data = 0;
+  const bool fast = rm_nanoseconds() - begin <= SLOW_PAGE_NS;
+  atomic_store(&slow_pages, !fast ? slow + 2 : slow > 0 ? slow - 1 : 0);
+  return b;
+}
+
+static void unmap_buffer(buffer *b) {
+  void *memory = b->memory;
+  const size_t bytes = (size_t)((char *)b + OP_LINE + b->capacity - (char *)memory);
+  if (munmap(memory, bytes) != 0) madvise(memory, bytes, MADV_DONTNEED);
+}
+
+static const size_t MIN_MAPPED = LARGE_PAGE;
+#else
+static buffer *map_buffer(size_t capacity) {
+  (void)capacity;
+  return NULL;
+}
+
+static void unmap_buffer(buffer *b) { (void)b; }
+
+static const size_t MIN_MAPPED = SIZE_MAX;
+#endif
+
+/* A buffer of that capacity, or null. Fresh memory of the system is zero, which calloc knows. */
+static buffer *new_buffer(size_t capacity, bool zeroed) {
+  buffer *b;
+  if (capacity >= MIN_MAPPED) {
+    b = map_buffer(capacity);
+    if (b == NULL) return NULL;
+  } else {
+    const size_t bytes = capacity + 2 * OP_LINE;
+    void *memory = zeroed ? calloc(1, bytes) : malloc(bytes);
+    if (memory == NULL) return NULL;
+    b = (buffer *)(((uintptr_t)memory + OP_LINE - 1) / OP_LINE * OP_LINE);
+    b->memory = memory;
+  }
+  b->capacity = capacity;
+  return b;
+}
+
+static void free_list(buffer *list) {
+  while (list != NULL) {
+    buffer *b = list;
+    list = b->next;
+    if (b->capacity >= MIN_MAPPED) unmap_buffer(b);
+    else free(b->memory);
+  }
+}
+
+static void release_owner(buffer_owner *owner) {
+  if (--owner->reference_count == 0) free(owner);
+}
+
+static buffer_owner *new_owner(void) {
+  buffer_owner *owner = calloc(1, sizeof *owner);
+  if (owner != NULL) owner->reference_count = 1;
+  return owner;
+}
+
+/* Guarded. */
+static void assign_to(buffer_owner *owner, buffer *b, size_t bytes) {
+  b->owner = owner;
+  b->bytes = bytes;
+  owner->bytes += (double)bytes;
+  owner->reference_count++;
+  used_bytes += b->capacity;
+}
+
+/* A cached buffer, or null. */
+static void *allocate_cached(buffer_owner *owner, size_t bytes, bool zeroed) {
+  rm_mutex_lock(&mutex);
+  buffer *b = *size_class_of(capacity_for(bytes));
+  if (b != NULL) {
+    unlink_cached(b);
+    assign_to(owner, b, bytes);
+  }
+  rm_mutex_unlock(&mutex);
+  if (b == NULL) return NULL;
+  void *data = (char *)b + OP_LINE;
+  if (zeroed) memset(data, 0, bytes);
+  return data;
+}
+
+static void empty_cache(void) {
+  rm_mutex_lock(&mutex);
+  buffer *list = evict_oldest(0);
+  rm_mutex_unlock(&mutex);
+  free_list(list);
+}
+
+/* A new buffer, or null if memory is exhausted. */
+static void *allocate_fresh(buffer_owner *owner, size_t bytes, bool zeroed) {
+  const size_t capacity = capacity_for(bytes);
+  buffer *b = new_buffer(capacity, zeroed);
+  if (b == NULL) {
+    empty_cache();
+    b = new_buffer(capacity, zeroed);
+  }
+  if (b == NULL) return NULL;
+  rm_mutex_lock(&mutex);
+  assign_to(owner, b, bytes);
+  rm_mutex_unlock(&mutex);
+  return (char *)b + OP_LINE;
+}
+
+/* Guarded. */
+static void update_external(buffer_owner *owner, double bytes) {
+  all_external_bytes += bytes - owner->counted_external;
+  owner->counted_external = bytes;
+}
+
+static void free_buffer(void *data) {
+  buffer *b = (buffer *)((char *)data - OP_LINE);
+  rm_mutex_lock(&mutex);
+  update_external(b->owner, atomic_load_explicit(&b->owner->external_bytes, memory_order_relaxed));
+  b->owner->bytes -= (double)b->bytes;
+  release_owner(b->owner);
+  used_bytes -= b->capacity;
+  link_cached(b);
+  const size_t alive = used_bytes + (size_t)all_external_bytes;
+  buffer *list = evict_oldest(alive > MAX_CACHED ? alive : MAX_CACHED);
+  rm_mutex_unlock(&mutex);
+  free_list(list);
+}
+
+static void close_owner(buffer_owner *owner) {
+  rm_mutex_lock(&mutex);
+  update_external(owner, 0);
+  atomic_store_explicit(&owner->external_bytes, 0, memory_order_relaxed);
+  release_owner(owner);
+  rm_mutex_unlock(&mutex);
+}
+
+/* Finalizers for JavaScriptCore: of an array, and of the view on an owner. */
+static void finalize_buffer(void *data, void *context) {
+  (void)context;
+  free_buffer(data);
+}
+static void finalize_owner(void *owner, void *context) {
+  (void)context;
+  close_owner(owner);
+}
+
+/* How often Node-API is expected to load this copy of the library. */
+static _Atomic int expected_modules;
+
+int32_t rm_buffers(int32_t what, double *numbers) {
+  switch (what) {
+    case RM_BUFFERS_OPEN: {
+      buffer_owner *owner = new_owner();
+      if (owner == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for an owner of buffers");
+      rm_pin_library();
+      numbers[0] = (double)(uintptr_t)owner;
+      numbers[1] = (double)(uintptr_t)finalize_owner;
+      numbers[2] = (double)(uintptr_t)finalize_buffer;
+      return RM_OK;
+    }
+    case RM_BUFFERS_TAKE:
+    case RM_BUFFERS_TAKE_KEPT: {
+      buffer_owner *owner = (buffer_owner *)(uintptr_t)numbers[0];
+      const size_t bytes = (size_t)numbers[1];
+      const bool zeroed = numbers[2] != 0;
+      void *data = allocate_cached(owner, bytes, zeroed);
+      if (what == RM_BUFFERS_TAKE) {
+        if (data == NULL) data = allocate_fresh(owner, bytes, zeroed);
+        if (data == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a buffer");
+      }
+      numbers[0] = (double)(uintptr_t)data;
+      return RM_OK;
+    }
+    case RM_BUFFERS_KEPT:
+      rm_mutex_lock(&mutex);
+      numbers[0] = (double)cached_bytes;
+      rm_mutex_unlock(&mutex);
+      return RM_OK;
+    case RM_BUFFERS_RELEASE: empty_cache(); return RM_OK;
+    case RM_BUFFERS_GIVE: free_buffer((void *)(uintptr_t)numbers[0]); return RM_OK;
+    case RM_BUFFERS_EXPECT: atomic_fetch_add(&expected_modules, 1); return RM_OK;
+    default: return rm_fail(RM_BAD_ARGUMENT, "rm_buffers does not do %d", what);
+  }
+}
+
+/* ---- Node-API -------------------------------------------------------------------------------- */
+
+/* As in node_api.h. A process that runs JavaScript has these. */
+typedef void *(*callback)(void *env, void *info);
+typedef void (*finalizer)(void *env, void *data, void *hint);
+#define FUNCTIONS(F) \
+  F(napi_create_function, (void *env, const char *name, size_t length, callback function, \
+                           void *data, void **result)) \
+  F(napi_set_named_property, (void *env, void *object, const char *name, void *value)) \
+  F(napi_get_cb_info, (void *env, void *info, size_t *count, void **arguments, void **self, \
+                       void **data)) \
+  F(napi_get_value_double, (void *env, void *value, double *result)) \
+  F(napi_create_array_with_length, (void *env, size_t length, void **result)) \
+  F(napi_create_arraybuffer, (void *env, size_t bytes, void **data, void **result)) \
+  F(napi_create_external_arraybuffer, (void *env, void *data, size_t bytes, finalizer lost, \
+                                       void *hint, void **result))
+
+static struct {
+#define FIELD(name, parameters) int(*name) parameters;
+  FUNCTIONS(FIELD)
+#undef FIELD
+} api;
+
+static void *find_in_process(const char *name) {
+#if defined(_WIN32)
+  return (void *)(uintptr_t)GetProcAddress(GetModuleHandleA(NULL), name);
+#else
+  return dlsym(RTLD_DEFAULT, name);
+#endif
+}
+
+static bool find_api(void) {
+  bool found = true;
+#define FIND(name, parameters) \
+  *(void **)&api.name = find_in_process(#name); \
+  found = found && api.name != NULL;
+  FUNCTIONS(FIND)
+#undef FIND
+  return found;
+}
+
+static void api_finalize_buffer(void *env, void *data, void *hint) {
+  (void)env;
+  (void)hint;
+  free_buffer(data);
+}
+
+static void api_finalize_owner(void *env, void *data, void *hint) {
+  (void)env;
+  (void)hint;
+  close_owner(data);
+}
+
+/* Triggers a V8 collection if that is worth it: V8 checks how much its young arrays hold when it
+ * makes one, but not when it is given one. Another thread of V8 then frees unreachable buffers;
+ * waits for the first one as long as fresh memory, at some 4 GB/s, would take. */
+static void *allocate_collected(void *env, buffer_owner *owner, size_t bytes, bool zeroed) {
+  void *ignored, *array;
+  const int64_t begin = rm_nanoseconds();
+  api.napi_create_arraybuffer(env, OP_LINE, &ignored, &array);
+  const int64_t end = rm_nanoseconds();
+  void *data;
+  do {
+    data = allocate_cached(owner, bytes, zeroed);
+    if (data != NULL || end - begin < COLLECTION_NS) return data;
+    rm_yield();
+  } while (rm_nanoseconds() - end < (int64_t)(bytes / 4));
+  return NULL;
+}
+
+/* Once arrays hold much memory, V8 marks live objects in steps, after so many bytes of objects
+ * each, and only the last step frees what had lived for a while. Arrays bring few bytes of objects:
+ * without more of them, gigabytes pass between steps. */
+static void help_marking(void *env, buffer_owner *owner, size_t bytes) {
+  void *array;
+  owner->unmarked_bytes += bytes;
+  if (owner->unmarked_bytes < MARKING_STEP) return;
+  owner->unmarked_bytes = 0;
+  api.napi_create_array_with_length(env, MARKING_ELEMENTS, &array);
+}
+
+/* take(bytes, zeroed): an ArrayBuffer, or undefined if memory is exhausted. */
+static void *api_allocate(void *env, void *info) {
+  size_t count = 2;
+  void *arguments[2], *owner, *result = NULL;
+  double bytes, zeroed;
+  if (api.napi_get_cb_info(env, info, &count, arguments, NULL, &owner) != 0 || count < 2 ||
+      api.napi_get_value_double(env, arguments[0], &bytes) != 0 ||
+      api.napi_get_value_double(env, arguments[1], &zeroed) != 0) {
+    return NULL;
+  }
+  void *data = allocate_cached(owner, (size_t)bytes, zeroed != 0);
+  if (data == NULL) data = allocate_collected(env, owner, (size_t)bytes, zeroed != 0);
+  if (data == NULL) {
+    help_marking(env, owner, (size_t)bytes);
+    data = allocate_fresh(owner, (size_t)bytes, zeroed != 0);
+  }
+  if (data == NULL) return NULL;
+  if (api.napi_create_external_arraybuffer(env, data, (size_t)bytes, api_finalize_buffer, NULL,
+                                           &result) != 0) {
+    free_buffer(data);
+    return NULL;
+  }
+  return result;
+}
+
+void *napi_register_module_v1(void *env, void *exports) {
+  void *bytes, *take;
+  if (atomic_fetch_sub(&expected_modules, 1) <= 0) {
+    atomic_fetch_add(&expected_modules, 1);
+    return exports;
+  }
+  if (!find_api()) return exports;
+  buffer_owner *owner = new_owner();
+  if (owner == NULL) return exports;
+  rm_pin_library();
+  if (api.napi_create_external_arraybuffer(env, owner, 2 * sizeof(double), api_finalize_owner, NULL,
+                                           &bytes) != 0) {
+    close_owner(owner);
+    return exports;
+  }
+  if (api.napi_create_function(env, "take", 4, api_allocate, owner, &take) == 0 &&
+      api.napi_set_named_property(env, exports, "take", take) == 0) {
+    api.napi_set_named_property(env, exports, "bytes", bytes);
+  }
+  return exports;
+}

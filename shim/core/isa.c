@@ -1,0 +1,67 @@
+/*
+ * Chooses the instruction set (ISA) whose kernels run.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "internal.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+extern const rm_kernels rm_kernels_v2, rm_kernels_v3, rm_kernels_v4;
+static const rm_kernels *const isa_kernels[] = {&rm_kernels_v2, &rm_kernels_v3, &rm_kernels_v4};
+enum { LOWEST_ISA = 2 };
+
+static bool has_all(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
+
+/* The x86-64 level of this machine and its operating system, 2 to 4. */
+static int highest_isa(void) {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return 2;
+  /* FMA, MOVBE, OSXSAVE, AVX, F16C. */
+  if (!has_all(c, 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29)) return 2;
+  unsigned low, high;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if (!has_all(low, 6)) return 2;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 2;
+  /* BMI1, AVX2, BMI2. */
+  if (!has_all(b, 1u << 3 | 1u << 5 | 1u << 8)) return 2;
+  /* AVX-512 F, DQ, CD, BW, VL, and whether the system saves their registers. */
+  if (!has_all(b, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has_all(low, 0xe6)) {
+    return 3;
+  }
+  return 4;
+}
+#else
+extern const rm_kernels rm_kernels_base;
+static const rm_kernels *const isa_kernels[] = {&rm_kernels_base};
+enum { LOWEST_ISA = 1 };
+static int highest_isa(void) { return LOWEST_ISA; }
+#endif
+
+const rm_kernels *_Atomic rm_active_kernels;
+
+/* Sets the ISA, 0 for the best one. One that the machine lacks changes nothing. */
+static void set_isa(int isa) {
+  const int highest = highest_isa();
+  if (isa == 0) isa = highest;
+  if (isa >= LOWEST_ISA && isa <= highest) {
+    atomic_store(&rm_active_kernels, isa_kernels[isa - LOWEST_ISA]);
+  }
+}
+
+const rm_kernels *rm_choose_isa(void) {
+  const char *text = getenv("ROWMAJOR_LEVEL");
+  if (text != NULL && text[0] == 'v') set_isa(atoi(text + 1));
+  if (atomic_load(&rm_active_kernels) == NULL) set_isa(0);
+  return atomic_load(&rm_active_kernels);
+}
+
+int rm_set_isa(int isa) {
+  if (isa >= 0) set_isa(isa);
+  const rm_kernels *active = atomic_load(&rm_active_kernels);
+  if (active == NULL) active = rm_choose_isa();
+  isa = LOWEST_ISA;
+  while (isa_kernels[isa - LOWEST_ISA] != active) isa++;
+  return isa;
+}

@@ -1,0 +1,56 @@
+/*
+ * What the files of sorting share: the limits of the algorithms and the context of a call.
+ */
+#ifndef ROWMAJOR_SORT_CONTEXT_H
+#define ROWMAJOR_SORT_CONTEXT_H
+
+#include "internal.h"
+
+/* Runs up to this length are sorted by ranks; with 64-bit keys only shorter ones. The limits depend
+ * on the width of vectors. */
+#if defined(__AVX512F__)
+enum { RANK_MAX = 256 };
+#elif defined(__AVX2__)
+enum { RANK_MAX = 200 };
+#else
+enum { RANK_MAX = 112 };
+#endif
+enum { RANK_MAX_64 = RANK_MAX * 5 / 8 };
+
+/* This many runs are sorted side by side, with up to COLUMN_MAX 32-bit elements, or half as many
+ * 16-bit elements, which radix sort sorts faster. Runs of 64-bit keys take twice the vectors, so
+ * their limit is lower where vectors have 128 bits. */
+enum { COLUMN_RUNS = 16, COLUMN_MAX = 1024 };
+#if defined(__AVX2__)
+enum { COLUMN_MAX_64 = 1024 };
+#else
+enum { COLUMN_MAX_64 = 128 };
+#endif
+
+/* Digits have 11 bits in long runs, so that 32 bits take three passes, and 8 bits in shorter ones,
+ * where clearing and adding 2048 counts would take longer than a pass. */
+enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS, SHORT_DIGIT_BITS = 8, LONG_RUN = 4096 };
+
+/* The minimum elements per part of one run, and the maximum number of parts. Each digit wakes
+ * threads twice, which costs more than a second thread gains in shorter runs. */
+enum { PART_ELEMENTS = 128 * 1024, MAX_PARTS = 16 };
+
+/* Elements per task that sorts several runs. */
+enum { TASK_ELEMENTS = 8 * 1024 };
+
+/* The estimated time per element of a short run. */
+static const double NANOSECONDS = 4;
+
+typedef struct {
+  ptrdiff_t bytes, runs, size, runs_per_task;
+  char *values;
+  int32_t *indices;
+  /* A key is bits ^ flip, and ^ magnitude_mask if the sign is set: see NAME(load). */
+  uint64_t flip, magnitude_mask, negative_zero, infinity;
+  bool is_float;
+  /* Whether runs may be sorted in columns. */
+  bool by_columns;
+  _Atomic(bool) failed;
+} sort_context;
+
+#endif

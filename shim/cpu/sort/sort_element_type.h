@@ -1,0 +1,59 @@
+/*
+ * Elements of one size and their keys.
+ *
+ * Included by sort.c once per size, with ELEMENT (an unsigned integer of that size) and KEY (an
+ * unsigned integer of at least 32 bits). It has no include guard.
+ *
+ * The magnitude_mask is 0 for integers, so that none is NaN, and all bits but the sign for floats,
+ * which are flipped if the sign is set.
+ */
+
+#define NAME(name) RM_SUFFIXED(name, ELEMENT)
+
+static void NAME(load)(const sort_context *ctx, const void *values, ptrdiff_t n, KEY *keys) {
+  const ELEMENT flip = (ELEMENT)ctx->flip, magnitude_mask = (ELEMENT)ctx->magnitude_mask,
+                zero = (ELEMENT)ctx->negative_zero;
+  const ELEMENT infinity = (ELEMENT)ctx->infinity;
+  const ELEMENT *x = values;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const ELEMENT bits = x[i] == zero ? 0 : x[i];
+    const ELEMENT sign = (ELEMENT)(0 - (bits >> (8 * sizeof(ELEMENT) - 1)));
+    const ELEMENT key = (ELEMENT)(bits ^ flip ^ (sign & magnitude_mask));
+    keys[i] = (ELEMENT)(bits & magnitude_mask) > infinity ? (ELEMENT)-1 : key;
+  }
+}
+
+/* Only for keys that are unambiguous: see NAME(has_ambiguous_keys). */
+static void NAME(store)(const sort_context *ctx, const KEY *keys, ptrdiff_t n, void *values) {
+  const ELEMENT flip = (ELEMENT)ctx->flip, magnitude_mask = (ELEMENT)ctx->magnitude_mask;
+  ELEMENT *x = values;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const ELEMENT bits = (ELEMENT)((ELEMENT)keys[i] ^ flip);
+    const ELEMENT sign = (ELEMENT)(0 - (bits >> (8 * sizeof(ELEMENT) - 1)));
+    x[i] = (ELEMENT)(bits ^ (sign & magnitude_mask));
+  }
+}
+
+/* Whether floats contain NaN or -0, whose keys are not unique. */
+static bool NAME(has_ambiguous_keys)(const sort_context *ctx, const void *values, ptrdiff_t n) {
+  const ELEMENT magnitude_mask = (ELEMENT)ctx->magnitude_mask, zero = (ELEMENT)ctx->negative_zero;
+  const ELEMENT infinity = (ELEMENT)ctx->infinity;
+  const ELEMENT *x = values;
+  ELEMENT found = 0;
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
+    found |= ((ELEMENT)(x[i] & magnitude_mask) > infinity) | (x[i] == zero);
+  }
+  return found != 0;
+}
+
+static void NAME(permute)(const ELEMENT *from, const uint64_t *order, ptrdiff_t n, ELEMENT *to) {
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];
+}
+
+static void NAME(scatter)(const ELEMENT *from, const KEY *ranks, ptrdiff_t n, ELEMENT *to) {
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];
+}
+
+#undef NAME
+#undef ELEMENT
+#undef KEY

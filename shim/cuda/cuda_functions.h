@@ -1,0 +1,29 @@
+/*
+ * The functions of NVIDIA's libraries that are open.
+ */
+#ifndef ROWMAJOR_CUDA_FUNCTIONS_H
+#define ROWMAJOR_CUDA_FUNCTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The libraries. */
+typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_LIBRARY_COUNT } rm_library;
+
+typedef struct {
+#define RM_FIELD(name, parameters) int(*name) parameters;
+#define RM_DRIVER_FUNCTION RM_FIELD
+#define RM_RUNTIME_FUNCTION RM_FIELD
+#define RM_NVRTC_FUNCTION RM_FIELD
+#define RM_CUBLAS_FUNCTION RM_FIELD
+#define RM_CUBLASLT_FUNCTION RM_FIELD
+#include "cuda_functions.def"
+#undef RM_FIELD
+  const char *(*cudaGetErrorName)(int code);
+  const char *(*cudaGetErrorString)(int code);
+  const char *(*nvrtcGetErrorString)(int code);
+} rm_functions;
+
+extern rm_functions rm_cu;
+
+#endif

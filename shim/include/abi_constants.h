@@ -1,0 +1,117 @@
+/*
+ * Made by scripts/generate/ops_def.ts from src/backend/ffi/abi.ts: edit that, then run the script.
+ */
+#ifndef ROWMAJOR_ABI_CONSTANTS_H
+#define ROWMAJOR_ABI_CONSTANTS_H
+
+/* Changes with the meaning of any function. */
+#define RM_VERSION 5
+
+/* What the functions return. */
+enum {
+  RM_OK = 0,
+  RM_UNSUPPORTED = 1,
+  RM_BAD_ARGUMENT = 2,
+  RM_NOT_FOUND = 3,
+  RM_OUT_OF_MEMORY = 5,
+  RM_DEVICE_ERROR = 6
+};
+
+/* The dtypes, and what stands for none. */
+enum {
+  RM_BOOL = 0,
+  RM_INT8 = 1,
+  RM_INT16 = 2,
+  RM_INT32 = 3,
+  RM_INT64 = 4,
+  RM_UINT8 = 5,
+  RM_UINT16 = 6,
+  RM_UINT32 = 7,
+  RM_UINT64 = 8,
+  RM_FLOAT16 = 9,
+  RM_BFLOAT16 = 10,
+  RM_FLOAT32 = 11,
+  RM_FLOAT64 = 12,
+  RM_DTYPE_COUNT = 13,
+  RM_NONE = 255
+};
+
+/* Of the dtypes and the declarations of rowmajor.h. */
+#define RM_ABI_HASH 0x36d7a4f0u
+
+/* Where the parts of a plan begin. */
+enum {
+  RM_PLAN_RANK = 0,
+  RM_PLAN_OPERANDS = 1,
+  RM_PLAN_KEPT = 2,
+  RM_ATTRIBUTES = 3,
+  RM_OFFSETS = 11
+};
+
+/* What rm_configure sets. */
+enum {
+  RM_CONFIGURE_THREADS = 0,
+  RM_CONFIGURE_LEVEL = 1,
+  RM_CONFIGURE_SHARE_ALL = 2
+};
+
+/* The kinds of random numbers. */
+enum {
+  RM_RANDOM_BITS = 0,
+  RM_RANDOM_UNIFORM = 1,
+  RM_RANDOM_NORMAL = 2,
+  RM_RANDOM_INTEGERS = 3
+};
+
+/* What rm_buffers does. */
+enum {
+  RM_BUFFERS_OPEN = 0,
+  RM_BUFFERS_TAKE = 1,
+  RM_BUFFERS_KEPT = 2,
+  RM_BUFFERS_RELEASE = 3,
+  RM_BUFFERS_GIVE = 4,
+  RM_BUFFERS_EXPECT = 5,
+  RM_BUFFERS_TAKE_KEPT = 6
+};
+
+/* What rm_cuda_memory does. */
+enum {
+  RM_CUDA_ALLOCATE = 0,
+  RM_CUDA_FREE = 1,
+  RM_CUDA_UPLOAD = 2,
+  RM_CUDA_DOWNLOAD = 3,
+  RM_CUDA_COPY = 4,
+  RM_CUDA_ZERO = 5,
+  RM_CUDA_USAGE = 6,
+  RM_CUDA_RELEASE = 7,
+  RM_CUDA_BEGIN_READ = 8,
+  RM_CUDA_END_READ = 9
+};
+
+/* What comes of RM_CUDA_END_READ. */
+enum {
+  RM_CUDA_READ_WAITS = 0,
+  RM_CUDA_READ_ENDED = 1,
+  RM_CUDA_READ_MOVES = 2
+};
+
+/* The flags of rm_cuda_matmul. */
+enum {
+  RM_CUDA_MATMUL_TF32 = 1,
+  RM_CUDA_MATMUL_ADD_BIAS = 2,
+  RM_CUDA_MATMUL_RELU = 4,
+  RM_CUDA_MATMUL_GELU = 8
+};
+
+/* What rm_cuda_control does. */
+enum {
+  RM_CUDA_SYNCHRONIZE = 0,
+  RM_CUDA_CAPTURE_BEGIN = 1,
+  RM_CUDA_CAPTURE_END = 2,
+  RM_CUDA_GRAPH_LAUNCH = 3,
+  RM_CUDA_GRAPH_FREE = 4,
+  RM_CUDA_EVENT_RECORD = 5,
+  RM_CUDA_EVENT_ELAPSED = 6
+};
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * The public interface of the rowmajor shim: a flat C ABI with few symbols. One runs all kernels.
+ *
+ * A function that can fail returns a status and leaves a message for rm_last_error. RM_UNSUPPORTED
+ * means that this build has no kernel for the call and has written nothing: use another backend.
+ * RM_DEVICE_ERROR means that a device, or one of its libraries, reported an error.
+ *
+ * No function aborts, prints, or keeps a pointer that it is given. The caller has checked that
+ * every plan stays inside its buffers: sizes, offsets and strides are in elements and are not
+ * checked again.
+ *
+ * Kernels are found by the names of their ops. Dtypes and the other constants are in abi.ts.
+ */
+#ifndef ROWMAJOR_H
+#define ROWMAJOR_H
+
+#include <stdint.h>
+#include "abi_constants.h"
+
+#if defined(_WIN32)
+#define RM_API __declspec(dllexport)
+#else
+#define RM_API __attribute__((visibility("default")))
+#endif
+
+/* Returns RM_VERSION of the library. */
+RM_API int32_t rm_version(void);
+
+/* Returns RM_ABI_HASH of the library. The caller compares it with its own. */
+RM_API int32_t rm_abi_hash(void);
+
+/* Returns a hash of all ops of the op table that have kernels. */
+RM_API int32_t rm_table_hash(void);
+
+/* Copies the last message of this thread, terminated by 0 and truncated to length bytes; returns
+ * its full length. */
+RM_API int32_t rm_last_error(void *buffer, int32_t length);
+
+/* Writes the address of memory of the caller as 8 bytes. */
+RM_API int32_t rm_address_of(const void *memory, void *address);
+
+/*
+ * Sets one thing for the process and returns its new value. A negative value only asks.
+ *
+ * RM_CONFIGURE_THREADS: the number of threads; 0 means as many as the machine has.
+ * RM_CONFIGURE_LEVEL: the instruction set: 2 to 4 for x86-64-v2 to -v4, 0 for the best one; 1 is
+ *   returned on other machines. A value that the machine lacks changes nothing.
+ * RM_CONFIGURE_SHARE_ALL: 1 to run short work on several threads too, as tests want; else 0.
+ */
+RM_API int32_t rm_configure(int32_t what, int32_t value);
+
+/*
+ * Returns the number of the kernel of that name, terminated by 0, or -1. An op of the op table is
+ * found only if its definition has that hash; other kernels have hash 0.
+ */
+RM_API int32_t rm_find_kernel(const void *name, int32_t hash);
+
+/*
+ * Runs a kernel. dtypes packs the ids of the dtypes of out, a, b and c, eight bits each, the lowest
+ * first; RM_NONE where there is no buffer. compute is the dtype of the arithmetic, where it is not
+ * that of out. numbers are a plan, [rank, operands, kept axes, 8 attributes, offsets.., shape..,
+ * strides of out.., of a.., ..], unless the kernel says otherwise; attributes are listed below.
+ *
+ * Elementwise ops: out = op(a, b, c) for every element, with the attributes of the op. An input may
+ * be out itself if both have the same strides and offset.
+ *
+ * Reductions, index reductions (out is int32 and holds flat indices in the order of the plan) and
+ * scans (out has a stride along every axis): reduce a (and b) into out. The first `kept` axes of the
+ * plan are the outer axes, those of out. The attribute is the number of elements that are reduced.
+ *
+ * Kernels with indices: these are in [-size, size); negative ones count from the end. If one is out
+ * of range, the first attribute becomes its flat index among the indices, else -1.
+ *
+ * gather: for each of `count` contiguous indices (b), from `offset` on, copies a block of elements,
+ *   over which a plan of 2 operands iterates: from a advanced by index * stride, to out advanced by
+ *   `step` for each index. Attributes: [offset, count, size, stride, step]. Writes nothing if an
+ *   index is out of range.
+ * scatter: the reverse: copies blocks of a to out advanced by index * stride. The last of equal
+ *   indices wins.
+ * scatterAdd: adds to out instead, in the order of the indices; all dtypes but bool.
+ * ravelIndex: adds index (a) * stride to each int32 or int64 element of out. Attributes: [size,
+ *   stride].
+ * takeAlongAxis: for each index (b) copies the element of a advanced by index * stride to out.
+ *   Attributes: [size, stride]. Elements of out may have been written if an index is out of range.
+ *
+ * Kernels whose plan is not read:
+ *
+ * nonzeroIndices: writes the flat indices of the nonzero elements among `length` contiguous elements
+ *   of a, from `offset` on, to contiguous int32 out, which has room for `room`. Attributes: [offset,
+ *   length, room].
+ * sort: sorts contiguous runs of out in place. Sorting is stable; NaN goes last. Attributes:
+ *   [offset, runs, size, 1 for descending order].
+ * argsort: writes to int32 out what would sort the runs of a. The same attributes.
+ * random: fills `length` contiguous elements of out with random numbers of a Philox key. The kinds
+ *   are RM_RANDOM_BITS, RM_RANDOM_UNIFORM, RM_RANDOM_NORMAL and RM_RANDOM_INTEGERS, which start at
+ *   low; a range of 0 means 2^64. Attributes: [kind, key, key, low, low, range, range, length], in
+ *   words of 32 bits, the lower one first.
+ * softmax, logSoftmax, layerNorm, rmsNorm: compute along contiguous rows of a float dtype; out may
+ *   be a. The norms multiply by b and add c, which have [columns] elements each, of float32 if a has
+ *   16 bits, else of the dtype of a; null for none. Attributes: [rows, columns, offset of a,
+ *   epsilon].
+ * matmul: out[i] = a[i] @ b[i]; out is never read. Uses the open BLAS where it is faster, else own
+ *   kernels. Instead of a plan, numbers are [m, n, k, batch, row and column strides of out, a and b,
+ *   offsets of out.., of a.., of b..].
+ */
+RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out,
+                      void *a, void *b, void *c);
+
+/*
+ * Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, else the first of the
+ * default names.
+ */
+RM_API int32_t rm_blas_open(void);
+
+/*
+ * Copies the configuration of the open BLAS, a newline and its path, as rm_last_error does. Returns
+ * 0 if none is open.
+ */
+RM_API int32_t rm_blas_info(void *buffer, int32_t length);
+
+/*
+ * Allocates memory for arrays that a garbage collector frees.
+ *
+ * RM_BUFFERS_OPEN: numbers become [owner, two functions (data, context)]. The collector has to call
+ *   the first function for the 16 bytes at owner, and the second one for each buffer, once they are
+ *   unreachable. The 16 bytes are two doubles: the bytes of the owner's buffers, and the bytes of
+ *   its arrays elsewhere, which the caller writes. The cache of freed buffers is limited to the sum
+ *   of both over all owners, or 256 MiB if that is more.
+ * RM_BUFFERS_TAKE: numbers are [owner, bytes, 1 for zeros] and become [address], aligned to a cache
+ *   line.
+ * RM_BUFFERS_TAKE_KEPT: the same, but only from the cache; [0] if nothing there fits.
+ * RM_BUFFERS_KEPT: numbers become [bytes in the cache].
+ * RM_BUFFERS_RELEASE: frees the cache.
+ * RM_BUFFERS_GIVE: numbers are [address] of a buffer that no collector knows.
+ * RM_BUFFERS_EXPECT: the next module of Node-API is this library, not another file of its name.
+ */
+RM_API int32_t rm_buffers(int32_t what, double *numbers);
+
+/*
+ * The same through Node-API: sets exports.take(bytes, 1 for zeros), which returns an ArrayBuffer,
+ * or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the doubles at the
+ * owner, which must live as long as take. Sets neither in a process without Node-API, or if not
+ * expected.
+ */
+RM_API void *napi_register_module_v1(void *env, void *exports);
+
+/* ---- CUDA ------------------------------------------------------------------------------------ */
+
+/*
+ * Devices count from 0. Addresses of device memory, sizes and handles are doubles, all below 2^53.
+ * Work on a device is queued in order on one stream; functions that wait for it say so. Any thread
+ * may call, but blocks while another thread captures a graph on the device.
+ */
+
+/*
+ * Opens the CUDA runtime and driver once per process. folder, terminated by 0 or null, is searched
+ * after the folders of ROWMAJOR_CUDA_LIB_DIR and before all others. Numbers become [devices, driver
+ * version, runtime version]. The message of a failure lists what was searched and stands for all
+ * later calls until one names another folder.
+ */
+RM_API int32_t rm_cuda_open(const void *folder, double *numbers);
+
+/*
+ * Copies lines of "key<tab>value" as rm_last_error does: of a device (name, capability, memory), or
+ * for device -1 of the libraries (driver, cudart, nvrtc, cublas: version and path, or why it is not
+ * open) and of the cache of compiled kernels. Copies nothing if there is no such device.
+ */
+RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
+
+/*
+ * Manages the memory of a device.
+ *
+ * RM_CUDA_ALLOCATE: numbers are [bytes] and become [address], aligned to 512 bytes or more. If
+ *   memory is exhausted they become [bytes, free bytes, bytes of the device], with
+ *   RM_OUT_OF_MEMORY.
+ * RM_CUDA_FREE: numbers are [address]. Queued work may still use it: the next owner's work comes
+ *   later.
+ * RM_CUDA_UPLOAD: numbers are [address, bytes, offset in host in bytes]. host may change once the
+ *   call returns. Not allowed while a graph is captured, nor are the reads below.
+ * RM_CUDA_DOWNLOAD: the same from device to host; waits.
+ * RM_CUDA_COPY: numbers are [to, from, bytes, the device of from]; queued on the device of `to`.
+ * RM_CUDA_ZERO: numbers are [address, bytes]; queued.
+ * RM_CUDA_USAGE: numbers become [bytes in use, bytes cached, peak bytes in use, free bytes of the
+ *   device, bytes of the device].
+ * RM_CUDA_RELEASE: returns cached memory to the driver; waits.
+ * RM_CUDA_BEGIN_READ: numbers are [address, bytes]; queues a copy to pinned memory; they become
+ *   [ticket].
+ * RM_CUDA_END_READ: numbers are [ticket, offset in host in bytes, bytes]; copies at most one
+ *   finished chunk to host. They become [RM_CUDA_READ_WAITS] if no chunk is ready,
+ *   [RM_CUDA_READ_MOVES] if more chunks follow, or [RM_CUDA_READ_ENDED]. A null host cancels the
+ *   ticket.
+ */
+RM_API int32_t rm_cuda_memory(int32_t what, int32_t device, double *numbers, void *host);
+
+/*
+ * Compiles CUDA C for a device and loads it, unless an earlier call or process has compiled it.
+ * names are those of its kernels, separated by newlines and terminated by 0; writes one handle for
+ * each. The source may include the embedded headers (cuda/modules/embed.zig) by their names.
+ *
+ * Without NVRTC the source is ignored and names must be those of AOT kernels: RM_NOT_FOUND says
+ * which is not one, and why NVRTC is missing.
+ *
+ * With device -1 nothing is loaded and no driver is needed: handles[0] is the architecture, as 90.
+ * rm_last_error then has a line for each kernel: name, registers, bytes of stack, of spill stores,
+ * of spill loads and of shared memory, separated by tabs; after them the warnings of the compiler.
+ */
+RM_API int32_t rm_cuda_compile(int32_t device, const void *source, const void *names,
+                               double *handles);
+
+/*
+ * Queues a kernel. call is [handle, blocks along x, y, z, threads along x, y, z, bytes of
+ * arguments]. The arguments are laid out as the kernel's parameters are.
+ */
+RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *arguments);
+
+/*
+ * Queues c[i] = a[i] @ b[i] for float dtypes, as matmul of rm_run, and for int8, whose c is int32.
+ * RM_UNSUPPORTED for other dtypes, for matrices that cuBLAS cannot read where they are, and where
+ * it has no kernel. The plan is [m, n, k, batch, row and column strides of c, a and b, addresses of
+ * c, a and b, flags, address of bias, offsets of c.., of a.., of b..].
+ *
+ * Flags, applied in this order: RM_CUDA_MATMUL_TF32 if c is float32, RM_CUDA_MATMUL_ADD_BIAS to add
+ * bias, [n] of the dtype of c aligned to 16 bytes, RM_CUDA_MATMUL_RELU, RM_CUDA_MATMUL_GELU by
+ * tanh.
+ */
+RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan);
+
+/*
+ * Controls the order of work, graphs and time on a device.
+ *
+ * RM_CUDA_SYNCHRONIZE: waits for all queued work; reports errors in it.
+ * RM_CUDA_CAPTURE_BEGIN: queued work is recorded, not run, until RM_CUDA_CAPTURE_END. Memory that
+ *   is allocated or freed meanwhile belongs to the graph until that is freed. Other memory that the
+ *   graph uses must not be freed before it.
+ * RM_CUDA_CAPTURE_END: numbers become [graph].
+ * RM_CUDA_GRAPH_LAUNCH, RM_CUDA_GRAPH_FREE: numbers are [graph].
+ * RM_CUDA_EVENT_RECORD: queues a time stamp; numbers become [event].
+ * RM_CUDA_EVENT_ELAPSED: numbers are [event, later event]; waits for both and frees them; numbers
+ *   become [milliseconds between them].
+ */
+RM_API int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers);
+
+#endif

@@ -1,0 +1,96 @@
+/**
+ * The constants that the kernels share with the code that launches them. Every source begins with them,
+ * as `#define RM_...`.
+ *
+ * @module
+ */
+import { DTYPES } from "../../base/dtype.ts";
+
+/** By the header of shim/cuda/kernels that needs them. */
+export const CONSTANTS = {
+  "device.h": {
+    /** Threads of a block, unless a kernel says otherwise. */
+    THREADS: 256,
+    /** Axes that most kernels have room for, and as many as there can be. */
+    FEW_AXES: 8,
+    MAX_AXES: 64,
+  },
+  "map.h": {
+    /** Elements of a thread where each is fetched by itself. */
+    MAP_ELEMENTS: 4,
+    /** Rows and columns of a tile, and of one of cheap ops on elements of at most 2 bytes. */
+    MAP_TILE: 32,
+    MAP_LARGE_TILE: 64,
+    /** Flag of contiguous operands: packs can be moved at once. */
+    MAP_ALIGNED: 8,
+  },
+  "reduce.h": {
+    /** Rows that a lane loads at a time where outputs are neighbours; half as many of 8 bytes. */
+    REDUCE_ROWS: 16,
+    /** Flags: elements are taken in packs, packs can be loaded at once, b varies within an output. */
+    REDUCE_PACKS: 1,
+    REDUCE_ALIGNED: 2,
+    REDUCE_SECOND_VARIES: 4,
+  },
+  "scan.h": {
+    /** Flags: packs of the input can be loaded at once, those of the output stored. */
+    SCAN_ALIGNED_IN: 1,
+    SCAN_ALIGNED_OUT: 2,
+  },
+  "softmax_norm.h": {
+    /** Bytes of struct rm_row_part. */
+    PART_BYTES: 32,
+  },
+  "sort.h": {
+    /** The longest run that is sorted by ranks, which is also the size of those blocks. */
+    SORT_RANK_MAX: 512,
+    /** Values of a digit. */
+    SORT_DIGITS: 256,
+    /** Elements of a thread, and of one whose elements have 8 bytes. */
+    SORT_ITEMS: 16,
+    SORT_WIDE_ITEMS: 8,
+    /** Above the bits of the mantissa of floats in `order`: integers are signed; descending order. */
+    SORT_SIGNED: 256,
+    SORT_DESCENDING: 512,
+    /** Rows of so many counts, or fewer, are added up by a thread each. */
+    FEW_COUNTS: 16,
+    /** Threads of a block that adds up the counts of a row, at most. */
+    COUNTS_THREADS: 1024,
+  },
+  "gather_scatter.h": {
+    /** Elements that a block of nonzero looks at. */
+    NONZERO_TILE: 4096,
+    /** Sorted indices of a chunk of scatter-add. */
+    ADD_CHUNK: 32,
+    /** Beside the bytes of an index, where it is signed. */
+    INDEX_SIGNED: 16,
+    /** Words of 8 bytes of struct rm_faults. */
+    FAULT_WORDS: 4,
+  },
+  "matmul.h": {
+    /** Rows and columns of the tile that a block computes. */
+    MATMUL_TILE: 64,
+  },
+  "random.h": {},
+} as const;
+
+/** A header that kernels are made of. */
+export type Header = keyof typeof CONSTANTS;
+
+const texts = new Map<Header, string>();
+
+function defineAll(constants: Readonly<Record<string, number>>): string {
+  return Object.entries(constants).map(([name, value]) => `#define RM_${name} ${value}\n`).join("");
+}
+
+/** What a source that includes `header` begins with. */
+export function constantsOf(header: Header): string {
+  let text = texts.get(header);
+  if (text === undefined) {
+    const ids = Object.fromEntries(DTYPES.map((dtype, id) => [dtype.toUpperCase(), id]));
+    text = defineAll(ids) + defineAll(CONSTANTS["device.h"]) +
+      (header === "device.h" ? "" : defineAll(CONSTANTS[header]));
+    texts.set(header, text);
+  }
+  return text;
+}

@@ -1,0 +1,46 @@
+/**
+ * The kernels of the JavaScript backend: the definitions of ops that are no expression of the table.
+ *
+ * @module
+ */
+import { hasIndexTensor } from "../../core/blocks.ts";
+import { isPlainGemm } from "../../core/gemm.ts";
+import { sortsLastAxis } from "../../ops/kernels.ts";
+import type { Call } from "../../ops/op.ts";
+import {
+  gather,
+  nonzeroIndices,
+  ravelIndex,
+  scatter,
+  scatterAdd,
+  takeAlongAxis,
+} from "./gather.ts";
+import { matmul } from "./matmul.ts";
+import { random } from "./random.ts";
+import { argsort, sort } from "./sort.ts";
+
+/** The definition of an op. */
+export interface Kernel {
+  /** Whether it can run the call; else the op is made of others. */
+  supports(call: Call): boolean;
+  /** Runs it; `generate` tells whether functions may be made from text. */
+  run(call: Call, generate: boolean): void;
+}
+
+const always = (): boolean => true;
+
+/** The kernels by the names of their ops. */
+export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
+  {
+    gather: { supports: always, run: gather },
+    scatter: { supports: always, run: scatter },
+    scatterAdd: { supports: always, run: scatterAdd },
+    ravelIndex: { supports: always, run: ravelIndex },
+    takeAlongAxis: { supports: hasIndexTensor, run: takeAlongAxis },
+    nonzeroIndices: { supports: always, run: nonzeroIndices },
+    sort: { supports: sortsLastAxis, run: sort },
+    argsort: { supports: sortsLastAxis, run: argsort },
+    matmul: { supports: isPlainGemm, run: matmul },
+    random: { supports: always, run: random },
+  } satisfies Record<string, Kernel>,
+));

@@ -1,0 +1,202 @@
+/**
+ * The kernels of the shim that are no expression of the table: what each supports, and what it is
+ * handed. Every operand is checked against its storage first, as C does not.
+ *
+ * @module
+ */
+import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
+import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
+import { copyInto } from "../../core/dispatch.ts";
+import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
+import { isRowCall, rowsOf } from "../../core/row_kernels.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
+import type { Call } from "../../ops/op.ts";
+import { RANDOM } from "../ffi/abi.ts";
+import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
+import { planProduct } from "../ffi/matrices.ts";
+
+/** What `rm_run` is handed. */
+interface Handed {
+  /** The plan, or the kernel's own numbers. */
+  readonly numbers: Float64Array;
+  readonly out: Storage;
+  readonly a?: Storage | null;
+  readonly b?: Storage | null;
+  readonly c?: Storage | null;
+}
+
+/** A kernel of the shim. */
+export interface Kernel {
+  /** Whether it can run the call. */
+  supports(call: Call): boolean;
+  /** What the call hands over; null where there is nothing for the kernel to do. */
+  prepare(call: Call): Handed | null;
+  /** Takes what the kernel has written to the numbers. */
+  finish?(call: Call, numbers: Float64Array): void;
+}
+
+/** The numbers of calls without a plan. */
+const own = new Float64Array(ATTRIBUTES + 8);
+let matrices = new Float64Array(64);
+
+const always = (): boolean => true;
+
+/** Writes attributes of a kernel. */
+function setAttributes(numbers: Float64Array, ...attributes: readonly number[]): void {
+  for (let i = 0; i < attributes.length; i++) numbers[ATTRIBUTES + i] = attributes[i]!;
+}
+
+/** Takes the place of the first index that is out of range. */
+function takeBadIndex(call: Call, numbers: Float64Array): void {
+  call.badIndex = numbers[ATTRIBUTES]!;
+}
+
+/** A kernel that moves blocks of elements by a vector of indices. */
+function mover(gathers: boolean): Kernel {
+  return {
+    supports: always,
+    prepare(call) {
+      const blocks = gathers ? gatherBlocks(call) : scatterBlocks(call);
+      const { plan, out, source, step } = blocks;
+      const { indices, offset, count, size, stride } = blocks.index;
+      if (movesNothing(blocks)) return null;
+      const [stepped, indexed] = [(count - 1) * step, (size - 1) * stride];
+      checkBlocks(call.op.name, plan, 0, out, gathers ? stepped : indexed);
+      checkBlocks(call.op.name, plan, 1, source, gathers ? indexed : stepped);
+      checkRun(call.op.name, 2, offset, count, indices);
+      setAttributes(plan.data, offset, count, size, stride, step);
+      return { numbers: plan.data, out, a: source, b: indices };
+    },
+    finish: takeBadIndex,
+  };
+}
+
+const ravelIndex: Kernel = {
+  supports: always,
+  prepare(call) {
+    const [positions, index] = [call.operand(0), call.operand(1)];
+    const plan: Plan = planMap(positions.layout, index.layout, null, null);
+    if (plan.size === 0) return null;
+    checkOperand("ravelIndex", plan, 0, positions.storage);
+    checkOperand("ravelIndex", plan, 1, index.storage);
+    setAttributes(plan.data, call.attributes.size, call.attributes.stride);
+    return { numbers: plan.data, out: positions.storage, a: index.storage };
+  },
+  finish: takeBadIndex,
+};
+
+const takeAlongAxis: Kernel = {
+  supports: hasIndexTensor,
+  prepare(call) {
+    const { plan, size, stride } = alongAxis(call);
+    const [out, source] = [call.outputs[0]!.storage, call.operand(0).storage];
+    const indices = call.operand(1).storage;
+    if (plan.size === 0 || size === 0) return null;
+    checkOperand("takeAlongAxis", plan, 0, out);
+    checkBlocks("takeAlongAxis", plan, 1, source, (size - 1) * stride);
+    checkOperand("takeAlongAxis", plan, 2, indices);
+    setAttributes(plan.data, size, stride);
+    return { numbers: plan.data, out, a: source, b: indices };
+  },
+  finish: takeBadIndex,
+};
+
+const nonzeroIndices: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { storage, layout: { offset, size } } = call.operand(0);
+    const out = call.outputs[0]!.storage;
+    if (size === 0) return null;
+    checkRun("nonzeroIndices", 1, offset, size, storage);
+    setAttributes(own, offset, size, out.length);
+    return { numbers: own, out, a: storage };
+  },
+};
+
+/** Writes the attributes of a sort of the runs of `values`, along the last axis. */
+function setRuns(call: Call, { storage, layout: { offset, shape, size } }: Operand): void {
+  const length = shape.at(-1)!;
+  checkRun(call.op.name, 0, offset, size, storage);
+  const { descending } = call.attributes as SortAttributes;
+  setAttributes(own, offset, size / length, length, descending ? 1 : 0);
+}
+
+const sort: Kernel = {
+  supports: sortsLastAxis,
+  prepare(call) {
+    const [out] = call.outputs;
+    copyInto(out!, call.operand(0));
+    setRuns(call, out!);
+    return { numbers: own, out: out!.storage };
+  },
+};
+
+const argsort: Kernel = {
+  supports: sortsLastAxis,
+  prepare(call) {
+    const [x, out] = [call.operand(0), call.outputs[0]!.storage];
+    setRuns(call, x);
+    checkRun("argsort", 1, 0, x.layout.size, out);
+    return { numbers: own, out, a: x.storage };
+  },
+};
+
+const random: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { distribution, key: [key0, key1], low, high } = call.attributes as RandomAttributes;
+    const { storage } = call.operand(0);
+    if (storage.length === 0) return null;
+    const words = new Uint32Array(new BigInt64Array([low, high - low]).buffer);
+    const keys = [key0 >>> 0, key1 >>> 0];
+    setAttributes(own, RANDOM[distribution], ...keys, ...words, storage.length);
+    return { numbers: own, out: storage };
+  },
+};
+
+const matmul: Kernel = {
+  supports: isPlainGemm,
+  prepare(call) {
+    const problem = gemmOf(call);
+    matrices = planProduct("matmul", matrices, problem, 10);
+    const { c, a, b } = problem;
+    return { numbers: matrices, out: c.storage, a: a.storage, b: b.storage };
+  },
+};
+
+/** Softmax and norms along contiguous rows of floats. */
+const rows: Kernel = {
+  supports: isRowCall,
+  prepare(call) {
+    const [out, x] = [call.outputs[0]!.storage, call.operand(0)];
+    const { rows, columns, weight, bias, epsilon } = rowsOf(call);
+    const { offset } = x.layout;
+    const { name } = call.op;
+    checkRun(name, 0, 0, rows * columns, out);
+    checkRun(name, 1, offset, rows * columns, x.storage);
+    if (weight !== null) checkRun(name, 2, 0, columns, weight);
+    if (bias !== null) checkRun(name, 3, 0, columns, bias);
+    setAttributes(own, rows, columns, offset, epsilon);
+    return { numbers: own, out, a: x.storage, b: weight, c: bias };
+  },
+};
+
+/** The kernels by the names of their ops. */
+export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
+  gather: mover(true),
+  scatter: mover(false),
+  scatterAdd: mover(false),
+  ravelIndex,
+  takeAlongAxis,
+  nonzeroIndices,
+  sort,
+  argsort,
+  random,
+  matmul,
+  softmax: rows,
+  logSoftmax: rows,
+  layerNorm: rows,
+  rmsNorm: rows,
+}));

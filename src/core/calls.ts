@@ -1,0 +1,78 @@
+/**
+ * What dispatch keeps from call to call: pooled calls, the layout and the operands of scalars.
+ *
+ * @module
+ */
+import { DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { Layout } from "../base/layout.ts";
+import { ATTRIBUTES, type Plan } from "../base/plan.ts";
+import { writeElement } from "../memory/element.ts";
+import type { Operand } from "../memory/operand.ts";
+import { Storage } from "../memory/storage.ts";
+import { Call, type ElementOp, type Input, type Op } from "../ops/op.ts";
+
+/**
+ * The call that `op` keeps for this, or a new one while that is in use, or was lost to an error. What
+ * is the same as last time is not written again: a write of a reference costs the engines more than a
+ * comparison.
+ */
+export function takeCall(op: Op, name: string, inputs: number, attributes: unknown): Call {
+  const call = op.idle;
+  if (call === null || call.inputs.length !== inputs) {
+    const all: Input[] = new Array(inputs).fill(undefined);
+    return new Call(op, name, all, attributes, [undefined as never]);
+  }
+  op.idle = null;
+  if (call.name !== name) call.name = name;
+  if (attributes !== undefined) call.attributes = attributes;
+  return call;
+}
+
+/** Ends a call that {@link takeCall} gave, and what it refers to; gives its first output. */
+export function giveCall(call: Call): Operand {
+  const { inputs, outputs } = call;
+  const result = outputs[0]!;
+  const count = inputs.length;
+  inputs[0] = undefined;
+  if (count > 1) inputs[1] = undefined;
+  if (count > 2) inputs[2] = undefined;
+  outputs[0] = undefined as never;
+  call.memo = undefined;
+  call.attributes = undefined;
+  call.op.idle = call;
+  return result;
+}
+
+/** The layout of a single element. */
+export const SCALAR_LAYOUT: Layout = Layout.contiguous([]);
+
+/** Operands of one element on the CPU, for scalars: by slot and dtype. */
+const scalars: Operand[][] = [[], [], []];
+
+/** An operand that holds `value` until the same slot is used again. */
+export function scalarOperand(value: Scalar, info: DTypeInfo, slot: number): Operand {
+  const operand = scalars[slot]![info.id] ??= {
+    storage: new Storage(new info.array(info.lanes), info, true, false),
+    layout: SCALAR_LAYOUT,
+    flags: 0,
+  };
+  // The two that there are most of; each line sees one class of arrays.
+  if (info === DTYPE.float32) (operand.storage.array as Float32Array)[0] = Number(value);
+  else if (info === DTYPE.float64) (operand.storage.array as Float64Array)[0] = Number(value);
+  else writeElement(operand.storage, 0, value);
+  return operand;
+}
+
+/** Writes the numbers that expressions use into the plan; `count` is how many elements are reduced. */
+export function setParameters(
+  plan: Plan,
+  op: ElementOp,
+  attributes: Record<string, number | boolean | undefined> | undefined,
+  count: number,
+): void {
+  op.parameters.forEach((name, i) =>
+    plan.data[ATTRIBUTES + i] = name === "count"
+      ? Math.max(0, count - Number(attributes?.correction ?? 0))
+      : Number(attributes?.[name])
+  );
+}

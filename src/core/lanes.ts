@@ -1,0 +1,64 @@
+/**
+ * Elements that are several numbers, or share a block, as the numbers that they consist of: what moves
+ * whole elements moves those, so that backends need not know such dtypes.
+ *
+ * @module
+ */
+import type { DTypeInfo } from "../base/dtype.ts";
+import { DTypeError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { formatShape } from "../base/shape.ts";
+import type { Operand } from "../memory/operand.ts";
+
+/** Throws unless the last axis of `shape` has whole blocks of `info`. */
+export function checkWholeBlocks(
+  { name: dtype, block }: DTypeInfo,
+  shape: readonly number[],
+  name: string,
+): void {
+  if (block === 1 || shape.includes(0)) return;
+  if (shape.length === 0 || shape.at(-1)! % block !== 0) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${
+        formatShape(shape)
+      } of ${dtype}: the last axis has blocks of ${block} elements`,
+    );
+  }
+}
+
+/**
+ * The lanes of `x`: as a new last axis or, where elements share blocks, along the last axis.
+ *
+ * Throws a DTypeError for a view that cuts through blocks.
+ */
+export function lanesOf({ storage, layout, flags }: Operand, name: string): Operand {
+  const { info: { block, lanes, name: dtype } } = storage;
+  const { shape, strides, offset } = layout;
+  if (block === 1) {
+    const expanded = new Layout(
+      [...shape, lanes],
+      [...strides.map((stride) => stride * lanes), 1],
+      offset * lanes,
+    );
+    return { storage: storage.lanes, layout: expanded, flags };
+  }
+  const last = shape.length - 1;
+  const whole = layout.size === 0 ||
+    shape.length > 0 && strides[last] === 1 && shape[last]! % block === 0 && offset % block === 0 &&
+      strides.every((stride, axis) => axis === last || shape[axis] === 1 || stride % block === 0);
+  if (!whole) {
+    throw new DTypeError(
+      `Cannot ${name} shape ${formatShape(shape)} with strides ${
+        formatShape(strides)
+      } of ${dtype}: ` +
+        `the view cuts through blocks of ${block} elements`,
+    );
+  }
+  const inLanes = (n: number): number => n / block * lanes;
+  const expanded = new Layout(
+    shape.map((n, axis) => axis === last ? inLanes(n) : n),
+    strides.map((stride, axis) => axis === last ? 1 : inLanes(stride)),
+    inLanes(offset),
+  );
+  return { storage: storage.lanes, layout: expanded, flags };
+}

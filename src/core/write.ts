@@ -1,0 +1,142 @@
+/**
+ * What has to hold before an operand is written: it is alive, writable and apart from what is read; and
+ * new outputs.
+ *
+ * @module
+ */
+import type { DTypeInfo } from "../base/dtype.ts";
+import { DeviceError, DTypeError, ReadOnlyError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { broadcastShapes, formatShape, sameShape } from "../base/shape.ts";
+import { isOperand, type Operand, READ_ONLY } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
+import { checkAlive, type Storage } from "../memory/storage.ts";
+import { checkDevice, checkOperand } from "../ops/infer.ts";
+import type { Call, OutputSpec } from "../ops/op.ts";
+import { SCALAR_LAYOUT } from "./calls.ts";
+import { wrap } from "./handles.ts";
+
+/** Throws unless results of `from` may be written to a tensor of `to`. */
+export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
+  if (from === to) return;
+  const rank = ({ kind }: DTypeInfo): number => "buif".indexOf(kind);
+  const lanes = from.lane !== null || to.lane !== null;
+  if (lanes || rank(from) > rank(to)) {
+    throw new DTypeError(
+      `Cannot ${name} into ${to.name}: the result is ${from.name}; cast with astype()`,
+    );
+  }
+}
+
+/**
+ * Makes `target` ready to be written, or throws: it is alive, writable, has no two indices for one
+ * element, and copies on write that still show its elements have copies of their own.
+ */
+export function prepareWrite(target: Operand, name: string): void {
+  checkAlive(target.storage, name);
+  if (target.flags & READ_ONLY) {
+    throw new ReadOnlyError(`Cannot ${name}: the tensor is read-only`);
+  }
+  if (target.layout.overlapsItself) {
+    throw new ReadOnlyError(
+      `Cannot ${name}: the target of shape ${formatShape(target.layout.shape)} with strides ${
+        formatShape(target.layout.strides)
+      } has several indexes for one element, as broadcast tensors have`,
+    );
+  }
+  const { storage } = target;
+  if (storage.cows === null) return;
+  if (storage.memory?.recording) {
+    // The copy would be recorded, and hold nothing until then.
+    throw new DeviceError(
+      `Cannot ${name} while a graph is captured: the tensor shares its memory with copies on write`,
+    );
+  }
+  storage.settle();
+}
+
+/** Checks a given output against what it is to hold, and makes it ready to be written. */
+export function prepareOut(
+  out: Operand,
+  { shape, dtype }: OutputSpec,
+  like: Storage | undefined,
+  name: string,
+): void {
+  checkOperand(out, name);
+  if (like !== undefined) checkDevice(out.storage, like, name);
+  if (!sameShape(out.layout.shape, shape)) {
+    throw new ShapeError(
+      `Cannot ${name} into shape ${formatShape(out.layout.shape)}: the result has shape ${
+        formatShape(shape)
+      }`,
+    );
+  }
+  checkStore(dtype, out.storage.info, name);
+  prepareWrite(out, name);
+}
+
+/** True when `target` and `source` may have bytes in common. */
+export function overlaps(target: Operand, source: Operand): boolean {
+  if (target.storage !== source.storage) {
+    // Only memory that came from outside, or is seen as lanes, can be in two storages. Each message to a worker makes
+    // another object of a shared buffer: those of one length may be one.
+    const [t, s] = [target.storage, source.storage];
+    if (!t.escaped || !s.escaped || t.memory !== s.memory) return false;
+    if (t.memory === null) {
+      const [to, from] = [t.array.buffer, s.array.buffer];
+      const one = to === from || (t.shared && s.shared && to.byteLength === from.byteLength);
+      if (!one) return false;
+    }
+  }
+  const [tLow, tHigh] = byteExtent(target);
+  const [sLow, sHigh] = byteExtent(source);
+  return tLow < sHigh && sLow < tHigh;
+}
+
+function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
+  const [low, high] = layout.extent();
+  const byteOffset = storage.memory === null ? storage.array.byteOffset : storage.address;
+  return [byteOffset + low * storage.info.bytes, byteOffset + (high + 1) * storage.info.bytes];
+}
+
+/**
+ * True when an elementwise write of `target` would change elements of `source` before they are read.
+ * It does not where each element is read right before its own place is written.
+ */
+export function disturbs(target: Operand, source: Operand): boolean {
+  if (source === target || !overlaps(target, source)) return false;
+  const [t, s] = [target.layout, source.layout];
+  const same = target.storage.info.bytes === source.storage.info.bytes &&
+    byteExtent(target)[0] === byteExtent(source)[0] &&
+    sameShape(t.shape, s.shape) && sameShape(t.strides, s.strides);
+  return !same;
+}
+
+/** Throws unless `one` broadcasts to the shape of `target`. */
+export function checkFits(target: Operand, one: Operand, name: string): void {
+  checkOperand(one, name);
+  checkAlive(target.storage, name);
+  const [mine, theirs] = [target.layout.shape, one.layout.shape];
+  if (sameShape(mine, theirs)) return;
+  const shape = broadcastShapes(name, mine, theirs);
+  if (!sameShape(shape, mine)) {
+    throw new ShapeError(
+      `Cannot ${name} shapes ${formatShape(mine)} and ${formatShape(theirs)}: the result ${
+        formatShape(shape)
+      } does not fit the target`,
+    );
+  }
+}
+
+/** True when a kernel may write results of `spec` to `out` while it reads the inputs. */
+export function canWriteDirectly(call: Call, out: Operand, spec: OutputSpec): boolean {
+  if (out.storage.info !== spec.dtype) return false;
+  return call.inputs.every((input) => !isOperand(input) || !overlaps(out, input));
+}
+
+/** New memory for a result: a handle, but where the result is to be copied into `given`. */
+export function newOutput({ shape, dtype }: OutputSpec, like: Storage, given?: Operand): Operand {
+  const layout = shape.length === 0 ? SCALAR_LAYOUT : Layout.contiguous(shape);
+  const storage = allocateIn(like.memory, dtype, layout.size, false);
+  return given === undefined ? wrap(storage, layout) : { storage, layout, flags: 0 };
+}

@@ -1,0 +1,450 @@
+/**
+ * What calls of elementwise ops, reductions and scans give: dtypes by the ops' rules, shapes by
+ * broadcasting and by axes. Everything is checked here, before anything is allocated or written.
+ *
+ * Knows nothing of backends, plans or memory.
+ *
+ * @module
+ */
+import {
+  checkDType,
+  describe,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Kind,
+  promoteScalar,
+  promoteTypes,
+  type Scalar,
+  scalarDType,
+} from "../base/dtype.ts";
+import { AxisError, DeviceError, DTypeError, ShapeError } from "../base/errors.ts";
+import type { Layout } from "../base/layout.ts";
+import {
+  broadcastShapes,
+  formatShape,
+  normalizeAxes,
+  normalizeAxis,
+  sameShape,
+} from "../base/shape.ts";
+import { isOperand, isOperandArgument, type Operand } from "../memory/operand.ts";
+import { checkAlive, type Storage } from "../memory/storage.ts";
+import type {
+  ArgReduceOp,
+  AxisOp,
+  Call,
+  DTypeRule,
+  ElementOp,
+  Input,
+  MapOp,
+  OutputSpec,
+  ReduceOp,
+  ScanOp,
+  TableOp,
+} from "./op.ts";
+
+// ---- arguments ---------------------------------------------------------------------------------
+
+/** True for a number, a bigint or a boolean. */
+export function isScalar(value: unknown): value is Scalar {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
+}
+
+/** Throws unless `value` is a tensor whose memory is still there. */
+export function checkOperand(value: unknown, name: string): asserts value is Operand {
+  if (!isOperand(value)) {
+    throw new DTypeError(`Cannot ${name}: expected a tensor, got ${describeArgument(value)}`);
+  }
+  checkAlive(value.storage, name);
+}
+
+/** Throws unless `value` is a tensor whose memory is still there, or a scalar. */
+function checkInput(value: unknown, name: string): asserts value is Operand | Scalar {
+  if (isScalar(value)) return;
+  if (!isOperand(value)) {
+    throw new DTypeError(
+      `Cannot ${name}: expected a tensor or a scalar, got ${describeArgument(value)}`,
+    );
+  }
+  checkAlive(value.storage, name);
+}
+
+function describeArgument(value: unknown): string {
+  return Array.isArray(value) ? "an array: tensor(...) makes a tensor of it" : describe(value);
+}
+
+/** Throws unless both are on one device. */
+export function checkDevice(a: Storage, b: Storage, name: string): void {
+  if (a.device !== b.device) {
+    throw new DeviceError(
+      `Cannot ${name} tensors on ${a.device} and ${b.device}: move one with to()`,
+    );
+  }
+}
+
+/** Throws a TypeError for an option that the op does not have. */
+export function checkOptions(name: string, options: object, known: readonly string[]): void {
+  if (
+    typeof options !== "object" || options === null || isOperandArgument(options) ||
+    Array.isArray(options)
+  ) {
+    throw new TypeError(`Cannot ${name}: options come last, in an object of ${known.join(", ")}`);
+  }
+  for (const key in options) {
+    if (!known.includes(key)) {
+      throw new TypeError(`Cannot ${name} with option "${key}": it takes ${known.join(", ")}`);
+    }
+  }
+}
+
+// ---- dtypes ------------------------------------------------------------------------------------
+
+/** True when `op` takes elements of `dtype`. */
+export function takes(op: TableOp, dtype: DType): boolean {
+  return op.dtypes.includes(DTYPE[dtype].kind);
+}
+
+/** The dtype that `op` computes in for elements of `dtype`. */
+export function computeOf(op: ElementOp, dtype: DType): DType {
+  return op.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
+}
+
+/** The dtype that `op` gives for elements of `dtype`. */
+export function resultOf(op: ElementOp, dtype: DType): DType {
+  if (op.result === "bool" || op.result === "int32") return op.result;
+  const isShort = op.result === "sum" && DTYPE[dtype].kind !== "f" && dtype !== "uint64";
+  return isShort ? "int64" : computeOf(op, dtype);
+}
+
+const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
+
+/** What `op` does with elements of `info`. Throws a DTypeError where it does not take them. */
+export function ruleFor(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
+  return op.rules[info.id] ??= makeRule(op, info, name);
+}
+
+function makeRule(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
+  checkKind(info, op.dtypes, name);
+  return { compute: DTYPE[computeOf(op, info.name)], result: DTYPE[resultOf(op, info.name)] };
+}
+
+/** Throws a DTypeError unless the kind of `info` is among `kinds`. */
+export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name: string): void {
+  if (kinds.includes(kind)) return;
+  const taken = [...kinds].map((k) => KINDS[k as Kind]).join(", ");
+  const advice = kind === "b" ? "; cast with astype()" : "";
+  throw new DTypeError(`Cannot ${name} ${dtype}: it takes ${taken} dtypes${advice}`);
+}
+
+/** The dtype of an op on a tensor of `dtype` and a scalar. */
+function promoteWeak(op: MapOp, dtype: DType, value: Scalar, place: number, name: string): DType {
+  const { kind } = DTYPE[dtype];
+  // An integer op that gives floats takes fractions: int32 div 1.5 is computed in float32.
+  if (op.result === "float" && kind !== "f") return "float32";
+  // Integers are compared with every number: dispatch compares with one that is in range.
+  const compares = op.compares && place === 1;
+  if (compares && kind !== "f" && typeof value !== "boolean") return dtype;
+  return promoteScalar(dtype, value, name);
+}
+
+function scalarsDType(values: readonly Scalar[], name: string): DType {
+  let dtype = scalarDType(values[0]!);
+  for (const value of values) dtype = promoteTypes(dtype, scalarDType(value), name);
+  return dtype;
+}
+
+// ---- elementwise -------------------------------------------------------------------------------
+
+/** {@link Op.infer} of elementwise ops. */
+export function inferMap(call: Call): readonly OutputSpec[] {
+  const op = call.op as MapOp;
+  const { inputs, name } = call;
+  const a = inputs[0];
+  // With operands of one dtype on one device there is little to settle.
+  if (op.arity < 3 && isOperand(a) && call.attributes?.broadcast !== false) {
+    const { storage, layout } = a;
+    const { info } = storage;
+    checkAlive(storage, name);
+    if (op.arity === 1) return settle(call, op, info, layout.shape);
+    const b = inputs[1];
+    if (isOperand(b)) {
+      if (b.storage.info === info && b.storage.device === storage.device) {
+        checkAlive(b.storage, name);
+        const shape = broadcastShapes(name, layout.shape, b.layout.shape);
+        return settle(call, op, info, shape);
+      }
+    } else if (isScalar(b) && promoteWeak(op, info.name, b, 1, name) === info.name) {
+      return settle(call, op, info, layout.shape);
+    }
+  }
+  return inferAnyMap(call, op);
+}
+
+function settle(
+  call: Call,
+  op: MapOp,
+  info: DTypeInfo,
+  shape: readonly number[],
+): readonly OutputSpec[] {
+  const rule = op.rules[info.id] ?? ruleFor(op, info, call.name);
+  if (call.compute !== rule.compute) call.compute = rule.compute;
+  return call.result(shape, rule.result);
+}
+
+/** {@link Op.infer} of the copy, which may cast to the attribute `dtype`. */
+export function inferCopy(call: Call): readonly OutputSpec[] {
+  const { inputs: [x], name, attributes } = call;
+  checkInput(x, name);
+  const asked = attributes === undefined ? undefined : DTYPE[attributes.dtype as DType];
+  if (isOperand(x)) {
+    const { info } = x.storage;
+    call.compute = info;
+    if (asked !== undefined && asked !== info && (asked.lane ?? info.lane) !== null) {
+      throw new DTypeError(`Cannot ${name} ${info.name} to ${asked.name}: there is no cast`);
+    }
+    return call.result(x.layout.shape, asked ?? info);
+  }
+  // A scalar is copied to every element of the output.
+  call.compute = asked ?? DTYPE[scalarDType(x)];
+  return call.result(call.outputs[0]?.layout.shape ?? [], call.compute);
+}
+
+function inferAnyMap(call: Call, op: MapOp): readonly OutputSpec[] {
+  const { inputs, name } = call;
+  const { arity } = op;
+  for (let k = 0; k < arity; k++) checkInput(inputs[k], name);
+
+  // Tensors first, then scalars against what the tensors make.
+  const first = op.condition ? 1 : 0;
+  let dtype: DType | undefined;
+  let like: Storage | undefined;
+  for (let k = 0; k < arity; k++) {
+    const input = inputs[k]!;
+    if (isScalar(input)) continue;
+    if (like === undefined) like = input.storage;
+    else checkDevice(like, input.storage, name);
+    if (k < first) continue;
+    const own = input.storage.info.name;
+    dtype = dtype === undefined ? own : promoteTypes(dtype, own, name);
+  }
+  if (dtype === undefined) dtype = scalarsDType(inputs.slice(first, arity) as Scalar[], name);
+  else {
+    for (let k = first; k < arity; k++) {
+      const input = inputs[k]!;
+      if (isScalar(input)) dtype = promoteWeak(op, dtype, input, k, name);
+    }
+  }
+  const info = DTYPE[dtype];
+  ruleFor(op, info, name);
+  const condition: Input = op.condition ? inputs[0] : undefined;
+  if (isOperand(condition) && condition.storage.info.name !== "bool") {
+    throw new DTypeError(
+      `Cannot ${name} by a condition of ${condition.storage.info.name}: it must be bool`,
+    );
+  }
+  return settle(call, op, info, broadcastInputs(call, arity));
+}
+
+/** The shape that all tensors among the inputs broadcast to. */
+function broadcastInputs({ inputs, name, attributes }: Call, arity: number): readonly number[] {
+  let shape: readonly number[] | undefined;
+  for (let k = 0; k < arity; k++) {
+    const input = inputs[k]!;
+    if (!isOperand(input)) continue;
+    const other = input.layout.shape;
+    if (shape === undefined) shape = other;
+    else if (!sameShape(shape, other)) {
+      if (attributes?.broadcast === false) {
+        throw new ShapeError(
+          `Cannot ${name} shapes ${formatShape(shape)} and ${formatShape(other)}: ` +
+            "broadcasting is off",
+        );
+      }
+      shape = broadcastShapes(name, shape, other);
+    }
+  }
+  return shape ?? [];
+}
+
+// ---- along axes --------------------------------------------------------------------------------
+
+/** Attributes of reductions. */
+export interface ReduceAttributes {
+  /** Which axes; all of them for undefined or null. */
+  readonly axis?: number | readonly number[] | null | undefined;
+  /** Whether reduced axes stay, with size 1. */
+  readonly keepDims?: boolean | undefined;
+  /** What the input is cast to first. */
+  readonly dtype?: DType | undefined;
+}
+
+/** Which axes are reduced, and the shapes that come of it. */
+export interface Reduction {
+  readonly reduced: readonly boolean[];
+  /** The input's shape, with size 1 along the reduced axes. */
+  readonly outer: readonly number[];
+  /** The result's. */
+  readonly shape: readonly number[];
+  /** How many elements are reduced to one. */
+  readonly count: number;
+}
+
+const NO_AXES: readonly number[] = [];
+const RANKS = Array.from({ length: 9 }, (_, rank) => rank);
+const ONES: readonly (readonly number[])[] = RANKS.map((rank) => new Array(rank).fill(1));
+const ALL: readonly (readonly boolean[])[] = RANKS.map((rank) => new Array(rank).fill(true));
+
+/** Works out a reduction of `layout` over `axis`. */
+export function reductionOf(
+  name: string,
+  layout: Layout,
+  axis: ReduceAttributes["axis"],
+  keepDims: boolean,
+): Reduction {
+  const rank = layout.shape.length;
+  if (axis === undefined || axis === null) {
+    const outer = rank < ONES.length ? ONES[rank]! : new Array<number>(rank).fill(1);
+    const reduced = rank < ALL.length ? ALL[rank]! : new Array<boolean>(rank).fill(true);
+    return { reduced, outer, shape: keepDims ? outer : NO_AXES, count: layout.size };
+  }
+  const reduced: boolean[] = new Array(rank);
+  for (let i = 0; i < rank; i++) reduced[i] = false;
+  if (typeof axis === "number") reduced[normalizeAxis(name, axis, rank)] = true;
+  else for (const i of normalizeAxes(name, axis, rank)) reduced[i] = true;
+  const outer: number[] = new Array(rank);
+  const shape: number[] = [];
+  let count = 1;
+  for (let i = 0; i < rank; i++) {
+    const n = layout.shape[i]!;
+    outer[i] = reduced[i] ? 1 : n;
+    if (reduced[i]) count *= n;
+    if (!reduced[i]) shape.push(n);
+    else if (keepDims) shape.push(1);
+  }
+  return { reduced, outer, shape, count };
+}
+
+/** Throws when a value would have to be made of nothing. */
+function checkNotEmpty(name: string, layout: Layout, { outer, count }: Reduction): void {
+  if (count === 0 && outer.every((n) => n > 0)) {
+    const axis = layout.shape.indexOf(0);
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(layout.shape)}: axis ${axis} is empty, and there is no ` +
+        `${name} of nothing`,
+    );
+  }
+}
+
+/** Throws unless an int32 holds an index among, or a count of, so many elements. */
+function checkCount(name: string, layout: Layout, count: number): void {
+  if (count > 2147483647) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(layout.shape)}: int32 does not count ${count} elements`,
+    );
+  }
+}
+
+/** Throws unless `dtype`, which is asked of an op that gives floats, is a float. */
+export function checkFloat(dtype: DType, name: string): void {
+  checkDType(dtype, name);
+  if (DTYPE[dtype].kind !== "f") {
+    throw new DTypeError(`Cannot ${name} to ${dtype}: it takes a float dtype`);
+  }
+}
+
+/** The dtype that a sum of elements of `info` has, with the dtype that was asked for. */
+function summedDType(
+  op: ReduceOp | ScanOp,
+  info: DTypeInfo,
+  asked: DType | undefined,
+  name: string,
+) {
+  if (asked !== undefined) {
+    if (op.result === "float") checkFloat(asked, name);
+    else checkDType(asked, name);
+  }
+  const { result } = ruleFor(op, asked === undefined ? info : DTYPE[asked], name);
+  const to = asked !== undefined && op.result === "sum" ? DTYPE[asked] : result;
+  if (to.kind === "b" && op.result === "sum") {
+    throw new DTypeError(`Cannot ${name} to bool: it takes a number dtype; use any() or all()`);
+  }
+  return to;
+}
+
+/** The reduction of a call, kept for those who run it. */
+function reductionOfCall(call: Call, x: Operand): Reduction {
+  const { axis, keepDims = false } = call.attributes as ReduceAttributes;
+  const reduction = reductionOf(call.name, x.layout, axis, keepDims);
+  call.memo = reduction;
+  return reduction;
+}
+
+/** {@link Op.infer} of reductions. */
+export function inferReduce(call: Call): readonly OutputSpec[] {
+  const op = call.op as ReduceOp;
+  const { name, inputs } = call;
+  const [x] = inputs;
+  checkOperand(x, name);
+  const { dtype: asked } = call.attributes as ReduceAttributes;
+  const dtype = summedDType(op, x.storage.info, asked, name);
+  const reduction = reductionOfCall(call, x);
+  if (op.nonEmpty) checkNotEmpty(name, x.layout, reduction);
+  if (op.result === "int32") checkCount(name, x.layout, reduction.count);
+  return call.result(reduction.shape, dtype);
+}
+
+/** {@link Op.infer} of argmax and argmin. */
+export function inferArgReduce(call: Call): readonly OutputSpec[] {
+  const op = call.op as ArgReduceOp;
+  const { name, inputs, attributes: { axis } } = call;
+  const [x] = inputs;
+  checkOperand(x, name);
+  if (axis !== undefined && axis !== null && typeof axis !== "number") {
+    throw new AxisError(`Cannot ${name} along ${describe(axis)}: it takes one axis or none`);
+  }
+  const { result } = ruleFor(op, x.storage.info, name);
+  const reduction = reductionOfCall(call, x);
+  checkNotEmpty(name, x.layout, reduction);
+  checkCount(name, x.layout, reduction.count);
+  return call.result(reduction.shape, result);
+}
+
+/** Attributes of scans. */
+export interface ScanAttributes {
+  /** Which axis; it may be missing at rank 1. */
+  readonly axis?: number | undefined;
+  /** What the input is cast to first. */
+  readonly dtype?: DType | undefined;
+  /** Whether the result begins with the start value. */
+  readonly includeInitial?: boolean | undefined;
+}
+
+/** The axis of a scan. */
+export function scanAxis({ name, inputs, attributes }: Call): number {
+  const { axis } = attributes as ScanAttributes;
+  const { shape } = (inputs[0] as Operand).layout;
+  if (axis === null || (axis === undefined && shape.length !== 1)) {
+    throw new AxisError(
+      `Cannot ${name} shape ${formatShape(shape)}: name an axis when the rank is not 1`,
+    );
+  }
+  return normalizeAxis(name, axis ?? 0, shape.length);
+}
+
+/** {@link Op.infer} of scans. */
+export function inferScan(call: Call): readonly OutputSpec[] {
+  const op = call.op as ScanOp;
+  const { name, inputs, attributes } = call;
+  const [x] = inputs;
+  checkOperand(x, name);
+  const axis = scanAxis(call);
+  const dtype = summedDType(op, x.storage.info, attributes.dtype, name);
+  const shape = x.layout.shape.slice();
+  if (attributes.includeInitial) shape[axis]!++;
+  return call.result(shape, dtype);
+}
+
+/** True for an op along axes. */
+export function isAxisOp(op: TableOp): op is AxisOp {
+  return op.kind !== "map";
+}

@@ -1,0 +1,76 @@
+/**
+ * The ops that are no expression of one element and that every backend has a kernel for: what they
+ * mean, as index formulas, and what they take. Public ops that are made of these stand in src/tensor.
+ *
+ * `i`, `j` are indices along the first axis or axes, `…` stands for the others.
+ *
+ * @module
+ */
+import { DTYPE } from "../base/dtype.ts";
+import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
+
+function kernel(
+  name: string,
+  infer: (call: Call) => Inferred,
+  more: Pick<Op, "writes" | "contiguous" | "moves" | "strided"> = {},
+): Op {
+  return makeOp<Op>({ kind: "kernel", name, infer, ...more });
+}
+
+/** The index kernels. Indices are a contiguous vector of any integer dtype; negative ones count from
+ * the end. The first one out of range is told in `call.badIndex`: then nothing has been written. */
+export const INDEX = {
+  /** out[i, …] = source[indices[i], …]; inputs: source, indices. */
+  gather: kernel("gather", (call) => {
+    const { storage, layout } = call.operand(0);
+    const [count] = call.operand(1).layout.shape;
+    return [{ shape: [count!, ...layout.shape.slice(1)], dtype: storage.info }];
+  }, { moves: true, strided: true }),
+  /** target[indices[i], …] = values[i, …], later ones last; inputs: target, values, indices. */
+  scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
+  /** target[indices[i], …] += values[i, …], in numbers of the dtype; inputs as for scatter. */
+  scatterAdd: kernel("scatterAdd", () => [], { writes: [0] }),
+  /**
+   * positions[…] += index[…] · stride, where the index is checked against `size`; inputs: positions
+   * (int32 or int64), index. So several indices become one.
+   */
+  ravelIndex: kernel("ravelIndex", () => [], { writes: [0] }),
+  /** The flat indices, as int32, of the first `count` elements that are not zero; input: x. */
+  nonzeroIndices: kernel(
+    "nonzeroIndices",
+    (call) => [{ shape: [call.attributes.count], dtype: DTYPE.int32 }],
+    { contiguous: [0] },
+  ),
+} as const satisfies Record<string, Op>;
+
+/** How random numbers are distributed. */
+export type Distribution = "bits" | "uniform" | "normal" | "integers";
+
+/** Attributes of {@link RANDOM}. */
+export interface RandomAttributes {
+  /** What the numbers are like. */
+  readonly distribution: Distribution;
+  /** The two 32-bit words of the key. */
+  readonly key: readonly [number, number];
+  /** The bounds of integers. */
+  readonly low: bigint;
+  readonly high: bigint;
+}
+
+/** Fills the contiguous input with the random numbers that the key names. */
+export const RANDOM: Op = kernel("random", () => [], { writes: [0] });
+
+/** Attributes of `sort` and `argsort`. */
+export interface SortAttributes {
+  /** Along which axis; kernels sort along the last one. */
+  readonly axis: number;
+  /** Largest first; NaN goes last all the same. */
+  readonly descending: boolean;
+}
+
+/** True when the call sorts along the last axis, and there is something to sort. */
+export function sortsLastAxis(call: Call): boolean {
+  const { axis } = call.attributes as SortAttributes;
+  const { shape, size } = call.operand(0).layout;
+  return size > 0 && (axis === -1 || axis === shape.length - 1);
+}

@@ -1,0 +1,141 @@
+/**
+ * The ops whose result is a view: another layout of the same storage.
+ *
+ * @module
+ */
+import { describe } from "../base/dtype.ts";
+import { AxisError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
+import { type BasicIndex, sliceAxisBy, sliceBasic } from "../base/slice.ts";
+import { checkOperand } from "./infer.ts";
+import { type Call, makeOp, type OutputSpec, type ViewOp } from "./op.ts";
+
+const FIRST_OF_FIRST = [[0, 0]] as const;
+
+function infer(call: Call): readonly OutputSpec[] {
+  const [x] = call.inputs;
+  checkOperand(x, call.name);
+  // A copy has the same shape as the view that strides do not allow.
+  const { shape } = viewLayout(call, x.layout) ??
+    viewLayout(call, Layout.contiguous(x.layout.shape))!;
+  return [{ shape, dtype: x.storage.info }];
+}
+
+/** What the op of `call` makes of `layout`. */
+export function viewLayout({ op, name, attributes }: Call, layout: Layout): Layout | null {
+  const { parameters } = op as ViewOp;
+  const [a, b, c] = parameters.map((parameter) => attributes?.[parameter]);
+  return (op as ViewOp).layout(layout, name, a, b, c);
+}
+
+/** The attributes of a call of `op`, whose parameters have these values. */
+export function viewAttributes(op: ViewOp, values: readonly unknown[]): Record<string, unknown> {
+  return Object.fromEntries(op.parameters.map((parameter, i) => [parameter, values[i]]));
+}
+
+function view<A extends readonly unknown[]>(
+  name: string,
+  parameters: readonly string[] & { readonly length: A["length"] },
+  layout: (x: Layout, name: string, ...parameters: A) => Layout | null,
+): ViewOp {
+  return makeOp({
+    kind: "view",
+    name,
+    infer,
+    aliases: FIRST_OF_FIRST,
+    parameters,
+    layout: layout as unknown as ViewOp["layout"],
+  });
+}
+
+function lastAxesSwapped(x: Layout, name: string): Layout {
+  if (x.shape.length < 2) {
+    throw new AxisError(`Cannot ${name} shape ${formatShape(x.shape)}: it takes at least 2 axes`);
+  }
+  return x.swapAxes(-2, -1);
+}
+
+function checkShapeIs(x: Layout, name: string, shape: readonly number[]): Layout {
+  if (!Array.isArray(shape) || !sameShape(x.shape, shape)) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(shape)}: the tensor has shape ${formatShape(x.shape)}`,
+    );
+  }
+  return x;
+}
+
+function checkRankIs(x: Layout, _: string, rank: number): Layout {
+  if (x.shape.length !== rank) {
+    throw new ShapeError(
+      `Cannot take shape ${formatShape(x.shape)} as rank ${
+        describe(rank)
+      }: its rank is ${x.shape.length}`,
+    );
+  }
+  return x;
+}
+
+type Axes = number | readonly number[] | null | undefined;
+
+/** The views. */
+export const VIEWS = {
+  /** The same layout: another handle, a type, or read-only access. */
+  view: view<[]>("view", [], (x) => x),
+  asRank: view<[number]>("asRank", ["rank"], checkRankIs),
+  asShape: view<[readonly number[]]>("asShape", ["shape"], checkShapeIs),
+  transpose: view<[]>("transpose", [], (x) => x.transpose()),
+  mT: view<[]>("mT", [], lastAxesSwapped),
+  permute: view<[readonly number[]]>("permute", ["axes"], (x, name, axes) => x.permute(axes, name)),
+  swapAxes: view<[number, number]>(
+    "swapAxes",
+    ["axis1", "axis2"],
+    (x, _, axis1, axis2) => x.swapAxes(axis1, axis2),
+  ),
+  moveAxis: view<[number, number]>(
+    "moveAxis",
+    ["source", "destination"],
+    (x, _, source, destination) => x.moveAxis(source, destination),
+  ),
+  reshape: view<[readonly number[]]>("reshape", ["shape"], (x, _, shape) => x.reshape(shape)),
+  flatten: view<[]>("flatten", [], (x) => x.reshape([x.size])),
+  expandDims: view<[number | undefined]>(
+    "expandDims",
+    ["axis"],
+    (x, name, axis) => x.expandDims(axis, name),
+  ),
+  squeeze: view<[Axes]>("squeeze", ["axis"], (x, _, axis) => x.squeeze(axis)),
+  flip: view<[Axes]>("flip", ["axis"], (x, _, axis) => x.flip(axis)),
+  broadcastTo: view<[readonly number[]]>(
+    "broadcastTo",
+    ["shape"],
+    (x, _, shape) => x.broadcastTo(shape),
+  ),
+  diagonal: view<[number | undefined, number | undefined, number | undefined]>(
+    "diagonal",
+    ["offset", "axis1", "axis2"],
+    (x, _, offset, axis1, axis2) => x.diagonal(offset, axis1, axis2),
+  ),
+  slice: view<[readonly BasicIndex[]]>(
+    "slice",
+    ["index"],
+    (x, name, index) => sliceBasic(x, index, name),
+  ),
+  sliceAxis: view<[number, BasicIndex]>(
+    "sliceAxis",
+    ["axis", "index"],
+    (x, name, axis, index) => sliceAxisBy(x, axis, index, name),
+  ),
+  /** The elements at one index of an axis. */
+  selectAxis: view<[number, number]>(
+    "selectAxis",
+    ["axis", "index"],
+    (x, _, axis, index) => x.selectAxis(axis, index),
+  ),
+  /** `length` elements along an axis, from `start` on. */
+  narrow: view<[number, number, number]>(
+    "narrow",
+    ["axis", "start", "length"],
+    (x, _, axis, start, length) => x.sliceAxis(axis, start, length, 1),
+  ),
+} as const satisfies Record<string, ViewOp>;

@@ -1,0 +1,52 @@
+/**
+ * What ops that are made of views and copies share.
+ *
+ * @module
+ */
+import { Layout } from "../base/layout.ts";
+import { copyOf } from "../core/dispatch.ts";
+import { wrap } from "../core/handles.ts";
+import type { Operand } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
+import { checkOperand } from "../ops/infer.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
+
+/** An op that is made of others. */
+export function composite(
+  name: string,
+  infer: (call: Call, x: Operand) => OutputSpec[],
+  decompose: (call: Call, x: Operand) => Operand | readonly Operand[],
+  aliases?: Op["aliases"],
+): Op {
+  return makeOp({
+    kind: "kernel",
+    name,
+    aliases,
+    infer(call) {
+      const [x] = call.inputs;
+      checkOperand(x, call.name);
+      return infer(call, x);
+    },
+    decompose: (call) => decompose(call, call.operand(0)),
+  });
+}
+
+/** A result of `shape` like `x`, to be filled in parts. */
+export function empty(
+  shape: readonly number[],
+  { storage }: Operand,
+  info = storage.info,
+): Operand {
+  const layout = Layout.contiguous(shape);
+  return wrap(allocateIn(storage.memory, info, layout.size, false), layout);
+}
+
+/** A part of `x`: not a handle. */
+export function part(x: Operand, layout: Layout): Operand {
+  return { storage: x.storage, layout, flags: x.flags };
+}
+
+/** A copy of `x` in row-major order in another shape of as many elements. */
+export function copyAs(x: Operand, shape: readonly number[]): Operand {
+  return wrap(copyOf(x).storage, Layout.contiguous(shape));
+}

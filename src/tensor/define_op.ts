@@ -1,0 +1,318 @@
+/**
+ * Ops that programs define: elementwise ones by an expression, any others by a function.
+ *
+ * @module
+ */
+import { checkDType, describe, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
+import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { checkShape, type Shape } from "../base/shape.ts";
+import { applyInto } from "../core/apply.ts";
+import { contiguousOnCpu } from "../core/copy.ts";
+import { performCall } from "../core/dispatch.ts";
+import { wrap } from "../core/handles.ts";
+import { asUserArray } from "../memory/element.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { allocateFor, recycle } from "../memory/pool.ts";
+import { checkDevice, checkOperand, checkOptions, inferMap } from "../ops/infer.ts";
+import { Call, type Input, makeOp, type MapOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
+import { checkUserExpr, EXPR_FUNCTIONS, type UserExpr } from "../ops/user_expr.ts";
+import type * as t from "../types/mod.ts";
+import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
+
+/** An elementwise op by an expression. */
+export interface ElementwiseDefinition {
+  /** Its name: letters and digits. */
+  readonly name: string;
+  /**
+   * What one element is: an expression of `x`, `y` and `z` (as many as it has operands) and of
+   * `parameters`, with numbers, `+ - * /`, comparisons, `&& || !`, `a ? b : c` and the functions
+   * `abs sign sqrt exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh
+   * asinh acosh atanh erf sigmoid silu gelu floor ceil trunc round pow atan2 copysign hypot
+   * logaddexp floorDivide remainder maximum minimum isnan isinf isfinite signbit`.
+   */
+  readonly expr: string;
+  /** Names of numbers in it that calls give as options. */
+  readonly parameters?: readonly string[];
+}
+
+/** Options of calls of an elementwise op: its parameters, all of them, and what all such ops take. */
+export interface ElementwiseOptions {
+  /** Write the result here instead of allocating; its shape must be the result's. */
+  readonly out?: AnyTensor;
+  /** With `false`, operands of different shapes are refused. */
+  readonly broadcast?: boolean;
+  /** A parameter. */
+  readonly [parameter: string]: unknown;
+}
+
+/** An elementwise op that {@link defineOp} has made. */
+export interface ElementwiseFunction {
+  /** With one operand. */
+  <X extends AnyTensor>(
+    x: X,
+    options?: ElementwiseOptions,
+  ): Tensor<DType, t.ShapeOf<X>, X["device"]>;
+  /** With two or three operands, which broadcast. */
+  (x: TensorOrScalar, y: TensorOrScalar, ...more: unknown[]): Tensor<DType>;
+}
+
+/** A tensor as functions of {@link KernelDefinition} have it. */
+export interface KernelArray<D extends DType = DType> {
+  /** Its elements in row-major order, until the function returns; bfloat16 as bits. */
+  readonly data: TypedArray;
+  /** Its shape. */
+  readonly shape: Shape;
+  /** Its dtype. */
+  readonly dtype: D;
+}
+
+/** What is known of a tensor before its elements. */
+export interface TensorSpec {
+  /** Its shape. */
+  readonly shape: Shape;
+  /** Its dtype. */
+  readonly dtype: DType;
+}
+
+/** An op by a function. */
+export interface KernelDefinition<A extends object = object> {
+  /** Its name: letters and digits. */
+  readonly name: string;
+  /**
+   * Gives the shape and the dtype of the result, or of each of several, for inputs of these; throws
+   * for inputs and attributes that it does not take.
+   */
+  infer(inputs: readonly TensorSpec[], attributes: A): TensorSpec | readonly TensorSpec[];
+  /** Reads the inputs and writes the outputs, which are zeros before. */
+  run(
+    inputs: readonly KernelArray[],
+    outputs: readonly KernelArray[],
+    attributes: A,
+  ): void;
+}
+
+/**
+ * An op that {@link defineOp} has made of a function. It takes its tensors one by one and an object of
+ * attributes after them; it gives a tensor, or several in an array.
+ */
+export type KernelFunction = (...args: unknown[]) => Tensor<DType> | Tensor<DType>[];
+
+const defined = new Map<string, ElementwiseFunction | KernelFunction>();
+
+/**
+ * Defines an op, and gives the function that calls it.
+ *
+ * An elementwise op takes tensors, which promote and broadcast, and scalars. It computes in the
+ * operands' float dtype, in float32 for integers, or gives bool where the expression is a condition,
+ * of floats only then. Every backend runs it: as a loop in JavaScript, and compiled on CUDA devices,
+ * where float32 may differ by a few units in the last place.
+ *
+ * An op by a function runs on the CPU; for inputs elsewhere it throws a DeviceError.
+ *
+ * A worker has the ops that it defines itself. Throws an OpError for a name that is taken or no name,
+ * and for a definition that is none.
+ *
+ * @example
+ * ```ts
+ * const leaky = defineOp({ name: "leaky", expr: "x > 0 ? x : slope * x", parameters: ["slope"] });
+ * leaky(tensor([-2, 3]), { slope: 0.5 }).toArray(); // => [-1, 3]
+ * ```
+ */
+export function defineOp(definition: ElementwiseDefinition): ElementwiseFunction;
+/** {@link defineOp} by a function. */
+export function defineOp<A extends object = object>(
+  definition: KernelDefinition<A>,
+): KernelFunction;
+export function defineOp(
+  definition: ElementwiseDefinition | KernelDefinition,
+): ElementwiseFunction | KernelFunction {
+  if (typeof definition !== "object" || definition === null) {
+    throw new OpError(`Cannot defineOp: expected a definition, got ${describe(definition)}`);
+  }
+  const { name } = definition;
+  if (typeof name !== "string" || !/^[A-Za-z][A-Za-z0-9]{0,63}$/.test(name)) {
+    throw new OpError(`Cannot defineOp ${describe(name)}: a name has letters and digits`);
+  }
+  if (OPS.has(name)) throw new OpError(`Cannot defineOp ${name}: there is an op of that name`);
+  const made = "expr" in definition ? elementwise(definition) : kernel(definition);
+  defined.set(name, made);
+  return made;
+}
+
+/**
+ * The op that {@link defineOp} has made under `name` in this thread.
+ *
+ * Throws an OpError where there is none: each worker defines its own.
+ */
+export function getOp(name: string): KernelFunction {
+  const found = defined.get(name) as KernelFunction | undefined;
+  if (found === undefined) {
+    throw new OpError(
+      `Cannot getOp ${
+        describe(name)
+      }: defineOp has not made it in this thread; import the module ` +
+        "that does",
+    );
+  }
+  return found;
+}
+
+// ---- elementwise -------------------------------------------------------------------------------
+
+function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): ElementwiseFunction {
+  let checked: UserExpr;
+  try {
+    checked = checkUserExpr(expr, parameters);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new OpError(`Cannot defineOp ${name} by ${describe(expr)}: ${error.message}`);
+  }
+  const { arity, gives, text } = checked;
+  const op: MapOp = makeOp({
+    kind: "map",
+    name,
+    infer: inferMap,
+    arity,
+    dtypes: gives === "bool" ? "f" : "iuf",
+    result: gives === "bool" ? "bool" : "float",
+    expr: text,
+    int: undefined,
+    bool: undefined,
+    numpy: "",
+    // Only for kernels in C, which have their own precision: as that of most functions.
+    ulp: 4,
+    domain: [-8, 8],
+    condition: false,
+    compares: false,
+    parameters: checked.parameters,
+  });
+  const options = ["out", "broadcast", ...parameters];
+  return ((...args: unknown[]) => {
+    if (args.length < arity || args.length > arity + 1) {
+      throw new TypeError(`Cannot ${name}: it takes ${arity} operands and options`);
+    }
+    const [a, b, c] = args.slice(0, arity) as Input[];
+    const given = (args[arity] ?? {}) as ElementwiseOptions;
+    checkOptions(name, given, options);
+    const attributes = attributesOf(name, parameters, checked.parameters, given);
+    return applyInto(op, name, a, b, c, given.out, attributes);
+  }) as ElementwiseFunction;
+}
+
+/** The numbers of a call; undefined where it has none, which is the fastest. */
+function attributesOf(
+  name: string,
+  parameters: readonly string[],
+  texts: readonly string[],
+  given: ElementwiseOptions,
+): object | undefined {
+  if (parameters.length === 0 && given.broadcast !== false) return undefined;
+  const attributes: Record<string, unknown> = { broadcast: given.broadcast };
+  parameters.forEach((parameter, i) => {
+    const value = given[parameter];
+    if (typeof value !== "number") {
+      throw new DTypeError(
+        `Cannot ${name} with ${parameter} ${describe(value)}: it takes a number`,
+      );
+    }
+    attributes[texts[i]!] = value;
+  });
+  return attributes;
+}
+
+// ---- by a function -----------------------------------------------------------------------------
+
+function kernel(definition: KernelDefinition): KernelFunction {
+  const { name } = definition;
+  if (typeof definition.infer !== "function" || typeof definition.run !== "function") {
+    throw new OpError(
+      `Cannot defineOp ${name}: it takes an expr of ${EXPR_FUNCTIONS.length} functions, or infer() ` +
+        "and run()",
+    );
+  }
+  const op: Op = makeOp({
+    kind: "kernel",
+    name,
+    infer: (call) => inferBy(definition, call),
+    decompose: (call) => runBy(definition, call),
+  });
+  return ((...args: unknown[]) => {
+    const last = args.at(-1);
+    const hasAttributes = typeof last === "object" && last !== null && !isOperandArgument(last);
+    const attributes = hasAttributes ? last : {};
+    const inputs = (hasAttributes ? args.slice(0, -1) : args) as Input[];
+    if (inputs.length === 0) throw new TypeError(`Cannot ${name}: it takes at least one tensor`);
+    const call = new Call(op, name, inputs, attributes);
+    performCall(call);
+    return (call.memo as Inferences).several ? call.outputs : call.outputs[0];
+  }) as KernelFunction;
+}
+
+/** What `infer` of a definition has said of a call. */
+interface Inferences {
+  /** Whether it gave an array. */
+  readonly several: boolean;
+}
+
+function inferBy(definition: KernelDefinition, call: Call): readonly OutputSpec[] {
+  const { name, inputs, attributes } = call;
+  const [first] = inputs;
+  for (const input of inputs) {
+    checkOperand(input, name);
+    checkDevice((first as Operand).storage, input.storage, name);
+  }
+  const given = (inputs as Operand[]).map(({ layout, storage }) => ({
+    shape: layout.frozenShape as Shape,
+    dtype: storage.info.name,
+  }));
+  const inferred = definition.infer(given, attributes as object);
+  const several = Array.isArray(inferred);
+  call.memo = { several } satisfies Inferences;
+  const specs = (several ? inferred : [inferred]) as readonly TensorSpec[];
+  return specs.map((spec) => {
+    if (typeof spec !== "object" || spec === null) {
+      throw new OpError(`Cannot ${name}: infer() gave ${describe(spec)}, not { shape, dtype }`);
+    }
+    checkDType(spec.dtype, name);
+    return { shape: checkShape(spec.shape, name), dtype: DTYPE[spec.dtype] };
+  });
+}
+
+function runBy(definition: KernelDefinition, call: Call): Operand[] {
+  const { name, inputs, specs, attributes } = call;
+  const operands = inputs as Operand[];
+  for (const { storage } of operands) {
+    if (storage.memory !== null) {
+      throw new DeviceError(
+        `Cannot ${name} on ${storage.device}: the op is a function on the CPU; move its inputs ` +
+          "there with cpu()",
+      );
+    }
+  }
+  const given = operands.map((x) => contiguousOnCpu(x));
+  const made = specs.map(({ shape, dtype }) => {
+    const layout = Layout.contiguous(shape);
+    return { storage: allocateFor(dtype, layout.size, true), layout, flags: 0 };
+  });
+  let done = false;
+  try {
+    const result: unknown = definition.run(
+      given.map(kernelArray),
+      made.map(kernelArray),
+      attributes as object,
+    );
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then === "function") {
+      throw new TypeError(`Cannot ${name}: run() is to write its outputs before it returns`);
+    }
+    done = true;
+  } finally {
+    given.forEach((x, k) => x !== operands[k] && recycle(x.storage));
+    if (!done) { for (const { storage } of made) recycle(storage); }
+  }
+  return made.map(({ storage, layout }) => wrap(storage, layout));
+}
+
+function kernelArray({ storage: { array, info }, layout: { shape, offset, size } }: Operand) {
+  return { data: asUserArray(array, info, offset, size), shape, dtype: info.name };
+}

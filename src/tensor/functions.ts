@@ -1,0 +1,166 @@
+/**
+ * The functions that take several tensors.
+ *
+ * @module
+ */
+import { describe } from "../base/dtype.ts";
+import { ShapeError } from "../base/errors.ts";
+import { broadcastAll, formatShape, type Shape } from "../base/shape.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { dispatchAll } from "../core/dispatch.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { type Call, makeOp, type Op } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import type * as t from "../types/mod.ts";
+import * as joins from "./join.ts";
+import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
+
+/** The axis of each vector in a grid, and the grid's shape. */
+function gridOf({ inputs, attributes }: Call): { axisOf: (k: number) => number; shape: number[] } {
+  const vectors = inputs as Operand[];
+  const swaps = attributes.indexing === "xy" && vectors.length > 1;
+  const axisOf = (k: number): number => swaps && k < 2 ? 1 - k : k;
+  return { axisOf, shape: vectors.map((_, k) => vectors[axisOf(k)]!.layout.size) };
+}
+
+const MESHGRID: Op = makeOp({
+  kind: "kernel",
+  name: "meshgrid",
+  infer(call: Call) {
+    for (const x of call.inputs) {
+      checkOperand(x, call.name);
+      if (x.layout.shape.length !== 1) {
+        throw new ShapeError(
+          `Cannot ${call.name} shape ${formatShape(x.layout.shape)}: it takes vectors`,
+        );
+      }
+    }
+    const { shape } = gridOf(call);
+    return (call.inputs as Operand[]).map((x) => ({ shape, dtype: x.storage.info }));
+  },
+  decompose(call: Call) {
+    const { axisOf, shape } = gridOf(call);
+    return (call.inputs as Operand[]).map((x, k) => {
+      const line = shape.map((n, axis) => axis === axisOf(k) ? n : 1);
+      return applyView(
+        VIEWS.broadcastTo,
+        applyView(VIEWS.reshape, x, "reshape", line),
+        "broadcastTo",
+        shape,
+      );
+    });
+  },
+});
+
+const BROADCAST_TENSORS: Op = makeOp({
+  kind: "kernel",
+  name: "broadcastTensors",
+  infer(call: Call) {
+    for (const x of call.inputs) checkOperand(x, call.name);
+    const tensors = call.inputs as Operand[];
+    const shape = broadcastAll(call.name, tensors.map((x) => x.layout.shape));
+    return tensors.map((x) => ({ shape, dtype: x.storage.info }));
+  },
+  decompose(call: Call) {
+    const tensors = call.inputs as Operand[];
+    const shape = broadcastAll(call.name, tensors.map((x) => x.layout.shape));
+    return tensors.map((x) => applyView(VIEWS.broadcastTo, x, "broadcastTo", shape));
+  },
+});
+
+/**
+ * Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes.
+ *
+ * Throws a ShapeError for a tensor that is no vector.
+ */
+export function meshgrid(
+  tensors: readonly AnyTensor[],
+  options: { readonly indexing?: "xy" | "ij" } = {},
+): AnyTensor[] {
+  checkOptions("meshgrid", options, ["indexing"]);
+  const { indexing = "xy" } = options;
+  if (indexing !== "xy" && indexing !== "ij") {
+    throw new TypeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
+  }
+  if (!Array.isArray(tensors)) {
+    throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
+  }
+  return dispatchAll(MESHGRID, tensors.slice(), { indexing }) as never;
+}
+
+/**
+ * Tensors joined along an existing axis (0); null joins all elements in a row. Dtypes promote.
+ *
+ * Throws a ShapeError that names both shapes and the axis.
+ *
+ * @example
+ * ```ts
+ * concat([zeros([1, 2]), ones([2, 2])]).shape; // => [3, 2]
+ * ```
+ */
+export function concat<const Ts extends readonly AnyTensor[], const B extends number | null = 0>(
+  tensors: t.Guard<
+    t.ListOf<"concat", Ts, B extends number ? t.Concat<Ts, B> : [number]>,
+    Ts
+  >,
+  axis?: B,
+  options?: { readonly out?: AnyTensor },
+): Tensor<
+  t.OkDType<t.PromoteAll<Ts>>,
+  t.Ok<B extends number ? t.Concat<Ts, B> : [number]>,
+  Ts[number]["device"]
+> {
+  return joins.concat(tensors as Ts, axis, options) as never;
+}
+
+/** Tensors of one shape joined along a new axis (0). Dtypes promote. */
+export function stack<const Ts extends readonly AnyTensor[], const B extends number = 0>(
+  tensors: t.Guard<t.ListOf<"stack", Ts, t.Stack<Ts, B>>, Ts>,
+  axis?: B,
+  options?: { readonly out?: AnyTensor },
+): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.Ok<t.Stack<Ts, B>>, Ts[number]["device"]> {
+  return joins.stack(tensors as Ts, axis, options) as never;
+}
+
+/**
+ * Elements of `a` where `condition` (bool) holds, of `b` elsewhere; all three broadcast.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([-1, 2]);
+ * where(x.greater(0), x, 0).toArray(); // => [0, 2]
+ * ```
+ */
+export function where<
+  C extends Tensor<"bool", Shape, t.Device, t.Access>,
+  const P extends TensorOrScalar,
+  const Q extends TensorOrScalar,
+>(
+  condition: C,
+  a: P,
+  b: t.Guard<t.Where<C, P, Q>, Q>,
+  options?: { readonly out?: AnyTensor },
+): Tensor<t.BinaryDType<P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]> {
+  return apply(MAP.where, condition, a as Operand, b as Operand, options) as never;
+}
+
+/** Tensors broadcast to their common shape, as views. */
+export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] {
+  return dispatchAll(BROADCAST_TENSORS, tensors.slice()) as never;
+}
+
+/**
+ * True when both tensors look at the same memory: one is a view of the other, or both are on one
+ * buffer that was handed in or out. Each message to a worker makes another object of a
+ * SharedArrayBuffer; tensors on two such objects are not known to share.
+ */
+export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
+  checkOperand(a, "sharesBuffer");
+  checkOperand(b, "sharesBuffer");
+  const [p, q] = [a.storage.base, b.storage.base];
+  if (p === q) return true;
+  // Others may be on one slab.
+  return p.escaped && q.escaped && p.array.buffer === q.array.buffer;
+}

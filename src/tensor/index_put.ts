@@ -1,0 +1,275 @@
+/**
+ * Writing by indices: `set`, `putAlongAxis_`, and one-hot vectors.
+ *
+ * @module
+ */
+import {
+  checkDType,
+  checkScalar,
+  describe,
+  DTYPE,
+  type DType,
+  type Scalar,
+} from "../base/dtype.ts";
+import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import { parseIndexString, sliceBasic } from "../base/slice.ts";
+import { contiguousCopy } from "../core/copy.ts";
+import { apply, applyInto } from "../core/apply.ts";
+import { copyInto, copyOf, dispatch, fillWith, performCall } from "../core/dispatch.ts";
+import { checkStore, disturbs, overlaps, prepareWrite } from "../core/write.ts";
+import { readElement } from "../memory/element.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { allocateIn } from "../memory/device.ts";
+import { recycle } from "../memory/pool.ts";
+import type { Storage } from "../memory/storage.ts";
+import { checkDevice, checkOperand, checkOptions, isScalar, ruleFor } from "../ops/infer.ts";
+import { INDEX } from "../ops/kernels.ts";
+import { Call, makeOp, type Op } from "../ops/op.ts";
+import { MAP, REDUCE } from "../ops/table.ts";
+import { reduce } from "./reduce.ts";
+import {
+  alongAxis,
+  asInput,
+  blocksAlong,
+  checkAlong,
+  checkIndices,
+  type IndexArgument,
+  indexed,
+  type Indices,
+  indicesOf,
+  iota,
+  isBasic,
+  operand,
+  selecting,
+  type Selection,
+  toIndices,
+} from "./selection.ts";
+import { argumentsOf, checkFound } from "./selection.ts";
+
+// ---- writing -----------------------------------------------------------------------------------
+
+/** What writing by an index takes besides. */
+export interface SetOptions {
+  /** Adds what is written to what is there, once for each time that the index names a place. */
+  readonly accumulate?: boolean;
+}
+
+const SET_OPTIONS = ["accumulate"];
+
+/** Throws unless `value` may be written to elements of `x`. */
+function checkValue(name: string, x: Operand, value: unknown): asserts value is Operand | Scalar {
+  const { info } = x.storage;
+  if (isOperandArgument(value)) {
+    checkOperand(value, name);
+    checkDevice(x.storage, value.storage, name);
+    checkStore(value.storage.info, info, name);
+  } else if (isScalar(value)) checkScalar(info.name, value, name);
+  else throw new DTypeError(`Cannot ${name} to ${describe(value)}: expected a tensor or a scalar`);
+}
+
+/** Writes to what an index picks; inputs: the target, the value, the tensors in the index. */
+const SET: Op = makeOp({
+  kind: "kernel",
+  name: "set",
+  writes: [0],
+  aliases: [[0, 0]],
+  infer(call) {
+    const { inputs: [x, value], name, attributes } = call;
+    prepareWrite(x as Operand, name);
+    checkValue(name, x as Operand, value);
+    const { info } = (x as Operand).storage;
+    if (attributes.accumulate) ruleFor(MAP.add, info, "accumulate");
+    return [{ shape: (x as Operand).layout.shape, dtype: info }];
+  },
+  decompose(call) {
+    const { name, inputs: [, value], attributes: { accumulate } } = call;
+    const x = call.operand(0);
+    const args = argumentsOf(call, 2);
+    if (args.every(isBasic)) {
+      const part = operand(x.storage, sliceBasic(x.layout, args, name));
+      if (accumulate) addTo(name, part, value as Operand | Scalar);
+      else writeTo(name, part, value as Operand | Scalar);
+    } else {
+      selecting(
+        name,
+        x,
+        args,
+        (what) => scatter(name, x, value as Operand | Scalar, what, accumulate),
+      );
+    }
+    return x;
+  },
+});
+
+/** Writes `value`, broadcast, to all of `target`. */
+function writeTo(name: string, target: Operand, value: Operand | Scalar): void {
+  if (!isOperandArgument(value)) return fillWith(target, value);
+  const source = broadcastValue(name, value, target.layout.shape);
+  if (!disturbs(target, source)) return copyInto(target, source);
+  const copy = copyOf(source);
+  copyInto(target, copy);
+  recycle(copy.storage);
+}
+
+/** Adds `value`, in the dtype of `target`, to all of it. */
+function addTo(name: string, target: Operand, value: Operand | Scalar): void {
+  const add = (one: Operand | Scalar): unknown =>
+    applyInto(MAP.add, "accumulate", target, one, undefined, target);
+  if (!isOperandArgument(value)) return void add(value);
+  const { info } = target.storage;
+  const same = value.storage.info === info ? value : copyOf(value, info);
+  add(broadcastValue(name, same, target.layout.shape));
+  if (same !== value) recycle(same.storage);
+}
+
+/** Writes `value` to what is picked, or adds it. */
+function scatter(
+  name: string,
+  x: Operand,
+  value: Operand | Scalar,
+  what: Selection,
+  accumulate: boolean,
+): void {
+  const { info } = x.storage;
+  const given = isOperandArgument(value) ? broadcastValue(name, value, what.shape) : undefined;
+  const source = given === undefined
+    ? broadcastScalar(value as Scalar, x.storage, what.shape)
+    : given.storage.info === info && given.layout.contiguous && !overlaps(x, given)
+    ? given
+    : copyOf(given, info);
+  const values = operand(source.storage, blocksAlong(source.layout, what));
+  const op = accumulate ? INDEX.scatterAdd : INDEX.scatter;
+  const call = new Call(op, name, [indexed(x, what), values, what.indices]);
+  performCall(call);
+  if (source !== given) recycle(source.storage);
+  checkFound(name, x.layout, what, call.badIndex);
+}
+
+/** `value`, broadcast to `shape`, in the dtype and on the device of `like`. */
+function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[]): Operand {
+  const layout = Layout.contiguous([]);
+  const one = operand(allocateIn(like.memory, like.info, 1, false), layout);
+  fillWith(one, value);
+  return operand(one.storage, layout.broadcastTo(shape));
+}
+
+/** A value against the shape that it is assigned to; leading axes of size 1 may be too many. */
+function broadcastValue(name: string, value: Operand, shape: readonly number[]): Operand {
+  let { layout } = value;
+  while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
+  if (!sameShape(broadcastShapes(name, shape, layout.shape), shape)) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(shape)} to a value of shape ${formatShape(layout.shape)}`,
+    );
+  }
+  return operand(value.storage, layout.broadcastTo(shape));
+}
+
+/** Writes `value`, broadcast, to the elements of `x` that the index picks. */
+export function setAt(
+  x: Operand,
+  given: readonly IndexArgument[] | string,
+  value: Operand | Scalar,
+  options?: SetOptions,
+): void {
+  const name = "set";
+  if (options !== undefined) checkOptions(name, options, SET_OPTIONS);
+  prepareWrite(x, name);
+  if (typeof given !== "string" && !Array.isArray(given)) {
+    throw new IndexError(`Cannot ${name}: the index is an array of arguments, one for each axis`);
+  }
+  const args = typeof given === "string" ? parseIndexString(given, name) : given;
+  dispatch(SET, [x, value, ...args.filter(isOperandArgument)], {
+    index: args,
+    accumulate: options?.accumulate ?? false,
+  });
+}
+
+const PUT_ALONG: Op = makeOp({
+  kind: "kernel",
+  name: "putAlongAxis_",
+  writes: [0],
+  aliases: [[0, 0]],
+  infer(call) {
+    const { inputs: [x, , value], name } = call;
+    checkAlong(call, indicesOf(call));
+    prepareWrite(x as Operand, name);
+    checkValue(name, x as Operand, value);
+    if (call.attributes.accumulate) ruleFor(MAP.add, (x as Operand).storage.info, "accumulate");
+    return [{ shape: (x as Operand).layout.shape, dtype: (x as Operand).storage.info }];
+  },
+  decompose(call) {
+    const { name, inputs: [, , value], attributes } = call;
+    const x = call.operand(0);
+    const axis = normalizeAxis(name, attributes.axis, x.layout.shape.length);
+    const indices = toIndices(name, x.storage, indicesOf(call));
+    selecting(
+      name,
+      x,
+      alongAxis(x, axis, indices),
+      (what) => scatter(name, x, value as Operand | Scalar, what, attributes.accumulate),
+    );
+    return x;
+  },
+});
+
+/** Writes `values` where {@link takeAlongAxis} would read. */
+export function putAlongAxis(
+  x: Operand,
+  indices: Indices,
+  values: Operand | Scalar,
+  axis: number,
+  options?: SetOptions,
+): void {
+  if (options !== undefined) checkOptions("putAlongAxis_", options, SET_OPTIONS);
+  dispatch(PUT_ALONG, [x, asInput(indices), values], {
+    axis,
+    indices: isOperandArgument(indices) ? undefined : indices,
+    accumulate: options?.accumulate ?? false,
+  });
+}
+
+// ---- one-hot -----------------------------------------------------------------------------------
+
+const ONE_HOT: Op = makeOp({
+  kind: "kernel",
+  name: "oneHot",
+  infer(call) {
+    const { inputs: [x], name, attributes: { classes, dtype } } = call;
+    checkIndices(name, x as Operand);
+    checkOperand(x, name);
+    checkDType(dtype, name);
+    if (!Number.isInteger(classes) || classes < 0 || classes > 2 ** 31) {
+      throw new ShapeError(`Cannot oneHot to ${describe(classes)} classes: not a size of int32`);
+    }
+    return [{ shape: [...x.layout.shape, classes], dtype: DTYPE[dtype as DType] }];
+  },
+  decompose(call) {
+    const x = call.operand(0);
+    const { classes, dtype } = call.attributes as { classes: number; dtype: DType };
+    if (x.layout.size > 0) {
+      const extreme = (op: typeof REDUCE.max | typeof REDUCE.min): number => {
+        const found = reduce(op, x, undefined);
+        return Number(readElement(found.storage, found.layout.offset));
+      };
+      const [low, high] = [extreme(REDUCE.min), extreme(REDUCE.max)];
+      if (low < 0 || high >= classes) {
+        throw new IndexError(
+          `Cannot oneHot ${low < 0 ? low : high} to ${classes} classes: it is not 0 to ${
+            classes - 1
+          }`,
+        );
+      }
+    }
+    // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
+    const column = contiguousCopy(operand(x.storage, x.layout.expandDims(-1)), "int32");
+    return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
+  },
+});
+
+/** Class numbers as rows of zeros with a single one. */
+export function oneHot(x: Operand, classes: number, dtype: DType): Operand {
+  return dispatch(ONE_HOT, [x], { classes, dtype });
+}

@@ -1,0 +1,311 @@
+/**
+ * Reductions, index reductions and scans, and the ops that are made of several: variances, norms,
+ * logsumexp, closeness.
+ *
+ * @module
+ */
+import { describe, type DType, type Scalar } from "../base/dtype.ts";
+import { DTypeError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { normalizeAxes } from "../base/shape.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
+import { apply } from "../core/apply.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { hostRead } from "../core/interpreter.ts";
+import { readElement } from "../memory/element.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import {
+  checkFloat,
+  checkOperand,
+  checkOptions,
+  inferReduce,
+  type ReduceAttributes,
+  resultOf,
+} from "../ops/infer.ts";
+import {
+  type ArgReduceOp,
+  type Call,
+  type Input,
+  makeOp,
+  type Op,
+  type ReduceOp,
+  type ScanOp,
+} from "../ops/op.ts";
+import { MAP, REDUCE } from "../ops/table.ts";
+
+/** What names the axes of a reduction. */
+export type Axes = number | readonly number[] | null | undefined;
+
+/** What reductions take besides their operand. */
+export interface ReduceOptions {
+  /** Write the result here instead of allocating. */
+  readonly out?: Operand;
+  /** Keep reduced axes as axes of size 1. */
+  readonly keepDims?: boolean;
+  /** Cast the input first; the sum of int32 values as float64, for instance. */
+  readonly dtype?: DType;
+}
+
+const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
+const KEEP_OPTIONS = ["keepDims", "out"];
+const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
+
+/** A reduction over `axis`, all axes for undefined or null. */
+export function reduce(
+  op: ReduceOp,
+  x: Operand,
+  axis: Axes,
+  options?: ReduceOptions,
+  name: string = op.name,
+): Operand {
+  if (options === undefined) return dispatch(op, [x], { axis }, undefined, name);
+  checkOptions(name, options, REDUCE_OPTIONS);
+  const { keepDims, dtype, out } = options;
+  return dispatch(op, [x], { axis, keepDims, dtype }, out, name);
+}
+
+/** argmax or argmin along `axis`, or over all elements in row-major order. */
+export function argReduce(
+  op: ArgReduceOp,
+  x: Operand,
+  axis: number | null | undefined,
+  options: { keepDims?: boolean; out?: Operand } = {},
+): Operand {
+  checkOptions(op.name, options, KEEP_OPTIONS);
+  return dispatch(op, [x], { axis, keepDims: options.keepDims }, options.out);
+}
+
+/** A scan along `axis`; with `includeInitial` the result begins with the start value. */
+export function scan(
+  op: ScanOp,
+  x: Operand,
+  axis: number | undefined,
+  options: { dtype?: DType; includeInitial?: boolean; out?: Operand } = {},
+): Operand {
+  checkOptions(op.name, options, SCAN_OPTIONS);
+  const { dtype, includeInitial, out } = options;
+  return dispatch(op, [x], { axis, dtype, includeInitial }, out);
+}
+
+// ---- variances ---------------------------------------------------------------------------------
+
+/** Options of `var` and `std`. */
+export interface VarianceOptions extends ReduceOptions {
+  /** What is subtracted from the count before dividing by it: 0 for a population, 1 for a sample. */
+  readonly correction?: number;
+}
+
+const VARIANCE_OPTIONS = ["correction", ...REDUCE_OPTIONS];
+
+interface VarianceAttributes extends ReduceAttributes {
+  readonly correction: number;
+}
+
+/** An op in two passes: the mean first, then `pass` around it. */
+function varianceOp(pass: ReduceOp): Op {
+  return makeOp({
+    kind: "kernel",
+    name: pass === REDUCE.var ? "variance" : "standardDeviation",
+    infer(call: Call) {
+      const { correction } = call.attributes as VarianceAttributes;
+      if (typeof correction !== "number" || Number.isNaN(correction)) {
+        throw new ShapeError(
+          `Cannot ${call.name} with correction ${describe(correction)}: not a number`,
+        );
+      }
+      const { op } = call;
+      call.op = pass;
+      const specs = inferReduce(call);
+      call.op = op;
+      return specs;
+    },
+    decompose(call: Call) {
+      const { name, outputs: [out], attributes } = call;
+      const { axis, dtype, keepDims, correction } = attributes as VarianceAttributes;
+      const x = dtype === undefined ? call.operand(0) : cast(call.operand(0), dtype);
+      // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
+      // large integers.
+      const { kind, bytes } = x.storage.info;
+      const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
+      const center = reduce(REDUCE.mean, x, axis, { keepDims: true, dtype: wide }, name);
+      return dispatch(pass, [x, center], { axis, keepDims, correction }, out, name);
+    },
+  });
+}
+
+const VAR = varianceOp(REDUCE.var);
+const STD = varianceOp(REDUCE.std);
+
+/** The variance (`var`) or its square root (`std`). */
+export function variance(
+  name: "var" | "std",
+  x: Operand,
+  axis: Axes,
+  options: VarianceOptions = {},
+): Operand {
+  checkOperand(x, name);
+  checkOptions(name, options, VARIANCE_OPTIONS);
+  const { correction = 0, keepDims, dtype, out } = options;
+  if (dtype !== undefined) checkFloat(dtype, name);
+  const op = name === "var" ? VAR : STD;
+  return dispatch(op, [x], { axis, keepDims, dtype, correction }, out, name);
+}
+
+// ---- logsumexp ---------------------------------------------------------------------------------
+
+/** A zero where the maximum is infinite, so that inf - inf does not turn up. */
+function finiteMax(x: Operand, axis: Axes): Operand {
+  const max = reduce(REDUCE.max, x, axis, { keepDims: true });
+  return apply(MAP.where, apply(MAP.isfinite, max), max, 0);
+}
+
+const LOG_SUM_EXP: Op = makeOp({
+  kind: "kernel",
+  name: "logsumexp",
+  infer(call: Call) {
+    const { op } = call;
+    call.op = REDUCE.logSumExp;
+    const specs = inferReduce(call);
+    call.op = op;
+    return specs;
+  },
+  decompose(call: Call) {
+    const { name, outputs: [out], attributes: { axis, keepDims, dtype } } = call;
+    const x = call.operand(0);
+    const { shape } = x.layout;
+    const empty = normalizeAxes(name, axis, shape.length).some((k) => shape[k] === 0);
+    const input = cast(x, dtype ?? resultOf(REDUCE.logSumExp, x.storage.info.name));
+    const keep = { keepDims: true };
+    const shift = empty ? reduce(REDUCE.sum, input, axis, keep) : finiteMax(input, axis);
+    const log = dispatch(REDUCE.logSumExp, [input, shift], { axis, keepDims }, undefined, name);
+    const { storage, layout: { offset }, flags } = shift;
+    const aligned = { storage, layout: Layout.contiguous(log.layout.shape, offset), flags };
+    return apply(MAP.add, log, aligned, undefined, { out: out ?? log }, name);
+  },
+});
+
+/** Log of the sum of exponentials over `axis`, without overflow; of nothing, -Infinity. */
+export function logSumExp(x: Operand, axis: Axes, options: ReduceOptions = {}): Operand {
+  checkOperand(x, LOG_SUM_EXP.name);
+  checkOptions(LOG_SUM_EXP.name, options, REDUCE_OPTIONS);
+  const { keepDims, dtype, out } = options;
+  return dispatch(LOG_SUM_EXP, [x], { axis, keepDims, dtype }, out);
+}
+
+// ---- norms -------------------------------------------------------------------------------------
+
+/** The reductions of norms that are not {@link REDUCE.normP}, by their order. */
+const NORMS: Readonly<Record<string, ReduceOp>> = {
+  "1": REDUCE.norm1,
+  "2": REDUCE.norm2,
+  Infinity: REDUCE.normMax,
+  "-Infinity": REDUCE.normMin,
+};
+
+const NORM: Op = makeOp({
+  kind: "kernel",
+  name: "norm",
+  infer(call: Call) {
+    const { ord } = call.attributes as { ord: number };
+    if (typeof ord !== "number" || Number.isNaN(ord)) {
+      throw new ShapeError(`Cannot norm with ord ${describe(ord)}: not a number`);
+    }
+    const { op } = call;
+    call.op = NORMS[String(ord)] ?? REDUCE.normP;
+    const specs = inferReduce(call);
+    call.op = op;
+    return specs;
+  },
+  decompose(call: Call) {
+    const { name, outputs: [out], attributes } = call;
+    const { axis, keepDims, dtype, ord } = attributes;
+    const x = call.operand(0);
+    if (ord === 0) {
+      const to = dtype ?? resultOf(REDUCE.norm1, x.storage.info.name);
+      const nonzero = apply(MAP.notEqual, x, 0);
+      return reduce(REDUCE.sum, nonzero, axis, { keepDims, out, dtype: to }, name);
+    }
+    return dispatch(NORMS[String(ord)] ?? REDUCE.normP, [x], attributes, out, name);
+  },
+});
+
+/** The p-norm of the elements over `axis`: any `ord` above 0, Infinity or -Infinity; 0 counts. */
+export function norm(
+  x: Operand,
+  axis: Axes,
+  options: ReduceOptions & { ord?: number } = {},
+): Operand {
+  checkOperand(x, "norm");
+  checkOptions("norm", options, ["ord", ...REDUCE_OPTIONS]);
+  const { ord = 2, keepDims, dtype, out } = options;
+  return dispatch(NORM, [x], { axis, keepDims, dtype, ord }, out);
+}
+
+// ---- closeness ---------------------------------------------------------------------------------
+
+/** Options of `isclose` and `allclose`. */
+export interface CloseOptions {
+  /** Relative tolerance, of the second operand; 1e-5. */
+  readonly rtol?: number;
+  /** Absolute tolerance; 1e-8. */
+  readonly atol?: number;
+  /** Count NaN as close to NaN. */
+  readonly equalNan?: boolean;
+}
+
+/** Floats as they are, all else as float64; what is no operand is left for the op to refuse. */
+function asFloat(value: Input): Input {
+  if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
+  if (!isOperand(value) || value.storage.info.kind === "f") return value;
+  return contiguousCopy(value, "float64");
+}
+
+const IS_CLOSE: Op = makeOp({
+  kind: "kernel",
+  name: "closeness",
+  infer(call: Call) {
+    const { inputs: [x, y], name, attributes } = call;
+    checkOperand(x, name);
+    for (const tolerance of [attributes.rtol, attributes.atol]) {
+      if (typeof tolerance !== "number") {
+        throw new DTypeError(`Cannot ${name} within ${describe(tolerance)}: expected a number`);
+      }
+    }
+    const { op } = call;
+    call.op = MAP.equal;
+    call.inputs = [x, typeof y === "number" ? 0 : y];
+    const specs = MAP.equal.infer(call);
+    call.op = op;
+    call.inputs = [x, y];
+    return specs;
+  },
+  decompose({ inputs: [x, y], name, attributes }: Call) {
+    return apply(MAP.isclose, asFloat(x), asFloat(y), undefined, undefined, name, attributes);
+  },
+});
+
+/**
+ * Where |x - y| <= atol + rtol |y|. Integers are compared as float64.
+ *
+ * Throws a DTypeError for tolerances that are no numbers.
+ */
+export function isclose(
+  x: Operand,
+  y: Operand | Scalar,
+  options: CloseOptions = {},
+  name = "isclose",
+): Operand {
+  checkOptions(name, options, ["rtol", "atol", "equalNan"]);
+  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
+  return dispatch(IS_CLOSE, [x, y], { rtol, atol, equalNan }, undefined, name);
+}
+
+/** Whether {@link isclose} holds everywhere. */
+export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions): boolean {
+  return tidy(() => {
+    const all = reduce(REDUCE.all, isclose(x, y, options, "allclose"), undefined);
+    hostRead(all, "allclose");
+    return readElement(all.storage, all.layout.offset) === 1;
+  });
+}

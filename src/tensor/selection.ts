@@ -1,0 +1,508 @@
+/**
+ * What an index picks: arguments of every kind become blocks of elements and vectors of indices, which
+ * kernels gather and scatter.
+ *
+ * @module
+ */
+import { describe, DTYPE } from "../base/dtype.ts";
+import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { broadcastAll, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import { type BasicIndex, notAnIndex, parseOne, sliceAxisBy } from "../base/slice.ts";
+import { apply } from "../core/apply.ts";
+import { copyOf, fillWith, performCall } from "../core/dispatch.ts";
+import { tidy, wrap } from "../core/handles.ts";
+import { overlaps } from "../core/write.ts";
+import { readElement, writeElement } from "../memory/element.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { allocateIn, sendTo } from "../memory/device.ts";
+import { allocate, recycle } from "../memory/pool.ts";
+import type { Storage } from "../memory/storage.ts";
+import { checkDevice, checkOperand } from "../ops/infer.ts";
+import { INDEX } from "../ops/kernels.ts";
+import { Call, type Input } from "../ops/op.ts";
+import { MAP, REDUCE } from "../ops/table.ts";
+import { reduce } from "./reduce.ts";
+
+/** One argument of an index: see `Tensor.slice`. */
+export type IndexArgument = BasicIndex | Operand | readonly number[] | readonly boolean[];
+
+export function operand(storage: Storage, layout: Layout): Operand {
+  return { storage, layout, flags: 0 };
+}
+
+// ---- vectors of indices ------------------------------------------------------------------------
+
+/** A vector of what has been written to `storage`, on the device of `like`. */
+export function vector(like: Storage, storage: Storage): Operand {
+  const { length } = storage;
+  return wrap(sendTo(like.memory, storage), Layout.contiguous([length]));
+}
+
+/** `at(0)`, `at(1)`, … `at(n - 1)`, which int32 must hold, on the device of `like`. */
+export function indicesBy(like: Storage, n: number, at: (i: number) => number): Operand {
+  const storage = allocate("int32", n, false);
+  const array = storage.array as Int32Array;
+  for (let i = 0; i < n; i++) array[i] = at(i);
+  return vector(like, storage);
+}
+
+/** 0, 1, … n - 1 as int32, on the device of `like`. */
+export function iota(like: Storage, n: number): Operand {
+  return indicesBy(like, n, (i) => i);
+}
+
+export function checkInteger(name: string, value: unknown): void {
+  if (Number.isInteger(value)) return;
+  const advice = Array.isArray(value) ? '; tensor(…, { dtype: "int32" }) makes one of it' : "";
+  throw new IndexError(`Cannot ${name} at ${describe(value)}: an index is an integer${advice}`);
+}
+
+/** A vector of integers: int32, or int64 where one is too large for that; on the device of `like`. */
+export function integers(name: string, like: Storage, values: readonly unknown[]): Operand {
+  let wide = false;
+  const { min, max } = DTYPE.int32;
+  for (const value of values) {
+    checkInteger(name, value);
+    if (value as number < min || value as number > max) wide = true;
+  }
+  if (!wide) return indicesBy(like, values.length, (i) => values[i] as number);
+  const storage = allocate("int64", values.length, false);
+  for (let i = 0; i < values.length; i++) writeElement(storage, i, values[i] as number);
+  return vector(like, storage);
+}
+
+/** Turns a JavaScript array into a tensor of indices or a mask, on the device of `like`. */
+export function fromArray(name: string, like: Storage, values: readonly unknown[]): Operand {
+  if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
+    const storage = allocate("bool", values.length, false);
+    values.forEach((value, i) => storage.array[i] = value ? 1 : 0);
+    return vector(like, storage);
+  }
+  return integers(name, like, values);
+}
+
+/** Indices along one axis, as methods take them. */
+export type Indices = Operand | readonly number[] | number;
+
+/** Throws unless `indices` are integers. */
+export function checkIndices(name: string, indices: Indices): void {
+  if (isOperandArgument(indices)) {
+    checkOperand(indices, name);
+    const { kind, name: dtype } = indices.storage.info;
+    if (kind !== "i" && kind !== "u") {
+      throw new DTypeError(`Cannot ${name} by a tensor of ${dtype}: indexes are integers`);
+    }
+  } else if (
+    typeof indices !== "number" && (!Array.isArray(indices) || typeof indices[0] === "boolean")
+  ) {
+    throw new DTypeError(
+      `Cannot ${name} by ${
+        Array.isArray(indices) ? "booleans" : describe(indices)
+      }: indexes are integers`,
+    );
+  } else if (typeof indices === "number") checkInteger(name, indices);
+  else for (const index of indices) checkInteger(name, index);
+}
+
+/** A tensor of checked `indices`, on the device of `like` where it is made. */
+export function toIndices(name: string, like: Storage, indices: Indices): Operand {
+  if (isOperandArgument(indices)) return indices;
+  if (typeof indices !== "number") return integers(name, like, indices);
+  const one = integers(name, like, [indices]);
+  return operand(one.storage, Layout.contiguous([], one.layout.offset));
+}
+
+/** A call takes a tensor of indices as an input, and other ones as an attribute. */
+export function asInput(indices: Indices): Operand | undefined {
+  return isOperandArgument(indices) ? indices : undefined;
+}
+
+export function indicesOf(call: Call): Indices {
+  return (call.inputs[1] as Operand | undefined) ?? call.attributes.indices;
+}
+
+// ---- nonzero -----------------------------------------------------------------------------------
+
+/** Masks of up to so many elements take JavaScript less time than two calls of a backend. */
+export const SMALL_MASK = 128;
+
+/** The flat indices of the nonzero elements, as int32: on a storage that nothing else holds. */
+export function flatNonzero(x: Operand, name: string): Operand {
+  const storage = smallNonzero(x) ?? countedNonzero(x, name);
+  return operand(storage, Layout.contiguous([storage.length]));
+}
+
+export function countedNonzero(x: Operand, name: string): Storage {
+  const count = tidy(() => {
+    const counted = reduce(REDUCE.countNonzero, x, undefined, undefined, name);
+    return Number(readElement(counted.storage, counted.layout.offset));
+  });
+  const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
+  const call = new Call(INDEX.nonzeroIndices, name, [x], { count });
+  call.outputs[0] = operand(storage, Layout.contiguous([count]));
+  performCall(call);
+  return storage;
+}
+
+/** The same for a small contiguous mask; undefined for others. */
+export function smallNonzero({ storage: mask, layout }: Operand): Storage | undefined {
+  const { contiguous, offset, size } = layout;
+  if (size > SMALL_MASK || !contiguous || mask.info.kind !== "b" || mask.memory !== null) {
+    return undefined;
+  }
+  const { array } = mask;
+  let count = 0;
+  for (let i = 0; i < size; i++) if (array[offset + i] !== 0) count++;
+  const storage = allocate("int32", count, true);
+  // Another thread may write to the mask meanwhile: what is then left over picks the first.
+  for (let i = 0, place = 0; i < size && place < count; i++) {
+    if (array[offset + i] !== 0) storage.array[place++] = i;
+  }
+  return storage;
+}
+
+/** One vector of indices for each axis, of flat indices into `shape`. */
+export function unravel(flat: Operand, shape: readonly number[]): Operand[] {
+  let rest = flat;
+  const axes: Operand[] = [];
+  for (let axis = shape.length - 1; axis > 0; axis--) {
+    const n = Math.max(1, shape[axis]!);
+    axes.unshift(apply(MAP.remainder, rest, n));
+    rest = apply(MAP.floorDivide, rest, n);
+  }
+  return [rest, ...axes];
+}
+
+export function nonzeroAxes(x: Operand, name: string): Operand[] {
+  const { storage, layout } = flatNonzero(x, name);
+  return unravel(wrap(storage, layout), x.layout.shape);
+}
+
+export function checkNonzero(x: Input, name: string): asserts x is Operand {
+  checkOperand(x, name);
+  if (x.layout.shape.length === 0) {
+    throw new ShapeError(`Cannot ${name} shape []: it has no axes; use expandDims()`);
+  }
+}
+
+// ---- what an index picks -----------------------------------------------------------------------
+
+export function isBasic(argument: IndexArgument): argument is BasicIndex {
+  return argument === null || typeof argument !== "object" ||
+    (!Array.isArray(argument) && !isOperandArgument(argument));
+}
+
+/** What an index with tensors in it picks, and the blocks that are there. */
+export interface Selection {
+  /** The indices, as a contiguous vector. */
+  readonly indices: Operand;
+  /** The axis of the source that they index; -1 where they are flat positions. */
+  readonly axis: number;
+  /** The size of that axis, and the stride from one of its indices to the next. */
+  readonly size: number;
+  readonly stride: number;
+  /** Whether their memory was made for this call, and nothing else holds it. */
+  readonly own: boolean;
+  /** The source's layout along the axes that are sliced, not picked. */
+  readonly block: Layout;
+  /** The result's shape, and the place in it of the `picked` axes. */
+  readonly shape: readonly number[];
+  readonly place: number;
+  readonly picked: readonly number[];
+}
+
+/** What one tensor picks from the first axis, as {@link select} finds it for any arguments. */
+export function selectFirst(name: string, x: Operand, index: Operand): Selection | undefined {
+  const { shape, strides, offset } = x.layout;
+  const { kind } = index.storage.info;
+  if (shape.length === 0 || kind === "f") return undefined;
+  checkOperand(index, name);
+  checkDevice(x.storage, index.storage, name);
+  let flat = index;
+  if (kind === "b") {
+    if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
+    flat = flatNonzero(index, name);
+  }
+  const picked = flat.layout.shape;
+  const rest = shape.slice(1);
+  const block = new Layout(rest, strides.slice(1), offset);
+  const found = pickAlong(x, flat, 0);
+  const own = found.own || kind === "b";
+  return { ...found, own, axis: 0, block, shape: [...picked, ...rest], place: 0, picked };
+}
+
+/** What `use` gives for what the arguments pick. */
+export function selecting<R>(
+  name: string,
+  x: Operand,
+  given: readonly IndexArgument[],
+  use: (what: Selection) => R,
+): R {
+  if (given.length === 1 && isOperandArgument(given[0])) {
+    const found = selectFirst(name, x, given[0]);
+    if (found !== undefined) return spend(found, use);
+  }
+  return tidy(() => spend(select(name, x, given), use));
+}
+
+/** What `use` gives for a selection, whose memory is then freed. */
+export function spend<R>(what: Selection, use: (what: Selection) => R): R {
+  try {
+    return use(what);
+  } finally {
+    if (what.own) recycle(what.indices.storage);
+  }
+}
+
+/** The arguments with `:` for the axes that none of them names. */
+export function completeArguments(
+  name: string,
+  x: Operand,
+  given: readonly IndexArgument[],
+): (BasicIndex | Operand)[] {
+  const { shape } = x.layout;
+  const args = given.map((argument): BasicIndex | Operand => {
+    if (Array.isArray(argument)) return fromArray(name, x.storage, argument);
+    return typeof argument === "string"
+      ? parseOne(argument, name)
+      : argument as BasicIndex | Operand;
+  });
+  const axesOf = (argument: BasicIndex | Operand): number =>
+    argument === null || argument === "..."
+      ? 0
+      : isOperandArgument(argument) && argument.storage.info.kind === "b"
+      ? argument.layout.shape.length
+      : 1;
+  const used = args.reduce<number>((sum, argument) => sum + axesOf(argument), 0);
+  const ellipses = args.filter((argument) => argument === "...").length;
+  if (used > shape.length || ellipses > 1) throw notAnIndex(name, shape, used, ellipses);
+  const dots = args.indexOf("...");
+  const full: ":"[] = new Array(shape.length - used).fill(":");
+  if (dots === -1) args.push(...full);
+  else if (full.length > 0) args.splice(dots, 1, ...full);
+  return args;
+}
+
+/** The tensors among the arguments, each with its axis, and the layout of what is sliced. */
+export interface Parts {
+  readonly tensors: { readonly tensor: Operand; readonly axis: number }[];
+  readonly block: Layout;
+  /** The place of the picked axes in the result. */
+  readonly place: number;
+}
+
+export function partsOf(name: string, x: Operand, given: readonly IndexArgument[]): Parts {
+  const { layout } = x;
+  const blockShape: number[] = [];
+  const blockStrides: number[] = [];
+  let { offset } = layout;
+  const tensors: { tensor: Operand; axis: number }[] = [];
+  let place = -1;
+  let apart = false;
+  let last = -1;
+  let axis = 0;
+  completeArguments(name, x, given).forEach((argument, i) => {
+    // Dots for no axis still part the tensors on either side, as in NumPy.
+    if (argument === "...") return;
+    if (argument === null) {
+      blockShape.push(1);
+      blockStrides.push(0);
+      return;
+    }
+    if (!isOperandArgument(argument)) {
+      const part = sliceOf(name, layout, axis, argument);
+      offset += part.offset;
+      if (part.shape.length === 1) {
+        blockShape.push(part.shape[0]!);
+        blockStrides.push(part.strides[0]!);
+        axis++;
+        return;
+      }
+    }
+    // Beside tensors a number counts as one of them, as in NumPy.
+    if (place === -1) place = blockShape.length;
+    else if (last !== i - 1) apart = true;
+    last = i;
+    if (!isOperandArgument(argument)) {
+      axis++;
+      return;
+    }
+    for (const tensor of indexTensors(name, x, argument, axis)) {
+      tensors.push({ tensor, axis: axis++ });
+    }
+  });
+  const block = new Layout(blockShape, blockStrides, offset);
+  return { tensors, block, place: apart ? 0 : place };
+}
+
+/** The index tensors that `argument` stands for, from `axis` on: a mask stands for one for each axis. */
+export function indexTensors(name: string, x: Operand, argument: Operand, axis: number): Operand[] {
+  checkOperand(argument, name);
+  checkDevice(x.storage, argument.storage, name);
+  const { kind, name: dtype } = argument.storage.info;
+  if (kind === "f") {
+    throw new DTypeError(`Cannot ${name} by a tensor of ${dtype}: indexes are integers or bools`);
+  }
+  if (kind !== "b") return [argument];
+  const { shape } = argument.layout;
+  const covered = x.layout.shape.slice(axis, axis + shape.length);
+  if (!sameShape(shape, covered)) {
+    throw new IndexError(
+      `Cannot ${name} shape ${formatShape(x.layout.shape)} by a mask of shape ${
+        formatShape(shape)
+      }: its axes ${axis} to ${axis + shape.length - 1} are ${formatShape(covered)}`,
+    );
+  }
+  checkNonzero(argument, name);
+  return nonzeroAxes(argument, name);
+}
+
+export function select(name: string, x: Operand, given: readonly IndexArgument[]): Selection {
+  const { layout } = x;
+  const { tensors, block, place } = partsOf(name, x, given);
+  const picked = broadcastAll(name, tensors.map(({ tensor }) => tensor.layout.shape));
+  const shape = block.shape.toSpliced(place, 0, ...picked);
+  const found = { block, shape, place, picked };
+  if (tensors.length === 1) {
+    const { tensor, axis } = tensors[0]!;
+    return { ...found, ...pickAlong(x, tensor, axis), axis };
+  }
+
+  // Several indices pick as one does from an axis of all positions that they can reach.
+  let size = 1;
+  let before = 0;
+  for (const { axis } of tensors) {
+    const reach = Math.max(0, layout.shape[axis]! - 1) * layout.strides[axis]!;
+    size += Math.abs(reach);
+    if (reach < 0) before -= reach;
+  }
+  const target = Layout.contiguous(picked);
+  const dtype = DTYPE[x.storage.huge ? "int64" : "int32"];
+  const positions = operand(
+    allocateIn(x.storage.memory, dtype, target.size, before === 0),
+    target,
+  );
+  if (before !== 0) fillWith(positions, before);
+  for (const { tensor, axis } of tensors) {
+    const index = operand(tensor.storage, tensor.layout.broadcastTo(picked));
+    const [n, stride] = [layout.shape[axis]!, layout.strides[axis]!];
+    const call = new Call(INDEX.ravelIndex, name, [positions, index], { size: n, stride });
+    performCall(call);
+    if (call.badIndex >= 0) throw outOfRange(name, layout, axis, index, call.badIndex);
+  }
+  const indices = operand(positions.storage, Layout.contiguous([target.size]));
+  const from = new Layout(block.shape, block.strides, block.offset - before);
+  return { ...found, indices, size, stride: 1, axis: -1, own: true, block: from };
+}
+
+/** What the elements of `index` pick from one axis of `x`; `own` if they had to be copied. */
+export function pickAlong(
+  x: Operand,
+  index: Operand,
+  axis: number,
+): Pick<Selection, "indices" | "size" | "stride" | "own"> {
+  // What is written must not change the indices on the way.
+  const usable = index.layout.contiguous && !overlaps(x, index);
+  const { storage, layout } = usable ? index : copyOf(index);
+  return {
+    indices: operand(storage, new Layout([layout.size], [1], layout.offset)),
+    size: x.layout.shape[axis]!,
+    stride: x.layout.strides[axis]!,
+    own: !usable,
+  };
+}
+
+/** The error of index `bad`, counted in row-major order. */
+export function outOfRange(
+  name: string,
+  { shape }: Layout,
+  axis: number,
+  indices: Operand,
+  bad: number,
+): IndexError {
+  const { storage, layout } = indices.layout.contiguous ? indices : copyOf(indices);
+  return new IndexError(
+    `Cannot ${name} axis ${axis} of shape ${formatShape(shape)} at ${
+      readElement(storage, layout.offset + bad)
+    }: it has size ${shape[axis]}`,
+  );
+}
+
+/** Slices one axis, with the axis and the whole shape in the error; the offset is what is added. */
+export function sliceOf(name: string, layout: Layout, axis: number, argument: BasicIndex): Layout {
+  const line = new Layout([layout.shape[axis]!], [layout.strides[axis]!], 0);
+  if (typeof argument === "number") {
+    return line.selectAxis(0, layout.checkIndex(name, axis, argument));
+  }
+  return sliceAxisBy(line, 0, argument, name, axis);
+}
+
+/** `layout` of a result or of values, with the picked axes as one, the first. */
+export function blocksAlong(layout: Layout, { place, picked, indices }: Selection): Layout {
+  let step = 0;
+  // The picked axes are contiguous among themselves: the innermost that counts gives the step.
+  for (let i = place + picked.length - 1; i >= place && step === 0; i--) {
+    if (layout.shape[i] !== 1) step = layout.strides[i]!;
+  }
+  const shape = layout.shape.toSpliced(place, picked.length);
+  const strides = layout.strides.toSpliced(place, picked.length);
+  return new Layout([indices.layout.size, ...shape], [step, ...strides], layout.offset);
+}
+
+/** The elements of `x` that can be picked, with the indexed axis first. */
+export function indexed(x: Operand, { block, size, stride }: Selection): Operand {
+  const layout = new Layout([size, ...block.shape], [stride, ...block.strides], block.offset);
+  return operand(x.storage, layout);
+}
+
+/** Checks indices along an axis, of as many axes as the input; gives the axis. */
+export function checkAlong(call: Call, indices: Indices): number {
+  const { inputs: [x], name, attributes } = call;
+  checkOperand(x, name);
+  const rank = x.layout.shape.length;
+  const axis = normalizeAxis(name, attributes.axis, rank);
+  checkIndices(name, indices);
+  const shape = isOperandArgument(indices)
+    ? indices.layout.shape
+    : typeof indices === "number"
+    ? []
+    : [indices.length];
+  if (shape.length !== rank) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(x.layout.shape)} by indexes of shape ${
+        formatShape(shape)
+      }: the ranks differ`,
+    );
+  }
+  if (isOperandArgument(indices)) checkDevice(x.storage, indices.storage, name);
+  return axis;
+}
+
+/** One index tensor for each axis, so that element `indices[i, j, …]` replaces i, j, … at `axis`. */
+export function alongAxis(x: Operand, axis: number, indices: Operand): Operand[] {
+  return x.layout.shape.map((n, i) => {
+    if (i === axis) return indices;
+    const places = iota(x.storage, n);
+    const shape = x.layout.shape.map((_, j) => i === j ? n : 1);
+    return operand(places.storage, Layout.contiguous(shape, places.layout.offset));
+  });
+}
+
+/** Throws for the index in place `bad`, if there is one. */
+export function checkFound(
+  name: string,
+  layout: Layout,
+  { axis, indices }: Selection,
+  bad: number,
+): void {
+  if (bad >= 0) throw outOfRange(name, layout, axis, indices, bad);
+}
+
+/** The arguments of a call of an index op, whose tensors are its inputs from `from` on. */
+export function argumentsOf(call: Call, from: number): IndexArgument[] {
+  let next = from;
+  return (call.attributes.index as readonly IndexArgument[]).map((argument) =>
+    isOperandArgument(argument) ? call.operand(next++) : argument
+  );
+}
