@@ -24,7 +24,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import ts from "typescript";
-import { ROWS } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/ops/table.ts";
 import { findTool, start, testFiles } from "../tools.ts";
 import type { Mutant } from "./operators.ts";
 import { notesModule, type Part, partAt, withNotes } from "./reach.ts";
@@ -65,24 +65,24 @@ const NO_JUDGES = [
 /** The tests of the types; they alone see mutants of types, and only those. */
 const TYPES = "tests/types/types_test.ts";
 
-/** The tests of each row of the op table. */
-const ROW_TESTS = ROWS.map(({ name }) => rowTests(name));
+/** The tests of each op of the table. */
+const OP_TESTS = TABLE.map(({ name }) => opTests(name));
 
-/** A filter for the tests of a row: `add: js`. */
-function rowTests(name: string): string {
+/** A filter for the tests of an op: `add: js`. */
+function opTests(name: string): string {
   return `/^${name}: /`;
 }
 
 /** Files of which only some tests judge, or whose tests take long together: a judge for each. */
 const FILTERS: Readonly<Record<string, readonly string[]>> = {
-  "tests/ops/table_test.ts": [...ROW_TESTS, "/^(casts|all patterns|sums)/"],
-  "tests/cuda/table_test.ts": [...ROW_TESTS, "/^(casts|all patterns|sums)/"],
+  "tests/ops/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
+  "tests/cuda/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
   // Not the one that checks types.
   "tests/docs/docs_test.ts": ["/^example at /"],
 };
 
 /**
- * What the judges of one mutant may take in all, in seconds. One that takes longer alone is asked
+ * What the judges of one mutant may take in all, in seconds. One that takes longer alone judges
  * only where nothing cheaper reaches the mutant.
  */
 const MOST_SECONDS = 20;
@@ -314,15 +314,15 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
 }
 
 /**
- * Who judges `mutant`, in this order; nobody where no test reaches it. Those that reach more of its
+ * The judges of `mutant`, in their order; none where no test reaches it. Those that reach more of its
  * file are likelier to notice, and come before others that take as long.
  */
 export function judgesOf(mutant: Mutant, judges: Judges): Judge[] {
   const { file, from, kind, place } = mutant;
   const note = judges.noteOf(file, from);
   const able = judges.list.filter((judge) => canJudge(judge, mutant, note)).map((judge) => {
-    // The tests of its own row first.
-    const isOwn = kind === "row" && judge.filter === rowTests(place) && !/cuda/.test(judge.file);
+    // The tests of its own op first.
+    const isOwn = kind === "op" && judge.filter === opTests(place) && !/cuda/.test(judge.file);
     const cost = isOwn ? 0 : judge.seconds / judges.shareOf(file, judge) ** 2;
     return { judge, cost };
   });
@@ -335,8 +335,8 @@ function canJudge({ file, filter, notes }: Judge, mutant: Mutant, note: number):
   if (mutant.kind === "type" || file === TYPES) return mutant.kind === "type" && file === TYPES;
   // Other tests import these files, and no more.
   if (mutant.file.startsWith("src/backend/cuda/") && !file.startsWith("tests/cuda/")) return false;
-  // Tests of other rows import this one's, and no more.
-  if (mutant.kind === "row" && filter !== undefined && filter !== rowTests(mutant.place)) {
+  // Tests of other ops import this one's entry, and no more.
+  if (mutant.kind === "op" && filter !== undefined && filter !== opTests(mutant.place)) {
     return false;
   }
   return notes.includes(note);

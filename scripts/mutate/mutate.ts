@@ -21,7 +21,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import ts from "typescript";
 import { LIBRARY_FILE } from "../../src/backend/ffi/load.ts";
-import { ROWS } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/ops/table.ts";
 import { ensureInstalled, root as here } from "../tools.ts";
 import {
   Copy,
@@ -34,10 +34,10 @@ import {
 } from "./judges.ts";
 import { type LeftOut, type Mutant, mutantsOf, sample } from "./operators.ts";
 import { SURVIVORS } from "./survivors.ts";
-import { isInRow, rowMutants, TABLE } from "./table.ts";
+import { isInEntry, opMutants, TABLE_FILE } from "./table.ts";
 
 /** How many mutants of a function are judged; of a type fewer, since each takes a type check. */
-const MOST = { code: 4, row: 2, type: 1 };
+const MOST = { code: 4, op: 2, type: 1 };
 
 /** Files that no judge can run, as judges run in Deno. */
 const ONLY_IN_BUN = ["src/backend/ffi/bun.ts", "src/backend/ffi/jsc.ts"];
@@ -101,14 +101,14 @@ export function makeMutants(
     leftOut.push(...of.leftOut);
     return of.mutants;
   });
-  const table = program.getSourceFile(join(root, TABLE));
-  const rows = table === undefined ? [] : rowMutants(ROWS, table);
-  const made = [...trees.filter((mutant) => !isInRow(mutant, rows)), ...rows];
+  const table = program.getSourceFile(join(root, TABLE_FILE));
+  const ops = table === undefined ? [] : opMutants(TABLE, table);
+  const made = [...trees.filter((mutant) => !isInEntry(mutant, ops)), ...ops];
   const isChosen = ({ file, key }: Mutant): boolean =>
     parts.some((part) => file.includes(part)) && key.includes(name);
   const drawn = all
     ? made
-    : (["code", "row", "type"] as const).flatMap((kind) =>
+    : (["code", "op", "type"] as const).flatMap((kind) =>
       sample(made.filter((mutant) => mutant.kind === kind), MOST[kind])
     );
   return { made, chosen: drawn.filter(isChosen), leftOut };

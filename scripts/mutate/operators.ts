@@ -27,8 +27,8 @@ export interface Mutant {
   readonly to: number;
   /** What takes its place. */
   readonly by: string;
-  /** What tells who can judge it: only the type checker sees `"type"`, `"row"` is of the op table. */
-  readonly kind: "code" | "type" | "row";
+  /** What decides which tests judge it: only the type checker sees `"type"`; `"op"` is of the op table. */
+  readonly kind: "code" | "type" | "op";
 }
 
 /** A node that a comment leaves out. */

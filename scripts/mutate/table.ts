@@ -1,54 +1,54 @@
 /**
- * Mutants of the op table, made from its rows: a new row has its own at once.
+ * Mutants of the op table, made from its entries: a new op has its own at once.
  *
- * Every field of a row that has a meaning of its own gets a wrong value.
+ * Every field of an entry that has a meaning of its own gets a wrong value.
  *
  * @module
  */
 
 import ts from "typescript";
-import type { Row } from "../../src/ops/table.ts";
+import type { TableOp } from "../../src/ops/op.ts";
 import type { Mutant } from "./operators.ts";
 
 /** The file of the table. */
-export const TABLE = "src/ops/table.ts";
+export const TABLE_FILE = "src/ops/table.ts";
 
-/** An expression that gives something else; a whole row without its op where that is a change. */
-function wrong(expr: string, row: Row): string {
+/** An expression that gives something else; one without its operation where that is a change. */
+function wrong(expr: string, op: TableOp): string {
   if (/^[01]$/.test(expr)) return expr === "0" ? "1" : "0";
-  if (row.skeleton !== "map") return row.skeleton === "argReduce" ? `!(${expr})` : "x";
-  if (row.result === "bool") return `!(${expr})`;
-  if (expr !== "x") return row.arity === 3 ? "y" : "x";
+  if (op.kind !== "map") return op.kind === "argReduce" ? `!(${expr})` : "x";
+  if (op.result === "bool") return `!(${expr})`;
+  if (expr !== "x") return op.arity === 3 ? "y" : "x";
   return "x + 1";
 }
 
-function wrongFields(row: Row): [field: string, value: unknown][] {
-  const fields: [string, unknown][] = [["expr", wrong(row.expr, row)]];
-  if (row.int !== undefined) fields.push(["int", wrong(row.int, row)]);
-  if (row.bool !== undefined) fields.push(["bool", row.bool === "x" ? "!(x == 0)" : "x"]);
-  if (row.takes.length > 1) fields.push(["takes", row.takes.slice(1)]);
-  const other = [..."biuf"].find((kind) => !row.takes.includes(kind));
-  if (other !== undefined) fields.push(["takes", row.takes + other]);
-  if (row.result === "float" || row.result === "sum") fields.push(["result", "same"]);
-  if (row.skeleton === "map" && row.condition) fields.push(["condition", false]);
-  if (row.skeleton === "reduce" || row.skeleton === "scan") {
-    const { identity } = row;
+function wrongFields(op: TableOp): [field: string, value: unknown][] {
+  const fields: [string, unknown][] = [["expr", wrong(op.expr, op)]];
+  if (op.int !== undefined) fields.push(["int", wrong(op.int, op)]);
+  if (op.bool !== undefined) fields.push(["bool", op.bool === "x" ? "!(x == 0)" : "x"]);
+  if (op.dtypes.length > 1) fields.push(["dtypes", op.dtypes.slice(1)]);
+  const other = [..."biuf"].find((letter) => !op.dtypes.includes(letter));
+  if (other !== undefined) fields.push(["dtypes", op.dtypes + other]);
+  if (op.result === "float" || op.result === "sum") fields.push(["result", "same"]);
+  if (op.kind === "map" && op.condition) fields.push(["condition", false]);
+  if (op.kind === "reduce" || op.kind === "scan") {
+    const { identity } = op;
     // The largest magnitude of nothing is 0, and no magnitude is below it.
-    if (row.name !== "normMax") {
+    if (op.name !== "normMax") {
       fields.push(["identity", typeof identity === "number" ? 1 - identity : 0]);
     }
   }
-  if (row.skeleton === "reduce") {
-    if (row.map !== undefined) fields.push(["map", "x"]);
-    if (row.finish !== undefined) fields.push(["finish", "a"]);
-    if (row.nonEmpty) fields.push(["nonEmpty", false]);
-    if (row.compensated) fields.push(["compensated", false]);
+  if (op.kind === "reduce") {
+    if (op.map !== undefined) fields.push(["map", "x"]);
+    if (op.finish !== undefined) fields.push(["finish", "a"]);
+    if (op.nonEmpty) fields.push(["nonEmpty", false]);
+    if (op.compensated) fields.push(["compensated", false]);
   }
   return fields;
 }
 
-/** The calls that make rows, `map("abs", ...)`, by the names of the rows. */
-function rowCalls(source: ts.SourceFile): Map<string, ts.CallExpression> {
+/** The calls that make ops, `map("abs", ...)`, by the names of the ops. */
+function opCalls(source: ts.SourceFile): Map<string, ts.CallExpression> {
   const calls = new Map<string, ts.CallExpression>();
   for (const statement of source.statements.filter(ts.isVariableStatement)) {
     for (const { initializer } of statement.declarationList.declarations) {
@@ -70,29 +70,29 @@ function unwrapped(node: ts.Expression): ts.Expression {
     : node;
 }
 
-/** The mutants of the rows, given the table that they stand in. */
-export function rowMutants(rows: readonly Row[], source: ts.SourceFile): Mutant[] {
-  const calls = rowCalls(source);
-  return rows.flatMap((row) => {
-    const call = calls.get(row.name);
-    if (call === undefined) throw new Error(`Cannot find the row ${row.name} in ${TABLE}`);
+/** The mutants of the ops, given the table that they stand in. */
+export function opMutants(ops: readonly TableOp[], source: ts.SourceFile): Mutant[] {
+  const calls = opCalls(source);
+  return ops.flatMap((op) => {
+    const call = calls.get(op.name);
+    if (call === undefined) throw new Error(`Cannot find the op ${op.name} in ${TABLE_FILE}`);
     const [from, to] = [call.getStart(source), call.getEnd()];
     const { line } = source.getLineAndCharacterOfPosition(from);
-    return wrongFields(row).map(([field, value]): Mutant => ({
-      file: TABLE,
-      place: row.name,
-      key: `${row.name} row: ${field} ${JSON.stringify(value)}`,
+    return wrongFields(op).map(([field, value]): Mutant => ({
+      file: TABLE_FILE,
+      place: op.name,
+      key: `${op.name} op: ${field} ${JSON.stringify(value)}`,
       line: line + 1,
       from,
       to,
       by: `{ ...${call.getText(source)}, ${field}: ${JSON.stringify(value)} } as never`,
-      kind: "row",
+      kind: "op",
     }));
   });
 }
 
-/** True for a mutant of the tree within a row, of which {@link rowMutants} makes better ones. */
-export function isInRow(mutant: Mutant, rows: readonly Mutant[]): boolean {
-  return mutant.file === TABLE &&
-    rows.some(({ from, to }) => mutant.from >= from && mutant.to <= to);
+/** True for a mutant of the tree within an entry, of which {@link opMutants} makes better ones. */
+export function isInEntry(mutant: Mutant, ops: readonly Mutant[]): boolean {
+  return mutant.file === TABLE_FILE &&
+    ops.some(({ from, to }) => mutant.from >= from && mutant.to <= to);
 }

@@ -1,23 +1,17 @@
 /**
- * What the op table's expressions and rows mean: the parser and printer, which dtype a row computes
- * in and gives, and what kernels in C ask of a row. With rows made up for it.
+ * What the op table's expressions and entries mean: the parser and printer, which dtype an op computes
+ * in and gives, and what kernels in C take from an op. Some ops are made for the test.
  *
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
+import { DTypeError } from "../../src/base/errors.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
-import {
-  called,
-  computeOf,
-  exprFor,
-  MAP,
-  type MapRow,
-  REDUCE,
-  resultOf,
-  takes,
-} from "../../src/ops/table.ts";
+import { computeOf, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
+import { Call, type MapOp } from "../../src/ops/op.ts";
+import { exprFor, MAP, REDUCE } from "../../src/ops/table.ts";
 
 const plain: Spelling = {
   num: (text) => text,
@@ -78,18 +72,18 @@ test("expressions: a spelling may say calls, numbers, conditions and operators i
   );
 });
 
-const row = (fields: Partial<MapRow>): MapRow => ({ ...MAP.add, ...fields });
+const op = (fields: Partial<MapOp>): MapOp => ({ ...MAP.add, ...fields });
 
-test("rows: a kind without an expression of its own takes that of integers, then the first", () => {
-  const all = row({ expr: "x", int: "y", bool: "z" });
+test("ops: a kind without an expression of its own takes that of integers, then the first", () => {
+  const all = op({ expr: "x", int: "y", bool: "z" });
   assertEquals([exprFor(all, "f"), exprFor(all, "i"), exprFor(all, "b")], ["x", "y", "z"]);
-  const noBool = row({ expr: "x", int: "y" });
+  const noBool = op({ expr: "x", int: "y" });
   assertEquals([exprFor(noBool, "u"), exprFor(noBool, "b")], ["y", "y"]);
-  const one = row({ expr: "x" });
+  const one = op({ expr: "x" });
   assertEquals([exprFor(one, "f"), exprFor(one, "u"), exprFor(one, "b")], ["x", "x", "x"]);
 });
 
-test("rows: the dtypes that they compute in and give", () => {
+test("ops: the dtypes that they compute in and give", () => {
   assertEquals([computeOf(MAP.sqrt, "int64"), computeOf(MAP.sqrt, "float16")], [
     "float32",
     "float16",
@@ -110,11 +104,16 @@ test("rows: the dtypes that they compute in and give", () => {
   ]);
   assertEquals(resultOf(MAP.add, "int8"), "int8");
   assertEquals([takes(MAP.neg, "bool"), takes(MAP.neg, "uint8")], [false, true]);
-  assertEquals([called(MAP.add, "addTo").op, called(MAP.add, "addTo").name], ["addTo", "add"]);
+});
+
+test("ops: errors name the method of the call, not the op", () => {
+  const call = new Call(MAP.add, "addTo", [true, true]);
+  assertEquals([call.op.name, call.name], ["add", "addTo"]);
+  assertThrows(() => inferMap(call), DTypeError, "Cannot addTo bool: it takes");
 });
 
 test("rules of C: float32 is computed in double where more than one operation rounds", () => {
-  const inDouble = (expr: string, ulp = 0) => needsDouble(row({ expr, ulp }));
+  const inDouble = (expr: string, ulp = 0) => needsDouble(op({ expr, ulp }));
   assertEquals([inDouble("x + y"), inDouble("x + y * z"), inDouble("exp(x) / y")], [
     false,
     true,
@@ -130,7 +129,7 @@ test("rules of C: float32 is computed in double where more than one operation ro
 });
 
 test("rules of C: functions are heavy, but for square roots and what is exact", () => {
-  const heavy = (expr: string, int?: string) => isHeavy(row({ expr, int }));
+  const heavy = (expr: string, int?: string) => isHeavy(op({ expr, int }));
   assertEquals([heavy("exp(x)"), heavy("x", "ipow(x, y)"), heavy("sqrt(exp(x))")], [
     true,
     true,

@@ -12,8 +12,9 @@ import { describe, it } from "node:test";
 import ts from "typescript";
 import { mutate } from "../../scripts/mutate/mutate.ts";
 import { type LeftOut, type Mutant, mutantsOf, sample } from "../../scripts/mutate/operators.ts";
-import { isInRow, rowMutants } from "../../scripts/mutate/table.ts";
-import { MAP, type MapRow } from "../../src/ops/table.ts";
+import { isInEntry, opMutants } from "../../scripts/mutate/table.ts";
+import type { MapOp } from "../../src/ops/op.ts";
+import { MAP } from "../../src/ops/table.ts";
 
 const options: ts.CompilerOptions = { target: ts.ScriptTarget.ESNext, strict: true, noLib: true };
 
@@ -231,22 +232,22 @@ describe("keys and samples", () => {
   });
 });
 
-it("mutants of a row take the place of those of the tree", () => {
+it("mutants of an op take the place of those of the tree", () => {
   const file = "src/ops/table.ts";
   const text = 'export const MAP = { abs: map("abs", 1, -1) } as const satisfies object;\n';
   const program = programOf(file, text);
-  const row: MapRow = MAP.abs;
-  const mutants = rowMutants([row], program.getSourceFile(file)!);
+  const op: MapOp = MAP.abs;
+  const mutants = opMutants([op], program.getSourceFile(file)!);
   assertEquals(mutants.map(({ key }) => key), [
-    'abs row: expr "x"',
-    'abs row: int "x"',
-    'abs row: takes "uf"',
-    'abs row: takes "iufb"',
+    'abs op: expr "x"',
+    'abs op: int "x"',
+    'abs op: dtypes "uf"',
+    'abs op: dtypes "iufb"',
   ]);
   assertEquals(mutants[0]!.by, '{ ...map("abs", 1, -1), expr: "x" } as never');
   const { mutants: tree } = mutantsOf(program, file, file);
-  assert(tree.length > 0 && tree.every((mutant) => isInRow(mutant, mutants)));
-  assertThrows(() => rowMutants([MAP.neg], program.getSourceFile(file)!), Error, "the row neg");
+  assert(tree.length > 0 && tree.every((mutant) => isInEntry(mutant, mutants)));
+  assertThrows(() => opMutants([MAP.neg], program.getSourceFile(file)!), Error, "the op neg");
 });
 
 it("a run reports what no test notices", { timeout: 120_000 }, async () => {

@@ -1,5 +1,5 @@
 /**
- * Storages and the pool, by themselves: what is counted, kept and let go, to the byte, and what a
+ * Storages and the pool, by themselves: what is counted, kept and freed, to the byte, and what a
  * storage on a device asks of its memory.
  *
  * @module
@@ -14,23 +14,16 @@ import {
 import { test } from "node:test";
 import { DTYPE } from "../../src/base/dtype.ts";
 import { DeviceError, DisposedError } from "../../src/base/errors.ts";
+import { allocateIn, copyElements, download, sendTo, upload } from "../../src/memory/device.ts";
 import {
-  adopt,
   allocate,
-  allocateIn,
   allocateShared,
-  checkAlive,
-  copyElements,
-  type DeviceMemory,
-  download,
   emptyPool,
-  GONE,
   memory,
   recycle,
-  sendTo,
-  Storage,
-  upload,
-} from "../../src/memory/storage.ts";
+  wrapExternal,
+} from "../../src/memory/pool.ts";
+import { checkAlive, type DeviceMemory, GONE, Storage } from "../../src/memory/storage.ts";
 
 /** Before anything is made: each test file has a process of its own. */
 const atStart = memory();
@@ -156,18 +149,18 @@ test("the pool: zeros are zeros, and what was handed out does not come back", ()
     recycle(zeros);
     assertNotStrictEquals(allocate(dtype, 500, false).array, zeros.array);
   }
-  const own = adopt("float32", new Float32Array(4));
+  const own = wrapExternal("float32", new Float32Array(4));
   recycle(own);
   assertEquals(memory().pooledBytes, 0);
 });
 
 test("checkAlive: what is gone, and what was transferred, is refused by the op's name", () => {
   assertThrows(() => checkAlive(GONE, "add"), DisposedError, "Cannot add: the tensor was disposed");
-  const sent = adopt("float32", new Float32Array(4));
+  const sent = wrapExternal("float32", new Float32Array(4));
   checkAlive(sent, "add");
   structuredClone(sent.array, { transfer: [sent.array.buffer as ArrayBuffer] });
   assertThrows(() => checkAlive(sent, "add"), DisposedError, "Cannot add: the tensor's buffer");
-  checkAlive(adopt("float32", new Float32Array(0)), "add");
+  checkAlive(wrapExternal("float32", new Float32Array(0)), "add");
 });
 
 test("devices: memory is asked for once, zeroed where it is to be, and given back once", () => {
