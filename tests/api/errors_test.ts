@@ -16,6 +16,7 @@ import {
   full,
   IndexError,
   linspace,
+  meshgrid,
   ones,
   OutOfMemoryError,
   random,
@@ -178,6 +179,14 @@ test("Bad dtypes: unknown names, and dtypes that an op does not take", () => {
   assertRefused(() => full([2], NaN, { dtype: "int8" }), DTypeError, ["NaN", "int8"]);
 });
 
+test("Bad dtypes: a pair without a common dtype is named in the order of the operands", () => {
+  const [x, y] = [loose(zeros([2], { dtype: "uint64" })), loose(zeros([2], { dtype: "int8" }))];
+  for (const op of ["add", "dot", "matmul", "outer"]) {
+    assertRefused(() => x[op](y), DTypeError, `Cannot ${op} uint64 and int8`, x, y);
+    assertRefused(() => y[op](x), DTypeError, `Cannot ${op} int8 and uint64`, x, y);
+  }
+});
+
 test("Bad indexes: out of range, fractional, NaN, of another kind, too many", () => {
   const x = iota([2, 3]);
   for (const index of [2, -3, 0.5, NaN, Infinity, "2", "1:2:3:4", "x", true, {}, undefined]) {
@@ -246,6 +255,7 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["layerNorm", () => x.layerNorm()],
       ["sort", () => x.sort()],
       ["concat", () => concat([live, x] as never)],
+      ["meshgrid", () => meshgrid([x] as never)],
       ["where", () => where(live.greater(0), loose(x), 0)],
       ["slice", () => x.slice(0)],
       ["set", () => x.set([0, 0], 1)],
@@ -256,6 +266,7 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["toTypedArray", () => x.toTypedArray()],
       ["data", () => x.data],
       ["intoOwned", () => x.intoOwned()],
+      ["intoTypedArray", () => x.intoTypedArray()],
       ["fill_", () => x.fill_(0)],
       ["", () => x.reshape([6])],
       ["", () => x.permute(1, 0)],

@@ -448,6 +448,12 @@ describe("errors on a device", () => {
         assertRefused(() => call(a, b), DeviceError, [a.device, b.device], a, b);
       }
     }
+    // The device of the first operand comes first.
+    const binary = calls.filter((call) => !/out|set|take|put|slice/.test(String(call)));
+    for (const call of binary) {
+      assertRefused(() => call(x, there), DeviceError, "on cpu and mirror:", x, there);
+      assertRefused(() => call(there, x), DeviceError, "on mirror and cpu:", x, there);
+    }
     assertRefused(() => where(mask, there, there), DeviceError, ["where", "cpu and mirror"], there);
   });
 

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,6 +67,10 @@ class Recorder implements Interpreter {
     this.record.push(name === op.name ? text : `${name}: ${text}`);
     performCall(call);
     for (const one of call.outputs) assert(one instanceof rm.Tensor, `${text} gives no tensor`);
+    for (const [output, input] of op.aliases ?? []) {
+      const [made, source] = [call.outputs[output]!, call.operand(input)];
+      assertStrictEquals(made.storage, source.storage, `${text} gives no view`);
+    }
   }
 
   read(x: unknown, how: string): void {

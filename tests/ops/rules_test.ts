@@ -6,10 +6,14 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
+import { addDType, DTYPE, type DType } from "../../src/base/dtype.ts";
 import { DTypeError } from "../../src/base/errors.ts";
+import { Layout } from "../../src/base/layout.ts";
+import type { Operand } from "../../src/memory/operand.ts";
+import { allocate } from "../../src/memory/pool.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
-import { computeOf, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
+import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
 import { Call, type MapOp } from "../../src/ops/op.ts";
 import { exprFor, MAP, REDUCE } from "../../src/ops/table.ts";
 
@@ -110,6 +114,27 @@ test("ops: errors name the method of the call, not the op", () => {
   const call = new Call(MAP.add, "addTo", [true, true]);
   assertEquals([call.op.name, call.name], ["add", "addTo"]);
   assertThrows(() => inferMap(call), DTypeError, "Cannot addTo bool: it takes");
+});
+
+test("ops: a copy has no cast between numbers and other elements", () => {
+  const info = addDType({
+    name: "of two",
+    kind: "c",
+    lane: "float64",
+    lanes: 2,
+    read: (array, at) => array[2 * at],
+  });
+  const of = (dtype: DType): Operand => ({
+    storage: allocate(dtype, 3, true),
+    layout: Layout.contiguous([3]),
+    flags: 0,
+  });
+  const cast = (from: DType, dtype: DType) =>
+    inferCopy(new Call(MAP.copy, "cast", [of(from)], { dtype }));
+  assertThrows(() => cast(info.name, "float64"), DTypeError, "Cannot cast of two to float64");
+  assertThrows(() => cast("float64", info.name), DTypeError, "Cannot cast float64 to of two");
+  assertEquals(cast(info.name, info.name), [{ shape: [3], dtype: info }]);
+  assertEquals(cast("int8", "float64"), [{ shape: [3], dtype: DTYPE.float64 }]);
 });
 
 test("rules of C: float32 is computed in double where more than one operation rounds", () => {

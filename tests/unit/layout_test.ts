@@ -144,6 +144,7 @@ describe("layout: strides, flat index, rank 0", () => {
     assertThrows(() => x234.flatIndex("get", [0, 0, -5]), IndexError, "axis 2");
     assertThrows(() => x234.flatIndex("get", [1.5, 0, 0]), IndexError, "an index is an integer");
     assertThrows(() => x234.flatIndex("get", [NaN, 0, 0]), IndexError, "at NaN");
+    assertEquals(Object.is(x234.checkIndex("get", 0, -0), 0), true);
     assertThrows(() => x234.flatIndex("set", [0, 0]), IndexError, "takes 3 indexes, not 2");
   });
   it("rank 0: shape [] has one element, at its offset", () => {

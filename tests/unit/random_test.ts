@@ -58,6 +58,10 @@ test("random: uniforms keep within their bounds, the upper one left out", () => 
   const low = 1 - 2 ** -24; // the float32 below 1
   assertEquals(random.uniform(key, [20], { low, high: 1 }).toArray(), new Array(20).fill(low));
   assertEquals(random.uniform(key, [2], { low: 3, high: 3 }).toArray(), [3, 3]);
+  assertEquals(
+    random.uniform(key, [50], { low: -1, high: 1 }).toArray(),
+    random.uniform(key, [50]).mul(2).sub(1).toArray(),
+  );
   const halves = random.uniform(key, [500], { low: -2, high: 5, dtype: "float16" });
   assert(halves.min().item() >= -2 && halves.max().item() < 5);
   for (const options of [{ low: 2, high: 1 }, { low: NaN }, { high: Infinity }]) {
