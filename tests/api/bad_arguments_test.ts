@@ -389,6 +389,7 @@ test("Bad values: messages show bigints with their n, and strings in quotes", ()
     ],
     [() => loose(setThreads)("2"), 'Cannot use "2" threads: '],
     [() => loose(setThreads)(2n), "Cannot use 2n threads: "],
+    [() => setThreads(-1), "Cannot use -1 threads: "],
     [() => loose(setBackend)("c"), 'Cannot use backend "c": '],
   ];
   for (const [call, part] of calls) assertStringIncludes(assertThrows(call, Error).message, part);

@@ -179,6 +179,34 @@ test("Creation: numbers make float32, bigints int64, booleans bool, typed arrays
   assertRefused(() => tensor(loose([1, 2n])), DTypeError, ["number", "bigint"]);
 });
 
+test("Creation: a class that extends a typed array counts as that, other views are refused", () => {
+  class Samples extends Float64Array {}
+  assertEquals(tensor(new Samples([1, 2])).dtype, "float64");
+  assertThrows(() => loose(tensor)(new DataView(new ArrayBuffer(4))), DTypeError);
+  assertThrows(
+    () => loose(fromBuffer)(new DataView(new ArrayBuffer(4))),
+    DTypeError,
+    "DataView has no dtype",
+  );
+});
+
+test("Creation: a value that turns into something else while it is read is refused", () => {
+  for (const dtype of ["float32", "int32", "float64"] as const) {
+    const row = [1, 2];
+    let reads = 0;
+    Object.defineProperty(row, 1, { get: () => reads++ === 0 ? 2 : "x" });
+    assertThrows(() => tensor(row, { dtype }), DTypeError, "string");
+  }
+});
+
+test("Creation: a range that starts below its dtype is refused", () => {
+  const range = loose(arange);
+  assertThrows(() => range(-3, 2, 1, { dtype: "uint8" }), DTypeError, "-3");
+  assertThrows(() => range(-129, -120, 1, { dtype: "int8" }), DTypeError, "-129");
+  assertThrows(() => range(250, 257, 1, { dtype: "uint8" }), DTypeError, "256");
+  assertEquals(range(-128, -126, 1, { dtype: "int8" }).toArray(), [-128, -127]);
+});
+
 test("Creation: from a buffer and a shape, in the same memory", () => {
   const data = Float32Array.from([1, 2, 3, 4, 5, 6]);
   const x = fromBuffer(data, { shape: [2, 3] });

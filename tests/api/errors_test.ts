@@ -47,6 +47,10 @@ test("Bad shapes: elementwise ops name op, shapes and axis", () => {
       assertRefused(() => loose(x)[name](y), ShapeError, `Cannot ${name} ${message}`, x, y);
     }
     assertRefused(() => loose(x).add_(y), ShapeError, `Cannot add_ ${message}`, x, y);
+    const row = loose(iota([3]));
+    const fits = "the result [2, 3] does not fit the target";
+    assertRefused(() => row.add_(x), ShapeError, ["Cannot add_", "[3] and [2, 3]", fits], x, row);
+    assertRefused(() => row.clip_(0, x), ShapeError, ["Cannot clip_", fits], x, row);
     assertRefused(() => where(x.greater(1), loose(x), y), ShapeError, ["where", "[4]"], x, y);
   }
 });
@@ -59,6 +63,8 @@ test("Bad shapes: products and joins name op and both shapes", () => {
     assertRefused(() => loose(x).linear(iota([5, 4])), ShapeError, ["linear", "[5, 4]"], x);
     assertRefused(() => concat([x, y] as never), ShapeError, ["concat", ...parts], x, y);
     assertRefused(() => stack([x, y] as never), ShapeError, ["stack", ...parts], x, y);
+    const deep = iota([2, 3, 1]);
+    assertRefused(() => concat([x, deep] as never), ShapeError, ["[2, 3] and [2, 3, 1]"], x, deep);
     const joined = ["concat", "[2, 3]", "[2, 4]", "axis 1"];
     assertRefused(() => concat([x, wide] as never), ShapeError, joined, x, wide);
   }

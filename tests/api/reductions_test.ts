@@ -110,6 +110,17 @@ test("Reductions: an axis that is not there or named twice is an AxisError", () 
   assertRefused(() => loose(x).cumulativeSum(), AxisError, "cumulativeSum", x);
 });
 
+test("Reductions: nothing along an axis is no error where there is no result either", () => {
+  const none = loose(zeros([0, 0]));
+  assertEquals(none.max(0).shape, [0]);
+  assertEquals(loose(zeros([2, 0, 0])).min(1).shape, [2, 0]);
+  assertRefused(() => loose(zeros([2, 0])).max(1), ShapeError, ["max", "axis 1 is empty"]);
+});
+
+test("Norms: that of order 0 counts what is not zero", () => {
+  assertEquals(loose(tensor([0, -1, 2, -0, 0])).norm(null, { ord: 0 }).item(), 2);
+});
+
 test("Arg-reductions at rank 3: the first largest along each axis, and among all", () => {
   const x = tensor([[[1, 9, 2], [7, 7, 0]], [[4, 4, 4], [0, 5, 9]]]);
   assertEquals(x.argmax(0).toArray(), [[1, 0, 1], [0, 0, 1]]);

@@ -152,6 +152,14 @@ test("View: it never copies, and writes are seen on both sides", () => {
   assertEquals(x.get(0, 0), 70);
 });
 
+test("Split: into a view for every element, and at indexes in any order", () => {
+  const x = loose(iota([1000]));
+  const parts = x.split(1000);
+  assertEquals([parts.length, parts[999].toArray()], [1000, [999]]);
+  const shapes = x.split([3, 1, 7]).map(({ shape }: { shape: number[] }) => shape);
+  assertEquals(shapes, [[3], [0], [6], [993]]);
+});
+
 test("Read-only view: it reads what the tensor holds and refuses every write", () => {
   const x = iota([2, 3]);
   const frozen = x.readonly();

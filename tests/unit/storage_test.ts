@@ -88,6 +88,7 @@ test("storages: what a new one says of itself", () => {
 });
 
 test("storages: small ones lie apart, in steps of 16 bytes", () => {
+  assertEquals(allocate("uint8", 1, true).onSlab, !("Bun" in globalThis));
   const [a, b, c] = [1, 17, 4].map((length) => allocate("uint8", length, true).array);
   if (a!.buffer !== c!.buffer) return; // Not in Bun, or at the end of a slab.
   assertEquals([b!.byteOffset - a!.byteOffset, c!.byteOffset - b!.byteOffset], [16, 32]);
