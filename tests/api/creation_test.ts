@@ -199,6 +199,14 @@ test("Creation: a value that turns into something else while it is read is refus
   }
 });
 
+test("Creation: every value fills, those next to 0 and -0 too", () => {
+  for (const value of [-1, 1, 0, -0, NaN]) {
+    const x = full([3], value);
+    for (const element of x.data) assertEquals(Object.is(element, value), true, String(value));
+  }
+  assertEquals(full([2], false, { dtype: "bool" }).toArray(), [false, false]);
+});
+
 test("Creation: a range that starts below its dtype is refused", () => {
   const range = loose(arange);
   assertThrows(() => range(-3, 2, 1, { dtype: "uint8" }), DTypeError, "-3");

@@ -29,6 +29,7 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
+import { NativeError } from "../../src/base/errors.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
 /** Operands of every kind that a mistake could spoil. */
@@ -272,6 +273,7 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["toTypedArray", () => x.toTypedArray()],
       ["data", () => x.data],
       ["intoOwned", () => x.intoOwned()],
+      ["asDType", () => x.asDType("float32")],
       ["intoTypedArray", () => x.intoTypedArray()],
       ["fill_", () => x.fill_(0)],
       ["", () => x.reshape([6])],
@@ -284,6 +286,18 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       assertRefused(use, DisposedError, name === "" ? "Cannot" : `Cannot ${name}`, live);
     }
   }
+});
+
+test("Bad writes: limits that are both missing still need a target to write to", () => {
+  const frozen = loose(iota([2]).readonly());
+  assertRefused(() => frozen.clip_(), ReadOnlyError, "Cannot clip_", frozen);
+  assertEquals(loose(iota([2])).clip_().toArray(), [0, 1]);
+});
+
+test("Errors: that of the library has its status as the code", () => {
+  const error = new NativeError("rm_run", 7, "no");
+  assertEquals([error.symbol, error.status, error.code], ["rm_run", 7, "RM_NATIVE_7"]);
+  assertEquals(error.message, "rm_run failed with status 7: no");
 });
 
 test("Errors: each class has its name, a code, and the class that it extends", () => {

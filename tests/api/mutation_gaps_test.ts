@@ -264,6 +264,19 @@ describe("indexing by tensors", () => {
     assertEquals(y.toArray(), [1, 3, 2, 4]);
   });
 
+  it("takeAlongAxis finds an index out of range, at the first place too", () => {
+    const x = loose(iota([2, 3]));
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        for (const indexes of [[[3, 0], [0, 0]], [[0, 0], [0, -4]]]) {
+          const bad = tensor(indexes, { dtype: "int32" });
+          assertRefused(() => x.takeAlongAxis(bad, 1), IndexError, ["takeAlongAxis", "axis 1"], x);
+        }
+      });
+    }
+  });
+
   it("takeAlongAxis wants indexes of the same rank", () => {
     const x = iota([2, 3]);
     const indexes = tensor([0, 1, 0], { dtype: "int32" });

@@ -152,6 +152,16 @@ test("View: it never copies, and writes are seen on both sides", () => {
   assertEquals(x.get(0, 0), 70);
 });
 
+test("Iterate: along the first axis unless told otherwise, by steps", () => {
+  const x = loose(iota([3, 2]));
+  const rows = (axis?: number, step?: number): unknown[] =>
+    [...x.iterate(axis, step)].map((row) => row.toArray());
+  assertEquals(rows(), [[0, 1], [2, 3], [4, 5]]);
+  assertEquals(rows(1), [[0, 2, 4], [1, 3, 5]]);
+  assertEquals(rows(0, -2), [[4, 5], [0, 1]]);
+  assertEquals(rows(0, 2), [[0, 1], [4, 5]]);
+});
+
 test("Split: into a view for every element, and at indexes in any order", () => {
   const x = loose(iota([1000]));
   const parts = x.split(1000);

@@ -15,6 +15,7 @@ import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
 import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
 import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
 import { Call, type MapOp } from "../../src/ops/op.ts";
+import { checkUserExpr } from "../../src/ops/user_expr.ts";
 import { exprFor, MAP, REDUCE } from "../../src/ops/table.ts";
 
 const plain: Spelling = {
@@ -74,6 +75,11 @@ test("expressions: a spelling may say calls, numbers, conditions and operators i
     printExpr(parseExpr("x / 2 + exp(y) ? 1 : z"), own),
     "select((div(x, 2f) + rm_exp(y)), 1f, z)",
   );
+});
+
+test("expressions of programs: up to 1000 characters and 32 levels", () => {
+  assertEquals(checkUserExpr("x".padEnd(1000), []).text, "x");
+  assertThrows(() => checkUserExpr("x".padEnd(1001), []), SyntaxError, "1000 characters");
 });
 
 const op = (fields: Partial<MapOp>): MapOp => ({ ...MAP.add, ...fields });

@@ -1,11 +1,12 @@
 /**
- * Element types: what each two promote to, their limits, and how messages show a value.
+ * Element types: what each two promote to, their limits, rounding, and how messages show a value.
  *
  * @module
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
+  addDType,
   describe,
   DTYPE,
   type DType,
@@ -16,6 +17,7 @@ import {
   promoteTypes,
 } from "../../src/base/dtype.ts";
 import { DTypeError } from "../../src/base/errors.ts";
+import { toBrain, toHalf } from "../../src/base/half.ts";
 
 /** Short names, in the order of {@link DTYPES}; `--` is an error. */
 const SHORT = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8".split(" ");
@@ -129,6 +131,20 @@ test("dtypes: the limits themselves are in range as scalars, and what is beyond 
   assertEquals(promoteScalar("float16", 1e300, "add"), "float16");
 });
 
+test("float16 and bfloat16: values next to the middle of two are rounded to the nearer one", () => {
+  const tiny = 2 ** -40;
+  for (
+    const [convert, unit, one] of [[toHalf, 2 ** -10, 0x3c00], [toBrain, 2 ** -7, 0x3f80]] as const
+  ) {
+    for (const [sign, bits] of [[1, 0], [-1, 0x8000]] as const) {
+      const at = (value: number): number => convert(sign * value) - bits;
+      assertEquals([at(1 + unit / 2), at(1 + 1.5 * unit)], [one, one + 2]);
+      assertEquals([at(1 + unit / 2 - tiny), at(1 + unit / 2 + tiny)], [one, one + 1]);
+      assertEquals([at(1 + 1.5 * unit - tiny), at(1 + 1.5 * unit + tiny)], [one + 1, one + 2]);
+    }
+  }
+});
+
 test("dtypes: values as messages show them", () => {
   const shown: [value: unknown, text: string][] = [
     [null, "null"],
@@ -144,4 +160,12 @@ test("dtypes: values as messages show them", () => {
     ["x".repeat(40) + "y", JSON.stringify("x".repeat(40) + "…")],
   ];
   for (const [value, text] of shown) assertEquals(describe(value), text);
+});
+
+test("dtypes: there is room for 255", () => {
+  const add = (n: number): void =>
+    void addDType({ name: `added ${n}`, kind: "t", lane: "int8", lanes: 2, read: () => n });
+  for (let n = Object.keys(DTYPE).length; n < 255; n++) add(n);
+  assertThrows(() => add(255), DTypeError, "Cannot add dtype added 255: there are 255 already");
+  assertThrows(() => add(254), DTypeError, "there is one already");
 });

@@ -278,6 +278,8 @@ describe("display of long tensors", () => {
       "         [20, ..., 23]]], shape [3, 2, 4], int8)",
     ], { threshold: 23, edgeItems: 1 });
     assert(!formatTensor(make("int8", [24], (i) => i), { threshold: 24 }).includes("..."));
+    const two = formatTensor(make("int8", [2, 1000], () => 1), { edgeItems: 500, threshold: 0 });
+    assertEquals(two.match(/\b1\b/g)!.length, 2000);
     const line = formatTensor(make("int8", [5000], () => 1), { edgeItems: 1100 });
     assertEquals(line.match(/\b1\b/g)!.length, 2200);
     shows(make("int8", [2, 2], [1, 2, 3, 4]), "tensor([[...]], shape [2, 2], int8)", {
