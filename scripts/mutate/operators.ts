@@ -192,7 +192,10 @@ const literal: Operator = (node) => {
   }
   const text = node.getText();
   const one = ts.isBigIntLiteral(node) ? "1n" : "1";
-  return ["+", "-"].map((op) => {
+  // A loop that begins one step too early mostly has nothing to do in it.
+  const isStart = ts.isVariableDeclaration(parent) && ts.isForStatement(parent.parent.parent) &&
+    Number(node.text) === 0;
+  return (isStart ? ["+"] : ["+", "-"]).map((op) => {
     const { by, text: said } = change(node, `(${text} ${op} ${one})`);
     return { by, text: `${said} in ${short(parent.getText())}` };
   });
@@ -228,7 +231,7 @@ function isBelowIf({ parent }: ts.Node): boolean {
 const swap: Operator = (node, checker) => {
   if (!ts.isCallExpression(node) && !ts.isNewExpression(node)) return [];
   // What gives the same either way.
-  if (/^Math\.(min|max|hypot|imul)$/.test(node.expression.getText())) return [];
+  if (/^(Math\.(min|max|hypot|imul)|sameShape)$/.test(node.expression.getText())) return [];
   const args = node.arguments ?? [];
   const types = args.map((arg) => {
     const type = checker.getTypeAtLocation(arg);

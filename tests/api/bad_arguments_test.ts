@@ -72,6 +72,7 @@ const TAKES_OPTIONS: Record<string, (options?: unknown) => unknown> = {
   eye: (o) => loose(eye)(2, 2, o),
   meshgrid: (o) => loose(meshgrid)([v, v], o),
   concat: (o) => loose(concat)([v, v], 0, o),
+  outer: (o) => loose(v).outer(v, o),
   stack: (o) => loose(stack)([v, v], 0, o),
   uniform: (o) => loose(random.uniform)(key, [2], o),
   normal: (o) => loose(random.normal)(key, [2], o),
@@ -587,6 +588,9 @@ test("only ops of two operands broadcast, and have the option", () => {
 test("norms take numbers, whatever their order; allowTF32 takes true or false", () => {
   for (const ord of [0, 1, 2, 3, Infinity]) {
     assertRefused(() => loose(x.greater(0)).norm(null, { ord }), DTypeError, "Cannot norm bool");
+  }
+  for (const correction of ["1", NaN, null, 1n]) {
+    assertRefused(() => loose(x).var(null, { correction }), ShapeError, "correction", x);
   }
   for (const ord of ["2", NaN, null, 2n]) {
     assertRefused(() => loose(x).norm(null, { ord }), ShapeError, "Cannot norm with ord", x);

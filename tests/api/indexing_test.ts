@@ -241,6 +241,7 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
     assertEquals(taken.toArray(), cube.slice(...grids).toArray());
     assert(taken.isContiguous);
   }
+  assertEquals(loose(y).takeAlongAxis(y.argsort(1)).toArray(), y.sort(1).toArray());
   assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
   assertEquals(zeros([2, 0]).takeAlongAxis(zeros([2, 0], { dtype: "int32" }), 1).shape, [2, 0]);
   const none = zeros([2, 0]);

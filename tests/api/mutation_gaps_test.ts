@@ -264,11 +264,24 @@ describe("indexing by tensors", () => {
     assertEquals(y.toArray(), [1, 3, 2, 4]);
   });
 
+  it("int64 beyond 2^53 is rounded once on the way to float32", () => {
+    const beyond = 2n ** 53n + 2n ** 29n + 1n;
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const x = loose(tensor([beyond, -beyond, 2n ** 53n + 2n ** 29n, -(2n ** 53n)]));
+        const up = 2 ** 53 + 2 ** 30;
+        assertEquals(x.astype("float32").toArray(), [up, -up, 2 ** 53, -(2 ** 53)]);
+      });
+    }
+  });
+
   it("takeAlongAxis finds an index out of range, at the first place too", () => {
     const x = loose(iota([2, 3]));
     for (const { on } of BACKENDS) {
       if (typeof on === "string") continue;
       using(on, () => {
+        assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
         for (const indexes of [[[3, 0], [0, 0]], [[0, 0], [0, -4]]]) {
           const bad = tensor(indexes, { dtype: "int32" });
           assertRefused(() => x.takeAlongAxis(bad, 1), IndexError, ["takeAlongAxis", "axis 1"], x);

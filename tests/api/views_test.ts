@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   arange,
   AxisError,
+  concat,
   meshgrid,
   ReadOnlyError,
   ShapeError,
@@ -166,6 +167,8 @@ test("Split: into a view for every element, and at indexes in any order", () => 
   const x = loose(iota([1000]));
   const parts = x.split(1000);
   assertEquals([parts.length, parts[999].toArray()], [1000, [999]]);
+  assertEquals(concat([parts[7]!]).toArray(), [7]);
+  assertEquals(loose(iota([2, 3])).tile([2]).toArray(), [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]);
   const shapes = x.split([3, 1, 7]).map(({ shape }: { shape: number[] }) => shape);
   assertEquals(shapes, [[3], [0], [6], [993]]);
 });

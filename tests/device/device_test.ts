@@ -253,6 +253,17 @@ describe("reading from a device", () => {
     );
   });
 
+  it("read() asks the device for its elements without blocking", async () => {
+    const y = iota([3]).to(MIRROR);
+    const { read } = mirror;
+    mirror.read = () => assert(false, "a read that blocks");
+    try {
+      assertEquals([...await y.read()], [0, 1, 2]);
+    } finally {
+      mirror.read = read;
+    }
+  });
+
   it("files are written from there, and read to the CPU", () => {
     const bytes = io.encodeNpy(x.T);
     assertEquals([...bytes], [...io.encodeNpy(x.T.cpu())]);

@@ -13,7 +13,7 @@ import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
-import { type Call, OPS } from "../../src/ops/op.ts";
+import { Call, OPS, type OutputSpec } from "../../src/ops/op.ts";
 import "../device/mirror.ts";
 import { loose } from "../support.ts";
 
@@ -65,7 +65,11 @@ class Recorder implements Interpreter {
     const text = `${op.name}(${inputs.map((input) => this.#show(input)).join(", ")})` +
       (fields === "{}" ? "" : ` ${fields}`) + (out === undefined ? "" : ` into ${this.#show(out)}`);
     this.record.push(name === op.name ? text : `${name}: ${text}`);
+    const versions = (op.writes ?? []).map((k) => call.operand(k).storage.version);
     performCall(call);
+    (op.writes ?? []).forEach((k, i) => {
+      assert(call.operand(k).storage.version > versions[i]!, `${text} writes nothing`);
+    });
     for (const one of call.outputs) assert(one instanceof rm.Tensor, `${text} gives no tensor`);
     for (const [output, input] of op.aliases ?? []) {
       const [made, source] = [call.outputs[output]!, call.operand(input)];
@@ -552,6 +556,40 @@ const PARTS = [
 test("every op is seen in some program, but those that others are made of", () => {
   const missing = [...OPS.keys()].filter((op) => !seen.has(op) && !PARTS.includes(op));
   assertEquals(missing, []);
+});
+
+test("an interpreter may put other tensors in the place of the inputs", () => {
+  const { x, i, m } = operands();
+  const others = new Map([[i, rm.tensor([0, 0], { dtype: "int32" })], [x, x.neg()]]);
+  const replacing: Interpreter = {
+    run(call) {
+      call.inputs = call.inputs.map((input) => others.get(input) ?? input);
+      performCall(call);
+    },
+    read() {},
+  };
+  interpret(replacing, () => {
+    assertEquals(x.slice(i).toArray(), [[-1, -2, -3], [-1, -2, -3]]);
+    assertEquals(x.slice(m).toArray(), [-1, -3, -5]);
+    assertEquals(x.add(1).toArray(), [[0, -1, -2], [-3, -4, -5]]);
+  });
+});
+
+test("what ops infer is what they give", () => {
+  const { x, v } = operands();
+  const inferred = (name: string, inputs: unknown[], attributes: object): unknown[] => {
+    const specs = OPS.get(name)!.infer(new Call(OPS.get(name)!, name, inputs as never, attributes));
+    const [{ shape, dtype }] = specs as [OutputSpec];
+    return [[...shape], dtype.name];
+  };
+  assertEquals(inferred("reshape", [x.T], { shape: [6] }), [[6], "float32"]);
+  assertEquals(inferred("outer", [v, v], {}), [[3, 3], "float32"]);
+  const range = { dtype: "int64", start: 0n, stop: 6n, step: 2n };
+  assertEquals(inferred("arange", [], range), [[3], "int64"]);
+  assertEquals(inferred("arange", [], { dtype: "float32", start: 0, stop: 1, step: 0.25 }), [
+    [4],
+    "float32",
+  ]);
 });
 
 test("an interpreter may use ops itself, and one around it sees those", () => {

@@ -80,6 +80,15 @@ test("expressions: a spelling may say calls, numbers, conditions and operators i
 test("expressions of programs: up to 1000 characters and 32 levels", () => {
   assertEquals(checkUserExpr("x".padEnd(1000), []).text, "x");
   assertThrows(() => checkUserExpr("x".padEnd(1001), []), SyntaxError, "1000 characters");
+  const nested = (levels: number): string => `${"-(".repeat(levels)}x${")".repeat(levels)}`;
+  const deepest = [...Array(40).keys()].filter((levels) => {
+    try {
+      return checkUserExpr(nested(levels), []).arity === 1;
+    } catch {
+      return false;
+    }
+  });
+  assertEquals(deepest.at(-1), 32);
 });
 
 const op = (fields: Partial<MapOp>): MapOp => ({ ...MAP.add, ...fields });

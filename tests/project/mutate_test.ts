@@ -94,6 +94,9 @@ describe("operators", () => {
     assertEquals(expressions("literal", "2"), ["(2 + 1)", "(2 - 1)"]);
     assertEquals(expressions("literal", "3n"), ["(3n + 1n)", "(3n - 1n)"]);
     assertEquals(expressions("literal", "true, false"), ["false, false", "true, true"]);
+    assertEquals(statements("literal", "for (let i = 0; i < a; i++) g(i);"), [
+      "for (let i = (0 + 1); i < a; i++) g(i);",
+    ]);
     // Of bounds, comparisons make these; 1e300 and one more are the same number.
     assertEquals(expressions("literal", "a < 2, 1e300, { 1: a }"), []);
   });
@@ -260,7 +263,7 @@ it("a run reports what no test notices", { timeout: 120_000 }, async () => {
     mutate(folder, {
       files: [""],
       name: "",
-      all: false,
+      all: true,
       seconds: 300,
       jobs: 1,
       known: { "src/a.ts": known },

@@ -58,6 +58,11 @@ describe("shape: checks", () => {
     assertEquals(sameShape([2, 3], [2, 3, 1]), false);
     assertEquals(sameShape([], []), true);
   });
+  it("what is no shape is shown as messages show values", () => {
+    assertEquals(formatShape([2, 3]), "[2, 3]");
+    assertEquals([formatShape(5 as never), formatShape("ab" as never)], ["5", '"ab"']);
+  });
+
   it("axes count from the end when negative, and keep their order", () => {
     assertEquals(normalizeAxis("sum", -1, 3), 2);
     assertEquals(normalizeAxes("sum", [2, -3], 3), [2, 0]);

@@ -6,6 +6,7 @@
 import { assert, assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { DTypeError, IndexError, random, ShapeError } from "../../mod.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 import { loose } from "../support.ts";
 
 const key = random.key(5);
@@ -52,6 +53,22 @@ test("random: without options uniforms are from 0 to 1, and normals of mean 0 an
     plain.mul(2).add(3).toArray(),
   );
   assertEquals(random.normal(key, [3], { mean: 2, std: 0 }).toArray(), [2, 2, 2]);
+});
+
+test("random: every backend draws the same", () => {
+  for (const dtype of ["float32", "float64", "float16", "bfloat16"] as const) {
+    const draws = BACKENDS.filter(({ on }) => typeof on !== "string").map(({ on }) =>
+      using(on, () => [
+        random.uniform(key, [60], { dtype }).toArray(),
+        random.normal(key, [60], { dtype }).toArray(),
+      ])
+    );
+    for (const [uniform, normal] of draws) {
+      assertEquals(uniform, draws[0]![0]);
+      assert(uniform!.every((x) => Number(x) >= 0 && Number(x) < 1));
+      assert(normal!.some((x) => Number(x) < 0));
+    }
+  }
 });
 
 test("random: uniforms keep within their bounds, the upper one left out", () => {
