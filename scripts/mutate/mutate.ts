@@ -47,6 +47,7 @@ const ONLY_IN_BUN = [
   "src/backend/js/primitives.ts powInteger",
   "src/backend/js/primitives.ts productError",
   "src/backend/js/primitives.ts wrappingFloordiv",
+  "src/io/file.ts openFile.read",
   "src/memory/pool.ts smallArray",
 ];
 

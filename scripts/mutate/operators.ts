@@ -231,7 +231,9 @@ function isBelowIf({ parent }: ts.Node): boolean {
 const swap: Operator = (node, checker) => {
   if (!ts.isCallExpression(node) && !ts.isNewExpression(node)) return [];
   // What gives the same either way.
-  if (/^(Math\.(min|max|hypot|imul)|sameShape)$/.test(node.expression.getText())) return [];
+  if (/^(Math\.(min|max|hypot|imul)|sameShape|(x\.)?swapAxes)$/.test(node.expression.getText())) {
+    return [];
+  }
   const args = node.arguments ?? [];
   const types = args.map((arg) => {
     const type = checker.getTypeAtLocation(arg);

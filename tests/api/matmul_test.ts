@@ -65,6 +65,12 @@ test("Matmul: a vector with each of many matrices", () => {
   const [x, left, right] = [loose(iota([3])), loose(iota([2, 4, 3])), loose(iota([2, 3, 4]))];
   assertEquals(x.matmul(right).toArray(), [0, 1].map((i) => x.matmul(right.slice(i)).toArray()));
   assertEquals(left.matmul(x).toArray(), [0, 1].map((i) => left.slice(i).matmul(x).toArray()));
+  const apart = loose(iota([6])).slice("::2").mul(0.5).slice("::-1");
+  assertEquals(
+    loose(iota([6])).slice("::2").matmul(right).toArray(),
+    x.mul(2).matmul(right).toArray(),
+  );
+  assertEquals(apart.matmul(right.slice(0)).toArray(), x.flip().matmul(right.slice(0)).toArray());
   assertEquals(x.matmul(right).toArray(), [[20, 23, 26, 29], [56, 59, 62, 65]]);
 });
 

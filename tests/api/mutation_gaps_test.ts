@@ -154,6 +154,30 @@ describe("writing", () => {
     );
     assert(overlaps(bytes, later));
     assert(!overlaps(bytes, part(0, 5)));
+    const first = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 0, 8)),
+      Layout.contiguous([8]),
+    );
+    const last = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 7, 8)),
+      Layout.contiguous([8]),
+    );
+    const after = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 8, 8)),
+      Layout.contiguous([8]),
+    );
+    assertEquals(
+      [overlaps(first, last), overlaps(last, first)],
+      [true, true],
+      "one byte in common",
+    );
+    assertEquals([overlaps(first, after), overlaps(after, first)], [false, false]);
+    // Of one shape, strides and begin, but of other widths.
+    const wide = operand(
+      wrapExternal("float64", new Float64Array(buffer, 0, 4)),
+      Layout.contiguous([4]),
+    );
+    assert(disturbs(wide, part(0, 4)));
   });
 
   it("an operand that is the target itself is not copied", () => {

@@ -121,6 +121,13 @@ test("intoCow: the first write to it copies, and the source does not see it", ()
   assertEquals(cow.ownership, "owned");
 });
 
+test("intoTypedArray: of a part that is left alone, no more than the part", () => {
+  const whole = loose(iota([3000]));
+  const part = whole.slice("0:2");
+  whole.dispose();
+  assertEquals([...part.intoTypedArray()], [0, 1]);
+});
+
 test("intoCow: elements that were handed out are not used again", () => {
   for (const take of ["data", "intoTypedArray"]) {
     const x = loose(iota([1000]));

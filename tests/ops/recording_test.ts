@@ -583,6 +583,15 @@ test("what ops infer is what they give", () => {
     return [[...shape], dtype.name];
   };
   assertEquals(inferred("reshape", [x.T], { shape: [6] }), [[6], "float32"]);
+  assertEquals(inferred("tensor", [], { data: [[1, 2], [3, 4]] }), [[2, 2], "float32"]);
+  assertEquals(inferred("tensor", [], { data: [1n, 2n], shape: [2, 1] }), [[2, 1], "int64"]);
+  assertEquals(inferred("tensorOf", [v], { dtype: "int8" }), [[3], "int8"]);
+  assertEquals(inferred("tensorOf", [v], { shape: [3, 1] }), [[3, 1], "float32"]);
+  for (const [mask, given] of [[[true, false], "data-dependent"], [[0, 1, 1], [3, 3]]] as const) {
+    const call = new Call(OPS.get("index")!, "slice", [x], { index: [mask] });
+    const specs = call.op.infer(call);
+    assertEquals(specs === "data-dependent" ? specs : specs[0]!.shape, given);
+  }
   assertEquals(inferred("outer", [v, v], {}), [[3, 3], "float32"]);
   const range = { dtype: "int64", start: 0n, stop: 6n, step: 2n };
   assertEquals(inferred("arange", [], range), [[3], "int64"]);
