@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { addDType, DTYPE, type DType } from "../../src/base/dtype.ts";
 import { DTypeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
+import { writeElement } from "../../src/memory/element.ts";
 import type { Operand } from "../../src/memory/operand.ts";
 import { allocate } from "../../src/memory/pool.ts";
 import { ignoresSign, isHeavy, needsDouble } from "../../src/ops/c_rules.ts";
@@ -80,6 +81,7 @@ test("expressions: a spelling may say calls, numbers, conditions and operators i
 test("expressions of programs: up to 1000 characters and 32 levels", () => {
   assertEquals(checkUserExpr("x".padEnd(1000), []).text, "x");
   assertThrows(() => checkUserExpr("x".padEnd(1001), []), SyntaxError, "1000 characters");
+  assertThrows(() => checkUserExpr("x", ["1abc"]), SyntaxError, 'not "1abc"');
   const nested = (levels: number): string => `${"-(".repeat(levels)}x${")".repeat(levels)}`;
   const deepest = [...Array(40).keys()].filter((levels) => {
     try {
@@ -149,6 +151,9 @@ test("ops: a copy has no cast between numbers and other elements", () => {
   assertThrows(() => cast(info.name, "float64"), DTypeError, "Cannot cast of two to float64");
   assertThrows(() => cast("float64", info.name), DTypeError, "Cannot cast float64 to of two");
   assertEquals(cast(info.name, info.name), [{ shape: [3], dtype: info }]);
+  const { storage } = of(info.name);
+  assertThrows(() => writeElement(storage, 0, 1), DTypeError, "takes no numbers but 0");
+  writeElement(storage, 0, 0);
   assertEquals(cast("int8", "float64"), [{ shape: [3], dtype: DTYPE.float64 }]);
 });
 

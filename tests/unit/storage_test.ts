@@ -14,6 +14,7 @@ import {
 import { test } from "node:test";
 import { DTYPE } from "../../src/base/dtype.ts";
 import { DeviceError, DisposedError } from "../../src/base/errors.ts";
+import { writeElement } from "../../src/memory/element.ts";
 import { allocateIn, copyElements, download, sendTo, upload } from "../../src/memory/device.ts";
 import {
   allocate,
@@ -153,6 +154,20 @@ test("the pool: zeros are zeros, and what was handed out does not come back", ()
   const own = wrapExternal("float32", new Float32Array(4));
   recycle(own);
   assertEquals(memory().pooledBytes, 0);
+});
+
+test("the pool: memory that is shared between workers does not go there", () => {
+  emptyPool();
+  const shared = allocateShared("float32", 100);
+  recycle(shared);
+  assertEquals([shared.escaped, memory().pooledBytes], [true, 0]);
+});
+
+test("elements: what is written is cast, numbers wrap or saturate", () => {
+  const storage = allocate("int8", 2, true);
+  writeElement(storage, 0, 300);
+  writeElement(storage, 1, 300n);
+  assertEquals([...storage.array as Int8Array], [127, 44]);
 });
 
 test("checkAlive: what is gone, and what was transferred, is refused by the op's name", () => {
