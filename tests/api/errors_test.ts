@@ -273,6 +273,7 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["toTypedArray", () => x.toTypedArray()],
       ["data", () => x.data],
       ["intoOwned", () => x.intoOwned()],
+      ["", () => x.dtype],
       ["nbytes", () => x.nbytes],
       ["toJSON", () => x.toJSON()],
       ["asDType", () => x.asDType("float32")],

@@ -117,6 +117,30 @@ test("Reductions: nothing along an axis is no error where there is no result eit
   assertRefused(() => loose(zeros([2, 0])).max(1), ShapeError, ["max", "axis 1 is empty"]);
 });
 
+test("Isclose: the relative tolerance is of the second operand", () => {
+  for (const dtype of ["float32", "int32"] as const) {
+    const [x, y] = [loose(tensor([10], { dtype })), loose(tensor([11], { dtype }))];
+    const options = { rtol: 0.095, atol: 0 };
+    assertEquals([x.isclose(y, options).item(), y.isclose(x, options).item()], [true, false]);
+    assertEquals([x.allclose(y, options), y.allclose(x, options)], [true, false]);
+  }
+});
+
+test("Scans: with the initial value there is one element more along the axis", () => {
+  const x = loose(iota([2, 3]));
+  assertEquals(x.cumulativeSum(1, { includeInitial: true }).toArray(), [[0, 0, 1, 3], [
+    0,
+    3,
+    7,
+    12,
+  ]]);
+  assertEquals(x.cumulativeProd(0, { includeInitial: true }).toArray(), [
+    [1, 1, 1],
+    [0, 1, 2],
+    [0, 4, 10],
+  ]);
+});
+
 test("Norms: that of order 0 counts what is not zero", () => {
   assertEquals(loose(tensor([0, -1, 2, -0, 0])).norm(null, { ord: 0 }).item(), 2);
 });
