@@ -26,6 +26,7 @@ import { ensureInstalled, root as here } from "../tools.ts";
 import {
   Copy,
   findJudges,
+  type Judge,
   type Judges,
   judgesOf,
   nameOf,
@@ -127,15 +128,25 @@ export function makeMutants(
   return { made, chosen: drawn.filter(isChosen), leftOut };
 }
 
+/** How many mutants of a file each judge has caught, by file and name. */
+type Catches = Map<string, number>;
+
 /** Judges one mutant in a copy of the tree, whose file is as it was afterwards. */
-async function judge(mutant: Mutant, judges: Judges, copy: Copy): Promise<Result> {
+async function judge(
+  mutant: Mutant,
+  judges: Judges,
+  copy: Copy,
+  catches: Catches,
+): Promise<Result> {
   const { file, key, line, from, to, by } = mutant;
   const begin = performance.now();
   const end = (status: Result["status"], test = ""): Result => {
     const seconds = Math.round((performance.now() - begin) / 10) / 100;
     return { file, key, line, status, by: test, seconds };
   };
-  const able = judgesOf(mutant, judges);
+  const rate = (one: Judge): number => (catches.get(`${file} ${nameOf(one)}`) ?? 0) / one.seconds;
+  // What has caught most of the file's mutants in the least time is likeliest to catch this one.
+  const able = judgesOf(mutant, judges).sort((a, b) => rate(b) - rate(a));
   if (able.length === 0) return end("not reached");
   const path = join(copy.folder, file);
   const text = readFileSync(path, "utf8");
@@ -144,7 +155,10 @@ async function judge(mutant: Mutant, judges: Judges, copy: Copy): Promise<Result
     for (const one of able) {
       const { code, late } = await copy.judge(one);
       if (late) return end("timed out", nameOf(one));
-      if (code !== 0) return end("caught", nameOf(one));
+      if (code === 0) continue;
+      const name = `${file} ${nameOf(one)}`;
+      catches.set(name, (catches.get(name) ?? 0) + 1);
+      return end("caught", nameOf(one));
     }
     return end("survived");
   } finally {
@@ -170,6 +184,7 @@ export async function mutate(root: string, options: Options): Promise<Report> {
 
   const copies = Array.from({ length: options.jobs }, () => new Copy(root));
   const results: Result[] = [];
+  const catches: Catches = new Map();
   try {
     const judges = await findJudges(root, copies);
     console.log(`${made.length} mutants, ${chosen.length} chosen, ${judges.list.length} judges`);
@@ -181,7 +196,7 @@ export async function mutate(root: string, options: Options): Promise<Report> {
         return;
       }
       if (secondsSince() > options.seconds) return;
-      const result = await judge(mutant, judges, copy);
+      const result = await judge(mutant, judges, copy, catches);
       const isMissed = result.status === "survived" || result.status === "not reached";
       results.push(isKnown && isMissed ? { ...result, status: "known" } : result);
       if (isMissed && !isKnown) console.log(`${result.status}: ${nameOfMutant(result)}`);
