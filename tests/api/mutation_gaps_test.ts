@@ -260,6 +260,20 @@ describe("indexing by tensors", () => {
     assertRefused(() => loose(scalar(1)).nonzero(), ShapeError, "nonzero");
   });
 
+  it("nonzero looks at strided tensors in row-major order", () => {
+    const x = loose(tensor([[1, 0, 2], [0, 3, 0]]));
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const places = (y: typeof x): unknown =>
+          y.nonzero().map((axis: typeof x) => axis.toArray());
+        assertEquals(places(x.T), [[0, 1, 2], [0, 1, 0]]);
+        assertEquals(places(x.slice(":, ::-1")), [[0, 0, 1], [0, 2, 1]]);
+        assertEquals(x.T.slice(x.T.greater(0)).toArray(), [1, 3, 2]);
+      });
+    }
+  });
+
   it("nonzero gives the axes of rank 3 in order", () => {
     const x = zeros([2, 3, 4]);
     x.set([1, 2, 0], 1);

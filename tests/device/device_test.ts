@@ -13,6 +13,7 @@ import {
   type AnyTensor,
   attempt,
   concat,
+  defineOp,
   DeviceError,
   DisposedError,
   DTypeError,
@@ -459,6 +460,8 @@ describe("errors on a device", () => {
         assertRefused(() => call(a, b), DeviceError, [a.device, b.device], a, b);
       }
     }
+    const first = loose(defineOp({ name: "firstOfTwo", infer: ([a]) => a!, run() {} }));
+    assertRefused(() => first(x, there), DeviceError, "on cpu and mirror:", x, there);
     // The device of the first operand comes first.
     const binary = calls.filter((call) => !/out|set|take|put|slice/.test(String(call)));
     for (const call of binary) {

@@ -616,6 +616,16 @@ test("an interpreter may use ops itself, and one around it sees those", () => {
   assertEquals(outer.record, ["add(x, y)", "mul(x, y)", "sub(x, y)"]);
 });
 
+test("a view of a tensor that is gone is refused inside an interpreter too", () => {
+  const { x, y } = operands();
+  x.dispose();
+  interpret(new Recorder({ x, y }), () => {
+    assertThrows(() => x.T, rm.DisposedError, "disposed");
+    assertThrows(() => x.reshape([6]), rm.DisposedError, "Cannot reshape");
+    assertEquals(y.T.shape, [3, 2]);
+  });
+});
+
 test("an error of an op, or of an interpreter, leaves the interpreter around it in place", () => {
   const { x, y, v } = operands();
   const recorder = new Recorder({ x, y, v });
