@@ -55,7 +55,8 @@ export interface Judges {
  * compare src with its types or with generated text, and would notice any change at all.
  */
 const NO_JUDGES = [
-  /^tests\/(project|package|server|gpu|emulator)\//,
+  /^tests\/(project|server|gpu|emulator)\//,
+  /^tests\/package\/(?!cache_test)/,
   /^tests\/(native\/driver|cuda\/prebuilt)_test/,
   /^examples\/server\//,
   /^tests\/docs\/site_test/,
