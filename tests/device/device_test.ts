@@ -39,6 +39,7 @@ import {
   zeros,
 } from "../../mod.ts";
 import { demo } from "../../examples/digits/main.ts";
+import { addDType } from "../../src/base/dtype.ts";
 import { deviceOf } from "../../src/core/registry.ts";
 import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
@@ -263,6 +264,20 @@ describe("reading from a device", () => {
     } finally {
       mirror.read = read;
     }
+  });
+
+  it("read() gives all lanes of elements that have several", async () => {
+    addDType({
+      name: "two lanes",
+      kind: "c",
+      lane: "float64",
+      lanes: 2,
+      read: (array, at) => array[2 * at],
+    });
+    const lanes = Float64Array.of(1, 2, 3, 4, 5, 6);
+    const y = loose(fromBuffer)(lanes, { dtype: "two lanes", shape: [3] }).to(MIRROR);
+    assertEquals([...await y.read()], [...lanes]);
+    assertEquals([...await y.slice("1:").read()], [3, 4, 5, 6]);
   });
 
   it("files are written from there, and read to the CPU", () => {

@@ -133,6 +133,11 @@ test("ops: errors name the method of the call, not the op", () => {
   assertThrows(() => inferMap(call), DTypeError, "Cannot addTo bool: it takes");
 });
 
+test("ops: scalars alone give a result without axes", () => {
+  const call = new Call(MAP.add, "add", [1, 2.5]);
+  assertEquals(inferMap(call), [{ shape: [], dtype: DTYPE.float32 }]);
+});
+
 test("ops: a copy has no cast between numbers and other elements", () => {
   const info = addDType({
     name: "of two",

@@ -95,6 +95,17 @@ test("storages: small ones lie apart, in steps of 16 bytes", () => {
   assertEquals([b!.byteOffset - a!.byteOffset, c!.byteOffset - b!.byteOffset], [16, 32]);
 });
 
+test("storages: a slab is used up to its last byte, and no further", () => {
+  if ("Bun" in globalThis) return;
+  const place = (length: number): number => allocate("uint8", length, true).array.byteOffset;
+  while (place(17) !== 0);
+  // From 48 on in steps of 32 bytes, 16 bytes are left at the end.
+  assertEquals(place(1), 32);
+  let last = 0;
+  for (let next = place(17); next !== 0; next = place(17)) last = next;
+  assertEquals(last, 65536 - 16 - 32);
+});
+
 test("the pool: what it holds is counted to the byte, up to its limit", () => {
   emptyPool();
   const halves = [allocate("uint8", LIMIT / 2, false), allocate("uint8", LIMIT / 2, false)];
