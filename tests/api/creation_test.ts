@@ -199,6 +199,37 @@ test("Creation: a value that turns into something else while it is read is refus
   }
 });
 
+test("Creation: memory that was given stays shared after it was handed out", () => {
+  const array = new Float32Array(4);
+  const x = loose(fromBuffer(array));
+  assertEquals(x.data.buffer === array.buffer, true);
+  array[0] = 5;
+  assertEquals([x.get(0), x.data[0]], [5, 5]);
+});
+
+test("Creation: a buffer has whole elements, each where its dtype may lie", () => {
+  const of = loose(fromBuffer);
+  for (const bytes of [new ArrayBuffer(10), new Uint8Array(new ArrayBuffer(16), 1, 8)]) {
+    assertThrows(() => of(bytes, { dtype: "float32" }), Error, "Cannot");
+  }
+  assertEquals(of(new ArrayBuffer(8), { dtype: "float32" }).shape, [2]);
+  assertEquals(of(new Uint8Array(new ArrayBuffer(16), 4, 8), { dtype: "float32" }).shape, [2]);
+});
+
+test("Creation: values of several kinds need a dtype, and then are taken", () => {
+  const mixed = [1, 2n, true];
+  assertThrows(() => loose(tensor)(mixed), DTypeError, "say which dtype is meant");
+  assertEquals(loose(tensor)(mixed, { dtype: "int64" }).toArray({ bigint: true }), [1n, 2n, 1n]);
+  assertEquals(loose(tensor)(mixed, { dtype: "float64" }).toArray(), [1, 2, 1]);
+});
+
+test("Creation: a linear space ends exactly at its stop", () => {
+  for (let count = 2; count < 60; count++) {
+    const x = linspace(0.1, 0.7, count, { dtype: "float64" });
+    assertEquals([x.get(0), x.get(count - 1)], [0.1, 0.7]);
+  }
+});
+
 test("Creation: every value fills, those next to 0 and -0 too", () => {
   for (const value of [-1, 1, 0, -0, NaN]) {
     const x = full([3], value);
