@@ -24,7 +24,15 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/backend/cuda/source.ts": {
     "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
   },
+  "src/backend/ffi/checks.ts": {
+    "checkOperand comparison: k < plan.operands → k <= plan.operands":
+      "callers check the operands that a plan has",
+  },
   "src/backend/js/backend.ts": {
+    "JsBackend.#alongAxes literal: 4 → (4 - 1) in (plan.rank * 256 + plan.kept) * 4":
+      "the keys of loops stay different",
+    "JsBackend.#map arithmetic: (call.compute.id * 256 + out.info.id) * 256 → ((call.compute.id * 256 + out.info.id) / 256)":
+      "the keys of loops stay different",
     "JsBackend.supports logic: KERNELS.get(call.op.name)?.supports(call) ?? false → (KERNELS.get(call.op.name)?.supports(call))":
       "undefined means the same as false",
     'mayGenerate comparison: new Function("return 1")() === 1 → new Function("return 1")() !== 1':
@@ -33,6 +41,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/backend/js/emit.ts": {
     "Emitter.#temporaries literal: 0 → (0 + 1) in #temporaries = 0;":
       "the names of variables count from another number",
+    'Emitter.cast condition: source.kind === "f" ? to === "float32" & … = 2 : source.kind === "b" → (source.kind === "b")':
+      "to round what is exact changes nothing",
     'Emitter.compute logic: part.kind === "name" && names[part.name]?.kind === "pair" → (names[part.name]?.kind === "pair")':
       "only operands have the names of operands",
     "Emitter.compute.select condition: branchless ? `pick(${test}, ${then}, ${otherwise})` : undefined → (`pick(${test}, ${then}, ${otherwise})`)":
@@ -59,6 +69,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/backend/js/gather.ts": {
     "LONG_RUN literal: 256 → (256 - 1) in LONG_RUN = 256": "only the speed changes",
+    "moveBlocks literal: 1 → (1 + 1) in rank === 1": "the general path moves the same",
+    "walkOperand condition: if (size === 0) → false": "an array without elements stays as it is",
   },
   "src/backend/js/loops.ts": {
     'Accumulator.assign condition: value.kind === "number" ? value.text : value.low → (value.text)':
@@ -66,6 +78,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "FILLED literal: 64 → (64 - 1) in FILLED = 64": "only the speed changes",
     'Folding.constructor condition: this.floats ? "float64" : out → (out)':
       "loops add up in doubles, whatever the dtype",
+    "Folding.fold condition: acc.wraps ? emit.settle(folded, acc.dtype) : folded → (folded)":
+      "sums of integers have 64 bits, and wrap as they are added up",
     "TILE literal: 32 → (32 - 1) in TILE = 32": "only the speed changes",
     "mapSource condition: plan.huge ? (k: number) => `i${k}_${inne … (i${k}_${inner} + c | 0)` → ((k: number) => `(i${k}_${inner} + c | 0)`)":
       "positions beyond 2^30 would take gigabytes",
@@ -78,8 +92,13 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "KEPT_ELEMENTS literal: 20 → (20 + 1) in 1 << 20": "only how much memory is kept changes",
     "floats literal: 0 → (0 + 1) in new Float64Array(0)":
       "the first use makes an array of the length that it needs",
+    "panels condition: if (lines % 4 !== 0) → true": "zeros that nothing reads are written",
     "working comparison: array.length >= length → array.length > length":
       "another array of the same length is made",
+  },
+  "src/backend/js/philox.ts": {
+    "fillNormal64 literal: 1 → (1 + 1) in bits53(word) + 1":
+      "the difference is below the error of the logarithm",
   },
   "src/backend/js/primitives.ts": {
     "INT condition: DIVIDES_INTEGERS ? wrappingFloordiv : floorOfQuotient → (floorOfQuotient)":
@@ -92,6 +111,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "f64 literal: 1 → (1 + 1) in new Float64Array(1)": "only its first element is used",
     "isShort arithmetic: y - y → (y + y)": "the other way to divide gives the same, slowly",
     "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
+    "pow condition: if (size > 1e-280 && size < 1e290) → true": "only Bun takes this way",
   },
   "src/backend/js/sort.ts": {
     "BITS literal: 11 → (11 - 1) in BITS = 11": "digits of any width sort the same",
@@ -102,6 +122,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the first use makes an array of the length that it needs",
     "reserve condition: if (keysA.length >= size) → false":
       "arrays of the same length are made again",
+    "sortValues logic: size >= RADIX_LEAST || bits → (bits)": "both ways to sort give the same",
   },
   "src/backend/native/backend.ts": {
     "NativeBackend.#runAxes comparison: number < 0 → number <= 0":
@@ -116,6 +137,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "floats take every scalar further down too",
   },
   "src/base/half.ts": {
+    "F32 literal: 1 → (1 + 1) in new Float32Array(1)": "only its first element is used",
     "STEPS literal: 512 → (512 + 1) in new Int32Array(512)": "nothing reads the last element",
     "halfTable comparison: bits < 65536 → bits <= 65536":
       "a typed array drops what is written beyond its end",
@@ -138,11 +160,13 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "Plan.tiled literal: false → true": "every plan sets it before anything reads it",
     "Plan.variant literal: 0 → (0 - 1) in variant = 0;":
       "every plan sets it before anything reads it",
+    "addAlong comparison: i < rank → i <= rank": "nothing reads an axis beyond the last",
     "chooseTiles comparison: i < inner → i <= inner":
       "the innermost axis is as far apart as itself, and passed over",
     "count literal: 0 → (0 - 1) in count = 0": "every plan sets it before anything reads it",
     "lengthenInnermost comparison: rank < 2 → rank < (2) - 1":
       "with one axis there is no other to swap with",
+    "moveAxis condition: if (from === to) → false": "an axis is copied to itself",
     "rank literal: 0 → (0 - 1) in rank = 0": "every plan sets it before anything reads it",
     "starts literal: 0 → (0 - 1) in [0, 0, 0, 0] #4": "every plan sets it before anything reads it",
   },
@@ -166,6 +190,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "alongAxis literal: 0 → (0 - 1) in strides.with(axis, 0)": "an axis of size 1 has any stride",
   },
   "src/core/calls.ts": {
+    "giveCall drop: call.op.idle = call;": "another call is made instead of using this one again",
     "scalarOperand literal: false → true": "the bytes of scalars are not handed out",
     "takeCall condition: if (call.name !== name) → true": "to write an equal name changes nothing",
   },
@@ -185,6 +210,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "nothing reads the specs of what depends on data, and equal ones stay",
     "moveLanes.inLanes logic: isOperand(x) && x.storage.info === info → (x.storage.info === info)":
       "ops that move elements take tensors alone",
+    "performCall condition: if (frame === null) → true":
+      "the function that it calls looks for an interpreter too",
     "run condition: if (frame !== null) → false": "what calls it has looked for an interpreter",
     "runKernel literal: 0 → (0 + 1) in k = 0 #2":
       "the other ops then write to the output that the kernel refused: the same values",
@@ -213,6 +240,14 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/io/mod.ts": {
     "FROM_FILE.create literal: false → true": "the data overwrites the zeros",
   },
+  "src/io/npy.ts": {
+    "swapBytes comparison: i < data.length → i < (data.length) - 1":
+      "elements that are swapped have two bytes at least",
+  },
+  "src/io/npz.ts": {
+    "readEntry logic: method === DEFLATED && size > packed * MAX_DEFLATE_RATIO → (size > packed * MAX_DEFLATE_RATIO)":
+      "the two sizes of stored members have to be equal anyway",
+  },
   "src/memory/device.ts": {
     "DeviceStorage.get lanes literal: false → true":
       "a storage that shows another one's memory zeroes nothing",
@@ -232,10 +267,12 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "MOST_BINS literal: 1 → (1 + 1) in 1 << 14": "twice as many lengths are kept for reuse",
     "MOST_FROM_SOURCE literal: 1 → (1 + 1) in 1 << 28":
       "buffers are the same, wherever they come from",
+    "SLAB_BYTES literal: 16 → (16 - 1) in 1 << 16": "slabs of another size hold the same",
     "collected drop: liveBytes -= bytes;": "tests cannot wait for a garbage collection",
     "emptyPool drop: lastKey = -1;": "the last bin is forgotten all the same",
     "free logic: onSlab || bytes <= SMALL_BYTES → (onSlab && bytes <= SMALL_BYTES)":
       "in Deno small arrays are on slabs, and only those",
+    "lastKey literal: 1 → (1 + 1) in -1": "no bin has a negative key",
     "lastKey literal: 1 → (1 - 1) in -1": "nothing of the key 0, which has no bytes, is kept",
     "madeBytes literal: 0 → (0 - 1) in madeBytes = 0":
       "the source of buffers is found a byte later",
@@ -254,6 +291,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "two snapshots of one storage have other users: at most one more copy is made",
   },
   "src/memory/storage.ts": {
+    "GONE literal: false → true": "the bytes of what is gone are not handed out",
     "Storage.get lanes literal: false → true": "the bytes of lanes are not handed out",
     "checkAlive condition: if (storage.escaped) → true":
       "the function that it calls looks at all of it",
@@ -292,6 +330,11 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/ops/user_expr.ts": {
     "renamed drop: return expr;": "the name that a number gets is not printed",
   },
+  "src/random/mod.ts": {
+    "split comparison: count > MAX_KEYS → count >= MAX_KEYS": "so many keys take long",
+    "spread condition: if (scale !== 1) → true": "a product with 1 changes nothing",
+    "uniform swap: checkFinite(low, high)": "all of the values are checked, in any order",
+  },
   "src/tensor/composite.ts": {
     "empty literal: false → true": "what is written to the memory overwrites the zeros",
   },
@@ -326,6 +369,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/tensor/manipulate.ts": {
     "PAD.copy condition: i === axis ? length : size → (size)":
       "an axis that is broadcast is read as far as the target goes",
+    "PAD.copy literal: 0 → (0 - 1) in length === 0": "a copy of nothing changes nothing",
     'pad drop: checkOperand(x, "pad");': "the op checks its input too",
   },
   "src/tensor/ranges.ts": {
@@ -333,6 +377,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "LONG_LINE literal: 13 → (13 + 1) in 1 << 13": "only the speed changes",
     'checkFinite logic: typeof value !== "number" || !Number.isFinite(value) → (!Number.isFinite(value))':
       "Number.isFinite is false for what is no number",
+    'holdsLine logic: kind === "i" || kind === "u" → (kind === "i" && kind === "u")':
+      "the general path gives the same",
   },
   "src/tensor/reduce.ts": {
     'IS_CLOSE.infer literal: 0 → (0 - 1) in typeof y === "number" ? 0 : y':
@@ -347,6 +393,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "SMALL_MASK literal: 128 → (128 + 1) in SMALL_MASK = 128": "only the speed changes",
     "asInput condition: isOperandArgument(indices) ? indices : undefined → (indices)":
       "nothing takes an array for an operand",
+    "checkIndices drop: checkOperand(indices, name);":
+      "the ops that use the indices check them too",
     "integers condition: if (value as number < min || value as number > max) → true":
       "indices of int64 pick the same elements",
   },
