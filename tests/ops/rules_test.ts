@@ -136,6 +136,7 @@ test("ops: errors name the method of the call, not the op", () => {
 test("ops: scalars alone give a result without axes", () => {
   const call = new Call(MAP.add, "add", [1, 2.5]);
   assertEquals(inferMap(call), [{ shape: [], dtype: DTYPE.float32 }]);
+  assertEquals(inferMap(new Call(MAP.neg, "neg", [2n])), [{ shape: [], dtype: DTYPE.int64 }]);
 });
 
 test("ops: a copy has no cast between numbers and other elements", () => {

@@ -267,6 +267,24 @@ describe("display of long tensors", () => {
     ]);
   });
 
+  it("fills lines to their width, with the shape on the last one where it fits", () => {
+    for (let lineWidth = 30; lineWidth < 90; lineWidth++) {
+      for (const length of [3, 20, 40]) {
+        const text = formatTensor(make("int8", [length], () => 1), { lineWidth });
+        const lines = text.split("\n");
+        for (const line of lines) assert(line.length <= lineWidth, `${lineWidth}: ${line}`);
+        const about = `shape [${length}], int8)`;
+        assertEquals(lines.at(-1)!.endsWith(about), true);
+        const alone = lines.at(-1)!.trim() === about;
+        const before = lines.at(alone ? -2 : -1)!.length - (alone ? 0 : about.length + 1);
+        assertEquals(alone, before + about.length + 1 > lineWidth, `${lineWidth}: ${text}`);
+        if (lines.length < 3) continue;
+        const most = Math.floor((lineWidth - "tensor([".length - 2 - 1) / 3) + 1;
+        assertEquals(lines[0]!.match(/1/g)!.length, most, `${lineWidth}: ${text}`);
+      }
+    }
+  });
+
   it("follows threshold and edgeItems, and elides no axis that is short", () => {
     shows(make("int8", [3, 2, 4], (i) => i), [
       "tensor([[[ 0, ...,  3],",
