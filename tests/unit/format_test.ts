@@ -285,6 +285,23 @@ describe("display of long tensors", () => {
     }
   });
 
+  it("breaks lines before what does not fit, an ellipsis too", () => {
+    const options = { threshold: 0, edgeItems: 5 };
+    const items = [..."11111", "...", ..."11111"];
+    for (let lineWidth = 20; lineWidth < 60; lineWidth++) {
+      const lines = [""];
+      for (const item of items) {
+        const line = lines.at(-1)!;
+        if (line !== "" && line.length + item.length > lineWidth - 10) lines.push(`${item}, `);
+        else lines[lines.length - 1] = `${line}${item}, `;
+      }
+      const text = formatTensor(make("int8", [100], () => 1), { ...options, lineWidth });
+      const shown = /\[([^\]]*)\]/.exec(text)![1]!.split("\n").map((line) => line.trim());
+      if (shown.length === 1) continue;
+      assertEquals(shown.join("\n"), lines.map((line) => line.trim()).join("\n").slice(0, -1));
+    }
+  });
+
   it("follows threshold and edgeItems, and elides no axis that is short", () => {
     shows(make("int8", [3, 2, 4], (i) => i), [
       "tensor([[[ 0, ...,  3],",

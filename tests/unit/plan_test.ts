@@ -199,6 +199,13 @@ describe("plan of a map", () => {
     assertEquals(read(plan).pattern, [1, 0, 2, 1]);
   });
 
+  it("four operands in another order than their strides are one run", () => {
+    const t = dense(2, 3).transpose();
+    const plan = planMap(t, t, t, t);
+    assertEquals(read(plan).shape, [6]);
+    assertEquals(read(plan).strides, [[1], [1], [1], [1]]);
+  });
+
   it("plans of one kind have one variant, whatever the path that makes them", () => {
     const [line, back] = [dense(9), dense(9).flip()];
     const pair = planMap(line, line, line, null).variant;
