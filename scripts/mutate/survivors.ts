@@ -109,6 +109,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "choice literal: 2 → (2 + 1) in new Float64Array(2)": "only its first two elements are used",
     "f32 literal: 1 → (1 + 1) in new Float32Array(1)": "only its first element is used",
     "f64 literal: 1 → (1 + 1) in new Float64Array(1)": "only its first element is used",
+    "floordivToHalf comparison: quotient > -2048 → quotient >= -2048": "the table has -2048 too",
     "isShort arithmetic: y - y → (y + y)": "the other way to divide gives the same, slowly",
     "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
     "pow condition: if (size > 1e-280 && size < 1e290) → true": "only Bun takes this way",
@@ -168,6 +169,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "with one axis there is no other to swap with",
     "moveAxis condition: if (from === to) → false": "an axis is copied to itself",
     "rank literal: 0 → (0 - 1) in rank = 0": "every plan sets it before anything reads it",
+    "starts literal: 0 → (0 + 1) in [0, 0, 0, 0] #2": "every plan sets it before anything reads it",
     "starts literal: 0 → (0 - 1) in [0, 0, 0, 0] #4": "every plan sets it before anything reads it",
   },
   "src/base/slice.ts": {
@@ -204,6 +206,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/core/dispatch.ts": {
     "castFirst condition: if (dtype === undefined || dtype === x.storage.info.name) → false":
       "a copy in the same dtype has the same elements",
+    "copyIfDisturbed swap: disturbs(target, source)":
+      "two operands disturb each other, or neither the other",
     "fillLanes drop: recycle(one.storage);": "the memory is collected instead of used again",
     "fillWith drop: giveCall(call);": "another call is made instead of using this one again",
     'infer logic: specs !== "data-dependent" && specs !== call.specs → (specs !== "data-dependent" || specs !== call.specs)':
@@ -261,8 +265,12 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/memory/pool.ts": {
     "BYTES_BEFORE_SOURCE arithmetic: 1 << 26 → (1 >> 26)":
       "the source of buffers is only found earlier",
+    "BYTES_BEFORE_SOURCE literal: 1 → (1 + 1) in 1 << 26":
+      "buffers are the same, wherever they come from",
     "Bin.taken literal: false → true": "a new length is passed over once more when room is made",
     "LEAST_FROM_SOURCE arithmetic: 1 << 17 → ((17) << (1))":
+      "buffers are the same, wherever they come from",
+    "LEAST_FROM_SOURCE arithmetic: 1 << 17 → (1 >> 17)":
       "buffers are the same, wherever they come from",
     "MOST_BINS literal: 1 → (1 + 1) in 1 << 14": "twice as many lengths are kept for reuse",
     "MOST_FROM_SOURCE literal: 1 → (1 + 1) in 1 << 28":
@@ -274,11 +282,15 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "in Deno small arrays are on slabs, and only those",
     "lastKey literal: 1 → (1 + 1) in -1": "no bin has a negative key",
     "lastKey literal: 1 → (1 - 1) in -1": "nothing of the key 0, which has no bytes, is kept",
+    "madeBytes literal: 0 → (0 + 1) in madeBytes = 0":
+      "the source of buffers is found a byte earlier",
     "madeBytes literal: 0 → (0 - 1) in madeBytes = 0":
       "the source of buffers is found a byte later",
     "slab literal: 0 → (0 + 1) in new ArrayBuffer(0)":
       "what is made first has no room in it either",
     "slabArray condition: if (array === Float32Array) → false": "only the speed changes",
+    "slabUsed literal: 0 → (0 + 1) in slabUsed = 0":
+      "the first slab has no room, so that another one begins at 0",
     "slabUsed literal: 0 → (0 - 1) in slabUsed = 0":
       "the first slab has no room, so that another one begins at 0",
     "takePooled literal: 0 → (0 + 1) in pooledBytes === 0": "the bins are looked at all the same",
@@ -297,6 +309,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the function that it calls looks at all of it",
   },
   "src/ops/expr.ts": {
+    "parse.take comparison: ++next > 0 → ++next > (0) + 1":
+      "no expression begins with what it takes",
     "parse.take comparison: ++next > 0 → ++next >= 0": "a count that was increased is above 0",
   },
   "src/ops/infer.ts": {
@@ -304,6 +318,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "RANKS literal: 9 → (9 - 1) in length: 9": "shapes of more axes are made anew",
     "checkCount comparison: count > 2147483647 → count >= 2147483647": "so many elements take long",
     "inferMap literal: 1 → (1 + 1) in inputs[1]": "the general path infers the same",
+    "scalarsDType literal: 0 → (0 + 1) in values[0]":
+      "of no second value the dtype is bool, which gives way to the others",
     "settle logic: op.rules[info.id] ?? ruleFor(op, info, call.name) → (ruleFor(op, info, call.name))":
       "ruleFor looks for a known rule too",
   },
@@ -399,6 +415,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "indices of int64 pick the same elements",
   },
   "src/tensor/softmax_norm.ts": {
+    "normalizeRows literal: 0 → (0 - 1) in x.layout.size === 0":
+      "the ops that it is made of give nothing of nothing",
     "overRoot swap: apply(x, scale)": "a product is the same either way",
     "zeroLike literal: 1 → (1 - 1) in () => 1": "its only element is read along all axes",
   },
