@@ -15,6 +15,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "free drop: drop(held);": "the memory comes back with the next garbage collection",
   },
   "src/backend/cuda/move.ts": {
+    "PIECE literal: 4096 → (4096 + 1) in PIECE = 4096": "only the speed changes",
     "nonzeroIndices literal: 1 → (1 + 1) in tiles + 1": "only more scratch memory is taken",
     "teamFor comparison: even >= 8 → even >= (8) - 1": "a number of threads is a power of two",
   },
@@ -107,9 +108,12 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "in Deno powers are the same both ways",
     "WIDE logic: isInt32(x) && isInt32(y) → (isInt32(x))": "only Bun takes this way",
     "choice literal: 2 → (2 + 1) in new Float64Array(2)": "only its first two elements are used",
+    "copysign logic: y === 0 && 1 / y < 0 → (1 / y < 0)":
+      "only of -0 and negative numbers the reciprocal is below 0",
     "f32 literal: 1 → (1 + 1) in new Float32Array(1)": "only its first element is used",
     "f64 literal: 1 → (1 + 1) in new Float64Array(1)": "only its first element is used",
     "floordivToHalf comparison: quotient > -2048 → quotient >= -2048": "the table has -2048 too",
+    "fmod comparison: m < 0 → m <= 0": "a remainder of 0 is dealt with before",
     "isShort arithmetic: y - y → (y + y)": "the other way to divide gives the same, slowly",
     "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
     "pow condition: if (size > 1e-280 && size < 1e290) → true": "only Bun takes this way",
@@ -156,6 +160,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "every plan sets it before anything reads it",
     "Plan.pattern literal: 0 → (0 + 1) in pattern = 0;":
       "every plan sets it before anything reads it",
+    "Plan.rank literal: 0 → (0 + 1) in rank = 0;": "every plan sets it before anything reads it",
     "Plan.rank literal: 0 → (0 - 1) in rank = 0;": "every plan sets it before anything reads it",
     "Plan.size literal: 0 → (0 + 1) in size = 0;": "every plan sets it before anything reads it",
     "Plan.tiled literal: false → true": "every plan sets it before anything reads it",
@@ -208,6 +213,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "a copy in the same dtype has the same elements",
     "copyIfDisturbed swap: disturbs(target, source)":
       "two operands disturb each other, or neither the other",
+    "copyOf literal: false → true": "the copy overwrites the zeros",
     "fillLanes drop: recycle(one.storage);": "the memory is collected instead of used again",
     "fillWith drop: giveCall(call);": "another call is made instead of using this one again",
     'infer logic: specs !== "data-dependent" && specs !== call.specs → (specs !== "data-dependent" || specs !== call.specs)':
@@ -231,6 +237,10 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/core/write.ts": {
     "newOutput literal: false → true": "results overwrite the zeros",
+  },
+  "src/io/bytes.ts": {
+    "checkBools comparison: i < data.length → i <= data.length":
+      "there is nothing beyond the end to refuse",
   },
   "src/io/file.ts": {
     "CHUNK arithmetic: 2 ** 30 → ((30) ** (2))": "more reads give the same bytes",
@@ -339,6 +349,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "compare swap: map(`x ${op} y`, numpy)": "comparisons are the same text in NumPy",
     "map literal: 8 → (8 - 1) in -8": "only tests read the interval, and draw from it",
     "reduce literal: 1 → (1 - 1) in ulp: 1": "only tests read how much an error may be",
+    "reduce literal: 8 → (8 - 1) in [-8, 8]": "only tests read the interval, and draw from it",
     "scan literal: 2 → (2 - 1) in -2": "only tests read the interval, and draw from it",
     "scan literal: 2 → (2 - 1) in [-2, 2]": "only tests read the interval, and draw from it",
     "unary literal: 1 → (1 + 1) in ulp: 1": "only tests read how much an error may be above 0",
@@ -358,6 +369,12 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "LARGE_ZEROS literal: 1 → (1 - 1) in 1 << 15": "only the speed changes",
     'isBuffer logic: typeof SharedArrayBuffer !== "undefined" … tanceof SharedArrayBuffer → (value instanceof SharedArrayBuffer)':
       "Deno has SharedArrayBuffer",
+  },
+  "src/tensor/define_op.ts": {
+    "attributesOf literal: 0 → (0 - 1) in parameters.length === 0":
+      "attributes without numbers mean the same as none",
+    "runBy literal: 0 → (0 - 1) in flags: 0":
+      "copies within the library ignore the flags of operands",
   },
   "src/tensor/format.ts": {
     "GAP literal: 1 → (1 + 1) in -1": "any number that is no index marks the gap",
@@ -379,6 +396,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "MAX_BATCH literal: 25 → (25 - 1) in 2 ** 25": "a batch of so many matrices takes long",
     "OUTER.decompose literal: 0 → (0 - 1) in call.outputs[0]":
       "the result is copied to the output that was given",
+    "matmul condition: dtype === undefined ? undefined : { dtype } → ({ dtype })":
+      "an attribute that is undefined means the same as none",
     "promoteBias logic: !isOperand(bias) || bias.storage.info === dtype → (!isOperand(bias))":
       "a dtype promotes with itself to itself",
   },

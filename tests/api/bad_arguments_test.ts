@@ -589,12 +589,6 @@ test("norms take numbers, whatever their order; allowTF32 takes true or false", 
   for (const ord of [0, 1, 2, 3, Infinity]) {
     assertRefused(() => loose(x.greater(0)).norm(null, { ord }), DTypeError, "Cannot norm bool");
   }
-  for (const correction of ["1", NaN, null, 1n]) {
-    assertRefused(() => loose(x).var(null, { correction }), ShapeError, "correction", x);
-  }
-  for (const ord of ["2", NaN, null, 2n]) {
-    assertRefused(() => loose(x).norm(null, { ord }), ShapeError, "Cannot norm with ord", x);
-  }
   assertEquals(loose(iota([2, 3], "int8")).norm(null, { ord: 0 }).dtype, "float32");
   for (const one of ["yes", 1, undefined]) refusal(() => loose(allowTF32)(one));
 });

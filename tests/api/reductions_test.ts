@@ -145,6 +145,16 @@ test("Norms: that of order 0 counts what is not zero", () => {
   assertEquals(loose(tensor([0, -1, 2, -0, 0])).norm(null, { ord: 0 }).item(), 2);
 });
 
+test("Norms and variances: an order or a correction that is no number is refused", () => {
+  const x = iota([2, 3]);
+  for (const correction of ["1", NaN, null, 1n]) {
+    assertRefused(() => loose(x).var(null, { correction }), ShapeError, "correction", x);
+  }
+  for (const ord of ["2", NaN, null, 2n]) {
+    assertRefused(() => loose(x).norm(null, { ord }), ShapeError, "Cannot norm with ord", x);
+  }
+});
+
 test("Arg-reductions at rank 3: the first largest along each axis, and among all", () => {
   const x = tensor([[[1, 9, 2], [7, 7, 0]], [[4, 4, 4], [0, 5, 9]]]);
   assertEquals(x.argmax(0).toArray(), [[1, 0, 1], [0, 0, 1]]);
