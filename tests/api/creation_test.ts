@@ -227,6 +227,16 @@ test("Creation: a linear space ends exactly at its stop", () => {
   }
 });
 
+test("Creation: long ranges are exact, whatever the step", () => {
+  for (const [start, step] of [[0, 3], [7, -2], [-20000, 5]] as const) {
+    for (const dtype of ["int32", "float32", "float64"] as const) {
+      const x = loose(arange)(start, start + 20_000 * step, step, { dtype });
+      const expected = Float64Array.from({ length: 20_000 }, (_, i) => start + i * step);
+      assertEquals(Float64Array.from(x.data), expected);
+    }
+  }
+});
+
 test("Creation: every value fills, those next to 0 and -0 too", () => {
   for (const value of [-1, 1, 0, -0, NaN]) {
     const x = full([3], value);

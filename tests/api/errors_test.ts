@@ -189,10 +189,22 @@ test("Bad dtypes: unknown names, and dtypes that an op does not take", () => {
 
 test("Bad dtypes: a pair without a common dtype is named in the order of the operands", () => {
   const [x, y] = [loose(zeros([2], { dtype: "uint64" })), loose(zeros([2], { dtype: "int8" }))];
+  assertRefused(() => concat([x, y] as never), DTypeError, "Cannot concat uint64 and int8", x, y);
   for (const op of ["add", "dot", "matmul", "outer"]) {
     assertRefused(() => x[op](y), DTypeError, `Cannot ${op} uint64 and int8`, x, y);
     assertRefused(() => y[op](x), DTypeError, `Cannot ${op} int8 and uint64`, x, y);
   }
+});
+
+test("Bad arguments: messages say what would do instead", () => {
+  const [x, mask] = [loose(iota([2, 3])), loose(ones([2], { dtype: "bool" }))];
+  assertRefused(() => mask.neg(), DTypeError, "cast with astype()", mask);
+  assertRefused(() => x.add([1, 2]), DTypeError, "an array: tensor(...) makes a tensor of it", x);
+  assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
+  for (const axis of [[], null]) {
+    assertRefused(() => x.layerNorm(axis), AxisError, "name an axis or several", x);
+  }
+  assertEquals(loose(ones([2])).isclose(true).toArray(), [true, true]);
 });
 
 test("Bad indexes: out of range, fractional, NaN, of another kind, too many", () => {

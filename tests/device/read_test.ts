@@ -39,6 +39,12 @@ test("read() gives all lanes of elements that have several", async () => {
   assertEquals([...await y.slice("1:").read()], [3, 4, 5, 6]);
 });
 
+test("elements on a device are not the CPU's, and the error says how to have them", () => {
+  const there = loose(iota([2])).to(MIRROR);
+  const message = "Cannot data a tensor on mirror: toTypedArray() and read() copy its elements";
+  assertRefused(() => there.data, DeviceError, message, there);
+});
+
 test("errors about two devices name that of the first operand first", () => {
   const [here, there] = [loose(iota([2, 2])), loose(iota([2, 2])).to(MIRROR)];
   const own = loose(defineOp({ name: "firstOfTwo", infer: ([a]) => a!, run() {} }));
