@@ -201,6 +201,7 @@ test("In place: clip_ changes nothing when either limit is refused", () => {
   const x = iota([2, 3]);
   assertRefused(() => loose(x).clip_(3, zeros([5])), ShapeError, "[5]", x);
   assertEquals(x.clip_(1, 4).toArray(), [[1, 1, 2], [3, 4, 4]]);
+  assertEquals(loose(x.toOwned()).clip_(undefined, 2).toArray(), [[1, 1, 2], [2, 2, 2]]);
   assertEquals(x.clip(2).toArray(), [[2, 2, 2], [3, 4, 4]]);
   assertEquals(x.clip(undefined, 2).toArray(), [[1, 1, 2], [2, 2, 2]]);
   assertEquals(x.clip().toArray(), x.toArray());

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   type AnyTensor,
@@ -201,6 +201,7 @@ test("Bad arguments: messages say what would do instead", () => {
   assertRefused(() => mask.neg(), DTypeError, "cast with astype()", mask);
   assertRefused(() => x.add([1, 2]), DTypeError, "an array: tensor(...) makes a tensor of it", x);
   assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
+  assertThrows(() => x.toArray({ bigints: true }), TypeError, "it takes bigint");
   for (const axis of [[], null]) {
     assertRefused(() => x.layerNorm(axis), AxisError, "name an axis or several", x);
   }

@@ -81,6 +81,8 @@ test("expressions: a spelling may say calls, numbers, conditions and operators i
 test("expressions of programs: up to 1000 characters and 32 levels", () => {
   assertEquals(checkUserExpr("x".padEnd(1000), []).text, "x");
   assertThrows(() => checkUserExpr("x".padEnd(1001), []), SyntaxError, "1000 characters");
+  assertEquals(checkUserExpr("a * x + b + c + d", ["a", "b", "c", "d"]).arity, 1);
+  assertThrows(() => checkUserExpr("x", [..."abcde"]), SyntaxError, "at most 4 names");
   assertThrows(() => checkUserExpr("x", ["1abc"]), SyntaxError, 'not "1abc"');
   const nested = (levels: number): string => `${"-(".repeat(levels)}x${")".repeat(levels)}`;
   const deepest = [...Array(40).keys()].filter((levels) => {
@@ -158,6 +160,7 @@ test("ops: a copy has no cast between numbers and other elements", () => {
   assertThrows(() => cast("float64", info.name), DTypeError, "Cannot cast float64 to of two");
   assertEquals(cast(info.name, info.name), [{ shape: [3], dtype: info }]);
   const { storage } = of(info.name);
+  assertEquals([storage.length, storage.array.length, storage.lanes.length], [3, 6, 6]);
   assertThrows(() => writeElement(storage, 0, 1), DTypeError, "takes no numbers but 0");
   writeElement(storage, 0, 0);
   assertEquals(cast("int8", "float64"), [{ shape: [3], dtype: DTYPE.float64 }]);

@@ -12,7 +12,7 @@ import {
   assertThrows,
 } from "@std/assert";
 import { test } from "node:test";
-import { DTYPE } from "../../src/base/dtype.ts";
+import { addDType, DTYPE } from "../../src/base/dtype.ts";
 import { DeviceError, DisposedError } from "../../src/base/errors.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { allocateIn, copyElements, download, sendTo, upload } from "../../src/memory/device.ts";
@@ -211,6 +211,18 @@ test("devices: memory is asked for once, zeroed where it is to be, and given bac
   allocateIn(fake, DTYPE.int8, 3, false);
   assertEquals(fake.calls, ["allocate 3"]);
   assertEquals(allocateIn(null, DTYPE.int8, 3, true).device, "cpu");
+});
+
+test("devices: lanes show the memory of their storage, and do not own it", () => {
+  const fake = new FakeMemory("fake");
+  const info = addDType({ name: "two", kind: "c", lane: "int16", lanes: 2, read: () => 0 });
+  const storage = allocateIn(fake, info, 3, true);
+  const { lanes } = storage;
+  assertEquals([lanes.length, lanes.address, lanes.info.name], [6, 64, "int16"]);
+  assertStrictEquals(lanes.base, storage);
+  assertStrictEquals(storage.base, storage);
+  recycle(lanes);
+  assertEquals(fake.calls, ["allocate 12", "zero 64 12"]);
 });
 
 test("devices: elements go there, back and between them from any position", () => {
