@@ -25,6 +25,10 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/backend/cuda/source.ts": {
     "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
   },
+  "src/backend/ffi/buffers.ts": {
+    "ShimBuffers.set otherBytes drop: this.#bytes[1] = bytes;":
+      "only how much memory is kept changes",
+  },
   "src/backend/ffi/checks.ts": {
     "checkOperand comparison: k < plan.operands → k <= plan.operands":
       "callers check the operands that a plan has",
@@ -76,6 +80,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/backend/js/loops.ts": {
     'Accumulator.assign condition: value.kind === "number" ? value.text : value.low → (value.text)':
       "an accumulator of one word gets no pairs",
+    'Accumulator.constructor drop: this.wraps = (kind === "i" || kind === "u") && !DTYPE[dtype].wide;':
+      "sums of integers have 64 bits, and wrap as they are added up",
     "FILLED literal: 64 → (64 - 1) in FILLED = 64": "only the speed changes",
     'Folding.constructor condition: this.floats ? "float64" : out → (out)':
       "loops add up in doubles, whatever the dtype",
@@ -88,6 +94,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "a product with 1 changes nothing",
     "runsAcross arithmetic: strides + kept - 1 → ((1) - (strides + kept))":
       "the other loop gives the same, slowly",
+    "runsAcross logic: data[OFFSETS + operands + kept - 1]! >=  … ata[strides + rank - 1]!) → (keptStep < Math.abs(data[strides + rank - 1]!))":
+      "only the speed changes",
   },
   "src/backend/js/matmul.ts": {
     "KEPT_ELEMENTS literal: 20 → (20 + 1) in 1 << 20": "only how much memory is kept changes",
@@ -102,10 +110,13 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the difference is below the error of the logarithm",
   },
   "src/backend/js/primitives.ts": {
+    "FLOAT.signbit literal: 1 → (1 + 1) in 1 / x": "the sign is the same",
     "INT condition: DIVIDES_INTEGERS ? wrappingFloordiv : floorOfQuotient → (floorOfQuotient)":
       "only Bun takes the other one",
     "POW_DRIFTS comparison: Math.pow(10, 308) !== 1e308 → Math.pow(10, 308) === 1e308":
       "in Deno powers are the same both ways",
+    "WIDE condition: isInt32(x) && isInt32(y) ? wrappingFloor … ) : floorOfQuotient(x, y) → (wrappingFloordiv(x, y))":
+      "only Bun takes this way",
     "WIDE logic: isInt32(x) && isInt32(y) → (isInt32(x))": "only Bun takes this way",
     "choice literal: 2 → (2 + 1) in new Float64Array(2)": "only its first two elements are used",
     "copysign logic: y === 0 && 1 / y < 0 → (1 / y < 0)":
@@ -115,6 +126,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "floordivToHalf comparison: quotient > -2048 → quotient >= -2048": "the table has -2048 too",
     "fmod comparison: m < 0 → m <= 0": "a remainder of 0 is dealt with before",
     "isShort arithmetic: y - y → (y + y)": "the other way to divide gives the same, slowly",
+    "isShort literal: 0 → (0 + 1) in y - y === 0": "the other way to divide gives the same, slowly",
     "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
     "pow condition: if (size > 1e-280 && size < 1e290) → true": "only Bun takes this way",
   },
@@ -156,23 +168,33 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "longer plans make room for themselves",
     "Plan.huge literal: false → true": "every plan sets it before anything reads it",
     "Plan.kept literal: 0 → (0 + 1) in kept = 0;": "every plan sets it before anything reads it",
+    "Plan.kept literal: 0 → (0 - 1) in kept = 0;": "every plan sets it before anything reads it",
+    "Plan.operands literal: 0 → (0 + 1) in operands = 0;":
+      "every plan sets it before anything reads it",
     "Plan.operands literal: 0 → (0 - 1) in operands = 0;":
       "every plan sets it before anything reads it",
     "Plan.pattern literal: 0 → (0 + 1) in pattern = 0;":
       "every plan sets it before anything reads it",
+    "Plan.pattern literal: 0 → (0 - 1) in pattern = 0;":
+      "every plan sets it before anything reads it",
     "Plan.rank literal: 0 → (0 + 1) in rank = 0;": "every plan sets it before anything reads it",
     "Plan.rank literal: 0 → (0 - 1) in rank = 0;": "every plan sets it before anything reads it",
     "Plan.size literal: 0 → (0 + 1) in size = 0;": "every plan sets it before anything reads it",
+    "Plan.size literal: 0 → (0 - 1) in size = 0;": "every plan sets it before anything reads it",
     "Plan.tiled literal: false → true": "every plan sets it before anything reads it",
+    "Plan.variant literal: 0 → (0 + 1) in variant = 0;":
+      "every plan sets it before anything reads it",
     "Plan.variant literal: 0 → (0 - 1) in variant = 0;":
       "every plan sets it before anything reads it",
     "addAlong comparison: i < rank → i <= rank": "nothing reads an axis beyond the last",
     "chooseTiles comparison: i < inner → i <= inner":
       "the innermost axis is as far apart as itself, and passed over",
+    "count literal: 0 → (0 + 1) in count = 0": "every plan sets it before anything reads it",
     "count literal: 0 → (0 - 1) in count = 0": "every plan sets it before anything reads it",
     "lengthenInnermost comparison: rank < 2 → rank < (2) - 1":
       "with one axis there is no other to swap with",
     "moveAxis condition: if (from === to) → false": "an axis is copied to itself",
+    "rank literal: 0 → (0 + 1) in rank = 0": "every plan sets it before anything reads it",
     "rank literal: 0 → (0 - 1) in rank = 0": "every plan sets it before anything reads it",
     "starts literal: 0 → (0 + 1) in [0, 0, 0, 0] #2": "every plan sets it before anything reads it",
     "starts literal: 0 → (0 - 1) in [0, 0, 0, 0] #4": "every plan sets it before anything reads it",
@@ -180,10 +202,16 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/base/slice.ts": {
     "PARSED_LIMIT literal: 4096 → (4096 + 1) in PARSED_LIMIT = 4096":
       "what is parsed again gives the same",
+    "PARSED_LIMIT literal: 4096 → (4096 - 1) in PARSED_LIMIT = 4096":
+      "what is parsed again gives the same",
     "clip comparison: index < low → index <= low": "equal numbers are the same",
     "sliceBasic comparison: numbers < count → numbers < (count) - 1":
       "the general path gives the same",
     "spanLength literal: 0 → (0 + 1) in spanLength = 0":
+      "every slice sets it before anything reads it",
+    "spanLength literal: 0 → (0 - 1) in spanLength = 0":
+      "every slice sets it before anything reads it",
+    "spanStart literal: 0 → (0 + 1) in spanStart = 0":
       "every slice sets it before anything reads it",
     "spanStart literal: 0 → (0 - 1) in spanStart = 0":
       "every slice sets it before anything reads it",
@@ -191,6 +219,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "spanStep literal: 1 → (1 - 1) in spanStep = 1": "every slice sets it before anything reads it",
   },
   "src/core/apply.ts": {
+    "applyCreate condition: if (frame !== null) → true": "dispatch makes the same tensor",
     "applyView condition: if (frame !== null) → true": "dispatch gives the same view",
   },
   "src/core/blocks.ts": {
@@ -296,6 +325,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the source of buffers is found a byte earlier",
     "madeBytes literal: 0 → (0 - 1) in madeBytes = 0":
       "the source of buffers is found a byte later",
+    "ownBuffer drop: emptyPool();": "a test would have to use up all memory",
     "slab literal: 0 → (0 + 1) in new ArrayBuffer(0)":
       "what is made first has no room in it either",
     "slabArray condition: if (array === Float32Array) → false": "only the speed changes",
@@ -308,6 +338,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/memory/snapshot.ts": {
     "CowStorage.settle swap: own.enter(this.#low, this.#high)":
       "nothing asks this snapshot to move to a copy",
+    "Snapshot.#high literal: 1 → (1 + 1) in -1":
+      "the first tensor that looks at the snapshot sets it",
     "Snapshot.#high literal: 1 → (1 - 1) in -1": "at most one more element is copied",
     "Snapshot.leave condition: if (storage.cows === this) → true":
       "two snapshots of one storage have other users: at most one more copy is made",
@@ -322,6 +354,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "parse.take comparison: ++next > 0 → ++next > (0) + 1":
       "no expression begins with what it takes",
     "parse.take comparison: ++next > 0 → ++next >= 0": "a count that was increased is above 0",
+    "parseExpr condition: if (tree === undefined) → true": "the same text is parsed anew",
   },
   "src/ops/infer.ts": {
     "RANKS literal: 9 → (9 + 1) in length: 9": "shapes of more axes are made anew",
@@ -366,6 +399,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "empty literal: false → true": "what is written to the memory overwrites the zeros",
   },
   "src/tensor/create.ts": {
+    "LARGE_ZEROS arithmetic: 1 << 15 → ((15) << (1))": "only the speed changes",
     "LARGE_ZEROS literal: 1 → (1 - 1) in 1 << 15": "only the speed changes",
     'isBuffer logic: typeof SharedArrayBuffer !== "undefined" … tanceof SharedArrayBuffer → (value instanceof SharedArrayBuffer)':
       "Deno has SharedArrayBuffer",
@@ -378,6 +412,10 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/tensor/format.ts": {
     "GAP literal: 1 → (1 + 1) in -1": "any number that is no index marks the gap",
+  },
+  "src/tensor/functions.ts": {
+    "sharesBuffer logic: p.escaped && q.escaped → (p.escaped || q.escaped)":
+      "bytes that were handed out are on no slab",
   },
   "src/tensor/index_put.ts": {
     "SET.infer drop: prepareWrite(x as Operand, name);":
@@ -420,6 +458,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "comparisons take every number",
     "LOG_SUM_EXP.decompose logic: out ?? log → (out)":
       "the sum takes memory of its own instead of that of the logarithm",
+    'asFloat logic: typeof value === "bigint" || typeof value === "boolean" → (typeof value === "bigint")':
+      "the op takes booleans too",
     "finiteMax literal: 0 → (0 - 1) in apply(MAP.where, apply(MAP.isfinite, max), max, 0)":
       "infinity plus any number is infinity",
     "logSumExp drop: checkOperand(x, LOG_SUM_EXP.name);": "the op checks its input too",

@@ -202,6 +202,9 @@ test("Bad arguments: messages say what would do instead", () => {
   assertRefused(() => x.add([1, 2]), DTypeError, "an array: tensor(...) makes a tensor of it", x);
   assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
   assertThrows(() => x.toArray({ bigints: true }), TypeError, "it takes bigint");
+  for (const axis of [[0, 1], null, "0"]) {
+    assertRefused(() => x.softmax(axis), AxisError, "Cannot softmax along", x);
+  }
   for (const axis of [[], null]) {
     assertRefused(() => x.layerNorm(axis), AxisError, "name an axis or several", x);
   }
