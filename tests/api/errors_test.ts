@@ -203,7 +203,7 @@ test("Bad arguments: messages say what would do instead", () => {
   assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
   assertThrows(() => x.toArray({ bigints: true }), TypeError, "it takes bigint");
   for (const axis of [[0, 1], null, "0"]) {
-    assertRefused(() => x.softmax(axis), AxisError, "Cannot softmax along", x);
+    assertRefused(() => x.softmax(axis), AxisError, "name one axis", x);
   }
   for (const axis of [[], null]) {
     assertRefused(() => x.layerNorm(axis), AxisError, "name an axis or several", x);
