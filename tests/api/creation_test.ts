@@ -22,6 +22,7 @@ import {
   iinfo,
   IndexError,
   linspace,
+  meshgrid,
   ones,
   onesLike,
   type Shape,
@@ -235,6 +236,16 @@ test("Creation: long ranges are exact, whatever the step", () => {
       assertEquals(Float64Array.from(x.data), expected);
     }
   }
+});
+
+test("Creation: grids swap the first two axes of any number, unless told otherwise", () => {
+  const vectors = [arange(2), arange(3), arange(4)];
+  const shapes = (grids: readonly { shape: readonly number[] }[]) =>
+    grids.map(({ shape }) => shape);
+  assertEquals(shapes(meshgrid(vectors)), new Array(3).fill([3, 2, 4]));
+  assertEquals(shapes(meshgrid(vectors, { indexing: "ij" })), new Array(3).fill([2, 3, 4]));
+  const [x, y, z] = meshgrid(vectors).map((grid) => loose(grid).get(2, 1, 3));
+  assertEquals([x, y, z], [1, 2, 3]);
 });
 
 test("Creation: every value fills, those next to 0 and -0 too", () => {

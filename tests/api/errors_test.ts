@@ -202,6 +202,8 @@ test("Bad arguments: messages say what would do instead", () => {
   assertRefused(() => x.add([1, 2]), DTypeError, "an array: tensor(...) makes a tensor of it", x);
   assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
   assertThrows(() => x.toArray({ bigints: true }), TypeError, "it takes bigint");
+  assertRefused(() => x.layerNorm(-1, { bias: zeros([5]) }), ShapeError, ["bias", "[5]"], x);
+  assertRefused(() => x.layerNorm(-1, { weight: zeros([5]) }), ShapeError, ["weight", "[5]"], x);
   for (const axis of [[0, 1], null, "0"]) {
     assertRefused(() => x.softmax(axis), AxisError, "name one axis", x);
   }
@@ -293,6 +295,7 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["intoOwned", () => x.intoOwned()],
       ["", () => x.dtype],
       ["nbytes", () => x.nbytes],
+      ["intoCow", () => x.intoCow()],
       ["toJSON", () => x.toJSON()],
       ["asDType", () => x.asDType("float32")],
       ["intoTypedArray", () => x.intoTypedArray()],

@@ -314,6 +314,21 @@ describe("indexing by tensors", () => {
     }
   });
 
+  it("int64 is shifted by 63, 64 and 65 bits", () => {
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const x = loose(tensor([-8n, -8n, -8n])), n = tensor([63n, 64n, 65n]);
+        assertEquals(x.bitwiseRightShift(n).toArray(), [-1, 0, 0]);
+        assertEquals(x.bitwiseLeftShift(n).toArray(), [0, 0, 0]);
+        assertEquals(
+          Object.is(loose(tensor([-5e-324], { dtype: "float64" })).atan2(1e300).item(), -0),
+          true,
+        );
+      });
+    }
+  });
+
   it("takeAlongAxis finds an index out of range, at the first place too", () => {
     const x = loose(iota([2, 3]));
     for (const { on } of BACKENDS) {
