@@ -82,6 +82,11 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
   "tests/docs/docs_test.ts": ["/^example at /"],
 };
 
+/** Sources that tests run in programs which may not write, and so note nothing, with those tests. */
+const WITHOUT_NOTES: Readonly<Record<string, string>> = {
+  "src/backend/ffi/cache.ts": "tests/package/cache_test.ts",
+};
+
 /**
  * What the judges of one mutant may take in all, in seconds. One that takes longer alone judges
  * only where nothing cheaper reaches the mutant.
@@ -340,7 +345,7 @@ function canJudge({ file, filter, notes }: Judge, mutant: Mutant, note: number):
   if (mutant.kind === "op" && filter !== undefined && filter !== opTests(mutant.place)) {
     return false;
   }
-  return notes.includes(note);
+  return notes.includes(note) || WITHOUT_NOTES[mutant.file] === file;
 }
 
 /** How a judge is called in reports. */
