@@ -20,6 +20,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "teamFor comparison: even >= 8 → even >= (8) - 1": "a number of threads is a power of two",
   },
   "src/backend/cuda/rows.ts": {
+    "BUSY_BLOCKS literal: 1024 → (1024 - 1) in BUSY_BLOCKS = 1024": "only the speed changes",
     "alongRows literal: 0 → (0 + 1) in handle === 0": "no kernel is missing on the emulator",
   },
   "src/backend/cuda/source.ts": {
@@ -140,6 +141,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/backend/js/sort.ts": {
     "BITS literal: 11 → (11 - 1) in BITS = 11": "digits of any width sort the same",
+    "BUCKETS literal: 1 → (1 + 1) in 1 << BITS": "more buckets than digits stay empty",
     "RADIX_LEAST literal: 256 → (256 + 1) in RADIX_LEAST = 256": "only the speed changes",
     "orderA literal: 0 → (0 + 1) in new Int32Array(0)":
       "the first use makes an array of the length that it needs",
@@ -463,6 +465,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/tensor/ranges.ts": {
     "LINE_ROW literal: 10 → (10 + 1) in 1 << 10": "only the speed changes",
+    "LONG_LINE literal: 1 → (1 - 1) in 1 << 13": "only the speed changes",
     "LONG_LINE literal: 13 → (13 + 1) in 1 << 13": "only the speed changes",
     'checkFinite logic: typeof value !== "number" || !Number.isFinite(value) → (!Number.isFinite(value))':
       "Number.isFinite is false for what is no number",

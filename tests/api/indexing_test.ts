@@ -247,6 +247,9 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   const none = zeros([2, 0]);
   const one = zeros([2, 1], { dtype: "int32" });
   assertRefused(() => none.takeAlongAxis(one, 1), IndexError, ["axis 1", "[2, 0]"], none, one);
+  const last = loose(y.copy());
+  last.putAlongAxis_(y.argmin(1, { keepDims: true }), -5);
+  assertEquals(last.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   y.putAlongAxis_(y.argmin(1, { keepDims: true }), -5, 1);
   assertEquals(y.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   assertRefused(() => x.take([3], 1), IndexError, ["axis 1", "3"], x);
