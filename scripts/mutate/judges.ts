@@ -89,7 +89,7 @@ const WITHOUT_NOTES: Readonly<Record<string, string>> = {
 
 /**
  * What the judges of one mutant may take in all, in seconds. One that takes longer alone judges
- * only where nothing cheaper reaches the mutant.
+ * only where nothing cheaper reaches the mutant, or where it reaches most of the file.
  */
 const MOST_SECONDS = 20;
 
@@ -329,12 +329,17 @@ export function judgesOf(mutant: Mutant, judges: Judges): Judge[] {
   const able = judges.list.filter((judge) => canJudge(judge, mutant, note)).map((judge) => {
     // The tests of its own op first.
     const isOwn = kind === "op" && judge.filter === opTests(place) && !/cuda/.test(judge.file);
-    const cost = isOwn ? 0 : judge.seconds / judges.shareOf(file, judge) ** 2;
-    return { judge, cost };
+    const share = judges.shareOf(file, judge);
+    return { judge, share, cost: isOwn ? 0 : judge.seconds / share ** 2 };
   });
+  // Those that reach most of the file, whatever they cost: they are the tests of its subject.
+  const likeliest = able.toSorted((a, b) => b.share - a.share).slice(0, 2);
   let sum = 0;
-  return able.sort((a, b) => a.cost - b.cost).map(({ judge }) => judge)
-    .filter(({ seconds }, i) => (sum += seconds) <= MOST_SECONDS || i === 0);
+  return able.sort((a, b) => a.cost - b.cost)
+    .filter((one, i) =>
+      (sum += one.judge.seconds) <= MOST_SECONDS || i === 0 || likeliest.includes(one)
+    )
+    .map(({ judge }) => judge);
 }
 
 function canJudge({ file, filter, notes }: Judge, mutant: Mutant, note: number): boolean {
