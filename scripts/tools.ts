@@ -28,10 +28,11 @@ import { fileURLToPath } from "node:url";
 export type Tool = "deno" | "bun" | "zig";
 
 /** The paths of all test files from the root, in order: those of the library and of the examples. */
-export function testFiles(): string[] {
+export function testFiles(from: string = root): string[] {
   return ["tests", "examples"]
+    .filter((folder) => existsSync(join(from, folder)))
     .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+      readdirSync(join(from, folder), { recursive: true, encoding: "utf8" })
         .filter((path) => path.endsWith("_test.ts"))
         .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
     )

@@ -70,7 +70,7 @@ function tooLarge(op: string, shape: Shape): ShapeError {
 function joinShapes(shapes: readonly Shape[]): string {
   const texts = shapes.map(formatShape);
   const last = texts.pop();
-  return texts.length === 0 ? `${last}` : `${texts.join(", ")} and ${last}`;
+  return `${texts.join(", ")} and ${last}`;
 }
 
 /**

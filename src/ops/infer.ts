@@ -31,7 +31,6 @@ import { isOperand, isOperandArgument, type Operand } from "../memory/operand.ts
 import { checkAlive, type Storage } from "../memory/storage.ts";
 import type {
   ArgReduceOp,
-  AxisOp,
   Call,
   DTypeRule,
   ElementOp,
@@ -442,9 +441,4 @@ export function inferScan(call: Call): readonly OutputSpec[] {
   const shape = x.layout.shape.slice();
   if (attributes.includeInitial) shape[axis]!++;
   return call.result(shape, dtype);
-}
-
-/** True for an op along axes. */
-export function isAxisOp(op: TableOp): op is AxisOp {
-  return op.kind !== "map";
 }

@@ -73,6 +73,7 @@ const TAKES_OPTIONS: Record<string, (options?: unknown) => unknown> = {
   eye: (o) => loose(eye)(2, 2, o),
   meshgrid: (o) => loose(meshgrid)([v, v], o),
   concat: (o) => loose(concat)([v, v], 0, o),
+  outer: (o) => loose(v).outer(v, o),
   stack: (o) => loose(stack)([v, v], 0, o),
   uniform: (o) => loose(random.uniform)(key, [2], o),
   normal: (o) => loose(random.normal)(key, [2], o),
@@ -394,6 +395,7 @@ test("Bad values: messages show bigints with their n, and strings in quotes", ()
     ],
     [() => loose(setThreads)("2"), 'from 0 to 256, got "2"'],
     [() => loose(setThreads)(2n), "from 0 to 256, got 2n"],
+    [() => setThreads(-1), "from 0 to 256, got -1"],
     [() => loose(setBackend)("c"), 'Cannot use backend "c": '],
   ];
   for (const [call, part] of calls) assertStringIncludes(assertThrows(call, Error).message, part);

@@ -22,6 +22,7 @@ import {
   iinfo,
   IndexError,
   linspace,
+  meshgrid,
   ones,
   onesLike,
   type Shape,
@@ -177,6 +178,90 @@ test("Creation: numbers make float32, bigints int64, booleans bool, typed arrays
   assertEquals(tensor(new Float64Array(2)).dtype, "float64");
   assertEquals(tensor([1, 2], { dtype: "uint8" }).dtype, "uint8");
   assertRefused(() => tensor(loose([1, 2n])), DTypeError, ["number", "bigint"]);
+});
+
+test("Creation: a class that extends a typed array counts as that, other views are refused", () => {
+  class Samples extends Float64Array {}
+  assertEquals(tensor(new Samples([1, 2])).dtype, "float64");
+  assertThrows(() => loose(tensor)(new DataView(new ArrayBuffer(4))), DTypeError);
+  assertThrows(
+    () => loose(fromBuffer)(new DataView(new ArrayBuffer(4))),
+    DTypeError,
+    "DataView has no dtype",
+  );
+});
+
+test("Creation: a value that turns into something else while it is read is refused", () => {
+  for (const dtype of ["float32", "int32", "float64"] as const) {
+    const row = [1, 2];
+    let reads = 0;
+    Object.defineProperty(row, 1, { get: () => reads++ === 0 ? 2 : "x" });
+    assertThrows(() => tensor(row, { dtype }), DTypeError, "string");
+  }
+});
+
+test("Creation: memory that was given stays shared after it was handed out", () => {
+  const array = new Float32Array(4);
+  const x = loose(fromBuffer(array));
+  assertEquals(x.data.buffer === array.buffer, true);
+  array[0] = 5;
+  assertEquals([x.get(0), x.data[0]], [5, 5]);
+});
+
+test("Creation: a buffer has whole elements", () => {
+  const of = loose(fromBuffer);
+  assertThrows(() => of(new ArrayBuffer(10), { dtype: "float32" }), ShapeError, "10");
+  assertEquals(of(new ArrayBuffer(8), { dtype: "float32" }).shape, [2]);
+});
+
+test("Creation: values of several kinds need a dtype, and then are taken", () => {
+  const mixed = [1, 2n, true];
+  assertThrows(() => loose(tensor)(mixed), DTypeError, "say which dtype is meant");
+  assertEquals(loose(tensor)(mixed, { dtype: "int64" }).toArray({ bigint: true }), [1n, 2n, 1n]);
+  assertEquals(loose(tensor)(mixed, { dtype: "float64" }).toArray(), [1, 2, 1]);
+});
+
+test("Creation: a linear space ends exactly at its stop", () => {
+  for (let count = 2; count < 60; count++) {
+    const x = linspace(0.1, 0.7, count, { dtype: "float64" });
+    assertEquals([x.get(0), x.get(count - 1)], [0.1, 0.7]);
+  }
+});
+
+test("Creation: long ranges are exact, whatever the step", () => {
+  for (const [start, step] of [[0, 3], [7, -2], [-20000, 5]] as const) {
+    for (const dtype of ["int32", "float32", "float64"] as const) {
+      const x = loose(arange)(start, start + 20_000 * step, step, { dtype });
+      const expected = Float64Array.from({ length: 20_000 }, (_, i) => start + i * step);
+      assertEquals(Float64Array.from(x.data), expected);
+    }
+  }
+});
+
+test("Creation: grids swap the first two axes of any number, unless told otherwise", () => {
+  const vectors = [arange(2), arange(3), arange(4)];
+  const shapes = (grids: readonly { shape: readonly number[] }[]) =>
+    grids.map(({ shape }) => shape);
+  assertEquals(shapes(meshgrid(vectors)), new Array(3).fill([3, 2, 4]));
+  assertEquals(shapes(meshgrid(vectors, { indexing: "ij" })), new Array(3).fill([2, 3, 4]));
+  const [x, y, z] = meshgrid(vectors).map((grid) => loose(grid).get(2, 1, 3));
+  assertEquals([x, y, z], [1, 2, 3]);
+});
+
+test("Creation: every value fills, those next to 0 and -0 too", () => {
+  for (const value of [-1, 1, 0, -0, NaN]) {
+    const x = full([3], value);
+    for (const element of x.data) assertEquals(Object.is(element, value), true, String(value));
+  }
+  assertEquals(full([2], false, { dtype: "bool" }).toArray(), [false, false]);
+});
+
+test("Creation: a range that starts below its dtype is refused", () => {
+  const range = loose(arange);
+  assertThrows(() => range(-3, 2, 1, { dtype: "uint8" }), DTypeError, "-3");
+  assertThrows(() => range(-129, -120, 1, { dtype: "int8" }), DTypeError, "-129");
+  assertThrows(() => range(250, 257, 1, { dtype: "uint8" }), DTypeError, "256");
+  assertEquals(range(-128, -126, 1, { dtype: "int8" }).toArray(), [-128, -127]);
 });
 
 test("Creation: from a buffer and a shape, in the same memory", () => {

@@ -87,6 +87,10 @@ test("Broadcasting: sizes that do not fit are a ShapeError naming op, shapes and
   assertRefused(() => a.add(b), ShapeError, message, a, b);
   assertRefused(() => a.maximum(iota([3, 3])), ShapeError, ["maximum", "axis -2"], a);
   assertRefused(() => where(a.greater(0), a, b), ShapeError, ["where", "[4]"], a, b);
+  // Scalars alone promote as tensors of their dtypes do.
+  const mask = tensor([true, false]);
+  assertEquals(loose(where)(mask, true, 5n).dtype, "int64");
+  assertEquals(loose(where)(mask, 5n, 0.5).toArray(), [5, 0.5]);
   assertRefused(() => broadcastTensors(a, b), ShapeError, ["[2, 3]", "[4]"], a, b);
   assertRefused(() => loose(a).broadcastTo([3, 3]), ShapeError, ["[2, 3]", "[3, 3]"], a);
 });
@@ -197,6 +201,10 @@ test("In place: clip_ changes nothing when either limit is refused", () => {
   const x = iota([2, 3]);
   assertRefused(() => loose(x).clip_(3, zeros([5])), ShapeError, "[5]", x);
   assertEquals(x.clip_(1, 4).toArray(), [[1, 1, 2], [3, 4, 4]]);
+  assertEquals(loose(x.toOwned()).clip_(undefined, 2).toArray(), [[1, 1, 2], [2, 2, 2]]);
+  assertEquals(x.clip(2).toArray(), [[2, 2, 2], [3, 4, 4]]);
+  assertEquals(x.clip(undefined, 2).toArray(), [[1, 1, 2], [2, 2, 2]]);
+  assertEquals(x.clip().toArray(), x.toArray());
 });
 
 test("Overlapping in place: operands that share memory give the same as copies", () => {

@@ -3,13 +3,14 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   type AnyTensor,
   arange,
   ArgumentError,
   AxisError,
+  broadcastTensors,
   concat,
   DisposedError,
   DTypeError,
@@ -17,6 +18,7 @@ import {
   full,
   IndexError,
   linspace,
+  meshgrid,
   ones,
   OutOfMemoryError,
   random,
@@ -29,6 +31,7 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
+import { NativeError } from "../../src/base/errors.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
 /** Operands of every kind that a mistake could spoil. */
@@ -47,6 +50,10 @@ test("Bad shapes: elementwise ops name op, shapes and axis", () => {
       assertRefused(() => loose(x)[name](y), ShapeError, `Cannot ${name} ${message}`, x, y);
     }
     assertRefused(() => loose(x).add_(y), ShapeError, `Cannot add_ ${message}`, x, y);
+    const row = loose(iota([3]));
+    const fits = "the result [2, 3] does not fit the target";
+    assertRefused(() => row.add_(x), ShapeError, ["Cannot add_", "[3] and [2, 3]", fits], x, row);
+    assertRefused(() => row.clip_(0, x), ShapeError, ["Cannot clip_", fits], x, row);
     assertRefused(() => where(x.greater(1), loose(x), y), ShapeError, ["where", "[4]"], x, y);
   }
 });
@@ -59,6 +66,8 @@ test("Bad shapes: products and joins name op and both shapes", () => {
     assertRefused(() => loose(x).linear(iota([5, 4])), ShapeError, ["linear", "[5, 4]"], x);
     assertRefused(() => concat([x, y] as never), ShapeError, ["concat", ...parts], x, y);
     assertRefused(() => stack([x, y] as never), ShapeError, ["stack", ...parts], x, y);
+    const deep = iota([2, 3, 1]);
+    assertRefused(() => concat([x, deep] as never), ShapeError, ["[2, 3] and [2, 3, 1]"], x, deep);
     const joined = ["concat", "[2, 3]", "[2, 4]", "axis 1"];
     assertRefused(() => concat([x, wide] as never), ShapeError, joined, x, wide);
   }
@@ -179,6 +188,32 @@ test("Bad dtypes: unknown names, and dtypes that an op does not take", () => {
   assertRefused(() => full([2], NaN, { dtype: "int8" }), DTypeError, ["NaN", "int8"]);
 });
 
+test("Bad dtypes: a pair without a common dtype is named in the order of the operands", () => {
+  const [x, y] = [loose(zeros([2], { dtype: "uint64" })), loose(zeros([2], { dtype: "int8" }))];
+  assertRefused(() => concat([x, y] as never), DTypeError, "Cannot concat uint64 and int8", x, y);
+  for (const op of ["add", "dot", "matmul", "outer"]) {
+    assertRefused(() => x[op](y), DTypeError, `Cannot ${op} uint64 and int8`, x, y);
+    assertRefused(() => y[op](x), DTypeError, `Cannot ${op} int8 and uint64`, x, y);
+  }
+});
+
+test("Bad arguments: messages say what would do instead", () => {
+  const [x, mask] = [loose(iota([2, 3])), loose(ones([2], { dtype: "bool" }))];
+  assertRefused(() => mask.neg(), DTypeError, "cast with astype()", mask);
+  assertRefused(() => x.add([1, 2]), DTypeError, "an array: tensor(...) makes a tensor of it", x);
+  assertRefused(() => meshgrid([x] as never), ShapeError, "it takes vectors", x);
+  assertThrows(() => x.toArray({ bigints: true }), TypeError, "it takes bigint");
+  assertRefused(() => x.layerNorm(-1, { bias: zeros([5]) }), ShapeError, ["bias", "[5]"], x);
+  assertRefused(() => x.layerNorm(-1, { weight: zeros([5]) }), ShapeError, ["weight", "[5]"], x);
+  for (const axis of [[0, 1], null, "0"]) {
+    assertRefused(() => x.softmax(axis), AxisError, "name one axis", x);
+  }
+  for (const axis of [[], null]) {
+    assertRefused(() => x.layerNorm(axis), AxisError, "name an axis or several", x);
+  }
+  assertEquals(loose(ones([2])).isclose(true).toArray(), [true, true]);
+});
+
 test("Bad indexes: out of range, fractional, NaN, of another kind, too many", () => {
   const x = iota([2, 3]);
   for (const index of [2, -3, 0.5, NaN, Infinity, "2", "1:2:3:4", "x", true, {}, undefined]) {
@@ -247,6 +282,8 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["layerNorm", () => x.layerNorm()],
       ["sort", () => x.sort()],
       ["concat", () => concat([live, x] as never)],
+      ["meshgrid", () => meshgrid([x] as never)],
+      ["broadcastTensors", () => broadcastTensors(live, x)],
       ["where", () => where(live.greater(0), loose(x), 0)],
       ["slice", () => x.slice(0)],
       ["set", () => x.set([0, 0], 1)],
@@ -257,6 +294,12 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       ["toTypedArray", () => x.toTypedArray()],
       ["data", () => x.data],
       ["intoOwned", () => x.intoOwned()],
+      ["", () => x.dtype],
+      ["nbytes", () => x.nbytes],
+      ["intoCow", () => x.intoCow()],
+      ["toJSON", () => x.toJSON()],
+      ["asDType", () => x.asDType("float32")],
+      ["intoTypedArray", () => x.intoTypedArray()],
       ["fill_", () => x.fill_(0)],
       ["", () => x.reshape([6])],
       ["", () => x.permute(1, 0)],
@@ -268,6 +311,18 @@ test("Use after dispose or a move: every op says that the tensor is gone, by its
       assertRefused(use, DisposedError, name === "" ? "Cannot" : `Cannot ${name}`, live);
     }
   }
+});
+
+test("Bad writes: limits that are both missing still need a target to write to", () => {
+  const frozen = loose(iota([2]).readonly());
+  assertRefused(() => frozen.clip_(), ReadOnlyError, "Cannot clip_", frozen);
+  assertEquals(loose(iota([2])).clip_().toArray(), [0, 1]);
+});
+
+test("Errors: that of the library has its status as the code", () => {
+  const error = new NativeError("rm_run", 7, "no");
+  assertEquals([error.symbol, error.status, error.code], ["rm_run", 7, "RM_NATIVE_7"]);
+  assertEquals(error.message, "rm_run failed with status 7: no");
 });
 
 test("Errors: each class has its name, a code, and the class that it extends", () => {

@@ -241,10 +241,15 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
     assertEquals(taken.toArray(), cube.slice(...grids).toArray());
     assert(taken.isContiguous);
   }
+  assertEquals(loose(y).takeAlongAxis(y.argsort(1)).toArray(), y.sort(1).toArray());
+  assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
   assertEquals(zeros([2, 0]).takeAlongAxis(zeros([2, 0], { dtype: "int32" }), 1).shape, [2, 0]);
   const none = zeros([2, 0]);
   const one = zeros([2, 1], { dtype: "int32" });
   assertRefused(() => none.takeAlongAxis(one, 1), IndexError, ["axis 1", "[2, 0]"], none, one);
+  const last = loose(y.copy());
+  last.putAlongAxis_(y.argmin(1, { keepDims: true }), -5);
+  assertEquals(last.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   y.putAlongAxis_(y.argmin(1, { keepDims: true }), -5, 1);
   assertEquals(y.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   assertRefused(() => x.take([3], 1), IndexError, ["axis 1", "3"], x);

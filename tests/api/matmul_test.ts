@@ -61,6 +61,19 @@ test("Matmul: inner sizes that differ are a ShapeError that names both shapes", 
   assertRefused(() => loose(iota([2, 2, 3])).matmul(iota([3, 3, 4])), ShapeError, batches);
 });
 
+test("Matmul: a vector with each of many matrices", () => {
+  const [x, left, right] = [loose(iota([3])), loose(iota([2, 4, 3])), loose(iota([2, 3, 4]))];
+  assertEquals(x.matmul(right).toArray(), [0, 1].map((i) => x.matmul(right.slice(i)).toArray()));
+  assertEquals(left.matmul(x).toArray(), [0, 1].map((i) => left.slice(i).matmul(x).toArray()));
+  const apart = loose(iota([6])).slice("::2").mul(0.5).slice("::-1");
+  assertEquals(
+    loose(iota([6])).slice("::2").matmul(right).toArray(),
+    x.mul(2).matmul(right).toArray(),
+  );
+  assertEquals(apart.matmul(right.slice(0)).toArray(), x.flip().matmul(right.slice(0)).toArray());
+  assertEquals(x.matmul(right).toArray(), [[20, 23, 26, 29], [56, 59, 62, 65]]);
+});
+
 test("Matmul: an inner size of 0 gives zeros", () => {
   assertEquals(zeros([2, 0]).matmul(zeros([0, 2])).toArray(), [[0, 0], [0, 0]]);
 });
@@ -215,6 +228,14 @@ test("Matmul dtypes: with dtype, operands are cast first", () => {
   assertRefused(() => loose(a).matmul(b, { dtype: loose("int4") }), DTypeError, ["int4"], a);
 });
 
+test("Linear: a bias is a vector with one element for each row of the weight", () => {
+  const [x, weight] = [loose(iota([4, 3])), iota([4, 3])];
+  for (const shape of [[4, 1], [3], [1, 4], []]) {
+    assertRefused(() => x.linear(weight, zeros(shape)), ShapeError, "linear", x, weight);
+  }
+  assertEquals(x.linear(weight, zeros([4])).shape, [4, 4]);
+});
+
 test("Matrix-vector and dot: (3, 4) of 0…11 times 0…3 is [14, 38, 62]", () => {
   const x = arange(12).reshape([3, 4]);
   assertEquals(x.matmul(arange(4)).toArray(), [14, 38, 62]);
@@ -228,6 +249,9 @@ test("Matrix-vector and dot: 0…4 with itself reversed is 10, of rank 0", () =>
   assertEquals([...product.shape], []);
   assertEquals([...arange(5).matmul(arange(5)).shape], []);
   assertEquals(arange(2).outer(arange(3)).toArray(), [[0, 0, 0], [0, 1, 2]]);
+  const out = zeros([2, 3]);
+  loose(arange(2)).outer(arange(3), { out });
+  assertEquals(out.toArray(), [[0, 0, 0], [0, 1, 2]]);
   const [a, b] = [iota([3]), iota([4])];
   assertRefused(() => a.dot(loose(b)), ShapeError, ["dot", "[3]", "[4]"], a, b);
   assertRefused(() => a.dot(loose(iota([3, 3]))), ShapeError, ["dot", "[3, 3]"], a);

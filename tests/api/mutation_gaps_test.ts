@@ -154,6 +154,30 @@ describe("writing", () => {
     );
     assert(overlaps(bytes, later));
     assert(!overlaps(bytes, part(0, 5)));
+    const first = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 0, 8)),
+      Layout.contiguous([8]),
+    );
+    const last = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 7, 8)),
+      Layout.contiguous([8]),
+    );
+    const after = operand(
+      wrapExternal("uint8", new Uint8Array(buffer, 8, 8)),
+      Layout.contiguous([8]),
+    );
+    assertEquals(
+      [overlaps(first, last), overlaps(last, first)],
+      [true, true],
+      "one byte in common",
+    );
+    assertEquals([overlaps(first, after), overlaps(after, first)], [false, false]);
+    // Of one shape, strides and begin, but of other widths.
+    const wide = operand(
+      wrapExternal("float64", new Float64Array(buffer, 0, 4)),
+      Layout.contiguous([4]),
+    );
+    assert(disturbs(wide, part(0, 4)));
   });
 
   it("an operand that is the target itself is not copied", () => {
@@ -236,6 +260,20 @@ describe("indexing by tensors", () => {
     assertRefused(() => loose(scalar(1)).nonzero(), ShapeError, "nonzero");
   });
 
+  it("nonzero looks at strided tensors in row-major order", () => {
+    const x = loose(tensor([[1, 0, 2], [0, 3, 0]]));
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const places = (y: typeof x): unknown =>
+          y.nonzero().map((axis: typeof x) => axis.toArray());
+        assertEquals(places(x.T), [[0, 1, 2], [0, 1, 0]]);
+        assertEquals(places(x.slice(":, ::-1")), [[0, 0, 1], [0, 2, 1]]);
+        assertEquals(x.T.slice(x.T.greater(0)).toArray(), [1, 3, 2]);
+      });
+    }
+  });
+
   it("nonzero gives the axes of rank 3 in order", () => {
     const x = zeros([2, 3, 4]);
     x.set([1, 2, 0], 1);
@@ -262,6 +300,47 @@ describe("indexing by tensors", () => {
     const y = zeros([4]);
     y.set([tensor([[0, 1], [2, 3]], { dtype: "int32" })], tensor([[1, 2], [3, 4]]).transpose());
     assertEquals(y.toArray(), [1, 3, 2, 4]);
+  });
+
+  it("int64 beyond 2^53 is rounded once on the way to float32", () => {
+    const beyond = 2n ** 53n + 2n ** 29n + 1n;
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const x = loose(tensor([beyond, -beyond, 2n ** 53n + 2n ** 29n, -(2n ** 53n)]));
+        const up = 2 ** 53 + 2 ** 30;
+        assertEquals(x.astype("float32").toArray(), [up, -up, 2 ** 53, -(2 ** 53)]);
+      });
+    }
+  });
+
+  it("int64 is shifted by 63, 64 and 65 bits", () => {
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        const x = loose(tensor([-8n, -8n, -8n])), n = tensor([63n, 64n, 65n]);
+        assertEquals(x.bitwiseRightShift(n).toArray(), [-1, 0, 0]);
+        assertEquals(x.bitwiseLeftShift(n).toArray(), [0, 0, 0]);
+        assertEquals(
+          Object.is(loose(tensor([-5e-324], { dtype: "float64" })).atan2(1e300).item(), -0),
+          true,
+        );
+      });
+    }
+  });
+
+  it("takeAlongAxis finds an index out of range, at the first place too", () => {
+    const x = loose(iota([2, 3]));
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
+        for (const indexes of [[[3, 0], [0, 0]], [[0, 0], [0, -4]]]) {
+          const bad = tensor(indexes, { dtype: "int32" });
+          assertRefused(() => x.takeAlongAxis(bad, 1), IndexError, ["takeAlongAxis", "axis 1"], x);
+        }
+      });
+    }
   });
 
   it("takeAlongAxis wants indexes of the same rank", () => {

@@ -121,6 +121,25 @@ test("intoCow: the first write to it copies, and the source does not see it", ()
   assertEquals(cow.ownership, "owned");
 });
 
+test("intoTypedArray: of a part that is left alone, no more than the part", () => {
+  const whole = loose(iota([3000]));
+  const part = whole.slice("0:2");
+  whole.dispose();
+  assertEquals([...part.intoTypedArray()], [0, 1]);
+});
+
+test("intoCow: elements that were handed out are not used again", () => {
+  for (const take of ["data", "intoTypedArray"]) {
+    const x = loose(iota([1000]));
+    const cow = x.intoCow();
+    const taken = take === "data" ? cow.data : cow[take]();
+    if (take === "data") cow.dispose();
+    x.dispose();
+    for (let n = 0; n < 3; n++) full([1000], -1);
+    assertEquals([taken[1], taken[999]], [1, 999], take);
+  }
+});
+
 test("intoCow: of a broadcast tensor it can be written, and its source is not", () => {
   const x = tensor([1, 2, 3]);
   const cow = x.broadcastTo([2, 3]).intoCow();

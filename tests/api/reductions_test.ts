@@ -5,7 +5,15 @@
  */
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { AxisError, DTypeError, full, ShapeError, tensor, zeros } from "../../mod.ts";
+import {
+  ArgumentError,
+  AxisError,
+  DTypeError,
+  full,
+  ShapeError,
+  tensor,
+  zeros,
+} from "../../mod.ts";
 import { assertRefused, asView, iota, loose } from "../support.ts";
 
 test("Reductions: over axis 1 of (2, 3, 4) the shape is (2, 4), or (2, 1, 4) when kept", () => {
@@ -108,6 +116,56 @@ test("Reductions: an axis that is not there or named twice is an AxisError", () 
   }
   assertRefused(() => loose(x).argmax([0, 1]), AxisError, "argmax", x);
   assertRefused(() => loose(x).cumulativeSum(), AxisError, "cumulativeSum", x);
+});
+
+test("Reductions: nothing along an axis is no error where there is no result either", () => {
+  const none = loose(zeros([0, 0]));
+  assertEquals(none.max(0).shape, [0]);
+  assertEquals(loose(zeros([2, 0, 0])).min(1).shape, [2, 0]);
+  assertRefused(() => loose(zeros([2, 0])).max(1), ShapeError, ["max", "axis 1 is empty"]);
+});
+
+test("Isclose: the relative tolerance is of the second operand", () => {
+  for (const dtype of ["float32", "int32"] as const) {
+    const [x, y] = [loose(tensor([10], { dtype })), loose(tensor([11], { dtype }))];
+    const options = { rtol: 0.095, atol: 0 };
+    assertEquals([x.isclose(y, options).item(), y.isclose(x, options).item()], [true, false]);
+    assertEquals([x.allclose(y, options), y.allclose(x, options)], [true, false]);
+  }
+});
+
+test("Scans: with the initial value there is one element more along the axis", () => {
+  const x = loose(iota([2, 3]));
+  assertEquals(x.cumulativeSum(1, { includeInitial: true }).toArray(), [[0, 0, 1, 3], [
+    0,
+    3,
+    7,
+    12,
+  ]]);
+  assertEquals(x.cumulativeProd(0, { includeInitial: true }).toArray(), [
+    [1, 1, 1],
+    [0, 1, 2],
+    [0, 4, 10],
+  ]);
+});
+
+test("Norms: that of order 0 counts what is not zero", () => {
+  assertEquals(loose(tensor([0, -1, 2, -0, 0])).norm(null, { ord: 0 }).item(), 2);
+});
+
+test("Norms and variances: an order or a correction that is no number is refused", () => {
+  const x = iota([2, 3]);
+  for (const correction of ["1", NaN, null, 1n]) {
+    assertRefused(() => loose(x).var(null, { correction }), ArgumentError, "correction", x);
+  }
+  for (const ord of ["2", NaN, null, 2n]) {
+    assertRefused(
+      () => loose(x).norm(null, { ord }),
+      ArgumentError,
+      "norm() needs a number as ord",
+      x,
+    );
+  }
 });
 
 test("Arg-reductions at rank 3: the first largest along each axis, and among all", () => {

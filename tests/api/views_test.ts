@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   arange,
   AxisError,
+  concat,
   meshgrid,
   ReadOnlyError,
   ShapeError,
@@ -150,6 +151,26 @@ test("View: it never copies, and writes are seen on both sides", () => {
   for (const view of [views[0]!, views[3]!, views[4]!]) assertEquals(loose(view).min().item(), -7);
   x.view().set([0, 0], 70);
   assertEquals(x.get(0, 0), 70);
+});
+
+test("Iterate: along the first axis unless told otherwise, by steps", () => {
+  const x = loose(iota([3, 2]));
+  const rows = (axis?: number, step?: number): unknown[] =>
+    [...x.iterate(axis, step)].map((row) => row.toArray());
+  assertEquals(rows(), [[0, 1], [2, 3], [4, 5]]);
+  assertEquals(rows(1), [[0, 2, 4], [1, 3, 5]]);
+  assertEquals(rows(0, -2), [[4, 5], [0, 1]]);
+  assertEquals(rows(0, 2), [[0, 1], [4, 5]]);
+});
+
+test("Split: into a view for every element, and at indexes in any order", () => {
+  const x = loose(iota([1000]));
+  const parts = x.split(1000);
+  assertEquals([parts.length, parts[999].toArray()], [1000, [999]]);
+  assertEquals(concat([parts[7]!]).toArray(), [7]);
+  assertEquals(loose(iota([2, 3])).tile([2]).toArray(), [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]);
+  const shapes = x.split([3, 1, 7]).map(({ shape }: { shape: number[] }) => shape);
+  assertEquals(shapes, [[3], [0], [6], [993]]);
 });
 
 test("Read-only view: it reads what the tensor holds and refuses every write", () => {

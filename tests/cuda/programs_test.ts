@@ -461,7 +461,13 @@ function graphs(): void {
       );
     }
     assertThrows(() => capture(CUDA, () => x.add(ones([3]))), DeviceError, "move one");
-    assertThrows(() => capture(CUDA, () => Promise.resolve() as never), DeviceError, "async");
+    const failing = (): never => Promise.reject(new Error("nothing waits for this")) as never;
+    assertThrows(() => capture(CUDA, failing), DeviceError, "async");
+    const graphAfterUsing = () => {
+      using graph = capture(CUDA, () => void zeros([2], { device: CUDA }));
+      return graph;
+    };
+    assertThrows(() => graphAfterUsing().run(), DisposedError, "the graph was disposed");
     assertThrows(() => capture("cpu", () => {}), DeviceError, '"cpu": it has no graphs');
     const error = assertThrows(() =>
       capture(CUDA, () => {

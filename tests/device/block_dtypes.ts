@@ -127,6 +127,8 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     assertEquals(x.slice(":, 32:").copy().slice(1).toArray(), row(1).slice(32));
     assertEquals(x.take([1, 1]).toArray(), [row(1), row(1)]);
     assertEquals(loose(concat)([x, x]).slice(4).toArray(), row(1));
+    assertEquals([x.slice(1, 40).item(), x.get(2, 31)], [row(1)[40], row(2)[31]]);
+    assertEquals(x.copy().fill_(0).toArray(), expected.map((one) => one.map(() => 0)));
     assertEquals(x.slice(0, "14:19").toArray(), [-2, -1, 0, 1, 2]);
     assertEquals(String(x.slice(0, "30:34")), "tensor([14, 15, -16, -15], shape [4], blocks)");
     assertEquals(loose(zeros)([32], { dtype: blocks, device }).toArray(), new Array(32).fill(0));
@@ -146,6 +148,7 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     assertRefused(() => x.astype("float64"), DTypeError, ["astype", "pair", "float64"], x);
     assertRefused(() => x.mul(2), DTypeError, ["mul", "pair"], x);
     assertRefused(() => q.slice(":, 1:33").copy(), DTypeError, ["copy", "blocks of 32"], q);
+    assertRefused(() => q.slice(":, ::2").copy(), DTypeError, ["copy", "blocks of 32"], q);
     assertRefused(() => q.T.copy(), DTypeError, ["copy", "blocks of 32"], q);
     assertRefused(() => q.set([0], 1), DTypeError, ["set", "blocks"], q);
     assertRefused(() => io.encodeNpy(x.cpu()), DTypeError, ["encodeNpy", "pair"], x);

@@ -204,6 +204,19 @@ test("malicious and malformed expressions are refused, and define nothing", () =
   assertThrows(() => getOp("customBad"), OpError, "customBad");
 });
 
+test("broadcasting may be off for ops with and without parameters", () => {
+  const plain = loose(defineOp({ name: "withoutParameters", expr: "x + y" } as never));
+  const scaled = loose(
+    defineOp({ name: "withParameter", expr: "k * x + y", parameters: ["k"] } as never),
+  );
+  const [x, y] = [tensor([[1, 2], [3, 4]]), tensor([1, 1])];
+  for (const [op, options] of [[plain, {}], [scaled, { k: 1 }]]) {
+    assertEquals(op(x, y, options).toArray(), [[2, 3], [4, 5]]);
+    assertEquals(op(x, x, { ...options, broadcast: false }).toArray(), [[2, 4], [6, 8]]);
+    assertThrows(() => op(x, y, { ...options, broadcast: false }), ShapeError, "broadcasting");
+  }
+});
+
 test("names that are taken or none, parameters that are none, and missing parts are refused", () => {
   const names = [
     "add",

@@ -582,6 +582,7 @@ describe("kernels can be made ahead", () => {
     for (const { name } of TABLE) {
       const op = PARTS[name] ?? name;
       warmUp("cpu", [op]);
+      assertThrows(() => warmUp("cpu", [op], [loose("float")]), DTypeError, "Cannot warm up");
       assert(typeof (methods[op] ?? functions[op]) === "function", op);
     }
     for (const name of [...ROW_KERNELS, "astype", "matmul", "sort", "index", "random"]) {

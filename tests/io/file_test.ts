@@ -3,7 +3,15 @@
  *
  * @module
  */
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
@@ -32,6 +40,13 @@ describe("files", () => {
     const url = new URL("../golden/io/float32.npy", import.meta.url);
     assertEquals(await readFile(url), goldenFile("float32.npy").bytes);
     assertEquals(await readFile(put("empty.bin", new Uint8Array())), new Uint8Array());
+  });
+
+  it("are closed once they are read", { skip: !existsSync("/proc/self/fd") }, async () => {
+    const path = put("closes.bin", new Uint8Array(3));
+    const before = readdirSync("/proc/self/fd").length;
+    for (let i = 0; i < 20; i++) await readFile(path);
+    assert(readdirSync("/proc/self/fd").length < before + 10);
   });
 
   it("that are not there are the system's error", async () => {
@@ -91,6 +106,7 @@ describe("safetensors files on demand", () => {
     await file.close();
     await file.close();
     await assertRejects(() => file.get("float32"), DisposedError, '"float32"');
-    await assertRejects(() => file.get("none"), FormatError, '"none"');
+    const error = await assertRejects(() => file.get("none"), FormatError, '"none"');
+    assertEquals(error.file, join(folder, "closed.safetensors"));
   });
 });

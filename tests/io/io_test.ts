@@ -120,6 +120,7 @@ describe("io: what is no argument is refused, by the name of the function", () =
       [{ x }, { metadata: "n" }],
       'with metadata "n": it takes strings by name',
     ],
+    ["encodeSafetensors", [{ x }, { metadata: null }], "with metadata null: it takes strings"],
     ["writeSafetensors", ["x", { x }, { metadata: { n: null } }], 'with metadata "n" of null'],
   ];
   for (const [op, args, message] of cases) {

@@ -115,6 +115,7 @@ describe("npy: faults are FormatErrors with the offset", () => {
     ["a deep shape", npy(dict("(".repeat(5000))), "an integer of 0 or more", start + 51],
     ["65 axes", npy(dict(`(${"1,".repeat(65)})`), 4), "more than 64 axes", start + 51],
     ["a deep descr", npy(dict("(1,)", "[".repeat(5000)), 4), "structured", start + 10],
+    ["a tuple as descr", npy(dict("(1,)", "('<i4', (2,))"), 4), "structured", start + 10],
     ["an escape", npy(dict("(1,)", "'\\x3cf4'"), 4), "escapes", start + 11],
     ["an order that is none", npy(dict("(1,)", "'!f4'"), 4), "!f4", start + 10],
     ["no order of several bytes", npy(dict("(1,)", "'|f4'"), 4), "|f4", start + 10],
@@ -134,6 +135,14 @@ describe("npy: faults are FormatErrors with the offset", () => {
   for (const [what, bytes, message, offset] of cases) {
     it(what, () => assertFormatError(() => decodeNpy(bytes), message, offset));
   }
+
+  it("a header of more than 65535 bytes", () => {
+    const padded = (length: number): Uint8Array => npy(dict("(1,)").padEnd(length), 4, "\x02\x00");
+    assertEquals(decodeNpy(padded(65535)).shape, [1]);
+    const longer = padded(65535);
+    longer.set([0, 0, 1, 0], 8);
+    assertFormatError(() => decodeNpy(longer), "a header of 65536 bytes is above 65535", 8);
+  });
 
   it("a bool that is neither 0 nor 1", () => {
     const { bytes } = goldenFile("bool.npy");

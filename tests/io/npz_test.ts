@@ -110,6 +110,16 @@ describe("npz: writing what the format cannot hold", () => {
     }
   });
 
+  it("a name of 65535 bytes is kept, and one beyond ASCII is marked as UTF-8", () => {
+    const name = "x".repeat(65535 - ".npy".length);
+    assertEquals([...decodeNpz(encodeNpz([[name, TWO[0][1]]])).keys()], [name]);
+    const bytes = encodeNpz([["ü", TWO[0][1]], TWO[1]]);
+    assertEquals([...decodeNpz(bytes).keys()], ["ü", "second"]);
+    const flags = (kind: string, field: number): number[] =>
+      [0, 1].flatMap((n) => [...bytes.subarray(find(bytes, kind, n) + field).subarray(0, 2)]);
+    assertEquals([flags(LOCAL, 6), flags(ENTRY, 8)], [[0, 8, 0, 0], [0, 8, 0, 0]]);
+  });
+
   it("more arrays than zip can count", () => {
     const many = (count: number): [string, RawTensor][] =>
       Array.from({ length: count }, (_, i) => [String(i), TWO[0][1]]);
@@ -187,9 +197,18 @@ describe("npz: faults are FormatErrors with the offset", () => {
     const bytes = encodeNpz([["a", bomb], ["b", bomb]], { compress: true });
     assertFormatError(() => decodeNpz(bytes, { maxBytes: 2e6 }), "over 2000000 bytes (maxBytes)");
     assertFormatError(() => decodeNpz(bytes, { maxBytes: NaN }), "maxBytes");
+    assertFormatError(() => decodeNpz(bytes, { maxBytes: 2e6 + 255 }), "maxBytes");
     assertEquals(decodeNpz(bytes, { maxBytes: 2e6 + 256 }).size, 2);
     assertEquals(decodeNpz(bytes, { maxBytes: 1.5e6, names: ["b"] }).size, 1);
     assertEquals(decodeNpz(encodeNpz([["a", bomb]]), { maxBytes: 10 }).size, 1);
+  });
+
+  it("a member may declare 1032 times its bytes, and not one more", () => {
+    const size = new DataView(packed.buffer).getUint32(find(packed, ENTRY) + 20, true) * 1032;
+    const declaring = (n: number): Uint8Array =>
+      patched(packed, [ENTRY, 0, 24], n & 255, n >> 8 & 255, n >> 16 & 255, n >> 24);
+    assertFormatError(() => decodeNpz(declaring(size)), `but declares ${size}`);
+    assertFormatError(() => decodeNpz(declaring(size + 1)), "cannot inflate from");
   });
 
   it("an archive that declares over 1 GiB is refused before anything is inflated", () => {

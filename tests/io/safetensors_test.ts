@@ -138,6 +138,13 @@ describe("safetensors: faults are FormatErrors with the offset", () => {
     ["a number for a tensor", file('{"a":NaN}', 0), 'expected "{", found "NaN}"', 13],
     ["a repeated name", twice(u8("[1]", "[0,1]"), "\\u0061"), '"a" is there twice', 61],
     ["a repeated key", file('{"a":{"dtype":"U8","dtype":"U8"}}', 0), '"dtype" is repeated', 27],
+    ["an unknown key after blanks", file('{"a":{ \n"strides":[1]}}', 0), "is repeated", 16],
+    [
+      "an unknown key after a comma and blanks",
+      file('{"a":{"dtype":"U8", \n"strides":[1]}}', 0),
+      "is repeated",
+      29,
+    ],
     ["an unknown key", file('{"a":{"strides":[1]}}', 0), '"strides" is repeated', 14],
     ["a missing key", file('{"a":{"dtype":"U8","shape":[0]}}', 0), "lacks a dtype", 9],
     ["one offset", file(`{"a":${u8("[0]", "[0]")}}`, 0), "lacks a dtype", 9],

@@ -49,6 +49,7 @@ check("what is alive keeps its elements, whoever holds it, and zeros are zeros",
   runs(`const kept = Array.from({ length: 40 }, (_, i) => ones.mul(i));
     const views = Array.from({ length: 10 }, (_, i) => ones.mul(100 + i).slice("5:9"));
     const arrays = Array.from({ length: 10 }, (_, i) => ones.mul(200 + i).data);
+    check(memory().bytes >= 40 * 4 * N && memory().peakBytes >= memory().bytes, "what is alive");
     const moved = ones.mul(300).intoTypedArray() as Float32Array;
     const sent = structuredClone(moved, { transfer: [moved.buffer] });
     check(moved.length === 0 && sent.length === N);

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,8 +66,16 @@ class Recorder implements Interpreter {
     const text = `${op.name}(${inputs.map((input) => this.#show(input)).join(", ")})` +
       (fields === "{}" ? "" : ` ${fields}`) + (out === undefined ? "" : ` into ${this.#show(out)}`);
     this.record.push(name === op.name ? text : `${name}: ${text}`);
+    const versions = (op.writes ?? []).map((k) => call.operand(k).storage.version);
     performCall(call);
+    (op.writes ?? []).forEach((k, i) => {
+      assert(call.operand(k).storage.version > versions[i]!, `${text} writes nothing`);
+    });
     for (const one of call.outputs) assert(one instanceof rm.Tensor, `${text} gives no tensor`);
+    for (const [output, input] of op.aliases ?? []) {
+      const [made, source] = [call.outputs[output]!, call.operand(input)];
+      assertStrictEquals(made.storage, source.storage, `${text} gives no view`);
+    }
   }
 
   read(x: unknown, how: string): void {

@@ -11,6 +11,23 @@ import { loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
 describe("sorting", () => {
+  it("any axis, counted from either end", () => {
+    const x = loose(tensor([[3, 1, 2], [0, 9, 1]]));
+    for (const { on } of BACKENDS) {
+      if (typeof on === "string") continue;
+      using(on, () => {
+        for (const axis of [0, -2]) {
+          assertEquals(x.sort(axis).toArray(), [[0, 1, 1], [3, 9, 2]]);
+          assertEquals(x.argsort(axis).toArray(), [[1, 0, 1], [0, 1, 0]]);
+        }
+        for (const axis of [1, -1]) {
+          assertEquals(x.sort(axis).toArray(), [[1, 2, 3], [0, 1, 9]]);
+          assertEquals(x.argsort(axis).toArray(), [[1, 2, 0], [0, 2, 1]]);
+        }
+      });
+    }
+  });
+
   // Numbers of every sort a dtype has, many of them twice.
   const valuesOf = (dtype: (typeof DTYPES)[number], n: number): (number | bigint)[] => {
     const { kind, wide, min, max } = DTYPE[dtype];

@@ -267,6 +267,41 @@ describe("display of long tensors", () => {
     ]);
   });
 
+  it("fills lines to their width, with the shape on the last one where it fits", () => {
+    for (let lineWidth = 30; lineWidth < 90; lineWidth++) {
+      for (const length of [3, 20, 40]) {
+        const text = formatTensor(make("int8", [length], () => 1), { lineWidth });
+        const lines = text.split("\n");
+        for (const line of lines) assert(line.length <= lineWidth, `${lineWidth}: ${line}`);
+        const about = `shape [${length}], int8)`;
+        assertEquals(lines.at(-1)!.endsWith(about), true);
+        const alone = lines.at(-1)!.trim() === about;
+        const before = lines.at(alone ? -2 : -1)!.length - (alone ? 0 : about.length + 1);
+        assertEquals(alone, before + about.length + 1 > lineWidth, `${lineWidth}: ${text}`);
+        if (lines.length < 3) continue;
+        const most = Math.floor((lineWidth - "tensor([".length - 2 - 1) / 3) + 1;
+        assertEquals(lines[0]!.match(/1/g)!.length, most, `${lineWidth}: ${text}`);
+      }
+    }
+  });
+
+  it("breaks lines before what does not fit, an ellipsis too", () => {
+    const options = { threshold: 0, edgeItems: 5 };
+    const items = [..."11111", "...", ..."11111"];
+    for (let lineWidth = 20; lineWidth < 60; lineWidth++) {
+      const lines = [""];
+      for (const item of items) {
+        const line = lines.at(-1)!;
+        if (line !== "" && line.length + item.length > lineWidth - 10) lines.push(`${item}, `);
+        else lines[lines.length - 1] = `${line}${item}, `;
+      }
+      const text = formatTensor(make("int8", [100], () => 1), { ...options, lineWidth });
+      const shown = /\[([^\]]*)\]/.exec(text)![1]!.split("\n").map((line) => line.trim());
+      if (shown.length === 1) continue;
+      assertEquals(shown.join("\n"), lines.map((line) => line.trim()).join("\n").slice(0, -1));
+    }
+  });
+
   it("follows threshold and edgeItems, and elides no axis that is short", () => {
     shows(make("int8", [3, 2, 4], (i) => i), [
       "tensor([[[ 0, ...,  3],",
@@ -278,6 +313,10 @@ describe("display of long tensors", () => {
       "         [20, ..., 23]]], shape [3, 2, 4], int8)",
     ], { threshold: 23, edgeItems: 1 });
     assert(!formatTensor(make("int8", [24], (i) => i), { threshold: 24 }).includes("..."));
+    const two = formatTensor(make("int8", [2, 1000], () => 1), { edgeItems: 500, threshold: 0 });
+    assertEquals(two.match(/\b1\b/g)!.length, 2000);
+    const line = formatTensor(make("int8", [5000], () => 1), { edgeItems: 1100 });
+    assertEquals(line.match(/\b1\b/g)!.length, 2200);
     shows(make("int8", [2, 2], [1, 2, 3, 4]), "tensor([[...]], shape [2, 2], int8)", {
       threshold: 0,
       edgeItems: 0,

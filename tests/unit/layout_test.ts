@@ -58,6 +58,11 @@ describe("shape: checks", () => {
     assertEquals(sameShape([2, 3], [2, 3, 1]), false);
     assertEquals(sameShape([], []), true);
   });
+  it("what is no shape is shown as messages show values", () => {
+    assertEquals(formatShape([2, 3]), "[2, 3]");
+    assertEquals([formatShape(5 as never), formatShape("ab" as never)], ["5", '"ab"']);
+  });
+
   it("axes count from the end when negative, and keep their order", () => {
     assertEquals(normalizeAxis("sum", -1, 3), 2);
     assertEquals(normalizeAxes("sum", [2, -3], 3), [2, 0]);
@@ -144,6 +149,7 @@ describe("layout: strides, flat index, rank 0", () => {
     assertThrows(() => x234.flatIndex("get", [0, 0, -5]), IndexError, "axis 2");
     assertThrows(() => x234.flatIndex("get", [1.5, 0, 0]), IndexError, "an index is an integer");
     assertThrows(() => x234.flatIndex("get", [NaN, 0, 0]), IndexError, "at NaN");
+    assertEquals(Object.is(x234.checkIndex("get", 0, -0), 0), true);
     assertThrows(() => x234.flatIndex("set", [0, 0]), IndexError, "takes 3 indexes, not 2");
   });
   it("rank 0: shape [] has one element, at its offset", () => {

@@ -94,6 +94,7 @@ describe("plan of a map", () => {
     const plan = planMap(dense(3, 0, 2), dense(2), null, null);
     assertEquals(plan.rank, 1);
     assertEquals(read(plan).shape, [0]);
+    assertEquals(read(plan).strides, [[1], [1]]);
     assertFalse(plan.tiled);
   });
 
@@ -111,6 +112,7 @@ describe("plan of a map", () => {
     const plan = planMap(shifted, view, null, null);
     assertEquals(read(plan).shape, [1]);
     assertEquals(read(plan).offsets, [7, 0]);
+    assertEquals(read(plan).strides, [[1], [1]]);
   });
 
   it("an axis that all operands walk backwards is walked forwards from its other end", () => {
@@ -195,6 +197,30 @@ describe("plan of a map", () => {
   it("the pattern tells strides of 0 and 1 from others", () => {
     const plan = planMap(dense(4, 6), dense(4, 1), dense(4, 12).sliceAxis(1, 0, 6, 2), dense(6));
     assertEquals(read(plan).pattern, [1, 0, 2, 1]);
+  });
+
+  it("four operands in another order than their strides are one run", () => {
+    const t = dense(2, 3).transpose();
+    const plan = planMap(t, t, t, t);
+    assertEquals(read(plan).shape, [6]);
+    assertEquals(read(plan).strides, [[1], [1], [1], [1]]);
+  });
+
+  it("plans of one kind have one variant, whatever the path that makes them", () => {
+    const [line, back] = [dense(9), dense(9).flip()];
+    const pair = planMap(line, line, line, null).variant;
+    assertEquals(planMap(back, back, back, null).variant, pair);
+    const one = planMap(line, line, null, null).variant;
+    assertEquals(planMap(back, back, null, null).variant, one);
+    assert(one !== pair);
+    const three = planMap(line, line, line, line).variant;
+    assertEquals(planMap(back, back, back, back).variant, three);
+  });
+
+  it("axes of which no operand says the order stay, whatever the last plan had", () => {
+    const same = new Layout([2, 3], [2, 2], 0);
+    planMap(dense(2, 3), new Layout([2, 3], [1, 5], 0), new Layout([2, 3], [1, 5], 0), null);
+    assertEquals(read(planMap(same, same, null, null)).shape, [2, 3]);
   });
 
   it("a plan of many axes has room", () => {

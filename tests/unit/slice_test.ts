@@ -54,6 +54,9 @@ describe("slice: ranges on one axis", () => {
     assertEquals(take(rangeInclusive(0, 2)), [0, 1, 2]);
   });
   it("rangeInclusive(4, 4) gives 4", () => assertEquals(take(rangeInclusive(4, 4)), [4]));
+  it("a range of one goes forwards", () => {
+    assertEquals(resolveSlice(rangeInclusive(4, 4), 10), { start: 4, length: 1, step: 1 });
+  });
 });
 
 describe("slice: auto-reverse of range objects", () => {
