@@ -1,8 +1,8 @@
 /**
- * What serves the CPU: the shim where it can be had; the JavaScript backend, which defines every op,
- * for all else.
+ * The backend of the CPU: the shim if it can be opened, else the JavaScript backend, which also
+ * defines every op.
  *
- * Importing this opens nothing: the first op does. Knows nothing of ops.
+ * Importing this module opens nothing: the first op does. Knows nothing of ops.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export const js: Backend = new JsBackend();
 
 let native: NativeBackend | string | undefined;
 
-/** The native backend, opened once, or the reason why there is none. Never prompts. */
+/** The native backend, opened once, or the reason why it is unavailable. Never prompts. */
 export function findNative(): NativeBackend | string {
   if (native === undefined) {
     const opened = findShim();
@@ -29,12 +29,12 @@ export function findNative(): NativeBackend | string {
   return native;
 }
 
-/** Where `array` begins in memory, or why that cannot be told. */
+/** The address of `array` in memory, or why it is unknown. */
 export function addressOf(array: TypedArray): bigint | string {
   const shim = findShim();
   if ("reason" in shim) return shim.reason;
   const address = new BigUint64Array(1);
-  // Small arrays may move as long as nobody has asked for their buffer.
+  // Engines may move small arrays until code asks for their buffer.
   const { buffer, byteOffset, byteLength } = array;
   shim.rm_address_of(new Uint8Array(buffer, byteOffset, byteLength), address);
   return address[0]!;

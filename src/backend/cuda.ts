@@ -1,7 +1,7 @@
 /**
- * What serves CUDA devices: opened through the shim by the first tensor that goes there.
+ * The backend of CUDA devices. The first tensor on such a device opens it through the shim.
  *
- * Importing this opens nothing. Knows nothing of ops.
+ * Importing this module opens nothing. Knows nothing of ops.
  *
  * @module
  */
@@ -19,15 +19,15 @@ import { lastError, readText } from "./ffi/text.ts";
 export interface CudaDevices {
   /** The shim, with CUDA open. */
   readonly shim: Shim;
-  /** How many there are, at least 1. */
+  /** The number of devices, at least 1. */
   readonly count: number;
 }
 
-/** Opens CUDA, without doing anything on a device, or says why it cannot. Never prompts. */
+/** Opens CUDA without using a device, or says why it cannot. Never prompts. */
 export function findCuda(): CudaDevices | Unavailable {
   const shim = findShim();
   if ("reason" in shim) return { reason: `it needs the native library: ${shim.reason}` };
-  // Its kernels, and those that are compiled ahead, are for the ops of its table.
+  // The kernels of the shim, compiled ahead or not, belong to the ops of its own table.
   if (shim.rm_table_hash() !== tableHash()) {
     return { reason: "the native library was built from another op table: build it again" };
   }
@@ -38,7 +38,7 @@ export function findCuda(): CudaDevices | Unavailable {
   return count > 0 ? { shim, count } : { reason: "there is no CUDA device on this machine" };
 }
 
-/** A device in a line: its name, its memory, what it can do. */
+/** One line about a device: its name, memory and capabilities. */
 export function describeDevice(shim: Shim, index: number): string {
   const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
   const about = new Map(
@@ -55,7 +55,7 @@ export function describeDevice(shim: Shim, index: number): string {
   return parts.join(", ");
 }
 
-/** What serves `device`. */
+/** The backend and the memory of `device`. */
 export function deviceFor(device: CudaDevice): Device {
   return { backend: new CudaBackend(device), memory: new CudaMemory(device) };
 }

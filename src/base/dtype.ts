@@ -26,7 +26,7 @@ export type DType =
 /** A JavaScript value that stands for one element. */
 export type Scalar = number | bigint | boolean;
 
-/** The typed array that {@link DType} elements are handed out in. bfloat16 gives its raw bits. */
+/** The typed array that programs receive for each {@link DType}. bfloat16 gives its raw bits. */
 export interface TypedArrayOf {
   /** One byte, 0 or 1. */
   bool: Uint8Array;
@@ -56,7 +56,7 @@ export interface TypedArrayOf {
   float64: Float64Array;
 }
 
-/** Any array that can hold elements. */
+/** Any array that can store elements. */
 export type TypedArray =
   | Int8Array
   | Int16Array
@@ -73,37 +73,37 @@ export type TypedArray =
 /** `b` for bool, `i` and `u` for signed and unsigned integers, `f` for floats. */
 export type Kind = "b" | "i" | "u" | "f";
 
-/** What there is to know about one element type. */
+/** Properties of one element type. */
 export interface DTypeInfo {
-  /** Its name. */
+  /** The name. */
   readonly name: DType;
   /** Its place in {@link DTYPES}: the number that kernel tables and the native side use. */
   readonly id: number;
   /** Bytes per element; a fraction where several elements share the bytes of their block. */
   readonly bytes: number;
-  /** How many elements of {@link array} a block has: 1, but for dtypes of several numbers. */
+  /** Elements of {@link array} per block: 1, except for dtypes of several numbers. */
   readonly lanes: number;
-  /** How many elements a block has, along the last axis: 1, but for quantized dtypes. */
+  /** Elements of the tensor per block, along the last axis: 1, except for quantized dtypes. */
   readonly block: number;
   /** Elements of {@link array} per element: lanes / block. */
   readonly entries: number;
-  /** What moves whole blocks: the dtype of one lane. Null where an element is one lane. */
+  /** The dtype of one lane, by which whole blocks are moved. Null if an element is one lane. */
   readonly lane: DTypeInfo | null;
   /** Bool, signed, unsigned or float. */
   readonly kind: Kind;
-  /** True for the 64-bit integers, whose values a JavaScript number cannot all hold. */
+  /** True for the 64-bit integers: a JavaScript number cannot represent all their values. */
   readonly wide: boolean;
-  /** The array that storages keep its elements in (float16 and bfloat16 as bits). */
+  /** The array that storages use (float16 and bfloat16 as bits). */
   readonly array: TypedArrayConstructor;
-  /** The array that users see. */
+  /** The array that programs see. */
   readonly userArray: TypedArrayConstructor;
   /** Smallest value. */
   readonly min: number | bigint;
   /** Largest value. */
   readonly max: number | bigint;
-  /** Reads element `position`, for a dtype whose elements are not those of its array. */
+  /** Reads element `position`, for a dtype whose elements differ from those of its array. */
   readonly read: ((array: TypedArray, position: number) => unknown) | undefined;
-  /** Writes element `position`, for such a dtype; undefined where scalars other than 0 are refused. */
+  /** Writes element `position`, for such a dtype; undefined if it accepts no scalar except 0. */
   readonly write: ((array: TypedArray, position: number, value: unknown) => void) | undefined;
 }
 
@@ -181,7 +181,7 @@ export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];
 export interface BlockDType {
   /** Its name. */
   readonly name: string;
-  /** Its kind, a letter of its own: ops name the kinds that they take. */
+  /** Its kind, a letter of its own: ops list the kinds that they support. */
   readonly kind: string;
   /** The dtype of a lane. */
   readonly lane: DType;
@@ -196,8 +196,8 @@ export interface BlockDType {
 }
 
 /**
- * Adds a dtype to the table. Tensors of it can be created, viewed, copied, moved and printed at once,
- * on every backend, as those move its lanes.
+ * Adds a dtype to the table. Every backend can create, view, copy, move and print tensors of it at
+ * once, by moving its lanes.
  *
  * Throws a {@link DTypeError} for a name that is taken, and past 255 dtypes.
  */
@@ -239,7 +239,7 @@ export function isInt(dtype: DType): boolean {
   return kind === "i" || kind === "u";
 }
 
-/** A value that a caller gave, as messages show it: the only place that says how. */
+/** A value of the caller, as text for error messages: all messages use this function. */
 export function describe(value: unknown): string {
   if (value === null) return "null";
   if (typeof value === "bigint") return `${value}n`;
@@ -247,7 +247,7 @@ export function describe(value: unknown): string {
     return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   }
   if (typeof value === "function") return "a function";
-  // Not String(object), which may throw.
+  // Not String(object): it may throw.
   if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
   return String(value);
 }
@@ -279,7 +279,7 @@ function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
   return ({ 1: "int16", 2: "int32", 4: "int64" } as Record<number, DType>)[unsigned.bytes];
 }
 
-/** What pairs of dtypes promote to, by their ids, once that was asked. */
+/** Cache of promotions, by the ids of both dtypes. */
 const PROMOTION: (DType | undefined)[] = [];
 
 /**
@@ -303,7 +303,7 @@ export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   return result;
 }
 
-/** The dtype that a JavaScript value makes on its own: float32, int64 or bool. */
+/** The default dtype of a JavaScript value: float32, int64 or bool. */
 export function scalarDType(value: Scalar): DType {
   return typeof value === "number" ? "float32" : typeof value === "bigint" ? "int64" : "bool";
 }
@@ -329,8 +329,8 @@ export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
 }
 
 /**
- * Throws unless `value` is a number, bigint or boolean that an integer or bool `dtype` can hold
- * exactly; floats take every number.
+ * Throws unless `value` is a number, bigint or boolean that an integer or bool `dtype` can
+ * represent exactly; floats accept every number.
  */
 export function checkScalar(dtype: DType, value: Scalar, op: string): void {
   const type = typeof value;
@@ -341,7 +341,7 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
   }
   const { kind, min, max, lane, write } = DTYPE[dtype];
   if (lane !== null) {
-    // Zeros are zeros in every dtype.
+    // 0 is the same bits in every dtype.
     if (write !== undefined || Number(value) === 0) return;
     throw new DTypeError(`Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0`);
   }

@@ -8,7 +8,7 @@
  * @module
  */
 
-/** Shapes that do not fit each other, sizes that are not sizes, reductions of nothing to a value. */
+/** Shapes that do not match, invalid sizes, or reductions of no elements to a value. */
 export class ShapeError extends RangeError {
   /** The class name. */
   override readonly name = "ShapeError";
@@ -16,7 +16,7 @@ export class ShapeError extends RangeError {
   readonly code = "RM_SHAPE";
 }
 
-/** An axis that a tensor does not have, or one that is named twice. */
+/** An axis that a tensor does not have, or one that is listed twice. */
 export class AxisError extends RangeError {
   /** The class name. */
   override readonly name = "AxisError";
@@ -24,7 +24,7 @@ export class AxisError extends RangeError {
   readonly code = "RM_AXIS";
 }
 
-/** An index outside an axis, or a slice that means nothing (step 0 included). */
+/** An index outside an axis, or an invalid slice (step 0 included). */
 export class IndexError extends RangeError {
   /** The class name. */
   override readonly name = "IndexError";
@@ -33,8 +33,8 @@ export class IndexError extends RangeError {
 }
 
 /**
- * A number that an op does not take, where no shape, axis, index or dtype is at fault: an epsilon that
- * is NaN, a seed of more than 64 bits, an unknown mode.
+ * A number that an op does not accept, if no shape, axis, index or dtype is at fault: an epsilon
+ * that is NaN, a seed of more than 64 bits, an unknown mode.
  */
 export class ArgumentError extends RangeError {
   /** The class name. */
@@ -43,7 +43,10 @@ export class ArgumentError extends RangeError {
   readonly code = "RM_ARGUMENT";
 }
 
-/** A dtype that an op does not take, dtypes that do not promote, a scalar that a dtype cannot hold. */
+/**
+ * A dtype that an op does not accept, dtypes that do not promote, a scalar that a dtype cannot
+ * represent.
+ */
 export class DTypeError extends TypeError {
   /** The class name. */
   override readonly name = "DTypeError";
@@ -59,7 +62,10 @@ export class ReadOnlyError extends TypeError {
   readonly code = "RM_READ_ONLY";
 }
 
-/** A tensor used after `dispose()`, after an `into…` method moved it, or without its buffer. */
+/**
+ * Use of a tensor after `dispose()`, after an `into…` method moved it, or after its buffer was
+ * transferred.
+ */
 export class DisposedError extends Error {
   /** The class name. */
   override readonly name = "DisposedError";
@@ -67,7 +73,7 @@ export class DisposedError extends Error {
   readonly code = "RM_DISPOSED";
 }
 
-/** A device that is not there, or operands on different devices. */
+/** An unavailable device, or operands on different devices. */
 export class DeviceError extends Error {
   /** The class name. */
   override readonly name = "DeviceError";
@@ -83,7 +89,7 @@ export class SharedError extends Error {
   readonly code = "RM_SHARED";
 }
 
-/** A name that another op has, an op that is not defined in this thread, a definition that is none. */
+/** A name that another op has, an op that is not defined in this thread, an invalid definition. */
 export class OpError extends Error {
   /** The class name. */
   override readonly name = "OpError";
@@ -102,7 +108,7 @@ export class NativeError extends Error {
   /** The status that it returned. */
   readonly status: number;
 
-  /** Builds the error from the failing `symbol`, its `status` and what the library said. */
+  /** Builds the error from the failing `symbol`, its `status` and the library's message. */
   constructor(symbol: string, status: number, message: string) {
     super(`${symbol} failed with status ${status}: ${message}`);
     this.symbol = symbol;
@@ -117,9 +123,9 @@ export class FormatError extends Error {
   override readonly name = "FormatError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_FORMAT";
-  /** The file's name, or what stands for it (`"<bytes>"`). */
+  /** The file's name, or a placeholder (`"<bytes>"`). */
   readonly file: string;
-  /** Where in the file the fault is, in bytes. */
+  /** The byte offset of the fault in the file. */
   readonly offset: number;
 
   /** Builds the error; the message begins with the file and the offset. */
@@ -136,12 +142,12 @@ export class OutOfMemoryError extends Error {
   override readonly name = "OutOfMemoryError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_OUT_OF_MEMORY";
-  /** How many bytes were asked for. */
+  /** The number of bytes requested. */
   readonly bytes: number;
-  /** On which device. */
+  /** The name of the device. */
   readonly device: string;
 
-  /** Builds the error for a request of `bytes` on `device`; `about` says more. */
+  /** Builds the error for a request of `bytes` on `device`; `about` adds details. */
   constructor(bytes: number, device: string, about?: string) {
     super(`Cannot allocate ${bytes} bytes on ${device}${about === undefined ? "" : `: ${about}`}`);
     this.bytes = bytes;
@@ -149,13 +155,13 @@ export class OutOfMemoryError extends Error {
   }
 }
 
-/** What {@link attempt} gives. */
+/** The result of {@link attempt}. */
 export type Attempt<R> =
   | { readonly value: R; readonly error?: undefined }
   | { readonly value?: undefined; readonly error: Error };
 
 /**
- * Runs `body` and gives what it returns or throws as a value.
+ * Runs `body` and returns its result or its error as a value.
  *
  * @example
  * ```ts

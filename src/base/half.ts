@@ -14,7 +14,7 @@ const I32: Int32Array = new Int32Array(F32.buffer);
 let halves: Float32Array | undefined;
 let brains: Float32Array | undefined;
 
-/** The value of every float16, by its bits. Made at the first use. */
+/** The value of every float16, by its bits. Made on first use. */
 export function f16Table(): Float32Array {
   if (halves !== undefined) return halves;
   halves = new Float32Array(65536);
@@ -31,15 +31,15 @@ export function f16Table(): Float32Array {
   return halves;
 }
 
-/** The value of every bfloat16, by its bits. Made at the first use. */
+/** The value of every bfloat16, by its bits. Made on first use. */
 export function bf16Table(): Float32Array {
   if (brains !== undefined) return brains;
   brains = new Float32Array(Int32Array.from({ length: 65536 }, (_, bits) => bits << 16).buffer);
   return brains;
 }
 
-// How float32 becomes float16, by sign and exponent: the shift of the mantissa in the lower byte, and
-// above it what to add after. Nothing branches on the size of the value.
+// The conversion of float32 to float16, by sign and exponent: the shift of the mantissa in the
+// lower byte, and above it the number to add afterwards. The size of the value causes no branch.
 const STEPS = new Int32Array(512);
 for (let key = 0; key < 512; key++) {
   const sign = (key & 256) << 7;
@@ -52,14 +52,14 @@ for (let key = 0; key < 512; key++) {
 }
 
 /**
- * The bits of the float32 next to `value`, towards zero, with the last bit set when something was
- * cut off: rounding that once more, to 16 bits, gives what rounding `value` itself would.
+ * The bits of the float32 next to `value`, towards zero, with the last bit set if bits were cut
+ * off: rounding that again, to 16 bits, gives the same as rounding `value` itself.
  */
 function toOddBits(value: number): number {
   F32[0] = value;
   const rounded = F32[0]!;
   if (rounded === value || rounded !== rounded) return I32[0]!;
-  // An infinity here stands for a finite value beyond float32, and rounds to one all the same.
+  // An infinity here stands for a finite value beyond float32, and still rounds correctly.
   if (rounded - rounded !== 0) return I32[0]!;
   if (Math.abs(rounded) > Math.abs(value)) I32[0]!--;
   return I32[0]! | 1;
@@ -90,8 +90,9 @@ export function toBf16(value: number): number {
 }
 
 /**
- * {@link toF16} of one sum, difference, product, quotient or root of float16 values: for those,
- * rounding by way of float32 gives the same (float32 has more than twice the bits), and is faster.
+ * {@link toF16} of one sum, difference, product, quotient or root of float16 values. For those,
+ * rounding through float32 gives the same result (float32 has more than twice the bits) and is
+ * faster.
  */
 export function resultToHalf(value: number): number {
   F32[0] = value;

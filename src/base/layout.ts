@@ -1,5 +1,6 @@
 /**
- * How elements lie in a buffer: shape, strides and offset. Every view is arithmetic on these.
+ * The arrangement of elements in a buffer: shape, strides and offset. Every view is arithmetic on
+ * these.
  *
  * Counts in elements, and knows nothing of buffers, dtypes or tensors.
  *
@@ -76,8 +77,8 @@ function badBroadcast(shape: Shape, target: Shape, why: string): ShapeError {
 /**
  * Shape, strides and offset of a tensor; immutable, so that views may share its arrays.
  *
- * An empty view keeps the offset of its source, as an offset should lie inside the buffer even
- * where it is never followed.
+ * An empty view keeps the offset of its source: an offset should be inside the buffer even if it is
+ * never used.
  */
 export class Layout {
   /** The size of each axis. */
@@ -88,15 +89,18 @@ export class Layout {
   readonly offset: number;
   /** The number of elements. */
   readonly size: number;
-  /** True when the elements lie densely in row-major order; axes of size 1 and empties do not count. */
+  /**
+   * True if the elements are dense in row-major order; axes of size 1 and empty layouts do not
+   * count.
+   */
   readonly contiguous: boolean;
-  /** A frozen copy of {@link shape}, once somebody has asked. */
+  /** A frozen copy of {@link shape}, made on first use. */
   #frozenShape: readonly number[] | null = null;
 
   /**
    * Describes elements by checked `shape` and `strides` (taken over, not copied).
    *
-   * `size` and `contiguous` are worked out where the caller does not know them already.
+   * `size` and `contiguous` are computed unless the caller knows them.
    */
   constructor(
     shape: readonly number[],
@@ -118,10 +122,10 @@ export class Layout {
   }
 
   /**
-   * {@link shape} for whoever might write to it.
+   * {@link shape}, protected from writes by the caller.
    *
-   * A copy, since engines read frozen arrays two to six times as slowly, and every op reads those of
-   * the layout.
+   * A copy, since engines read frozen arrays two to six times slower, and every op reads the arrays
+   * of the layout.
    */
   get frozenShape(): readonly number[] {
     if (this.#frozenShape === null) {
@@ -140,7 +144,7 @@ export class Layout {
     return this.shape.length;
   }
 
-  /** True when the elements lie densely with the first axis fastest, as in Fortran. */
+  /** True if the elements are dense with the first axis fastest, as in Fortran. */
   get isColumnMajor(): boolean {
     if (this.size === 0) return true;
     let expected = 1;
@@ -153,11 +157,11 @@ export class Layout {
   }
 
   /**
-   * True when several indexes may reach one element, so that nothing may be written.
+   * True if several indexes may reach one element, which forbids writes.
    *
-   * False when each stride exceeds what the smaller ones reach together, as it does in every view
-   * of a dense array that repeats nothing. A few other sets of strides (2 and 3 for [2, 2]) reach
-   * each element once as well; telling those apart is not worth a search.
+   * False if each stride exceeds the combined reach of the smaller ones, as in every view of a
+   * dense array that repeats nothing. A few other sets of strides (2 and 3 for [2, 2]) also reach
+   * each element once; detecting them is not worth a search.
    */
   get overlapsItself(): boolean {
     if (this.contiguous || this.size <= 1) return false;
@@ -256,7 +260,7 @@ export class Layout {
     return new Layout(shape, strides, this.offset, this.size);
   }
 
-  /** Two axes exchanged. */
+  /** Exchanges two axes. */
   swapAxes(axis1: number, axis2: number): Layout {
     const rank = this.shape.length;
     const a = normalizeAxis("swapAxes", axis1, rank);
@@ -270,7 +274,7 @@ export class Layout {
     return new Layout(shape, strides, this.offset, this.size);
   }
 
-  /** One axis moved to another place, the others in their order. */
+  /** Moves one axis to another place; the others keep their order. */
   moveAxis(source: number, destination: number): Layout {
     const rank = this.shape.length;
     const from = normalizeAxis("moveAxis", source, rank);
@@ -292,7 +296,7 @@ export class Layout {
       strides[i] = this.strides[i];
     }
     shape[at] = 1;
-    // Any stride would do; this one leaves a dense array the usual row-major strides.
+    // Any stride is correct; this one gives a dense array the usual row-major strides.
     strides[at] = at < rank ? this.shape[at] * this.strides[at] + 0 : 1; // 0 * -1 is -0
     for (let i = at; i < rank; i++) {
       shape[i + 1] = this.shape[i];
@@ -330,7 +334,7 @@ export class Layout {
   /**
    * Repeated to `shape` without a copy: stride 0 along every axis that is new or grows from 1.
    *
-   * Throws a {@link ShapeError} when an axis has neither the wanted size nor size 1.
+   * Throws a {@link ShapeError} if an axis has neither the wanted size nor size 1.
    */
   broadcastTo(shape: Shape): Layout {
     if (Array.isArray(shape) && sameShape(this.shape, shape)) return this;
@@ -351,10 +355,10 @@ export class Layout {
   }
 
   /**
-   * The same elements in another shape, one size of which may be -1; `null` when the strides do not
-   * allow it without a copy.
+   * The same elements in another shape, one size of which may be -1; `null` if the strides require
+   * a copy.
    *
-   * Throws a {@link ShapeError} when the sizes do not multiply to this size.
+   * Throws a {@link ShapeError} if the product of the sizes is not the size of this layout.
    */
   reshape(shape: Shape): Layout | null {
     const target = resolveReshape(shape, this.size, this.shape);
@@ -365,7 +369,7 @@ export class Layout {
     return strides && new Layout(target, strides, this.offset, this.size, false);
   }
 
-  /** The order of the elements reversed along the given axes, or along all. */
+  /** Reverses the order of the elements along the given axes, or along all. */
   flip(axes?: number | readonly number[] | null): Layout {
     const given = normalizeAxes("flip", axes, this.shape.length);
     const strides = copy(this.strides);
@@ -382,8 +386,8 @@ export class Layout {
   }
 
   /**
-   * The diagonals of the planes of two axes, as a new last axis: a: [..., M, N] gives
-   * [..., min(M, N)]; `offset` moves to the right when positive, down when negative.
+   * The diagonals of the planes of two axes, as a new last axis: a: [..., M, N] gives [..., min(M,
+   * N)]; a positive `offset` moves to the right, a negative one down.
    */
   diagonal(offset = 0, axis1 = 0, axis2 = 1): Layout {
     const rank = this.shape.length;
@@ -409,7 +413,7 @@ export class Layout {
     return new Layout(shape, strides, this.offset + shift);
   }
 
-  /** `length` elements along `axis` from `start` on, `step` apart; all four already checked. */
+  /** `length` elements along `axis` from `start` on, `step` apart; all four are already checked. */
   sliceAxis(axis: number, start: number, length: number, step: number): Layout {
     const shape = copy(this.shape);
     const strides = copy(this.strides);
@@ -420,7 +424,7 @@ export class Layout {
     return new Layout(shape, strides, this.offset + shift);
   }
 
-  /** The elements at `index` along `axis`, without that axis; both already checked. */
+  /** The elements at `index` along `axis`, without that axis; both are already checked. */
   selectAxis(axis: number, index: number): Layout {
     const rank = this.shape.length - 1;
     const shape: number[] = new Array(rank);
@@ -433,7 +437,7 @@ export class Layout {
     const size = this.size / this.shape[axis];
     const shift = size === 0 ? 0 : index * this.strides[axis];
     const offset = this.offset + shift;
-    // Rows of a dense array are dense; for others it has to be looked at.
+    // Rows of a dense array are dense; other layouts need a check.
     if (axis === 0 && this.contiguous) return new Layout(shape, strides, offset, size, true);
     return new Layout(shape, strides, offset, size);
   }
@@ -452,10 +456,10 @@ function reorder(layout: Layout, order: readonly number[]): Layout {
 }
 
 /**
- * Strides under which `shape` with `strides` reads as `target`, or `null` when there are none.
+ * Strides under which `shape` with `strides` reads as `target`, or `null` if there are none.
  *
- * Both shapes are cut into the smallest runs of axes with equal products; a run needs evenly
- * spaced elements on the old side, and then any sizes will do on the new one.
+ * Cuts both shapes into the shortest runs of axes with equal products. A run must have evenly
+ * spaced elements in the old shape; then any sizes are valid in the new one.
  */
 function viewStrides(shape: Shape, strides: readonly number[], target: Shape): number[] | null {
   const result: number[] = new Array(target.length);

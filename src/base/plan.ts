@@ -1,55 +1,61 @@
 /**
  * From layouts to loops: broadcasting, flipping, sorting and merging axes, once for all operands.
  *
- * A {@link Plan} is pure data that every backend runs. Knows nothing of dtypes, storages or ops.
+ * A {@link Plan} is pure data that every backend can run. Knows nothing of dtypes, storages or ops.
  *
  * @module
  */
 import { Layout } from "./layout.ts";
 
-/** Where the number of axes stands in {@link Plan.data}. */
+/** Position of the number of axes in {@link Plan.data}. */
 export const RANK = 0;
-/** Where the number of operands stands. */
+/** Position of the number of operands. */
 export const OPERANDS = 1;
-/** Where the number of axes that a reduction keeps stands. */
+/** Position of the number of axes that a reduction keeps. */
 export const KEPT = 2;
-/** Where the attributes of the call, up to eight numbers, begin in {@link Plan.data}. */
+/** First position of the attributes of the call, up to eight numbers, in {@link Plan.data}. */
 export const ATTRIBUTES = 3;
-/** Where the offsets of the operands begin in {@link Plan.data}; shape and strides follow. */
+/** First position of the offsets of the operands in {@link Plan.data}; shape and strides follow. */
 export const OFFSETS = 11;
 
 const INT64_INDEX_FROM = 2 ** 30;
 
-/** Two axes at least this long are worth tiles when an operand runs across them. */
+/** Two axes at least this long are processed in tiles if an operand runs across them. */
 const TILE_LEAST = 16;
 
 /**
- * What a backend needs to run one op: `[rank, operands, kept, 8 attributes, offsets…, shape…,
- * strides of operand 0…, of operand 1…]`. Operand 0 is the output. Offsets, sizes and strides are
- * in elements. Axes run from the outermost to the innermost; for reductions the first `kept` axes
- * are those of the output, and the output's strides along the others are 0.
+ * The data that a backend needs to run one op:
+ * `[rank, operands, kept, 8 attributes, offsets…, shape…, strides of operand 0…, of operand 1…]`.
+ * Operand 0 is the output. Offsets, sizes and strides are in elements. Axes run from the outermost
+ * to the innermost. For reductions the first `kept` axes are those of the output, and the output's
+ * strides along the others are 0.
  */
 export class Plan {
-  /** The numbers, as they also travel to C. Valid up to {@link Plan.length}. */
+  /** The numbers, in the format that C reads. Valid up to {@link Plan.length}. */
   data: Float64Array = new Float64Array(64);
   /** The number of axes after merging, at least 1 for maps. */
   rank = 0;
-  /** How many positions the axes have together. */
+  /** The number of positions: the product of the sizes. */
   size = 0;
   /** The number of operands, the output included. */
   operands = 0;
-  /** For reductions, how many of the axes the output has. */
+  /** For reductions, the number of axes of the output. */
   kept = 0;
   /** The innermost stride of each operand as a base-3 digit: 0, 1 or anything else (2). */
   innerStrideKey = 0;
-  /** True when sizes or positions may not fit 32-bit integers, words of 64-bit elements included. */
+  /**
+   * True if sizes or positions, in 32-bit words for 64-bit elements, may not fit 32-bit integers.
+   */
   needsInt64Index = false;
-  /** True when the two innermost axes are best walked in tiles. */
+  /** True if iterating over the two innermost axes in tiles is best. */
   tiled = false;
-  /** For maps, the four above in one number, and {@link innerStrideKey}: plans of one kind have the same. */
+  /**
+   * For maps, the four fields above and {@link innerStrideKey} in one number: plans of one kind
+   * share it.
+   */
   variant = 0;
 
-  /** How many numbers of {@link Plan.data} count. */
+  /** The number of valid entries of {@link Plan.data}. */
   get length(): number {
     return OFFSETS + this.operands + this.rank * (1 + this.operands);
   }
@@ -58,10 +64,10 @@ export class Plan {
 /** The variant of two dense operands: rank 1, not tiled, 32-bit indices, strides of 1. */
 const DENSE_PAIR = 4 * 81 + 13;
 
-/** The plan of the synchronous calls: each uses it up before the next begins. */
+/** The plan of synchronous calls: each call finishes with it before the next begins. */
 const shared: Plan = new Plan();
 
-// Scratch of the general path: the axes being sorted and merged.
+// Scratch of the general path: the axes during sorting and merging.
 let rank = 0;
 let count = 0;
 const sizes: number[] = [];
@@ -75,7 +81,7 @@ const order: number[] = [];
  */
 export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | null): Plan {
   const plan = shared;
-  // Two operands of the result's shape, all dense: so common that it has a path of its own.
+  // Two dense operands of the result's shape: so common that they have a path of their own.
   if (
     b !== null && c === null && out.contiguous && a.contiguous && b.contiguous &&
     a.size === out.size && b.size === out.size
@@ -96,7 +102,8 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     return plan;
   }
   const operands = c !== null ? 4 : b !== null ? 3 : 2;
-  // The common case, in a few comparisons: everything dense and of one shape, or a single element.
+  // The common case, in a few comparisons: every operand dense and of one shape, or a single
+  // element.
   if (
     out.contiguous && dense(a, out) && (b === null || dense(b, out)) &&
     (c === null || dense(c, out))
@@ -114,7 +121,7 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
     if (c !== null) data[at++] = c.offset;
     data[at++] = out.size;
     data[at++] = 1;
-    // Offsets and sizes are at least 0, so that their sum bounds them all.
+    // Offsets and sizes are at least 0, so their sum is an upper bound of each.
     plan.needsInt64Index =
       out.size + out.offset + a.offset + (b?.offset ?? 0) + (c?.offset ?? 0) >= INT64_INDEX_FROM;
     let innerStrideKey = 3 + (data[at++] = a.size === 1 ? 0 : 1);
@@ -138,11 +145,10 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
 }
 
 /**
- * Plans a reduction of `a` (and `b`) over the axes where `reduced` is true.
- * `out` has the input's rank, with size 1 along the reduced axes (or, for a scan, the input's size), or
- * only the axes that are kept; and `b` the input's rank, with size 1 where it is broadcast. With
- * `ordered`, elements are visited in row-major order of the reduced axes, as index results and scans
- * need.
+ * Plans a reduction of `a` (and `b`) over the axes where `reduced` is true. `out` has the input's
+ * rank, with size 1 along the reduced axes (or, for a scan, the input's size), or only the kept
+ * axes; `b` has the input's rank, with size 1 where it broadcasts. With `ordered`, elements are
+ * visited in row-major order of the reduced axes, as index results and scans need.
  */
 export function planReduce(
   out: Layout,
@@ -200,7 +206,9 @@ export function planReduce(
   return finish(plan, kept, false);
 }
 
-/** Notes the strides of an operand in the order of the axes of a reduction: 0 where it is broadcast. */
+/**
+ * Adds the strides of an operand in the order of the axes of a reduction: 0 where it broadcasts.
+ */
 function addAlong(k: number, { shape, strides, offset }: Layout): void {
   starts[k] = offset;
   const step = steps[k]!;
@@ -215,7 +223,7 @@ export function strideOf({ data, rank, operands }: Plan, k: number, axis: number
   return data[OFFSETS + operands + rank * (k + 1) + axis]!;
 }
 
-/** Where operand `k` lies as `plan` walks it, along the first `axes` of the axes. */
+/** The layout of operand `k` in `plan`, along the first `axes` axes. */
 export function layoutOf(plan: Plan, k: number, axes: number = plan.rank): Layout {
   const { data, operands } = plan;
   const shape = OFFSETS + operands;
@@ -239,7 +247,7 @@ function begin(like: Layout, operands: number): void {
   count = operands;
 }
 
-/** Notes the strides of an operand against `shape`: 0 wherever it is broadcast. */
+/** Adds the strides of an operand against `shape`: 0 where it broadcasts. */
 function addOperand(k: number, layout: Layout, shape: readonly number[]): void {
   starts[k] = layout.offset;
   const missing = shape.length - layout.shape.length;
@@ -251,7 +259,7 @@ function addOperand(k: number, layout: Layout, shape: readonly number[]): void {
   }
 }
 
-/** Drops the axes of size 1; makes a single empty axis when there is nothing to do. */
+/** Drops the axes of size 1; makes a single empty axis if the shape is empty. */
 function dropUnitAxes(shape: readonly number[]): boolean {
   for (let i = 0; i < shape.length; i++) {
     sizes[i] = shape[i]!;
@@ -271,7 +279,7 @@ function dropUnitAxes(shape: readonly number[]): boolean {
   return true;
 }
 
-/** Drops the axes of size 1 in [from, to); gives the new end. */
+/** Drops the axes of size 1 in [from, to); returns the new end. */
 function dropUnits(from: number, to: number): number {
   let end = from;
   for (let i = from; i < to; i++) if (sizes[i] !== 1) moveAxis(i, end++);
@@ -284,7 +292,7 @@ function moveAxis(from: number, to: number): void {
   for (let k = 0; k < count; k++) steps[k]![to] = steps[k]![from]!;
 }
 
-/** Walks an axis the other way when every operand runs backwards along it, or stands still. */
+/** Reverses an axis if the stride of every operand along it is negative or 0. */
 function flipNegative(from: number, to: number): void {
   for (let i = from; i < to; i++) {
     let negative = false;
@@ -301,7 +309,7 @@ function flipNegative(from: number, to: number): void {
   }
 }
 
-/** True when axis `i` should lie outside axis `j`: by the output's stride, then the inputs'. */
+/** True if axis `i` belongs outside axis `j`: by the output's stride, then the inputs'. */
 function isOuter(i: number, j: number): boolean {
   for (let k = 0; k < count; k++) {
     const step = steps[k]!;
@@ -330,7 +338,7 @@ function sortAxes(from: number, to: number): void {
   }
 }
 
-/** Makes one axis of every pair that all operands cross without a gap; gives the new end. */
+/** Merges each pair of axes that all operands cross without a gap; returns the new end. */
 function mergeAxes(from: number, to: number): number {
   if (to - from < 2) return to;
   let end = from;
@@ -358,8 +366,8 @@ function lengthenInnermost(): void {
 }
 
 /**
- * When an input is dense along an axis other than the innermost, brings that axis next to the
- * innermost and asks for tiles over the two.
+ * If an input is dense along an axis other than the innermost, moves that axis next to the
+ * innermost and requests tiles over the two.
  */
 function chooseTiles(): boolean {
   if (rank < 2) return false;

@@ -1,5 +1,5 @@
 /**
- * Shapes: checking, broadcasting, axes, reshaping, as functions on plain arrays of sizes.
+ * Shapes: checks, broadcasting, axes and reshaping, as functions on plain arrays of sizes.
  *
  * Knows nothing of tensors and strides.
  *
@@ -11,9 +11,9 @@ import { AxisError, ShapeError } from "./errors.ts";
 /** The sizes of a tensor, outermost axis first; `[]` is the shape of a single element. */
 export type Shape = readonly number[];
 
-/** Writes a shape as it stands in messages: `[2, 3]`. */
+/** Writes a shape as messages show it: `[2, 3]`. */
 export function formatShape(shape: Shape): string {
-  // What a caller gave may be no array, or hold what join() refuses.
+  // The caller's value may not be an array, or contain elements that join() rejects.
   return Array.isArray(shape) ? `[${Array.from(shape, describe).join(", ")}]` : describe(shape);
 }
 
@@ -24,7 +24,7 @@ export function sizeOf(shape: Shape): number {
   return size;
 }
 
-/** True when both shapes have the same rank and the same sizes. */
+/** True if both shapes have the same rank and the same sizes. */
 export function sameShape(a: Shape, b: Shape): boolean {
   if (a === b) return true;
   const rank = a.length;
@@ -34,10 +34,10 @@ export function sameShape(a: Shape, b: Shape): boolean {
 }
 
 /**
- * Checks what a caller gave as a shape for `op`, and returns a copy of it.
+ * Checks the caller's shape for `op`, and returns a copy of it.
  *
- * Throws a {@link ShapeError} when it is not an array of integers of at least 0, or has more than
- * 2^53 - 1 elements (zeros left aside, so that strides stay exact too).
+ * Throws a {@link ShapeError} if it is not an array of nonnegative integers, or has more than 2^53
+ * - 1 elements (ignoring sizes of 0, so that strides stay exact too).
  */
 export function checkShape(shape: unknown, op: string): number[] {
   if (!Array.isArray(shape)) {
@@ -76,7 +76,7 @@ function joinShapes(shapes: readonly Shape[]): string {
 /**
  * The shape that `a` and `b` broadcast to: aligned at the right, sizes equal or 1 (0 with 1 gives 0).
  *
- * Throws a {@link ShapeError} that names the first axis from the right at which they differ.
+ * Throws a {@link ShapeError} that names the first axis from the right with a mismatch.
  */
 export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   if (sameShape(a, b)) return a;
@@ -126,9 +126,9 @@ function mismatch(
 }
 
 /**
- * Turns an axis, which may count from the end, into one from 0 to `rank - 1`.
+ * Converts an axis, which may count from the end, to one from 0 to `rank - 1`.
  *
- * Throws an {@link AxisError} when it is not an integer or there is no such axis.
+ * Throws an {@link AxisError} if it is not an integer or the axis does not exist.
  */
 export function normalizeAxis(op: string, axis: number, rank: number): number {
   if (!Number.isInteger(axis) || axis < -rank || axis >= rank) {
@@ -141,10 +141,10 @@ export function normalizeAxis(op: string, axis: number, rank: number): number {
 }
 
 /**
- * Turns one axis, several (their order is kept) or none (all of them, in order) into axes from 0 to
+ * Converts one axis, several (in their order) or none (all of them, in order) to axes from 0 to
  * `rank - 1`.
  *
- * Throws an {@link AxisError} for an axis that does not exist or is named twice.
+ * Throws an {@link AxisError} for an axis that does not exist or is listed twice.
  */
 export function normalizeAxes(
   op: string,
@@ -182,11 +182,11 @@ export function normalizeAxes(
 }
 
 /**
- * Completes a new shape for `size` elements that now have the shape `from`: one size may be -1 and
- * is inferred. Returns a copy.
+ * Completes a new shape for `size` elements of the shape `from`: one size may be -1 and is
+ * inferred. Returns a copy.
  *
- * Throws a {@link ShapeError} when the sizes are bad, do not multiply to `size`, or leave -1 without
- * one answer (a second -1, or a 0 beside it, as in NumPy).
+ * Throws a {@link ShapeError} if the sizes are invalid, do not multiply to `size`, or leave -1
+ * ambiguous (a second -1, or a 0 next to it, as in NumPy).
  */
 export function resolveReshape(shape: Shape, size: number, from: Shape): number[] {
   if (!Array.isArray(shape)) {
@@ -216,7 +216,7 @@ export function resolveReshape(shape: Shape, size: number, from: Shape): number[
   }
   if (inferred < 0) {
     if (known !== size) {
-      // NaN is an overflow to infinity that then met a 0.
+      // NaN results from an overflow to infinity, multiplied by 0.
       const count = known <= Number.MAX_SAFE_INTEGER ? `${known}` : "more than 2^53 - 1";
       throw badReshape(from, shape, `they have ${size} and ${count} elements`);
     }

@@ -1,7 +1,7 @@
 /**
  * Basic indexing: numbers, slices, ranges, new axes and index strings, applied to a layout.
  *
- * Never touches elements; masks and index tensors, which pick elements, are not known here.
+ * Never touches elements; masks and index tensors, which pick elements, are handled elsewhere.
  *
  * @module
  */
@@ -20,9 +20,9 @@ import { formatShape, normalizeAxis } from "./shape.ts";
  * ```
  */
 export class Slice {
-  /** The first index; `null` is the end that the step comes from. */
+  /** The first index; `null` is the end at which the step starts. */
   readonly start: number | null;
-  /** The index to stop before; `null` goes on to the end. */
+  /** The index to stop before; `null` continues to the end. */
   readonly stop: number | null;
   /** The distance between neighbours; negative goes backwards. */
   readonly stepSize: number;
@@ -58,7 +58,7 @@ export class Slice {
     return new Slice(null, null, step);
   }
 
-  /** Both ends opened, the step kept. */
+  /** Both ends open, the same step. */
   full(): Slice {
     return new Slice(null, null, this.stepSize);
   }
@@ -102,8 +102,8 @@ export class Range {
  * The indexes from `start` up or down to, not including, `stop`: `range(2, 5)` gives 2, 3, 4 and
  * `range(5, 2)` gives 5, 4, 3.
  *
- * Negative bounds count from the end, which settles the direction; then what lies outside the axis
- * is clipped.
+ * Negative bounds count from the end, which determines the direction; then indexes outside the axis
+ * are clipped.
  */
 export function range(start: number, stop: number): Range {
   return new Range(start, stop, false);
@@ -122,22 +122,22 @@ function checkInteger(op: string, what: string, value: unknown): void {
 
 /** One axis of a view: `length` indexes from `start` on, `step` apart. */
 export interface Span {
-  /** The first index; of no meaning when `length` is 0. */
+  /** The first index; undefined meaning if `length` is 0. */
   readonly start: number;
-  /** How many indexes. */
+  /** The number of indexes. */
   readonly length: number;
   /** The distance between neighbours. */
   readonly step: number;
 }
 
-/** What a slice or a range takes of an axis of `size` elements. */
+/** The span that a slice or a range selects of an axis of `size` elements. */
 export function resolveSlice(slice: Slice | Range, size: number): Span {
   if (slice instanceof Slice) resolveStepped(slice, size);
   else resolveRange(slice, size);
   return { start: spanStart, length: spanLength, step: spanStep };
 }
 
-// What was resolved last, here rather than in an object, as slicing is most of what views cost.
+// The last resolved span, here rather than in an object, as slicing dominates the cost of views.
 let spanStart = 0;
 let spanLength = 0;
 let spanStep = 1;
@@ -177,8 +177,8 @@ function resolveRange(range: Range, size: number): void {
 }
 
 /**
- * What basic indexing takes for an axis: an index (drops the axis), a {@link Slice}, a range, `null`
- * for a new axis, or a string: `"3"`, `"1:8:3"`, `"..."` for all axes that are not mentioned.
+ * A basic index of an axis: an index (drops the axis), a {@link Slice}, a range, `null` for a new
+ * axis, or a string: `"3"`, `"1:8:3"`, `"..."` for all axes without an index.
  */
 export type BasicIndex = number | string | Slice | Range | null;
 
@@ -186,10 +186,10 @@ const PARSED = new Map<string, readonly BasicIndex[]>();
 const PARSED_LIMIT = 4096;
 
 /**
- * Reads an index string for all axes, as `"2:, 3, :, 1"`, into its parts: numbers, slices, `null`
- * for `None` or `newaxis`, and `"..."`.
+ * Parses an index string for all axes, such as `"2:, 3, :, 1"`, into its parts: numbers, slices,
+ * `null` for `None` or `newaxis`, and `"..."`.
  *
- * Throws an {@link IndexError} for a part that is none of these, and for step 0.
+ * Throws an {@link IndexError} for any other part, and for step 0.
  */
 export function parseIndexString(text: string, op = "slice"): readonly BasicIndex[] {
   let parts = PARSED.get(text);
@@ -219,7 +219,7 @@ function parsePart(part: string, text: string, op: string): BasicIndex {
   return new Slice(start, stop, step ?? 1);
 }
 
-/** Parses the strings of an index; a lone string may be for all axes, others are for one each. */
+/** Parses the strings of an index; a lone string may cover all axes, others cover one each. */
 function parseStrings(index: readonly BasicIndex[], op: string): readonly BasicIndex[] {
   if (index.length === 1) return parseIndexString(index[0] as string, op);
   const result: BasicIndex[] = new Array(index.length);
@@ -234,7 +234,7 @@ function parseStrings(index: readonly BasicIndex[], op: string): readonly BasicI
   return result;
 }
 
-/** Parses a string that is for one axis, as it stands beside other indexes. */
+/** Parses a string for one axis, given next to other indexes. */
 export function parseOne(text: string, op: string): BasicIndex {
   const parts = parseIndexString(text, op);
   if (parts.length !== 1) {
@@ -245,7 +245,7 @@ export function parseOne(text: string, op: string): BasicIndex {
   return parts[0];
 }
 
-/** The view at numbers for the first axes, the step of most loops over a tensor. */
+/** The view at numbers for the first axes, as in most loops over a tensor. */
 function selectLeading(layout: Layout, index: readonly number[], op: string): Layout {
   const count = index.length;
   const rank = layout.shape.length - count;
@@ -262,12 +262,12 @@ function selectLeading(layout: Layout, index: readonly number[], op: string): La
   }
   // An empty view keeps the offset of its source, as everywhere in Layout.
   const start = size === 0 ? layout.offset : offset;
-  // What is dense stays dense at leading indexes; for others it has to be looked at.
+  // Leading indexes keep a dense layout dense; other layouts need a check.
   if (layout.contiguous) return new Layout(shape, strides, start, size, true);
   return new Layout(shape, strides, start, size);
 }
 
-/** The error for a second "..." or, if there is none, more indexes than axes. */
+/** The error for a second "..." or, without one, for more indexes than axes. */
 export function notAnIndex(
   op: string,
   shape: readonly number[],
@@ -281,8 +281,8 @@ export function notAnIndex(
 }
 
 /**
- * The view of `layout` that `index` takes: one entry per axis from the left, axes that are not
- * mentioned whole, or one string for all axes.
+ * The view of `layout` at `index`: one entry per axis from the left, remaining axes whole, or one
+ * string for all axes.
  *
  * Throws an {@link IndexError} for an index outside its axis, too many indexes, a second `"..."`,
  * and anything that is not a {@link BasicIndex}.
@@ -294,7 +294,7 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
   if (numbers === count && count <= layout.shape.length) {
     return selectLeading(layout, index as readonly number[], op);
   }
-  // Axes of the result, and axes that no index names: "..." stands for these, or else the end does.
+  // Axes of the result, and axes without an index: "..." stands for these, or else the end does.
   let rank = layout.shape.length;
   let rest = rank;
   let ellipses = 0;
@@ -354,11 +354,11 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
 }
 
 /**
- * The view that takes `arg` along one axis of `layout`: an index drops the axis. Where `layout` is
- * one axis of another, `shown` says which.
+ * The view of `layout` at `arg` along one axis: an index drops the axis. If `layout` is one axis of
+ * another, `shown` is its number there.
  *
- * Throws an {@link IndexError} for an index outside the axis or an argument of no meaning here, and
- * an AxisError for an axis that does not exist.
+ * Throws an {@link IndexError} for an index outside the axis or an invalid argument, and an
+ * AxisError for an axis that does not exist.
  */
 export function sliceAxisBy(
   layout: Layout,

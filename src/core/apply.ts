@@ -1,6 +1,6 @@
 /**
- * How ops are asked for: elementwise ones, views and creation, each with little between a method and
- * its loop; dispatch.ts has the way for all ops.
+ * Entry points of elementwise ops, views and creation, with little code between a method and its
+ * loop; dispatch.ts handles all ops.
  *
  * @module
  */
@@ -16,11 +16,11 @@ import { frame } from "./interpreter.ts";
 import { checkFits } from "./write.ts";
 import { copyOf, dispatch, finishMap, runMap } from "./dispatch.ts";
 
-/** What elementwise ops take besides their operands. */
+/** Options of elementwise ops. */
 export interface OpOptions {
   /** Write the result here instead of allocating; its shape must be the result's. */
   readonly out?: Operand;
-  /** With `false`, operands of different shapes are refused. */
+  /** If `false`, operands of different shapes are an error. */
   readonly broadcast?: boolean;
 }
 
@@ -50,7 +50,7 @@ export function apply(
   return applyInto(op, name, a, b, c, out, attributes);
 }
 
-/** {@link apply}, with the options one by one. */
+/** {@link apply} with the options as separate arguments. */
 export function applyInto(
   op: MapOp,
   name: string,
@@ -64,7 +64,7 @@ export function applyInto(
   if (frame !== null) {
     return dispatch(op, [a, b, c].slice(0, arity), attributes, out, name);
   }
-  // With operands of one dtype on one device there is little to settle.
+  // Operands of one dtype on one device need few checks.
   if (arity < 3 && attributes === undefined && isOperand(a)) {
     const { storage, layout } = a;
     const { info } = storage;
@@ -119,7 +119,10 @@ export function applyInPlace(
   return applyInto(op, name, target, other, third, target);
 }
 
-/** A view of `x`; the op's parameters come one by one, as an object would cost more than the view. */
+/**
+ * A view of `x`; the op's parameters are separate arguments, as an object would cost more than the
+ * view.
+ */
 export function applyView(
   op: ViewOp,
   x: Operand,
@@ -136,7 +139,7 @@ export function applyView(
   return wrap(copy.storage, op.layout(copy.layout, name, a, b, c)!);
 }
 
-/** A tensor that is made of no other. */
+/** Creates a tensor from no other tensor. */
 export function applyCreate(op: CreateOp, attributes: unknown, name: string = op.name): Operand {
   if (frame !== null) return dispatch(op, [], attributes, undefined, name);
   return op.create(attributes, name);

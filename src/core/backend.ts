@@ -1,8 +1,8 @@
 /**
- * What a backend has to be able to do: run calls on the storages of one device.
+ * The interface of a backend: run calls on the storages of one device.
  *
- * A backend gets calls that are checked, typed and planned, with their outputs allocated; it knows
- * nothing of tensors, promotion or broadcasting.
+ * A backend receives checked, typed and planned calls with allocated outputs; it knows nothing of
+ * tensors, promotion or broadcasting.
  *
  * @module
  */
@@ -15,41 +15,41 @@ export interface Backend {
   /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
   readonly name: string;
   /**
-   * Whether it has a kernel for the call, whose inputs are as they were given: contiguous ones, where
-   * the op's kernels take only those, are made afterwards. Without a kernel the op is decomposed.
+   * Whether it has a kernel for the call, with the inputs as given: if the op's kernels require
+   * contiguous ones, dispatch makes them afterwards. Without a kernel the op is decomposed.
    */
   supports(call: Call): boolean;
   /**
-   * Runs a call that it supports: writes the outputs, which may hold anything before. False where it
-   * turns out that no kernel can be had after all: then nothing that was there has been written.
+   * Runs a supported call: writes the outputs, which may contain any values before. False if no
+   * kernel is available after all: then no existing memory has been written.
    */
   run(call: Call): boolean;
   /**
-   * Makes what most calls of these ops on these dtypes need, so that none of them has to wait for it.
-   * Absent where there is nothing to make.
+   * Prepares the kernels of most calls of these ops on these dtypes, so that no call has to wait
+   * for them. Absent if there is nothing to prepare.
    */
   warmUp?(ops: readonly string[], dtypes: readonly DType[]): void;
-  /** Records what `body` asks for, instead of doing it. Absent where a device cannot. */
+  /** Records the work of `body` instead of running it. Absent if a device cannot. */
   record?(body: () => void): Recording;
 }
 
-/** Work that a device has recorded, and does whenever it is asked to. */
+/** Recorded work of a device that can run any number of times. */
 export interface Recording {
-  /** The storages that it writes. */
+  /** The storages that the work writes. */
   readonly written: ReadonlySet<Storage>;
   /** Queues all of it. */
   run(): void;
-  /** Frees it, and the memory that it holds: the last call. */
+  /** Frees the recording and its memory. No call may follow. */
   free(): void;
 }
 
 /** A device other than the CPU: its backend and its memory. */
 export interface Device {
-  /** Runs calls. */
+  /** Runs the calls. */
   readonly backend: Backend;
-  /** Holds storages. */
+  /** Stores the elements. */
   readonly memory: DeviceMemory;
 }
 
-/** Opens the device of a number, or says why there is none. */
+/** Opens the device of the given number, or returns why it is unavailable. */
 export type OpenDevice = (index: number) => Device | string;

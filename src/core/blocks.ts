@@ -1,5 +1,6 @@
 /**
- * Index kernels as blocks: what an index along the first axis picks, and the loop over one block.
+ * Index kernels as blocks: the elements at an index along the first axis, and the loop over one
+ * block.
  *
  * @module
  */
@@ -13,13 +14,13 @@ import type { Call } from "../ops/op.ts";
 export interface IndexVector {
   /** The indices, of any integer dtype. */
   readonly indices: Storage;
-  /** The first one. */
+  /** The offset of the first index. */
   readonly offset: number;
-  /** How many there are. */
+  /** The number of indices. */
   readonly count: number;
   /** The size of the axis that they index. */
   readonly size: number;
-  /** From one index of that axis to the next, in elements. */
+  /** The distance between neighbors along that axis, in elements. */
   readonly stride: number;
 }
 
@@ -30,7 +31,7 @@ export interface Blocks {
   readonly out: Storage;
   readonly source: Storage;
   readonly index: IndexVector;
-  /** From one block to the next in the operand that is not indexed, in elements. */
+  /** The distance between blocks in the operand that is not indexed, in elements. */
   readonly step: number;
 }
 
@@ -60,14 +61,14 @@ export function gatherBlocks(call: Call): Blocks {
   return blocksOf(out, source, index, out.layout.strides[0]!);
 }
 
-/** The blocks of a scatter, or of one that adds. */
+/** The blocks of a scatter, with or without addition. */
 export function scatterBlocks(call: Call): Blocks {
   const [target, values] = [call.operand(0), call.operand(1)];
   const index = indexVector(call.operand(2), target.layout);
   return blocksOf(target, values, index, values.layout.strides[0]!);
 }
 
-/** True for a call of `takeAlongAxis` whose indices are a tensor, which kernels take. */
+/** True for a call of `takeAlongAxis` with a tensor of indices, which kernels support. */
 export function hasIndexTensor({ inputs }: Call): boolean {
   return isOperand(inputs[1]);
 }

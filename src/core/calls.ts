@@ -1,5 +1,5 @@
 /**
- * What dispatch keeps from call to call: pooled calls, the layout and the operands of scalars.
+ * State that dispatch keeps between calls: pooled calls, and the layout and operands of scalars.
  *
  * @module
  */
@@ -12,9 +12,8 @@ import { Storage } from "../memory/storage.ts";
 import { Call, type ElementOp, type Input, type Op } from "../ops/op.ts";
 
 /**
- * The call that `op` keeps for this, or a new one while that is in use, or was lost to an error. What
- * is the same as last time is not written again: a write of a reference costs the engines more than a
- * comparison.
+ * The pooled call of `op`, or a new one if that is in use or was lost to an error. Values equal to
+ * the last ones are not written again: writing a reference costs more than a comparison.
  */
 export function takeCall(op: Op, name: string, inputs: number, attributes: unknown): Call {
   const call = op.idle;
@@ -28,7 +27,7 @@ export function takeCall(op: Op, name: string, inputs: number, attributes: unkno
   return call;
 }
 
-/** Ends a call that {@link takeCall} gave, and what it refers to; gives its first output. */
+/** Ends a call from {@link takeCall}, clears its references, and returns its first output. */
 export function giveCall(call: Call): Operand {
   const { inputs, outputs } = call;
   const result = outputs[0]!;
@@ -49,21 +48,24 @@ export const SCALAR_LAYOUT: Layout = Layout.contiguous([]);
 /** Operands of one element on the CPU, for scalars: by slot and dtype. */
 const scalars: Operand[][] = [[], [], []];
 
-/** An operand that holds `value` until the same slot is used again. */
+/** An operand with the value `value`, valid until the next use of the same slot. */
 export function scalarOperand(value: Scalar, info: DTypeInfo, slot: number): Operand {
   const operand = scalars[slot]![info.id] ??= {
     storage: new Storage(new info.array(info.lanes), info, true, false),
     layout: SCALAR_LAYOUT,
     flags: 0,
   };
-  // The two that there are most of; each line sees one class of arrays.
+  // The two most frequent dtypes; each line sees one class of arrays.
   if (info === DTYPE.float32) (operand.storage.array as Float32Array)[0] = Number(value);
   else if (info === DTYPE.float64) (operand.storage.array as Float64Array)[0] = Number(value);
   else writeElement(operand.storage, 0, value);
   return operand;
 }
 
-/** Writes the numbers that expressions use into the plan; `count` is how many elements are reduced. */
+/**
+ * Writes the numbers of the op's expressions into the plan; `count` is the number of reduced
+ * elements.
+ */
 export function setParameters(
   plan: Plan,
   op: ElementOp,

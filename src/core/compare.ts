@@ -1,5 +1,5 @@
 /**
- * Comparisons of integers, or bools, with scalars that are none of them.
+ * Comparisons of integers or bools with scalars outside their dtype.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import type { MapOp } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 
 /**
- * What comparisons of integers with a scalar above all of them, below all of them, and between two of
- * them come to: the same for each element, or a comparison with the integer below the scalar.
+ * Equivalents of comparing integers with a scalar above all of them, below all of them, or between
+ * two of them: a constant, or a comparison with the integer below the scalar.
  */
 const COMPARISONS = new Map<
   MapOp,
@@ -24,8 +24,8 @@ const COMPARISONS = new Map<
 ]);
 
 /**
- * The comparison of elements of `info` with one of them that comes to the same as comparing by `op`
- * with `value`; undefined where `value` is one of them itself.
+ * The comparison with an element of `info` that is equivalent to comparing by `op` with `value`;
+ * undefined if `value` is itself such an element.
  */
 export function comparisonWithin(
   op: MapOp,

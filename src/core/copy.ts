@@ -30,8 +30,8 @@ export function cast(x: Operand, dtype: DType): Operand {
 }
 
 /**
- * The elements of `x`, contiguous, in `memory`, or on the CPU for null: `x` itself when they are that
- * already, else a copy on a storage that nothing else holds.
+ * The elements of `x`, contiguous, in `memory`, or on the CPU for null: `x` itself if it already
+ * matches, else a copy in a new storage.
  */
 function contiguousIn(memory: DeviceMemory | null, x: Operand): Operand {
   const { storage, layout: { contiguous, shape, size } } = x;
@@ -57,14 +57,14 @@ function lend<T>(copy: Operand, x: Operand, f: (copy: Operand) => T): T {
   }
 }
 
-/** What `f` gives for `x` where the CPU has its elements, else for a copy there. */
+/** The result of `f` for `x` if its elements are on the CPU, else for a copy there. */
 export function onCpu<T>(x: Operand, f: (here: Operand) => T): T {
   const { memory, info: { block } } = x.storage;
   if (memory === null) return f(x);
   return lend(block === 1 ? contiguousIn(null, x) : wholeBlocks(x), x, f);
 }
 
-/** A copy on the CPU of the blocks that `x` has elements of, and `x` in it. */
+/** A copy on the CPU of the blocks with elements of `x`, and `x` in it. */
 function wholeBlocks({ storage, layout }: Operand): Operand {
   const { info } = storage;
   const { shape, strides, offset, size } = layout;
@@ -76,7 +76,7 @@ function wholeBlocks({ storage, layout }: Operand): Operand {
   return { storage: made, layout: new Layout(shape, strides, offset - from), flags: 0 };
 }
 
-/** What `f` gives for `x` as a contiguous operand of its device, which lasts as long as the call. */
+/** The result of `f` for `x` as a contiguous operand on its device, which lives for this call. */
 export function withContiguous<T>(x: Operand, f: (contiguous: Operand) => T): T {
   return x.layout.contiguous ? f(x) : lend(copyOf(x), x, f);
 }
@@ -86,7 +86,7 @@ export function contiguousOnCpu(x: Operand): Operand {
   return contiguousIn(null, x);
 }
 
-/** A typed array of its own with the elements of `x` in row-major order, as storages keep them. */
+/** A new typed array of the elements of `x` in row-major order, in the format of storages. */
 export function toArrayCopy(x: Operand): TypedArray {
   const { storage: { info, memory }, layout: { shape, size } } = x;
   if (memory !== null) {
@@ -97,12 +97,12 @@ export function toArrayCopy(x: Operand): TypedArray {
   return own.array;
 }
 
-/** Whether `storage` is on `device`, however that is written. */
+/** Whether `storage` is on `device`, in any spelling of its name. */
 export function isOn(storage: Storage, device: string): boolean {
   return storage.device === device || storage.device === deviceName(device);
 }
 
-/** A tensor on a device: a view where it is there already, else a contiguous copy. */
+/** A tensor on a device: a view if it is there already, else a contiguous copy. */
 const TO: Op = makeOp({
   kind: "kernel",
   name: "to",
@@ -120,7 +120,7 @@ const TO: Op = makeOp({
   },
 });
 
-/** `x` on `device`. Throws a DeviceError when there is none of that name. */
+/** `x` on `device`. Throws a DeviceError if there is no device of that name. */
 export function toDevice(x: Operand, device: string, name: string = "to"): Operand {
   return dispatch(TO, [x], { device }, undefined, name);
 }

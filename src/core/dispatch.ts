@@ -1,11 +1,11 @@
 /**
- * The one door: every op of the library is a {@link Call} that goes through here, and backends are
- * entered from nowhere else.
+ * The single entry point: every op of the library is a {@link Call} that passes through here, and
+ * no other file calls backends.
  *
- * A call goes to the current interpreter, or is run at once: inferred (checked, promoted, broadcast),
- * its outputs allocated, planned, and handed to the backend that has a kernel for it; else it is
- * decomposed into other ops, or runs by the definition in JavaScript. Works on operands; knows nothing
- * of the class Tensor, which registers itself as the handle on results.
+ * A call goes to the current interpreter, or runs at once: dispatch infers it (checks, promotes,
+ * broadcasts), allocates its outputs, plans it, and passes it to the backend with a kernel for it;
+ * else it decomposes the call into other ops, or runs the definition in JavaScript. Works on
+ * operands; knows nothing of the class Tensor, which registers itself as the handle of results.
  *
  * @module
  */
@@ -44,7 +44,7 @@ import { canWriteDirectly, disturbs, newOutput, prepareOut } from "./write.ts";
 
 // ---- calls -------------------------------------------------------------------------------------
 
-/** A call of any op; gives its first output, or undefined where there is none. */
+/** Calls any op; returns its first output, or undefined if there is none. */
 export function dispatch(
   op: Op,
   inputs: Input[],
@@ -78,7 +78,7 @@ export function dispatchAll(
   return call.outputs;
 }
 
-/** Performs a call that the caller has made, and wants to look at afterwards. */
+/** Performs a call that the caller has made and reads afterwards. */
 export function performCall(call: Call): void {
   if (frame === null) run(call);
   else interpretCall(call);
@@ -98,7 +98,7 @@ function runView(call: Call): void {
 
 // ---- running -----------------------------------------------------------------------------------
 
-/** Runs a call: by the current interpreter, if there is one, else at once. */
+/** Runs a call: by the current interpreter, if any, else at once. */
 export function run(call: Call): void {
   if (frame !== null) return interpretCall(call);
   switch (call.op.kind) {
@@ -119,14 +119,14 @@ export function run(call: Call): void {
   }
 }
 
-/** What the op infers, which the call also has from now on. */
+/** The op's inferred outputs, also stored in the call. */
 function infer(call: Call): Inferred {
   const specs = call.op.infer(call);
   if (specs !== "data-dependent" && specs !== call.specs) call.specs = specs;
   return specs;
 }
 
-/** Hands a planned call to the backend of `like`, or to the definition. */
+/** Passes a planned call to the backend of `like`, or to the definition. */
 function execute(call: Call, like: Storage): void {
   if (!backendFor(like).run(call)) definitionBackend().run(call);
 }
@@ -156,7 +156,7 @@ export function runMap(call: Call): void {
   finishMap(call, call.compute, dtype, shape, like, a, b ?? null, c ?? null, call.outputs[0]);
 }
 
-/** Runs a copy of elements that consist of lanes: no other map takes such. */
+/** Copies elements that consist of lanes: no other map supports them. */
 function runLanes(call: Call): void {
   const { inputs: [x], outputs, name } = call;
   const [spec] = call.specs;
@@ -170,7 +170,7 @@ function runLanes(call: Call): void {
   if (source !== x) recycle(source.storage);
 }
 
-/** Runs a map of which everything is settled. */
+/** Runs a map whose dtypes and shapes are settled. */
 export function finishMap(
   call: Call,
   compute: DTypeInfo,
@@ -200,7 +200,7 @@ export function finishMap(
   execute(call, like ?? storage);
 }
 
-/** What to compare with, after the call's op has been changed to what comes to the same. */
+/** The scalar to compare with, after changing the call's op to the equivalent one. */
 function compareWithin(call: Call, value: Scalar): Scalar {
   const within = comparisonWithin(call.op as MapOp, call.compute, value);
   if (within === undefined) return value;
@@ -208,7 +208,7 @@ function compareWithin(call: Call, value: Scalar): Scalar {
   return within[1];
 }
 
-/** Runs a map into a given output; inputs that the write would disturb are copied first. */
+/** Runs a map into a given output; first copies inputs that the write would change. */
 function writeMap(
   call: Call,
   dtype: DTypeInfo,
@@ -241,7 +241,7 @@ function copyIfDisturbed(source: Operand, target: Operand): Operand {
 
 // ---- along axes --------------------------------------------------------------------------------
 
-/** Attributes of an op along axes, with the dtype that its input is cast to first. */
+/** The attributes of an op along axes, with the dtype that its input is cast to first. */
 function castFirst(call: Call): Operand | undefined {
   const { dtype } = call.attributes as ReduceAttributes;
   const x = call.operand(0);
@@ -249,7 +249,7 @@ function castFirst(call: Call): Operand | undefined {
   return call.inputs[0] = copyOf(x, DTYPE[dtype]);
 }
 
-/** The output of a call along axes: the given one where that can be written directly. */
+/** The output of a call along axes: the given one if kernels can write it directly. */
 function outputFor(call: Call, spec: OutputSpec, like: Storage): Operand {
   const out = call.outputs[0];
   if (out !== undefined) {
@@ -259,7 +259,7 @@ function outputFor(call: Call, spec: OutputSpec, like: Storage): Operand {
   return call.outputs[0] = newOutput(spec, like, out);
 }
 
-/** Puts what was written to `made` into the output that was given, if it is another one. */
+/** Copies `made` into the given output, if it is a different one. */
 function finalizeOutput(call: Call, given: Operand | undefined, made: Operand): void {
   if (given !== undefined) call.outputs[0] = handOver(made, given);
 }
@@ -306,7 +306,7 @@ function runScan(call: Call): void {
 
 // ---- kernels and other ops ---------------------------------------------------------------------
 
-/** Runs an op that has a kernel of its own somewhere, or is made of others. */
+/** Runs an op that has a kernel of its own, or is composed of others. */
 function runOp(call: Call): void {
   const { op, like } = call;
   const specs = infer(call);
@@ -319,7 +319,7 @@ function runOp(call: Call): void {
   runKernel(call, specs as readonly OutputSpec[], definitionBackend());
 }
 
-/** Runs the ops that a composite is made of. */
+/** Runs the ops that a composite consists of. */
 function decompose(call: Call): void {
   const given = call.outputs[0];
   if (given !== undefined) {
@@ -337,7 +337,7 @@ function decompose(call: Call): void {
   }
 }
 
-/** Runs an op on elements that consist of lanes: backends know none. */
+/** Runs an op on elements that consist of lanes, which backends do not know. */
 function runOnLanes(call: Call, specs: Inferred): void {
   const { op, name } = call;
   if (op.moves) moveLanes(call, specs as readonly OutputSpec[]);
@@ -363,12 +363,12 @@ function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
   for (const k of op.writes ?? []) call.operand(k).storage.version++;
 }
 
-/** Runs a kernel of `backend`; false where there is none after all. */
+/** Runs a kernel of `backend`; false if none is available after all. */
 function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): boolean {
   const { op, inputs, outputs } = call;
   const like = call.like!;
   call.badIndex = -1;
-  // Only ops with one output take a given one.
+  // Only ops with one output accept a given one.
   const given = outputs[0];
   if (given !== undefined) prepareOut(given, specs[0]!, like, call.name);
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
@@ -392,13 +392,13 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
   return true;
 }
 
-/** An input that a kernel gets a contiguous copy of. */
+/** An input, and its contiguous copy for a kernel. */
 interface Copied {
   readonly place: number;
   readonly original: Operand;
 }
 
-/** Puts contiguous copies in place of the inputs at `places` that are not. */
+/** Replaces noncontiguous inputs at `places` by contiguous copies. */
 function copyStrided(inputs: Input[], places: readonly number[]): Copied[] | null {
   let copied: Copied[] | null = null;
   for (const place of places) {
@@ -417,7 +417,7 @@ function recycleCopies(inputs: Input[], copied: readonly Copied[]): void {
   }
 }
 
-/** Where a kernel writes: `given`, which is ready, if it can, else new memory. */
+/** The output of a kernel: `given`, which is ready, if the kernel can write it, else new memory. */
 function kernelOutput(
   call: Call,
   spec: OutputSpec,
@@ -429,7 +429,7 @@ function kernelOutput(
   return fits ? given : newOutput(spec, like, given);
 }
 
-/** `given`, which a kernel has written, or that now holds what is in `made`. */
+/** `given`: written by a kernel, or filled with a copy of `made`. */
 function handOver(made: Operand, given: Operand): Operand {
   if (made === given) given.storage.version++;
   else {
@@ -441,7 +441,7 @@ function handOver(made: Operand, given: Operand): Operand {
 
 // ---- copies within calls -----------------------------------------------------------------------
 
-/** Casts `source` element by element into `target`, which is ready and overlaps nothing that is read. */
+/** Casts `source` element by element into `target`, which is ready and overlaps no input. */
 export function copyInto(target: Operand, source: Operand): void {
   if (source.storage.info.lane !== null) {
     copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
@@ -458,7 +458,7 @@ export function copyInto(target: Operand, source: Operand): void {
   giveCall(call);
 }
 
-/** A contiguous copy in the dtype `info`, on a storage that nothing else holds: not a handle. */
+/** A contiguous copy in the dtype `info`, in a new storage: not a handle. */
 export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
   const layout = Layout.contiguous(source.layout.shape);
   const storage = allocateIn(source.storage.memory, info, layout.size, false);
@@ -508,12 +508,12 @@ export {
   registerDevices,
 } from "./registry.ts";
 
-/** The name of the backend that serves the CPU. */
+/** The name of the backend of the CPU. */
 export function cpuBackendName(): string {
   return cpuBackend().name;
 }
 
-/** Has the backend of `device` make what most calls of these ops on these dtypes need. */
+/** Prepares the kernels of most calls of these ops on these dtypes in the backend of `device`. */
 export function warmUpDevice(
   device: string,
   ops: readonly string[],
@@ -522,9 +522,7 @@ export function warmUpDevice(
   deviceOf(device, "warm up")?.backend.warmUp?.(ops, dtypes);
 }
 
-/**
- * Records what `body` asks of `device`. Throws a DeviceError where the device cannot record.
- */
+/** Records the work of `body` on `device`. Throws a DeviceError if the device cannot record. */
 export function recordOn(device: string, body: () => void): Recording {
   const found = deviceOf(device, "capture on");
   if (found?.backend.record === undefined) {

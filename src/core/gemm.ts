@@ -1,5 +1,5 @@
 /**
- * Matrix products as batches of matrices: what kernels of `matmul` and `linear` multiply.
+ * Matrix products as batches of matrices, for the kernels of `matmul` and `linear`.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import type { Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Call } from "../ops/op.ts";
 
-/** A batch of matrices in a storage; all counts are of elements. */
+/** A batch of matrices in a storage; all counts are in elements. */
 export interface MatrixBatch {
   /** The elements. */
   readonly storage: Storage;
   /** Their layout: the last two axes are rows and columns, the others the batch. */
   readonly layout: Layout;
-  /** How many matrices there are. */
+  /** The number of matrices. */
   readonly batch: number;
-  /** From row to row. */
+  /** The distance between rows. */
   readonly rowStride: number;
-  /** From column to column. */
+  /** The distance between columns. */
   readonly columnStride: number;
 }
 
@@ -37,7 +37,10 @@ export function matrixBatch(storage: Storage, layout: Layout): MatrixBatch {
   };
 }
 
-/** Writes the offset of each matrix of the batch to `to`, from `at` on, in the order of its axes. */
+/**
+ * Writes the offset of each matrix of the batch to `to`, from index `at` on, in the order of its
+ * axes.
+ */
 export function writeOffsets({ layout, batch }: MatrixBatch, to: Float64Array, at: number): void {
   const { shape, strides, offset } = layout;
   to[at] = offset;
@@ -61,8 +64,8 @@ export function offsetsOf(matrices: MatrixBatch): ArrayLike<number> {
 }
 
 /**
- * What is to be multiplied: `c[i] = a[i] @ b[i]`, [m, k] @ [k, n], for every matrix of the batch. m, n,
- * k and the batch are at least 1.
+ * A product: `c[i] = a[i] @ b[i]`, [m, k] @ [k, n], for every matrix of the batch. m, n, k and the
+ * batch are at least 1.
  */
 export interface GemmProblem {
   /** Rows of `a` and of `c`. */
@@ -72,8 +75,8 @@ export interface GemmProblem {
   /** Columns of `a`, rows of `b`: the length of each sum. */
   readonly k: number;
   /**
-   * [m, n], written. Strides may be negative, but each element of the batch has an index of its own,
-   * and none is read.
+   * [m, n], written. Strides may be negative, but each element of the batch has one index, and none
+   * is read.
    */
   readonly c: MatrixBatch;
   /** [m, k], read; strides may also be 0, and matrices may overlap each other and those of `b`. */
@@ -82,7 +85,7 @@ export interface GemmProblem {
   readonly b: MatrixBatch;
 }
 
-/** The sizes of a product of two operands, of which vectors count as [1, k] and [k, 1]. */
+/** The sizes of a product of two operands; vectors count as [1, k] and [k, 1]. */
 export function gemmSizes(a: Layout, b: Layout): { m: number; n: number; k: number } {
   return {
     m: a.shape.length === 1 ? 1 : a.shape.at(-2)!,
@@ -116,7 +119,7 @@ export function gemmProblem(c: Operand, a: Operand, b: Operand): GemmProblem {
   };
 }
 
-/** True for a product of operands of one number dtype, its result's, with something to add up. */
+/** True for a product of operands of one number dtype, also the result's, with k at least 1. */
 export function isPlainGemm(call: Call): boolean {
   const [a, b] = [call.operand(0), call.operand(1)];
   const { info } = a.storage;

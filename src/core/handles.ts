@@ -1,6 +1,6 @@
 /**
- * Handles on results: what ops give to programs. The class Tensor registers itself here, so that
- * nothing below it has to know it.
+ * Handles of results: the objects that ops return to programs. The class Tensor registers itself
+ * here, so that no lower layer has to know it.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { Storage } from "../memory/storage.ts";
 export let wrap: (storage: Storage, layout: Layout, flags?: number) => Operand;
 
 /**
- * Runs `body` and disposes of every handle made in it but the ones that it returns, alone or in an
+ * Runs `body` and disposes of every handle made in it except those that it returns, alone or in an
  * array.
  */
 export let tidy: <R>(body: () => R) => R;
@@ -20,7 +20,7 @@ export let tidy: <R>(body: () => R) => R;
 /** Disposes of a handle. */
 export let dispose: (handle: Operand) => void;
 
-/** Says what handles are, and how they are made and disposed of. Called once, by tensor.ts. */
+/** Registers the functions that make and dispose of handles. Called once, by tensor.ts. */
 export function registerHandles(
   make: typeof wrap,
   tidyScope: typeof tidy,

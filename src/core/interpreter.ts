@@ -1,5 +1,5 @@
 /**
- * Interpreters: what sees calls instead of their being run at once.
+ * Interpreters: objects that receive calls instead of the backends.
  *
  * @module
  */
@@ -8,9 +8,9 @@ import type { Call } from "../ops/op.ts";
 
 /** A recorder, a tracer, a tape. */
 export interface Interpreter {
-  /** Does what `call` asks for, and puts the results into `call.outputs`. */
+  /** Performs `call`, and puts the results into `call.outputs`. */
   run(call: Call): void;
-  /** Is told that a program is about to read values of `x` by the method `how`. */
+  /** Called before a program reads values of `x` by the method `how`. */
   read(x: Operand, how: string): void;
 }
 
@@ -20,14 +20,14 @@ interface Frame {
   readonly outer: Frame | null;
 }
 
-/** The current interpreter; null where calls run at once. */
+/** The current interpreter; null if calls run at once. */
 export let frame: Frame | null = null;
 
 /**
- * What `body` gives, with every call in it seen by `interpreter`. While that runs a call, the
- * interpreter around it is the current one, or none: so an interpreter may use ops itself.
+ * Runs `body` and passes every call in it to `interpreter`. While the interpreter runs a call, the
+ * enclosing one is current, or none: an interpreter may therefore use ops itself.
  *
- * Throws a TypeError for an async `body`: what it awaits would run outside.
+ * Throws a TypeError for an async `body`: the code after its first `await` would run outside.
  */
 export function interpret<R>(interpreter: Interpreter, body: () => R): R {
   const outer = frame;
@@ -35,7 +35,7 @@ export function interpret<R>(interpreter: Interpreter, body: () => R): R {
   try {
     const made = body();
     if (typeof (made as { then?: unknown } | null)?.then === "function") {
-      // Nothing waits for it.
+      // No code awaits this promise.
       Promise.resolve(made).catch(() => {});
       throw new TypeError("Cannot interpret an async function: what it awaits would run outside");
     }
@@ -45,7 +45,7 @@ export function interpret<R>(interpreter: Interpreter, body: () => R): R {
   }
 }
 
-/** What `use` gives for the current interpreter, while the one around it is current. */
+/** Calls `use` with the current interpreter, while the enclosing one is current. */
 function outside<R>(current: Frame, use: (by: Interpreter) => R): R {
   frame = current.outer;
   try {
@@ -55,12 +55,12 @@ function outside<R>(current: Frame, use: (by: Interpreter) => R): R {
   }
 }
 
-/** Lets the current interpreter, which there is, run `call`. */
+/** Passes `call` to the current interpreter, which must exist. */
 export function interpretCall(call: Call): void {
   outside(frame!, (by) => by.run(call));
 }
 
-/** Tells the current interpreter, if any, that `x` is about to be read by `how`. */
+/** Notifies the current interpreter, if any, that `how` is about to read `x`. */
 export function hostRead(x: Operand, how: string): void {
   if (frame !== null) outside(frame, (by) => by.read(x, how));
 }

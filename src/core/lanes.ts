@@ -1,6 +1,6 @@
 /**
- * Elements that are several numbers, or share a block, as the numbers that they consist of: what moves
- * whole elements moves those, so that backends need not know such dtypes.
+ * Elements that consist of several numbers, or share a block, as the numbers in them: ops that move
+ * whole elements move those, so that backends need not know such dtypes.
  *
  * @module
  */

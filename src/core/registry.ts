@@ -1,5 +1,5 @@
 /**
- * Which backends there are. Only dispatch.ts imports this: a backend is entered from nowhere else.
+ * The registered backends. Only dispatch.ts imports this, so that no other file calls a backend.
  *
  * @module
  */
@@ -14,7 +14,9 @@ let cpu: Backend | undefined;
 const families = new Map<string, OpenDevice>();
 const devices = new Map<string, Device>();
 
-/** Registers the backend that defines every op: it runs what the CPU's backend has no kernel for. */
+/**
+ * Registers the backend that defines every op: it runs calls without a kernel in the CPU's backend.
+ */
 export function registerDefinition(backend: Backend): void {
   definition = backend;
 }
@@ -24,13 +26,13 @@ export function definitionBackend(): Backend {
   return definition;
 }
 
-/** Makes the backend that `make` gives serve the CPU; the first op calls it. */
+/** Registers `make`, which returns the backend of the CPU; the first op calls it. */
 export function registerCpu(make: () => Backend): void {
   makeCpu = make;
   cpu = undefined;
 }
 
-/** The backend that serves the CPU. */
+/** The backend of the CPU. */
 export function cpuBackend(): Backend {
   return cpu ??= makeCpu();
 }
@@ -41,24 +43,24 @@ export function backendFor({ device }: Storage): Backend {
 }
 
 /**
- * Makes `open` serve the devices `family`, which is the first one, `family:1`, `family:2`, …; it is
- * called when a device is first asked for, and again only where it gave a reason.
+ * Registers `open` for the devices `family`, the first one, `family:1`, `family:2`, …. The first
+ * use of a device calls it, and later uses only if it returned a reason.
  */
 export function registerDevices(family: string, open: OpenDevice): void {
   families.set(family, open);
 }
 
-/** The name that storages have of a device that may be written in several ways: `"cuda:0"` is `"cuda"`. */
+/** The canonical name of a device that has several spellings: `"cuda:0"` is `"cuda"`. */
 export function deviceName(device: string): string {
-  // Callers that no compiler checks may pass anything.
+  // Untyped callers may pass any value.
   return String(device).replace(/:0$/, "");
 }
 
 /**
- * The device of that name; null for the CPU. `what` is what is being done, as "zeros on", for the
+ * The device of that name; null for the CPU. `what` is the operation, such as "zeros on", for the
  * error.
  *
- * Throws a DeviceError that says why when there is none.
+ * Throws a DeviceError with the reason if there is none.
  */
 export function deviceOf(device: string, what: string): Device | null {
   const name = device === "cpu" ? device : deviceName(device);
@@ -76,12 +78,12 @@ export function deviceOf(device: string, what: string): Device | null {
   return opened;
 }
 
-/** The memory of a device, null for the CPU, which is also meant where none is named. */
+/** The memory of a device; null for the CPU, which is also the default. */
 export function memoryOf(device: string | undefined, what: string): DeviceMemory | null {
   return device === undefined ? null : deviceOf(device, what)?.memory ?? null;
 }
 
-/** The devices other than the CPU that have been opened, by name. */
+/** The open devices other than the CPU, by name. */
 export function openDevices(): ReadonlyMap<string, Device> {
   return devices;
 }

@@ -1,5 +1,5 @@
 /**
- * Softmax and norms as backends run them: along contiguous rows of floats.
+ * Softmax and norms in the form that backends run: along contiguous rows of floats.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Call, Input } from "../ops/op.ts";
 
-/** The names of the ops that backends may have row kernels for. */
+/** The names of the ops with row kernels in some backends. */
 export const ROW_KERNELS = ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const;
 
 /** One of {@link ROW_KERNELS}. */
@@ -19,11 +19,11 @@ export type RowKernel = (typeof ROW_KERNELS)[number];
 export interface RowAttributes {
   /** The axis, or the axes of a norm. */
   readonly axis: number | readonly number[];
-  /** What norms add to the variance; its default depends on the op and the dtype. */
+  /** The number that norms add to the variance; its default depends on the op and the dtype. */
   readonly epsilon?: number | undefined;
 }
 
-/** What a row kernel works on. */
+/** The operands of a row kernel. */
 export interface Rows {
   readonly rows: number;
   readonly columns: number;
@@ -33,25 +33,25 @@ export interface Rows {
   readonly epsilon: number;
 }
 
-/** The dtype that rows of `info` are computed in: sums of 16-bit floats are kept in 32 bits. */
+/** The dtype that rows of `info` are computed in: 32 bits for sums of 16-bit floats. */
 export function rowDType(info: DTypeInfo): DTypeInfo {
   return info.bytes === 2 ? DTYPE.float32 : info;
 }
 
-/** What a norm of `info` adds to the variance. */
+/** The epsilon that a norm of `info` adds to the variance. */
 export function epsilonOf(call: Call, info: DTypeInfo): number {
   const { epsilon } = call.attributes as RowAttributes;
   return epsilon ?? (call.op.name === "rmsNorm" ? finfo(rowDType(info).name).eps : 1e-5);
 }
 
-/** The rows of a call, which {@link isRowCall} has accepted. */
+/** The rows of a call that {@link isRowCall} has accepted. */
 export function rowsOf(call: Call): Rows {
   return call.memo as Rows;
 }
 
 /**
- * True where row kernels can run the call: along the last axes of floats, with what norms multiply and
- * add in one contiguous run for each row.
+ * True if row kernels can run the call: along the last axes of floats, with the scale and shift of
+ * norms in one contiguous run each.
  */
 export function isRowCall(call: Call): boolean {
   const { storage: { info }, layout: { shape, size } } = call.operand(0);
@@ -83,7 +83,7 @@ export function isRowCall(call: Call): boolean {
   return true;
 }
 
-/** True for nothing, and for so many contiguous elements of `info` from offset 0 on. */
+/** True for undefined, and for `length` contiguous elements of `info` from offset 0 on. */
 function isRun(input: Input, info: DTypeInfo, length: number): boolean {
   if (input === undefined) return true;
   const { storage, layout } = input as Operand;

@@ -1,6 +1,6 @@
 /**
- * What has to hold before an operand is written: it is alive, writable and apart from what is read; and
- * new outputs.
+ * Checks before a write of an operand: it is alive, writable and separate from the inputs; and new
+ * outputs.
  *
  * @module
  */
@@ -29,8 +29,9 @@ export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
 }
 
 /**
- * Makes `target` ready to be written, or throws: it is alive, writable, has no two indices for one
- * element, and copies on write that still show its elements have copies of their own.
+ * Prepares `target` for a write, or throws: checks that it is alive, writable and has no two
+ * indices for one element, and gives copies on write that still show its elements copies of their
+ * own.
  */
 export function prepareWrite(target: Operand, name: string): void {
   checkAlive(target.storage, name);
@@ -47,7 +48,7 @@ export function prepareWrite(target: Operand, name: string): void {
   const { storage } = target;
   if (storage.cows === null) return;
   if (storage.memory?.recording) {
-    // The copy would be recorded, and hold nothing until then.
+    // The copy would be recorded, and contain no data until the recording runs.
     throw new DeviceError(
       `Cannot ${name} while a graph is captured: the tensor shares its memory with copies on write`,
     );
@@ -55,7 +56,7 @@ export function prepareWrite(target: Operand, name: string): void {
   storage.settle();
 }
 
-/** Checks a given output against what it is to hold, and makes it ready to be written. */
+/** Checks a given output against `spec`, and prepares it for a write. */
 export function prepareOut(
   out: Operand,
   { shape, dtype }: OutputSpec,
@@ -75,11 +76,11 @@ export function prepareOut(
   prepareWrite(out, name);
 }
 
-/** True when `target` and `source` may have bytes in common. */
+/** True if `target` and `source` may share bytes. */
 export function overlaps(target: Operand, source: Operand): boolean {
   if (target.storage !== source.storage) {
-    // Only memory that came from outside, or is seen as lanes, can be in two storages. Each message to a worker makes
-    // another object of a shared buffer: those of one length may be one.
+    // Two storages share memory only if it came from outside or is seen as lanes. Each message to a
+    // worker makes another object for a shared buffer: two objects of one length may be one buffer.
     const [t, s] = [target.storage, source.storage];
     if (!t.exposed || !s.exposed || t.memory !== s.memory) return false;
     if (t.memory === null) {
@@ -100,8 +101,8 @@ function byteExtent({ layout, storage }: Operand): [low: number, high: number] {
 }
 
 /**
- * True when an elementwise write of `target` would change elements of `source` before they are read.
- * It does not where each element is read right before its own place is written.
+ * True if an elementwise write of `target` would change elements of `source` before they are read.
+ * It would not if each element is read right before its own place is written.
  */
 export function disturbs(target: Operand, source: Operand): boolean {
   if (source === target || !overlaps(target, source)) return false;
@@ -128,13 +129,13 @@ export function checkFits(target: Operand, one: Operand, name: string): void {
   }
 }
 
-/** True when a kernel may write results of `spec` to `out` while it reads the inputs. */
+/** True if a kernel may write results of `spec` to `out` while it reads the inputs. */
 export function canWriteDirectly(call: Call, out: Operand, spec: OutputSpec): boolean {
   if (out.storage.info !== spec.dtype) return false;
   return call.inputs.every((input) => !isOperand(input) || !overlaps(out, input));
 }
 
-/** New memory for a result: a handle, but where the result is to be copied into `given`. */
+/** New memory for a result: a handle, unless the result will be copied into `given`. */
 export function newOutput({ shape, dtype }: OutputSpec, like: Storage, given?: Operand): Operand {
   const layout = shape.length === 0 ? SCALAR_LAYOUT : Layout.contiguous(shape);
   const storage = allocateIn(like.memory, dtype, layout.size, false);

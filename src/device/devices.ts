@@ -1,6 +1,5 @@
 /**
- * What programs ask of devices beside ops: to wait, to get ready, to do work again, how much memory
- * they use.
+ * Functions of devices other than ops: wait, warm up, run work again, report memory.
  *
  * @module
  */
@@ -17,10 +16,10 @@ import type { MemoryInfo } from "../memory/storage.ts";
 import type { Device } from "../types/mod.ts";
 
 /**
- * Waits until `device` has done all that it was asked for. Ops on a device other than the CPU return
- * before they are done, and what reads a tensor waits by itself: this is for measuring times.
+ * Waits until `device` has finished all its work. Ops on a device other than the CPU return before
+ * they finish, and reading a tensor waits by itself, so programs need this only to measure times.
  *
- * Throws a DeviceError for what went wrong in it, and an IndexError for an index that was out of
+ * Throws a DeviceError for a failure of that work, and an IndexError for an index that was out of
  * range.
  */
 export function synchronize(device: Device): void {
@@ -28,29 +27,29 @@ export function synchronize(device: Device): void {
 }
 
 /**
- * How much memory tensors take on the CPU. Memory that was handed in (`fromBuffer`) is not counted,
- * nor, in Bun, are arrays of up to 2 KiB.
+ * The memory of tensors on the CPU. Excludes external memory (`fromBuffer`) and, in Bun, arrays of
+ * up to 2 KiB.
  */
 export function memory(device?: "cpu"): CpuMemoryInfo;
-/** How much memory tensors take on `device`. Throws a DeviceError when there is no such device. */
+/** The memory of tensors on `device`. Throws a DeviceError if there is no such device. */
 export function memory(device: Exclude<Device, "cpu">): DeviceMemoryInfo;
-/** How much memory tensors take on a device that may be the CPU. */
+/** The memory of tensors on a device that may be the CPU. */
 export function memory(device: Device): MemoryInfo;
 export function memory(device?: Device): MemoryInfo {
   return memoryOf(device, "tell the memory of")?.usage() ?? cpuMemory();
 }
 
-/** Lets go of the memory that is kept for reuse on `device`, the CPU unless it is given. */
+/** Frees the memory kept for reuse on `device`; the CPU by default. */
 export function emptyCache(device?: Device): void {
   const found = memoryOf(device, "empty the pool of");
   if (found === null) emptyCpuPool();
   else found.release();
 }
 
-/** What backends prepare besides the ops of the table. */
+/** Ops outside the table that backends prepare. */
 const PREPARED = [...ROW_KERNELS, "astype", "matmul", "sort", "index", "random"] as const;
 
-/** Ops that launch other kernels than those of the row of their name, or more. */
+/** Ops that launch other kernels than those of the op of their name, or additional ones. */
 const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   allclose: ["isclose", "all"],
   argsort: ["sort"],
@@ -75,21 +74,23 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   var: ["mean", "var"],
 };
 
-/** What {@link warmUp} takes, with the rows and the parts of `PREPARED` that it stands for. */
+/**
+ * The names that {@link warmUp} accepts, with the ops and the entries of `PREPARED` behind each.
+ */
 const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
-/** Ops of the table that only others are made of. */
+/** Ops of the table that only other ops use. */
 const PARTS = new Set([...MADE_OF.norm!, "logSumExp"]);
 for (const { name } of TABLE) if (!PARTS.has(name)) WARM.set(name, [name]);
 for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 
 /**
- * Compiles what most calls of `ops` on elements of `dtypes` need on `device`, so that they do not
- * have to wait for it later. Ops are named as methods and functions are, as `"add"`, `"sum"`,
- * `"softmax"`, `"concat"`, without those that write in place, `tril`, `triu` and `oneHot`; `"index"`
- * and `"random"` stand for all of their kind. What was compiled is kept on disk, so that later
- * processes load it only. Does nothing on the CPU, where all is compiled.
+ * Compiles the kernels that most calls of `ops` on elements of `dtypes` need on `device`, so that
+ * the calls do not have to wait for them. Ops have the names of their methods and functions, such
+ * as `"add"`, `"sum"`, `"softmax"`, `"concat"`, without in-place ops, `tril`, `triu` and `oneHot`;
+ * `"index"` and `"random"` stand for all ops of their kind. Compiled kernels are kept on disk;
+ * later processes only load them. Does nothing on the CPU, whose kernels are compiled ahead.
  *
- * Throws an ArgumentError for what is no such op, and a DeviceError when there is no such device.
+ * Throws an ArgumentError for an unknown op, and a DeviceError if there is no such device.
  */
 export function warmUp(
   device: Device,
@@ -108,10 +109,10 @@ export function warmUp(
 }
 
 /**
- * Lets products of float32 on CUDA devices round their operands to TF32, which has the range of
- * float32 and 10 bits of mantissa: tensor cores multiply those, and products are right to about 3
- * digits. Off unless it is called; sums are float32 in both cases, and so are results. Gives what was
- * set before.
+ * Allows products of float32 on CUDA devices to round their operands to TF32, which has the range
+ * of float32 and 10 bits of mantissa. Tensor cores multiply TF32; products are then correct to
+ * about 3 digits. Off by default. Sums and results are float32 in both cases. Returns the previous
+ * setting.
  */
 export function allowTF32(allow: boolean): boolean {
   if (typeof allow !== "boolean") {
@@ -120,19 +121,19 @@ export function allowTF32(allow: boolean): boolean {
   return allowOnCuda(allow);
 }
 
-/** Work that a device does again whenever it is asked; what {@link capture} gives. */
+/** Recorded work that a device can run any number of times; the result of {@link capture}. */
 export class Graph implements Disposable {
   /** The device. */
   readonly device: string;
   #recording: Recording | null;
 
-  /** Wraps what was recorded. */
+  /** Wraps a recording. */
   constructor(device: string, recording: Recording) {
     this.device = device;
     this.#recording = recording;
   }
 
-  /** Does all of it, on the tensors that it was recorded with, as they are now. Does not wait. */
+  /** Runs the recorded work on the recorded tensors with their current elements. Does not wait. */
   run(): void {
     const recording = this.#recording;
     if (recording === null) throw new DisposedError("Cannot run: the graph was disposed");
@@ -143,28 +144,28 @@ export class Graph implements Disposable {
     recording.run();
   }
 
-  /** Lets go of it. Tensors that it made keep what they have. */
+  /** Frees the graph. Tensors that it made keep their elements. */
   dispose(): void {
     const recording = this.#recording;
     this.#recording = null;
     recording?.free();
   }
 
-  /** Lets go of it at the end of `using`. */
+  /** Frees the graph at the end of `using`. */
   [Symbol.dispose](): void {
     this.dispose();
   }
 }
 
 /**
- * Records what `body` asks of `device`, and does none of it: `run()` of what comes out does all, at
- * the cost of one call. Tensors that were made before keep their place and are read and written anew
- * each time; those that `body` makes get their elements by the first `run()`. Their memory stays
- * taken until the graph is disposed.
+ * Records the work of `body` on `device` without running it. `run()` of the result runs all of it
+ * at the cost of one call. Each run reads and writes the tensors that existed before the recording
+ * in place; tensors made by `body` get their elements from the first `run()`. Their memory stays
+ * allocated until the graph is disposed.
  *
- * Nothing in `body` may need the values of tensors, nor move elements between devices: that throws a
- * DeviceError. The CPU has no graphs, which is a DeviceError too. What other workers of the process
- * ask of CUDA meanwhile waits until the end.
+ * `body` must not read the values of tensors or move elements between devices: both throw a
+ * DeviceError. The CPU has no graphs and throws a DeviceError too. CUDA calls of other workers in
+ * the process wait until the recording ends.
  */
 export function capture(device: Device, body: () => void): Graph {
   if (typeof body !== "function") {

@@ -1,5 +1,5 @@
 /**
- * Which backends there are and which one serves.
+ * The available backends, and the one in use.
  *
  * @module
  */
@@ -9,19 +9,24 @@ import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/dtype.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 
-/** What {@link info} tells. */
+/** The result of {@link info}. */
 export interface Info {
   /** This library's version. */
   readonly version: string;
   /** `"deno"`, `"bun"`, `"node"` or `"other"`. */
   readonly runtime: string;
-  /** What serves each device that can be used: a backend on the CPU, a graphics card on `"cuda"`. */
+  /**
+   * The backend or hardware of each available device: a backend on the CPU, a graphics card on
+   * `"cuda"`.
+   */
   readonly devices: Readonly<Record<string, string>>;
-  /** Each backend and library, and whether it is there: `"in use"`, `"available"`, or why not. */
+  /**
+   * Each backend and library, with its status: `"in use"`, `"available"`, or why it is unavailable.
+   */
   readonly backends: Readonly<Record<"js" | "native" | "openblas" | "cuda", string>>;
-  /** The instruction set of the native backend, as `"x86-64-v3"`; null without it. */
+  /** The instruction set of the native backend, such as `"x86-64-v3"`; null without it. */
   readonly level: string | null;
-  /** How many threads work on large ops. */
+  /** The number of threads for large ops. */
   readonly threads: number;
 }
 
@@ -29,10 +34,10 @@ export interface Info {
 export const VERSION = "0.1.0";
 
 /**
- * Chooses what runs ops on the CPU: `"native"`, vector code in C, which serves by itself wherever it
+ * Chooses the backend of the CPU: `"native"`, vector code in C, which is the default wherever it
  * can be opened, or `"js"`, JavaScript loops, which run everywhere.
  *
- * Throws a DeviceError that says why when the backend cannot be had. Never prompts.
+ * Throws a DeviceError with the reason if the backend is unavailable. Never prompts.
  */
 export function setBackend(name: "js" | "native"): void {
   if (name !== "js" && name !== "native") {
@@ -44,12 +49,11 @@ export function setBackend(name: "js" | "native"): void {
 }
 
 /**
- * Lets so many threads of the native library work on large ops, 0 for as many as the machine has
- * (which is where it begins, unless `ROWMAJOR_THREADS` says otherwise); gives how many there are now.
- * Results do not depend on it, but for products of matrices by OpenBLAS. Without the library there is
- * one.
+ * Sets the number of threads of the native library for large ops, 0 for as many as the machine has
+ * (the default, unless `ROWMAJOR_THREADS` is set). Returns the resulting number. Results do not
+ * depend on it, except for matrix products by OpenBLAS. Without the library there is one thread.
  *
- * Throws an ArgumentError for what is no integer from 0 to 256.
+ * Throws an ArgumentError unless `count` is an integer from 0 to 256.
  */
 export function setThreads(count: number): number {
   if (!Number.isInteger(count) || count < 0 || count > 256) {
@@ -62,8 +66,8 @@ export function setThreads(count: number): number {
 }
 
 /**
- * Which backends are in use, which could be, and why others could not. Looks for CUDA, but does
- * nothing on its devices. Never prompts.
+ * The backends in use, the other available ones, and why the rest are unavailable. Looks for CUDA,
+ * but does nothing on its devices. Never prompts.
  */
 export function info(): Info {
   const globals = globalThis as { Deno?: unknown; Bun?: unknown; process?: unknown };

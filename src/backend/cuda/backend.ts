@@ -1,8 +1,7 @@
 /**
- * The CUDA backend: which kernels a call goes to.
+ * The CUDA backend: chooses the kernels of a call.
  *
- * All that is queued on a device runs in the order of the calls; nothing here waits. Knows nothing of
- * tensors.
+ * Work on a device runs in the order of the calls; nothing here waits. Knows nothing of tensors.
  *
  * @module
  */
@@ -27,10 +26,10 @@ import { alongRows } from "./softmax_norm.ts";
 import { sort } from "./sort.ts";
 import { familiesOf } from "./warm.ts";
 
-/** A kernel, or a few, for a call. */
+/** The kernel, or the few kernels, of a call. */
 interface Kernel {
   supports(call: Call): boolean;
-  /** Queues it; false where it cannot be had. */
+  /** Queues the kernel; false if it is unavailable. */
   run(device: CudaDevice, call: Call): boolean | void;
 }
 
@@ -43,7 +42,7 @@ function queueSort(device: CudaDevice, call: Call, values: Operand, order: Opera
   sort(device, storage, offset, size / length, length, descending, order && order.storage);
 }
 
-/** Products of bytes may be 32-bit integers, which tensor cores make of the bytes. */
+/** Products of bytes may be 32-bit integers, which tensor cores compute from the bytes. */
 function isGemm(call: Call): boolean {
   if (isPlainGemm(call)) return true;
   const [a, b] = [call.operand(0), call.operand(1)];
@@ -175,11 +174,11 @@ export class CudaBackend implements Backend {
     }
   }
 
-  /** Tells the graph that is recorded, if any, which storages the call uses. */
+  /** Notes the storages that the call uses in the graph under recording, if any. */
   #note({ op, inputs, outputs }: Call): void {
     const { notes } = this.#device;
     if (notes === null) return;
-    // A call of an op without outputs may have room for one.
+    // A call of an op without outputs may have room for one output.
     for (const out of outputs) if (out !== undefined) notes.write(out.storage);
     inputs.forEach((input, k) => {
       if (!isOperand(input)) return;

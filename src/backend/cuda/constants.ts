@@ -6,34 +6,37 @@
  */
 import { DTYPES } from "../../base/dtype.ts";
 
-/** By the header of shim/cuda/kernels that needs them. */
+/** By the header in shim/cuda/kernels that needs the constants. */
 export const CONSTANTS = {
   "device.h": {
     /** Threads of a block, unless a kernel says otherwise. */
     THREADS: 256,
-    /** Axes that most kernels have room for, and as many as there can be. */
+    /** Axes that most kernels have room for, and the maximum. */
     FEW_AXES: 8,
     MAX_AXES: 64,
   },
   "map.h": {
-    /** Elements of a thread where each is fetched by itself. */
+    /** Elements of a thread that fetches each element separately. */
     MAP_ELEMENTS: 4,
     /** Rows and columns of a tile, and of one of cheap ops on elements of at most 2 bytes. */
     MAP_TILE: 32,
     MAP_LARGE_TILE: 64,
-    /** Flag of contiguous operands: packs can be moved at once. */
+    /** Flag of contiguous operands: one instruction can move a pack. */
     MAP_ALIGNED: 8,
   },
   "reduce.h": {
-    /** Rows that a lane loads at a time where outputs are neighbours; half as many of 8 bytes. */
+    /**
+     * Rows that a lane loads at a time where outputs are neighbors; half as many for 8-byte
+     * elements.
+     */
     REDUCE_ROWS: 16,
-    /** Flags: elements are taken in packs, packs can be loaded at once, b varies within an output. */
+    /** Flags: elements are taken in packs, one load fetches a pack, b varies within an output. */
     REDUCE_PACKS: 1,
     REDUCE_ALIGNED: 2,
     REDUCE_SECOND_VARIES: 4,
   },
   "scan.h": {
-    /** Flags: packs of the input can be loaded at once, those of the output stored. */
+    /** Flags: one load fetches a pack of the input, one store writes a pack of the output. */
     SCAN_ALIGNED_IN: 1,
     SCAN_ALIGNED_OUT: 2,
   },
@@ -46,23 +49,25 @@ export const CONSTANTS = {
     SORT_RANK_MAX: 512,
     /** Values of a digit. */
     SORT_DIGITS: 256,
-    /** Elements of a thread, and of one whose elements have 8 bytes. */
+    /** Elements of a thread, and of a thread with 8-byte elements. */
     SORT_ITEMS: 16,
     SORT_WIDE_ITEMS: 8,
-    /** Above the bits of the mantissa of floats in `order`: integers are signed; descending order. */
+    /**
+     * Flags above the bits of the mantissa of floats in `order`: signed integers; descending order.
+     */
     SORT_SIGNED: 256,
     SORT_DESCENDING: 512,
-    /** Rows of so many counts, or fewer, are added up by a thread each. */
+    /** One thread each adds up rows of at most this many counts. */
     FEW_COUNTS: 16,
-    /** Threads of a block that adds up the counts of a row, at most. */
+    /** The most threads of a block that adds up the counts of a row. */
     COUNTS_THREADS: 1024,
   },
   "gather_scatter.h": {
-    /** Elements that a block of nonzero looks at. */
+    /** Elements that a block of nonzero reads. */
     NONZERO_TILE: 4096,
     /** Sorted indices of a chunk of scatter-add. */
     ADD_CHUNK: 32,
-    /** Beside the bytes of an index, where it is signed. */
+    /** Flag next to the bytes of an index: the index is signed. */
     INDEX_SIGNED: 16,
     /** Words of 8 bytes of struct rm_faults. */
     FAULT_WORDS: 4,
@@ -74,7 +79,7 @@ export const CONSTANTS = {
   "random.h": {},
 } as const;
 
-/** A header that kernels are made of. */
+/** A header that defines kernels. */
 export type Header = keyof typeof CONSTANTS;
 
 const texts = new Map<Header, string>();
@@ -83,7 +88,7 @@ function defineAll(constants: Readonly<Record<string, number>>): string {
   return Object.entries(constants).map(([name, value]) => `#define RM_${name} ${value}\n`).join("");
 }
 
-/** What a source that includes `header` begins with. */
+/** The first lines of a source that includes `header`. */
 export function constantsOf(header: Header): string {
   let text = texts.get(header);
   if (text === undefined) {

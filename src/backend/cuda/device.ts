@@ -19,17 +19,17 @@ export class Arguments {
   readonly #words = new Uint32Array(this.#reals.buffer);
   #count = 0;
 
-  /** How many there are. */
+  /** The number of arguments. */
   get count(): number {
     return this.#count;
   }
 
-  /** Where they lie. */
+  /** The memory of the arguments. */
   get data(): Float64Array {
     return this.#reals;
   }
 
-  /** Begins anew. */
+  /** Removes all arguments. */
   clear(): this {
     this.#count = 0;
     return this;
@@ -63,12 +63,14 @@ export class Arguments {
     return this;
   }
 
-  /** Adds the address of element `offset` of `storage`; of none, a null pointer. */
+  /** Adds the address of element `offset` of `storage`, or a null pointer for null. */
   address(storage: Storage | null, offset = 0): this {
     return this.integer(storage === null ? 0 : storage.address + offset * storage.info.bytes);
   }
 
-  /** Adds 8 bytes that hold the one element of `scalar`, lowest first: a storage of the CPU. */
+  /**
+   * Adds 8 bytes that contain the one element of `scalar`, a storage of the CPU, low bytes first.
+   */
   element(scalar: Storage): this {
     const at = 8 * this.#count++;
     const { buffer, byteOffset } = scalar.array;
@@ -88,12 +90,12 @@ export interface Family {
   readonly names: readonly string[];
 }
 
-/** How many there are along x, y and z. */
+/** The sizes along x, y and z. */
 export type Extent = readonly [x: number, y?: number, z?: number];
 
 /** The words of struct rm_faults; see {@link CudaDevice.indexErrors}. */
 const NO_FAULTS = new BigInt64Array([0n, -1n, -1n, 0n]);
-/** How many words that are. */
+/** The number of words. */
 export const FAULT_WORDS: number = CONSTANTS["gather_scatter.h"].FAULT_WORDS;
 
 /** One device. */
@@ -102,16 +104,16 @@ export class CudaDevice {
   readonly name: string;
   readonly #launch: Shim["rm_cuda_launch"];
   readonly #call = new Float64Array(8);
-  /** By their names; 0 for those that cannot be had. */
+  /** Kernels by name; 0 for unavailable ones. */
   readonly #kernels = new Map<string, number>();
-  /** What {@link CudaDevice.memory} was given, and gave. */
+  /** Arguments and results of {@link CudaDevice.memory}. */
   readonly numbers: Float64Array = new Float64Array(5);
-  /** What is told of the graph that is recorded; null while none is. */
+  /** The notes of the graph under recording; null if there is none. */
   notes: Notes | null = null;
-  /** Why kernels cannot be had. */
+  /** Why kernels are unavailable. */
   #reason = "no kernels for that come compiled";
   #indexErrors = 0;
-  /** How many calls have indexed, and of how many it is known whether they were right. */
+  /** The number of indexing calls, and the number of those that have been checked. */
   #indexed = 0;
   #judged = 0;
 
@@ -121,15 +123,15 @@ export class CudaDevice {
   }
 
   /**
-   * The kernel `name`; the first time, `source` gives the CUDA C that defines it. Throws a DeviceError
-   * where it cannot be had.
+   * The kernel `name`; on first use, `source` returns the CUDA C that defines it. Throws a
+   * DeviceError if the kernel is unavailable.
    */
   kernel(name: string, source: () => string): number {
     const handle = this.find(name, source);
     return handle === 0 ? this.fail() : handle;
   }
 
-  /** Throws why kernels cannot be had. */
+  /** Throws the reason why kernels are unavailable. */
   fail(): never {
     throw new DeviceError(`${this.name}: ${this.#reason}`);
   }
@@ -159,7 +161,7 @@ export class CudaDevice {
     }
   }
 
-  /** Queues `kernel` with so many blocks of so many threads. */
+  /** Queues `kernel` with the given blocks and threads. */
   launch(kernel: number, blocks: Extent, threads: Extent, args: Arguments): void {
     const call = this.#call;
     call[0] = kernel;
@@ -174,8 +176,9 @@ export class CudaDevice {
   }
 
   /**
-   * Does `what` of `rm_cuda_memory` with up to four numbers; gives the first one, and all of them in
-   * {@link CudaDevice.numbers}. Throws an OutOfMemoryError where there is none.
+   * Calls operation `what` of `rm_cuda_memory` with up to four numbers. Returns the first number;
+   * {@link CudaDevice.numbers} contains all of them. Throws an OutOfMemoryError if there is no
+   * memory.
    */
   memory(what: number, host: Uint8Array | null, a = 0, b = 0, c = 0, d = 0): number {
     const { numbers } = this;
@@ -189,7 +192,7 @@ export class CudaDevice {
     return numbers[0]!;
   }
 
-  /** What to throw where `what`, whose first number was `first`, has no memory. */
+  /** The error for an operation `what`, with first number `first`, that found no memory. */
   #outOfMemory(what: number, first: number): OutOfMemoryError {
     const [, second, third] = this.numbers as unknown as number[];
     return what === CUDA_MEMORY.allocate
@@ -198,13 +201,13 @@ export class CudaDevice {
       : new OutOfMemoryError(second!, "cpu", `a copy of so many bytes from or to ${this.name}`);
   }
 
-  /** Calls `use` with the address of so many bytes that are free again afterwards. */
+  /** Calls `use` with the address of `bytes` bytes, and frees them afterwards. */
   workspace(bytes: number, use: (address: number) => void): void {
     const address = this.memory(CUDA_MEMORY.allocate, null, Math.max(1, bytes));
     try {
       use(address);
     } finally {
-      // What is queued comes before whoever gets it next.
+      // The device runs queued work before any later use of the memory.
       this.memory(CUDA_MEMORY.free, null, address);
     }
   }
@@ -219,13 +222,13 @@ export class CudaDevice {
     this.memory(CUDA_MEMORY.copy, null, to, from, bytes, this.index);
   }
 
-  /** Queues writing `array`, which may change afterwards. */
+  /** Queues a write of `array`, which may change afterwards. */
   upload(address: number, array: BigInt64Array): void {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
     this.memory(CUDA_MEMORY.upload, bytes, address, bytes.length);
   }
 
-  /** Where kernels note indexes that are out of range. */
+  /** The address where kernels note indexes that are out of range. */
   get indexErrors(): number {
     if (this.#indexErrors === 0) {
       const address = this.memory(CUDA_MEMORY.allocate, null, NO_FAULTS.byteLength);
@@ -235,22 +238,24 @@ export class CudaDevice {
     return this.#indexErrors;
   }
 
-  /** The number of a call that may note faults, from 1 on. */
+  /** The number of a call that may note faults, starting at 1. */
   nextIndexing(): number {
     return ++this.#indexed;
   }
 
-  /** How many calls have indexed. */
+  /** The number of indexing calls. */
   get indexings(): number {
     return this.#indexed;
   }
 
-  /** True when nobody has looked for faults since the last of them. */
+  /** True if an indexing call ran after the last check for faults. */
   get mayHaveFaults(): boolean {
     return this.#indexed > this.#judged;
   }
 
-  /** Throws an IndexError when a kernel has met an index out of range since the last time; waits. */
+  /**
+   * Waits, and throws an IndexError if a kernel has met an index out of range since the last check.
+   */
   checkFaults(): void {
     if (!this.mayHaveFaults) return;
     const words = new BigInt64Array(FAULT_WORDS);
@@ -260,8 +265,8 @@ export class CudaDevice {
   }
 
   /**
-   * Throws an IndexError when the `words` of {@link CudaDevice.indexErrors}, read when there had been so
-   * many `indexings`, tell of an index out of range.
+   * Throws an IndexError if `words`, read from {@link CudaDevice.indexErrors} after `indexings`
+   * calls, note an index out of range.
    */
   checkIndexErrors(words: BigInt64Array, indexings: number): void {
     this.#judged = Math.max(this.#judged, indexings);
@@ -272,7 +277,7 @@ export class CudaDevice {
     throw new IndexError(`Cannot index axis of size ${size} at ${index}`);
   }
 
-  /** Waits for all that is queued. Throws a DeviceError for what went wrong in it. */
+  /** Waits for all queued work. Throws a DeviceError for its failures. */
   synchronize(): void {
     this.check(
       "rm_cuda_control",
@@ -280,12 +285,12 @@ export class CudaDevice {
     );
   }
 
-  /** Throws what `status` stands for, with the shim's message. */
+  /** Throws the error of `status`, with the shim's message. */
   check(symbol: string, status: number): void {
     if (status === STATUS.ok) return;
     const message = lastError(this.shim);
     const refused = this.notes !== null && status === STATUS.badArgument;
-    // A library that is not there, as NVRTC, is a fault of the device's too.
+    // A missing library, such as NVRTC, is a fault of the device too.
     if (status === STATUS.deviceError || status === STATUS.notFound || refused) {
       throw new DeviceError(`${this.name}: ${message}`);
     }

@@ -1,8 +1,8 @@
 /**
- * The list of all kernels: what any call can launch, in families, each of which is one source.
+ * The list of all kernels that calls can launch, in families: one source each.
  *
- * It is what tests compile for every architecture, what they compare launches with, and what is
- * compiled ahead. Nothing that runs needs it.
+ * Tests compile the list for every architecture and compare launches with it; releases compile it
+ * ahead. Nothing at run time needs it.
  *
  * @module
  */
@@ -37,7 +37,7 @@ import {
   usualOf,
 } from "./source.ts";
 
-/** A family, and what it is called. */
+/** A family and its name. */
 export interface NamedFamily extends Family {
   readonly name: string;
 }
@@ -45,7 +45,7 @@ export interface NamedFamily extends Family {
 const STRIDED: readonly MapKernel[] = ["contiguous", "vectorized", "strided", "tiled"];
 const FOLDS = Object.keys(FOLD_KERNELS) as FoldKernel[];
 const SCANS = Object.keys(SCAN_KERNELS) as ScanKernel[];
-/** What folds the parts of a scan. */
+/** The kernels that fold the parts of a scan. */
 const SCAN_FOLDS: readonly FoldKernel[] = ["along", "across", "along_generic", "across_generic"];
 
 function mapFamilies(row: MapOp): NamedFamily[] {
@@ -55,7 +55,7 @@ function mapFamilies(row: MapOp): NamedFamily[] {
   return [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
 }
 
-/** Copies that cast nothing, and those that look dtypes up as they run. */
+/** Copies without casts, and copies that look up dtypes at run time. */
 function sameFamily(row: MapOp): NamedFamily {
   const bytes = new Set(DTYPES.map((dtype) => mapSource(row, dtype, dtype, false)));
   const general = DTYPES.map((dtype) => mapSource(row, dtype, dtype, true));
@@ -73,7 +73,7 @@ function casts(row: MapOp, from: DType): NamedFamily {
   };
 }
 
-/** The dtypes that sums of `from` may have: their usual one, and with `dtype` their own. */
+/** The dtypes of sums of `from`: the default, and those chosen with `dtype`. */
 function sumsOf(row: ReduceOp | ScanOp, from: DType): DType[] {
   const usual = resultOf(row, from);
   const own = row.result === "sum" && from !== "bool" ? [from] : [];
@@ -104,7 +104,7 @@ function scanFamilies(row: ScanOp): NamedFamily[] {
   ];
 }
 
-/** Every family of kernels that there is. */
+/** Every family of kernels. */
 export function allFamilies(): NamedFamily[] {
   const families: NamedFamily[] = [];
   for (const row of TABLE) {
@@ -122,7 +122,7 @@ function rowsFamilies(): NamedFamily[] {
   );
 }
 
-/** Those that are for no row of the op table, and the same for devices with NVRTC and without. */
+/** Families outside the op table, the same with and without NVRTC. */
 function ownFamilies(): NamedFamily[] {
   return [
     ...[1, 2, 4, 8].map((bytes) => ({ name: `sort ${bytes}`, ...sortFamily(bytes) })),
@@ -136,14 +136,14 @@ function ownFamilies(): NamedFamily[] {
 }
 
 /**
- * The families that come compiled, for devices that have a driver but no NVRTC, each a module of its
- * own: a few kernels for each row, that copies to and from workspace memory make enough for everything.
+ * The precompiled families, for devices with a driver but without NVRTC, one module each. Each op
+ * has a few kernels; copies to and from workspace memory cover all other cases.
  */
 export function prebuiltFamilies(): Family[] {
   return [...TABLE.map(prebuiltOf), ...ownFamilies()];
 }
 
-/** What most calls take, in families that tests compile at once: of copies, those of a dtype. */
+/** The kernels of most calls, in families that tests compile at once: for copies, one per dtype. */
 export function usualFamilies(): Family[] {
   const rows = TABLE.flatMap((row) =>
     row === MAP.copy ? DTYPES.map((dtype) => usualOf(row, [dtype])) : [usualOf(row)]

@@ -1,8 +1,8 @@
 /**
- * CUDA graphs: what a device is asked for once, recorded and done again at the cost of one launch.
+ * CUDA graphs: recorded work of a device, run again at the cost of one launch.
  *
- * A graph holds every storage that its work reads or writes until it is freed, so that nobody else
- * gets their memory. Knows nothing of ops.
+ * Until a graph is freed, it holds every storage that its work reads or writes, so that their
+ * memory is not reused. Knows nothing of ops.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { CUDA_CONTROL } from "../ffi/abi.ts";
 import type { CudaDevice } from "./device.ts";
 import { Notes } from "./notes.ts";
 
-/** What there is to free of a graph. */
+/** The resources of a graph. */
 interface Owned {
   readonly device: CudaDevice;
   readonly handle: number;
@@ -32,12 +32,12 @@ function drop(held: readonly Storage[]): void {
   for (const storage of held) if (--storage.handles === 0) recycle(storage as DeviceStorage);
 }
 
-/** Frees graphs that nobody holds any more and nobody has freed. */
+/** Frees graphs that were collected without a call of `free`. */
 const lost = new FinalizationRegistry<Owned>((owned) => {
   try {
     free(owned);
   } catch {
-    // The device has failed: who uses it next is told.
+    // The device has failed: its next use throws.
   }
 });
 
@@ -57,7 +57,7 @@ class Graph implements Recording {
 
   run(): void {
     const { device } = this.#owned;
-    // Who reads next looks for indexes out of range.
+    // The next read checks for indexes out of range.
     if (this.indexes) device.nextIndexing();
     const status = device.shim
       .rm_cuda_control(CUDA_CONTROL.graphLaunch, device.index, this.#numbers);
@@ -70,10 +70,10 @@ class Graph implements Recording {
   }
 }
 
-/** Records what `body` asks of `device`, which does none of it yet. */
+/** Records what `body` requests of `device`, without running it. */
 export function record(device: CudaDevice, body: () => void): Recording {
   const { shim, index } = device;
-  // Whoever indexes needs it, and it cannot be written while a graph is recorded.
+  // Indexing needs this memory, and recording a graph does not allow writing it.
   void device.indexErrors;
   const before = device.indexings;
   device.check("rm_cuda_control", shim.rm_cuda_control(CUDA_CONTROL.captureBegin, index, null));
@@ -83,7 +83,7 @@ export function record(device: CudaDevice, body: () => void): Recording {
   try {
     body();
   } catch (error) {
-    // A graph that may be incomplete, or none.
+    // A graph that may be incomplete, or no graph.
     status = shim.rm_cuda_control(CUDA_CONTROL.captureEnd, index, numbers);
     device.notes = null;
     if (status === 0) shim.rm_cuda_control(CUDA_CONTROL.graphFree, index, numbers);

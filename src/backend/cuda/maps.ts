@@ -1,7 +1,7 @@
 /**
- * Elementwise ops: which kernel of shim/cuda/kernels/map.h a plan takes, and its arguments.
+ * Elementwise ops: chooses the kernel of shim/cuda/kernels/map.h for a plan, and its arguments.
  *
- * Knows nothing of what an op means.
+ * Knows nothing of the meaning of ops.
  *
  * @module
  */
@@ -91,8 +91,8 @@ function launch(
 const MOST_AT_ONCE = 2 ** 28;
 
 /**
- * Without the kernel that a plan takes: copies by the one that copies anything, and all else dense,
- * in one dtype, from and into copies where that is needed.
+ * Runs a map without a kernel for its plan. A generic kernel does copies; all other maps run dense,
+ * in one dtype, on copies where needed.
  */
 function mapOtherwise(
   device: CudaDevice,
@@ -108,7 +108,7 @@ function mapOtherwise(
     const handle = device.kernel(source.kernels.generic, () => kernelText(source, "generic"));
     return launch(device, handle, "generic", source, plan, size, out, inputs);
   }
-  // All comes down to this one, if not to a faster one.
+  // The fallback of every map without a faster kernel.
   const single = mapSource(row, compute, compute, false);
   device.kernel(single.kernels.strided, () => kernelText(single, "strided"));
   const dtypes = inputs.map((_, k) => row.condition && k === 0 ? "bool" : compute);
@@ -129,7 +129,7 @@ function mapOtherwise(
     [...copied, ...keeps ? [] : [result]].map((dtype) => [dtype, size]),
     (made) => {
       let next = 0;
-      /** Where the elements of each operand lie now: a run, or a single one. */
+      /** The position of each operand's elements: a run, or a single element. */
       const starts = [keeps ? layouts[0]!.offset : 0], singles = [false];
       const sources = inputs.map((input, k) => {
         const layout = layouts[k + 1]!;
@@ -161,7 +161,7 @@ function mapOtherwise(
   );
 }
 
-/** `scalar`, if it is one, as an element of `dtype`, in which kernels read it. */
+/** `scalar`, if it is a scalar, as an element of `dtype`, which kernels expect. */
 function scalarIn(scalar: Storage, dtype: DType): Storage {
   if (scalar.device !== "cpu" || scalar.info.name === dtype) return scalar;
   const info = DTYPE[dtype];
@@ -170,7 +170,7 @@ function scalarIn(scalar: Storage, dtype: DType): Storage {
   return cast;
 }
 
-/** True when some operand has to be cast, for which there are kernels in the case of copies only. */
+/** True if some operand needs a cast: only copies have kernels for that. */
 function isMixed(
   row: MapOp,
   compute: DType,
@@ -182,7 +182,7 @@ function isMixed(
   return inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute));
 }
 
-/** True when the output is one run and the inputs are such too, or one element. */
+/** True if the output is one run and each input is one run or one element. */
 function isDense(plan: Plan): boolean {
   if (plan.rank !== 1) return false;
   if (strideOf(plan, 0, 0) !== 1) return plan.data[OFFSETS + plan.operands] === 1;
@@ -193,13 +193,13 @@ function isDense(plan: Plan): boolean {
   return true;
 }
 
-/** True when rows of the output are whole packs. */
+/** True if rows of the output are whole packs. */
 function takesRows(plan: Plan, { pack }: MapSource, out: Storage): boolean {
   const columns = plan.data[OFFSETS + plan.operands + plan.rank - 1]!;
   return columns % pack === 0 && isPacked(plan, 0, out, pack);
 }
 
-/** Adds where the output and the inputs are, or their one elements. */
+/** Adds the positions of the output and the inputs, or the single elements. */
 function addOperands(plan: Plan, out: Storage, inputs: readonly Storage[]): void {
   args.address(out, plan.data[OFFSETS]!);
   for (let k = 0; k < 3; k++) {
@@ -253,7 +253,7 @@ function fillStrided(
   args.integer(rank);
   const room = kernel === "generic" ? MAX_AXES : FEW_AXES;
   if (kernel === "vectorized") {
-    // The last axis goes from pack to pack.
+    // The last axis steps from pack to pack.
     addAxes(args, plan, 0, rank - 1, rank - 1, false);
     addDivisor(args, data[OFFSETS + operands + rank - 1]! / pack, false);
     for (let k = 0; k < operands; k++) args.integer(strideOf(plan, k, rank - 1) * pack);

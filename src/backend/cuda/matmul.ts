@@ -1,6 +1,6 @@
 /**
- * Products of matrices on a CUDA device: cuBLAS for floats, by the shim, and kernels of
- * shim/cuda/kernels/matmul.h for all else.
+ * Matrix products on a CUDA device: cuBLAS for floats, through the shim, and kernels of
+ * shim/cuda/kernels/matmul.h for all other dtypes.
  *
  * @module
  */
@@ -23,10 +23,10 @@ import { suffixOf } from "./source.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
-/** The most blocks along y, which go round then. */
+/** The most blocks along y; each of them loops over the rest. */
 const MOST_BLOCKS_Y = 65535;
 
-/** Signs do not matter to the lower bits of a product. */
+/** The lower bits of a product do not depend on signs. */
 function multiplyKernel({ name, kind, bytes }: DTypeInfo): KernelVariant {
   const type = kind === "f"
     ? `rm_${suffixOf(name)}`
@@ -44,21 +44,26 @@ export function matmulFamily(): Family {
 const args = new Arguments();
 let plan = new Float64Array(128);
 
-/** Where rm_cuda_matmul finds addresses, flags and the bias in a plan, and the starts of matrices. */
+/**
+ * Positions of addresses, flags and the bias, and of the starts of matrices, in a plan for
+ * rm_cuda_matmul.
+ */
 const ADDRESSES = 10, STARTS = 15;
 /** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
  * are chosen without a look at it. */
 const BIAS_ALIGNMENT = 16;
 let tf32 = false;
 
-/** Lets products of float32 round operands to TF32, or not; gives what was set before. */
+/**
+ * Allows or forbids products of float32 to round operands to TF32; returns the previous setting.
+ */
 export function allowTF32(allow: boolean): boolean {
   const before = tf32;
   tf32 = allow;
   return before;
 }
 
-/** Queues the product; false for bytes that are to be int32, where cuBLAS has no kernel for them. */
+/** Queues the product; false for bytes with an int32 result if cuBLAS has no kernel for them. */
 export function matmul(device: CudaDevice, product: GemmProblem): boolean {
   const { info } = product.c.storage;
   if (info !== product.a.storage.info) return callBlas(device, product, 0) === STATUS.ok;
@@ -66,11 +71,11 @@ export function matmul(device: CudaDevice, product: GemmProblem): boolean {
   return true;
 }
 
-/** Queues the product plus `bias`, one element for each column; false where cuBLAS cannot do it. */
+/** Queues the product plus `bias`, one element per column; false if cuBLAS cannot do it. */
 export function linear(device: CudaDevice, product: GemmProblem, bias: Operand): boolean {
   const { storage, layout: { offset } } = bias;
   const { info } = storage;
-  // What cublasLt adds to products of float64 is not documented for all versions.
+  // The documentation of cublasLt does not cover epilogues of float64 products in all versions.
   if (info.kind !== "f" || info.bytes === 8) return false;
   checkRun("rm_cuda_matmul", 3, offset, product.n, storage);
   const address = storage.address + offset * info.bytes;
@@ -85,8 +90,8 @@ export function linear(device: CudaDevice, product: GemmProblem, bias: Operand):
 }
 
 /**
- * The product by cuBLAS, of dense copies where it cannot read the operands, plus the elements at
- * `bias`, which may be 0. False where cuBLAS has nothing for it.
+ * Computes the product by cuBLAS, with dense copies of operands that it cannot read, plus the
+ * elements at `bias`, which may be 0. False if cuBLAS has no kernel.
  */
 function multiplyByBlas(device: CudaDevice, product: GemmProblem, bias: number): boolean {
   const status = callBlas(device, product, bias);
@@ -108,7 +113,7 @@ function multiplyByBlas(device: CudaDevice, product: GemmProblem, bias: number):
   return done;
 }
 
-/** Queues the product by cuBLAS; "unsupported" or "not found" when there is none. */
+/** Queues the product by cuBLAS; returns "unsupported" or "not found" if there is none. */
 function callBlas(device: CudaDevice, product: GemmProblem, bias: number): number {
   plan = planProduct("rm_cuda_matmul", plan, product, STARTS);
   const [c, a, b] = [product.c.storage, product.a.storage, product.b.storage];
@@ -121,14 +126,14 @@ function callBlas(device: CudaDevice, product: GemmProblem, bias: number): numbe
   return status;
 }
 
-/** True when cuBLAS reads the matrices as they are, or those that it writes. */
+/** True if cuBLAS can read or write the matrices in place. */
 function isPlain({ layout, rowStride, columnStride }: MatrixBatch, read: boolean): boolean {
   const [rows, columns] = layout.shape.slice(-2) as [number, number];
   return (columnStride === 1 && rowStride >= columns) ||
     (read && rowStride === 1 && columnStride >= rows);
 }
 
-/** Calls `use` with the matrices or, where they are not plain, with dense ones: copies, if `read`. */
+/** Calls `use` with the matrices or, if they are not plain, with dense ones: copies, if `read`. */
 function withDense(
   device: CudaDevice,
   matrices: MatrixBatch,
@@ -137,7 +142,7 @@ function withDense(
 ): void {
   if (isPlain(matrices, read)) return use(matrices);
   const { storage, layout: { shape, strides, offset, rank } } = matrices;
-  // A matrix that is broadcast over axes of the batch is copied once.
+  // A matrix that broadcasts over axes of the batch is copied once.
   const once = shape.map((n, axis) => read && axis < rank - 2 && strides[axis] === 0 ? 1 : n);
   const dense = Layout.contiguous(once);
   withWorkspace(storage, [[storage.info.name, dense.size]], ([made]) => {
@@ -172,7 +177,7 @@ function multiplyByTiles(device: CudaDevice, product: GemmProblem): void {
   });
 }
 
-/** From each matrix to the next, or NaN where that differs. */
+/** The distance between matrices, or NaN if it varies. */
 function stepOf({ layout: { shape, strides } }: MatrixBatch): number {
   let step = 0, count = 1;
   for (let axis = shape.length - 3; axis >= 0; axis--) {
@@ -184,7 +189,10 @@ function stepOf({ layout: { shape, strides } }: MatrixBatch): number {
   return step;
 }
 
-/** Calls `use` with the address of a list of offsets for each batch that needs one, else 0. */
+/**
+ * Calls `use` with the address of a list of offsets for each batch that needs one, and 0 for the
+ * others.
+ */
 function withOffsets(
   device: CudaDevice,
   batches: readonly MatrixBatch[],

@@ -1,6 +1,6 @@
 /**
- * The memory of a CUDA device: storages' bytes by the shim's allocator, copies in stream order, and
- * reads that wait without blocking.
+ * The memory of a CUDA device: the shim's allocator, copies in stream order, and reads that wait
+ * without blocking.
  *
  * Knows nothing of dtypes or ops.
  *
@@ -12,17 +12,17 @@ import { CUDA_MEMORY, CUDA_READ } from "../ffi/abi.ts";
 import { type CudaDevice, FAULT_WORDS } from "./device.ts";
 
 /**
- * For so many milliseconds, and once parts of it come, a read asks at every turn of the event loop,
+ * For this many milliseconds, and while parts arrive, a read polls at every turn of the event loop,
  * which costs least.
  */
 const EAGER_MS = 0.2;
-/** Then it sleeps between, for this part of the time that it has waited, but no longer than this. */
+/** Then it sleeps between polls for this fraction of the time waited, but no longer than this. */
 const PATIENCE = 1 / 8;
 const LONGEST_SLEEP_MS = 10;
 
 const { setImmediate } = globalThis as unknown as { setImmediate?: (run: () => void) => void };
 
-/** Lets everything else that waits run once. */
+/** Lets all other waiting work run once. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     if (setImmediate !== undefined) setImmediate(resolve);
@@ -78,7 +78,8 @@ export class CudaMemory implements DeviceMemory {
     const cuda = this.#cuda;
     const ticket = cuda.memory(CUDA_MEMORY.beginRead, null, address, bytes.length);
     if (!cuda.mayHaveFaults) return await this.#endRead(ticket, bytes);
-    // What went wrong until now is read along: later work is not to be waited for.
+    // Errors up to now are read together with the data, since the read does not wait for later
+    // work.
     const faults = new BigInt64Array(FAULT_WORDS);
     const { indexings } = cuda;
     let told: number;
@@ -93,7 +94,7 @@ export class CudaMemory implements DeviceMemory {
     cuda.checkIndexErrors(faults, indexings);
   }
 
-  /** Waits without blocking until what was read is in `bytes`. */
+  /** Waits without blocking until the data is in `bytes`. */
   async #endRead(ticket: number, bytes: Uint8Array): Promise<void> {
     const begin = performance.now();
     for (;;) {

@@ -2,7 +2,7 @@
  * Indexing on a CUDA device: gather, scatter, positions and nonzero by the kernels of
  * shim/cuda/kernels/gather_scatter.h.
  *
- * An index that is out of range is noted on the device and skipped: see `CudaDevice.checkFaults`.
+ * Kernels note an index out of range on the device and skip it: see `CudaDevice.checkFaults`.
  *
  * @module
  */
@@ -20,11 +20,11 @@ import { suffixOf } from "./source.ts";
 const SYMBOL = "rm_cuda_launch";
 const { THREADS, MAX_AXES } = CONSTANTS["device.h"];
 const { NONZERO_TILE, ADD_CHUNK, INDEX_SIGNED } = CONSTANTS["gather_scatter.h"];
-/** Axes that most blocks have no more of. */
+/** Most blocks have at most this many axes. */
 const BLOCK_AXES = 5;
-/** Elements that are added at once, and their picks, at most: so that what lies between has room. */
+/** Elements added at once, and their picks, at most: limits the workspace. */
 const MOST_ADDED = 2 ** 30, MOST_SORTED = 2 ** 26;
-/** The most blocks of a kernel that goes round. */
+/** The most blocks of a kernel; each of them loops over the rest. */
 const MOST_BLOCKS = 2 ** 24;
 
 function macro(name: string, what: string, ...types: (string | number)[]): KernelVariant {
@@ -68,13 +68,13 @@ export function moveFamily(): Family {
   ]);
 }
 
-/** Those of scatters that add. */
+/** The kernels of scatters that add. */
 export function scatterAddFamily(): Family {
   const added = Object.values(DTYPE).filter(({ kind }) => kind === "f" || kind === "u");
   return familyOf(added.flatMap((info) => ROOMS.map((room) => addSorted(info, room))));
 }
 
-/** Those of nonzero. */
+/** The kernels of nonzero. */
 export function nonzeroFamily(): Family {
   return familyOf(
     SIZES.flatMap((bytes) => [nonzeroPass("COUNT", bytes), nonzeroPass("WRITE", bytes)]),
@@ -83,7 +83,7 @@ export function nonzeroFamily(): Family {
 
 const args = new Arguments();
 
-/** The axes of the kernel under way: size, step of operand 0, step of operand 1, outermost first. */
+/** The axes of the current kernel: size, step of operand 0, step of operand 1, outermost first. */
 const axes: number[] = [];
 
 /** Takes the axes of `plan`, without those of size 1. */
@@ -97,7 +97,7 @@ function takeAxes(plan: Plan): void {
   }
 }
 
-/** How many axes the kernel has to have room for. */
+/** The number of axes that the kernel needs room for. */
 function roomFor(): number {
   return axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES;
 }
@@ -109,7 +109,7 @@ function addAxes(room: number): void {
   for (let i = 0; i < 3 * room; i++) args.integer(axes[i] ?? 0);
 }
 
-/** The least number of blocks of `threads` threads for `count` pieces of work, at most a limit. */
+/** The least number of blocks of `threads` threads for `count` pieces of work, up to a limit. */
 function blocksFor(count: number, threads: number = THREADS): number {
   return Math.min(MOST_BLOCKS, Math.ceil(count / threads));
 }
@@ -126,7 +126,7 @@ function addPicks(
     .integer(device.indexErrors).integer(device.nextIndexing());
 }
 
-/** Queues adding each index, times `stride`, to the position that `plan` pairs with it. */
+/** Queues an addition: each index, times `stride`, to its position in `plan`. */
 export function ravelIndex(
   device: CudaDevice,
   plan: Plan,
@@ -150,7 +150,7 @@ export function ravelIndex(
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
 }
 
-/** Queues copying the blocks that indices pick. */
+/** Queues a copy of the blocks that indices pick. */
 export function gather(device: CudaDevice, { plan, out, source, index, step }: Blocks): void {
   const { count, size, stride } = index;
   if (count === 0 || plan.size === 0) return checkIndices(device, index);
@@ -161,7 +161,7 @@ export function gather(device: CudaDevice, { plan, out, source, index, step }: B
   move(device, plan, out, source, add, count, step, false);
 }
 
-/** Queues writing blocks to where indices say, or, with `add`, adding them. */
+/** Queues a write of blocks to the places of indices, or, with `add`, an addition. */
 export function scatter(
   device: CudaDevice,
   { plan, out: target, source: values, index, step }: Blocks,
@@ -173,7 +173,7 @@ export function scatter(
   checkBlocks(SYMBOL, plan, 1, values, (count - 1) * step);
   checkRun(SYMBOL, 2, index.offset, count, index.indices);
   if (add) return scatterAdd(device, plan, target, values, index, step);
-  // Indices that all write the same need no order.
+  // Indices that all write the same value need no order.
   if (step === 0 || count === 1) {
     const addAll = (): void => addPicksOf(device, index);
     return move(device, plan, target, values, addAll, count, step, true);
@@ -188,7 +188,10 @@ export function scatter(
   });
 }
 
-/** Calls `use` with where the places of `picks` are, but for those that a later one writes over. */
+/**
+ * Calls `use` with the address of the places of `picks`, without those that a later pick
+ * overwrites.
+ */
 function lastOfEach(device: CudaDevice, picks: IndexVector, use: (kept: number) => void): void {
   const { count, size } = picks;
   const round = (bytes: number): number => Math.ceil(bytes / 512) * 512;
@@ -220,16 +223,16 @@ function addPicksOf(device: CudaDevice, { indices, offset, size, stride }: Index
   addPicks(device, address + offset * info.bytes, info, size, stride);
 }
 
-/** Notes indexes out of range where nothing is moved: they are errors all the same. */
+/** Notes indexes out of range if no element moves: they are errors too. */
 function checkIndices(device: CudaDevice, picks: IndexVector): void {
   const { count, indices, offset } = picks;
   if (count === 0) return;
   checkRun(SYMBOL, 2, offset, count, indices);
-  // Nobody looks at the places.
+  // The places are not used.
   device.workspace(8 * count, (unused) => writePlaces(device, picks, unused, true));
 }
 
-/** Writes the place of each pick, as int64 or int32, and notes those that are out of range. */
+/** Writes the place of each pick, as int64 or int32, and notes picks out of range. */
 function writePlaces(device: CudaDevice, picks: IndexVector, places: number, wide: boolean): void {
   const { count, indices, offset, size } = picks;
   const { info, address } = indices;
@@ -244,7 +247,7 @@ function writePlaces(device: CudaDevice, picks: IndexVector, places: number, wid
   device.launch(kernel, [Math.ceil(count / THREADS)], [THREADS], args);
 }
 
-/** Indices in the order of their places, and where their values are: see rm_add_sorted. */
+/** Indices in the order of their places, and the positions of their values: see rm_add_sorted. */
 interface Sorted {
   readonly places: number;
   /** 0 for sums of parts, whose places are int64. */
@@ -256,9 +259,9 @@ interface Sorted {
 }
 
 /**
- * {@link scatter} that adds. Indices are sorted by their places, so that those of one place lie side by
- * side, and no two threads add to one element. So many are sorted at once as `most` says, or, without
- * it, as have room.
+ * {@link scatter} that adds. Sorts indices by their places, so that indices of one place are
+ * neighbors and no two threads add to one element. Sorts at most `most` indices at once or, without
+ * `most`, as many as memory allows.
  */
 export function scatterAdd(
   device: CudaDevice,
@@ -286,7 +289,7 @@ export function scatterAdd(
   }
 }
 
-/** Adds what is picked, by one launch for each power of 16 picks. */
+/** Adds the picked elements, by one launch for each power of 16 picks. */
 function addRuns(
   device: CudaDevice,
   plan: Plan,
@@ -308,7 +311,7 @@ function addRuns(
     device.launch(kernel, [Math.ceil(chunks * elements / THREADS)], [THREADS], args);
   };
   if (chunks === 1) return add(0, 0);
-  // Sums have the width of what they are computed in.
+  // Sums have the width of the dtype that they are computed in.
   const { kind, bytes } = target.info;
   const width = kind === "f" ? Math.max(4, bytes) : bytes;
   device.workspace(2 * chunks * (8 + elements * width), (itsPlaces) => {
@@ -325,7 +328,7 @@ function addRuns(
   });
 }
 
-/** Copies blocks to or from where picks, which `addPicks` adds to the arguments, lie. */
+/** Copies blocks to or from the places of picks, which `addPicks` adds to the arguments. */
 function move(
   device: CudaDevice,
   plan: Plan,
@@ -351,7 +354,7 @@ function move(
     const blocks = blocksFor(count * pieces, THREADS / lanes);
     return device.launch(kernelOf(device, MOVE_BLOCKS), [blocks], [THREADS], args);
   }
-  // The operand that steps is walked from one end to the other: its longer steps go outside.
+  // The kernel reads the stepping operand from one end to the other: its longer steps go outside.
   const stepping = scatter ? 2 : 1;
   let axis = 0;
   while (3 * axis < axes.length && Math.abs(axes[3 * axis + stepping]!) > Math.abs(step)) axis++;
@@ -366,20 +369,22 @@ function move(
   device.launch(kernel, [blocksFor(size)], [THREADS], args);
 }
 
-/** A long run is cut into pieces of so many bytes. */
+/** A long run is cut into pieces of this many bytes. */
 const PIECE = 4096;
 
-/** How many threads, a power of two, copy a piece of a run, and how long that is. */
+/**
+ * The number of threads, a power of two, that copy a piece of a run, and the length of the piece.
+ */
 function teamFor(run: number): { lanes: number; piece: number } {
   const piece = Math.min(PIECE, run);
   const units = Math.ceil(piece / 16);
-  // Best as many as leave none of them idle.
+  // Prefers a number that leaves no thread idle.
   const even = units & -units;
   const lanes = even >= 8 ? Math.min(64, even) : Math.min(32, 2 ** Math.floor(Math.log2(units)));
   return { lanes, piece };
 }
 
-/** Queues writing the flat indices of the elements that are not zero. */
+/** Queues a write of the flat indices of the nonzero elements. */
 export function nonzeroIndices(
   device: CudaDevice,
   out: Storage,

@@ -1,21 +1,20 @@
 /**
- * What a graph is told of while it is recorded: storages that are read and written, memory that is
- * taken.
+ * Notes of a graph during its recording: storages that work reads and writes, and allocated memory.
  *
  * @module
  */
 import type { Storage } from "../../memory/storage.ts";
 
-/** What ops and the memory of a device tell while a graph is recorded. */
+/** Collects the storages and allocations of ops while a graph is recorded. */
 export class Notes {
-  /** Storages that are used, and whether they were made meanwhile. */
+  /** Used storages, and whether the recording made them. */
   readonly #used = new Map<Storage, boolean>();
-  /** Where memory was taken meanwhile. */
+  /** Addresses of memory allocated during the recording. */
   readonly #taken = new Set<number>();
-  /** Storages that are written. */
+  /** Written storages. */
   readonly written = new Set<Storage>();
 
-  /** Notes that memory was taken. */
+  /** Notes an allocation. */
   take(address: number): void {
     this.#taken.add(address);
   }
@@ -26,7 +25,7 @@ export class Notes {
     this.#use(storage.base);
   }
 
-  /** Notes a storage that an op reads; scalars lie on the CPU. */
+  /** Notes a storage that an op reads; scalars are stored on the CPU. */
   read(storage: Storage): void {
     if (storage.device !== "cpu") this.#use(storage.base);
   }
@@ -35,11 +34,11 @@ export class Notes {
     if (this.#used.has(storage)) return;
     const own = this.#taken.has(storage.address);
     this.#used.set(storage, own);
-    // What is made and given back meanwhile may serve again, what was there before may not.
+    // The recording may reuse memory that it allocated and freed, but not older memory.
     if (!own) storage.handles++;
   }
 
-  /** Gives what the graph holds from now on; there is a handle on each for it. */
+  /** Returns the storages that the graph holds from now on; each has a handle for it. */
   end(): Storage[] {
     for (const [storage, own] of this.#used) if (own) storage.handles++;
     return [...this.#used.keys()];

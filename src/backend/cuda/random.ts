@@ -11,17 +11,17 @@ import { Arguments, type CudaDevice, type Family } from "./device.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
-/** The most blocks, which go round then. */
+/** The most blocks; each of them loops over the rest. */
 const MOST_BLOCKS = 2 ** 20;
-/** The largest range of integers that one word is enough for. */
+/** The largest range of integers for which one word is enough. */
 const NARROW = 0x10000n;
 
-/** The type in C that integers of a dtype are made as: their bits. */
+/** The C type that integers of a dtype are made in: their bits. */
 function unsigned({ bytes }: DTypeInfo): string {
   return `uint${8 * bytes}_t`;
 }
 
-/** Float dtypes: how they are stored, what makes uniform numbers of them, and normal ones. */
+/** Float dtypes: the stored type, and the functions that make uniform and normal numbers. */
 const FLOATS: Partial<Record<DType, readonly [stored: string, uniform: string, normal: string]>> = {
   float16: ["uint16_t", "rm_uniform<rm_f16, 11>()", "rm_normal<rm_f16>()"],
   bfloat16: ["uint16_t", "rm_uniform<rm_bf16, 8>()", "rm_normal<rm_bf16>()"],
@@ -78,7 +78,7 @@ export function random(
   const kernel = kernelOf(device, instanceOf(info, kind, range <= NARROW));
   const key = BigInt(key0 >>> 0) | BigInt(key1 >>> 0) << 32n;
   args.clear().address(out).integer(length).long(key).long(low).long(range);
-  // No thread makes fewer than two elements.
+  // Each thread makes at least two elements.
   const blocks = Math.min(MOST_BLOCKS, Math.ceil(length * Math.min(8, info.bytes) / 16 / THREADS));
   device.launch(kernel, [blocks], [THREADS], args);
 }

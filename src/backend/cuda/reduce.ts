@@ -1,9 +1,9 @@
 /**
- * Reductions, index reductions and scans: how outputs and their elements are shared among threads,
- * which kernels of shim/cuda/kernels/reduce.h and scan.h that takes, and their arguments.
+ * Reductions, index reductions and scans: divides outputs and elements among threads, chooses
+ * kernels of shim/cuda/kernels/reduce.h and scan.h, and fills in their arguments.
  *
- * All of that is decided by sizes and strides, so that results depend on nothing else. Knows nothing
- * of what a row means.
+ * Sizes and strides alone decide, so that results depend on nothing else. Knows nothing of the
+ * meaning of ops.
  *
  * @module
  */
@@ -34,11 +34,11 @@ const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
 const { REDUCE_ROWS: ROWS, REDUCE_PACKS, REDUCE_ALIGNED, REDUCE_SECOND_VARIES } =
   CONSTANTS["reduce.h"];
 const { SCAN_ALIGNED_IN, SCAN_ALIGNED_OUT } = CONSTANTS["scan.h"];
-/** As many blocks keep every device busy, however unevenly they end. */
+/** Enough blocks to keep every device busy, even if some end early. */
 const BLOCKS = 4096;
-/** Rounds of a block that make a part worth its while; across, where they are longer. */
+/** Rounds of a block that make a part worthwhile; fewer across, where rounds take longer. */
 const ROUNDS = 4, ROUNDS_ACROSS = 2;
-/** From so many elements on, their places do not fit 32 bits with room to spare. */
+/** From this size on, 32-bit positions leave too little margin. */
 const NARROW = 2 ** 30;
 
 const args = new Arguments();
@@ -62,8 +62,8 @@ export function fold(
 }
 
 /**
- * Without the kernels for results of `out`'s dtype: has `make` write those of `usual`, and casts
- * them. The axes of the output come first, as many as `axes`.
+ * Runs a call without kernels for the dtype of `out`: `make` writes results of dtype `usual`, and a
+ * copy casts them. The first `axes` axes are those of the output.
  */
 function castLater(
   device: CudaDevice,
@@ -95,7 +95,7 @@ function sizeBetween({ data, operands }: Plan, from: number, to: number): number
   return size;
 }
 
-/** True where outputs, or runs, lie closer together than their own elements. */
+/** True if outputs, or runs, are closer together in memory than their own elements. */
 function runsAcross(plan: Plan): boolean {
   const { kept, rank } = plan;
   if (kept === 0) return false;
@@ -103,20 +103,20 @@ function runsAcross(plan: Plan): boolean {
   return Math.abs(strideOf(plan, 1, kept - 1)) < Math.abs(strideOf(plan, 1, rank - 1));
 }
 
-/** How a fold is shared. */
+/** The partition of a fold. */
 interface Partitions {
   readonly across: boolean;
   readonly outputs: number;
   readonly count: number;
   /** Threads of a block that share an output. */
   readonly lanes: number;
-  /** Parts of each output's elements, */
+  /** Parts of each output's elements. */
   readonly parts: number;
-  /** and elements of a part. */
+  /** Elements of a part. */
   readonly length: number;
 }
 
-/** Cuts `count` elements into at most `wanted` parts, of whole rounds. */
+/** Cuts `count` elements into at most `wanted` parts of whole rounds. */
 function splitReduction(
   count: number,
   round: number,
@@ -136,7 +136,7 @@ function partition(plan: Plan, { pack, packs, bytes }: ReduceSource, across: boo
   let lanes: number;
   let round: number;
   if (across) {
-    // Not so many that less than 128 bytes of outputs lie side by side, unless there is no more.
+    // Keeps at least 128 bytes of outputs next to each other, if there are as many.
     const rows = bytes === 8 ? ROWS / 2 : ROWS;
     const most = Math.min(8, 2 * bytes, lanesFor(count / rows));
     const wanted = Math.max(THREADS / lanesFor(outputs), most);
@@ -157,17 +157,17 @@ function partition(plan: Plan, { pack, packs, bytes }: ReduceSource, across: boo
   };
 }
 
-/** True when elements of `a` can be taken in packs of one step each. */
+/** True if packs can load elements of `a` with one step each. */
 function isEven(plan: Plan, across: boolean, pack: number): boolean {
   const { data, kept, rank, operands } = plan;
   if (kept === rank) return false;
-  // The second operand is looked up for each element where it varies.
+  // If the second operand varies, it is looked up for each element.
   if (varies(plan)) return false;
   if (across || rank === kept + 1) return true;
   return data[OFFSETS + operands + rank - 1]! % pack === 0;
 }
 
-/** True when the second operand has more than one element for an output. */
+/** True if the second operand has more than one element per output. */
 function varies(plan: Plan): boolean {
   if (plan.operands < 3) return false;
   for (let axis = plan.kept; axis < plan.rank; axis++) {
@@ -176,7 +176,7 @@ function varies(plan: Plan): boolean {
   return false;
 }
 
-/** An output may have more elements than there are: those that an input repeats. */
+/** An output may have more elements than memory has: inputs may repeat elements. */
 function isLarge(plan: Plan): boolean {
   return plan.needsInt64Index || plan.rank > FEW_AXES ||
     sizeBetween(plan, plan.kept, plan.rank) >= NARROW;
@@ -236,7 +236,7 @@ function launchFold(
   device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
 }
 
-/** Runs a reduction, or an index reduction; false where there are no kernels for it. */
+/** Runs a reduction, or an index reduction; false if there are no kernels for it. */
 function reduce(
   device: CudaDevice,
   row: ReduceOp | ArgReduceOp,
@@ -252,7 +252,7 @@ function reduce(
   let partitions = partition(plan, source, runsAcross(plan));
   if (partitions.outputs === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
-  // An output of nothing is what the row begins with.
+  // An output of no elements is the op's identity.
   if (partitions.count > 0) {
     checkOperand("rm_cuda_launch", plan, 1, a);
     if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
@@ -260,7 +260,7 @@ function reduce(
   let large = isLarge(plan);
   let handle = reduceHandle(device, source, partitions.across ? "across" : "along", large);
   if (handle === 0) {
-    // What reads along axes reads everything.
+    // Kernels that read along axes read every element.
     large = true;
     partitions = partition(plan, source, false);
     handle = reduceHandle(device, source, "along", large);
@@ -283,12 +283,12 @@ function reduce(
 
 // ---- scans -------------------------------------------------------------------------------------
 
-/** With fewer runs than this each one is read along itself, whatever lies beside it. */
+/** With fewer runs, each run is read along itself, whatever its neighbors in memory are. */
 const FEW_RUNS = 32;
-/** Parts of a run that a thread folds one after another, at most. */
+/** The most parts of a run that one thread folds in sequence. */
 const MOST_PARTS_ACROSS = 64;
 
-/** Runs a scan; false where there are no kernels for it. */
+/** Runs a scan; false if there are no kernels for it. */
 function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Storage): boolean {
   if (plan.size === 0) return true;
   checkOperand("rm_cuda_launch", plan, 0, out);
@@ -301,7 +301,7 @@ function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Stor
   const kind = partitions.across ? "across" : "along";
   let handle = find(large ? `${kind}_generic` : kind);
   if (handle === 0) {
-    // What reads along axes reads everything.
+    // Kernels that read along axes read every element.
     large = true;
     partitions = shareScan(plan, source, false);
     handle = find("along_generic");
@@ -315,7 +315,7 @@ function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Stor
   const folds = reduceHandle(device, source.fold, across ? "across" : "along", large);
   if (folds === 0) device.fail();
   device.workspace(outputs * parts * source.fold.accumulator, (workspace) => {
-    // The parts are the same, but not the lanes that share them.
+    // The parts are the same, but not the lanes.
     const lanes = across ? 8 : lanesFor(partitions.length / (source.fold.pack * source.fold.packs));
     const own = { ...partitions, lanes };
     launchFold(device, folds, large, source.fold, plan, own, out, a, null, workspace);
@@ -324,7 +324,7 @@ function scan(device: CudaDevice, row: ScanOp, plan: Plan, out: Storage, a: Stor
   return true;
 }
 
-/** True where each thread is best given a run of its own. */
+/** True if one thread per run is best. */
 function scansAcross(plan: Plan): boolean {
   const { kept, rank } = plan;
   return runsAcross(plan) && (sizeBetween(plan, 0, kept) >= FEW_RUNS || kept === rank);

@@ -1,6 +1,6 @@
 /**
- * Softmax, its logarithm and the norms along dense rows on a CUDA device: which kernel of
- * shim/cuda/kernels/softmax_norm.h holds a row, and how long ones are cut.
+ * Softmax, log-softmax and norms along dense rows on a CUDA device: chooses the kernel of
+ * shim/cuda/kernels/softmax_norm.h for a row length, and cuts long rows.
  *
  * @module
  */
@@ -20,7 +20,7 @@ const KINDS: Readonly<Record<RowKernel, string>> = {
   rmsNorm: "RM_RMS_NORM",
 };
 
-/** The most elements of a row that a thread holds: in packs of 16 bytes, or one by one. */
+/** The most elements of a row per thread: in packs of 16 bytes, or one by one. */
 function heldOf(bytes: number, pack: number): number {
   return (bytes === 8 ? 16 : 32) / (pack === 1 ? 2 : 1);
 }
@@ -32,21 +32,21 @@ const WARPS_THREADS = 128, PART_THREADS = 256;
 const BUSY_BLOCKS = 1024;
 
 /**
- * The most threads of a block that works on a row together. Norms and float64 need more registers
- * than the 64 that each of 1024 threads may have.
+ * The most threads of a block that shares a row. Norms and float64 need more than the 64 registers
+ * per thread that 1024 threads leave.
  */
 function blockThreads(kernel: RowKernel, bytes: number): number {
   return kernel.endsWith("Norm") || bytes === 8 ? 768 : 1024;
 }
 
-/** What a row goes through: lanes of a warp, 0 for a block, or one of the passes over parts. */
+/** The team for a row: lanes of a warp, 0 for a block, or one of the passes over parts. */
 type Team = 4 | 8 | 16 | 32 | "wide" | 0 | "parts" | "finish";
 const TEAMS: readonly Team[] = [4, 8, 16, 32, "wide", 0, "parts", "finish"];
 
-/** The kernel of threads that take `pack` elements at a time. */
+/** The kernel whose threads take `pack` elements at a time. */
 function instanceOf(kernel: RowKernel, dtype: DType, pack: number, team: Team): KernelVariant {
   const type = `rm_${suffixOf(dtype)}`, held = heldOf(DTYPE[dtype].bytes, pack);
-  // Lanes hold half as many while that is enough, as fewer registers are.
+  // Lanes hold half as many if that is enough: this needs fewer registers.
   const groups = (typeof team === "number" && team > 0 ? held / 2 : held) / pack;
   const name = `${kernel}_${dtype}_${pack}_${team}`;
   const what = `${name}, ${KINDS[kernel]}, ${type}, ${pack}, ${groups}`;
@@ -74,7 +74,7 @@ export function rowsFamily(kernel: RowKernel, dtype: DType): Family {
   );
 }
 
-/** The team of lanes for rows of so many elements. */
+/** The team for rows of `columns` elements. */
 function teamFor(columns: number, half: number): Team {
   for (const lanes of [4, 8, 16, 32] as const) if (columns <= lanes * half) return lanes;
   return "wide";
@@ -83,8 +83,8 @@ function teamFor(columns: number, half: number): Team {
 const args = new Arguments();
 
 /**
- * Runs `kernel` along rows that start at `offset` of `a`, into contiguous `out` of the same dtype; false
- * where no kernel can be had.
+ * Runs `kernel` along rows that start at `offset` of `a`, into contiguous `out` of the same dtype;
+ * false if no kernel is available.
  */
 export function alongRows(
   device: CudaDevice,
@@ -122,7 +122,7 @@ export function alongRows(
   }
   const sums = get("parts"), writes = get("finish");
   if (sums === 0 || writes === 0) return false;
-  // Parts are whole chunks, of what a block holds at a time.
+  // Parts are whole chunks. A block holds one chunk at a time.
   const chunk = PART_THREADS * held;
   const chunks = Math.ceil(columns / chunk);
   const wanted = Math.min(chunks, PART_THREADS, Math.max(1, Math.ceil(BUSY_BLOCKS / rows)));

@@ -1,6 +1,6 @@
 /**
- * Sorting on a CUDA device: which kernels of shim/cuda/kernels/sort.h runs go through, and the memory between
- * the passes over long ones.
+ * Sorting on a CUDA device: chooses kernels of shim/cuda/kernels/sort.h, and allocates memory
+ * between the passes over long runs.
  *
  * @module
  */
@@ -34,12 +34,12 @@ const ADD_UP: KernelVariant = {
   line: "RM_PREFIX_SUM_COUNTS(prefix_sum_counts)",
 };
 
-/** The kernels for elements of so many bytes. */
+/** The kernels for elements of `bytes` bytes. */
 export function sortFamily(bytes: number): Family {
   return familyOf(KERNELS.map((what) => instanceOf(what, bytes)));
 }
 
-/** What adds counts up, which is not only for sorting. */
+/** The kernels that add up counts, not only for sorting. */
 export function countsFamily(): Family {
   return familyOf([ADD_UP]);
 }
@@ -48,7 +48,7 @@ function kernel(device: CudaDevice, what: (typeof KERNELS)[number], bytes: numbe
   return kernelOf(device, instanceOf(what, bytes));
 }
 
-/** How elements are ordered, in bits: see rm_sort_keys. */
+/** The order of elements, as flags: see rm_sort_keys. */
 function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
   const { SORT_SIGNED, SORT_DESCENDING } = CONSTANTS["sort.h"];
   return (MANTISSAS[name] ?? 0) + (kind === "i" ? SORT_SIGNED : 0) +
@@ -57,7 +57,10 @@ function orderOf({ name, kind }: DTypeInfo, descending: boolean): number {
 
 const args = new Arguments();
 
-/** Queues making each of `rows` rows of counts the sums of those before each, and `totals` theirs. */
+/**
+ * Queues an exclusive prefix sum of each of `rows` rows of counts, and writes the sum of each row
+ * to `totals`.
+ */
 export function addCountsUp(
   device: CudaDevice,
   counts: number,
@@ -88,7 +91,7 @@ export function sort(
   sortRuns(device, at, values.info, runs, size, descending, indices === null ? 0 : indices.address);
 }
 
-/** {@link sort} for runs at an address; where there is one for them, `indices` get the order. */
+/** {@link sort} for runs at an address; `indices`, if not 0, receive the order. */
 export function sortRuns(
   device: CudaDevice,
   values: number,
@@ -111,7 +114,7 @@ export function sortRuns(
   } else sortLong(device, values, bytes, runs, size, order, indices);
 }
 
-/** Sorts runs that are longer than what a block holds, a digit at a time. */
+/** Sorts runs too long for a block, one digit at a time. */
 function sortLong(
   device: CudaDevice,
   given: number,
@@ -128,8 +131,8 @@ function sortLong(
   const round = (length: number): number => Math.ceil(length / 512) * 512;
   const copy = round(all * bytes), places = indices === 0 ? 0 : round(all * 4);
   const counters = round(runs * DIGITS * tiles * 8);
-  // Values go to and fro between their own memory and a copy; orders need two copies, as the values
-  // are to stay, and write no values in the end: one digit takes none, two take one.
+  // Values alternate between their own memory and a copy. Orders need two copies, as the values
+  // must stay intact, and write no values in the last pass: one digit takes no copy, two take one.
   const copies = indices === 0 ? 1 : Math.min(2, bytes - 1);
   device.workspace(counters + round(runs * DIGITS * 8) + copies * (copy + places), (address) => {
     const counts = address, totals = counts + counters;

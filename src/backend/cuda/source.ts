@@ -1,5 +1,6 @@
 /**
- * The rows of the op table as CUDA C: what the headers in shim/cuda/kernels need to be told of each.
+ * The ops of the table as CUDA C: the definitions that the headers in shim/cuda/kernels need of
+ * each.
  *
  * Knows nothing of plans or launches.
  *
@@ -14,7 +15,7 @@ import { ignoresSign, isComputeBound, needsDouble } from "../../ops/c_rules.ts";
 import { CONSTANTS, constantsOf, type Header } from "./constants.ts";
 import type { Family } from "./device.ts";
 
-/** A dtype as the primitives and the headers name it, by its id. */
+/** The suffix of a dtype in the names of primitives and headers, by its id. */
 const SUFFIXES = "b8 i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split(" ");
 
 /** {@link SUFFIXES} by name. */
@@ -35,10 +36,10 @@ export function storedType(dtype: DType): string {
   return kind === "f" && bytes === 2 ? "uint16_t" : valueType(dtype);
 }
 
-/** What the calls of expressions go to that are computed in C's type `value`. */
+/** The prefix of primitives that compute in C's type `value`. */
 const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f64" };
 
-/** Functions whose primitives are for most operands only: map.h has those for all. */
+/** Functions whose primitives cover most operands only: map.h has versions for all operands. */
 const PARTIAL = new Set(["sin", "cos", "tan"]);
 
 /** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
@@ -57,7 +58,7 @@ export function attributesOf(row: { readonly parameters: readonly string[] }): s
     .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
 }
 
-/** The headers that hold the primitives which `texts` call, in the arithmetic of floats or not. */
+/** The headers of the primitives that `texts` call, in the arithmetic of floats or not. */
 export function includesFor(texts: readonly string[]): string {
   const code = texts.join("\n");
   const has = (name: RegExp): boolean => name.test(code);
@@ -66,14 +67,14 @@ export function includesFor(texts: readonly string[]): string {
     (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
 }
 
-/** A struct, and the kernels that the macros of a header of shim/cuda/kernels make of it. */
+/** A struct, and the kernels that macros of a header in shim/cuda/kernels make of it. */
 export interface Source<Kernel extends string> {
   /** The name of the struct. */
   readonly name: string;
   /** The header, and its macro for each kernel. */
   readonly header: Header;
   readonly macros: Readonly<Record<Kernel, string>>;
-  /** The names of its kernels: made once, since every call looks one up. */
+  /** The names of its kernels, made once, since every call looks one up. */
   readonly kernels: Readonly<Record<Kernel, string>>;
   /** The struct. */
   readonly text: string;
@@ -118,9 +119,9 @@ export function kernelText<Kernel extends string>(
   return define([[source, [kernel]]]).source;
 }
 
-/** A row of maps for certain dtypes, as C. */
+/** An elementwise op for certain dtypes, as C. */
 export interface MapSource extends Source<MapKernel> {
-  /** Elements that are moved at once. */
+  /** Elements that one access moves. */
   readonly pack: number;
   /** Packs that a thread of the dense kernel takes. */
   readonly packs: number;
@@ -128,7 +129,7 @@ export interface MapSource extends Source<MapKernel> {
   readonly tile: number;
 }
 
-/** The kernels of a row of maps, and the macros of map.h that define them. */
+/** The kernels of an elementwise op, and the macros of map.h that define them. */
 const MAP_KERNELS = {
   contiguous: "RM_MAP_CONTIGUOUS",
   vectorized: "RM_MAP_VECTORIZED",
@@ -138,20 +139,20 @@ const MAP_KERNELS = {
   generic: "RM_MAP_GENERIC",
 } as const;
 
-/** What the kernels of a row of maps are for; see shim/cuda/kernels/map.h. */
+/** The purposes of the kernels of an elementwise op; see shim/cuda/kernels/map.h. */
 export type MapKernel = keyof typeof MAP_KERNELS;
 
 const mapSources = new Map<number, MapSource>();
 
 /**
- * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the row's result
- * for copies only; `general` for kernels that look dtypes up as they run.
+ * `row` in the arithmetic of `compute`, into elements of `out`, which differs from the op's result
+ * for copies only; `general` for kernels that look up dtypes at run time.
  */
 export function mapSource(row: MapOp, compute: DType, out: DType, general: boolean): MapSource {
   const copies = row.id === MAP.copy.id;
   let from = compute;
   let to = !copies ? resultOf(row, compute) : general ? compute : out;
-  // What is copied as it is are bytes.
+  // Copies without a cast move bytes.
   if (copies && from === to && !general) from = to = unsignedOf(DTYPE[from].bytes);
   const key = (row.id * 256 + DTYPE[from].id) * 256 + DTYPE[to].id;
   let source = mapSources.get(key);
@@ -177,7 +178,7 @@ function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
   const expr = exprFor(row, kind);
   let [work, takes, result] = [valueType(compute), valueType(compute), "auto"];
   let body: string;
-  // The neighbours of 16-bit floats are a matter of bits.
+  // Finding the neighbors of 16-bit floats takes operations on bits.
   const neighbours = kind === "f" && bytes === 2 &&
     someExpr(parseExpr(expr), (part) => part.kind === "call" && part.name === "nextafter");
   if (copies || neighbours) {
@@ -203,7 +204,7 @@ function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
   return { ...sourceOf(name, "map.h", MAP_KERNELS, text), pack, packs, tile };
 }
 
-/** What most calls take. */
+/** The kernels of most calls. */
 const USUAL_MAPS: readonly MapKernel[] = [
   "contiguous",
   "vectorized",
@@ -212,7 +213,7 @@ const USUAL_MAPS: readonly MapKernel[] = [
   "casting",
 ];
 
-/** Kernels of maps for `dtypes`: of the arithmetic, or of what is copied. */
+/** Kernels of maps for `dtypes`: the compute dtypes or, for copies, the copied dtypes. */
 function mapFamily(row: MapOp, dtypes: readonly DType[]): Family {
   if (row.id !== MAP.copy.id) {
     return define(dtypes.map((dtype) => [mapSource(row, dtype, dtype, false), USUAL_MAPS]));
@@ -239,15 +240,15 @@ export function computesOf(row: MapOp): DType[] {
 
 // ---- folds -------------------------------------------------------------------------------------
 
-/** A row of reductions, or what a scan begins with, for certain dtypes, as C. */
+/** A reduction, or the initial step of a scan, for certain dtypes, as C. */
 export interface ReduceSource extends Source<FoldKernel> {
-  /** Elements that a lane takes at once, */
+  /** Elements that a lane takes at once. */
   readonly pack: number;
-  /** and how many of those. */
+  /** Packs that a lane takes at once. */
   readonly packs: number;
-  /** Bytes of an element, */
+  /** Bytes of an element. */
   readonly bytes: number;
-  /** and of an accumulator. */
+  /** Bytes of an accumulator. */
   readonly accumulator: number;
 }
 
@@ -261,15 +262,15 @@ export const FOLD_KERNELS = {
   parts_generic: "RM_REDUCE_PARTS_GENERIC",
 } as const;
 
-/** What the kernels of a reduction are for. */
+/** The purposes of the kernels of a reduction. */
 export type FoldKernel = keyof typeof FOLD_KERNELS;
 
-/** What a fold is made of. */
+/** The parts of a fold. */
 interface FoldParts {
   readonly name: string;
   readonly from: DType;
   readonly second: DType;
-  /** What finish gives. */
+  /** The dtype of the results of `finish`. */
   readonly result: DType;
   readonly to: DType;
   /** The C types of elements before they are folded and of the accumulator. */
@@ -277,13 +278,13 @@ interface FoldParts {
   readonly acc: string;
   readonly accumulator: number;
   readonly start: string;
-  /** What is folded, and how; the statements of functions. */
+  /** The map and the fold, as statements of functions. */
   readonly map: string;
   readonly fold: string;
   readonly join: string;
   readonly finish: string;
   readonly more?: string;
-  /** True where an element takes so long that packs do not pay. */
+  /** True if an element takes so long that packs do not pay. */
   readonly heavy?: boolean;
   readonly packs?: number;
 }
@@ -306,7 +307,7 @@ function reduceSourceOf(parts: FoldParts): ReduceSource {
   return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
 }
 
-/** What a reduction of `dtype` begins with, in C. */
+/** The identity of a reduction of `dtype`, in C. */
 function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
   if (typeof identity === "number") return String(identity);
   const { kind, bytes } = DTYPE[dtype];
@@ -345,9 +346,9 @@ function makeReduce(
 ): ReduceSource {
   const dtypes = [from, to, ...(second === null ? [] : [second])].map(suffixOf);
   const toFloat = DTYPE[to].kind === "f";
-  // Results that are elements need no room to add in.
+  // Results that are elements need no wider accumulator.
   const picks = row.result === "same";
-  // What elements are before they are folded, and what they are folded into.
+  // The dtypes of elements before the fold, and of the accumulator.
   const element = toFloat && !picks ? "float64" : from;
   const sum: DType = picks ? from : toFloat ? "float64" : to === "bool" ? "bool" : "uint64";
   const [work, acc] = [valueType(element), valueType(sum)];
@@ -422,7 +423,7 @@ function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): ReduceSource {
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_generic", "parts_generic"];
 
-/** The dtype of the second operand that goes with elements of `from`. */
+/** The dtype of the second operand for elements of `from`. */
 export function secondOf(row: ReduceOp, from: DType): DType | null {
   if (row.arity !== 2) return null;
   const { kind, bytes } = DTYPE[from];
@@ -431,11 +432,11 @@ export function secondOf(row: ReduceOp, from: DType): DType | null {
 
 // ---- scans -------------------------------------------------------------------------------------
 
-/** A row of scans for certain dtypes, as C. */
+/** A scan for certain dtypes, as C. */
 export interface ScanSource extends Source<ScanKernel> {
   /** Elements that a lane takes at once. */
   readonly pack: number;
-  /** What folds the parts of a run. */
+  /** The reduction that folds the parts of a run. */
   readonly fold: ReduceSource;
 }
 
@@ -447,7 +448,7 @@ export const SCAN_KERNELS = {
   across_generic: "RM_SCAN_ACROSS_GENERIC",
 } as const;
 
-/** What the kernels of a scan are for. */
+/** The purposes of the kernels of a scan. */
 export type ScanKernel = keyof typeof SCAN_KERNELS;
 
 const scanSources = new Map<number, ScanSource>();
@@ -494,8 +495,8 @@ function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
 // ---- families ----------------------------------------------------------------------------------
 
 /**
- * The kernels that most calls of `row` take, for those of `dtypes` that it takes: for copies what is
- * copied, for other maps what is computed in, else the dtypes of the elements.
+ * The kernels of most calls of `row`, for the supported ones of `dtypes`: for copies the copied
+ * dtypes, for other maps the compute dtypes, else the dtypes of the elements.
  */
 export function usualOf(row: TableOp, dtypes: readonly DType[] = DTYPES): Family {
   if (row.kind === "map") {
@@ -522,8 +523,8 @@ function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): ReduceS
 }
 
 /**
- * The kernels of `row` that come compiled, for devices without NVRTC: enough for all that it takes,
- * with the copies between dtypes and layouts that are among them.
+ * The precompiled kernels of `row`, for devices without NVRTC: together with copies between dtypes
+ * and layouts, they cover every call.
  */
 export function prebuiltOf(row: TableOp): Family {
   const taken = DTYPES.filter((dtype) => takes(row, dtype));
@@ -551,7 +552,7 @@ export function prebuiltOf(row: TableOp): Family {
       ]),
     );
   }
-  // What moves bytes, and what casts.
+  // Kernels that move bytes, and kernels that cast.
   return define<MapKernel>(DTYPES.map((dtype) => [
     mapSource(row, dtype, dtype, true),
     DTYPE[dtype].kind === "u"

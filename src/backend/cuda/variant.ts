@@ -1,14 +1,14 @@
 /**
- * Kernels that are one line each: a macro of a header of shim/cuda/kernels, with a name and types.
+ * Kernels of one line each: a macro of a header in shim/cuda/kernels, with a name and types.
  *
  * @module
  */
 import { constantsOf, type Header } from "./constants.ts";
 import type { CudaDevice, Family } from "./device.ts";
 
-/** A kernel that a line of C makes of what a header defines. */
+/** A kernel: one line of C, and the header that it needs. */
 export interface KernelVariant {
-  /** Its name, which says all that makes it different from the others. */
+  /** The name, which distinguishes it from all other kernels. */
   readonly name: string;
   /** The file of shim/cuda/kernels. */
   readonly header: Header;
@@ -16,7 +16,7 @@ export interface KernelVariant {
   readonly line: string;
 }
 
-/** Those of one header, together. */
+/** The kernels of one header, together. */
 export function familyOf(variants: readonly KernelVariant[]): Family {
   const lines = variants.map(({ line }) => line);
   const { header } = variants[0]!;
@@ -26,7 +26,7 @@ export function familyOf(variants: readonly KernelVariant[]): Family {
   };
 }
 
-/** {@link kernelOf}, but 0 where it cannot be had. */
+/** {@link kernelOf}, but 0 if the kernel is unavailable. */
 export function findKernel(device: CudaDevice, variant: KernelVariant): number {
   return device.find(variant.name, () => familyOf([variant]).source);
 }

@@ -1,5 +1,6 @@
 /**
- * Plans as the kernels of shim/cuda/kernels read them: addresses, strides, axes that positions are divided by.
+ * Plans as arguments of the kernels in shim/cuda/kernels: addresses, strides, and divisors for
+ * axes.
  *
  * Knows nothing of ops.
  *
@@ -14,7 +15,7 @@ export function start(plan: Plan, k: number, storage: Storage): number {
   return storage.address + plan.data[OFFSETS + k]! * storage.info.bytes;
 }
 
-/** True when all rows of operand `k` are dense and begin where a pack can be moved at once. */
+/** True if all rows of operand `k` are dense and aligned for packs. */
 export function isPacked(plan: Plan, k: number, storage: Storage, pack: number): boolean {
   const last = plan.rank - 1;
   if (strideOf(plan, k, last) !== 1) return false;
@@ -25,7 +26,7 @@ export function isPacked(plan: Plan, k: number, storage: Storage, pack: number):
 
 /** Adds the numbers that divide by `size`; see `rm_divisor` in shim/cuda/kernels/device.h. */
 export function addDivisor(args: Arguments, size: number, wide: boolean): void {
-  // Nobody walks an axis of nothing.
+  // No kernel iterates over an empty axis.
   size ||= 1;
   // The least power of two that is at least the size.
   let shift = size <= 1 ? 0 : 32 - Math.clz32(size - 1);
@@ -44,7 +45,7 @@ export function addDivisor(args: Arguments, size: number, wide: boolean): void {
   args.integer(shift);
 }
 
-/** Adds the axes [from, to) of `plan`, then room for as many as make `room`. */
+/** Adds the axes [from, to) of `plan`, then padding up to `room` axes. */
 export function addAxes(
   args: Arguments,
   plan: Plan,
@@ -64,7 +65,7 @@ export function addAxes(
   args.skip((room - (to - from)) * (3 + operands));
 }
 
-/** Adds the numbers that an op uses besides its operands. */
+/** Adds the numbers that an op uses in addition to its operands. */
 export function addAttributes(args: Arguments, { data }: Plan): void {
   for (let i = 0; i < 4; i++) args.real(data[ATTRIBUTES + i]!);
 }

@@ -1,5 +1,5 @@
 /**
- * Which kernels most calls of an op take, so that they can be made ahead.
+ * The kernels of most calls of an op, to compile them ahead.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
 import { usualOf } from "./source.ts";
 
-/** The kernels of `op`, a row of the op table or one of `PREPARED`, on elements of `dtypes`. */
+/** The kernels of `op`, an op of the table or of `PREPARED`, on elements of `dtypes`. */
 export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
   const kernel = ROW_KERNELS.find((name) => name === op);
   if (kernel !== undefined) {

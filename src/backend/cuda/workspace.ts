@@ -1,5 +1,5 @@
 /**
- * Storages that last as long as a call: for what there is no kernel for.
+ * Storages for the duration of one call, for work without a kernel of its own.
  *
  * Knows nothing of ops.
  *
@@ -10,8 +10,8 @@ import { DeviceStorage } from "../../memory/device.ts";
 import type { Storage } from "../../memory/storage.ts";
 
 /**
- * Calls `use` with storages of so many elements of these dtypes, on the device of `beside`, which
- * last as long as the call.
+ * Calls `use` with storages of the given lengths and dtypes on the device of `beside`, and frees
+ * them afterwards.
  */
 export function withWorkspace(
   beside: Storage,
@@ -25,7 +25,7 @@ export function withWorkspace(
     }
     use(made);
   } finally {
-    // What is queued comes before whoever gets the memory next.
+    // The device runs queued work before any later use of the memory.
     for (const storage of made) storage.free();
   }
 }

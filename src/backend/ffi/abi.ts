@@ -1,11 +1,11 @@
 /**
- * What TypeScript and the shim have to agree on: symbols, status codes, the numbers of the ops.
+ * The interface of TypeScript and the shim: symbols, status codes, the numbers of the ops.
  *
- * One table of symbols, each with its line of shim/include/rowmajor.h, serves the loaders of both
- * runtimes; a hash tells whether a library was built from the same one. Kernels are found by the names
- * of their ops and a hash of what those mean, so that a library may lack some. The shim has the
- * constants from here too: scripts/generate/ops_def.ts writes them as a C header. Knows nothing of how
- * libraries are opened or what the functions are called for.
+ * The loaders of both runtimes use one table of symbols, each with its line of
+ * shim/include/rowmajor.h; a hash shows whether a library was built from the same table. Kernels
+ * are found by the names of their ops and a hash of the ops' meaning, so a library may lack some.
+ * scripts/generate/ops_def.ts writes the constants from here into a C header for the shim. Knows
+ * nothing of how libraries are opened or why functions are called.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import type { TableOp } from "../../ops/op.ts";
 import { TABLE } from "../../ops/table.ts";
 
-/** A foreign type: a number, or memory, which is always handed over as a typed array. */
+/** A foreign type: a number, or memory, which is always passed as a typed array. */
 export type ForeignType = "i32" | "f64" | "buffer";
 
 /** A symbol of the shim. */
@@ -102,16 +102,16 @@ export type Shim = {
   ) => number;
 };
 
-/** Why something native does not serve. */
+/** Why a native component is unavailable. */
 export interface Unavailable {
-  /** In words, for `info()`. */
+  /** The reason as text, for `info()`. */
   readonly reason: string;
 }
 
 /** Changes with the meaning of any symbol. */
 export const VERSION = 5;
 
-/** Status codes; `bounds` is found before a call and never leaves the shim. */
+/** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
   ok: 0,
   unsupported: 1,
@@ -122,10 +122,10 @@ export const STATUS = {
   deviceError: 6,
 } as const;
 
-/** What `rm_configure` sets. */
+/** The settings of `rm_configure`. */
 export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
 
-/** What `rm_buffers` does. */
+/** The operations of `rm_buffers`. */
 export const BUFFERS = {
   open: 0,
   take: 1,
@@ -144,10 +144,10 @@ export const RANDOM: Readonly<Record<Distribution, number>> = {
   integers: 3,
 };
 
-/** What comes of `endRead` of {@link CUDA_MEMORY}. */
+/** The results of `endRead` of {@link CUDA_MEMORY}. */
 export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;
 
-/** What `rm_cuda_memory` does. */
+/** The operations of `rm_cuda_memory`. */
 export const CUDA_MEMORY = {
   allocate: 0,
   free: 1,
@@ -161,7 +161,7 @@ export const CUDA_MEMORY = {
   endRead: 9,
 } as const;
 
-/** What `rm_cuda_control` does. */
+/** The operations of `rm_cuda_control`. */
 export const CUDA_CONTROL = {
   synchronize: 0,
   captureBegin: 1,
@@ -175,7 +175,7 @@ export const CUDA_CONTROL = {
 /** The flags of `rm_cuda_matmul`. */
 export const CUDA_MATMUL = { tf32: 1, addBias: 2, relu: 4, gelu: 8 } as const;
 
-/** FNV-1a over what the numbers in calls depend on, as a signed 32-bit integer. */
+/** FNV-1a hash of the definitions behind the numbers in calls, as a signed 32-bit integer. */
 function hashOf(parts: unknown): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(parts))) {
@@ -184,12 +184,14 @@ function hashOf(parts: unknown): number {
   return hash | 0;
 }
 
-/** A hash of the dtypes and the symbols: those of the shim and of this file must be the same. */
+/** A hash of the dtypes and the symbols, which must be the same in the shim and in this file. */
 export function abiHash(): number {
   return hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c)]);
 }
 
-/** A hash of what an op of the table means: the shim has a kernel for the op of that hash only. */
+/**
+ * A hash of the meaning of an op of the table: the shim's kernel runs only the op with that hash.
+ */
 export function opHash(op: TableOp): number {
   const { kind, name, arity, dtypes, result, expr, int, bool, parameters } = op;
   const parts: unknown[] = [kind, name, arity, dtypes, result, expr, int, bool, parameters];
@@ -198,7 +200,7 @@ export function opHash(op: TableOp): number {
   return hashOf(parts);
 }
 
-/** A hash of all ops of the table: kernels that are compiled ahead are for these only. */
+/** A hash of all ops of the table: precompiled kernels are valid for these ops only. */
 export function tableHash(): number {
   return TABLE.reduce((hash, op) => hash ^ opHash(op), 0);
 }

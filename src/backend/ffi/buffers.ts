@@ -1,5 +1,6 @@
 /**
- * Memory for large arrays from the shim, which gets it back when a collector finds an array gone.
+ * Memory for large arrays from the shim, which reuses it after the garbage collector finds an array
+ * unreachable.
  *
  * Knows nothing of tensors.
  *
@@ -41,8 +42,8 @@ class ShimBuffers implements BufferSource {
 }
 
 /**
- * The buffers of the shim that is open; null where there are none, undefined as long as nobody has
- * opened it. Never throws.
+ * The buffers of the open shim; null if it has none, undefined if no call has opened it yet. Never
+ * throws.
  */
 export function findBuffers(): BufferSource | null | undefined {
   const shim = openedShim();

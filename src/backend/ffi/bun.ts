@@ -1,7 +1,7 @@
 /**
- * Opens the shim, and handles its files, in Bun and in Node.
+ * Opens the shim and handles its files in Bun and in Node.
  *
- * Asks for modules by name when it needs them, so that other runtimes never see them.
+ * Requests modules by name at the time of use, so that other runtimes never load them.
  *
  * @module
  */
@@ -37,9 +37,9 @@ interface BunNamespace {
   };
 }
 
-/** Bun, where it runs. */
+/** Bun, if this runs in Bun. */
 const bun = (globalThis as unknown as { Bun?: BunNamespace }).Bun;
-/** Not there in browsers and in workers of some clouds. */
+/** Absent in browsers and in the workers of some clouds. */
 const process = "Deno" in globalThis
   ? undefined
   : (globalThis as { process?: NodeJS.Process }).process;
@@ -62,14 +62,17 @@ function openInBun(path: string): Shim {
   return bunFfi().dlopen(path, symbols).symbols as Shim;
 }
 
-/** {@link Host.buffers}; Node waits with lost buffers until the program does. */
+/**
+ * {@link Host.buffers}; undefined in Node, which finalizes lost buffers only when the program
+ * waits.
+ */
 function buffers(shim: Shim): Buffers | undefined {
   if (bun === undefined) return undefined;
   const { toArrayBuffer } = bunFfi();
   const numbers = new Float64Array(3);
   if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
   const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
-  // The context has to be an address; nobody reads it.
+  // The context must be an address; the callback does not read it.
   const counts = toArrayBuffer(owner, 0, 16, owner, ownerLost);
   const [own, others] = [new Float64Array(counts, 0, 1), new Float64Array(counts, 8, 1)];
   const collector = globalThis.process.getBuiltinModule("bun:jsc") as unknown as
@@ -106,7 +109,10 @@ function buffers(shim: Shim): Buffers | undefined {
   };
 }
 
-/** Whether Node has its own: since 26.1, where no flag turns it off. Getting it prints a warning. */
+/**
+ * Whether Node has an FFI of its own: since 26.1, unless a flag turns it off. Access prints a
+ * warning.
+ */
 function nodeOpens(): boolean {
   return process?.getBuiltinModule?.("node:module").isBuiltin("node:ffi") ?? false;
 }

@@ -1,11 +1,11 @@
 /**
- * Where the library that a package carries is kept: a library has to be a file to be opened, and
- * what is in a module, or in an executable, is none.
+ * The cache of the library that a package contains. A runtime opens libraries only from files, and
+ * data in a module or an executable is not a file.
  *
- * A file's folder is called by the SHA-256 of the library, so that versions do not meet; files are
- * there whole or not at all, whoever writes at the same time; a library is compared with its hash
- * before it is opened, and one that differs is replaced. A folder that others can write into, or
- * that belongs to somebody else, is not used. Nothing here prompts.
+ * The folder of a file is named after the SHA-256 of the library, so that versions do not collide.
+ * Writes are atomic, even if several processes write at the same time. The library is compared with
+ * its hash before it is opened, and replaced if it differs. A folder that other users can write to,
+ * or that another user owns, is not used. Nothing here prompts.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import type { Unavailable } from "./abi.ts";
 import type { Entry } from "./host.ts";
 import { host } from "./runtime.ts";
 
-/** A file that a package carries. */
+/** A file that a package contains. */
 export interface CarriedFile {
   readonly name: string;
   readonly size: number;
@@ -21,15 +21,15 @@ export interface CarriedFile {
   readonly sha256: string;
 }
 
-/** What a package carries for one machine. */
+/** The content of a package for one machine. */
 export interface Carried {
-  /** The library, and what it looks for in its own folder; none where there is no such library. */
+  /** The library and its dependencies in the same folder; empty if there is no such library. */
   readonly files: readonly CarriedFile[];
-  /** Where they lie by their names, if they are files of the package too. */
+  /** The locations of the files by name, if they are also files of the package. */
   readonly own?: Readonly<Record<string, URL>>;
-  /** The files by their names, deflated, as base64, where they are at hand. */
+  /** The files by name, deflated, as base64, if available. */
   readonly content: () => Readonly<Record<string, string>> | undefined;
-  /** The library in the cache, if it was found to be as it should when this was imported. */
+  /** The library in the cache, if it was intact when this module was imported. */
   readonly intact?: string;
 }
 
@@ -39,7 +39,7 @@ export function inWords(error: unknown): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** The path of a `file:` URL, without what Deno takes long to load. */
+/** The path of a `file:` URL, without modules that Deno loads slowly. */
 export function pathOf(url: URL): string {
   const path = decodeURIComponent(url.pathname);
   return host.platform === "win32" ? path.slice(1).replaceAll("/", "\\") : path;
@@ -54,18 +54,18 @@ function isFromRoot(path: string): boolean {
   return /^(\/|[a-z]:[\\/]|\\\\)/i.test(path);
 }
 
-/** `path` from the root on, wherever the program goes. */
+/** `path` as an absolute path, independent of the working directory. */
 export function fromRoot(path: string): string {
   return isFromRoot(path) ? path : below(host.folder(), path);
 }
 
-/** The value of a variable that names a folder, from the root on. */
+/** The value of an environment variable that names a folder, as an absolute path. */
 function folderIn(name: string): string | undefined {
   const value = host.variable(name);
   return value !== undefined && isFromRoot(value) ? value : undefined;
 }
 
-/** The folder of this library in that of the user, or why it is not known. */
+/** The folder of this library in the user's cache folder, or why it is unknown. */
 function usualFolder(): string | Unavailable {
   const windows = host.platform === "win32";
   const [variable, inHome] = windows
@@ -87,7 +87,7 @@ function usualFolder(): string | Unavailable {
   };
 }
 
-/** The two folders in which the library may be kept, better first, or why one is not known. */
+/** The two folders for the library, preferred one first, or why a folder is unknown. */
 function folders(): (string | Unavailable)[] {
   const named = host.variable("ROWMAJOR_CACHE");
   const temporary = host.platform === "win32" ? folderIn("TEMP") : folderIn("TMPDIR") ?? "/tmp";
@@ -98,17 +98,17 @@ function folders(): (string | Unavailable)[] {
   ];
 }
 
-/** The library's place in `folder`. */
+/** The path of the library in `folder`. */
 function placeIn(folder: string, files: readonly CarriedFile[]): string {
   return below(below(folder, files[0]!.sha256), files[0]!.name);
 }
 
-/** A name that no other process and no other call chooses. */
+/** A name that no other process or call chooses. */
 function temporaryName(): string {
   return `new-${crypto.randomUUID()}`;
 }
 
-/** The number of the user, as it shows on a new file in `folder`, where one can be made. */
+/** The user id of the owner of a new file in `folder`; undefined if no file can be made. */
 function ownerOfNew(folder: string): number | undefined {
   if (!host.may("write", folder)) return undefined;
   const path = below(folder, temporaryName());
@@ -122,20 +122,20 @@ function ownerOfNew(folder: string): number | undefined {
   return owner;
 }
 
-/** Why `folder`, at which `entry` lies, is not to be trusted; undefined where it is. */
+/** Why `folder`, with the status `entry`, is not trusted; undefined if it is. */
 function distrust(folder: string, entry: Entry): string | undefined {
   if (entry.kind !== "folder") {
     return `${folder} is ${entry.kind === "link" ? "a link, not a folder" : "no folder"}`;
   }
   if (host.platform === "win32") return undefined;
   if ((entry.mode & 0o022) !== 0) return `others can write into ${folder}`;
-  // Who can look into a folder that is for its owner only is the owner.
+  // If a folder is private to its owner, a user who can read it is the owner.
   const user = host.userId() ?? ownerOfNew(folder);
   const foreign = user === undefined ? (entry.mode & 0o077) !== 0 : user !== entry.owner;
   return foreign ? `${folder} belongs to somebody else` : undefined;
 }
 
-/** True when all files lie beside `path`, the library, and have their sizes. */
+/** True if all files are next to `path`, the library, and have their sizes. */
 function areThere(path: string, files: readonly CarriedFile[]): boolean {
   return files.every(({ name, size }) => {
     const entry = host.look(path.slice(0, -files[0]!.name.length) + name);
@@ -143,14 +143,14 @@ function areThere(path: string, files: readonly CarriedFile[]): boolean {
   });
 }
 
-/** Whether this program may open the library at `path` in `folder`, and read it before that. */
+/** Whether this program may read and open the library at `path` in `folder`. */
 function mayUse(folder: string, path: string): boolean {
   return host.may("read", folder) && host.may("ffi", path);
 }
 
 /**
- * The library in the cache, if it is as it should be. For modules that can wait and carry what takes
- * long to get; never throws.
+ * The library in the cache, if it is intact. For modules that can wait and whose content loads
+ * slowly; never throws.
  */
 export async function findIntact(files: readonly CarriedFile[]): Promise<string | undefined> {
   if (!isWanted(files)) return undefined;
@@ -164,19 +164,19 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
       if (!areThere(path, files)) continue;
       if (await host.sha256Later(host.read(path)) === files[0]!.sha256) return path;
     } catch {
-      // What cannot be read is not there; keeping it will say why.
+      // An unreadable file counts as missing; a later write reports the reason.
     }
   }
   return undefined;
 }
 
-/** What Deno has to be told for `folder` to be used. */
+/** The permissions that Deno needs for `folder`. */
 function forbidden(folder: string): string {
   const flags = `--allow-ffi=${folder} --allow-read=${folder} --allow-write=${folder}`;
   return `not allowed to keep the library in ${folder}: use -A, or ${flags}`;
 }
 
-/** True where what a package carries would be used, and so is worth the time to get it. */
+/** True if the content of the package would be used, and so is worth loading. */
 export function isWanted(files: readonly CarriedFile[]): boolean {
   return files.length > 0 && host.opens() && (host.variable("ROWMAJOR_LIB") ?? "") === "" &&
     folders().some((folder) =>
@@ -185,8 +185,8 @@ export function isWanted(files: readonly CarriedFile[]): boolean {
 }
 
 /**
- * What the module at `url` holds, if this program may import it, which `load` does; undefined where it
- * cannot be had. Never throws.
+ * The content of the module at `url`, imported by `load` if this program may import it; undefined
+ * if it is unavailable. Never throws.
  */
 export async function importContent(
   url: URL,
@@ -199,7 +199,7 @@ export async function importContent(
   }
 }
 
-/** The bytes of a file that a package carries. */
+/** The bytes of a file that a package contains. */
 function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
   const packed = content()?.[file.name];
   const url = own?.[file.name];
@@ -215,8 +215,8 @@ function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
 }
 
 /**
- * Makes sure that the library and its files lie in `folder`, unharmed, and gives the library's path,
- * or why it cannot be kept there.
+ * Ensures that the library and its files are intact in `folder`. Returns the path of the library,
+ * or why the folder cannot be used.
  */
 function keepIn(folder: string, carried: Carried): string | Unavailable {
   const { files, intact } = carried;
@@ -232,7 +232,7 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
   if (!host.may("write", folder)) return { reason: forbidden(folder) };
   const all = files.map((file) => ({ file, bytes: bytesOf(file, carried) }));
   host.makeFolder(below(folder, files[0]!.sha256));
-  // The library comes last: where it is, the others are.
+  // The library is written last, so that its presence implies that of the others.
   for (const { file, bytes } of all.reverse()) {
     const target = path.slice(0, -files[0]!.name.length) + file.name;
     const temporary = below(folder, temporaryName());
@@ -241,7 +241,8 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
       host.rename(temporary, target);
     } catch (error) {
       if (host.look(temporary) !== undefined) host.remove(temporary);
-      // On Windows a file that another process has opened stays; it came from there too.
+      // On Windows, a file that another process has opened cannot be replaced; that process wrote
+      // the same file.
       if (host.look(target)?.size !== file.size) throw error;
       if (host.sha256(host.read(target)) !== file.sha256) throw error;
     }
@@ -250,13 +251,14 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
 }
 
 /**
- * The places of the library in the cache, best first; at each of them it lies unharmed when the place
- * is given, or there is a reason why not.
+ * The paths of the library in the cache, best first; each is intact when it is yielded. Yields a
+ * reason for each folder that cannot be used.
  */
 export function* keep(carried: Carried): Generator<string | Unavailable> {
   for (const [i, folder] of folders().entries()) {
     if (typeof folder !== "string") yield folder;
-    // The system's temporary folder is taken where it may be; nobody is told to allow it.
+    // The system's temporary folder is used if permitted; no error message requests that
+    // permission.
     else if (i === 0 || mayUse(folder, placeIn(folder, carried.files))) {
       try {
         yield keepIn(folder, carried);

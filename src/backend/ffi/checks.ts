@@ -1,5 +1,5 @@
 /**
- * Checks that a call stays inside its storages, as the shim and its kernels do not.
+ * Checks that a call stays inside its storages: the shim and its kernels do not check.
  *
  * Knows nothing of ops.
  *
@@ -11,12 +11,12 @@ import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { STATUS } from "./abi.ts";
 
-/** The first element that {@link reach} found last. */
+/** The first element, as found by the last {@link reach}. */
 export let low = 0;
-/** The last one. */
+/** The last element. */
 export let high = 0;
 
-/** Finds the first and the last element of operand `k` of a plan with elements. */
+/** Finds the first and last element of operand `k` of a nonempty plan. */
 export function reach(plan: Plan, k: number): void {
   const { data, rank, operands } = plan;
   const shape = OFFSETS + operands;
@@ -30,8 +30,8 @@ export function reach(plan: Plan, k: number): void {
 }
 
 /**
- * Throws a {@link NativeError} unless operand `k` of a plan with elements stays inside `storage`,
- * which may have been detached.
+ * Throws a {@link NativeError} unless operand `k` of a nonempty plan stays inside `storage`, which
+ * may be detached.
  */
 export function checkOperand(symbol: string, plan: Plan, k: number, storage: Storage): void {
   reach(plan, k);
@@ -40,7 +40,7 @@ export function checkOperand(symbol: string, plan: Plan, k: number, storage: Sto
   throw outside(symbol, k, low, high, storage);
 }
 
-/** {@link checkOperand} for blocks that begin up to `along` further on, or back. */
+/** {@link checkOperand} for blocks that begin up to `along` elements later, or earlier. */
 export function checkBlocks(
   symbol: string,
   plan: Plan,
@@ -55,7 +55,7 @@ export function checkBlocks(
   throw outside(symbol, k, low, high, storage);
 }
 
-/** True when there is no block, no element in one, or no index that is in range. */
+/** True if there is no block, no element in a block, or no index that can be in range. */
 export function movesNothing({ plan, index: { count, size } }: Blocks): boolean {
   return count === 0 || size === 0 || plan.size === 0;
 }

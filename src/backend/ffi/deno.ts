@@ -1,9 +1,8 @@
 /**
- * Opens the shim in Deno and handles its files, and asks Deno what this program may do; it never
- * prompts.
+ * Opens the shim in Deno, handles its files, and queries permissions; never prompts.
  *
- * Names Deno through an interface of its own, so that it type-checks where there is no Deno, and
- * uses Deno's own functions: those of Node take milliseconds to load.
+ * Declares Deno's API in an interface of its own, so that it type-checks without Deno's types.
+ * Calls Deno's functions: the modules of Node take milliseconds to load.
  *
  * @module
  */
@@ -37,7 +36,7 @@ interface DenoNamespace {
   removeSync(path: string): void;
 }
 
-/** Deno, where it runs. */
+/** Deno, if this runs in Deno. */
 const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
 
 function granted(descriptor: Record<string, string>): boolean {
@@ -52,9 +51,9 @@ function open(path: string): Shim {
   return deno!.dlopen(path, symbols).symbols as Shim;
 }
 
-/** Deno's own functions give up memory, but never ask for it back: that takes Node-API. */
+/** Deno's FFI can export memory but gets no notice when it is collected: that takes Node-API. */
 function buffers(shim: Shim, path: string): Buffers | undefined {
-  // What may be opened once may have been given up since.
+  // A program may have dropped the permission since.
   if (!granted({ name: "ffi", path })) return undefined;
   shim.rm_buffers(BUFFERS.expect, null);
   const module: { exports: Partial<Buffers> } = { exports: {} };
@@ -74,12 +73,12 @@ function look(path: string): Entry | undefined {
   }
 }
 
-/** Where a module comes from, as permissions name it: the host with its port. */
+/** The origin of a module as permissions name it: the host with its port. */
 function hostOf({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
 }
 
-/** Deno, where it runs. */
+/** Deno's functions, if this runs in Deno. */
 export const denoHost: Host | undefined = deno && {
   platform: deno.build.os === "windows" ? "win32" : deno.build.os,
   arch: { x86_64: "x64", aarch64: "arm64" }[deno.build.arch] ?? deno.build.arch,

@@ -1,10 +1,10 @@
 /**
- * The native library that this package carries: none, as this is a checkout, which builds its own.
- * scripts/release/package.ts writes another file in the place of this one, with what packages carry.
+ * The native library of this package: none, since a checkout builds its own.
+ * scripts/release/package.ts replaces this file in packages.
  *
  * @module
  */
 import type { Carried } from "./cache.ts";
 
-/** What the package carries for this machine. */
+/** The content of the package for this machine. */
 export const embedded: Carried | undefined = undefined;

@@ -1,11 +1,11 @@
 /**
- * What a runtime does to find, keep and open the shim.
+ * The functions of a runtime to find, keep and open the shim.
  *
  * @module
  */
 import type { Shim } from "./abi.ts";
 
-/** What lies at a path; a link is not followed. */
+/** The status of a path; a link is not followed. */
 export interface Entry {
   readonly kind: "file" | "folder" | "link" | "other";
   readonly size: number;
@@ -15,54 +15,54 @@ export interface Entry {
   readonly owner: number;
 }
 
-/** Buffers in the memory of the shim, which has them again once a collector finds them lost. */
+/** Buffers in the memory of the shim, which reuses them after garbage collection. */
 export interface Buffers {
-  /** Makes one, with zeros if `zeroed` is 1; undefined where there is no memory. */
+  /** Makes one, zeroed if `zeroed` is 1; undefined if there is no memory. */
   readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
-  /** A double: how many bytes they have. */
+  /** A double: the bytes of the live buffers. */
   readonly bytes: ArrayBuffer;
 }
 
-/** What a runtime does for the shim. Nothing here ever prompts. */
+/** The functions that a runtime provides for the shim. None of them prompts. */
 export interface Host {
-  /** The system and the processor, as Node calls them: `"linux"`, `"x64"`. */
+  /** The system and the processor in Node's terms: `"linux"`, `"x64"`. */
   readonly platform: string;
   readonly arch: string;
   /** True in a single-file executable. */
   readonly standalone: boolean;
-  /** The environment variable `name`, where this program may read it. */
+  /** The environment variable `name`, if this program may read it. */
   variable(name: string): string | undefined;
-  /** Whether this program may do that with the file or the variable `name`. */
+  /** Whether this program may access the file or variable `name` in that way. */
   may(what: "ffi" | "read" | "write" | "env", name: string): boolean;
   /** Whether this program may import the module at `url`. */
   mayImport(url: URL): boolean;
-  /** The number of the user, where there is one and this program may know it. */
+  /** The user id, if the system has one and this program may read it. */
   userId(): number | undefined;
-  /** The folder in which paths begin that do not begin at the root. */
+  /** The folder that relative paths start from. */
   folder(): string;
-  /** What lies at `path`; undefined where nothing does. Throws what the system refuses. */
+  /** The status of `path`; undefined if nothing exists there. Throws the errors of the system. */
   look(path: string): Entry | undefined;
   /** The bytes of a file. */
   read(path: string): Uint8Array<ArrayBuffer>;
-  /** Writes a new file for the user alone; throws where there is one. */
+  /** Writes a new file with access for the user only; throws if it exists. */
   create(path: string, bytes: Uint8Array): void;
-  /** Makes a folder for the user alone, and those above it. */
+  /** Makes a folder with access for the user only, and its parents. */
   makeFolder(path: string): void;
-  /** Moves a file, and replaces what lies there. */
+  /** Moves a file, and replaces the target. */
   rename(from: string, to: string): void;
   /** Removes a file. */
   remove(path: string): void;
   /** The SHA-256 of `bytes`, in hexadecimal digits. */
   sha256(bytes: Uint8Array): string;
-  /** The same, by what needs nothing to be loaded for it. */
+  /** The same, without loading a module. */
   sha256Later(bytes: Uint8Array<ArrayBuffer>): Promise<string>;
-  /** Whether there is a way to open libraries at all. */
+  /** Whether the runtime can open libraries at all. */
   opens(): boolean;
-  /** Opens the library at `path`. Throws what the runtime throws. */
+  /** Opens the library at `path`. Throws the errors of the runtime. */
   open(path: string): Shim;
   /**
-   * How `shim`, opened at `path`, makes buffers; undefined where the runtime tells nobody of lost
-   * ones in time. May throw.
+   * The buffers of `shim`, opened at `path`; undefined if the runtime does not report lost buffers
+   * in time. May throw.
    */
   buffers(shim: Shim, path: string): Buffers | undefined;
 }

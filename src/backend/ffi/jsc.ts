@@ -1,46 +1,50 @@
 /**
- * When Bun is to collect. JavaScriptCore does so once the heap has grown by a part of its size: with
- * hundreds of megabytes of tensors alive, that leaves as much to collect. It is asked to earlier.
+ * Triggers garbage collection in Bun. JavaScriptCore collects after the heap has grown by a
+ * fraction of its size; with hundreds of megabytes of live tensors, that leaves as many
+ * uncollected. This module requests collections earlier.
  *
  * @module
  */
 
-/** What `bun:jsc` has of use here. */
+/** The part of `bun:jsc` that this module uses. */
 export interface Collector {
-  /** Finds what is new and lost. What is new and alive is old from then on. */
+  /** Collects new, unreachable objects. Surviving objects count as old from then on. */
   edenGC(): void;
-  /** Finds all that is lost; takes about half a millisecond for each megabyte of objects. */
+  /** Collects all unreachable objects; takes about half a millisecond per megabyte of objects. */
   fullGC(): void;
 }
 
-/** Bytes of buffers that are worth a look at what is new. */
+/** Bytes of new buffers that justify a collection of new objects. */
 const STEP_BYTES = 1 << 26;
-/** As many more as these, and half of what there was, may be old and lost. */
+/** Old unreachable buffers may grow by this much, plus half of the previous total. */
 const LEAST_GROWTH = 1 << 27;
-/** Old buffers that may be lost, so many times the bytes of objects, are worth a look at them all. */
+/**
+ * A full collection pays if old buffers that may be unreachable have this many times the bytes of
+ * objects.
+ */
 const WORTH = 8;
 
-/** After so many looks that it has been left to itself for, what is in use has been alive all along. */
+/** After this many skipped collections, the buffers in use count as live. */
 const MOST_LEFT = 16;
 
-/** Has a collector look for lost buffers of one thread. */
+/** Triggers collections of lost buffers of one thread. */
 export class Collections {
   readonly #collector: Collector;
   readonly #inUse: () => number;
   readonly #objects: () => number;
-  /** What that was last time. */
+  /** The bytes of objects at the last full collection. */
   #objectBytes = 0;
-  /** Bytes asked for since it has last looked. */
+  /** Bytes requested since the last collection. */
   #taken = 0;
-  /** The fewest bytes in use since it has last looked at all, as far as is known. */
+  /** The fewest bytes in use since the last full collection, as far as is known. */
   #least = Infinity;
-  /** How many times in a row it was not asked to, and the fewest bytes in use meanwhile. */
+  /** The number of skipped collections in a row, and the fewest bytes in use meanwhile. */
   #left = 0;
   #leastLeft = Infinity;
 
   /**
-   * `inUse` tells how many bytes buffers have that are not known to be lost; `objects`, right after a
-   * collection, how many all objects have without what they hold.
+   * `inUse` returns the bytes of buffers not known to be lost; `objects` returns, right after a
+   * collection, the bytes of all objects without their buffers.
    */
   constructor(collector: Collector, inUse: () => number, objects: () => number) {
     this.#collector = collector;
@@ -48,12 +52,15 @@ export class Collections {
     this.#objects = objects;
   }
 
-  /** Counts a buffer that is asked for. */
+  /** Counts a requested buffer. */
   count(bytes: number): void {
     this.#taken += bytes;
   }
 
-  /** Looks for lost buffers, if that is worth it; false if it has not. Called where none waits. */
+  /**
+   * Collects lost buffers if that is worthwhile; false if it did not. Called when no lost buffer
+   * waits for reuse.
+   */
   look(): boolean {
     if (this.#taken < STEP_BYTES) return false;
     this.#taken = 0;

@@ -1,9 +1,9 @@
 /**
- * Finds and opens the shim when someone asks for it, and says why when it cannot.
+ * Finds and opens the shim on request, and reports why it cannot.
  *
- * Importing this opens nothing. A missing library, a refused permission or a library of another
- * version are no errors: the reason comes back and the backend that was there goes on serving.
- * Knows nothing of ops.
+ * Importing this module opens nothing. A missing library, a denied permission or a library of
+ * another version is no error: the reason is returned and the current backend stays in use. Knows
+ * nothing of ops.
  *
  * @module
  */
@@ -19,7 +19,7 @@ const FILES: Record<string, string> = {
   darwin: "librowmajor.dylib",
 };
 
-/** What the library's file is called on this system. */
+/** The file name of the library on this system. */
 export const LIBRARY_FILE: string = FILES[host.platform] ?? "librowmajor.so";
 
 const NO_FFI = "this Node has no node:ffi, which opens native libraries: 26.1 and newer have it";
@@ -28,25 +28,24 @@ let shared: Shim | Unavailable | undefined;
 
 const paths = new WeakMap<Shim, string>();
 
-/** {@link findShim}, but opens nothing: undefined where nobody has asked yet. */
+/** {@link findShim} without opening anything: undefined if no call has opened the shim yet. */
 export function openedShim(): Shim | Unavailable | undefined {
   return shared;
 }
 
-/** The file of an open shim, from the root on: Deno takes no other path for Node-API. */
+/** The absolute path of an open shim: Deno accepts no other path for Node-API. */
 export function shimPath(shim: Shim): string | undefined {
   return paths.get(shim);
 }
 
-/** The shim where it is usually found, opened once for all backends, or why there is none. */
+/** The shim from its usual place, opened once for all backends, or why there is none. */
 export function findShim(): Shim | Unavailable {
   return shared ??= openShim();
 }
 
 /**
- * Opens the shim at `path`, or where it is usually found: where `ROWMAJOR_LIB` says, else in the
- * package, else in the folder that zig builds into. Checks that it speaks this version. Never throws
- * and never prompts.
+ * Opens the shim at `path`, or at the usual place: the path in `ROWMAJOR_LIB`, else the package,
+ * else the output folder of zig. Checks its version. Never throws and never prompts.
  */
 export function openShim(path?: string): Shim | Unavailable {
   try {
@@ -61,7 +60,7 @@ export function openShim(path?: string): Shim | Unavailable {
   }
 }
 
-/** Opens what a package carries: the file itself, or a copy in the cache. */
+/** Opens the library that a package contains: the file itself, or a copy in the cache. */
 export function openCarried(carried: Carried): Shim | Unavailable {
   const { files, own } = carried;
   if (files.length === 0) {
@@ -69,7 +68,7 @@ export function openCarried(carried: Carried): Shim | Unavailable {
       reason: `there is no native library for ${host.platform}-${host.arch} in this package`,
     };
   }
-  // What is in an executable can be read at most, not opened.
+  // Files in an executable can be read at most, not opened.
   const file = own?.[files[0]!.name];
   if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
     return openAt(pathOf(file));
@@ -107,12 +106,12 @@ function openAt(path: string): Shim | Unavailable {
     return shim;
   } catch (error) {
     const reason = explained(inWords(error));
-    // Of Windows' messages, some name the file and some do not.
+    // Some messages of Windows contain the file name and some do not.
     return { reason: reason.includes(path) ? reason : `${path}: ${reason}` };
   }
 }
 
-/** What the system says of a library that it cannot open, with what that means. */
+/** The system's message about a library that it cannot open, with an explanation. */
 export function explained(text: string): string {
   if (host.platform !== "linux") return text;
   if (/\bGLIBC_|ld-linux|lib(c|m|dl|pthread)\.so\.\d|symbol not found/.test(text)) {

@@ -1,5 +1,5 @@
 /**
- * How products of matrices are handed to the shim, and that these stay inside their storages.
+ * Passes matrix products to the shim, and checks that they stay inside their storages.
  *
  * @module
  */
@@ -21,7 +21,7 @@ function checkMatrices(symbol: string, operand: number, { storage, layout }: Mat
 
 /**
  * Writes `product` into `plan`: m, n, k, the size of the batch, the strides of c, a and b and, from
- * `starts` on, where their matrices begin. Gives the plan, or a longer one where that is too short.
+ * `starts` on, the offsets of their matrices. Returns the plan, or a longer one if it is too short.
  *
  * Throws as {@link checkProduct} does.
  */

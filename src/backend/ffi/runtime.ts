@@ -1,8 +1,8 @@
 /**
- * The runtime, as far as finding, keeping and opening the shim goes.
+ * The current runtime: finds, keeps and opens the shim.
  *
- * Importing this loads nothing: Deno takes milliseconds for its first module of Node's. Knows
- * nothing of which files there are, nor what for.
+ * Importing this module loads nothing: Deno takes milliseconds for its first module of Node. Knows
+ * nothing of the files or their purpose.
  *
  * @module
  */
@@ -10,5 +10,5 @@ import { nodeHost } from "./bun.ts";
 import { denoHost } from "./deno.ts";
 import type { Host } from "./host.ts";
 
-/** The runtime that runs this. */
+/** The current runtime. */
 export const host: Host = denoHost ?? nodeHost;

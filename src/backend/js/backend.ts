@@ -1,7 +1,7 @@
 /**
- * The JavaScript backend: always there, and the definition of every op.
+ * The JavaScript backend: always available, and the definition of every op.
  *
- * Finds or makes the loop for each call and hands it the arrays. Knows nothing of tensors.
+ * Finds or generates the loop of each call and passes it the arrays. Knows nothing of tensors.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { interpretAxes, interpretMap } from "./interpret.ts";
 import { KERNELS } from "./kernels.ts";
 import { axisLoop, mapLoop, runsAcross } from "./loops.ts";
 
-/** True when this program may make functions from text. */
+/** True if this program may generate functions from text. */
 function mayGenerate(): boolean {
   try {
     return new Function("return 1")() === 1;
@@ -24,7 +24,7 @@ function mayGenerate(): boolean {
   }
 }
 
-/** The array that loops see: words for the 64-bit integers. */
+/** The array that loops use: 32-bit words for the 64-bit integers. */
 function arrayOf(storage: Storage): TypedArray {
   return storage.info.wide ? storage.words : storage.array;
 }
@@ -32,16 +32,22 @@ function arrayOf(storage: Storage): TypedArray {
 /** The loops of one op and set of dtypes, by variant: rank, strides and the like. */
 type Loops = (Loop | undefined)[];
 
-/** Runs every op in JavaScript, by generated loops or, where those are refused, by interpretation. */
+/**
+ * Runs every op in JavaScript: by generated loops or, if code generation is forbidden, by
+ * interpretation.
+ */
 export class JsBackend implements Backend {
   readonly name = "js";
-  /** Loops of elementwise ops whose operands are all of one dtype, by op and dtype. */
+  /** Loops of elementwise ops with operands of one dtype, by op and dtype. */
   readonly #uniform: Loops[][] = [];
-  /** All other loops, by op, and by dtypes in the order of {@link Call}: arithmetic, output, inputs. */
+  /**
+   * All other loops, by op and by the dtypes of {@link Call} in order: compute dtype, output,
+   * inputs.
+   */
   readonly #others: Map<number, Map<number, Loop>>[] = [];
   readonly #generate: boolean;
 
-  /** With `generate` false, no function is made from text. */
+  /** With `generate` false, makes no function from text. */
   constructor(generate: boolean = mayGenerate()) {
     this.#generate = generate;
   }

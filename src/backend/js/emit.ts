@@ -1,8 +1,8 @@
 /**
- * Writes the JavaScript of one element: load, cast, the row's expression, cast, store.
+ * Writes the JavaScript of one element: load, cast, the op's expression, cast, store.
  *
  * Values are numbers, or pairs of 32-bit words for the 64-bit integers, since BigInts are slow. The
- * texts hold nothing but names from the op table and from here. Knows nothing of loops.
+ * texts contain only names from the op table and from here. Knows nothing of loops.
  *
  * @module
  */
@@ -24,10 +24,12 @@ export function number(text: string): Value {
   return { kind: "number", text };
 }
 
-/** Primitives that have a faster form for floats of at most 32 bits. */
+/** Primitives with a faster form for floats of at most 32 bits. */
 const SHORT: Readonly<Record<string, string>> = { ffloordiv: "shortFloordiv", fmod: "shortMod" };
 
-/** Primitives that have a faster form which gives what is stored, by the dtype of operands and result. */
+/**
+ * Primitives with a faster form that returns the stored bits, by the dtype of operands and result.
+ */
 const STORING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   float16: { ffloordiv: "floordivToHalf" },
 };
@@ -52,14 +54,14 @@ export class Emitter {
     return name;
   }
 
-  /** Takes the statements that were collected. */
+  /** Returns the collected statements and clears them. */
   take(): string {
     const text = this.lines.join(" ");
     this.lines = [];
     return text;
   }
 
-  /** Reads element `index` of `array` as what it is. Wide dtypes are reached through words. */
+  /** Reads element `index` of `array` in its own dtype. Wide dtypes are read as words. */
   load(dtype: DType, array: string, index: string): Value {
     const { wide, kind } = DTYPE[dtype];
     if (wide) {
@@ -92,8 +94,8 @@ export class Emitter {
   }
 
   /**
-   * Computes and writes in one, where `text` is the call of a primitive that has such a form for
-   * `dtype`; otherwise does nothing and gives false.
+   * Computes and stores in one step, if `text` calls a primitive with such a form for `dtype`; else
+   * does nothing and returns false.
    */
   storeCall(
     dtype: DType,
@@ -111,7 +113,7 @@ export class Emitter {
     return true;
   }
 
-  /** Casts as `astype` does; integers that stay 32 bits or fewer are wrapped by the store. */
+  /** Casts as `astype` does; the store wraps integers of up to 32 bits. */
   cast(value: Value, from: DType, to: DType): Value {
     if (from === to) return value;
     const [source, target] = [DTYPE[from], DTYPE[to]];
@@ -127,7 +129,7 @@ export class Emitter {
           this.#round(`${value.signed ? "i" : "u"}64ToF32(${value.low}, ${value.high})`, to),
         );
       }
-      // float16 and bfloat16 to float32 is exact, as is any small integer.
+      // float16 and bfloat16 to float32 is exact, and so is any small integer.
       const exact = source.kind === "f"
         ? to === "float32" && source.bytes === 2
         : source.kind === "b";
@@ -187,7 +189,7 @@ export class Emitter {
     };
   }
 
-  /** Rounds a float result to its dtype when it is to be cast further. */
+  /** Rounds a float result to its dtype before a further cast. */
   settle(value: Value, dtype: DType): Value {
     if (value.kind === "pair" || dtype === "float64") return value;
     if (DTYPE[dtype].kind === "f") return number(this.#round(value.text, dtype));
@@ -195,9 +197,10 @@ export class Emitter {
   }
 
   /**
-   * Computes `text` on the values of `names`, in the arithmetic of `dtype`. The result is a pair
-   * where a pair enters arithmetic, otherwise a number. With `branchless`, both sides of a choice
-   * are computed: better where data decide, worse in a reduction, where one side nearly always wins.
+   * Computes `text` on the values of `names`, in the arithmetic of `dtype`. The result is a pair if
+   * a pair enters arithmetic, else a number. With `branchless`, computes both sides of a choice:
+   * faster if the condition depends on data, slower in a reduction, where one side nearly always
+   * wins.
    */
   compute(
     text: string,
@@ -227,8 +230,8 @@ export class Emitter {
   }
 
   /**
-   * Computes an expression that calls primitives on 64-bit integers: in numbers while everything is
-   * a safe integer, else by `slow`, a function of the BigInt values.
+   * Computes an expression that calls primitives on 64-bit integers: in numbers while every value
+   * is a safe integer, else by `slow`, a function of the BigInt values.
    */
   computeWide(
     text: string,
@@ -242,7 +245,7 @@ export class Emitter {
     const numbers: Record<string, Value> = {};
     const words: Record<string, Value> = {};
     const wide: string[] = [];
-    // In this order, whichever was loaded first: it is the order of the slow function's parameters.
+    // In the order of the slow function's parameters, whichever was loaded first.
     for (const name of ["x", "y", "z"]) {
       const value = names[name];
       if (value === undefined) continue;
@@ -369,7 +372,7 @@ class PairPrinter {
         return { low, high: emitter.hold(`${low} === 0 ? -${x.high} | 0 : ~${x.high}`) };
       }
       case "if": {
-        // All ones where the test holds: choosing by bits needs no branch.
+        // All ones if the test holds: a choice by bits needs no branch.
         const mask = emitter.hold(`-Number(${this.condition(expr.test)})`);
         const [l, r] = [this.pair(expr.then), this.pair(expr.otherwise)];
         return {
@@ -420,7 +423,7 @@ function isCondition(expr: Expr): boolean {
     (expr.kind === "unary" && expr.op === "!");
 }
 
-/** True when `text` calls a primitive, so that pairs cannot serve it. */
+/** True if `text` calls a primitive: then pairs cannot compute it. */
 export function hasCall(text: string): boolean {
   return someExpr(parseExpr(text), (part) => part.kind === "call");
 }

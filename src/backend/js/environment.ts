@@ -1,5 +1,5 @@
 /**
- * What generated loops may name: primitives, casts of 64-bit integers, scratch memory.
+ * The names available to generated loops: primitives, casts of 64-bit integers, scratch memory.
  *
  * Knows nothing of loops or plans.
  *
@@ -31,7 +31,7 @@ export type Loop = (
   c: TypedArray | null,
 ) => void;
 
-/** How many columns a reduction across rows keeps accumulators for. */
+/** The number of columns for which a reduction across rows keeps accumulators. */
 export const COLUMNS = 256;
 const words = new Int32Array(2);
 
@@ -51,7 +51,7 @@ function highWord(x: number): number {
 
 /**
  * The float64 nearest to a 64-bit integer, or one that rounds to the same float32: bits beyond the
- * 53rd are folded into one sticky bit, so that rounding twice gives what rounding once would.
+ * 53rd are combined into one sticky bit, so that double rounding equals single rounding.
  */
 function sticky(high: number, low: number): number {
   const unsignedLow = low >>> 0;
@@ -60,7 +60,7 @@ function sticky(high: number, low: number): number {
   return high * 4294967296 + (unsignedLow - rest) + (rest === 0 ? 0 : 2048);
 }
 
-/** Floats to int64 saturate; what a double cannot express is left to {@link wordsOf}. */
+/** Floats to int64 saturate; {@link wordsOf} handles limits that a double cannot represent. */
 function saturateI64(x: number): number {
   return x >= 9223372036854775808
     ? NaN
@@ -75,7 +75,10 @@ function saturateU64(x: number): number {
   return x >= 18446744073709551616 ? Infinity : x > 0 ? Math.trunc(x) : 0;
 }
 
-/** V8 gains from taking values of 32 bits as they are; JavaScriptCore loses by the mix of types. */
+/**
+ * Short-circuiting 32-bit values is faster in V8; in JavaScriptCore, the mix of types makes it
+ * slower.
+ */
 const SHORT_FIRST = !("Bun" in globalThis);
 
 const NAMES = {
@@ -88,7 +91,7 @@ const NAMES = {
   shortMod,
   floordivToHalf,
   mulHigh,
-  // NaN and Infinity stand for the largest int64 and uint64, which no double is.
+  // NaN and Infinity stand for the largest int64 and uint64, which no double equals.
   lowWord: (x: number): number => x - x === 0 ? x | 0 : -1,
   highWord: (x: number): number => x - x === 0 ? highWord(x) : x === Infinity ? -1 : 0x7fffffff,
   saturateI64,
@@ -104,7 +107,7 @@ const NAMES = {
   errors: new Float64Array(COLUMNS),
   low: new Int32Array(COLUMNS),
   high: new Int32Array(COLUMNS),
-  // After an infinity the error terms are NaN, and the plain sum is right.
+  // After an infinity the error terms are NaN, and the plain sum is correct.
   corrected: (sum: number, error: number): number => error - error === 0 ? sum + error : sum,
   resultToBrain,
   resultToHalf,
@@ -116,7 +119,7 @@ const NAMES = {
 
 let names: Record<string, unknown> | undefined;
 
-/** Everything that generated loops may name. */
+/** All names available to generated loops. */
 export function environment(): Record<string, unknown> {
   if (names !== undefined) return names;
   names = { ...INT, ...FLOAT, ...NAMES, half: f16Table(), bf16: bf16Table() };
@@ -128,8 +131,8 @@ export function environment(): Record<string, unknown> {
 }
 
 /**
- * The BigInt form of a map on a 64-bit dtype, for the elements that numbers cannot do: takes the
- * operands' words, leaves the result's in `words`.
+ * The BigInt form of a map on a 64-bit dtype, for elements that numbers cannot compute: takes the
+ * operands' words and writes the result's to `words`.
  */
 export function slowFunction(op: MapOp, dtype: DType): (...operands: number[]) => void {
   const { kind } = DTYPE[dtype];

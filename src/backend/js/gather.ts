@@ -1,7 +1,7 @@
 /**
- * Moves blocks of elements to and from where indexes say: what indexing by tensors comes down to.
+ * Moves blocks of elements to and from the places of indexes: the core of indexing by tensors.
  *
- * Elements are moved as they are, whatever they mean. Knows plans and storages.
+ * Moves elements unchanged. Knows plans and storages.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { f16Table, fromBrain, toBf16, toF16 } from "../../base/half.ts";
 import { OFFSETS, type Plan, planMap } from "../../base/plan.ts";
 import type { Call } from "../../ops/op.ts";
 
-/** The positions of all elements that `plan` walks, for operand `k`, its offset included. */
+/** The positions of all elements of operand `k` in the order of `plan`, its offset included. */
 function walkOperand(plan: Plan, k: number): Float64Array {
   const { data, rank, operands } = plan;
   let size = 1;
@@ -20,7 +20,7 @@ function walkOperand(plan: Plan, k: number): Float64Array {
   const result = new Float64Array(size);
   if (size === 0) return result;
   result[0] = data[OFFSETS + k]!;
-  // Each axis repeats what the inner ones have made, one stride further on.
+  // Each axis repeats the positions of the inner ones, one stride further on.
   let filled = 1;
   for (let j = rank - 1; j >= 0; j--) {
     const n = data[OFFSETS + operands + j]!;
@@ -33,7 +33,7 @@ function walkOperand(plan: Plan, k: number): Float64Array {
   return result;
 }
 
-/** Whether positions are where blocks come from, where they go to, or where they are added. */
+/** Whether positions are the source of blocks, the target, or the target of an addition. */
 type Motion = "gather" | "scatter" | "add";
 
 /** Moves blocks: element e of block i goes from position i plus `from[e]`, or to it plus `to[e]`. */
@@ -71,7 +71,7 @@ function moverFor(dtype: DTypeInfo, motion: Motion): Mover {
   return mover;
 }
 
-/** {@link moverFor} where no function may be made from text. */
+/** {@link moverFor} if code generation is forbidden. */
 function moveElements(motion: Motion): Mover {
   return (out, source, positions, to, from, count, step) => {
     for (let i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ function moveElements(motion: Motion): Mover {
   };
 }
 
-/** Adds 16-bit floats, which are kept as bits. */
+/** Adds 16-bit floats, which are stored as bits. */
 function addHalves(dtype: DTypeInfo): Mover {
   const table = f16Table();
   const [read, write] = dtype.name === "float16"
@@ -100,16 +100,16 @@ function addHalves(dtype: DTypeInfo): Mover {
   };
 }
 
-/** A dense run at least this long is copied by the runtime, a shorter one by a loop. */
+/** The runtime's own copy moves a dense run at least this long; a loop moves shorter ones. */
 const LONG_RUN = 256;
 
-/** An index as a place from 0 to `size - 1`; any other number where it is out of range. */
+/** The place of an index, from 0 to `size - 1`; any other number if it is out of range. */
 function placeOf(index: number | bigint, size: number): number {
   const at = Number(index);
   return at < 0 ? at + size : at;
 }
 
-/** Moves the blocks; gives the place of the first index that is out of range, or -1. */
+/** Moves the blocks; returns the place of the first index out of range, or -1. */
 function moveBlocks(
   { plan, out, source, index, step }: Blocks,
   motion: Motion,
@@ -172,7 +172,7 @@ export function scatterAdd(call: Call, generate: boolean): void {
   call.badIndex = moveBlocks(scatterBlocks(call), "add", generate);
 }
 
-/** Adds to each position the index that goes with it, times the stride. */
+/** Adds to each position its index times the stride. */
 export function ravelIndex(call: Call): void {
   const [positions, index] = [call.operand(0), call.operand(1)];
   const { size, stride } = call.attributes as { size: number; stride: number };
@@ -211,13 +211,13 @@ export function takeAlongAxis(call: Call): void {
   }
 }
 
-/** The flat indices of the elements that are not zero. */
+/** The flat indices of the nonzero elements. */
 export function nonzeroIndices(call: Call): void {
   const { storage, layout: { offset, size } } = call.operand(0);
   const out = call.outputs[0]!.storage.array as Int32Array;
   let found = 0;
   if (storage.info.kind === "f") {
-    // -0 is zero, whatever its bits.
+    // -0 is zero, despite its bits.
     for (let i = 0; i < size; i++) if (readElement(storage, offset + i) !== 0) out[found++] = i;
     return;
   }

@@ -1,8 +1,8 @@
 /**
- * Runs the rows of the op table without generating code: slow, small, and the same results.
+ * Runs the ops of the table without generated code: slow, small, with the same results.
  *
- * Serves where `new Function` is refused, gives the BigInt form of 64-bit ops that the generated
- * loops fall back to, and is what those loops are tested against. Knows plans and rows.
+ * Used if `new Function` is forbidden. Also provides the BigInt form of 64-bit ops, the fallback of
+ * generated loops, and the reference that tests compare those loops with. Knows plans and ops.
  *
  * @module
  */
@@ -37,14 +37,14 @@ const NEXT_AFTER: { readonly [D in DType]?: string } = {
   float64: "nextafter64",
 };
 
-/** The primitive `nextafter` of a float dtype: the only one that depends on it. */
+/** The primitive `nextafter` of a float dtype: the only primitive that depends on the dtype. */
 export function nextafterFor(dtype: DType): NumberPrimitive {
   return FLOAT[NEXT_AFTER[dtype]!]!;
 }
 
 const closures = new Map<string, Closure>();
 
-/** The meaning of `text` in the arithmetic of `dtype`, as a function of named values. */
+/** Compiles `text` in the arithmetic of `dtype` to a function of named values. */
 export function evaluator(text: string, dtype: DType): Closure {
   const key = `${dtype} ${text}`;
   let closure = closures.get(key);
@@ -98,7 +98,7 @@ function build(expr: Expr, dtype: DType): Closure {
 }
 
 function binary(op: string, left: Closure, right: Closure, int: boolean): Closure {
-  // The operands are of one type; TypeScript cannot know.
+  // The operands have one type; TypeScript cannot infer that.
   const l = left as (env: Env) => number;
   const r = right as (env: Env) => number;
   const bool = (f: (env: Env) => boolean): Closure => (env) => f(env) ? 1 : 0;
@@ -139,7 +139,7 @@ function binary(op: string, left: Closure, right: Closure, int: boolean): Closur
   }
 }
 
-/** Rounds a result to its dtype: what storing it and reading it back would give. */
+/** Rounds a result to its dtype, as a store and a load would. */
 function settle(value: Num, dtype: DType): Num {
   if (dtype === "float32") return Math.fround(value as number);
   if (dtype === "float16") return roundHalf(value as number);
@@ -150,14 +150,15 @@ function settle(value: Num, dtype: DType): Num {
 
 /**
  * Casts an element of `from`. A number may be an integer, which wraps, or a float, which saturates:
- * castScalar cannot tell. Nor does it know the float dtype that a 64-bit integer is to be rounded to.
+ * castScalar cannot distinguish them. Nor does it know the float dtype that a 64-bit integer rounds
+ * to.
  */
 function castFrom(value: Num, from: DType, to: DType): Num {
   if (from === to) return value;
   if (!isInt(from)) return castScalar(to === "uint64" && value < 0 ? 0 : value, to);
   let exact = BigInt(value);
   if (DTYPE[to].kind === "f" && to !== "float64" && !Number.isSafeInteger(Number(exact))) {
-    // One sticky bit for the last twelve, so that rounding to float64 on the way changes nothing.
+    // One sticky bit for the last twelve, so that rounding to float64 first changes nothing.
     const rest = exact & 4095n;
     exact += (rest === 0n ? 0n : 2048n) - rest;
   }
@@ -168,7 +169,7 @@ function addParameters({ parameters }: ElementOp, plan: Plan, env: Env): void {
   parameters.forEach((name, i) => env[name] = plan.data[ATTRIBUTES + i]!);
 }
 
-/** Calls `visit` with the positions of all operands, for axes `from` to `to` of the plan. */
+/** Calls `visit` with the positions of all operands, for the axes [from, to) of the plan. */
 function forEachElement(
   plan: Plan,
   from: number,
@@ -214,7 +215,7 @@ export function interpretMap(call: Call): void {
   });
 }
 
-/** What a fold of `row` that adds up in `dtype` begins with. */
+/** The initial value of a fold of `row` that accumulates in `dtype`. */
 export function startOf({ identity }: ReduceOp | ScanOp, dtype: DType): Num {
   const { kind, wide, min, max } = DTYPE[dtype];
   if (typeof identity === "number") return wide ? BigInt(identity) : identity;

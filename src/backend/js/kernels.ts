@@ -1,5 +1,5 @@
 /**
- * The kernels of the JavaScript backend: the definitions of ops that are no expression of the table.
+ * The kernels of the JavaScript backend: the definitions of ops without an expression in the table.
  *
  * @module
  */
@@ -21,9 +21,9 @@ import { argsort, sort } from "./sort.ts";
 
 /** The definition of an op. */
 export interface Kernel {
-  /** Whether it can run the call; else the op is made of others. */
+  /** Whether it can run the call; else the op is decomposed. */
   supports(call: Call): boolean;
-  /** Runs it; `generate` tells whether functions may be made from text. */
+  /** Runs it; `generate` says whether functions may be made from text. */
   run(call: Call, generate: boolean): void;
 }
 

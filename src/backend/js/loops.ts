@@ -1,9 +1,9 @@
 /**
- * Generates and keeps the loops of the op table: one function per op, dtypes, rank and strides, so
+ * Generates and caches the loops of the op table: one function per op, dtypes, rank and strides, so
  * that each stays monomorphic.
  *
- * Knows plans and rows, nothing of tensors. Where code generation is refused (a content security
- * policy, `--disallow-code-generation-from-strings`), interpret.ts serves.
+ * Knows plans and ops, nothing of tensors. Where code generation is forbidden (a content security
+ * policy, `--disallow-code-generation-from-strings`), interpret.ts runs instead.
  *
  * @module
  */
@@ -20,9 +20,9 @@ import { startOf } from "./interpret.ts";
 const ARRAYS = ["o", "A", "B", "C"];
 const NAMES = ["x", "y", "z"];
 const TILE = 32;
-/** What loops call the BigInt form of their op. */
+/** The name of an op's BigInt form in loops. */
 const SLOW = "slow";
-/** Elements of a row from which on the engine's own `fill` writes them. */
+/** From this row length on, the engine's own `fill` writes the elements. */
 const FILLED = 64;
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
@@ -46,7 +46,7 @@ function header(row: TableOp, plan: Plan): string {
   return lines.join(" ");
 }
 
-/** Opens the loop over axis `j`; level j's indexes are `i<operand>_<j>`. */
+/** Opens the loop over axis `j`; its indexes are `i<operand>_<j>`. */
 function open(j: number, operands: number): string {
   const inits: string[] = [`c${j} = 0`];
   const steps: string[] = [`c${j}++`];
@@ -67,7 +67,7 @@ function digits(plan: Plan): number[] {
   return result;
 }
 
-/** One element of a map: the loads that can be hoisted, and the rest. */
+/** One element of a map: the hoistable loads, and the rest. */
 function mapBody(
   row: MapOp,
   compute: DType,
@@ -96,16 +96,16 @@ function mapBody(
     ? emit.computeWide(expr, names, slow, kind === "i")
     : emit.compute(expr, names, compute, true);
   const result = resultOf(row, compute);
-  // Only single operations are exactly rounded by way of float32.
+  // Only single operations round exactly through float32.
   const exact = compute === out && row.ulp === 0;
   emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
   return { hoisted, body: emit.take(), slow };
 }
 
-/** `value`, a result of dtype `from`, as it is stored in `to`; what the store rounds is left to it. */
+/** `value`, a result of dtype `from`, as stored in `to`; the store does its own rounding. */
 function stored(emit: Emitter, row: MapOp, value: Value, from: DType, to: DType): Value {
   if (from === to) return value;
-  // A copy computes nothing that would have to be rounded first.
+  // A copy computes nothing that needs rounding first.
   const settled = row.name === "copy" ? value : emit.settle(value, from);
   const rounds = DTYPE[to].kind === "f" && settled.kind === "number";
   return rounds ? settled : emit.cast(settled, from, to);
@@ -141,7 +141,7 @@ function mapSource(
     );
   } else {
     const flat = strides.every((s) => s !== 2);
-    // Wrapping sums of 32 bits cost less than checked ones.
+    // Wrapping 32-bit sums cost less than checked ones.
     const moving = plan.needsInt64Index
       ? (k: number) => `i${k}_${inner} + c`
       : (k: number) => `(i${k}_${inner} + c | 0)`;
@@ -159,7 +159,7 @@ function mapSource(
     for (let j = 0; j < inner; j++) parts.push(open(j, operands));
     parts.push(made.hoisted);
     if (flat) {
-      // Most often all begin at the same place, and one index for all is by far the fastest.
+      // Most operands begin at the same place, and one shared index is by far the fastest.
       const others = strides.flatMap((s, k) => k > 0 && s === 1 ? [`i${k}_${inner}`] : []);
       if (strides[0] === 1 && others.length > 0) {
         const same = others.map((other) => `${other} === i0_${inner}`).join(" && ");
@@ -186,7 +186,7 @@ function mapSource(
 class Accumulator {
   readonly wide: boolean;
   readonly signed: boolean;
-  /** True when sums have to be wrapped as they go, since a double would lose their lower bits. */
+  /** True if sums must wrap at each step, since a double would lose their lower bits. */
   readonly wraps: boolean;
   constructor(readonly dtype: DType) {
     const { kind } = DTYPE[dtype];
@@ -217,7 +217,7 @@ class Accumulator {
   }
 }
 
-/** What one row of a reduction does, for both of its loop shapes. */
+/** One reduction's operations, for both of its loop shapes. */
 class Folding {
   readonly emit = new Emitter();
   readonly acc: Accumulator;
@@ -230,7 +230,7 @@ class Folding {
     readonly second: DType | null,
     readonly out: DType,
   ) {
-    // The accumulator of floats is a double, whatever the dtype.
+    // The accumulator of floats is a double for every dtype.
     this.floats = DTYPE[out].kind === "f";
     this.compute = this.floats ? "float64" : input;
     this.acc = new Accumulator(this.floats ? "float64" : out);
@@ -279,7 +279,7 @@ function twoSum(a: string, e: string, value: string): string {
   return `{ const t = ${value}, s = ${a} + t, w = s - ${a}; ${e} += (${a} - (s - w)) + (t - w); ${a} = s; }`;
 }
 
-/** True when the input runs faster along the kept axes than along the reduced ones. */
+/** True if the input's strides are smaller along the kept axes than along the reduced ones. */
 export function runsAcross(plan: Plan): boolean {
   const { rank, kept, operands, data } = plan;
   if (kept === 0 || kept === rank) return false;

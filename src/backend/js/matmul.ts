@@ -1,9 +1,9 @@
 /**
  * Matrix multiplication in JavaScript, for every dtype.
  *
- * Operands are converted to dense float64 (or int32) panels once, so that one 4×4 kernel serves all
- * strides; float sums are kept in double. 64-bit integers multiply word by word. Knows nothing of
- * tensors or batches beyond a list of offsets.
+ * Converts operands once to dense float64 (or int32) panels, so that one 4×4 kernel serves all
+ * strides; float sums are doubles. 64-bit integers multiply word by word. Knows nothing of tensors,
+ * or of batches beyond a list of offsets.
  *
  * @module
  */
@@ -15,11 +15,11 @@ import type { Call } from "../../ops/op.ts";
 
 type Panels = Float64Array | Int32Array;
 
-// Working memory, kept from call to call: making typed arrays would cost small products the most.
+// Working memory, kept between calls: allocating typed arrays would dominate small products.
 const LEFT = 0, RIGHT = 1, RESULT = 2, SPAN = 3;
 const floats: Float64Array[] = [LEFT, RIGHT, RESULT, SPAN].map(() => new Float64Array(0));
 const ints: Int32Array[] = [LEFT, RIGHT, RESULT, SPAN].map(() => new Int32Array(0));
-/** Larger working memory is let go after the call. */
+/** Larger working memory is freed after the call. */
 const KEPT_ELEMENTS = 1 << 20;
 
 function working(float: boolean, slot: number, length: number): Panels {
@@ -50,7 +50,7 @@ function multiply(product: GemmProblem): void {
       multiplyWide(product, ca, aa, ba);
       continue;
     }
-    // A matrix that is broadcast over the batch is packed once.
+    // A matrix that broadcasts over the batch is packed once.
     if (left === undefined || aa !== starts[1][i - 1]) {
       left = panels(LEFT, float, a.storage, aa, a.rowStride, a.columnStride, m, k);
     }
@@ -81,12 +81,12 @@ function multiply(product: GemmProblem): void {
   }
 }
 
-/** Lines come in groups of four; those that are missing are 0, and their results are left out. */
+/** Lines come in groups of four; missing lines are 0, and their results are not stored. */
 function padded(lines: number): number {
   return (lines + 3) & ~3;
 }
 
-/** The span of a matrix as dense numbers, converted by the runtime's own copy where it can be. */
+/** The span of a matrix as dense numbers, converted by the runtime's own copy if possible. */
 function dense(storage: Storage, from: number, to: number, float: boolean): Panels {
   const { name } = storage.info;
   const source = storage.array as Float64Array;
@@ -103,8 +103,8 @@ function dense(storage: Storage, from: number, to: number, float: boolean): Pane
 }
 
 /**
- * Repacks `lines` lines of `k` elements into groups of four lines, the four elements of one k side
- * by side; missing lines are 0.
+ * Repacks `lines` lines of `k` elements into groups of four lines, the four elements of one k next
+ * to each other; missing lines are 0.
  */
 function panels(
   slot: number,
@@ -132,7 +132,7 @@ function panels(
   return packed;
 }
 
-// The two packers are one text twice, so that each sees one type of array.
+// The two packers have the same text, so that each sees one type of array.
 function packFloat(
   packed: Float64Array,
   source: Float64Array,
@@ -255,7 +255,7 @@ function writeBack(
   }
 }
 
-/** Makes one matrix of a product of 64-bit integers. */
+/** Computes one matrix of a product of 64-bit integers. */
 function multiplyWide(
   { m, n, k, c, a, b }: GemmProblem,
   offsetC: number,

@@ -1,13 +1,13 @@
 /**
- * Random words, numbers and keys by Philox4x32-10, a counter-based generator: an element depends on
- * the key and its own position only, so any part can be made anywhere, in any order.
+ * Random words, numbers and keys by Philox4x32-10, a counter-based generator: an element depends
+ * only on the key and its own position, so any part can be generated anywhere, in any order.
  *
  * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). A block is four
  * 32-bit words from a 128-bit counter (c0, c1, c2, c3):
  *
  * - word w of a key is lane w % 4 of the block with counter (floor(w / 4), in c0 and c1; 0; 0);
  * - element e of a 32-bit filler uses word e; of a 64-bit filler words 2e (low) and 2e + 1 (high);
- * - c3 = 1 is reserved for keys made from keys: {@link splitKey}, {@link foldIn}.
+ * - c3 = 1 is reserved for keys derived from keys: {@link splitKey}, {@link foldIn}.
  *
  * Bits, integers and uniforms are the same on every backend. Fillers write `out[0 … count)` with the
  * elements from `start` on. Knows nothing of tensors, dtypes or seeds.
@@ -21,7 +21,7 @@ export type PhiloxKey = readonly [key0: number, key1: number];
 const M0 = 0xd2511f53, M1 = 0xcd9e8d57;
 const TWO_NEG_32 = 2 ** -32;
 
-// Words are made in chunks that stay in the first-level cache. A multiple of 8: see `generate`.
+// Words are generated in chunks that fit the first-level cache. A multiple of 8: see `generate`.
 const WORDS = new Uint32Array(2048);
 
 // The upper half of a 64-bit product. The double product is off by less than 2^12, and without the
@@ -30,8 +30,8 @@ function mulHigh(x: number, y: number): number {
   return (((x >>> 0) * (y >>> 0) - (Math.imul(x, y) >>> 0)) * TWO_NEG_32 + 0.5) >>> 0;
 }
 
-// Fills `out` with `blocks` blocks, rounded up to an even number: two at a time keep the processor
-// busy, as each round of one waits for the round before.
+// Fills `out` with `blocks` blocks, rounded up to an even number. Two at a time keep the processor
+// busy, as each round of a block waits for the previous round.
 function generate(
   out: Uint32Array,
   blocks: number,
@@ -87,8 +87,8 @@ export function philox4x32(
   return out.subarray(0, 4);
 }
 
-// Hands out the words of `count` elements in chunks, each element with `each` words: `use` gets the
-// number of elements done, the chunk's elements, and where in WORDS the chunk's first word is.
+// Calls `use` for the words of `count` elements in chunks, `each` words per element, with the
+// number of elements done, the chunk's elements, and the index in WORDS of the chunk's first word.
 function chunks(
   each: 1 | 2,
   start: number,
@@ -160,9 +160,9 @@ export function fillUniform64(
 
 const PAIR = new Float64Array(2);
 
-// Box-Muller for u in (0, 1], v in [0, 1): PAIR = sqrt(-2 ln u) * (cos 2πv, sin 2πv). Turning by whole
-// quarters first, exactly, leaves an eighth at most; there short polynomials (scripts/generate/fit_erf.py) are
-// faster than Math.sin and keep the full relative accuracy.
+// Box-Muller for u in (0, 1], v in [0, 1): PAIR = sqrt(-2 ln u) * (cos 2πv, sin 2πv). An exact
+// rotation by whole quarters leaves at most an eighth; there short polynomials
+// (scripts/generate/fit_erf.py) are faster than Math.sin and keep the full relative accuracy.
 function normalPair(u: number, v: number): void {
   const radius = Math.sqrt(-2 * Math.log(u));
   const quarter = Math.floor(4 * v + 0.5);
@@ -233,10 +233,10 @@ export function fillNormal64(
   });
 }
 
-// One kind of array to compute into: stores to arrays of changing kinds are slow.
+// Results are computed into one kind of array: stores to arrays of changing kinds are slow.
 const VALUES = new Int32Array(2 * WORDS.length);
 
-/** What {@link fillIntegers} can fill. */
+/** The arrays that {@link fillIntegers} can fill. */
 export type IntegerArray =
   | Int8Array
   | Int16Array
@@ -248,9 +248,9 @@ export type IntegerArray =
   | BigUint64Array;
 
 /**
- * Fills with integers in [low, high), the same ones whatever the dtype: low + the upper half of
- * bits * (high - low), without rejection. Ranges up to 2^16 take word e as bits, larger ones the two
- * words of a 64-bit element; so probabilities are off by a factor of at most 1 ± range / 2^32, or
+ * Fills with integers in [low, high), the same for every dtype: low + the upper half of bits *
+ * (high - low), without rejection. Ranges up to 2^16 take word e as bits, larger ones the two words
+ * of a 64-bit element. Probabilities are therefore off by a factor of at most 1 ± range / 2^32, or
  * 1 ± range / 2^64: below 2^-16, or below 2^-32 for ranges up to 2^32.
  *
  * The caller has checked that low < high and that the dtype holds low and high - 1.
@@ -310,13 +310,15 @@ function word(value: bigint): number {
   return Number(BigInt.asUintN(32, value));
 }
 
-/** `count` independent keys made from `key`: key i is words 0 and 1 of the block (i, 0, 0, 1). */
+/**
+ * `count` independent keys derived from `key`: key i is words 0 and 1 of the block (i, 0, 0, 1).
+ */
 export function splitKey(key: PhiloxKey, count: number): PhiloxKey[] {
   return Array.from({ length: count }, (_, i) => childKey(key, BigInt(i), 0));
 }
 
 /**
- * A key made from `key` and a number, taken modulo 2^64: words 0 and 1 of the block (data's low word,
+ * A key derived from `key` and a number modulo 2^64: words 0 and 1 of the block (data's low word,
  * its high word, 1, 1). Throws a RangeError for a number that is not an integer.
  */
 export function foldIn(key: PhiloxKey, data: number | bigint): PhiloxKey {

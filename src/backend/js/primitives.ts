@@ -1,17 +1,17 @@
 /**
  * The named primitives that the op table's expressions call, one element at a time.
  *
- * Floats compute in doubles, whatever the dtype. Integers come in three regimes: numbers of at most
- * 32 bits, safe integers, and bigints. Knows nothing of dtypes, loops or tensors.
+ * Floats are computed in doubles for every dtype. Integers come in three regimes: numbers of at
+ * most 32 bits, safe integers, and bigints. Knows nothing of dtypes, loops or tensors.
  *
  * @module
  */
 import { toF16 } from "../../base/half.ts";
 
-// A mispredicted branch costs more than a detour through memory.
+// A mispredicted branch costs more than a trip through memory.
 const choice = new Float64Array(2);
 
-/** `a` where `condition` holds, else `b`, without a branch. */
+/** `a` if `condition` holds, else `b`, without a branch. */
 export function pick(condition: boolean, a: number, b: number): number {
   choice[0] = b;
   choice[1] = a;
@@ -29,7 +29,7 @@ const f64Words = new Uint32Array(f64.buffer);
 const f32 = new Float32Array(1);
 const f32Bits = new Int32Array(f32.buffer);
 
-// JavaScriptCore raises to integer powers up to 1000 by repeated multiplication.
+// JavaScriptCore computes integer powers up to 1000 by repeated multiplication.
 const POW_DRIFTS = Math.pow(10, 308) !== 1e308;
 
 function rint(x: number): number {
@@ -85,7 +85,7 @@ function erfcx(x: number): number {
   return (even + t * odd) / (1 + 2 * x);
 }
 
-// exp(c * x * x) with the rounding error of the square put back: it would grow with x.
+// exp(c * x * x), corrected by the rounding error of the square, which would grow with x.
 function expSquare(x: number, c: number): number {
   const high = Math.fround(x);
   const low = c * ((x - high) * (x + high));
@@ -100,7 +100,7 @@ function erf(x: number): number {
   return x > 0 ? 1 - tail : x < 0 ? tail - 1 : x;
 }
 
-// Not by 1 - erf(): the tail would have no digits.
+// Not by 1 - erf(): the tail would lose all digits.
 function gelu(x: number): number {
   const size = Math.abs(x) * Math.SQRT1_2;
   if (size < 0.5) return 0.5 * x * (1 + erfSmall(x * Math.SQRT1_2));
@@ -141,13 +141,13 @@ function productError(x: number, y: number, p: number): number {
   return xl * yl - (((p - xh * yh) - xl * yh) - xh * yl);
 }
 
-// IEEE where JavaScript says NaN: 1 ** NaN and (±1) ** ±inf are 1.
+// IEEE results where JavaScript gives NaN: 1 ** NaN and (±1) ** ±inf are 1.
 function pow(x: number, y: number): number {
   const r = Math.pow(x, y);
   if (r !== r) return x === 1 || (x === -1 && y === y && y - y !== 0) ? 1 : r;
   if (POW_DRIFTS && y > 2 && y <= 1000 && y === Math.floor(y)) {
     const size = Math.abs(r);
-    // Outside, intermediate results may overflow or lose bits.
+    // Outside this range, intermediate results may overflow or lose bits.
     if (size > 1e-280 && size < 1e290) return powInteger(x, y);
   }
   return r;
@@ -178,13 +178,13 @@ function logaddexp(x: number, y: number): number {
   return Math.max(x, y) + Math.log1p(Math.exp(-Math.abs(x - y)));
 }
 
-// floor(x / y) is exact, though x / y is rounded, for operands of at most 24 bits and a quotient
-// below 2^28, which lies too far from the next integer. `%` takes several times as long.
+// floor(x / y) is exact, although x / y is rounded, for operands of at most 24 bits and a quotient
+// below 2^28: it is too far from the next integer. `%` takes several times as long.
 function isShort(quotient: number, y: number): boolean {
   return quotient > -268435456 && quotient < 268435456 && y - y === 0;
 }
 
-/** `ffloordiv` of numbers that float32 can hold. */
+/** `ffloordiv` of numbers that float32 can represent. */
 export function shortFloordiv(x: number, y: number): number {
   const quotient = x / y;
   return isShort(quotient, y) ? Math.floor(quotient) : ffloordiv(x, y);
@@ -192,23 +192,23 @@ export function shortFloordiv(x: number, y: number): number {
 
 let intHalves: Uint16Array | undefined;
 
-/** The integers from -2048 on as float16. Made at the first use. */
+/** The integers from -2048 on as float16. Made on first use. */
 function makeIntHalves(): Uint16Array {
   return intHalves = Uint16Array.from({ length: 4096 }, (_, i) => toF16(i - 2048));
 }
 
-/** `ffloordiv` of float16 values, as bits: most results are small integers, known by heart. */
+/** `ffloordiv` of float16 values, as bits: most results are small integers, found in a table. */
 export function floordivToHalf(x: number, y: number): number {
   const quotient = x / y;
-  // Such a quotient is at least 2^-40 away from any integer that it is not, so that truncating the
-  // sum, which is positive, rounds down. It is 0 where x is, or y infinite: signs count there.
+  // Such a quotient is at least 2^-40 away from any other integer, so truncating the positive sum
+  // rounds down. The quotient is 0 if x is 0 or y infinite: then signs count.
   if (quotient > -2048 && quotient < 2048 && quotient !== 0) {
     return (intHalves ?? makeIntHalves())[(quotient + 2048) | 0]!;
   }
   return toF16(ffloordiv(x, y));
 }
 
-/** `fmod` of numbers that float32 can hold. */
+/** `fmod` of numbers that float32 can represent. */
 export function shortMod(x: number, y: number): number {
   const quotient = x / y;
   if (!isShort(quotient, y)) return fmod(x, y);
@@ -222,7 +222,7 @@ function ffloordiv(x: number, y: number): number {
   let q = (x - m) / y;
   if (m !== 0 && (y < 0) !== (m < 0)) q -= 1;
   if (q === 0) return copysign(0, x / y);
-  // (x - m) / y is an integer but for rounding.
+  // (x - m) / y is an integer except for rounding.
   const low = Math.floor(q);
   return q - low > 0.5 ? low + 1 : low;
 }
@@ -363,7 +363,7 @@ function isInt32(x: number): boolean {
   return (x | 0) === x && x !== -2147483648;
 }
 
-// JavaScriptCore takes 6 ns for Math.floor, and 2 for a division of integers; V8 the other way round.
+// JavaScriptCore takes 6 ns for Math.floor and 2 ns for a division of integers; V8 the reverse.
 const DIVIDES_INTEGERS = "Bun" in globalThis;
 
 function imod(x: number, y: number): number {
@@ -372,16 +372,16 @@ function imod(x: number, y: number): number {
   return m === 0 ? 0 : (m < 0) !== (y < 0) ? m + y : m;
 }
 
-// What is left of x ** y when y < 0: the exact value, truncated; 0 ** y counts as 0.
+// x ** y for y < 0: the exact value, truncated; 0 ** y counts as 0.
 function inversePower(x: number, y: number): number {
   return x === 1 ? 1 : x === -1 ? (y % 2 === 0 ? 1 : -1) : 0;
 }
 
 /**
- * The primitives of integer dtypes of at most 32 bits. Results are right modulo 2^32, and may lie
- * outside the dtype's range: storing wraps them. Division by zero and shifts by a negative count or
- * by `bits` and more give 0; `ifloordiv`, `imod` have Python's signs; a negative exponent truncates
- * the exact value.
+ * The primitives of integer dtypes of at most 32 bits. Results are correct modulo 2^32 and may be
+ * outside the dtype's range: the store wraps them. Division by zero, and shifts by a negative count
+ * or by at least `bits`, give 0; `ifloordiv`, `imod` have Python's signs; a negative exponent
+ * truncates the exact value.
  */
 export const INT: Record<string, NumberPrimitive> = {
   ifloordiv: DIVIDES_INTEGERS ? wrappingFloordiv : floorOfQuotient,
@@ -401,9 +401,9 @@ export const INT: Record<string, NumberPrimitive> = {
 };
 
 /**
- * The primitives of 64-bit integers that are safe as numbers. Where the exact result is no safe
- * integer, they give a number for which `Number.isSafeInteger` is false, and {@link BIG} has to
- * answer. Otherwise as {@link INT}.
+ * The primitives of 64-bit integers that are safe as numbers. If the exact result is not a safe
+ * integer, they return a number for which `Number.isSafeInteger` is false, and the caller uses
+ * {@link BIG}. Otherwise as {@link INT}.
  */
 export const WIDE: Record<string, NumberPrimitive> = {
   ifloordiv: DIVIDES_INTEGERS
@@ -428,8 +428,8 @@ export const WIDE: Record<string, NumberPrimitive> = {
 };
 
 /**
- * The primitives of 64-bit integers as bigints: results are right modulo 2^64, and the caller wraps
- * them. Otherwise as {@link INT}.
+ * The primitives of 64-bit integers as bigints: results are correct modulo 2^64, and the caller
+ * wraps them. Otherwise as {@link INT}.
  */
 export const BIG: Record<string, BigIntPrimitive> = {
   ifloordiv(x: bigint, y: bigint): bigint {
@@ -445,7 +445,7 @@ export const BIG: Record<string, BigIntPrimitive> = {
   ipow(x: bigint, y: bigint): bigint {
     if (y < 0n) return x === 1n ? 1n : x === -1n ? (y % 2n === 0n ? 1n : -1n) : 0n;
     let r = 1n;
-    // Wrapped at each step, as exact powers would outgrow memory.
+    // Wrapped at each step, as exact powers would exceed memory.
     for (let n = y; n !== 0n; n >>= 1n) {
       if (n & 1n) r = BigInt.asIntN(64, r * x);
       x = BigInt.asIntN(64, x * x);

@@ -1,5 +1,5 @@
 /**
- * Random tensors in JavaScript: Philox words shaped into each dtype.
+ * Random tensors in JavaScript: converts Philox words to each dtype.
  *
  * Knows storages; the generator itself is in philox.ts.
  *
@@ -18,7 +18,7 @@ import {
   type IntegerArray,
 } from "./philox.ts";
 
-/** How many random bits a uniform of each dtype has, so that none rounds up to 1. */
+/** The number of random bits in a uniform of each dtype, so that none rounds up to 1. */
 const BITS: Record<string, number> = { float16: 11, bfloat16: 8, float32: 24 };
 
 /** Fills the input with random numbers. */

@@ -1,9 +1,9 @@
 /**
- * Sorts runs of elements, or finds the order that would.
+ * Sorts runs of elements, or finds their sorting order.
  *
- * Elements become unsigned keys of 32 bits (two for 64-bit dtypes) that sort as they do; long runs
- * go through a radix sort of the keys, short ones through the runtime's own. NaN has the largest
- * key, ascending and descending.
+ * Elements become unsigned 32-bit keys (two for 64-bit dtypes) with the same order. Long runs use a
+ * radix sort of the keys, short ones the runtime's own sort. NaN has the largest key, ascending and
+ * descending.
  *
  * @module
  */
@@ -14,12 +14,12 @@ import type { Storage } from "../../memory/storage.ts";
 import type { SortAttributes } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 
-/** From here on three passes over the data are faster than comparing. */
+/** From this length on, three passes over the data are faster than comparisons. */
 const RADIX_LEAST = 256;
 const BITS = 11;
 const BUCKETS = 1 << BITS;
 
-/** Calls `each` with where each run along the last axis of a contiguous operand begins. */
+/** Calls `each` with the start of each run along the last axis of a contiguous operand. */
 function forEachRun(
   { shape, offset, size }: Layout,
   each: (from: number, run: number) => void,
@@ -37,7 +37,7 @@ export function sort(call: Call): void {
   forEachRun(layout, (from) => sortValues(storage, from, layout.shape.at(-1)!, descending));
 }
 
-/** The order that would sort along the last axis. */
+/** The order that sorts along the last axis. */
 export function argsort(call: Call): void {
   const { storage, layout } = call.operand(0);
   const length = layout.shape.at(-1)!;
@@ -118,7 +118,7 @@ function radixSort(size: number): void {
   for (let shift = 0; shift < 32; shift += BITS) {
     counts.fill(0);
     for (let i = 0; i < size; i++) counts[(keysA[i]! >>> shift) & (BUCKETS - 1)]!++;
-    // One bucket for all: nothing would move.
+    // One bucket contains all: the pass would move nothing.
     if (counts[(keysA[0]! >>> shift) & (BUCKETS - 1)] === size) continue;
     let start = 0;
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
@@ -137,7 +137,7 @@ function radixSort(size: number): void {
   }
 }
 
-/** Sorts `keysA` and `orderA` by comparing; stable. */
+/** Sorts `keysA` and `orderA` by comparisons; stable. */
 function insertionSort(size: number): void {
   for (let i = 1; i < size; i++) {
     const [key, index] = [keysA[i]!, orderA[i]!];
@@ -163,7 +163,7 @@ function orderOf(storage: Storage, from: number, size: number, descending: boole
   writeKeys(storage, from, size, descending, false, keysA);
   sortKeys(size);
   if (storage.info.bytes === 8) {
-    // By the lower words first, then by the upper ones, which keeps the order of the first pass.
+    // By the lower words first, then by the upper ones: the second pass is stable.
     writeKeys(storage, from, size, descending, true, keysB);
     for (let i = 0; i < size; i++) keysA[i] = keysB[orderA[i]!]!;
     sortKeys(size);
@@ -181,7 +181,7 @@ function sortValues(storage: Storage, from: number, size: number, descending: bo
     for (let i = 0; i < size; i++) part[i] = before[order[i]!]!;
     return;
   }
-  // 0 and -0 are equal and keep their order, but sort() tells them apart.
+  // 0 and -0 are equal and keep their order, but sort() distinguishes them.
   const zeros = kind === "f" && part.includes(0) ? part.filter((x) => x === 0) : null;
   part.sort();
   if (descending) {

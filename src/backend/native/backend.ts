@@ -1,7 +1,7 @@
 /**
  * The native CPU backend: checks that a call stays inside its storages, then calls the shim.
  *
- * Knows nothing of tensors, nor of how the shim was opened.
+ * Knows nothing of tensors, or of how the shim was opened.
  *
  * @module
  */
@@ -17,22 +17,22 @@ import { lastError, readText } from "../ffi/text.ts";
 import { type Kernel, KERNELS } from "./kernels.ts";
 
 /**
- * Below this many elements the JavaScript loop measures faster than crossing over. Only ops that have
- * one right answer use it: no other value may depend on how many elements there are.
+ * With fewer elements, the JavaScript loop is faster than a native call. Only ops with one correct
+ * result use it: other results must not depend on the number of elements.
  */
 const CROSSOVER = "Deno" in globalThis ? 64 : 48;
 
-/** How a {@link NativeBackend} may be made to differ, for tests. */
+/** Settings of a {@link NativeBackend} for tests. */
 export interface NativeOptions {
-  /** Fewest elements of an op with one right answer that go to the shim. */
+  /** Fewest elements of an op with one correct result that run in the shim. */
   readonly crossover?: number;
 }
 
 /** The BLAS that the shim uses. */
 export interface BlasInfo {
-  /** Its version and how it was built. */
+  /** The version and the build of the library. */
   readonly config: string;
-  /** Its file. */
+  /** The path of the library. */
   readonly path: string;
 }
 
@@ -43,38 +43,38 @@ const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
 export class NativeBackend implements Backend {
   readonly name = "native";
   readonly #shim: Shim;
-  // A field: the runtimes call fast only what they see as always the same.
+  // A field: the runtimes call fast only functions that they see as constant.
   readonly #run: Shim["rm_run"];
   readonly #crossover: number;
-  /** The numbers of kernels in the shim by the ids of their ops; -1 where there is none. */
+  /** The shim's kernel numbers by the ids of their ops; -1 if there is none. */
   readonly #numbers: number[] = [];
   #blas: BlasInfo | Unavailable | undefined;
 
-  /** Serves by `shim`. */
+  /** Runs calls through `shim`. */
   constructor(shim: Shim, options: NativeOptions = {}) {
     this.#shim = shim;
     this.#run = shim.rm_run;
     this.#crossover = options.crossover ?? CROSSOVER;
   }
 
-  /** Sets how many threads work, 0 for as many as the machine has; gives how many there are now. */
+  /** Sets the number of threads, 0 for all cores of the machine; returns the resulting number. */
   setThreads(count: number): number {
     return this.#shim.rm_configure(CONFIGURE.threads, count);
   }
 
-  /** How many threads work. */
+  /** The number of threads. */
   get threads(): number {
     return this.#shim.rm_configure(CONFIGURE.threads, -1);
   }
 
-  /** Whether threads share what is not worth it too, as tests want it. */
+  /** Whether threads share even small work, as tests require. */
   setShareAll(on: boolean): void {
     this.#shim.rm_configure(CONFIGURE.shareAll, on ? 1 : 0);
   }
 
   /**
    * Chooses an instruction set by its number, 0 for the best; one that the machine lacks changes
-   * nothing. Gives the number of the one in use.
+   * nothing. Returns the number of the one in use.
    */
   setLevel(level: number): number {
     return this.#shim.rm_configure(CONFIGURE.level, level);
@@ -106,7 +106,7 @@ export class NativeBackend implements Backend {
     let status: number;
     switch (op.kind) {
       case "map": {
-        // First of all, so that small ops look nothing up that they do not need.
+        // First of all, so that small ops skip lookups that they do not need.
         const { size } = call.plan!;
         if (size === 0 || (size < this.#crossover && (op as MapOp).ulp === 0)) return false;
         status = this.#runMap(call);
@@ -128,7 +128,7 @@ export class NativeBackend implements Backend {
     throw new NativeError(op.name, status, lastError(this.#shim));
   }
 
-  /** The number of the op's kernel in the shim; -1 where it has none, or one for another meaning. */
+  /** The number of the op's kernel in the shim; -1 if it has none, or one with another meaning. */
   #numberOf(op: Op): number {
     return this.#numbers[op.id] ??= this.#find(op);
   }
@@ -198,7 +198,7 @@ export class NativeBackend implements Backend {
     return status;
   }
 
-  /** The BLAS behind products, opened by the first call; or why there is none. */
+  /** The BLAS library of matrix products, opened by the first call, or why there is none. */
   blas(): BlasInfo | Unavailable {
     return this.#blas ??= this.#openBlas();
   }

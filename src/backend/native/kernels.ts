@@ -1,6 +1,6 @@
 /**
- * The kernels of the shim that are no expression of the table: what each supports, and what it is
- * handed. Every operand is checked against its storage first, as C does not.
+ * The kernels of the shim for ops without an expression in the table: the calls that each supports,
+ * and its arguments. Every operand is checked against its storage first, as C does not check.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import { RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 
-/** What `rm_run` is handed. */
+/** The arguments of `rm_run`. */
 interface Handed {
   /** The plan, or the kernel's own numbers. */
   readonly numbers: Float64Array;
@@ -31,9 +31,9 @@ interface Handed {
 export interface Kernel {
   /** Whether it can run the call. */
   supports(call: Call): boolean;
-  /** What the call hands over; null where there is nothing for the kernel to do. */
+  /** The arguments of the call; null if the kernel has nothing to do. */
   prepare(call: Call): Handed | null;
-  /** Takes what the kernel has written to the numbers. */
+  /** Reads the results that the kernel has written to the numbers. */
   finish?(call: Call, numbers: Float64Array): void;
 }
 
@@ -48,7 +48,7 @@ function setAttributes(numbers: Float64Array, ...attributes: readonly number[]):
   for (let i = 0; i < attributes.length; i++) numbers[ATTRIBUTES + i] = attributes[i]!;
 }
 
-/** Takes the place of the first index that is out of range. */
+/** Reads the place of the first index out of range. */
 function takeBadIndex(call: Call, numbers: Float64Array): void {
   call.badIndex = numbers[ATTRIBUTES]!;
 }
@@ -143,7 +143,7 @@ const argsort: Kernel = {
   },
 };
 
-/** The longest rows of results that are always kept in heaps; sorting is faster for most longer ones. */
+/** The longest rows of results kept in heaps; sorting is faster for most longer ones. */
 const SMALL_K = 64;
 
 const topk: Kernel = {
