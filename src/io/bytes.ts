@@ -1,8 +1,9 @@
 /**
- * What the file readers share: tensors as plain bytes, and a cursor that cannot leave its bytes.
+ * Shared code of the file readers: tensors as plain bytes, and a cursor that stays inside its
+ * bytes.
  *
- * Every fault that it finds is a {@link FormatError} with the file and the offset. Knows no file
- * format, and nothing of the class Tensor.
+ * Reports every fault as a {@link FormatError} with the file and the offset. Knows no file format,
+ * and nothing of the class Tensor.
  *
  * @module
  */
@@ -10,23 +11,23 @@ import { DTYPE, type DType } from "../base/dtype.ts";
 import { FormatError, OutOfMemoryError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 
-/** A tensor as it lies in a file: little-endian, row-major, without gaps. */
+/** A tensor as stored in a file: little-endian, row-major, without gaps. */
 export interface RawTensor {
   /** Element type. */
   readonly dtype: DType;
   /** Sizes, outermost axis first. */
   readonly shape: readonly number[];
-  /** The elements' bytes; from a reader they may be a view of its input, at any alignment. */
+  /** The bytes of the elements; from a reader they may be a view of its input, at any alignment. */
   readonly data: Uint8Array;
 }
 
-/** What stands for a file's name where there are only bytes. */
+/** Placeholder for the file name if there are only bytes. */
 export const NO_FILE = "<bytes>";
 
 /** The most axes that a file may declare: NumPy's limit, far above any real tensor. */
 export const MAX_RANK = 64;
 
-/** What is used of `node:zlib`, by types that need none of Node's. */
+/** The part of `node:zlib` in use, typed without Node's types. */
 interface Zlib {
   crc32(data: Uint8Array): number;
   deflateSync(data: Uint8Array): Uint8Array;
@@ -34,14 +35,16 @@ interface Zlib {
   inflateRawSync(data: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
 }
 
-/** Loaded when first used: imports of node: modules would cost every program 10 ms at its start. */
+/**
+ * Loaded on first use: a static import of a node: module would add 10 ms to every program's start.
+ */
 export function zlib(): Zlib {
   return globalThis.process.getBuiltinModule("node:zlib");
 }
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Decodes UTF-8; `undefined` where it is not valid. */
+/** Decodes UTF-8; `undefined` if it is invalid. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     // The copy also takes the bytes out of shared memory, which TextDecoder refuses.
@@ -51,14 +54,14 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** A value from a file as an error message shows it: quoted, escaped, cut to 60 characters. */
+/** A value from a file for an error message: quoted, escaped, cut to 60 characters. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }
 
 /** Reads numbers and text from `bytes`, never past their end. */
 export class Cursor {
-  /** Index into the bytes of what is read next. */
+  /** Index of the next byte to read. */
   at: number;
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -75,7 +78,7 @@ export class Cursor {
     this.at = at;
   }
 
-  /** How many bytes are left. */
+  /** The number of remaining bytes. */
   get left(): number {
     return this.#bytes.length - this.at;
   }
@@ -85,7 +88,7 @@ export class Cursor {
     throw new FormatError(message, this.#file, this.#base + at);
   }
 
-  /** A view of the next `count` bytes, which `what` names. */
+  /** A view of the next `count` bytes, which errors call `what`. */
   take(count: number, what: string): Uint8Array {
     const start = this.#step(count, what);
     return this.#bytes.subarray(start, start + count);
@@ -115,7 +118,7 @@ export class Cursor {
     return start;
   }
 
-  /** Skips blanks and takes `token` if it is next. */
+  /** Skips blanks and consumes `token` if it is next. */
   accept(token: string): boolean {
     this.skipSpace();
     for (let i = 0; i < token.length; i++) {
@@ -125,12 +128,12 @@ export class Cursor {
     return true;
   }
 
-  /** Skips blanks and takes `token`, which has to be next. */
+  /** Skips blanks and consumes `token`, which must be next. */
   expect(token: string): void {
     if (!this.accept(token)) this.fail(`expected ${quote(token)}, found ${this.#found()}`);
   }
 
-  /** Skips blanks, after which nothing may follow. */
+  /** Skips blanks; throws unless that reaches the end. */
   expectEnd(): void {
     this.skipSpace();
     if (this.left > 0) this.fail(`expected the end of the header, found ${this.#found()}`);
@@ -151,7 +154,7 @@ export class Cursor {
     return Array.from(this.#bytes.subarray(this.at, end), (b) => String.fromCharCode(b)).join("");
   }
 
-  /** Skips blanks and takes a decimal integer of 0 to 2^53 − 1, which `what` names. */
+  /** Skips blanks and reads a decimal integer of 0 to 2^53 − 1, which errors call `what`. */
   integer(what: string): number {
     this.skipSpace();
     const start = this.at;
@@ -170,7 +173,7 @@ export class Cursor {
     return value;
   }
 
-  /** Skips blanks and takes a JSON string. */
+  /** Skips blanks and reads a JSON string. */
   jsonString(): string {
     this.expect('"');
     const start = this.at - 1;
@@ -212,7 +215,7 @@ export function checkBools(data: Uint8Array, file: string, offset: number): void
   }
 }
 
-/** Throws a {@link ShapeError} unless a tensor that is to be written fits its own shape. */
+/** Throws a {@link ShapeError} unless the data of a tensor to write fits its shape. */
 export function checkRaw(raw: RawTensor, op: string): void {
   const shape = formatShape(raw.shape);
   if (raw.shape.length > MAX_RANK) {
@@ -227,7 +230,7 @@ export function checkRaw(raw: RawTensor, op: string): void {
   }
 }
 
-/** Zeroed bytes; throws an {@link OutOfMemoryError} where there is no room. */
+/** Zeroed bytes; throws an {@link OutOfMemoryError} if there is no memory. */
 export function allocate(count: number): Uint8Array<ArrayBuffer> {
   try {
     return new Uint8Array(count);
@@ -236,7 +239,7 @@ export function allocate(count: number): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** `parts` one after the other; throws an {@link OutOfMemoryError} where there is no room. */
+/** The concatenation of `parts`; throws an {@link OutOfMemoryError} if there is no memory. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const out = allocate(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

@@ -1,8 +1,8 @@
 /**
- * Reading and writing whole files and parts of them, for the formats beside this file.
+ * Reads and writes whole files and parts of them, for the formats in this folder.
  *
- * One code for Deno and Bun: node:fs/promises, loaded at the first use. What the system refuses
- * (no such file, no permission) stays the system's error. Knows nothing of the class Tensor.
+ * The same code for Deno and Bun: node:fs/promises, loaded on first use. Errors of the system (file
+ * not found, permission denied) are passed on unchanged. Knows nothing of the class Tensor.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import {
 /** A path, or a `file:` URL. */
 export type Path = string | URL;
 
-/** No system call may be asked for more. */
+/** The most bytes per system call. */
 const CHUNK = 2 ** 30;
 
 /** Fills a new array from `begin` to `end` of an open file. */
@@ -40,7 +40,7 @@ async function readRange(
   return bytes;
 }
 
-/** What is read from: an open file, or the bytes of one. */
+/** A readable source: an open file, or the bytes of one. */
 type Source = Pick<FileHandle, "close"> & {
   stat(): Promise<{ size: number }>;
   read(
@@ -51,13 +51,13 @@ type Source = Pick<FileHandle, "close"> & {
   ): Promise<{ bytesRead: number }>;
 };
 
-/** A file inside an executable that Bun made. */
+/** A file inside an executable built by Bun. */
 interface Embedded {
   readonly name: string;
   bytes(): Promise<Uint8Array>;
 }
 
-/** The file at `path` inside this executable, if Bun made one, and put one there. */
+/** The file at `path` inside this executable, if Bun built it and included the file. */
 function findEmbedded(path: Path): Embedded | undefined {
   const { Bun } = globalThis as { Bun?: { embeddedFiles?: readonly Embedded[] } };
   const name = /(?:\$bunfs|~BUN)[\\/]root[\\/](.*)$/.exec(String(path))?.[1];
@@ -65,7 +65,7 @@ function findEmbedded(path: Path): Embedded | undefined {
   return Bun?.embeddedFiles?.find((file) => file.name.replace(/^\.[\\/]/, "") === name);
 }
 
-/** Opens a file. Those inside an executable of Bun are read whole, as they cannot be opened. */
+/** Opens a file. Files inside an executable of Bun are read whole, as they cannot be opened. */
 async function openFile(path: Path): Promise<Source> {
   const embedded = findEmbedded(path);
   if (embedded === undefined) return (await import("node:fs/promises")).open(path);
@@ -81,7 +81,7 @@ async function openFile(path: Path): Promise<Source> {
   };
 }
 
-/** All bytes of a file, as many as its size says when it is opened. */
+/** All bytes of a file, according to its size at the time of opening. */
 export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
   const handle = await openFile(path);
   try {
@@ -97,11 +97,11 @@ export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
   await writeFile(path, bytes);
 }
 
-/** An open .safetensors file: its header is in memory, its tensors are read when asked for. */
+/** An open .safetensors file: its header is in memory, its tensors are read on request. */
 export class RawSafetensorsFile {
   /** The parsed header. */
   readonly header: SafetensorsHeader;
-  /** The path, as errors give it. */
+  /** The path, for errors. */
   readonly file: string;
   #handle: Source | undefined;
 
@@ -111,7 +111,7 @@ export class RawSafetensorsFile {
     this.header = header;
   }
 
-  /** Opens a file and checks its header; the file is closed again when that fails. */
+  /** Opens a file and checks its header; closes the file if that fails. */
   static async open(path: Path): Promise<RawSafetensorsFile> {
     const file = String(path);
     const handle = await openFile(path);
@@ -137,7 +137,7 @@ export class RawSafetensorsFile {
     return rawTensor(info, name, data, this.file);
   }
 
-  /** Closes the file; once is enough, and more does no harm. */
+  /** Closes the file; further calls do nothing. */
   async close(): Promise<void> {
     const handle = this.#handle;
     this.#handle = undefined;

@@ -1,7 +1,7 @@
 /**
- * Tensors as pictures: what notebooks show of them, and PNG files.
+ * Tensors as pictures, for notebooks and PNG files.
  *
- * Says which tensors are images and what their elements mean as colours; the file format is in
+ * Defines which tensors are images and which colors their elements represent; the file format is in
  * io/png.ts.
  *
  * @module
@@ -14,17 +14,17 @@ import { encodePng } from "./png.ts";
 import { formatShape } from "../base/shape.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 
-/** How a tensor becomes an image. */
+/** Options for converting a tensor to an image. */
 export interface ImageOptions {
-  /** The value that is black; 0 unless given. */
+  /** The value of black; 0 by default. */
   readonly min?: number;
-  /** The value that is white; unless given 255 for uint8, and 1 for floats and bool. */
+  /** The value of white; by default 255 for uint8, and 1 for floats and bool. */
   readonly max?: number;
-  /** How many pixels wide and high an element is shown; 1 unless given. */
+  /** The width and height of an element in pixels; 1 by default. */
   readonly scale?: number;
 }
 
-/** What is white where options do not say it. */
+/** The default values of white. */
 const WHITE: Partial<Record<DType, number>> = {
   bool: 1,
   uint8: 255,
@@ -34,18 +34,18 @@ const WHITE: Partial<Record<DType, number>> = {
   float64: 1,
 };
 
-/** An image: what {@link image} makes. */
+/** An image: the result of {@link image}. */
 export class TensorImage {
-  /** The bytes of a PNG file. */
+  /** The bytes of the PNG file. */
   readonly png: Uint8Array<ArrayBuffer>;
-  /** Pixels from left to right. */
+  /** The width in pixels. */
   readonly width: number;
-  /** Pixels from top to bottom. */
+  /** The height in pixels. */
   readonly height: number;
   /** 1 for grey, 3 for RGB, 4 for RGBA. */
   readonly channels: number;
 
-  /** Of pixels in row-major order, `channels` bytes each. */
+  /** Encodes pixels in row-major order, `channels` bytes each. */
   constructor(pixels: Uint8Array, width: number, height: number, channels: number) {
     this.width = width;
     this.height = height;
@@ -53,18 +53,18 @@ export class TensorImage {
     this.png = encodePng(pixels, width, height, channels);
   }
 
-  /** Its size and colours: `image(28 × 28, grey)`. */
+  /** The size and the kind: `image(28 × 28, grey)`. */
   toString(): string {
     const colours = ["grey", "", "RGB", "RGBA"][this.channels - 1];
     return `image(${this.width} × ${this.height}, ${colours})`;
   }
 
-  /** What `console.log` shows in Deno, Bun and Node. */
+  /** The output of `console.log` in Deno, Bun and Node. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return this.toString();
   }
 
-  /** What Jupyter shows: the picture, and text where there are no pictures. */
+  /** The output in Jupyter: the picture, with text as a fallback. */
   [Symbol.for("Jupyter.display")](): { "image/png": string; "text/plain": string } {
     const { Buffer } = globalThis.process.getBuiltinModule("node:buffer");
     return {
@@ -75,15 +75,15 @@ export class TensorImage {
 }
 
 /**
- * A tensor as an image, as it is now: shape [height, width] for grey, or [height, width, channels]
- * with 1 channel for grey, 3 for RGB, 4 for RGBA.
+ * Converts the current elements of a tensor to an image: shape [height, width] for grey, or
+ * [height, width, channels] with 1 channel for grey, 3 for RGB, 4 for RGBA.
  *
- * uint8 goes from 0 to 255, floats and bool from 0 to 1; `min` and `max` say otherwise, and other
- * dtypes need `max`. What is beyond is as `min` and `max` are, and NaN is black. Elements on a device
- * are copied to the CPU.
+ * The default range is 0 to 255 for uint8, and 0 to 1 for floats and bool; `min` and `max` override
+ * it, and other dtypes require `max`. Values outside are clipped, and NaN is black. Elements on a
+ * device are copied to the CPU.
  *
- * Throws a ShapeError for another shape, one without elements and a wrong `min`, `max` or `scale`,
- * and a DTypeError for an integer dtype without `max`.
+ * Throws a ShapeError for any other shape, a shape without elements and an invalid `min`, `max` or
+ * `scale`, and a DTypeError for an integer dtype without `max`.
  *
  * @example
  * ```ts
@@ -126,14 +126,17 @@ export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
   return new TensorImage(pixels, width * scale, height * scale, channels);
 }
 
-/** The elements as uint8, `min` as 0 and `max` as 255. Casts saturate, and make 0 of NaN. */
+/**
+ * The elements as uint8, scaled so that `min` is 0 and `max` is 255. Casts saturate and convert NaN
+ * to 0.
+ */
 function toBytes(x: Tensor<DType>, min: number, max: number): Tensor<DType> {
   if (x.dtype === "uint8" && min === 0 && max === 255) return x;
   const wide = x.astype(x.dtype === "float64" ? "float64" : "float32") as Tensor<"float32">;
   return wide.sub(min).mul(255 / (max - min)).round().astype("uint8") as Tensor<DType>;
 }
 
-/** Every pixel as a square of `scale` by `scale`. */
+/** Repeats every pixel as a square of `scale` by `scale`. */
 function enlarge(
   pixels: Uint8Array,
   width: number,

@@ -1,9 +1,9 @@
 /**
- * The public namespace `io`: tensors to and from .npy, .npz and .safetensors.
+ * The public namespace `io`: reads and writes tensors as .npy, .npz and .safetensors.
  *
- * Only carries tensors to plain bytes and back; the formats are in the files beside it. Functions
- * on bytes are synchronous, functions on paths are not. Whatever is wrong with a file is a
- * FormatError that names the file and the offset.
+ * Only converts between tensors and plain bytes; the other files of this folder implement the
+ * formats. Functions on bytes are synchronous, functions on paths are asynchronous. Every fault in
+ * a file throws a FormatError that names the file and the offset.
  *
  * @module
  */
@@ -34,19 +34,19 @@ export type { SafetensorsInfo } from "./safetensors.ts";
 /** Tensors to write, by name. */
 export type TensorRecord = Readonly<Record<string, AnyTensor>>;
 
-/** How to read safetensors bytes. */
+/** Options for reading safetensors bytes. */
 export interface SafetensorsOptions {
   /** The file's name in errors. */
   readonly file?: string;
 }
 
-/** How to write safetensors. */
+/** Options for writing safetensors. */
 export interface SafetensorsWriteOptions {
-  /** Strings to keep with the tensors, as `__metadata__`. */
+  /** Strings to store with the tensors, as `__metadata__`. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** A tensor of the bytes in a file. */
+/** Creates a tensor from the bytes of a file. */
 const FROM_FILE: CreateOp = makeOp({
   kind: "create",
   name: "fromFile",
@@ -115,7 +115,7 @@ function checkMetadata(op: string, options: SafetensorsWriteOptions): void {
 /**
  * The tensor in .npy bytes (NumPy's `save`), of any byte order and memory order.
  *
- * Throws a FormatError for damaged bytes and for dtypes that tensors do not have.
+ * Throws a FormatError for damaged bytes and for unsupported dtypes.
  */
 export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tensor<DType> {
   checkOptions("decodeNpy", options, NPY_OPTIONS);
@@ -123,9 +123,9 @@ export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tens
 }
 
 /**
- * The .npy bytes that NumPy's `save` writes for the same array.
+ * The .npy bytes, the same as NumPy's `save` writes.
  *
- * Throws a DTypeError for bfloat16, which the format cannot name: safetensors can.
+ * Throws a DTypeError for bfloat16, which the format cannot represent; safetensors can.
  */
 export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
   return npy.encodeNpy(toRaw(tensor, "encodeNpy"));
@@ -144,10 +144,10 @@ export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
 
 /**
  * The tensors in .npz bytes (NumPy's `savez`, compressed or not), by name, on an object without a
- * prototype. `names` picks some; `maxBytes` bounds what compressed ones may inflate to. Members
- * whose names do not end in .npy are left out.
+ * prototype. `names` selects some; `maxBytes` limits the inflated size of compressed members.
+ * Members whose names do not end in .npy are skipped.
  *
- * Throws a FormatError for damaged bytes, and as {@link decodeNpy} does.
+ * Throws a FormatError for damaged bytes, and the errors of {@link decodeNpy}.
  */
 export function decodeNpz(
   bytes: Uint8Array,
@@ -160,7 +160,7 @@ export function decodeNpz(
 }
 
 /**
- * A .npz archive of the tensors; uncompressed, the bytes that NumPy's `savez` writes.
+ * The bytes of an .npz archive of the tensors; if uncompressed, the same as NumPy's `savez` writes.
  *
  * Throws a DTypeError for bfloat16.
  */
@@ -198,13 +198,15 @@ export async function writeNpz(
   await writeFile(path, npzOf("writeNpz", tensors, options));
 }
 
-/** What a safetensors header says. */
+/** The contents of a safetensors header. */
 export interface SafetensorsIndex {
   /** The tensors' names, in the header's order. */
   readonly names: readonly string[];
-  /** The strings that were kept with the tensors, on an object without a prototype. */
+  /** The strings stored with the tensors, on an object without a prototype. */
   readonly metadata: Readonly<Record<string, string>>;
-  /** Dtype, shape and place of a tensor. Throws a FormatError where there is none of that name. */
+  /**
+   * Dtype, shape and byte range of a tensor. Throws a FormatError if there is none of that name.
+   */
   info(name: string): safetensors.SafetensorsInfo;
 }
 
@@ -213,7 +215,7 @@ export interface Safetensors extends SafetensorsIndex {
   /**
    * Copies the tensor of that name out of the bytes.
    *
-   * Throws a FormatError where there is none, and for element types that tensors do not have.
+   * Throws a FormatError if there is none, and for unsupported element types.
    */
   get(name: string): Tensor<DType>;
 }
@@ -239,10 +241,10 @@ function indexOf(header: safetensors.SafetensorsHeader, file: string): Safetenso
 }
 
 /**
- * The tensors in safetensors bytes. The bytes are kept, not copied.
+ * The tensors in safetensors bytes. Keeps a reference to the bytes and does not copy them.
  *
- * Throws a FormatError for a header that breaks the format's rules: its tensors have to fit their
- * shapes and to cover the bytes without gap or overlap.
+ * Throws a FormatError for a header that breaks the format's rules: tensors must match their shapes
+ * and cover the bytes without gap or overlap.
  */
 export function decodeSafetensors(
   bytes: Uint8Array,
@@ -265,9 +267,9 @@ export function decodeSafetensors(
 }
 
 /**
- * The bytes that the reference implementation writes for the same tensors.
+ * The safetensors bytes, the same as the reference implementation writes.
  *
- * Throws a FormatError for names that the format cannot hold.
+ * Throws a FormatError for names that the format cannot represent.
  */
 export function encodeSafetensors(
   tensors: TensorRecord,

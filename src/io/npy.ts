@@ -1,9 +1,9 @@
 /**
- * The .npy format, versions 1.0 to 3.0: one array, as NumPy saves it.
+ * The .npy format, versions 1.0 to 3.0: one array, as NumPy writes it.
  *
  * Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The header is a
- * Python literal; only the one form that the format allows is read, and nothing is evaluated. Knows
- * nothing of the class Tensor.
+ * Python literal; the parser accepts only the one form that the format allows, and evaluates
+ * nothing. Knows nothing of the class Tensor.
  *
  * @module
  */
@@ -22,18 +22,18 @@ import {
   type RawTensor,
 } from "./bytes.ts";
 
-/** How to read .npy bytes. */
+/** Options for reading .npy bytes. */
 export interface NpyOptions {
   /** The file's name in errors. */
   readonly file?: string;
-  /** Read two-byte void data, which is what NumPy writes for bfloat16 arrays, as bfloat16. */
+  /** Read two-byte void data, which NumPy writes for bfloat16 arrays, as bfloat16. */
   readonly bfloat16?: boolean;
 }
 
 const MAGIC = "\x93NUMPY";
 /** NumPy's writer keeps headers of plain arrays below 200 bytes. */
 const MAX_HEADER = 65535;
-/** NumPy leaves room to grow the first axis in place: the digits of 2^66. */
+/** NumPy reserves room to grow the first axis in place: the digits of 2^66. */
 const GROWTH_DIGITS = 21;
 
 const DESCR: { readonly [D in DType]?: string } = {
@@ -60,10 +60,10 @@ interface Header {
 }
 
 /**
- * The one array in .npy bytes. Big-endian data is swapped and Fortran order transposed; otherwise
+ * The array in .npy bytes. Big-endian data is swapped and Fortran order transposed; otherwise
  * `data` is a view of `bytes`.
  *
- * Throws a FormatError for anything but one whole array of a numeric or bool dtype.
+ * Throws a FormatError unless the bytes are one whole array of a numeric or bool dtype.
  */
 export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTensor {
   const file = options.file ?? NO_FILE;
@@ -143,7 +143,7 @@ function readDescr(
     cursor.fail(`structured dtypes are not read: descr ${quote(cursor.excerpt())}`);
   }
   const descr = pythonString(cursor);
-  // Without an order, and with "=", it is that of the machine that reads.
+  // Without a byte order, and with "=", the order is that of the reading machine.
   const [, order = "=", code = ""] = /^([<>=|])?(.*)$/.exec(descr) ?? [];
   if (code === "V2" && (order === "|" || order === "<")) {
     if (voidIsBfloat16) return { dtype: "bfloat16", bigEndian: false };
@@ -169,7 +169,7 @@ function readShape(cursor: Cursor): number[] {
   while (!cursor.accept(")")) {
     shape.push(cursor.integer("a size"));
     if (shape.length > MAX_RANK) cursor.fail(`more than ${MAX_RANK} axes`, start);
-    cursor.accept("L"); // Python 2 wrote its long integers so.
+    cursor.accept("L"); // Python 2 appends an L to long integers.
     if (cursor.accept(",")) continue;
     cursor.expect(")");
     if (shape.length === 1) cursor.fail("the shape is a number in brackets, not a tuple", start);
@@ -209,9 +209,9 @@ function toRowMajor(data: Uint8Array, shape: readonly number[], width: number): 
 }
 
 /**
- * The bytes that NumPy's `save` writes for the same array.
+ * The .npy bytes, the same as NumPy's `save` writes.
  *
- * Throws a DTypeError for bfloat16, which the format cannot name.
+ * Throws a DTypeError for bfloat16, which the format cannot represent.
  */
 export function encodeNpy(raw: RawTensor): Uint8Array<ArrayBuffer> {
   checkRaw(raw, "encodeNpy");
@@ -228,7 +228,7 @@ export function encodeNpy(raw: RawTensor): Uint8Array<ArrayBuffer> {
   const dict = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${tuple}, }` +
     " ".repeat(growth);
   const prefix = MAGIC.length + 4;
-  // NumPy adds a whole block of 64 where none is needed.
+  // NumPy adds a whole block of 64 even if no padding is needed.
   const size = (Math.floor((prefix + dict.length + 1) / 64) + 1) * 64;
   const text = `${MAGIC}\x01\x00__${dict.padEnd(size - prefix - 1)}\n`;
   const out = allocate(size + data.length);

@@ -1,7 +1,7 @@
 /**
  * The .npz format: a zip archive with one .npy file per array, stored or deflated.
  *
- * Reads what NumPy's `savez` and `savez_compressed` and the usual zip tools write; refuses
+ * Reads the output of NumPy's `savez` and `savez_compressed` and of common zip tools; rejects
  * encryption, several disks, and archives beyond 4 GiB or 65,534 members (zip64). Knows nothing of
  * the class Tensor.
  *
@@ -11,21 +11,21 @@ import { FormatError } from "../base/errors.ts";
 import { Cursor, decodeUtf8, joined, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 
-/** How to read .npz bytes. */
+/** Options for reading .npz bytes. */
 export interface NpzOptions extends NpyOptions {
-  /** The most bytes that compressed members may inflate to, together; 1 GiB unless given. */
+  /** The maximum inflated size of compressed members together, in bytes; 1 GiB by default. */
   readonly maxBytes?: number;
-  /** Read these arrays only; all unless given. */
+  /** Read these arrays only; all by default. */
   readonly names?: readonly string[];
 }
 
-/** How to write .npz bytes. */
+/** Options for writing .npz bytes. */
 export interface NpzWriteOptions {
-  /** Deflate the arrays; stored unless given. */
+  /** Deflate the arrays; stored by default. */
   readonly compress?: boolean;
 }
 
-/** No deflate stream can grow by more: 258 bytes from a 2-bit code. */
+/** The maximum ratio of any deflate stream: 258 bytes from a 2-bit code. */
 const MAX_DEFLATE_RATIO = 1032;
 const STORED = 0;
 const DEFLATED = 8;
@@ -42,11 +42,11 @@ interface Member {
 }
 
 /**
- * The arrays in .npz bytes, by name without ".npy", in the archive's order; members whose names do
- * not end so are left out. Offsets in errors that name a member count from its own start.
+ * The arrays in .npz bytes, by name without ".npy", in the archive's order. Members whose names do
+ * not end in .npy are skipped. Offsets in errors that name a member count from the start of that
+ * member.
  *
- * Throws a FormatError for a damaged or hostile archive, an array that .npy reading refuses, and a
- * name that is not there.
+ * Throws a FormatError for a damaged or hostile archive, an invalid array, and an unknown name.
  */
 export function decodeNpz(bytes: Uint8Array, options: NpzOptions = {}): Map<string, RawTensor> {
   const { file = NO_FILE, maxBytes = 2 ** 30, names } = options;
@@ -105,7 +105,7 @@ function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   return members;
 }
 
-/** The end record is last, but for a comment of up to 65,535 bytes whose length it holds. */
+/** The end record is last, except for a comment of up to 65,535 bytes, whose length it contains. */
 function findEnd(bytes: Uint8Array, file: string): number {
   const cursor = new Cursor(bytes, file);
   const lowest = Math.max(0, bytes.length - 22 - 0xffff);
@@ -192,14 +192,14 @@ function inflate(packed: Uint8Array, size: number, cursor: Cursor, start: number
   } catch (error) {
     cursor.fail(`cannot inflate: ${error instanceof Error ? error.message : error}`, start);
   }
-  // A Buffer is a Uint8Array with other habits (its slice() aliases): hand out the plain class.
+  // A Buffer is a Uint8Array with different behavior (its slice() aliases): return the plain class.
   return new Uint8Array(out.buffer, out.byteOffset, out.length);
 }
 
 /**
- * A .npz archive of the arrays; uncompressed, the bytes that NumPy's `savez` writes.
+ * The bytes of an .npz archive of the arrays; if uncompressed, the same as NumPy's `savez` writes.
  *
- * Throws a DTypeError for bfloat16, and a FormatError where zip cannot hold a name or the sizes.
+ * Throws a DTypeError for bfloat16, and a FormatError if zip cannot represent a name or the sizes.
  */
 export function encodeNpz(
   arrays: Iterable<readonly [string, RawTensor]>,
@@ -252,13 +252,13 @@ function memberName(key: string): Uint8Array {
   return name;
 }
 
-/** Version, flags, method, time and date: what both headers of a member begin with. */
+/** Version, flags, method, time and date: the start of both headers of a member. */
 function common({ name, method, crc }: Entry): [number, number][] {
   const flags = name.some((byte) => byte > 0x7f) ? UTF8_NAME : 0;
   return [[2, 45], [2, flags], [2, method], [2, 0], [2, 0x21], [4, crc]];
 }
 
-/** As NumPy writes it: the sizes in a zip64 field, whatever they are. */
+/** As NumPy writes it: always with the sizes in a zip64 field. */
 function localHeader(entry: Entry): Uint8Array {
   return record(
     50,

@@ -1,5 +1,5 @@
 /**
- * The PNG format, for writing: 8 bits a channel, grey, RGB or RGBA.
+ * The PNG format, write-only: 8 bits per channel, grey, RGB or RGBA.
  *
  * Works on plain bytes; knows nothing of the class Tensor.
  *
@@ -7,7 +7,7 @@
  */
 import { joined, zlib } from "./bytes.ts";
 
-/** The bytes that every PNG file begins with. */
+/** The first bytes of every PNG file. */
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
 /** The format's colour types, by the number of channels. */
@@ -25,7 +25,7 @@ export function encodePng(
   header.setUint32(4, height);
   header.setUint8(8, 8);
   header.setUint8(9, COLOUR_TYPES[channels]!);
-  // Every row begins with the number of its filter; 0 is none.
+  // Every row begins with its filter number; 0 means no filter.
   const row = width * channels;
   const filtered = new Uint8Array(height * (row + 1));
   for (let y = 0; y < height; y++) {

@@ -1,10 +1,10 @@
 /**
  * The safetensors format: a JSON header, then the tensors' bytes without gaps.
  *
- * Format: https://github.com/huggingface/safetensors#format. Header and bytes are read apart, so
- * that a file's tensors can be fetched on demand. The header is checked while it is parsed, in one
- * pass and by position, which JSON.parse (last duplicate wins, no offsets) cannot do. Knows nothing
- * of files or of the class Tensor.
+ * Format: https://github.com/huggingface/safetensors#format. Header and bytes are read separately,
+ * so that a file's tensors can be loaded on demand. The parser checks the header in one pass and
+ * reports offsets, which JSON.parse (last duplicate wins, no offsets) cannot do. Knows nothing of
+ * files or of the class Tensor.
  *
  * @module
  */
@@ -23,17 +23,17 @@ import {
   type RawTensor,
 } from "./bytes.ts";
 
-/** What the header says about one tensor. */
+/** The header's entry for one tensor. */
 export interface SafetensorsInfo {
-  /** Its element type; undefined for one that is not read (the 8-bit floats, for example). */
+  /** The element type; undefined for unsupported ones (the 8-bit floats, for example). */
   readonly dtype: DType | undefined;
-  /** The element type as the file names it: `"F32"`. */
+  /** The name of the element type in the file: `"F32"`. */
   readonly type: string;
-  /** Its sizes. */
+  /** The shape. */
   readonly shape: readonly number[];
-  /** Where its bytes begin in the file. */
+  /** The offset of the first byte in the file. */
   readonly begin: number;
-  /** Where its bytes end in the file. */
+  /** The offset after the last byte in the file. */
   readonly end: number;
 }
 
@@ -49,7 +49,7 @@ export interface SafetensorsHeader {
 const MAX_HEADER = 100_000_000;
 const LENGTH_BYTES = 8;
 
-/** The formats' names, in the order in which the reference implementation lays tensors out. */
+/** The format's names, in the order in which the reference implementation stores tensors. */
 const TYPE: { readonly [D in DType]: string } = {
   uint64: "U64",
   int64: "I64",
@@ -68,7 +68,7 @@ const TYPE: { readonly [D in DType]: string } = {
 const BY_TYPE = new Map(Object.entries(TYPE).map(([dtype, type]) => [type, dtype as DType]));
 const ORDER = Object.keys(TYPE);
 
-/** How long the header is, from the file's first eight bytes, for a file of `fileSize` bytes. */
+/** The length of the header, from the file's first eight bytes, for a file of `fileSize` bytes. */
 export function headerLength(start: Uint8Array, fileSize: number, file: string = NO_FILE): number {
   const cursor = new Cursor(start, file);
   const length = cursor.u64("the header's length");
@@ -85,8 +85,8 @@ export function headerLength(start: Uint8Array, fileSize: number, file: string =
  * Parses and checks a header: `text` is its JSON, which begins at byte 8 of a file of `fileSize`
  * bytes.
  *
- * Throws a FormatError unless every tensor's bytes fit its shape and all together cover the rest of
- * the file without gap or overlap.
+ * Throws a FormatError unless every tensor's bytes match its shape and together they cover the rest
+ * of the file without gap or overlap.
  */
 export function parseHeader(
   text: Uint8Array,
@@ -110,7 +110,9 @@ export function parseHeader(
   return { tensors, metadata: metadata ?? Object.create(null) };
 }
 
-/** Reads `{"key": value, …}`; `readValue` takes each value, told its key and where that began. */
+/**
+ * Reads `{"key": value, …}`; calls `readValue` for each value, with its key and the key's position.
+ */
 function readObject(cursor: Cursor, readValue: (key: string, start: number) => void): void {
   cursor.expect("{");
   if (cursor.accept("}")) return;
@@ -204,9 +206,9 @@ function checkCoverage(
 }
 
 /**
- * What the header says about `name`.
+ * The header's entry for `name`.
  *
- * Throws a FormatError where the file has no such tensor.
+ * Throws a FormatError if the file has no such tensor.
  */
 export function findInfo(
   header: SafetensorsHeader,
@@ -223,7 +225,7 @@ export function findInfo(
 /**
  * The tensor that `info` describes, from its bytes.
  *
- * Throws a FormatError for an element type that is not read, and for bools other than 0 and 1.
+ * Throws a FormatError for an unsupported element type, and for bools other than 0 and 1.
  */
 export function rawTensor(
   info: SafetensorsInfo,
@@ -244,10 +246,11 @@ export function rawTensor(
 }
 
 /**
- * The bytes that the reference implementation writes for the same tensors: widest types first, then
+ * The safetensors bytes, the same as the reference implementation writes: widest types first, then
  * by name, the header padded to 8 bytes.
  *
- * Throws a FormatError for names that the format cannot hold, a DTypeError for dtypes.
+ * Throws a FormatError for names that the format cannot represent, and a DTypeError for such
+ * dtypes.
  */
 export function encodeSafetensors(
   tensors: Iterable<readonly [string, RawTensor]>,
@@ -303,7 +306,7 @@ function json(text: unknown): string {
   return JSON.stringify(text);
 }
 
-/** JavaScript compares UTF-16 units, which sorts U+FFFF behind the planes above it. */
+/** JavaScript compares UTF-16 units, which sorts U+FFFF after characters of higher planes. */
 function compareCodePoints(a: string, b: string): number {
   const [left, right] = [a[Symbol.iterator](), b[Symbol.iterator]()];
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Storages in the memory of a device, and elements on their way between memories.
+ * Storages in the memory of a device, and copies of elements between memories.
  *
  * @module
  */
@@ -8,16 +8,16 @@ import { DeviceError } from "../base/errors.ts";
 import { allocateFor, recycle } from "./pool.ts";
 import { type DeviceMemory, Storage } from "./storage.ts";
 
-/** What classes with an `array` of their own hand to {@link Storage}: nobody reads it. */
+/** Passed to {@link Storage} by classes with an `array` of their own; never read. */
 export const NO_ARRAY: Uint8Array = new Uint8Array(0);
 
-/** Frees what nobody holds any more and nobody has disposed of. */
+/** Frees the memory of storages that were collected without a call of `free`. */
 const lost = new FinalizationRegistry<{ memory: DeviceMemory; address: number }>(
   ({ memory, address }) => {
     try {
       memory.free(address);
     } catch {
-      // The device has failed: who uses it next is told.
+      // The device has failed: its next use throws.
     }
   },
 );
@@ -42,8 +42,8 @@ export class DeviceStorage extends Storage {
   }
 
   /**
-   * Makes one of `length` elements; with `zeroed` they are 0, otherwise they may be anything. With
-   * `owner`, shows what that one holds.
+   * Makes one of `length` elements; they are 0 if `zeroed` is true, else undefined. With `owner`,
+   * shares the memory of that storage.
    */
   constructor(
     memory: DeviceMemory,
@@ -92,9 +92,9 @@ export class DeviceStorage extends Storage {
     return new DeviceStorage(this.#memory, lane!, this.#length * entries, false, this);
   }
 
-  /** Gives the memory back. Called once, when nobody uses it any more. */
+  /** Frees the memory. Called once, when no tensor uses it any more. */
   override free(): void {
-    // Not to be given back twice.
+    // Prevents a second call of free.
     this.exposed = true;
     if (this.#length === 0) return;
     lost.unregister(this);
@@ -117,7 +117,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** A copy of `length` elements from position `from` on, wherever they are. */
+/** A copy of `length` elements from position `from` on, from any memory. */
 export function download(storage: Storage, from: number, length: number): TypedArray {
   const { memory, info, address } = storage;
   const { entries } = info;
@@ -142,7 +142,7 @@ export async function downloadLater(
   return array;
 }
 
-/** Writes `array`, of the storage's kind, from position `from` on. */
+/** Writes `array`, in the storage's format, from position `from` on. */
 export function upload(storage: Storage, from: number, array: TypedArray): void {
   const { memory, info, address } = storage;
   if (memory === null) {
@@ -155,7 +155,7 @@ function familyOf({ device }: DeviceMemory): string {
   return device.split(":")[0]!;
 }
 
-/** Copies `length` elements between storages of one dtype, wherever they are. */
+/** Copies `length` elements between storages of one dtype, in any memories. */
 export function copyElements(
   target: Storage,
   to: number,
@@ -167,7 +167,7 @@ export function copyElements(
   const { memory, info: { bytes, entries } } = target;
   const other = source.memory;
   if (memory === null || other === null || familyOf(memory) !== familyOf(other)) {
-    // A part of an array is copied once, not twice.
+    // Copies a part of an array once, not twice.
     const array = other === null
       ? source.array.subarray(from * entries, (from + length) * entries) as TypedArray
       : download(source, from, length);
@@ -178,7 +178,9 @@ export function copyElements(
   }
 }
 
-/** `storage`, just filled on the CPU and held by nobody, in `memory`, or as it is for null. */
+/**
+ * Moves `storage`, just filled on the CPU and without handles, to `memory`; null leaves it there.
+ */
 export function sendTo(memory: DeviceMemory | null, storage: Storage): Storage {
   if (memory === null) return storage;
   const made = new DeviceStorage(memory, storage.info, storage.length, false);

@@ -1,8 +1,8 @@
 /**
- * One element at a time: read, write and cast it as a JavaScript value.
+ * Reads, writes and casts one element at a time as a JavaScript value.
  *
- * What `item()`, `get`, `set` and `full` use, and the definition of casting that the loops follow.
- * Knows storages and dtypes, nothing of shapes.
+ * Used by `item()`, `get`, `set` and `full`; defines the casts that loops reproduce. Knows storages
+ * and dtypes, nothing of shapes.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export function readElement(storage: Storage, position: number): number | bigint
   return raw;
 }
 
-/** Reads an element of a block, wherever that is. */
+/** Reads an element of a block from any memory. */
 function readBlock(
   storage: Storage,
   position: number,
@@ -42,7 +42,7 @@ function readBlock(
   return read(download(storage, position - within, block), within);
 }
 
-/** Writes `value`, as {@link castScalar} makes it fit, to element `position`. */
+/** Writes `value`, converted by {@link castScalar}, to element `position`. */
 export function writeElement(storage: Storage, position: number, value: Scalar): void {
   const { write } = storage.info;
   if (write !== undefined) {
@@ -85,7 +85,7 @@ export function castScalar(value: Scalar, to: DType): number | bigint {
   return wide ? BigInt(Math.trunc(value)) : Math.trunc(value);
 }
 
-/** `size` elements of `array` as the typed array that users see, on the same memory. */
+/** `size` elements of `array` as the typed array that programs see, on the same memory. */
 export function asUserArray(
   array: TypedArray,
   info: DTypeInfo,

@@ -1,19 +1,19 @@
 /**
- * What an op works on: a storage, a layout and flags. Tensors are operands.
+ * The operand of an op: a storage, a layout and flags. Tensors are operands.
  *
- * Knows nothing of ops, nor of the class Tensor.
+ * Knows nothing of ops, or of the class Tensor.
  *
  * @module
  */
 import { Layout } from "../base/layout.ts";
 import type { Storage } from "./storage.ts";
 
-/** Set on a handle that may not be written through. */
+/** Flag of a handle that does not permit writes. */
 export const READ_ONLY = 1;
-/** Set on a handle to a storage that another handle made. */
+/** Flag of a handle to a storage that another handle made. */
 export const VIEW = 2;
 
-/** What an op works on. */
+/** The operand of an op. */
 export interface Operand {
   /** The memory. */
   readonly storage: Storage;
@@ -29,8 +29,8 @@ export function isOperand(value: unknown): value is Operand {
 }
 
 /**
- * {@link isOperand} of what may be an object of any kind: an array, options. Engines optimize the line
- * of the other function for the few kinds that operands are of, as long as it sees no more.
+ * {@link isOperand} of a value that may be an object of any kind: an array, options. Engines
+ * optimize the other function as long as it sees only the few kinds of operands.
  */
 export function isOperandArgument(value: unknown): value is Operand {
   return typeof value === "object" && value !== null && (value as Operand).layout instanceof Layout;

@@ -1,9 +1,9 @@
 /**
- * The CPU memory behind storages: allocate it, keep what is given back for the next request.
+ * The CPU memory behind storages: allocates it, and keeps freed memory for the next request.
  *
- * In V8, small arrays are cut from slabs, since a fresh ArrayBuffer costs more than the op that fills
- * it. A storage that the last handle gives back is kept for the next request of the same size, unless
- * its bytes have been handed out.
+ * In V8, small arrays are views on slabs, since a fresh ArrayBuffer costs more than the op that
+ * fills it. When the last handle frees a storage, it is kept for the next request of the same size,
+ * unless code outside has access to its bytes.
  *
  * @module
  */
@@ -11,47 +11,50 @@ import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "../base/dtyp
 import { OutOfMemoryError } from "../base/errors.ts";
 import { type CpuMemoryInfo, Storage } from "./storage.ts";
 
-/** Makes large buffers; their memory is used again once it is freed, or a collector finds them gone. */
+/** Makes large buffers; reuses their memory once it is freed or garbage collected. */
 export interface BufferSource {
-  /** Makes one, of zeros if `zeroed` is 1; undefined where there is no memory. */
+  /** Makes one, zeroed if `zeroed` is 1; undefined if there is no memory. */
   readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
-  /** How many bytes those that are not gone have. */
+  /** The bytes of the buffers that are not collected. */
   readonly bytes: number;
-  /** How many bytes there are elsewhere: no more are kept than those and its own, or 256 MiB. */
+  /** The bytes of other tensors: at most these plus its own, or 256 MiB, are kept for reuse. */
   otherBytes: number;
-  /** How many bytes wait to be used again, by any thread of the process. */
+  /** The bytes kept for reuse by any thread of the process. */
   readonly keptBytes: number;
-  /** Lets go of those. */
+  /** Frees the memory kept for reuse. */
   release(): void;
 }
 
 const SLAB_BYTES = 1 << 16;
-/** Up to here arrays are too small to be worth a buffer of their own. */
+/** Arrays up to this size are too small for a buffer of their own. */
 const SMALL_BYTES = 1 << 11;
 /** Bun makes small arrays faster than views on a slab; V8 does not. */
 const SLABS = !("Bun" in globalThis);
-/** No more than this is kept for reuse. */
+/** The most bytes kept for reuse. */
 const POOL_LIMIT_BYTES = 1 << 28;
 
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
 
-/** The lengths and dtypes of which any are kept. */
+/** The most pairs of length and dtype with storages kept for reuse. */
 const MOST_BINS = 1 << 14;
 
-/** Storages of one length and dtype that nobody uses. */
+/** Unused storages of one length and dtype. */
 class SizeClass {
   readonly storages: Storage[] = [];
-  /** Whether one has been taken since room was last looked for here. */
+  /** Whether one has been reused since makeRoom last visited this class. */
   taken = false;
 
   constructor(readonly bytes: number) {}
 }
 
 const pool = new Map<number, SizeClass>();
-/** Goes on where it stood: what comes first in a map has often been deleted, which takes its time. */
+/**
+ * Resumes at its last position: a map's first entries are often deleted, and skipping them takes
+ * time.
+ */
 let clock = pool.entries();
-// The sizeClass that was looked up last.
+// The size class of the last lookup.
 let lastKey = -1;
 let lastSizeClass: SizeClass | undefined;
 let pooledBytes = 0;
@@ -62,18 +65,18 @@ const collected = new FinalizationRegistry<number>((bytes) => {
   liveBytes -= bytes;
 });
 
-/** From here to there a buffer comes from the source, where there is one. */
+/** The sizes of buffers that come from the source, if there is one. */
 const LEAST_FROM_SOURCE = 1 << 17;
 const MOST_FROM_SOURCE = 1 << 28;
-/** The source is not asked for before so many bytes have been made: it takes milliseconds. */
+/** Allocations in bytes before the source is looked up, which takes milliseconds. */
 const BYTES_BEFORE_SOURCE = 1 << 26;
 
-/** Where buffers come from; undefined until it is known, null where there is none. */
+/** The source of buffers; undefined until it is known, null if there is none. */
 let source: BufferSource | null | undefined;
 let findSource: () => BufferSource | null | undefined = () => null;
 let madeBytes = 0;
 
-/** Sets who is asked for the source of large buffers, until it is known. */
+/** Sets the function that finds the source of large buffers. */
 export function registerBuffers(find: () => BufferSource | null | undefined): void {
   findSource = find;
 }
@@ -102,7 +105,7 @@ function ownBuffer(bytes: number): ArrayBuffer {
   try {
     return new ArrayBuffer(bytes);
   } catch {
-    // There may be more without what is kept.
+    // Freeing the kept memory may make room.
   }
   emptyCache();
   try {
@@ -117,15 +120,14 @@ function bytesInUse(): number {
 }
 
 /**
- * Makes a storage of `length` elements. With `zeroed` they are 0; otherwise they may be anything,
- * and the caller writes all of them before anyone can read.
+ * Makes a storage of `length` elements. They are 0 if `zeroed` is true; otherwise they are
+ * undefined, and the caller writes all of them before any code can read them.
  */
 export function allocate(dtype: DType, length: number, zeroed: boolean): Storage {
   return allocateFor(DTYPE[dtype], length, zeroed);
 }
 
-// The usual constructors are named, since V8 and JavaScriptCore make an array of a constructor that
-// they cannot tell far more slowly.
+// Names the usual constructors: V8 and JavaScriptCore are far slower if the constructor is unknown.
 
 function smallArray({ array, entries }: DTypeInfo, length: number): TypedArray {
   if (array === Float32Array) return new Float32Array(length * entries);
@@ -141,7 +143,7 @@ function slabArray({ array, entries }: DTypeInfo, from: number, length: number):
   return new array(slab, from, length * entries);
 }
 
-/** A storage that was given back, whose elements may be anything; undefined where there is none. */
+/** A storage kept for reuse, with undefined elements; undefined if there is none. */
 export function takePooled(info: DTypeInfo, length: number): Storage | undefined {
   if (pooledBytes === 0) return undefined;
   const sizeClass = sizeClassOf(length * 256 + info.id);
@@ -153,7 +155,7 @@ export function takePooled(info: DTypeInfo, length: number): Storage | undefined
   return storage;
 }
 
-/** {@link allocate}, where the dtype has been looked up. */
+/** {@link allocate} with the properties of the dtype. */
 export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
   const pooled = takePooled(info, length);
   if (pooled !== undefined) {
@@ -188,12 +190,12 @@ export function allocateShared(dtype: DType, length: number): Storage {
   return new Storage(new info.array(buffer, 0, length * info.entries), info, true, false);
 }
 
-/** Wraps memory that belongs to the caller; it is never recycled. */
+/** Wraps memory that belongs to the caller; it is never reused. */
 export function wrapExternal(dtype: DType, array: TypedArray): Storage {
   return new Storage(array, DTYPE[dtype], true, false);
 }
 
-/** Called when the last handle is gone: keeps the memory for the next request of this size. */
+/** Called after the last handle is gone: keeps the memory for the next request of this size. */
 export function recycle(storage: Storage): void {
   if (storage.exposed) return;
   if (storage.free !== undefined) return storage.free();
@@ -201,14 +203,14 @@ export function recycle(storage: Storage): void {
   const length = array.length / info.entries;
   const bytes = length * info.bytes;
   if (bytes === 0) return;
-  // Not to be given back twice.
+  // Prevents a second call of recycle.
   storage.exposed = true;
   if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
   const key = length * 256 + info.id;
   const known = sizeClassOf(key);
   const sizeClass = known ?? new SizeClass(bytes);
   if (known === undefined) pool.set(key, lastSizeClass = sizeClass);
-  // Others make room for what comes a second time only: lengths that vary would drive out all else.
+  // Only a length that occurs a second time evicts others: varying lengths would evict everything.
   if (known === undefined && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
   else {
     sizeClass.storages.push(storage);
@@ -218,9 +220,9 @@ export function recycle(storage: Storage): void {
 }
 
 /**
- * Lets go of storages until the pool holds as much as it may. Goes round the bins: one that was used
- * since the last round is passed over once, the others are emptied, so that lengths which nobody asks
- * for any more leave the pool.
+ * Frees storages until the pool is within its limits. Iterates over the size classes in a circle. A
+ * class used since the last round is skipped once; all others are emptied, so that unused lengths
+ * leave the pool.
  */
 function makeRoom(): void {
   lastKey = -1;
@@ -243,9 +245,9 @@ function makeRoom(): void {
   }
 }
 
-/** Gives the memory of a storage that nobody can reach back at once: a collector would come late. */
+/** Frees the memory of an unreachable storage at once: garbage collection would be late. */
 function free({ array, onSlab }: Storage, bytes: number): void {
-  // In Bun, a small array has no buffer unless it is asked for.
+  // In Bun, a small array has no buffer until code accesses it.
   if (onSlab || bytes <= SMALL_BYTES) return;
   const buffer = array.buffer as ArrayBuffer & { transfer?(bytes: number): ArrayBuffer };
   if (buffer.transfer === undefined) return;
@@ -261,13 +263,13 @@ function sizeClassOf(key: number): SizeClass | undefined {
   return lastSizeClass;
 }
 
-/** How much CPU memory tensors take. */
+/** The CPU memory of tensors. */
 export function memory(): CpuMemoryInfo {
   const collectedBytes = source?.keptBytes ?? 0;
   return { bytes: bytesInUse(), peakBytes, pooledBytes, collectedBytes };
 }
 
-/** Lets go of the CPU memory that is kept for reuse. */
+/** Frees the CPU memory kept for reuse. */
 export function emptyCache(): void {
   for (const { storages, bytes } of pool.values()) {
     for (const storage of storages) free(storage, bytes);

@@ -1,10 +1,10 @@
 /**
- * Copy on write: storages that show what another one held, until either is written.
+ * Copy on write: storages that share the elements of another storage until either is written.
  *
- * A copy-on-write tensor and its views share one {@link CowStorage}: when it moves, they do. All that
- * were made of a storage between two writes share one {@link Snapshot}: the next write copies the
- * elements for that, once for all of them. Nobody is listed, only counted, so that tensors that are
- * lost take nothing along. Knows nothing of shapes.
+ * A copy-on-write tensor and its views share one {@link CowStorage}: when it moves, they do. All
+ * copies made of a storage between two writes share one {@link Snapshot}: the next write copies the
+ * elements once for all of them. Snapshots count their users and do not list them, so that lost
+ * tensors keep nothing alive. Knows nothing of shapes.
  *
  * @module
  */
@@ -12,30 +12,30 @@ import { allocateIn, copyElements, NO_ARRAY } from "./device.ts";
 import { recycle } from "./pool.ts";
 import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
 
-/** What a storage held at one moment: in it until it is written, then in a copy. */
+/** The elements of a storage at one moment: shared until the storage is written, then a copy. */
 class Snapshot implements CopyOnWrite {
-  /** Where it is; this counts as one handle there. */
+  /** The storage of the elements; the snapshot counts as one of its handles. */
   storage: Storage;
-  /** How many storages look at it. */
+  /** The number of storages that use the snapshot. */
   users = 0;
-  // What they can reach.
+  // The range of elements that they can reach.
   #low = Infinity;
   #high = -1;
 
-  /** Wraps what `storage` holds now. */
+  /** Wraps the current elements of `storage`. */
   constructor(storage: Storage) {
     this.storage = storage;
     storage.handles++;
   }
 
-  /** One more looks at it, from position `low` to `high`. */
+  /** Adds a user of the elements from position `low` to `high`. */
   enter(low: number, high: number): void {
     this.users++;
     this.#low = Math.min(this.#low, low);
     this.#high = Math.max(this.#high, high);
   }
 
-  /** One less does. */
+  /** Removes a user. */
   leave(): void {
     if (--this.users > 0) return;
     const { storage } = this;
@@ -43,7 +43,7 @@ class Snapshot implements CopyOnWrite {
     if (--storage.handles === 0) recycle(storage);
   }
 
-  /** Moves to a copy: the storage is about to be written. */
+  /** Moves to a copy, before a write of the storage. */
   move(): void {
     const { storage } = this;
     this.storage = copyOf(storage, this.#low, this.#high);
@@ -60,7 +60,10 @@ function copyOf(storage: Storage, low: number, high: number): Storage {
   return copy;
 }
 
-/** What a copy-on-write tensor and its views hold: another storage's elements, then its own. */
+/**
+ * The storage of a copy-on-write tensor and its views: first another storage's elements, then its
+ * own.
+ */
 class CowStorage extends Storage {
   #snapshot: Snapshot;
   readonly #low: number;
@@ -81,7 +84,7 @@ class CowStorage extends Storage {
         },
         set: nothing,
       },
-      // Those who look at the same, and once nobody does, those who look at it.
+      // The snapshot, if others use it too; else the copies on write of this storage's elements.
       cows: {
         get(this: CowStorage) {
           const snapshot = this.#snapshot;
@@ -141,7 +144,7 @@ class CowStorage extends Storage {
     const { base } = this;
     const snapshot = this.#snapshot;
     if (base.handles === 1 && snapshot.users === 1) {
-      // When nobody else is left, there is nothing to keep apart.
+      // Without other users, there is nothing to separate.
       base.cows = null;
       return;
     }
@@ -157,7 +160,7 @@ class CowStorage extends Storage {
 }
 
 /**
- * A storage that shows what `storage` holds, until either is written; of no use but from position
+ * A storage that shares the elements of `storage` until either is written; only valid from position
  * `low` to `high`.
  */
 export function cowOf(storage: Storage, low: number, high: number): Storage {

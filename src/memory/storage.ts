@@ -1,44 +1,47 @@
 /**
- * The memory behind tensors: runs of elements, and what the memory of a device has to be able to do.
+ * The memory behind tensors: runs of elements, and the interface of a device's memory.
  *
- * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count on it. pool.ts makes
- * those of the CPU and keeps what is given back; device.ts has those in the memory of a device, which
- * is reached through {@link DeviceMemory} only. Knows nothing of shapes.
+ * A {@link Storage} owns a run of elements of one dtype; handles (tensors) count references to it.
+ * pool.ts makes storages of the CPU and keeps freed ones for reuse; device.ts makes storages in the
+ * memory of a device, which only {@link DeviceMemory} can access. Knows nothing of shapes.
  *
  * @module
  */
 import { DTYPE, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { DisposedError } from "../base/errors.ts";
 
-/** From here on positions, or those of their 32-bit words, may not fit 31 bits. */
+/** From this size on, positions, or those of their 32-bit words, may not fit 31 bits. */
 const INT64_INDEX_FROM = 2 ** 30;
 
-/** What looks at a storage until that is written, and then has a copy. */
+/** Users of a storage that copy its elements before a write. */
 export interface CopyOnWrite {
-  /** Moves to a copy: the storage is about to be written. */
+  /** Moves to a copy, before a write of the storage. */
   move(): void;
 }
 
 /** A run of elements of one dtype, held by one or more tensors. */
 export class Storage {
   /**
-   * The elements; float16 and bfloat16 as bits. Moves when the storage leaves a slab. Throws a
-   * DeviceError where they are not in the memory of the CPU.
+   * The elements; float16 and bfloat16 as bits. Changes when the storage leaves a slab. Throws a
+   * DeviceError if they are not in the memory of the CPU.
    */
-  // Fields that the constructor sets are only declared: so they are written once, and another kind
-  // of storage can have an accessor in this one's place.
+  // Fields set by the constructor are only declared, so that they are written once and a subclass
+  // can replace this one by an accessor.
   declare array: TypedArray;
-  /** Their dtype. */
+  /** The dtype of the elements. */
   declare readonly info: DTypeInfo;
-  /** How many tensors hold this storage; a snapshot of it counts as one. */
+  /** The number of tensors that hold this storage; a snapshot of it counts as one. */
   handles = 0;
-  /** How many times it has been written, in all the lives that it has had. */
+  /** The number of writes, across all reuses of the storage. */
   version = 0;
-  /** True when its bytes were handed out, or are kept for reuse already: {@link recycle} leaves them. */
+  /**
+   * True if code outside has access to the bytes, or they are kept for reuse already:
+   * {@link recycle} skips them.
+   */
   declare exposed: boolean;
   /** True while the bytes are part of a slab. */
   declare onSlab: boolean;
-  /** What a write would change for others, if there are any: see {@link Storage.settle}. */
+  /** The copies on write that a write would change, if any: see {@link Storage.settle}. */
   declare cows: CopyOnWrite | null;
   #words: Int32Array | null = null;
 
@@ -56,47 +59,47 @@ export class Storage {
     this.cows = null;
   }
 
-  /** The storage that has the elements: this one, but where it is that of a copy-on-write tensor. */
+  /** The storage that contains the elements: this one, except for a copy-on-write tensor. */
   get base(): Storage {
     return this;
   }
 
-  /** True when the elements are not its own, and a write would have to copy them. */
+  /** True if the elements belong to another storage, so that a write copies them first. */
   get isShared(): boolean {
     return false;
   }
 
-  /** Where it is: `"cpu"`, `"cuda"`, `"cuda:1"`, … */
+  /** The device: `"cpu"`, `"cuda"`, `"cuda:1"`, … */
   get device(): string {
     return "cpu";
   }
 
-  /** The memory that it lies in; null for that of the CPU. */
+  /** The memory of the device; null for the CPU. */
   get memory(): DeviceMemory | null {
     return null;
   }
 
-  /** Where it begins in the memory of its device; 0 on the CPU. */
+  /** The address of the first element on its device; 0 on the CPU. */
   get address(): number {
     return 0;
   }
 
-  /** How many elements there are. */
+  /** The number of elements. */
   get length(): number {
     return this.array.length / this.info.entries;
   }
 
-  /** The same memory as lanes, for a dtype that has them; it does not own what it shows. */
+  /** The same memory as lanes, for a dtype with lanes; does not own the memory. */
   get lanes(): Storage {
     return new Storage(this.array, this.info.lane!, true, false);
   }
 
-  /** True when element positions may not fit 32-bit integers. */
+  /** True if element positions may not fit 32-bit integers. */
   get needsInt64Index(): boolean {
     return this.length > INT64_INDEX_FROM;
   }
 
-  /** The same bytes as 32-bit words: how loops reach 64-bit integers without BigInts. */
+  /** The same bytes as 32-bit words: loops access 64-bit integers through them, without BigInts. */
   get words(): Int32Array {
     return this.#words ??= new Int32Array(
       this.array.buffer,
@@ -111,7 +114,7 @@ export class Storage {
       this.array.buffer instanceof SharedArrayBuffer;
   }
 
-  /** Makes the bytes safe to hand out: off the slab, never recycled. */
+  /** Prepares the bytes for access from outside: off the slab, never reused. */
   expose(): void {
     if (this.onSlab) {
       const own = new this.info.array(this.array.length);
@@ -123,58 +126,61 @@ export class Storage {
     this.exposed = true;
   }
 
-  /** Takes it and the copies on write apart, before it is written. */
+  /** Separates it from its copies on write, before a write. */
   settle(): void {
     this.cows?.move();
   }
 
-  /** Lets go of the elements, where that is not to keep them for reuse: see {@link recycle}. */
+  /** Frees the elements, for classes whose memory {@link recycle} does not keep for reuse. */
   free?(): void;
 }
 
 /**
- * The memory of a device, by addresses and bytes. What it does to it comes in the order of the calls
- * and of the ops on the device; only what reads waits for what was asked before.
+ * The memory of a device, by addresses and bytes. Its operations run in the order of the calls and
+ * of the ops on the device; only reads wait for earlier work.
  */
 export interface DeviceMemory {
-  /** Its device: `"cuda"`, `"cuda:1"`, … */
+  /** The device: `"cuda"`, `"cuda:1"`, … */
   readonly device: string;
-  /** True while what the device is asked for is recorded, to be done later. */
+  /** True while the device records work to run later. */
   readonly recording?: boolean;
-  /** Gives the address of so many bytes, at least 1. Throws an OutOfMemoryError. */
+  /** Returns the address of `bytes` bytes, at least 1. Throws an OutOfMemoryError. */
   allocate(bytes: number): number;
-  /** Takes back what {@link DeviceMemory.allocate} gave; what is under way may still use it. */
+  /** Frees memory from {@link DeviceMemory.allocate}; queued work may still use it. */
   free(address: number): void;
   /** Writes zeros. */
   zero(address: number, bytes: number): void;
-  /** Copies `bytes` there; they may change once the call returns. */
+  /** Copies `bytes` there; they may change after the call returns. */
   write(address: number, bytes: Uint8Array): void;
-  /** Fills `bytes` from there; waits. Throws what went wrong on the device before. */
+  /** Fills `bytes` from there; waits. Throws the error of earlier work on the device. */
   read(address: number, bytes: Uint8Array): void;
-  /** The same without blocking, of what is there when it is called. */
+  /** The same without blocking, with the contents at the time of the call. */
   readLater(address: number, bytes: Uint8Array): Promise<void>;
-  /** Is told of which storages a copy is, where {@link DeviceMemory.recording} needs to know. */
+  /** Notes the storages of a copy, if {@link DeviceMemory.recording} is true. */
   note?(out: Storage, input: Storage): void;
   /** Copies from `from` in `source`, the memory of a device of the same kind, to `to` in this one. */
   copy(to: number, source: DeviceMemory, from: number, bytes: number): void;
-  /** Waits for all that the device has been asked for. Throws what went wrong in it. */
+  /** Waits for all work of the device. Throws the error of that work. */
   synchronize(): void;
-  /** How much of it is in use. */
+  /** The amount of memory in use. */
   usage(): DeviceMemoryInfo;
-  /** Lets go of what is kept for reuse. */
+  /** Frees the memory kept for reuse. */
   release(): void;
 }
 
-/** What a tensor holds after `dispose()` or a move: nothing. */
+/** The storage of a tensor after `dispose()` or a move: empty. */
 export const DISPOSED: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
 
-/** Throws a {@link DisposedError} that names `op` when `storage` is gone, or its bytes are. */
+/**
+ * Throws a {@link DisposedError} that names `op` if `storage` was disposed or its buffer
+ * transferred.
+ */
 export function checkAlive(storage: Storage, op: string): void {
-  // Bytes that nobody has been handed are still there; those of DISPOSED count as handed out.
+  // Only exposed bytes can be transferred; DISPOSED counts as exposed.
   if (storage.exposed) checkExposed(storage, op);
 }
 
-/** True when the buffer of `storage` was transferred, to a worker for instance. */
+/** True if the buffer of `storage` was transferred, to a worker for instance. */
 export function isDetached(storage: Storage): boolean {
   return storage.memory === null && storage.array.length === 0 &&
     (storage.array.buffer as ArrayBuffer).detached === true;
@@ -189,31 +195,31 @@ function checkExposed(storage: Storage, op: string): void {
   }
 }
 
-/** How much memory tensors take; see {@link memory}. */
+/** The memory of tensors; see {@link memory}. */
 export interface MemoryInfo {
-  /** Bytes of what rowmajor has made and that has not been given or taken back. */
+  /** Allocated bytes that have not been freed or transferred. */
   readonly bytes: number;
-  /** The most that `bytes` has been. */
+  /** The maximum of `bytes` so far. */
   readonly peakBytes: number;
-  /** The part of `bytes` that is kept for reuse. */
+  /** The part of `bytes` kept for reuse. */
   readonly pooledBytes: number;
 }
 
 /** {@link MemoryInfo} of the CPU. */
 export interface CpuMemoryInfo extends MemoryInfo {
   /**
-   * Bytes of large buffers that a collector has found gone, or for which the pool has no room, and
-   * that wait to be used again, by any thread of the process; not part of `bytes`.
+   * Bytes of large buffers that were garbage collected, or that the pool has no room for. Any
+   * thread of the process can reuse them. Not part of `bytes`.
    */
   readonly collectedBytes: number;
 }
 
 /** {@link MemoryInfo} of a device with memory of its own. */
 export interface DeviceMemoryInfo extends MemoryInfo {
-  /** The most that has been in use at a time; what is kept for reuse does not count. */
+  /** The maximum memory in use at a time, without memory kept for reuse. */
   readonly peakBytes: number;
-  /** How much is free on the device, for all programs. */
+  /** The free memory on the device, for all programs. */
   readonly freeBytes: number;
-  /** How much the device has. */
+  /** The total memory of the device. */
   readonly totalBytes: number;
 }

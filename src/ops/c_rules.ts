@@ -1,5 +1,6 @@
 /**
- * What kernels in C have to know of a row besides its expressions, on the CPU and on devices alike.
+ * Properties of an op that kernels in C need in addition to its expressions, on the CPU and on
+ * devices.
  *
  * Knows nothing of how kernels are written.
  *
@@ -9,7 +10,7 @@ import { type Expr, parseExpr, someExpr } from "./expr.ts";
 import type { MapOp } from "./op.ts";
 import { exprFor } from "./table.ts";
 
-/** Primitives that round nothing and cost little. */
+/** Primitives that are exact and cheap. */
 const EXACT = new Set(
   ("fabs maximum minimum sign signbit copysign floor ceil trunc rint isnan isinf isfinite " +
     "nextafter shl shr").split(" "),
@@ -19,7 +20,7 @@ function isFunction(part: Expr): boolean {
   return part.kind === "call" && !EXACT.has(part.name);
 }
 
-/** How many operations of `expr` round. */
+/** The number of operations of `expr` that round. */
 function roundings(expr: Expr): number {
   let count = 0;
   someExpr(expr, (part) => {
@@ -30,16 +31,16 @@ function roundings(expr: Expr): number {
 }
 
 /**
- * True when float32 has to be computed in double: what several operations make of it is rounded once
- * in JavaScript, and a row that is exact there is exact everywhere.
+ * True if float32 has to be computed in double: JavaScript rounds the result of several operations
+ * once, and an op that is exact there must be exact everywhere.
  */
 export function needsDouble(row: MapOp): boolean {
   return row.ulp === 0 && roundings(parseExpr(row.expr)) > 1;
 }
 
 /**
- * True when an element takes a function, for which a kernel is long and a task short. Square roots
- * cost what a division does.
+ * True if an element needs an expensive function, so that fewer elements justify a kernel. A square
+ * root costs as much as a division.
  */
 export function isComputeBound(row: MapOp): boolean {
   return (["f", "i"] as const).some((kind) =>
@@ -50,7 +51,7 @@ export function isComputeBound(row: MapOp): boolean {
   );
 }
 
-/** True when integers of one width give the same bits, signed or not. */
+/** True if signed and unsigned integers of one width give the same bits. */
 export function ignoresSign(expr: Expr): boolean {
   return !someExpr(
     expr,

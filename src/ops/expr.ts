@@ -86,7 +86,7 @@ function parse(text: string): Expr {
   return tree;
 }
 
-/** True when some part of `expr` satisfies `test`. */
+/** True if some part of `expr` satisfies `test`. */
 export function someExpr(expr: Expr, test: (part: Expr) => boolean): boolean {
   if (test(expr)) return true;
   switch (expr.kind) {
@@ -104,19 +104,19 @@ export function someExpr(expr: Expr, test: (part: Expr) => boolean): boolean {
   }
 }
 
-/** How one language spells what differs between C and JavaScript. */
+/** The syntax of one language where C and JavaScript differ. */
 export interface Spelling {
   /** A number. */
   num(text: string): string;
-  /** A call, its arguments already printed. */
+  /** A call with printed arguments. */
   call(name: string, args: string[]): string;
-  /** A conditional, its parts already printed; undefined for the plain form. */
+  /** A conditional with printed parts; undefined for the plain form. */
   select?(test: string, then: string, otherwise: string): string | undefined;
-  /** A binary operator, its operands already printed; undefined for the plain infix form. */
+  /** A binary operator with printed operands; undefined for the plain infix form. */
   binary?(op: string, left: string, right: string): string | undefined;
 }
 
-/** Prints `expr`, fully parenthesised, in the given spelling. */
+/** Prints `expr`, fully parenthesized, in the given syntax. */
 export function printExpr(expr: Expr, spell: Spelling): string {
   const go = (part: Expr): string => {
     switch (part.kind) {

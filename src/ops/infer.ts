@@ -1,6 +1,6 @@
 /**
- * What calls of elementwise ops, reductions and scans give: dtypes by the ops' rules, shapes by
- * broadcasting and by axes. Everything is checked here, before anything is allocated or written.
+ * Infers the results of elementwise ops, reductions and scans: dtypes by the ops' rules, shapes by
+ * broadcasting and by axes. Every check happens here, before any allocation or write.
  *
  * Knows nothing of backends, plans or memory.
  *
@@ -49,7 +49,7 @@ export function isScalar(value: unknown): value is Scalar {
   return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
 }
 
-/** Throws unless `value` is a tensor whose memory is still there. */
+/** Throws unless `value` is a tensor with live memory. */
 export function checkOperand(value: unknown, name: string): asserts value is Operand {
   if (!isOperand(value)) {
     throw new DTypeError(`Cannot ${name}: expected a tensor, got ${describeArgument(value)}`);
@@ -57,7 +57,7 @@ export function checkOperand(value: unknown, name: string): asserts value is Ope
   checkAlive(value.storage, name);
 }
 
-/** Throws unless `value` is a tensor whose memory is still there, or a scalar. */
+/** Throws unless `value` is a tensor with live memory, or a scalar. */
 function checkInput(value: unknown, name: string): asserts value is Operand | Scalar {
   if (isScalar(value)) return;
   if (!isOperand(value)) {
@@ -98,7 +98,7 @@ export function checkOptions(name: string, options: object, known: readonly stri
 
 // ---- dtypes ------------------------------------------------------------------------------------
 
-/** True when `op` takes elements of `dtype`. */
+/** True if `op` supports elements of `dtype`. */
 export function takes(op: TableOp, dtype: DType): boolean {
   return op.dtypes.includes(DTYPE[dtype].kind);
 }
@@ -108,7 +108,7 @@ export function computeOf(op: ElementOp, dtype: DType): DType {
   return op.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
 }
 
-/** The dtype that `op` gives for elements of `dtype`. */
+/** The dtype of the result of `op` for elements of `dtype`. */
 export function resultOf(op: ElementOp, dtype: DType): DType {
   if (op.result === "bool" || op.result === "int32") return op.result;
   const isShort = op.result === "sum" && DTYPE[dtype].kind !== "f" && dtype !== "uint64";
@@ -117,7 +117,7 @@ export function resultOf(op: ElementOp, dtype: DType): DType {
 
 const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
 
-/** What `op` does with elements of `info`. Throws a DTypeError where it does not take them. */
+/** The rule of `op` for elements of `info`. Throws a DTypeError if it does not support them. */
 export function ruleFor(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
   return op.rules[info.id] ??= makeRule(op, info, name);
 }
@@ -138,9 +138,9 @@ export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name:
 /** The dtype of an op on a tensor of `dtype` and a scalar. */
 function promoteWeak(op: MapOp, dtype: DType, value: Scalar, place: number, name: string): DType {
   const { kind } = DTYPE[dtype];
-  // An integer op that gives floats takes fractions: int32 div 1.5 is computed in float32.
+  // An integer op with a float result accepts fractions: int32 div 1.5 is computed in float32.
   if (op.result === "float" && kind !== "f") return "float32";
-  // Integers are compared with every number: dispatch compares with one that is in range.
+  // Integers compare with every number: dispatch substitutes one that is in range.
   const compares = op.compares && place === 1;
   if (compares && kind !== "f" && typeof value !== "boolean") return dtype;
   return promoteScalar(dtype, value, name);
@@ -159,7 +159,7 @@ export function inferMap(call: Call): readonly OutputSpec[] {
   const op = call.op as MapOp;
   const { inputs, name } = call;
   const a = inputs[0];
-  // With operands of one dtype on one device there is little to settle.
+  // Operands of one dtype on one device need few checks.
   if (op.arity < 3 && isOperand(a) && call.attributes?.broadcast !== false) {
     const { storage, layout } = a;
     const { info } = storage;
@@ -213,7 +213,7 @@ function inferAnyMap(call: Call, op: MapOp): readonly OutputSpec[] {
   const { arity } = op;
   for (let k = 0; k < arity; k++) checkInput(inputs[k], name);
 
-  // Tensors first, then scalars against what the tensors make.
+  // Tensors promote first, then scalars promote with the result.
   const first = op.condition ? 1 : 0;
   let dtype: DType | undefined;
   let like: Storage | undefined;
@@ -269,22 +269,22 @@ function broadcastInputs({ inputs, name, attributes }: Call, arity: number): rea
 
 /** Attributes of reductions. */
 export interface ReduceAttributes {
-  /** Which axes; all of them for undefined or null. */
+  /** The axes; all of them for undefined or null. */
   readonly axis?: number | readonly number[] | null | undefined;
-  /** Whether reduced axes stay, with size 1. */
+  /** Whether reduced axes remain, with size 1. */
   readonly keepDims?: boolean | undefined;
-  /** What the input is cast to first. */
+  /** The dtype that the input is cast to first. */
   readonly dtype?: DType | undefined;
 }
 
-/** Which axes are reduced, and the shapes that come of it. */
+/** The reduced axes, and the resulting shapes. */
 export interface Reduction {
   readonly reduced: readonly boolean[];
   /** The input's shape, with size 1 along the reduced axes. */
   readonly outer: readonly number[];
-  /** The result's. */
+  /** The shape of the result. */
   readonly shape: readonly number[];
-  /** How many elements are reduced to one. */
+  /** The number of elements reduced to one. */
   readonly count: number;
 }
 
@@ -293,7 +293,7 @@ const RANKS = Array.from({ length: 9 }, (_, rank) => rank);
 const ONES: readonly (readonly number[])[] = RANKS.map((rank) => new Array(rank).fill(1));
 const ALL: readonly (readonly boolean[])[] = RANKS.map((rank) => new Array(rank).fill(true));
 
-/** Works out a reduction of `layout` over `axis`. */
+/** Computes a reduction of `layout` over `axis`. */
 export function reductionOf(
   name: string,
   layout: Layout,
@@ -323,7 +323,7 @@ export function reductionOf(
   return { reduced, outer, shape, count };
 }
 
-/** Throws when a value would have to be made of nothing. */
+/** Throws if an op without identity would reduce no elements. */
 function checkNotEmpty(name: string, layout: Layout, { outer, count }: Reduction): void {
   if (count === 0 && outer.every((n) => n > 0)) {
     const axis = layout.shape.indexOf(0);
@@ -334,7 +334,7 @@ function checkNotEmpty(name: string, layout: Layout, { outer, count }: Reduction
   }
 }
 
-/** Throws unless an int32 holds an index among, or a count of, so many elements. */
+/** Throws unless int32 can represent an index among, or a count of, the elements. */
 function checkCount(name: string, layout: Layout, count: number): void {
   if (count > 2147483647) {
     throw new ShapeError(
@@ -343,7 +343,7 @@ function checkCount(name: string, layout: Layout, count: number): void {
   }
 }
 
-/** Throws unless `dtype`, which is asked of an op that gives floats, is a float. */
+/** Throws unless the requested `dtype` of a float op is a float. */
 export function checkFloat(dtype: DType, name: string): void {
   checkDType(dtype, name);
   if (DTYPE[dtype].kind !== "f") {
@@ -351,7 +351,7 @@ export function checkFloat(dtype: DType, name: string): void {
   }
 }
 
-/** The dtype that a sum of elements of `info` has, with the dtype that was asked for. */
+/** The dtype of a sum of elements of `info`, with the requested dtype. */
 function summedDType(
   op: ReduceOp | ScanOp,
   info: DTypeInfo,
@@ -370,7 +370,7 @@ function summedDType(
   return to;
 }
 
-/** The reduction of a call, kept for those who run it. */
+/** The reduction of a call, kept for running it. */
 function reductionOfCall(call: Call, x: Operand): Reduction {
   const { axis, keepDims = false } = call.attributes as ReduceAttributes;
   const reduction = reductionOf(call.name, x.layout, axis, keepDims);
@@ -410,9 +410,9 @@ export function inferArgReduce(call: Call): readonly OutputSpec[] {
 
 /** Attributes of scans. */
 export interface ScanAttributes {
-  /** Which axis; it may be missing at rank 1. */
+  /** The axis; optional at rank 1. */
   readonly axis?: number | undefined;
-  /** What the input is cast to first. */
+  /** The dtype that the input is cast to first. */
   readonly dtype?: DType | undefined;
   /** Whether the result begins with the start value. */
   readonly includeInitial?: boolean | undefined;

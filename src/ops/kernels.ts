@@ -1,6 +1,6 @@
 /**
- * The ops that are no expression of one element and that every backend has a kernel for: what they
- * mean, as index formulas, and what they take. Public ops that are made of these stand in src/tensor.
+ * Ops that are not an expression of one element and that every backend has a kernel for: their
+ * meaning as index formulas, and their arguments. Public ops built on these are in src/tensor.
  *
  * `i`, `j` are indices along the first axis or axes, `…` stands for the others.
  *
@@ -28,14 +28,16 @@ export const INDEX = {
   }, { moves: true, strided: true }),
   /** target[indices[i], …] = values[i, …], later ones last; inputs: target, values, indices. */
   scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
-  /** target[indices[i], …] += values[i, …], in numbers of the dtype; inputs as for scatter. */
+  /**
+   * target[indices[i], …] += values[i, …], in the arithmetic of the dtype; inputs as for scatter.
+   */
   scatterAdd: kernel("scatterAdd", () => [], { writes: [0] }),
   /**
-   * positions[…] += index[…] · stride, where the index is checked against `size`; inputs: positions
-   * (int32 or int64), index. So several indices become one.
+   * positions[…] += index[…] · stride, with the index checked against `size`; inputs: positions
+   * (int32 or int64), index. Combines several indices into one.
    */
   ravelIndex: kernel("ravelIndex", () => [], { writes: [0] }),
-  /** The flat indices, as int32, of the first `count` elements that are not zero; input: x. */
+  /** The flat indices, as int32, of the first `count` nonzero elements; input: x. */
   nonzeroIndices: kernel(
     "nonzeroIndices",
     (call) => [{ shape: [call.attributes.count], dtype: DTYPE.int32 }],
@@ -43,12 +45,12 @@ export const INDEX = {
   ),
 } as const satisfies Record<string, Op>;
 
-/** How random numbers are distributed. */
+/** A distribution of random numbers. */
 export type Distribution = "bits" | "uniform" | "normal" | "integers";
 
 /** Attributes of {@link RANDOM}. */
 export interface RandomAttributes {
-  /** What the numbers are like. */
+  /** The distribution of the numbers. */
   readonly distribution: Distribution;
   /** The two 32-bit words of the key. */
   readonly key: readonly [number, number];
@@ -57,18 +59,18 @@ export interface RandomAttributes {
   readonly high: bigint;
 }
 
-/** Fills the contiguous input with the random numbers that the key names. */
+/** Fills the contiguous input with the random numbers of the key. */
 export const RANDOM: Op = kernel("random", () => [], { writes: [0] });
 
 /** Attributes of `sort` and `argsort`. */
 export interface SortAttributes {
-  /** Along which axis; kernels sort along the last one. */
+  /** The axis; kernels sort along the last one. */
   readonly axis: number;
-  /** Largest first; NaN goes last all the same. */
+  /** Largest first; NaN still goes last. */
   readonly descending: boolean;
 }
 
-/** True when the call sorts along the last axis, and there is something to sort. */
+/** True if the call sorts a nonempty tensor along the last axis. */
 export function sortsLastAxis(call: Call): boolean {
   const { axis } = call.attributes as SortAttributes;
   const { shape, size } = call.operand(0).layout;

@@ -1,6 +1,6 @@
 /**
- * What an op is, and what one call of it is. Every op of the library is an {@link Op}, and everything
- * that a program asks for is a {@link Call}: backends run calls, interpreters see them.
+ * The types of ops and calls. Every op of the library is an {@link Op}, and every request of a
+ * program is a {@link Call}: backends run calls, interpreters see them.
  *
  * Knows nothing of how calls are dispatched or run.
  *
@@ -13,16 +13,16 @@ import { isOperand, type Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 
 /**
- * How an op is run: by a loop over elements (`map`), along axes (`reduce`, `argReduce`, `scan`), by
- * another layout of the same storage (`view`), from nothing (`create`), or by a kernel of its own or
- * other ops (`kernel`).
+ * How an op runs: by a loop over elements (`map`), along axes (`reduce`, `argReduce`, `scan`), by
+ * another layout of the same storage (`view`), without tensors as inputs (`create`), or by a kernel
+ * of its own or other ops (`kernel`).
  */
 export type OpKind = "map" | "reduce" | "argReduce" | "scan" | "view" | "create" | "kernel";
 
-/** What an op takes: tensors, JavaScript scalars, which are weak, and nothing where one is optional. */
+/** An input of an op: a tensor, a JavaScript scalar, which is weak, or undefined if optional. */
 export type Input = Operand | Scalar | undefined;
 
-/** What is known of a result before it is computed. */
+/** The properties of a result before it is computed. */
 export interface OutputSpec {
   /** Its shape. */
   readonly shape: readonly number[];
@@ -30,63 +30,66 @@ export interface OutputSpec {
   readonly dtype: DTypeInfo;
 }
 
-/** The results of an op; `"data-dependent"` where their shapes depend on values. */
+/** The results of an op; `"data-dependent"` if their shapes depend on values. */
 export type Inferred = readonly OutputSpec[] | "data-dependent";
 
 /** An op. */
 export interface Op {
-  /** How it is run. */
+  /** How it runs. */
   readonly kind: OpKind;
   /** Its name, unique among all ops. */
   readonly name: string;
-  /** A small number, unique in this process: the place of the op in tables. */
+  /** A small number, unique in this process: the index of the op in tables. */
   readonly id: number;
   /**
-   * Checks the inputs and the attributes, and gives the results' shapes and dtypes. Throws the errors
-   * of the op; the call's `name` is what they say.
+   * Checks the inputs and the attributes, and returns the results' shapes and dtypes. Throws the
+   * errors of the op, which contain the call's `name`.
    */
   infer(call: Call): Inferred;
-  /** The places of the inputs that it writes. */
+  /** The positions of the inputs that it writes. */
   readonly writes?: readonly number[] | undefined;
   /** Which outputs are views of which inputs. */
   readonly aliases?: readonly (readonly [output: number, input: number])[] | undefined;
   /**
-   * The inputs that a kernel gets contiguous: dispatch copies those that are not. All others arrive in
-   * any layout.
+   * The positions of inputs that a kernel needs contiguous: dispatch copies those that are not. All
+   * others may have any layout.
    */
   readonly contiguous?: readonly number[] | undefined;
-  /** True for a kernel that moves whole elements, whatever they are. */
+  /** True for a kernel that moves whole elements of any dtype. */
   readonly moves?: boolean | undefined;
-  /** True when kernels write outputs in any layout; else they get contiguous ones. */
+  /** True if kernels write outputs in any layout; else they get contiguous ones. */
   readonly strided?: boolean | undefined;
-  /** Throws what a kernel has found: an index out of range. */
+  /** Throws the error that a kernel has found: an index out of range. */
   check?: ((call: Call) => void) | undefined;
-  /** A call of it that dispatch has made and uses again. */
+  /** A finished call that dispatch reuses. */
   idle: Call | null;
-  /** The same result by other ops, for backends without a kernel. Gives the outputs. */
+  /** Computes the same result by other ops, for backends without a kernel. Returns the outputs. */
   decompose?: ((call: Call) => Operand | readonly Operand[]) | undefined;
 }
 
 /** An op whose result is the input's storage in another layout. */
 export interface ViewOp extends Op {
   readonly kind: "view";
-  /** The names of its attributes, in the order in which {@link layout} takes them. */
+  /** The names of its attributes, in the order of the parameters of {@link layout}. */
   readonly parameters: readonly string[];
-  /** That layout; null where strides do not allow it, and the result is a copy in row-major order. */
+  /**
+   * The result's layout; null if strides do not allow it, and the result is a copy in row-major
+   * order.
+   */
   layout(x: Layout, name: string, a?: unknown, b?: unknown, c?: unknown): Layout | null;
 }
 
-/** An op that makes a tensor of no other. */
+/** An op that makes a tensor without other tensors. */
 export interface CreateOp extends Op {
   readonly kind: "create";
   /** Makes it. */
   create(attributes: unknown, name: string): Operand;
 }
 
-/** The output's dtype: the promoted one, bool, the index dtype, a float, or that of sums. */
+/** The output's dtype: the promoted one, bool, the index dtype, a float, or the dtype of sums. */
 export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
 
-/** What an op does with a dtype. */
+/** The rule of an op for a dtype. */
 export interface DTypeRule {
   /** The dtype of the arithmetic. */
   readonly compute: DTypeInfo;
@@ -94,23 +97,25 @@ export interface DTypeRule {
   readonly result: DTypeInfo;
 }
 
-/** What the ops that are expressions of one element have in common. */
+/** The common properties of ops that are expressions of one element. */
 export interface ElementOp extends Op {
-  /** The kinds of dtype it takes, e.g. `"iuf"`; others are refused with a DTypeError. */
+  /** The supported kinds of dtype, e.g. `"iuf"`; others throw a DTypeError. */
   readonly dtypes: string;
-  /** The output's dtype. With `"float"`, integers are computed in and give float32. */
+  /** The output's dtype. With `"float"`, integers are computed in float32 and give float32. */
   readonly result: ResultRule;
-  /** What one element is, for every kind of dtype that has no expression of its own. */
+  /** The expression of one element, for every kind of dtype without its own. */
   readonly expr: string;
-  /** For signed and unsigned integers, when that differs. */
+  /** The expression for signed and unsigned integers, if it differs. */
   readonly int: string | undefined;
-  /** For bool, when that differs. */
+  /** The expression for bool, if it differs. */
   readonly bool: string | undefined;
-  /** Names of numbers that the expressions use besides the operands. */
+  /** Names of numbers that the expressions use in addition to the operands. */
   readonly parameters: readonly string[];
-  /** The function of NumPy that means the same; a Python expression of `np`, x, y and z. */
+  /** The equivalent function of NumPy; a Python expression of `np`, x, y and z. */
   readonly numpy: string;
-  /** Largest error of a float32 result, in units in the last place; in C one more, unless it is 0. */
+  /**
+   * Largest error of a float32 result, in units in the last place; in C one more, unless it is 0.
+   */
   readonly ulp: number;
   /** Interval from which tests draw float operands. */
   readonly domain: readonly [number, number];
@@ -121,26 +126,26 @@ export interface ElementOp extends Op {
 /** An elementwise op. */
 export interface MapOp extends ElementOp {
   readonly kind: "map";
-  /** How many operands it reads. */
+  /** The number of operands. */
   readonly arity: 1 | 2 | 3;
   /** True when the first operand is a bool that takes no part in promotion (`where`). */
   readonly condition: boolean;
-  /** True for comparisons, which take every number beside integers. */
+  /** True for comparisons, which accept any number next to integers. */
   readonly compares: boolean;
 }
 
 /** A reduction: `expr` folds the mapped element `x` into the accumulator `a`. */
 export interface ReduceOp extends ElementOp {
   readonly kind: "reduce";
-  /** How many operands it reads. */
+  /** The number of operands. */
   readonly arity: 1 | 2;
-  /** What is folded; the default is `x`. */
+  /** The mapped expression; the default is `x`. */
   readonly map: string | undefined;
-  /** What the accumulator becomes at the end; the default is `a`. */
+  /** The final expression of the accumulator; the default is `a`. */
   readonly finish: string | undefined;
   /** The start value: a number, or the dtype's smallest or largest value (∓∞ for floats). */
   readonly identity: number | "lowest" | "highest";
-  /** True when reducing nothing is an error. */
+  /** True if reducing no elements is an error. */
   readonly nonEmpty: boolean;
   /** True when sums of float64 are compensated. */
   readonly compensated: boolean;
@@ -171,8 +176,8 @@ export const OPS: Map<string, Op> = new Map();
 type Described<O extends Op> = Omit<O, "id" | "idle" | "rules">;
 
 /**
- * An op from what is said of it. All ops have all properties in one order: engines are slow with
- * objects that differ in them.
+ * Makes an op from its description. All ops have all properties in one order: engines are slow with
+ * objects of different shapes.
  *
  * Throws a TypeError for a name that another op has.
  */
@@ -219,34 +224,33 @@ export function makeOp<O extends Op>(about: Described<O>): O {
 
 const NO_SPEC: OutputSpec = { shape: [], dtype: DTYPE.bool };
 
-/**
- * One call of an op: who is asked for what. Dispatch fills it, an op's `infer` completes it, a backend
- * runs it.
- */
+/** One call of an op. Dispatch fills it, the op's `infer` completes it, a backend runs it. */
 export class Call {
   /** The op. */
   op: Op;
-  /** What errors call the op: the method that was called. */
+  /** The op's name in errors: the method that was called. */
   name: string;
-  /** What the op works on. */
+  /** The inputs of the op. */
   inputs: Input[];
-  /** Where results go: given ones before the call, all of them after it. */
+  /** The outputs: given ones before the call, all of them after it. */
   outputs: Operand[];
   /** The op's other arguments, by name. */
   // Each op knows its own.
   // deno-lint-ignore no-explicit-any
   attributes: any;
-  /** The results, as `infer` gave them. */
+  /** The results as `infer` returned them. */
   specs: readonly OutputSpec[];
-  /** What {@link result} gives. */
+  /** The result of {@link result}. */
   readonly #own: { shape: readonly number[]; dtype: DTypeInfo }[];
-  /** The dtype of the arithmetic, which `infer` works out for elementwise ops. */
+  /** The dtype of the arithmetic, inferred for elementwise ops. */
   compute: DTypeInfo;
-  /** The loop over elements, for ops whose kernels take one. */
+  /** The loop over elements, for ops whose kernels need one. */
   plan: Plan | null = null;
-  /** Where a kernel found the first index out of range, counted in the order of its indices; or -1. */
+  /**
+   * The place of the first index out of range, in the order of the indices; -1 if there is none.
+   */
   badIndex = -1;
-  /** What `infer` has worked out that running the call needs too. */
+  /** Data of `infer` that running the call needs too. */
   memo: unknown = undefined;
 
   /** A call that is not pooled. */
@@ -266,11 +270,11 @@ export class Call {
     this.compute = NO_SPEC.dtype;
   }
 
-  /** What `infer` gives where there is one result: the call's own spec, made anew each time. */
+  /** The specs of a call with one result: the call's own object, overwritten by each use. */
   result(shape: readonly number[], dtype: DTypeInfo): readonly OutputSpec[] {
     const own = this.#own;
     const spec = own[0]!;
-    // Of a call that is used again, most is as it was: to compare costs less than to write.
+    // Most values of a reused call are unchanged: a comparison costs less than a write.
     if (spec.shape !== shape) spec.shape = shape;
     if (spec.dtype !== dtype) spec.dtype = dtype;
     if (this.specs !== own) this.specs = own;

@@ -1,11 +1,11 @@
 /**
- * THE op table: one entry per op that is an expression of one element, from which every backend makes
- * its loops and the tests their cases.
+ * The op table: one entry per op that is an expression of one element. Every backend generates its
+ * loops from it, and the tests their cases.
  *
- * An entry says what an op means for one element. To add an elementwise op: one entry here, one method
- * in tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends.
- * Expressions are in the common subset of C and JavaScript over named primitives (see expr.ts); `x`,
- * `y`, `z` are the operands, `a` the accumulator of a reduction.
+ * An entry defines an op for one element. To add an elementwise op: one entry here, one method in
+ * tensor.ts, and the generators (docs/add-an-op.md). Knows nothing of shapes, tensors or backends.
+ * Expressions are in the common subset of C and JavaScript over named primitives (see expr.ts);
+ * `x`, `y`, `z` are the operands, `a` the accumulator of a reduction.
  *
  * @module
  */
@@ -38,7 +38,7 @@ function map(
   numpy: string,
   extra: MapExtra = {},
 ): MapOp {
-  // All entries have all properties: engines are slow with objects that differ in them.
+  // All entries have all properties: engines are slow with objects of different shapes.
   return makeOp({
     kind: "map",
     name,
@@ -114,7 +114,7 @@ const compare = (name: string, op: string, numpy: string): MapOp =>
 const logical = (name: string, expr: string, numpy: string): MapOp =>
   map(name, 2, "biuf", "bool", expr, numpy);
 
-/** The elementwise rows. */
+/** The elementwise ops. */
 export const MAP = {
   copy: map("copy", 1, "biuf", "same", "x", "x", { infer: inferCopy }),
   positive: map("positive", 1, "iuf", "same", "x", "np.positive(x)"),
@@ -291,7 +291,7 @@ export const REDUCE = {
     map: "fabs(x)",
     nonEmpty: true,
   }),
-  // y is the largest x, or float32 overflows.
+  // y is the largest x; without it, float32 overflows.
   logSumExp: reduce(
     "logSumExp",
     "iuf",
@@ -326,7 +326,7 @@ function argReduce(name: string, expr: string, numpy: string): ArgReduceOp {
   });
 }
 
-/** The reductions that give an index. NaN wins, as in NumPy. */
+/** The reductions to an index. NaN wins, as in NumPy. */
 export const ARG_REDUCE = {
   argmax: argReduce("argmax", "x > a || (x != x && a == a)", "np.argmax(x, axis=axis)"),
   argmin: argReduce("argmin", "x < a || (x != x && a == a)", "np.argmin(x, axis=axis)"),
@@ -365,7 +365,7 @@ export const TABLE: readonly TableOp[] = [
   ...Object.values(SCAN),
 ];
 
-/** The expression that `op` uses for dtypes of `kind`. */
+/** The expression of `op` for dtypes of `kind`. */
 export function exprFor(op: ElementOp, kind: Kind): string {
   if (kind === "b") return op.bool ?? op.int ?? op.expr;
   return kind === "f" ? op.expr : op.int ?? op.expr;

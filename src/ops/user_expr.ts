@@ -1,12 +1,12 @@
 /**
- * Expressions that programs write: only the grammar, the operands, declared parameters and a list of
- * functions pass. What is compiled is printed from the tree, never the program's text.
+ * Expressions that programs write: the grammar, the operands, declared parameters and a list of
+ * functions, nothing else. Backends compile a text printed from the tree, never the program's text.
  *
  * @module
  */
 import { type Expr, parseExpr, printExpr } from "./expr.ts";
 
-/** What one function of expressions is. */
+/** A function of expressions. */
 interface ExprFunction {
   /** Its primitive in the backends. */
   readonly primitive: string;
@@ -25,7 +25,7 @@ function functions(
   });
 }
 
-/** The functions that expressions call, by the names of the methods that mean the same. */
+/** The functions that expressions can call, by the names of the equivalent methods. */
 const FUNCTIONS: ReadonlyMap<string, ExprFunction> = new Map([
   ...functions(
     "abs=fabs sign sqrt exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh " +
@@ -42,10 +42,12 @@ const FUNCTIONS: ReadonlyMap<string, ExprFunction> = new Map([
 /** The names of the functions that expressions may call. */
 export const EXPR_FUNCTIONS: readonly string[] = [...FUNCTIONS.keys()];
 
-/** Longer or deeper ones are taken for a mistake, and would take the parser's stack. */
+/**
+ * A longer or deeper expression is most likely a mistake, and would overflow the parser's stack.
+ */
 const MAX_LENGTH = 1000;
 const MAX_DEPTH = 32;
-/** A plan has room for so many numbers. */
+/** A plan has 8 slots for attributes, but CUDA kernels take only 4: hence the limit. */
 const MAX_PARAMETERS = 4;
 const OPERANDS = ["x", "y", "z"];
 const ARITHMETIC = ["+", "-", "*", "/"];
@@ -53,20 +55,20 @@ const COMPARISONS = ["==", "!=", "<", "<=", ">", ">="];
 
 /** A checked expression. */
 export interface UserExpr {
-  /** The same expression in the primitives of backends, printed anew. */
+  /** The same expression, printed in the primitives of backends. */
   readonly text: string;
-  /** How many of x, y and z it uses: the first so many. */
+  /** The number of operands: the first ones of x, y and z. */
   readonly arity: 1 | 2 | 3;
-  /** What it gives. */
+  /** The kind of the result. */
   readonly gives: "number" | "bool";
-  /** The names that its parameters have in {@link text}. */
+  /** The names of its parameters in {@link text}. */
   readonly parameters: readonly string[];
 }
 
 /**
  * Checks an expression of x, y, z and `parameters` in the arithmetic of floats.
  *
- * Throws a SyntaxError that says what is wrong with it.
+ * Throws a SyntaxError with the reason if it is invalid.
  */
 export function checkUserExpr(text: unknown, parameters: readonly string[]): UserExpr {
   if (typeof text !== "string") throw new SyntaxError("it is a text of x, y and z");
@@ -98,7 +100,7 @@ export function checkUserExpr(text: unknown, parameters: readonly string[]): Use
   };
 }
 
-/** Apart from every name that generated code has. */
+/** Distinct from every name in generated code. */
 function parameterName(name: string): string {
   return `v_${name}`;
 }
@@ -117,7 +119,10 @@ function checkParameters(parameters: readonly string[]): void {
   });
 }
 
-/** What `expr` gives. Throws for parts that do not fit together, and notes the names that it uses. */
+/**
+ * The kind of the result of `expr`. Throws for parts that do not fit together, and notes the names
+ * in use.
+ */
 function typeOf(
   expr: Expr,
   parameters: readonly string[],
@@ -169,7 +174,7 @@ function typeOf(
   }
 }
 
-/** `expr` with its parameters as {@link parameterName} has them. */
+/** `expr` with its parameters renamed by {@link parameterName}. */
 function renamed(expr: Expr): Expr {
   switch (expr.kind) {
     case "num":
@@ -192,7 +197,7 @@ function renamed(expr: Expr): Expr {
   }
 }
 
-/** A number as C and JavaScript read it alike: never an integer of C, nor one with a leading 0. */
+/** A number that C and JavaScript read alike: never an integer of C, or one with a leading 0. */
 function numberText(text: string): string {
   const plain = String(Number(text));
   return /[.e]/.test(plain) ? plain : `${plain}.0`;

@@ -16,20 +16,20 @@ const FIRST_OF_FIRST = [[0, 0]] as const;
 function infer(call: Call): readonly OutputSpec[] {
   const [x] = call.inputs;
   checkOperand(x, call.name);
-  // A copy has the same shape as the view that strides do not allow.
+  // If strides do not allow the view, the result is a copy of the same shape.
   const { shape } = viewLayout(call, x.layout) ??
     viewLayout(call, Layout.contiguous(x.layout.shape))!;
   return [{ shape, dtype: x.storage.info }];
 }
 
-/** What the op of `call` makes of `layout`. */
+/** The layout that the op of `call` makes of `layout`. */
 export function viewLayout({ op, name, attributes }: Call, layout: Layout): Layout | null {
   const { parameters } = op as ViewOp;
   const [a, b, c] = parameters.map((parameter) => attributes?.[parameter]);
   return (op as ViewOp).layout(layout, name, a, b, c);
 }
 
-/** The attributes of a call of `op`, whose parameters have these values. */
+/** The attributes of a call of `op` from the values of its parameters. */
 export function viewAttributes(op: ViewOp, values: readonly unknown[]): Record<string, unknown> {
   return Object.fromEntries(op.parameters.map((parameter, i) => [parameter, values[i]]));
 }

@@ -26,7 +26,7 @@ import { full } from "../tensor/create.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 
-/** Names a stream of random numbers; immutable. Make one with {@link key}. */
+/** A stream of random numbers; immutable. Make one with {@link key}. */
 export interface Key {
   /** The first 32 bits. */
   readonly word0: number;
@@ -34,23 +34,23 @@ export interface Key {
   readonly word1: number;
 }
 
-/** What functions that make random tensors take. */
+/** Options of functions that make random tensors. */
 export interface RandomOptions<E extends DType, V extends t.Device = "cpu"> {
   /** The dtype of the result. */
   readonly dtype?: E;
-  /** Where the numbers are made; they are the same everywhere. */
+  /** The device of the result; the numbers are the same everywhere. */
   readonly device?: V;
 }
 
-/** {@link RandomOptions} of what has one dtype. */
+/** {@link RandomOptions} of functions with a fixed dtype. */
 export interface PlaceOptions<V extends t.Device = "cpu"> {
-  /** Where the numbers are made; they are the same everywhere. */
+  /** The device of the result; the numbers are the same everywhere. */
   readonly device?: V;
 }
 
 /**
- * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1; a negative one makes the
- * key of its two's complement, so that -1 is 2^64 - 1.
+ * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1. A negative seed gives the
+ * same key as its two's complement: -1 is 2^64 - 1.
  *
  * Throws an ArgumentError for anything else.
  *
@@ -67,7 +67,9 @@ export function key(seed: number | bigint): Key {
 
 const [LOWEST_SEED, HIGHEST_SEED] = [-(2n ** 63n), 2n ** 64n - 1n];
 
-/** Throws an ArgumentError for what is no integer, or has more bits than are kept of it. */
+/**
+ * Throws an ArgumentError for a value that is not an integer, or has more bits than a key stores.
+ */
 function seedOf(given: unknown, op: string): bigint {
   if (typeof given !== "bigint" && !Number.isSafeInteger(given)) {
     throw new ArgumentError(
@@ -98,13 +100,13 @@ function fromWords([word0, word1]: readonly [number, number]): Key {
   return { word0, word1 };
 }
 
-/** More keys than this are refused, rather than left to run out of memory. */
+/** More keys than this are an error, rather than a program that runs out of memory. */
 const MAX_KEYS = 2 ** 22;
 
 /**
- * `count` (2) independent keys from one, which should then not be used again.
+ * `count` (2) independent keys from one, which should not be used any more.
  *
- * Throws a ShapeError for a count that is no size, and an ArgumentError for one above 2^22.
+ * Throws a ShapeError for an invalid count, and an ArgumentError for one above 2^22.
  */
 export function split(of: Key, count: number = 2): Key[] {
   checkShape([count], "split a key");
@@ -115,9 +117,9 @@ export function split(of: Key, count: number = 2): Key[] {
 }
 
 /**
- * A key from another and a number: one for each step of a loop, say.
+ * A key from another and a number: one for each step of a loop, for example.
  *
- * Throws an ArgumentError for a number that {@link key} would not take.
+ * Throws an ArgumentError for a number that {@link key} would reject.
  */
 export function foldIn(of: Key, data: number | bigint): Key {
   const seed = seedOf(data, "foldIn");
@@ -131,7 +133,7 @@ interface CreateAttributes {
   readonly device: t.Device | undefined;
   readonly distribution: Distribution | "permutation";
   readonly key: readonly [number, number];
-  /** The bounds of integers, and of floats that are equally likely. */
+  /** The bounds of integers, and of uniform floats. */
   readonly low?: number | bigint;
   readonly high?: number | bigint;
   /** The mean and the standard deviation of normal numbers. */
@@ -155,14 +157,14 @@ function makeRandom(attributes: CreateAttributes, name: string): Operand {
   const { distribution, dtype } = attributes;
   switch (distribution) {
     case "permutation":
-      // Two words for each, so that ties (which keep their order) do not matter.
+      // Two words each make ties, which keep their order, negligible.
       return sort("argsort", filled(name, { ...attributes, dtype: "float64" }, "uniform"), 0);
     case "uniform": {
       const [low, high] = [attributes.low as number, attributes.high as number];
       const x = filled(name, attributes, distribution);
       if (low === 0 && high === 1) return x;
       spread(x, low, high - low);
-      // Rounding must not reach what is excluded.
+      // Rounding must not reach the excluded bound.
       const [end, start] = [full([], high, { dtype }), full([], low, { dtype })];
       const { storage, layout } = low < high ? apply(MAP.nextafter, end, start) : start;
       const last = Number(readElement(storage, layout.offset));
@@ -234,9 +236,9 @@ export function bits<const N extends Shape, V extends t.Device = "cpu">(
 }
 
 /**
- * Floats from `low` (0) up to but not including `high` (1), equally likely; float32.
+ * Uniform floats from `low` (0) up to but not including `high` (1); float32 by default.
  *
- * Throws an ArgumentError for bounds that are not finite or not in order, and a DTypeError where they,
+ * Throws an ArgumentError for bounds that are not finite or not in order, and a DTypeError if they,
  * or their difference, are not finite in the dtype.
  */
 export function uniform<
@@ -261,7 +263,8 @@ export function uniform<
 }
 
 /**
- * Normally distributed floats with the given mean (0) and standard deviation (1); float32.
+ * Normally distributed floats with the given mean (0) and standard deviation (1); float32 by
+ * default.
  *
  * Throws an ArgumentError for a mean or deviation that is not finite or below 0, and a DTypeError for
  * one that is not finite in the dtype.
@@ -288,10 +291,10 @@ export function normal<
 }
 
 /**
- * Integers from `low` up to but not including `high`, equally likely to within 2^-16; int32 unless
- * asked.
+ * Integers from `low` up to but not including `high`, uniform to within 2^-16; int32 by default.
  *
- * Throws an ArgumentError for an empty range and a DTypeError for one that the dtype cannot hold.
+ * Throws an ArgumentError for an empty range and a DTypeError for one that the dtype cannot
+ * represent.
  */
 export function integers<
   const N extends Shape,

@@ -1,5 +1,5 @@
 /**
- * What ops that are made of views and copies share.
+ * Shared code of ops composed of views and copies.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { allocateIn } from "../memory/device.ts";
 import { checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 
-/** An op that is made of others. */
+/** An op composed of others. */
 export function composite(
   name: string,
   infer: (call: Call, x: Operand) => OutputSpec[],
@@ -31,7 +31,7 @@ export function composite(
   });
 }
 
-/** A result of `shape` like `x`, to be filled in parts. */
+/** An unfilled result of `shape` like `x`. */
 export function empty(
   shape: readonly number[],
   { storage }: Operand,
@@ -46,7 +46,7 @@ export function part(x: Operand, layout: Layout): Operand {
   return { storage: x.storage, layout, flags: x.flags };
 }
 
-/** A copy of `x` in row-major order in another shape of as many elements. */
+/** A copy of `x` in row-major order in another shape of the same size. */
 export function copyAs(x: Operand, shape: readonly number[]): Operand {
   return wrap(copyOf(x).storage, Layout.contiguous(shape));
 }

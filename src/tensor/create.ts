@@ -1,5 +1,5 @@
 /**
- * Making tensors: from data, by value, by rule.
+ * Creates tensors: from data, by value, by rule.
  *
  * @module
  */
@@ -35,17 +35,17 @@ import { arrayDType, fromData } from "./from_data.ts";
 import { rangeOf, spaced } from "./ranges.ts";
 import type { AnyTensor, Tensor } from "./tensor.ts";
 
-/** What functions that make tensors take. */
+/** Options of functions that make tensors. */
 export interface CreateOptions<E extends DType, V extends t.Device> {
   /** The element type. */
   readonly dtype?: E;
-  /** Where the tensor is made. */
+  /** The device of the tensor. */
   readonly device?: V;
 }
 
 const CREATE_OPTIONS = ["dtype", "device"];
 
-/** Throws a TypeError or a DTypeError for options that are not `known`, or no dtype. */
+/** Throws a TypeError or a DTypeError for options that are not `known`, or an invalid dtype. */
 function checkCreation(
   name: string,
   options: CreateOptions<DType, t.Device>,
@@ -55,7 +55,7 @@ function checkCreation(
   if (options.dtype !== undefined) checkDType(options.dtype, name);
 }
 
-/** What makes a tensor of one value. */
+/** Attributes of a tensor of one value. */
 interface FullAttributes {
   readonly shape: unknown;
   readonly value: Scalar;
@@ -63,7 +63,7 @@ interface FullAttributes {
   readonly device?: string | undefined;
 }
 
-/** Elements from which on used memory is set to zeros by a backend. */
+/** From this size on, a backend sets reused memory to zeros. */
 const LARGE_ZEROS = 1 << 15;
 
 /** A tensor of one value. */
@@ -83,7 +83,7 @@ const FULL: CreateOp = makeOp({
     checkWholeBlocks(info, layout.shape, name);
     const zero = value === 0 && !Object.is(value, -0) || value === false;
     const { size } = layout;
-    // New memory is zeros already; used memory is zeroed faster by a backend, if it is large.
+    // New memory is zeroed already; a backend zeroes large reused memory faster.
     const pooled = zero && size >= LARGE_ZEROS && memory === null
       ? takePooled(info, size)
       : undefined;
@@ -108,7 +108,7 @@ function filled(
 /**
  * A tensor of zeros.
  *
- * Throws a ShapeError for sizes that are not integers of at least 0.
+ * Throws a ShapeError for sizes that are not nonnegative integers.
  *
  * @example
  * ```ts
@@ -138,7 +138,7 @@ export function ones<
   return filled("ones", shape, 1, "float32", options);
 }
 
-/** A tensor whose elements may be anything until they are written; here, zeros. */
+/** A tensor with undefined elements until they are written; here, zeros. */
 export function empty<
   const N extends Shape,
   E extends DType = "float32",
@@ -151,8 +151,8 @@ export function empty<
 }
 
 /**
- * A tensor of one value; a number makes float32, a bigint int64, a boolean bool, unless `dtype` says
- * otherwise.
+ * A tensor of one value; a number gives float32, a bigint int64, a boolean bool, unless `dtype` is
+ * given.
  */
 export function full<
   const N extends Shape,
@@ -202,14 +202,17 @@ function extreme(
   return applyCreate(FULL, { shape, value: DTYPE[dtype][end], dtype, device }, name) as never;
 }
 
-/** How {@link zerosLike} and its kin are called; `A` is what they take between tensor and options. */
+/**
+ * The call signature of {@link zerosLike} and similar functions; `A` is the parameters between
+ * tensor and options.
+ */
 export interface MakeLike<A extends readonly unknown[]> {
   /** In the shape, dtype and device of `x`. */
   <D extends DType, S extends Shape, V extends t.Device>(
     x: Tensor<D, S, V, t.Access>,
     ...more: A
   ): Tensor<D, S, V>;
-  /** The same, but in the dtype or on the device that is given. */
+  /** The same in the given dtype or on the given device. */
   <
     D extends DType,
     S extends Shape,
@@ -224,19 +227,19 @@ export interface MakeLike<A extends readonly unknown[]> {
 
 type LikeOptions = CreateOptions<DType, t.Device>;
 
-/** Zeros in the shape of another tensor, and in its dtype and on its device unless others are given. */
+/** Zeros in the shape of another tensor; dtype and device are also the same by default. */
 export const zerosLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
   filledLike("zerosLike", x, 0, options);
 
-/** Ones in the shape of another tensor, and in its dtype and on its device unless others are given. */
+/** Ones in the shape of another tensor; dtype and device are also the same by default. */
 export const onesLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
   filledLike("onesLike", x, 1, options);
 
-/** {@link empty} in the shape of another tensor, and in its dtype and on its device likewise. */
+/** {@link empty} in the shape of another tensor; dtype and device are also the same by default. */
 export const emptyLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
   filledLike("emptyLike", x, 0, options);
 
-/** One value in the shape of another tensor, and in its dtype and on its device likewise. */
+/** One value in the shape of another tensor; dtype and device are also the same by default. */
 export const fullLike: MakeLike<[value: Scalar]> = (
   x: AnyTensor,
   value: Scalar,
@@ -264,10 +267,10 @@ export function scalar<
 
 /**
  * A tensor of a value, nested arrays, a typed array or another tensor, whose elements are copied.
- * It is on the CPU, or where the other tensor is, unless `device` says otherwise.
+ * It is on the CPU, or on the device of the other tensor, unless `device` is given.
  *
- * Numbers make float32, bigints int64, booleans bool, typed arrays their own dtype. `dtype` says
- * otherwise: values have to fit (a number that an integer dtype cannot hold is a DTypeError), typed
+ * Numbers give float32, bigints int64, booleans bool, typed arrays their own dtype. With `dtype`,
+ * values must fit (a number that an integer dtype cannot represent is a DTypeError), and typed
  * arrays and tensors are cast, as by `astype`. `shape` arranges the elements.
  *
  * Throws a ShapeError for ragged arrays and for a shape of another size.
@@ -297,24 +300,24 @@ export function tensor<
 
 const TENSOR_OPTIONS = ["shape", ...CREATE_OPTIONS];
 
-/** How {@link fromBuffer} reads memory. */
+/** Options of {@link fromBuffer}. */
 export interface BufferOptions<E extends DType, N extends Shape> {
-  /** The dtype; needed for an ArrayBuffer, and for bfloat16, float16 and bool on raw bits. */
+  /** The dtype; required for an ArrayBuffer, and for bfloat16, float16 and bool on raw bits. */
   readonly dtype?: E;
-  /** The shape; one axis over everything without it. */
+  /** The shape; by default one axis over all elements. */
   readonly shape?: N;
-  /** Strides in elements; dense without them. */
+  /** Strides in elements; dense by default. */
   readonly strides?: readonly number[];
-  /** The first element's position, in elements. */
+  /** The position of the first element, in elements. */
   readonly offset?: number;
 }
 
 /**
- * A tensor on memory that is there already: writing to one writes the other.
+ * A tensor on existing memory: writes to one change the other.
  *
- * Throws a ShapeError when shape and strides leave the memory, an IndexError when the offset does, and
- * a DTypeError when the array cannot hold the dtype or its buffer may be resized. A tensor whose
- * strides let several indexes reach one element can be read, but not written.
+ * Throws a ShapeError if shape and strides exceed the memory, an IndexError if the offset does, and
+ * a DTypeError if the array cannot contain the dtype or its buffer is resizable. A tensor whose
+ * strides let several indexes reach one element is readable, but not writable.
  *
  * @example
  * ```ts
@@ -433,12 +436,12 @@ function isResizable(memory: ArrayBufferLike): boolean {
 }
 
 /**
- * The numbers from `start` (0) up to but not including `stop`, `step` (1) apart; float32 unless
- * asked. `arange(stop)` starts at 0. Bigints, of which all three have to be then, make int64, and
- * are exact beyond 2^53.
+ * The numbers from `start` (0) up to but not including `stop`, `step` (1) apart; float32 by
+ * default. `arange(stop)` starts at 0. Bigints give int64 and are exact beyond 2^53; then all three
+ * must be bigints.
  *
- * Throws a ShapeError for what is no finite number, an IndexError for step 0 and a DTypeError for a
- * value that an integer dtype cannot hold.
+ * Throws a ShapeError for a number that is not finite, an IndexError for step 0 and a DTypeError
+ * for a value that an integer dtype cannot represent.
  *
  * @example
  * ```ts
@@ -484,8 +487,8 @@ const LINSPACE_OPTIONS = ["endpoint", ...CREATE_OPTIONS];
 const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
 
 /**
- * `count` numbers from `start` to `stop`, equally far apart; float32 unless asked. With `endpoint`
- * false, `stop` itself is left out.
+ * `count` numbers from `start` to `stop`, evenly spaced; float32 by default. With `endpoint` false,
+ * `stop` itself is excluded.
  */
 export function linspace<E extends DType = "float32", V extends t.Device = "cpu">(
   start: number,
@@ -498,14 +501,15 @@ export function linspace<E extends DType = "float32", V extends t.Device = "cpu"
   return spaced({ start, stop, count, endpoint, dtype, device }) as never;
 }
 
-/** What `eye` takes besides its sizes. */
+/** Options of `eye`. */
 export interface EyeOptions<E extends DType, V extends t.Device> extends CreateOptions<E, V> {
   /** The diagonal of the ones: above the main one, or below it if negative. */
   readonly k?: number;
 }
 
 /**
- * A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns], square without the latter.
+ * A matrix with ones on diagonal `k` and zeros elsewhere: [rows, columns]; square without
+ * `columns`.
  *
  * @example
  * ```ts
@@ -517,7 +521,7 @@ export function eye<R extends number, E extends DType = "float32", V extends t.D
   rows: R,
   options?: EyeOptions<E, V>,
 ): Tensor<NoInfer<E>, [R, R], t.OnDevice<NoInfer<V>>>;
-/** {@link eye} that need not be square. */
+/** {@link eye} with a number of columns. */
 export function eye<
   R extends number,
   const C extends number = R,

@@ -1,5 +1,5 @@
 /**
- * Ops that programs define: elementwise ones by an expression, any others by a function.
+ * Ops that programs define: elementwise ones by an expression, all others by a function.
  *
  * @module
  */
@@ -25,28 +25,28 @@ export interface ElementwiseDefinition {
   /** Its name: letters and digits. */
   readonly name: string;
   /**
-   * What one element is: an expression of `x`, `y` and `z` (as many as it has operands) and of
+   * The expression of one element: uses `x`, `y` and `z` (as many as it has operands) and
    * `parameters`, with numbers, `+ - * /`, comparisons, `&& || !`, `a ? b : c` and the functions
-   * `abs sign sqrt exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh
-   * asinh acosh atanh erf sigmoid silu gelu floor ceil trunc round pow atan2 copysign hypot
-   * logaddexp floorDivide remainder maximum minimum isnan isinf isfinite signbit`.
+   * `abs sign sqrt exp expm1 exp2 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid silu gelu floor ceil trunc round pow atan2 copysign hypot logaddexp floorDivide remainder maximum minimum isnan isinf isfinite signbit`.
    */
   readonly expr: string;
-  /** Names of numbers in it that calls give as options. */
+  /** Names of numbers in it that calls pass as options. */
   readonly parameters?: readonly string[];
 }
 
-/** Options of calls of an elementwise op: its parameters, all of them, and what all such ops take. */
+/**
+ * Options of calls of an elementwise op: all of its parameters, and the options of all such ops.
+ */
 export interface ElementwiseOptions {
   /** Write the result here instead of allocating; its shape must be the result's. */
   readonly out?: AnyTensor;
-  /** With `false`, operands of different shapes are refused. */
+  /** If `false`, operands of different shapes are an error. */
   readonly broadcast?: boolean;
   /** A parameter. */
   readonly [parameter: string]: unknown;
 }
 
-/** An elementwise op that {@link defineOp} has made. */
+/** An elementwise op made by {@link defineOp}. */
 export interface ElementwiseFunction {
   /** With one operand. */
   <X extends AnyTensor>(
@@ -57,9 +57,9 @@ export interface ElementwiseFunction {
   (x: TensorOrScalar, y: TensorOrScalar, ...more: unknown[]): Tensor<DType>;
 }
 
-/** A tensor as functions of {@link KernelDefinition} have it. */
+/** A tensor as a parameter of functions of {@link KernelDefinition}. */
 export interface KernelArray<D extends DType = DType> {
-  /** Its elements in row-major order, until the function returns; bfloat16 as bits. */
+  /** The elements in row-major order, valid until the function returns; bfloat16 as bits. */
   readonly data: TypedArray;
   /** Its shape. */
   readonly shape: Shape;
@@ -67,7 +67,7 @@ export interface KernelArray<D extends DType = DType> {
   readonly dtype: D;
 }
 
-/** What is known of a tensor before its elements. */
+/** The properties of a tensor without its elements. */
 export interface TensorSpec {
   /** Its shape. */
   readonly shape: Shape;
@@ -75,16 +75,16 @@ export interface TensorSpec {
   readonly dtype: DType;
 }
 
-/** An op by a function. */
+/** An op defined by a function. */
 export interface KernelDefinition<A extends object = object> {
   /** Its name: letters and digits. */
   readonly name: string;
   /**
-   * Gives the shape and the dtype of the result, or of each of several, for inputs of these; throws
-   * for inputs and attributes that it does not take.
+   * Returns the shape and the dtype of the result, or of each of several results, for the given
+   * inputs; throws for unsupported inputs and attributes.
    */
   infer(inputs: readonly TensorSpec[], attributes: A): TensorSpec | readonly TensorSpec[];
-  /** Reads the inputs and writes the outputs, which are zeros before. */
+  /** Reads the inputs and writes the outputs, which are initially zero. */
   run(
     inputs: readonly KernelArray[],
     outputs: readonly KernelArray[],
@@ -93,25 +93,25 @@ export interface KernelDefinition<A extends object = object> {
 }
 
 /**
- * An op that {@link defineOp} has made of a function. It takes its tensors one by one and an object of
- * attributes after them; it gives a tensor, or several in an array.
+ * An op that {@link defineOp} has made from a function. Its arguments are tensors, followed by an
+ * object of attributes; it returns a tensor, or several in an array.
  */
 export type KernelFunction = (...args: unknown[]) => Tensor<DType> | Tensor<DType>[];
 
 const defined = new Map<string, ElementwiseFunction | KernelFunction>();
 
 /**
- * Defines an op, and gives the function that calls it.
+ * Defines an op, and returns the function that calls it.
  *
  * An elementwise op takes tensors, which promote and broadcast, and scalars. It computes in the
- * operands' float dtype, in float32 for integers, or gives bool where the expression is a condition,
- * of floats only then. Every backend runs it: as a loop in JavaScript, and compiled on CUDA devices,
- * where float32 may differ by a few units in the last place.
+ * operands' float dtype, or in float32 for integers. If the expression is a condition, it takes
+ * only floats and gives bool. Every backend runs it: as a loop in JavaScript, and compiled on CUDA
+ * devices, where float32 may differ by a few units in the last place.
  *
- * An op by a function runs on the CPU; for inputs elsewhere it throws a DeviceError.
+ * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError.
  *
- * A worker has the ops that it defines itself. Throws an OpError for a name that is taken or no name,
- * and for a definition that is none.
+ * Each worker has only the ops that it defines itself. Throws an OpError for an invalid or existing
+ * name, and for an invalid definition.
  *
  * @example
  * ```ts
@@ -143,7 +143,7 @@ export function defineOp(
 /**
  * The op that {@link defineOp} has made under `name` in this thread.
  *
- * Throws an OpError where there is none: each worker defines its own.
+ * Throws an OpError if there is none: each worker defines its own ops.
  */
 export function getOp(name: string): KernelFunction {
   const found = defined.get(name) as KernelFunction | undefined;
@@ -180,7 +180,7 @@ function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): El
     int: undefined,
     bool: undefined,
     numpy: "",
-    // Only for kernels in C, which have their own precision: as that of most functions.
+    // Only for kernels in C, which have the precision of their own functions.
     ulp: 4,
     domain: [-8, 8],
     condition: false,
@@ -200,7 +200,7 @@ function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): El
   }) as ElementwiseFunction;
 }
 
-/** The numbers of a call; undefined where it has none, which is the fastest. */
+/** The numbers of a call; undefined if it has none, which is fastest. */
 function attributesOf(
   name: string,
   parameters: readonly string[],
@@ -249,9 +249,9 @@ function kernel(definition: KernelDefinition): KernelFunction {
   }) as KernelFunction;
 }
 
-/** What `infer` of a definition has said of a call. */
+/** The results of a definition's `infer` for a call. */
 interface Inferences {
-  /** Whether it gave an array. */
+  /** Whether it returned an array. */
   readonly several: boolean;
 }
 

@@ -1,8 +1,8 @@
 /**
- * How tensors are shown: as text in the manner of NumPy, and as an HTML table for notebooks.
+ * Formats tensors: as text in the style of NumPy, and as an HTML table for notebooks.
  *
- * Reads only the elements that it shows, through the layout, so that views print as what they are
- * and a huge tensor prints as fast as a small one. Works on operands and knows nothing of the class
+ * Reads only the elements that it shows, through the layout, so that views print correctly and a
+ * huge tensor prints as fast as a small one. Works on operands and knows nothing of the class
  * Tensor.
  *
  * @module
@@ -20,35 +20,35 @@ import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
 import { DISPOSED, isDetached } from "../memory/storage.ts";
 
-/** How `toString` shows a tensor; what is left out is as in NumPy. */
+/** Options of `toString`; the defaults are NumPy's. */
 export interface FormatOptions {
-  /** At most this many digits after the point; 8 unless given. */
+  /** The most digits after the decimal point; 8 by default. */
   readonly precision?: number;
-  /** Tensors of more elements than this are elided; 1000 unless given. */
+  /** Tensors with more elements than this are elided; 1000 by default. */
   readonly threshold?: number;
-  /** How many items an elided axis shows at either end; 3 unless given. */
+  /** The number of items that an elided axis shows at each end; 3 by default. */
   readonly edgeItems?: number;
-  /** Where lines are broken; 80 columns unless given. */
+  /** The line width; 80 columns by default. */
   readonly lineWidth?: number;
-  /** Whether floats have exponents; depends on their range unless given. */
+  /** Whether floats have exponents; by default it depends on their range. */
   readonly scientific?: boolean;
 }
 
 /** One element as text. */
 interface Cell {
-  /** Padded on the left, so that all cells that have nothing after the point end alike. */
+  /** Padded on the left, so that all cells without digits after the point align at the end. */
   readonly text: string;
-  /** The spaces that stand where others have more digits after the point. */
+  /** The spaces in place of digits after the point that other cells have. */
   readonly after: string;
 }
 
-/** The part of a tensor that is shown. */
+/** The visible part of a tensor. */
 interface Excerpt {
-  /** For each axis the indexes that are shown, with {@link GAP} where some are left out. */
+  /** For each axis the visible indexes, with {@link GAP} in place of omitted ones. */
   readonly axes: readonly (readonly number[])[];
   /** The elements at these indexes in row-major order. */
   readonly cells: readonly Cell[];
-  /** How wide a cell is, with what comes after it. */
+  /** The width of a cell, including the spaces after it. */
   readonly width: number;
 }
 
@@ -57,17 +57,17 @@ const GAP = -1;
 const PREFIX = "tensor(";
 
 /**
- * An elided tensor shows no more elements than this, even one of many short axes, which NumPy
- * prints whole.
+ * An elided tensor shows at most this many elements, even with many short axes, which NumPy prints
+ * whole.
  */
 const MOST_SHOWN = 2000;
 
 /**
- * Shows a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`, its
- * rows aligned on lines of their own.
+ * Formats a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`,
+ * with aligned rows on lines of their own.
  *
- * Throws a {@link ShapeError} for an option that is not a count, and a TypeError for one that there
- * is not.
+ * Throws a {@link ShapeError} for an option that is not a count, and a TypeError for an unknown
+ * option.
  */
 export function formatTensor(x: Operand, options: FormatOptions = {}): string {
   checkOptions("toString", options, FORMAT_OPTIONS);
@@ -90,15 +90,15 @@ export function formatTensor(x: Operand, options: FormatOptions = {}): string {
 }
 
 /**
- * Shows a tensor of any shape on one line, for use inside other objects: as {@link formatTensor}
- * does where that takes one line, and otherwise without its elements.
+ * Formats a tensor of any shape on one line, for use inside other objects: as {@link formatTensor}
+ * if that takes one line, otherwise without its elements.
  */
 export function inspectTensor(x: Operand): string {
   const text = formatTensor(x);
   return text.includes("\n") ? `${PREFIX}${describe(x)})` : text;
 }
 
-/** Shows a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
+/** Formats a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
 export function formatHtml(x: Operand): string {
   const gone = lost(x);
   if (gone !== undefined) return `<div>${gone}</div>`;
@@ -124,7 +124,7 @@ export function formatHtml(x: Operand): string {
   return `<div>${x.layout.size === 0 ? "" : table([])}<div>${about}</div></div>`;
 }
 
-/** What is shown of a tensor whose elements are not there any more. */
+/** The text for a tensor whose elements are gone. */
 function lost({ storage }: Operand): string | undefined {
   if (storage === DISPOSED) return "tensor(disposed)";
   return isDetached(storage) ? "tensor(transferred)" : undefined;
@@ -156,7 +156,7 @@ function read(x: Operand, options: FormatOptions): Excerpt {
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
   const values: (number | bigint)[] = [];
-  // Of elements that share blocks a part is not to be had alone.
+  // Elements that share blocks cannot be copied separately.
   const far = x.storage.memory !== null && x.storage.info.block === 1;
   const visitAll = ({ storage, layout }: Operand): void => {
     const visit = (axis: number, position: number): void => {
@@ -170,7 +170,7 @@ function read(x: Operand, options: FormatOptions): Excerpt {
     };
     visit(0, layout.offset);
   };
-  // Of an empty tensor nothing is shown, and its other axes may be as long as they like.
+  // An empty tensor shows no elements, and its other axes may have any size.
   if (x.layout.size > 0) {
     if (far) tidy(() => onCpu(shownPart(x, axes), visitAll));
     else onCpu(x, visitAll);
@@ -219,7 +219,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   let next = 0;
   const cell = (i: number): Cell => i === GAP ? { text: "...", after: "" } : cells[next++];
   if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
-    // A single row has nothing to be aligned with.
+    // A single row needs no alignment.
     const row = rank === 0
       ? cells[0].text.trim()
       : "[".repeat(rank) + axes[rank - 1].map((i) => cell(i).text.trim()).join(", ") +
@@ -252,7 +252,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
 
 // ---- elements ----------------------------------------------------------------------------------
 
-/** How the floats that are narrower than float64 round. */
+/** Rounding of the floats narrower than float64. */
 const ROUND: Partial<Record<DType, (value: number) => number>> = {
   float16: roundHalf,
   bfloat16: roundBrain,
@@ -270,7 +270,7 @@ function writeCells(
     : info.kind === "f"
     ? writeFloats(values as readonly number[], ROUND[info.name], precision, scientific)
     : values.map(String);
-  // From the point to the end; NaN and Infinity stand at the right end.
+  // From the point to the end; NaN and Infinity align at the right end.
   const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);
   const most = largest(decimals);
   const after = texts.map((text, i) => /\d$/.test(text) ? most - decimals[i] : 0);
@@ -298,7 +298,7 @@ function writeFloats(
       const found = shortest.get(value);
       if (found === undefined) return String(value);
       const places = Math.max(0, found.places - found.exponent);
-      // toFixed() itself turns to exponents there.
+      // toFixed() itself uses exponents from there on.
       const text = Math.abs(value) < 1e21
         ? signed(value, value.toFixed(Math.min(places, digits)))
         : String(BigInt(value));
@@ -327,7 +327,9 @@ function signed(value: number, text: string): string {
   return Object.is(value, -0) ? `-${text}` : text;
 }
 
-/** The fewest digits that no neighbour of `value` shares, as in `value.toExponential(places)`. */
+/**
+ * The fewest digits that identify `value` among its neighbors, as in `value.toExponential(places)`.
+ */
 function shortestDigits(
   value: number,
   round: ((value: number) => number) | undefined,
@@ -341,7 +343,7 @@ function shortestDigits(
   return { places: mantissa.split(".")[1]?.length ?? 0, exponent: Number(exponent) };
 }
 
-/** NumPy's rule, but whole numbers stay whole below 1e8, however far they are from each other. */
+/** NumPy's rule, except that whole numbers stay whole below 1e8, however large their range. */
 function wantsExponent(
   finite: readonly number[],
   round: (value: number) => number = Number,

@@ -1,5 +1,5 @@
 /**
- * Tensors of JavaScript data: numbers, nested arrays and typed arrays.
+ * Creates tensors from JavaScript data: numbers, nested arrays and typed arrays.
  *
  * @module
  */
@@ -41,7 +41,7 @@ const BY_ARRAY = new Map<unknown, DType>([
   [Float64Array, "float64"],
 ]);
 
-/** The dtype of a typed array. Node's Buffer and other subclasses count as what they extend. */
+/** The dtype of a typed array. Node's Buffer and other subclasses count as their base class. */
 export function arrayDType(array: ArrayBufferView, op: string): DType {
   for (
     let proto = Object.getPrototypeOf(array);
@@ -54,7 +54,7 @@ export function arrayDType(array: ArrayBufferView, op: string): DType {
   throw new DTypeError(`Cannot ${op}: ${array.constructor.name} has no dtype`);
 }
 
-/** Arrays nested deeper than this are taken for a mistake. */
+/** Arrays nested deeper than this are most likely a mistake. */
 const MAX_NESTING = 64;
 
 /** Nested arrays: their shape, and the innermost of them, each `length` long, in order. */
@@ -76,7 +76,7 @@ function unnest(data: unknown): Nest {
     lengths.push(level.length);
   }
   const shape = checkShape(lengths, "make a tensor of");
-  // A value is a row of one.
+  // A single value is a row of length 1.
   if (shape.length === 0) return { shape, rows: [[data]], length: 1 };
   let rows = [data as unknown[]];
   let length = shape[0]!;
@@ -102,14 +102,14 @@ function ragged(axis: number): ShapeError {
   );
 }
 
-/** How many values of a row are numbers, before the first that is none. */
+/** The number of leading values of a row that are numbers. */
 function numbersOf(row: readonly unknown[], length: number): number {
   let i = 0;
   while (i < length && typeof row[i] === "number") i++;
   return i;
 }
 
-/** The dtype of values, which must be all numbers, all bigints or all booleans without `dtype`. */
+/** The dtype of values; without `dtype`, they must be all numbers, all bigints or all booleans. */
 function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DType {
   if (rows.every((row) => numbersOf(row, length) === length)) return dtype ?? "float32";
   let first: Scalar | undefined;
@@ -146,7 +146,7 @@ function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
   );
 }
 
-/** Writes values that {@link nestDType} has seen; getters may give others now. */
+/** Writes values that {@link nestDType} has checked; getters may return others now. */
 function writeNest(storage: Storage, { shape, rows, length }: Nest): void {
   const { name, kind } = storage.info;
   const plain = name === "float32" || name === "float64";
@@ -164,14 +164,14 @@ function writeNest(storage: Storage, { shape, rows, length }: Nest): void {
     for (; i < length; i++) {
       const one = row[i];
       checkLeaf(one, shape.length);
-      // Floats take every number.
+      // Floats accept every number.
       if (kind !== "f") checkScalar(name, one, "write");
       writeElement(storage, at++, one);
     }
   }
 }
 
-/** `shape` against the number of elements at hand. */
+/** Checks `shape` against the number of elements. */
 export function shapeFor(shape: unknown, length: number, op: string): number[] {
   const checked = checkShape(shape, op);
   if (sizeOf(checked) !== length) {
@@ -186,7 +186,7 @@ export function shapeFor(shape: unknown, length: number, op: string): number[] {
 
 // ---- ops ---------------------------------------------------------------------------------------
 
-/** What data become. */
+/** Options for converting data. */
 export interface DataOptions {
   readonly shape?: Shape | undefined;
   readonly dtype?: DType | undefined;
@@ -254,7 +254,7 @@ const FROM_DATA: CreateOp = makeOp({
   },
 });
 
-/** A copy of a tensor, in another shape, dtype or on another device where those are asked for. */
+/** A copy of a tensor, in another shape, dtype or on another device if requested. */
 const FROM_TENSOR: Op = makeOp({
   kind: "kernel",
   name: "tensorOf",

@@ -1,5 +1,5 @@
 /**
- * The functions that take several tensors.
+ * Functions of several tensors.
  *
  * @module
  */
@@ -73,7 +73,7 @@ const BROADCAST_TENSORS: Op = makeOp({
 /**
  * Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes.
  *
- * Throws a ShapeError for a tensor that is no vector.
+ * Throws a ShapeError for a tensor that is not a vector.
  */
 export function meshgrid(
   tensors: readonly AnyTensor[],
@@ -125,7 +125,7 @@ export function stack<const Ts extends readonly AnyTensor[], const B extends num
 }
 
 /**
- * Elements of `a` where `condition` (bool) holds, of `b` elsewhere; all three broadcast.
+ * Elements of `a` where `condition` (bool) is true, of `b` elsewhere; all three broadcast.
  *
  * @example
  * ```ts
@@ -152,15 +152,15 @@ export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] 
 }
 
 /**
- * True when both tensors look at the same memory: one is a view of the other, or both are on one
- * buffer that was handed in or out. Each message to a worker makes another object of a
- * SharedArrayBuffer; tensors on two such objects are not known to share.
+ * True if both tensors use the same memory: one is a view of the other, or both use one buffer that
+ * was passed in or out. Each message to a worker makes another object for a SharedArrayBuffer; the
+ * function does not detect that tensors on two such objects share memory.
  */
 export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
   checkOperand(a, "sharesBuffer");
   checkOperand(b, "sharesBuffer");
   const [p, q] = [a.storage.base, b.storage.base];
   if (p === q) return true;
-  // Others may be on one slab.
+  // Other storages may share a slab.
   return p.exposed && q.exposed && p.array.buffer === q.array.buffer;
 }

@@ -53,7 +53,7 @@ export function nonzero(x: Operand): Operand[] {
 
 // ---- reading -----------------------------------------------------------------------------------
 
-/** A copy of what is picked. */
+/** A copy of the picked elements. */
 function gather(name: string, x: Operand, what: Selection): Operand {
   const layout = Layout.contiguous(what.shape);
   const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
@@ -64,7 +64,7 @@ function gather(name: string, x: Operand, what: Selection): Operand {
   return wrap(storage, layout);
 }
 
-/** Whether an argument picks as many elements as its values say. */
+/** Whether the number of picked elements depends on the argument's values. */
 function isMask(argument: IndexArgument): boolean {
   return isOperandArgument(argument)
     ? argument.storage.info.kind === "b"
@@ -96,7 +96,7 @@ const GET: Op = makeOp({
   },
 });
 
-/** A copy of what an index with arrays, masks or tensors in it picks. */
+/** A copy of the elements at an index with arrays, masks or tensors. */
 export function index(x: Operand, args: readonly IndexArgument[], name = "slice"): Operand {
   return dispatch(GET, [x, ...args.filter(isOperandArgument)], { index: args }, undefined, name);
 }
@@ -138,7 +138,7 @@ const TAKE: Op = makeOp({
   },
 });
 
-/** The elements at `indices` along `axis`, which the axes of `indices` replace. */
+/** The elements at `indices` along `axis`; the axes of `indices` replace it. */
 export function take(x: Operand, indices: Indices, axis = 0): Operand {
   return dispatch(TAKE, [x, asInput(indices)], {
     axis,
@@ -148,7 +148,7 @@ export function take(x: Operand, indices: Indices, axis = 0): Operand {
 
 // ---- along an axis -----------------------------------------------------------------------------
 
-/** x[…, indices[…], …] along an axis; backends may have a kernel for indices that are a tensor. */
+/** x[…, indices[…], …] along an axis; backends may have a kernel for a tensor of indices. */
 const TAKE_ALONG: Op = makeOp({
   kind: "kernel",
   name: "takeAlongAxis",
@@ -183,7 +183,7 @@ function broadcastIndices(call: Call, indices: Operand): Operand {
   return operand(indices.storage, indices.layout.broadcastTo(call.specs[0]!.shape));
 }
 
-/** `x[…, indices[…], …]` along `axis`: the two have one rank, and other axes broadcast. */
+/** `x[…, indices[…], …]` along `axis`: both have the same rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indices: Indices, axis: number): Operand {
   return dispatch(TAKE_ALONG, [x, asInput(indices)], {
     axis,

@@ -50,9 +50,11 @@ import { argumentsOf, checkFound } from "./selection.ts";
 
 // ---- writing -----------------------------------------------------------------------------------
 
-/** What writing by an index takes besides. */
+/** Options of writing by an index. */
 export interface SetOptions {
-  /** Adds what is written to what is there, once for each time that the index names a place. */
+  /**
+   * Adds the written values to the existing ones, once for each occurrence of a place in the index.
+   */
   readonly accumulate?: boolean;
 }
 
@@ -69,7 +71,7 @@ function checkValue(name: string, x: Operand, value: unknown): asserts value is 
   else throw new DTypeError(`Cannot ${name} to ${describe(value)}: expected a tensor or a scalar`);
 }
 
-/** Writes to what an index picks; inputs: the target, the value, the tensors in the index. */
+/** Writes to the elements at an index; inputs: the target, the value, the tensors in the index. */
 const SET: Op = makeOp({
   kind: "kernel",
   name: "set",
@@ -124,7 +126,7 @@ function addTo(name: string, target: Operand, value: Operand | Scalar): void {
   if (same !== value) recycle(same.storage);
 }
 
-/** Writes `value` to what is picked, or adds it. */
+/** Writes `value` to the picked elements, or adds it. */
 function scatter(
   name: string,
   x: Operand,
@@ -155,7 +157,10 @@ function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[])
   return operand(one.storage, layout.broadcastTo(shape));
 }
 
-/** A value against the shape that it is assigned to; leading axes of size 1 may be too many. */
+/**
+ * Checks a value against the shape that it is assigned to; it may have extra leading axes of size
+ * 1.
+ */
 function broadcastValue(name: string, value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
@@ -167,7 +172,7 @@ function broadcastValue(name: string, value: Operand, shape: readonly number[]):
   return operand(value.storage, layout.broadcastTo(shape));
 }
 
-/** Writes `value`, broadcast, to the elements of `x` that the index picks. */
+/** Writes `value`, broadcast, to the elements of `x` at the index. */
 export function setAt(
   x: Operand,
   given: readonly IndexArgument[] | string,
@@ -215,7 +220,7 @@ const PUT_ALONG: Op = makeOp({
   },
 });
 
-/** Writes `values` where {@link takeAlongAxis} would read. */
+/** Writes `values` to the elements that {@link takeAlongAxis} reads. */
 export function putAlongAxis(
   x: Operand,
   indices: Indices,
@@ -265,13 +270,14 @@ const ONE_HOT: Op = makeOp({
         );
       }
     }
-    // All are classes by now, which int32 holds, while the dtype of `x` may not hold all classes.
+    // All are classes at this point, which int32 can represent, while the dtype of `x` may not
+    // represent all classes.
     const column = contiguousCopy(operand(x.storage, x.layout.expandDims(-1)), "int32");
     return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
   },
 });
 
-/** Class numbers as rows of zeros with a single one. */
+/** Class numbers as one-hot rows. */
 export function oneHot(x: Operand, classes: number, dtype: DType): Operand {
   return dispatch(ONE_HOT, [x], { classes, dtype });
 }

@@ -1,5 +1,5 @@
 /**
- * Joining tensors and taking them apart: `concat`, `stack`, `split`, `unstack`.
+ * Joins and splits tensors: `concat`, `stack`, `split`, `unstack`.
  *
  * @module
  */
@@ -21,7 +21,7 @@ interface JoinAttributes {
   readonly axis: number | null;
 }
 
-/** Checks what is to be joined; gives the operands and what they promote to. */
+/** Checks the tensors to join; returns the operands and their promoted dtype. */
 function checkJoined(call: Call): { xs: readonly Operand[]; dtype: DTypeInfo } {
   const { inputs, name } = call;
   for (const x of inputs) checkOperand(x, name);
@@ -59,7 +59,7 @@ function concatShape(name: string, xs: readonly Operand[], axis: number | null):
   return checkShape(total, name);
 }
 
-/** The output of a join: the given one, if its parts may be written before all is read. */
+/** The output of a join: the given one, if its parts may be written before all inputs are read. */
 function joinTarget(call: Call): Operand {
   const { shape, dtype } = call.specs[0]!;
   return empty(shape, call.operand(0), dtype);
@@ -142,7 +142,7 @@ export function stack(xs: readonly Operand[], axis = 0, options: OpOptions = {})
 
 // ---- splitting ---------------------------------------------------------------------------------
 
-/** More views than this are refused, rather than left to run out of memory. */
+/** More views than this are an error, rather than a program that runs out of memory. */
 const MAX_VIEWS = 2 ** 22;
 
 function checkViews(name: string, count: number, { shape }: Layout, axis: number): void {
@@ -207,7 +207,7 @@ const SPLIT = composite("split", (call, x) => {
   });
 }, [[0, 0]]);
 
-/** Views on `x` along `axis`: so many equal parts, or cut before each of the given indices. */
+/** Views on `x` along `axis`: this many equal parts, or cut before each of the given indices. */
 export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
   return dispatchAll(SPLIT, [x], { parts, axis });
 }

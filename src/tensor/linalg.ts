@@ -1,7 +1,7 @@
 /**
  * Products of matrices and vectors.
  *
- * Works out dtypes and shapes; backends multiply. Knows nothing of the class Tensor.
+ * Infers dtypes and shapes; backends multiply. Knows nothing of the class Tensor.
  *
  * @module
  */
@@ -23,12 +23,12 @@ import { VIEWS } from "../ops/views.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
 
-/** More matrices than this are refused, as the offsets of all are listed. */
+/** More matrices than this are an error, as the offsets of all are listed. */
 const MAX_BATCH = 2 ** 25;
 
-/** What {@link matmul} takes besides its operands. */
+/** Options of {@link matmul}. */
 export interface ProductOptions extends OpOptions {
-  /** What the operands are cast to first: the dtype of the result. */
+  /** The dtype that the operands are cast to first, and of the result. */
   readonly dtype?: DType;
 }
 
@@ -55,14 +55,14 @@ function doNotFit(name: string, a: Layout, b: Layout, why: string): ShapeError {
 
 // ---- matmul ------------------------------------------------------------------------------------
 
-/** The shape of a product, of which vectors count as [1, K] and [K, 1] and lose those axes. */
+/** The shape of a product; vectors count as [1, K] and [K, 1], and those axes are dropped. */
 function productShape(name: string, a: Layout, b: Layout): number[] {
   const [ra, rb] = [a.shape.length, b.shape.length];
   if (ra === 0 || rb === 0) throw doNotFit(name, a, b, "a single element is no matrix; use mul()");
   const { m, n, k } = gemmSizes(a, b);
   const kb = b.shape[rb === 1 ? 0 : rb - 2]!;
   if (k !== kb) throw doNotFit(name, a, b, `inner sizes ${k} and ${kb} differ`);
-  // Spreading what is empty takes a third of the time of a small product in Bun.
+  // Spreading an empty array takes a third of the time of a small product in Bun.
   if (ra === 2 && rb === 2) return [m, n];
   const left = ra === 1 ? [1, k] : a.shape;
   const right = rb === 1 ? [k, 1] : b.shape;
@@ -176,7 +176,7 @@ const GEMM_BIAS: Op = makeOp({
     const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
     const inputs = [x, columns, bias];
     const same = inputs.map((input) => cast(input, dtype));
-    // A backend may have a kernel for what it had none for before.
+    // A backend may have a kernel for the cast operands.
     if (same.some((input, k) => input !== inputs[k])) {
       return dispatch(GEMM_BIAS, same, undefined, out, name);
     }

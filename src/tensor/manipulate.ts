@@ -1,5 +1,5 @@
 /**
- * Joining, splitting, repeating, padding and sorting: mostly copies between layouts.
+ * Repeats, rolls, pads and takes triangles and differences: mostly copies between layouts.
  *
  * Knows nothing of the class Tensor.
  *
@@ -24,13 +24,16 @@ import { composite, copyAs, empty, part } from "./composite.ts";
 
 // ---- repeating ---------------------------------------------------------------------------------
 
-/** Inserts an axis of stride 0 and size `n` before `axis`, so that a copy repeats what follows. */
+/**
+ * Inserts an axis of stride 0 and size `n` before `axis`, so that a copy repeats the following
+ * axes.
+ */
 function repeated(layout: Layout, axis: number, n: number, name: string): Layout {
   const shape = layout.shape.toSpliced(axis, 0, n);
   return new Layout(checkShape(shape, name), layout.strides.toSpliced(axis, 0, 0), layout.offset);
 }
 
-/** The layout and the counts of a tiling, both of as many axes as the longer one has. */
+/** The layout and the counts of a tiling, both extended to the rank of the longer one. */
 function tiling(x: Operand, counts: readonly number[]): { layout: Layout; counts: number[] } {
   let { layout } = x;
   const all = counts.slice();
@@ -61,9 +64,9 @@ interface RepeatAttributes {
   readonly axis: number | undefined;
 }
 
-/** Throws unless all counts are integers of at least 0; gives their sum. */
+/** Throws unless all counts are nonnegative integers; returns their sum. */
 function sumOfCounts(name: string, counts: readonly number[]): number {
-  // Not a shape: the sum of counts is bounded, not their product.
+  // Not a shape: the limit applies to the sum of counts, not their product.
   if (!Array.isArray(counts)) {
     throw new ShapeError(
       `Cannot ${name} by ${describe(counts)}: it takes a count or an array of them`,
@@ -117,7 +120,7 @@ const REPEAT = composite("repeat", (call, x) => {
   return take(x, indices, along);
 });
 
-/** Each element repeated along `axis`, so often or as often as an array says; flat without axis. */
+/** Each element repeated along `axis`, by one number or one per element; flat without axis. */
 export function repeat(x: Operand, repeats: number | readonly number[], axis?: number): Operand {
   return dispatch(REPEAT, [x], { repeats, axis });
 }
@@ -129,7 +132,7 @@ interface RollAttributes {
   readonly axis: number | readonly number[] | undefined;
 }
 
-/** Which axes are rolled by how much. */
+/** The shift of each rolled axis. */
 function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
   const { shift, axis } = call.attributes as RollAttributes;
   const { name } = call;
@@ -176,7 +179,7 @@ const ROLL = composite("roll", (call, x) => {
   return flat ? wrap(made.storage, Layout.contiguous(shape)) : made;
 });
 
-/** Elements moved along axes by `shift`, those that fall off coming in at the other end. */
+/** Elements moved along axes by `shift`, cyclically. */
 export function roll(
   x: Operand,
   shift: number | readonly number[],
@@ -187,15 +190,15 @@ export function roll(
 
 // ---- padding -----------------------------------------------------------------------------------
 
-/** How `pad` fills. */
+/** Options of `pad`. */
 export interface PadOptions {
-  /** With a value, the edge's element, a mirror image without the edge, or the other end. */
+  /** Pads with a value, the edge's element, a mirror image without the edge, or the other end. */
   readonly mode?: "constant" | "edge" | "reflect" | "wrap";
   /** The value of mode `"constant"`; 0. */
   readonly value?: Scalar;
 }
 
-/** How many elements to add: everywhere, before and after, or before and after each axis. */
+/** The number of elements to add: everywhere, before and after, or before and after each axis. */
 export type PadWidths = number | readonly [number, number] | readonly (readonly [number, number])[];
 
 interface PadAttributes {
@@ -264,7 +267,7 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
 
 /**
  * Fills an axis on both sides of the `n` elements that begin at `before`, by `copy`, which copies
- * elements that are read with a step of 1, 0 or -1.
+ * elements that it reads with a step of 1, 0 or -1.
  */
 function extend(
   copy: (to: number, from: number, length: number, step: 1 | 0 | -1) => void,
@@ -290,7 +293,7 @@ function extend(
     low -= left;
     high += right;
   }
-  // Repeated elements are copied in whole periods, each time as many as there are.
+  // Copies repeated elements in whole periods, doubling each time.
   while (high < end) {
     const whole = Math.floor((high - low) / period) * period;
     const length = Math.min(whole, end - high);
@@ -352,7 +355,7 @@ function triangleOp(name: string, keeps: typeof MAP.lessEqual): Op {
     return [{ shape, dtype: x.storage.info }];
   }, (call, x) => {
     const [rows, columns] = x.layout.shape.slice(-2) as [number, number];
-    // Beyond the corners nothing changes any more, while int32 would end.
+    // Beyond the corners the result is constant, while int32 would overflow.
     const k = Math.max(-rows, Math.min(columns, call.attributes.k));
     const shifted = apply(MAP.add, iota(x.storage, rows), k);
     const lines = part(shifted, shifted.layout.expandDims(1));

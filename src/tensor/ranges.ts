@@ -1,5 +1,5 @@
 /**
- * Evenly spaced numbers: how arange and linspace are made.
+ * Evenly spaced numbers: the ops of arange and linspace.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import type { DeviceMemory, Storage } from "../memory/storage.ts";
 import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 
-/** What arange takes. */
+/** Attributes of arange. */
 interface RangeAttributes {
   readonly start: unknown;
   readonly stop: unknown;
@@ -34,7 +34,7 @@ interface RangeAttributes {
   readonly device?: string | undefined;
 }
 
-/** How many numbers there are from `start` to `stop`. */
+/** The number of values from `start` to `stop`. */
 function rangeLength({ start, stop, step }: RangeAttributes, name: string): number {
   checkFinite(name, start);
   checkFinite(name, stop);
@@ -57,7 +57,7 @@ function bigRangeLength({ start, stop, step }: RangeAttributes): number {
   const [from, to, by] = [start, stop, step] as [bigint, bigint, bigint];
   if (by === 0n) throw new IndexError("Cannot arange by step 0n");
   const gap = to - from;
-  // Division of bigints truncates; what is left of the last step counts as one.
+  // Division of bigints truncates; a partial last step counts as one.
   const steps = gap / by + (gap % by === 0n ? 0n : 1n);
   const length = (gap < 0n) === (by < 0n) ? Number(steps) : 0;
   checkShape([length], "arange");
@@ -94,7 +94,7 @@ export function rangeOf(attributes: RangeAttributes): Operand {
   return applyCreate(ARANGE, attributes);
 }
 
-/** What linspace takes. */
+/** Attributes of linspace. */
 interface LinspaceAttributes {
   readonly start: number;
   readonly stop: number;
@@ -104,7 +104,7 @@ interface LinspaceAttributes {
   readonly device?: string | undefined;
 }
 
-/** So many numbers from `start` to `stop`. */
+/** `count` numbers from `start` to `stop`. */
 const LINSPACE: CreateOp = makeOp({
   kind: "create",
   name: "linspace",
@@ -133,7 +133,7 @@ const LINSPACE: CreateOp = makeOp({
   },
 });
 
-/** So many evenly spaced numbers. */
+/** `count` evenly spaced numbers. */
 export function spaced(attributes: LinspaceAttributes): Operand {
   return applyCreate(LINSPACE, attributes);
 }
@@ -158,7 +158,9 @@ function checkFinite(op: string, value: unknown): asserts value is number {
   }
 }
 
-/** `start + i * step` for each i. Engines make fast code of loops that see one kind of array. */
+/**
+ * `start + i * step` for each i. Engines generate fast code for loops that see one kind of array.
+ */
 function line(array: TypedArray, length: number, start: number, step: number): void {
   if (array instanceof Float32Array) {
     for (let i = 0; i < length; i++) array[i] = start + i * step;
@@ -169,18 +171,24 @@ function line(array: TypedArray, length: number, start: number, step: number): v
   } else for (let i = 0; i < length; i++) (array as Int16Array)[i] = start + i * step;
 }
 
-/** True when each of these is a number that an element of the storage's array holds as it is. */
+/** True if an element of the storage's array can represent each of these numbers exactly. */
 function holdsLine({ kind, bytes, min, max }: DTypeInfo, ends: number[], step: number): boolean {
   if (kind === "f") return bytes > 2;
   return (kind === "i" || kind === "u") && bytes <= 4 && Number.isSafeInteger(step) &&
     ends.every((end) => Number.isSafeInteger(end) && end >= min && end <= max);
 }
 
-/** Lines from this length on are made of rows of so many elements, each the first plus a number. */
+/**
+ * Lines from this length on are made of rows of this many elements, each the first row plus a
+ * number.
+ */
 const LONG_LINE = 1 << 13;
 const LINE_ROW = 1 << 10;
 
-/** {@link line}, by a backend, where sums of whole numbers are exact; how many elements it made. */
+/**
+ * {@link line} by a backend, if sums of whole numbers are exact; returns the number of elements
+ * made.
+ */
 function longLine(storage: Storage, length: number, start: number, step: number): number {
   const { name, kind } = storage.info;
   const most = Math.abs(start) + Math.abs(step) * length;
@@ -202,7 +210,7 @@ function longLine(storage: Storage, length: number, start: number, step: number)
   return rows * LINE_ROW;
 }
 
-/** `at` of each i; with a `step` it is `start + i * step`, but for the last one. */
+/** `at` of each i; with a `step` it is `start + i * step`, except for the last one. */
 function ramp(
   length: number,
   at: (i: number) => number,

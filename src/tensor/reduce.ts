@@ -1,5 +1,5 @@
 /**
- * Reductions, index reductions and scans, and the ops that are made of several: variances, norms,
+ * Reductions, index reductions and scans, and the ops composed of several: variances, norms,
  * logsumexp, closeness.
  *
  * @module
@@ -34,10 +34,10 @@ import {
 } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 
-/** What names the axes of a reduction. */
+/** The axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
 
-/** What reductions take besides their operand. */
+/** Options of reductions. */
 export interface ReduceOptions {
   /** Write the result here instead of allocating. */
   readonly out?: Operand;
@@ -92,7 +92,9 @@ export function scan(
 
 /** Options of `var` and `std`. */
 export interface VarianceOptions extends ReduceOptions {
-  /** What is subtracted from the count before dividing by it: 0 for a population, 1 for a sample. */
+  /**
+   * The number subtracted from the count before the division: 0 for a population, 1 for a sample.
+   */
   readonly correction?: number;
 }
 
@@ -124,8 +126,8 @@ function varianceOp(pass: ReduceOp): Op {
       const { name, outputs: [out], attributes } = call;
       const { axis, dtype, keepDims, correction } = attributes as VarianceAttributes;
       const x = dtype === undefined ? call.operand(0) : cast(call.operand(0), dtype);
-      // A mean rounded to 16 bits would spoil the differences, and one of int to float32 those of
-      // large integers.
+      // A mean rounded to 16 bits would spoil the differences, and a mean of large integers in
+      // float32 as well.
       const { kind, bytes } = x.storage.info;
       const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
       const center = reduce(REDUCE.mean, x, axis, { keepDims: true, dtype: wide }, name);
@@ -154,7 +156,7 @@ export function variance(
 
 // ---- logsumexp ---------------------------------------------------------------------------------
 
-/** A zero where the maximum is infinite, so that inf - inf does not turn up. */
+/** Zero where the maximum is infinite, to avoid inf - inf. */
 function finiteMax(x: Operand, axis: Axes): Operand {
   const max = reduce(REDUCE.max, x, axis, { keepDims: true });
   return apply(MAP.where, apply(MAP.isfinite, max), max, 0);
@@ -185,7 +187,7 @@ const LOG_SUM_EXP: Op = makeOp({
   },
 });
 
-/** Log of the sum of exponentials over `axis`, without overflow; of nothing, -Infinity. */
+/** Log of the sum of exponentials over `axis`, without overflow; -Infinity for no elements. */
 export function logSumExp(x: Operand, axis: Axes, options: ReduceOptions = {}): Operand {
   checkOperand(x, LOG_SUM_EXP.name);
   checkOptions(LOG_SUM_EXP.name, options, REDUCE_OPTIONS);
@@ -195,7 +197,7 @@ export function logSumExp(x: Operand, axis: Axes, options: ReduceOptions = {}): 
 
 // ---- norms -------------------------------------------------------------------------------------
 
-/** The reductions of norms that are not {@link REDUCE.normP}, by their order. */
+/** The reductions of norms other than {@link REDUCE.normP}, by their order. */
 const NORMS: Readonly<Record<string, ReduceOp>> = {
   "1": REDUCE.norm1,
   "2": REDUCE.norm2,
@@ -254,7 +256,9 @@ export interface CloseOptions {
   readonly equalNan?: boolean;
 }
 
-/** Floats as they are, all else as float64; what is no operand is left for the op to refuse. */
+/**
+ * Floats unchanged, other operands as float64; other values unchanged, so that the op rejects them.
+ */
 function asFloat(value: Input): Input {
   if (typeof value === "bigint" || typeof value === "boolean") return Number(value);
   if (!isOperand(value) || value.storage.info.kind === "f") return value;
@@ -288,7 +292,7 @@ const IS_CLOSE: Op = makeOp({
 /**
  * Where |x - y| <= atol + rtol |y|. Integers are compared as float64.
  *
- * Throws a DTypeError for tolerances that are no numbers.
+ * Throws a DTypeError for tolerances that are not numbers.
  */
 export function isclose(
   x: Operand,

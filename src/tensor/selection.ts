@@ -1,6 +1,6 @@
 /**
- * What an index picks: arguments of every kind become blocks of elements and vectors of indices, which
- * kernels gather and scatter.
+ * The elements at an index: arguments of every kind become blocks of elements and vectors of
+ * indices, which kernels gather and scatter.
  *
  * @module
  */
@@ -33,13 +33,13 @@ export function operand(storage: Storage, layout: Layout): Operand {
 
 // ---- vectors of indices ------------------------------------------------------------------------
 
-/** A vector of what has been written to `storage`, on the device of `like`. */
+/** A vector of the contents of `storage`, on the device of `like`. */
 export function vector(like: Storage, storage: Storage): Operand {
   const { length } = storage;
   return wrap(sendTo(like.memory, storage), Layout.contiguous([length]));
 }
 
-/** `at(0)`, `at(1)`, … `at(n - 1)`, which int32 must hold, on the device of `like`. */
+/** `at(0)`, `at(1)`, … `at(n - 1)`, which must fit int32, on the device of `like`. */
 export function indicesBy(like: Storage, n: number, at: (i: number) => number): Operand {
   const storage = allocate("int32", n, false);
   const array = storage.array as Int32Array;
@@ -58,7 +58,7 @@ export function checkInteger(name: string, value: unknown): void {
   throw new IndexError(`Cannot ${name} at ${describe(value)}: an index is an integer${advice}`);
 }
 
-/** A vector of integers: int32, or int64 where one is too large for that; on the device of `like`. */
+/** A vector of integers: int32, or int64 if one does not fit int32; on the device of `like`. */
 export function integers(name: string, like: Storage, values: readonly unknown[]): Operand {
   let wide = false;
   const { min, max } = DTYPE.int32;
@@ -72,7 +72,7 @@ export function integers(name: string, like: Storage, values: readonly unknown[]
   return vector(like, storage);
 }
 
-/** Turns a JavaScript array into a tensor of indices or a mask, on the device of `like`. */
+/** Converts a JavaScript array to a tensor of indices or a mask, on the device of `like`. */
 export function fromArray(name: string, like: Storage, values: readonly unknown[]): Operand {
   if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
     const storage = allocate("bool", values.length, false);
@@ -82,7 +82,7 @@ export function fromArray(name: string, like: Storage, values: readonly unknown[
   return integers(name, like, values);
 }
 
-/** Indices along one axis, as methods take them. */
+/** Indices along one axis, as methods accept them. */
 export type Indices = Operand | readonly number[] | number;
 
 /** Throws unless `indices` are integers. */
@@ -105,7 +105,7 @@ export function checkIndices(name: string, indices: Indices): void {
   else for (const index of indices) checkInteger(name, index);
 }
 
-/** A tensor of checked `indices`, on the device of `like` where it is made. */
+/** A tensor of checked `indices`; a new one is on the device of `like`. */
 export function toIndices(name: string, like: Storage, indices: Indices): Operand {
   if (isOperandArgument(indices)) return indices;
   if (typeof indices !== "number") return integers(name, like, indices);
@@ -113,7 +113,7 @@ export function toIndices(name: string, like: Storage, indices: Indices): Operan
   return operand(one.storage, Layout.contiguous([], one.layout.offset));
 }
 
-/** A call takes a tensor of indices as an input, and other ones as an attribute. */
+/** A call passes a tensor of indices as an input, and other indices as an attribute. */
 export function asInput(indices: Indices): Operand | undefined {
   return isOperandArgument(indices) ? indices : undefined;
 }
@@ -124,10 +124,10 @@ export function indicesOf(call: Call): Indices {
 
 // ---- nonzero -----------------------------------------------------------------------------------
 
-/** Masks of up to so many elements take JavaScript less time than two calls of a backend. */
+/** For masks up to this size, JavaScript takes less time than two calls of a backend. */
 export const SMALL_MASK = 128;
 
-/** The flat indices of the nonzero elements, as int32: on a storage that nothing else holds. */
+/** The flat indices of the nonzero elements, as int32, in a new storage. */
 export function flatNonzero(x: Operand, name: string): Operand {
   const storage = smallNonzero(x) ?? countedNonzero(x, name);
   return operand(storage, Layout.contiguous([storage.length]));
@@ -155,14 +155,14 @@ export function smallNonzero({ storage: mask, layout }: Operand): Storage | unde
   let count = 0;
   for (let i = 0; i < size; i++) if (array[offset + i] !== 0) count++;
   const storage = allocate("int32", count, true);
-  // Another thread may write to the mask meanwhile: what is then left over picks the first.
+  // Another thread may write to the mask meanwhile: remaining entries then pick the first element.
   for (let i = 0, place = 0; i < size && place < count; i++) {
     if (array[offset + i] !== 0) storage.array[place++] = i;
   }
   return storage;
 }
 
-/** One vector of indices for each axis, of flat indices into `shape`. */
+/** Converts flat indices into `shape` to one vector of indices for each axis. */
 export function unravel(flat: Operand, shape: readonly number[]): Operand[] {
   let rest = flat;
   const axes: Operand[] = [];
@@ -193,26 +193,28 @@ export function isBasic(argument: IndexArgument): argument is BasicIndex {
     (!Array.isArray(argument) && !isOperandArgument(argument));
 }
 
-/** What an index with tensors in it picks, and the blocks that are there. */
+/** The elements at an index with tensors, and the blocks of the source. */
 export interface Selection {
   /** The indices, as a contiguous vector. */
   readonly indices: Operand;
-  /** The axis of the source that they index; -1 where they are flat positions. */
+  /** The indexed axis of the source; -1 if the indices are flat positions. */
   readonly axis: number;
-  /** The size of that axis, and the stride from one of its indices to the next. */
+  /** The size of that axis, and the stride between its indices. */
   readonly size: number;
   readonly stride: number;
-  /** Whether their memory was made for this call, and nothing else holds it. */
+  /** Whether their memory is new, and only this call holds it. */
   readonly own: boolean;
-  /** The source's layout along the axes that are sliced, not picked. */
+  /** The source's layout along the sliced axes. */
   readonly block: Layout;
-  /** The result's shape, and the place in it of the `picked` axes. */
+  /** The result's shape, and the position in it of the `picked` axes. */
   readonly shape: readonly number[];
   readonly place: number;
   readonly picked: readonly number[];
 }
 
-/** What one tensor picks from the first axis, as {@link select} finds it for any arguments. */
+/**
+ * The selection by one tensor along the first axis, as {@link select} returns it for any arguments.
+ */
 export function selectFirst(name: string, x: Operand, index: Operand): Selection | undefined {
   const { shape, strides, offset } = x.layout;
   const { kind } = index.storage.info;
@@ -232,7 +234,7 @@ export function selectFirst(name: string, x: Operand, index: Operand): Selection
   return { ...found, own, axis: 0, block, shape: [...picked, ...rest], place: 0, picked };
 }
 
-/** What `use` gives for what the arguments pick. */
+/** Calls `use` with the selection of the arguments. */
 export function withIndices<R>(
   name: string,
   x: Operand,
@@ -246,7 +248,7 @@ export function withIndices<R>(
   return tidy(() => spend(select(name, x, given), use));
 }
 
-/** What `use` gives for a selection, whose memory is then freed. */
+/** Calls `use` with a selection, and then frees its memory. */
 export function spend<R>(what: Selection, use: (what: Selection) => R): R {
   try {
     return use(what);
@@ -255,7 +257,7 @@ export function spend<R>(what: Selection, use: (what: Selection) => R): R {
   }
 }
 
-/** The arguments with `:` for the axes that none of them names. */
+/** The arguments with `:` for the axes without one. */
 export function completeArguments(
   name: string,
   x: Operand,
@@ -284,11 +286,11 @@ export function completeArguments(
   return args;
 }
 
-/** The tensors among the arguments, each with its axis, and the layout of what is sliced. */
+/** The tensors among the arguments, each with its axis, and the layout of the sliced axes. */
 export interface Parts {
   readonly tensors: { readonly tensor: Operand; readonly axis: number }[];
   readonly block: Layout;
-  /** The place of the picked axes in the result. */
+  /** The position of the picked axes in the result. */
   readonly place: number;
 }
 
@@ -303,7 +305,7 @@ export function partsOf(name: string, x: Operand, given: readonly IndexArgument[
   let last = -1;
   let axis = 0;
   completeArguments(name, x, given).forEach((argument, i) => {
-    // Dots for no axis still part the tensors on either side, as in NumPy.
+    // Dots for no axis still separate the tensors on either side, as in NumPy.
     if (argument === "...") return;
     if (argument === null) {
       blockShape.push(1);
@@ -320,7 +322,7 @@ export function partsOf(name: string, x: Operand, given: readonly IndexArgument[
         return;
       }
     }
-    // Beside tensors a number counts as one of them, as in NumPy.
+    // Next to tensors, a number counts as a tensor, as in NumPy.
     if (place === -1) place = blockShape.length;
     else if (last !== i - 1) apart = true;
     last = i;
@@ -336,7 +338,7 @@ export function partsOf(name: string, x: Operand, given: readonly IndexArgument[
   return { tensors, block, place: apart ? 0 : place };
 }
 
-/** The index tensors that `argument` stands for, from `axis` on: a mask stands for one for each axis. */
+/** The index tensors of `argument`, from `axis` on: a mask stands for one for each axis. */
 export function indexTensors(name: string, x: Operand, argument: Operand, axis: number): Operand[] {
   checkOperand(argument, name);
   checkDevice(x.storage, argument.storage, name);
@@ -369,7 +371,7 @@ export function select(name: string, x: Operand, given: readonly IndexArgument[]
     return { ...found, ...pickAlong(x, tensor, axis), axis };
   }
 
-  // Several indices pick as one does from an axis of all positions that they can reach.
+  // Several indices select like one index along an axis of all positions that they can reach.
   let size = 1;
   let before = 0;
   for (const { axis } of tensors) {
@@ -396,13 +398,13 @@ export function select(name: string, x: Operand, given: readonly IndexArgument[]
   return { ...found, indices, size, stride: 1, axis: -1, own: true, block: from };
 }
 
-/** What the elements of `index` pick from one axis of `x`; `own` if they had to be copied. */
+/** The selection of `index` along one axis of `x`; `own` if the indices had to be copied. */
 export function pickAlong(
   x: Operand,
   index: Operand,
   axis: number,
 ): Pick<Selection, "indices" | "size" | "stride" | "own"> {
-  // What is written must not change the indices on the way.
+  // The write must not change the indices.
   const usable = index.layout.contiguous && !overlaps(x, index);
   const { storage, layout } = usable ? index : copyOf(index);
   return {
@@ -429,7 +431,9 @@ export function outOfRange(
   );
 }
 
-/** Slices one axis, with the axis and the whole shape in the error; the offset is what is added. */
+/**
+ * Slices one axis, with the axis and the whole shape in the error; the offset is the one to add.
+ */
 export function sliceOf(name: string, layout: Layout, axis: number, argument: BasicIndex): Layout {
   const line = new Layout([layout.shape[axis]!], [layout.strides[axis]!], 0);
   if (typeof argument === "number") {
@@ -438,10 +442,11 @@ export function sliceOf(name: string, layout: Layout, axis: number, argument: Ba
   return sliceAxisBy(line, 0, argument, name, axis);
 }
 
-/** `layout` of a result or of values, with the picked axes as one, the first. */
+/** `layout` of a result or of values, with the picked axes merged into one, the first. */
 export function blocksAlong(layout: Layout, { place, picked, indices }: Selection): Layout {
   let step = 0;
-  // The picked axes are contiguous among themselves: the innermost that counts gives the step.
+  // The picked axes are contiguous among themselves: the innermost with a size above 1 gives the
+  // step.
   for (let i = place + picked.length - 1; i >= place && step === 0; i--) {
     if (layout.shape[i] !== 1) step = layout.strides[i]!;
   }
@@ -450,13 +455,13 @@ export function blocksAlong(layout: Layout, { place, picked, indices }: Selectio
   return new Layout([indices.layout.size, ...shape], [step, ...strides], layout.offset);
 }
 
-/** The elements of `x` that can be picked, with the indexed axis first. */
+/** The selectable elements of `x`, with the indexed axis first. */
 export function indexed(x: Operand, { block, size, stride }: Selection): Operand {
   const layout = new Layout([size, ...block.shape], [stride, ...block.strides], block.offset);
   return operand(x.storage, layout);
 }
 
-/** Checks indices along an axis, of as many axes as the input; gives the axis. */
+/** Checks indices along an axis, whose rank must be the input's; returns the axis. */
 export function checkAlong(call: Call, indices: Indices): number {
   const { inputs: [x], name, attributes } = call;
   checkOperand(x, name);
@@ -489,7 +494,7 @@ export function alongAxis(x: Operand, axis: number, indices: Operand): Operand[]
   });
 }
 
-/** Throws for the index in place `bad`, if there is one. */
+/** Throws the error for the index at place `bad`, if there is one. */
 export function checkFound(
   name: string,
   layout: Layout,

@@ -1,5 +1,5 @@
 /**
- * Softmax and norms of rows: a kernel of the backend along contiguous rows, else a few other ops.
+ * Softmax and norms: a backend's kernel along contiguous rows, else a few other ops.
  *
  * @module
  */
@@ -30,7 +30,7 @@ const KEEP = { keepDims: true };
 // ---- one call on rows --------------------------------------------------------------------------
 
 /**
- * The same call on floats of at least 32 bits, where its input is none; undefined where it is. Sums of
+ * The same call on floats of at least 32 bits, if its input is none; undefined if it is. Sums of
  * 16-bit floats are kept in 32 bits.
  */
 function onWideFloats(call: Call): Operand | undefined {
@@ -95,7 +95,7 @@ const SOFTMAX = softmaxOp("softmax", (x, axis) => {
 /** x minus the log of the sum of exponentials along an axis. */
 const LOG_SOFTMAX = softmaxOp("logSoftmax", (x, axis) => {
   const shifted = apply(MAP.sub, x, reduce(REDUCE.max, x, axis, KEEP));
-  // The largest is 0 by now, so that nothing more has to be subtracted.
+  // The largest element is 0 now, so there is nothing else to subtract.
   const log = dispatch(REDUCE.logSumExp, [shifted, zeroLike(x)], { axis, keepDims: true });
   return apply(MAP.sub, shifted, log, undefined, { out: shifted });
 });
@@ -116,9 +116,9 @@ export function softmax(
 
 /** Options of `rmsNorm`. */
 export interface RmsNormOptions {
-  /** Multiplies the result; its shape broadcasts to that of the axes. */
+  /** Scale of the result; its shape broadcasts to that of the axes. */
   readonly weight?: Operand;
-  /** Is added before the root is taken. */
+  /** Added before the square root. */
   readonly epsilon?: number;
   /** Write the result here instead of allocating. */
   readonly out?: Operand;
@@ -126,7 +126,7 @@ export interface RmsNormOptions {
 
 /** Options of `layerNorm`. */
 export interface LayerNormOptions extends RmsNormOptions {
-  /** Is added to the result; its shape broadcasts to that of the axes. */
+  /** Shift of the result; its shape broadcasts to that of the axes. */
   readonly bias?: Operand;
 }
 
@@ -164,7 +164,7 @@ function checkAffine(call: Call, what: string, given: Input, axes: readonly numb
   }
 }
 
-/** `given` as rows of `info` take it: of their sizes, contiguous, in the dtype that they compute in. */
+/** `given` as kernels need it for rows of `info`: broadcast, contiguous, in the compute dtype. */
 function affine(
   given: Input,
   x: Operand,
@@ -211,14 +211,14 @@ function normalizeRows(call: Call, normalize: Normalize): Operand {
   const axes = normAxes(call);
   const [weight, bias] = [call.inputs[1], call.inputs[2]]
     .map((given) => affine(given, x, axes, dtype));
-  // A backend may have a kernel for what it had none for before.
+  // A backend may have a kernel for the converted weight and bias.
   if (weight !== call.inputs[1] || bias !== call.inputs[2]) {
     return dispatch(op, [x, weight, bias], attributes, undefined, name);
   }
   const wide = onWideFloats(call);
   if (wide !== undefined) return wide;
   const made = normalize(x, axes, epsilonOf(call, dtype));
-  // The axes that are not normalised have size 1 in a weight.
+  // The axes that are not normalized have size 1 in a weight.
   const shape = x.layout.shape.map((n, axis) => axes.includes(axis) ? n : 1);
   const aligned = (y: Operand): Operand => ({
     storage: y.storage,
@@ -231,7 +231,7 @@ function normalizeRows(call: Call, normalize: Normalize): Operand {
   return made;
 }
 
-/** `x` over the root of `square`, with `epsilon`, written to `out`. */
+/** `x` divided by the root of `square`, with `epsilon`, written to `out`. */
 function overRoot(x: Operand, square: Operand, epsilon: number, out?: Operand): Operand {
   const scale = apply(MAP.rsqrt, apply(MAP.add, square, epsilon));
   return apply(MAP.mul, x, scale, undefined, { out });
@@ -239,7 +239,7 @@ function overRoot(x: Operand, square: Operand, epsilon: number, out?: Operand): 
 
 const LAYER_NORM = normOp("layerNorm", (x, axes, epsilon) => {
   const shifted = apply(MAP.sub, x, reduce(REDUCE.mean, x, axes, KEEP));
-  // What the mean lost when it was rounded, which matters where it is large.
+  // The rounding error of the mean, which matters if the mean is large.
   const rest = reduce(REDUCE.mean, shifted, axes, KEEP);
   const square = dispatch(REDUCE.var, [shifted, rest], { axis: axes, keepDims: true });
   apply(MAP.sub, shifted, rest, undefined, { out: shifted });

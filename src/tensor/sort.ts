@@ -22,7 +22,7 @@ import { takeAlongAxis } from "./index.ts";
 
 /** Options of `sort` and `argsort`. */
 export interface SortOptions {
-  /** Largest first. NaN goes last all the same. */
+  /** Largest first. NaN still goes last. */
   readonly descending?: boolean;
 }
 
@@ -72,11 +72,14 @@ export function sort(
 
 /** Options of `topk`. */
 export interface TopKOptions<B = number> {
-  /** Along which axis; the default is the last one. */
+  /** The axis; the last one by default. */
   readonly axis?: B;
-  /** The largest elements, by default; else the smallest. */
+  /** Whether to take the largest elements (default) or the smallest. */
   readonly largest?: boolean;
-  /** In order, by default; else in the order of their indices, which takes less time. */
+  /**
+   * Whether to sort the results (default); else they are in the order of their indices, which is
+   * faster.
+   */
   readonly sorted?: boolean;
 }
 
@@ -106,7 +109,8 @@ const TOPK: Op = makeOp<Op>({
     const taken = shape.map((n, i) => i === along ? k : n);
     return [{ shape: taken, dtype: info }, { shape: taken, dtype: DTYPE.int32 }];
   },
-  // Kernels work along the last axis; NaN is the largest, and of equal elements the first are taken.
+  // Kernels work along the last axis; NaN is the largest, and the first of equal elements are
+  // taken.
   decompose(call) {
     const x = call.operand(0);
     const { k, axis, largest, sorted } = call.attributes as TopKAttributes;
@@ -121,7 +125,7 @@ const TOPK: Op = makeOp<Op>({
         .map((y) => contiguousCopy(applyView(VIEWS.moveAxis, y, "moveAxis", last, along)));
     }
     const size = shape[last]!;
-    // Sorted from its end, equal elements are in the order that the last k are to have, reversed.
+    // Sorted from its end, equal elements are in the reverse of the order required for the last k.
     const from = largest ? applyView(VIEWS.flip, x, "flip", [last]) : x;
     const order = dispatch(ARGSORT, [from], { axis: last, descending: false });
     const best = applyView(VIEWS.narrow, order, "narrow", last, largest ? size - k : 0, k);

@@ -1,8 +1,8 @@
 /**
- * Shapes of ops along axes that the caller names, at compile time: reductions, permutations, new
- * and dropped axes, joining and cutting.
+ * Shapes of ops along given axes, at compile time: reductions, permutations, new and dropped axes,
+ * joining and splitting.
  *
- * An axis may count from the end. An axis that is only a `number` leaves the rank, or less.
+ * An axis may count from the end. For an axis of type `number`, at most the rank is known.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { Quotient, Sum } from "./digits.ts";
 /** One axis, several, or none for all. */
 export type AxisArg = number | readonly number[] | null | undefined;
 
-/** The axis `A` of `S` from 0 on; `never` when there is none. */
+/** The axis `A` of `S` from 0 on; `never` if it does not exist. */
 export type AxisIndex<S extends Shape, A extends number> = `${A}` extends `-${infer P}`
   ? S extends readonly [...infer H, ...Span<P>] ? H["length"] : never
   : `${A}` extends keyof S ? A
@@ -26,13 +26,13 @@ export type NoAxis<Op extends string, S extends Shape, A extends number> =
     ? `rank ${S["length"]} has axes -${S["length"]} to ${R["length"]}`
     : "rank 0 has no axes"}`;
 
-/** `Yes` when `S` may have the axis `A`, else the error. */
+/** `Yes` if `S` may have the axis `A`, else the error. */
 export type HasAxis<Op extends string, S extends Shape, A extends number, Yes = true> =
   number extends A | S["length"] ? Yes
     : [AxisIndex<S, A>] extends [never] ? NoAxis<Op, S, A>
     : Yes;
 
-/** Axes from 0 on as a tuple, or which one is missing or named twice. */
+/** Axes from 0 on as a tuple, or the error for a missing or repeated one. */
 export type AxisIndexes<
   Op extends string,
   S extends Shape,
@@ -77,7 +77,7 @@ export type PickAxes<S extends Shape, Is extends Shape> = {
   [K in keyof Is]: number extends Is[K] ? number : Is[K] extends keyof S ? S[Is[K]] : number;
 };
 
-/** The shape of what lies at one index of axis 0. */
+/** The shape at one index of axis 0. */
 export type Row<S extends Shape> = S extends readonly [number, ...infer R extends Shape] ? R
   : Shape;
 
@@ -85,7 +85,7 @@ export type Row<S extends Shape> = S extends readonly [number, ...infer R extend
 export type OneLess<S extends Shape> = Sizes<S> extends [number, ...infer R extends Shape] ? R
   : Shape;
 
-/** The shape of a reduction of `S` along `A`, or which axis is wrong. */
+/** The shape of a reduction of `S` along `A`, or the error for a wrong axis. */
 export type Reduce<Op extends string, S extends Shape, A extends AxisArg, Keep extends boolean> =
   boolean extends Keep ? Shape
     : A extends null | undefined ? Keep extends true ? SetAxes<S, number, 1> : []
@@ -106,7 +106,7 @@ export type ReduceAxes<Op extends string, S extends Shape, As extends Shape, Kee
     : Is
     : never;
 
-/** The shape after an op along the axes `A` that keeps all sizes, or which axis is wrong. */
+/** The shape after an op along the axes `A` that keeps all sizes, or the error for a wrong axis. */
 export type AlongAxes<Op extends string, S extends Shape, A extends AxisArg> = A extends Shape
   ? number extends S["length"] | A["length"] ? S
   : AxisIndexes<Op, S, A> extends infer E extends string ? E
@@ -114,7 +114,7 @@ export type AlongAxes<Op extends string, S extends Shape, A extends AxisArg> = A
   : A extends number ? HasAxis<Op, S, A, S>
   : S;
 
-/** `I`, or that it is not one index for each axis. */
+/** `I`, or the error that it is not one index for each axis. */
 export type OneIndexEach<Op extends string, S extends Shape, I extends Shape> = number extends
   S["length"] | I["length"] ? I
   : I["length"] extends S["length"] ? I
@@ -124,7 +124,7 @@ export type OneIndexEach<Op extends string, S extends Shape, I extends Shape> = 
     "length"
   ]}`;
 
-/** The axes of `S` in the order `As`, or why that is no order. */
+/** The axes of `S` in the order `As`, or the error for an invalid order. */
 export type Permute<S extends Shape, As extends Shape> = number extends S["length"]
   ? number extends As["length"] ? Shape : OfRank<As["length"]>
   : number extends As["length"] ? Sizes<S>
@@ -147,7 +147,7 @@ export type MatrixTranspose<S extends Shape> = S extends
   readonly [...infer B extends Shape, infer M extends number, infer N extends number] ? [...B, N, M]
   : Shape;
 
-/** Two axes exchanged, or which one is missing. */
+/** Two axes exchanged, or the error for a missing one. */
 export type SwapAxes<S extends Shape, A extends number, B extends number> = number extends
   S["length"] ? Shape
   : number extends A | B ? Sizes<S>
@@ -159,7 +159,7 @@ export type SwapAxes<S extends Shape, A extends number, B extends number> = numb
       : S[K];
   };
 
-/** The axis `A` moved to `B`, the others in their order; or which one is missing. */
+/** The axis `A` moved to `B`, the others in their order; or the error for a missing one. */
 export type MoveAxis<S extends Shape, A extends number, B extends number> = number extends
   S["length"] ? Shape
   : number extends A | B ? Sizes<S>
@@ -167,7 +167,7 @@ export type MoveAxis<S extends Shape, A extends number, B extends number> = numb
   : [AxisIndex<S, B>] extends [never] ? NoAxis<"moveAxis", S, B>
   : InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, B>, [S[AxisIndex<S, A>]]>;
 
-/** A new axis of size `N` before the axis `A` of the result, or why there is no such place. */
+/** A new axis of size `N` before the axis `A` of the result, or the error for an invalid axis. */
 export type ExpandDims<
   S extends Shape,
   A extends number,
@@ -179,14 +179,14 @@ export type ExpandDims<
     ? [I] extends [never] ? NoAxis<Op, [...S, 1], A> : InsertAt<S, I & number, [N]>
   : never;
 
-/** `S` without the axes `A` (without all of size 1 if none is named), or why that cannot be. */
+/** `S` without the axes `A` (without all of size 1 if none is given), or the error. */
 export type Squeeze<S extends Shape, A extends AxisArg> = number extends S["length"] ? Shape
   : A extends null | undefined ? DropOnes<S>
   : A extends number ? SqueezeAxes<S, [A]>
   : A extends Shape ? SqueezeAxes<S, A>
   : never;
 
-/** `S` without its sizes of 1; dynamic when a size is unknown. */
+/** `S` without its sizes of 1; dynamic if a size is unknown. */
 export type DropOnes<S extends Shape, Out extends Shape = []> = S extends
   readonly [infer H extends number, ...infer R extends Shape]
   ? number extends H ? Shape : DropOnes<R, H extends 1 ? Out : [...Out, H]>
@@ -247,7 +247,7 @@ export type JoinAll<
     : never
   : Out;
 
-/** `A` and `B` joined along the axis `I`, or which axis does not fit. */
+/** `A` and `B` joined along the axis `I`, or the error for a mismatched axis. */
 export type Join<A extends Shape, B extends Shape, I extends number, Out extends Shape = []> =
   A extends readonly [infer M extends number, ...infer AR extends Shape]
     ? B extends readonly [infer N extends number, ...infer BR extends Shape]
@@ -267,7 +267,7 @@ export type Stack<Ts extends readonly Typed[], A extends number> = number extend
     : never
   : "Cannot stack no tensors: it needs at least 1";
 
-/** The common shape of `Out` and the tensors `R`, or which axis differs. */
+/** The common shape of `Out` and the tensors `R`, or the error for the axis that differs. */
 export type StackAll<
   Ts extends readonly Typed[],
   R extends readonly Typed[],
@@ -280,7 +280,7 @@ export type StackAll<
   : never
   : Out;
 
-/** The shape of each part of `S` cut along `A` into `N` equal parts, or why that cannot be. */
+/** The shape of each part of `S` cut along `A` into `N` equal parts, or the error. */
 export type Split<S extends Shape, N extends number | Shape, A extends number> = number extends
   S["length"] ? Shape
   : number extends A ? Sizes<S>
@@ -298,27 +298,30 @@ export type SplitEqual<S extends Shape, I extends number, N extends number> = nu
     ? `Cannot split shape ${Show<S>} along axis ${I}: size ${S[I]} is not a multiple of ${N}`
   : SetAxes<S, I, Quotient<S[I], N>>;
 
-/** The shape of `repeat` along `A`, or of all elements in a row without it. */
+/** The shape of `repeat` along `A`, or of all elements in one axis without it. */
 export type Repeat<S extends Shape, A extends number | undefined> = A extends number
   ? number extends A ? Sizes<S>
   : number extends S["length"] ? Shape
   : HasAxis<"repeat", S, A, SetAxes<S, AxisIndex<S, A>, number>>
   : [number];
 
-/** Nothing, or why an op along one axis must be told which. */
+/** `unknown`, or the error that an op along one axis needs the axis. */
 export type AxisNeeded<Op extends string, S extends Shape, A extends number | undefined> =
   [A] extends [undefined] ? number extends S["length"] ? unknown
     : S extends readonly [number] ? unknown
     : `Cannot ${Op} shape ${Show<S>}: name an axis when the rank is not 1`
     : unknown;
 
-/** The shape of `tile` by `R` (its sizes are left to run time). */
+/** The shape of `tile` by `R` (its sizes are computed at run time). */
 export type Tile<S extends Shape, R extends Shape> = number extends S["length"] | R["length"]
   ? Shape
   : S extends readonly [...Sizes<R>, ...Shape] ? Sizes<S>
   : Sizes<R>;
 
-/** The shape of `take` with indexes of shape `I` along the axis `A`, or that it is missing. */
+/**
+ * The shape of `take` with indexes of shape `I` along the axis `A`, or the error for a missing
+ * axis.
+ */
 export type Take<S extends Shape, I extends Shape, A extends number> = number extends
   S["length"] | I["length"] ? Shape
   : number extends A ? OfRank<[...OneLess<S>, ...I]["length"] & number>
@@ -329,14 +332,14 @@ export type Take<S extends Shape, I extends Shape, A extends number> = number ex
     InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, A>, I>
   >;
 
-/** The shape of `diagonal`: the two axes go, and one of unknown size comes last. */
+/** The shape of `diagonal`: without the two axes, and with one of unknown size at the end. */
 export type Diagonal<S extends Shape, A extends number = 0, B extends number = 1> = number extends
   S["length"] ? Shape
   : ReduceAxes<"diagonal", S, [A, B], false> extends infer R
     ? R extends Shape ? number extends A | B ? OneLess<S> : [...R, number] : R
   : never;
 
-/** `S` as a shape of rank `N`, or that its rank is another. */
+/** `S` as a shape of rank `N`, or the error for another rank. */
 export type AsRank<S extends Shape, N extends number> = number extends S["length"] ? OfRank<N>
   : number extends N ? S
   : Same<S["length"], N> extends true ? S

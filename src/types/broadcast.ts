@@ -1,7 +1,7 @@
 /**
- * Shapes of ops on two or more tensors at compile time: elementwise, in place, matmul and its kin.
+ * Shapes of ops on two or more tensors at compile time: elementwise, in place, and products.
  *
- * Knows nothing of axes that a caller names, nor of the class Tensor.
+ * Knows nothing of axis arguments, or of the class Tensor.
  *
  * @module
  */
@@ -26,11 +26,14 @@ export type FitOther<A extends number, B extends number> = number extends A
   : B extends 1 ? A
   : "differ";
 
-/** Broadcasts `A` and `B` from the right, before the sizes `Out`; or which axis does not fit. */
+/**
+ * Broadcasts `A` and `B` from the right, before the sizes `Out`; or the error for a mismatched
+ * axis.
+ */
 export type Align<A extends Shape, B extends Shape, Out extends number[] = []> = A extends
   readonly [...infer AR extends Shape, infer AL extends number]
   ? B extends readonly [...infer BR extends Shape, infer BL extends number]
-    // Same, written out: the sizes of generic code go on without a look at FitOther.
+    // Same, written out: identical sizes of generic code need no FitOther.
     ? ((x: AL) => AL) extends ((x: BL) => BL) ? Align<AR, BR, [AL, ...Out]>
     : FitOther<AL, BL> extends infer N extends number ? Align<AR, BR, [N, ...Out]>
     : `axis -${[...Out, 0]["length"]} has sizes ${AL} and ${BL}`
@@ -73,12 +76,12 @@ export type Where<C extends Operand, A extends Operand, B extends Operand> = [
 ] extends [infer E extends `Cannot ${string}`] ? E
   : BroadcastAll<[ShapeOf<C>, ShapeOf<A>, ShapeOf<B>], "where">;
 
-/** `T` when it may be written, else why not. */
+/** `T` if it is writable, else the error. */
 export type Writable<Op extends string, T> = T extends { readonly access: "read" }
   ? `Cannot ${Op} a read-only tensor: copy it with toOwned()`
   : T;
 
-/** The shape of a write of `B` into `A`, whose shape must not grow; or why it is refused. */
+/** The shape of a write of `B` into `A`, whose shape must not grow; or the error. */
 export type InPlace<Op extends string, A extends Typed, B extends Operand> = Writable<Op, A> extends
   infer E extends string ? E
   : Binary<Op, A, B> extends infer R ? R extends string ? R
@@ -91,12 +94,12 @@ export type InPlace<Op extends string, A extends Typed, B extends Operand> = Wri
     : never
   : never;
 
-/** The dtype that an op in place has before its result is written. */
+/** The dtype of an in-place op before its result is written. */
 export type InPlaceDType<Op extends string, A extends Operand, B extends Operand> = Op extends
   FloatOp | `${FloatOp}_` ? ToFloat[OkDType<PromoteOperands<A, B, Op>>]
   : OkDType<PromoteOperands<A, B, Op>>;
 
-/** True when sizes can be equal. */
+/** True if sizes can be equal. */
 export type Agree<A extends number, B extends number> = Same<
   A,
   B,
@@ -104,7 +107,7 @@ export type Agree<A extends number, B extends number> = Same<
   number extends A ? true : number extends B ? true : false
 >;
 
-/** `Yes` when inner sizes agree, else the error of `Op`. */
+/** `Yes` if inner sizes agree, else the error of `Op`. */
 export type Inner<
   Op extends string,
   A extends Shape,
@@ -115,7 +118,7 @@ export type Inner<
 > = Agree<K, L> extends true ? Yes
   : `Cannot ${Op} shapes ${Show<A>} and ${Show<B>}: inner sizes ${K} and ${L} differ`;
 
-/** The shape of a matrix product (1-D, 2-D or batched with broadcasting), or why there is none. */
+/** The shape of a matrix product (1-D, 2-D or batched with broadcasting), or the error. */
 export type MatMul<A extends Shape, B extends Shape> = number extends A["length"] | B["length"]
   ? Shape
   : A extends readonly [] ? NoScalars<A, B>
@@ -139,14 +142,14 @@ export type NoScalars<A extends Shape, B extends Shape> = `Cannot matmul shapes 
   A
 >} and ${Show<B>}: both need at least 1 axis`;
 
-/** The shape `[]` of the inner product of two vectors, or why there is none. */
+/** The shape `[]` of the inner product of two vectors, or the error. */
 export type Dot<A extends Shape, B extends Shape> = number extends A["length"] | B["length"] ? []
   : A extends readonly [infer K extends number]
     ? B extends readonly [infer L extends number] ? Inner<"dot", A, B, K, L, []>
     : `Cannot dot shapes ${Show<A>} and ${Show<B>}: both need 1 axis`
   : `Cannot dot shapes ${Show<A>} and ${Show<B>}: both need 1 axis`;
 
-/** The shape [M, N] of the outer product of two vectors, or why there is none. */
+/** The shape [M, N] of the outer product of two vectors, or the error. */
 export type Outer<A extends Shape, B extends Shape> = number extends A["length"] | B["length"]
   ? [number, number]
   : A extends readonly [infer M extends number]
@@ -154,7 +157,7 @@ export type Outer<A extends Shape, B extends Shape> = number extends A["length"]
     : `Cannot outer shapes ${Show<A>} and ${Show<B>}: both need 1 axis`
   : `Cannot outer shapes ${Show<A>} and ${Show<B>}: both need 1 axis`;
 
-/** The shape of `linear`: x: [..., I] with weight: [O, I] gives [..., O]; or why there is none. */
+/** The shape of `linear`: x: [..., I] with weight: [O, I] gives [..., O]; or the error. */
 export type Linear<X extends Shape, W extends Shape> = number extends X["length"] | W["length"]
   ? Shape
   : W extends readonly [infer O extends number, infer I extends number]
@@ -163,7 +166,7 @@ export type Linear<X extends Shape, W extends Shape> = number extends X["length"
     : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the input needs at least 1 axis`
   : `Cannot linear shapes ${Show<X>} and ${Show<W>}: the weight needs 2 axes`;
 
-/** The shape of the bias that fits a `linear` by weights of shape `W`, or why `B` does not. */
+/** The shape of the bias that fits a `linear` with weights of shape `W`, or why `B` does not. */
 export type Bias<W extends Shape, B extends Shape> = number extends W["length"] | B["length"] ? B
   : W extends readonly [infer O extends number, number]
     ? B extends readonly [infer N extends number] ? Agree<N, O> extends true ? B : BadBias<W, B, O>
@@ -184,7 +187,7 @@ export type BroadcastTo<S extends Shape, To extends Shape> = NewShape<"broadcast
   : `Cannot broadcast shape ${Show<S>} to ${Show<To>}: ${Stretch<S, To>}`
   : never;
 
-/** Which axis of `S` does not stretch to `To`, from the right; `never` when all do. */
+/** The first axis of `S`, from the right, that does not broadcast to `To`; `never` if all do. */
 export type Stretch<S extends Shape, To extends Shape, Seen extends unknown[] = []> = S extends
   readonly [...infer SR extends Shape, infer A extends number]
   ? To extends readonly [...infer TR extends Shape, infer B extends number]
@@ -196,7 +199,7 @@ export type Stretch<S extends Shape, To extends Shape, Seen extends unknown[] = 
 
 /**
  * The shape of a product of two tensors whose shapes give `R`, or why their dtypes do not fit. With
- * a dtype `E` that is asked for, they are cast, and need not promote.
+ * a requested dtype `E`, they are cast and need not promote.
  */
 export type ProductOf<
   Op extends string,

@@ -1,17 +1,17 @@
 /**
- * What every type function of this folder leans on: how a result is told from an error, how sizes
- * compare, and how shapes are written in messages.
+ * The basis of the type functions in this folder: the distinction of results and errors, the
+ * comparison of sizes, and the text of shapes in messages.
  *
- * A type function gives a shape (or a dtype), or a string that says what is wrong, in the words of
- * the error at run time. Unknown sizes are `number`, an unknown rank is {@link Shape}; both pass
- * every check here and are checked at run time. Knows nothing of the class Tensor.
+ * A type function gives a shape (or a dtype), or a string with the error in the words of the error
+ * at run time. Unknown sizes are `number`, an unknown rank is {@link Shape}; both pass every check
+ * here and are checked at run time. Knows nothing of the class Tensor.
  *
  * @module
  */
 import type { DType, Scalar } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 
-/** What the type functions need of a tensor. */
+/** The properties of a tensor that type functions need. */
 export interface Typed {
   /** The element type. */
   readonly dtype: DType;
@@ -19,18 +19,18 @@ export interface Typed {
   readonly shape: Shape;
 }
 
-/** A device as programs name it. */
+/** The name of a device as programs write it. */
 export type Device = "cpu" | "cuda" | `cuda:${number}`;
 
-/** The device as tensors on it name it: the first one of a kind has no number. */
+/** The canonical name of a device: the first one of a kind has no number. */
 export type OnDevice<V extends Device> = V extends "cuda:0" ? "cuda" : V;
 
 /** Whether a tensor may be written through this handle. */
 export type Access = "read" | "write";
 
 /**
- * The type of a parameter that `R` judges: `P`, or the error text, so that the compiler's complaint
- * about the argument shows it. NoInfer keeps the text from taking part in the inference of `P`.
+ * The type of a parameter that `R` checks: `P`, or the error text, so that the compiler's message
+ * about the argument shows it. NoInfer excludes the text from the inference of `P`.
  */
 export type Guard<R, P> = [R] extends [string] ? NoInfer<R> : P;
 
@@ -45,9 +45,9 @@ export type GuardRest<R, P extends readonly unknown[]> = [R] extends [string]
 export type Ok<R> = R extends readonly any[] ? R : Shape;
 
 /**
- * `Yes` when both types are identical, else `No`. As functions they compare at once even when they
- * are type parameters, which is what lets generic code be checked. Never call it with `T["key"]` of
- * two type parameters: their constraints would be compared, before anything is known.
+ * `Yes` if both types are identical, else `No`. The function types compare at once even if the
+ * types are type parameters, so generic code can be checked. Never call it with `T["key"]` of two
+ * type parameters: the compiler would compare their constraints too early.
  */
 export type Same<A, B, Yes = true, No = false> = ((x: A) => A) extends ((x: B) => B) ? Yes : No;
 
@@ -56,10 +56,10 @@ export type ShapeOf<T> = T extends { readonly shape: infer S extends Shape }
   ? number extends S["length"] ? Shape : S extends readonly [...infer P extends Shape] ? P : Shape
   : [];
 
-/** What an elementwise op takes beside its receiver. */
+/** The second operand of an elementwise op. */
 export type Operand = Typed | Scalar;
 
-/** A size in a message: `?` when it is unknown. */
+/** A size in a message: `?` if it is unknown. */
 export type ShowSize<N extends number> = number extends N ? "?" : `${N}`;
 
 /** A shape in a message, as at run time: `[2, 3]`. */
@@ -76,7 +76,7 @@ export type Sizes<S extends Shape> = number extends S["length"] ? Shape
 export type Append<S extends Shape, N extends number> = number extends S["length"] ? Shape
   : [...S, N];
 
-/** A shape of `N` unknown sizes: what is left of a shape when only its rank is known. */
+/** A shape of `N` unknown sizes, for a shape of known rank only. */
 export type OfRank<N extends number, Out extends number[] = []> = number extends N ? Shape
   : Out["length"] extends N ? Out
   : Out["length"] extends 32 ? Shape
@@ -87,7 +87,7 @@ export type Span<N extends string, Out extends unknown[] = []> = `${Out["length"
   : Out["length"] extends 64 ? never
   : Span<N, [...Out, unknown]>;
 
-/** The first size that no axis can have, as `axis 1 has size -2`; `never` if all are fine. */
+/** The first invalid size, as `axis 1 has size -2`; `never` if all are valid. */
 export type BadSize<S extends Shape, Seen extends unknown[] = []> = S extends
   readonly [infer H extends number, ...infer R extends Shape]
   ? `${H}` extends `-${string}` | `${string}.${string}` | `${string}e${string}`
@@ -95,7 +95,7 @@ export type BadSize<S extends Shape, Seen extends unknown[] = []> = S extends
   : BadSize<R, [...Seen, H]>
   : never;
 
-/** `S` without its `readonly` as the shape of a new tensor, or what is wrong with it. */
+/** `S` without its `readonly` as the shape of a new tensor, or the error. */
 export type NewShape<Op extends string, S extends Shape> = number extends S["length"] ? Shape
   : [BadSize<S>] extends [never] ? [...S]
   : `Cannot ${Op} shape ${Show<S>}: ${BadSize<S>}, which is not an integer of at least 0`;

@@ -41,7 +41,7 @@ export type ToText<D extends Digits, Out extends string = ""> = D extends
 /** Digits as a number literal; `number` beyond 2^53, where literals are no longer exact. */
 export type ToNumber<D extends Digits> = ToText<D> extends `${infer N extends number}` ? N : number;
 
-/** The last digit, 0 when there is none. */
+/** The last digit, 0 if there is none. */
 export type Last<D extends Digits> = D extends readonly [...Digits, infer L extends Digit] ? L
   : "0";
 
@@ -61,7 +61,7 @@ export type AddDigits<
     : AddDigits<Rest<A>, Rest<B>, [], [T, ...Out]>
   : never;
 
-/** Subtracts `B` from `A`, from the right; `never` when the result would be negative. */
+/** Subtracts `B` from `A`, from the right; `never` if the result would be negative. */
 export type SubDigits<
   A extends Digits,
   B extends Digits,
@@ -116,7 +116,10 @@ export type Product<S extends readonly number[], Out extends string = "1"> = S e
   ? Product<R, Out extends "1" ? `${H}` : ToText<MulDigits<ToDigits<Out>, ToDigits<H>>>>
   : Out;
 
-/** How often `B` fits into `A` (below 10 times), and what is left: one step of a long division. */
+/**
+ * The number of times that `B` fits into `A` (below 10), and the remainder: one step of a long
+ * division.
+ */
 export type Fits<A extends Digits, B extends Digits, N extends 0[] = []> = SubDigits<A, B> extends
   infer R ? [R] extends [never] ? [`${N["length"]}`, A]
   : R extends Digits ? Fits<R, B, [...N, 0]>
@@ -135,13 +138,13 @@ export type DivDigits<
   : never
   : [Out, Rem];
 
-/** The exact quotient of two numbers (or their texts); `never` when they do not divide. */
+/** The exact quotient of two numbers (or their texts); `never` if there is a remainder. */
 export type Quotient<A extends number | string, B extends number | string> = `${B}` extends "1"
   ? ToNumber<ToDigits<A>>
   : DivDigits<ToDigits<A>, ToDigits<B>> extends [infer Q extends Digits, infer R extends Digits]
     ? ToText<R> extends "0" ? ToNumber<Q> : never
   : never;
 
-/** The sum of two sizes; unknown when one of them is. */
+/** The sum of two sizes; unknown if one of them is. */
 export type Sum<A extends number, B extends number> = number extends A | B ? number
   : ToNumber<AddDigits<ToDigits<A>, ToDigits<B>>>;

@@ -24,22 +24,22 @@ export type IntDType =
 /** The float dtypes. */
 export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 
-/** The products, which take no bool. */
+/** The products, which do not support bool. */
 export type ProductOp = "matmul" | "dot" | "outer" | "linear";
 
-/** The elementwise ops on two operands that take no bool. */
+/** The elementwise ops on two operands that do not support bool. */
 export type NumberOp = Extract<BinaryOp, readonly [string, "iuf", string]>[0];
 
-/** The ops on bits, which take no floats. */
+/** The ops on bits, which do not support floats. */
 export type BitOp = Extract<BinaryOp, readonly [string, "biu", string]>[0];
 
-/** The ops that take integers only. */
+/** The ops that support integers only. */
 export type ShiftOp = Extract<BinaryOp, readonly [string, "iu", string]>[0];
 
-/** The ops that take floats only. */
+/** The ops that support floats only. */
 export type FloatOnlyOp = Extract<BinaryOp, readonly [string, "f", string]>[0];
 
-/** The kinds of dtype that `Op` takes; `never` for those that take all. */
+/** The kinds of dtype that `Op` supports; `never` for ops that support all. */
 export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
   ? "signed, unsigned, float"
   : Op extends BitOp | `${BitOp}_` ? "bool, signed, unsigned"
@@ -48,69 +48,73 @@ export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
   : Op extends ProductOp ? "number"
   : never;
 
-/** The dtypes that `Op` does not take. */
+/** The dtypes that `Op` does not support. */
 export type Refused<Op extends string> = Op extends NumberOp | `${NumberOp}_` | ProductOp ? "bool"
   : Op extends BitOp | `${BitOp}_` ? FloatDType
   : Op extends ShiftOp ? FloatDType | "bool"
   : Op extends FloatOnlyOp ? IntDType | "bool"
   : never;
 
-/** `R`, a dtype or an error, or why `Op` does not take that dtype; unions pass if a part does. */
+/**
+ * `R`, a dtype or an error, or why `Op` does not support that dtype; unions pass if a part does.
+ */
 export type Taken<Op extends string, R> = [R] extends [never] ? R
   : [R] extends [Refused<Op>] ? `Cannot ${Op} ${R & DType}: it takes ${Takes<Op>} dtypes`
   : R;
 
-/** The dtypes whose values a tensor of `D` is written with: those of its kind, and of earlier ones. */
+/**
+ * The dtypes whose values may be written to a tensor of `D`: those of its kind, and of lower ones.
+ */
 export type StoredIn<D extends DType> = D extends "bool" ? "bool"
   : D extends `uint${string}` ? "bool" | Extract<DType, `uint${string}`>
   : D extends IntDType ? "bool" | IntDType
   : DType;
 
-/** `Yes` when results of `R` may be written to a tensor of `D`, else why not. */
+/** `Yes` if results of `R` may be written to a tensor of `D`, else the error. */
 export type Stored<Op extends string, R, D extends DType, Yes> = [Extract<R, StoredIn<D>>] extends
   [never] ? `Cannot ${Op} into ${D}: the result is ${R & DType}; cast with astype()`
   : Yes;
 
-/** The dtype that was asked for, or `D` when none was. */
+/** The requested dtype, or `D` if there is none. */
 export type Asked<E extends DType, D extends DType> = [E] extends [never] ? D : E;
 
-/** `E`, or why an op that gives floats cannot be asked for it; unions pass if a part does. */
+/** `E`, or why an op with float results does not accept it; unions pass if a part does. */
 export type AskFloat<Op extends string, E extends DType> = [Extract<E, FloatDType>] extends [never]
   ? `Cannot ${Op} to ${E}: it takes a float dtype`
   : E;
 
-/** `E`, or why a sum cannot be asked for it. */
+/** `E`, or why a sum does not accept it. */
 export type AskNumber<Op extends string, E extends DType> = [E] extends ["bool"]
   ? `Cannot ${Op} to bool: it takes a number dtype; use any() or all()`
   : E;
 
 /** For each dtype the other dtypes that promote to it. */
 export interface Absorbs {
-  /** Gives way to every other dtype. */
+  /** Every other dtype promotes bool. */
   bool: never;
-  /** Takes bool. */
+  /** bool promotes to it. */
   int8: "bool";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   int16: "bool" | "int8" | "uint8";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   int32: "bool" | "int8" | "int16" | "uint8" | "uint16";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   int64: "bool" | "int8" | "int16" | "int32" | "uint8" | "uint16" | "uint32";
-  /** Takes bool. */
+  /** bool promotes to it. */
   uint8: "bool";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   uint16: "bool" | "uint8";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   uint32: "bool" | "uint8" | "uint16";
-  /** Takes what it holds exactly. */
+  /** Smaller dtypes that it represents exactly. */
   uint64: "bool" | "uint8" | "uint16" | "uint32";
-  /** Floats take all integers. */
+  /** All integers promote to floats. */
   float16: "bool" | IntDType;
-  /** Floats take all integers. */
+  /** All integers promote to floats. */
   bfloat16: "bool" | IntDType;
-  /** Takes the short floats too. */
+  /** The 16-bit floats promote to it too. */
   float32: "bool" | IntDType | "float16" | "bfloat16";
-  /** Takes everything. */
+  /** Every dtype promotes to it. */
   float64: "bool" | IntDType | "float16" | "bfloat16" | "float32";
 }
 
@@ -128,7 +132,7 @@ export type PromotePair<A extends DType, B extends DType, Op extends string> = A
   : A extends DType ? B extends DType ? A extends Absorbs[B] ? B : PromoteUp<A, B, Op> : never
   : never;
 
-/** The smallest dtype above two of which neither takes the other. */
+/** The smallest common dtype of two dtypes if neither promotes to the other. */
 export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A | B] extends
   ["float16" | "bfloat16"] ? "float32"
   : [A | B] extends [Absorbs["int16"]] ? "int16"
@@ -136,13 +140,13 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
   : [A | B] extends [Absorbs["int64"]] ? "int64"
   : `Cannot ${Op} ${A} and ${B}: no integer dtype holds both; cast one with astype()`;
 
-/** The dtype that a JavaScript value makes on its own. */
+/** The default dtype of a JavaScript value. */
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
 
-/** The ops on two operands that give floats of integers, which take fractions beside integers. */
+/** The ops on two operands with float results, which accept fractions next to integers. */
 export type FloatOp = Extract<BinaryOp, readonly [string, string, "float"]>[0];
 
-/** The ops that compare two operands, which take every number beside integers. */
+/** The ops that compare two operands, which accept any number next to integers. */
 export type ComparisonOp = Extract<BinaryOp, readonly [string, string, "compares"]>[0];
 
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
@@ -159,7 +163,7 @@ export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = O
     : D
   : D;
 
-/** The dtype of an op between operands, of which either may be a scalar, or why there is none. */
+/** The dtype of an op between operands, either of which may be a scalar, or the error. */
 export type PromoteOperands<A, B, Op extends string = "promote"> = A extends
   { readonly dtype: infer D extends DType }
   ? B extends { readonly dtype: infer E extends DType } ? Promote<D, E, Op>
@@ -167,7 +171,7 @@ export type PromoteOperands<A, B, Op extends string = "promote"> = A extends
   : B extends { readonly dtype: infer E extends DType } ? PromoteScalar<E, A, Op>
   : Promote<ScalarDType<A>, ScalarDType<B>, Op>;
 
-/** The dtype in `R`, or any dtype where `R` is an error. */
+/** The dtype in `R`, or any dtype if `R` is an error. */
 export type OkDType<R> = [R] extends [DType] ? R
   : [Extract<R, DType>] extends [never] ? DType
   : Extract<R, DType>;
@@ -186,7 +190,10 @@ export type PromoteAll<
   : D extends DType ? D
   : DType;
 
-/** The dtype of the float functions (`exp`, `mean`, …): floats keep theirs, others give float32. */
+/**
+ * The dtype of the float functions (`exp`, `mean`, …): floats keep their dtype, others give
+ * float32.
+ */
 export interface ToFloat {
   /** float32. */
   bool: "float32";
@@ -246,7 +253,7 @@ export interface ToSum {
   float64: "float64";
 }
 
-/** The JavaScript value that `item()` and `toArray()` give for one element. */
+/** The JavaScript value of one element in `item()` and `toArray()`. */
 export interface Item {
   /** `true` or `false`. */
   bool: boolean;

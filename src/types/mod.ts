@@ -1,8 +1,8 @@
 /**
  * Shapes and dtypes at compile time: the type functions that the signatures of Tensor use.
  *
- * Each gives a shape or dtype, or a text that says what is wrong; {@link Guard} shows that text at
- * the argument, {@link Ok} drops it in the result. Knows nothing of the class Tensor.
+ * Each gives a shape or dtype, or an error text; {@link Guard} shows that text at the argument,
+ * {@link Ok} drops it in the result. Knows nothing of the class Tensor.
  *
  * @module
  */

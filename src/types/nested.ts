@@ -1,6 +1,6 @@
 /**
- * Nested arrays at compile time: the shape and dtype of what `tensor(data)` is given, and the type
- * of what `toArray()` gives.
+ * Nested arrays at compile time: the shape and dtype of the argument of `tensor(data)`, and the
+ * type of the result of `toArray()`.
  *
  * @module
  */
@@ -11,13 +11,16 @@ import type { Device, ShapeOf, Typed } from "./core.ts";
 /** Scalars in arrays of any depth. */
 export type Nested<E = Scalar> = E | readonly Nested<E>[];
 
-/** What `tensor` takes. */
+/** The data that `tensor` accepts. */
 export type TensorData = Nested | TypedArray;
 
-/** `unknown`, `any` and tensors as they are, all else as data: the bound of what `tensor` takes. */
+/**
+ * The bound of the argument of `tensor`: `unknown`, `any` and tensors unchanged, all other types as
+ * data.
+ */
 export type DataArg<X> = unknown extends X ? X : X extends Typed ? X : TensorData;
 
-/** The shape of nested arrays, of a typed array or a tensor, or that arrays are ragged. */
+/** The shape of nested arrays, of a typed array or a tensor, or the error for ragged arrays. */
 export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
   : [X] extends [Typed] ? ShapeOf<X>
   : [X] extends [Scalar] ? Out
@@ -37,7 +40,7 @@ export type IsUnion<X, All = X> = X extends unknown ? [All] extends [X] ? false 
 /** The innermost elements of nested arrays. */
 export type Leaf<X> = X extends readonly (infer E)[] ? Leaf<E> : X;
 
-/** The device that `tensor` makes a tensor of `X` on: a tensor's own, else the CPU. */
+/** The device of `tensor` of `X`: a tensor's own, else the CPU. */
 export type DataDevice<X> = unknown extends X ? Device
   : X extends { readonly device: infer V extends Device } ? V
   : "cpu";

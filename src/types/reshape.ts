@@ -1,7 +1,7 @@
 /**
- * `reshape` at compile time: exact element counts, and the size that -1 stands for.
+ * `reshape` at compile time: exact element counts, and the inferred size of -1.
  *
- * Knows nothing of strides: whether a reshape copies is decided at run time.
+ * Knows nothing of strides: a reshape decides at run time whether it copies.
  *
  * @module
  */
@@ -15,7 +15,7 @@ export type Without<S extends Shape, N extends number, Out extends Shape = []> =
   ? Same<H, N> extends true ? [...Out, ...R] : Without<R, N, [...Out, H]>
   : never;
 
-/** Both shapes without the known sizes that they share: the products that are left are small. */
+/** Both shapes without their common known sizes: the remaining products are small. */
 export type Cancel<S extends Shape, To extends Shape, Left extends Shape = []> = S extends
   readonly [infer H extends number, ...infer R extends Shape]
   ? number extends H ? Cancel<R, To, [...Left, H]>
@@ -49,7 +49,7 @@ export type KnownSizes<S extends Shape> = S extends
   ? number extends H ? KnownSizes<R> : H | KnownSizes<R>
   : never;
 
-/** {@link Reshape} with a -1 among the sizes `R` that are left of `To`; `L` is left of `S`. */
+/** {@link Reshape} with a -1 among the sizes `R` that remain of `To`; `L` remain of `S`. */
 export type ReshapeInferred<S extends Shape, To extends Shape, L extends Shape, R extends Shape> =
   Without<R, -1> extends infer Others extends Shape
     ? -1 extends KnownSizes<Others> ? BadReshape<S, To, "more than one size is -1">

@@ -1,8 +1,8 @@
 /**
  * `slice` and `sliceAxis` at compile time: numbers, `"start:stop:step"` strings, new axes, ellipsis.
  *
- * Slice objects give an unknown size, indexing by arrays and tensors is exact only where a single
- * one of them meets no plain index. Knows nothing of strides.
+ * Slice objects give an unknown size. Indexing by arrays and tensors is exact only if there is one
+ * of them and no number. Knows nothing of strides.
  *
  * @module
  */
@@ -36,7 +36,7 @@ export type Trim<T extends string> = T extends ` ${infer R}` ? Trim<R>
   : T extends `${infer R} ` ? Trim<R>
   : T;
 
-/** The arguments as one entry per axis: a lone string cut at its commas, texts parsed. */
+/** The arguments as one entry per axis: a lone string cut at its commas, and parsed texts. */
 export type SliceArgs<A extends readonly unknown[], Out extends unknown[] = []> = A extends
   readonly [`${infer P},${infer Q}`] ? SliceArgs<[Q], [...Out, TextArg<Trim<P>>]>
   : A extends readonly [infer H, ...infer R]
@@ -63,11 +63,11 @@ export type Unknowns<S extends Shape> = Sizes<S> extends infer Z extends number[
 
 /** A boolean tensor, which picks elements along as many axes as it has. */
 export interface Mask extends Typed {
-  /** Only bool tensors are masks; other tensors hold indexes. */
+  /** Only bool tensors are masks; other tensors contain indexes. */
   readonly dtype: "bool";
 }
 
-/** The shape of `slice(...A)`, or what is wrong with an argument. */
+/** The shape of `slice(...A)`, or the error for an argument. */
 export type SliceShape<S extends Shape, A extends readonly unknown[]> = number extends
   A["length"] | S["length"] ? Shape
   : SliceArgs<A> extends infer T extends readonly unknown[] ? IndexSpec<T> extends "many" ? Shape
@@ -77,7 +77,7 @@ export type SliceShape<S extends Shape, A extends readonly unknown[]> = number e
     >["length"]} indexes: it has rank ${S["length"]}`
   : never;
 
-/** "many" when the shape is left to run time: unknown texts, and picks beside other picks. */
+/** "many" if the shape is only known at run time: unknown texts, and several picks. */
 export type IndexSpec<
   A extends readonly unknown[],
   Seen extends "none" | "index" | "pick" = "none",
@@ -95,7 +95,7 @@ export type IndexSpec<
 /** Whether a text is known: neither `string` nor a pattern such as `${number}:`. */
 export type IsLiteral<T extends string> = Record<never, never> extends Record<T, 0> ? false : true;
 
-/** Applies the arguments `A` to the axes `S` that are left of `All`, from the left. */
+/** Applies the arguments `A` to the remaining axes `S` of `All`, from the left. */
 export type SliceWalk<
   S extends Shape,
   A extends readonly unknown[],
@@ -125,7 +125,7 @@ export type SliceWalk<
   : never
   : [...Out, ...S];
 
-/** The number of axes that have been used when `Left` is left of `All`. */
+/** The number of used axes if `Left` remains of `All`. */
 export type AxisAt<All extends Shape, Left extends Shape> = All extends
   readonly [...infer Used extends Shape, ...Unknowns<Left>] ? Used["length"] : number;
 
@@ -142,13 +142,13 @@ export type InBounds<I extends number, N extends number> = number extends I | N 
 export type AtMost<A extends Digits, B extends Digits> = [SubDigits<B, A>] extends [never] ? false
   : true;
 
-/** The number of elements that `"start:stop:step"` takes of `N`, or what is wrong with the text. */
+/** The number of elements of `N` that `"start:stop:step"` takes, or the error for the text. */
 export type SliceText<T extends string, N extends number> = T extends ":" ? N
   : T extends `${infer A}:${infer B}:${infer C}` ? SliceParts<T, Trim<A>, Trim<B>, Trim<C>, N>
   : T extends `${infer A}:${infer B}` ? SliceParts<T, Trim<A>, Trim<B>, "", N>
   : BadText<T>;
 
-/** The error for a text that is no index. */
+/** The error for a text that is not an index. */
 export type BadText<T extends string> =
   `Cannot slice by "${T}": it is not an index, start:stop:step, "..." or None`;
 
@@ -168,23 +168,23 @@ export type SliceParts<
   >
   : BadText<T>;
 
-/** A bound as a position from 0 to `N`; `Default` when it is left out. */
+/** A bound as a position from 0 to `N`; `Default` if it is omitted. */
 export type Bound<T extends string, N extends number, Default extends Digits> = T extends ""
   ? Default
   : T extends `-${infer P}` ? OrZero<SubDigits<ToDigits<N>, ToDigits<P>>>
   : AtMost<ToDigits<T>, ToDigits<N>> extends true ? ToDigits<T>
   : ToDigits<N>;
 
-/** A difference, or zero where it would be negative. */
+/** A difference, or zero if it is negative. */
 export type OrZero<D> = [D] extends [never] ? [] : D extends Digits ? D : [];
 
-/** How many of `D` elements are taken with a step: the quotient, rounded up. */
+/** The number of `D` elements taken with a step: the quotient, rounded up. */
 export type EveryNth<D extends Digits, Step extends string> = Step extends "1" ? ToNumber<D>
   : DivDigits<D, ToDigits<Step>> extends [infer Q extends Digits, infer R extends Digits]
     ? ToText<R> extends "0" ? ToNumber<Q> : ToNumber<AddDigits<Q, ["1"]>>
   : never;
 
-/** The shape of `sliceAxis(axis, index)`, or what is wrong with an argument. */
+/** The shape of `sliceAxis(axis, index)`, or the error for an argument. */
 export type SliceAxis<S extends Shape, A extends number, I> = I extends string
   ? IsLiteral<I> extends true ? SliceAxisBy<S, A, TextArg<Trim<I>>> : Shape
   : SliceAxisBy<S, A, I>;
