@@ -1,7 +1,7 @@
 /**
  * Draws a run's ratios as SVG: a dot for each row and runtime on a logarithmic axis, a line at 1.
  *
- * Knows nothing of how they were measured, nor of files.
+ * Knows nothing of measurements or files.
  *
  * @module
  */
@@ -15,7 +15,7 @@ const HEAD = 70;
 const LABELS = 300;
 const COLORS = { Deno: "#1b7f79", Bun: "#d1603d" } as const;
 
-/** The rows of `results` with so many threads, group by group. */
+/** The rows of `results` with the given number of threads, group by group. */
 export function toSvg(results: Results, threads: number): string {
   const rows = results.rows.filter((row) => row.threads === threads);
   const names: string[] = [];

@@ -5,8 +5,8 @@
  *                                  [--threads=N] [--backend=js|native] [--worst=N]
  *
  * BEFORE is the other checkout, with its library built. Per runtime, three processes take turns:
- * before, before again (the control) and after. Prints the time after divided by the time before, as
- * geometric means of groups, beside the same for the control, which shows the noise.
+ * before, before again (the control) and after. Prints the time after divided by the time before,
+ * as geometric means of groups, next to the same for the control, which shows the noise.
  *
  * @module
  */

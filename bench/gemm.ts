@@ -1,12 +1,12 @@
 /**
- * Times float32 products of square matrices beside a C program that calls the same OpenBLAS: what
- * rowmajor gets by itself, and by its own kernels alone.
+ * Times float32 products of square matrices next to a C program that calls the same OpenBLAS:
+ * rowmajor with its defaults, and with its own kernels only.
  *
  *     deno task bench:gemm [--size=1024] [--rounds=7]
  *
  * Needs OpenBLAS and Linux or macOS. Every timing is a process of its own, the median of 20 calls,
- * and takes turns with the others; what is printed are medians over the rounds, in GFLOP/s (2 n³
- * operations), and the part of the C program's speed. The goals at 1024 are 90% and 60%.
+ * and takes turns with the others. The output is the medians over the rounds, in GFLOP/s (2 n³
+ * operations), and the ratio to the C program's speed. The goals at 1024 are 90% and 60%.
  *
  * @module
  */
@@ -22,10 +22,10 @@ import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts"
 import { median } from "./report.ts";
 
 const CALLS = 20;
-/** The parts of the C program's speed that rowmajor is to reach: by itself, and without OpenBLAS. */
+/** The goals as parts of the C program's speed: with defaults, and without OpenBLAS. */
 const GOALS = { usual: 0.9, own: 0.6 };
 
-/** Prints what the C program prints. */
+/** Prints the same as the C program. */
 const program = `import { full, setThreads } from ${
   JSON.stringify(pathToFileURL(join(root, "mod.ts")).href)
 };
@@ -42,7 +42,7 @@ for (let i = -3; i < calls; i++) {
 console.log(times.sort((x, y) => x - y)[calls >> 1]! * 1e6);
 `;
 
-/** Runs a program and gives the number that it prints. */
+/** Runs a program and returns the number that it prints. */
 function numberOf(path: string, args: string[], env: Record<string, string> = {}): number {
   const { status, stdout, stderr } = spawnSync(path, args, {
     encoding: "utf8",

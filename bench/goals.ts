@@ -1,21 +1,21 @@
 /**
- * What is wanted of the figures. Committed before the code that it judges was tuned.
+ * The goals of the figures. Committed before the code was tuned.
  *
- * Knows nothing of how anything is measured.
+ * Knows nothing of measurements.
  *
  * @module
  */
 
-/** What is wanted of a row. */
+/** The goal of a row. */
 export interface Goal {
-  /** At most this many nanoseconds for each element. */
+  /** The most nanoseconds for each element. */
   readonly ns?: number;
-  /** At most this much of a reference's time. */
+  /** The largest ratio to a reference's time. */
   readonly ratio?: number;
 }
 
 /**
- * What is wanted of the JavaScript backend, with one thread; ratios are to NumPy's time. The first
+ * The goals of the JavaScript backend, with one thread; ratios are to NumPy's time. The first
  * pattern that `group/name` matches counts.
  */
 const JS_GOALS: readonly (readonly [rows: RegExp, goal: Goal])[] = [
@@ -26,17 +26,17 @@ const JS_GOALS: readonly (readonly [rows: RegExp, goal: Goal])[] = [
   [/^elementwise\/float32 to (b?float16|u?int64)$/, { ns: 6 }],
 ];
 
-/** What is wanted of the native backend, as parts of the best of NumPy's and PyTorch's times. */
+/** The goals of the native backend, as ratios to the better of NumPy's and PyTorch's times. */
 export const NATIVE_GOALS = {
   /** The geometric mean over the rows of all {@link COUNTED} groups. */
   overall: 0.8,
   /** The geometric mean of each of these groups. */
   group: 1,
-  /** Each row that has no other. */
+  /** Each row without a goal of its own. */
   row: 1.3,
 } as const;
 
-/** The groups that the overall mean is of. Views and sorting stand apart. */
+/** The groups of the overall mean. Views and sorting are separate. */
 export const COUNTED: readonly string[] = [
   "matmul",
   "elementwise",

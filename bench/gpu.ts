@@ -1,13 +1,13 @@
 /**
- * Times rowmajor on a CUDA device beside PyTorch on the same device, in one run.
+ * Times rowmajor on a CUDA device next to PyTorch on the same device, in one run.
  *
  *     gpu.ts [--out=folder] [--scale=N] [--filter=text] [--no-torch] [--rounds=N]
  *
- * Times of the device are taken by its events around so many calls that they fill some
- * milliseconds; inputs take turns, so that none is still in the second-level cache. The two
- * libraries take turns too, and figures are medians over the rounds. First come the two ceilings
- * that everything else is measured by: a copy from device to device, and PyTorch's matrix product.
- * Each row is one JSON line in `folder`/bench.jsonl, written as soon as it is known.
+ * Events of the device measure times, around enough calls to fill some milliseconds; inputs rotate,
+ * so that none is still in the second-level cache. The two libraries take turns too, and figures
+ * are medians over the rounds. The run starts with the two ceilings for all other figures: a copy
+ * from device to device, and PyTorch's matrix product. Each row is one JSON line in
+ * `folder`/bench.jsonl, written as soon as it is known.
  *
  * @module
  */
@@ -36,9 +36,9 @@ const { values } = parseArgs({
 });
 const { out, filter } = values;
 const [scale, rounds] = [Number(values.scale), Number(values.rounds)];
-/** Inputs that take turns are this large together: several times any second-level cache. */
+/** The total size of inputs that rotate: several times any second-level cache. */
 const ROTATED_BYTES = 2 ** 28 / scale;
-/** A timing takes about so many milliseconds of the device. */
+/** The duration of a timing in milliseconds of the device. */
 const FILL_MS = scale === 1 ? 15 : 1;
 
 const found = findCuda();
@@ -73,7 +73,7 @@ function onHost(run: () => void): number {
 class Torch {
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
-  /** Rejects where there is no such program. */
+  /** Rejects if there is no such program. */
   readonly #missing: Promise<never>;
   about: { version?: string; device?: string } = {};
 
@@ -81,7 +81,7 @@ class Torch {
     const script = fileURLToPath(new URL("gpu_peer.py", import.meta.url));
     this.#process = spawn(python, [script], { stdio: ["pipe", "pipe", "inherit"] });
     this.#missing = new Promise((_, reject) => this.#process.on("error", reject));
-    // Whoever asks is told.
+    // Requests report the failure.
     this.#missing.catch(() => {});
     this.#lines = createInterface({ input: this.#process.stdout! })[Symbol.asyncIterator]();
   }
@@ -136,7 +136,7 @@ function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.
   return ((positive ? x.abs() : x) as rm.Tensor<"float32">).astype(dtype);
 }
 
-/** The driver and the libraries, a line each. */
+/** The driver and the libraries, one per line. */
 function librariesOf(): string[] {
   const bytes = new Uint8Array(32768);
   const length = Math.min(shim.rm_cuda_info(-1, bytes, bytes.length), bytes.length - 1);
@@ -226,7 +226,7 @@ function memory(what: number, ...given: number[]): number {
   return numbers[0]!;
 }
 
-/** The first ceiling: bytes read and written by a copy that the driver makes. */
+/** The first ceiling: bytes read and written by a copy of the driver. */
 const copiedBytes = 2 ** 30 / scale;
 const copied: GpuRow = {
   group: "ceilings",
@@ -239,7 +239,7 @@ const copied: GpuRow = {
   },
 };
 
-/** Twenty small ops, queued one after another or as a graph: what a small model is made of. */
+/** Twenty small ops, queued one after another or as a graph, like a small model. */
 const CHAIN = 20;
 function chain(asGraph: boolean): GpuRow {
   return {

@@ -1,6 +1,6 @@
 /**
- * What is timed on a GPU: rows with the bytes that they have to move or the operations that they
- * have to do, what docs/gpu.md promises, and PyTorch's statement for the same.
+ * The GPU work list: rows with the bytes that they must move or the operations that they must
+ * perform, the promises of docs/gpu.md, and PyTorch's equivalent statement.
  *
  * Knows nothing of clocks, processes or tables.
  *
@@ -13,21 +13,21 @@ import type { Input, Tensors } from "./work.ts";
 export interface GpuRow {
   /** Unique. */
   readonly name: string;
-  /** The kernel family, as docs/gpu.md calls it. */
+  /** The kernel family, by its name in docs/gpu.md. */
   readonly group: string;
   /** The inputs; PyTorch makes the same. */
   readonly inputs: Readonly<Record<string, Input>>;
-  /** Bytes that have to be read and written at least. */
+  /** The minimum number of bytes read and written. */
   readonly bytes?: number;
   /** Floating-point operations. */
   readonly flops?: number;
-  /** TB/s or TFLOP/s that are promised on an H200. */
+  /** The promised TB/s or TFLOP/s on an H200. */
   readonly target?: number;
-  /** Prepares the call that is timed. Results are disposed of. */
+  /** Prepares the timed call. Results are disposed of. */
   readonly body: (x: Tensors) => () => unknown;
-  /** The same in PyTorch, where there is such a thing. */
+  /** The same in PyTorch, if there is an equivalent. */
   readonly torch?: string;
-  /** True where the host's time for a call is what counts, not the device's. */
+  /** True if the host's time for a call counts, not the device's. */
   readonly host?: boolean;
 }
 
@@ -306,7 +306,7 @@ export function gpuWork(scale: number): GpuRow[] {
     "a.index_put_((i,), b)",
     { bytes: 2 * picks * 1024 },
   );
-  // Every value is read, and of the rows, of which about 0.8 as many are picked, each is read and written.
+  // Every value is read, and about 0.8 as many rows are picked, each read and written.
   add(
     "scatter-add",
     "to rows of 256 float32",

@@ -4,9 +4,9 @@
  *     deno task bench [--quick] [--filter=text] [--backend=js|native] [--threads=1|all|both]
  *                     [--no-numpy] [--no-torch] [--save]
  *
- * The peers live as long as the run and take turns, row by row and round by round, so that whatever
- * slows the machine down slows all of them. `--save` writes bench/results/ and, of a whole run, the
- * tables of docs/benchmarks.md and README. Knows nothing of how a row is timed.
+ * The peers live as long as the run and take turns, row by row and round by round, so that
+ * interference slows all of them. `--save` writes bench/results/ and, for a whole run, the tables
+ * of docs/benchmarks.md and README. Knows nothing of how a row is timed.
  *
  * @module
  */
@@ -61,7 +61,7 @@ function parseOptions(args: readonly string[]): Options {
       process.exit(2);
     }
   }
-  // The goals of the JavaScript loops are the ones that a short run checks.
+  // A short run checks the goals of the JavaScript loops.
   if (options.quick) options.backend ??= "js";
   options.threads ??= options.quick ? "1" : "both";
   return options;
@@ -69,7 +69,7 @@ function parseOptions(args: readonly string[]): Options {
 
 const EFFORT = { quick: { ms: 10, rounds: 7 }, long: { ms: 20, rounds: 7 } };
 
-/** Starts the peers; one of the others that does not start is told, and left out. */
+/** Starts the peers; reports and omits other libraries that do not start. */
 async function startPeers(names: readonly PeerName[], options: PeerOptions): Promise<Peer[]> {
   const started = names.map((name) => new Peer(name, options));
   const outcomes = await Promise.allSettled(started.map((peer) => peer.ready()));
@@ -82,7 +82,7 @@ async function startPeers(names: readonly PeerName[], options: PeerOptions): Pro
   });
 }
 
-/** The tables of a run for docs/benchmarks.md, and what ran. */
+/** The tables of a run for docs/benchmarks.md, and its configuration. */
 function describe(results: Results, charts: readonly string[]): string {
   const { date, machine, versions, backend, mode } = results;
   return [
@@ -94,7 +94,7 @@ function describe(results: Results, charts: readonly string[]): string {
   ].join("\n");
 }
 
-/** Writes the run to bench/results/, and its charts where there is something to compare with. */
+/** Writes the run to bench/results/, and its charts if there is a comparison. */
 async function save(results: Results, quick: boolean): Promise<void> {
   const folder = join(root, "bench", "results");
   mkdirSync(folder, { recursive: true });
@@ -118,7 +118,7 @@ async function save(results: Results, quick: boolean): Promise<void> {
   }
 }
 
-/** What the goals say of the run. */
+/** The result of the goals for the run. */
 function verdict(results: Results): string[] {
   const { rows, backend } = results;
   const set = rows.filter(({ goal }) => goal !== undefined);
@@ -149,8 +149,8 @@ if (rows.length === 0) {
   process.exit(2);
 }
 const wanted = (["numpy", "torch"] as const).filter((name) => !options.without.has(name));
-// PyTorch is large: a short run takes it where it is, and does not fetch it.
-// A short run waits for NumPy, but not for gigabytes.
+// PyTorch is large: a short run uses an installed one and does not download it. A short run waits
+// for NumPy, but not for gigabytes.
 const python = findPython(wanted, options.quick ? ["numpy"] : wanted);
 const has = (name: Package) => wanted.includes(name) && !python.missing.has(name);
 const began = performance.now();
@@ -208,7 +208,7 @@ for (const name of options.without) console.log(`without ${name}, as asked`);
 for (const [name, reason] of python.missing) console.log(`without ${name}: ${reason}`);
 for (const line of verdict(results)) console.log(line);
 
-// One of the peers is always at work; what is beyond that takes the processor from them.
+// One of the peers is always running; any further load takes the processor from them.
 const others = loadavg()[0] - Math.max(...counts);
 if (others > cores - 1) {
   console.log(`The machine was busy (${others.toFixed(1)} other processes): times are too long`);

@@ -1,5 +1,5 @@
 /**
- * Lets the peers take turns: rows of the work list, round by round, and memory in fresh processes.
+ * Measures peers in turns: rows of the work list, round by round, and memory in new processes.
  *
  * Knows nothing of tables or files.
  *
@@ -11,18 +11,18 @@ import type { ByPeer, MemoryRow, Timing } from "./report.ts";
 import type { Row } from "./work.ts";
 import { keyOf, type Request } from "./worker.ts";
 
-/** How long timings are, and how many there are of each row. */
+/** The duration of timings, and their number per row. */
 export interface Effort {
-  /** Milliseconds of a timing. */
+  /** Milliseconds per timing. */
   readonly ms: number;
-  /** Timings of a row. */
+  /** Timings per row. */
   readonly rounds: number;
 }
 
-/** How often a row is called while its memory is measured. */
+/** The number of calls of a row for a measurement of memory. */
 const MEMORY_CALLS = 20;
 
-/** The statement of a peer that is told one; `null` where the row has none for it. */
+/** The statement for peers in other languages; `null` if the row has none. */
 function statementOf(name: PeerName, row: Row): string | null | undefined {
   if (name === "NumPy") return row.numpy ?? null;
   if (name === "PyTorch") return row.torch ?? null;
@@ -37,7 +37,7 @@ function requestFor(name: PeerName, row: Row, what: Request["do"], ms = 0): Requ
     : base;
 }
 
-/** Asks; a failure is told, makes the run fail, and gives undefined. */
+/** Sends a request; reports a failure, which fails the run, and returns undefined. */
 async function ask(peer: Peer, request: Request) {
   const answer = await peer.ask(request);
   if (answer.error === undefined) return answer;
@@ -51,13 +51,14 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** The workers of NumPy's OpenBLAS keep a core busy for so long after each call, in ms. */
+/** The time in ms that workers of NumPy's OpenBLAS keep a core busy after each call. */
 const SPINNING = 120;
 
 /**
- * Times rows; one that fails anywhere is told, and left out.
+ * Times rows; reports and omits those that fail anywhere.
  *
- * Group by group, so that the small calls do not run in a heap full of the large arrays of others.
+ * Group by group, so that the small calls do not run in a heap full of large arrays of other
+ * groups.
  */
 export async function measureTimes(
   rows: readonly Row[],
@@ -87,7 +88,7 @@ async function measureGroup(
         `${row.group}, ${threads} threads, round ${round} of ${rounds}, ` +
           `row ${i + 1} of ${rows.length}: ${row.name}`,
       );
-      // Each round another peer begins.
+      // Each round starts with another peer.
       for (let k = 0; k < peers.length; k++) {
         const peer = peers[(k + round) % peers.length];
         const { name } = peer;
@@ -106,7 +107,9 @@ async function measureGroup(
   return timings;
 }
 
-/** The memory of rows: each peer in a fresh process that makes the inputs and calls it 20 times. */
+/**
+ * The memory of rows: each peer in a new process that makes the inputs and calls the row 20 times.
+ */
 export async function measureMemory(
   rows: readonly Row[],
   names: readonly PeerName[],

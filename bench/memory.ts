@@ -4,8 +4,8 @@
  *     deno run -A bench/memory.ts [--backend=js|native] [--passes=N]
  *
  * Runs 10,000 forward passes of the digits model on Deno and on Bun, each in a process of its own,
- * and looks at the resident set every 500 of them. What it has grown by since the first 2000, in
- * which engines compile and pools fill, is printed; above 10% the run fails. Knows nothing of time.
+ * and samples the resident set every 500 passes. Prints its growth after the first 2000, in which
+ * engines compile and pools fill; more than 10% fails the run. Knows nothing of time.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { median } from "./report.ts";
 const EVERY = 500;
 const WARM_UP = 2000;
 const LIMIT = 0.1;
-/** Samples whose medians are compared: collectors let the resident set swing. */
+/** Samples whose medians are compared: garbage collection makes the resident set fluctuate. */
 const WINDOW = 4;
 
 const { values } = parseArgs({
@@ -32,7 +32,7 @@ const { values } = parseArgs({
   },
 });
 
-/** Runs the passes in this runtime; true where memory has not grown by more than the limit. */
+/** Runs the passes in this runtime; true if memory has not grown by more than the limit. */
 async function watch(passes: number): Promise<boolean> {
   if (values.backend !== undefined) setBackend(values.backend as "js" | "native");
   const { heldOut: { images } } = await loadDigits();

@@ -1,7 +1,7 @@
 /**
- * Starts the peers of a benchmark, each a process of its own, and talks to them in JSON lines.
+ * Starts the peers of a benchmark, each a process of its own, and communicates in JSON lines.
  *
- * Knows how each is started, and nothing of what it measures.
+ * Knows how to start each, and nothing of the measurements.
  *
  * @module
  */
@@ -13,30 +13,30 @@ import { createInterface } from "node:readline";
 import { findTool, root } from "../scripts/tools.ts";
 import type { Answer, Request } from "./worker.ts";
 
-/** How tables call the peers, in their order. */
+/** The names of the peers in tables, in their order. */
 export type PeerName = "NumPy" | "PyTorch" | "Deno" | "Bun";
 
-/** How peers are started. */
+/** Options of peers. */
 export interface PeerOptions {
-  /** How many threads each may use. */
+  /** The number of threads of each. */
   readonly threads: number;
-  /** What should serve rowmajor's ops; otherwise it decides. */
+  /** The backend of rowmajor; its default otherwise. */
   readonly backend?: "js" | "native";
   /** The Python of NumPy and PyTorch. */
   readonly python?: string;
-  /** Does nothing before the first request: for measuring memory. */
+  /** Does nothing before the first request, to measure memory. */
   readonly cold?: boolean;
-  /** The checkout whose rowmajor runs; this one unless given. */
+  /** The checkout of rowmajor to run; this one by default. */
   readonly checkout?: string;
 }
 
 /** A process that times rows. */
 export class Peer {
-  /** How tables call it. */
+  /** Its name in tables. */
   readonly name: PeerName;
-  /** What it says it is. */
+  /** Its name and version, as it reports them. */
   version = "";
-  /** rowmajor only: the backend that serves. */
+  /** rowmajor only: the backend in use. */
   serves?: string;
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -74,7 +74,7 @@ export class Peer {
     return await this.#next();
   }
 
-  /** Lets it end, and waits until it has. */
+  /** Requests it to end, and waits until it has. */
   async close(): Promise<void> {
     const { exitCode, signalCode } = this.#process;
     this.#process.stdin!.end();
@@ -100,8 +100,8 @@ function commandOf(name: PeerName, options: PeerOptions): string[] {
 }
 
 /**
- * The environment of every peer: the number of threads of what reads it there. What a shell may
- * have set to make OpenBLAS take another processor for this one is left out.
+ * The environment of every peer: the number of threads for libraries that read it there. Excludes
+ * variables of the shell that make OpenBLAS assume another processor.
  */
 function environment(threads: number): NodeJS.ProcessEnv {
   const env = { ...process.env };

@@ -1,8 +1,8 @@
 /**
- * Finds a Python that has NumPy and PyTorch, or makes one in `.venv`.
+ * Finds a Python with NumPy and PyTorch, or makes one in `.venv`.
  *
- * Run it alone to make the environment and see what was found; `ROWMAJOR_PYTHON` names another
- * Python. What cannot be had is left out of the benchmark. Knows nothing of the work list.
+ * Run it alone to make the environment and print the result; `ROWMAJOR_PYTHON` names another
+ * Python. Unavailable libraries are omitted from the benchmark. Knows nothing of the work list.
  *
  * @module
  */
@@ -18,16 +18,16 @@ const VERSIONS = { numpy: "2.4.6", torch: "2.15.0" } as const;
 /** A Python package that the benchmark compares with. */
 export type Package = keyof typeof VERSIONS;
 
-/** What was found. */
+/** The result of the search. */
 export interface Python {
   /** The Python to use, if any. */
   readonly path?: string;
-  /** The packages that it does not have, and why. */
+  /** The missing packages, and why. */
   readonly missing: ReadonlyMap<Package, string>;
 }
 
 const windows = process.platform === "win32";
-/** The environment of this checkout's own, which may not be there yet. */
+/** The environment of this checkout, which may not exist yet. */
 export const venv: string = join(root, ".venv");
 const own = windows ? join(venv, "Scripts", "python.exe") : join(venv, "bin", "python");
 
@@ -41,7 +41,7 @@ function imports(path: string, name: Package): boolean {
 
 const system: readonly string[] = windows ? ["python", "python3"] : ["python3", "python"];
 
-/** Makes `.venv` unless it is there; says why it cannot. */
+/** Makes `.venv` unless it exists; returns why it cannot. */
 function makeVenv(): string | undefined {
   if (existsSync(own)) return undefined;
   const base = system.find((path) => succeeds(path, ["--version"]));
@@ -53,7 +53,7 @@ function makeVenv(): string | undefined {
 
 const PIP = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"] as const;
 
-/** Installs a wheel that nobody imports into `.venv`; says why it cannot. */
+/** Installs a wheel without importing it into `.venv`; returns why it cannot. */
 export function installWheel(name: string, version: string): string | undefined {
   const failed = makeVenv();
   if (failed !== undefined) return failed;
@@ -64,11 +64,11 @@ export function installWheel(name: string, version: string): string | undefined 
     : `pip install ${pinned} failed in .venv`;
 }
 
-/** Installs a package into `.venv`; true when it can be imported then. */
+/** Installs a package into `.venv`; true if it can be imported afterwards. */
 function install(name: Package): boolean {
   const pinned = `${name}==${VERSIONS[name]}`;
   if (name === "torch" && process.platform === "linux") {
-    // Some indexes have a build without CUDA, which is a twentieth of the other.
+    // Some indexes have a build without CUDA, at a twentieth of the size.
     if (succeeds(own, [...PIP, `${pinned}+cpu`]) && imports(own, name)) return true;
     console.error(
       "PyTorch for Linux comes with CUDA: 3 GB to fetch, 6 GB of disk, 1 to 10 minutes",
@@ -78,7 +78,7 @@ function install(name: Package): boolean {
   return succeeds(own, [...PIP, pinned], false) && imports(own, name);
 }
 
-/** A Python that imports `wanted`, as many as can be; installs those of the others that it may. */
+/** A Python that imports as many of `wanted` as possible; installs missing ones if permitted. */
 export function findPython(wanted: readonly Package[], mayInstall: readonly Package[]): Python {
   const missing = new Map<Package, string>();
   if (wanted.length === 0) return { missing };

@@ -9,16 +9,16 @@ import { COUNTED, type Goal, goalOf, NATIVE_GOALS } from "./goals.ts";
 import type { PeerName } from "./peers.ts";
 import { GROUPS, type Row } from "./work.ts";
 
-/** A figure for each peer that has one. */
+/** A value for each peer that has one. */
 export type ByPeer<T> = Readonly<Partial<Record<PeerName, T>>>;
 
-/** What was timed of one row: for each peer the nanoseconds of a call, one for each round. */
+/** The timings of one row: for each peer the nanoseconds of a call, one for each round. */
 export interface Timing {
   /** The row. */
   readonly row: Row;
-  /** How many threads each peer had. */
+  /** The number of threads of each peer. */
   readonly threads: number;
-  /** Absent where a peer has no such row. */
+  /** Absent if a peer has no such row. */
   readonly ns: ByPeer<readonly number[]>;
 }
 
@@ -29,14 +29,14 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The geometric mean, or NaN of nothing. */
+/** The geometric mean; NaN for no values. */
 export function geometricMean(values: readonly number[]): number {
   return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 /** The largest resident sets of fresh processes that ran a row, in bytes. */
 export interface MemoryRow {
-  /** The row's name, or what else the processes did. */
+  /** The row's name, or another description of the work. */
   readonly name: string;
   /** By peer. */
   readonly peak: ByPeer<number>;
@@ -44,19 +44,19 @@ export interface MemoryRow {
 
 /** A run. */
 export interface Results {
-  /** When, as an ISO date. */
+  /** The date in ISO format. */
   readonly date: string;
   /** The processor, the operating system, the number of cores. */
   readonly machine: string;
-  /** What each peer says it is; tables have the peers in this order. */
+  /** The version of each peer; tables list the peers in this order. */
   readonly versions: ByPeer<string>;
-  /** The backend that served rowmajor's ops, which decides about the goals. */
+  /** The backend of rowmajor's ops, which selects the goals. */
   readonly backend: "js" | "native";
-  /** How the run was asked for. */
+  /** The options of the run. */
   readonly mode: string;
   /** One entry for each row and number of threads. */
   readonly rows: readonly ResultRow[];
-  /** What was measured of memory, if anything. */
+  /** Measurements of memory, if any. */
   readonly memory: readonly MemoryRow[];
 }
 
@@ -66,15 +66,15 @@ export interface ResultRow {
   readonly group: Row["group"];
   /** See {@link Row}. */
   readonly name: string;
-  /** How many threads each peer had. */
+  /** The number of threads of each peer. */
   readonly threads: number;
-  /** What a figure is for: a call, or an element. */
+  /** The unit of a figure: a call, or an element. */
   readonly per: "call" | "element";
   /** Nanoseconds per call or element: medians over the rounds. */
   readonly ns: ByPeer<number>;
   /** rowmajor's time divided by that of the faster of NumPy and PyTorch. */
   readonly ratio: ByPeer<number>;
-  /** The goal in words, and which runtimes miss it. */
+  /** The goal as text, and the runtimes that miss it. */
   readonly goal?: string;
   /** See {@link goal}. */
   readonly misses: readonly PeerName[];
@@ -93,7 +93,7 @@ function ratioOf(mine: readonly number[], other: readonly number[]): number {
   return round(median(mine.map((value, i) => value / other[i])));
 }
 
-/** Sums a timing up. */
+/** Summarizes a timing. */
 export function summarize({ row, threads, ns }: Timing, backend: "js" | "native"): ResultRow {
   const figures: Partial<Record<PeerName, number>> = {};
   for (const [peer, values] of Object.entries(ns)) {
@@ -114,7 +114,7 @@ export function summarize({ row, threads, ns }: Timing, backend: "js" | "native"
   // The goals of the JavaScript backend were set against NumPy alone.
   const compared = backend === "js" ? ratios(ns.NumPy) : ratio;
   const measured = wanted.ns !== undefined ? figures : compared;
-  // Without the others nobody can tell whether a ratio is met.
+  // Without the other libraries, a ratio is unknown.
   const known = RUNTIMES.some((name) => measured[name] !== undefined);
   return {
     group: row.group,
@@ -136,17 +136,17 @@ export function summarize({ row, threads, ns }: Timing, backend: "js" | "native"
 export interface Mean {
   /** A group, or "overall". */
   readonly name: string;
-  /** How many threads each peer had. */
+  /** The number of threads of each peer. */
   readonly threads: number;
   /** By runtime. */
   readonly ratio: ByPeer<number>;
   /** The goal of the native backend. */
   readonly goal?: number;
-  /** Which runtimes miss it. */
+  /** The runtimes that miss it. */
   readonly misses: readonly PeerName[];
 }
 
-/** The geometric means of each group and over all that count, for each number of threads. */
+/** The geometric means of each group and of all counted groups, for each number of threads. */
 export function means({ rows, backend }: Results): Mean[] {
   const mean = (name: string, threads: number, mine: readonly ResultRow[], goal?: number): Mean => {
     const ratio = Object.fromEntries(
@@ -280,14 +280,14 @@ function widths(cells: readonly (readonly string[])[]): number[] {
   return cells[0].map((_, i) => Math.max(3, ...cells.map((row) => row[i].length)));
 }
 
-/** Text from the left: the first column, and the last one unless all the rest are `numbers`. */
+/** Aligns text left: the first column, and the last one unless all others are `numbers`. */
 function pad(row: readonly string[], width: readonly number[], numbers = false): string[] {
   return row.map((cell, i) =>
     i === 0 || (i === row.length - 1 && !numbers) ? cell.padEnd(width[i]) : cell.padStart(width[i])
   );
 }
 
-/** A table in the form that `deno fmt` leaves alone. */
+/** A table in the format of `deno fmt`. */
 function toTable(cells: readonly (readonly string[])[], numbers = false): string {
   const width = widths(cells);
   const rule = pad(width.map(() => ":"), width, numbers)
@@ -296,7 +296,7 @@ function toTable(cells: readonly (readonly string[])[], numbers = false): string
     .map((row) => `| ${pad(row, width, numbers).join(" | ")} |`).join("\n");
 }
 
-/** The tables for a terminal; what sums up comes last, where it is seen. */
+/** The tables for a terminal; summaries come last, where they are visible. */
 export function toText(results: Results): string {
   const all = [...timeSections(results), ...memorySection(results), ...summary(results)];
   return all.map(({ title, cells }) => {

@@ -1,10 +1,10 @@
 /**
- * Puts the example's server under load, in Deno and in Bun, with batching and without it.
+ * Puts the example's server under load, in Deno and in Bun, with and without batching.
  *
  *     deno task bench:server [--seconds=20] [--connections=64] [--rounds=1] [--save]
  *
  * The load comes from a process of its own on this machine (server_load.ts). `--save` writes the
- * table of docs/serving.md. It exits with 1 when an answer was wrong or missing.
+ * table of docs/serving.md. Exits with 1 if an answer was wrong or missing.
  *
  * @module
  */
@@ -34,13 +34,13 @@ interface Row extends Load {
   /** Time of the processor per request, in microseconds. */
   readonly cpu: number;
   readonly lateMs: number;
-  /** How many timers there were, and how many were late by more than {@link LATE_MS}. */
+  /** The number of timers, and of those late by more than {@link LATE_MS}. */
   readonly ticks: number;
   readonly lateTicks: number;
   readonly megabytes: number;
 }
 
-/** What a program prints. */
+/** The output of a program. */
 function output(path: string, args: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
@@ -89,7 +89,7 @@ async function measure(
   }
 }
 
-/** The run of the median speed among those of one kind. */
+/** The run of median speed among the runs of one kind. */
 function middle(rows: Row[]): Row {
   return rows.toSorted((a, b) => a.perSecond - b.perSecond)[rows.length >> 1]!;
 }

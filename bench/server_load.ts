@@ -1,10 +1,11 @@
 /**
- * The load of bench/server.ts, in a process of its own: connections that ask, wait and ask again.
+ * The load of bench/server.ts, in a process of its own: connections that send a request, wait and
+ * send the next.
  *
  *     bun bench/server_load.ts PORT CONNECTIONS SECONDS
  *
- * Its HTTP is as small as its purpose, on plain sockets: a client that worked as hard as the server
- * would be what is measured. Each answer is compared with the model's. It prints a JSON object.
+ * Uses a minimal HTTP client on plain sockets: a client that worked as hard as the server would
+ * distort the measurement. Compares each answer with the model's. Prints a JSON object.
  *
  * @module
  */
@@ -15,7 +16,7 @@ import { makeClassifier } from "../examples/digits/classifier.ts";
 import { loadDigits } from "../examples/digits/digits.ts";
 import { loadLargeModel } from "../examples/digits/large.ts";
 
-/** What a run of the load gives. */
+/** The result of a run of the load. */
 export interface Load {
   readonly requests: number;
   readonly errors: number;
@@ -26,13 +27,13 @@ export interface Load {
   readonly max: number;
 }
 
-/** A request, and the digit that has to come back. */
+/** A request, and the expected digit. */
 interface Question {
   readonly bytes: Buffer;
   readonly digit: number;
 }
 
-/** The digits that no model was trained on, each as a request. */
+/** The held-out digits, each as a request. */
 async function makeQuestions(): Promise<Question[]> {
   const { heldOut } = await loadDigits();
   const images = heldOut.images.mul(16).toArray().map((row) => Float32Array.from(row));
@@ -46,7 +47,10 @@ async function makeQuestions(): Promise<Question[]> {
   });
 }
 
-/** Asks on one connection until `end`; gives latencies in milliseconds, and counts errors. */
+/**
+ * Sends requests on one connection until `end`; collects latencies in milliseconds, and counts
+ * errors.
+ */
 function ask(
   port: number,
   questions: readonly Question[],
@@ -80,7 +84,7 @@ function ask(
     });
     socket.on("error", () => errors++);
     socket.on("close", () => {
-      // An answer that is still due when the server closes is an error, too.
+      // An answer still pending when the server closes is an error, too.
       if (performance.now() < end) errors++;
       resolve({ latencies, errors });
     });

@@ -1,11 +1,11 @@
 /**
- * Times how a program starts: how long importing rowmajor takes, and from there the first product of
- * matrices, which opens the native library; in Deno and Bun, from a checkout and from packages whose
- * library is in the cache already.
+ * Times the start of a program: the import of rowmajor, and then the first matrix product, which
+ * opens the native library; in Deno and Bun, from a checkout and from packages whose library is in
+ * the cache already.
  *
  *     deno task bench:start [--rounds=20]
  *
- * Each start is a process of its own, and takes turns with those of the others.
+ * Each start is a process of its own, and takes turns with the others.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import { builtLibraries, HOST, stageJsr, stageNpm } from "../scripts/release/pac
 import { ensureInstalled, findTool, root, type Tool } from "../scripts/tools.ts";
 import { median } from "./report.ts";
 
-/** What a start runs: prints the two times in milliseconds. */
+/** The program of a start: prints the two times in milliseconds. */
 const program = (specifier: string) =>
   `const begin = performance.now();
 const { ones } = await import(${JSON.stringify(specifier)});

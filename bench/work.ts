@@ -1,9 +1,9 @@
 /**
- * The work list: every row that the benchmark times, with its NumPy and PyTorch twins beside it.
+ * The work list: every row that the benchmark times, with its equivalents in NumPy and PyTorch.
  *
- * A row names its inputs, so that all peers make arrays of the same dtypes and shapes, says what
- * rowmajor does with them, and has the statement that does the same in each of the others. Knows
- * nothing of clocks, processes, goals or tables.
+ * A row names its inputs, so that all peers make arrays of the same dtypes and shapes, and contains
+ * the call of rowmajor and the equivalent statement for each other library. Knows nothing of
+ * clocks, processes, goals or tables.
  *
  * @module
  */
@@ -41,19 +41,19 @@ export interface Row {
   readonly group: typeof GROUPS[number];
   /** Unique in the group. */
   readonly name: string;
-  /** When given, times are shown for each of so many elements; else for the call. */
+  /** If given, times are per element; else per call. */
   readonly elements?: number;
-  /** Left out of short runs. */
+  /** Omitted from short runs. */
   readonly long?: boolean;
-  /** Left out where JavaScript loops serve: a call takes seconds there. */
+  /** Omitted for JavaScript loops: a call takes seconds there. */
   readonly heavy?: boolean;
-  /** Among those whose memory is measured too. */
+  /** Included in measurements of memory. */
   readonly memory?: boolean;
   /** Shared by all peers, by name. */
   readonly inputs: Readonly<Record<string, Input>>;
-  /** Prepares the call that is timed. */
+  /** Prepares the timed call. */
   readonly body: (x: Tensors) => () => unknown;
-  /** The same in NumPy, on the same names; absent when it has no such thing. */
+  /** The same in NumPy, on the same names; absent if there is no equivalent. */
   readonly numpy?: string;
   /** The same in PyTorch. */
   readonly torch?: string;
@@ -68,7 +68,7 @@ function of(dtype: rm.DType, ...shape: number[]): Input {
 const f32 = (...shape: number[]): Input => of("float32", ...shape);
 const i32 = (...shape: number[]): Input => of("int32", ...shape);
 
-/** A row that has no group yet. */
+/** A row without a group. */
 type Part = Omit<Row, "group">;
 
 /** One statement for both, or NumPy's and PyTorch's. */
@@ -92,7 +92,7 @@ function group(group: Row["group"], common: Partial<Part>, rows: readonly Part[]
 
 const long = { long: true };
 
-// In loops results are disposed of, as reference counts do in Python: their memory is used again.
+// Loops dispose of results, as reference counts do in Python, so that their memory is reused.
 
 const addBoth: Row["body"] = ({ a, b }) => () => a.add(b).dispose();
 const addInto: Row["body"] = ({ a, b, o }) => () => a.add(b, { out: o });
@@ -115,7 +115,7 @@ const views = group("views", {}, [
   row("reshape with -1", x, ({ x }) => () => x.reshape([512, -1]), "x.reshape(512, -1)"),
   row("unsqueeze", x, ({ x }) => () => x.unsqueeze(), ["x[None]", "x.unsqueeze(0)"]),
   row("squeeze", { x: f32(1, 64, 32) }, ({ x }) => () => x.squeeze(0), "x.squeeze(0)"),
-  // PyTorch has no negative strides: there these would be copies.
+  // PyTorch has no negative strides: it would copy.
   row("flip one axis", x, ({ x }) => () => x.flip(0), ["x[::-1]", undefined]),
   row("broadcast to", x, ({ x }) => () => x.broadcastTo([8, 64, 32, 16]), [
     "np.broadcast_to(x, (8, 64, 32, 16))",
@@ -327,7 +327,7 @@ const casts: Part[] = [
   )
 );
 
-/** The dtypes that JavaScript has no fast arithmetic for, and what is done with each. */
+/** The dtypes without fast arithmetic in JavaScript, and the ops timed for each. */
 const NARROW = ["float16", "int64", "bfloat16", "uint64"] as const;
 const NARROW_MAP: readonly [op: string, body: Row["body"], twins: Twins][] = [
   ["add", addBoth, "a + b"],

@@ -1,13 +1,14 @@
 /**
- * Times rows of the work list in the runtime that runs it, one at a time, as it is told on stdin.
+ * Times rows of the work list in its own runtime, one at a time, by requests on stdin.
  *
  *     worker.ts [--threads=N] [--backend=js|native] [--cold]
  *
- * Each line in is a JSON request, each line out its answer: `prepare` a row (make its inputs, warm
- * it up, find how often to call it), `time` it once, or call it so often and tell how much `memory`
- * the process has taken. Unless `--cold` is given, before the first request more than twenty ops
- * have run on six dtypes and four layouts, as in any real program: what engines specialise for the
- * only op they have seen would flatter every figure. Knows nothing of the other peers.
+ * Each input line is a JSON request, each output line its answer: `prepare` a row (make its inputs,
+ * warm it up, choose the number of calls), `time` it once, or call it a given number of times and
+ * report the `memory` of the process. Unless `--cold` is given, more than twenty ops run on six
+ * dtypes and four layouts before the first request, as in any real program: otherwise engines would
+ * specialize for the only op they have seen, and figures would be too good. Knows nothing of the
+ * other peers.
  *
  * @module
  */
@@ -18,15 +19,15 @@ import { parseArgs } from "node:util";
 import * as rm from "../mod.ts";
 import { type Input, type Row, type Tensors, WORK } from "./work.ts";
 
-/** What a worker is asked. */
+/** A request to a worker. */
 export interface Request {
-  /** What to do. */
+  /** The command. */
   readonly do: "prepare" | "time" | "memory";
-  /** The row's name and group, which tell rows apart. */
+  /** The row's name and group, which identify it. */
   readonly row: string;
-  /** How many milliseconds a timing should take. */
+  /** The duration of a timing in milliseconds. */
   readonly ms: number;
-  /** How many calls to measure memory over. */
+  /** The number of calls for a measurement of memory. */
   readonly calls?: number;
   /** For other languages: the row's inputs and statement. */
   readonly inputs?: Readonly<Record<string, Input>>;
@@ -34,7 +35,7 @@ export interface Request {
   readonly statement?: string;
 }
 
-/** What it answers: the time of a call, or what went wrong. */
+/** The answer: the time of a call, or an error. */
 export interface Answer {
   /** Nanoseconds for each call. */
   readonly ns?: number;
@@ -42,11 +43,11 @@ export interface Answer {
   readonly peak?: number;
   /** The same before the row's inputs were made. */
   readonly before?: number;
-  /** What went wrong. */
+  /** The error. */
   readonly error?: string;
-  /** On the first line only: what answers. */
+  /** On the first line only: the version of the peer. */
   readonly version?: string;
-  /** On the first line only: the backend that serves. */
+  /** On the first line only: the backend in use. */
   readonly serves?: string;
 }
 
@@ -77,7 +78,7 @@ function fresh({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm
 
 let sink: unknown;
 
-/** Calls `body` so often; gives milliseconds. */
+/** Calls `body` the given number of times; returns milliseconds. */
 function run(body: () => unknown, calls: number): number {
   const begin = performance.now();
   for (let i = 0; i < calls; i++) sink = body();
@@ -101,8 +102,8 @@ function warmUp(): void {
       sink = [a.T.contiguous(), a.astype("float32"), a.sort(), a.reshape([-1]), a.add(1)];
     }
   }
-  // A timing loop that has only ever called one row would be compiled together with it, and what
-  // does not change taken out of the loop.
+  // Otherwise engines would compile the timing loop together with its only row, and hoist constant
+  // work out of the loop.
   for (const row of WORK) {
     if (row.group === "small sizes" || row.group === "views") run(bodyOf(row), 300);
   }
@@ -114,7 +115,7 @@ const UNARY = ["square", "sqrt", "exp", "tanh", "relu", "sign", "abs", "isnan"] 
 
 interface Prepared {
   readonly body: () => unknown;
-  /** How many fill the time that a timing should take. */
+  /** The number of calls that fill the duration of a timing. */
   calls: number;
 }
 
@@ -140,12 +141,12 @@ function prepare(row: Row, ms: number): void {
     made.clear();
     prepared.clear();
     group = row.group;
-    // Or small calls would pay for the large arrays of the groups before.
+    // Otherwise small calls would pay for the large arrays of earlier groups.
     rm.emptyCache();
     collect();
   }
   const body = bodyOf(row);
-  // Long enough for every tier of the engine; then as many calls as fill the time.
+  // Long enough for every tier of the engine; then the number of calls that fill the time.
   let calls = 1;
   let spent = 0;
   let took = 0;
@@ -161,9 +162,9 @@ function prepare(row: Row, ms: number): void {
 function answer(request: Request): Answer {
   const one = prepared.get(request.row);
   if (request.do === "time" && one !== undefined) {
-    // What ran in between has left garbage, and engines drop code that has not run for a while:
-    // a lead-in, not timed, gets this row going again. Where it takes less than half of its time,
-    // the first calls were slow, on which they were counted: they were given fresh memory.
+    // Earlier work has left garbage, and engines drop code that has not run for a while: an untimed
+    // lead-in warms this row up again. If it takes less than half of its time, the first calls,
+    // which determined the count, were slow because they got new memory.
     while (run(one.body, Math.ceil(one.calls / 2)) < request.ms / 4) one.calls *= 2;
     return { ns: run(one.body, one.calls) * 1e6 / one.calls };
   }
@@ -178,7 +179,7 @@ function answer(request: Request): Answer {
   return {};
 }
 
-/** The largest resident set that this process has had. */
+/** The largest resident set of this process so far. */
 function peakBytes(): number {
   if (process.platform === "linux") {
     const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))!;
@@ -220,6 +221,6 @@ if (import.meta.main) {
   for await (const line of createInterface({ input: process.stdin })) {
     reply(attempt(() => answer(JSON.parse(line))));
   }
-  // Keeps the results alive to the engine's eyes.
+  // Prevents engines from removing the results as unused.
   if (sink === prepared) throw new Error();
 }

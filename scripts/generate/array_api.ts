@@ -43,7 +43,7 @@ export const STANDARD: Readonly<Record<string, string>> = {
     "fftshift ifftshift",
 };
 
-/** Names that are not the standard's in camelCase. */
+/** Names that differ from the standard's name in camelCase. */
 export const RENAMED: Readonly<Record<string, string>> = {
   e: "Math.E",
   inf: "Infinity",
@@ -100,7 +100,7 @@ const JAVASCRIPT = "the JavaScript value";
 const INT64_SUMS = "unsigned integers below 64 bits give int64, the standard requires uint64";
 const WEAK = "JavaScript numbers become float32 unless a dtype is given";
 
-/** Names that exist but do not do all that the standard requires, or do it differently. */
+/** Names that exist but differ from the requirements of the standard. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
   e: JAVASCRIPT,
   inf: JAVASCRIPT,

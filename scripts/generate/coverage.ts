@@ -18,7 +18,7 @@ interface Row {
   note: string;
 }
 
-/** How a program says `name` of the standard, or undefined when it cannot. */
+/** The name of the standard's `name` in rowmajor, or undefined if it does not exist. */
 function findHere(name: string, category: string): string | undefined {
   const ours = RENAMED[name] ??
     name.replace(/(?<=[a-z0-9])_([a-z0-9])/g, (_, c) => c.toUpperCase());
@@ -40,7 +40,7 @@ function makeRow(name: string, category: string): Row {
   return { name, status, here: here ?? "", note: here === undefined ? "" : note };
 }
 
-/** The text of docs/coverage.md. Throws when array_api.ts lists a difference of what is not here. */
+/** The text of docs/coverage.md. Throws if array_api.ts lists a difference of a missing name. */
 export function makeCoverage(): string {
   const categories = Object.entries(STANDARD).map(([category, names]) =>
     [category, names.split(" ").map((name) => makeRow(name, category))] as const

@@ -8,11 +8,11 @@
 
 /** One feature. */
 export interface Feature {
-  /** What the names of its tests begin with. */
+  /** The prefix of the names of its tests. */
   readonly title: string;
   /** The exact semantics. */
   readonly semantics: string;
-  /** What an unimplemented feature waits for. */
+  /** The missing requirement of an unimplemented feature. */
   readonly later?: "other machines" | "complex numbers";
 }
 

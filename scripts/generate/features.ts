@@ -1,9 +1,9 @@
 /**
- * Writes docs/features.md, the features beside the tests that cover them. A feature without a test
+ * Writes docs/features.md: the features, with the tests that cover them. A feature without a test
  * is an error.
  *
- * Tests are found by their names in the test files: those that begin with a feature's title and a
- * colon. It must not run any.
+ * Finds tests by their names in the test files, which begin with a feature's title and a colon.
+ * Must not run any.
  *
  * @module
  */
@@ -43,7 +43,7 @@ function row({ title, semantics, later }: Feature, tests: readonly FoundTest[]):
   return `| ${escapeCell(title)} | ${escapeCell(semantics)} | ${cell} |`;
 }
 
-/** The text of docs/features.md. Throws when a feature has no test, or one too early. */
+/** The text of docs/features.md. Throws if a feature has no test, or has one too early. */
 export function makeFeatures(): string {
   const tests = findTests();
   const lines: string[] = [];

@@ -1,21 +1,21 @@
 /**
- * The layers of src: the order in which its folders may import each other, and what each is for.
+ * The layers of src: the order in which its folders may import each other, and their purposes.
  *
- * tests/project/layers_test.ts holds the sources to it, layers.ts draws it; this file only holds
- * data.
+ * tests/project/layers_test.ts checks the sources against it, layers.ts draws it; this file
+ * contains only data.
  *
  * @module
  */
 
-/** Folders that stand on one level. */
+/** Folders on one level. */
 export interface Layer {
-  /** Folders of src, without those inside them that have a place of their own. */
+  /** Folders of src, without subfolders that have a layer of their own. */
   readonly folders: readonly string[];
-  /** What they are for. */
+  /** Their purpose. */
   readonly what: string;
 }
 
-/** Neighbouring layers, by what they are about. */
+/** Adjacent layers, by subject. */
 export interface LayerGroup {
   readonly title: string;
   readonly layers: readonly Layer[];
@@ -31,7 +31,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       {
         folders: ["io", "random", "device"],
-        what: "files; random numbers; devices and what serves",
+        what: "files; random numbers; devices and backends in use",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
     ],
@@ -39,7 +39,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "Backends",
     layers: [
-      { folders: ["backend"], what: "registers what serves the CPU, and CUDA devices" },
+      { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
       { folders: ["backend/ffi"], what: "the C library's symbols, and how it is opened" },
     ],
@@ -47,8 +47,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "Calls and ops",
     layers: [
-      { folders: ["core"], what: "check, promote, plan, allocate, one backend call" },
-      { folders: ["ops"], what: "THE op table and its expressions" },
+      { folders: ["core"], what: "checks, promotes, plans, allocates, calls a backend" },
+      { folders: ["ops"], what: "op types, the op table, expressions, result rules" },
     ],
   },
   {
@@ -61,7 +61,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   },
 ];
 
-/** Files that only one other file of src may import: a backend is entered from dispatch alone. */
+/** Files that only one other file of src may import: only dispatch calls backends. */
 export const ONLY_FROM: Readonly<Record<string, string>> = {
   "core/registry.ts": "core/dispatch.ts",
 };

@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { LAYER_GROUPS, type LayerGroup } from "./layer_order.ts";
 import { readText } from "../tools.ts";
 
-/** What stands on top of all, outside src. */
+/** The top group, outside src. */
 const TOP: LayerGroup = {
   title: "",
   layers: [{ folders: ["mod.ts"], what: "exports, and nothing else" }],
@@ -21,7 +21,7 @@ const COLOURS = [["#ffffff", "#475569"], ["#eef2ff", "#6366f1"], ["#ecfdf5", "#0
   "#ea580c",
 ], ["#f1f5f9", "#64748b"]];
 
-// In pixels; CHARACTER is the width of one in the font of the boxes.
+// In pixels; CHARACTER is the width of a character in the font of the boxes.
 const WIDTH = 840;
 const ROW = 34;
 const CHARACTER = 7.3;
@@ -30,7 +30,7 @@ const CAPTIONS = 480;
 const nameOf = (folder: string) => folder === "mod.ts" ? folder : `${folder}/`;
 const escape = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-/** The picture: a band for each group, in it a row for each layer, in that a box for each folder. */
+/** The picture: a band for each group, with a line for each layer and a box for each folder. */
 export function makePicture(): string {
   const lines: string[] = [];
   let y = 10;
@@ -84,7 +84,7 @@ export function makeText(): string {
 
 const BLOCK = /(<!-- layers -->\n\n```text\n)[\s\S]*?(\n```)/;
 
-/** The text of docs/architecture.md, with the layers as they are. */
+/** The text of docs/architecture.md with the current layers. */
 export function makeArchitecture(): string {
   const text = readText("docs/architecture.md");
   if (!BLOCK.test(text)) throw new Error("docs/architecture.md has no text after <!-- layers -->");

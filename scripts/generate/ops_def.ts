@@ -1,7 +1,7 @@
 /**
- * Writes what others have of the op table: shim/core/ops.def for kernels in C, and
- * src/types/table_ops.ts for the types of TypeScript. Also shim/include/abi_constants.h, the numbers
- * in calls of the shim.
+ * Writes the op table for other languages: shim/core/ops.def for kernels in C, and
+ * src/types/table_ops.ts for the types of TypeScript. Also writes shim/include/abi_constants.h, the
+ * numbers in calls of the shim.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import type { MapOp, TableOp } from "../../src/ops/op.ts";
 import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
 
-/** `text` in C: calls and fractions are left to macros, which know the type. */
+/** `text` in C: calls and fractions become macros, which know the type. */
 function inC(text: string): string {
   return printExpr(parseExpr(text), {
     num: (digits) => /^\d+$/.test(digits) ? digits : `RM_NUM(${digits})`,
@@ -23,14 +23,14 @@ function inC(text: string): string {
   });
 }
 
-/** Primitives for which it matters which numbers the dtype has, or which of them are integers. */
+/** Primitives whose result depends on the dtype's set of numbers or integers. */
 const ROUNDING = new Set("floor ceil trunc rint nextafter".split(" "));
 
 function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
 }
 
-/** The macro of a row's line for a kind of dtype; undefined where the row does not compute in it. */
+/** The macro of an op's line for a kind of dtype; undefined if the op does not compute in it. */
 function macroOf(row: MapOp, kind: Kind): string | undefined {
   if (!row.dtypes.includes(kind)) return undefined;
   if (kind === "f") {
@@ -38,13 +38,13 @@ function macroOf(row: MapOp, kind: Kind): string | undefined {
     if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
     return isComputeBound(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
-  // Everything else computes in floats.
+  // All other ops compute in floats.
   if (row.result !== "same" && row.result !== "bool") return undefined;
   if (kind === "b") return "RM_BOOL_MAP";
   return ignoresSign(parseExpr(exprFor(row, kind))) ? "RM_BITS_MAP" : "RM_INT_MAP";
 }
 
-/** Whether it is one operator between two operands, and no dearer than reading those. */
+/** Whether it is one operator between two operands that costs no more than reading them. */
 function isArithmetic(row: MapOp, expr: Expr): boolean {
   return row.arity === 2 && expr.kind === "binary" && "+-*/".includes(expr.op) &&
     expr.left.kind === "name" && expr.right.kind === "name";
@@ -67,7 +67,7 @@ function mapLines(row: MapOp): string[] {
   return lines;
 }
 
-/** What the driver of the kernels has to know of a row. */
+/** Properties of an op that the driver of the kernels needs. */
 function rowLine(row: MapOp): string {
   const [condition, bool, heavy] = [row.condition, row.result === "bool", isComputeBound(row)]
     .map(Number);
@@ -78,7 +78,7 @@ function hex(hash: number): string {
   return `0x${(hash >>> 0).toString(16).padStart(8, "0")}u`;
 }
 
-/** All lines of an op as one, so that an op which is added or changed is one line that differs. */
+/** All lines of an op as one, so that a new or changed op changes one line. */
 function opLine(op: TableOp): string {
   const kind = op.kind === "map" ? "map" : "reduce";
   const first = `RM_OP(${op.name}, ${hex(abi.opHash(op))}, ${kind})`;

@@ -1,10 +1,10 @@
 /**
  * Writes zig-out/lib/rowmajor-ptx.bin: the kernels for machines that have a driver but no NVRTC, as
- * PTX that the pinned zig's clang makes. `zig build ptx` runs it.
+ * PTX from the clang of the pinned zig. `zig build ptx` runs it.
  *
- * A kernel is a module of its own, with the functions and variables that it uses, so that a driver
- * compiles what a program calls and nothing else; those of several dtypes are often the same text.
- * shim/cuda/modules/aot.c says what the file looks like.
+ * Each kernel is a module of its own, with the functions and variables that it uses, so that a
+ * driver compiles only the kernels that a program calls; kernels of several dtypes often have the
+ * same text. shim/cuda/modules/aot.c describes the file format.
  *
  * @module
  */
@@ -18,15 +18,15 @@ import { tableHash } from "../../src/backend/ffi/abi.ts";
 import { embeddedHeaders } from "../gpu/embedded_headers.ts";
 import { findTool, root } from "../tools.ts";
 
-/** The oldest devices that are supported, and the PTX that their first drivers knew. */
+/** The oldest supported devices, and the PTX version of their first drivers. */
 const TARGET = ["--cuda-gpu-arch=sm_75", "--cuda-feature=+ptx64"];
 
 const FLAGS = [
   ...["-x", "cuda", "--cuda-device-only", ...TARGET],
-  // Nothing of CUDA is there, and nothing of the system is wanted.
+  // CUDA is not installed, and nothing of the system may be used.
   ...["--cuda-path=/nonexistent", "-nocudainc", "-nocudalib", "-nostdinc"],
   ...["-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-Werror"],
-  // Words for NVRTC, functions of vecmath.h that a kernel does without, tests for NaN.
+  // Warnings about words for NVRTC, unused functions of vecmath.h, and tests for NaN.
   ...["-Wno-unknown-pragmas", "-Wno-cuda-compat", "-Wno-undefined-internal"],
   ...["-Wno-tautological-compare", "-Wno-pass-failed"],
   ...["-I", "shim/cuda/kernels", "-I", "shim/math", "-include", "shim/cuda/kernels/clang.h", "-S"],
@@ -36,7 +36,7 @@ const FLAGS = [
 export interface Kernel {
   /** Its name. */
   readonly name: string;
-  /** What it is called in the module. */
+  /** Its name in the module. */
   readonly entry: string;
   /** The module. */
   readonly text: string;
@@ -61,7 +61,7 @@ function compile(zig: string, name: string, source: string): Promise<string> {
   });
 }
 
-/** Makes PTX short. Labels and parameters are their function's own. */
+/** Shortens PTX. Labels and parameters are local to their function. */
 function shorten(ptx: string): string {
   return ptx.replace(/\/\/.*/g, "")
     .replace(/\w+_param_(\d+)/g, "p$1")
@@ -84,7 +84,7 @@ function partsOf(ptx: string): string[] {
   return parts;
 }
 
-/** What a part defines or declares. */
+/** The symbol that a part defines or declares. */
 function symbolOf(part: string): string | undefined {
   const match = /^[^({]*\.(?:entry|func)(?: \([^)]*\))? ([\w$]+)/.exec(part) ??
     /^\.(?:visible |extern )?\.?(?:shared|const|global)[^[=;]* ([\w$]+)/.exec(part);
@@ -118,7 +118,7 @@ export function split(ptx: string): Kernel[] {
   return kernels;
 }
 
-/** Modules that are alike lie close together: those of one kind and dtype. */
+/** Similar modules are close together: those of one kind and dtype. */
 function orderOf({ name }: Kernel): string {
   const [, row, dtypes, kind] = /^([a-zA-Z0-9]+)_?(.*?)_?([a-z]+(?:_generic)?)?$/.exec(name) ?? [];
   return `${kind} ${dtypes} ${row}`;
@@ -131,7 +131,7 @@ function sumOf(parts: readonly Uint8Array[]): number {
   return sum >>> 0;
 }
 
-/** Changes with the headers that the library holds, and with the op table. */
+/** Changes with the headers in the library, and with the op table. */
 function stamp(): number {
   const texts = embeddedHeaders().map(({ text }) => new TextEncoder().encode(text));
   return (sumOf(texts) ^ tableHash()) >>> 0;
@@ -172,7 +172,7 @@ export function compress(bytes: Uint8Array): Uint8Array {
       while (i + same + 5 < length && bytes[at + same] === bytes[i + same]) same++;
       if (same > longest) [longest, back] = [same, i - at];
     }
-    // A far one takes a byte more.
+    // A distant match takes a byte more.
     const pays = longest >= 5;
     if (pays) {
       put(literals, i, back, longest);
@@ -189,7 +189,7 @@ export function compress(bytes: Uint8Array): Uint8Array {
   return Uint8Array.from(out);
 }
 
-/** The file that holds `kernels`. */
+/** The file of `kernels`. */
 export function pack(kernels: readonly Kernel[]): Uint8Array {
   const places = new Map<string, number>();
   const texts: string[] = [];
@@ -203,7 +203,7 @@ export function pack(kernels: readonly Kernel[]): Uint8Array {
     }
     lines += `${name} ${entry} ${place}\n`;
   }
-  // One byte for each character, of images too that are not text.
+  // One byte per character, also for images, which are not text.
   const raw = Uint8Array.from(
     `${lines}\0${texts.map((text) => `${text}\0`).join("")}`,
     (c) => c.charCodeAt(0),

@@ -4,7 +4,7 @@
  *
  *     npm install --ignore-scripts @tensorflow/tfjs@4.22.0
  *
- * TensorFlow.js is no dependency of this repository: only whoever changes that page needs it.
+ * TensorFlow.js is not a dependency of this repository: only changes of that page need it.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import { evaluate, readOperands, readPeerRows } from "../../tests/docs/peer_tabl
 
 const root = new URL("../../", import.meta.url);
 
-/** Tensors as nested arrays, numbers and strings as they are; null for anything else. */
+/** Tensors as nested arrays, numbers and strings unchanged; null for anything else. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (ArrayBuffer.isView(value)) return [...value as Float32Array];
@@ -26,7 +26,7 @@ function plain(value: unknown): unknown {
   return dtype === "bool" ? truth(data) : data;
 }
 
-/** TensorFlow.js gives bools as 0 and 1. */
+/** TensorFlow.js returns bools as 0 and 1. */
 function truth(data: unknown): unknown {
   return Array.isArray(data) ? data.map(truth) : data === 1;
 }

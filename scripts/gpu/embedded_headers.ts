@@ -11,7 +11,7 @@ export interface EmbeddedHeader {
   readonly text: string;
 }
 
-/** All of them, in the order in which the library has them. */
+/** All of them, in the order of the library. */
 export function embeddedHeaders(): EmbeddedHeader[] {
   const list = /headers = [^{]*\{([^}]*)\}/.exec(readText("shim/cuda/modules/embed.zig"))![1]!;
   return list.match(/[\w/]+\.h/g)!.map((path) => ({

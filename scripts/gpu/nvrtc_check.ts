@@ -1,15 +1,15 @@
 /**
- * Compiles every kernel for every architecture by NVIDIA's own compiler, which needs no GPU, and
- * compares registers and spills with those of before.
+ * Compiles every kernel for every architecture with NVIDIA's own compiler, which needs no GPU, and
+ * compares registers and spills with the saved figures.
  *
- * What was compiled is kept in `bench/results/nvrtc.tsv.gz`: of each family of kernels a hash of all
- * that went into it and the architectures that are done, of each kernel its figures. Only what
- * changed is compiled again. A compiler that says anything, spills that grow and more than 8 more
- * registers are failures; their figures are not kept, so that they fail again until `--save`.
+ * `bench/results/nvrtc.tsv.gz` contains the results: for each family of kernels a hash of its whole
+ * source and the finished architectures, for each kernel its figures. Only changed families are
+ * compiled again. Any compiler message, more spills, and more than 8 additional registers are
+ * failures; their figures are not saved, so that they fail again until `--save`.
  *
  * The compiler is that of `.venv`, or one that the library finds, else the pinned wheel, which pip
- * puts in `.venv`.
- * Without one, what changed is not checked: that is said, and is a failure with `--require` only.
+ * installs in `.venv`. Without a compiler, changed kernels are not checked; the script reports
+ * this, and fails only with `--require`.
  *
  *   --all             compiles what has not changed, too
  *   --save            keeps the figures of kernels that got worse
@@ -51,26 +51,26 @@ import {
 } from "./nvrtc_figures.ts";
 import { root } from "../tools.ts";
 
-/** The order in which they are compiled: that of the card which the library is tuned for first. */
+/** The first architecture to compile: that of the card with tuning priority. */
 const FIRST = 90;
-/** The first version that knows all architectures is 12.8. */
+/** 12.8 is the first version that supports all architectures. */
 const OLDEST = 1208;
 const WHEEL = { name: "nvidia-cuda-nvrtc", version: "13.2.86" } as const;
 
 // ---- the one who compiles ----------------------------------------------------------------------
 
 interface Answer {
-  /** The compiler's version, in the first line only; or why there is none. */
+  /** The compiler's version, in the first line only, or why there is none. */
   readonly version?: string;
   readonly reason?: string;
-  /** What the compiler said, of figures and else, or why it failed. */
+  /** The compiler's figures and other output, or why it failed. */
   readonly report?: string;
   readonly failed?: boolean;
 }
 
 const TRIVIAL = 'extern "C" __global__ void nothing() {}';
 
-/** Answers each line, a family's place and an architecture, by one of JSON. */
+/** Answers each line, the index of a family and an architecture, with a line of JSON. */
 async function work(): Promise<void> {
   const say = (answer: Answer): void => console.log(JSON.stringify(answer));
   const shim = openShim();
@@ -96,7 +96,7 @@ async function work(): Promise<void> {
   }
 }
 
-/** A process that compiles. */
+/** A compiler process. */
 class Compiler {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
@@ -180,15 +180,15 @@ interface Task {
   readonly architecture: number;
 }
 
-/** Says so if a compiler knows not all architectures. */
+/** Reports a compiler that does not support all architectures. */
 function tooOld(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return 100 * major + minor < OLDEST ? `NVRTC ${version} is older than 12.8` : undefined;
 }
 
 /**
- * Begins as many processes as are asked for, or says why there is no compiler. That of `.venv`, which
- * made the figures, comes before what else the library finds.
+ * Starts the requested number of processes, or returns why there is no compiler. Prefers the
+ * compiler of `.venv`, which made the figures, over others that the library finds.
  */
 async function openCompilers(count: number, install: boolean): Promise<Compiler[] | string> {
   const shim = openShim();
@@ -236,7 +236,7 @@ async function main(): Promise<number> {
   const count = (list: readonly Task[]): number =>
     list.reduce((sum, { family }) => sum + family.names.length, 0);
   const old = all - count(tasks);
-  // Those of one architecture together, long ones first.
+  // Groups tasks by architecture, long ones first.
   tasks.sort((a, b) =>
     architectures.indexOf(a.architecture) - architectures.indexOf(b.architecture) ||
     b.family.names.length - a.family.names.length
@@ -267,7 +267,7 @@ async function main(): Promise<number> {
   return failures.length > 0 || (without !== undefined && flags.require) ? 1 : 0;
 }
 
-/** Compiles what is asked for; gives the number of kernels that went well. */
+/** Compiles the requested kernels; returns the number of successes. */
 async function compileAll(
   compilers: readonly Compiler[],
   tasks: readonly Task[],
@@ -277,7 +277,7 @@ async function compileAll(
 ): Promise<number> {
   const { version = "unknown" } = await compilers[0]!.ready;
   if (store.version !== version) {
-    // Figures of another compiler say nothing of this one's.
+    // Figures of another compiler are not comparable.
     store.families.clear();
     store.kernels.clear();
     store.version = version;
@@ -314,7 +314,7 @@ async function compileAll(
   return compiled;
 }
 
-/** Keeps the figures of `answer` if nothing is wrong with them, and else says what. */
+/** Saves the figures of `answer` if they are acceptable, else reports the problem. */
 function judge({ family, hash, architecture }: Task, answer: Answer, store: Store): string[] {
   const what = `${family.name}, sm_${architecture}`;
   if (answer.failed !== false) return [`${what}: ${answer.report}`];

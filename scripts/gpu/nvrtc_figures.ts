@@ -1,6 +1,6 @@
 /**
- * What is known of compiled kernels: from what text they were made, and how many registers and bytes
- * they take; see `scripts/gpu/nvrtc_check.ts`.
+ * Figures of compiled kernels: the hash of their source, and the registers and bytes that they use;
+ * see `scripts/gpu/nvrtc_check.ts`.
  *
  * @module
  */
@@ -12,30 +12,30 @@ import type { NamedFamily } from "../../src/backend/cuda/families.ts";
 import { readText, root } from "../tools.ts";
 import { embeddedHeaders } from "./embedded_headers.ts";
 
-/** From Turing to the newest that the pinned compiler knows. */
+/** From Turing to the newest that the pinned compiler supports. */
 export const ARCHITECTURES: readonly number[] = [75, 80, 86, 90, 100, 120];
 const STORE = join(root, "bench", "results", "nvrtc.tsv.gz");
-/** Registers that a kernel may gain without anyone asking why. */
+/** Additional registers of a kernel that are acceptable. */
 const MORE_REGISTERS = 8;
 
 // ---- what was compiled before ------------------------------------------------------------------
 
 /** Registers, then bytes of stack, of spill stores, of spill loads, of shared memory. */
 export type Figures = readonly number[];
-/** Where each of them is. */
+/** The index of each figure. */
 export const REGISTERS = 0, STACK = 1, STORES = 2, LOADS = 3;
 
-/** What is kept. */
+/** The saved figures. */
 export interface Store {
-  /** Of the compiler that made the figures. */
+  /** The version of the compiler that made the figures. */
   version: string;
-  /** Of each family: the hash of what was compiled, and for which architectures. */
+  /** By family: the hash of the compiled source, and the finished architectures. */
   readonly families: Map<string, { hash: string; done: Set<number> }>;
-  /** Of each kernel: its figures by architecture. */
+  /** By kernel: its figures by architecture. */
   readonly kernels: Map<string, Map<number, Figures>>;
 }
 
-/** What was kept, or nothing. */
+/** The saved figures, or none. */
 export function readStore(): Store {
   const store: Store = { version: "", families: new Map(), kernels: new Map() };
   if (!existsSync(STORE)) return store;
@@ -57,7 +57,7 @@ export function readStore(): Store {
   return store;
 }
 
-/** Writes what `families` have: a line for each family, then those of its kernels. */
+/** Writes `families`: a line for each family, then those of its kernels. */
 export function writeStore(store: Store, families: readonly NamedFamily[]): void {
   const lines = [`NVRTC ${store.version}`];
   for (const { name, names } of families) {
@@ -79,24 +79,24 @@ export function writeStore(store: Store, families: readonly NamedFamily[]): void
 
 // ---- what there is to compile ------------------------------------------------------------------
 
-/** C without comments, which change nothing. */
+/** C without comments, which do not affect the result. */
 function bare(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, " ").replace(/[ \t]+/g, " ").replace(/\s*\n\s*/g, "\n");
 }
 
-/** The texts of the headers that the library has for kernels, by their last names. */
+/** The texts of the library's headers for kernels, by their base names. */
 const headers = new Map(embeddedHeaders().map(({ name, text }) => [name, bare(text)]));
 
 /**
- * `source` with the text of each header that it includes where that comes first; without those that
- * only the CPU's compiler gets to see.
+ * `source` with each included header inserted at its first occurrence, without code for the CPU's
+ * compiler only.
  */
 export function wholeText(source: string): string {
   const seen = new Set<string>();
   const expand = (text: string): string =>
     text.replace(/#include "([^"]+)"/g, (_, name: string) => {
       const header = headers.get(name) ?? "";
-      // What has a guard counts once; what is included for one type after another has none.
+      // A header with a guard is inserted once; a header without one is included once per type.
       if (!header.includes("#ifndef ROWMAJOR_")) return expand(header);
       if (seen.has(name)) return "";
       seen.add(name);
@@ -105,7 +105,7 @@ export function wholeText(source: string): string {
   return expand(source);
 }
 
-/** The options that the library gives to the compiler, as its source says them. */
+/** The library's options for the compiler, read from its source. */
 export function optionsText(): string {
   const text = readText("shim/cuda/modules/nvrtc.c");
   const options = /common_options\[\] = \{[^}]*\}/.exec(text);
@@ -113,7 +113,7 @@ export function optionsText(): string {
   return options[0];
 }
 
-/** What `family` was made of, in a few letters; `options` are {@link optionsText}. */
+/** A short hash of the source of `family`; `options` are {@link optionsText}. */
 export function hashOf({ source, names }: NamedFamily, options: string): string {
   const text = [options, names.join("\n"), wholeText(source)].join("\0");
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
@@ -121,14 +121,14 @@ export function hashOf({ source, names }: NamedFamily, options: string): string 
 
 // ---- figures -----------------------------------------------------------------------------------
 
-/** What the compiler said. */
+/** The output of the compiler. */
 export interface Report {
   readonly figures: Map<string, Figures>;
-  /** What the compiler said besides. */
+  /** The output other than figures. */
   readonly said: string;
 }
 
-/** Tells figures from the rest: see `rm_cuda_compile` in shim/include/rowmajor.h. */
+/** Separates figures from the other output: see `rm_cuda_compile` in shim/include/rowmajor.h. */
 export function readReport(report: string): Report {
   const figures = new Map<string, Figures>();
   const said: string[] = [];
@@ -140,7 +140,7 @@ export function readReport(report: string): Report {
   return { figures, said: said.join("\n") };
 }
 
-/** In words, how `now` is worse than `before`. */
+/** Describes how `now` is worse than `before`. */
 export function worse(now: Figures, before: Figures | undefined): string | undefined {
   if (before === undefined) return undefined;
   const at = (figures: Figures, i: number): number => figures[i] ?? 0;

@@ -14,7 +14,7 @@ import { findTool, root } from "../tools.ts";
 
 /** Packages that tests import. */
 const PACKAGES = ["deno-std", "fast-check", "pure-rand"];
-/** No more than this can be brought. */
+/** The size limit of the folder. */
 const LIMIT_BYTES = 64 * 2 ** 20;
 
 function run(command: string, args: string[], env: Record<string, string> = {}): void {
@@ -26,7 +26,7 @@ function run(command: string, args: string[], env: Record<string, string> = {}):
   if (status !== 0) throw new Error(`${command} failed: ${error?.message ?? `exit ${status}`}`);
 }
 
-/** Compresses as small as xz can make a program. */
+/** Compresses a program with xz at its best level. */
 function compress(path: string, to: string): void {
   const program = `import lzma, os, shutil
 filters = [{"id": lzma.FILTER_X86}, {
@@ -34,7 +34,7 @@ filters = [{"id": lzma.FILTER_X86}, {
 with open(os.environ["PACK_FROM"], "rb") as a:
     with lzma.open(os.environ["PACK_TO"], "wb", filters=filters) as b:
         shutil.copyfileobj(a, b)`;
-  // Not as arguments: Deno takes its own path among them for a call of Node, and adds "run -A".
+  // Not as arguments: Deno mistakes its own path among them for a call of Node, and adds "run -A".
   run("python3", ["-c", program], { PACK_FROM: path, PACK_TO: to });
 }
 

@@ -1,9 +1,9 @@
 /**
- * Says what CUDA device there is and runs something of every kind of kernel on it.
+ * Prints the CUDA device, and runs a kernel of every kind on it.
  *
  *     gpu_probe.ts [--every-kernel]
  *
- * Results are compared with those of the CPU. `--every-kernel` is for compute-sanitizer: no timings,
+ * Compares results with those of the CPU. `--every-kernel` is for compute-sanitizer: no timings,
  * small and odd sizes.
  *
  * @module
@@ -11,7 +11,7 @@
 import process from "node:process";
 import * as rm from "../../mod.ts";
 
-/** Names of what differed. */
+/** Names of checks with different results. */
 const wrong: string[] = [];
 
 function check(name: string, run: (device: "cpu" | "cuda") => rm.AnyTensor, tolerance = 0): void {
@@ -48,7 +48,7 @@ for (const n of every ? [1, 33, 1000] : [1, 1000, 100_003]) {
   check(`exp ${n}`, (device) => at(device).exp(), 1e-6);
   check(`cast ${n}`, (device) => at(device).astype("bfloat16"));
   check(`transposed copy ${n}`, (device) => on(device).T.copy());
-  // Tiles of 64 and of 32, whole ones and what is left over.
+  // Tiles of 64 and of 32, whole and partial ones.
   const wide = rm.random.normal(key, [n % 173 + 130, 197]).mul(100) as rm.Tensor<"float32">;
   for (const dtype of ["uint8", "bfloat16", "float32", "float64"] as const) {
     const as = (device: "cpu" | "cuda"): rm.AnyTensor => wide.astype(dtype).to(device);

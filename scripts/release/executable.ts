@@ -3,11 +3,11 @@
  * inside: `executable.ts MAIN [--include=FILE[=NAME] ...] [--out=FILE] [--runtime=bun|deno]
  * [--minify]`.
  *
- * It stages the sources with the library of this machine inside, and the program's folder beside
- * them, so that its `../../mod.ts` is the staged one. A file that is included is found where the
- * program looks for it, at `new URL(NAME, import.meta.url)`; the name is relative to the main
- * module's folder, and what it is without one. Deno takes what the program may do at run time from
- * `--allow`s that are given here, all of it without one.
+ * Stages the sources with the library of this machine, and the program's folder next to them, so
+ * that its `../../mod.ts` is the staged one. The program finds an included file at
+ * `new URL(NAME, import.meta.url)`; NAME is relative to the main module's folder, and defaults to
+ * the file's path from there. For Deno, `--allow` options given here set the permissions at run
+ * time; without any, all are granted.
  *
  * @module
  */
@@ -18,26 +18,26 @@ import process from "node:process";
 import { builtLibraries, HOST, type Libraries, stageForExecutable } from "./package.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
 
-/** What to make. */
+/** The program to build. */
 export interface Program {
   /** The main module. */
   readonly main: string;
   readonly out: string;
   readonly runtime: "bun" | "deno";
-  /** Files by the names that the program knows them by. */
+  /** Files by the names that the program uses for them. */
   readonly include: Readonly<Record<string, string>>;
-  /** What the runtime's compiler is to be told besides. */
+  /** Additional flags of the runtime's compiler. */
   readonly flags: readonly string[];
 }
 
-/** Stages and compiles `program` in `folder`; gives what to say when that fails. */
+/** Stages and compiles `program` in `folder`; returns the output if that fails. */
 export async function makeExecutable(
   { main, out, runtime, include, flags }: Program,
   folder: string,
   libraries: Libraries,
 ): Promise<string | undefined> {
   stageForExecutable(folder, HOST, libraries);
-  // Bun sees paths from the main module's folder on, and so does whoever looks for an included file.
+  // Bun resolves paths from the main module's folder, for included files too.
   const home = join(folder, relative(root, dirname(main)));
   cpSync(dirname(dirname(main)), dirname(home), { recursive: true });
   const names = Object.entries(include).map(([name, file]) => {
@@ -93,7 +93,7 @@ async function main(): Promise<number> {
   }
   const [path] = mains;
   if (path === undefined || mains.length > 1 || !/^(bun|deno)$/.test(runtime)) usage();
-  // What lies beside the program's folder is staged too.
+  // Files next to the program's folder are staged too.
   const inside = relative(root, path), place = inside.split(sep);
   if (place[0] === ".." || isAbsolute(inside) || place.length < 3) {
     console.error(

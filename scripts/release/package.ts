@@ -1,11 +1,11 @@
 /**
- * Stages the packages that are published, with the native libraries of all targets inside, below
- * zig-out/package: `jsr`, the sources in TypeScript, and `npm`, JavaScript with declarations, of
- * which it makes a tarball too.
+ * Stages the published packages, with the native libraries of all targets inside, below
+ * zig-out/package: `jsr`, the sources in TypeScript, and `npm`, JavaScript with declarations, which
+ * it also packs as a tarball.
  *
- * The sources stay as they are, but for src/backend/ffi/embedded.ts, which says what a package
- * carries: here it is written anew. `--host` stages for this machine only; `--check` lets Deno look
- * whether JSR would take the one, and TypeScript look through the declarations of the other.
+ * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
+ * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
+ * for JSR on the first package, and TypeScript on the declarations of the second.
  *
  * @module
  */
@@ -27,7 +27,7 @@ import { deflateRawSync } from "node:zlib";
 import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
 
-/** The targets, and what the library is called on each. */
+/** The targets, and the name of the library on each. */
 export const TARGETS: Readonly<Record<string, string>> = {
   "linux-x64": "librowmajor.so",
   "linux-arm64": "librowmajor.so",
@@ -36,24 +36,24 @@ export const TARGETS: Readonly<Record<string, string>> = {
   "win32-x64": "rowmajor.dll",
 };
 
-/** Kernels for graphics cards without NVRTC, which all libraries but those of macOS look for. */
+/** Kernels for graphics cards without NVRTC, which all libraries except those of macOS use. */
 const KERNELS = "rowmajor-ptx.bin";
-/** Where the staged modules are that hold libraries, from the root of a package. */
+/** The folder of staged modules that contain libraries, from the root of a package. */
 const SHIM = "src/backend/ffi";
 
-/** What is to be read with a package. */
+/** The documents of a package. */
 const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 
-/** A file to carry. */
+/** A file of a package. */
 export interface Packed extends CarriedFile {
-  /** Where it is. */
+  /** Its path. */
   readonly path: string;
 }
 
-/** What to carry for each target, the library first. */
+/** The files for each target, the library first. */
 export type Libraries = Readonly<Record<string, readonly Packed[]>>;
 
-/** The entry points: how they are imported, and where they are. */
+/** The entry points: their import names and paths. */
 const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
   "./io": "src/io/mod.ts",
@@ -61,7 +61,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./types": "src/types/mod.ts",
 };
 
-/** A file, as packages describe it. */
+/** A file in the format of packages. */
 export function packed(path: string, name: string): Packed {
   const bytes = readFileSync(path);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
@@ -71,7 +71,7 @@ export function packed(path: string, name: string): Packed {
 /** The target of this machine. */
 export const HOST: string = `${process.platform}-${process.arch}`;
 
-/** What `zig build all` has built; with `only`, for that target, which is this machine's. */
+/** The output of `zig build all`; with `only`, for that target, which is this machine's. */
 export function builtLibraries(only?: string): Libraries {
   const lib = join(root, "zig-out", "lib");
   const libraries: Record<string, Packed[]> = {};
@@ -87,7 +87,7 @@ export function builtLibraries(only?: string): Libraries {
   return libraries;
 }
 
-/** Copies the sources and what is to be read with them. */
+/** Copies the sources and the documents. */
 function copySources(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -107,7 +107,7 @@ function contentOf({ path, sha256 }: Packed): string {
   return text;
 }
 
-/** Writes a module for each target that holds its files; `type` is the type of what it exports. */
+/** Writes a module for each target that contains its files; `type` is the type of the export. */
 function writeModules(folder: string, libraries: Libraries, extension: ".ts" | ".js"): void {
   mkdirSync(folder, { recursive: true });
   const type = extension === ".ts" ? ": Readonly<Record<string, string>>" : "";
@@ -144,7 +144,7 @@ function tableOf(libraries: Libraries): string {
 
 const HEAD = "// Written by scripts/release/package.ts.\n";
 
-/** embedded.ts of the package on JSR, which fetches the library of its machine when it is needed. */
+/** embedded.ts of the package on JSR, which downloads the library of its machine on first use. */
 function embeddedForJsr(libraries: Libraries): string {
   return `${HEAD}import {
   type Carried,
@@ -173,7 +173,7 @@ export const embedded: Carried | undefined = { files, intact, content: () => con
 `;
 }
 
-/** embedded.ts of an executable, which holds the library of `target`. */
+/** embedded.ts of an executable, which contains the library of `target`. */
 function embeddedForExecutable(target: string, libraries: Libraries): string {
   return `${HEAD}import { type Carried, type CarriedFile, findIntact } from "./cache.ts";
 import { content } from "./native/${target}.ts";
@@ -257,7 +257,7 @@ export function stageForExecutable(folder: string, target: string, libraries: Li
   writeModules(join(folder, SHIM, "native"), one, ".ts");
 }
 
-/** Stages the package for npm in `folder`, and gives the path of the tarball beside it. */
+/** Stages the package for npm in `folder`, and returns the path of the tarball next to it. */
 export async function stageNpm(folder: string, libraries: Libraries): Promise<string> {
   const sources = `${folder}-sources`;
   copySources(sources);
@@ -292,14 +292,14 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
     exports: { ...exports, "./package.json": "./package.json" },
     types: "./mod.d.ts",
     engines: { node: ">=20" },
-    // The types are in src; what is there is imported by the entry points only.
+    // The declarations are in src, and only the entry points import them.
     files: ["*.js", "*.d.ts", "src", "native", "lib", "CHANGELOG.md"],
   });
   await run("bun", ["pm", "pack", "--quiet", "--destination", ".."], folder);
   return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
 }
 
-/** Makes the JavaScript of the entry points; what they have in common is in files of its own. */
+/** Bundles the JavaScript of the entry points; shared code is in files of its own. */
 async function bundle(sources: string, folder: string): Promise<void> {
   await run("bun", [
     ...["build", ...Object.values(ENTRIES).map((path) => `./${path}`)],
@@ -313,7 +313,7 @@ async function bundle(sources: string, folder: string): Promise<void> {
   }
 }
 
-/** Writes the declarations of all that the entry points reach. */
+/** Writes the declarations of all modules that the entry points reach. */
 async function declare(sources: string, folder: string): Promise<void> {
   const { compilerOptions } = JSON.parse(readFileSync(join(root, "tsconfig.json"), "utf8"));
   const types = join(root, "node_modules", "@types");
@@ -335,7 +335,7 @@ async function declare(sources: string, folder: string): Promise<void> {
   }
 }
 
-/** Throws unless the declarations of a staged package are right by themselves. */
+/** Throws unless the declarations of a staged package compile by themselves. */
 async function checkTypes(folder: string): Promise<void> {
   const compilerOptions = {
     ...{ target: "esnext", module: "nodenext", lib: ["esnext", "dom"], types: [] },
@@ -348,14 +348,14 @@ async function checkTypes(folder: string): Promise<void> {
   rmSync(path);
 }
 
-/** Runs a tool that has nothing to say unless it fails. */
+/** Runs a tool whose output matters only if it fails. */
 async function run(tool: "bun" | "deno", args: string[], cwd: string): Promise<void> {
   const lines: string[] = [];
   const code = await start(findTool(tool), args, { cwd, onLine: (line) => lines.push(line) });
   if (code !== 0) throw new Error(`${tool} ${args[0]} exited with ${code}:\n${lines.join("\n")}`);
 }
 
-/** How many bytes the files of a folder have. */
+/** The total size of the files of a folder, in bytes. */
 export function sizeOf(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .map((path) => statSync(join(folder, path)))

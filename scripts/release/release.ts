@@ -25,7 +25,7 @@ import { ensureInstalled, findTool, root, start } from "../tools.ts";
 
 // ---- versions ----------------------------------------------------------------------------------
 
-/** Where the version stands: the file, and what is around it. */
+/** The places of the version: the file, and the text around it. */
 const PLACES: readonly (readonly [path: string, before: string, after: string])[] = [
   ["deno.json", '"version": "', '",\n  "license"'],
   ["package.json", '"version": "', '",\n  "description"'],
@@ -36,7 +36,7 @@ const PLACES: readonly (readonly [path: string, before: string, after: string])[
 
 const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;
 
-/** Replaces the version that stands in `text` between `before` and `after`; null only reads it. */
+/** Replaces the version in `text` between `before` and `after`; null only reads it. */
 function swapVersion(
   [path, before, after]: (typeof PLACES)[number],
   text: string,
@@ -51,7 +51,7 @@ function swapVersion(
   return [text.slice(0, from) + (version ?? found) + text.slice(to), found];
 }
 
-/** The version of the files below `folder`. Throws an Error when they do not agree. */
+/** The version of the files below `folder`. Throws an Error if they disagree. */
 export function versionOf(folder: string): string {
   const found = PLACES.map((place) =>
     swapVersion(place, readFileSync(join(folder, place[0]), "utf8"), null)[1]
@@ -65,14 +65,14 @@ export function versionOf(folder: string): string {
   return version!;
 }
 
-/** True when version `a` comes after `b`. */
+/** True if version `a` is later than `b`. */
 export function isLater(a: string, b: string): boolean {
   const [x, y] = [a, b].map((version) => version.split(".").map(Number)) as [number[], number[]];
   const place = x.findIndex((number, i) => number !== y[i]);
   return place >= 0 && x[place]! > y[place]!;
 }
 
-/** `changelog` with what is unreleased as the section of `version`. */
+/** `changelog` with the unreleased changes as the section of `version`. */
 export function closeSection(changelog: string, version: string, date: string): string {
   const head = "## Unreleased\n";
   const at = changelog.indexOf(head);
@@ -91,7 +91,7 @@ export function raiseVersion(folder: string, version: string, date: string): voi
   if (!VERSION.test(version)) throw new Error(`Cannot release ${version}: not like 1.2.3`);
   const changelog = join(folder, "CHANGELOG.md");
   const text = readFileSync(changelog, "utf8");
-  // The version that the files begin with has not been released.
+  // The initial version of the files has not been released.
   const first = version === before && !text.includes(`\n## ${version} (`);
   if (!first && !isLater(version, before)) {
     throw new Error(`Cannot release ${version} after ${before}`);
@@ -111,7 +111,7 @@ function hashOf(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
-/** Lines as `sha256sum --check` reads them, by name. */
+/** Lines in the format of `sha256sum --check`, by name. */
 export function checksums(paths: readonly (readonly [name: string, path: string])[]): string {
   return paths.map(([name, path]) => `${hashOf(path)}  ${name}\n`).join("");
 }
@@ -125,8 +125,8 @@ interface Component {
 }
 
 /**
- * What went into the release, in CycloneDX: the pinned tools, as npm lists them, none of which the
- * package depends on, and the libraries. The same for the same commit.
+ * The inputs of the release, in CycloneDX: the pinned tools, as npm lists them, none of which the
+ * package depends on, and the libraries. Deterministic for a commit.
  */
 export function sbomOf(npm: string, libraries: Libraries, version: string, time: Date): string {
   const bom = JSON.parse(npm) as {
@@ -157,7 +157,7 @@ export function sbomOf(npm: string, libraries: Libraries, version: string, time:
   return JSON.stringify(bom, null, 2) + "\n";
 }
 
-/** What a program prints. Throws an Error when it fails. */
+/** The output of a program. Throws an Error if it fails. */
 export function outputOf(program: string, args: readonly string[]): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     cwd: root,
@@ -181,7 +181,7 @@ async function run(tool: "deno" | "zig", args: string[], cwd: string = root): Pr
   if (code !== 0) throw new Error(`${tool} ${args[0]} exited with ${code}`);
 }
 
-/** Builds all libraries here, and in a clone from nothing. Throws an Error where they differ. */
+/** Builds all libraries here, and in a new clone. Throws an Error if they differ. */
 async function buildTwice(): Promise<void> {
   await run("zig", ["build", "all"]);
   const clone = mkdtempSync(join(tmpdir(), "rowmajor-release-"));

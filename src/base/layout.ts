@@ -52,8 +52,10 @@ function copy(sizes: readonly number[]): number[] {
   return result;
 }
 
-/** A frozen copy of `sizes`, or `last`, one made before, where that says the same: freezing takes JSC
- * a microsecond, and views in a loop have one shape. */
+/**
+ * A frozen copy of `sizes`, or the previous one, `last`, if it is equal: freezing takes JSC a
+ * microsecond, and views in a loop have one shape.
+ */
 function frozen(sizes: readonly number[], last: readonly number[]): readonly number[] {
   return sameShape(sizes, last) ? last : Object.freeze(copy(sizes));
 }

@@ -17,8 +17,10 @@ function kernel(
   return makeOp<Op>({ kind: "kernel", name, infer, ...more });
 }
 
-/** The index kernels. Indices are a contiguous vector of any integer dtype; negative ones count from
- * the end. The first one out of range is told in `call.badIndex`: then nothing has been written. */
+/**
+ * The index kernels. Indices are a contiguous vector of any integer dtype; negative ones count from
+ * the end. `call.badIndex` is the first one out of range: then nothing has been written.
+ */
 export const INDEX = {
   /** out[i, …] = source[indices[i], …]; inputs: source, indices. */
   gather: kernel("gather", (call) => {

@@ -180,7 +180,7 @@ function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): El
     int: undefined,
     bool: undefined,
     numpy: "",
-    // Only for kernels in C, which have the precision of their own functions.
+    // Only kernels in C use it, which have their own precision: the bound of most functions.
     ulp: 4,
     domain: [-8, 8],
     condition: false,

@@ -77,7 +77,7 @@ export type SliceShape<S extends Shape, A extends readonly unknown[]> = number e
     >["length"]} indexes: it has rank ${S["length"]}`
   : never;
 
-/** "many" if the shape is only known at run time: unknown texts, and several picks. */
+/** "many" if the shape is only known at run time: unknown texts, or a pick next to another index. */
 export type IndexSpec<
   A extends readonly unknown[],
   Seen extends "none" | "index" | "pick" = "none",

@@ -136,8 +136,7 @@ export class CudaDevice {
     throw new DeviceError(`${this.name}: ${this.#reason}`);
   }
 
-  /** {@link CudaDevice.kernel}, but 0 where it cannot be had: nothing compiles, and it is not one of
-   * those that come compiled. */
+  /** {@link CudaDevice.kernel}, but 0 if it is neither precompiled nor can be compiled. */
   find(name: string, source: () => string): number {
     const known = this.#kernels.get(name);
     if (known !== undefined) return known;
@@ -146,8 +145,7 @@ export class CudaDevice {
     return this.#kernels.get(name)!;
   }
 
-  /** Compiles `source`, which defines the kernels `names`, unless all are there, or not all can be
-   * had. */
+  /** Compiles `source`, which defines the kernels `names`, unless all are known or unavailable. */
   load(source: string, names: readonly string[]): void {
     if (names.every((name) => this.#kernels.has(name))) return;
     const handles = new Float64Array(names.length);

@@ -49,8 +49,10 @@ let plan = new Float64Array(128);
  * rm_cuda_matmul.
  */
 const ADDRESSES = 10, STARTS = 15;
-/** What the address of a bias has to be a multiple of: kernels that read several numbers of it at once
- * are chosen without a look at it. */
+/**
+ * The required alignment of a bias: the choice of kernels that read several of its numbers at once
+ * ignores its address.
+ */
 const BIAS_ALIGNMENT = 16;
 let tf32 = false;
 

@@ -25,8 +25,7 @@ function heldOf(bytes: number, pack: number): number {
   return (bytes === 8 ? 16 : 32) / (pack === 1 ? 2 : 1);
 }
 
-/** Threads of a block in which warps work on rows of their own; those of a block that has a part of a
- * row, of which there are no more. */
+/** Threads of a block whose warps each process a row, and of a block that processes part of a row. */
 const WARPS_THREADS = 128, PART_THREADS = 256;
 /** Blocks that keep a large device busy. */
 const BUSY_BLOCKS = 1024;

@@ -74,7 +74,7 @@ export function addCountsUp(
   device.launch(kernelOf(device, ADD_UP), [blocks], [threads], args);
 }
 
-/** Queues sorting runs in place or, with `indices`, writing the order that would. */
+/** Queues a sort of runs in place or, with `indices`, a write of the sorting order. */
 export function sort(
   device: CudaDevice,
   values: Storage,

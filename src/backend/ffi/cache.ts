@@ -170,7 +170,7 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
   return undefined;
 }
 
-/** The permissions that Deno needs for `folder`. */
+/** The message that names the permissions Deno needs for `folder`. */
 function forbidden(folder: string): string {
   const flags = `--allow-ffi=${folder} --allow-read=${folder} --allow-write=${folder}`;
   return `not allowed to keep the library in ${folder}: use -A, or ${flags}`;

@@ -16,12 +16,9 @@ export interface Collector {
 
 /** Bytes of new buffers that justify a collection of new objects. */
 const STEP_BYTES = 1 << 26;
-/** Old unreachable buffers may grow by this much, plus half of the previous total. */
+/** A full collection needs growth of at least this, and of half the least use since the last. */
 const LEAST_GROWTH = 1 << 27;
-/**
- * A full collection pays if old buffers that may be unreachable have this many times the bytes of
- * objects.
- */
+/** A full collection pays if buffers have grown by this many times the bytes of objects. */
 const WORTH = 8;
 
 /** After this many skipped collections, the buffers in use count as live. */
@@ -32,7 +29,7 @@ export class Collections {
   readonly #collector: Collector;
   readonly #inUse: () => number;
   readonly #objects: () => number;
-  /** The bytes of objects at the last full collection. */
+  /** The bytes of objects after the last collection. */
   #objectBytes = 0;
   /** Bytes requested since the last collection. */
   #taken = 0;

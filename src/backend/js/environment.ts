@@ -76,8 +76,8 @@ function saturateU64(x: number): number {
 }
 
 /**
- * Short-circuiting 32-bit values is faster in V8; in JavaScriptCore, the mix of types makes it
- * slower.
+ * Whether 32-bit values are used unconverted: faster in V8, slower in JavaScriptCore, because of the
+ * mix of types.
  */
 const SHORT_FIRST = !("Bun" in globalThis);
 
