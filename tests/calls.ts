@@ -1,6 +1,6 @@
 /**
- * Calls of a backend made by hand, below dispatch: from plans and storages that dispatch would never
- * give it too.
+ * Calls of a backend made by hand, below dispatch: also from plans and storages that dispatch never
+ * makes.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import type { Distribution } from "../src/ops/kernels.ts";
 import { type AxisOp, Call, type Input, type MapOp, OPS } from "../src/ops/op.ts";
 import "../mod.ts";
 
-/** What norms multiply each row by and add to it. */
+/** The scale and shift of each row in norms. */
 export interface Affine {
   readonly weight: Storage | null;
   readonly bias: Storage | null;
@@ -38,9 +38,9 @@ function indexOperand({ indices, offset, count }: IndexVector): Operand {
   return operand(indices, new Layout([count], [1], offset));
 }
 
-/** Makes calls of one backend; what that has no kernel for, `fallback` runs. */
+/** Makes calls of one backend; `fallback` runs those that the backend has no kernel for. */
 export class BackendCalls {
-  /** How many calls the fallback has run. */
+  /** The number of calls that the fallback has run. */
   handedOn = 0;
 
   constructor(readonly backend: Backend, readonly fallback: Backend) {}
@@ -84,7 +84,9 @@ export class BackendCalls {
     this.#loop(op, plan, out.info.name, [out, a, b].slice(0, op.arity + 1));
   }
 
-  /** Copies blocks from where the indices say. Gives the place of the first bad index, or -1. */
+  /**
+   * Copies blocks from the places of the indices. Returns the place of the first bad index, or -1.
+   */
   gather(plan: Plan, out: Storage, source: Storage, index: IndexVector, step: number): number {
     const call = this.#call("gather", [
       blocks(plan, 1, source, index.size, index.stride),
@@ -94,7 +96,7 @@ export class BackendCalls {
     return call.badIndex;
   }
 
-  /** Copies blocks to where the indices say, or adds them there. */
+  /** Copies blocks to the places of the indices, or adds them there. */
   scatter(
     plan: Plan,
     target: Storage,
@@ -139,7 +141,7 @@ export class BackendCalls {
     return call.badIndex;
   }
 
-  /** Writes as many flat indices of elements that are not zero as `out` holds. */
+  /** Writes as many flat indices of nonzero elements as `out` has room for. */
   nonzero(out: Storage, input: Storage, offset: number, length: number): void {
     const to = operand(out, Layout.contiguous([out.length]));
     this.run(this.#call("nonzeroIndices", [operand(input, Layout.contiguous([length], offset))], [
@@ -147,7 +149,7 @@ export class BackendCalls {
     ], { count: out.length }));
   }
 
-  /** Sorts runs in place or, with `order`, writes the order that would. */
+  /** Sorts runs in place or, with `order`, writes the sorting order. */
   sort(
     values: Storage,
     offset: number,
@@ -184,7 +186,7 @@ export class BackendCalls {
     this.run(call);
   }
 
-  /** Softmax or a norm of contiguous rows; false where the backend has no kernel for them. */
+  /** Softmax or a norm of contiguous rows; false if the backend has no kernel for them. */
   alongRows(
     kernel: RowKernel,
     rows: number,

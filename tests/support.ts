@@ -1,5 +1,5 @@
 /**
- * What the feature tests share: untyped calls, and errors that leave every operand as it was.
+ * Shared code of the feature tests: untyped calls, and errors that leave every operand unchanged.
  *
  * @module
  */
@@ -24,8 +24,8 @@ export function ten(): Tensor<"float32", [number]> {
 }
 
 /**
- * The same values as `x` on other memory of its device: every second element of a reversed, transposed buffer, so
- * that no stride is that of a dense tensor.
+ * The same values as `x` in other memory of its device: every second element of a reversed,
+ * transposed buffer, so that no stride is that of a dense tensor.
  */
 export function asView(x: AnyTensor): Tensor<DType> {
   const { shape, dtype } = x;
@@ -39,7 +39,10 @@ export function asView(x: AnyTensor): Tensor<DType> {
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
-/** Runs what must throw, and checks the class, parts of the message, and that no tensor changed. */
+/**
+ * Runs a function that must throw, and checks the class, parts of the message, and that no tensor
+ * changed.
+ */
 export function assertRefused(
   run: () => unknown,
   kind: ErrorClass,

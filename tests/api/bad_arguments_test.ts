@@ -1,6 +1,6 @@
 /**
- * Arguments that no type lets through: each has its typed error that names the op, whatever the
- * value is, and what only looks like such a mistake gives the right result.
+ * Arguments that types reject: each has its typed error that names the op, for every value, and
+ * arguments that only resemble such a mistake give the correct result.
  *
  * @module
  */
@@ -43,7 +43,7 @@ import {
 } from "../../mod.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
-/** Runs what must throw a plain TypeError of ours, and gives it back. */
+/** Runs a function that must throw a plain TypeError of ours, and returns the error. */
 function refusal(run: () => unknown): Error {
   const error = assertThrows(run, TypeError);
   assertEquals(error.constructor, TypeError);

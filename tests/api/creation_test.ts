@@ -1,5 +1,5 @@
 /**
- * Making tensors, extremes and devices, through the public API.
+ * Creation of tensors, extremes and devices, through the public API.
  *
  * @module
  */
@@ -141,7 +141,7 @@ test("Creation: from nested arrays, copied; ragged ones are refused", () => {
   assertRefused(() => tensor(loose([[1, 2], [3]])), ShapeError, ["ragged", "axis 1"]);
   assertRefused(() => tensor(loose([1, [2]])), ShapeError, "ragged");
   assertRefused(() => tensor(loose([[1], 2])), ShapeError, "ragged");
-  // Nothing is made for what the first of them promise.
+  // Nothing is allocated for the length that the first elements suggest.
   const long = new Array(1e6).fill(0);
   assertRefused(() => tensor(loose([long, ...long])), ShapeError, "ragged");
   for (const promised of [new Array(2 ** 32 - 1), [new Array(2 ** 32 - 1)]]) {

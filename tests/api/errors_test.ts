@@ -1,5 +1,6 @@
 /**
- * Bad input: every mistake has its typed error that names op, shapes and axis, and changes nothing.
+ * Bad input: every mistake has its typed error that names op, shapes and axis, and changes no
+ * operand.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Tensors as images: the PNG files are taken apart again, chunk by chunk.
+ * Tensors as images: decodes the PNG files, chunk by chunk.
  *
  * @module
  */
@@ -19,7 +19,7 @@ interface Decoded {
   pixels: number[];
 }
 
-/** Reads a PNG file of 8 bits a channel without filters, and checks all that the format says. */
+/** Reads a PNG file of 8 bits per channel without filters, and checks it against the format. */
 function decodePng(file: Uint8Array): Decoded {
   assertEquals([...file.subarray(0, 8)], [137, 80, 78, 71, 13, 10, 26, 10]);
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);
@@ -91,7 +91,7 @@ test("floats and bool go from 0 to 1, and what is beyond is cut off", () => {
     );
   }
   assertEquals(pixelsOf(tensor([[true, false]])), [255, 0]);
-  // Bytes survive the way through floats.
+  // Bytes survive the conversion to floats and back.
   const bytes = arange(256).reshape([16, 16]);
   assertEquals(pixelsOf(bytes.div(255)), [...Array(256).keys()]);
 });

@@ -1,5 +1,5 @@
 /**
- * Indexing against NumPy: the cases of golden/indexing.json, which scripts/golden/indexing.py made.
+ * Indexing against NumPy: the cases of golden/indexing.json, made by scripts/golden/indexing.py.
  *
  * @module
  */
@@ -33,7 +33,7 @@ interface Case {
 const path = new URL("../golden/indexing.json", import.meta.url);
 const cases: Case[] = JSON.parse(readFileSync(path, "utf8"));
 
-/** The parts of an index as arguments, each in one of the forms that mean the same. */
+/** The parts of an index as arguments, each in one of its equivalent forms. */
 function toArguments(parts: Part[], form: number): unknown[] {
   return parts.map((part) => {
     switch (part[0]) {

@@ -147,7 +147,8 @@ test("Adding at indexes: what is written adds up, wherever the index names a pla
   const values = tensor([[1, 2], [3, 4], [5, 6]], { dtype: "int16" });
   x.set([tensor([2, 0, 2], { dtype: "uint8" })], values, add);
   assertEquals(x.toArray(), [[3, 4], [0, 0], [6, 8]]);
-  // By several arrays, with an axis between them, by masks, and by slices, which name a place once.
+  // By several arrays, with an axis between them, by masks, and by slices, which contain each place
+  // once.
   x.set([[2, 2, 0], [0, 0, 1]], tensor([10, 20, 30], { dtype: "int16" }), add);
   assertEquals(x.toArray(), [[3, 34], [0, 0], [36, 8]]);
   x.set([x.greater(30)], -30, add);
@@ -177,19 +178,19 @@ test("Adding at indexes: in numbers of the dtype, one after the other", () => {
       1,
     ]);
   }
-  // 2048 and 256 are where these hold no odd numbers any more: each sum is rounded to even.
+  // From 2048 and 256 on, these dtypes have no odd numbers: each sum is rounded to even.
   const halves = tensor([2048, 0], { dtype: "float16" }).set([[0, 0, 1, 1]], 1, add);
   assertEquals(halves.toArray(), [2048, 2]);
   const brains = tensor([256, 0], { dtype: "bfloat16" }).set([[0, 0, 1, 1]], 1, add);
   assertEquals(brains.toArray(), [256, 2]);
   const ordered = zeros([1]).set([[0, 0, 0]], tensor([1, 1e30, -1e30]), add);
   assertEquals(ordered.toArray(), [0]);
-  // Values of another dtype become that of the target before they are added.
+  // Values of another dtype are cast to that of the target before the addition.
   const narrow = tensor([2 ** 24]).set([[0, 0]], tensor([0.6, 0.6], { dtype: "float64" }), add);
   assertEquals(narrow.toArray(), [2 ** 24]);
   const wide = tensor([1 + 2 ** -26], { dtype: "float64" });
   assertEquals(tensor([2 ** 24]).set([":"], wide, add).toArray(), [2 ** 24]);
-  // Longer rows than one task has, of which each is added to by many.
+  // Longer rows than a task contains, each with many additions.
   const [rows, columns] = [7, 3000];
   const by = arange(500, { dtype: "int64" }).remainder(rows);
   const counted = zeros([rows, columns]).set([by], arange(columns), add);
@@ -225,7 +226,7 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   const y = tensor([[3, 1, 2], [0, 9, 4]]);
   assertEquals(y.takeAlongAxis(y.argsort(1), 1).toArray(), y.sort(1).toArray());
   assertEquals(y.takeAlongAxis(y.argmax(1, { keepDims: true }), 1).toArray(), [[3], [9]]);
-  // What several tensors of indexes pick, which take another way.
+  // Several tensors of indexes, which use another path.
   const cube = loose(iota([3, 4, 5]).permute(2, 0, 1));
   const cases = { 0: [7, 3, 4], 1: [5, 2, 1], 2: [1, 3, 9], "-1": [5, 1, 1] };
   for (const [axis, shape] of Object.entries(cases)) {

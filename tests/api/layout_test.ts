@@ -137,7 +137,7 @@ test("Collapsed axes: axes that lie without a gap in every operand become one lo
 });
 
 test("Large copies: a view is materialised in runs as long as its layout allows", () => {
-  // Rows 1 to 3 of 8 hold 10 * 7 elements each without a gap, in both.
+  // Rows 1 to 3 of 8 have 10 * 7 elements each without a gap, in both.
   const view = Layout.contiguous([5, 8, 10, 7]).sliceAxis(1, 1, 3, 1);
   const plan = planMap(Layout.contiguous(view.shape), view, null, null);
   assertEquals(plan.rank, 2);
@@ -156,10 +156,10 @@ test("Vector loops on strided data: the innermost loop is dense wherever an axis
   const plan = planMap(out, block, block, null);
   assertEquals(plan.rank, 2);
   ones(plan.innerStrideKey, 3);
-  // Column-major operands and output are walked by column.
+  // Column-major operands and outputs are iterated over by column.
   const columns = Layout.contiguous([50, 64]).transpose();
   ones(planMap(columns, columns, columns, null).innerStrideKey, 3);
-  // Reversed ones are walked from the other end.
+  // Reversed ones are iterated over from the other end.
   const reversed = Layout.contiguous([640]).flip();
   ones(planMap(reversed, reversed, null, null).innerStrideKey, 2);
 });
@@ -168,7 +168,7 @@ test("Cost of broadcasting: an op walks its result once, however many axes are b
   const shape = [2, 3, 2, 3, 2, 3, 50];
   const row = Layout.contiguous([50]).broadcastTo(shape);
   const out = Layout.contiguous(shape);
-  // All leading axes are one, and no index is computed for an element of the innermost loop.
+  // All leading axes are merged, and the innermost loop computes no index.
   const plan = planMap(out, out, row, null);
   assertEquals(plan.rank, 2);
   assertEquals([...plan.data.subarray(OFFSETS + 3, OFFSETS + 5)], [216, 50]);

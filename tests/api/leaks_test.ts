@@ -1,7 +1,7 @@
 /**
- * An op holds no memory but its result's: what it makes on the way is given back, also where it
- * throws. Collectors know nothing of a device's memory, and a loop that disposes of its results
- * would run out of it.
+ * An op keeps no memory except its result's: its temporaries are freed, also if it throws. Garbage
+ * collectors do not see a device's memory, and a loop that disposes of its results would exhaust
+ * it.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { iota, loose } from "../support.ts";
 
 const device = loose("mirror");
 
-/** What is in use there, less what was there before this file. */
+/** The bytes in use there, minus those before this file. */
 function inUse(): number {
   return rm.memory(device).bytes;
 }
@@ -109,7 +109,7 @@ function drop(x: unknown): void {
   }
 }
 
-/** What a call leaves in use once its result, its arguments and `x` are gone. */
+/** The bytes still in use after a call's result, its arguments and `x` are disposed. */
 async function leavings(call: () => unknown, ...given: unknown[]): Promise<[number, boolean]> {
   let works = true;
   let made: unknown;
@@ -124,7 +124,7 @@ async function leavings(call: () => unknown, ...given: unknown[]): Promise<[numb
   return [inUse(), works];
 }
 
-/** What is for tensors on the CPU, or on another device than this one. */
+/** Methods for tensors on the CPU, or on another device than this one. */
 const ELSEWHERE = ["constructor", "data", "cuda", "intoShared", "intoSharedKeepLayout"];
 
 for (const name of Object.getOwnPropertyNames(rm.Tensor.prototype)) {
@@ -149,7 +149,7 @@ for (const name of Object.getOwnPropertyNames(rm.Tensor.prototype)) {
   });
 }
 
-/** Functions, with what they are given first, which is disposed of as their results are. */
+/** Functions with their first arguments, which are disposed of like their results. */
 // deno-lint-ignore no-explicit-any
 const functions: Record<string, [given: Make[], call: (...given: any[]) => unknown]> = {
   "tensor in another shape": [[receivers.matrix!], (x) => rm.tensor(x, { shape: [3, 2] })],

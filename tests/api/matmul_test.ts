@@ -31,7 +31,7 @@ function naive(a: AnyTensor, b: AnyTensor): number[][] {
     }));
 }
 
-/** `x` in layouts that hold the same values: dense, column-major, reversed, sliced, spaced out. */
+/** `x` in layouts with the same values: dense, column-major, reversed, sliced, spaced out. */
 function layouts(x: AnyTensor): [string, AnyTensor][] {
   const y = loose(x);
   const [m, n] = x.shape as [number, number];
@@ -127,7 +127,7 @@ test("Matmul operands: into an output with gaps, and into one of its own operand
     assertEquals(loose(x).matmul(right, { out: right }).toArray(), product);
     assertEquals(loose(x).matmul(y, { out: x.T }).toArray(), product);
   }
-  // The product of the first matrices is written where the second ones are read.
+  // The product of the first matrices overwrites memory that the second ones are read from.
   const batch = loose(iota([3, 2, 2]));
   const [front, back] = [batch.slice(":2"), batch.slice("1:")];
   const products = front.matmul(b.slice(":2, :2")).toArray();
@@ -220,7 +220,7 @@ test("Matmul dtypes: with dtype, operands are cast first", () => {
   const out = zeros([2, 1], { dtype: "int64" });
   a.matmul(b, { dtype: "int32", out });
   assertEquals(out.toArray(), [[exact], [exact]]);
-  // What does not promote does with a dtype.
+  // With a dtype, operands that do not promote are valid.
   const [x, y] = [iota([2, 2], "uint64"), loose(iota([2, 2], "int64"))];
   assertRefused(() => loose(x).matmul(y), DTypeError, ["matmul", "uint64", "int64"], x);
   assertEquals(loose(x).matmul(y, { dtype: "float64" }).dtype, "float64");

@@ -1,5 +1,5 @@
 /**
- * What becomes of memory: slabs, reuse, scopes, moves, and who counts and watches it.
+ * Memory: slabs, reuse, scopes, moves, and the copies on write that share it.
  *
  * @module
  */
@@ -60,7 +60,7 @@ describe("memory", () => {
     for (let i = 0; i < 40; i++) recycle(allocate("uint8", 9e6 + i, false));
     const full = memory().pooledBytes;
     assert(full > 240e6 && full <= 2 ** 28, String(full));
-    // One that comes for the first time goes back at once, whoever collects.
+    // A length that occurs for the first time is freed at once, before any garbage collection.
     const { bytes } = memory();
     const first = allocate("uint8", 10e6, false);
     assertEquals(memory().bytes, bytes + 10e6);
@@ -70,7 +70,7 @@ describe("memory", () => {
     recycle(second);
     assert(memory().pooledBytes <= 2 ** 28);
     assertStrictEquals(allocate("uint8", 10e6, false).array, second.array);
-    // Of those that were there, the oldest went first.
+    // Of those that were there, the oldest is freed first.
     assertEquals(array.length, 0);
     emptyCache();
   });
@@ -243,7 +243,9 @@ describe("copy on write", () => {
   it("what it does is what copying at once would do, and all memory comes back", () => {
     interface Known {
       readonly x: AnyTensor;
-      /** What those that see each other's writes have, and where this one begins. */
+      /**
+       * The elements shared by tensors that see each other's writes, and the offset of this one.
+       */
       readonly elements: number[];
       readonly from: number;
     }

@@ -1,6 +1,7 @@
 /**
- * Every error of a method names that method, whatever it is made of: all methods are called with
- * arguments that are none of theirs, on tensors of all kinds, and none fails as JavaScript would.
+ * Every error of a method names that method, even if the method consists of several ops. Calls all
+ * methods with invalid arguments, on tensors of all kinds; none may fail with an error of
+ * JavaScript.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { test } from "node:test";
 import { Tensor, zeros } from "../../mod.ts";
 import { iota, loose } from "../support.ts";
 
-/** Methods that say in English what they do. */
+/** Methods whose errors describe the operation in English. */
 const IN_ENGLISH: Record<string, RegExp> = {
   asRank: /^Cannot take shape .* as rank /,
   broadcastTo: /^Cannot broadcast (to )?shape /,
@@ -47,7 +48,7 @@ const badArguments: unknown[][] = [
   ["a", 1],
 ];
 
-/** What a call throws, if anything. */
+/** The error of a call, if any. */
 async function thrown(x: Tensor, name: string, args: unknown[]): Promise<unknown> {
   try {
     const member = loose(x)[name];

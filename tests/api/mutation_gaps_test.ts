@@ -1,5 +1,5 @@
 /**
- * What only mutation testing missed: rules that no other test would notice if they were gone.
+ * Rules that only mutation testing covers: no other test fails without them.
  *
  * @module
  */
@@ -43,10 +43,10 @@ describe("op rows", () => {
     }
   });
 
-  // One large term and many that vanish beside it one by one.
+  // One large term, and many that are too small to change it one by one.
   const ones = 4000;
   const large = 1e16;
-  /** The input whose mapped value is `large`, where that is not the value itself. */
+  /** The input whose mapped value is `large`, if it differs from the value itself. */
   const inputs: Record<string, [x: number, y: number, result: (sum: number) => number]> = {
     var: [1e8, 0, (sum) => sum / (ones + 1)],
     std: [1e8, 0, (sum) => Math.sqrt(sum / (ones + 1))],
@@ -56,7 +56,7 @@ describe("op rows", () => {
   };
 
   for (const row of Object.values(REDUCE) as ReduceOp[]) {
-    // Every sum, whatever the row says of itself.
+    // Every sum, whatever the op claims.
     if (row.expr !== "a + x" || row.result === "int32") continue;
     it(`${row.name} of float64 keeps what is small beside the largest term`, () => {
       const exponential = row.name.toLowerCase().endsWith("sumexp");
@@ -76,7 +76,7 @@ describe("op rows", () => {
       const made = dispatch(row, operands.slice(0, row.arity), { axis: 0, ...given });
       const [found] = read(made) as [number];
       const first = exponential ? Math.exp(x) : row.name === "normP" ? x ** 3 : large;
-      // Within a block terms are added plainly; without blocks a whole lane of them is lost.
+      // Within a block terms are added plainly; without blocks, a whole lane of them is lost.
       const expected = result(first + ones);
       const allowed = Math.abs(expected - result(first + ones - 500));
       assert(Math.abs(found - expected) < allowed, `${found}, not ${expected}`);
@@ -140,7 +140,7 @@ describe("writing", () => {
     assert(!overlaps(part(0, 5), part(5, 5)));
     assert(overlaps(part(0, 6), part(5, 5)), "one element in common");
     assert(overlaps(part(5, 5), part(0, 6)), "one element in common");
-    // Two arrays on one buffer: what counts is where each begins.
+    // Two arrays on one buffer: their offsets count.
     const { buffer } = storage.array;
     const later = operand(
       wrapExternal("float32", new Float32Array(buffer, 20, 5)),
@@ -172,7 +172,7 @@ describe("writing", () => {
       "one byte in common",
     );
     assertEquals([overlaps(first, after), overlaps(after, first)], [false, false]);
-    // Of one shape, strides and begin, but of other widths.
+    // The same shape, strides and offset, but other widths.
     const wide = operand(
       wrapExternal("float64", new Float64Array(buffer, 0, 4)),
       Layout.contiguous([4]),
@@ -354,7 +354,7 @@ describe("loops", () => {
   it("positions beyond 2^31 are not cut, after a small plan of the same form too", () => {
     const backend = new BackendCalls(new JsBackend(true), new JsBackend(true));
     const info = DTYPE.float32;
-    // What is read is where it was read.
+    // Each value must be read at its own position.
     const echo = new Proxy({}, { get: (_, key) => Number(key) });
     const walk = (offset: number, stride: number): [string, unknown][] => {
       const found: Record<string, unknown> = {};

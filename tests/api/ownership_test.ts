@@ -1,5 +1,5 @@
 /**
- * Who owns memory, how it moves and when it is copied, through the public API.
+ * Ownership of memory, moves and copies, through the public API.
  *
  * @module
  */
@@ -439,7 +439,7 @@ test("fromBuffer: two tensors on one buffer share it, and see each other's write
   assert(sharesBuffer(x, y));
   assert(sharesBuffer(fromBuffer(x.data), x));
   assertFalse(sharesBuffer(x, fromBuffer(bytes.slice())));
-  // Small arrays may lie on one slab, which is nobody's buffer.
+  // Small arrays may be stored on one slab, a buffer that belongs to none of them.
   assertFalse(sharesBuffer(tensor([1]), tensor([2])));
   assertFalse(sharesBuffer(tensor([1]).add(1), tensor([2]).add(1)));
 });

@@ -1,5 +1,6 @@
 /**
- * Addresses of tensors, given to native code: here to what the runtimes read and write memory with.
+ * Addresses of tensors, passed to native code: here to the functions of the runtimes that access
+ * memory.
  *
  * @module
  */
@@ -21,7 +22,7 @@ import { memories, MIRROR } from "../device/mirror.ts";
 const shim = findShim();
 const skip = "reason" in shim && shim.reason;
 
-/** The memory at `address`, as the runtime shows it. */
+/** The memory at `address`, read by the runtime. */
 function memoryAt(address: bigint, bytes: number): ArrayBuffer {
   const { Deno } = globalThis as unknown as {
     Deno?: {
@@ -56,7 +57,7 @@ test("Pointer to the first element: native code reads and writes there", { skip 
   assertEquals(x.withPointer((at) => at + 28n), part.withPointer((at) => at));
   part.slice(0).withPointer((at) => new Float32Array(memoryAt(at, 4)).fill(70));
   assertEquals([part.get(0, 0), x.get(1, 3)], [70, 70]);
-  // Of every dtype, aligned, and however short.
+  // For every dtype, aligned, for every length.
   for (const dtype of ["bool", "int8", "float16", "float32", "int64", "float64"] as DType[]) {
     const one = ones([3], { dtype });
     one.withPointer((at) => assertEquals(Number(at % BigInt(one.nbytes / 3)), 0));
@@ -71,7 +72,7 @@ test("Pointer to the first element: copies on write come first", { skip }, () =>
   const x = tensor([1, 2, 3]);
   const cow = x.intoCow();
   assertFalse(cow.withPointer((one) => x.withPointer((other) => one === other)));
-  // What is only read is not copied.
+  // A tensor that is only read is not copied.
   const wide = x.broadcastTo([2, 3]);
   assert(wide.withPointer((one) => x.withPointer((other) => one === other)));
   assert(x.readonly().withPointer((one) => x.withPointer((other) => one === other)));

@@ -66,12 +66,12 @@ function narrowed(shape: readonly number[]): fc.Arbitrary<number[]> {
   });
 }
 
-/** The value at `index` of what `x` broadcasts to. */
+/** The value at `index` of `x` after broadcasting. */
 function at(x: AnyTensor, index: readonly number[]): number {
   return Number(x.get(...x.shape.map((n, axis) => n === 1 ? 0 : index.at(axis - x.rank)!)));
 }
 
-/** The shape of two operands together, axis by axis from the right. */
+/** The broadcast shape of two operands, axis by axis from the right. */
 function together(a: readonly number[], b: readonly number[]): number[] {
   const rank = Math.max(a.length, b.length);
   return Array.from({ length: rank }, (_, axis) => {
@@ -255,7 +255,7 @@ describe("property tests of ops", () => {
   });
 });
 
-/** The index of what `pad` puts at `i` of an axis of `n` elements. */
+/** The source index of element `i` of an axis of `n` elements after `pad`. */
 function paddedFrom(i: number, n: number, mode: string): number {
   if (mode === "edge" || n === 1) return Math.min(n - 1, Math.max(0, i));
   if (mode === "wrap") return ((i % n) + n) % n;

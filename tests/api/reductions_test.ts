@@ -74,7 +74,7 @@ test("Reductions: sums of integers are int64, means float32", () => {
 test("Reductions: sums of many floats keep their digits", () => {
   assertEquals(full([100000], 0.1).sum().item(), Math.fround(100000 * Math.fround(0.1)));
   const x = full([1000000], 0.1, { dtype: "float64" });
-  // One after the other, they make 100000.00000133.
+  // In sequence, they sum to 100000.00000133.
   assertAlmostEquals(x.sum().item(), 100000, 1e-9);
 });
 

@@ -17,7 +17,7 @@ import {
 } from "../../mod.ts";
 import { assertRefused, iota, loose, ten } from "../support.ts";
 
-/** What `index` takes of 0…9, through the two ways to say it, which must agree. */
+/** The elements that `index` selects of 0…9, in both notations, which must agree. */
 function take(index: Slice | ReturnType<typeof range> | string): number[] {
   const one: number[] = loose(ten()).sliceAxis(0, index).toArray();
   assertEquals(loose(ten()).slice(index).toArray(), one);

@@ -1,6 +1,6 @@
 /**
- * Plans of more axes than most CUDA kernels have room for, which take kernels of their own with
- * distances of 64 bits: maps, casts, reductions, index reductions and scans, against the CPU.
+ * Plans of more axes than most CUDA kernels have room for, which use kernels of their own with
+ * 64-bit strides: maps, casts, reductions, index reductions and scans, compared with the CPU.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { type DType, tensor, where } from "../../mod.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { assertListed, recordKernels } from "./support/kernels.ts";
 
-/** Ten axes of 2, none of which can be joined with its neighbours once each pair is turned. */
+/** Ten axes of 2, none of which can be merged with its neighbors after each pair is swapped. */
 const SHAPE: number[] = Array.from({ length: 10 }, () => 2);
 const MOVED = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8];
 /** Every other axis. */
@@ -20,7 +20,7 @@ const ODD = [1, 3, 5, 7, 9];
 // deno-lint-ignore no-explicit-any
 type Any = any;
 
-/** What is computed of x, of ten axes, and of the same with its axes moved. */
+/** Programs on x, of ten axes, and on the same tensor with its axes moved. */
 const PROGRAMS: Record<string, (x: Any, moved: Any) => Any> = {
   add: (x, moved) => x.add(moved),
   less: (x, moved) => x.less(moved),
@@ -36,7 +36,7 @@ const PROGRAMS: Record<string, (x: Any, moved: Any) => Any> = {
   "cumulativeSum of rows": (_, moved) => moved.cumulativeSum(4),
 };
 
-/** Small integers, so that no sum is rounded, in an order that repeats nothing. */
+/** Small integers, so that no sum is rounded, in an order without repetition. */
 function operand(dtype: DType, device: string): Any {
   const values = Array.from(
     { length: 1024 },

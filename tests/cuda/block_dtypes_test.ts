@@ -1,5 +1,5 @@
 /**
- * Dtypes that are only added to the table, on a CUDA device: the emulator's, or a real one.
+ * Dtypes added to the table by tests, on a CUDA device: the emulator's, or a real one.
  *
  * @module
  */

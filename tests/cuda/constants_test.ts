@@ -1,6 +1,6 @@
 /**
- * The constants of src/backend/cuda/constants.ts: the headers of the kernels use every one, say which
- * is missing, and define none of their own name.
+ * The constants of src/backend/cuda/constants.ts: the headers of the kernels use every one, report
+ * a missing one, and define none themselves.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The examples of docs/devices.md where there is a CUDA device: the emulator's, or a real one.
+ * The examples of docs/devices.md, if there is a CUDA device: the emulator's, or a real one.
  *
  * @module
  */

@@ -1,8 +1,8 @@
 /**
- * What failures of CUDA look like to programs, and what holds up for long, on the emulator. What each
- * test does lies in cuda/failures.ts, and runs in a process of its own.
+ * Failures of CUDA as programs see them, and long runs, on the emulator. The functions of
+ * cuda/support/failures.ts run in processes of their own.
  *
- * It is skipped where there is no emulator or no native library.
+ * Skipped without the emulator or the native library.
  *
  * @module
  */
@@ -20,7 +20,9 @@ type Failures = typeof failures;
 const reason = whyNoEmulator();
 if (reason !== undefined) console.log(`Failures of CUDA are not tested: ${reason}`);
 
-/** What a function of cuda/failures.ts gives, in a process with the variables of `env`. */
+/**
+ * The result of a function of cuda/support/failures.ts, in a process with the variables of `env`.
+ */
 function apart<N extends keyof Failures>(
   name: N,
   env: Record<string, string>,
@@ -42,7 +44,7 @@ function onEmulator<N extends keyof Failures>(
   return apart(name, { ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(), ...env }, ...args);
 }
 
-/** A test that has a folder for as long as it runs, or a skipped one. */
+/** A test with a folder for its duration, or a skipped one. */
 function emulated(
   name: string,
   body: (folder: string) => void,

@@ -1,12 +1,12 @@
 /**
- * The test of the CUDA tests: with one fault planted in a header of the kernels, the tests that run
- * on the emulator fail, and with what is expected. Each fault is planted in a process of its own,
- * which runs a part of the tests as they are.
+ * The test of the CUDA tests: with one fault planted in a header of the kernels, the tests on the
+ * emulator fail with the expected message. Each fault is planted in a process of its own, which
+ * runs part of the unchanged tests.
  *
- * Also, that no kernel leaves its memory by so much as an element: a part of the tests with each
- * block of memory an allocation of its own, which ends where memory ends.
+ * Also checks that no kernel leaves its memory by even one element: part of the tests run with each
+ * block of memory as an allocation of its own, which ends at a protected page.
  *
- * It is skipped where there is no emulator or no native library.
+ * Skipped without the emulator or the native library.
  *
  * @module
  */
@@ -34,7 +34,7 @@ const reason = whyNot();
 if (reason !== undefined) console.log(`The CUDA tests are not tested: ${reason}`);
 const check = reason === undefined ? test : test.skip;
 
-/** A part of the tests: a file, and what the names of its tests begin with. */
+/** A part of the tests: a file, and the prefix of the names of its tests. */
 interface Part {
   readonly file: "table" | "kernels" | "long";
   readonly tests: string;
@@ -42,9 +42,9 @@ interface Part {
 
 interface Outcome {
   readonly passed: boolean;
-  /** What the runtime says, without colours. */
+  /** The output of the runtime, without colors. */
   readonly output: string;
-  /** What the emulator says of kernels. */
+  /** The emulator's messages about kernels. */
   readonly log: string;
 }
 
@@ -83,16 +83,16 @@ interface Fault {
   readonly what: string;
   /** The header of shim/cuda/kernels. */
   readonly header: string;
-  /** What is looked for in it, from the text `after` on if that is given, and what comes instead. */
+  /** The text to replace, after the text `after` if given, and its replacement. */
   readonly change: readonly [from: string, to: string, after?: string];
   readonly part: Part;
-  /** What the tests say of it, or the emulator. */
+  /** The expected message of the tests or of the emulator. */
   readonly says?: RegExp;
   readonly log?: RegExp;
   readonly env?: Record<string, string>;
 }
 
-/** Results that are not those of the reference. */
+/** Results that differ from those of the reference. */
 const WRONG = /differs|, expected|, not -?\d|outside the view|Values are not equal/;
 const STUCK = /a barrier is not reached by all|meet at different barriers|meet in different lines/;
 /** Each block of memory an allocation of its own. */
@@ -192,7 +192,7 @@ const FAULTS: readonly Fault[] = [
     header: "sort.h",
     change: ["__syncwarp();", "", "void rank("],
     part: SORTS,
-    // Elements may even be sent to where there is no memory.
+    // Elements may even be written outside all memory.
     says: /differs|\(700\)/,
     log: /^$|illegal address|index beyond an array/,
   },
@@ -229,7 +229,7 @@ const FAULTS: readonly Fault[] = [
       "rm_min(from + params.length, params.count)",
       "rm_min(from + params.length, params.count) + 1",
     ],
-    // Whether any is true says nothing of one more until memory ends.
+    // One more element does not change whether any is true, until memory ends.
     part: { file: "long", tests: "along long axes on CUDA: any" },
     env: APART,
     says: /\(700\)/,

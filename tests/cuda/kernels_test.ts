@@ -1,9 +1,9 @@
 /**
- * The CUDA kernels that are no rows of the op table (sorting, indexing, random numbers, products,
- * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles: around
- * the sizes at which other kernels take over, with threads that run in any order.
+ * The CUDA kernels without an entry in the op table (sorting, indexing, random numbers, products,
+ * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles:
+ * around the sizes at which the backend changes kernels, with threads that run in any order.
  *
- * It is skipped where there is no emulator or no native library; see cuda/device.ts for real devices.
+ * Skipped without the emulator or the native library; see cuda/support/device.ts for real devices.
  *
  * @module
  */
@@ -60,14 +60,14 @@ const launched = recordKernels();
 const emulator = open();
 if (typeof emulator === "string") console.log(`CUDA kernels are not tested: ${emulator}`);
 
-/** What a test gets to run kernels on. */
+/** The environment of a test of kernels. */
 interface Site {
   readonly device: CudaDevice;
   /** Calls on that device. */
   readonly cuda: BackendCalls;
   /** Its memory. */
   readonly memory: CudaMemory;
-  /** Which of the three times it is. */
+  /** Which of the three runs it is. */
   readonly turn: number;
 }
 
@@ -166,7 +166,7 @@ check(
           cuda.sort(there, offset, runs!, size!, descending, indices);
           assertBits(indices, order, `the order of ${what}`);
           assertBits(there, values, `what has been ordered of ${what}`);
-          // In place: a call would copy the values first, by the device that dispatch knows.
+          // In place: a call would copy the values first, on the device that dispatch knows.
           sort(device, there, offset, runs!, size!, descending, null);
           const [from, to] = [bytesOf(values), bytesOf(values)];
           for (let i = 0; i < n; i++) {
@@ -254,7 +254,7 @@ interface Moved {
   readonly name: string;
   readonly block: Layout;
   readonly dense: Layout;
-  /** From pick to pick, and from position to position. */
+  /** The distance between picks, and between positions. */
   readonly step: number;
   readonly stride: number;
 }
@@ -365,14 +365,16 @@ check(
   },
 );
 
-/** Integers of any bits, and floats of which few add up to what no dtype rounds. */
+/** Integers of any bits, and floats few of whose sums need rounding in any dtype. */
 function addends(dtype: DType, length: number, seed: number): Storage {
   if (DTYPE[dtype].kind !== "f") return anything(dtype, length, seed);
   const draw = generator(seed);
   return filled(dtype, length, () => [-1, -0, 0, 1][Math.floor(draw() * 4)]!);
 }
 
-/** Where picks go along an axis of 37: all over it, to one place, and half of them to one. */
+/**
+ * The distribution of picks along an axis of 37: all places, one place, and half of them at one.
+ */
 const PATTERNS: readonly ((i: number) => number)[] = [
   (i) => i * 29 % 37 % 20 - (i % 3 === 0 ? 37 : 0),
   () => 5,
@@ -406,7 +408,7 @@ check(
           cuda.scatter(planMap(block, dense, null, null), to!, from!, there, step, true);
           js.scatter(planMap(block, dense, null, null), target, values, here, step, true);
           assertBits(to!, target, what);
-          // One element for all: 16-bit floats hold as many ones.
+          // One element for all: 16-bit floats can count that many ones.
           const still = new Layout(block.shape, block.shape.map(() => 0), 0);
           here.count = there.count = Math.min(count, 100);
           cuda.scatter(planMap(block, still, null, null), to!, from!, there, 0, true);
@@ -446,7 +448,7 @@ check(
     scatterAdd(device, plan(), to!, from!, { ...axis, indices: at! }, 1, 7001);
     js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
     assertBits(to!, target, "in parts");
-    // No pick goes where there is no target.
+    // No pick has a target.
     scatterAdd(device, plan(), to!, from!, { ...axis, indices: at!, size: 2 ** 33 }, 1);
     js.scatter(plan(), target, values, { ...axis, indices }, 1, true);
     assertBits(to!, target, "along an axis beyond int32");
@@ -476,7 +478,7 @@ check(
       const message = `Cannot index axis of size ${size} at ${2 ** 40}`;
       assertThrows(() => device.checkFaults(), IndexError, message);
       assertBits(to!, target, `${count} picks`);
-      // Nothing to add, or nothing to add to: bad indexes are errors all the same.
+      // Nothing to add, or nothing to add to: bad indexes are still errors.
       const nothing = new Layout([0], [1], 0);
       cuda.scatter(planMap(nothing, nothing, null, null), to!, from!, picks, 3, true);
       assertThrows(() => device.checkFaults(), IndexError, message);
@@ -517,7 +519,7 @@ check(
       got.array.set(download(to!, 0, target.length) as never);
       want.forEach((y, i) => {
         const z = Number(readElement(got, i)), { eps } = finfo(dtype);
-        // 16-bit floats are rounded once, and added in float32 before.
+        // 16-bit floats are added in float32 and rounded once.
         const near = DTYPE[dtype].bytes === 2
           ? Math.abs(z - y) <= eps * Math.abs(y) + 1e-5 * scale[i]!
           : Math.abs(z - y) <= 8 * eps * scale[i]!;
@@ -626,7 +628,7 @@ check(
 
 check("Products of bytes are 32-bit integers, where cuBLAS can read them", ({ device, memory }) => {
   const draw = generator(7);
-  /** Whether cuBLAS made the product of int8 matrices, which begin at `from`, `batch` of them. */
+  /** Whether cuBLAS computed the product of `batch` int8 matrices that begin at `from`. */
   const served = (
     [m, n, k]: readonly [number, number, number],
     { from = 0, byColumns = false, batch = 1, step = 1 } = {},
@@ -657,9 +659,9 @@ check("Products of bytes are 32-bit integers, where cuBLAS can read them", ({ de
     served([12, 20, 8], { byColumns: true, from: 4 }),
     served([4, 8, 4], { batch: 3, step: 2 }),
   ];
-  // Of a device it is documented only which products have no kernel.
+  // For a real device, the documentation only says which products have no kernel.
   if (!onHardware) assertEquals(all, [true, true, true, true]);
-  // Rows, starts and steps that are no multiples of four bytes.
+  // Rows, offsets and steps that are not multiples of four bytes.
   assert(!served([8, 4, 6]));
   assert(!served([8, 6, 4]));
   assert(!served([8, 4, 8], { from: 2 }));
@@ -667,10 +669,10 @@ check("Products of bytes are 32-bit integers, where cuBLAS can read them", ({ de
 
 // ---- along rows --------------------------------------------------------------------------------
 
-/** A row's result in doubles, and the scale of what it adds up. */
+/** A row's result in doubles, and the scale of its terms. */
 function exact(kernel: RowKernel, row: readonly number[]): { want: number[]; scale: number[] } {
   const n = row.length;
-  // With what each addition loses.
+  // With the rounding error of each addition.
   const sum = (values: readonly number[]): number => {
     let [all, lost] = [0, 0];
     for (const x of values) {

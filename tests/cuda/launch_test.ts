@@ -1,9 +1,9 @@
 /**
- * What the CUDA backend asks of the shim: which kernels plans take, how large their arguments are,
- * what is refused before anything is launched.
+ * The calls of the shim by the CUDA backend: the kernels of plans, the sizes of their arguments,
+ * and errors before any launch.
  *
- * A shim that only notes its calls stands for a device, so that these run everywhere. What kernels
- * compute is no matter here.
+ * A shim that only notes its calls replaces a device, so that these tests run everywhere. Results
+ * of kernels do not matter here.
  *
  * @module
  */
@@ -25,7 +25,7 @@ import { allocate } from "../../src/memory/pool.ts";
 import { Storage } from "../../src/memory/storage.ts";
 import { generator } from "../ops/table/operands.ts";
 
-/** A storage that says that it is on a device. */
+/** A storage that claims to be on a device. */
 class Remote extends Storage {
   constructor(readonly dtype: DType, readonly size: number, readonly at: number = 512) {
     super(new DTYPE[dtype].array(0), DTYPE[dtype], true, false);
@@ -47,7 +47,7 @@ interface Launch {
   readonly args: Float64Array;
 }
 
-/** A device that notes what is launched and compiled. */
+/** A device that notes launches and compilations. */
 function recorder(): { device: CudaDevice; launches: Launch[]; sources: string[] } {
   const launches: Launch[] = [];
   const sources: string[] = [];
@@ -77,7 +77,7 @@ function recorder(): { device: CudaDevice; launches: Launch[]; sources: string[]
 
 const dense = (...shape: number[]): Layout => Layout.contiguous(shape);
 
-/** Runs a row of two float32 operands; gives what was launched. */
+/** Runs an op on two float32 operands; returns the launches. */
 function launchAdd(out: Layout, a: Layout, b: Layout, options: {
   readonly row?: MapOp;
   readonly dtypes?: readonly [out: DType, a: DType, b: DType];
@@ -104,7 +104,7 @@ test("each kind of plan has its kernel", () => {
   assertEquals(names(square, square, square.transpose()), "add_f32_tiled");
   // Rows of 63 elements are not whole packs.
   assertEquals(names(dense(64, 63), dense(64, 63), dense(63)), "add_f32_strided");
-  // Nor do they begin where packs can.
+  // Their offsets are not multiples of a pack either.
   const shifted = new Layout([64, 64], [64, 1], 1);
   assertEquals(names(shifted, square, dense(64)), "add_f32_strided");
   assertEquals(
@@ -187,7 +187,7 @@ test("plans without elements launch nothing, but for what they give", () => {
     null,
   );
   assertEquals(launches.length, 0);
-  // The sum of nothing is 0, which somebody has to write.
+  // The sum of no elements is 0, and a kernel has to write it.
   const plan = planReduce(dense(3, 1), dense(3, 0), null, [false, true], false);
   fold(device, REDUCE.sum, plan, new Remote("float32", 3), none, null);
   assertEquals(launches.length, 1);
@@ -223,7 +223,7 @@ test("a plan that leaves its storage is refused, and nothing is launched", () =>
 test("arguments are as large as the structs of the headers, which fit into a launch", () => {
   const sizes: [Launch, number][] = [];
   const square = dense(64, 64);
-  // Bytes of what comes before the axes, and of each axis for three operands.
+  // Bytes before the axes, and of each axis for three operands.
   const [strided, axis] = [8 * (2 + 4 + 7 + 3 + 1), 8 * (3 + 3)];
   sizes.push([launchAdd(square, square, square), 8 * (2 + 4 + 7)]);
   sizes.push([launchAdd(square, square, dense(64)), strided + 8 * axis]);

@@ -1,6 +1,6 @@
 /**
- * How the CUDA libraries are found: without a driver, with files that are no libraries, with made-up
- * libraries of several versions, and NVRTC alone where there is one.
+ * Finding the CUDA libraries: without a driver, with files that are not libraries, with stub
+ * libraries of several versions, and NVRTC alone if it is installed.
  *
  * @module
  */
@@ -28,7 +28,7 @@ test(...when(withoutDevices, "without a driver the reason comes at once, and aga
   }
   if (process.platform === "darwin") return;
   assertStringIncludes(answers[0]![1], "install the driver");
-  // A folder that is named later is searched too, and belongs to the message from then on.
+  // A folder that is named later is searched too, and is part of the message from then on.
   assert(!answers[1]![1].includes(named));
   for (const i of [2, 3, 4]) assertStringIncludes(answers[i]![1], named);
 }));
@@ -66,7 +66,7 @@ const REST: Record<string, string> = {
   CUBLASLT: "",
 };
 
-/** Writes a library whose functions do nothing but those that `own` defines. */
+/** Writes a library whose functions do nothing, except those that `own` defines. */
 function make(path: string, list: string, own: string): void {
   mkdirSync(join(path, ".."), { recursive: true });
   const functions = functionsOf(list)
@@ -88,7 +88,7 @@ const blas = (part: string, patch: number): string =>
     *to = which == 0 ? 12 : which == 1 ? 4 : ${patch};
     return 0;
   }`;
-/** A process that loads this ends. */
+/** A process that loads this library exits. */
 const FORBIDDEN = `#include <unistd.h>
   __attribute__((constructor)) static void loaded(void) { _exit(9); }`;
 
@@ -107,7 +107,7 @@ test(...when(made, "a library of a newer CUDA than the driver's is not loaded", 
   const [status, message] = runOf("whatOpeningAnswers", env, [null])[0]!;
   assertEquals(status, STATUS.notFound);
   assertStringIncludes(message, "libcudart.so: it is of CUDA 13, the driver of CUDA 12");
-  // One that fits is found further on.
+  // A suitable one comes later.
   make(join(home, "lib64", "libcudart.so.12"), "RUNTIME", runtime(12010));
   assertEquals(runOf("whatOpeningAnswers", env, [null])[0]![0], STATUS.ok);
   const info = runOf("whatIsOpen", env);
@@ -171,7 +171,7 @@ test(...when(made, "folders are searched in their order, newer Pythons first", (
   make(join(folder, "named", "libcuda.so.1"), "DRIVER", driver(13000));
   const python = (prefix: string, version: string): string =>
     join(folder, prefix, "lib", `python${version}`, "site-packages", "nvidia", "cu13", "lib");
-  // The last one first: each time one more is found before all others.
+  // The last one first: each time, one more is found before all others.
   const places = [
     join(folder, "home", "lib64"),
     python("base", "3.12"),
@@ -186,7 +186,7 @@ test(...when(made, "folders are searched in their order, newer Pythons first", (
   const bin = join(folder, "bin-of-python", "bin");
   mkdirSync(bin, { recursive: true });
   mkdirSync(join(folder, "given"));
-  // A link into an environment, whose own program is a link to the one it was made with.
+  // A link into an environment, whose own program links to the original one.
   for (const prefix of ["middle", "base"]) {
     mkdirSync(join(folder, prefix, "bin"), { recursive: true });
   }
@@ -227,7 +227,7 @@ function compile(source: string, targets: number[]): string[] {
   return runOf("whatCompilingAnswers", env, source, "scale", targets);
 }
 
-/** Whether there is NVRTC; throws where the answer does not say that there is none. */
+/** Whether NVRTC is installed; throws if the answer does not say that it is missing. */
 function hasNvrtc(): boolean {
   if (!found) return false;
   const [answer] = compile(SOURCE, [90]);

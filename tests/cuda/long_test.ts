@@ -1,7 +1,7 @@
 /**
- * Folds and scans of axes that take all threads of a block, several rounds, and several blocks, which
- * the cases of the op table are too short for: on a CUDA device against the CPU, with whole numbers,
- * of which every order of adding gives the same.
+ * Folds and scans of axes that need all threads of a block, several rounds, and several blocks,
+ * unlike the short cases of the op table: on a CUDA device, compared with the CPU, with whole
+ * numbers, whose sums do not depend on the order.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * The memory of a CUDA device, over a look-alike of the one symbol of the shim that it calls.
+ * The memory of a CUDA device, over a fake of the one symbol of the shim that it calls.
  *
- * The look-alike answers late, as a device does: a copy has ended after so many questions.
+ * The fake answers late, as a device does: a copy ends after a number of polls.
  *
  * @module
  */
@@ -28,14 +28,14 @@ import {
 } from "../../src/memory/device.ts";
 import { recycle } from "../../src/memory/pool.ts";
 
-/** What the look-alike's devices hold, and what was asked of them. */
+/** The contents of the fake's devices, and the requests to them. */
 class Fake {
   readonly bytes = new Uint8Array(2 ** 16);
   readonly log: string[] = [];
-  /** How often a read is asked for before any of it has come, and how much comes at once. */
+  /** The number of polls before a read delivers data, and the amount delivered at once. */
   late = 0;
   part = Infinity;
-  /** What the next call gives. */
+  /** The status of the next call. */
   status: number = STATUS.ok;
   readonly #tickets = new Map<number, { data: Uint8Array; late: number; done: number }>();
   #next = 512;
@@ -140,7 +140,7 @@ describe("memory of a CUDA device", () => {
       const x = new DeviceStorage(memory, DTYPE.float32, 3, false);
       upload(x, 0, Float32Array.of(1, 2, 3));
       const reading = downloadLater(x, 1, 2);
-      // What is written afterwards is not read.
+      // Later writes do not affect the read.
       upload(x, 0, Float32Array.of(4, 5, 6));
       assertEquals([...await reading], [2, 3]);
       assertEquals(fake.log.filter((step) => step === "endRead 0").length, late + 1);
@@ -209,7 +209,7 @@ describe("memory of a CUDA device", () => {
   it("indexes that a kernel found out of range are thrown by whoever reads or waits", async () => {
     const { fake, device, memory } = open();
     const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
-    /** What a kernel does that meets index -7 of an axis of 5. */
+    /** Simulates a kernel that meets index -7 of an axis of 5. */
     const fault = (): void =>
       device.upload(
         device.indexErrors,
@@ -226,14 +226,14 @@ describe("memory of a CUDA device", () => {
     assertThrows(() => memory.synchronize(), IndexError, message);
     memory.synchronize();
     assertEquals(fake.log.filter((step) => step === "synchronize 0").length, 2);
-    // Who does not block never waits for what is queued later.
+    // A read without blocking never waits for later work.
     device.nextIndexing();
     const before = fake.log.filter((step) => step === "download 0").length;
     const reading = downloadLater(x, 0, 1);
     fault();
     await reading;
     assertEquals(fake.log.filter((step) => step === "download 0").length, before);
-    // That is told by whoever reads next.
+    // The next read throws that error.
     await assertRejects(() => downloadLater(x, 0, 1), IndexError, message);
   });
 

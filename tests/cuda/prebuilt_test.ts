@@ -1,5 +1,5 @@
 /**
- * The table of all ops on a CUDA device that has no kernels but those that come compiled; with
+ * The table of all ops on a CUDA device with only the precompiled kernels; with
  * `ROWMAJOR_TEST_PART`, a share of it.
  *
  * @module

@@ -1,6 +1,6 @@
 /**
- * Products by cuBLAS on a CUDA device, the emulator's or a real one: by the symbols of the shim, in
- * every layout, with what is done to results on their way, and in graphs.
+ * Products by cuBLAS on a CUDA device, the emulator's or a real one: through the symbols of the
+ * shim, in every layout, with epilogues, and in graphs.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What users write, on a CUDA device: programs for every kind of function beside what they give on
- * the CPU, norms, moving, reading, errors. The device is the emulator's, or a real one.
+ * Programs of users on a CUDA device: programs for every kind of function, compared with the CPU,
+ * norms, moves, reads, errors. The device is the emulator's, or a real one.
  *
  * @module
  */
@@ -58,7 +58,7 @@ function assertNear(actual: unknown, expected: unknown, dtype: DType | undefined
   } else assertEquals(actual, expected);
 }
 
-/** Throws unless `program` gives on the device what it gives on the CPU. */
+/** Throws unless `program` gives the same on the device and on the CPU. */
 function compare(program: Program): void {
   const expected = using(js, () => told(program(siteOn("cpu")), "cpu"));
   assertNear(told(program(siteOn(CUDA)), CUDA), expected, undefined);
@@ -68,7 +68,7 @@ const reason = whyNoCuda();
 if (reason !== undefined) test(`programs on CUDA (${reason})`, { skip: true }, () => {});
 else {
   openCudaForTests();
-  // Before others leave something to the collector, as these count.
+  // Before other tests leave garbage, as these tests count.
   describe("on CUDA: memory", memories);
   describe("on CUDA: graphs", graphs);
   for (const [about, programs] of Object.entries(PROGRAMS)) {
@@ -225,7 +225,7 @@ function linear(): void {
         const [y, v, c] = [x, w, b].map((one) => one.to(CUDA));
         const long = loose(zeros([9], { dtype, device: CUDA }));
         long.slice("1::2").set(["..."], c);
-        // Dense, with gaps, and dense where no word of 16 bytes begins.
+        // Dense, with gaps, and dense but not aligned to 16 bytes.
         const apart = loose(concat([c.slice(":1"), c])).slice("1:");
         for (const bias of [c, long.slice("1::2"), apart]) {
           assertNear(y.linear(v, bias).toArray(), whole, dtype);
@@ -334,7 +334,7 @@ function graphs(): void {
     step.dispose();
     step.dispose();
     assertThrows(() => step.run(), DisposedError, "disposed");
-    // What was made stays.
+    // Existing results stay.
     assertEquals(made.map((one) => one.toArray()), work().map((one) => one.toArray()));
   });
 
@@ -351,7 +351,7 @@ function graphs(): void {
         x.add(1).mul(2, { out });
       });
     });
-    // Nobody else gets what it reads or works in.
+    // No other tensor gets memory that the graph uses.
     x.dispose();
     const y = full([1000], 3, { device: CUDA });
     let whole = loose(y);
@@ -475,7 +475,7 @@ function graphs(): void {
         throw new TypeError("mine");
       }), TypeError);
     assertEquals(error.message, "mine");
-    // What is there afterwards works.
+    // Later allocations work.
     using step = capture(CUDA, () => x.add_(1));
     step.run();
     assertEquals(x.toArray(), [[1, 2, 3], [4, 5, 6]]);

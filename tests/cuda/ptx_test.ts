@@ -1,6 +1,6 @@
 /**
- * Machines without NVRTC: the file of compiled kernels, which the emulator's stand in for, since it
- * runs no PTX; and the division and the angles that libm has no part in, against libm.
+ * Machines without NVRTC: the file of precompiled kernels, replaced by the emulator's, since it
+ * runs no PTX; and the division and the angles that do not use libm, compared with libm.
  *
  * @module
  */
@@ -22,7 +22,7 @@ const ALL = ["--allow-all"];
 /** The families of these kernels. */
 const FAMILIES = ["copy_u8_contiguous", "add_f32_contiguous", "sum_f32_f32_along"];
 
-/** What the emulator's NVRTC makes of a family, one image for all of its kernels. */
+/** The output of the emulator's NVRTC for a family, one image for all of its kernels. */
 function kernelsOf(name: string, folder: string): Kernel[] {
   const cache = join(folder, name);
   mkdirSync(cache, { recursive: true });
@@ -43,7 +43,7 @@ function kernelsOf(name: string, folder: string): Kernel[] {
   return names.map((name) => ({ name, entry: name, text }));
 }
 
-/** What a program prints on a device without NVRTC, with this file of kernels. */
+/** The output of a program on a device without NVRTC, with this file of kernels. */
 function withoutNvrtc(folder: string, file: string, program: string): string {
   const env = {
     ROWMAJOR_CUDA_LIB_DIR: folder,

@@ -1,6 +1,6 @@
 /**
- * The CUDA part of the shim on the emulator: memory, copies, kernels and where they are kept, graphs,
- * time, products, errors. What each test does lies in native/cuda.ts.
+ * The CUDA part of the shim on the emulator: memory, copies, kernels and their cache, graphs, time,
+ * products, errors. The functions of native/cuda.ts contain the tests.
  *
  * @module
  */
@@ -30,12 +30,12 @@ import { inDeno, library, when } from "../native/support.ts";
 const reason = whyNoEmulator();
 if (reason !== undefined) console.log(`The CUDA part of the shim is not tested: ${reason}`);
 
-/** A test that has a folder for as long as it runs, or a skipped one. */
+/** A test with a folder for its duration, or a skipped one. */
 function onEmulator(name: string, body: (folder: string) => void | Promise<void>): void {
   test(...when({ "the emulator": reason === undefined }, name, body));
 }
 
-/** Runs a function of native/cuda.ts on the emulator; kernels are kept in `folder`. */
+/** Runs a function of native/cuda.ts on the emulator, with `folder` as the cache of kernels. */
 function apart<N extends keyof typeof cuda>(
   name: N,
   folder: string,
@@ -103,7 +103,7 @@ onEmulator("memory of the host is not touched while no copy is under way", (fold
 
 // ---- kernels on disk -----------------------------------------------------------------------------
 
-/** The compiler fails from its first call on: what runs all the same was kept. */
+/** The compiler fails from its first call on: kernels that still run come from the cache. */
 const WITHOUT_COMPILER = { ROWMAJOR_EMULATOR_FAILCOMPILE: "1" };
 
 function assertKept(folder: string): void {
@@ -111,7 +111,7 @@ function assertKept(folder: string): void {
   assertMatch(message!, /^NVRTC cannot compile a kernel/);
 }
 
-/** The one file that is kept. */
+/** The only file in the cache. */
 function keptFile(folder: string): string {
   const names = readdirSync(join(folder, "kept"));
   assertEquals(names.length, 1, names.join());

@@ -1,7 +1,7 @@
 /**
- * Two dtypes that the table of this repository does not have, added by a call: one whose elements are
- * two float64, and one whose elements share blocks of 32 as quantized weights do. What tests of every
- * backend do with them.
+ * Two dtypes that are not in the table of this repository, added by a call: one whose elements are
+ * two float64, and one whose elements share blocks of 32, as quantized weights do. Contains the
+ * tests of every backend with them.
  *
  * @module
  */
@@ -79,7 +79,7 @@ function row(i: number): number[] {
   return Array.from({ length: 64 }, (_, j) => (i + 1) * (j % 32 - 16) + 0);
 }
 
-/** What is tested of both dtypes on `device`, by what it is. */
+/** The tests of both dtypes on `device`, by name. */
 export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
   "pairs are created, copied, moved and printed": (device) => {
     const x = pairs([2, 3], device);

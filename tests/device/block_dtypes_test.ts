@@ -1,5 +1,5 @@
 /**
- * Dtypes that are only added to the table: on the JavaScript and the native backend, and on a device.
+ * Dtypes added to the table by tests: on the JavaScript and the native backend, and on a device.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Ops that programs define, and what tests of every backend do with them.
+ * Ops that programs define, and their tests for every backend.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { defineOp, DeviceError, DTypeError, finfo, tensor } from "../../mod.ts";
 import { assertRefused, loose } from "../support.ts";
 
-/** A definition, its operands, and what it means in JavaScript. */
+/** A definition, its operands, and its equivalent in JavaScript. */
 interface Elementwise {
   readonly name: string;
   readonly expr: string;
@@ -76,7 +76,7 @@ const topTwo = loose(defineOp({
 
 const VALUES = [[-3, -1.5, -0.5, 0], [0.25, 1, 2, 3.5]];
 
-/** What is tested on `device`, by what it is. */
+/** The tests on `device`, by name. */
 export const CUSTOM_OP_TESTS: Record<string, (device: string) => void> = {
   "elementwise ops by an expression, of every float dtype, layout and operand": (device) => {
     for (const { name, means, options } of DEFINITIONS) {

@@ -1,5 +1,6 @@
 /**
- * Ops that programs define: on the JavaScript and the native backend and on a device; what is refused.
+ * Ops that programs define: on the JavaScript and the native backend and on a device; and invalid
+ * definitions.
  *
  * @module
  */
@@ -28,7 +29,7 @@ for (const { name, on } of BACKENDS) {
   }
 }
 
-/** Texts that are no expressions, or would do something else if they were compiled as they are. */
+/** Texts that are not expressions, or would do something else if they were compiled unchanged. */
 const BAD_EXPRESSIONS: readonly unknown[] = [
   // Nothing, or no text.
   ...["", " ", "\n", "1", "1 + 2", "()", undefined, null, 7, {}, [], true, () => "x", Symbol("x")],
@@ -39,7 +40,7 @@ const BAD_EXPRESSIONS: readonly unknown[] = [
     "class super with debugger let const var null true false half brain slow words sums at threadIdx " +
     "blockIdx __global__ asm volatile sizeof printf malloc float double int struct rm_exp_f32 RM_NUM " +
     "toString valueOf hasOwnProperty Math fetch document name length x0 xx yx X Y").split(" "),
-  // Calls of what is no function here, or with other arguments than it takes.
+  // Calls of unknown functions, or with the wrong arguments.
   ...("eval alert fetch require import Function setTimeout system exit printf sizeof abort trap fabs rint " +
     "ffloordiv fmod nextafter shl ifloordiv toString constructor __proto__ x y sum matmul").split(
       " ",
@@ -113,7 +114,7 @@ const BAD_EXPRESSIONS: readonly unknown[] = [
     'R"(x)"',
     "??/x",
   ],
-  // Numbers that are none, or not in all languages.
+  // Invalid numbers, or numbers that differ between languages.
   ...[
     "x + 1e999",
     "x + 0x10",
@@ -173,7 +174,7 @@ const BAD_EXPRESSIONS: readonly unknown[] = [
     "x < = y",
     "x ,",
   ],
-  // Operands that are left out, and what would take the stack or the memory.
+  // Missing operands, and texts that would overflow the stack or the memory.
   ...[
     "y",
     "z",

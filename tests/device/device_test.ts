@@ -1,9 +1,9 @@
 /**
- * Tensors on another device than the CPU: the same results as there, without its elements ever being
- * taken for the CPU's; moving, reading, ownership, and what is refused.
+ * Tensors on another device than the CPU: the same results as on the CPU, without mistaking its
+ * elements for the CPU's; moves, reads, ownership, and errors.
  *
- * The device is the mirror of device/mirror.ts, whose memory only its backend can reach. The op table
- * runs on it as well: table_test.ts.
+ * The device is the mirror of device/mirror.ts, whose memory only its backend can access. The op
+ * table runs on it as well: table_test.ts.
  *
  * @module
  */
@@ -56,7 +56,7 @@ const mirror = memories[0]!;
 
 const js = new JsBackend();
 
-/** What `program` gives on the CPU, by the backend that the mirror has too. */
+/** The result of `program` on the CPU, by the backend that the mirror uses too. */
 function onCpu(program: Program): unknown {
   return using(js, () => told(program(siteOn("cpu")), "cpu"));
 }
@@ -70,7 +70,7 @@ for (const [about, programs] of Object.entries(PROGRAMS)) {
         const made = program(siteOn(MIRROR));
         assertEquals([mirror.reads, mirror.waits], [reads, waits], "it waited for the device");
         assertEquals(told(made, MIRROR), expected);
-        // Results alone would not tell of a program that makes nothing there.
+        // Results alone would not reveal a program that makes nothing there.
         assert(mirror.blocks > 0);
       });
     }
@@ -487,7 +487,7 @@ describe("errors on a device", () => {
   });
 });
 
-/** Calls of ops, by the names that `warmUp` takes. */
+/** Calls of ops, by the names that `warmUp` accepts. */
 const WARMED: Record<string, (x: ReturnType<typeof loose>) => unknown> = {
   allclose: (x) => x.allclose(x),
   argmax: (x) => x.argmax(),
@@ -519,7 +519,7 @@ const WARMED: Record<string, (x: ReturnType<typeof loose>) => unknown> = {
   norm: (x) => [1, 2, 3, Infinity, -Infinity].map((ord) => x.norm(null, { ord })),
 };
 
-/** Entries of the op table that are not methods of their own, and the method that they are part of. */
+/** Entries of the op table without a method of their own, and the method that uses them. */
 const PARTS: Readonly<Record<string, string>> = {
   norm1: "norm",
   norm2: "norm",
@@ -534,7 +534,7 @@ describe("kernels can be made ahead", () => {
   const asked: string[] = [];
   const own: Record<string, unknown> = { warmUp: (names: string[]) => asked.push(...names) };
   const launched: string[] = [];
-  /** Names that `warmUp` has for kernels that are not in the op table. */
+  /** Names in `warmUp` for kernels that are not in the op table. */
   const kinds: Readonly<Record<string, string>> = {
     argsort: "sort",
     nonzeroIndices: "index",
@@ -550,7 +550,7 @@ describe("kernels can be made ahead", () => {
     if (done) launched.push(kinds[call.op.name] ?? call.op.name);
     return done;
   };
-  /** What `body` launches, and what it asks to be made ahead. */
+  /** The launches of `body`, and the kernels that it prepares. */
   const watch = (body: () => void): [launched: string[], asked: string[]] => {
     asked.length = launched.length = 0;
     Object.assign(spied, own);
@@ -569,7 +569,7 @@ describe("kernels can be made ahead", () => {
         warmUp(MIRROR, [name]);
         run(loose(x));
       });
-      // Any op may copy what does not lie dense, or has another dtype.
+      // Any op may copy a tensor that is not dense, or has another dtype.
       const others = launched.filter((one) => one !== "copy" && !made.includes(one));
       assertEquals(others, []);
       assertEquals(made.filter((one) => !launched.includes(one)), [], "for nothing");

@@ -1,9 +1,10 @@
 /**
- * Devices made of nothing but JavaScript: `"mirror"`, `"mirror:1"` and `"mirror:2"`.
+ * Devices in plain JavaScript: `"mirror"`, `"mirror:1"` and `"mirror:2"`.
  *
- * Their memory is out of reach of everything but their backend, which hands calls to the JavaScript
- * backend. So whoever takes a tensor on a device for one on the CPU is found without a device. As on
- * CUDA, indexes out of range are noted and the next read throws. Importing this registers them.
+ * Only their backend, which passes calls to the JavaScript backend, can access their memory. Code
+ * that mistakes a tensor on a device for one on the CPU is therefore found without a real device.
+ * As on CUDA, indexes out of range are noted and the next read throws. Importing this module
+ * registers the devices.
  *
  * @module
  */
@@ -18,29 +19,29 @@ import { INDEX } from "../../src/ops/kernels.ts";
 import { Call, type Input } from "../../src/ops/op.ts";
 import type { Device as DeviceName } from "../../src/types/mod.ts";
 
-/** No two blocks come nearer than this. */
+/** The minimum distance between blocks. */
 const BLOCK = 2 ** 33;
 
-/** Blocks of bytes by address, and what has been done with them. */
+/** Blocks of bytes by address, and counts of operations. */
 export class MirrorMemory implements DeviceMemory {
   readonly #blocks = new Map<number, Uint8Array<ArrayBuffer>>();
   #next = 1;
   #bytes = 0;
   #peak = 0;
-  /** What the next read throws. */
+  /** The error of the next read. */
   fault: Error | undefined;
-  /** Allocations of more than this fail. */
+  /** Larger allocations fail. */
   limit = Infinity;
-  /** How many times something was read. */
+  /** The number of reads. */
   reads = 0;
-  /** How often something was freed that was not there. */
+  /** The number of calls of free for an unknown address. */
   strays = 0;
-  /** How many times something waited for the device. */
+  /** The number of waits for the device. */
   waits = 0;
 
   constructor(readonly device: string) {}
 
-  /** How many blocks are in use. */
+  /** The number of blocks in use. */
   get blocks(): number {
     return this.#blocks.size;
   }
@@ -51,7 +52,7 @@ export class MirrorMemory implements DeviceMemory {
       throw new OutOfMemoryError(bytes, this.device, `${this.limit} of ${this.limit} are free`);
     }
     const address = BLOCK * this.#next++;
-    // What nobody has written must not look like zeros.
+    // Memory without a write must not look like zeros.
     this.#blocks.set(address, new Uint8Array(bytes).fill(0xa5));
     this.#bytes += bytes;
     this.#peak = Math.max(this.#peak, this.#bytes);
@@ -69,7 +70,7 @@ export class MirrorMemory implements DeviceMemory {
     this.#blocks.delete(address);
   }
 
-  /** So many bytes at `address`. */
+  /** `bytes` bytes at `address`. */
   at(address: number, bytes: number): Uint8Array<ArrayBuffer> {
     const begin = Math.floor(address / BLOCK) * BLOCK;
     const block = this.#blocks.get(begin);
@@ -132,7 +133,7 @@ export class MirrorMemory implements DeviceMemory {
   }
 }
 
-/** The size of the axis that the indices of a call are for. */
+/** The size of the axis that the indices of a call refer to. */
 function indexedSize(call: Call): number {
   return call.op === INDEX.ravelIndex ? call.attributes.size : call.operand(0).layout.shape[0]!;
 }
@@ -148,7 +149,10 @@ class MirrorBackend implements Backend {
 
   constructor(readonly memory: MirrorMemory) {}
 
-  /** The elements of `storage`, which must be here, or a single one on the CPU, if `scalar` says so. */
+  /**
+   * The elements of `storage`, which must be on this device, or a single one on the CPU if `scalar`
+   * is true.
+   */
   #open(storage: Storage, scalar: boolean): Storage {
     const { address, info, length } = storage;
     if (scalar && storage.memory === null) {
@@ -161,7 +165,7 @@ class MirrorBackend implements Backend {
     return new Storage(new info.array(buffer, byteOffset, length), info, true, false);
   }
 
-  /** The call on the elements themselves. Only elementwise ops take scalars from the CPU. */
+  /** The call on the elements themselves. Only elementwise ops accept scalars from the CPU. */
   #opened(call: Call): Call {
     const { op, name, attributes } = call;
     const open = ({ storage, layout, flags }: Operand, scalar: boolean): Operand => {
@@ -178,16 +182,16 @@ class MirrorBackend implements Backend {
 
   supports(call: Call): boolean {
     if (isRowKernel(call)) return isRowCall(call);
-    // So that what takeAlongAxis is decomposed into runs here too.
+    // So that the ops that takeAlongAxis is decomposed into run here too.
     return call.op.name !== "takeAlongAxis" && this.#js.supports(call);
   }
 
   run(call: Call): boolean {
     const opened = this.#opened(call);
-    // Rows are left to the ops that they are made of, once it is seen that the operands are here.
+    // Row ops are decomposed after a check that the operands are here.
     if (isRowKernel(call)) return false;
     this.#js.run(opened);
-    // An index out of range is noted only, as on devices that find it later.
+    // An index out of range is only noted, as on devices that find it later.
     if (opened.badIndex >= 0) {
       this.memory.fault ??= new IndexError(
         `Cannot index an axis of size ${indexedSize(call)}`,
@@ -197,7 +201,7 @@ class MirrorBackend implements Backend {
   }
 }
 
-/** The memory of the mirror devices that were opened. */
+/** The memories of the open mirror devices. */
 export const memories: MirrorMemory[] = [];
 
 function open(index: number): Device | string {
@@ -209,7 +213,7 @@ function open(index: number): Device | string {
 
 registerDevices("mirror", open);
 
-/** The first mirror device, as functions that know nothing of it take it. */
+/** The first mirror device, in the type that other functions expect. */
 export const MIRROR: DeviceName = "mirror" as "cuda";
 /** The second. */
 export const MIRROR1: DeviceName = "mirror:1" as "cuda:1";

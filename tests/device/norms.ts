@@ -1,9 +1,9 @@
 /**
- * Checks of layer norm and RMS norm through the public API, against the formulas in doubles whose
- * sums keep what additions lose; for every backend and device.
+ * Checks of layer norm and RMS norm through the public API, against the formulas in doubles with
+ * compensated sums; for every backend and device.
  *
  * A result may be off by four units of its dtype (one in 16 bits, which are rounded once) at the
- * scale of what is added up: the normalised element and 1, times the weight, and the bias.
+ * scale of its terms: the normalized element and 1, times the weight, and the bias.
  *
  * @module
  */
@@ -28,7 +28,7 @@ const FLOATS = ["float16", "bfloat16", "float32", "float64"] as const;
 type Op = "layerNorm" | "rmsNorm";
 const OPS: readonly Op[] = ["layerNorm", "rmsNorm"];
 
-/** The sum, with what each addition loses. */
+/** The sum, with the rounding error of each addition. */
 function sumOf(values: readonly number[]): number {
   let [sum, lost] = [0, 0];
   for (const x of values) {
@@ -39,11 +39,11 @@ function sumOf(values: readonly number[]): number {
   return sum + lost;
 }
 
-/** One row normalised. */
+/** One row, normalized. */
 function normalised(op: Op, row: readonly number[], epsilon: number): number[] {
   const n = row.length;
   let z = row;
-  // The second mean is what the first lost when it was rounded.
+  // The second pass corrects the rounding error of the first mean.
   for (let pass = 0; pass < 2 && op === "layerNorm"; pass++) {
     const mean = sumOf(z) / n;
     z = z.map((x) => x - mean);
@@ -70,7 +70,7 @@ function assertNorm(what: string, op: Op, x: AnyTensor, actual: AnyTensor, given
   const rank = shape.length;
   const axes = [given.axis ?? -1].flat().map((axis) => axis < 0 ? axis + rank : axis).sort();
   const rest = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
-  // The axes that are normalised come last, so that rows lie side by side.
+  // The normalized axes come last, so that each row is contiguous.
   const order = [...rest, ...axes];
   const [from, to] = [x, actual].map((one) => numbers(loose(one).permute(...order)));
   const sizes = axes.map((axis) => shape[axis]!);
@@ -96,7 +96,7 @@ function assertNorm(what: string, op: Op, x: AnyTensor, actual: AnyTensor, given
   }
 }
 
-/** How far from 0 what softmax is tested with lies. */
+/** The largest magnitude of the inputs of softmax. */
 const SPREAD = 9;
 
 /** Softmax of `x` along `axis`, or its logarithm, in row-major order. */
@@ -116,8 +116,8 @@ function softmaxOf(op: "softmax" | "logSoftmax", x: AnyTensor, axis: number): nu
 }
 
 /**
- * Throws unless all elements are those expected, within so many units of the dtype at their scale,
- * or at `floor`: a logarithm is off by some of 1, a power by what its exponent is off by.
+ * Throws unless all elements are as expected, within a number of units of the dtype at their scale,
+ * or at `floor`: a logarithm is off by units of 1, a power by the error of its exponent.
  */
 function assertNear(
   what: string,
@@ -142,7 +142,7 @@ function put(x: AnyTensor): any {
   return x.to(site.device);
 }
 
-/** Elements of `shape`: around a mean, so far apart, by a seed. */
+/** Elements of `shape` around a mean, with a given spread, from a seed. */
 function around(
   shape: readonly number[],
   dtype: DType,
@@ -156,10 +156,10 @@ function around(
   return put(tensor(values)).reshape(shape).astype(dtype);
 }
 
-/** Runs a check on each of some backends, which it is told. */
+/** Runs a check on each of several backends, with the backend as its argument. */
 export type Everywhere = (check: (name: string) => void) => void;
 
-/** What layer norm and RMS norm have to be. */
+/** The requirements of layer norm and RMS norm. */
 export const NORM_TESTS = {
   rows: (everywhere) => {
     const shapes = [[1, 1], [3, 1], [2, 7], [5, 17], [2, 64], [3, 1000], [2, 1025], [1, 9001]];
@@ -167,7 +167,7 @@ export const NORM_TESTS = {
       for (const dtype of FLOATS) {
         for (const shape of shapes) {
           const x = around(shape, dtype, 0.5, 3, shape[1]);
-          // Dense from an offset on, and with no stride of a dense tensor.
+          // Dense from an offset on, and without any stride of a dense tensor.
           const below = put(zeros([shape[0]! + 1, shape[1]!], { dtype }));
           const later = below.slice("1:");
           later.set(["..."], x);
@@ -225,7 +225,7 @@ export const NORM_TESTS = {
             const x = around([2, columns], dtype, mean, mean * 2 ** -18, columns);
             assertNorm(what, "layerNorm", x, loose(x).layerNorm(), {});
             assertNorm(what, "layerNorm", x, loose(x.T).layerNorm(0).T, {});
-            // One that is far off, first and last.
+            // One distant element, first and last.
             for (const at of [0, columns - 1]) {
               const far = loose(x.toOwned());
               far.set(["...", at], 0);
@@ -307,7 +307,7 @@ export const NORM_TESTS = {
                   assertEquals(text(made.slice(row)), text(loose(clean[op]).slice(row)), what);
                 }
                 numbers(made.slice(1)).forEach((z, i) => {
-                  // Over an infinite root, what is finite is 0.
+                  // Over an infinite root, finite elements are 0.
                   const isZero = op === "rmsNorm" && i !== at && !Number.isNaN(special);
                   assert(isZero ? z === 0 : Number.isNaN(z), `${op}: ${what}: ${z} at ${i}`);
                 });

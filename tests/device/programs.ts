@@ -1,5 +1,5 @@
 /**
- * Programs that give the same on every device, one or several for each kind of function.
+ * Programs with the same result on every device, one or several for each kind of function.
  *
  * Knows nothing of any one device.
  *
@@ -37,7 +37,7 @@ import { iota, loose } from "../support.ts";
 /** Makes tensors on the device that a program runs on. */
 export interface Site {
   readonly device: Device;
-  /** 0, 1, 2, … less `minus`, in a shape. */
+  /** 0, 1, 2, … minus `minus`, in a shape. */
   count(shape: Shape, dtype?: DType, minus?: number): ReturnType<typeof loose>;
   /** A tensor of data. */
   of(data: unknown, dtype?: DType): ReturnType<typeof loose>;
@@ -53,7 +53,7 @@ export function siteOn(device: Device): Site {
   };
 }
 
-/** Everything that can be told of what a program gives; every tensor in it is to be on `device`. */
+/** A full description of the result of a program; every tensor in it must be on `device`. */
 export function told(value: unknown, device: Device): unknown {
   if (Array.isArray(value)) return value.map((one) => told(one, device));
   if (typeof value !== "object" || value === null || !("dtype" in value)) return value;
@@ -65,10 +65,10 @@ export function told(value: unknown, device: Device): unknown {
   return { dtype, shape, rank, size, nbytes, access, ownership, isContiguous, elements };
 }
 
-/** What gives the same on every device. */
+/** A program with the same result on every device. */
 export type Program = (site: Site) => unknown;
 
-/** Programs by what they are about; none of them has to wait for the device. */
+/** Programs by subject; none of them has to wait for the device. */
 export const PROGRAMS: Record<string, Record<string, Program>> = {
   creation: {
     zeros: ({ device }) => zeros([2, 3], { dtype: "int64", device }),
@@ -417,7 +417,7 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
   },
 };
 
-/** Programs that wait for the device, as values decide what happens. */
+/** Programs that wait for the device, as control flow depends on values. */
 export const WAITING: Record<string, Program> = {
   "masks pick and write": ({ count, of }) => {
     const x = count([3, 4]);

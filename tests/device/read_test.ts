@@ -1,5 +1,5 @@
 /**
- * Reading tensors on a device without blocking, and which devices errors name first.
+ * Reads of tensors on a device without blocking, and the order of devices in errors.
  *
  * @module
  */

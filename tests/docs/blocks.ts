@@ -1,6 +1,6 @@
 /**
- * Code blocks of documentation, how one runs as a test, and how all are type-checked; see
- * docs_test.ts for what they may say.
+ * Code blocks of documentation: runs one as a test, and type-checks all; see docs_test.ts for their
+ * syntax.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface Block {
   line: number;
   ignore: boolean;
   lines: string[];
-  /** In JSDoc, what the file exports: an example there may leave out its imports. */
+  /** In JSDoc, the exports of the file: an example may omit their imports. */
   exports?: string[];
 }
 
@@ -26,7 +26,10 @@ export interface Block {
 export const root = new URL("../../", import.meta.url);
 const modUrl = new URL("mod.ts", root).href;
 
-/** The fenced ts blocks of a Markdown text; `firstLine` is where the text begins in its file. */
+/**
+ * The fenced ts blocks of a Markdown text; `firstLine` is the line in its file where the text
+ * begins.
+ */
 export function readBlocks(file: string, text: string, firstLine = 1): Block[] {
   const blocks: Block[] = [];
   let open: Block | undefined;
@@ -60,10 +63,10 @@ export function readSourceBlocks(file: string, source: string): Block[] {
   });
 }
 
-/** Turns the assertions of a block into calls, and points its imports at this checkout. */
+/** Converts the assertions of a block to calls, and redirects its imports to this checkout. */
 export function compileBlock(block: Block): string {
   const output: string[] = [];
-  // Where the statement that printed comments belong to stands in the output.
+  // The position in the output of the statement that printed comments belong to.
   let last = -1;
   for (const [n, line] of block.lines.entries()) {
     const [, before, sign, expected] = /^(.*?)\s*\/\/ (=>|throws) ?(.*)$/.exec(line) ?? [];
@@ -90,7 +93,7 @@ export function compileBlock(block: Block): string {
   return withImports(output.join("\n"));
 }
 
-/** `code` with its imports pointed at this checkout, of which "../" is the root. */
+/** `code` with its imports redirected to this checkout, whose root is "../". */
 function withImports(code: string): string {
   return code
     .replace(/(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?\1/g, JSON.stringify(modUrl))
@@ -111,7 +114,7 @@ function compileLine(line: string, sign: string, expected: string, where: string
   return `${/\bawait\b/.test(code) ? "await " : ""}__${call}(${arrow} (${printed ?? code})${tail}`;
 }
 
-/** How a value reads in the documentation, the same in both runtimes. */
+/** The text of a value in the documentation, the same in both runtimes. */
 function show(value: unknown, nested = false): string {
   if (typeof value === "string") return nested ? JSON.stringify(value) : value;
   if (typeof value === "bigint") return `${value}n`;
@@ -131,12 +134,12 @@ function settle<T>(value: unknown, then: (value: unknown) => T): T | Promise<T> 
   return value instanceof Promise ? value.then(then) : then(value);
 }
 
-/** Stands behind `// => text`. */
+/** Implements `// => text`. */
 function shows(f: () => unknown, expected: string, where: string): void | Promise<void> {
   return settle(f(), (value) => assertEquals(show(value), expected, where));
 }
 
-/** Stands behind `// throws text`. */
+/** Implements `// throws text`. */
 function throws(f: () => unknown, expected: string, where: string): void | Promise<void> {
   const check = (error: unknown) => {
     const text = String(error);
@@ -156,7 +159,7 @@ function throws(f: () => unknown, expected: string, where: string): void | Promi
 
 Object.assign(globalThis, { __shows: shows, __throws: throws });
 
-/** The imports that an example in JSDoc leaves out, from mod.ts, or else from its own file. */
+/** The imports that an example in JSDoc omits, from mod.ts, or else from its own file. */
 async function impliedImports({ file, lines, exports }: Block): Promise<string> {
   const text = lines.join("\n");
   if (exports === undefined || /^import\b/m.test(text)) return "";
@@ -170,7 +173,7 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
   return from(shared, modUrl) + from(own, new URL(file, root).href);
 }
 
-/** Runs a block; throws what is wrong about it. */
+/** Runs a block; throws its failure. */
 export async function runBlock(block: Block): Promise<void> {
   const code = compileBlock(block);
   // Inside the checkout, so that @std/assert and the like resolve as they do in tests.
@@ -185,7 +188,7 @@ export async function runBlock(block: Block): Promise<void> {
   }
 }
 
-/** What the compiler says of `blocks`, one text for each error: one run of `deno` over all. */
+/** The compiler's messages about `blocks`, one text for each error, in one run of `deno`. */
 export async function checkBlocks(blocks: readonly Block[], deno: string): Promise<string[]> {
   // Outside the checkout, whose deno.json excludes tmp: no file there would be checked.
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
@@ -193,7 +196,7 @@ export async function checkBlocks(blocks: readonly Block[], deno: string): Promi
     const files: string[] = [];
     for (const [i, block] of blocks.entries()) {
       files.push(join(folder, `block${i}.ts`));
-      // On the first line of the block, so that the compiler counts lines as the page does.
+      // On the first line of the block, so that the compiler counts lines like the page.
       const head = (await impliedImports(block)).replaceAll("\n", " ");
       const code = withImports(block.lines.join("\n"));
       writeFileSync(files[i], `${head}${code}\nexport {};\n`);
@@ -211,7 +214,7 @@ export async function checkBlocks(blocks: readonly Block[], deno: string): Promi
       const block = blocks[Number(i)];
       return `${block.file}:${block.line + Number(line ?? 0)}`;
     });
-    // The last part ends with how many errors there are.
+    // The last part ends with the number of errors.
     return named.replace(/^(Found \d+ errors?\.\s+)?error: Type checking failed\.[\s\S]*/m, "")
       .split(/^(?=TS\d+ \[ERROR\])/m).map((text) => text.trim());
   } finally {

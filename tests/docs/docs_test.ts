@@ -56,7 +56,7 @@ test(`all examples type-check${withoutDeno}`, {
   skip: deno.error !== undefined,
   timeout: 120_000,
 }, async () => {
-  // A wrong one among them shows that the others were looked at, and strictly.
+  // A wrong one among them shows that the others were checked, and strictly.
   const wrong = blockOf("1;\n\nconst same = (x) => x;");
   const checked = [...blocks.filter(({ ignore }) => !ignore), wrong];
   const errors = await checkBlocks(checked, deno.value!);

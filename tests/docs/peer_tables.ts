@@ -1,12 +1,12 @@
 /**
- * The tables of docs/from-*.md: which code stands on either side of which line.
+ * The tables of docs/from-*.md: the code on both sides of each line.
  *
  * @module
  */
 
 import { readFileSync } from "node:fs";
 
-/** A page for those who come from another library, and how that is called there and in paths. */
+/** The other libraries, by their names in paths. */
 export const PEERS = ["numpy", "pytorch", "tfjs"] as const;
 
 /** One line of a table. */
@@ -17,15 +17,15 @@ export interface PeerRow {
   readonly there: readonly string[];
   /** Our expressions. */
   readonly here: readonly string[];
-  /** Whether only shapes are the same: the note begins with "other numbers" or "other names". */
+  /** Whether only shapes must agree: the note begins with "other numbers" or "other names". */
   readonly loose: boolean;
 }
 
-/** The rows of a page that have code on their left side. */
+/** The lines of a page with code on their left side. */
 export function readPeerRows(text: string): PeerRow[] {
   return text.split("\n").flatMap((row, n) => {
     if (!row.startsWith("|")) return [];
-    // A bar that stands in code is written "\|".
+    // A bar in code is written "\|".
     const [, there = "", here = "", note = ""] = row.split(/(?<!\\)\|/);
     const codes = (cell: string) =>
       [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code!.replaceAll("\\|", "|"));
@@ -50,12 +50,12 @@ export function readOperands<T>(make: (data: unknown, dtype: string) => T): Reco
   );
 }
 
-/** What the other library gives for each expression of its page, by the expression's text. */
+/** The other library's result for each expression of its page, by the expression's text. */
 export function readGolden(peer: string): Record<string, unknown> {
   return JSON.parse(readFileSync(new URL(`${peer}.json`, golden), "utf8"));
 }
 
-/** The value of a JavaScript expression in which `scope` names what there is. */
+/** The value of a JavaScript expression with the names of `scope`. */
 export function evaluate(code: string, scope: Record<string, unknown>): Promise<unknown> {
   const body = `return (async () => (${code}\n))();`;
   return new Function(...Object.keys(scope), body)(...Object.values(scope));

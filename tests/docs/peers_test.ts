@@ -1,6 +1,6 @@
 /**
- * The tables of docs/from-*.md: our side is computed, and compared with what the other library gave
- * (scripts/golden/peers.py, scripts/golden/tfjs.ts).
+ * The tables of docs/from-*.md: computes our side and compares it with the recorded results of the
+ * other library (scripts/golden/peers.py, scripts/golden/tfjs.ts).
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { evaluate, PEERS, readGolden, readOperands, readPeerRows } from "./peer_
 
 const { io, Tensor, tensor } = rowmajor;
 
-/** Results as the golden data has them: tensors as nested arrays, in whatever they stand. */
+/** Results in the format of the golden data: tensors as nested arrays, at any depth. */
 function plain(value: unknown): unknown {
   if (value instanceof Tensor) return value.isDisposed ? null : value.toArray();
   if (Array.isArray(value)) return value.map(plain);
@@ -43,7 +43,7 @@ async function run(code: string, folder: string): Promise<unknown> {
   try {
     return plain(await evaluate(code, { ...rowmajor, ...operands, file, bytes }));
   } catch (error) {
-    // Lines about graphics cards: the names are there, the card is not.
+    // Lines about graphics cards: the names exist, the card does not.
     if (error instanceof rowmajor.DeviceError && code.includes('"cuda')) return null;
     if (error instanceof rowmajor.DeviceError && code === "x.cuda()") return null;
     throw error;
@@ -72,7 +72,7 @@ for (const peer of PEERS) {
         for (const [i, code] of here.entries()) {
           const expected = golden[there[i]!];
           const actual = await run(code, folder).catch((error) => wrong.push(`${line}: ${error}`));
-          // What is no numbers, such as a device, has only to be there.
+          // A result other than numbers, such as a device, only has to exist.
           if (expected === null || actual === null) continue;
           compared++;
           if (!agrees(actual, expected, loose)) {

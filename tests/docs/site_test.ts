@@ -1,6 +1,7 @@
 /**
- * What scripts/site.ts does to pages, and which links it finds dead. The site itself is built by
- * `deno task site`, not here: that takes packages of its own, and some 20 seconds.
+ * The conversion of pages by scripts/site.ts, and its search for dead links. `deno task site`
+ * builds the site itself; these tests do not, as that takes packages of its own and some 20
+ * seconds.
  *
  * @module
  */

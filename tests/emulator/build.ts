@@ -1,8 +1,8 @@
 /**
- * Builds the emulator, once for what its files say, and tells where its libraries lie.
+ * Builds the emulator, once for each state of its files, and returns the paths of its libraries.
  *
- * Several processes may ask at a time: each builds in a folder of its own, and the first one that
- * renames it wins. It must know nothing of what the emulator does.
+ * Several processes may build at a time: each builds in a folder of its own, and the first rename
+ * wins. Must not know what the emulator does.
  *
  * @module
  */
@@ -29,13 +29,13 @@ import { findTool, root, runZig } from "../../scripts/tools.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const output = join(root, "zig-out");
-// What is built names its own place, which has to last: copies of the tree have a link here.
+// The output contains its own path, which has to last: copies of the tree have a link here.
 const home = join(existsSync(output) ? realpathSync(output) : output, "emulator");
 const LIBRARY = "librowmajor-emulator.so";
 const FAULTS = "librowmajor-emulator-faults.so";
 const BUILTINS = "libnvrtc-builtins.so.13.0";
 
-/** The names under which the one library lies. */
+/** The names of the one library. */
 export const NAMES = [
   "libcudart.so.13",
   "libcuda.so.1",
@@ -59,11 +59,11 @@ const FLAGS = [
   "-U_FORTIFY_SOURCE",
   "-fvisibility=hidden",
   "-ffp-contract=off",
-  // Whoever closes it does so while handlers and queues are there.
+  // A call of dlclose must not unload it: handlers and queues remain.
   "-Wl,-z,nodelete",
 ];
 
-/** Why there is no emulator on this machine; undefined where there is one. */
+/** Why there is no emulator on this machine; undefined if there is one. */
 export function whyNoEmulator(): string | undefined {
   if (process.platform !== "linux") return "the emulator needs Linux";
   if (process.arch !== "x64" && process.arch !== "arm64") return "the emulator needs x64 or arm64";
@@ -74,7 +74,7 @@ export function whyNoEmulator(): string | undefined {
   }
 }
 
-/** How kernels are compiled: quickly, and with traps where the device would trap. */
+/** The flags of kernels: fast compilation, with traps where the device would trap. */
 function kernelFlags(): string[] {
   const machine = process.arch === "x64" ? "x86_64" : "aarch64";
   const vectors = process.arch === "x64" &&
@@ -143,7 +143,7 @@ function buildIn(folder: string, final: string, hash: string): void {
     "-ldl",
     "-lpthread",
   );
-  // A name to link with; at run time there is the system's.
+  // A name to link with; the system's library is used at run time.
   writeFileSync(join(folder, "empty.c"), "int rowmajor_emulator_empty;\n");
   mkdirSync(join(folder, "link"));
   build("link/libm.so.6", join(folder, "empty.c"));
@@ -154,7 +154,7 @@ function buildIn(folder: string, final: string, hash: string): void {
   for (const name of NAMES) symlinkSync(LIBRARY, join(folder, name));
 }
 
-/** Removes compiled kernels that nobody has made for a week. */
+/** Removes compiled kernels that no build has used for a week. */
 function tidy(): void {
   const kernels = join(home, "kernels");
   mkdirSync(kernels, { recursive: true });
@@ -171,7 +171,7 @@ function tidy(): void {
 let known: string | undefined;
 
 /**
- * The folder of the libraries, built if it has to be. Throws where `whyNoEmulator()` says why.
+ * The folder of the libraries, built if necessary. Throws the reason of `whyNoEmulator()`.
  *
  * `ROWMAJOR_CUDA_LIB_DIR` may name it, or `rm_cuda_open`.
  */
@@ -200,8 +200,8 @@ export function emulatorFolder(): string {
 }
 
 /**
- * Fills the empty folder `into` with a copy of the emulator, which has a state of its own beside the
- * one that the public functions use; some files or symbols may be left out.
+ * Fills the empty folder `into` with a copy of the emulator, whose state is separate from the one
+ * that the public functions use; some files or symbols may be omitted.
  */
 export function emulatorCopy(
   into: string,

@@ -1,20 +1,20 @@
 /**
- * The emulator's own functions: settings, counters, what went wrong.
+ * The emulator's own functions: settings, counters, reported errors.
  *
  * @module
  */
 import { join } from "node:path";
 import { openLibrary } from "../native/ffi.ts";
 
-/** What tests ask of an emulator. */
+/** The interface of an emulator for tests. */
 export interface Emulator {
   /** Changes a setting; README.md lists them. */
   set(name: string, value: number): void;
   /** A setting or a counter. */
   get(name: string): number;
-  /** Changes a variable as C sees it: `process.env` of Bun does not. */
+  /** Changes a variable for C code: `process.env` of Bun does not. */
   setVariable(name: string, value: string): void;
-  /** Forgets what went wrong. */
+  /** Clears reported errors. */
   reset(): void;
 }
 
@@ -25,7 +25,7 @@ interface Symbols {
   emu_reset(): void;
 }
 
-/** The emulator of which `folder` holds the libraries. */
+/** The emulator whose libraries are in `folder`. */
 export function controlEmulator(folder: string): Emulator {
   const symbols = openLibrary<Symbols>(join(folder, "libcuda.so.1"), {
     emu_set: ["i32", "buffer", "f64"],

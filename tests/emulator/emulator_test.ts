@@ -1,9 +1,9 @@
 /**
- * The emulator of the CUDA libraries itself: that sound kernels are right, and planted faults found.
+ * The emulator of the CUDA libraries itself: correct kernels pass, and planted faults are found.
  *
- * emulator/driver.c does the work, through the libraries' own names; this file calls it in the
- * process, where each runtime has handlers of faults, and, for what ends a process, as a program.
- * It is skipped where there is no emulator.
+ * emulator/driver.c does the work, through the libraries' own names. This file calls it in the
+ * process, where each runtime has fault handlers, and as a program for scenarios that end a
+ * process. Skipped without the emulator.
  *
  * @module
  */
@@ -58,7 +58,7 @@ function openDriver(path: string): Scenario {
 
 let opened: { folder: string; run: Scenario } | undefined;
 
-/** The driver in this process, with a copy of the emulator for itself. */
+/** The driver in this process, with its own copy of the emulator. */
 function driver(): { folder: string; run: Scenario } {
   return opened ??= {
     folder: emulatorCopy(mkdtempSync(join(work, "copy-"))),
@@ -66,7 +66,7 @@ function driver(): { folder: string; run: Scenario } {
   };
 }
 
-/** The scenarios of the driver, but those that end the process. */
+/** The scenarios of the driver, except those that end the process. */
 const SCENARIOS = [
   "sound_kernels",
   "lanes_of_warps",

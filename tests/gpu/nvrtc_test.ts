@@ -1,8 +1,9 @@
 /**
- * NVIDIA's own compiler takes every kernel: those that have changed since it last did are compiled
- * here, as many as half a minute is enough for; `deno task nvrtc` compiles them all, and keeps that.
+ * NVIDIA's own compiler accepts every kernel: compiles kernels that have changed since their last
+ * check, as many as possible in half a minute; `deno task nvrtc` compiles them all, and saves the
+ * results.
  *
- * What has changed is not tested where that compiler is not installed, which the test says.
+ * Changes are not tested if that compiler is not installed, which the test reports.
  *
  * @module
  */
@@ -26,7 +27,7 @@ const families = allFamilies();
 const options = optionsText();
 const store = readStore();
 
-/** Runs the script; gives its exit code, what it printed, and the numbers of its last line. */
+/** Runs the script; returns its exit code, its output, and the numbers of its last line. */
 function check(
   ...args: string[]
 ): { status: number | null; output: string; compiled: number; failures: number } {

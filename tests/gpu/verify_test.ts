@@ -1,6 +1,6 @@
 /**
- * The script that checks the CUDA backend on a GPU machine, on the emulator: every stage ends, says
- * what it should, and fails where there is no device.
+ * The script that checks the CUDA backend on a GPU machine, run on the emulator: every stage ends,
+ * prints the expected output, and fails without a device.
  *
  * @module
  */
@@ -26,7 +26,7 @@ interface Outcome {
   lines(file: string): Record<string, unknown>[];
 }
 
-/** Calls `use` with what a stage comes to. */
+/** Calls `use` with the result of a stage. */
 function verify(stage: string, env: Record<string, string>, use: (outcome: Outcome) => void): void {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-gpu-"));
   try {
@@ -39,7 +39,7 @@ function verify(stage: string, env: Record<string, string>, use: (outcome: Outco
         env: {
           ...process.env,
           OUT: folder,
-          // Nothing of a pack that an older tree has left in .gpu, nor in the shared folder.
+          // Ignores a pack that an older tree has left in .gpu, or in the shared folder.
           ROWMAJOR_LIB: library,
           TMPDIR: folder,
           ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),

@@ -1,6 +1,6 @@
 /**
- * What the file readers share: the cursor at the ends of its bytes, texts as errors show them, and
- * how many bytes a shape takes.
+ * Shared code of the file readers: the cursor at the ends of its bytes, texts in errors, and byte
+ * counts of shapes.
  *
  * @module
  */
@@ -98,7 +98,7 @@ test("bytes: how many a shape takes, exactly up to 2^53 - 1", () => {
   assertEquals(checkedBytes([0, 5], 2), 0);
   assertEquals(checkedBytes([Number.MAX_SAFE_INTEGER], 1), Number.MAX_SAFE_INTEGER);
   assertEquals(checkedBytes([2 ** 53], 1), undefined);
-  // Sizes beside a 0 count, as strides are products of them.
+  // Sizes next to a 0 count, as strides are products of them.
   assertEquals(checkedBytes([0, 2 ** 53], 1), undefined);
 });
 

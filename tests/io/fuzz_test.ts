@@ -1,6 +1,6 @@
 /**
- * Hostile input to the readers: whatever the bytes, the outcome is a sound value or a FormatError,
- * soon and without memory to speak of.
+ * Hostile input to the readers: for any bytes, the result is a valid value or a FormatError,
+ * quickly and with little memory.
  *
  * @module
  */
@@ -41,7 +41,9 @@ function decodeSafetensors(bytes: Uint8Array): Map<string, RawTensor> {
   );
 }
 
-/** Decodes; any error but a FormatError inside the file, and any unsound tensor, fails the test. */
+/**
+ * Decodes; any error except a FormatError inside the file, and any invalid tensor, fails the test.
+ */
 function outcome(decode: Decode, bytes: Uint8Array): "value" | "error" {
   let tensors: Map<string, RawTensor>;
   try {

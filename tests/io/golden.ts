@@ -1,5 +1,5 @@
 /**
- * The files of golden/io, which NumPy and safetensors made, with what is in them.
+ * The files of golden/io, written by NumPy and safetensors, with their contents.
  *
  * @module
  */
@@ -13,9 +13,9 @@ import type { RawTensor } from "../../src/io/bytes.ts";
 export interface Golden {
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** Our writer has to make the same bytes. */
+  /** Whether our writer must produce the same bytes. */
   readonly same: boolean;
-  /** Part of the message with which the file is refused. */
+  /** Part of the error message for an invalid file. */
   readonly refused: string | undefined;
   readonly arrays: Map<string, RawTensor>;
   readonly metadata: Record<string, string> | undefined;
@@ -68,7 +68,7 @@ export function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
-/** Asserts a {@link FormatError} with that part of the message, at `offset` where it is given. */
+/** Asserts a {@link FormatError} with that part of the message, at `offset` if given. */
 export function assertFormatError(run: () => unknown, message: string, offset?: number): void {
   const error = assertThrows(run, FormatError, message);
   if (offset !== undefined) {

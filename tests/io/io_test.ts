@@ -1,5 +1,5 @@
 /**
- * The public namespace `io`: tensors, views among them, to files and back.
+ * The public namespace `io`: writes tensors and views to files and reads them.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The .npy reader and writer against files that NumPy made, and against files that no one should.
+ * The .npy reader and writer against files written by NumPy, and against malformed files.
  *
  * @module
  */

@@ -79,7 +79,7 @@ describe("npz: NumPy's archives", () => {
   it("a comment may look like an end record", () => {
     const plain = encodeNpz(TWO);
     for (const text of ["\0\0\0\0", "PK\0\0", "\0\0\x05\x06", "PK\x05\x06\0\0"]) {
-      // The false record begins 22 bytes before the end; but for its signature it is a sound one.
+      // The false record begins 22 bytes before the end; except for its signature it is valid.
       const comment = latin1(`comment ${text.padEnd(text.length > 4 ? 30 : 22, "\0")}`);
       const bytes = new Uint8Array([...plain, ...comment]);
       bytes[plain.length - 2] = comment.length;

@@ -1,8 +1,8 @@
 /**
- * The C code can be stepped through: a debugger stops at a line of the loop of the float32 addition,
+ * Debuggers can step through the C code: one stops at a line of the loop of the float32 addition,
  * and shows the elements there.
  *
- * The CPU part is built unstripped, with little optimisation, for one instruction set.
+ * Builds the CPU part unstripped, with little optimization, for one instruction set.
  *
  * @module
  */
@@ -24,7 +24,7 @@ const conditions = {
   "gdb": installed("gdb"),
 };
 
-/** Builds the CPU part and `program` for x86-64-v2, with what debuggers want to know. */
+/** Builds the CPU part and `program` for x86-64-v2, with debug information. */
 function build(folder: string): string {
   const path = join(folder, "breakpoint");
   const sources = shimSources().filter((file) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(file));
@@ -51,7 +51,7 @@ function lineOf(file: string, after: string, text: string): number {
 test(...when(conditions, "a debugger stops in the loop of the float32 addition", (folder) => {
   const path = build(folder);
   const line = lineOf("shim/cpu/map/map_loops.h", "LOOP(binary_same)", "o[i] = ");
-  // x and y themselves are in no register that debuggers know of.
+  // x and y themselves are in no register known to debuggers.
   const values = "i, ((const float *)a)[i], ((const float *)b)[i]";
   const show = ["-ex", `printf "stopped at i = %ld, x = %g, y = %g\\n", ${values}`];
   const { stdout, stderr, status } = spawnSync("gdb", [
@@ -62,7 +62,7 @@ test(...when(conditions, "a debugger stops in the loop of the float32 addition",
   const output = `${stdout}\n${stderr}`;
   assertEquals(status, 0, output);
   assertMatch(output, new RegExp(`\\bmap_loops\\.h:${line}\\b`));
-  // The loop is part of the kernel, which shows as its caller.
+  // The kernel inlines the loop, and shows as its caller.
   assertMatch(output, /#1 .*\badd_f32 \(/);
   assertStringIncludes(output, "stopped at i = 0, x = 1, y = 10\n");
   assertStringIncludes(output, "stopped at i = 1, x = 2, y = 20\n");

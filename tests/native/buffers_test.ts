@@ -1,8 +1,8 @@
 /**
- * Large results that nobody disposes of: the library has their memory again when a collector finds
- * them gone, in both runtimes and without a turn of the event loop, and never before.
+ * Large results without dispose: the library reuses their memory after the garbage collector finds
+ * them unreachable, in both runtimes and without a turn of the event loop, and never before.
  *
- * Each test has a process of its own: what is counted holds for all of one.
+ * Each test has a process of its own, as the counts are per process.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { Collections } from "../../src/backend/ffi/jsc.ts";
 import { test } from "node:test";
 import { check, inDeno, library, moduleAt, runApart } from "./support.ts";
 
-/** What programs begin with: a source of buffers, which a process opens after 64 MiB. */
+/** The start of programs: a source of buffers, which a process opens after 64 MiB. */
 const BEGIN = `import { emptyCache, full, info, memory, zeros } from ${moduleAt("mod.ts")};
 const N = 1_000_000;
 const ones = full([N], 1);
@@ -79,10 +79,13 @@ check("results that live for a while do not pile up", () => {
     kept.forEach((x, i) => check(x.get(N - 1) === i, "kept"));`);
 });
 
-/** A collector of which everything but its decisions is known; says what it was asked for. */
+/**
+ * A fake heap that simulates everything except the decisions to collect; reports the requests to
+ * it.
+ */
 class Heap {
   readonly asked: string[] = [];
-  /** Bytes of buffers that are reached, and of lost ones by what finds them. */
+  /** Bytes of reachable buffers, and of lost ones by the collection that finds them. */
   alive = 0;
   young = 0;
   old = 0;
@@ -107,7 +110,7 @@ class Heap {
     this.young = this.old = 0;
   }
 
-  /** Takes 64 MiB, of which so much is lost later than it is collected the first time. */
+  /** Allocates 64 MiB, part of which becomes unreachable only after the first collection. */
   take(lostLate: number): boolean {
     this.collections.count(2 ** 25);
     assertEquals(this.collections.look(), false);
@@ -117,7 +120,7 @@ class Heap {
     return this.collections.look();
   }
 
-  /** What it was asked for since the last call. */
+  /** The requests since the last call. */
   since(): string {
     return this.asked.splice(0).join(" ");
   }
@@ -129,7 +132,7 @@ test("what is new is looked through after each 64 MiB, all where much that is ol
   const heap = new Heap();
   for (let i = 0; i < 100; i++) assertEquals(heap.take(0), true);
   assertEquals(heap.since(), "eden ".repeat(100).trim());
-  // 16 MiB of each 64 MiB get old: 64 are new at first, 128 more are worth a look at all.
+  // 16 MiB of each 64 MiB become old: 64 are new at first, 128 more justify a full collection.
   for (let i = 0; i < 9; i++) heap.take(16 * MIB);
   assertEquals(heap.since(), "eden ".repeat(8) + "full");
   assertEquals(heap.inUse, 0);
@@ -151,7 +154,8 @@ test("where there are many objects, looking at all of them is left to the runtim
   heap.objects = 256 * MIB;
   heap.take(0);
   heap.since();
-  // 2 GiB are worth it. Two looks find too little that is old; after the third the runtime has.
+  // 2 GiB justify it. Two collections find too few old buffers; before the third, the runtime
+  // collects.
   assertEquals([heap.take(64 * MIB), heap.take(64 * MIB), heap.take(64 * MIB)], [
     true,
     true,
@@ -240,7 +244,7 @@ check("to allocate opens nothing", () => {
       if (i === 100) throw new Error("not used");
     }`);
   if (!inDeno) return;
-  // Who may no longer open the library is not asked for it.
+  // A process without the permission to open the library does not open it.
   runApart(`${allocate}
     Deno.permissions.revokeSync({ name: "ffi" });
     let opened = 0;

@@ -1,9 +1,9 @@
 /**
- * What the tests of the CUDA part of the shim do on a device, each in a process of its own: its
- * symbols, called as they are.
+ * Tests of the CUDA part of the shim on a device, each in a process of its own: direct calls of its
+ * symbols.
  *
- * Programs that are run apart have no import map, so that this asserts by what both runtimes have.
- * Knows nothing of tensors, nor where the libraries of the device come from.
+ * Programs in processes of their own have no import map, so this uses assertions that both runtimes
+ * provide. Knows nothing of tensors, or of the location of the device's libraries.
  *
  * @module
  */
@@ -65,7 +65,7 @@ const args = (n: number, ...addresses: number[]): Arguments => {
   return words;
 };
 
-/** Blocks at random: they never overlap, keep what is in them, and end as one. */
+/** Random blocks: they never overlap, keep their contents, and merge into one at the end. */
 export function blocksNeverOverlap(): void {
   const gpu = opened();
   const random = numbers(7);
@@ -128,7 +128,7 @@ export function blocksNeverOverlap(): void {
   assertEquals([left, kept, free], [0, 0, total]);
 }
 
-/** Neighbours that are free become one block, whatever the order; what is kept is used again. */
+/** Adjacent free blocks merge, in any order of the frees; kept memory is reused. */
 export function neighboursJoin(): void {
   const gpu = opened();
   const small = Array.from({ length: 16 }, () => gpu.allocate(100 * 1024));
@@ -145,7 +145,7 @@ export function neighboursJoin(): void {
   const large = [gpu.allocate(40 * MIB), gpu.allocate(40 * MIB)];
   const before = gpu.usage();
   gpu.free(large[0]!);
-  // The rest of a block that is not needed serves too.
+  // The unused rest of a block is available too.
   const parts = [gpu.allocate(15 * MIB), gpu.allocate(25 * MIB)];
   assertEquals(gpu.usage().used, before.used);
   assertEquals(gpu.usage().free, before.free);
@@ -158,7 +158,7 @@ export function neighboursJoin(): void {
   assert(gpu.allocate(0) !== gpu.allocate(0));
 }
 
-/** With 64 MiB: what is kept is given back before an allocation fails, and the error has sizes. */
+/** With 64 MiB: kept memory is freed before an allocation fails, and the error contains sizes. */
 export function memoryRunsOut(): void {
   const gpu = opened();
   const kept = gpu.allocate(40 * MIB);
@@ -176,14 +176,14 @@ export function memoryRunsOut(): void {
     "outOfMemory",
     /has no 5\.0 MiB: of its 64\.0 MiB, 4\.0 are free, 60\.0 in use here and 0\.0 kept/,
   );
-  // A slab of the usual size does not fit any more, one of the request does.
+  // A slab of the usual size does not fit any more; one of the requested size does.
   const second = gpu.allocate(3 * MIB);
   gpu.free(first);
   gpu.free(second);
   gpu.free(gpu.allocate(64 * MIB));
 }
 
-/** With the n-th allocation failing once: nothing is noticed. */
+/** With the n-th allocation failing once: no effect. */
 export function oneFailureIsNotNoticed(): void {
   const gpu = opened();
   const blocks = [30, 31, 32, 33].map((mib) => gpu.allocate(mib * MIB));
@@ -220,7 +220,7 @@ export function copiesArrive(most = Infinity): void {
     gpu.memory("copy", [copied, address, length, 0]);
     const there = other.allocate(length);
     other.memory("copy", [there, address, length, 0]);
-    // The source has a new owner at once.
+    // The memory of the source is reused at once.
     gpu.free(address);
     const again = gpu.allocate(length);
     gpu.zero(again, length);
@@ -240,7 +240,7 @@ export function copiesArrive(most = Infinity): void {
   assertEquals([part[2], part[11]], [0, 0]);
 }
 
-/** Tickets end in any order, are asked in vain first, and may be given up. */
+/** Tickets end in any order, are polled in vain first, and may be canceled. */
 export function ticketsAreAnswered(): void {
   const gpu = opened();
   const address = gpu.allocate(4096);
@@ -266,7 +266,7 @@ export function ticketsAreAnswered(): void {
   for (const wrong of [0, 1, -5, NaN, 2 ** 60]) {
     failureOf(() => gpu.endRead(wrong, bytes), "badArgument", /no ticket/);
   }
-  // Long ones come part by part, and may be given up between two of these.
+  // Long reads arrive part by part, and may be canceled between two parts.
   const length = 20 * MIB;
   const long = gpu.allocate(length);
   const [sent, got] = [pattern(length, 3), new Uint8Array(length)];
@@ -286,11 +286,11 @@ export function ticketsAreAnswered(): void {
     failureOf(() => gpu.endRead(ticket, got), "badArgument", /no ticket/);
   }
   assert(sameBytes(got, sent));
-  // The emulator's events first say that they have not come.
+  // The emulator's events first report that they have not occurred.
   assert(vain > 0);
 }
 
-/** Pinned memory of a long read is given back little by little, by copies that end while nothing runs. */
+/** The pinned memory of a long read is freed gradually, by copies that end while nothing runs. */
 export function pinnedMemoryGoes(): void {
   const gpu = opened();
   const length = 160 * MIB;
@@ -302,13 +302,13 @@ export function pinnedMemoryGoes(): void {
   const before = process.memoryUsage().rss;
   for (let i = 0; i < 10; i++) gpu.bytes(address, 8);
   const freed = before - process.memoryUsage().rss;
-  // 12 of the 20 parts, of which the first call may have freed some already.
+  // 12 of the 20 parts, some of which the first call may have freed already.
   assert(freed > 48 * MIB, `${freed} bytes`);
   // Not before, as it counts.
   assert(!got.includes(1), "what was read");
 }
 
-/** Kernels run, and what is wrong with one is said. */
+/** Kernels run, and faults of a kernel are reported. */
 export function kernelsRun(): void {
   const shim = open();
   const gpu = new Gpu(shim);
@@ -372,7 +372,7 @@ export function filesAreIncluded(): void {
   assertEquals([...gpu.download(to, new Float32Array(3))], [1, -4, 65504]);
 }
 
-/** A fault in a kernel is told by what waits next, and stays. */
+/** The next wait reports a fault in a kernel, and the fault persists. */
 export function faultsStay(): void {
   const gpu = opened();
   const [kernel] = gpu.compile(KERNELS, "scale");
@@ -387,7 +387,7 @@ export function faultsStay(): void {
   gpu.free(address);
 }
 
-/** Graphs run again with what is in their memory by then, which nobody else gets. */
+/** Graphs run again with the current contents of their memory, which is not reused elsewhere. */
 export function graphsRunAgain(): void {
   const gpu = opened();
   const [scale, copy] = gpu.compile(KERNELS, "scale", "copy");
@@ -403,7 +403,7 @@ export function graphsRunAgain(): void {
   gpu.launch(scale!, 1, 256, args(256, temporary).real(3));
   gpu.launch(copy!, 1, 256, args(256, output, temporary));
   gpu.free(temporary);
-  // Within the graph it is used again.
+  // Within the graph it is reused.
   const second = gpu.allocate(1024);
   assertEquals(second, temporary);
   gpu.launch(copy!, 1, 256, args(256, second, output));
@@ -424,7 +424,7 @@ export function graphsRunAgain(): void {
   // Nothing has run yet.
   assertEquals(gpu.download(output, host), new Float32Array(256));
   gpu.free(second);
-  // Neither what it took nor what was given back meanwhile has a new owner.
+  // Memory that it allocated or that was freed meanwhile is not reused.
   const others = Array.from({ length: 64 }, () => gpu.allocate(1024));
   for (const own of [temporary, kept]) assert(!others.includes(own));
   for (const round of [1, 2, 5]) {
@@ -440,7 +440,7 @@ export function graphsRunAgain(): void {
   assertEquals([gpu.usage().used, gpu.usage().kept], [0, 0]);
 }
 
-/** Time passes between two events, and they are used up. */
+/** Measures time between two events, which can be used once. */
 export function eventsTellTime(): void {
   const gpu = opened();
   const [first, second, third] = [1, 2, 3].map(() => gpu.control("eventRecord"));
@@ -452,7 +452,7 @@ export function eventsTellTime(): void {
   assert(gpu.control("eventElapsed", third!, fourth) >= 0);
 }
 
-/** What is said of devices and libraries. */
+/** Descriptions of devices and libraries. */
 export function thingsAreTold(): void {
   const gpu = opened();
   const lines = (index: number): Map<string, string> =>
@@ -472,7 +472,7 @@ export function thingsAreTold(): void {
   assert(lines(-1).get("cache")!.length > 0);
 }
 
-/** Compiles and runs; with a compiler that fails, what is kept on disk serves. */
+/** Compiles and runs; with a failing compiler, uses the kernels on disk. */
 export function kernelsAreKept(): string[] {
   const gpu = opened();
   const [scale, nothing] = gpu.compile(KERNELS, "scale", "nothing");
@@ -488,7 +488,7 @@ export function kernelsAreKept(): string[] {
   }
 }
 
-/** Many sources, as when several processes start at the same time. */
+/** Many sources, as if several processes start at the same time. */
 export function manyKernelsAreKept(): void {
   const gpu = opened();
   const address = addressed(gpu, new Float32Array(1));
@@ -504,7 +504,7 @@ export function manyKernelsAreKept(): void {
 
 // ---- libraries -----------------------------------------------------------------------------------
 
-/** What opening answers to each of some folders: a status, the message, and the milliseconds. */
+/** The answer of opening each of several folders: a status, the message, and the milliseconds. */
 export function whatOpeningAnswers(
   folders: (string | null)[],
 ): [status: number, message: string, milliseconds: number][] {
@@ -521,7 +521,7 @@ export function whatOpeningAnswers(
   });
 }
 
-/** What is told of the libraries once they are open, where a folder is given in code. */
+/** The description of the open libraries, with a folder given in code. */
 export function whereItOpens(folder: string): string {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
@@ -530,14 +530,14 @@ export function whereItOpens(folder: string): string {
   return gpu.info(-1);
 }
 
-/** What is told of the libraries once they are open, and after a product failed to open its own. */
+/** The description of the open libraries, after a product failed to open its own. */
 export function whatIsOpen(): string {
   const gpu = opened();
   gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, new Float64Array(18).fill(1));
   return gpu.info(-1);
 }
 
-/** What NVRTC alone answers for each architecture; it needs no driver. */
+/** NVRTC's answer for each architecture; it needs no driver. */
 export function whatCompilingAnswers(source: string, name: string, targets: number[]): string[] {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
@@ -553,7 +553,7 @@ export function whatCompilingAnswers(source: string, name: string, targets: numb
   });
 }
 
-/** What a product and a kernel fail with, where their libraries cannot be opened. */
+/** The errors of a product and a kernel whose libraries cannot be opened. */
 export function whatIsMissing(): [product: string, kernel: string] {
   const gpu = opened();
   const message = (body: () => void): string => {

@@ -1,5 +1,6 @@
 /**
- * Runs the functions of cuda.ts in processes of their own, as libraries are opened once for each.
+ * Runs the functions of cuda.ts in processes of their own, as libraries are opened once per
+ * process.
  *
  * @module
  */
@@ -12,14 +13,14 @@ import { found, moduleAt, removeFolder, runApart } from "./support.ts";
 
 type Cuda = typeof cuda;
 
-/** A program that calls the function `name` and prints what it gives, as JSON. */
+/** A program that calls the function `name` and prints its result as JSON. */
 export function programOf<N extends keyof Cuda>(name: N, ...args: Parameters<Cuda[N]>): string {
   const list = args.map((arg) => JSON.stringify(arg)).join(", ");
   return `import { ${name} } from ${moduleAt("tests/native/cuda.ts")};
   console.log(JSON.stringify(${name}(${list}) ?? null));`;
 }
 
-/** What the function `name` gives in a process with the variables of `env`. */
+/** The result of the function `name` in a process with the variables of `env`. */
 export function runOf<N extends keyof Cuda>(
   name: N,
   env: Readonly<Record<string, string>>,
@@ -28,13 +29,17 @@ export function runOf<N extends keyof Cuda>(
   return JSON.parse(runApart(programOf(name, ...args), env));
 }
 
-/** Variables by which nothing leads to a library but `env`, and what the system itself finds. */
+/**
+ * Variables that hide all libraries, except those in `env` and those that the system itself finds.
+ */
 export function alone(folder: string, env: Record<string, string> = {}): Record<string, string> {
   const none = { PATH: "", VIRTUAL_ENV: "", CONDA_PREFIX: "", CUDA_HOME: "", CUDA_PATH: "" };
   return { ROWMAJOR_CUDA_LIB_DIR: "", HOME: folder, ...none, ...env };
 }
 
-/** Whether the system itself leads to CUDA devices, which hides what is said where there are none. */
+/**
+ * Whether the system itself finds CUDA devices, which hides the messages for machines without them.
+ */
 function hasDevices(): boolean {
   if (!found) return false;
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-test-"));

@@ -11,7 +11,7 @@ import { allocate } from "../../src/memory/pool.ts";
 import type { Storage } from "../../src/memory/storage.ts";
 import { addressed, type Gpu, numbers, opened } from "./gpu.ts";
 
-/** Strides of a matrix, and how many elements one of a batch takes. */
+/** The strides of a matrix, and the number of elements per matrix of a batch. */
 type Layout = (rows: number, columns: number) => [row: number, column: number, step: number];
 const LAYOUTS: Record<string, Layout> = {
   rows: (m, n) => [n, 1, m * n],
@@ -31,7 +31,7 @@ function fill(storage: Storage, random: (below: number) => number): void {
   for (let i = 0; i < storage.length; i++) writeElement(storage, i, (random(17) - 8) / 4);
 }
 
-/** The status of a product, which is checked against sums in double precision. */
+/** The status of a product, which is compared with sums in double precision. */
 function multiply(gpu: Gpu, dtype: DType, product: Product): number {
   const { sizes: [m, n, k], layouts, offsets, flags = 0, tolerance = 0 } = product;
   const random = numbers(m * 100 + n * 10 + k);
@@ -95,7 +95,7 @@ function multiply(gpu: Gpu, dtype: DType, product: Product): number {
 /** Products of every dtype, in every layout, alone and in batches. */
 export function productsAreRight(): void {
   const gpu = opened();
-  // Sums of few small multiples of a sixteenth are exact but for the 16 bits of the result.
+  // Sums of few small multiples of a sixteenth are exact before the rounding to 16 bits.
   const dtypes = { float64: 0, float32: 0, float16: 2 ** -11, bfloat16: 2 ** -8 } as const;
   const one: Product["offsets"] = [[0], [0], [0]];
   let served = 0;
@@ -139,7 +139,7 @@ export function productsAreRight(): void {
   );
 }
 
-/** What is done to a product on its way, and what is refused with nothing written. */
+/** Epilogues of products, and invalid calls, which write nothing. */
 export function epiloguesAreRight(onHardware = false): void {
   const gpu = opened();
   const one: Product["offsets"] = [[0], [0], [0]];
@@ -148,7 +148,7 @@ export function epiloguesAreRight(onHardware = false): void {
     const [dtype, tolerance] of [["float32", 2e-6], ["float16", 2e-3], ["bfloat16", 8e-3]] as const
   ) {
     for (const flags of [2, 4, 6, 8, 10]) {
-      // How near a device's tanh comes is not documented.
+      // The accuracy of a device's tanh is not documented.
       const near = onHardware && flags >= 8 ? Math.max(tolerance, 1e-3) : tolerance;
       const sizes: Product["sizes"] = [16, 8, 24];
       const run = (offsets: Product["offsets"]): void => {
@@ -159,7 +159,7 @@ export function epiloguesAreRight(onHardware = false): void {
           tolerance: near,
           offsets,
         });
-        // Nor for which batches a library has kernels.
+        // Nor are the batches for which a library has kernels.
         if (!onHardware || offsets === one) assertEquals(status, STATUS.ok);
         else assert([STATUS.ok, STATUS.unsupported].includes(status as 0), `status ${status}`);
       };
@@ -180,7 +180,7 @@ export function epiloguesAreRight(onHardware = false): void {
   refused("bool", {});
 }
 
-/** The status of a first product, of which a call may fail; the next one is right all the same. */
+/** The status of a first product with one failing call; the next product is correct. */
 export function nextProductIsRight(): number {
   const gpu = opened();
   const rows: Product["layouts"] = ["rows", "rows", "rows"];
@@ -190,7 +190,7 @@ export function nextProductIsRight(): number {
   return status;
 }
 
-/** Products are part of graphs, even those of matrices anywhere. */
+/** Graphs may contain products, even of matrices at arbitrary addresses. */
 export function productsAreCaptured(): void {
   const gpu = opened();
   const [a, b, c] = [

@@ -1,11 +1,11 @@
 /**
- * The C code alone: native/driver.c calls every entry point with buffers that are exactly as long
- * as needed, between pages that cannot be touched, under valgrind, with the undefined-behaviour
- * sanitizer, and on arm64. The pool of threads, and the buffers that collectors give back from
- * threads of theirs, run under the thread sanitizer besides.
+ * The C code alone: native/c/driver.c calls every entry point with buffers of the exact required
+ * length, between protected pages, under valgrind, with the undefined-behavior sanitizer, and on
+ * arm64. The pool of threads, and the buffers that collectors free on their own threads, also run
+ * under the thread sanitizer.
  *
- * No JavaScript is involved, so that one runtime is enough. What is not installed is skipped, and
- * says so.
+ * No JavaScript is involved, so one runtime is enough. Tests of tools that are not installed are
+ * skipped, with the reason.
  *
  * @module
  */
@@ -39,7 +39,7 @@ const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
 /** The sources without CUDA. */
 const SOURCES = shimSources().filter((path) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(path));
 
-/** Runs a program and gives what it prints; throws what it says when it fails. */
+/** Runs a program and returns its output; throws its error messages if it fails. */
 function run(program: string, args: string[]): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: "utf8" });
   if (error !== undefined) throw error;
@@ -47,7 +47,10 @@ function run(program: string, args: string[]): string {
   return stdout;
 }
 
-/** Builds the driver upon the library that is shipped; for any machine, as valgrind is one. */
+/**
+ * Builds the driver with the shipped library; for any machine, as valgrind supports no special
+ * ones.
+ */
 function buildOnLibrary(folder: string): string {
   const program = join(folder, "driver");
   const args = [
@@ -107,7 +110,7 @@ test(...when(
   onX64,
   "the driver passes with the undefined-behaviour sanitizer",
   (folder) => {
-    // The best instruction set stands for all three, which takes a third of the time to build.
+    // The best instruction set represents all three, which takes a third of the time to build.
     const names = ["-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2"];
     const program = buildWhole(folder, [
       "-O0",
@@ -172,8 +175,8 @@ test(...when(
 ));
 
 /**
- * Whether programs of the thread sanitizer run here: it wants memory where some kernels have put
- * something else, and not all containers let it ask.
+ * Whether programs with the thread sanitizer run here: it needs addresses that some kernels use
+ * otherwise, and not all containers permit the workaround.
  */
 function sanitizesThreads(): boolean {
   if (Object.values(onX64).includes(false)) return false;

@@ -54,7 +54,7 @@ function ofElf(file: Reader): string[] {
   return names;
 }
 
-/** What zig's linker adds to every Mach-O library by itself. */
+/** The symbols that zig's linker adds to every Mach-O library. */
 const LINKER_OWN = new Set(["__dso_handle", "_mh_dylib_header"]);
 
 /** The names of the export trie, which begin with an underscore. */
@@ -71,7 +71,7 @@ function ofMachO(file: Reader): string[] {
   return names;
 }
 
-/** Adds the names of a trie: each node has a value or not, and children with a part of the name. */
+/** Adds the names of a trie: each node may have a value, and children with a part of the name. */
 function walkTrie(file: Reader, start: number, names: string[]): void {
   let at = start;
   const number = (): number => {
@@ -122,7 +122,7 @@ function ofPe(file: Reader): string[] {
   );
 }
 
-/** What the shared library at `path` exports, in no order. */
+/** The exports of the shared library at `path`, unordered. */
 export function exportsOf(path: string): string[] {
   const file = new Reader(readFileSync(path));
   switch (file.u32(0)) {

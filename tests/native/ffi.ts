@@ -1,21 +1,21 @@
 /**
- * Opens C libraries that tests make for themselves, in either runtime. The shim is opened by
- * src/backend/ffi/load.ts instead.
+ * Opens C libraries that tests build, in either runtime. src/backend/ffi/load.ts opens the shim
+ * instead.
  *
  * @module
  */
 import process from "node:process";
 
-/** What a function gives or takes; a `buffer` is a typed array. */
+/** A type of a function's result or parameter; a `buffer` is a typed array. */
 export type CType = "void" | "i32" | "f64" | "buffer";
-/** What a function gives, then what it takes. */
+/** A function's result, then its parameters. */
 export type Signature = readonly [result: CType, ...parameters: CType[]];
 
 interface Ffi {
   dlopen(path: string, symbols: unknown): { symbols: unknown };
 }
 
-/** The functions of the library at `path` that `signatures` name; `S` is what they look like. */
+/** The functions of the library at `path` that `signatures` names; `S` is their type. */
 export function openLibrary<S>(path: string, signatures: Record<keyof S & string, Signature>): S {
   const { Deno } = globalThis as unknown as { Deno?: Ffi };
   const ffi = Deno ?? process.getBuiltinModule("bun:ffi") as unknown as Ffi;

@@ -1,8 +1,8 @@
 /**
- * Random plans for every call of the native backend, half of which leave a storage by a little.
+ * Random plans for every call of the native backend, half of which exceed a storage slightly.
  *
- * Whether they do is found here by visiting every position. Those that do must be refused before
- * anything is written; the others must give what the js backend gives.
+ * These tests visit every position to decide whether a plan stays inside. Plans that do not must
+ * fail before any write; the others must give the results of the js backend.
  *
  * @module
  */
@@ -43,7 +43,7 @@ function pick<T>(list: readonly T[]): T {
   return list[below(list.length)]!;
 }
 
-/** How an operand moves: its strides along the axes of a plan. */
+/** The movement of an operand: its strides along the axes of a plan. */
 type Strides = number[];
 
 /** Strides of an output: no two positions are the same element. */
@@ -73,7 +73,7 @@ function visit(shape: readonly number[], strides: Strides): number[] {
   return at;
 }
 
-/** A storage and an offset in it for positions; with `outside`, some leave it by up to 3. */
+/** A storage and an offset in it for positions; with `outside`, some exceed it by up to 3. */
 interface Placed {
   storage: Storage;
   offset: number;
@@ -89,7 +89,7 @@ function place(dtype: DType, relative: readonly number[], outside: boolean): Pla
   }
   const away = 1 + below(3);
   const kind = below(8);
-  // Off the end, off the beginning, or by an offset that is no place at all.
+  // Past the end, before the beginning, or at an invalid offset.
   if (kind < 4) {
     const offset = below(4) - low;
     const length = Math.max(0, offset + high + 1 - away);
@@ -128,8 +128,8 @@ let refused = 0;
 let served = 0;
 
 /**
- * Runs `call` on the native backend, and where no operand leaves its storage `expect` on js, which
- * writes to copies. `written` are what both write, `read` what they read.
+ * Runs `call` on the native backend and, if no operand leaves its storage, `expect` on js, which
+ * writes to copies. Both write `written` and read `read`.
  */
 function compare(
   what: string,
@@ -159,7 +159,7 @@ function compare(
   read.forEach((storage, k) => assertSameBytes(storage, inputs[k]!, `${what}: input ${k}`));
 }
 
-/** Runs `times` cases, each with a seed of its own, which a failure names. */
+/** Runs `times` cases, each with a seed of its own, which a failure reports. */
 function cases(name: string, times: number, body: (what: string) => void): void {
   [refused, served] = [0, 0];
   for (let seed = 1; seed <= times; seed++) {
@@ -266,8 +266,8 @@ check("gathers and scatters: random plans and positions are refused, or give wha
     const dtype = pick(DTYPES.filter((dtype) => !add || dtype !== "bool"));
     const shape = anyShape(1 + below(3));
     const count = 1 + below(20);
-    // One operand is stepped through, the other one is where the positions say; targets do not
-    // overlap themselves.
+    // One operand is read in order, the other at the given positions; targets do not overlap
+    // themselves.
     const dense = apart(shape);
     const far = scatter ? apart(shape) : anyStrides(shape);
     const span = (strides: Strides): number => {

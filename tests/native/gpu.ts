@@ -1,6 +1,6 @@
 /**
- * A CUDA device by the symbols of the shim, for programs that are run apart: those have no import
- * map, so that they assert by what both runtimes have.
+ * A CUDA device through the symbols of the shim, for programs in processes of their own: those have
+ * no import map, and use assertions that both runtimes provide.
  *
  * @module
  */
@@ -69,7 +69,7 @@ export class Gpu {
   beginRead = (address: number, bytes: number): number =>
     this.memory("beginRead", [address, bytes])[0]!;
 
-  /** True when the bytes have come. */
+  /** True if the bytes have arrived. */
   endRead(ticket: number, to: TypedArray | null): boolean {
     return this.memory("endRead", [ticket, 0, to?.byteLength ?? 0], to)[0] === 1;
   }
@@ -98,7 +98,7 @@ export class Gpu {
   }
 }
 
-/** What `body` fails with. */
+/** The error of `body`. */
 export function failureOf(body: () => unknown, status: keyof typeof STATUS, message: RegExp): void {
   try {
     body();
@@ -111,7 +111,7 @@ export function failureOf(body: () => unknown, status: keyof typeof STATUS, mess
   throw new Error(`nothing failed with ${message}`);
 }
 
-/** Opens the devices that ROWMAJOR_CUDA_LIB_DIR leads to; gives the shim. */
+/** Opens the devices of ROWMAJOR_CUDA_LIB_DIR; returns the shim. */
 export function open(): Shim {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
@@ -133,7 +133,7 @@ export function numbers(seed: number): (below: number) => number {
   };
 }
 
-/** The address of new memory that holds these. */
+/** The address of new memory with these contents. */
 export function addressed(gpu: Gpu, values: Float32Array): number {
   const address = gpu.allocate(values.byteLength);
   gpu.upload(address, values);

@@ -1,6 +1,6 @@
 /**
- * How the native backend is found, opened, chosen and done without: settings, permissions, missing
- * and foreign libraries, and what the libraries of all platforms export.
+ * The native backend: finding, opening and choosing it, and running without it. Covers settings,
+ * permissions, missing and foreign libraries, and the exports of the libraries of all platforms.
  *
  * @module
  */
@@ -29,7 +29,7 @@ import {
 
 const MISSING = join(root, "missing", "librowmajor.so");
 
-/** A few public ops, and how they are served, printed as JSON. */
+/** A few public ops, and the backend that runs them, printed as JSON. */
 const PROGRAM = `
 import * as rm from ${moduleAt("mod.ts")};
 const x = rm.arange(600).reshape([20, 30]);
@@ -129,7 +129,7 @@ check("what is no library gives a reason", () => {
   }
 });
 
-// It takes zig to make such libraries.
+// Building such libraries takes zig.
 test(...when(
   { zig: findZig() !== undefined },
   "a library of another version, or with other declarations, gives a reason",
@@ -189,13 +189,13 @@ const LIBRARIES: Record<string, string> = {
   "win32-x64": "rowmajor.dll",
 };
 
-/** Those of one platform fit a package that holds all of them. */
+/** The libraries of one platform fit a package that contains all of them. */
 const LIMIT = 1.5e6;
 
 function checkLibrary(path: string): void {
   const { size } = statSync(path);
   assert(size < LIMIT, `${path} has ${size} bytes`);
-  // And what Node-API looks for.
+  // And the symbols that Node-API needs.
   const symbols = [...Object.keys(SYMBOLS), "napi_register_module_v1"];
   assertEquals(exportsOf(path).sort(), symbols.sort(), path);
 }
@@ -204,7 +204,7 @@ check("the library of this machine exports the symbols of the table, and is smal
   checkLibrary(library);
 });
 
-/** Building them takes minutes, so that it is done when asked for. */
+/** Building them takes minutes, so this runs only on request. */
 const wanted = process.env.ROWMAJOR_BUILD_ALL === "1" && findZig() !== undefined;
 const paths = Object.entries(LIBRARIES).map(([folder, name]) =>
   join(root, "zig-out", "lib", folder, name)

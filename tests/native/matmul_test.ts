@@ -1,8 +1,8 @@
 /**
- * Products of matrices on the native backend: every layout and dtype against the js backend, and
- * what reaches BLAS, as a counting one tells.
+ * Matrix products on the native backend: every layout and dtype against the js backend, and the
+ * calls of BLAS, counted by a mock.
  *
- * The shim's own kernels are tested first, before anything opens a BLAS.
+ * The shim's own kernels are tested first, before any test opens a BLAS.
  *
  * @module
  */
@@ -47,7 +47,7 @@ const MATRICES: Record<string, (rows: number, columns: number) => Layout> = {
   repeatedRows: (r, c) => Layout.contiguous([1, c], MARGIN).broadcastTo([r, c]),
 };
 const KINDS = Object.keys(MATRICES);
-/** Those that a product can be written to. */
+/** The number of layouts that a product can be written to. */
 const OUTPUTS = 6;
 
 function matrices(layout: Layout, dtype: DType, batch: number, step: number): MatrixBatch {
@@ -82,7 +82,7 @@ function checkMatmul(
   const b = matrices(MATRICES[kindB]!(k, n), dtype, batch, steps[1]);
   const c = matrices(MATRICES[kindC]!(m, n), dtype, batch, 1);
   const before = [copyOf(a.storage), copyOf(b.storage)];
-  // Nothing may read what was in the output, as a product with NaN would show.
+  // The previous contents of the output must not be read, which a product with NaN would show.
   const floats = DTYPE[dtype].kind === "f";
   if (floats) { for (let i = 0; i < c.storage.array.length; i++) writeElement(c.storage, i, NaN); }
   const expected = { ...c, storage: copyOf(c.storage) };
@@ -148,13 +148,13 @@ function checkLarge(backend: NativeCalls, dtypes: readonly DType[]): void {
       backend.native.setLevel(LEVELS[turn++ % LEVELS.length]!);
       checkMatmul(backend, dtype, size, ["rowMajor", "rowMajor", "rowMajor"]);
       checkMatmul(backend, dtype, size, ["wideColumns", "reversed", "strided"]);
-      // Rows of a that are copied, and sums apart from where the result goes.
+      // Rows of a that are copied, and sums stored separately from the result.
       checkMatmul(backend, dtype, size, ["strided", "wideColumns", "rowMajor"]);
     }
   }
 }
 
-/** Matrices that are no multiple of what a kernel takes, in rows and in columns. */
+/** Matrices whose rows and columns are not multiples of a kernel's block. */
 function checkEdges(backend: NativeCalls, dtype: DType): void {
   for (const level of LEVELS) {
     backend.native.setLevel(level);
@@ -185,7 +185,7 @@ function checkEdges(backend: NativeCalls, dtype: DType): void {
   }
 }
 
-/** Serves by its own kernels, as long as nothing else in this file has opened a BLAS. */
+/** Runs on its own kernels, as long as no other test of this file has opened a BLAS. */
 const own = shim &&
   new NativeCalls(new NativeBackend({ ...shim, rm_blas_open: () => STATUS.notFound }));
 
@@ -259,7 +259,7 @@ interface Noted {
   right: boolean;
 }
 
-/** Multiplies each case in a process whose BLAS is the counting one. */
+/** Multiplies each case in a process with the mock BLAS. */
 function noteCalls(mock: string, cases: unknown[]): Noted[] {
   const output = runApart(
     `import { findNative } from ${moduleAt("src/backend/cpu.ts")};
@@ -307,7 +307,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
 
 const zig = findZig();
 
-// It takes zig to make that library.
+// Building that library takes zig.
 test(...when(
   { zig: zig !== undefined },
   "Matmul through OpenBLAS: it reads in place what it can, and nothing else reaches it",
@@ -420,7 +420,7 @@ test(...when(
       assert(right, `${name}: another result`);
       const total = calls.reduce((p, q) => p + q, 0);
       assertEquals(total, expected, `${name}: calls of ${FUNCTIONS} are ${calls}`);
-      // Those of the dtype, and no others.
+      // The functions of the dtype, and no others.
       const own = dtype === "float32" ? 0 : 1;
       calls.forEach((count, which) => assert(count === 0 || which % 2 === own, `${name} ${calls}`));
       if (calls[own] !== 1 || sizes.includes(1) || name.includes("batch")) return;
@@ -433,7 +433,7 @@ test(...when(
     // Transposed a, plain b; the leading dimensions are their strides.
     assertEquals(transposed.last, [112, 111, m, n, k, m, n, n + 4]);
 
-    // With the names that the build for Python has.
+    // With the names of the build for Python.
     const renamed = join(folder, `scipy_blas.${suffix}`);
     const names = ["cblas_sgemm", "cblas_dgemm", "openblas_get_config", "openblas_set_num_threads"];
     runZig([...args.with(args.indexOf(mock), renamed), ...names.map((n) => `-D${n}=scipy_${n}`)]);

@@ -1,10 +1,10 @@
 /**
- * The native backend serves every op, dtype and layout itself, writes what the js backend writes,
- * and writes nothing else.
+ * The native backend runs every op, dtype and layout itself, writes the same as the js backend, and
+ * writes nothing else.
  *
- * Calls go below dispatch. The other files named native_* test products of matrices, threads, plans
- * that leave a storage, and how the library is opened. The library is built by zig where that is
- * installed; with no library everything is skipped.
+ * Calls go below dispatch. The other files of this folder test matrix products, threads, plans that
+ * leave a storage, and opening the library. zig builds the library if it is installed; without a
+ * library everything is skipped.
  *
  * @module
  */
@@ -149,14 +149,14 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
         // Into an output of another dtype; copies cast to any.
         if (row === MAP.copy || !attempt(() => checkStore(DTYPE[result], DTYPE[other], "")).error) {
           const tolerance = mapTolerance(row, dtype);
-          // What is off by units of one float dtype may be off by any number of another's.
+          // An error in units of one float dtype may be any number of units of another.
           const other16 = DTYPE[other].bytes === 2 && DTYPE[result].bytes === 2;
           const finer = DTYPE[other].bytes > DTYPE[result].bytes || (other16 && other !== result);
           const close = tolerance.ulp > 0 && finer ? { ...tolerance, ulp: Infinity } : tolerance;
           checkMap(row, compute, [other, ...operands], [3, 19], turn, close);
           cases++;
         }
-        // Beside an operand that is promoted.
+        // Next to an operand that is promoted.
         const to = attempt(() => promoteTypes(dtype, other)).value;
         if (row.arity < 2 || to === undefined || !taken(row).includes(to)) continue;
         operands[row.arity - 1] = other;
@@ -254,7 +254,7 @@ check("planes are merged into elements, and elements parted into planes, however
         const each = new Layout([n, planes], [1, apart], MARGIN + turn % 4);
         for (const axes of [[], [0], [1], [0, 1]]) {
           for (const [target, source] of [[dense, each], [each, dense], [each, each]] as const) {
-            // The order of axes is the plan's affair.
+            // The plan decides the order of axes.
             const [out, a] = turn % 2
               ? [target, source]
               : [target.permute([1, 0]), source.permute([1, 0])];
@@ -371,7 +371,7 @@ check("values of functions depend neither on the length nor on what is written o
       for (const dtype of ["float32", "float64", "bfloat16"] as const) {
         const a = storageFor(long, dtype);
         const b = row.arity > 1 ? storageFor(long, dtype) : null;
-        // Sines of large numbers are the C library's.
+        // The C library computes sines of large numbers.
         if (dtype !== "bfloat16") (a.array as Float64Array).set([1e30, -1e25], MARGIN + 5);
         const expected = storageFor(long, dtype);
         calls.map(row, dtype, planMap(long, long, b && long, null), expected, a, b, null);
@@ -473,7 +473,7 @@ check("short arrays of rows with one right answer stay in JavaScript", () => {
   };
   assertEquals(run(MAP.add, 2), 1);
   assertEquals(run(MAP.add, 5000), 0);
-  // What is rounded may not change with the length.
+  // Rounding must not depend on the length.
   assertEquals(run(MAP.exp, 2), 0);
 });
 
@@ -492,7 +492,7 @@ const FOLD_SHAPES = [
   [60, 70],
 ];
 
-/** Values whose folds do not depend on their order but for roundings. */
+/** Values whose folds depend on their order only by roundings. */
 function foldValues(row: AxisOp, dtype: DType, layout: Layout): Storage {
   if (DTYPE[dtype].kind !== "f") return storageFor(layout, dtype);
   if (row.expr === "a * x") {
@@ -522,7 +522,7 @@ function checkFold(
   const paired = row.kind === "reduce" && row.arity === 2;
   const second = paired ? LAYOUTS[KINDS[(turn * 3 + 1) % OUTPUTS]!]!(kept) : null;
   const { kind: sort, bytes } = DTYPE[dtype];
-  // As wide as the ops that are made of these rows give it.
+  // As wide as the composites of these ops make it.
   const wide = sort !== "f" ? "float64" : bytes === 2 ? "float32" : dtype;
   const b = second && storageFor(second, wide, false, [-2, 2]);
   const out = storageFor(outLayout, to);
@@ -544,7 +544,7 @@ function checkFold(
   assertSameBytes(a, before, `${what}: the input`);
 }
 
-/** The dtypes that folding `dtype` may give: the row's, and those of the option `dtype`. */
+/** The dtypes of folds of `dtype`: the op's default, and those of the option `dtype`. */
 function foldResults(row: AxisOp, dtype: DType): DType[] {
   const usual = resultOf(row, dtype);
   return row.result === "sum" && usual !== dtype && dtype !== "bool" ? [usual, dtype] : [usual];
@@ -636,7 +636,7 @@ check("dense rows of few elements fold as in js, whatever their number", () => {
       if (!taken(row).includes(dtype)) continue;
       const to = resultOf(row, dtype);
       for (const n of [1, 2, 3, 4, 7, 8, 15, 16]) {
-        // Products of many do not stay within what float32 holds.
+        // Products of many elements exceed the range of float32.
         const lengths = row === REDUCE.prod ? [30, 47] : [30, 47, 64, 517, 20_001];
         for (const length of lengths) {
           // Contiguous ones, at each level in turn.
@@ -665,7 +665,7 @@ check("sums keep their precision and their infinities", () => {
     assert(error <= 1e-9, `it is ${error} off; a plain sum is 1e-6`);
     const small = new Float32Array(n).fill(2 ** -24);
     small[0] = 2;
-    // Of the three that are added to the 2 in float32 nothing is left.
+    // In float32, nothing remains of the three added to the 2.
     assertEquals(sum("float32", small), Math.fround(2 + (n - 4) * 2 ** -24));
     tenths[n - 7] = Infinity;
     assertEquals(sum("float64", tenths), Infinity);
@@ -761,7 +761,7 @@ check("zeros of both signs are one place, and NaN of either sign is beyond all",
   const shape = [3, 1201];
   const layout = Layout.contiguous(shape);
   const rows = [REDUCE.max, REDUCE.min, ARG_REDUCE.argmax, ARG_REDUCE.argmin] as AxisOp[];
-  // Which of two zeros is the largest depends on the order of the fold.
+  // The largest of two zeros depends on the order of the fold.
   const values = (storage: Storage, count: number): number[] =>
     Array.from({ length: count }, (_, at) => Number(readElement(storage, at)) + 0);
   for (const dtype of ["float16", "bfloat16"] as const) {
@@ -812,7 +812,7 @@ check("softmax of dense rows is served, within a few units of the exact result",
           };
           assertEquals([handedOn(run), done], [0, true], what);
           for (let r = 0; r < rows; r++) softmaxRow(a, before, r * columns, columns, log);
-          // Differences of up to 16 are rounded before they are exponents.
+          // Differences of up to 16 are rounded before the exponential.
           assertSame(out, before, what, { ulp: 12, slack: log ? 2 ** -21 : 0 });
         }
       }
@@ -820,13 +820,13 @@ check("softmax of dense rows is served, within a few units of the exact result",
   }
 });
 
-/** Writes the softmax of a row that lies {@link MARGIN} further on in `a`, in doubles. */
+/** Writes the softmax of a row that begins {@link MARGIN} elements later in `a`, in doubles. */
 function softmaxRow(a: Storage, out: Storage, from: number, columns: number, log: boolean): void {
   const [x, y] = [a.array as Float64Array, out.array as Float64Array];
   const row = Array.from(x.subarray(MARGIN + from, MARGIN + from + columns));
   const most = row.reduce((p, q) => Math.max(p, q));
   const powers = row.map((value) => Math.exp(value - most));
-  // With what each addition loses, so that the sum is as good as exact.
+  // With the rounding error of each addition, so that the sum is nearly exact.
   let [sum, lost] = [0, 0];
   for (const power of powers) {
     const next = sum + power;
@@ -890,7 +890,7 @@ check(
 check("sorts are served, and agree with js for every dtype", () => {
   const sizes = [
     ...[[1, 1], [3, 2], [7, 16], [2, 31], [3, 33], [5, 255], [2, 256], [3, 1025], [1, 9000]],
-    // Enough to be sorted side by side.
+    // Enough to sort in parallel.
     ...[[16, 2], [17, 3], [33, 31], [50, 64], [40, 100], [16, 128], [17, 129], [19, 256]],
     ...[[16, 257], [16, 512], [18, 513], [16, 1000], [31, 1024], [16, 1025]],
   ];
@@ -927,7 +927,7 @@ check("sorts are served, and agree with js for every dtype", () => {
 
 const INTEGERS = DTYPES.filter((dtype) => "iu".includes(DTYPE[dtype].kind));
 
-/** Indexes from 0 to 10, where the dtype has them also as -11 to -1, some of them twice. */
+/** Indexes from 0 to 10, also as -11 to -1 if the dtype has them, some of them twice. */
 function picksFrom(dtype: DType, count: number, stride: number): IndexVector {
   const indexes = fill(dtype, MARGIN + count, false);
   const back = DTYPE[dtype].kind === "i" ? 11 : 0;
@@ -937,7 +937,7 @@ function picksFrom(dtype: DType, count: number, stride: number): IndexVector {
   return { indices: indexes, offset: MARGIN, count, size: 11, stride };
 }
 
-/** 23 blocks of `shape` that go to or from where picks say. */
+/** 23 blocks of `shape` that move to or from the places of picks. */
 function blocks(
   dtype: DType,
   shape: readonly number[],
@@ -980,7 +980,7 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
           };
           assertEquals(handedOn(scatter), 0, `scatter of ${what}`);
           assertEquals(js.scatter(back, expected, values, places, stride, add), -1);
-          // NaN has no sign of its own where it comes of an addition.
+          // The sign of a NaN from an addition is undefined.
           if (add) assertSame(target, expected, `sums at places of ${what}`);
           else assertSameBytes(target, expected, `scatter of ${what}`);
         }
@@ -989,7 +989,7 @@ check("gathers and scatters are served, and agree with js for every dtype and bl
   }
 });
 
-/** Just not enough for tables of sums, for two, and for three, the last one shorter. */
+/** Just too few for tables of sums, enough for two, and for three, the last one shorter. */
 const SUMMED = [2 ** 15 - 1, 2 ** 15, 2 ** 15 + 2 ** 14 + 1];
 
 check("sums of many blocks at few places agree with js, and touch nothing else", () => {
@@ -1004,7 +1004,7 @@ check("sums of many blocks at few places agree with js, and touch nothing else",
       const what = `${count} ${dtype} blocks of [${shape}] ${kind} by ${by}`;
       const placed = LAYOUTS[kind]!(shape), dense = Layout.contiguous(shape, MARGIN);
       const span = placed.extent()[1] + 1;
-      // The last of the places nothing goes to.
+      // The last of the places stays unused.
       const top = DTYPE[by].bytes === 1 ? 127 : 999;
       const picks = { ...picksFrom(by, count, span), size: 1000 };
       for (let i = 0; i < count; i++) writeElement(picks.indices, MARGIN + i, i * 31 % top);
@@ -1050,7 +1050,7 @@ check("elements are picked along any axis, whatever lies outside and inside of i
           );
           js.gather(planMap(near, far, null, null), expected, source, picks, inner);
           assertSameBytes(out, expected, `gather of ${what}`);
-          // Several go to one place, and the last one stays.
+          // Several go to one place, and the last one wins.
           expected = copyOf(source);
           calls.scatter(planMap(far, near, null, null), source, out, picks, inner, false);
           js.scatter(planMap(far, near, null, null), expected, out, picks, inner, false);
@@ -1268,7 +1268,7 @@ check("quotients of floats are right near integers, and where they are not short
       const by = Number(readElement(y, i)) || 1;
       const times = Math.round((i % 41) ** (i % 7)) * (i % 3 - 1) + (i % 5 === 0 ? 0.5 : 0);
       writeElement(y, i, by);
-      // Multiples, as the dtype rounds them, halves between them, and others.
+      // Multiples, rounded to the dtype, halves between them, and others.
       writeElement(x, i, i % 11 === 0 ? by * 1.37 : by * times);
     }
     for (const strange of [[], unusual]) {
@@ -1320,8 +1320,8 @@ check("limits that are numbers are those of js, NaN and zeros of both signs too"
 });
 
 /**
- * How many indexes there are, and which one is wrong beside the last: few of them, as many as make
- * several tasks, and as many as make several tables of sums.
+ * The number of indexes, and the wrong one in addition to the last: few of them, enough for several
+ * tasks, and enough for several tables of sums.
  */
 const INDEXED: [number, number][] = [
   [1, 0],
@@ -1390,7 +1390,7 @@ check("indexes become positions as in js, and the first wrong one is named", () 
 check("the log of many exponentials is within what is promised", () => {
   for (const n of [3, 100, 300, 20_000, 200_000]) {
     for (const largest of [0, 0.24151562, -7.3]) {
-      // Each is as large in sum as all others, where the error of their difference counts most.
+      // Each is as large as the sum of all others, where the error of their difference counts most.
       const array = new Float32Array(n).fill(largest - Math.log(n) - 0.1);
       array[n >> 1] = largest;
       const shift = wrapExternal("float32", Float32Array.of(largest));

@@ -1,9 +1,9 @@
 /**
- * What the tests of the native backend share: the library, backends, storages in every layout, and
- * programs in processes of their own.
+ * Shared code of the tests of the native backend: the library, backends, storages in every layout,
+ * and programs in processes of their own.
  *
- * How many threads and which instruction set the library uses holds for all of a process, the public
- * functions included: each file opens a copy of the library, and has that for itself.
+ * The number of threads and the instruction set of the library are per process, for public
+ * functions too: each file therefore opens its own copy of the library.
  *
  * @module
  */
@@ -38,11 +38,11 @@ import { assertSame as assertNear, mapUlp, spacing, type Tolerance } from "../op
 import { goldenEntry } from "../ops/table/golden.ts";
 import { generator, sample } from "../ops/table/operands.ts";
 
-/** The library that is tested: what `ROWMAJOR_LIB` names, else the one in zig-out. */
+/** The tested library: the value of `ROWMAJOR_LIB`, else the one in zig-out. */
 export const library: string = process.env.ROWMAJOR_LIB ||
   join(root, "zig-out", "lib", LIBRARY_FILE);
 
-/** The path of zig, or undefined where it is not installed. */
+/** The path of zig, or undefined if it is not installed. */
 export function findZig(): string | undefined {
   try {
     return findTool("zig");
@@ -67,19 +67,21 @@ export function installed(tool: string): boolean {
   return spawnSync(tool, ["--version"], { stdio: "ignore" }).status === 0;
 }
 
-/** The folders of the shim whose headers are included by their plain names: all but the kernels'. */
+/**
+ * The folders of the shim whose headers are included by their plain names: all except the kernels'.
+ */
 export function shimFolders(): string[] {
   const entries = readdirSync(join(root, "shim"), { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory() && entry.name !== "kernels")
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** True when `path` is there and no source of the shim is newer. */
+/** True if `path` exists and no source of the shim is newer. */
 export function isFresh(path: string): boolean {
   return existsSync(path) && Math.max(...shimSources().map(modified)) <= modified(path);
 }
 
-/** Builds the library when a source is newer; true when there is one. */
+/** Builds the library if a source is newer; true if there is one. */
 function build(): boolean {
   if (process.env.ROWMAJOR_LIB || isFresh(library)) return existsSync(library);
   if (findZig() === undefined) return existsSync(library);
@@ -87,7 +89,7 @@ function build(): boolean {
   return true;
 }
 
-/** Removes a folder, or on Windows, where what is open stays, leaves it. */
+/** Removes a folder; on Windows, where open files cannot be removed, leaves it. */
 export function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true });
@@ -96,7 +98,7 @@ export function removeFolder(folder: string): void {
   }
 }
 
-/** A copy of the library, whose settings nothing else in this process shares. */
+/** A copy of the library, with settings of its own. */
 function openCopy(): Shim {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-native-"));
   try {
@@ -114,12 +116,12 @@ function openCopy(): Shim {
 export const found: boolean = build();
 if (!found) console.log(`The native backend is not tested: there is no ${library}, and no zig`);
 
-/** `test`, or where there is no library `test.skip`. */
+/** `test`, or `test.skip` without a library. */
 export const check: typeof test | typeof test.skip = found ? test : test.skip;
 
 /**
- * What `test` takes for a test that has a folder for as long as it runs, or for a skipped one that
- * says which of its conditions is not met. (Who calls `test` is where reports say that the test is.)
+ * The arguments of `test` for a test with a folder for its duration, or for a skipped one that
+ * names its unmet condition. (Reports show the caller of `test` as the place of the test.)
  */
 export function when(
   conditions: Readonly<Record<string, boolean>>,
@@ -139,15 +141,15 @@ export function when(
   }];
 }
 
-/** The functions of the library. Not there where {@link check} skips. */
+/** The functions of the library. Undefined if {@link check} skips. */
 export const shim: Shim = found ? openCopy() : undefined as unknown as Shim;
 
-/** The JavaScript backend, without generated loops: takes any plan, and is the definition. */
+/** The JavaScript backend without generated loops: accepts any plan, and is the definition. */
 export const js: BackendCalls = new BackendCalls(new JsBackend(false), new JsBackend(false));
 
 /** Calls of a native backend, and its settings. */
 export class NativeCalls extends BackendCalls {
-  /** Hands on to the JavaScript backend. */
+  /** Passes calls without a kernel to the JavaScript backend. */
   constructor(readonly native: NativeBackend) {
     super(native, new JsBackend());
   }
@@ -157,7 +159,7 @@ export class NativeCalls extends BackendCalls {
     return this.native.level;
   }
 
-  /** Runs `f` and gives how many of its calls were handed on. */
+  /** Runs `f` and returns how many of its calls were passed on. */
   handedOnBy(f: () => void): number {
     const before = this.handedOn;
     f();
@@ -165,15 +167,15 @@ export class NativeCalls extends BackendCalls {
   }
 }
 
-/** Calls of the native backend under test, which sends arrays of any length to the library. */
+/** Calls of the tested native backend, which sends arrays of any length to the library. */
 export const calls: NativeCalls = found
   ? new NativeCalls(new NativeBackend(shim, { crossover: 0 }))
   : undefined as unknown as NativeCalls;
 
-/** The native backend under test. */
+/** The tested native backend. */
 export const native: NativeBackend = calls?.native;
 
-/** Runs `f` and gives how many of its calls were handed on. */
+/** Runs `f` and returns how many of its calls were passed on. */
 export function handedOn(f: () => void): number {
   return calls.handedOnBy(f);
 }
@@ -189,12 +191,12 @@ function findLevels(): number[] {
 /** The instruction sets of this machine, by their numbers, the best one last. */
 export const LEVELS: readonly number[] = findLevels();
 
-/** Nothing to multiply by or to add. */
+/** No scale and no shift. */
 export const NO_AFFINE: Affine = { weight: null, bias: null, epsilon: 0 };
 
 // ---- storages ----------------------------------------------------------------------------------
 
-/** How many elements lie before and after those of a layout, so that stray writes show. */
+/** The number of elements before and after those of a layout, to detect stray writes. */
 export const MARGIN = 5;
 
 const pools = new Map<string, Storage>();
@@ -250,9 +252,9 @@ export const LAYOUTS: Readonly<Record<string, (shape: readonly number[]) => Layo
   scalar: (shape) => Layout.contiguous([], MARGIN).broadcastTo(shape),
 };
 
-/** The names of {@link LAYOUTS}; outputs can have the first {@link OUTPUTS}. */
+/** The names of {@link LAYOUTS}; outputs support the first {@link OUTPUTS}. */
 export const KINDS: readonly string[] = Object.keys(LAYOUTS);
-/** How many of {@link KINDS} an output can have. */
+/** The number of {@link KINDS} that an output supports. */
 export const OUTPUTS = 5;
 
 /** A storage that `layout` and its margins fit. */
@@ -272,7 +274,7 @@ export function denseStorage(dtype: DType, length: number, special = false): Sto
 
 // ---- comparisons -------------------------------------------------------------------------------
 
-/** Throws unless both hold the same elements, within `tolerance`; all NaN are one. */
+/** Throws unless both have the same elements, within `tolerance`; all NaN are equal. */
 export function assertSame(
   actual: Storage,
   expected: Storage,
@@ -305,7 +307,7 @@ export function assertSameBytes(actual: Storage, expected: Storage, what: string
   }
 }
 
-/** How far two backends may be apart on `row`: each as far as it may be from the exact result. */
+/** The largest difference of two backends on `row`: the sum of their errors. */
 export function mapTolerance(row: MapOp, dtype: DType): Tolerance {
   const { result, cancels, eitherZero } = goldenEntry(row, dtype);
   const ulp = mapUlp(row, result, true);
@@ -316,7 +318,7 @@ export function mapTolerance(row: MapOp, dtype: DType): Tolerance {
 
 // ---- processes ---------------------------------------------------------------------------------
 
-/** True where Deno runs the tests. */
+/** True if Deno runs the tests. */
 export const inDeno: boolean = "Deno" in globalThis;
 
 interface DenoCommand {
@@ -331,8 +333,9 @@ export function moduleAt(path: string): string {
 }
 
 /**
- * Runs `program` in a process of its own, under the runtime that runs this, and gives its output.
- * Deno gets the given permissions only, and never asks. Throws what the program says when it fails.
+ * Runs `program` in a process of its own, under the current runtime, and returns its output. Deno
+ * gets the given permissions only, and never prompts. Throws the program's error messages if it
+ * fails.
  */
 export function runApart(
   program: string,

@@ -1,8 +1,8 @@
 /**
- * Results of the native backend do not depend on how many threads work: 2, 3 and 7 threads give the
- * bits that 1 gives.
+ * Results of the native backend do not depend on the number of threads: 2, 3 and 7 threads give the
+ * same bits as 1.
  *
- * OpenBLAS, which promises nothing of the kind, is left out: products are tested with none opened.
+ * OpenBLAS does not guarantee this and is excluded: products are tested without it.
  *
  * @module
  */

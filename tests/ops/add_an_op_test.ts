@@ -1,9 +1,9 @@
 /**
- * docs/add-an-op.md, done: its blocks are put into a copy of the sources, its generator runs there,
- * and the new op computes. The excerpts of topk are lines of the sources.
+ * docs/add-an-op.md, carried out: inserts its blocks into a copy of the sources, runs the generator
+ * there, and runs the new op. The excerpts of topk are lines of the sources.
  *
- * The new op runs on the JavaScript backend. Golden data, which needs Python, and the library, which
- * takes minutes to build, are left out.
+ * The new op runs on the JavaScript backend. Excludes golden data, which needs Python, and the
+ * library, which takes minutes to build.
  *
  * @module
  */

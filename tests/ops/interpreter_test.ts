@@ -1,5 +1,5 @@
 /**
- * What interpreters may do with calls, and what ops infer of calls that are not run.
+ * Interpreters and the calls they receive, and the inference of ops for calls that do not run.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * The C side says what the TypeScript side says: shim/core/ops.def is what its generator prints, and
+ * The C side agrees with the TypeScript side: shim/core/ops.def is the output of its generator, and
  * rowmajor.h declares the symbols and codes of the symbol table. Needs neither zig nor the library.
  *
  * @module
@@ -105,7 +105,7 @@ test("the header's constants are all of the symbol table's, and each has one val
   assertEquals(values.get("RM_OFFSETS"), OFFSETS);
   assertEquals(values.get("RM_FLOAT64"), DTYPE.float64.id);
   assertEquals(values.get("RM_NONE"), NO_DTYPE);
-  // What they stand for is said where the function is declared, or the kernel.
+  // The documentation of the function or the kernel explains them.
   const said = readText("shim/include/rowmajor.h") + readText("shim/core/kernels.def");
   for (const [name] of constants) {
     if (!/^RM_(CONFIGURE|RANDOM|BUFFERS|CUDA)_/.test(name)) continue;

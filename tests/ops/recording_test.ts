@@ -1,7 +1,7 @@
 /**
- * A recording interpreter sees one call for each op that a program asks for, with its arguments, and is
- * told of each read of values. The programs are enumerated from `Tensor.prototype`, the functions and
- * the namespaces: one that is missing here, or there, fails.
+ * A recording interpreter sees one call for each op of a program, with its arguments, and every
+ * read of values. The programs are compared with `Tensor.prototype`, the functions and the
+ * namespaces: a name missing on either side fails.
  *
  * @module
  */
@@ -38,7 +38,7 @@ function operands(): Operands {
   };
 }
 
-/** Notes calls and reads as text, and has the calls run. */
+/** Notes calls and reads as text, and runs the calls. */
 class Recorder implements Interpreter {
   readonly record: string[] = [];
 
@@ -92,7 +92,7 @@ const FILES = {
 };
 const FROM_FILE = 'fromFile() {dtype: "float32", shape: [2, 3], data: Uint8Array}';
 
-/** What methods and functions record, by their names. */
+/** The records of methods and functions, by name. */
 const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   // ---- no ops: what a tensor is, who holds it ----------------------------------------------------
   ["constructor", () => undefined],
@@ -460,7 +460,7 @@ for (const { name, arity, dtypes } of Object.values(MAP)) {
   }
 }
 
-/** What a program gave, as something to compare. */
+/** The result of a program in a comparable form. */
 function plain(value: unknown): unknown {
   if (value instanceof rm.Tensor) {
     return value.isDisposed ? "gone" : value.toArray({ bigint: false });

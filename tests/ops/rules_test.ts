@@ -1,6 +1,6 @@
 /**
- * What the op table's expressions and entries mean: the parser and printer, which dtype an op computes
- * in and gives, and what kernels in C take from an op. Some ops are made for the test.
+ * The meaning of the op table's expressions and entries: the parser and printer, the compute and
+ * result dtypes of ops, and the properties that kernels in C use. Some ops are made for the test.
  *
  * @module
  */

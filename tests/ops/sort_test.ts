@@ -1,5 +1,5 @@
 /**
- * Sorting against a model: every dtype, runs that are inserted and runs that go through the radix.
+ * Sorting against a model: every dtype, short runs by insertion and long runs by radix sort.
  *
  * @module
  */

@@ -1,9 +1,9 @@
 /**
- * Every row of the op table × dtype × layout × backend, against the interpreter on plain copies and
+ * Every op of the op table × dtype × layout × backend, against the interpreter on plain copies and
  * against NumPy; every cast; the accuracy of long sums.
  *
- * Nothing here names a row: a new one is covered by being in the table, and needs only its golden
- * data (scripts/golden/ops.py). How the cases are made: table/.
+ * Nothing here names an op: a new one is covered by its entry in the table, and needs only its
+ * golden data (scripts/golden/ops.py). The folder table/ makes the cases.
  *
  * @module
  */

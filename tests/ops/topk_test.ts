@@ -1,6 +1,6 @@
 /**
- * `topk` against a model that sorts everything: every dtype, kernels that keep heaps and the way by
- * sorting.
+ * `topk` against a model that sorts everything: every dtype, kernels with heaps, and the path that
+ * sorts.
  *
  * @module
  */
@@ -13,7 +13,10 @@ import { BACKENDS, using } from "./table/backends.ts";
 
 type Value = number | bigint | boolean;
 
-/** The indices of the k best of a run: NaN is the largest number, of equal ones the first are best. */
+/**
+ * The indices of the k best of a run: NaN is the largest number, and the first of equal elements
+ * wins.
+ */
 function bestOf(run: readonly Value[], k: number, largest: boolean, sorted: boolean): number[] {
   const isNaNs = (x: Value): boolean => x !== x;
   const compare = (a: Value, b: Value): number =>

@@ -1,11 +1,11 @@
-/** Every row of the op table can be reached: as a method, or through the function named here. */
+/** Every op of the op table is reachable: as a method, or through the function named here. */
 import { assert, assertEquals } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Tensor } from "../../mod.ts";
 import { TABLE } from "../../src/ops/table.ts";
 
-/** Rows that are not methods under their own name, and what runs them. */
+/** Ops without a method of their own name, and the function that runs them. */
 const ELSEWHERE: Record<string, string> = {
   copy: "astype, toOwned and every other copy",
   where: "the function where",

@@ -1,6 +1,6 @@
 /**
- * The library that a package carries, and the folder that it is kept in: starts at the same time,
- * files that are damaged, folders that are not to be trusted or cannot be written.
+ * The library that a package contains, and its cache folder: simultaneous starts, damaged files,
+ * folders that are not trusted or not writable.
  *
  * @module
  */
@@ -58,12 +58,12 @@ async function start(env: Record<string, string>, permissions: string[] = ["-A"]
   return told(outcome);
 }
 
-/** Where the library lies in a cache. */
+/** The path of the library in a cache. */
 function placeIn(cache: string): string {
   return join(cache, library!.sha256, library!.name);
 }
 
-/** Throws unless `cache` holds the library and its companion, whole, and nothing else. */
+/** Throws unless `cache` contains the library and its companion, whole, and nothing else. */
 function assertHolds(cache: string): void {
   assertEquals(readdirSync(cache), [library!.sha256]);
   const files = readdirSync(join(cache, library!.sha256)).sort();
@@ -72,7 +72,7 @@ function assertHolds(cache: string): void {
 }
 
 /**
- * A test with a folder of its own, and a cache and a temporary folder in it; skipped where a
+ * A test with a folder of its own, with a cache and a temporary folder in it; skipped if a
  * condition is not met.
  */
 function inFolder(
@@ -152,7 +152,7 @@ inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary
     assertEquals((await start({ ...env, ROWMAJOR_CACHE: open })).cpu, "native");
     assertEquals(readdirSync(open), []);
   }
-  // What lies at the second place has to be trusted too.
+  // The folder at the second place has to be trusted too.
   chmodSync(other, 0o777);
   const refused = await start(env);
   assertEquals(refused.cpu, "js");
@@ -167,7 +167,7 @@ inFolder("a cache that belongs to somebody else is not used", async ({ cache, en
   assertEquals(readdirSync(cache), []);
   const narrow = [...inDeno ? ["--allow-ffi", "--allow-env", `--allow-read=${cache}`] : []];
   if (!inDeno) return;
-  // Without the permission to know the user, a new file shows it, or nothing is known.
+  // Without the permission to query the user, a new file shows it, or it is unknown.
   for (const write of [[], [`--allow-write=${cache}`]]) {
     const { cpu, native } = await start(env, [...narrow, ...write]);
     assertEquals(cpu, "js");

@@ -1,6 +1,6 @@
 /**
- * Executables of the digits demo, with the library and the model inside: made by Bun, and by Deno
- * where it can be, and run elsewhere, without leaving anything behind but the cache.
+ * Executables of the digits demo, with the library and the model inside: built by Bun, and by Deno
+ * if possible, and run elsewhere, leaving nothing behind except the cache.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const [program, ...args] = /^deno task executable (.*) --out=digits$/m.exec(
   readFileSync(join(root, "docs", "install.md"), "utf8"),
 )![1]!.split(" ");
 
-/** Makes the demo by this runtime, and runs it twice with nothing of the repository around. */
+/** Builds the demo with this runtime, and runs it twice without the repository. */
 async function makeAndRun(flags: readonly string[]): Promise<void> {
   using folder = temporary();
   const [elsewhere, temp, cache] = ["elsewhere", "temporary", "cache"].map((name) =>
@@ -54,7 +54,8 @@ async function makeAndRun(flags: readonly string[]): Promise<void> {
 }
 
 if (inDeno) {
-  // Deno puts a program into its small brother, denort, which it fetches unless a file is named.
+  // Deno embeds a program in its smaller runtime, denort, which it downloads unless a file is
+  // named.
   const named = process.env.DENORT_BIN !== undefined;
   if (!named) console.log("deno compile is not tested: DENORT_BIN does not name a denort");
   (named ? check : test.skip)(

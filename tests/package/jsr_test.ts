@@ -1,6 +1,6 @@
 /**
- * The package on JSR: imported by Deno from a registry on this machine, with the permissions that
- * docs/install.md names and without any; and its sources as files, in either runtime.
+ * The package on JSR: imported by Deno from a local registry, with the permissions of
+ * docs/install.md and without any; and its sources as files, in either runtime.
  *
  * @module
  */
@@ -33,7 +33,7 @@ interface Machine {
     source: string,
     permissions: readonly string[],
   ): Promise<{ stdout: string; stderr: string }>;
-  /** Forgets all modules that were fetched. */
+  /** Deletes all downloaded modules. */
   forget(): void;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -78,7 +78,7 @@ const LINE = /^deno run (.*) main\.ts$/m.exec(
   readFileSync(join(root, "docs", "install.md"), "utf8"),
 )![1]!;
 
-/** The permissions that docs/install.md names, for this system and this cache. */
+/** The permissions in docs/install.md, for this system and this cache. */
 function documented(cache: string): string[] {
   const variable = process.platform === "win32" ? "LOCALAPPDATA" : "HOME";
   return LINE.replaceAll("$HOME/.cache/rowmajor", cache).replace("=HOME", `=${variable}`).split(
@@ -99,7 +99,7 @@ inDenoOnly(
     assertEquals(asked().sort(), [NATIVE, NATIVE.replace(HOST, "kernels")].sort());
     assertEquals(readdirSync(cache).length, 1);
 
-    // Everything else is fetched again, and may not be written: the library is there.
+    // Everything else is downloaded again, and writing is not permitted: the library is there.
     registry.asked.length = 0;
     machine.forget();
     const reading = documented(cache).filter((flag) => !flag.startsWith("--allow-write"));

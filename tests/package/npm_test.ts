@@ -1,6 +1,6 @@
 /**
- * The package on npm: installed from its tarball in an empty project, it runs in Bun, in Deno and in
- * Node, has types, and brings its library into executables that Bun makes.
+ * The package on npm: installed from its tarball in an empty project, it runs in Bun, in Deno and
+ * in Node, has types, and includes its library in executables of Bun.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 import { check, inDeno, librariesIn, program, report, run, temporary, told } from "./support.ts";
 
-// Making it takes seconds, and what it is used by runs in processes of its own anyway.
+// Packing takes seconds, and its users run in processes of their own anyway.
 const checkOnce = inDeno ? test.skip : check;
 const stage = inDeno ? { path: "", [Symbol.dispose]: () => {} } : temporary();
 after(() => {
@@ -45,7 +45,7 @@ checkOnce(
     assertEquals(readdirSync(join(project, "node_modules")).sort(), ["@rowmajor"]);
     const outcome = await run(process.execPath, ["main.mjs"], { cwd: project, env });
     assertEquals(told(outcome).cpu, "native");
-    // What asks for it in the older way gets it too.
+    // Older module resolution finds it too.
     writeFileSync(
       join(project, "older.cjs"),
       `const { ones, info } = require("@rowmajor/tensor");
@@ -79,7 +79,7 @@ checkOnce(
   "npm: in an executable that Deno made the library is read, and kept (needs Bun)",
   async () => {
     await install();
-    // What Deno puts into an executable are files for all but the system, which opens libraries.
+    // Files that Deno embeds in an executable are invisible to the system, which opens libraries.
     writeFileSync(
       join(project, "standalone.mjs"),
       `Object.defineProperty(Deno, "build", { value: { ...Deno.build, standalone: true } });

@@ -1,5 +1,5 @@
 /**
- * A registry as JSR is one, on this machine: the metadata of one package, and its files.
+ * A local registry in the style of JSR: the metadata of one package, and its files.
  *
  * @module
  */
@@ -11,11 +11,11 @@ import { join } from "node:path";
 
 /** A registry that runs. */
 export interface Registry {
-  /** What `JSR_URL` has to be. */
+  /** The value for `JSR_URL`. */
   readonly url: string;
-  /** The paths of the package's files that were asked for. */
+  /** The paths of the package's files that were requested. */
   readonly asked: string[];
-  /** Breaks the connection when a path is asked for that this matches. */
+  /** Breaks the connection for requests whose path matches. */
   broken: RegExp | undefined;
   close(): Promise<void>;
 }

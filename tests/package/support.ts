@@ -1,6 +1,6 @@
 /**
- * What the tests of packages share: what is carried, folders, and programs in processes of their
- * own, with an environment of their own.
+ * Shared code of the tests of packages: their contents, folders, and programs in processes and
+ * environments of their own.
  *
  * @module
  */
@@ -21,7 +21,7 @@ import { inDeno } from "../native/support.ts";
 
 export { inDeno };
 
-/** `test`, or `test.skip` where there is no library for this machine; it says so. */
+/** `test`, or `test.skip` if there is no library for this machine, with the reason. */
 export const check: typeof test | typeof test.skip = HOST in TARGETS ? test : test.skip;
 if (!(HOST in TARGETS)) console.log(`Packages are not tested: no library is built for ${HOST}`);
 
@@ -32,8 +32,8 @@ export function temporary(): Disposable & { readonly path: string } {
 }
 
 /**
- * This machine's library, and in the place of the kernels a small file, which no library here reads:
- * making those takes long.
+ * This machine's library, and a small file instead of the kernels, which no library here reads:
+ * compiling those takes long.
  */
 export function librariesIn(folder: string): Libraries {
   const libraries = builtLibraries(HOST);
@@ -44,7 +44,7 @@ export function librariesIn(folder: string): Libraries {
   };
 }
 
-/** What a process said, and how it ended. */
+/** The output of a process, and how it ended. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
@@ -57,7 +57,7 @@ interface DenoCommand {
   };
 }
 
-/** Variables that systems need to start a program at all. */
+/** Variables that systems need to start any program. */
 const NEEDED = ["PATH", "SystemRoot", "SystemDrive", "windir", "PATHEXT", "COMSPEC"];
 
 /** Starts a program with `env` and little more in its environment, and waits for its end. */
@@ -86,7 +86,7 @@ export async function run(
   });
 }
 
-/** A program that multiplies matrices of `specifier`, and tells what served it. */
+/** A program that multiplies matrices of `specifier`, and reports the backend. */
 export function program(specifier: string): string {
   return `import { arange, info } from ${JSON.stringify(specifier)};
 const x = arange(6, { dtype: "float64" }).reshape([2, 3]);
@@ -100,7 +100,7 @@ console.log(JSON.stringify({
 `;
 }
 
-/** What {@link program} tells. */
+/** The report of {@link program}. */
 export interface Told {
   readonly product: number[][];
   readonly cpu: string;
@@ -110,13 +110,13 @@ export interface Told {
 
 const served = new Map<string, number>();
 
-/** Prints which backends served the programs of this file, and how often. */
+/** Prints the backends that ran the programs of this file, and how often. */
 export function report(): void {
   if (served.size > 0) console.log(Array.from(served, ([name, n]) => `${name}: ${n}`).join(", "));
   served.clear();
 }
 
-/** What a program told; an Error with all that it said where it did not tell. */
+/** The report of a program; an Error with its whole output if there is none. */
 export function told({ code, stdout, stderr }: Outcome): Told {
   if (code !== 0) throw new Error(`exited with ${code}: ${stdout}${stderr}`);
   const result = JSON.parse(stdout) as Told;

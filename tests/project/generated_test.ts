@@ -1,5 +1,5 @@
 /**
- * The generated documents are what their generators print; no feature is without a test.
+ * The generated documents match the output of their generators; every feature has a test.
  *
  * @module
  */

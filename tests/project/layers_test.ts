@@ -1,6 +1,6 @@
 /**
- * Imports in src go down only: scripts/generate/layer_order.ts is the order, every folder has a
- * place in it, and no imports go round in a circle, types included.
+ * Imports in src go down only: scripts/generate/layer_order.ts defines the order, every folder has
+ * a place in it, and there are no import cycles, types included.
  *
  * It reads the sources as text, so that it runs the same in both runtimes.
  *
@@ -12,7 +12,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { LAYERS, ONLY_FROM } from "../../scripts/generate/layer_order.ts";
 
-/** What may come from outside src, and which folders may ask for it. */
+/** Allowed imports from outside src, and the folders that may use them. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["io/", /^node:/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
@@ -21,7 +21,7 @@ const OUTSIDE: [folder: string, specifier: RegExp][] = [
 const STATIC = /^[ \t]*(?:import|export)\s+(?:[^;"'`]*?\sfrom\s+)?["']([^"'\n]+)["']/gm;
 const DYNAMIC = /\bimport\(\s*["'`]([^"'`]+)["'`]/g;
 
-/** What a source imports, types included. */
+/** The imports of a source, types included. */
 function readImports(source: string): string[] {
   const code = source.replace(/\/\*[\s\S]*?\*\//g, "");
   return [STATIC, DYNAMIC].flatMap((form) => [...code.matchAll(form)].map((match) => match[1]!));
@@ -31,12 +31,12 @@ function folderOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")));
 }
 
-/** The layer of a folder of src; -1 for one that the table does not name. */
+/** The layer of a folder of src; -1 if the table does not contain it. */
 function layerOf(folder: string): number {
   return LAYERS.findIndex((folders) => folders.includes(folder));
 }
 
-/** Everything that is wrong with a set of files of src, given as path → source text. */
+/** All faults of a set of files of src, given as path → source text. */
 function findFaults(files: Map<string, string>): string[] {
   const faults: string[] = [];
   const imports = new Map<string, string[]>();
@@ -114,7 +114,7 @@ test("mod.ts exports from src, nothing else", () => {
   assertEquals(others, []);
 });
 
-/** Faults of one file with the given text beside empty ones that it may import. */
+/** Faults of one file with the given text next to empty ones that it may import. */
 function faultsOf(path: string, source: string): string[] {
   const others = ["base/errors.ts", "tensor/tensor.ts", "backend/js/a.ts", "backend/native/a.ts"];
   const files = new Map(others.map((name) => [name, ""]));

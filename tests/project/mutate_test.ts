@@ -1,6 +1,6 @@
 /**
- * Mutation testing: what each operator makes of small sources, what is left out, that keys and the
- * sample stay as they are, and that a run on a small tree reports what its tests do not notice.
+ * Mutation testing: the mutants of each operator on small sources, exclusions, stable keys and
+ * samples, and the report of a run on a small tree with gaps in its tests.
  *
  * @module
  */

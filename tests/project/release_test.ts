@@ -1,7 +1,7 @@
 /**
- * What a release does to files and says of them: versions, the changelog, checksums, the SBOM.
+ * The effect of a release on files: versions, the changelog, checksums, the SBOM.
  *
- * Building, checking and staging are other tests' work. Runs in Deno, as the script does.
+ * Other tests cover building, checking and staging. Runs in Deno, like the script.
  *
  * @module
  */
@@ -117,7 +117,7 @@ test("checksums are those that sha256sum checks", () => {
   assert(status === 0 || error !== undefined, String(status));
 });
 
-// A shell starts, whether there is an npm or not.
+// A shell starts with or without npm.
 const npm = spawnSync("npm", ["--version"], { shell: process.platform === "win32" });
 const missing = npm.status === 0 ? false : "needs npm";
 

@@ -1,8 +1,8 @@
 /**
- * The limits of the C code in shim/: lengths of files, functions and macros, files in a folder, and
- * no circles of calls between files.
+ * The limits of the C code in shim/: lengths of files, functions and macros, files per folder, and
+ * no call cycles between files.
  *
- * It reads the sources as text, by a parser that knows as much of C and C++ as is used there.
+ * Reads the sources as text, with a parser for the subset of C and C++ that is used there.
  *
  * @module
  */
@@ -56,7 +56,7 @@ function countLines(text: string): number {
   return text.split("\n").length - 1;
 }
 
-/** The place of the bracket that opens the one at `close`, or -1. */
+/** The position of the opening bracket for the one at `close`, or -1. */
 function openingOf(text: string, close: number): number {
   let depth = 0;
   for (let i = close; i >= 0; i--) {
@@ -80,7 +80,7 @@ function joinedBy(macro: string): Joined {
 
 /** The function that a block with this `head` is the body of; undefined for other blocks. */
 function functionOf(head: string): { name: string; joined: Joined } | undefined {
-  // Attributes and qualifiers may stand on either side.
+  // Attributes and qualifiers may be on either side.
   let text = head.replace(/__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)/g, " ");
   text = text.replace(/\)\s*const\s*$/, ")").trimEnd();
   if (!text.endsWith(")")) return undefined;
@@ -112,13 +112,13 @@ function callsIn(code: string): Set<string> {
   return new Set([...joined, ...plain, ...tables]);
 }
 
-/** Finds what a file defines and calls. */
+/** Finds the definitions and calls of a file. */
 function parse(source: string): Parsed {
   const clean = withoutComments(source);
   const includes = [...source.matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)]
     .map(([, path]) => path!.split("/").at(-1)!);
   const macros: Definition[] = [];
-  // Directives go out of the code, but what macros call is called here.
+  // Directives are removed from the code, but calls in macros count.
   let bodies = "";
   const code = clean.replace(/^[ \t]*#(?:.*\\\n)*.*$/gm, (directive, at: number) => {
     const define = /^\s*#\s*define\s+(\w+)(\([^)]*\))?([\s\S]*)/.exec(directive);
@@ -130,7 +130,7 @@ function parse(source: string): Parsed {
     return directive.replace(/[^\n]/g, " ");
   });
   const functions: Function[] = [];
-  // Declarations are no calls: they are blanked where they stand outside of functions.
+  // Declarations are not calls: they are blanked outside of functions.
   let calling = "";
   let head = 0, depth = 0;
   let current:
@@ -155,7 +155,7 @@ function parse(source: string): Parsed {
         const line = countLines(code.slice(0, from)) + 1;
         const lines = countLines(code.slice(from, i)) + 1;
         const isStatic = /\bstatic\b/.test(code.slice(from, open));
-        // Methods of structs belong to those.
+        // Methods belong to their structs.
         if (depth === 0) functions.push({ name, joined, line, lines, isStatic });
         else functions.push({ name: `${name} of a struct`, joined: "none", line, lines, isStatic });
         calling += code.slice(open, i);
@@ -177,7 +177,7 @@ function parse(source: string): Parsed {
   };
 }
 
-/** Which files each file calls, and by what. */
+/** The files that each file calls, and the functions. */
 function callsOf(files: ReadonlyMap<string, Parsed>): Map<string, Map<string, string>> {
   const byName = new Map([...files.keys()].map((path) => [path.split("/").at(-1)!, path]));
   // A file sees what it includes; a header, which may have no guard, what its includers see too.
@@ -233,7 +233,7 @@ function isSuffix(word: string, name: string): boolean {
   return SUFFIX.test(word.slice(name.length));
 }
 
-/** Circles of calls, each as the files along it. */
+/** Call cycles, each as the files along it. */
 function circlesOf(calls: ReadonlyMap<string, ReadonlyMap<string, string>>): string[] {
   const circles: string[] = [];
   const done = new Set<string>();
@@ -252,7 +252,7 @@ function circlesOf(calls: ReadonlyMap<string, ReadonlyMap<string, string>>): str
   return circles;
 }
 
-/** Everything that is wrong with a set of files, given as path → text. */
+/** All faults of a set of files, given as path → text. */
 export function findFaults(files: ReadonlyMap<string, string>): string[] {
   const faults: string[] = [];
   const parsed = new Map<string, Parsed>();
@@ -287,7 +287,7 @@ test("shim/ keeps its limits, and its files call each other in no circle", () =>
   assertEquals(findFaults(shimFiles()), []);
 });
 
-/** A function of so many lines. */
+/** A function of the given number of lines. */
 function functionOfLines(name: string, lines: number): string {
   return `static int ${name}(int x) {\n${"  x++;\n".repeat(lines - 2)}}\n`;
 }
@@ -322,10 +322,11 @@ test("circles of calls are found, over headers, macros and tables too", () => {
   assertEquals(faultsOf({ "a.c": f("a", "b()"), "b.c": f("b", "c()"), "c.c": f("c", "a()") }), [
     "a.c calls b of b.c, which calls c of c.c, which calls a of a.c",
   ]);
-  // What is static belongs to one file, and a declaration calls nothing.
+  // A static function belongs to one file, and a declaration calls nothing.
   assertEquals(faultsOf({ "a.c": `static ${f("x", "b()")}`, "b.c": f("b", "x()") }), []);
   assertEquals(faultsOf({ "a.c": `void b(void);\n${f("a", "0")}`, "b.c": f("b", "a()") }), []);
-  // Headers' functions count for the header; what a header calls may be in the file that includes it.
+  // Functions in headers count for the header; the file that includes a header may define functions
+  // that the header calls.
   const included = `#include "h.h"\n${f("a", "h()")}`;
   assertEquals(faultsOf({ "a.c": included, "h.h": `static ${f("h", "a()")}` }), [
     "a.c calls h of h.h, which calls a of a.c",

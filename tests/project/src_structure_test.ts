@@ -1,6 +1,6 @@
 /**
- * The limits of the TypeScript in src/, and of all folders: lengths of files and functions, files in
- * a folder. tests/project/layers_test.ts finds circles of imports, and shim_structure_test.ts keeps
+ * The limits of the TypeScript in src/, and of all folders: lengths of files and functions, files
+ * per folder. tests/project/layers_test.ts finds import cycles, and shim_structure_test.ts checks
  * the limits of shim/.
  *
  * @module
@@ -42,7 +42,7 @@ function findLongFunctions(path: string, text: string): string[] {
   return faults;
 }
 
-/** Everything that is wrong with a set of files of src, given as path → text. */
+/** All faults of a set of files of src, given as path → text. */
 function findFaults(files: ReadonlyMap<string, string>): string[] {
   return [...files].flatMap(([path, text]) => {
     const lines = text.split("\n").length - 1;
@@ -54,7 +54,7 @@ function findFaults(files: ReadonlyMap<string, string>): string[] {
   });
 }
 
-/** The folders that have too many files directly in them. */
+/** The folders with too many files directly in them. */
 function findFullFolders(paths: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const path of paths) {

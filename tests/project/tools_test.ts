@@ -1,5 +1,5 @@
 /**
- * What starts the other programs: tasks, the end of those that take too long, and zig's turns.
+ * Starting other programs: tasks, killing those that run too long, and zig's turns.
  *
  * @module
  */
@@ -63,7 +63,7 @@ test("a program may end while another holds its output", onLinux, async () => {
 
 const withZig = { skip: findZig() === undefined && "needs zig" };
 
-/** Leaves the turn to `pid`, when it is nobody's. */
+/** Gives the turn to `pid` when it is free. */
 async function leaveTurnTo(pid: number): Promise<void> {
   for (;;) {
     try {
@@ -75,12 +75,12 @@ async function leaveTurnTo(pid: number): Promise<void> {
 }
 
 test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
-  // Where a process ended without giving its turn back.
+  // If a process ended without releasing its turn.
   const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
   await new Promise((done) => other.on("exit", done));
   await leaveTurnTo(other.pid!);
   assertMatch(runZig(["version"]), /^\d+\.\d+\.\d+\n$/);
-  // And where its number is another's by now.
+  // And if another process has reused its id.
   await leaveTurnTo(process.pid);
   const before = Date.now() / 1000 - 3600;
   utimesSync(TURN, before, before);

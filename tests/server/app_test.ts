@@ -1,5 +1,5 @@
 /**
- * The example's server, asked in this process: its answers, its limits, its metrics.
+ * The example's server, called in this process: its answers, its limits, its metrics.
  *
  * @module
  */
@@ -42,7 +42,7 @@ async function metricsOf(app: App): Promise<Record<string, number>> {
   return parseMetrics(await response.text());
 }
 
-/** An app whose model says 3 of everything. */
+/** An app whose model answers 3 for every image. */
 function fakeApp(limits: Partial<Limits> = {}): { app: App; sizes: number[] } {
   const sizes: number[] = [];
   const three: Answer = { digit: 3, probabilities: [0, 0, 0, 1, 0, 0, 0, 0, 0, 0] };
@@ -206,7 +206,7 @@ test("server: tensors' memory stays where it is, whatever comes", async () => {
   for (let i = 0; i < 5; i++) await round();
   const { bytes } = memory();
   for (let i = 0; i < 20; i++) await round();
-  // Batches differ in size from run to run, by no more than a few buffers of the pool.
+  // Batch sizes vary from run to run, by at most a few buffers of the pool.
   assert(memory().bytes - bytes < 2e6, `${memory().bytes - bytes} bytes more`);
 });
 
@@ -271,7 +271,7 @@ test("server: on a socket, slow, endless and broken clients harm nobody", async 
     maxBodyBytes: 20_000,
     idleSeconds: 5,
   });
-  /** What comes back for some bytes, up to the end of the connection or of the first answer. */
+  /** The answer to some bytes, up to the end of the connection or of the first answer. */
   const send = (text: string, wait = true) =>
     new Promise<string>((resolve) => {
       const socket = connect(listener.port, "127.0.0.1", () => {
@@ -297,7 +297,7 @@ test("server: on a socket, slow, endless and broken clients harm nobody", async 
   const body = bodyOf(0);
   const good = await send(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
   assert(good.startsWith("HTTP/1.1 200 "), good);
-  // The connection that broke off is noticed, at the latest when its body is given up.
+  // The broken connection is noticed, at the latest when its body times out.
   for (let i = 0; i < 500 && app.inFlight > 0; i++) await delay(10);
   assertEquals(app.inFlight, 0);
   await listener.stop();

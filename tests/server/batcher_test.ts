@@ -1,5 +1,5 @@
 /**
- * Dynamic batching: with models that are not there, so that calls can be counted.
+ * Dynamic batching with fake models, so that calls can be counted.
  *
  * @module
  */
@@ -93,7 +93,7 @@ test("batcher: the event loop gets its turn between batches", async () => {
     seen.push(calls);
   }
   await done;
-  // Two calls fill a slice; between slices timers and sockets are served.
+  // Two calls fill a slice; timers and sockets run between slices.
   const turns = seen.map((count, i) => count - (seen[i - 1] ?? 0));
   assert(Math.max(...turns) <= 8 && seen.length >= 5, `${turns}`);
 });

@@ -11,13 +11,13 @@ import { findTool, root } from "../../scripts/tools.ts";
 export interface ServerProcess {
   readonly port: number;
   readonly url: string;
-  /** What it has printed. */
+  /** Its output so far. */
   output(): string;
-  /** The samples of /metrics that have no labels, or all by their names with labels. */
+  /** The samples of /metrics without labels, or all by their names with labels. */
   metrics(): Promise<Record<string, number>>;
   /** Sends a signal. */
   kill(signal: "SIGTERM" | "SIGINT" | "SIGKILL"): void;
-  /** Its exit code, once it has ended; null after a signal. */
+  /** Its exit code, after it has ended; null after a signal. */
   readonly ended: Promise<number | null>;
   /** Ends it and waits for that. */
   end(): Promise<void>;
@@ -36,10 +36,10 @@ export function parseMetrics(text: string): Record<string, number> {
   return samples;
 }
 
-/** What the server may do in Deno. */
+/** The permissions of the server in Deno. */
 export const PERMISSIONS = ["--allow-net", "--allow-read", "--allow-env", "--allow-ffi"];
 
-/** Starts the server, under a runtime or as a program of its own, and waits until it listens. */
+/** Starts the server, under a runtime or as a standalone program, and waits until it listens. */
 export function startServer(
   runtime: string,
   args: readonly string[] = [],

@@ -1,7 +1,7 @@
 /**
- * docs/serving.md is true: its commands run, its options, limits and metrics are those of the code.
+ * docs/serving.md is correct: its commands run, and its options, limits and metrics match the code.
  *
- * Blocks of TypeScript run in docs_test.ts. Commands of the other runtime are left to its own run.
+ * docs_test.ts runs the blocks of TypeScript. Commands of the other runtime run in its own run.
  *
  * @module
  */
@@ -87,7 +87,7 @@ test("serving: the commands run as they are written", SLOW, async (t) => {
     }
     assert(ran >= 2);
     if (runtime === "bun" && process.platform !== "win32") {
-      // The executable has all in it, and takes the container's command line.
+      // The executable contains everything, and accepts the container's command line.
       const out = join(folder, "digits-server");
       const words = all.find((line) => line.startsWith(make))!.slice(make.length).split(" ");
       assertEquals(words.pop(), "--out=digits-server");
@@ -133,8 +133,8 @@ testInDeno("serving: the service's permissions are all that it needs", SLOW, asy
   const permissions = command.slice(3, script).map((flag) => flag.replace(":8000", ""));
   const server = await startServer("deno", [], permissions);
   try {
-    // What serves this process serves that one, under Linux at least, whose library it names, if it is
-    // the one of this checkout.
+    // Under Linux at least, that process uses the same backend as this one, and names its library
+    // if it is the one of this checkout.
     if (process.platform === "linux" && !process.env.ROWMAJOR_LIB) {
       assert(server.output().startsWith(`deno, backend ${info().devices.cpu}`), server.output());
     }

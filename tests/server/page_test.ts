@@ -1,7 +1,7 @@
 /**
- * The example's page in a browser: somebody draws digits, and sees what they are.
+ * The example's page in a browser: draws digits, and reads their classes.
  *
- * It takes Chromium or Chrome where one is installed; ROWMAJOR_CHROMIUM names another one.
+ * Uses Chromium or Chrome if one is installed; ROWMAJOR_CHROMIUM names another one.
  *
  * @module
  */
@@ -59,7 +59,7 @@ test("server page: drawn digits are read", {
   });
   let browser: Browser | undefined;
   try {
-    // In containers the browser's own sandbox cannot be had; the page is ours.
+    // In containers the browser's own sandbox is unavailable; the page is trusted.
     const args = ["--no-sandbox", "--disable-dev-shm-usage"];
     browser = await chromium.launch({ executablePath: program, args });
     const page = await browser.newPage();
@@ -89,7 +89,7 @@ test("server page: drawn digits are read", {
       assertEquals(shares.indexOf(Math.max(...shares)), Number(digit));
       assert(Math.abs(shares.reduce((sum, share) => sum + share) - 100) < 1, `${shares}`);
     }
-    // What the server says when it takes no more is shown, too.
+    // The page also shows the server's message while it rejects requests.
     app.drain();
     await page.mouse.click(paper.x + 126, paper.y + 126);
     await page.getByText("the server is shutting down").waitFor();

@@ -1,5 +1,5 @@
 /**
- * PNG files written by hand: kinds that encoders do not offer, and damaged ones.
+ * PNG files written by hand: kinds that encoders do not produce, and damaged ones.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export function chunk(type: string, data: Uint8Array): Buffer {
 /** The first bytes of every PNG. */
 export const SIGNATURE = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 
-/** What a PNG says of its pixels. */
+/** The header fields of a PNG. */
 export interface PngOptions {
   readonly width?: number;
   readonly height?: number;
@@ -35,7 +35,7 @@ export interface PngOptions {
   readonly extra?: readonly Uint8Array[];
 }
 
-/** A PNG of 8 x 8 grey pixels, unless it is told otherwise. */
+/** A PNG of 8 x 8 grey pixels by default. */
 export function makePng(options: PngOptions): Buffer {
   const { width = 8, height = 8, depth = 8, color = 0, interlace = 0 } = options;
   const header = Buffer.alloc(13);
@@ -55,7 +55,7 @@ export function makePng(options: PngOptions): Buffer {
 
 const ROWS = Array.from({ length: 8 }, (_, y) => Array.from({ length: 8 }, (_, x) => x * y));
 
-/** PNG files that nobody should decode. */
+/** PNG files that decoders should reject. */
 export function damagedPngs(): Record<string, Uint8Array> {
   const good = makePng({ rows: ROWS });
   const changed = (at: number, value: number) => {

@@ -1,5 +1,5 @@
 /**
- * The example's server as a process: how it starts, and how it ends under load.
+ * The example's server as a process: its start, and its end under load.
  *
  * @module
  */
@@ -22,13 +22,13 @@ const body = JSON.stringify({ images: heldOut.images.slice(":3").mul(16).toArray
 const request = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
   `Content-Length: ${body.length}\r\n\r\n${body}`;
 
-/** What a client saw: answers by status, requests without an answer, and how it ended. */
+/** The view of a client: answers by status, requests without an answer, and how it ended. */
 interface Seen {
   readonly answers: Record<string, number>;
   lost: number;
 }
 
-/** Asks again and again on one connection, until it is told that the connection closes. */
+/** Sends requests on one connection until the server closes it. */
 function keepAsking(port: number): Promise<Seen> {
   return new Promise((resolve) => {
     const seen: Seen = { answers: {}, lost: 0 };
@@ -61,7 +61,7 @@ test("server process: TERM under load loses no request, and the exit code is 0",
   const server = await startServer(runtime, ["--drain-ms", "300"]);
   try {
     const clients = Array.from({ length: 32 }, () => keepAsking(server.port));
-    // A body that is half here when the signal comes is waited for.
+    // The server waits for a body that is half received at the time of the signal.
     let late = "";
     const slow = connect(server.port, "127.0.0.1", () => slow.write(request.slice(0, -100)));
     slow.setEncoding("latin1").on("data", (part) => late += part);
@@ -86,7 +86,7 @@ test("server process: TERM under load loses no request, and the exit code is 0",
     assertEquals(seen.reduce((sum, { lost }) => sum + lost, 0), 0);
     for (const { answers } of seen) {
       assertEquals(Object.keys(answers).filter((status) => !/^(200|503)$/.test(status)), []);
-      // Of those that come too late there is one each, which also says to close.
+      // Each connection gets one late answer, which also says to close.
       assert((answers["503"] ?? 0) <= 1, JSON.stringify(answers));
     }
     assert(seen.reduce((sum, { answers }) => sum + (answers["200"] ?? 0), 0) >= 200);

@@ -1,5 +1,5 @@
 /**
- * What the type tests import: the one line to change in order to try them on other declarations.
+ * The imports of the type tests: change this one line to test other declarations.
  *
  * @module
  */

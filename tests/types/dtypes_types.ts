@@ -1,5 +1,5 @@
 /**
- * Dtypes that the compiler works out. Only type-checked, never run.
+ * Dtypes that the compiler infers. Only type-checked, never run.
  *
  * @module
  */

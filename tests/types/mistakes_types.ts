@@ -1,8 +1,8 @@
 /**
- * Programs that must not compile, each with the message that its author must see.
+ * Programs that must not compile, each with the expected message.
  *
- * Type-checked as it stands, it proves that each line is an error; types_test.ts takes the
- * `ts-expect-error` comments out and compares the messages.
+ * A successful type-check proves that each line is an error; types_test.ts removes the
+ * `ts-expect-error` comments and compares the messages.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Shapes that the compiler works out. Only type-checked, never run.
+ * Shapes that the compiler infers. Only type-checked, never run.
  *
  * @module
  */
@@ -306,7 +306,7 @@ export function ranks(): void {
   for (const row of b) shape<[3, 4]>()(row);
 }
 
-/** A loop that changes the rank compiles when it is annotated. */
+/** A loop that changes the rank compiles with an annotation. */
 export function foldAll(t: Tensor): Tensor<"float32", []> {
   let h: Tensor = t;
   while (h.rank > 1) h = h.add(1).matmul(zeros([3])).sum(0);
@@ -314,7 +314,7 @@ export function foldAll(t: Tensor): Tensor<"float32", []> {
   return h.sum();
 }
 
-/** Sizes may grow in a loop that is annotated with what stays. */
+/** Sizes may grow in a loop if an annotation names the fixed ones. */
 export function grow(steps: number): Tensor<"float32", [number, 4]> {
   let h: Tensor<"float32", [number, 4]> = zeros([1, 4]);
   for (let i = 0; i < steps; i++) h = concat([h, zeros([1, 4])]);
@@ -346,7 +346,7 @@ export function classifier(): void {
   is<"int32", [8]>()(logits.softmax().argmax(1));
 }
 
-/** Tensors fit where fewer things are known. */
+/** A tensor is assignable to types with fewer known properties. */
 export function widening(): void {
   const anyShape: Tensor = a;
   const anySize: Tensor<"float32", [number, 3]> = a;

@@ -1,5 +1,5 @@
 /**
- * Types: the programs in tests/types/ compile, and mistakes show the messages noted beside them.
+ * Types: the programs in tests/types/ compile, and mistakes show the messages noted next to them.
  *
  * Runs `deno check` once, under either runtime; it needs no tensor at run time.
  *
@@ -18,7 +18,7 @@ import { findTool, root } from "../../scripts/tools.ts";
 const folder = join(root, "tests", "types");
 const MARK = "// @ts-expect-error: ";
 
-/** The mistakes with their marks made harmless, and a literal as large as is promised to work. */
+/** The mistakes with their marks disabled, and a literal of the largest supported size. */
 function withoutMarks(): string {
   const rows = Array.from(
     { length: 50 },
@@ -28,11 +28,11 @@ function withoutMarks(): string {
     .replaceAll(MARK, "// ")
     .replace('"./api.ts"', JSON.stringify(pathToFileURL(join(folder, "api.ts")).href)) +
     `export const big: Tensor<"float32", [50, 50]> = tensor(${JSON.stringify(rows)});\n` +
-    // Deno skips a program that it has checked before; the time below is that of a real check.
+    // Deno skips a program that it has checked before; the time below must be that of a real check.
     `export const time = ${Date.now()};\n`;
 }
 
-/** The compiler's complaints by file and line: `"mistakes.ts:12"`. */
+/** The compiler's messages by file and line: `"mistakes.ts:12"`. */
 function complaints(output: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const part of output.split(/^(?=TS\d+ \[ERROR\])/m)) {
@@ -92,7 +92,8 @@ describe("types", () => {
     assertEquals(found.size, count, "errors in other lines");
   });
 
-  // Four seconds on an idle machine, and ten are the aim; a bound that tight would fail on a busy one.
+  // Four seconds on an idle machine, with a goal of ten; a bound that tight would fail on a busy
+  // one.
   it("type-checking does not explode", () => {
     console.log(`type-checked in ${seconds.toFixed(1)} s`);
     assertLess(seconds, 60);

@@ -1,5 +1,5 @@
 /**
- * Element types: what each two promote to, their limits, rounding, and how messages show a value.
+ * Element types: promotion of each pair, limits, rounding, and the text of values in messages.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { toBf16, toF16 } from "../../src/base/half.ts";
 /** Short names, in the order of {@link DTYPES}; `--` is an error. */
 const SHORT = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8".split(" ");
 
-/** What a row promotes to with each column. */
+/** The promoted dtype of a row with each column. */
 const PROMOTED: Readonly<Record<string, string>> = {
   b1: "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8",
   i1: "i1 i1 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8",

@@ -1,5 +1,5 @@
 /**
- * How tensors are shown: golden texts for every dtype, layout, range and length.
+ * The format of tensors: golden texts for every dtype, layout, range and length.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
  * Layouts and slices against slow models that index element by element.
  *
- * The models share no arithmetic with src/: Python's slice is a walk over indexes, and a view is a
+ * The models share no arithmetic with src/: Python's slice iterates over indexes, and a view is a
  * nested table of buffer positions.
  *
  * @module
@@ -20,7 +20,7 @@ import {
   sliceBasic,
 } from "../../src/base/slice.ts";
 
-/** The indexes that Python's `range(size)[start:stop:step]` gives, by walking. */
+/** The indexes that Python's `range(size)[start:stop:step]` gives, by iteration. */
 function pythonSlice(
   size: number,
   start: number | null,
@@ -37,7 +37,7 @@ function pythonSlice(
   return taken;
 }
 
-/** The indexes of a range object: resolve, walk towards the other bound, keep those in the axis. */
+/** The indexes of a range object: resolve, step towards the other bound, keep those in the axis. */
 function walkRange(size: number, a: number, b: number, inclusive: boolean): number[] {
   const from = a < 0 ? a + size : a;
   const to = b < 0 ? b + size : b;
@@ -58,7 +58,7 @@ function positions(layout: Layout): number[] {
   return table(layout).values;
 }
 
-/** A view as a table: its shape, and what it holds in row-major order. */
+/** A view as a table: its shape, and its elements in row-major order. */
 interface Table {
   shape: number[];
   values: number[];
@@ -90,10 +90,10 @@ function gather(source: Table, shape: number[], where: (index: number[]) => numb
   };
 }
 
-/** A layout and its model, which every step of a chain changes together. */
+/** A layout and its model; every step of a chain changes both. */
 type State = [layout: Layout, model: Table];
 
-/** Takes numbers from a list for ever, each below `limit`. */
+/** Takes numbers from an endless list, each below `limit`. */
 class Choices {
   #numbers: number[];
   #next = 0;
@@ -261,7 +261,9 @@ const VIEWS: Record<string, (state: State, pick: Choices) => State> = {
   },
 };
 
-/** True when some strides give `values` in `shape`: the first step along each axis tells which. */
+/**
+ * True if some strides give `values` in `shape`: the first step along each axis determines them.
+ */
 function viewExists(shape: number[], values: number[]): boolean {
   const all = indexes(shape);
   const strides = shape.map((n, axis) => {
@@ -273,7 +275,7 @@ function viewExists(shape: number[], values: number[]): boolean {
   );
 }
 
-/** Everything that a layout says of itself, against the positions that it really reaches. */
+/** Checks all properties of a layout against the positions that it really reaches. */
 function checkClaims(layout: Layout): void {
   const { shape, values } = table(layout);
   assertEquals(layout.size, values.length);

@@ -21,7 +21,7 @@ import {
   sizeOf,
 } from "../../src/base/shape.ts";
 
-/** Shape, strides and offset, which is all that a layout says. */
+/** Shape, strides and offset: the whole state of a layout. */
 function parts(layout: Layout | null): [readonly number[], readonly number[], number] | null {
   return layout && [layout.shape, layout.strides, layout.offset];
 }

@@ -1,6 +1,6 @@
 /**
- * Philox4x32-10: Random123's known answers, the documented formulas, statistics, and that any part of
- * a sequence can be made on its own.
+ * Philox4x32-10: Random123's known answers, the documented formulas, statistics, and that any part
+ * of a sequence can be generated on its own.
  *
  * @module
  */
@@ -22,7 +22,7 @@ import { FLOAT } from "../../src/backend/js/primitives.ts";
 
 const KEY0 = 0x12345678, KEY1 = 0x9abcdef0;
 
-/** Random123's way of writing words. */
+/** Random123's format of words. */
 const hex = (words: Iterable<number>): string =>
   [...words].map((w) => w.toString(16).padStart(8, "0")).join(" ");
 

@@ -1,6 +1,6 @@
 /**
- * The steps of plans, one by one: what they leave out, turn round, sort, merge and tile, of which
- * most cannot be seen in a result but in the time it takes.
+ * The steps of plans, one by one: the axes that they drop, reverse, sort, merge and tile. Most
+ * steps affect only the run time, not the result.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { describe, it } from "node:test";
 import { Layout } from "../../src/base/layout.ts";
 import { OFFSETS, type Plan, planMap, planReduce } from "../../src/base/plan.ts";
 
-/** The shared plan as it is now, readable. */
+/** The current shared plan, readable. */
 function read(plan: Plan): {
   offsets: number[];
   shape: number[];
@@ -36,7 +36,7 @@ function read(plan: Plan): {
 
 const dense = (...shape: number[]): Layout => Layout.contiguous(shape);
 
-/** A layout whose strides must not be looked at. */
+/** A layout whose strides must not be read. */
 function untouchable(shape: number[], offset: number): Layout {
   const layout = Layout.contiguous(shape, offset);
   return new Proxy(layout, {
@@ -84,7 +84,7 @@ describe("plan of a map", () => {
   });
 
   it("broadcast axes have stride 0: new ones, and those of size 1", () => {
-    // The example of the seed systems: (2, 1, 2) with (3, 1, 4, 2).
+    // An example: (2, 1, 2) with (3, 1, 4, 2).
     const plan = planMap(dense(3, 2, 4, 2), dense(2, 1, 2), dense(3, 1, 4, 2), null);
     assertEquals(read(plan).shape, [3, 2, 4, 2]);
     assertEquals(read(plan).strides, [[16, 8, 2, 1], [0, 2, 0, 1], [8, 0, 2, 1]]);
@@ -123,7 +123,7 @@ describe("plan of a map", () => {
       strides: [[1], [1]],
       pattern: [1, 1],
     });
-    // One that stands still goes along.
+    // An operand with stride 0 does not prevent it.
     const repeated = planMap(dense(4, 3).flip(0), dense(4, 3).flip(0), dense(3), null);
     assertEquals(read(repeated).offsets, [0, 0, 0]);
     assertEquals(read(repeated).strides, [[3, 1], [3, 1], [0, 1]]);

@@ -36,7 +36,7 @@ const column = (values: Column): number[] =>
 const f64 = new Float64Array(1);
 const i64 = new BigInt64Array(f64.buffer);
 
-/** Doubles in order, ±0 side by side. */
+/** Doubles in order, ±0 next to each other. */
 function ordinal(x: number): bigint {
   f64[0] = x;
   return i64[0]! < 0n ? -1n - (i64[0]! & 0x7fff_ffff_ffff_ffffn) : i64[0]!;
@@ -48,7 +48,7 @@ function ulpsApart(actual: number, expected: number): number {
   return Math.abs(Number(ordinal(actual) - ordinal(expected)));
 }
 
-/** Largest error in ulp; what is not here is exact, to the sign of zero. */
+/** Largest error in ulp; primitives without an entry are exact, to the sign of zero. */
 const ULP: Record<string, number> = {
   exp: 1,
   expm1: 1,
@@ -162,7 +162,7 @@ describe("float primitives", () => {
   });
 });
 
-/** What every regime must give, in exact arithmetic. */
+/** The results required of every regime, in exact arithmetic. */
 const EXACT: Record<string, (x: bigint, y: bigint, bits: bigint) => bigint> = {
   ifloordiv: (x, y) => y === 0n ? 0n : (x - EXACT.imod!(x, y, 0n)) / y,
   imod: (x, y) => y === 0n ? 0n : ((x % y) + y) % y,

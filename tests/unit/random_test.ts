@@ -1,5 +1,5 @@
 /**
- * The namespace `random`: defaults, bounds and refusals. What the generator gives is philox_test.ts.
+ * The namespace `random`: defaults, bounds and errors. philox_test.ts tests the generator itself.
  *
  * @module
  */

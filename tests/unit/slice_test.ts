@@ -1,5 +1,6 @@
 /**
- * Basic indexing at the level of layouts: what each slice, range and index string takes.
+ * Basic indexing at the level of layouts: the elements that each slice, range and index string
+ * selects.
  *
  * Uses no tensor: the elements of a fresh layout are their own buffer positions.
  *
@@ -27,7 +28,7 @@ function elements(layout: Layout): number[] {
   return Array.from({ length: layout.shape[0] }, (_, i) => layout.flatIndex("get", [i]));
 }
 
-/** What `arg` takes of 0…9, by every way to say it. */
+/** The elements that `arg` selects of 0…9, in every notation. */
 function take(arg: BasicIndex): number[] {
   const taken = elements(sliceBasic(ten, [arg]));
   assertEquals(elements(sliceAxisBy(ten, 0, arg)), taken);

@@ -1,6 +1,6 @@
 /**
- * Storages and the pool, by themselves: what is counted, kept and freed, to the byte, and what a
- * storage on a device asks of its memory.
+ * Storages and the pool, by themselves: their counts and their kept and freed memory, to the byte,
+ * and the calls of a device's memory by its storages.
  *
  * @module
  */
@@ -26,12 +26,12 @@ import {
 } from "../../src/memory/pool.ts";
 import { checkAlive, type DeviceMemory, DISPOSED, Storage } from "../../src/memory/storage.ts";
 
-/** Before anything is made: each test file has a process of its own. */
+/** Before any allocation: each test file has a process of its own. */
 const atStart = memory();
 
 const LIMIT = 2 ** 28;
 
-/** The memory of a device that does not exist: an array of bytes, and a list of what is asked. */
+/** The memory of a fake device: an array of bytes, and a list of calls. */
 class FakeMemory implements DeviceMemory {
   readonly bytes = new Uint8Array(1 << 12);
   readonly calls: string[] = [];
@@ -112,7 +112,7 @@ test("the pool: what it holds is counted to the byte, up to its limit", () => {
   const halves = [allocate("uint8", LIMIT / 2, false), allocate("uint8", LIMIT / 2, false)];
   for (const half of halves) recycle(half);
   assertEquals(memory().pooledBytes, LIMIT);
-  // Memory for another size is made beside what is kept.
+  // Memory for another size is allocated next to the kept memory.
   const { bytes } = memory();
   allocate("float32", 1000, false);
   assertEquals(memory(), { ...memory(), bytes: bytes + 4000, pooledBytes: LIMIT });
@@ -237,7 +237,7 @@ test("devices: elements go there, back and between them from any position", () =
   upload(a!, 1, new Int16Array([1, 2, 3]));
   assertEquals([...download(a!, 0, 6) as Int16Array], [0, 1, 2, 3, 0, 0]);
   assertEquals([...download(a!, 2, 2) as Int16Array], [2, 3]);
-  // Within a family the devices copy, from one kind to another it is by way of the CPU.
+  // Devices of one family copy directly; copies between families go through the CPU.
   copyElements(b!, 3, a!, 2, 2);
   assertEquals(two.calls.at(-1), "copy 70 68 4");
   copyElements(c!, 1, b!, 3, 2);

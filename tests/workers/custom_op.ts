@@ -1,5 +1,5 @@
 /**
- * A worker that asks for an op which the main thread has defined and it has not, then defines it.
+ * A worker that requests an op which only the main thread has defined, then defines it.
  *
  * @module
  */

@@ -8,7 +8,7 @@ import type { CudaDevice } from "../../../src/backend/cuda/device.ts";
 import type { Backend } from "../../../src/core/backend.ts";
 import { BackendCalls } from "../../calls.ts";
 
-/** Has no kernel, so that a call which the backend under test does not run is an error. */
+/** Has no kernel, so that a call without a kernel in the tested backend is an error. */
 const NOTHING: Backend = { name: "nothing", supports: () => false, run: () => false };
 
 /** Calls on `device`, which must have a kernel for each. */

@@ -1,6 +1,5 @@
 /**
- * The CUDA device that tests use: the emulator's, or a real one where `ROWMAJOR_TEST_CUDA` is
- * `device`.
+ * The CUDA device of tests: the emulator's, or a real one if `ROWMAJOR_TEST_CUDA` is `device`.
  *
  * @module
  */
@@ -14,10 +13,10 @@ import { openShim } from "../../../src/backend/ffi/load.ts";
 import { emulatorFolder, whyNoEmulator } from "../../emulator/build.ts";
 import { controlEmulator, type Emulator } from "../../emulator/control.ts";
 
-/** Whether a real device is tested. */
+/** Whether tests use a real device. */
 export const onHardware: boolean = process.env.ROWMAJOR_TEST_CUDA === "device";
 
-/** Why there is no CUDA device to test here, and undefined where there is one. */
+/** Why there is no CUDA device to test; undefined if there is one. */
 export function whyNoCuda(): string | undefined {
   const shim = openShim();
   if ("reason" in shim) return shim.reason;
@@ -25,15 +24,15 @@ export function whyNoCuda(): string | undefined {
 }
 
 /**
- * Prepares the emulator in `folder` for tests. The threads of each kernel run in another order: of
- * the six there are, one is drawn, differently in each runtime, which costs nothing, and over a whole
- * file leaves none out. `ROWMAJOR_EMULATOR_ORDER` names one. The shim keeps nothing that is compiled.
+ * Prepares the emulator in `folder` for tests. The threads of each kernel run in one of six orders,
+ * drawn at random, differently in each runtime; that costs nothing, and a whole file covers all
+ * orders. `ROWMAJOR_EMULATOR_ORDER` selects one. The shim caches no compiled kernels.
  */
 export function prepareEmulator(folder: string): Emulator {
   const emulator = controlEmulator(folder);
   emulator.set("order", Number(process.env.ROWMAJOR_EMULATOR_ORDER || 6));
   emulator.set("seed", "Deno" in globalThis ? 1 : 2);
-  // What the emulator compiles it keeps by itself.
+  // The emulator has its own cache of compiled kernels.
   if (process.env.ROWMAJOR_CACHE !== "/dev/null") {
     emulator.setVariable("ROWMAJOR_CACHE", "/dev/null");
     process.env.ROWMAJOR_CACHE = "/dev/null";
@@ -42,8 +41,8 @@ export function prepareEmulator(folder: string): Emulator {
 }
 
 /**
- * A device whose kernels of `families` are compiled a family at a time, which takes tests a fraction
- * of the time; with `only`, no others can be had.
+ * A device that compiles the kernels of `families` a family at a time, which makes tests several
+ * times faster; with `only`, no others are available.
  */
 export class FamilyDevice extends CudaDevice {
   /** By the names of their kernels. */
@@ -64,7 +63,7 @@ export class FamilyDevice extends CudaDevice {
 }
 
 /**
- * Makes `"cuda"` the device under test, a {@link FamilyDevice}. To be called before anyone asks for
+ * Makes `"cuda"` the tested device, a {@link FamilyDevice}. Must be called before the first use of
  * the device.
  */
 export function openCudaForTests(families = usualFamilies(), only = false): void {

@@ -1,8 +1,9 @@
 /**
- * What goes wrong on CUDA devices, as programs meet it, and what holds up for long: each function
- * runs in a process of its own, on the emulator of which it gets the folder.
+ * Failures of CUDA devices as programs see them, and long runs. Each function runs in a process of
+ * its own, on the emulator in the given folder.
  *
- * Programs that are run apart have no import map, so that this asserts by what both runtimes have.
+ * Programs in processes of their own have no import map, so this uses assertions that both runtimes
+ * provide.
  *
  * @module
  */
@@ -25,7 +26,7 @@ import { addressed, opened } from "../../native/gpu.ts";
 // deno-lint-ignore no-explicit-any
 type Any = any;
 
-/** What `body` throws. */
+/** The error of `body`. */
 function errorOf(body: () => unknown): Any {
   try {
     body();
@@ -48,7 +49,7 @@ function inUse(device: "cuda" = "cuda"): number {
   return bytes - pooledBytes;
 }
 
-/** Lets the collector free what is lost, until the device holds no more than so many bytes. */
+/** Runs garbage collection until the device has at most this many bytes in use. */
 async function collect(bytes: number): Promise<void> {
   const { Bun, gc } = globalThis as Any;
   for (let i = 0; i < 20 && inUse() > bytes; i++) {
@@ -60,13 +61,13 @@ async function collect(bytes: number): Promise<void> {
 
 const small = (): Any => tensor([[1, 2], [3, 4]], { dtype: "float32" });
 
-/** The message of the first tensor that is to go to the device, and after how many milliseconds. */
+/** The error of the first tensor on the device, and its time in milliseconds. */
 export function noDevice(): [message: string, ms: number, again: string] {
   const x = small();
   const begin = performance.now();
   const message = deviceErrorOf(() => x.to("cuda"));
   const ms = performance.now() - begin;
-  // Nothing else is harmed.
+  // Nothing else is affected.
   assertEquals(x.add(1).toArray(), [[2, 3], [4, 5]]);
   return [message, ms, deviceErrorOf(() => zeros([2], { device: "cuda" }))];
 }
@@ -79,16 +80,16 @@ export function withoutBlas(): void {
   assertEquals(many.matmul(ones([50, 20], { device: "cuda" })).sum().item(), 3 * 40 * 50 * 20);
 }
 
-/** What ops say when kernels cannot be compiled, twice. */
+/** The errors of ops without a working compiler, twice. */
 export function withoutCompiler(): [string, string] {
   const x = small().cuda();
   const messages = [1, 2].map(() => deviceErrorOf(() => x.add(1)));
-  // Memory is none of the compiler's business.
+  // Memory does not need the compiler.
   assertEquals(x.cpu().toArray(), [[1, 2], [3, 4]]);
   return messages as [string, string];
 }
 
-/** Ops and composites that take several blocks of memory, of tensors of 10 KB. */
+/** Ops and composites that allocate several blocks of memory, of tensors of 10 KB. */
 const OPS: Readonly<Record<string, (x: Any) => unknown>> = {
   add: (x) => x.add(x),
   astype: (x) => x.astype("float64"),
@@ -112,8 +113,8 @@ const OPS: Readonly<Record<string, (x: Any) => unknown>> = {
 };
 
 /**
- * Ops in memory that runs out at each of their steps: the device goes on, and nothing is lost once
- * what composites had made by then is collected. Gives how often each failed.
+ * Runs ops with memory that runs out at each of their steps: the device continues, and no memory is
+ * lost after the temporaries of composites are collected. Returns how often each op failed.
  */
 export async function memoryRunsOut(folder: string): Promise<Record<string, number>> {
   const emulator = controlEmulator(folder);
@@ -123,7 +124,7 @@ export async function memoryRunsOut(folder: string): Promise<Record<string, numb
   let base = inUse();
   const counts: Record<string, number> = {};
   for (const [name, op] of Object.entries(OPS)) {
-    // Kernels are compiled, and what is made once is there.
+    // Compiles kernels and makes one-time allocations.
     (op(x) as Any).dispose();
     await collect(base);
     const before = base = inUse();
@@ -153,7 +154,7 @@ export async function memoryRunsOut(folder: string): Promise<Record<string, numb
       break;
     }
     await collect(before);
-    // Bun's collector may take numbers on the stack for what they are not.
+    // Bun's collector may mistake numbers on the stack for pointers.
     const slack = "Bun" in globalThis ? 50_000 : 0;
     const lost = inUse() - before;
     assert(lost <= slack, `${name} lost ${lost} bytes`);
@@ -161,7 +162,7 @@ export async function memoryRunsOut(folder: string): Promise<Record<string, numb
   return counts;
 }
 
-/** A launch that is refused is told at once, and the next one is taken. */
+/** A rejected launch throws at once, and the next launch succeeds. */
 export async function launchFails(folder: string): Promise<string> {
   const emulator = controlEmulator(folder);
   const x = small().cuda();
@@ -175,7 +176,7 @@ export async function launchFails(folder: string): Promise<string> {
   return message;
 }
 
-/** A fault in a kernel: what the next read says, and what all calls say after it. */
+/** A fault in a kernel: the error of the next read, and of all later calls. */
 export async function faultStays(folder: string): Promise<string[]> {
   const emulator = controlEmulator(folder);
   const x = small().cuda();
@@ -191,14 +192,14 @@ export async function faultStays(folder: string): Promise<string[]> {
     assert(error instanceof DeviceError);
     messages.push(error.message);
   });
-  // Tensors can be given up, and the CPU serves.
+  // Tensors can be disposed, and the CPU still works.
   y.dispose();
   x.dispose();
   assertEquals(small().add(1).toArray(), [[2, 3], [4, 5]]);
   return messages;
 }
 
-/** A kernel that cannot be compiled: what is said, and that others can be. */
+/** A kernel that does not compile: the error, and that others still compile. */
 export function compileFails(folder: string): string {
   const emulator = controlEmulator(folder);
   const x = small().cuda();
@@ -209,7 +210,7 @@ export function compileFails(folder: string): string {
   return message;
 }
 
-/** Indexes out of range are told by the next read, once. */
+/** Indexes out of range throw at the next read, once. */
 export async function indexesOutOfRange(): Promise<void> {
   const x = small().cuda();
   const at = (...indexes: number[]): Any => (tensor(indexes) as Any).astype("int32").cuda();
@@ -229,7 +230,7 @@ export async function indexesOutOfRange(): Promise<void> {
   assertEquals([...await x.read()], [1, 2, 3, 4]);
 }
 
-/** An op, however the kernels that are kept on disk look. */
+/** An op, whatever the state of the kernels on disk. */
 export function usesKernels(): void {
   const x = small().cuda();
   assertEquals(x.add(1).mul(x).sum(0).cpu().toArray(), [14, 26]);
@@ -237,13 +238,13 @@ export function usesKernels(): void {
 
 // ---- several devices, threads, long runs --------------------------------------------------------
 
-/** Tensors go between devices, in order with what is queued on both. */
+/** Tensors move between devices, in order with the queued work of both. */
 export async function severalDevices(): Promise<void> {
   const n = 20_000;
   const host: Any = (arange(n, { dtype: "float32" }) as Any).reshape([100, 200]);
   const x = host.to("cuda:0"), there = x.add(1).T.to("cuda:1");
   assertEquals([x.device, there.device], ["cuda", "cuda:1"]);
-  // What is written to the source afterwards does not come along, and its memory may go at once.
+  // Later writes to the source do not affect the copy, and its memory may be freed at once.
   x.mul(0, { out: x });
   const doubled = there.mul(2);
   const back = doubled.to("cuda");
@@ -254,13 +255,13 @@ export async function severalDevices(): Promise<void> {
   const message = errorOf(() => back.add(host.to("cuda:1").T)).message;
   assertMatch(message, /cuda:1/);
   assertMatch(deviceErrorOf(() => host.to("cuda:2")), /there are 2 CUDA devices/);
-  // Faults of indexing are a device's own.
+  // Faults of indexing belong to one device.
   const bad = host.to("cuda:1").take((tensor([500]) as Any).astype("int32").to("cuda:1"), 0);
   assertEquals(back.cpu().shape, [200, 100]);
   await bad.read().then(() => assert(false), (e: Error) => assert(e instanceof IndexError));
 }
 
-/** Uploads while kernels are queued: each op sees what its operand held when it was queued. */
+/** Uploads between queued kernels: each op sees its operand's elements at the time of its call. */
 export function uploadsBetweenKernels(): void {
   const source = new Float32Array(5000);
   const results: Any[] = [];
@@ -274,7 +275,7 @@ export function uploadsBetweenKernels(): void {
   results.forEach((sum, i) => assertEquals(sum.item(), i * 2 * 5000));
 }
 
-/** Many small ops, as a server runs them: memory of the device and of the process stay flat. */
+/** Many small ops, like a server's: the memory of the device and of the process stays flat. */
 export async function manyOps(count: number): Promise<[device: number, resident: number]> {
   const { default: process } = await import("node:process");
   const x = small().cuda(), w = small().cuda();
@@ -290,7 +291,7 @@ export async function manyOps(count: number): Promise<[device: number, resident:
   return [memory("cuda").bytes - before, process.memoryUsage().rss - resident];
 }
 
-/** Tensors that nobody holds any more give their memory back once they are collected. */
+/** The memory of unreachable tensors is freed once they are collected. */
 export async function lostTensorsAreFreed(): Promise<
   [before: number, lost: number, after: number]
 > {
@@ -307,7 +308,7 @@ export async function lostTensorsAreFreed(): Promise<
   return [before, lost, inUse()];
 }
 
-/** Ops in a thread of its own; gives what they come to. */
+/** Ops in a thread of its own; returns their results. */
 export function workInThread(seed: number, rounds: number): number {
   let total = 0;
   const x = (arange(1000, { dtype: "float32" }) as Any).cuda();
@@ -322,7 +323,7 @@ export function workInThread(seed: number, rounds: number): number {
   return total;
 }
 
-/** Graphs, into which the work of other threads must not get. */
+/** Records and runs graphs, which must not include work of other threads. */
 function recordAndRun(): void {
   const x = zeros([1000], { device: "cuda" }) as Any;
   for (let i = 0; i < 20; i++) {
@@ -354,7 +355,7 @@ export async function severalThreads(): Promise<number[]> {
   return all;
 }
 
-/** A worker that has opened `gpu` and asked nothing of it; gives what `body` says at a message. */
+/** A worker that has opened `gpu` without using it; returns the result of `body` for a message. */
 async function gpuWorker(body: string): Promise<{ worker: Worker; ask: () => Promise<unknown> }> {
   const source = `import { opened } from ${
     JSON.stringify(import.meta.resolve("../../native/gpu.ts"))
@@ -383,7 +384,7 @@ async function gpuWorker(body: string): Promise<{ worker: Worker; ask: () => Pro
   return { worker, ask };
 }
 
-/** Two workers that begin to record at once; gives what becomes of them. */
+/** Two workers that begin to record at once; returns their results. */
 export async function recordersTakeTurns(): Promise<unknown[]> {
   const gpu = opened();
   const [slow] = gpu.compile(
@@ -398,7 +399,7 @@ export async function recordersTakeTurns(): Promise<unknown[]> {
     postMessage("recorded");`;
   const workers = await Promise.all([1, 2].map(() => gpuWorker(record)));
   gpu.launch(slow!, 1, 1, new Arguments().integer(2e8).integer(address));
-  // The first thing that both ask of the device waits for this, which then lets them go together.
+  // The first device call of both waits for this call, which then releases them together.
   const answers = workers.map(({ ask }) => ask());
   gpu.control("synchronize");
   const said = await Promise.all(answers);
@@ -406,7 +407,7 @@ export async function recordersTakeTurns(): Promise<unknown[]> {
   return said;
 }
 
-/** A worker ends while it records: nothing of that is left, and nobody waits for it. */
+/** A worker ends while it records: its recording is discarded, and no other thread waits for it. */
 export async function recorderEnds(): Promise<void> {
   const gpu = opened();
   const address = addressed(gpu, Float32Array.of(1, 2, 3));
@@ -418,14 +419,14 @@ export async function recorderEnds(): Promise<void> {
     const { worker, ask } = await gpuWorker(begin);
     assertEquals(await ask(), "recording");
     worker.terminate();
-    // Who comes next only calls, or is going to record.
+    // The next call runs an op, or starts a recording.
     if (round === 1) {
       gpu.control("captureBegin");
       gpu.control("graphFree", gpu.control("captureEnd"));
     }
     assertEquals(gpu.download(address, new Float32Array(3)), Float32Array.of(1, 2, 3));
   }
-  // What the graphs held is anybody's again.
+  // The memory of the graphs is free again.
   gpu.free(address);
   gpu.memory("release", []);
   assertEquals([gpu.usage().used, gpu.usage().kept], [0, 0]);

@@ -1,6 +1,6 @@
 /**
- * Which kernels tests launch, and that all of them are in the list that is compiled for every
- * architecture.
+ * The kernels that tests launch, and a check that all of them are in the list that is compiled for
+ * every architecture.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { assert } from "@std/assert";
 import { CudaDevice } from "../../../src/backend/cuda/device.ts";
 import { allFamilies } from "../../../src/backend/cuda/families.ts";
 
-/** Notes the names of all kernels that are asked for from now on. */
+/** Notes the names of all kernels requested from now on. */
 export function recordKernels(): Set<string> {
   const names = new Set<string>();
   const { find } = CudaDevice.prototype;
@@ -19,7 +19,7 @@ export function recordKernels(): Set<string> {
   return names;
 }
 
-/** Fails unless at least `least` kernels were asked for, all of which are in the list. */
+/** Fails unless at least `least` kernels were requested, all of which are in the list. */
 export function assertListed(names: ReadonlySet<string>, least: number): void {
   assert(names.size >= least, `${names.size} kernels were launched, ${least} or more are expected`);
   const listed = new Set(allFamilies().flatMap((family) => family.names));

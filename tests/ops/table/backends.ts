@@ -1,8 +1,8 @@
 /**
- * The backends that the op table is tested on, and the one that says what is right.
+ * The backends that run the tests of the op table, and the reference.
  *
- * A backend that is to pass the same tests joins {@link BACKENDS}; nothing else changes. Knows
- * nothing of ops.
+ * A new backend joins {@link BACKENDS} to run the same tests; nothing else changes. Knows nothing
+ * of ops.
  *
  * @module
  */
@@ -19,9 +19,9 @@ import { site } from "./operands.ts";
 /** A backend under test. */
 export interface Target {
   readonly name: string;
-  /** What serves the CPU, or the device on which operands are put. */
+  /** The backend of the CPU, or the device of the operands. */
   readonly on: Backend | Device;
-  /** True when elementwise results have to be those of the reference to the last bit. */
+  /** True if elementwise results must equal those of the reference to the last bit. */
   readonly exact: boolean;
 }
 
@@ -31,7 +31,7 @@ const targets: Target[] = [
   { name: "mirror", on: MIRROR, exact: true },
 ];
 
-/** `shim` with every call made in an instruction set. */
+/** `shim` with an instruction set for every call. */
 function inLevel(shim: Shim, level: number): Shim {
   const entries = Object.entries(shim).map(([name, call]) => {
     const inside = (...args: never[]): number => {
@@ -49,7 +49,7 @@ if ("reason" in shim) console.log(`The table is not tested on the native backend
 else {
   const best = shim.rm_configure(CONFIGURE.level, 0);
   for (let level = best === 1 ? 1 : 2; level <= best; level++) {
-    // Short arrays go through the library too.
+    // Short arrays use the library too.
     const backend = new NativeBackend(inLevel(shim, level), { crossover: 0 });
     shim.rm_configure(CONFIGURE.level, level);
     targets.push({ name: `native, ${backend.level}`, on: backend, exact: false });
@@ -61,7 +61,7 @@ export const BACKENDS: readonly Target[] = targets;
 
 const reference = new JsBackend(false);
 
-/** What `run` gives while a backend serves the CPU, or while operands are put on a device. */
+/** Calls `run` with a backend for the CPU, or with operands on a device. */
 export function using<T>(on: Target["on"], run: () => T): T {
   const device = typeof on === "string" ? on : "cpu";
   const before = { cpu: cpuBackend(), device: site.device };
@@ -79,13 +79,16 @@ let asker = "";
 let answers: unknown[] = [];
 let next = 0;
 
-/** Begins the cases of a row: each target asks the reference the same questions in the same order. */
+/**
+ * Begins the cases of an op: each target makes the same requests of the reference in the same
+ * order.
+ */
 export function beginCases(row: string): void {
   if (row !== asker) [asker, answers] = [row, []];
   next = 0;
 }
 
-/** What the reference, the interpreter, gives; to be asked for plain dense operands only. */
+/** The result of the reference, the interpreter; for plain dense operands only. */
 export function referenceOf<T>(run: () => T): T {
   return (answers[next++] ??= using(reference, run)) as T;
 }

@@ -1,5 +1,5 @@
 /**
- * Are two results the same, within a row's tolerance?
+ * Compares two results within an op's tolerance.
  *
  * @module
  */
@@ -7,17 +7,17 @@ import { DTYPE, type DType, finfo } from "../../../src/base/dtype.ts";
 import type { TableOp } from "../../../src/ops/op.ts";
 import type { Num } from "./operands.ts";
 
-/** How far results may be apart. */
+/** The largest difference between results. */
 export interface Tolerance {
   /** In units in the last place of the expected value. */
   readonly ulp: number;
-  /** And as a plain number on top. */
+  /** An additional absolute tolerance. */
   readonly slack?: number;
-  /** True when zeros may differ in sign. */
+  /** True if zeros may differ in sign. */
   readonly eitherZero?: boolean;
 }
 
-/** Nothing but the same bits will do; all NaN are one. */
+/** Requires the same bits; all NaN are equal. */
 export const EXACT: Tolerance = { ulp: 0 };
 
 /** The distance between neighbours of `dtype` near `value`. */
@@ -29,8 +29,8 @@ export function spacing(value: number, dtype: DType): number {
 }
 
 /**
- * The error that an elementwise row may make in `dtype`; for float64 see primitives.ts. Kernels in C
- * compute float32 in float32, where JavaScript has doubles: they may be off by a unit more.
+ * The error of an elementwise op in `dtype`; for float64 see primitives.ts. Kernels in C compute
+ * float32 in float32, where JavaScript uses doubles: they may be off by one unit more.
  */
 export function mapUlp(row: TableOp, dtype: DType, inC: boolean): number {
   if (DTYPE[dtype].kind !== "f" || row.ulp === 0) return 0;
@@ -38,13 +38,13 @@ export function mapUlp(row: TableOp, dtype: DType, inC: boolean): number {
   return dtype === "float32" ? row.ulp + (inC ? 1 : 0) : 1;
 }
 
-/** Elements from which on kernels in C may add float32 up by fours, in float32. */
+/** The size from which kernels in C may add float32 by fours, in float32. */
 export const MANY = 64;
 
 /**
- * What a fold of `values` promises of results in `dtype`: its tolerance, and the errors of the
- * float64 accumulator, which the sum of the magnitudes bounds; in C, where `from` is their dtype,
- * those of two additions in float32, too, or of differences and exponentials in float32, whose
+ * The tolerance of a fold of `values` with results in `dtype`: its own, and the errors of the
+ * float64 accumulator, which the sum of the magnitudes bounds. In C, where `from` is their dtype,
+ * also those of two additions in float32, or of differences and exponentials in float32, whose
  * relative error is the log's.
  */
 export function foldTolerance(

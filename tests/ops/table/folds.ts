@@ -19,7 +19,7 @@ import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
 import { guard, type Num, place, read, sample, sizeOf, spread, type View } from "./operands.ts";
 import type { Count } from "./maps.ts";
 
-/** A row that folds elements. */
+/** An op that folds elements. */
 export type AxisOp = ReduceOp | ArgReduceOp | ScanOp;
 
 interface FoldLayout {
@@ -28,7 +28,7 @@ interface FoldLayout {
   readonly view: View;
 }
 
-/** Every layout that folding loops treat in their own way; each is folded over all sets of axes. */
+/** Every layout that folding loops handle separately; each is folded over all sets of axes. */
 export const FOLD_LAYOUTS: readonly FoldLayout[] = [
   { name: "contiguous", shape: [3, 4, 5], view: {} },
   { name: "permuted", shape: [3, 4, 5], view: { order: [2, 0, 1] } },
@@ -52,7 +52,10 @@ function subsets(rank: number): number[][] {
   );
 }
 
-/** Where elements go: the kept axes as rows, the folded ones as columns, both in row-major order. */
+/**
+ * The order of elements: the kept axes as rows, the folded ones as columns, both in row-major
+ * order.
+ */
 function fold(shape: readonly number[], axes: readonly number[]): number[][] {
   const strides = shape.map((_, axis) => sizeOf(shape.slice(axis + 1)));
   const all = shape.map((_, axis) => axis);
@@ -73,7 +76,7 @@ class FoldCases {
     return () => `${this.row.name} ${dtype}, ${parts.join(", ")} (${this.target.name})`;
   }
 
-  /** The sets of axes that the row can fold an array of `rank` over. */
+  /** The sets of axes over which the op can fold an array of `rank`. */
   axes(rank: number): (number[] | null)[] {
     const single = Array.from({ length: rank }, (_, axis) => [axis]);
     if (this.row.kind === "scan") return single;
@@ -97,7 +100,7 @@ class FoldCases {
     return dispatch(row, inputs, { axis: axes, ...others, ...attributes }, out);
   }
 
-  /** What the reference gives, from a plain array with the folded elements in its rows. */
+  /** The result of the reference, from a plain array with the folded elements in its rows. */
   expected(x: Operand, axes: readonly number[] | null, second?: Operand): Num[] {
     const { shape } = x.layout;
     const lines = fold(shape, axes ?? shape.map((_, axis) => axis));
@@ -124,7 +127,7 @@ class FoldCases {
     return shape.flatMap((n, axis) => folded.includes(axis) ? keepDims ? [1] : [] : [n]);
   }
 
-  /** The second operand of rows that take one: as wide as composites give it. */
+  /** The second operand of ops with two: as wide as composites make it. */
   second(x: Operand, axes: readonly number[] | null, view: View): Operand | undefined {
     if (!("arity" in this.row) || this.row.arity !== 2) return undefined;
     const { name, kind, bytes } = x.storage.info;
@@ -133,7 +136,7 @@ class FoldCases {
     return place(dtype, shape, sample(dtype, [-2, 2], sizeOf(shape), 5, false), view);
   }
 
-  /** The dtype of `x`, where C folds it. */
+  /** The dtype of `x` if C folds it. */
   inC(x: Operand): DType | undefined {
     return this.target.exact ? undefined : x.storage.info.name;
   }
@@ -301,7 +304,7 @@ class FoldCases {
     this.count(dtype, "overlapping output");
   }
 
-  /** The option `dtype`, which casts first; rows that give floats take floats. */
+  /** The option `dtype`, which casts first; ops with float results accept floats. */
   casting(dtype: DType): void {
     if (this.row.kind === "argReduce") return;
     const x = place(dtype, [3, 5], this.values(dtype, 15), { step: [1, 2] });

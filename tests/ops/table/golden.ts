@@ -1,5 +1,5 @@
 /**
- * NumPy's answers, from golden/ops.
+ * NumPy's results, from golden/ops.
  *
  * @module
  */
@@ -19,18 +19,18 @@ export interface FoldCase {
   /** The second operand of rows that take one. */
   readonly y?: { readonly dtype: DType; readonly shape: number[]; readonly data: string };
   readonly expected?: string;
-  /** True when there is no answer. */
+  /** True if NumPy rejects it. */
   readonly refused?: boolean;
 }
 
-/** What a row gives for one dtype. */
+/** The results of an op for one dtype. */
 export interface Entry {
   readonly numpy: string;
   readonly result: DType;
   readonly attributes?: Record<string, number>;
-  /** True when zeros may have either sign. */
+  /** True if zeros may have either sign. */
   readonly eitherZero?: boolean;
-  /** True when errors count in units of the largest operand. */
+  /** True if errors count in units of the largest operand. */
   readonly cancels?: boolean;
   /** For maps: the inputs, by their name, and the result. */
   readonly inputs: string;
@@ -69,7 +69,7 @@ export function golden(dtype: DType): Golden {
   return file;
 }
 
-/** What NumPy says of `row` for `dtype`. Throws when the golden data lacks it or is older. */
+/** NumPy's results of `row` for `dtype`. Throws if the golden data lacks it or is older. */
 export function goldenEntry(row: TableOp, dtype: DType): Entry {
   const entry = golden(dtype).rows[row.name];
   if (entry === undefined) {
@@ -83,7 +83,7 @@ export function goldenEntry(row: TableOp, dtype: DType): Entry {
   return entry;
 }
 
-/** The values of the op's parameters, as the golden data has them, where `count` elements are reduced. */
+/** The values of the op's parameters in the golden data, for reductions of `count` elements. */
 export function parametersOf(op: TableOp, dtype: DType, count = 0): number[] {
   if (op.parameters.length === 0) return [];
   const values: Record<string, number> = { count, ...goldenEntry(op, dtype).attributes };
@@ -95,7 +95,7 @@ export function parametersOf(op: TableOp, dtype: DType, count = 0): number[] {
   });
 }
 
-/** The op's attributes, as the golden data has them; dispatch knows the count itself. */
+/** The op's attributes in the golden data; dispatch knows the count itself. */
 export function attributesOf(op: TableOp, dtype: DType): Record<string, number> | undefined {
   const values = parametersOf(op, dtype);
   const all = op.parameters.map((name, i) => [name, values[i]!] as const);

@@ -1,5 +1,5 @@
 /**
- * The cases of an elementwise row: golden values, layouts, mixed dtypes, scalars, outputs, overlap.
+ * The cases of an elementwise op: golden values, layouts, mixed dtypes, scalars, outputs, overlap.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { assertSame, EXACT, mapUlp, show, spacing, type Tolerance } from "./comp
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
 import { guard, operand, place, read, sample, sizeOf, type View } from "./operands.ts";
 
-/** Operand k has the shape and the view at k, beginning again where there are fewer. */
+/** Operand k has shape and view number k, modulo their number. */
 interface MapLayout {
   readonly name: string;
   readonly shapes: readonly (readonly number[])[];
@@ -27,7 +27,7 @@ interface MapLayout {
 
 const TRANSPOSED: View = { order: [1, 0] };
 
-/** Every layout that elementwise loops treat in their own way. */
+/** Every layout that elementwise loops handle separately. */
 export const MAP_LAYOUTS: readonly MapLayout[] = [
   { name: "contiguous", shapes: [[3, 5]], views: [{}] },
   { name: "long, odd size", shapes: [[259]], views: [{}] },
@@ -63,7 +63,7 @@ export const MAP_LAYOUTS: readonly MapLayout[] = [
   { name: "short inner axis", shapes: [[41, 3]], views: [{}, { step: [2, 1] }] },
 ];
 
-/** Rows that take every number beside integers, on the right. */
+/** Ops that accept any number next to integers, on the right. */
 const COMPARISONS: ReadonlySet<string> = new Set([
   "equal",
   "notEqual",
@@ -73,7 +73,7 @@ const COMPARISONS: ReadonlySet<string> = new Set([
   "greaterEqual",
 ]);
 
-/** Told of every case that ran. */
+/** Called for every case that ran. */
 export type Count = (dtype: DType, layout: string) => void;
 
 class MapCases {
@@ -101,7 +101,7 @@ class MapCases {
     return apply(this.row, args[0]!, args[1], args[2], options, undefined, attributes);
   }
 
-  /** What the reference gives for `args`, all of `dtype` and spelled out to `shape`. */
+  /** The result of the reference for `args`, all of `dtype` and expanded to `shape`. */
   expected(dtype: DType, args: readonly Operand[], shape: readonly number[]): Operand {
     const n = sizeOf(shape);
     return referenceOf(() => {
@@ -113,7 +113,7 @@ class MapCases {
     });
   }
 
-  /** Against the exact result; with `more`, against one that is off by `more` units itself. */
+  /** Against the exact result; with `more`, against one that is itself off by `more` units. */
   tolerance(dtype: DType, more = 0): Tolerance {
     const { result, cancels, eitherZero } = goldenEntry(this.row, dtype);
     const ulp = mapUlp(this.row, result, !this.target.exact);
@@ -126,7 +126,10 @@ class MapCases {
     return this.target.exact ? EXACT : this.tolerance(dtype, 1);
   }
 
-  /** The dtype in whose units results in `to` may be off: what was computed in, if that is narrower. */
+  /**
+   * The dtype whose units measure errors of results in `to`: the compute dtype, if that is
+   * narrower.
+   */
   unit(dtype: DType, to: DType): DType {
     const computed = this.result(dtype);
     const wider = DTYPE[computed].kind === "f" && DTYPE[computed].bytes < DTYPE[to].bytes;
@@ -191,7 +194,7 @@ class MapCases {
     }
   }
 
-  /** Every other dtype beside this one: promoted, or refused. */
+  /** Every other dtype next to this one: promoted, or an error. */
   mixed(dtype: DType): void {
     const first = this.row.condition ? 1 : 0;
     if (this.row.arity - first < 2) return;
@@ -209,7 +212,7 @@ class MapCases {
     }
   }
 
-  /** JavaScript numbers, bigints and booleans beside a tensor, on either side. */
+  /** JavaScript numbers, bigints and booleans next to a tensor, on either side. */
   scalars(dtype: DType): void {
     if (this.row.arity !== 2) return;
     for (const scalar of [2, 3n, true, 1.5, -1]) {
@@ -236,7 +239,7 @@ class MapCases {
     this.count(dtype, "scalars");
   }
 
-  /** The dtype of a tensor of `dtype` with a scalar; undefined when they do not go together. */
+  /** The dtype of a tensor of `dtype` with a scalar; undefined if they do not promote. */
   weak(dtype: DType, scalar: Scalar): DType | undefined {
     const { kind } = DTYPE[dtype];
     if (kind === "f") return dtype;
@@ -306,7 +309,7 @@ class MapCases {
     }
   }
 
-  /** Runs into `out`, and looks at what is in it and around it. */
+  /** Runs into `out`, and checks its contents and its surroundings. */
   into(
     what: () => string,
     dtype: DType,
@@ -353,7 +356,7 @@ function cast(x: Operand, dtype: DType): Operand {
   return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype);
 }
 
-/** The shape that `shapes`, which fit, broadcast to. */
+/** The broadcast shape of `shapes`, which fit. */
 function broadcast(shapes: readonly (readonly number[])[]): number[] {
   const rank = Math.max(...shapes.map((shape) => shape.length));
   return Array.from({ length: rank }, (_, axis) => {

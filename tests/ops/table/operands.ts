@@ -15,10 +15,10 @@ import { allocate, wrapExternal } from "../../../src/memory/pool.ts";
 import type { Storage } from "../../../src/memory/storage.ts";
 import type { Device } from "../../../src/types/mod.ts";
 
-/** An element as {@link readElement} gives it. */
+/** An element as {@link readElement} returns it. */
 export type Num = number | bigint;
 
-/** How an operand lies in its buffer; the default is dense and row-major. */
+/** The arrangement of an operand in its buffer; the default is dense and row-major. */
 export interface View {
   /** The axes from the outermost in memory to the innermost. */
   readonly order?: readonly number[];
@@ -28,15 +28,15 @@ export interface View {
   readonly stretch?: readonly number[];
 }
 
-/** Where {@link place} puts operands. */
+/** The device of operands of {@link place}. */
 export const site: { device: Device } = { device: "cpu" };
 
-/** `storage`, which was filled on the CPU, on the device that operands are to be on. */
+/** `storage`, filled on the CPU, moved to the device of operands. */
 export function sent(storage: Storage): Storage {
   return sendTo(memoryOf(site.device, "put an operand on"), storage);
 }
 
-/** A copy of `storage` on the CPU; itself where it is there. */
+/** A copy of `storage` on the CPU; `storage` itself if it is there. */
 function fetched(storage: Storage): Storage {
   const { info, length, memory } = storage;
   return memory === null ? storage : wrapExternal(info.name, download(storage, 0, length));
@@ -68,7 +68,9 @@ export function arrange(shape: readonly number[], view: View): [layout: Layout, 
   return [new Layout(shape, strides, sizeOf(shape) === 0 ? 0 : offset), stride + offset + 2];
 }
 
-/** Puts `values`, in row-major order, into memory as `view` says, among other values of theirs. */
+/**
+ * Stores `values`, in row-major order, in memory as `view` describes, among other values of theirs.
+ */
 export function place(
   dtype: DType,
   shape: readonly number[],
@@ -86,7 +88,7 @@ export function place(
   return operand(sent(storage), layout);
 }
 
-/** Where the elements of `layout` are, in row-major order; broadcast to `shape`. */
+/** The positions of the elements of `layout`, in row-major order; broadcast to `shape`. */
 export function positions(layout: Layout, shape: readonly number[] = layout.shape): number[] {
   const missing = shape.length - layout.shape.length;
   const strides = shape.map((size, axis) => {
@@ -117,7 +119,7 @@ export function read(x: Operand, shape: readonly number[] = x.layout.shape): Num
   return positions(x.layout, shape).map((at) => readElement(storage, at));
 }
 
-/** Notes the bytes of `x`'s buffer; the result throws if any changed that are not `x`'s own. */
+/** Notes the bytes of `x`'s buffer; the result throws if any changed outside `x`. */
 export function guard(x: Operand): () => void {
   const bytes = (): Uint8Array => {
     const { buffer, byteOffset, byteLength } = fetched(x.storage).array as Uint8Array;

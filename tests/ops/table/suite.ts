@@ -24,8 +24,8 @@ import { generator, operand, read, sent } from "./operands.ts";
 export type Test = readonly [name: string, run: () => void];
 
 /**
- * All of the tests, or where `ROWMAJOR_TEST_PART` is `1/4` that of the shares 0 to 3, without the last
- * test, which looks at what the others have run.
+ * All of the tests or, if `ROWMAJOR_TEST_PART` is `1/4`, share 1 of the shares 0 to 3, without the
+ * last test, which checks the coverage of the others.
  */
 export function shareOf(tests: readonly Test[]): readonly Test[] {
   const [part, parts] = (process.env.ROWMAJOR_TEST_PART ?? "0/1").split("/").map(Number);
@@ -33,8 +33,8 @@ export function shareOf(tests: readonly Test[]): readonly Test[] {
 }
 
 /**
- * Every row of the op table × dtype × layout on `targets`, every cast, and the accuracy of long
- * sums; then that nothing was left out. In this order, each a test.
+ * Every op of the op table × dtype × layout on `targets`, every cast, and the accuracy of long
+ * sums; then a check that nothing was omitted. One test each, in this order.
  */
 export function tableTests(targets: readonly Target[]): Test[] {
   const tests: Test[] = [];
@@ -150,7 +150,7 @@ export function tableTests(targets: readonly Target[]): Test[] {
         }
       }
     }
-    // Beside these: mixed dtypes, scalars, overlap, special values.
+    // In addition to these: mixed dtypes, scalars, overlap, special values.
     assert(ran.size > expected, `${ran.size} cases ran, expected more than ${expected}`);
     assert(expected > 10_000 * targets.length, `only ${expected} cases`);
     assertEquals(casts.size, DTYPES.length ** 2 * targets.length);
