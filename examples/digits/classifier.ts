@@ -7,20 +7,20 @@ import { fromBuffer, scope } from "../../mod.ts";
 import { type LargeModel, probabilities } from "./large.ts";
 import { FULL, PIXELS, type Pixels } from "./pictures.ts";
 
-/** What the model says of an image. */
+/** The model's answer for an image. */
 export interface Answer {
   readonly digit: number;
-  /** How likely each digit from 0 to 9 is; the sum is 1. */
+  /** The probability of each digit from 0 to 9; the sum is 1. */
   readonly probabilities: number[];
 }
 
 /** Classifies images, all in one pass through the model. */
 export type Classifier = (images: readonly Pixels[]) => Answer[];
 
-/** Probabilities as people read them. */
+/** Rounds probabilities for display. */
 const round = (x: number): number => Math.round(x * 1e6) / 1e6;
 
-/** A classifier by `model`, which writes its inputs to the same memory each time. */
+/** A classifier with `model`, which writes its inputs to the same memory each time. */
 export function makeClassifier(model: LargeModel): Classifier {
   let inputs = new Float32Array(PIXELS);
   return (images) => {
@@ -29,7 +29,7 @@ export function makeClassifier(model: LargeModel): Classifier {
     images.forEach((pixels, i) => {
       for (let j = 0; j < PIXELS; j++) inputs[i * PIXELS + j] = pixels[j]! / FULL;
     });
-    // What is made on the way waits in the pool for the next call.
+    // The pool keeps the memory of temporaries for the next call.
     const rows = scope(() => {
       const shape: [number, 64] = [images.length, PIXELS];
       return probabilities(model, fromBuffer(inputs.subarray(0, size), { shape })).toArray();

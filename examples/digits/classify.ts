@@ -1,10 +1,10 @@
 /**
- * Tells which digits files show, or standard input.
+ * Classifies the digits in files, or in standard input.
  *
  *     deno run --allow-read --allow-ffi --allow-env examples/digits/classify.ts digit.png
  *     bun examples/digits/classify.ts --json < digits.csv
  *
- * It exits with 2 when its arguments are wrong, and with 1 when an image is.
+ * Exits with 2 for invalid arguments, and with 1 for an invalid image.
  *
  * @module
  */
@@ -53,7 +53,7 @@ function parse(args: string[]) {
   return { ...values, files: positionals.length === 0 ? ["-"] : positionals };
 }
 
-/** Does what the arguments say, and gives the exit code. */
+/** Runs with the given arguments, and returns the exit code. */
 async function main(args: string[]): Promise<number> {
   let options: ReturnType<typeof parse>;
   try {

@@ -1,11 +1,11 @@
 /**
- * Where an example computes: `--device cuda` among its arguments, or the CPU.
+ * The device of an example: `--device cuda` among its arguments, or the CPU.
  *
  * @module
  */
 import type { types } from "../../mod.ts";
 
-/** The device that the arguments of the program name. */
+/** The device in the arguments of the program. */
 export function deviceIn(args: readonly string[]): types.Device {
   const at = args.findIndex((arg) => arg === "--device" || arg.startsWith("--device="));
   if (at < 0) return "cpu";

@@ -1,7 +1,7 @@
 /**
- * The data: 1797 handwritten digits, and which of them are held out from training.
+ * The data: 1797 handwritten digits, and the held-out ones among them.
  *
- * It knows nothing of models. data/SOURCE.md says where the digits come from.
+ * Knows nothing of models. data/SOURCE.md documents the source of the digits.
  *
  * @module
  */
@@ -14,14 +14,14 @@ export interface Digits {
   readonly labels: Tensor<"int32", [number]>;
 }
 
-/** Those of the digits that `indexes` names. */
+/** The digits at `indexes`. */
 export function pick({ images, labels }: Digits, indexes: Tensor<"int32", [number]>): Digits {
   return { images: images.take(indexes), labels: labels.take(indexes) };
 }
 
 /**
- * Reads the digits to train on, and those that no model may see before it is judged by them, and
- * puts them on `device`.
+ * Reads the training digits, and the held-out ones, which no model may see before its test, and
+ * moves them to `device`.
  */
 export async function loadDigits(
   device: types.Device = "cpu",

@@ -1,5 +1,5 @@
 /**
- * Images in JSON, CSV and npy, as lists of 64 numbers; PNG has a file of its own.
+ * Images in JSON, CSV and npy, as lists of 64 numbers; png.ts reads PNG.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { io } from "../../mod.ts";
 import { FULL, ImageError, PIXELS, type Pixels } from "./pictures.ts";
 import { isPng, pixelsOfPng } from "./png.ts";
 
-/** The numbers of one image, checked; `where` names it in errors. */
+/** The numbers of one image, checked; errors contain `where`. */
 function toImage(numbers: ArrayLike<unknown>, where: string): Pixels {
   if (numbers.length !== PIXELS) {
     throw new ImageError(`${where} has ${numbers.length} numbers: an image has ${PIXELS}`);
@@ -26,7 +26,7 @@ function imageOfJson(value: unknown, where: string): Pixels {
   return toImage(nested ? value.flat() : value, where);
 }
 
-/** The images of `{ "images": [...] }`, of which there may be `most`. */
+/** The images of `{ "images": [...] }`, at most `most`. */
 export function imagesOfJson(value: unknown, most = Infinity): Pixels[] {
   const images = typeof value === "object" && value !== null
     ? (value as { images?: unknown }).images
@@ -41,7 +41,7 @@ export function imagesOfJson(value: unknown, most = Infinity): Pixels[] {
   return images.map((image, i) => imageOfJson(image, `image ${i}`));
 }
 
-/** More images at once than are taken. */
+/** More images at once than allowed. */
 export class TooManyError extends ImageError {
   override name = "TooManyError";
 }
@@ -54,7 +54,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** An image a line, 64 numbers with commas or spaces between them. */
+/** One image per line, 64 numbers with commas or spaces between them. */
 function imagesOfCsv(text: string): Pixels[] {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   return lines.flatMap((line, i) => {
@@ -76,7 +76,7 @@ function imagesOfNpy(bytes: Uint8Array): Pixels[] {
   return numbers.map((image, i) => toImage(image, `image ${i}`));
 }
 
-/** The images in a file, whose format its first bytes tell: PNG, npy, JSON, or CSV. */
+/** The images in a file, whose first bytes determine the format: PNG, npy, JSON, or CSV. */
 export function imagesOfBytes(bytes: Uint8Array): Pixels[] {
   if (isPng(bytes)) return [pixelsOfPng(bytes)];
   if (bytes[0] === 0x93) return imagesOfNpy(bytes);
@@ -91,7 +91,7 @@ export function imagesOfBytes(bytes: Uint8Array): Pixels[] {
   return images;
 }
 
-/** What `{ images }` says, and a list of images or an image alone, too. */
+/** The images of `{ images }`, of a list of images, or of a single image. */
 function imagesOfText(value: unknown): Pixels[] {
   if (!Array.isArray(value)) return imagesOfJson(value);
   const alone = value.length === PIXELS && !Array.isArray(value[0]) ||

@@ -1,7 +1,7 @@
 /**
- * The larger model, 64 pixels, two hidden layers of 768 and 10 scores, and the file it is in.
+ * The larger model, 64 pixels, two hidden layers of 768 and 10 scores, and its file.
  *
- * The server and the command line classify with it. It knows nothing of training (train_large.ts).
+ * The server and the command line classify with it. Knows nothing of training (train_large.ts).
  *
  * @module
  */
@@ -18,10 +18,10 @@ export type LargeModel = {
   readonly bias3: Tensor<"float32", [10]>;
 };
 
-/** Where train_large.ts writes the trained model, in float16. */
+/** The file of the trained model, in float16. */
 export const LARGE_FILE = new URL("large.safetensors", import.meta.url);
 
-/** What the hidden layers find in images: [N, 64] gives twice [N, 768]. */
+/** The second hidden layer of images: [N, 64] gives twice [N, 768]. */
 export function hiddenLayers(
   model: LargeModel,
   images: Images,
@@ -30,7 +30,7 @@ export function hiddenLayers(
   return [first, first.linear(model.weight2, model.bias2).relu()];
 }
 
-/** What speaks for each digit: [N, 768], from the second hidden layer, gives [N, 10]. */
+/** The score of each digit: [N, 768], from the second hidden layer, gives [N, 10]. */
 export function largeScores(
   model: LargeModel,
   features: Tensor<"float32", [number, 768]>,
@@ -38,15 +38,15 @@ export function largeScores(
   return features.linear(model.weight3, model.bias3);
 }
 
-/** How likely each digit is, for each image: [N, 64] gives [N, 10], whose rows add up to 1. */
+/** The probability of each digit, for each image: [N, 64] gives [N, 10], whose rows add up to 1. */
 export function probabilities(model: LargeModel, images: Images): Tensor<"float32", [number, 10]> {
   const [, features] = hiddenLayers(model, images);
   return largeScores(model, features).softmax(1);
 }
 
 /**
- * Reads the trained model, which is computed with in float32. A file that is not one is a
- * FormatError or a ShapeError.
+ * Reads the trained model and converts it to float32. An invalid file is a FormatError or a
+ * ShapeError.
  */
 export async function loadLargeModel(path: string | URL = LARGE_FILE): Promise<LargeModel> {
   await using file = await io.openSafetensors(path);

@@ -1,5 +1,5 @@
 /**
- * The demo: classifies the held-out digits and shows how well that went.
+ * The demo: classifies the held-out digits and prints the accuracy.
  *
  *     deno task demo
  *     bun examples/digits/main.ts
@@ -17,7 +17,7 @@ import { classify, type Images, loadModel } from "./model.ts";
 
 const PER_ROW = 4;
 
-/** Draws images side by side, each below its caption: 8 lines of 16 characters. */
+/** Draws images next to each other, each below its caption: 8 lines of 16 characters. */
 function draw(images: Images, captions: readonly string[]): string {
   // From a stack of images to a wide one, an empty column after each: [N, 64] to [8, N * 9].
   const wide = images.reshape([-1, 8, 8]).pad([[0, 0], [0, 0], [0, 1]]).permute(1, 0, 2);
@@ -27,7 +27,7 @@ function draw(images: Images, captions: readonly string[]): string {
   return [header, ...lines].map((line) => line.trimEnd()).join("\n");
 }
 
-/** A table of how often each digit (its row) was taken for each digit (its column). */
+/** A table of how often each digit (its row) was classified as each digit (its column). */
 function confusion(
   labels: Tensor<"int32", [number]>,
   predictions: Tensor<"int32", [number]>,
@@ -41,7 +41,7 @@ function confusion(
   ].join("\n");
 }
 
-/** What the demo prints; all that it computes, it computes on `device`. */
+/** The output of the demo; all computations run on `device`. */
 export async function demo(device: types.Device = "cpu"): Promise<string> {
   const { heldOut } = await loadDigits(device);
   const model = await loadModel(device);
@@ -49,7 +49,7 @@ export async function demo(device: types.Device = "cpu"): Promise<string> {
   const right = predictions.equal(heldOut.labels);
   const [wrong] = right.logicalNot().nonzero();
 
-  /** Pictures of some of the digits, with what they were taken for. */
+  /** Pictures of some of the digits, with their predicted classes. */
   const show = (indexes: Tensor<"int32", [number]>): string => {
     const { images, labels } = pick(heldOut, indexes);
     const captions = predictions.take(indexes).toArray().map((prediction, i) => {

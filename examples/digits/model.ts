@@ -1,7 +1,7 @@
 /**
- * The model, 64 pixels, a hidden layer and 10 scores, and the file it is in.
+ * The model, 64 pixels, a hidden layer and 10 scores, and its file.
  *
- * It knows nothing of training (train.ts) or of the terminal (main.ts).
+ * Knows nothing of training (train.ts) or of the terminal (main.ts).
  *
  * @module
  */
@@ -18,15 +18,15 @@ export type Model = {
 /** Images as rows of 64 pixels. */
 export type Images = Tensor<"float32", [number, 64]>;
 
-/** Where train.ts writes the trained model. */
+/** The file of the trained model. */
 export const MODEL_FILE = new URL("model.safetensors", import.meta.url);
 
-/** What the hidden layer finds in images: [N, 64] gives [N, 128]. */
+/** The hidden layer of images: [N, 64] gives [N, 128]. */
 export function hidden(model: Model, images: Images): Tensor<"float32", [number, 128]> {
   return images.linear(model.weight1, model.bias1).relu();
 }
 
-/** What speaks for each digit: [N, 128], from the hidden layer, gives [N, 10]. */
+/** The score of each digit: [N, 128], from the hidden layer, gives [N, 10]. */
 export function scores(
   model: Model,
   features: Tensor<"float32", [number, 128]>,
@@ -34,13 +34,13 @@ export function scores(
   return features.linear(model.weight2, model.bias2);
 }
 
-/** The digit that each image shows, the one of the highest score: [N, 64] gives [N]. */
+/** The digit of each image, the one with the highest score: [N, 64] gives [N]. */
 export function classify(model: Model, images: Images): Tensor<"int32", [number]> {
   return scores(model, hidden(model, images)).argmax(1);
 }
 
 /**
- * Reads the trained model, and puts it on `device`. A file that is not one is a FormatError or a
+ * Reads the trained model, and moves it to `device`. An invalid file is a FormatError or a
  * ShapeError.
  */
 export async function loadModel(device: types.Device = "cpu"): Promise<Model> {

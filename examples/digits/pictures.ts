@@ -1,42 +1,42 @@
 /**
- * Pictures of any size, and how they become what the models know: 8 x 8 pixels from 0 to 16.
+ * Pictures of any size, and their conversion to the models' format: 8 x 8 pixels from 0 to 16.
  *
- * It knows nothing of files or of the network; what is wrong with a picture is an ImageError.
+ * Knows nothing of files or of the network; an invalid picture is an ImageError.
  *
  * @module
  */
 import { arange, scope, type Tensor, tensor } from "../../mod.ts";
 
-/** What is wrong with an image that somebody handed in. */
+/** A fault in an image from the user. */
 export class ImageError extends Error {
   override name = "ImageError";
 }
 
-/** A picture, row by row: how much ink each pixel has, from 0, paper, to 1. */
+/** A picture, row by row: the ink of each pixel, from 0, paper, to 1. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
   readonly ink: Float32Array;
 }
 
-/** An image as the models know it: 64 numbers from 0, paper, to 16, ink. */
+/** An image in the models' format: 64 numbers from 0, paper, to 16, ink. */
 export type Pixels = Float32Array;
 
-/** How many pixels an image of the data set has. */
+/** The number of pixels of an image of the data set. */
 export const PIXELS = 64;
 const CELLS = 8;
-/** The most ink that a pixel of the data set has. */
+/** The most ink of a pixel of the data set. */
 export const FULL = 16;
 
-/** The first and the last place of the pixels that are set along an axis. */
+/** The first and the last position of set pixels along an axis. */
 function extent(set: Tensor<"bool">): [first: number, last: number] | undefined {
   const places = set.nonzero()[0]!.toArray() as number[];
   return places.length === 0 ? undefined : [places[0]!, places.at(-1)!];
 }
 
 /**
- * How much of each of `size` pixels lies in each of 8 cells of `step` pixels that begin at `start`,
- * as a share of the cell: [8, size].
+ * The share of each of `size` pixels in each of 8 cells of `step` pixels that begin at `start`: [8,
+ * size].
  */
 function coverage(size: number, start: number, step: number): Tensor<"float32"> {
   const left = arange(CELLS).mul(step).add(start).reshape([CELLS, 1]);
@@ -47,9 +47,10 @@ function coverage(size: number, start: number, step: number): Tensor<"float32"> 
 }
 
 /**
- * Makes of a picture what the data set has: the digit is cut out, in black and white, and fills the
- * square; the square has 8 x 8 cells, and a pixel counts the ink of its cell in sixteenths. The data
- * set counts the bits in 4 x 4 blocks of a bitmap of 32 x 32; this counts them as they come.
+ * Converts a picture to the format of the data set: crops the digit, in black and white, and scales
+ * it to fill the square. The square has 8 x 8 cells, and a pixel counts the ink of its cell in
+ * sixteenths. The data set counts the bits in 4 x 4 blocks of a bitmap of 32 x 32; this function
+ * counts them at the original resolution.
  */
 export function toPixels({ width, height, ink }: Picture): Pixels {
   return scope(() => {
@@ -68,7 +69,7 @@ export function toPixels({ width, height, ink }: Picture): Pixels {
   });
 }
 
-/** An image that is 8 x 8 pixels already: only the scale changes. */
+/** An image that already has 8 x 8 pixels: only the scale changes. */
 export function scaleInk(ink: Float32Array): Pixels {
   return ink.map((share) => Math.round(share * FULL));
 }

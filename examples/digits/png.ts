@@ -1,8 +1,8 @@
 /**
- * PNG files as pictures, read by fast-png, which is all JavaScript and runs in both runtimes.
+ * PNG files as pictures, read by fast-png, which is plain JavaScript and runs in both runtimes.
  *
- * A PNG comes from strangers: its size is read from the header and what it inflates to is bounded
- * before anything is decoded, and chunks that no digit needs (text, colour profiles) are left out.
+ * A PNG is untrusted: the code checks the size in the header and limits the inflated size before
+ * decoding, and skips unnecessary chunks (text, color profiles).
  *
  * @module
  */
@@ -15,12 +15,12 @@ import { ImageError, type Picture, type Pixels, scaleInk, toPixels } from "./pic
 export const MAX_SIDE = 256;
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
-/** How many channels the colour types have. */
+/** The number of channels of the color types. */
 const CHANNELS: Record<number, number> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
-/** Chunks that say how pixels look. */
+/** Chunks that define the appearance of pixels. */
 const KEPT = ["IHDR", "PLTE", "tRNS", "IDAT", "IEND"];
 
-/** Whether bytes begin as a PNG does. */
+/** Whether bytes begin with the PNG signature. */
 export function isPng(bytes: Uint8Array): boolean {
   return SIGNATURE.every((byte, i) => bytes[i] === byte);
 }
@@ -32,7 +32,7 @@ interface Chunk {
   readonly whole: Uint8Array;
 }
 
-/** The chunks that matter, in their order; other bytes than a PNG's are an ImageError. */
+/** The relevant chunks, in their order; an ImageError if the bytes are not a PNG. */
 function readChunks(bytes: Uint8Array): Chunk[] {
   if (!isPng(bytes)) throw new ImageError("not a PNG file");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -55,7 +55,7 @@ function readChunks(bytes: Uint8Array): Chunk[] {
   throw new ImageError("the PNG is truncated");
 }
 
-/** Refuses a picture that is too large, by its header and by what its data inflate to. */
+/** Rejects a picture that is too large, by its header and by the inflated size of its data. */
 function checkSize(header: Uint8Array, data: Uint8Array): void {
   if (header.length !== 13) throw new ImageError("the PNG's header is damaged");
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
@@ -71,7 +71,7 @@ function checkSize(header: Uint8Array, data: Uint8Array): void {
     throw new ImageError("the PNG's header is damaged");
   }
   const row = Math.ceil(width * channels * depth / 8) + 1;
-  // The seven passes of an interlaced picture have rows of their own, that end in whole bytes.
+  // The seven passes of an interlaced picture have rows of their own, which end in whole bytes.
   const most = interlace === 0 ? row * height : (row + 14) * (height + 14) * 2;
   let size: number;
   try {
@@ -82,7 +82,7 @@ function checkSize(header: Uint8Array, data: Uint8Array): void {
   if (interlace === 0 && size !== most) throw new ImageError("the PNG's data are incomplete");
 }
 
-/** The numbers of a picture, one by one; grey ones of less than 8 bits lie several in a byte. */
+/** The numbers of a picture, one by one; a byte contains several grey ones of less than 8 bits. */
 function unpack({ width, height, depth, data }: DecodedPng): ArrayLike<number> {
   if (depth >= 8) return data;
   const rowBytes = Math.ceil(width * depth / 8);
@@ -93,7 +93,7 @@ function unpack({ width, height, depth, data }: DecodedPng): ArrayLike<number> {
   });
 }
 
-/** How bright each pixel is on white paper, from 0 to 1. */
+/** The brightness of each pixel on white paper, from 0 to 1. */
 function brightness(image: DecodedPng, indexed: boolean): Float32Array {
   const samples = indexed ? convertIndexedToRgb(image) : unpack(image);
   const channels = indexed ? image.palette![0]!.length : image.channels;
@@ -109,7 +109,7 @@ function brightness(image: DecodedPng, indexed: boolean): Float32Array {
   return bright;
 }
 
-/** Whether most of a picture's border is bright: then it is dark ink on bright paper. */
+/** Whether most of a picture's border is bright: then it shows dark ink on bright paper. */
 function isOnPaper(bright: Float32Array, width: number, height: number): boolean {
   let sum = 0;
   for (let x = 0; x < width; x++) sum += bright[x]! + bright[(height - 1) * width + x]!;
@@ -117,7 +117,7 @@ function isOnPaper(bright: Float32Array, width: number, height: number): boolean
   return sum > width + height;
 }
 
-/** Reads a PNG of at most 256 x 256 pixels, of dark ink on bright paper or the other way round. */
+/** Reads a PNG of at most 256 x 256 pixels, of dark ink on bright paper or the reverse. */
 export function decodePng(bytes: Uint8Array): Picture {
   const chunks = readChunks(bytes);
   const data = Buffer.concat(chunks.filter(({ type }) => type === "IDAT").map(({ data }) => data));
@@ -127,7 +127,7 @@ export function decodePng(bytes: Uint8Array): Picture {
   let bright: Float32Array;
   try {
     image = decode(plain, { checkCrc: true });
-    // A picture in full colour may have a palette, too, as a suggestion.
+    // A truecolor picture may have a palette, too, as a suggestion.
     bright = brightness(image, chunks[0]!.data[9] === 3);
   } catch (error) {
     throw new ImageError(`the PNG is damaged: ${(error as Error).message}`);
@@ -139,7 +139,7 @@ export function decodePng(bytes: Uint8Array): Picture {
   return { width, height, ink: bright };
 }
 
-/** The digit in a PNG; one of 8 x 8 pixels is taken as it is, any other is cut out and scaled. */
+/** The digit in a PNG; one of 8 x 8 pixels is used unchanged, any other is cropped and scaled. */
 export function pixelsOfPng(bytes: Uint8Array): Pixels {
   const picture = decodePng(bytes);
   const ready = picture.width === 8 && picture.height === 8;

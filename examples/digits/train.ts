@@ -7,8 +7,8 @@
  *
  * `--device cuda` trains on a graphics card, and writes nothing, as numbers differ in the last place.
  *
- * The settings were chosen with --validate, by parts of the training digits: those that are held out
- * have no say in anything here. It takes the js backend, on which Deno and Bun make the same bytes.
+ * The settings were chosen with --validate, on parts of the training digits: the held-out digits
+ * have no influence here. Uses the js backend, on which Deno and Bun give the same bytes.
  *
  * @module
  */
@@ -33,20 +33,23 @@ import { deviceIn } from "./device.ts";
 import { type Digits, loadDigits, pick } from "./digits.ts";
 import { classify, hidden, type Model, MODEL_FILE, scores } from "./model.ts";
 
-/** What the committed model was trained with. */
+/** The seed of the committed model. */
 export const SEED = 1998;
-/** How often it saw each digit. */
+/** The number of passes over the digits. */
 export const EPOCHS = 30;
 const BATCH = 64;
 const RATE = 0.01;
 
-/** A kind of model, as training sees it: its parameters by name, how they begin and learn. */
+/**
+ * A kind of model from the point of view of training: its parameters by name, their initial values
+ * and the loss.
+ */
 export interface Kind<M> {
   /** Small random weights, and biases of 0. */
   initialModel(key: random.Key, device?: types.Device): M;
   /** The mean cross-entropy over a batch, and its gradient by each parameter. */
   lossAndGradients(model: M, digits: Digits): { loss: number; gradients: M };
-  /** Adam's step of the first batch, from which the steps shrink to 0. */
+  /** Adam's step for the first batch, from which the steps shrink to 0. */
   readonly rate: number;
 }
 
@@ -100,7 +103,7 @@ export function adam<M extends object>(model: M): (gradients: M, rate: number) =
       const gradient = (gradients as Record<string, Tensor>)[name]!;
       mean.mul_(0.9).add_(gradient.mul(0.1));
       square.mul_(0.999).add_(gradient.square().mul(0.001));
-      // The running means began at 0: dividing makes up for it.
+      // The running means begin at 0: the division corrects for it.
       const direction = mean.div(1 - 0.9 ** steps);
       const size = square.div(1 - 0.999 ** steps).sqrt().add(1e-8);
       value.sub_(direction.div(size).mul(rate));
@@ -153,7 +156,7 @@ export function trainKind<M extends object>(
     let total = 0;
     for (let batch = 0; batch < batches; batch++) {
       const done = (epoch + batch / batches) / epochs;
-      // What a step makes, and does not keep, is memory for the next one.
+      // The memory of a step's temporaries is reused by the next one.
       total += scope(() => {
         const part = pick(shifted, order.slice(range(batch * BATCH, (batch + 1) * BATCH)));
         const { loss, gradients } = kind.lossAndGradients(model, part);
@@ -171,7 +174,7 @@ export function accuracy(model: Model, { images, labels }: Digits): number {
   return classify(model, images).equal(labels).mean().item();
 }
 
-/** Trains five times on four fifths of the digits and judges each time by the last fifth. */
+/** Trains five times on four fifths of the digits and tests each time on the last fifth. */
 function validate(digits: Digits, key: random.Key): number {
   const { device } = digits.images;
   const order = random.permutation(key, digits.labels.size, { device });
@@ -185,7 +188,7 @@ function validate(digits: Digits, key: random.Key): number {
 
 async function main(args: readonly string[]): Promise<void> {
   const device = deviceIn(args);
-  // Vector code rounds otherwise on other processors.
+  // Vector code rounds differently on other processors.
   if (device === "cpu") setBackend("js");
   const option = args.find((arg) => arg.startsWith("--") && !arg.startsWith("--device")) ??
     "--write";

@@ -1,11 +1,11 @@
 /**
- * Trains the larger model as train.ts trains the small one, and stores it in float16.
+ * Trains the larger model like train.ts the small one, and stores it in float16.
  *
  *     deno run -A examples/digits/train_large.ts              trains and writes large.safetensors
  *     deno run -A examples/digits/train_large.ts --check      trains and compares with that file
  *     deno run -A examples/digits/train_large.ts --validate   judges the settings, with native code
  *
- * It takes minutes on the js backend, on which Deno and Bun make the same bytes.
+ * Takes minutes on the js backend, on which Deno and Bun give the same bytes.
  *
  * @module
  */
@@ -16,10 +16,10 @@ import { type Digits, loadDigits, pick } from "./digits.ts";
 import { hiddenLayers, LARGE_FILE, type LargeModel, largeScores, probabilities } from "./large.ts";
 import { type Kind, SEED, trainKind } from "./train.ts";
 
-/** How often the committed model saw each digit. */
+/** The number of passes over the digits for the committed model. */
 const EPOCHS = 12;
 
-/** The larger model, as training sees it. */
+/** The larger model, from the point of view of training. */
 export const LARGE: Kind<LargeModel> = {
   rate: 0.002,
 
@@ -75,7 +75,7 @@ export function encodeLarge(model: LargeModel): Uint8Array {
   return io.encodeSafetensors(Object.fromEntries(halves));
 }
 
-/** Trains five times on four fifths of the digits and judges each time by the last fifth. */
+/** Trains five times on four fifths of the digits and tests each time on the last fifth. */
 function validate(digits: Digits, key: random.Key): number {
   const order = random.permutation(key, digits.labels.size);
   const fold = arange(order.size, { dtype: "int32" }).remainder(5);
@@ -96,7 +96,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (option === "--validate") {
     return console.log(`accuracy in validation: ${(validate(digits, key) * 100).toFixed(1)}%`);
   }
-  // Vector code rounds otherwise on other processors.
+  // Vector code rounds differently on other processors.
   setBackend("js");
   const bytes = encodeLarge(trainKind(LARGE, digits, key, EPOCHS, (epoch, loss) => {
     console.log(`epoch ${String(epoch + 1).padStart(2)}: loss ${loss.toFixed(5)}`);

@@ -16,25 +16,25 @@ import { HttpError } from "./http_error.ts";
 import { makeMetrics, type Metrics } from "./metrics.ts";
 import page from "./page.html" with { type: "text" };
 
-/** What a server takes on; docs/serving.md says why each has the value it has. */
+/** The limits of a server; docs/serving.md explains the value of each. */
 export interface Limits {
   /** The most images of a batch. */
   readonly maxBatch: number;
-  /** How long, in milliseconds, an image waits for others. */
+  /** The time in milliseconds that an image waits for others. */
   readonly maxWaitMs: number;
   /** The most images that wait for a batch. */
   readonly queue: number;
-  /** The most requests accepted and not answered: each may hold a body. */
+  /** The most requests accepted and not answered: each may have a body in memory. */
   readonly inFlight: number;
   /** The most bytes of a body. */
   readonly bodyBytes: number;
   /** The most images of a request. */
   readonly images: number;
-  /** How long, in milliseconds, a body may take. */
+  /** The most milliseconds for a body. */
   readonly bodyMs: number;
 }
 
-/** What a server begins with. */
+/** The default limits of a server. */
 export const LIMITS: Limits = {
   maxBatch: 64,
   maxWaitMs: 2,
@@ -49,14 +49,14 @@ export const LIMITS: Limits = {
 export interface App {
   /** Answers a request; it never rejects. */
   handle(request: Request): Promise<Response>;
-  /** Takes no more work: /classify answers 503 from here on, what was accepted is answered. */
+  /** Stops accepting work: /classify answers 503 from now on; accepted requests are answered. */
   drain(): void;
-  /** How many requests were accepted and not answered. */
+  /** The number of requests accepted and not answered. */
   readonly inFlight: number;
   readonly metrics: Metrics;
 }
 
-/** Paths, and the method each one takes. */
+/** Paths, and the method of each. */
 const METHODS: Record<string, string> = {
   "/": "GET",
   "/classify": "POST",
@@ -65,10 +65,10 @@ const METHODS: Record<string, string> = {
 };
 
 const JSON_HEADERS = { "content-type": "application/json", "x-content-type-options": "nosniff" };
-/** When to come back, in seconds: a queue is worked off in less. */
+/** The time to retry after, in seconds: a queue is processed in less. */
 const RETRY = { "retry-after": "1" };
 
-/** The one script that the page may run is the one that is in it. */
+/** The only script that the page may run is the one in it. */
 const SCRIPT = /<script>([^]*?)<\/script>/.exec(page)?.[1] ?? "";
 const PAGE_HEADERS = {
   "content-type": "text/html; charset=utf-8",
@@ -83,13 +83,13 @@ function readImages(type: string, body: Uint8Array, most: number): Pixels[] {
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    // Also what is nested too deeply to be read.
+    // Also for arrays nested too deeply to parse.
     throw new HttpError(400, "the body is not JSON");
   }
   return imagesOfJson(value, most);
 }
 
-/** The answer to a request that failed; what is no client's fault is printed. */
+/** The answer to a failed request; prints errors that are not the client's fault. */
 function answerError(error: unknown): Response {
   let known: HttpError;
   if (error instanceof HttpError) known = error;
@@ -116,7 +116,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
   const metrics = makeMetrics({ queue: () => batcher.length, inFlight: () => inFlight });
 
   let turn = Promise.resolve();
-  /** Pictures take milliseconds: each one is read in a turn of the event loop of its own. */
+  /** Decoding a picture takes milliseconds: each one has a turn of the event loop of its own. */
   function nextTurn(): Promise<void> {
     turn = turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
     return turn;
@@ -139,7 +139,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
       const answers = batcher.add(images);
       if (answers === undefined) throw new HttpError(503, "the queue is full", RETRY);
       const results = await answers;
-      // What a picture was taken for is news to who sent it; numbers are not.
+      // A sender of pictures needs the converted pixels; a sender of numbers does not.
       const shown = type === "image/png"
         ? results.map((result, i) => ({ ...result, pixels: [...images[i]!] }))
         : results;

@@ -1,28 +1,28 @@
 /**
- * Dynamic batching: items that arrive within a short time are worked on in one call.
+ * Dynamic batching: one call processes items that arrive within a short time.
  *
- * It knows nothing of HTTP, images or models. One queue, bounded; a batch is run as soon as there
- * are enough items for one, or when the oldest has waited long enough.
+ * Knows nothing of HTTP, images or models. One queue, bounded; a batch runs as soon as there are
+ * enough items for one, or when the oldest has waited long enough.
  *
  * @module
  */
 import { setImmediate } from "node:timers";
 
-/** How a {@link Batcher} works. */
+/** Options of a {@link Batcher}. */
 export interface BatchOptions {
   /** The most items of a batch. */
   readonly maxBatch: number;
-  /** How long, in milliseconds, an item waits for others. */
+  /** The time in milliseconds that an item waits for others. */
   readonly maxWaitMs: number;
-  /** The most items that wait. */
+  /** The most waiting items. */
   readonly capacity: number;
-  /** After so many milliseconds of batches in a row the event loop gets its turn: 4. */
+  /** After this many milliseconds of consecutive batches the event loop runs: 4. */
   readonly sliceMs?: number;
-  /** Told after each batch. */
+  /** Called after each batch. */
   readonly onBatch?: (size: number, seconds: number) => void;
 }
 
-/** The items of one call of `add`, and what came out so far. */
+/** The items of one call of `add`, and their results so far. */
 interface Group<Out> {
   readonly results: Out[];
   left: number;
@@ -37,7 +37,7 @@ interface Entry<In, Out> {
   readonly since: number;
 }
 
-/** A queue in front of `run`, which works on many items in about the time of one. */
+/** A queue in front of `run`, which processes many items in about the time of one. */
 export class Batcher<In, Out> {
   readonly #run: (items: In[]) => readonly Out[];
   readonly #options: BatchOptions;
@@ -50,12 +50,12 @@ export class Batcher<In, Out> {
     this.#options = options;
   }
 
-  /** How many items wait. */
+  /** The number of waiting items. */
   get length(): number {
     return this.#queue.length;
   }
 
-  /** The results for some items, in their order; undefined when the queue has no room for them. */
+  /** The results for some items, in their order; undefined if the queue has no room for them. */
   add(items: readonly In[]): Promise<Out[]> | undefined {
     const { capacity, maxBatch } = this.#options;
     if (this.#queue.length + items.length > capacity) return undefined;
@@ -125,8 +125,8 @@ export class Batcher<In, Out> {
 }
 
 /**
- * The largest batch, halving from `most`, that `time` says takes at most `budgetMs`: so that a slow
- * machine, or one without the native library, does not block the event loop for long.
+ * The largest batch, halving from `most`, that takes at most `budgetMs` according to `time`. A slow
+ * machine, or one without the native library, thereby does not block the event loop for long.
  */
 export function fitBatch(most: number, budgetMs: number, time: (size: number) => number): number {
   let size = most;

@@ -23,7 +23,7 @@ export async function readBody(
     }, timeoutMs);
   });
   try {
-    // The runtimes hand out no more than the length that was announced, and at once is cheaper.
+    // The runtimes deliver at most the announced length, and one read is cheaper.
     if (length !== null) {
       return new Uint8Array(await Promise.race([request.arrayBuffer(), timeout]));
     }
@@ -55,13 +55,13 @@ async function readStream(
       chunks.push(value);
     }
   } catch (error) {
-    // What comes after is nobody's; a stream that is broken already need not be told.
+    // The rest of the body is discarded; a broken stream need not be canceled.
     reader.cancel().catch(() => {});
     throw error;
   }
 }
 
-/** One array of several; mostly there is one already. */
+/** Joins several arrays into one; usually there is only one. */
 function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
   if (chunks.length === 1) return chunks[0]!;
   const whole = new Uint8Array(size);

@@ -1,10 +1,10 @@
 /**
- * An error that a client caused, or has to live with, and the answer it becomes.
+ * An error for the client, and the answer that it becomes.
  *
  * @module
  */
 
-/** Thrown wherever a request turns out not to be one that can be answered with 200. */
+/** Thrown for any request that cannot be answered with 200. */
 export class HttpError extends Error {
   override name = "HttpError";
 

@@ -4,28 +4,28 @@
  * @module
  */
 
-/** What answers requests. */
+/** A function that answers requests. */
 export type Handler = (request: Request) => Promise<Response>;
 
-/** Where to listen, and what the runtime itself has to refuse. */
+/** The address, and limits that the runtime itself has to enforce. */
 export interface ListenOptions {
   readonly hostname: string;
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number;
   /** The most bytes of a body; in Bun only. */
   readonly maxBodyBytes: number;
-  /** How long, in seconds, a connection may be silent; in Bun only. */
+  /** The time in seconds that a connection may be idle; in Bun only. */
   readonly idleSeconds: number;
 }
 
 /** An open socket. */
 export interface Listener {
   readonly port: number;
-  /** Closes the socket and the connections on which no answer is due. */
+  /** Closes the socket and the connections without a pending answer. */
   stop(): Promise<void>;
 }
 
-/** As much of the runtimes as is used, so that either one's compiler understands both. */
+/** The parts of the runtimes in use, so that either one's compiler understands both. */
 interface Runtimes {
   readonly Bun?: {
     serve(options: {
@@ -44,7 +44,7 @@ interface Runtimes {
   };
 }
 
-/** Listens; an address that cannot be had is the system's error. */
+/** Listens; an unavailable address is the system's error. */
 export function listen(handler: Handler, options: ListenOptions): Listener {
   const { Bun, Deno } = globalThis as Runtimes;
   const { hostname, port } = options;

@@ -1,11 +1,11 @@
 /**
- * A server that tells which digits pictures show, in Bun and in Deno.
+ * A server that classifies digits in pictures, in Bun and in Deno.
  *
  *     bun examples/server/main.ts
  *     deno run --allow-net --allow-read --allow-ffi --allow-env examples/server/main.ts
  *
- * docs/serving.md says how to run it in earnest. TERM and INT end it: it takes no more work, answers
- * what it has accepted, and exits with 0.
+ * docs/serving.md explains how to run it in production. TERM and INT end it: it stops accepting
+ * work, answers accepted requests, and exits with 0.
  *
  * @module
  */
@@ -35,9 +35,9 @@ const USAGE = `usage: main.ts [options]
   --model FILE      another model
   -h, --help        prints this`;
 
-/** The longest batch: nothing else happens in the process meanwhile. */
+/** The longest batch: nothing else runs in the process meanwhile. */
 const BATCH_BUDGET_MS = 5;
-/** How often the event loop is asked whether it is late. */
+/** The interval of checks whether the event loop is late. */
 const TICK_MS = 10;
 
 class UsageError extends Error {}
@@ -85,7 +85,9 @@ function parse(args: string[]) {
   };
 }
 
-/** How long a batch takes, in milliseconds: the best of three, after one that opens and compiles. */
+/**
+ * The duration of a batch in milliseconds: the best of three, after one that opens and compiles.
+ */
 function timeBatch(classify: Classifier, size: number): number {
   const images = Array.from({ length: size }, () => new Float32Array(PIXELS));
   classify(images);
@@ -97,7 +99,7 @@ function timeBatch(classify: Classifier, size: number): number {
   return Math.min(...times);
 }
 
-/** Tells the metrics how late timers are. */
+/** Reports the lateness of timers to the metrics. */
 function watchEventLoop(app: App): void {
   let due = performance.now() + TICK_MS;
   setInterval(() => {
@@ -107,7 +109,7 @@ function watchEventLoop(app: App): void {
   }, TICK_MS).unref();
 }
 
-/** Ends in good order; the exit code. */
+/** Shuts down in order; returns the exit code. */
 async function shutDown(
   app: App,
   listener: Listener,
@@ -117,10 +119,10 @@ async function shutDown(
   app.drain();
   const end = performance.now() + graceMs;
   await delay(drainMs);
-  // The socket stays open meanwhile: closing it would break bodies that are on their way.
+  // The socket stays open meanwhile: closing it would break bodies in transit.
   while (app.inFlight > 0 && performance.now() < end) await delay(5);
   const lost = app.inFlight;
-  // The last answers may still be on their way out; connections that stay idle are not waited for.
+  // The last answers may still be in transit; idle connections are not waited for.
   await Promise.race([listener.stop(), delay(1000)]);
   if (lost > 0) console.error(`${lost} requests were not done after ${graceMs} ms`);
   return lost > 0 ? 1 : 0;
@@ -139,7 +141,7 @@ async function main(args: string[]): Promise<void> {
   let listener: Listener;
   let app: App;
   try {
-    // A batch takes less than a millisecond: a second thread has little to win, and waits for a core.
+    // A batch takes less than a millisecond: a second thread gains little, and waits for a core.
     setThreads(options.threads);
     const classify = makeClassifier(await loadLargeModel(options.model));
     const most = options.limits.maxBatch;

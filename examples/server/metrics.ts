@@ -1,6 +1,6 @@
 /**
- * What /metrics tells, kept by prom-client, the Prometheus client for JavaScript, which keeps
- * histograms right and runs in both runtimes without native code.
+ * The contents of /metrics, kept by prom-client, the Prometheus client for JavaScript, which
+ * implements histograms correctly and runs in both runtimes without native code.
  *
  * @module
  */
@@ -24,7 +24,7 @@ export interface Metrics {
 
 const LATENCIES = [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** Fresh metrics; `queue` and `inFlight` are asked when somebody looks. */
+/** New metrics; each read calls `queue` and `inFlight`. */
 export function makeMetrics(now: { queue(): number; inFlight(): number }): Metrics {
   const registers = [new Registry()];
   const [registry] = registers as [Registry];

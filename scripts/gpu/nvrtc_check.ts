@@ -16,9 +16,9 @@
  *   --require         fails where there is no compiler
  *   --check           keeps nothing, but says what is not kept
  *   --no-install      asks pip for nothing
- *   --seconds=N       begins no family after so many seconds, and says how many are left
+ *   --seconds=N       starts no family after N seconds, and prints the number of the rest
  *   --arch=90,120     leaves out the other architectures
- *   --processes=N     runs so many compilers side by side, not one for each processor
+ *   --processes=N     runs N compilers in parallel, not one for each processor
  *   --worst           shows the kernels that spill most, and those with most registers
  *   text              leaves out the families whose names do not contain it
  *

@@ -2,7 +2,7 @@
  * Makes a release: `release.ts 0.2.0` raises the version everywhere, closes the changelog's
  * section, and does all that `release.ts --check` does. That one changes no committed file: it
  * builds the libraries of all targets twice, which have to be equal byte for byte, runs every check,
- * stages the packages, and writes checksums and an SBOM beside them, below zig-out/package.
+ * stages the packages, and writes checksums and an SBOM next to them, below zig-out/package.
  *
  *   --tag=v0.2.0    fails unless that is the version's tag
  *   --no-checks     leaves out `deno task ok`, which has run already

@@ -12,7 +12,7 @@ import { formatShape, normalizeAxis } from "./shape.ts";
 
 /**
  * The elements from `start` up to, not including, `stop`, `stepSize` apart, as Python's `slice`:
- * negative bounds count from the end, `null` is an open end, and what lies outside is clipped.
+ * negative bounds count from the end, `null` is an open end, and bounds outside are clipped.
  *
  * ```ts
  * Slice.from(1).to(8).step(3); // 1, 4, 7

@@ -39,8 +39,8 @@ export function needsDouble(row: MapOp): boolean {
 }
 
 /**
- * True if an element needs an expensive function, so that fewer elements justify a kernel. A square
- * root costs as much as a division.
+ * True if an element needs an expensive function: then kernels are large, and each task contains fewer
+ * elements. A square root costs as much as a division.
  */
 export function isComputeBound(row: MapOp): boolean {
   return (["f", "i"] as const).some((kind) =>

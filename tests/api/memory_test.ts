@@ -142,7 +142,7 @@ describe("memory", () => {
 });
 
 describe("copy on write", () => {
-  it("after its copy nobody counts or watches it", () => {
+  it("after its copy it is neither counted nor watched", () => {
     const x = iota([6]);
     const cow = x.slice("2:4").intoCow();
     cow.set([0], 9);

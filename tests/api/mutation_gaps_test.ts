@@ -354,7 +354,7 @@ describe("loops", () => {
   it("positions beyond 2^31 are not cut, after a small plan of the same form too", () => {
     const backend = new BackendCalls(new JsBackend(true), new JsBackend(true));
     const info = DTYPE.float32;
-    // Each value must be read at its own position.
+    // Each element equals its position.
     const echo = new Proxy({}, { get: (_, key) => Number(key) });
     const walk = (offset: number, stride: number): [string, unknown][] => {
       const found: Record<string, unknown> = {};

@@ -371,7 +371,7 @@ test("Dispose: a tensor whose buffer was transferred is gone for every use", () 
     assertRefused(() => use(lost()), DisposedError, parts, live);
   }
   assertEquals(String(lost()), "tensor(transferred)");
-  // Nothing of an empty tensor can be lost.
+  // An empty tensor has no elements to lose.
   const none = zeros([0]);
   assertEquals(none.data.length, 0);
   assertEquals(none.add(1).shape, [0]);
@@ -405,7 +405,7 @@ test("Dispose: memory that was handed out or handed in is never used again", () 
   assertEquals([data[0], mine[0]], [0, 0]);
 });
 
-test("Dispose: using and scope let go of what they made, except for what is returned", () => {
+test("Dispose: using and scope free the tensors they made, except returned ones", () => {
   let inner;
   {
     using x = tensor([1, 2]);
@@ -474,7 +474,7 @@ test("Dispose: a copy in another shape is the only handle on its memory", () => 
   emptyCache();
 });
 
-test("Dispose: a result that is reshaped or split lets go of its memory too", () => {
+test("Dispose: a result that is reshaped or split frees its memory too", () => {
   for (
     const make of [
       () => loose(iota([60, 50])).T.reshape([3000]),

@@ -134,7 +134,7 @@ emulated("indexes out of range are an error of the next read, once", () => {
 });
 
 emulated(
-  "kernels that are kept may be damaged, or in a folder that nobody can write to",
+  "kernels that are kept may be damaged, or in a folder that is not writable",
   (folder) => {
     const kept = join(folder, "kept");
     onEmulator("usesKernels", { ROWMAJOR_CACHE: kept });
@@ -186,6 +186,6 @@ emulated("threads that begin to record at once take turns", () => {
   assertEquals(onEmulator("recordersTakeTurns"), ["recorded", "recorded"]);
 });
 
-emulated("a worker that ends while it records holds nobody up", () => {
+emulated("a worker that ends while it records blocks no other thread", () => {
   onEmulator("recorderEnds");
 });

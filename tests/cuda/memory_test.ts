@@ -206,7 +206,7 @@ describe("memory of a CUDA device", () => {
     assertThrows(() => upload(x, 0, new Uint8Array(1)), NativeError, "rm_cuda_memory");
   });
 
-  it("indexes that a kernel found out of range are thrown by whoever reads or waits", async () => {
+  it("indexes that a kernel found out of range are thrown by the next read or wait", async () => {
     const { fake, device, memory } = open();
     const x = new DeviceStorage(memory, DTYPE.uint8, 4, false);
     /** Simulates a kernel that meets index -7 of an axis of 5. */

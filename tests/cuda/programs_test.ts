@@ -265,7 +265,7 @@ function linear(): void {
     assertEquals(product("float32"), fine);
     assertEquals(allowTF32(true), false);
     try {
-      // Devices may have no use for it on so small a matrix.
+      // A device may not use TF32 for such a small matrix.
       assert([1, fine].includes(product("float32")));
       if (!onHardware) assertEquals(product("float32"), 1);
       assertEquals(product("float64"), fine);

@@ -89,7 +89,7 @@ onEmulator("a driver that once has no memory is asked again", (folder) => {
 });
 
 onEmulator("what fails while cuBLAS is prepared fails once", (folder) => {
-  // The handle of cublasLt; that of cuBLAS, asked for twice; what it is told.
+  // The handle of cublasLt; that of cuBLAS, requested twice; its settings.
   const failed = [STATUS.deviceError, STATUS.ok, ...Array(3).fill(STATUS.deviceError), STATUS.ok];
   failed.forEach((status, i) => {
     const env = { ROWMAJOR_EMULATOR_FAILBLAS: String(i + 1) };
@@ -145,30 +145,33 @@ const DAMAGE: Record<string, (path: string, other: string) => void> = {
   },
 };
 
-onEmulator("kept kernels that are damaged or may be somebody else's are made anew", (folder) => {
-  const env = { ROWMAJOR_EMULATOR_FAILCOMPILE: "2" };
-  // Only the first of two sources is compiled.
-  apart("kernelsAreKept", folder, env);
-  const path = keptFile(folder);
-  const sound = readFileSync(path);
-  apart("kernelsAreKept", folder);
-  const names = readdirSync(join(folder, "kept")).map((name) => join(folder, "kept", name));
-  const other = names.find((name) => name !== path)!;
-  const otherBytes = readFileSync(other);
-  rmSync(other);
-  for (const [what, damage] of Object.entries(DAMAGE)) {
-    const spare = join(folder, "spare");
-    writeFileSync(spare, otherBytes);
-    damage(path, spare);
-    const [message] = apart("kernelsAreKept", folder, env);
-    assertMatch(message!, /^NVRTC cannot compile/, what);
-    assertEquals(keptFile(folder), path, what);
-    assert(statSync(path).isFile() && (statSync(path).mode & 0o777) === 0o600, what);
-    assertEquals(readFileSync(path).length, sound.length, what);
-    assertKept(folder);
-    rmSync(spare, { force: true });
-  }
-});
+onEmulator(
+  "kept kernels that are damaged or may belong to another user are made anew",
+  (folder) => {
+    const env = { ROWMAJOR_EMULATOR_FAILCOMPILE: "2" };
+    // Only the first of two sources is compiled.
+    apart("kernelsAreKept", folder, env);
+    const path = keptFile(folder);
+    const sound = readFileSync(path);
+    apart("kernelsAreKept", folder);
+    const names = readdirSync(join(folder, "kept")).map((name) => join(folder, "kept", name));
+    const other = names.find((name) => name !== path)!;
+    const otherBytes = readFileSync(other);
+    rmSync(other);
+    for (const [what, damage] of Object.entries(DAMAGE)) {
+      const spare = join(folder, "spare");
+      writeFileSync(spare, otherBytes);
+      damage(path, spare);
+      const [message] = apart("kernelsAreKept", folder, env);
+      assertMatch(message!, /^NVRTC cannot compile/, what);
+      assertEquals(keptFile(folder), path, what);
+      assert(statSync(path).isFile() && (statSync(path).mode & 0o777) === 0o600, what);
+      assertEquals(readFileSync(path).length, sound.length, what);
+      assertKept(folder);
+      rmSync(spare, { force: true });
+    }
+  },
+);
 
 onEmulator("a folder that cannot be written to is no error", (folder) => {
   writeFileSync(join(folder, "file"), "");

@@ -270,7 +270,7 @@ describe("reading from a device", () => {
     assertEquals(x.storage.shared, false);
   });
 
-  it("into… methods give copies, and let go of the memory", () => {
+  it("into… methods give copies, and free the memory", () => {
     const { blocks } = mirror;
     const y = loose(iota([2, 2])).to(MIRROR);
     assertEquals([...y.T.intoTypedArray()], [0, 2, 1, 3]);
@@ -368,7 +368,7 @@ describe("memory of a device", () => {
     }
   });
 
-  it("what nobody refers to any more is given back in time, and nothing twice", async () => {
+  it("memory without references is freed in time, and nothing twice", async () => {
     const { blocks } = mirror;
     const lose = (): void => {
       for (let i = 0; i < 50; i++) {

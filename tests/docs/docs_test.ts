@@ -3,7 +3,7 @@
  *
  * In a block, `expression; // => text` asserts how the value prints, and `// throws text` how the
  * error begins; more lines of output follow in comments of their own, `// => text`. Examples in
- * JSDoc may leave out their imports. A line that is not to compile has `// @ts-expect-error` before
+ * JSDoc may omit their imports. A line that must not compile has `// @ts-expect-error` before
  * it. A block opened with "```ts ignore" is skipped, and counted.
  *
  * @module

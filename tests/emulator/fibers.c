@@ -1,8 +1,9 @@
 /*
  * Runs kernels. Blocks run one after another. The threads of a block run one after another on one
  * stack, as long as none has to wait; one that waits keeps its stack, and the next ones get
- * another. What waits goes on once all have arrived whom it waits for; when nobody can go on, the
- * kernel has a barrier that some threads do not reach. Faults of the processor end it too.
+ * another. A waiting thread continues when all threads that it waits for have arrived. If no thread
+ * can continue, the kernel has a barrier that some threads do not reach. Processor faults end it
+ * too.
  */
 #include "emulator.h"
 
@@ -135,7 +136,7 @@ static void shuffle(int *list, int count) {
 
 static bool is_backwards(void) { return kind % EAGER == BACKWARDS; }
 
-/* Whether whoever comes first in the order goes on for as long as it can. */
+/* Whether the first thread in the order runs for as long as it can. */
 static bool is_eager(void) { return kind >= EAGER; }
 
 /* For a block, and again after each barrier. Eager warps stay together. */
@@ -156,7 +157,7 @@ static void set_order(void) {
 
 /* ---- whose turn it is ----------------------------------------------------------------------- */
 
-/* Says where threads wait that nobody will wake. */
+/* Reports where threads wait that no other thread will wake. */
 static _Noreturn void report_stuck(void) {
   int at_barrier = 0, at_warp = 0, one = -1, other = -1;
   for (int i = 0; i < threads; i++) {

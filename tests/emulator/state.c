@@ -160,7 +160,7 @@ int emu_allocate(int n, size_t bytes, void **address) {
   size_t rounding = emu_numbers[EXACT] != 0 ? 16 : 512;
   size_t rounded = (bytes + rounding - 1) / rounding * rounding;
   size_t page_bytes = (rounded + PAGE - 1) / PAGE * PAGE;
-  /* Between all of them lies a page that nobody may touch. */
+  /* A protected page separates all of them. */
   if (d->next + page_bytes + PAGE > d->range_bytes) return OUT_OF_MEMORY;
   allocation a = {.bytes = bytes, .pages = d->range + d->next, .page_bytes = page_bytes};
   if (!map_poison(a.pages, page_bytes)) {

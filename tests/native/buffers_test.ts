@@ -34,18 +34,18 @@ function runs(program: string): void {
   runApart(BEGIN + program);
 }
 
-check("results that nobody keeps take little memory, in one turn of the event loop", () => {
+check("results that are not kept take little memory, in one turn of the event loop", () => {
   runs(`const { peakBytes } = memory();
     churn(1000);
     // 4 GB have been made. In Deno the first 64 MiB are not of the source.
     check(memory().bytes < 600e6 && memory().peakBytes < 600e6 && peakBytes < 600e6);
-    // Another thread hands over what the collector has found.
+    // Another thread passes on the buffers that the collector has found.
     for (let i = 0; memory().collectedBytes === 0; i++) check(i < 1000), churn(1);
     for (let i = 0; memory().collectedBytes > 0; i++) check(i < 1000), emptyCache();
     churn(100);`);
 });
 
-check("what is alive keeps its elements, whoever holds it, and zeros are zeros", () => {
+check("live buffers keep their elements, with any holder, and zeros are zeros", () => {
   runs(`const kept = Array.from({ length: 40 }, (_, i) => ones.mul(i));
     const views = Array.from({ length: 10 }, (_, i) => ones.mul(100 + i).slice("5:9"));
     const arrays = Array.from({ length: 10 }, (_, i) => ones.mul(200 + i).data);
@@ -79,10 +79,7 @@ check("results that live for a while do not pile up", () => {
     kept.forEach((x, i) => check(x.get(N - 1) === i, "kept"));`);
 });
 
-/**
- * A fake heap that simulates everything except the decisions to collect; reports the requests to
- * it.
- */
+/** A fake heap that tests the decisions to collect; notes the requested collections. */
 class Heap {
   readonly asked: string[] = [];
   /** Bytes of reachable buffers, and of lost ones by the collection that finds them. */
@@ -120,7 +117,7 @@ class Heap {
     return this.collections.look();
   }
 
-  /** The requests since the last call. */
+  /** The collections since the last call. */
   since(): string {
     return this.asked.splice(0).join(" ");
   }
@@ -154,8 +151,8 @@ test("where there are many objects, looking at all of them is left to the runtim
   heap.objects = 256 * MIB;
   heap.take(0);
   heap.since();
-  // 2 GiB justify it. Two collections find too few old buffers; before the third, the runtime
-  // collects.
+  // 2 GiB justify it. Two collections find too few old buffers; the third is left to the runtime,
+  // which collects.
   assertEquals([heap.take(64 * MIB), heap.take(64 * MIB), heap.take(64 * MIB)], [
     true,
     true,

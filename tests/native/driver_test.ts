@@ -47,10 +47,7 @@ function run(program: string, args: string[]): string {
   return stdout;
 }
 
-/**
- * Builds the driver with the shipped library; for any machine, as valgrind supports no special
- * ones.
- */
+/** Builds the driver with the shipped library, for the baseline CPU, which valgrind supports. */
 function buildOnLibrary(folder: string): string {
   const program = join(folder, "driver");
   const args = [
@@ -157,7 +154,7 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
 const BUFFERS = ["core/buffers.c", "core/threads.c"];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
-test(...when(onX64, "buffers come back to whoever has lost them", (folder) => {
+test(...when(onX64, "buffers come back to the owner that has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
   assertStringIncludes(run(program, ["limits"]), "limits");

@@ -98,7 +98,7 @@ check("an instruction set that the machine lacks changes nothing", () => {
   assert(["base", "x86-64-v2", "x86-64-v3", "x86-64-v4"].includes(native.level));
 });
 
-check("setBackend chooses what serves the cpu, and tensors work on both", () => {
+check("setBackend chooses the backend of the cpu, and tensors work on both", () => {
   const compute = (): unknown => {
     const x = arange(600).reshape([20, 30]);
     return [

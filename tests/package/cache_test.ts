@@ -160,7 +160,7 @@ inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary
   assertStringIncludes(refused.native, `others can write into ${other}`);
 }, { "Unix": unix });
 
-inFolder("a cache that belongs to somebody else is not used", async ({ cache, env }) => {
+inFolder("a cache that belongs to another user is not used", async ({ cache, env }) => {
   mkdirSync(cache, { mode: 0o755 });
   chownSync(cache, 12345, 12345);
   assertEquals((await start(env)).cpu, "native");

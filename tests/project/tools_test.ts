@@ -74,7 +74,7 @@ async function leaveTurnTo(pid: number): Promise<void> {
   }
 }
 
-test("zig runs when nobody else runs it, and says what is wrong", withZig, async () => {
+test("zig runs when no other process runs it, and reports errors", withZig, async () => {
   // If a process ended without releasing its turn.
   const other = spawn(process.execPath, ["--version"], { stdio: "ignore" });
   await new Promise((done) => other.on("exit", done));

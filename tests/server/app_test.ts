@@ -263,7 +263,7 @@ test("server: once it drains, /healthz and /classify say so, and what was accept
   assertEquals([answer.status, answer.headers.get("connection")], [200, "close"]);
 });
 
-test("server: on a socket, slow, endless and broken clients harm nobody", async () => {
+test("server: on a socket, slow, endless and broken clients do no harm", async () => {
   const { app } = fakeApp({ bodyBytes: 10_000, bodyMs: 300 });
   const listener = listen(app.handle, {
     hostname: "127.0.0.1",

@@ -105,7 +105,7 @@ class Choices {
   }
 }
 
-/** A random way to write `size` as a product, with a 1 here and there. */
+/** A random factorization of `size`, with occasional factors of 1. */
 function factors(size: number, pick: Choices): number[] {
   const shape = size === 0 ? [0] : [];
   let left = size === 0 ? pick.below(4) + 1 : size;

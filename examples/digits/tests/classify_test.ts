@@ -1,5 +1,5 @@
 /**
- * The larger digits model, the pictures and files that it reads, and the command line.
+ * The larger digits model, the pictures and files that it accepts, and the command line.
  *
  * @module
  */

@@ -17,13 +17,13 @@ import { EPOCHS, initialModel, lossAndGradients, SEED, train, withShifts } from 
 import { arange, info, io, random, setBackend, type Tensor } from "../../../mod.ts";
 import { findTool, root } from "../../../scripts/tools.ts";
 
-/** For what trains, or starts programs: seconds, and more on a busy machine. */
+/** For tests that train or start programs: seconds, and more on a busy machine. */
 const SLOW = { timeout: 120_000 };
 const DATA = new URL("../data/digits.npz", import.meta.url);
 const { train: digits, heldOut } = await loadDigits();
 const model = await loadModel();
 
-/** What the model says, in double precision and without the library. */
+/** The model's prediction, in double precision and without the library. */
 function predictPlainly(images: number[][]): number[] {
   const [weight1, bias1] = [model.weight1.toArray(), model.bias1.toArray()];
   const [weight2, bias2] = [model.weight2.toArray(), model.bias2.toArray()];

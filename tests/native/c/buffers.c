@@ -63,7 +63,7 @@ static void check_one_thread(void) {
   memset(a, 7, 1 << 20);
   o.finalize_buffer(a, NULL);
 
-  /* The next buffer of about that size reuses the memory, whoever asks. It is zeroed only on
+  /* The next buffer of about that size reuses the memory, for any owner. It is zeroed only on
    * request. */
   char *b = take(other, (1 << 20) - 1000, 0);
   CHECK(b == a && b[0] == 7 && in_use(other) == (1 << 20) - 1000 && cached_bytes() == 0);

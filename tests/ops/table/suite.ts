@@ -39,7 +39,7 @@ export function shareOf(tests: readonly Test[]): readonly Test[] {
 export function tableTests(targets: readonly Target[]): Test[] {
   const tests: Test[] = [];
   const test = (name: string, run: () => void): void => void tests.push([name, run]);
-  /** What ran: `row dtype layout backend`. */
+  /** The cases that ran: `op dtype layout backend`. */
   const ran = new Set<string>();
 
   for (const row of TABLE) {
