@@ -39,7 +39,7 @@ check("results that are not kept take little memory, in one turn of the event lo
     churn(1000);
     // 4 GB have been made. In Deno the first 64 MiB are not of the source.
     check(memory().bytes < 600e6 && memory().peakBytes < 600e6 && peakBytes < 600e6);
-    // Another thread passes on the buffers that the collector has found.
+    // Another thread hands over what the collector has found.
     for (let i = 0; memory().collectedBytes === 0; i++) check(i < 1000), churn(1);
     for (let i = 0; memory().collectedBytes > 0; i++) check(i < 1000), emptyCache();
     churn(100);`);
