@@ -1,15 +1,14 @@
 /**
  * Runs every test file under Deno and under Bun, shows what fails, and counts.
  *
- * Arguments pick the files whose paths contain one of them; `--runtime=deno` or `--runtime=bun`
- * runs one runtime only. `--device cuda` runs what is about CUDA, on this machine's device where
- * there is a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, decides
- * otherwise.
+ * Arguments select the files whose paths contain one of them; `--runtime=deno` or `--runtime=bun`
+ * runs one runtime only. `--device cuda` runs the CUDA tests, on this machine's device if there is
+ * a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, overrides that.
  *
- * Each file runs in a process of its own, as many at once as the machine has cores; one that takes
- * longer than `--minutes` (15) is ended, and fails with what it was doing. Counts come from the
- * runtimes' JUnit reports, and a file that ran no test counts as a failure. The last line is the
- * total, alone: `N passed, N failed[, N skipped]`.
+ * Each file runs in a process of its own, with as many in parallel as the machine has cores. A file
+ * that takes longer than `--minutes` (15) is killed, and fails with a description of its processes.
+ * Counts come from the runtimes' JUnit reports, and a file that ran no test counts as a failure.
+ * The last line is the total, alone: `N passed, N failed[, N skipped]`.
  *
  * @module
  */

@@ -1,8 +1,8 @@
 /**
  * Writes docs/coverage.md: the names of the array API standard, and which of them rowmajor has.
  *
- * Which names exist is determined from the exports of mod.ts and the members of tensors. Differences
- * are listed in array_api.ts.
+ * The exports of mod.ts and the members of tensors determine which names exist. array_api.ts lists
+ * the differences.
  *
  * @module
  */

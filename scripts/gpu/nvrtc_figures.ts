@@ -18,7 +18,7 @@ const STORE = join(root, "bench", "results", "nvrtc.tsv.gz");
 /** Additional registers of a kernel that are acceptable. */
 const MORE_REGISTERS = 8;
 
-// ---- what was compiled before ------------------------------------------------------------------
+// ---- saved figures -----------------------------------------------------------------------------
 
 /** Registers, then bytes of stack, of spill stores, of spill loads, of shared memory. */
 export type Figures = readonly number[];
@@ -77,7 +77,7 @@ export function writeStore(store: Store, families: readonly NamedFamily[]): void
   renameSync(`${STORE}.new`, STORE);
 }
 
-// ---- what there is to compile ------------------------------------------------------------------
+// ---- kernels to compile ------------------------------------------------------------------------
 
 /** C without comments, which do not affect the result. */
 function bare(text: string): string {

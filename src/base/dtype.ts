@@ -185,9 +185,9 @@ export interface BlockDType {
   readonly kind: string;
   /** The dtype of a lane. */
   readonly lane: DType;
-  /** How many lanes a block has. */
+  /** The number of lanes of a block. */
   readonly lanes: number;
-  /** How many elements a block has; a power of two. */
+  /** The number of elements of a block; a power of two. */
   readonly block?: number;
   /** {@link DTypeInfo.read} */
   read(array: TypedArray, position: number): unknown;

@@ -85,7 +85,7 @@ function badBroadcast(shape: Shape, target: Shape, why: string): ShapeError {
 export class Layout {
   /** The size of each axis. */
   readonly shape: readonly number[];
-  /** The distance between neighbours along each axis, in elements; negative or 0 in some views. */
+  /** The distance between neighbors along each axis, in elements; negative or 0 in some views. */
   readonly strides: readonly number[];
   /** The position of element (0, 0, …) in the buffer, in elements. */
   readonly offset: number;

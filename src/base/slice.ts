@@ -24,7 +24,7 @@ export class Slice {
   readonly start: number | null;
   /** The index to stop before; `null` continues to the end. */
   readonly stop: number | null;
-  /** The distance between neighbours; negative goes backwards. */
+  /** The distance between neighbors; negative goes backwards. */
   readonly stepSize: number;
 
   /** Throws an {@link IndexError} for a step of 0 and for values that are not integers. */
@@ -126,7 +126,7 @@ export interface Span {
   readonly start: number;
   /** The number of indexes. */
   readonly length: number;
-  /** The distance between neighbours. */
+  /** The distance between neighbors. */
   readonly step: number;
 }
 

@@ -10,7 +10,7 @@ import { joined, zlib } from "./bytes.ts";
 /** The first bytes of every PNG file. */
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** The format's colour types, by the number of channels. */
+/** The format's color types, by the number of channels. */
 const COLOUR_TYPES: Readonly<Record<number, number>> = { 1: 0, 3: 2, 4: 6 };
 
 /** The bytes of a PNG file from pixels in row-major order, `channels` (1, 3 or 4) bytes each. */

@@ -48,7 +48,7 @@ export interface Op {
   infer(call: Call): Inferred;
   /** The positions of the inputs that it writes. */
   readonly writes?: readonly number[] | undefined;
-  /** Which outputs are views of which inputs. */
+  /** The pairs of an output and the input that it is a view of. */
   readonly aliases?: readonly (readonly [output: number, input: number])[] | undefined;
   /**
    * The positions of inputs that a kernel needs contiguous: dispatch copies those that are not. All
@@ -128,7 +128,7 @@ export interface MapOp extends ElementOp {
   readonly kind: "map";
   /** The number of operands. */
   readonly arity: 1 | 2 | 3;
-  /** True when the first operand is a bool that takes no part in promotion (`where`). */
+  /** True if the first operand is a bool that is excluded from promotion (`where`). */
   readonly condition: boolean;
   /** True for comparisons, which accept any number next to integers. */
   readonly compares: boolean;

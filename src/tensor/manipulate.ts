@@ -398,7 +398,7 @@ const DIFF = composite("diff", (call, x) => {
   return made === x ? contiguousCopy(x) : made;
 });
 
-/** The n-th differences between neighbours along `axis`. */
+/** The n-th differences between neighbors along `axis`. */
 export function diff(x: Operand, n = 1, axis = -1): Operand {
   return dispatch(DIFF, [x], { n, axis });
 }

@@ -168,7 +168,7 @@ export interface ScanOptions<I extends boolean, E extends DType, R = E> extends 
   readonly includeInitial?: I;
 }
 
-/** Who owns a tensor's memory; see docs/memory.md. */
+/** The owner of a tensor's memory; see docs/memory.md. */
 export type Ownership = "owned" | "view" | "cow" | "shared";
 
 /** Tensors made since a `scope` began, if one is open. */

@@ -48,7 +48,7 @@ export type TextArg<T extends string> = T extends "None" | "newaxis" ? null
   : T extends `${bigint}` ? T extends `${infer N extends number}` ? N : T
   : T;
 
-/** The arguments that stand for axes, one entry per axis: neither new axes nor the ellipsis. */
+/** The arguments that consume axes, one entry per axis: neither new axes nor the ellipsis. */
 export type Consuming<A extends readonly unknown[], Out extends number[] = []> = A extends
   readonly [infer H, ...infer R] ? Consuming<
     R,

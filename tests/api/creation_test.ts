@@ -55,7 +55,7 @@ test("Creation: like another tensor, in its dtype or in one that is given", () =
   const halves = fullLike(x, 0.5, { dtype: "float64", device: "cpu" });
   halves satisfies Tensor<"float64", [3, 2], "cpu">;
   assertEquals([halves.dtype, halves.sum().item()], ["float64", 3]);
-  // What is generic stays so.
+  // Generic parameters stay generic.
   const half = <D extends DType, S extends Shape, V extends types.Device>(y: Tensor<D, S, V>) => {
     const made: Tensor<D, S, V> = zerosLike(y);
     return made;

@@ -53,7 +53,8 @@ function emulated(
   test(...when({ "the emulator": reason === undefined, ...conditions }, name, body));
 }
 
-// ---- what is not there ---------------------------------------------------------------------------
+// ---- missing parts
+// -------------------------------------------------------------------------------
 
 emulated("without a driver the first tensor says so at once, and the CPU serves", (folder) => {
   const env = alone(folder, { ROWMAJOR_CUDA_LIB_DIR: join(folder, "none") });

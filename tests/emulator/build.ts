@@ -110,7 +110,7 @@ function quote(text: string): string {
   return JSON.stringify(text).replaceAll("\\u0001", "\\001");
 }
 
-/** Fills `folder`, which is to be named `final`. */
+/** Fills `folder`, which is renamed to `final` afterwards. */
 function buildIn(folder: string, final: string, hash: string): void {
   const flags = kernelFlags();
   const values = {

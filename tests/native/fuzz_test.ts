@@ -236,7 +236,7 @@ check("folds: random plans are refused, or give what js gives", () => {
     const count = paired ? 3 : 2;
     const wrong = random() < 0.5 ? below(count) : -1;
     const operands = Array.from({ length: count }, (_, k): Operand => {
-      // The output and the second input stand still along the folded axes.
+      // The output and the second input have stride 0 along the folded axes.
       const axes = k === 1 || row.kind === "scan" ? shape : shape.slice(0, kept);
       const moving = k === 0 ? apart(axes) : anyStrides(axes);
       const strides = shape.map((_, axis) => moving[axis] ?? 0);
@@ -291,7 +291,7 @@ check("gathers and scatters: random plans and positions are refused, or give wha
       const one = below(size) - (DTYPE[by].kind === "i" ? below(2) * size : 0);
       writeElement(indexes, offset + i, one);
     }
-    // Fewer indexes than are asked for.
+    // Fewer indexes than requested.
     const asked = wrong === 2 ? indexes.array.length - offset + 1 : count;
     const picks = { indices: indexes, offset, count: asked, size, stride };
     const [target, source] = scatter ? [other, near] : [near, other];

@@ -232,7 +232,7 @@ check("without a BLAS the shim's own kernels serve, as exactly", () => {
   assertEquals(lines.length, 12);
   for (const [dtype, n, sum, one, row] of lines) {
     const x = (i: number, j: number): number => (i * n + j) % 13 - 6;
-    // Small integers: exact in every dtype but for the float16 results' own rounding.
+    // Small integers: exact in every dtype except for the rounding of float16 results.
     if (dtype === "float16") continue;
     let [total, first] = [0, 0];
     for (let i = 0; i < n; i++) {

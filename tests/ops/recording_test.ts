@@ -424,7 +424,7 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["rmsNorm", ({ x }) => x.rmsNorm(), "rmsNorm(x, -, -) {axis: -1}"],
 ];
 
-/** Methods that are one op of their own name, but elementwise ones, by what they take. */
+/** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [
   [
     "sum prod mean max min any all countNonzero logsumexp",
@@ -442,8 +442,8 @@ for (const [names, program, as] of FAMILIES) {
   for (const name of names.split(" ")) PROGRAMS.push([name, program(name), name + as]);
 }
 
-// Elementwise ops of the table whose methods have their names, and those that work in place. An op
-// without a method is seen in no program, which fails below.
+// Elementwise ops of the table whose methods have their names, and in-place ones. No program
+// records an op without a method, which fails below.
 const listed = new Set(PROGRAMS.map(([name]) => name));
 for (const { name, arity, dtypes } of Object.values(MAP)) {
   const key = dtypes.includes("f") ? "x" : "b";
@@ -486,7 +486,7 @@ function publicNames(): string[] {
 }
 
 test("every method, function and member of a namespace has a program here", () => {
-  // Other ways to call one stand in brackets after its name.
+  // Other ways to call one are in brackets after its name.
   const names = PROGRAMS.map(([name]) => name).filter((name) => !name.endsWith("]"));
   assertEquals(publicNames().sort(), names.sort());
 });

@@ -42,7 +42,7 @@ describe("sorting", () => {
     return Array.from({ length: n }, (_, i) => some[spread(i)]!);
   };
   const isNaNs = (x: number | bigint): boolean => x !== x;
-  // Equal zeros keep their order too, which assertEquals would not see.
+  // Equal zeros keep their order too, which assertEquals does not check.
   const told = (x: unknown): unknown => Object.is(x, -0) ? "-0" : x;
 
   for (const dtype of DTYPES) {

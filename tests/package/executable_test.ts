@@ -13,7 +13,10 @@ import { builtLibraries, HOST } from "../../scripts/release/package.ts";
 import { root } from "../../scripts/tools.ts";
 import { check, inDeno, run, temporary } from "./support.ts";
 
-/** What docs/install.md says after `deno task executable`, but for the name of the executable. */
+/**
+ * The arguments of `deno task executable` in docs/install.md, except for the name of the
+ * executable.
+ */
 const [program, ...args] = /^deno task executable (.*) --out=digits$/m.exec(
   readFileSync(join(root, "docs", "install.md"), "utf8"),
 )![1]!.split(" ");

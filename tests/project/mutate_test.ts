@@ -29,21 +29,21 @@ function made(text: string, file = "src/a.ts"): { mutants: Mutant[]; leftOut: Le
   return mutantsOf(programOf(file, text), file, file);
 }
 
-/** What the operator called `operator` makes of `text`: each source with the fault. */
+/** The mutants of `text` by the operator called `operator`, as sources. */
 function sources(operator: string, text: string, file?: string): string[] {
   return made(text, file).mutants
     .filter(({ place, key }) => key.startsWith(`${place} ${operator}: `))
     .map(({ from, to, by }) => text.slice(0, from) + by + text.slice(to));
 }
 
-/** What an operator makes of the expression `text` of numbers `a` and `b`. */
+/** The mutants of the expression `text` of numbers `a` and `b`. */
 function expressions(operator: string, text: string): string[] {
   const [before, after] = ["const f = (a: number, b: number) => [", "];"];
   return sources(operator, before + text + after)
     .map((source) => source.slice(before.length, -after.length));
 }
 
-/** What an operator makes of the statements `text`. */
+/** The mutants of the statements `text`. */
 function statements(operator: string, text: string): string[] {
   const [before, after] = ["function f(a: number, b: boolean, g: (n: number) => void) { ", " }"];
   return sources(operator, before + text + after)
@@ -216,7 +216,7 @@ describe("keys and samples", () => {
       made(`\n\nconst other = 5;\n${source}`).mutants.slice(2).map(({ key }) => key),
       keys,
     );
-    // What is there twice is counted.
+    // Duplicates are counted.
     assertEquals(
       made("function f() { g(); g(); }").mutants.map(({ key }) => key),
       ["f drop: g();", "f drop: g(); #2"],

@@ -26,8 +26,8 @@ interface Definition {
 
 interface Function extends Definition {
   /**
-   * Which macro makes its name: `NAME(sum)` joins the part with a suffix, `RM_FOR_ISA(sort)` with the
-   * instruction set; `none` where the name is written out.
+   * The macro that makes its name: `NAME(sum)` joins the part with a suffix, `RM_FOR_ISA(sort)`
+   * with the instruction set; `none` if the name is written out.
    */
   readonly joined: "none" | "suffix" | "isa";
   readonly isStatic: boolean;
@@ -37,13 +37,18 @@ interface Parsed {
   readonly lines: number;
   readonly macros: readonly Definition[];
   readonly functions: readonly Function[];
-  /** What is called, or else mentioned by a name that a macro makes: `f`, `NAME(f)`, `RM_FOR_ISA(f)`. */
+  /**
+   * The functions that it calls, or mentions by a name that a macro makes: `f`, `NAME(f)`,
+   * `RM_FOR_ISA(f)`.
+   */
   readonly calls: ReadonlySet<string>;
   /** The base names of the files that it includes. */
   readonly includes: readonly string[];
 }
 
-/** `text` with comments, strings and characters replaced by spaces; lines stay where they are. */
+/**
+ * `text` with comments, strings and characters replaced by spaces; the line numbers stay the same.
+ */
 function withoutComments(text: string): string {
   const blank = (part: string): string => part.replace(/[^\n]/g, " ");
   return text.replace(
@@ -101,7 +106,7 @@ function functionOf(head: string): { name: string; joined: Joined } | undefined 
   return { name, joined: "none" };
 }
 
-/** What `code` calls, see {@link Parsed.calls}. */
+/** The calls in `code`, see {@link Parsed.calls}. */
 function callsIn(code: string): Set<string> {
   const joined = [...code.matchAll(/\b(NAME|RM_FOR_ISA)\((\w+)\)/g)].map(([, m, f]) =>
     `${m}(${f})`
@@ -180,7 +185,7 @@ function parse(source: string): Parsed {
 /** The files that each file calls, and the functions. */
 function callsOf(files: ReadonlyMap<string, Parsed>): Map<string, Map<string, string>> {
   const byName = new Map([...files.keys()].map((path) => [path.split("/").at(-1)!, path]));
-  // A file sees what it includes; a header, which may have no guard, what its includers see too.
+  // A file sees its includes; a header, which may have no guard, also sees those of its includers.
   const including = (path: string): Set<string> => {
     const seen = new Set([path]);
     for (const of of seen) {

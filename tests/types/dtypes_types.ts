@@ -87,7 +87,7 @@ export function inPlace(): void {
   is<DType, [2]>()(some.add_(some).div_(2).exp_());
 }
 
-/** What is generic in its dtype can be overwritten. */
+/** A tensor with a generic dtype can be overwritten. */
 export function overwrite<D extends "float32" | "float64">(x: Tensor<D>): Tensor<D> {
   return x.exp_().neg_();
 }

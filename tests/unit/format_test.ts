@@ -36,7 +36,7 @@ function view(x: Operand, f: (layout: Layout) => Layout): Operand {
   return { ...x, layout: f(x.layout) };
 }
 
-/** Compares with lines that stand one below the other in the test. */
+/** Compares with lines that are listed one below the other in the test. */
 function shows(x: Operand, lines: string | string[], options?: FormatOptions): void {
   assertEquals(formatTensor(x, options).split("\n"), [lines].flat());
 }

@@ -106,7 +106,7 @@ describe("plan of a map", () => {
   });
 
   it("when none is left there is one axis of one element", () => {
-    // Larger than a single element only in what it looks at.
+    // Only its source is larger than a single element.
     const view = dense(1, 1);
     const shifted = new Layout([1, 1], [5, 5], 7, 1, false);
     const plan = planMap(shifted, view, null, null);

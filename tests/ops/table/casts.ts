@@ -36,7 +36,7 @@ export function checkCasts(from: DType, target: Target, count: (to: DType) => vo
   });
 }
 
-/** All patterns of a 16-bit float: their values are NumPy's, and come back as what they were. */
+/** All patterns of a 16-bit float: their values are NumPy's, and convert back to the same bits. */
 export function checkPatterns(dtype: "float16" | "bfloat16", target: Target): void {
   const bits = Uint16Array.from({ length: 65536 }, (_, i) => i);
   using(target.on, () => {

@@ -20,7 +20,7 @@ export interface Tolerance {
 /** Requires the same bits; all NaN are equal. */
 export const EXACT: Tolerance = { ulp: 0 };
 
-/** The distance between neighbours of `dtype` near `value`. */
+/** The distance between neighbors of `dtype` near `value`. */
 export function spacing(value: number, dtype: DType): number {
   const { eps, smallestNormal } = finfo(dtype);
   // Exponents are added: 2 ** 1024, as the log of the largest float64 rounds, is infinite.

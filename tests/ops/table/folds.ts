@@ -281,7 +281,7 @@ class FoldCases {
       } else {
         assertEquals(this.run(x, axes, second, { out }) === out, true, what());
         const cast = referenceOf(() => read(contiguousCopy(plain, name)));
-        // Another rounding on top of the row's own.
+        // Another rounding in addition to the op's own.
         const exact = DTYPE[name].kind !== "f" || DTYPE[result].kind !== "f";
         if (exact) assertSame(what, read(out), cast, name);
         else this.same(what, out, cast, x, DTYPE[name].bytes < DTYPE[result].bytes ? name : result);

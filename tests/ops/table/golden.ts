@@ -16,7 +16,7 @@ export interface FoldCase {
   readonly x: string;
   readonly shape: number[];
   readonly axis: number | number[] | null;
-  /** The second operand of rows that take one. */
+  /** The second operand of ops with two. */
   readonly y?: { readonly dtype: DType; readonly shape: number[]; readonly data: string };
   readonly expected?: string;
   /** True if NumPy rejects it. */
