@@ -36,8 +36,8 @@ export function sameShape(a: Shape, b: Shape): boolean {
 /**
  * Checks the caller's shape for `op`, and returns a copy of it.
  *
- * Throws a {@link ShapeError} if it is not an array of nonnegative integers, or has more than 2^53
- * - 1 elements (ignoring sizes of 0, so that strides stay exact too).
+ * Throws a {@link ShapeError} if it is not an array of nonnegative integers, or if their product
+ * exceeds 2^53 - 1 (ignoring sizes of 0, so that strides stay exact too).
  */
 export function checkShape(shape: unknown, op: string): number[] {
   if (!Array.isArray(shape)) {

@@ -157,10 +157,7 @@ function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[])
   return operand(one.storage, layout.broadcastTo(shape));
 }
 
-/**
- * Checks a value against the shape that it is assigned to; it may have extra leading axes of size
- * 1.
- */
+/** Checks a value against the target's shape; it may have extra leading axes of size 1. */
 function broadcastValue(name: string, value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
