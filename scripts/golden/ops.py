@@ -337,8 +337,8 @@ def fold_cases(row, dtype, arrays):
     """The axes to fold, over the arrays of `fold_inputs`."""
     cases = []
     plain, empty, *specials = arrays
-    many = row["skeleton"] == "reduce"
-    axes = {"reduce": [None, (1,), (0, 2)], "argReduce": [None, 1], "scan": [0, 2]}[row["skeleton"]]
+    many = row["kind"] == "reduce"
+    axes = {"reduce": [None, (1,), (0, 2)], "argReduce": [None, 1], "scan": [0, 2]}[row["kind"]]
     pairs = [(plain, axis) for axis in axes] + [(empty, (0,) if many else 0)]
     pairs += [(name, (1,) if many else 1) for name in specials]
     for name, axis in pairs:
@@ -352,7 +352,7 @@ def fold_cases(row, dtype, arrays):
             y = second.array([rng.uniform(-2, 2) for _ in range(int(np.prod(kept)))]).reshape(kept)
             case["y"] = {"dtype": second.name, "shape": list(kept), "data": encode(y)}
             operands.append(y)
-        if x.size == 0 and row.get("nonEmpty", row["skeleton"] == "argReduce"):
+        if x.size == 0 and row.get("nonEmpty", row["kind"] == "argReduce"):
             case["refused"] = True
         elif x.size == 0 and row["name"] == "normMax":
             case["expected"] = encode(np.zeros(3, result_dtype(row, dtype).np))
@@ -412,16 +412,16 @@ def golden(table, dtype):
     folds = fold_inputs(dtype)
     inputs, rows = {name: [encode(x)] for name, x in folds.items()}, {}
     for row in table["rows"]:
-        if dtype.kind not in row["takes"]:
+        if dtype.kind not in row["dtypes"]:
             continue
         entry = {"numpy": row["numpy"], "result": result_dtype(row, dtype).name}
         if row["name"] in EITHER_ZERO:
             entry["eitherZero"] = True
         if row["name"] in CANCELS:
             entry["cancels"] = True
-        if row.get("attributes"):
-            entry["attributes"] = {k: ATTRIBUTES[k] for k in row["attributes"] if k != "count"}
-        if row["skeleton"] == "map":
+        if row.get("parameters"):
+            entry["attributes"] = {k: ATTRIBUTES[k] for k in row["parameters"] if k != "count"}
+        if row["kind"] == "map":
             condition = row.get("condition", False)
             key = f"{row['arity']}{' if' if condition else ''} {row['domain'][0]} {row['domain'][1]}"
             columns = map_inputs(dtype, row["arity"], row["domain"], condition)

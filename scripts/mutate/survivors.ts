@@ -10,21 +10,33 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/backend/cuda/reduce.ts": {
     "scan literal: false → true": "no kernel is missing on the emulator",
     "partition literal: 2 → (2 - 1) in ROWS / 2": "only the speed changes",
+    "scansAcross comparison: sizeBetween(plan, 0, kept) >= FEW_RUNS → sizeBetween(plan, 0, kept) > FEW_RUNS":
+      "only the speed changes",
   },
   "src/backend/cuda/graphs.ts": {
     "free drop: drop(held);": "the memory comes back with the next garbage collection",
   },
   "src/backend/cuda/move.ts": {
+    "roomFor condition: axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES → (MAX_AXES)":
+      "only more arguments are passed",
     "PIECE literal: 4096 → (4096 + 1) in PIECE = 4096": "only the speed changes",
     "nonzeroIndices literal: 1 → (1 + 1) in tiles + 1": "only more workspace memory is taken",
     "teamFor comparison: even >= 8 → even >= (8) - 1": "a number of threads is a power of two",
   },
   "src/backend/cuda/softmax_norm.ts": {
+    'blockThreads logic: kernel.endsWith("Norm") || bytes === 8 → (kernel.endsWith("Norm") && bytes === 8)':
+      "only the speed changes",
     "BUSY_BLOCKS literal: 1024 → (1024 - 1) in BUSY_BLOCKS = 1024": "only the speed changes",
     "alongRows literal: 0 → (0 + 1) in handle === 0": "no kernel is missing on the emulator",
   },
   "src/backend/cuda/source.ts": {
     "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
+  },
+  "src/backend/cuda/matmul.ts": {
+    "withDense condition: if (isPlain(matrices, read)) → false": "only copies are made",
+  },
+  "src/backend/native/kernels.ts": {
+    "topk.supports literal: 16 → (16 + 1) in 16 * k": "only the speed changes",
   },
   "src/backend/ffi/buffers.ts": {
     "ShimBuffers.set otherBytes drop: this.#bytes[1] = bytes;":

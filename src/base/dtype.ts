@@ -280,7 +280,7 @@ function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
 }
 
 /** Cache of promotions, by the ids of both dtypes. */
-const PROMOTION: (DType | undefined)[] = [];
+const PROMOTION: (DType | undefined)[][] = [];
 
 /**
  * The dtype that `a` and `b` promote to, as in the array API standard; a float with an integer
@@ -293,7 +293,8 @@ export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   checkDType(a, op);
   checkDType(b, op);
   const [x, y] = [DTYPE[a], DTYPE[b]];
-  const result = PROMOTION[x.id * 256 + y.id] ??= promotePair(x, y);
+  // One array of all pairs would have holes, which engines keep in a hash table.
+  const result = (PROMOTION[x.id] ??= [])[y.id] ??= promotePair(x, y);
   if (result === undefined) {
     const why = x.lane === null && y.lane === null
       ? "no integer dtype holds both; cast one with astype()"

@@ -167,10 +167,13 @@ export function inferMap(call: Call): readonly OutputSpec[] {
     if (op.arity === 1) return settle(call, op, info, layout.shape);
     const b = inputs[1];
     if (isOperand(b)) {
-      if (b.storage.info === info && b.storage.device === storage.device) {
+      if (b.storage.device === storage.device) {
         checkAlive(b.storage, name);
+        const { info: other } = b.storage;
+        const common = other === info ? info : DTYPE[promoteTypes(info.name, other.name, name)];
+        ruleFor(op, common, name);
         const shape = broadcastShapes(name, layout.shape, b.layout.shape);
-        return settle(call, op, info, shape);
+        return settle(call, op, common, shape);
       }
     } else if (isScalar(b) && promoteWeak(op, info.name, b, 1, name) === info.name) {
       return settle(call, op, info, layout.shape);

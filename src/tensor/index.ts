@@ -130,7 +130,7 @@ const TAKE: Op = makeOp({
       ...pickAlong(x, tensor, axis),
       axis,
       block: new Layout(shape.toSpliced(axis, 1), strides.toSpliced(axis, 1), offset),
-      shape: shape.toSpliced(axis, 1, ...picked),
+      shape: call.specs[0]!.shape,
       place: axis,
       picked,
     };

@@ -310,7 +310,6 @@ function graphs(): void {
       x.T.cumulativeSum(1),
       x.sort(1, { descending: true }),
       x.argsort(0),
-      x.topk(2).indices,
       x.argmax(1),
       x.slice(picks),
       x.take(picks, 1),

@@ -327,7 +327,7 @@ check("threads without work use no time of the processor", () => {
 
 check("setThreads takes integers from 0 to 256, and says how many there are", () => {
   for (const bad of [-1, 1.5, NaN, 257, Infinity, "2" as unknown as number]) {
-    assertThrows(() => setThreads(bad), RangeError, "threads");
+    assertThrows(() => setThreads(bad), RangeError, "setThreads() needs");
   }
   assertEquals(native.setThreads(5), 5);
   assertEquals(native.threads, 5);

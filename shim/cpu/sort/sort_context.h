@@ -53,4 +53,21 @@ typedef struct {
   _Atomic(bool) failed;
 } sort_context;
 
+/* Sets what the keys of a dtype are made by, in ascending order. */
+static inline void set_key_order(sort_context *ctx, int dtype) {
+  ctx->bytes = rm_itemsize(dtype);
+  ctx->is_float = rm_is_float(dtype);
+  const uint64_t sign = (uint64_t)1 << (8 * ctx->bytes - 1);
+  if (ctx->is_float || (dtype >= RM_INT8 && dtype <= RM_INT64)) ctx->flip = sign;
+  if (!ctx->is_float) return;
+  static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
+  ctx->magnitude_mask = sign - 1;
+  ctx->negative_zero = sign;
+  ctx->infinity = infinities[dtype - RM_FLOAT16];
+}
+
+/* Makes the keys of n elements, of 64 bits for elements of 8 bytes, else of 32 (sort.c). */
+#define load_keys RM_FOR_ISA(load_keys)
+void load_keys(const sort_context *ctx, const void *values, ptrdiff_t n, void *keys);
+
 #endif

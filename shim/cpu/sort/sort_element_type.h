@@ -10,7 +10,7 @@
 
 #define NAME(name) RM_SUFFIXED(name, ELEMENT)
 
-static inline void NAME(load)(const sort_context *ctx, const void *values, ptrdiff_t n, KEY *keys) {
+static void NAME(load)(const sort_context *ctx, const void *values, ptrdiff_t n, KEY *keys) {
   const ELEMENT flip = (ELEMENT)ctx->flip, magnitude_mask = (ELEMENT)ctx->magnitude_mask,
                 zero = (ELEMENT)ctx->negative_zero;
   const ELEMENT infinity = (ELEMENT)ctx->infinity;
@@ -24,7 +24,7 @@ static inline void NAME(load)(const sort_context *ctx, const void *values, ptrdi
 }
 
 /* Only for keys that are unambiguous: see NAME(has_ambiguous_keys). */
-static inline void NAME(store)(const sort_context *ctx, const KEY *keys, ptrdiff_t n, void *values) {
+static void NAME(store)(const sort_context *ctx, const KEY *keys, ptrdiff_t n, void *values) {
   const ELEMENT flip = (ELEMENT)ctx->flip, magnitude_mask = (ELEMENT)ctx->magnitude_mask;
   ELEMENT *x = values;
   for (ptrdiff_t i = 0; i < n; i++) {
@@ -35,7 +35,7 @@ static inline void NAME(store)(const sort_context *ctx, const KEY *keys, ptrdiff
 }
 
 /* Whether floats contain NaN or -0, whose keys are not unique. */
-static inline bool NAME(has_ambiguous_keys)(const sort_context *ctx, const void *values, ptrdiff_t n) {
+static bool NAME(has_ambiguous_keys)(const sort_context *ctx, const void *values, ptrdiff_t n) {
   const ELEMENT magnitude_mask = (ELEMENT)ctx->magnitude_mask, zero = (ELEMENT)ctx->negative_zero;
   const ELEMENT infinity = (ELEMENT)ctx->infinity;
   const ELEMENT *x = values;
@@ -46,11 +46,11 @@ static inline bool NAME(has_ambiguous_keys)(const sort_context *ctx, const void 
   return found != 0;
 }
 
-static inline void NAME(permute)(const ELEMENT *from, const uint64_t *order, ptrdiff_t n, ELEMENT *to) {
+static void NAME(permute)(const ELEMENT *from, const uint64_t *order, ptrdiff_t n, ELEMENT *to) {
   RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];
 }
 
-static inline void NAME(scatter)(const ELEMENT *from, const KEY *ranks, ptrdiff_t n, ELEMENT *to) {
+static void NAME(scatter)(const ELEMENT *from, const KEY *ranks, ptrdiff_t n, ELEMENT *to) {
   RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[ranks[i]] = from[i];
 }
 

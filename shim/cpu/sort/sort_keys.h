@@ -25,37 +25,22 @@
    : (bytes) == 2 ? name##_uint16_t(__VA_ARGS__)      \
                   : name##_uint32_t(__VA_ARGS__))
 
-/* Sets what the keys of a dtype are made by, in ascending order. */
-static void set_key_order(sort_context *ctx, int dtype) {
-  ctx->bytes = rm_itemsize(dtype);
-  ctx->is_float = rm_is_float(dtype);
-  const uint64_t sign = (uint64_t)1 << (8 * ctx->bytes - 1);
-  if (ctx->is_float || (dtype >= RM_INT8 && dtype <= RM_INT64)) ctx->flip = sign;
-  if (!ctx->is_float) return;
-  static const uint64_t infinities[] = {0x7c00, 0x7f80, 0x7f800000, 0x7ff0000000000000};
-  ctx->magnitude_mask = sign - 1;
-  ctx->negative_zero = sign;
-  ctx->infinity = infinities[dtype - RM_FLOAT16];
-}
-
-/* The keys of n elements, of 64 bits for elements of 8 bytes, else of 32. Not inlined, nor are those
- * below, because their loops are long and come in four types. */
-__attribute__((noinline)) static void load_keys(const sort_context *ctx, const void *values,
-                                                ptrdiff_t n, void *keys) {
+/* Not inlined, because their loops are long and come in four types. */
+__attribute__((noinline)) void load_keys(const sort_context *ctx, const void *values, ptrdiff_t n,
+                                         void *keys) {
   if (ctx->bytes == 8) load_uint64_t(ctx, values, n, keys);
   else BY_BYTES(ctx->bytes, load, ctx, values, n, keys);
 }
 
-__attribute__((noinline, unused)) static void store_keys(const sort_context *ctx, const void *keys,
-                                                         void *values) {
+__attribute__((noinline)) static void store_keys(const sort_context *ctx, const void *keys,
+                                                 void *values) {
   if (ctx->bytes == 8) store_uint64_t(ctx, keys, ctx->size, values);
   else BY_BYTES(ctx->bytes, store, ctx, keys, ctx->size, values);
 }
 
 /* Whether some of n elements are floats whose keys are not unique. */
-__attribute__((noinline, unused)) static bool has_ambiguous_keys(const sort_context *ctx,
-                                                                 const void *values,
-                                                                 ptrdiff_t n) {
+__attribute__((noinline)) static bool has_ambiguous_keys(const sort_context *ctx,
+                                                         const void *values, ptrdiff_t n) {
   if (!ctx->is_float) return false;
   return ctx->bytes == 8 ? has_ambiguous_keys_uint64_t(ctx, values, n)
                          : BY_BYTES(ctx->bytes, has_ambiguous_keys, ctx, values, n);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "sort_context.h"
-#include "sort_keys.h"
 
 /* Keys that are made at once, those that are compared at once, and heaps on the stack. */
 enum { KEYS = 1024, COMPARED = 64, SMALL_HEAP = 64 };
@@ -30,7 +29,8 @@ static bool comes_after(entry a, entry b) {
 }
 
 /* Puts `moved` where it belongs in the heap of n entries below the hole at `at`. */
-static void sift_down(entry *heap, ptrdiff_t n, ptrdiff_t at, entry moved) {
+__attribute__((noinline)) static void sift_down(entry *heap, ptrdiff_t n, ptrdiff_t at,
+                                                entry moved) {
   for (ptrdiff_t child; (child = 2 * at + 1) < n; at = child) {
     if (child + 1 < n && comes_after(heap[child + 1], heap[child])) child++;
     if (!comes_after(heap[child], moved)) break;
@@ -39,7 +39,7 @@ static void sift_down(entry *heap, ptrdiff_t n, ptrdiff_t at, entry moved) {
   heap[at] = moved;
 }
 
-static void make_heap(entry *heap, ptrdiff_t n) {
+__attribute__((noinline)) static void make_heap(entry *heap, ptrdiff_t n) {
   for (ptrdiff_t i = n / 2 - 1; i >= 0; i--) sift_down(heap, n, i, heap[i]);
 }
 
@@ -52,27 +52,28 @@ static void sort_heap(entry *heap, ptrdiff_t n) {
 }
 
 /* The keys of n elements as 32 or 64 bits, the best element's the smallest. NaN is the largest. */
-static void load_ordered(const topk_context *ctx, const char *values, ptrdiff_t n, void *keys) {
+__attribute__((noinline)) static void load_ordered(const topk_context *ctx, const char *values,
+                                                   ptrdiff_t n, void *keys) {
   load_keys(&ctx->order, values, n, keys);
   if (!ctx->largest) return;
   if (ctx->order.bytes == 8) {
     uint64_t *wide = keys;
-    for (ptrdiff_t i = 0; i < n; i++) wide[i] = ~wide[i];
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) wide[i] = ~wide[i];
   } else {
     uint32_t *narrow = keys;
-    for (ptrdiff_t i = 0; i < n; i++) narrow[i] = ~narrow[i];
+    RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) narrow[i] = ~narrow[i];
   }
 }
 
 static bool has_below_32(const uint32_t *keys, ptrdiff_t n, uint32_t limit) {
   uint32_t found = 0;
-  for (ptrdiff_t i = 0; i < n; i++) found |= keys[i] < limit;
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) found |= keys[i] < limit;
   return found != 0;
 }
 
 static bool has_below_64(const uint64_t *keys, ptrdiff_t n, uint64_t limit) {
   uint64_t found = 0;
-  for (ptrdiff_t i = 0; i < n; i++) found |= keys[i] < limit;
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) found |= keys[i] < limit;
   return found != 0;
 }
 
@@ -106,13 +107,13 @@ static void select_best(const topk_context *ctx, const char *values, entry *heap
       offer(ctx, keys, count, at, heap);
       continue;
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
+    RM_SCALAR for (ptrdiff_t i = 0; i < count; i++) {
       heap[at + i] = (entry){bytes == 8 ? keys[i] : ((const uint32_t *)keys)[i], at + i};
     }
     if (at + count == k) make_heap(heap, k);
   }
   if (!ctx->sorted) {
-    for (ptrdiff_t i = 0; i < k; i++) heap[i].key = 0;
+    RM_SCALAR for (ptrdiff_t i = 0; i < k; i++) heap[i].key = 0;
     make_heap(heap, k);
   }
   sort_heap(heap, k);
