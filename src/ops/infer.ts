@@ -171,7 +171,6 @@ export function inferMap(call: Call): readonly OutputSpec[] {
         checkAlive(b.storage, name);
         const { info: other } = b.storage;
         const common = other === info ? info : DTYPE[promoteTypes(info.name, other.name, name)];
-        ruleFor(op, common, name);
         const shape = broadcastShapes(name, layout.shape, b.layout.shape);
         return settle(call, op, common, shape);
       }
@@ -338,7 +337,7 @@ function checkNotEmpty(name: string, layout: Layout, { outer, count }: Reduction
 }
 
 /** Throws unless int32 can represent an index among, or a count of, the elements. */
-function checkCount(name: string, layout: Layout, count: number): void {
+export function checkCount(name: string, layout: Layout, count: number): void {
   if (count > 2147483647) {
     throw new ShapeError(
       `Cannot ${name} shape ${formatShape(layout.shape)}: int32 does not count ${count} elements`,

@@ -10,7 +10,7 @@ import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
+import { checkCount, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
 import type { SortAttributes } from "../ops/kernels.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
@@ -26,6 +26,13 @@ export interface SortOptions {
   readonly descending?: boolean;
 }
 
+/** The outputs of an op whose kernels work along the last axis, along another one. */
+function alongAxis(op: Op, x: Operand, axis: number, attributes: object, name: string): Operand[] {
+  const moved = applyView(VIEWS.moveAxis, x, "moveAxis", axis, -1);
+  return dispatchAll(op, [moved], { ...attributes, axis: -1 }, name)
+    .map((y) => contiguousCopy(applyView(VIEWS.moveAxis, y, "moveAxis", -1, axis)));
+}
+
 function sortOp(name: string, contiguous: readonly number[] | undefined): Op {
   const op: Op = makeOp({
     kind: "kernel",
@@ -36,17 +43,15 @@ function sortOp(name: string, contiguous: readonly number[] | undefined): Op {
       checkOperand(x, call.name);
       const { storage: { info }, layout: { shape } } = x;
       checkKind(info, "biuf", call.name);
-      normalizeAxis(call.name, call.attributes.axis, shape.length);
+      const axis = normalizeAxis(call.name, call.attributes.axis, shape.length);
+      if (name === "argsort") checkCount(call.name, x.layout, shape[axis]!);
       return [{ shape, dtype: name === "sort" ? info : DTYPE.int32 }];
     },
-    // Kernels sort along the last axis.
     decompose(call: Call) {
       const x = call.operand(0);
-      const { axis, descending } = call.attributes as SortAttributes;
+      const attributes = call.attributes as SortAttributes;
       if (x.layout.size === 0) return empty(x.layout.shape, x, call.specs[0]!.dtype);
-      const moved = applyView(VIEWS.moveAxis, x, "moveAxis", axis, -1);
-      const sorted = dispatch(op, [moved], { axis: -1, descending }, undefined, call.name);
-      return contiguousCopy(applyView(VIEWS.moveAxis, sorted, "moveAxis", -1, axis));
+      return alongAxis(op, x, attributes.axis, attributes, call.name)[0]!;
     },
   });
   return op;
@@ -99,6 +104,7 @@ const TOPK: Op = makeOp<Op>({
     const { k, axis } = attributes as TopKAttributes;
     const along = normalizeAxis(name, axis, shape.length);
     const size = shape[along]!;
+    checkCount(name, x.layout, size);
     if (!Number.isInteger(k) || k < 0 || k > size) {
       throw new ArgumentError(
         `${name}() needs an integer from 0 to ${size} as k along axis ${axis} of shape ${
@@ -113,17 +119,14 @@ const TOPK: Op = makeOp<Op>({
   // taken.
   decompose(call) {
     const x = call.operand(0);
-    const { k, axis, largest, sorted } = call.attributes as TopKAttributes;
+    const attributes = call.attributes as TopKAttributes;
+    const { k, axis, largest, sorted } = attributes;
     const { rank, shape } = x.layout;
     const last = rank - 1;
     const [{ shape: taken, dtype }, { dtype: int32 }] = call.specs as [OutputSpec, OutputSpec];
     if (taken.includes(0)) return [empty(taken, x, dtype), empty(taken, x, int32)];
     const along = normalizeAxis(call.name, axis, rank);
-    if (along !== last) {
-      const moved = applyView(VIEWS.moveAxis, x, "moveAxis", along, last);
-      return dispatchAll(TOPK, [moved], { k, axis: last, largest, sorted }, call.name)
-        .map((y) => contiguousCopy(applyView(VIEWS.moveAxis, y, "moveAxis", last, along)));
-    }
+    if (along !== last) return alongAxis(TOPK, x, along, attributes, call.name);
     const size = shape[last]!;
     // Sorted from its end, equal elements are in the reverse of the order required for the last k.
     const from = largest ? applyView(VIEWS.flip, x, "flip", [last]) : x;

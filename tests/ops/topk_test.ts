@@ -6,7 +6,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { describe, it } from "node:test";
-import { ArgumentError, AxisError, ones, random, tensor } from "../../mod.ts";
+import { ArgumentError, AxisError, ones, random, ShapeError, tensor } from "../../mod.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
@@ -96,6 +96,9 @@ describe("topk", () => {
       error.message,
       "topk() needs an integer from 0 to 2 as k along axis 0 of shape [2, 3], got 3",
     );
+    const long = loose(ones([1])).broadcastTo([2 ** 31]);
+    assertThrows(() => long.topk(1), ShapeError, "int32 does not count");
+    assertThrows(() => long.argsort(), ShapeError, "int32 does not count");
     assertThrows(() => x.topk(1, { axis: 2 }), AxisError, "Cannot topk along axis 2");
     assertThrows(() => x.topk(1, { smallest: true }), TypeError, "smallest");
     assertThrows(() => loose(tensor(1)).topk(1), AxisError, "topk");

@@ -148,11 +148,9 @@ const SMALL_K = 64;
 
 const topk: Kernel = {
   supports(call) {
-    const { k, axis } = call.attributes;
-    const { rank, size, shape } = call.operand(0).layout;
-    const n = shape[rank - 1]!;
-    const isLast = axis === -1 || axis === rank - 1;
-    return isLast && size > 0 && k > 0 && (k <= SMALL_K || 16 * k <= n);
+    const { k } = call.attributes;
+    return sortsLastAxis(call) && k > 0 &&
+      (k <= SMALL_K || 16 * k <= call.operand(0).layout.shape.at(-1)!);
   },
   prepare(call) {
     const { storage, layout: { offset, size, shape } } = call.operand(0);
