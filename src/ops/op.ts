@@ -170,6 +170,11 @@ export type AxisOp = ReduceOp | ArgReduceOp | ScanOp;
 /** An op that is an expression of the table. */
 export type TableOp = MapOp | AxisOp;
 
+/** Whether an expression defines the op: of the table, or of a program. */
+export function isTableOp(op: Op): op is TableOp {
+  return (op as TableOp).expr !== undefined;
+}
+
 /** Every op by its name. */
 export const OPS: Map<string, Op> = new Map();
 

@@ -14,7 +14,7 @@ import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
-import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
+import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
 import type { CudaDevice } from "./device.ts";
 import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
@@ -141,15 +141,7 @@ export class CudaBackend implements Backend {
   }
 
   supports(call: Call): boolean {
-    switch (call.op.kind) {
-      case "map":
-      case "reduce":
-      case "argReduce":
-      case "scan":
-        return true;
-      default:
-        return KERNELS.get(call.op.name)?.supports(call) ?? false;
-    }
+    return isTableOp(call.op) || (KERNELS.get(call.op.name)?.supports(call) ?? false);
   }
 
   run(call: Call): boolean {

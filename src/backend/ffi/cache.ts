@@ -132,7 +132,7 @@ function distrust(folder: string, entry: Entry): string | undefined {
   // If a folder is private to its owner, a user who can read it is the owner.
   const user = host.userId() ?? ownerOfNew(folder);
   const foreign = user === undefined ? (entry.mode & 0o077) !== 0 : user !== entry.owner;
-  return foreign ? `${folder} belongs to somebody else` : undefined;
+  return foreign ? `${folder} belongs to another user` : undefined;
 }
 
 /** True if all files are next to `path`, the library, and have their sizes. */

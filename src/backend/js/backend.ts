@@ -9,7 +9,7 @@ import type { TypedArray } from "../../base/dtype.ts";
 import type { Backend } from "../../core/backend.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { AxisOp, Call, MapOp } from "../../ops/op.ts";
+import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
 import type { Loop } from "./environment.ts";
 import { interpretAxes, interpretMap } from "./interpret.ts";
 import { KERNELS } from "./kernels.ts";
@@ -53,15 +53,7 @@ export class JsBackend implements Backend {
   }
 
   supports(call: Call): boolean {
-    switch (call.op.kind) {
-      case "map":
-      case "reduce":
-      case "argReduce":
-      case "scan":
-        return true;
-      default:
-        return KERNELS.get(call.op.name)?.supports(call) ?? false;
-    }
+    return isTableOp(call.op) || (KERNELS.get(call.op.name)?.supports(call) ?? false);
   }
 
   run(call: Call): true {

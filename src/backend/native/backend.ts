@@ -10,7 +10,14 @@ import type { Operand } from "../../memory/operand.ts";
 import { NO_DTYPE } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { AxisOp, Call, ElementOp, MapOp, Op, TableOp } from "../../ops/op.ts";
+import {
+  type AxisOp,
+  type Call,
+  type ElementOp,
+  isTableOp,
+  type MapOp,
+  type Op,
+} from "../../ops/op.ts";
 import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
@@ -140,7 +147,7 @@ export class NativeBackend implements Backend {
   }
 
   #find(op: Op): number {
-    const hash = "expr" in op && op.expr !== undefined ? opHash(op as TableOp) : 0;
+    const hash = isTableOp(op) ? opHash(op) : 0;
     return this.#shim.rm_find_kernel(new TextEncoder().encode(`${op.name}\0`), hash);
   }
 
