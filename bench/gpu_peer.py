@@ -66,7 +66,7 @@ def main():
                 last.synchronize()
                 ms = first.elapsed_time(last)
             print(json.dumps({"ms": ms}), flush=True)
-        except Exception as error:  # noqa: BLE001, told to whoever asked
+        except Exception as error:  # noqa: BLE001, sent to the caller
             print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)
 
 

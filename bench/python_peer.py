@@ -139,7 +139,7 @@ def serve():
     for line in sys.stdin:
         try:
             reply(answer(json.loads(line)))
-        except Exception as error:  # told to whoever asked
+        except Exception as error:  # sent to the caller
             reply({"error": f"{type(error).__name__}: {error}"})
 
 

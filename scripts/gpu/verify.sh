@@ -133,7 +133,7 @@ tests() {
   return $ok
 }
 bench() { run bench/gpu.ts "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}"; }
-# Each tensor in memory of its own, so that what lies beyond one is nobody's. Libraries ask drivers for
+# Each tensor in memory of its own, so that an access beyond one is an error. Libraries ask drivers for
 # functions that those do not have, which is no error.
 sanitize() {
   sanitizer=$(command -v compute-sanitizer) || sanitizer=/usr/local/cuda/bin/compute-sanitizer

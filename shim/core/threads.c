@@ -69,7 +69,7 @@ static int hardware_threads(void) {
 /* Set by the caller whose tasks run. Another caller finds it set and works alone. */
 static atomic_flag pool_in_use = ATOMIC_FLAG_INIT;
 
-/* When the last tasks ended; owned by whoever holds pool_in_use. */
+/* When the last tasks ended; written only while pool_in_use is held. */
 static int64_t last_end;
 
 static rm_mutex mutex = RM_MUTEX_INIT;

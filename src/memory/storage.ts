@@ -191,7 +191,7 @@ function checkExposed(storage: Storage, op: string): void {
     throw new DisposedError(`Cannot ${op}: the tensor was disposed or moved`);
   }
   if (isDetached(storage)) {
-    throw new DisposedError(`Cannot ${op}: the tensor's buffer was transferred to somebody else`);
+    throw new DisposedError(`Cannot ${op}: the tensor's buffer was transferred`);
   }
 }
 

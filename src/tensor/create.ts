@@ -364,7 +364,7 @@ function fromMemory(attributes: unknown, op: string): Operand {
   const begin = view ? buffer.byteOffset : 0;
   const memory: ArrayBufferLike = view ? buffer.buffer : buffer;
   if ((memory as ArrayBuffer).detached === true) {
-    throw new DisposedError(`Cannot ${op} that was transferred to somebody else`);
+    throw new DisposedError(`Cannot ${op} that was transferred`);
   }
   if (isResizable(memory)) {
     throw new DTypeError(`Cannot ${op} that may be resized: copy it with tensor() or slice()`);

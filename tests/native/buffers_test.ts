@@ -20,7 +20,7 @@ const ones = full([N], 1);
 function check(what: boolean, said: unknown = ""): void {
   if (!what) throw new Error(String(said) + " " + JSON.stringify(memory()));
 }
-/** Makes results that nobody keeps, of 4 MB each, and gives the last one. */
+/** Makes results of 4 MB that are not kept, and gives the last one. */
 function churn(count: number): any {
   let last: any = ones;
   for (let i = 0; i < count; i++) last = ones.add(i);

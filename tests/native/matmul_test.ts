@@ -278,7 +278,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
       mock_calls: ["i32", "i32"],
       mock_last: ["void", "buffer"],
     });
-    if (mock.mock_calls(6) !== 1) throw new Error("nobody told it how many threads there are");
+    if (mock.mock_calls(6) !== 1) throw new Error("it was not told the number of threads");
     const results: unknown[] = [];
     for (const { name, dtype, c, a, b } of ${JSON.stringify(cases)} as any) {
       const make = ({ shape, strides, offset, length }: any): any => {

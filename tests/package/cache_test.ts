@@ -171,7 +171,7 @@ inFolder("a cache that belongs to another user is not used", async ({ cache, env
   for (const write of [[], [`--allow-write=${cache}`]]) {
     const { cpu, native } = await start(env, [...narrow, ...write]);
     assertEquals(cpu, "js");
-    assertStringIncludes(native, `${cache} belongs to somebody else`);
+    assertStringIncludes(native, `${cache} belongs to another user`);
     assertEquals(readdirSync(cache), []);
   }
 }, { "to be root, who can give folders away": root });

@@ -1073,7 +1073,7 @@ static void try_others(void) {
   const int32_t level = rm_configure(RM_CONFIGURE_LEVEL, -1);
   if (rm_configure(RM_CONFIGURE_LEVEL, 77) != level) fail("an unknown instruction set");
   char text[8];
-  if (rm_blas_info(text, sizeof text) != 0) fail("a BLAS that nobody opened");
+  if (rm_blas_info(text, sizeof text) != 0) fail("a BLAS that was not opened");
   setenv("ROWMAJOR_OPENBLAS", "/no/such/library", 1);
   if (rm_blas_open() != RM_NOT_FOUND) fail("a BLAS that is not there");
   const int32_t full = rm_last_error(text, sizeof text);
