@@ -7,7 +7,35 @@
 
 /** The reasons, by files and keys. */
 export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "src/backend/cuda/backend.ts": {
+    "isPlainLinear comparison: bias.storage.info === call.specs[0]!.dtype → bias.storage.info !== call.specs[0]!.dtype":
+      "the ops that it is made of give the same, slowly",
+    "isGemm.isByte comparison: x.layout.size > 0 → x.layout.size > (0) + 1":
+      "the ops that it is made of give the same, slowly",
+  },
+  "src/backend/cuda/constants.ts": {
+    "CONSTANTS literal: 1 → (1 - 1) in REDUCE_PACKS: 1": "only the speed changes",
+  },
+  "src/backend/cuda/families.ts": {
+    "mapFamilies condition: if (row.id === MAP.copy.id) → true":
+      "only which kernels are compiled ahead changes",
+  },
+  "src/backend/cuda/maps.ts": {
+    "isMixed literal: 0 → (0 - 1) in k === 0":
+      "the kernel that casts its operands gives the same, slowly",
+    "mapOtherwise literal: 0 → (0 + 1) in layouts[0] #3":
+      "only devices without a compiler take this way; prebuilt_test.ts takes too long to judge",
+  },
+  "src/backend/cuda/memory.ts": {
+    "turn drop: setTimeout(resolve, 0);": "this Deno has setImmediate",
+  },
   "src/backend/cuda/reduce.ts": {
+    "isEven literal: 1 → (1 - 1) in kept + 1": "only the speed changes",
+    "shareScan swap: splitReduction(wanted, ROUNDS_ACROSS)": "only the speed changes",
+    "fillReduce condition: b === null ? 0 : data[OFFSETS + 2]! → (data[OFFSETS + 2]!)":
+      "no kernel reads an operand that is not there",
+    "castLater condition: if (out.info.name === usual) → false":
+      "no kernel is missing on the emulator",
     "scan literal: false → true": "no kernel is missing on the emulator",
     "partition literal: 2 → (2 - 1) in ROWS / 2": "only the speed changes",
     "scansAcross comparison: sizeBetween(plan, 0, kept) >= FEW_RUNS → sizeBetween(plan, 0, kept) > FEW_RUNS":
@@ -17,6 +45,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "free drop: drop(held);": "the memory comes back with the next garbage collection",
   },
   "src/backend/cuda/move.ts": {
+    "gather arithmetic: (size - 1) * stride → ((size - 1) / stride)":
+      "callers pass operands that lie within their storages",
     "roomFor condition: axes.length > 3 * BLOCK_AXES ? MAX_AXES : BLOCK_AXES → (MAX_AXES)":
       "only more arguments are passed",
     "PIECE literal: 4096 → (4096 + 1) in PIECE = 4096": "only the speed changes",
@@ -24,18 +54,48 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "teamFor comparison: even >= 8 → even >= (8) - 1": "a number of threads is a power of two",
   },
   "src/backend/cuda/softmax_norm.ts": {
+    "heldOf arithmetic: (bytes === 8 ? 16 : 32) / (pack === 1 ? 2 : 1) → ((bytes === 8 ? 16 : 32) * (pack === 1 ? 2 : 1))":
+      "only how much a thread holds changes",
     'blockThreads logic: kernel.endsWith("Norm") || bytes === 8 → (kernel.endsWith("Norm") && bytes === 8)':
       "only the speed changes",
     "BUSY_BLOCKS literal: 1024 → (1024 - 1) in BUSY_BLOCKS = 1024": "only the speed changes",
     "alongRows literal: 0 → (0 + 1) in handle === 0": "no kernel is missing on the emulator",
   },
+  "src/backend/cuda/sort.ts": {
+    "sortLong.round literal: 512 → (512 - 1) in length / 512":
+      "only more workspace memory is taken",
+  },
   "src/backend/cuda/source.ts": {
+    "printC.num condition: /^\\d+$/.test(digits) ? digits : `((${work})${digits})` → (`((${work})${digits})`)":
+      "C converts integers to the same numbers",
     "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
   },
   "src/backend/cuda/matmul.ts": {
+    "isPlain logic: columnStride === 1 && rowStride >= columns → (rowStride >= columns)":
+      "the kernel without cuBLAS gives the same, slowly",
+    'linear drop: checkRun("rm_cuda_matmul", 3, offset, product.n, storage);':
+      "callers pass operands that lie within their storages",
+    "multiplyByBlas condition: if (z === c && x === a && y === b) → false":
+      "a second call with the same operands fails too",
     "withDense condition: if (isPlain(matrices, read)) → false": "only copies are made",
   },
+  "src/backend/ffi/abi.ts": {
+    "STATUS literal: 2 → (2 + 1) in badArgument: 2":
+      "ops_def_test.ts, which judges nothing, finds it",
+    "CUDA_MEMORY literal: 7 → (7 - 1) in release: 7":
+      "ops_def_test.ts, which judges nothing, finds it",
+    "BUFFERS literal: 2 → (2 + 1) in kept: 2": "ops_def_test.ts, which judges nothing, finds it",
+    "CONFIGURE literal: 2 → (2 - 1) in shareAll: 2":
+      "ops_def_test.ts, which judges nothing, finds it",
+    "hashOf literal: 0 → (0 + 1) in hash | 0": "ops_def_test.ts, which judges nothing, finds it",
+  },
+  "src/backend/ffi/load.ts": {
+    'mayBeThere logic: !host.may("read", path) || host.look(path) !== undefined → (!host.may("read", path))':
+      "tests of packages take this way, and judge nothing",
+  },
   "src/backend/native/kernels.ts": {
+    'topk.prepare literal: 2 → (2 + 1) in checkRun("topk", 2, 0, indices.layout.size, indices.storage)':
+      "callers pass operands that lie within their storages",
     "topk.supports literal: 16 → (16 + 1) in 16 * k": "only the speed changes",
   },
   "src/backend/ffi/buffers.ts": {
@@ -43,10 +103,13 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "only how much memory is kept changes",
   },
   "src/backend/ffi/cache.ts": {
+    "findIntact condition: !mayUse(folder, path) → (mayUse(folder, path))":
+      "the library is looked for again when it is opened",
     'pathOf condition: host.platform === "win32" ? path.slice(1).replaceAll("/", "\\\\") : path → (path)':
       "only Windows takes the other way",
   },
   "src/backend/ffi/checks.ts": {
+    "high literal: 0 → (0 + 1) in high = 0": "it is set before it is read",
     "checkOperand comparison: k < plan.operands → k <= plan.operands":
       "callers check the operands that a plan has",
   },
@@ -326,6 +389,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "all of the array is asked for, and a view of it has the same elements",
   },
   "src/memory/pool.ts": {
+    "bytesInUse logic: source?.bytes ?? 0 → (0)": "only Bun has buffers from the library",
     "BYTES_BEFORE_SOURCE arithmetic: 1 << 26 → (1 >> 26)":
       "the source of buffers is only found earlier",
     "BYTES_BEFORE_SOURCE literal: 1 → (1 + 1) in 1 << 26":

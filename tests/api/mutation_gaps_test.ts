@@ -27,6 +27,7 @@ import { parseIndexString, range, resolveSlice, sliceBasic } from "../../src/bas
 import { planMap } from "../../src/base/plan.ts";
 import { allocate, wrapExternal } from "../../src/memory/pool.ts";
 import { Storage } from "../../src/memory/storage.ts";
+import { matmul } from "../../src/tensor/linalg.ts";
 import "../../src/tensor/tensor.ts";
 import { BackendCalls } from "../calls.ts";
 import { assertRefused, iota, loose } from "../support.ts";
@@ -217,6 +218,8 @@ describe("devices", () => {
       assertThrows(() => applyInPlace(MAP.add, "add_", there, here), DeviceError, parts[1]);
       assertThrows(() => apply(MAP.neg, here, undefined, undefined, { out: there }), DeviceError);
       assertThrows(() => dispatch(REDUCE.sum, [here], { axis: 0 }, there), DeviceError);
+      assertThrows(() => matmul(here, there), DeviceError, parts[0]);
+      assertThrows(() => matmul(there, here), DeviceError, parts[1]);
     }
   });
 });

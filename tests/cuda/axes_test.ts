@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type DType, tensor, where } from "../../mod.ts";
+import { type DType, tensor, where, zerosLike } from "../../mod.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { assertListed, recordKernels } from "./support/kernels.ts";
 
@@ -25,6 +25,13 @@ const PROGRAMS: Record<string, (x: Any, moved: Any) => Any> = {
   add: (x, moved) => x.add(moved),
   less: (x, moved) => x.less(moved),
   where: (x, moved) => where(x.less(moved), x, moved),
+  "add into an output": (x, moved) => {
+    const out = zerosLike(x).permute(...MOVED);
+    x.add(moved, { out });
+    return out;
+  },
+  "add into an output of another dtype": (x, moved) =>
+    x.add(moved, { out: zerosLike(x, { dtype: "float64" }) }),
   copy: (_, moved) => moved.copy(),
   "a cast": (_, moved) => moved.astype("float64"),
   "mixed dtypes": (x, moved) => moved.mul(x.astype("int16")),

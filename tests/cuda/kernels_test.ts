@@ -556,11 +556,15 @@ check("Random numbers are those of JavaScript, normal ones but for 4 units", ({ 
   for (const dtype of DTYPES) {
     const { kind, bytes, min, max } = DTYPE[dtype];
     const [low, end] = kind === "f" ? [0n, 0n] : [BigInt(min), BigInt(max) + 1n];
-    for (const length of [1, 2, 5, 17, 1025]) {
+    for (const length of [0, 1, 2, 5, 17, 1025]) {
       const cases: [Distribution, bigint, bigint][] = kind === "f"
         ? [["uniform", 0n, 0n], ["normal", 0n, 0n]]
         : [["integers", low, end]];
       if (bytes > 2 && kind !== "f") cases.push(["integers", low + 5n, low + 70_000n]);
+      // One word of random bits is enough for the first of them.
+      if (bytes > 2 && kind !== "f") {
+        cases.push(["integers", low, low + 2n ** 16n], ["integers", low, low + 2n ** 16n + 1n]);
+      }
       if (bytes > 4 && kind !== "f") cases.push(["integers", low, low + 2n ** 40n + 7n]);
       if (dtype === "uint32") cases.push(["bits", 0n, 0n]);
       for (const [what, from, to] of cases) {

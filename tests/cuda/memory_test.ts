@@ -11,6 +11,7 @@ import { setImmediate } from "node:timers";
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../mod.ts";
 import { CudaDevice } from "../../src/backend/cuda/device.ts";
 import { CudaMemory } from "../../src/backend/cuda/memory.ts";
+import { Notes } from "../../src/backend/cuda/notes.ts";
 import {
   CUDA_CONTROL,
   CUDA_MEMORY,
@@ -226,6 +227,10 @@ describe("memory of a CUDA device", () => {
     assertThrows(() => memory.synchronize(), IndexError, message);
     memory.synchronize();
     assertEquals(fake.log.filter((step) => step === "synchronize 0").length, 2);
+    // Without indexing since, nothing is looked for.
+    const earlier = fake.log.filter((step) => step === "download 0").length;
+    download(x, 0, 1);
+    assertEquals(fake.log.filter((step) => step === "download 0").length, earlier + 1);
     // A read without blocking never waits for later work.
     device.nextIndexing();
     const before = fake.log.filter((step) => step === "download 0").length;
@@ -235,6 +240,24 @@ describe("memory of a CUDA device", () => {
     assertEquals(fake.log.filter((step) => step === "download 0").length, before);
     // The next read throws that error.
     await assertRejects(() => downloadLater(x, 0, 1), IndexError, message);
+  });
+
+  it("nothing is copied between devices while either of them records a graph", () => {
+    const [one, other] = [open(0), open(1)];
+    for (const { device } of [one, other]) {
+      device.notes = new Notes();
+      assertThrows(
+        () => one.memory.copy(512, other.memory, 512, 4),
+        DeviceError,
+        "cuda: cannot copy from cuda:1 while a graph is being captured",
+      );
+      // Within one of them, the graph records it.
+      one.memory.copy(512, one.memory, 1024, 4);
+      device.notes = null;
+    }
+    one.memory.copy(512, other.memory, 512, 4);
+    assertEquals(one.fake.log, ["copy 0", "copy 0", "copy 0"]);
+    assertEquals(other.fake.log, []);
   });
 
   it("usage, and what is kept is given back", () => {

@@ -176,7 +176,9 @@ function moving(): void {
   it("info tells of it", () => {
     const { backends, devices } = info();
     assertEquals(backends.cuda, "in use");
-    assert(devices.cuda!.includes("compute capability"));
+    const about = devices.cuda!;
+    assert(about.includes("compute capability"), about);
+    assert(about.includes(`, ${(memory(CUDA).totalBytes / 2 ** 30).toFixed(1)} GiB, `), about);
   });
 
   it("kernels can be made ahead", () => {
@@ -232,6 +234,10 @@ function linear(): void {
           assertNear(asView(y).linear(v.T.copy().T, bias).toArray(), whole, dtype);
           assertNear(asView(y).linear(asView(v), bias).toArray(), whole, dtype);
         }
+        const before = memory(CUDA);
+        y.linear(v, apart).dispose();
+        const after = memory(CUDA);
+        assertEquals(after.bytes - after.pooledBytes, before.bytes - before.pooledBytes);
         const out = loose(zeros([...shape.slice(0, -1), 4], { dtype, device: CUDA }));
         assertEquals(y.linear(v, c, { out }), out);
         assertNear(out.toArray(), whole, dtype);

@@ -253,6 +253,10 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       count([3], "int64").less(2),
     ],
     "strided operands": ({ count }) => count([4, 6]).slice("::2, ::-3").add(count([2, 2]).T),
+    "stacks of transposed matrices": ({ count }) =>
+      count([3, 40, 20]).add(count([3, 20, 40]).permute(0, 2, 1)),
+    "rows of packs, with gaps": ({ count }) =>
+      count([5, 48]).slice(":, 8:40").mul(count([5, 32])).add(count([5, 1])),
     functions: ({ count }) => {
       const x = count([7]).sub(3).div(2);
       return [x.exp(), x.gelu(), x.isfinite(), x.sign(), x.round(), x.clip(-1, 1), x.clip(null, 0)];
@@ -310,6 +314,12 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       zeros([2, 0], { device }).prod(1),
     ],
     extremes: ({ count }) => [count([3, 4]).max(1), count([3, 4], "int64").min(), count([4]).any()],
+    "extremes of what is all the same": ({ of, count }) => [
+      of([false, false]).max(),
+      of([true, true]).min(),
+      of([-Infinity, -Infinity]).max(),
+      count([2], "uint8").mul(0).add(255).min(),
+    ],
     positions: ({ count }) => [count([3, 4]).sin().argmax(1), count([3, 4]).cos().argmin()],
     counts: ({ count }) => [count([3, 4]).countNonzero(), count([2, 2]).all(1)],
     "into an output": ({ count, device }) => {

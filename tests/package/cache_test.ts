@@ -216,6 +216,26 @@ inFolder(
   { "Unix, and not to be root": unix && !root },
 );
 
+inFolder("a program that may not use the cache is told what to allow", async ({ cache, env }) => {
+  const needed = `--allow-ffi=${cache} --allow-read=${cache} --allow-write=${cache}`;
+  for (
+    const permissions of [
+      ["--allow-ffi"],
+      ["--allow-ffi=/elsewhere", `--allow-read=${cache}`],
+      [`--allow-ffi=${cache}`, `--allow-read=${cache}`],
+    ]
+  ) {
+    const { cpu, native } = await start(env, ["--allow-env", ...permissions]);
+    assertEquals(cpu, "js");
+    assertStringIncludes(
+      native,
+      `not allowed to keep the library in ${cache}: use -A, or ${needed}`,
+      permissions.join(" "),
+    );
+    assert(!existsSync(cache));
+  }
+}, { "Deno": inDeno });
+
 inFolder(
   "without HOME the temporary folder serves; XDG_CACHE_HOME and HOME are used",
   async ({ temporary, env }) => {
