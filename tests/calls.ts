@@ -88,10 +88,15 @@ export class BackendCalls {
    * Copies blocks from the places of the indices. Returns the place of the first bad index, or -1.
    */
   gather(plan: Plan, out: Storage, source: Storage, index: IndexVector, step: number): number {
-    const call = this.#call("gather", [
-      blocks(plan, 1, source, index.size, index.stride),
-      indexOperand(index),
-    ], [blocks(plan, 0, out, index.count, step)]);
+    const call = this.#call(
+      "gather",
+      [
+        blocks(plan, 1, source, index.size, index.stride),
+        indexOperand(index),
+      ],
+      [blocks(plan, 0, out, index.count, step)],
+      { axis: 0 },
+    );
     this.run(call);
     return call.badIndex;
   }
@@ -105,11 +110,16 @@ export class BackendCalls {
     step: number,
     add: boolean,
   ): number {
-    const call = this.#call(add ? "scatterAdd" : "scatter", [
-      blocks(plan, 0, target, index.size, index.stride),
-      blocks(plan, 1, values, index.count, step),
-      indexOperand(index),
-    ], []);
+    const call = this.#call(
+      add ? "scatterAdd" : "scatter",
+      [
+        blocks(plan, 0, target, index.size, index.stride),
+        blocks(plan, 1, values, index.count, step),
+        indexOperand(index),
+      ],
+      [],
+      { axis: 0 },
+    );
     this.run(call);
     return call.badIndex;
   }

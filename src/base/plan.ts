@@ -136,12 +136,32 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
   addOperand(1, a, out.shape);
   if (b !== null) addOperand(2, b, out.shape);
   if (c !== null) addOperand(3, c, out.shape);
-  if (!dropUnitAxes(out.shape)) return finish(plan, 0, false);
-  flipNegative(0, rank);
-  sortAxes(0, rank);
-  rank = mergeAxes(0, rank);
-  lengthenInnermost();
-  return finish(plan, 0, chooseTiles());
+  for (let i = 0; i < rank; i++) sizes[i] = out.shape[i]!;
+  return finishMap();
+}
+
+/**
+ * Plans the loop over one block: the elements of `out` and `a` at the first position along axes of
+ * each, `outAxes` and `aAxes` many from `axis` on. The others have the same sizes in both.
+ */
+export function planBlocks(
+  out: Layout,
+  outAxes: number,
+  a: Layout,
+  aAxes: number,
+  axis: number,
+): Plan {
+  count = 2;
+  rank = out.shape.length - outAxes;
+  starts[0] = out.offset;
+  starts[1] = a.offset;
+  for (let i = 0; i < rank; i++) {
+    const inOut = i < axis ? i : i + outAxes;
+    sizes[i] = out.shape[inOut]!;
+    steps[0]![i] = out.strides[inOut]!;
+    steps[1]![i] = a.strides[i < axis ? i : i + aAxes]!;
+  }
+  return finishMap();
 }
 
 /**
@@ -259,11 +279,10 @@ function addOperand(k: number, layout: Layout, shape: readonly number[]): void {
   }
 }
 
-/** Drops the axes of size 1; makes a single empty axis if the shape is empty. */
-function dropUnitAxes(shape: readonly number[]): boolean {
-  for (let i = 0; i < shape.length; i++) {
-    sizes[i] = shape[i]!;
-    if (shape[i] === 0) {
+/** Drops the axes of size 1; makes a single empty axis if one is empty. */
+function dropUnitAxes(): boolean {
+  for (let i = 0; i < rank; i++) {
+    if (sizes[i] === 0) {
       rank = 1;
       sizes[0] = 0;
       for (let k = 0; k < count; k++) steps[k]![0] = 1;
@@ -385,6 +404,16 @@ function chooseTiles(): boolean {
     }
   }
   return false;
+}
+
+/** Orders and merges the axes of a map, and writes its plan. */
+function finishMap(): Plan {
+  if (!dropUnitAxes()) return finish(shared, 0, false);
+  flipNegative(0, rank);
+  sortAxes(0, rank);
+  rank = mergeAxes(0, rank);
+  lengthenInnermost();
+  return finish(shared, 0, chooseTiles());
 }
 
 function finish(plan: Plan, kept: number, tiled: boolean): Plan {

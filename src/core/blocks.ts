@@ -1,13 +1,13 @@
 /**
- * Index kernels as blocks: the elements at an index along the first axis, and the loop over one
- * block.
+ * Index kernels as blocks: the elements at an index along an axis, and the loop over one block.
  *
  * @module
  */
 import { Layout } from "../base/layout.ts";
-import { type Plan, planMap } from "../base/plan.ts";
+import { type Plan, planBlocks, planMap } from "../base/plan.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
+import type { GatherAttributes } from "../ops/kernels.ts";
 import type { Call } from "../ops/op.ts";
 
 /** A vector of indices into an axis. */
@@ -35,37 +35,43 @@ export interface Blocks {
   readonly step: number;
 }
 
-function block({ shape, strides, offset }: Layout): Layout {
-  return new Layout(shape.slice(1), strides.slice(1), offset);
-}
-
-function indexVector({ storage, layout }: Operand, indexed: Layout): IndexVector {
+/** The indices, a contiguous operand, into an axis of the layout `indexed`. */
+function indexVector({ storage, layout }: Operand, indexed: Layout, axis: number): IndexVector {
   return {
     indices: storage,
     offset: layout.offset,
     count: layout.size,
-    size: indexed.shape[0]!,
-    stride: indexed.strides[0]!,
+    size: indexed.shape[axis]!,
+    stride: indexed.strides[axis]!,
   };
 }
 
-function blocksOf(out: Operand, source: Operand, index: IndexVector, step: number): Blocks {
-  const plan = planMap(block(out.layout), block(source.layout), null, null);
-  return { plan, out: out.storage, source: source.storage, index, step };
+/** The distance between blocks along `picked` axes without gaps, from `axis` on. */
+function stepOf({ shape, strides }: Layout, axis: number, picked: number): number {
+  for (let i = axis + picked - 1; i >= axis; i--) if (shape[i] !== 1) return strides[i]!;
+  return 0;
 }
 
 /** The blocks of a gather. */
 export function gatherBlocks(call: Call): Blocks {
-  const [out, source] = [call.outputs[0]!, call.operand(0)];
-  const index = indexVector(call.operand(1), source.layout);
-  return blocksOf(out, source, index, out.layout.strides[0]!);
+  const { axis } = call.attributes as GatherAttributes;
+  const [out, source, indices] = [call.outputs[0]!, call.operand(0), call.operand(1)];
+  const picked = indices.layout.shape.length;
+  const plan = planBlocks(out.layout, picked, source.layout, 1, axis);
+  const index = indexVector(indices, source.layout, axis);
+  const step = stepOf(out.layout, axis, picked);
+  return { plan, out: out.storage, source: source.storage, index, step };
 }
 
 /** The blocks of a scatter, with or without addition. */
 export function scatterBlocks(call: Call): Blocks {
-  const [target, values] = [call.operand(0), call.operand(1)];
-  const index = indexVector(call.operand(2), target.layout);
-  return blocksOf(target, values, index, values.layout.strides[0]!);
+  const { axis } = call.attributes as GatherAttributes;
+  const [target, values, indices] = [call.operand(0), call.operand(1), call.operand(2)];
+  const picked = indices.layout.shape.length;
+  const plan = planBlocks(target.layout, 1, values.layout, picked, axis);
+  const index = indexVector(indices, target.layout, axis);
+  const step = stepOf(values.layout, axis, picked);
+  return { plan, out: target.storage, source: values.storage, index, step };
 }
 
 /** True for a call of `takeAlongAxis` with a tensor of indices, which kernels support. */

@@ -2,12 +2,26 @@
  * Ops that are not an expression of one element and that every backend has a kernel for: their
  * meaning as index formulas, and their arguments. Public ops built on these are in src/tensor.
  *
- * `i`, `j` are indices along the first axis or axes, `…` stands for the others.
+ * `i` is at the axis of the call, `…` stands for the others.
  *
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
 import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
+
+/** `shape` with the axes of indices, `picked`, in the place of `axis`. */
+export function pickedShape(
+  shape: readonly number[],
+  axis: number,
+  picked: readonly number[],
+): number[] {
+  // Faster than to splice.
+  const made: number[] = [];
+  for (let i = 0; i < axis; i++) made.push(shape[i]!);
+  for (let i = 0; i < picked.length; i++) made.push(picked[i]!);
+  for (let i = axis + 1; i < shape.length; i++) made.push(shape[i]!);
+  return made;
+}
 
 function kernel(
   name: string,
@@ -17,21 +31,28 @@ function kernel(
   return makeOp<Op>({ kind: "kernel", name, infer, ...more });
 }
 
+/** Attributes of {@link INDEX}'s `gather`, `scatter` and `scatterAdd`. */
+export interface GatherAttributes {
+  /** The indexed axis, counted from the first. */
+  readonly axis: number;
+}
+
 /**
- * The index kernels. Indices are a contiguous vector of any integer dtype; negative ones count from
- * the end. `call.badIndex` is the first one out of range: then nothing has been written.
+ * The index kernels. `i` stands for as many axes as the indices have: these are contiguous, of any
+ * integer dtype, and count from the end where negative. `call.badIndex` is the first one out of range: then nothing has been written.
  */
 export const INDEX = {
-  /** out[i, …] = source[indices[i], …]; inputs: source, indices. */
+  /** out[…, i, …] = source[…, indices[i], …]; inputs: source, indices. */
   gather: kernel("gather", (call) => {
     const { storage, layout } = call.operand(0);
-    const [count] = call.operand(1).layout.shape;
-    return [{ shape: [count!, ...layout.shape.slice(1)], dtype: storage.info }];
-  }, { moves: true, strided: true }),
-  /** target[indices[i], …] = values[i, …], later ones last; inputs: target, values, indices. */
+    const { axis } = call.attributes as GatherAttributes;
+    const shape = pickedShape(layout.shape, axis, call.operand(1).layout.shape);
+    return [{ shape, dtype: storage.info }];
+  }, { moves: true }),
+  /** target[…, indices[i], …] = values[…, i, …], later ones last; inputs: target, values, indices. */
   scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
   /**
-   * target[indices[i], …] += values[i, …], in the arithmetic of the dtype; inputs as for scatter.
+   * target[…, indices[i], …] += values[…, i, …], in the arithmetic of the dtype; inputs as for scatter.
    */
   scatterAdd: kernel("scatterAdd", () => [], { writes: [0] }),
   /**

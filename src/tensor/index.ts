@@ -3,32 +3,31 @@
  *
  * @module
  */
-import { Layout } from "../base/layout.ts";
 import { broadcastAll, normalizeAxis } from "../base/shape.ts";
 import { dispatch, dispatchAll, performCall } from "../core/dispatch.ts";
-import { tidy, wrap } from "../core/handles.ts";
+import { tidy } from "../core/handles.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
-import { allocateIn } from "../memory/device.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
-import { INDEX } from "../ops/kernels.ts";
+import { INDEX, pickedShape } from "../ops/kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../ops/op.ts";
 import {
   alongAxis,
   asInput,
-  blocksAlong,
   checkAlong,
   checkIndices,
   checkNonzero,
   type IndexArgument,
-  indexed,
   type Indices,
   indicesOf,
   nonzeroAxes,
   operand,
   outOfRange,
+  type Parts,
   partsOf,
-  pickAlong,
+  select,
+  selectAlong,
   type Selection,
+  shapeOf,
   spend,
   toIndices,
   withIndices,
@@ -55,13 +54,11 @@ export function nonzero(x: Operand): Operand[] {
 
 /** A copy of the picked elements. */
 function gather(name: string, x: Operand, what: Selection): Operand {
-  const layout = Layout.contiguous(what.shape);
-  const storage = allocateIn(x.storage.memory, x.storage.info, layout.size, false);
-  const call = new Call(INDEX.gather, name, [indexed(x, what), what.indices]);
-  call.outputs[0] = operand(storage, blocksAlong(layout, what));
+  const source = what.source === x.layout ? x : operand(x.storage, what.source);
+  const call = new Call(INDEX.gather, name, [source, what.indices], { axis: what.place });
   performCall(call);
   checkFound(name, x.layout, what, call.badIndex);
-  return wrap(storage, layout);
+  return call.outputs[0]!;
 }
 
 /** Whether the number of picked elements depends on the argument's values. */
@@ -71,34 +68,53 @@ function isMask(argument: IndexArgument): boolean {
     : Array.isArray(argument) && argument.length > 0 && typeof argument[0] === "boolean";
 }
 
+/** The tensor that is the only argument of an index, if it is one. */
+function onlyTensor(call: Call): Operand | undefined {
+  return call.inputs.length === 2 && call.attributes.index.length === 1
+    ? call.operand(1)
+    : undefined;
+}
+
 const GET: Op = makeOp({
   kind: "kernel",
   name: "index",
   infer(call): Inferred {
     const [x] = call.inputs;
     checkOperand(x, call.name);
+    call.memo = undefined;
+    const { shape } = x.layout;
+    const only = onlyTensor(call);
+    if (only !== undefined && shape.length > 0) {
+      if (isMask(only)) return "data-dependent";
+      return [{ shape: pickedShape(shape, 0, only.layout.shape), dtype: x.storage.info }];
+    }
     const args = argumentsOf(call, 1);
     if (args.some(isMask)) return "data-dependent";
-    const [first] = args;
-    const { shape } = x.layout;
-    if (args.length === 1 && isOperandArgument(first) && shape.length > 0) {
-      return [{ shape: [...first.layout.shape, ...shape.slice(1)], dtype: x.storage.info }];
-    }
     return tidy(() => {
-      const { tensors, block, place } = partsOf(call.name, x, args);
-      const picked = broadcastAll(call.name, tensors.map(({ tensor }) => tensor.layout.shape));
-      return [{ shape: block.shape.toSpliced(place, 0, ...picked), dtype: x.storage.info }];
+      const parts = partsOf(call.name, x, args);
+      // Tensors made of arrays do not outlive this function.
+      call.memo = args.some((argument) => Array.isArray(argument)) ? undefined : parts;
+      return [{ shape: shapeOf(call.name, parts), dtype: x.storage.info }];
     });
   },
   decompose(call) {
     const x = call.operand(0);
-    return withIndices(call.name, x, argumentsOf(call, 1), (what) => gather(call.name, x, what));
+    const { name, memo } = call;
+    if (memo !== undefined) {
+      return spend(select(name, x, memo as Parts), (what) => gather(name, x, what));
+    }
+    const only = onlyTensor(call);
+    const args = only === undefined ? argumentsOf(call, 1) : [only];
+    return withIndices(name, x, args, (what) => gather(name, x, what));
   },
 });
 
 /** A copy of the elements at an index with arrays, masks or tensors. */
 export function index(x: Operand, args: readonly IndexArgument[], name = "slice"): Operand {
-  return dispatch(GET, [x, ...args.filter(isOperandArgument)], { index: args }, undefined, name);
+  const tensors = args.length === 1 && isOperandArgument(args[0])
+    ? [x, args[0]]
+    : [x, ...args.filter(isOperandArgument)];
+  return dispatch(GET, tensors, { index: args }, undefined, name);
 }
 
 const TAKE: Op = makeOp({
@@ -117,24 +133,15 @@ const TAKE: Op = makeOp({
       : typeof indices === "number"
       ? []
       : [indices.length];
-    return [{ shape: shape.toSpliced(axis, 1, ...picked), dtype: x.storage.info }];
+    return [{ shape: pickedShape(shape, axis, picked), dtype: x.storage.info }];
   },
   decompose(call) {
     const x = call.operand(0);
     const { name } = call;
-    const { shape, strides, offset } = x.layout;
-    const axis = normalizeAxis(name, call.attributes.axis, shape.length);
+    const axis = normalizeAxis(name, call.attributes.axis, x.layout.shape.length);
     const tensor = toIndices(name, x.storage, indicesOf(call));
-    const picked = tensor.layout.shape;
-    const what = {
-      ...pickAlong(x, tensor, axis),
-      axis,
-      block: new Layout(shape.toSpliced(axis, 1), strides.toSpliced(axis, 1), offset),
-      shape: call.specs[0]!.shape,
-      place: axis,
-      picked,
-    };
-    return spend(what, () => gather(name, x, what));
+    const what = selectAlong(x, tensor, axis, false);
+    return spend(what, (what) => gather(name, x, what));
   },
 });
 

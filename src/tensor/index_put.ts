@@ -32,11 +32,9 @@ import { reduce } from "./reduce.ts";
 import {
   alongAxis,
   asInput,
-  blocksAlong,
   checkAlong,
   checkIndices,
   type IndexArgument,
-  indexed,
   type Indices,
   indicesOf,
   iota,
@@ -141,9 +139,9 @@ function scatter(
     : given.storage.info === info && given.layout.contiguous && !overlaps(x, given)
     ? given
     : copyOf(given, info);
-  const values = operand(source.storage, blocksAlong(source.layout, what));
   const op = accumulate ? INDEX.scatterAdd : INDEX.scatter;
-  const call = new Call(op, name, [indexed(x, what), values, what.indices]);
+  const target = operand(x.storage, what.source);
+  const call = new Call(op, name, [target, source, what.indices], { axis: what.place });
   performCall(call);
   if (source !== given) recycle(source.storage);
   checkFound(name, x.layout, what, call.badIndex);
@@ -160,6 +158,7 @@ function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[])
 /** Checks a value against the target's shape; it may have extra leading axes of size 1. */
 function broadcastValue(name: string, value: Operand, shape: readonly number[]): Operand {
   let { layout } = value;
+  if (sameShape(layout.shape, shape)) return value;
   while (layout.shape.length > shape.length && layout.shape[0] === 1) layout = layout.squeeze(0);
   if (!sameShape(broadcastShapes(name, shape, layout.shape), shape)) {
     throw new ShapeError(

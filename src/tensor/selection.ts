@@ -19,7 +19,7 @@ import { allocateIn, sendTo } from "../memory/device.ts";
 import { allocate, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
-import { INDEX } from "../ops/kernels.ts";
+import { INDEX, pickedShape } from "../ops/kernels.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
@@ -195,28 +195,24 @@ export function isBasic(argument: IndexArgument): argument is BasicIndex {
 
 /** The elements at an index with tensors, and the blocks of the source. */
 export interface Selection {
-  /** The indices, as a contiguous vector. */
+  /** The indices, contiguous. */
   readonly indices: Operand;
   /** The indexed axis of the source; -1 if the indices are flat positions. */
   readonly axis: number;
-  /** The size of that axis, and the stride between its indices. */
-  readonly size: number;
-  readonly stride: number;
   /** Whether their memory is new, and only this call holds it. */
   readonly own: boolean;
-  /** The source's layout along the sliced axes. */
-  readonly block: Layout;
-  /** The result's shape, and the position in it of the `picked` axes. */
+  /** The selectable elements, with the indexed axis at `place`. */
+  readonly source: Layout;
+  /** The result's shape, and the position in it of the axes of the indices. */
   readonly shape: readonly number[];
   readonly place: number;
-  readonly picked: readonly number[];
 }
 
 /**
  * The selection by one tensor along the first axis, as {@link select} returns it for any arguments.
  */
 export function selectFirst(name: string, x: Operand, index: Operand): Selection | undefined {
-  const { shape, strides, offset } = x.layout;
+  const { shape } = x.layout;
   const { kind } = index.storage.info;
   if (shape.length === 0 || kind === "f") return undefined;
   checkOperand(index, name);
@@ -226,12 +222,7 @@ export function selectFirst(name: string, x: Operand, index: Operand): Selection
     if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
     flat = flatNonzero(index, name);
   }
-  const picked = flat.layout.shape;
-  const rest = shape.slice(1);
-  const block = new Layout(rest, strides.slice(1), offset);
-  const found = pickAlong(x, flat, 0);
-  const own = found.own || kind === "b";
-  return { ...found, own, axis: 0, block, shape: [...picked, ...rest], place: 0, picked };
+  return selectAlong(x, flat, 0, flat !== index);
 }
 
 /** Calls `use` with the selection of the arguments. */
@@ -245,7 +236,7 @@ export function withIndices<R>(
     const found = selectFirst(name, x, given[0]);
     if (found !== undefined) return spend(found, use);
   }
-  return tidy(() => spend(select(name, x, given), use));
+  return tidy(() => spend(select(name, x, partsOf(name, x, given)), use));
 }
 
 /** Calls `use` with a selection, and then frees its memory. */
@@ -360,15 +351,28 @@ export function indexTensors(name: string, x: Operand, argument: Operand, axis: 
   return nonzeroAxes(argument, name);
 }
 
-export function select(name: string, x: Operand, given: readonly IndexArgument[]): Selection {
+/** The shape that the indices of several tensors have together. */
+function broadcastPicked(name: string, { tensors }: Parts): readonly number[] {
+  if (tensors.length === 1) return tensors[0]!.tensor.layout.shape;
+  return broadcastAll(name, tensors.map(({ tensor }) => tensor.layout.shape));
+}
+
+/** The shape of the selected elements. */
+export function shapeOf(name: string, parts: Parts): number[] {
+  const { shape } = parts.block;
+  return shape.toSpliced(parts.place, 0, ...broadcastPicked(name, parts));
+}
+
+/** The selection of checked arguments. */
+export function select(name: string, x: Operand, parts: Parts): Selection {
   const { layout } = x;
-  const { tensors, block, place } = partsOf(name, x, given);
-  const picked = broadcastAll(name, tensors.map(({ tensor }) => tensor.layout.shape));
-  const shape = block.shape.toSpliced(place, 0, ...picked);
-  const found = { block, shape, place, picked };
+  const { tensors, block, place } = parts;
+  const picked = broadcastPicked(name, parts);
+  const shape = shapeOf(name, parts);
   if (tensors.length === 1) {
     const { tensor, axis } = tensors[0]!;
-    return { ...found, ...pickAlong(x, tensor, axis), axis };
+    const source = withAxis(block, place, layout.shape[axis]!, layout.strides[axis]!, 0);
+    return { ...pickAlong(x, tensor), axis, source, shape, place };
   }
 
   // Several indices select like one index along an axis of all positions that they can reach.
@@ -393,26 +397,38 @@ export function select(name: string, x: Operand, given: readonly IndexArgument[]
     performCall(call);
     if (call.badIndex >= 0) throw outOfRange(name, layout, axis, index, call.badIndex);
   }
-  const indices = operand(positions.storage, Layout.contiguous([target.size]));
-  const from = new Layout(block.shape, block.strides, block.offset - before);
-  return { ...found, indices, size, stride: 1, axis: -1, own: true, block: from };
+  const source = withAxis(block, place, size, 1, -before);
+  return { indices: positions, axis: -1, own: true, source, shape, place };
 }
 
-/** The selection of `index` along one axis of `x`; `own` if the indices had to be copied. */
-export function pickAlong(
-  x: Operand,
-  index: Operand,
-  axis: number,
-): Pick<Selection, "indices" | "size" | "stride" | "own"> {
-  // The write must not change the indices.
+/** `layout` with another axis at `place`, and its offset moved by `by`. */
+function withAxis(
+  { shape, strides, offset }: Layout,
+  place: number,
+  size: number,
+  stride: number,
+  by: number,
+): Layout {
+  return new Layout(
+    shape.toSpliced(place, 0, size),
+    strides.toSpliced(place, 0, stride),
+    offset + by,
+  );
+}
+
+/** The selection by `index` along one axis of `x`; `own` if the indices are the call's already. */
+export function selectAlong(x: Operand, index: Operand, axis: number, own: boolean): Selection {
+  const found = pickAlong(x, index);
+  const { layout } = x;
+  const shape = pickedShape(layout.shape, axis, index.layout.shape);
+  const { indices } = found;
+  return { indices, axis, own: own || found.own, source: layout, shape, place: axis };
+}
+
+/** `index`, contiguous, where a write to `x` does not change it; `own` if it had to be copied. */
+function pickAlong(x: Operand, index: Operand): Pick<Selection, "indices" | "own"> {
   const usable = index.layout.contiguous && !overlaps(x, index);
-  const { storage, layout } = usable ? index : copyOf(index);
-  return {
-    indices: operand(storage, new Layout([layout.size], [1], layout.offset)),
-    size: x.layout.shape[axis]!,
-    stride: x.layout.strides[axis]!,
-    own: !usable,
-  };
+  return { indices: usable ? index : copyOf(index), own: !usable };
 }
 
 /** The error of index `bad`, counted in row-major order. */
@@ -440,25 +456,6 @@ export function sliceOf(name: string, layout: Layout, axis: number, argument: Ba
     return line.selectAxis(0, layout.checkIndex(name, axis, argument));
   }
   return sliceAxisBy(line, 0, argument, name, axis);
-}
-
-/** `layout` of a result or of values, with the picked axes merged into one, the first. */
-export function blocksAlong(layout: Layout, { place, picked, indices }: Selection): Layout {
-  let step = 0;
-  // The picked axes are contiguous among themselves: the innermost with a size above 1 gives the
-  // step.
-  for (let i = place + picked.length - 1; i >= place && step === 0; i--) {
-    if (layout.shape[i] !== 1) step = layout.strides[i]!;
-  }
-  const shape = layout.shape.toSpliced(place, picked.length);
-  const strides = layout.strides.toSpliced(place, picked.length);
-  return new Layout([indices.layout.size, ...shape], [step, ...strides], layout.offset);
-}
-
-/** The selectable elements of `x`, with the indexed axis first. */
-export function indexed(x: Operand, { block, size, stride }: Selection): Operand {
-  const layout = new Layout([size, ...block.shape], [stride, ...block.strides], block.offset);
-  return operand(x.storage, layout);
 }
 
 /** Checks indices along an axis, whose rank must be the input's; returns the axis. */

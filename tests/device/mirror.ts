@@ -135,7 +135,8 @@ export class MirrorMemory implements DeviceMemory {
 
 /** The size of the axis that the indices of a call refer to. */
 function indexedSize(call: Call): number {
-  return call.op === INDEX.ravelIndex ? call.attributes.size : call.operand(0).layout.shape[0]!;
+  const { axis, size } = call.attributes;
+  return call.op === INDEX.ravelIndex ? size : call.operand(0).layout.shape[axis]!;
 }
 
 function isRowKernel({ op }: Call): boolean {
