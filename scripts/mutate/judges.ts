@@ -78,6 +78,12 @@ function opTests(name: string): string {
 const FILTERS: Readonly<Record<string, readonly string[]>> = {
   "tests/ops/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
   "tests/cuda/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
+  "tests/cuda/programs_test.ts": [
+    "/^on CUDA: (memory|graphs)/",
+    "/^on CUDA: (elementwise|reductions)/",
+    "/^on CUDA: (norms|linear)/",
+    "/^on CUDA: (creation|views|indexing|joining|rows|products|ownership|where|moving)/",
+  ],
   // Not the one that checks types.
   "tests/docs/docs_test.ts": ["/^example at /"],
 };

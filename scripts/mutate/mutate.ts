@@ -38,7 +38,7 @@ import { SURVIVORS } from "./survivors.ts";
 import { isInEntry, opMutants, TABLE_FILE } from "./table.ts";
 
 /** How many mutants of a function are judged; of a type fewer, since each takes a type check. */
-const MOST = { code: 2, op: 2, type: 1 };
+const MOST = { code: 1, op: 1, type: 1 };
 
 /** Files, and functions in them, that no judge can run, as judges run in Deno. */
 const ONLY_IN_BUN = [

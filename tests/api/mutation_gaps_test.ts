@@ -380,6 +380,30 @@ describe("loops", () => {
     assertEquals(walk(far, 3), [[`${far}`, far], [`${far + 3}`, far + 3]]);
   });
 
+  it("sums of float64 are compensated, along rows and columns", () => {
+    const x = full([30_000, 3], 0.1, { dtype: "float64" });
+    const exact = 30_000 * 0.1;
+    for (const { on } of BACKENDS) {
+      using(on, () => {
+        for (const sum of [x.sum(0), x.T.copy().sum(1), x.slice(":, 0").sum()]) {
+          for (const value of [sum.toArray()].flat()) {
+            assert(Math.abs(value - exact) < 4e-12, `${value}`);
+          }
+        }
+      });
+    }
+  });
+
+  it("halves are rounded once from doubles next to a tie", () => {
+    const tie = 1 + 2 ** -11;
+    assertEquals([tie - 2 ** -40, tie, tie + 2 ** -40].map((x) => roundHalf(x)), [
+      1,
+      1,
+      1 + 2 ** -10,
+    ]);
+    assertEquals(roundHalf(-tie + 2 ** -40), -1);
+  });
+
   it("sums in uint32 wrap at each step, so that they stay exact beyond 2^53", () => {
     const n = 2 ** 21 + 100;
     const x = full([n], 2 ** 32 - 1, { dtype: "uint32" });

@@ -140,6 +140,14 @@ test("intoCow: elements that were handed out are not used again", () => {
   }
 });
 
+test("intoCow: elements that code outside can change are copied at once", () => {
+  const x = tensor([1, 2]);
+  const { data } = x;
+  const copy = x.intoCow();
+  data[0] = 9;
+  assertEquals([x.toArray(), copy.toArray()], [[9, 2], [1, 2]]);
+});
+
 test("intoCow: of a broadcast tensor it can be written, and its source is not", () => {
   const x = tensor([1, 2, 3]);
   const cow = x.broadcastTo([2, 3]).intoCow();

@@ -271,5 +271,8 @@ describe("memory of a CUDA device", () => {
     });
     memory.release();
     assertEquals(fake.log, ["usage 0", "release 0"]);
+    const other = open(1);
+    other.memory.synchronize();
+    assertEquals(other.fake.log, ["synchronize 1"]);
   });
 });

@@ -148,6 +148,14 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       const x = count([3, 4]);
       return [x.split(2, 1), x.split([1], 0), x.unstack(0), [...x], [...x.iterate(1, -2)]];
     },
+    "the last of several writes to one place": ({ count, of, device }) => {
+      // As many places as make 4 bytes of each no multiple of the alignment of memory.
+      const x = zeros([513, 1], { device });
+      const places = [512, 3, 512, 7, 512];
+      x.set([of(places, "int32")], count([5, 1]).add(1));
+      x.set([of(places.toReversed(), "int64")], count([5, 1]).add(6));
+      return x;
+    },
     "writes through views": ({ count }) => {
       const x = count([3, 4]);
       x.slice(":, 1").fill_(9);
@@ -314,6 +322,11 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       zeros([2, 0], { device }).prod(1),
     ],
     extremes: ({ count }) => [count([3, 4]).max(1), count([3, 4], "int64").min(), count([4]).any()],
+    "compensated sums": ({ device }) => {
+      const x = loose(full([30_000, 3], 0.1, { dtype: "float64", device }));
+      const sums = [x.sum(0), x.T.copy().sum(1), x.slice(":, 0").sum()];
+      return sums.map((sum) => loose(sum).sub(3000).abs().less(4e-12));
+    },
     "extremes of what is all the same": ({ of, count }) => [
       of([false, false]).max(),
       of([true, true]).min(),

@@ -69,6 +69,7 @@ function assertHolds(cache: string): void {
   const files = readdirSync(join(cache, library!.sha256)).sort();
   assertEquals(files, [library!.name, kernels!.name].sort());
   assertEquals(readFileSync(placeIn(cache)), readFileSync(library!.path));
+  if (unix) assertEquals(lstatSync(placeIn(cache)).mode & 0o777, 0o600);
 }
 
 /**
