@@ -59,6 +59,16 @@ export function quote(text: string): string {
   return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }
 
+/** `bytes` as a Uint8Array of this realm; throws a TypeError, which names `file`, for others. */
+export function asBytes(bytes: Uint8Array, file: string): Uint8Array {
+  if (bytes instanceof Uint8Array) return bytes;
+  if (!ArrayBuffer.isView(bytes) || bytes[Symbol.toStringTag] !== "Uint8Array") {
+    throw new TypeError(`${file}: expected a Uint8Array`);
+  }
+  const { buffer, byteOffset, byteLength } = bytes as Uint8Array;
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
 /** Reads numbers and text from `bytes`, never past their end. */
 export class Cursor {
   /** Index of the next byte to read. */
@@ -70,8 +80,7 @@ export class Cursor {
 
   /** `base` is the offset in the file of the first byte; errors count from the file's start. */
   constructor(bytes: Uint8Array, file: string, at = 0, base = 0) {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError(`${file}: expected a Uint8Array`);
-    this.#bytes = bytes;
+    this.#bytes = asBytes(bytes, file);
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#file = file;
     this.#base = base;

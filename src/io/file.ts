@@ -42,7 +42,7 @@ async function readRange(
 
 /** A readable source: an open file, or the bytes of one. */
 type Source = Pick<FileHandle, "close"> & {
-  stat(): Promise<{ size: number }>;
+  stat(): Promise<Identity>;
   read(
     bytes: Uint8Array,
     at: number,
@@ -50,6 +50,14 @@ type Source = Pick<FileHandle, "close"> & {
     position: number,
   ): Promise<{ bytesRead: number }>;
 };
+
+/** What shows that a file is still the same. */
+interface Identity {
+  readonly size: number;
+  readonly dev?: number;
+  readonly ino?: number;
+  readonly mtimeMs?: number;
+}
 
 /** A file inside an executable built by Bun. */
 interface Embedded {
@@ -65,10 +73,18 @@ function findEmbedded(path: Path): Embedded | undefined {
   return Bun?.embeddedFiles?.find((file) => file.name.replace(/^\.[\\/]/, "") === name);
 }
 
-/** Opens a file. Files inside an executable of Bun are read whole, as they cannot be opened. */
+/**
+ * Opens a file. Files inside an executable of Bun are read whole, as they cannot be opened.
+ *
+ * Throws a FormatError for what is no regular file: to open a pipe would wait for a writer.
+ */
 async function openFile(path: Path): Promise<Source> {
   const embedded = findEmbedded(path);
-  if (embedded === undefined) return (await import("node:fs/promises")).open(path);
+  if (embedded === undefined) {
+    const { open, stat } = await import("node:fs/promises");
+    if (!(await stat(path)).isFile()) throw new FormatError("not a file", String(path), 0);
+    return open(path);
+  }
   const all = await embedded.bytes();
   return {
     stat: () => Promise.resolve({ size: all.length }),
@@ -91,56 +107,117 @@ export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** Replaces a file's bytes. */
+/**
+ * Replaces a file's bytes: those who read it meet the old bytes or the new ones, whole, even if the
+ * program or the machine fails meanwhile.
+ *
+ * Writes into the file itself where the permissions allow no other beside it, and for what is no
+ * regular file.
+ */
 export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
-  const { writeFile } = await import("node:fs/promises");
-  await writeFile(path, bytes);
+  const fs = await import("node:fs/promises");
+  const old = await fs.stat(path).catch(() => undefined);
+  if (old?.isFile() === false || !await replaceFile(path, bytes, old?.mode)) {
+    await fs.writeFile(path, bytes);
+  }
 }
 
-/** An open .safetensors file: its header is in memory, its tensors are read on request. */
+/** Writes a file beside `path` and renames it; false if that is not permitted. */
+async function replaceFile(
+  path: Path,
+  bytes: Uint8Array,
+  mode: number | undefined,
+): Promise<boolean> {
+  const fs = await import("node:fs/promises");
+  const { fileURLToPath } = await import("node:url");
+  let target = path instanceof URL ? fileURLToPath(path) : path;
+  if (mode !== undefined) {
+    await fs.access(path, fs.constants.W_OK);
+    // A link stays one, to the new file.
+    target = await fs.realpath(target);
+  }
+  const beside = `${target}.${crypto.randomUUID().slice(0, 8)}.new`;
+  try {
+    const handle = await fs.open(beside, "wx", mode);
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await fs.rename(beside, target);
+    return true;
+  } catch (error) {
+    await fs.rm(beside, { force: true }).catch(() => {});
+    const { code = "", name } = error as { code?: string; name: string };
+    if (name === "NotCapable" || ["EACCES", "EPERM"].includes(code)) return false;
+    throw error;
+  }
+}
+
+/**
+ * A .safetensors file: its header is in memory, its tensors are read on request.
+ *
+ * Each read opens the file anew, so that a file that nothing closes costs no descriptor.
+ */
 export class RawSafetensorsFile {
   /** The parsed header. */
   readonly header: SafetensorsHeader;
   /** The path, for errors. */
   readonly file: string;
-  #handle: Source | undefined;
+  readonly #path: Path;
+  readonly #identity: Identity;
+  #closed = false;
 
-  private constructor(handle: Source, file: string, header: SafetensorsHeader) {
-    this.#handle = handle;
-    this.file = file;
+  private constructor(path: Path, header: SafetensorsHeader, identity: Identity) {
+    this.#path = path;
+    this.file = String(path);
     this.header = header;
+    this.#identity = identity;
   }
 
-  /** Opens a file and checks its header; closes the file if that fails. */
+  /** Reads and checks the header of a file. */
   static async open(path: Path): Promise<RawSafetensorsFile> {
     const file = String(path);
     const handle = await openFile(path);
     try {
-      const { size } = await handle.stat();
+      const identity = await handle.stat();
+      const { size } = identity;
       const start = await readRange(handle, 0, Math.min(8, size), file);
       const length = headerLength(start, size, file);
       const text = await readRange(handle, 8, 8 + length, file);
-      return new RawSafetensorsFile(handle, file, parseHeader(text, size, file));
-    } catch (error) {
+      return new RawSafetensorsFile(path, parseHeader(text, size, file), identity);
+    } finally {
       await handle.close();
-      throw error;
     }
   }
 
   /** Reads one tensor. Throws a DisposedError once the file is closed. */
   async get(name: string): Promise<RawTensor> {
     const info = findInfo(this.header, name, this.file);
-    if (this.#handle === undefined) {
+    if (this.#closed) {
       throw new DisposedError(`Cannot get ${JSON.stringify(name)}: ${this.file} is closed`);
     }
-    const data = await readRange(this.#handle, info.begin, info.end, this.file);
-    return rawTensor(info, name, data, this.file);
+    const handle = await openFile(this.#path);
+    try {
+      const now = await handle.stat();
+      const { size, dev, ino, mtimeMs } = this.#identity;
+      if (now.size < size) {
+        throw new FormatError("the file has become shorter", this.file, now.size);
+      }
+      if (now.size !== size || now.dev !== dev || now.ino !== ino || now.mtimeMs !== mtimeMs) {
+        throw new FormatError("the file has changed since it was opened", this.file, info.begin);
+      }
+      const data = await readRange(handle, info.begin, info.end, this.file);
+      return rawTensor(info, name, data, this.file);
+    } finally {
+      await handle.close();
+    }
   }
 
-  /** Closes the file; further calls do nothing. */
-  async close(): Promise<void> {
-    const handle = this.#handle;
-    this.#handle = undefined;
-    await handle?.close();
+  /** Ends the use of the file; further calls do nothing. */
+  close(): Promise<void> {
+    this.#closed = true;
+    return Promise.resolve();
   }
 }

@@ -12,14 +12,14 @@ import { contiguousOnCpu } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
 import { wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
-import { DTypeError } from "../base/errors.ts";
+import { DTypeError, FormatError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { isOperandArgument } from "../memory/operand.ts";
 import { allocate } from "../memory/pool.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { type CreateOp, makeOp } from "../ops/op.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
-import { NO_FILE, type RawTensor } from "./bytes.ts";
+import { asBytes, NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
 import "../tensor/tensor.ts";
 import * as npy from "./npy.ts";
@@ -78,7 +78,10 @@ function toRaw(tensor: AnyTensor, op: string): RawTensor {
 }
 
 function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
-  if (typeof tensors !== "object" || tensors === null || isOperandArgument(tensors)) {
+  if (
+    typeof tensors !== "object" || tensors === null || isOperandArgument(tensors) ||
+    Symbol.iterator in tensors
+  ) {
     const given = isOperandArgument(tensors) ? "a tensor" : describe(tensors);
     throw new DTypeError(`Cannot ${op}: expected tensors by name, as { x }, got ${given}`);
   }
@@ -147,7 +150,9 @@ export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
  * prototype. `names` selects some; `maxBytes` limits the inflated size of compressed members.
  * Members whose names do not end in .npy are skipped.
  *
- * Throws a FormatError for damaged bytes, and the errors of {@link decodeNpy}.
+ * Throws a FormatError for a damaged archive. An array that {@link decodeNpy} does not read, such
+ * as one of strings, hides no other: it is not among the names of the result, and the error is
+ * thrown where its property is read, or at once if `names` selects it.
  */
 export function decodeNpz(
   bytes: Uint8Array,
@@ -155,7 +160,15 @@ export function decodeNpz(
 ): Record<string, Tensor<DType>> {
   checkNpzOptions("decodeNpz", options);
   const out: Record<string, Tensor<DType>> = Object.create(null);
-  for (const [name, raw] of npz.decodeNpz(bytes, options)) out[name] = fromRaw(raw);
+  for (const [name, raw] of npz.decodeNpz(bytes, options)) {
+    if (!(raw instanceof FormatError)) out[name] = fromRaw(raw);
+    else {
+      const get = (): never => {
+        throw raw;
+      };
+      Object.defineProperty(out, name, { get, enumerable: false });
+    }
+  }
   return out;
 }
 
@@ -252,15 +265,15 @@ export function decodeSafetensors(
 ): Safetensors {
   checkOptions("decodeSafetensors", options, ["file"]);
   const { file = NO_FILE } = options;
-  if (!(bytes instanceof Uint8Array)) throw new TypeError(`${file}: expected a Uint8Array`);
-  const end = 8 + safetensors.headerLength(bytes, bytes.length, file);
-  const header = safetensors.parseHeader(bytes.subarray(8, end), bytes.length, file);
+  const own = asBytes(bytes, file);
+  const end = 8 + safetensors.headerLength(own, own.length, file);
+  const header = safetensors.parseHeader(own.subarray(8, end), own.length, file);
   const index = indexOf(header, file);
   return {
     ...index,
     get(name): Tensor<DType> {
       const info = index.info(name);
-      const data = bytes.subarray(info.begin, info.end);
+      const data = own.subarray(info.begin, info.end);
       return fromRaw(safetensors.rawTensor(info, name, data, file));
     },
   };

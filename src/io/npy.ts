@@ -50,7 +50,26 @@ const DESCR: { readonly [D in DType]?: string } = {
   float32: "<f4",
   float64: "<f8",
 };
-const BY_CODE = new Map(Object.entries(DESCR).map(([d, descr]) => [descr.slice(1), d as DType]));
+/** The dtypes by their codes, by NumPy's letters for types of C, and by their own names. */
+const BY_CODE: ReadonlyMap<string, DType> = new Map<string, DType>([
+  ...Object.entries(DESCR).map(([d, descr]): [string, DType] => [descr.slice(1), d as DType]),
+  ...Object.keys(DESCR).map((d): [string, DType] => [d, d as DType]),
+  ["?", "bool"],
+  ["b", "int8"],
+  ["B", "uint8"],
+  ["h", "int16"],
+  ["H", "uint16"],
+  ["i", "int32"],
+  ["I", "uint32"],
+  // A long of Windows has 4 bytes: the data would be too short.
+  ["l", "int64"],
+  ["L", "uint64"],
+  ["q", "int64"],
+  ["Q", "uint64"],
+  ["e", "float16"],
+  ["f", "float32"],
+  ["d", "float64"],
+]);
 
 interface Header {
   readonly dtype: DType;
@@ -122,6 +141,8 @@ function readHeader(cursor: Cursor, voidIsBfloat16: boolean): Header {
 }
 
 function pythonString(cursor: Cursor): string {
+  // Python 2 writes u before strings with unicode_literals.
+  cursor.accept("u");
   const mark = cursor.accept('"') ? '"' : "'";
   if (mark === "'") cursor.expect("'");
   const text = cursor.excerpt(mark.charCodeAt(0));
@@ -143,14 +164,14 @@ function readDescr(
     cursor.fail(`structured dtypes are not read: descr ${quote(cursor.excerpt())}`);
   }
   const descr = pythonString(cursor);
-  // Without a byte order, and with "=", the order is that of the reading machine.
+  // Without a byte order, and with "=" or "|", the order is that of the reading machine.
   const [, order = "=", code = ""] = /^([<>=|])?(.*)$/.exec(descr) ?? [];
   if (code === "V2" && (order === "|" || order === "<")) {
     if (voidIsBfloat16) return { dtype: "bfloat16", bigEndian: false };
     cursor.fail(`descr '${descr}' is raw data; { bfloat16: true } reads it as bfloat16`, start);
   }
   const dtype = BY_CODE.get(code);
-  if (dtype === undefined || (order === "|" && !code.endsWith("1"))) {
+  if (dtype === undefined) {
     cursor.fail(`descr ${quote(descr)} is not a dtype that is read`, start);
   }
   return { dtype, bigEndian: order === ">" };

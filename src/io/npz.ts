@@ -1,14 +1,23 @@
 /**
  * The .npz format: a zip archive with one .npy file per array, stored or deflated.
  *
- * Reads the output of NumPy's `savez` and `savez_compressed` and of common zip tools; rejects
- * encryption, several disks, and archives beyond 4 GiB or 65,534 members (zip64). Knows nothing of
- * the class Tensor.
+ * Reads the output of NumPy's `savez` and `savez_compressed` and of common zip tools, with zip64;
+ * rejects encryption and several disks. Writes no archives beyond 4 GiB or 65,534 members. Knows
+ * nothing of the class Tensor.
  *
  * @module
  */
 import { FormatError } from "../base/errors.ts";
-import { Cursor, decodeUtf8, joined, NO_FILE, quote, type RawTensor, zlib } from "./bytes.ts";
+import {
+  asBytes,
+  Cursor,
+  decodeUtf8,
+  joined,
+  NO_FILE,
+  quote,
+  type RawTensor,
+  zlib,
+} from "./bytes.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 
 /** Options for reading .npz bytes. */
@@ -42,20 +51,25 @@ interface Member {
 }
 
 /**
- * The arrays in .npz bytes, by name without ".npy", in the archive's order. Members whose names do
- * not end in .npy are skipped. Offsets in errors that name a member count from the start of that
- * member.
+ * The arrays in .npz bytes, by name without ".npy", in the archive's order; the error in the place
+ * of an array that is not read, unless `names` selects it. Members whose names do not end in .npy,
+ * and those that macOS adds, are skipped. Offsets in errors that name a member count from the start
+ * of that member.
  *
- * Throws a FormatError for a damaged or hostile archive, an invalid array, and an unknown name.
+ * Throws a FormatError for a damaged or hostile archive, and an unknown name.
  */
-export function decodeNpz(bytes: Uint8Array, options: NpzOptions = {}): Map<string, RawTensor> {
+export function decodeNpz(
+  given: Uint8Array,
+  options: NpzOptions = {},
+): Map<string, RawTensor | FormatError> {
   const { file = NO_FILE, maxBytes = 2 ** 30, names } = options;
+  const bytes = asBytes(given, file);
   const members = readDirectory(bytes, file);
   const missing = names?.find((name) => !members.has(name));
   if (missing !== undefined) {
     throw new FormatError(`no array is named ${quote(missing)}`, file, 0);
   }
-  const out = new Map<string, RawTensor>();
+  const out = new Map<string, RawTensor | FormatError>();
   let inflated = 0;
   for (const [name, member] of members) {
     if (names !== undefined && !names.includes(name)) continue;
@@ -68,7 +82,12 @@ export function decodeNpz(bytes: Uint8Array, options: NpzOptions = {}): Map<stri
       );
     }
     const data = readMember(bytes, member, file);
-    out.set(name, decodeNpy(data, { ...options, file: `${file}/${member.name}` }));
+    try {
+      out.set(name, decodeNpy(data, { ...options, file: `${file}/${member.name}` }));
+    } catch (error) {
+      if (names !== undefined || !(error instanceof FormatError)) throw error;
+      out.set(name, error);
+    }
   }
   return out;
 }
@@ -76,16 +95,19 @@ export function decodeNpz(bytes: Uint8Array, options: NpzOptions = {}): Map<stri
 function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   const end = findEnd(bytes, file);
   const cursor = new Cursor(bytes, file, end + 4);
-  const disks = cursor.u32("the disk numbers");
-  const countHere = cursor.u16("the number of members");
-  const count = cursor.u16("the number of members");
-  const size = cursor.u32("the directory's size");
-  const start = cursor.u32("the directory's offset");
+  let disks = cursor.u32("the disk numbers");
+  let countHere = cursor.u16("the number of members");
+  let count = cursor.u16("the number of members");
+  let size = cursor.u32("the directory's size");
+  let start = cursor.u32("the directory's offset");
+  let directoryEnd = end;
   if (count === 0xffff || size === ZIP64 || start === ZIP64) {
-    cursor.fail("zip64 archives (over 4 GiB or 65534 members) are not read", end);
+    ({ disks, countHere, count, size, start, directoryEnd } = readZip64End(cursor, end));
   }
   if (disks !== 0 || countHere !== count) cursor.fail("the archive spans several disks", end);
-  if (start + size !== end) cursor.fail("the directory does not end at the end record", end);
+  if (start + size !== directoryEnd) {
+    cursor.fail("the directory does not end at the end record", end);
+  }
 
   const members = new Map<string, Member>();
   let packed = 0;
@@ -93,7 +115,7 @@ function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   for (let i = 0; i < count; i++) {
     const at = cursor.at;
     const member = readEntry(cursor);
-    if (member.name.endsWith(".npy")) {
+    if (member.name.endsWith(".npy") && !/^__MACOSX\/(.*\/)?\._/.test(member.name)) {
       const name = member.name.slice(0, -4);
       if (members.has(name)) cursor.fail(`two members are named ${quote(name)}`, at);
       members.set(name, member);
@@ -101,8 +123,45 @@ function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
     packed += member.packed;
     if (packed > start) cursor.fail("members overlap or are larger than the archive", at);
   }
-  if (cursor.at !== end) cursor.fail("the directory is longer than its members");
+  if (cursor.at !== directoryEnd) cursor.fail("the directory is longer than its members");
   return members;
+}
+
+/** The end record of zip64, which a locator before the end record at `end` points to. */
+function readZip64End(cursor: Cursor, end: number): {
+  disks: number;
+  countHere: number;
+  count: number;
+  size: number;
+  start: number;
+  directoryEnd: number;
+} {
+  const locator = end - 20;
+  cursor.at = locator;
+  if (locator < 0 || cursor.u32("the locator of zip64") !== 0x07064b50) {
+    cursor.fail("the end record of zip64 is missing", end);
+  }
+  cursor.take(4, "the disk number");
+  const directoryEnd = integer64(cursor, "the offset of the end record of zip64");
+  if (directoryEnd > locator) cursor.fail("the end record of zip64 is missing", locator);
+  cursor.at = directoryEnd;
+  if (cursor.u32("the end record of zip64") !== 0x06064b50) {
+    cursor.fail("the end record of zip64 is missing", directoryEnd);
+  }
+  cursor.take(12, "the versions");
+  const disks = cursor.u32("the disk numbers") + cursor.u32("the disk numbers");
+  const countHere = integer64(cursor, "the number of members");
+  const count = integer64(cursor, "the number of members");
+  const size = integer64(cursor, "the directory's size");
+  return { disks, countHere, count, size, start: integer64(cursor, "the offset"), directoryEnd };
+}
+
+/** The next eight bytes as an integer, which must be below 2^53. */
+function integer64(cursor: Cursor, what: string): number {
+  const { at } = cursor;
+  const value = cursor.u64(what);
+  if (value > Number.MAX_SAFE_INTEGER) cursor.fail(`${what} is above 2^53 - 1`, at);
+  return Number(value);
 }
 
 /** The end record is last, except for a comment of up to 65,535 bytes, whose length it contains. */
@@ -128,23 +187,29 @@ function readEntry(cursor: Cursor): Member {
   const method = cursor.u16("the method");
   cursor.u32("the time");
   const crc = cursor.u32("the checksum");
-  const packed = cursor.u32("the compressed size");
-  const size = cursor.u32("the size");
+  let packed = cursor.u32("the compressed size");
+  let size = cursor.u32("the size");
   const nameLength = cursor.u16("the name's length");
   const extraLength = cursor.u16("the extra field's length");
   const commentLength = cursor.u16("the comment's length");
   cursor.take(8, "the attributes");
-  const local = cursor.u32("the member's offset");
+  let local = cursor.u32("the member's offset");
   const name = decodeUtf8(cursor.take(nameLength, "the name"));
-  cursor.take(extraLength, "the extra field");
+  const extraEnd = cursor.at + extraLength;
+  if (packed === ZIP64 || size === ZIP64 || local === ZIP64) {
+    findZip64Field(cursor, extraEnd);
+    // The field has those numbers that do not fit above, in this order.
+    if (size === ZIP64) size = integer64(cursor, "the size");
+    if (packed === ZIP64) packed = integer64(cursor, "the compressed size");
+    if (local === ZIP64) local = integer64(cursor, "the member's offset");
+    if (cursor.at > extraEnd) cursor.fail("the field of zip64 is too short", start);
+  }
+  cursor.take(extraEnd - cursor.at, "the extra field");
   cursor.take(commentLength, "the comment");
   if (name === undefined) cursor.fail("a member's name is not UTF-8", start);
   if (flags & 0x2061) cursor.fail(`member ${quote(name)} is encrypted or a patch`, start);
   if (method !== STORED && method !== DEFLATED) {
     cursor.fail(`member ${quote(name)} has method ${method}, not stored or deflate`, start);
-  }
-  if (packed === ZIP64 || size === ZIP64 || local === ZIP64) {
-    cursor.fail(`member ${quote(name)} is zip64 (over 4 GiB), which is not read`, start);
   }
   if (method === STORED && packed !== size) {
     cursor.fail(
@@ -156,6 +221,18 @@ function readEntry(cursor: Cursor): Member {
     cursor.fail(`member ${quote(name)} cannot inflate from ${packed} to ${size} bytes`, start);
   }
   return { name, method, crc, packed, size, local };
+}
+
+/** Goes to the data of the field of zip64 among the extra fields, which end at `end`. */
+function findZip64Field(cursor: Cursor, end: number): void {
+  const start = cursor.at;
+  while (cursor.at + 4 <= end) {
+    const id = cursor.u16("an extra field");
+    const length = cursor.u16("an extra field's length");
+    if (id === 1) return;
+    cursor.take(length, "an extra field");
+  }
+  cursor.fail("a field of zip64 is missing", start);
 }
 
 function readMember(bytes: Uint8Array, member: Member, file: string): Uint8Array {

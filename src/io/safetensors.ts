@@ -68,14 +68,34 @@ const TYPE: { readonly [D in DType]: string } = {
 const BY_TYPE = new Map(Object.entries(TYPE).map(([dtype, type]) => [type, dtype as DType]));
 const ORDER = Object.keys(TYPE);
 
+/** How files begin that are often taken for safetensors, and what they are. */
+const OTHER_FORMATS: readonly (readonly [string, string])[] = [
+  ["version ", "a git-lfs pointer; git lfs pull fetches the file"],
+  ["PK\x03\x04", "a zip archive, such as a PyTorch checkpoint or an npz file"],
+  ["\x93NUMPY", "an npy file"],
+  ["GGUF", "a GGUF file"],
+  ["\x89HDF", "an HDF5 file"],
+  ["\x80\x02", "a pickle, such as an old PyTorch checkpoint"],
+  ["<!DOCTYP", "an HTML page"],
+  ["<!doctyp", "an HTML page"],
+  ["<html", "an HTML page"],
+];
+
 /** The length of the header, from the file's first eight bytes, for a file of `fileSize` bytes. */
 export function headerLength(start: Uint8Array, fileSize: number, file: string = NO_FILE): number {
   const cursor = new Cursor(start, file);
   const length = cursor.u64("the header's length");
+  const fits = LENGTH_BYTES + Number(length) <= fileSize;
+  if (length > MAX_HEADER || !fits) {
+    const other = OTHER_FORMATS.find(([magic]) =>
+      [...magic].every((letter, i) => start[i] === letter.charCodeAt(0))
+    );
+    if (other !== undefined) cursor.fail(`not a safetensors file, but ${other[1]}`, 0);
+  }
   if (length > MAX_HEADER) {
     cursor.fail(`a header of ${length} bytes is above ${MAX_HEADER}`, 0);
   }
-  if (LENGTH_BYTES + Number(length) > fileSize) {
+  if (!fits) {
     cursor.fail(`truncated: a header of ${length} bytes in a file of ${fileSize}`, 0);
   }
   return Number(length);
@@ -126,6 +146,25 @@ function readObject(cursor: Cursor, readValue: (key: string, start: number) => v
   cursor.expect("}");
 }
 
+/** Skips the value of an unknown key, as the reference implementation does. */
+function skipJson(cursor: Cursor, depth: number): void {
+  if (depth > 100) cursor.fail("more than 100 values inside each other");
+  cursor.skipSpace();
+  const next = cursor.excerpt()[0];
+  if (next === "{") readObject(cursor, () => skipJson(cursor, depth + 1));
+  else if (next === "[") {
+    cursor.expect("[");
+    if (cursor.accept("]")) return;
+    do skipJson(cursor, depth + 1); while (cursor.accept(","));
+    cursor.expect("]");
+  } else if (next === '"') cursor.jsonString();
+  else if (!["true", "false", "null"].some((word) => cursor.accept(word))) {
+    const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/.exec(cursor.excerpt())?.[0];
+    if (number === undefined) cursor.fail("expected a JSON value");
+    cursor.at += number.length;
+  }
+}
+
 function readIntegers(cursor: Cursor, what: string, most: number): number[] {
   const out: number[] = [];
   cursor.expect("[");
@@ -163,7 +202,9 @@ function readInfo(
       shape = readIntegers(cursor, "a size", MAX_RANK);
     } else if (key === "data_offsets" && offsets === undefined) {
       offsets = readIntegers(cursor, "an offset", 2);
-    } else cursor.fail(`key ${quote(key)} is repeated or unknown`, at);
+    } else if (key === "dtype" || key === "shape" || key === "data_offsets") {
+      cursor.fail(`key ${quote(key)} is repeated`, at);
+    } else skipJson(cursor, 0);
   });
   if (type === undefined || shape === undefined || offsets?.length !== 2) {
     cursor.fail(`tensor ${quote(name)} lacks a dtype, a shape or two data_offsets`, start);
