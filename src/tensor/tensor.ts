@@ -80,6 +80,7 @@ import {
   type RmsNormOptions,
   softmax,
 } from "./softmax_norm.ts";
+import { reachable } from "./reachable.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 
 export type {
@@ -174,9 +175,16 @@ export type Ownership = "owned" | "view" | "cow" | "shared";
 /** Tensors made since a `scope` began, if one is open. */
 let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
 
+/** Tensors that no open scope disposes of. */
+const keptForever = new Set<unknown>();
+
 /**
- * Runs `body` and disposes of every tensor made in it, except those it returns (alone, or in an
- * array or object, not deeper). Existing tensors stay.
+ * Runs `body` and disposes of every tensor made in it, except those that it returns or passes to
+ * {@link keep}. Existing tensors stay.
+ *
+ * Tensors are found in arrays, maps, sets and own properties of objects, at any depth, but not
+ * behind getters and in private fields. Throws a TypeError if `body` is async, and a RangeError,
+ * without disposing of a tensor, if it returns more than 100,000 objects.
  *
  * @example
  * ```ts
@@ -190,15 +198,39 @@ export function scope<R>(body: () => R): R {
   }
   return tidy(() => {
     const made = body();
-    if (made instanceof Promise) {
+    if (isThenable(made)) {
+      // No one else may wait for it, and its rejection would end the process.
+      made.then(() => {}, () => {});
       throw new TypeError("Cannot scope an async function: what it awaits would run outside");
     }
     return made;
-  });
+  }, reachableTensors);
 }
 
-/** {@link scope} for ops as well. */
-function tidy<R>(body: () => R): R {
+/**
+ * Keeps a tensor when the scopes around this call end; returns it. Outside of scopes it does
+ * nothing.
+ *
+ * @example
+ * ```ts
+ * const found: Tensor[] = [];
+ * scope(() => void found.push(keep(tensor([1, 2]).add(1)))); // the sum is kept
+ * found[0]!.toArray(); // => [2, 3]
+ * ```
+ */
+export function keep<X extends AnyTensor>(x: X): X {
+  checkOperand(x, "keep");
+  if (scoped !== null) keptForever.add(x);
+  return x;
+}
+
+function isThenable(x: unknown): x is PromiseLike<unknown> {
+  return typeof x === "object" && x !== null && !(x instanceof Tensor) &&
+    typeof (x as { then?: unknown }).then === "function";
+}
+
+/** {@link scope} for ops as well; `find` gives the tensors in a result that is no tensor. */
+function tidy<R>(body: () => R, find: (kept: object) => Set<unknown> | null = tensorsIn): R {
   const outer = scoped;
   const mine: AnyTensor[] = scoped = [];
   let kept: unknown;
@@ -208,17 +240,40 @@ function tidy<R>(body: () => R): R {
     return made;
   } finally {
     scoped = outer;
-    const keep = typeof kept === "object" && !(kept instanceof Tensor) ? tensorsIn(kept) : null;
-    for (const one of mine) {
-      if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
-      else if (outer !== null) outer.push(one);
-    }
+    endScope(mine, kept, find);
   }
 }
 
-function tensorsIn(kept: object | null): Set<unknown> | null {
+/** Disposes of the tensors of a scope except those in `kept`, which the scope around it gets. */
+function endScope(
+  mine: readonly AnyTensor[],
+  kept: unknown,
+  find: (kept: object) => Set<unknown> | null,
+): void {
+  let keep: Set<unknown> | null = null;
+  if (typeof kept === "object" && kept !== null && !(kept instanceof Tensor)) {
+    try {
+      keep = find(kept);
+    } catch (error) {
+      if (scoped !== null) scoped.push(...mine);
+      throw error;
+    }
+  }
+  for (const one of mine) {
+    if (keptForever.size > 0 && keptForever.has(one)) continue;
+    if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
+    else if (scoped !== null) scoped.push(one);
+  }
+  if (scoped === null && keptForever.size > 0) keptForever.clear();
+}
+
+function reachableTensors(kept: object): Set<unknown> {
+  return reachable(kept, (one) => one instanceof Tensor);
+}
+
+function tensorsIn(kept: object): Set<unknown> | null {
   // Objects with many members, such as typed arrays, contain no tensors.
-  if (kept === null || ArrayBuffer.isView(kept)) return null;
+  if (ArrayBuffer.isView(kept)) return null;
   const members: unknown[] = Array.isArray(kept) ? kept : Object.values(kept);
   return new Set(members.filter((member) => member instanceof Tensor));
 }

@@ -115,6 +115,7 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
     assertThrows(() => `${x[Symbol.toPrimitive]("number")}`);
   }],
   ["sharesBuffer", ({ x, y }) => rm.sharesBuffer(x, y)],
+  ["keep", ({ x }) => rm.keep(x)],
   ["scope", ({ x }) => rm.scope(() => x.neg()), "neg(x)"],
   ["attempt", ({ x }) => rm.attempt(() => x.neg()).value, "neg(x)"],
   ["allowTF32", () => rm.allowTF32(false)],
