@@ -22,12 +22,17 @@ const lost = new FinalizationRegistry<{ memory: DeviceMemory; address: number }>
   },
 );
 
+/** The number of storages made so far. */
+let made = 0;
+
 /** A run of elements in the memory of a device. */
 export class DeviceStorage extends Storage {
   readonly #memory: DeviceMemory;
   readonly #length: number;
   readonly #address: number;
   readonly #owner: DeviceStorage | undefined;
+  /** Differs for each storage, so that tools that cannot see the elements find none equal. */
+  readonly id: number = ++made;
 
   static {
     Object.defineProperty(this.prototype, "array", {

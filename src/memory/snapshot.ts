@@ -16,8 +16,7 @@ import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
 class Snapshot implements CopyOnWrite {
   /** The storage of the elements; the snapshot counts as one of its handles. */
   storage: Storage;
-  /** The number of storages that use the snapshot. */
-  users = 0;
+  #users = 0;
   // The range of elements that they can reach.
   #low = Infinity;
   #high = -1;
@@ -28,16 +27,21 @@ class Snapshot implements CopyOnWrite {
     storage.handles++;
   }
 
+  /** The number of storages that use the snapshot. */
+  get users(): number {
+    return this.#users;
+  }
+
   /** Adds a user of the elements from position `low` to `high`. */
   enter(low: number, high: number): void {
-    this.users++;
+    this.#users++;
     this.#low = Math.min(this.#low, low);
     this.#high = Math.max(this.#high, high);
   }
 
   /** Removes a user. */
   leave(): void {
-    if (--this.users > 0) return;
+    if (--this.#users > 0) return;
     const { storage } = this;
     if (storage.cows === this) storage.cows = null;
     if (--storage.handles === 0) recycle(storage);
@@ -65,7 +69,8 @@ function copyOf(storage: Storage, low: number, high: number): Storage {
  * own.
  */
 class CowStorage extends Storage {
-  #snapshot: Snapshot;
+  // Public, so that tools that compare objects see the elements.
+  snapshot: Snapshot;
   readonly #low: number;
   readonly #high: number;
 
@@ -87,7 +92,7 @@ class CowStorage extends Storage {
       // The snapshot, if others use it too; else the copies on write of this storage's elements.
       cows: {
         get(this: CowStorage) {
-          const snapshot = this.#snapshot;
+          const snapshot = this.snapshot;
           return snapshot.users > 1 ? snapshot : snapshot.storage.cows;
         },
         set: nothing,
@@ -97,18 +102,18 @@ class CowStorage extends Storage {
 
   constructor(snapshot: Snapshot, low: number, high: number) {
     super(NO_ARRAY, snapshot.storage.info, false, false);
-    this.#snapshot = snapshot;
+    this.snapshot = snapshot;
     this.#low = low;
     this.#high = high;
     snapshot.enter(low, high);
   }
 
   override get base(): Storage {
-    return this.#snapshot.storage;
+    return this.snapshot.storage;
   }
 
   override get isShared(): boolean {
-    return this.cows === this.#snapshot;
+    return this.cows === this.snapshot;
   }
 
   override get device(): string {
@@ -142,7 +147,7 @@ class CowStorage extends Storage {
   override settle(): void {
     if (!this.isShared) return this.base.settle();
     const { base } = this;
-    const snapshot = this.#snapshot;
+    const snapshot = this.snapshot;
     if (base.handles === 1 && snapshot.users === 1) {
       // Without other users, there is nothing to separate.
       base.cows = null;
@@ -150,12 +155,12 @@ class CowStorage extends Storage {
     }
     const own = new Snapshot(copyOf(base, this.#low, this.#high));
     own.enter(this.#low, this.#high);
-    this.#snapshot = own;
+    this.snapshot = own;
     snapshot.leave();
   }
 
   override free(): void {
-    this.#snapshot.leave();
+    this.snapshot.leave();
   }
 }
 

@@ -30,19 +30,12 @@ export class Storage {
   declare array: TypedArray;
   /** The dtype of the elements. */
   declare readonly info: DTypeInfo;
-  /** The number of tensors that hold this storage; a snapshot of it counts as one. */
-  handles = 0;
-  /** The number of writes, across all reuses of the storage. */
-  version = 0;
-  /**
-   * True if code outside has access to the bytes, or they are kept for reuse already:
-   * {@link recycle} skips them.
-   */
-  declare exposed: boolean;
-  /** True while the bytes are part of a slab. */
-  declare onSlab: boolean;
-  /** The copies on write that a write would change, if any: see {@link Storage.settle}. */
-  declare cows: CopyOnWrite | null;
+  // Private, so that tools that compare or print objects see the elements and not these.
+  #handles = 0;
+  #version = 0;
+  #exposed: boolean;
+  #onSlab: boolean;
+  #cows: CopyOnWrite | null = null;
   #words: Int32Array | null = null;
 
   /** Wraps `array`. */
@@ -54,9 +47,51 @@ export class Storage {
   ) {
     this.array = array;
     this.info = info;
-    this.exposed = exposed;
-    this.onSlab = onSlab;
-    this.cows = null;
+    this.#exposed = exposed;
+    this.#onSlab = onSlab;
+  }
+
+  /** The number of tensors that hold this storage; a snapshot of it counts as one. */
+  get handles(): number {
+    return this.#handles;
+  }
+  set handles(count: number) {
+    this.#handles = count;
+  }
+
+  /** The number of writes, across all reuses of the storage. */
+  get version(): number {
+    return this.#version;
+  }
+  set version(count: number) {
+    this.#version = count;
+  }
+
+  /**
+   * True if code outside has access to the bytes, or they are kept for reuse already:
+   * {@link recycle} skips them.
+   */
+  get exposed(): boolean {
+    return this.#exposed;
+  }
+  set exposed(is: boolean) {
+    this.#exposed = is;
+  }
+
+  /** True while the bytes are part of a slab. */
+  get onSlab(): boolean {
+    return this.#onSlab;
+  }
+  set onSlab(is: boolean) {
+    this.#onSlab = is;
+  }
+
+  /** The copies on write that a write would change, if any: see {@link Storage.settle}. */
+  get cows(): CopyOnWrite | null {
+    return this.#cows;
+  }
+  set cows(cows: CopyOnWrite | null) {
+    this.#cows = cows;
   }
 
   /** The storage that contains the elements: this one, except for a copy-on-write tensor. */

@@ -7,7 +7,7 @@
 import { describe, type DType, type Scalar } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { normalizeAxes } from "../base/shape.ts";
+import { normalizeAxes, sameShape } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -16,6 +16,7 @@ import { hostRead } from "../core/interpreter.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import {
+  checkDevice,
   checkFloat,
   checkOperand,
   checkOptions,
@@ -310,6 +311,35 @@ export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions
   return tidy(() => {
     const all = reduce(REDUCE.all, isclose(x, y, options, "allclose"), undefined);
     hostRead(all, "allclose");
+    return readElement(all.storage, all.layout.offset) === 1;
+  });
+}
+
+/** Options of `equals`. */
+export interface EqualsOptions {
+  /** Count NaN as equal to NaN. */
+  readonly equalNan?: boolean;
+}
+
+/** Whether both have one dtype, one shape and the same elements, in whatever layouts. */
+export function equals(x: Operand, y: Operand, options: EqualsOptions = {}): boolean {
+  const name = "equals";
+  checkOperand(x, name);
+  checkOperand(y, name);
+  checkOptions(name, options, ["equalNan"]);
+  checkDevice(x.storage, y.storage, name);
+  const { info } = x.storage;
+  if (info !== y.storage.info || !sameShape(x.layout.shape, y.layout.shape)) return false;
+  return tidy(() => {
+    let same = apply(MAP.equal, x, y, undefined, undefined, name);
+    if (options.equalNan === true && info.kind === "f") {
+      const [a, b] = [x, y].map((one) =>
+        apply(MAP.isnan, one, undefined, undefined, undefined, name)
+      );
+      same = apply(MAP.logicalOr, same, apply(MAP.logicalAnd, a!, b!));
+    }
+    const all = reduce(REDUCE.all, same, undefined);
+    hostRead(all, name);
     return readElement(all.storage, all.layout.offset) === 1;
   });
 }

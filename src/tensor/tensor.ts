@@ -67,6 +67,8 @@ import {
   argReduce,
   type Axes,
   type CloseOptions,
+  equals,
+  type EqualsOptions,
   isclose,
   logSumExp,
   norm,
@@ -86,6 +88,7 @@ import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 export type {
   Axes,
   CloseOptions,
+  EqualsOptions,
   FormatOptions,
   LayerNormOptions,
   PadOptions,
@@ -300,20 +303,26 @@ export class Tensor<
   out V extends t.Device = t.Device,
   out A extends t.Access = "write",
 > implements Operand {
-  /** The memory: for backends; programs use {@link data}. @internal */
-  storage: Storage;
   /** Shape, strides and offset: immutable, and usable without the data. */
   layout: Layout;
-  /** @internal */
-  flags: number;
+  /** The memory: for backends; programs use {@link data}. @internal */
+  storage: Storage;
+  // Private, so that tools that compare objects find a view equal to other tensors.
+  #flags: number;
 
   /** Programs use {@link tensor} and similar functions. @internal */
   constructor(storage: Storage, layout: Layout, flags: number = 0) {
-    this.storage = storage;
+    // The layout first: what compares objects finds other shapes before it looks into a storage.
     this.layout = layout;
-    this.flags = flags;
+    this.storage = storage;
+    this.#flags = flags;
     storage.handles++;
     if (scoped !== null) scoped.push(this as never);
+  }
+
+  /** @internal */
+  get flags(): number {
+    return this.#flags;
   }
 
   // ---- what it is ------------------------------------------------------------------------------
@@ -688,7 +697,7 @@ export class Tensor<
   /** Another handle to the same elements that does not permit writes. */
   readonly(): Tensor<D, S, V, "read"> {
     const view = applyView(VIEWS.view, this, "readonly") as AnyTensor;
-    view.flags |= READ_ONLY;
+    view.#flags |= READ_ONLY;
     return view as never;
   }
 
@@ -1493,6 +1502,21 @@ export class Tensor<
     options?: CloseOptions,
   ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]> {
     return isclose(this, other as TensorOrScalar, options) as never;
+  }
+
+  /**
+   * Whether both have one dtype, one shape and the same elements, in whatever layouts.
+   *
+   * NaN equals nothing, unless `equalNan` is true. Throws a DeviceError for tensors on two devices.
+   *
+   * @example
+   * ```ts
+   * tensor([[1, 2], [3, 4]]).T.equals(tensor([[1, 3], [2, 4]])); // => true
+   * tensor([1]).equals(tensor([1], { dtype: "int32" })); // => false
+   * ```
+   */
+  equals(other: AnyTensor, options?: EqualsOptions): boolean {
+    return equals(this, other, options);
   }
 
   /** Whether {@link isclose} holds everywhere. */

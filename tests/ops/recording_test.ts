@@ -107,6 +107,7 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["device", ({ x }) => x.device],
   ["access", ({ x }) => x.access],
   ["isContiguous", ({ x }) => x.isContiguous],
+  ["flags", ({ x }) => x.flags],
   ["isDisposed", ({ x }) => x.isDisposed],
   ["ownership", ({ x }) => x.ownership],
   ["dispose", ({ x }) => x.dispose()],
@@ -175,6 +176,13 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
     ({ x }) => x.intoSharedKeepLayout().toArray(),
     "intoSharedKeepLayout reads x",
     "toArray reads tensor of [2,3]",
+  ],
+  [
+    "equals",
+    ({ x, y }) => x.equals(y),
+    "equals: equal(x, y)",
+    "all(tensor of [2,3])",
+    "equals reads tensor of []",
   ],
   [
     "allclose",
