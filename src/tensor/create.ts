@@ -426,9 +426,17 @@ function fromMemory(attributes: unknown, op: string): Operand {
   return wrap(wrapExternal(dtype, array), layout);
 }
 
+/** True for a buffer of any realm: only those have an internal length. */
 function isBuffer(value: unknown): value is ArrayBufferLike {
-  return value instanceof ArrayBuffer ||
-    (typeof SharedArrayBuffer !== "undefined" && value instanceof SharedArrayBuffer);
+  const classes = [ArrayBuffer, globalThis.SharedArrayBuffer].filter((one) => one !== undefined);
+  return classes.some(({ prototype }) => {
+    try {
+      Reflect.get(prototype, "byteLength", value);
+      return typeof value === "object";
+    } catch {
+      return false;
+    }
+  });
 }
 
 function isResizable(memory: ArrayBufferLike): boolean {

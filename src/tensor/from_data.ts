@@ -26,31 +26,32 @@ import type { Storage } from "../memory/storage.ts";
 import { checkOperand, isScalar } from "../ops/infer.ts";
 import { type Call, type CreateOp, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 
-const BY_ARRAY = new Map<unknown, DType>([
-  [Int8Array, "int8"],
-  [Int16Array, "int16"],
-  [Int32Array, "int32"],
-  [BigInt64Array, "int64"],
-  [Uint8Array, "uint8"],
-  [Uint8ClampedArray, "uint8"],
-  [Uint16Array, "uint16"],
-  [Uint32Array, "uint32"],
-  [BigUint64Array, "uint64"],
-  [globalThis.Float16Array, "float16"],
-  [Float32Array, "float32"],
-  [Float64Array, "float64"],
+/** The dtypes of typed arrays, by the names of their classes. */
+const BY_ARRAY: ReadonlyMap<string | undefined, DType> = new Map<string | undefined, DType>([
+  ["Int8Array", "int8"],
+  ["Int16Array", "int16"],
+  ["Int32Array", "int32"],
+  ["BigInt64Array", "int64"],
+  ["Uint8Array", "uint8"],
+  ["Uint8ClampedArray", "uint8"],
+  ["Uint16Array", "uint16"],
+  ["Uint32Array", "uint32"],
+  ["BigUint64Array", "uint64"],
+  ["Float16Array", "float16"],
+  ["Float32Array", "float32"],
+  ["Float64Array", "float64"],
 ]);
+
+/** Gives the name of a typed array's class: for subclasses and other realms too. */
+const { get: classOf } = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)!;
 
 /** The dtype of a typed array. Node's Buffer and other subclasses count as their base class. */
 export function arrayDType(array: ArrayBufferView, op: string): DType {
-  for (
-    let proto = Object.getPrototypeOf(array);
-    proto !== null;
-    proto = Object.getPrototypeOf(proto)
-  ) {
-    const dtype = BY_ARRAY.get(proto.constructor);
-    if (dtype !== undefined) return dtype;
-  }
+  const dtype = BY_ARRAY.get(classOf!.call(array));
+  if (dtype !== undefined) return dtype;
   throw new DTypeError(`Cannot ${op}: ${array.constructor.name} has no dtype`);
 }
 
@@ -200,7 +201,7 @@ interface DataAttributes extends DataOptions {
 const WHAT = "make a tensor";
 
 function isTypedArray(data: unknown): data is TypedArray {
-  return ArrayBuffer.isView(data) && !(data instanceof DataView);
+  return ArrayBuffer.isView(data) && classOf!.call(data) !== undefined;
 }
 
 function fromTypedArray(array: TypedArray, { shape, dtype }: DataOptions): [Storage, Layout] {

@@ -11,8 +11,11 @@ import type { Device, ShapeOf, Typed } from "./core.ts";
 /** Scalars in arrays of any depth. */
 export type Nested<E = Scalar> = E | readonly Nested<E>[];
 
+/** Any typed array. */
+export type DataArray = TypedArray | Uint8ClampedArray;
+
 /** The data that `tensor` accepts. */
-export type TensorData = Nested | TypedArray;
+export type TensorData = Nested | DataArray;
 
 /**
  * The bound of the argument of `tensor`: `unknown`, `any` and tensors unchanged, all other types as
@@ -24,7 +27,7 @@ export type DataArg<X> = unknown extends X ? X : X extends Typed ? X : TensorDat
 export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
   : [X] extends [Typed] ? ShapeOf<X>
   : [X] extends [Scalar] ? Out
-  : [X] extends [TypedArray] ? [...Out, number]
+  : [X] extends [DataArray] ? [...Out, number]
   : [X] extends [readonly unknown[]] ? Out["length"] extends 16 ? Shape
     : X["length"] extends infer N
       ? IsUnion<N> extends true
@@ -48,7 +51,7 @@ export type DataDevice<X> = unknown extends X ? Device
 /** The dtype of nested arrays, of a typed array or a tensor. */
 export type DataDType<X> = unknown extends X ? DType
   : X extends Typed ? X["dtype"]
-  : X extends TypedArray ? ArrayDType<X>
+  : X extends DataArray ? ArrayDType<X>
   : LeafDType<Leaf<X>>;
 
 /** The dtype of innermost elements; any for a mixture. */
@@ -59,11 +62,11 @@ export type LeafDType<E> = [E] extends [never] ? "float32"
   : DType;
 
 /** The dtype of a typed array. */
-export type ArrayDType<X extends TypedArray> = X extends Int8Array ? "int8"
+export type ArrayDType<X extends DataArray> = X extends Int8Array ? "int8"
   : X extends Int16Array ? "int16"
   : X extends Int32Array ? "int32"
   : X extends BigInt64Array ? "int64"
-  : X extends Uint8Array ? "uint8"
+  : X extends Uint8Array | Uint8ClampedArray ? "uint8"
   : X extends Uint16Array ? "uint16"
   : X extends Uint32Array ? "uint32"
   : X extends BigUint64Array ? "uint64"

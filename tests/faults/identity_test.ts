@@ -1,11 +1,21 @@
 /**
- * Faults of what tensors are to other code: entries 13 and 14.
+ * Faults of what tensors are to other code: entries 13, 14 and 17.
  *
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { deepStrictEqual, notDeepStrictEqual } from "node:assert";
-import { type AnyTensor, DeviceError, DTypeError, ones, tensor, zeros } from "../../mod.ts";
+import vm from "node:vm";
+import {
+  type AnyTensor,
+  DeviceError,
+  DTypeError,
+  fromBuffer,
+  ones,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../mod.ts";
 import { using } from "../ops/table/backends.ts";
 import { MIRROR } from "../device/mirror.ts";
 import { loose } from "../support.ts";
@@ -122,4 +132,40 @@ fault({
     assert(x.to(MIRROR).equals(x.T.to(MIRROR).T));
     assertThrows(() => x.equals(x.to(MIRROR)), DeviceError, "equals");
   });
+});
+
+fault({
+  entry: 13,
+  kind: "typed arrays of another realm have no dtype",
+  others: ["fromBuffer of arrays and of buffers", "writes and indices"],
+}, () => {
+  const realm = vm.createContext({});
+  for (const name of ["Float32Array", "Int8Array", "Uint8ClampedArray", "Float64Array"]) {
+    const array = loose(vm.runInContext(`new ${name}([1, 2])`, realm));
+    const own = loose(globalThis)[name].from([1, 2]);
+    assertEquals(loose(tensor(array)).dtype, loose(tensor(own)).dtype);
+    assertEquals(loose(tensor(array)).toArray(), [1, 2]);
+    const x = loose(fromBuffer(array));
+    assertEquals(x.toArray(), [1, 2]);
+    x.set([0], 3);
+    assertEquals(array[0], 3, "they share memory");
+    const whole = loose(fromBuffer(array.buffer, { dtype: loose(tensor(own)).dtype }));
+    assertEquals(whole.toArray(), [3, 2]);
+  }
+  const half = loose(vm.runInContext("new DataView(new ArrayBuffer(8))", realm));
+  assertThrows(() => tensor(half), DTypeError);
+  assertThrows(() => fromBuffer(half), DTypeError, "has no dtype");
+});
+
+fault({
+  entry: 17,
+  kind: "Uint8ClampedArray is refused by types, though it is read",
+  others: ["tensor", "fromBuffer", "the types of both results"],
+}, () => {
+  const pixels = new Uint8ClampedArray([1, 2, 300]);
+  const x: Tensor<"uint8", [number], "cpu"> = tensor(pixels);
+  assertEquals([x.dtype, x.toArray()], ["uint8", [1, 2, 255]]);
+  const y: Tensor<"uint8", [number], "cpu"> = fromBuffer(pixels);
+  pixels[0] = 9;
+  assertEquals(y.toArray(), [9, 2, 255]);
 });
