@@ -11,6 +11,7 @@
 import { describe } from "./dtype.ts";
 import { ArgumentError, AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
+  checkRank,
   checkShape,
   formatShape,
   normalizeAxes,
@@ -291,6 +292,7 @@ export class Layout {
   expandDims(axis = 0, op = "expandDims"): Layout {
     const rank = this.shape.length;
     const at = normalizeAxis(op, axis, rank + 1);
+    checkRank(rank + 1, op);
     const shape: number[] = new Array(rank + 1);
     const strides: number[] = new Array(rank + 1);
     for (let i = 0; i < at; i++) {

@@ -44,6 +44,7 @@ export function checkShape(shape: unknown, op: string): number[] {
     throw new ShapeError(`Cannot ${op} shape ${describe(shape)}: a shape is an array of sizes`);
   }
   const rank = shape.length;
+  checkRank(rank, op);
   const result: number[] = new Array(rank);
   let size = 1;
   for (let i = 0; i < rank; i++) {
@@ -59,6 +60,26 @@ export function checkShape(shape: unknown, op: string): number[] {
   }
   if (size > Number.MAX_SAFE_INTEGER) throw tooLarge(op, shape);
   return result;
+}
+
+/** The most axes of a tensor: NumPy's limit. */
+export const MAX_RANK = 64;
+
+/** Throws unless a tensor may have `rank` axes. */
+export function checkRank(rank: number, op: string): void {
+  if (rank > MAX_RANK) {
+    throw new ShapeError(`Cannot ${op} ${rank} axes: a tensor has at most ${MAX_RANK}`);
+  }
+}
+
+/**
+ * A copy of an array of the caller. Holes become undefined: `every`, `map` and their like skip
+ * holes, and so would not check them.
+ */
+export function listOf<T>(given: readonly T[]): T[] {
+  const list: T[] = [];
+  for (let i = 0; i < given.length; i++) list.push(given[i]!);
+  return list;
 }
 
 function tooLarge(op: string, shape: Shape): ShapeError {
@@ -193,6 +214,7 @@ export function resolveReshape(shape: Shape, size: number, from: Shape): number[
     throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${describe(shape)}: not an array`);
   }
   const rank = shape.length;
+  checkRank(rank, "reshape to");
   const result: number[] = new Array(rank);
   let known = 1;
   let inferred = -1;

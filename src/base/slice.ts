@@ -8,7 +8,7 @@
 import { describe } from "./dtype.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
-import { formatShape, normalizeAxis } from "./shape.ts";
+import { checkRank, formatShape, normalizeAxis } from "./shape.ts";
 
 /**
  * The elements from `start` up to, not including, `stop`, `stepSize` apart, as Python's `slice`:
@@ -314,6 +314,7 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
   if (ellipses > 1 || rest < 0) {
     throw notAnIndex(op, layout.shape, layout.shape.length - rest, ellipses);
   }
+  checkRank(rank, op);
   const shape: number[] = new Array(rank);
   const strides: number[] = new Array(rank);
   let offset = layout.offset;

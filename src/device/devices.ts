@@ -9,6 +9,7 @@ import { ROW_KERNELS } from "../core/row_kernels.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, describe, type DType } from "../base/dtype.ts";
 import { ArgumentError, DeviceError, DisposedError } from "../base/errors.ts";
+import { listOf } from "../base/shape.ts";
 import { TABLE } from "../ops/table.ts";
 import { emptyCache as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
 import type { CpuMemoryInfo, DeviceMemoryInfo } from "../memory/storage.ts";
@@ -97,7 +98,7 @@ export function warmUp(
   ops: readonly string[],
   dtypes: readonly DType[] = ["float32"],
 ): void {
-  const names = ops.flatMap((op) => {
+  const names = listOf(ops).flatMap((op) => {
     const made = WARM.get(op);
     if (made === undefined) {
       throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);

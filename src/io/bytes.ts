@@ -9,7 +9,7 @@
  */
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { FormatError, OutOfMemoryError, ShapeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
+import { formatShape, MAX_RANK } from "../base/shape.ts";
 
 /** A tensor as stored in a file: little-endian, row-major, without gaps. */
 export interface RawTensor {
@@ -23,9 +23,6 @@ export interface RawTensor {
 
 /** Placeholder for the file name if there are only bytes. */
 export const NO_FILE = "<bytes>";
-
-/** The most axes that a file may declare: NumPy's limit, far above any real tensor. */
-export const MAX_RANK = 64;
 
 /** The part of `node:zlib` in use, typed without Node's types. */
 interface Zlib {

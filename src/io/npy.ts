@@ -9,14 +9,13 @@
  */
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { DTypeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
+import { formatShape, MAX_RANK } from "../base/shape.ts";
 import {
   allocate,
   checkBools,
   checkedBytes,
   checkRaw,
   Cursor,
-  MAX_RANK,
   NO_FILE,
   quote,
   type RawTensor,

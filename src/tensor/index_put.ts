@@ -13,7 +13,7 @@ import {
 } from "../base/dtype.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import { broadcastShapes, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { parseIndexString, sliceBasic } from "../base/slice.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyInto } from "../core/apply.ts";
@@ -181,7 +181,7 @@ export function setAt(
   if (typeof given !== "string" && !Array.isArray(given)) {
     throw new IndexError(`Cannot ${name}: the index is an array of arguments, one for each axis`);
   }
-  const args = typeof given === "string" ? parseIndexString(given, name) : given;
+  const args = typeof given === "string" ? parseIndexString(given, name) : listOf(given);
   dispatch(SET, [x, value, ...args.filter(isOperandArgument)], {
     index: args,
     accumulate: options?.accumulate ?? false,

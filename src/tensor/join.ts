@@ -6,7 +6,7 @@
 import { describe, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
 import { IndexError, ShapeError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { applyView, type OpOptions } from "../core/apply.ts";
 import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -180,7 +180,7 @@ function cutsOf(
         "it takes a number of parts or an array of indexes",
     );
   }
-  const cuts = parts.map((cut) => {
+  const cuts = listOf(parts).map((cut) => {
     if (!Number.isInteger(cut)) {
       throw new IndexError(`Cannot ${name} at ${describe(cut)}: an index is an integer`);
     }

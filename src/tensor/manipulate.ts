@@ -8,7 +8,7 @@
 import { checkScalar, describe, type Scalar } from "../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, normalizeAxis } from "../base/shape.ts";
+import { checkShape, formatShape, listOf, normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
@@ -139,8 +139,12 @@ function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
   if (axis === undefined && typeof shift !== "number") {
     throw new AxisError(`Cannot ${name} by several shifts without axes`);
   }
-  const axes: readonly number[] = axis === undefined ? [0] : Array.isArray(axis) ? axis : [axis];
-  const shifts: readonly number[] = Array.isArray(shift) ? shift : axes.map(() => shift);
+  const axes: readonly number[] = axis === undefined
+    ? [0]
+    : Array.isArray(axis)
+    ? listOf(axis)
+    : [axis];
+  const shifts: readonly number[] = Array.isArray(shift) ? listOf(shift) : axes.map(() => shift);
   if (shifts.length !== axes.length) {
     throw new AxisError(`Cannot ${name} ${axes.length} axes by ${shifts.length} shifts`);
   }
@@ -326,7 +330,9 @@ function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number
       `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
     );
   }
-  const pairs: number[][] = (same ? [widths] : widths).map((pair) => checkShape(pair, "pad by"));
+  const pairs: number[][] = (same ? [widths] : listOf(widths)).map((pair) =>
+    checkShape(pair, "pad by")
+  );
   for (const pair of pairs) {
     if (pair.length !== 2) {
       throw new ShapeError(

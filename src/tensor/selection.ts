@@ -7,7 +7,7 @@
 import { describe, DTYPE } from "../base/dtype.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { broadcastAll, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import { broadcastAll, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { type BasicIndex, notAnIndex, parseOne, sliceAxisBy } from "../base/slice.ts";
 import { apply } from "../core/apply.ts";
 import { copyOf, fillWith, performCall } from "../core/dispatch.ts";
@@ -74,12 +74,13 @@ export function integers(name: string, like: Storage, values: readonly unknown[]
 
 /** Converts a JavaScript array to a tensor of indices or a mask, on the device of `like`. */
 export function fromArray(name: string, like: Storage, values: readonly unknown[]): Operand {
-  if (values.length > 0 && values.every((value) => typeof value === "boolean")) {
-    const storage = allocate("bool", values.length, false);
-    values.forEach((value, i) => storage.array[i] = value ? 1 : 0);
+  const list = listOf(values);
+  if (list.length > 0 && list.every((value) => typeof value === "boolean")) {
+    const storage = allocate("bool", list.length, false);
+    list.forEach((value, i) => storage.array[i] = value ? 1 : 0);
     return vector(like, storage);
   }
-  return integers(name, like, values);
+  return integers(name, like, list);
 }
 
 /** Indices along one axis, as methods accept them. */

@@ -34,6 +34,8 @@ export function elementwise(): void {
   ints.mul(1e-7);
   // @ts-expect-error: Cannot add bool: it takes signed, unsigned, float dtypes
   mask.add(mask);
+  // @ts-expect-error: Cannot pow bool: it takes signed, unsigned, float dtypes
+  mask.pow(mask);
   // @ts-expect-error: Cannot mul bool: it takes signed, unsigned, float dtypes
   mask.mul(true);
   // @ts-expect-error: Cannot div bool: it takes signed, unsigned, float dtypes

@@ -70,6 +70,16 @@ export function literals(): void {
   shape<readonly number[]>()(tensor(dynamic));
   const unknownData: Tensor<"float32"> = tensor(JSON.parse("[[1]]"), { dtype: "float32" });
   void unknownData;
+  const anything: unknown = [[1]];
+  shape<readonly number[]>()(tensor(anything, { dtype: "float32" }));
+}
+
+export function inPlace(): void {
+  const flexible: Tensor<"float32", [number, number]> = a;
+  shape<[number, number]>()(flexible.add_(a));
+  const anyShape: Tensor = a;
+  anyShape.add_(a);
+  a.add_(anyShape);
 }
 
 export function elementwise(): void {

@@ -7,6 +7,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   addDType,
+  checkDType,
   describe,
   DTYPE,
   type DType,
@@ -168,4 +169,11 @@ test("dtypes: there is room for 255", () => {
   for (let n = Object.keys(DTYPE).length; n < 255; n++) add(n);
   assertThrows(() => add(255), DTypeError, "Cannot add dtype added 255: there are 255 already");
   assertThrows(() => add(254), DTypeError, "there is one already");
+});
+
+test("dtypes: what is none is refused by name", () => {
+  for (const given of ["float31", "toString", "", undefined, null, 32, ["float32"]]) {
+    assertThrows(() => checkDType(given as never, "make"), DTypeError, "Cannot make");
+  }
+  checkDType("float32", "make");
 });
