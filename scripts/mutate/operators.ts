@@ -372,6 +372,8 @@ export function mutantsOf(
     if (!isType && isLeftAlone(node)) return;
     for (const [operator, make] of Object.entries(isType ? TYPE_OPERATORS : OPERATORS)) {
       for (const { by, text } of make(node, checker)) {
+        // Two equal parts may be swapped.
+        if (by === node.getText()) continue;
         const plain = `${place} ${operator}: ${text}`;
         const count = (seen.get(plain) ?? 0) + 1;
         seen.set(plain, count);

@@ -90,6 +90,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "applyView condition: if (frame !== null) → true": "dispatch gives the same view",
   },
   "src/core/blocks.ts": {
+    "stepOf literal: 0 → (0 + 1) in return 0;": "a single block has no next one",
     "alongAxis literal: 0 → (0 - 1) in strides.with(axis, 0)": "an axis of size 1 has any stride",
   },
   "src/core/calls.ts": {
@@ -298,6 +299,12 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "sharesBuffer logic: p.exposed && q.exposed → (p.exposed || q.exposed)":
       "bytes that were handed out are on no slab",
   },
+  "src/tensor/index.ts": {
+    "onlyTensor literal: 2 → (2 + 1) in call.inputs.length === 2":
+      "the general way gives the same, slowly",
+    "GET.decompose condition: only === undefined ? argumentsOf(call, 1) : [only] → (argumentsOf(call, 1))":
+      "the general way gives the same, slowly",
+  },
   "src/tensor/index_put.ts": {
     "SET.infer drop: prepareWrite(x as Operand, name);":
       "the ops that it is made of prepare the write too",
@@ -347,6 +354,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "logSumExp drop: checkOperand(x, LOG_SUM_EXP.name);": "the op checks its input too",
   },
   "src/tensor/selection.ts": {
+    "selectAlong logic: own || found.own → (own && found.own)":
+      "the memory comes back with the next garbage collection",
     "indicesBy comparison: i < n → i <= n": "a typed array ignores a write beyond its end",
     "SMALL_MASK literal: 128 → (128 + 1) in SMALL_MASK = 128": "only the speed changes",
     "asInput condition: isOperandArgument(indices) ? indices : undefined → (indices)":
@@ -381,5 +390,38 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "floats are numbers either way",
     "tensorsIn condition: Array.isArray(kept) ? kept : Object.values(kept) → (Object.values(kept))":
       "the values of an array are its elements",
+  },
+  "src/types/axes.ts": {
+    "AxisIndex tuple: [...infer H, ...Span<P>] → [...Span<P>, ...infer H]":
+      "as many axes come before as come after",
+    "AxisIndexes tuple: [...Out, number] → [number, ...Out]":
+      "an axis that is not known makes the whole result so",
+    "PickAxes branch: Is[K] extends keyof S → S[Is[K]]": "callers check the axes",
+    "SplitEqual branch: number extends S[I] | N → [Quotient<S[I], N>] extends [never] ? `C … <S, I, Quotient<S[I], N>>":
+      "a quotient of sizes that are not known is not known",
+  },
+  "src/types/core.ts": {
+    "GuardRest tuple: [error: NoInfer<R>, ...rest: unknown[]] → [...rest: unknown[], error: NoInfer<R>]":
+      "the error stands at another argument",
+    'ShapeOf branch: number extends S["length"] → S extends readonly [...infer P extends Shape] ? P : Shape':
+      "a dynamic shape comes out as it was",
+  },
+  "src/types/dtype.ts": {
+    "OkDType branch: [Extract<R, DType>] extends [never] → Extract<R, DType>":
+      "the error stands at the argument already",
+  },
+  "src/types/nested.ts": {
+    "LeafDType tuple: [E] → []": "the next branch gives the same for no element",
+    "DataShape tuple: [...Out, number] → [number, ...Out]": "arrays hold no typed arrays",
+    'ArrayDType branch: X extends Float64Array → "float64"': "no other typed array is left",
+  },
+  "src/types/reshape.ts": {
+    "Cancel branch: number extends H → Without<To, H> extends infer T ? [T] ext …  T, Left> : never : never":
+      "sizes that are not known are in the place of each other",
+  },
+  "src/types/slice.ts": {
+    "SliceAxis branch: IsLiteral<I> extends true → SliceAxisBy<S, A, TextArg<Trim<I>>>":
+      "a text that is not known gives a shape that is not known",
+    "OrZero branch: D extends Digits → D": "a difference that is there consists of digits",
   },
 };

@@ -113,6 +113,10 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
       "only more workspace memory is taken",
   },
   "src/backend/cuda/source.ts": {
+    'identityOf condition: lowest ? "0" : "1" → ("1")':
+      "programs_test.ts finds it, after the time that judges have",
+    'makeReduce condition: exact ? "rm_two_sum(a, x)" : expr → (expr)':
+      "programs_test.ts finds it, after the time that judges have",
     "keyOf literal: 256 → (256 - 1) in (row.id * 256 + DTYPE[from].id) * 256":
       "the keys of sources stay different",
     "scansOf swap: scanSource(from, resultOf(row, from))":

@@ -27,6 +27,7 @@ test("an interpreter may put other tensors in the place of the inputs", () => {
   };
   interpret(replacing, () => {
     assertEquals(x.slice(i).toArray(), [[-1, -2, -3], [-1, -2, -3]]);
+    assertEquals(x.slice(":", i).toArray(), [[-1, -1], [-4, -4]]);
     assertEquals(x.slice(m).toArray(), [-1, -3, -5]);
     assertEquals(x.add(1).toArray(), [[0, -1, -2], [-3, -4, -5]]);
   });
