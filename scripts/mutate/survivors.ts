@@ -392,6 +392,10 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the values of an array are its elements",
   },
   "src/types/axes.ts": {
+    "Take tuple: [...OneLess<S>, ...I] → [...I, ...OneLess<S>]":
+      "only the length of the tuple is used",
+    "DropAxes tuple: [...Seen, 0] → [0, ...Seen]": "only the length of the tuple is used",
+    "Diagonal literal: 0 → 1": "the default stands at the method too",
     "AxisIndex tuple: [...infer H, ...Span<P>] → [...Span<P>, ...infer H]":
       "as many axes come before as come after",
     "AxisIndexes tuple: [...Out, number] → [number, ...Out]":
@@ -420,6 +424,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "sizes that are not known are in the place of each other",
   },
   "src/types/slice.ts": {
+    "AxisAt tuple: [...infer Used extends Shape, ...Unknowns<Left>] → [...Unknowns<Left>, ...infer Used extends Shape]":
+      "only the length of the tuple is used",
     "SliceAxis branch: IsLiteral<I> extends true → SliceAxisBy<S, A, TextArg<Trim<I>>>":
       "a text that is not known gives a shape that is not known",
     "OrZero branch: D extends Digits → D": "a difference that is there consists of digits",

@@ -36,6 +36,7 @@ export function promotion(): void {
   is<"float64", [2]>()(float32.add(float64));
   is<DType, [2]>()(some.add(some));
   is<"float64", [4]>()(concat([int8, float64]));
+  is<"float64", [6]>()(concat([int8, int32, float64]));
   is<"float32", [2]>()(where(bool, int8, float32));
   is<"int8", [2]>()(where(bool, int8, 0));
   is<"float32", [2]>()(where(bool, 1, 0));

@@ -161,6 +161,10 @@ export function axes(): void {
   a.squeeze(0);
   // @ts-expect-error: Cannot take along axis 2: rank 2 has axes -2 to 1
   a.take(ints, 2);
+  // @ts-expect-error: Cannot moveAxis along axis 2: rank 2 has axes -2 to 1
+  a.moveAxis(2, 0);
+  // @ts-expect-error: Cannot moveAxis along axis -3: rank 2 has axes -2 to 1
+  a.moveAxis(0, -3);
   // @ts-expect-error: Cannot sort along axis 2: rank 2 has axes -2 to 1
   a.sort(2);
   // @ts-expect-error: Cannot argsort along axis -3: rank 2 has axes -2 to 1

@@ -188,6 +188,7 @@ export function axes(): void {
   shape<[2, 3]>()(a.layerNorm([0, -1], { weight: a }));
   shape<[2, 3]>()(a.rmsNorm(0));
   shape<[number, number]>()(a.tile([2, 2]));
+  shape<[number, number, number]>()(b.tile([2]));
   shape<[2, number]>()(a.repeat(3, 1));
   shape<[2, 3]>()(a.sort(0, { descending: true }));
   shape<[2, 3]>()(a.sort(n));
