@@ -392,6 +392,9 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the values of an array are its elements",
   },
   "src/types/axes.ts": {
+    'AlongAxes branch: number extends S["length"] | A["length"] → AxisIndexes<Op, S, A> extends infer E extends string ? E : S':
+      "what is not known passes the next check too",
+    "ExpandDims literal: 1 → 2 #3": "only the length of the tuple is used",
     "Take tuple: [...OneLess<S>, ...I] → [...I, ...OneLess<S>]":
       "only the length of the tuple is used",
     "DropAxes tuple: [...Seen, 0] → [0, ...Seen]": "only the length of the tuple is used",

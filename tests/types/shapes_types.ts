@@ -168,6 +168,7 @@ export function axes(): void {
   shape<readonly number[]>()(dynamic.T);
   shape<[4, 3, 2]>()(b.swapAxes(0, -1));
   shape<[3, 4, 2]>()(b.moveAxis(0, -1));
+  shape<[number]>()(zeros([1, 2]).squeeze(n));
   shape<[1, 2, 3]>()(a.unsqueeze());
   shape<[2, 3, 1]>()(a.unsqueeze(2));
   shape<[2, 3, 1]>()(a.expandDims(-1));
