@@ -392,6 +392,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the values of an array are its elements",
   },
   "src/types/axes.ts": {
+    "NoAxis tuple: [number, ...infer R extends Shape] → [...infer R extends Shape, number]":
+      "only the length of the tuple is used",
     'AlongAxes branch: number extends S["length"] | A["length"] → AxisIndexes<Op, S, A> extends infer E extends string ? E : S':
       "what is not known passes the next check too",
     "ExpandDims literal: 1 → 2 #3": "only the length of the tuple is used",
@@ -408,6 +410,9 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "a quotient of sizes that are not known is not known",
   },
   "src/types/core.ts": {
+    'Sizes branch: number extends S["length"] → { -readonly [K in keyof S]: number }':
+      "a dynamic shape comes out as it was",
+    "OfRank literal: 32 → 33": "where the ranks end that are written out is a choice",
     "GuardRest tuple: [error: NoInfer<R>, ...rest: unknown[]] → [...rest: unknown[], error: NoInfer<R>]":
       "the error stands at another argument",
     'ShapeOf branch: number extends S["length"] → S extends readonly [...infer P extends Shape] ? P : Shape':

@@ -161,6 +161,8 @@ export function axes(): void {
   a.squeeze(0);
   // @ts-expect-error: Cannot take along axis 2: rank 2 has axes -2 to 1
   a.take(ints, 2);
+  // @ts-expect-error: Cannot squeeze axis 0 of shape [2, 3]: it has size 2, not 1
+  a.squeeze([0, 1]);
   // @ts-expect-error: Cannot moveAxis along axis 2: rank 2 has axes -2 to 1
   a.moveAxis(2, 0);
   // @ts-expect-error: Cannot moveAxis along axis -3: rank 2 has axes -2 to 1

@@ -169,6 +169,7 @@ export function axes(): void {
   shape<[4, 3, 2]>()(b.swapAxes(0, -1));
   shape<[3, 4, 2]>()(b.moveAxis(0, -1));
   shape<[number]>()(zeros([1, 2]).squeeze(n));
+  shape<[2, 4]>()(zeros([2, 3]).matmul(zeros([n, 4])));
   shape<[1, 2, 3]>()(a.unsqueeze());
   shape<[2, 3, 1]>()(a.unsqueeze(2));
   shape<[2, 3, 1]>()(a.expandDims(-1));
