@@ -279,8 +279,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/tensor/create.ts": {
     "LARGE_ZEROS arithmetic: 1 << 15 → ((15) << (1))": "only the speed changes",
     "LARGE_ZEROS literal: 1 → (1 - 1) in 1 << 15": "only the speed changes",
-    'isBuffer logic: typeof SharedArrayBuffer !== "undefined" … tanceof SharedArrayBuffer → (value instanceof SharedArrayBuffer)':
-      "Deno has SharedArrayBuffer",
   },
   "src/tensor/define_op.ts": {
     "attributesOf literal: 0 → (0 - 1) in parameters.length === 0":
@@ -290,10 +288,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   },
   "src/tensor/format.ts": {
     "GAP literal: 1 → (1 + 1) in -1": "any number that is no index marks the gap",
-  },
-  "src/tensor/from_data.ts": {
-    "isTypedArray logic: ArrayBuffer.isView(data) && !(data instanceof DataView) → (ArrayBuffer.isView(data))":
-      "a DataView is refused either way",
   },
   "src/tensor/functions.ts": {
     "sharesBuffer logic: p.exposed && q.exposed → (p.exposed || q.exposed)":
