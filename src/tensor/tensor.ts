@@ -29,7 +29,7 @@ import {
   SharedError,
 } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, normalizeAxis, sameShape, type Shape } from "../base/shape.ts";
+import { formatShape, normalizeAxis, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
@@ -2412,10 +2412,10 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   hostRead(x, op);
   checkOnCpu(x, op, "workers share memory of the CPU; move it with cpu()");
   const { storage } = x;
-  if (
-    storage.shared && !(x.flags & READ_ONLY) && sameShape(layout.strides, x.layout.strides)
-  ) {
-    const same = x.layout;
+  const keeps = layout === x.layout;
+  // Contiguous layouts differ in the strides of axes of size 1 at most.
+  if (storage.shared && !(x.flags & READ_ONLY) && (keeps || x.layout.contiguous)) {
+    const same = keeps ? layout : Layout.contiguous(layout.shape, x.layout.offset);
     release(x);
     return new Tensor(storage, same) as never;
   }
