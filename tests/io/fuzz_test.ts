@@ -18,13 +18,13 @@ import {
   parseHeader,
   rawTensor,
 } from "../../src/io/safetensors.ts";
-import { golden, latin1 } from "./golden.ts";
+import { decodeWhole, golden, latin1 } from "./golden.ts";
 
 type Decode = (bytes: Uint8Array) => Map<string, RawTensor>;
 
 const READERS: [extension: string, decode: Decode][] = [
   [".npy", (bytes) => new Map([["", decodeNpy(bytes, { bfloat16: true })]])],
-  [".npz", (bytes) => decodeNpz(bytes, { bfloat16: true, maxBytes: 2 ** 20 })],
+  [".npz", (bytes) => decodeWhole(bytes, { bfloat16: true, maxBytes: 2 ** 20 })],
   [".safetensors", decodeSafetensors],
 ];
 

@@ -8,6 +8,7 @@ import { assert, assertThrows } from "@std/assert";
 import type { DType } from "../../src/base/dtype.ts";
 import { FormatError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
+import { decodeNpz, type NpzOptions } from "../../src/io/npz.ts";
 
 /** One golden file. */
 export interface Golden {
@@ -74,4 +75,14 @@ export function assertFormatError(run: () => unknown, message: string, offset?: 
   if (offset !== undefined) {
     assert(error.offset === offset, `offset ${error.offset}, expected ${offset}: ${error.message}`);
   }
+}
+
+/** The arrays in .npz bytes; throws the error of the first one that is not read. */
+export function decodeWhole(bytes: Uint8Array, options?: NpzOptions): Map<string, RawTensor> {
+  return new Map(
+    [...decodeNpz(bytes, options)].map(([name, raw]) => {
+      if (raw instanceof FormatError) throw raw;
+      return [name, raw];
+    }),
+  );
 }

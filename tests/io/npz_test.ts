@@ -9,7 +9,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { DTypeError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
 import { decodeNpz, encodeNpz } from "../../src/io/npz.ts";
-import { assertFormatError, golden, goldenFile, latin1 } from "./golden.ts";
+import { assertFormatError, decodeWhole, golden, goldenFile, latin1 } from "./golden.ts";
 
 const TWO: [string, RawTensor][] = [
   ["first", { dtype: "uint8", shape: [2], data: new Uint8Array([1, 2]) }],
@@ -49,7 +49,7 @@ describe("npz: NumPy's archives", () => {
     if (!file.same) continue;
     it(`${file.name} is written with NumPy's bytes`, () => {
       // Through the reader, since the index's JSON object loses the order of names like "2".
-      assertEquals(encodeNpz(decodeNpz(file.bytes)), file.bytes);
+      assertEquals(encodeNpz(decodeWhole(file.bytes)), file.bytes);
     });
   }
 
