@@ -419,3 +419,16 @@ export function iinfo(dtype: DType): IntInfo {
   const { bytes, min, max } = DTYPE[dtype];
   return { bits: bytes * 8, min, max, dtype };
 }
+
+const { get: classOf } = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype),
+  Symbol.toStringTag,
+)!;
+
+/**
+ * The name of a typed array's class, also for subclasses and arrays of other realms, such as those
+ * of a test runner; undefined for what is no typed array.
+ */
+export function typedArrayName(value: unknown): string | undefined {
+  return classOf!.call(value);
+}

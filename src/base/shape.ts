@@ -68,8 +68,24 @@ export const MAX_RANK = 64;
 /** Throws unless a tensor may have `rank` axes. */
 export function checkRank(rank: number, op: string): void {
   if (rank > MAX_RANK) {
-    throw new ShapeError(`Cannot ${op} ${rank} axes: a tensor has at most ${MAX_RANK}`);
+    throw new ShapeError(`Cannot ${op}: ${rank} axes, but a tensor has at most ${MAX_RANK}`);
   }
+}
+
+/** `shape` with the axes of indices, `picked`, in the place of `axis`. */
+export function pickedShape(
+  shape: readonly number[],
+  axis: number,
+  picked: readonly number[],
+  op: string,
+): number[] {
+  checkRank(shape.length - 1 + picked.length, op);
+  // Faster than to splice.
+  const made: number[] = [];
+  for (let i = 0; i < axis; i++) made.push(shape[i]!);
+  for (let i = 0; i < picked.length; i++) made.push(picked[i]!);
+  for (let i = axis + 1; i < shape.length; i++) made.push(shape[i]!);
+  return made;
 }
 
 /**
@@ -214,7 +230,7 @@ export function resolveReshape(shape: Shape, size: number, from: Shape): number[
     throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${describe(shape)}: not an array`);
   }
   const rank = shape.length;
-  checkRank(rank, "reshape to");
+  checkRank(rank, "reshape");
   const result: number[] = new Array(rank);
   let known = 1;
   let inferred = -1;

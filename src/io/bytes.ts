@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../base/dtype.ts";
+import { DTYPE, type DType, typedArrayName } from "../base/dtype.ts";
 import { FormatError, OutOfMemoryError, ShapeError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 
@@ -59,7 +59,7 @@ export function quote(text: string): string {
 /** `bytes` as a Uint8Array of this realm; throws a TypeError, which names `file`, for others. */
 export function asBytes(bytes: Uint8Array, file: string): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
-  if (!ArrayBuffer.isView(bytes) || bytes[Symbol.toStringTag] !== "Uint8Array") {
+  if (typedArrayName(bytes) !== "Uint8Array") {
     throw new TypeError(`${file}: expected a Uint8Array`);
   }
   const { buffer, byteOffset, byteLength } = bytes as Uint8Array;

@@ -140,6 +140,8 @@ async function replaceFile(
   try {
     const handle = await fs.open(beside, "wx", mode);
     try {
+      // The process's mask may have cleared bits of the mode.
+      if (mode !== undefined) await handle.chmod(mode & 0o7777);
       await handle.writeFile(bytes);
       await handle.sync();
     } finally {

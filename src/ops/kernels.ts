@@ -7,21 +7,8 @@
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
+import { pickedShape } from "../base/shape.ts";
 import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
-
-/** `shape` with the axes of indices, `picked`, in the place of `axis`. */
-export function pickedShape(
-  shape: readonly number[],
-  axis: number,
-  picked: readonly number[],
-): number[] {
-  // Faster than to splice.
-  const made: number[] = [];
-  for (let i = 0; i < axis; i++) made.push(shape[i]!);
-  for (let i = 0; i < picked.length; i++) made.push(picked[i]!);
-  for (let i = axis + 1; i < shape.length; i++) made.push(shape[i]!);
-  return made;
-}
 
 function kernel(
   name: string,
@@ -38,21 +25,25 @@ export interface GatherAttributes {
 }
 
 /**
- * The index kernels. `i` stands for as many axes as the indices have: these are contiguous, of any
- * integer dtype, and count from the end where negative. `call.badIndex` is the first one out of range: then nothing has been written.
+ * The index kernels. Indices are contiguous, of any integer dtype and rank; `i` stands for as many
+ * axes. Negative indices count from the end. `call.badIndex` is the first one out of range: then
+ * nothing has been written.
  */
 export const INDEX = {
   /** out[…, i, …] = source[…, indices[i], …]; inputs: source, indices. */
   gather: kernel("gather", (call) => {
     const { storage, layout } = call.operand(0);
     const { axis } = call.attributes as GatherAttributes;
-    const shape = pickedShape(layout.shape, axis, call.operand(1).layout.shape);
+    const shape = pickedShape(layout.shape, axis, call.operand(1).layout.shape, call.name);
     return [{ shape, dtype: storage.info }];
   }, { moves: true }),
-  /** target[…, indices[i], …] = values[…, i, …], later ones last; inputs: target, values, indices. */
+  /**
+   * target[…, indices[i], …] = values[…, i, …], later ones last; inputs: target, values, indices.
+   */
   scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
   /**
-   * target[…, indices[i], …] += values[…, i, …], in the arithmetic of the dtype; inputs as for scatter.
+   * target[…, indices[i], …] += values[…, i, …], in the arithmetic of the dtype; inputs as for
+   * scatter.
    */
   scatterAdd: kernel("scatterAdd", () => [], { writes: [0] }),
   /**

@@ -10,6 +10,7 @@ import {
   type Scalar,
   scalarDType,
   type TypedArray,
+  typedArrayName,
 } from "../base/dtype.ts";
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
@@ -42,15 +43,9 @@ const BY_ARRAY: ReadonlyMap<string | undefined, DType> = new Map<string | undefi
   ["Float64Array", "float64"],
 ]);
 
-/** Gives the name of a typed array's class: for subclasses and other realms too. */
-const { get: classOf } = Object.getOwnPropertyDescriptor(
-  Object.getPrototypeOf(Uint8Array.prototype),
-  Symbol.toStringTag,
-)!;
-
 /** The dtype of a typed array. Node's Buffer and other subclasses count as their base class. */
 export function arrayDType(array: ArrayBufferView, op: string): DType {
-  const dtype = BY_ARRAY.get(classOf!.call(array));
+  const dtype = BY_ARRAY.get(typedArrayName(array));
   if (dtype !== undefined) return dtype;
   throw new DTypeError(`Cannot ${op}: ${array.constructor.name} has no dtype`);
 }
@@ -201,7 +196,7 @@ interface DataAttributes extends DataOptions {
 const WHAT = "make a tensor";
 
 function isTypedArray(data: unknown): data is TypedArray {
-  return ArrayBuffer.isView(data) && classOf!.call(data) !== undefined;
+  return ArrayBuffer.isView(data) && typedArrayName(data) !== undefined;
 }
 
 function fromTypedArray(array: TypedArray, { shape, dtype }: DataOptions): [Storage, Layout] {

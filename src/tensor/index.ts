@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { broadcastAll, normalizeAxis } from "../base/shape.ts";
+import { broadcastAll, normalizeAxis, pickedShape } from "../base/shape.ts";
 import { dispatch, dispatchAll, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
-import { INDEX, pickedShape } from "../ops/kernels.ts";
+import { INDEX } from "../ops/kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../ops/op.ts";
 import {
   alongAxis,
@@ -86,7 +86,10 @@ const GET: Op = makeOp({
     const only = onlyTensor(call);
     if (only !== undefined && shape.length > 0) {
       if (isMask(only)) return "data-dependent";
-      return [{ shape: pickedShape(shape, 0, only.layout.shape), dtype: x.storage.info }];
+      return [{
+        shape: pickedShape(shape, 0, only.layout.shape, call.name),
+        dtype: x.storage.info,
+      }];
     }
     const args = argumentsOf(call, 1);
     if (args.some(isMask)) return "data-dependent";
@@ -133,14 +136,14 @@ const TAKE: Op = makeOp({
       : typeof indices === "number"
       ? []
       : [indices.length];
-    return [{ shape: pickedShape(shape, axis, picked), dtype: x.storage.info }];
+    return [{ shape: pickedShape(shape, axis, picked, name), dtype: x.storage.info }];
   },
   decompose(call) {
     const x = call.operand(0);
     const { name } = call;
     const axis = normalizeAxis(name, call.attributes.axis, x.layout.shape.length);
     const tensor = toIndices(name, x.storage, indicesOf(call));
-    const what = selectAlong(x, tensor, axis, false);
+    const what = selectAlong(name, x, tensor, axis, false);
     return spend(what, (what) => gather(name, x, what));
   },
 });

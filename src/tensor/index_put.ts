@@ -268,7 +268,7 @@ const ONE_HOT: Op = makeOp({
     }
     // All are classes at this point, which int32 can represent, while the dtype of `x` may not
     // represent all classes.
-    const column = contiguousCopy(operand(x.storage, x.layout.expandDims(-1)), "int32");
+    const column = contiguousCopy(operand(x.storage, x.layout.expandDims(-1, call.name)), "int32");
     return contiguousCopy(apply(MAP.equal, column, iota(column.storage, classes)), dtype);
   },
 });

@@ -7,7 +7,15 @@
 import { describe, DTYPE } from "../base/dtype.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { broadcastAll, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
+import {
+  broadcastAll,
+  checkRank,
+  formatShape,
+  listOf,
+  normalizeAxis,
+  pickedShape,
+  sameShape,
+} from "../base/shape.ts";
 import { type BasicIndex, notAnIndex, parseOne, sliceAxisBy } from "../base/slice.ts";
 import { apply } from "../core/apply.ts";
 import { copyOf, fillWith, performCall } from "../core/dispatch.ts";
@@ -19,7 +27,7 @@ import { allocateIn, sendTo } from "../memory/device.ts";
 import { allocate, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
-import { INDEX, pickedShape } from "../ops/kernels.ts";
+import { INDEX } from "../ops/kernels.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
@@ -223,7 +231,7 @@ export function selectFirst(name: string, x: Operand, index: Operand): Selection
     if (index.layout.shape.length !== 1 || index.layout.shape[0] !== shape[0]) return undefined;
     flat = flatNonzero(index, name);
   }
-  return selectAlong(x, flat, 0, flat !== index);
+  return selectAlong(name, x, flat, 0, flat !== index);
 }
 
 /** Calls `use` with the selection of the arguments. */
@@ -361,7 +369,9 @@ function broadcastPicked(name: string, { tensors }: Parts): readonly number[] {
 /** The shape of the selected elements. */
 export function shapeOf(name: string, parts: Parts): number[] {
   const { shape } = parts.block;
-  return shape.toSpliced(parts.place, 0, ...broadcastPicked(name, parts));
+  const picked = broadcastPicked(name, parts);
+  checkRank(shape.length + picked.length, name);
+  return shape.toSpliced(parts.place, 0, ...picked);
 }
 
 /** The selection of checked arguments. */
@@ -418,10 +428,16 @@ function withAxis(
 }
 
 /** The selection by `index` along one axis of `x`; `own` if the indices are the call's already. */
-export function selectAlong(x: Operand, index: Operand, axis: number, own: boolean): Selection {
+export function selectAlong(
+  name: string,
+  x: Operand,
+  index: Operand,
+  axis: number,
+  own: boolean,
+): Selection {
   const found = pickAlong(x, index);
   const { layout } = x;
-  const shape = pickedShape(layout.shape, axis, index.layout.shape);
+  const shape = pickedShape(layout.shape, axis, index.layout.shape, name);
   const { indices } = found;
   return { indices, axis, own: own || found.own, source: layout, shape, place: axis };
 }

@@ -178,8 +178,8 @@ export type Ownership = "owned" | "view" | "cow" | "shared";
 /** Tensors made since a `scope` began, if one is open. */
 let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
 
-/** Tensors that no open scope disposes of. */
-const keptForever = new Set<unknown>();
+/** Tensors that none of the open scopes disposes of. */
+const keptTensors = new Set<unknown>();
 
 /**
  * Runs `body` and disposes of every tensor made in it, except those that it returns or passes to
@@ -223,7 +223,7 @@ export function scope<R>(body: () => R): R {
  */
 export function keep<X extends AnyTensor>(x: X): X {
   checkOperand(x, "keep");
-  if (scoped !== null) keptForever.add(x);
+  if (scoped !== null) keptTensors.add(x);
   return x;
 }
 
@@ -263,11 +263,11 @@ function endScope(
     }
   }
   for (const one of mine) {
-    if (keptForever.size > 0 && keptForever.has(one)) continue;
+    if (keptTensors.size > 0 && keptTensors.has(one)) continue;
     if (keep === null ? one !== kept : !keep.has(one)) one.dispose();
     else if (scoped !== null) scoped.push(one);
   }
-  if (scoped === null && keptForever.size > 0) keptForever.clear();
+  if (scoped === null && keptTensors.size > 0) keptTensors.clear();
 }
 
 function reachableTensors(kept: object): Set<unknown> {

@@ -254,12 +254,12 @@ fault({
   const path = join(folder, "written.npy");
   const url = pathToFileURL(path);
   await io.writeNpy(path, arange(3));
-  if (unix) chmodSync(path, 0o640);
+  if (unix) chmodSync(path, 0o666);
   const before = statSync(path);
   await io.writeNpy(url, arange(4));
   assertEquals(loose(await io.readNpy(url)).toArray(), [0, 1, 2, 3]);
   if (unix) {
-    assertEquals(statSync(path).mode & 0o777, 0o640);
+    assertEquals(statSync(path).mode & 0o777, 0o666);
     assert(statSync(path).ino !== before.ino, "the new file takes the place of the old one");
     const link = join(folder, "link.npy");
     symlinkSync(path, link);
