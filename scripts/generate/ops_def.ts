@@ -12,7 +12,7 @@ import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
 import * as plan from "../../src/base/plan.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
 import type { MapOp, TableOp } from "../../src/ops/op.ts";
-import { exprFor, MAP, TABLE } from "../../src/ops/table.ts";
+import { exprFor, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
 
 /** `text` in C: calls and fractions become macros, which know the type. */
@@ -186,22 +186,25 @@ export function makeConstants(): string {
 
 /** The text of src/types/table_ops.ts. */
 export function makeTableOps(): string {
-  const ops = Object.values<MapOp>(MAP).filter((op) => op.arity === 2);
   return [
     "/**",
-    " * The elementwise ops on two operands, for types.",
+    " * The op table, for types.",
     " *",
     " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
     " *",
     " * @module",
     " */",
     "",
-    "/** The name of each, the kinds of dtype that it takes, and what it gives, or that it compares. */",
-    "export type BinaryOp =",
-    ...ops.map(({ name, dtypes, result, compares }) =>
-      `  | ["${name}", "${dtypes}", "${compares ? "compares" : result}"]`
-    ),
-  ].join("\n") + ";\n";
+    "/** The kinds of dtype that each op takes, and the rule of its result. */",
+    "export interface OpTable {",
+    ...TABLE.map((op) => {
+      const compares = op.kind === "map" && op.compares;
+      return `  /** \`${op.expr}\`. */\n  ${op.name}: ["${op.dtypes}", "${
+        compares ? "compares" : op.result
+      }"];`;
+    }),
+    "}",
+  ].join("\n") + "\n";
 }
 
 if (import.meta.main) {

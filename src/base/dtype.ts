@@ -26,6 +26,36 @@ export type DType =
 /** A JavaScript value that stands for one element. */
 export type Scalar = number | bigint | boolean;
 
+/**
+ * The `Float16Array` of compilers whose libraries lack it: what it has in common with the others.
+ */
+export interface Float16ArrayLike extends ArrayLike<number>, Iterable<number> {
+  /** An element, which may be written. */
+  [index: number]: number;
+  /** Its class. */
+  readonly [Symbol.toStringTag]: "Float16Array";
+  /** 2. */
+  readonly BYTES_PER_ELEMENT: number;
+  /** The memory. */
+  readonly buffer: ArrayBufferLike;
+  /** The size in bytes. */
+  readonly byteLength: number;
+  /** The position of the first element in the memory, in bytes. */
+  readonly byteOffset: number;
+  /** Sets the elements from `start` to before `end`. */
+  fill(value: number, start?: number, end?: number): this;
+  /** Copies elements into this array, from `offset` on. */
+  set(array: ArrayLike<number>, offset?: number): void;
+  /** A copy of the elements from `start` to before `end`. */
+  slice(start?: number, end?: number): Float16ArrayLike;
+  /** The elements from `begin` to before `end`, in the same memory. */
+  subarray(begin?: number, end?: number): Float16ArrayLike;
+}
+
+/** `Float16Array`, which TypeScript has since 5.8, for the libraries "esnext" and "es2025". */
+export type Float16Elements = typeof globalThis extends { Float16Array: { prototype: infer A } } ? A
+  : Float16ArrayLike;
+
 /** The typed array that programs receive for each {@link DType}. bfloat16 gives its raw bits. */
 export interface TypedArrayOf {
   /** One byte, 0 or 1. */
@@ -47,7 +77,7 @@ export interface TypedArrayOf {
   /** 64-bit unsigned. */
   uint64: BigUint64Array;
   /** IEEE binary16. */
-  float16: Float16Array;
+  float16: Float16Elements;
   /** The upper 16 bits of a float32, as bits. */
   bfloat16: Uint16Array;
   /** IEEE binary32. */
@@ -66,7 +96,7 @@ export type TypedArray =
   | Uint16Array
   | Uint32Array
   | BigUint64Array
-  | Float16Array
+  | Float16Elements
   | Float32Array
   | Float64Array;
 

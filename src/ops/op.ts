@@ -98,7 +98,8 @@ export interface DTypeRule {
 }
 
 /** The common properties of ops that are expressions of one element. */
-export interface ElementOp extends Op {
+export interface ElementOp<N extends string = string> extends Op {
+  readonly name: N;
   /** The supported kinds of dtype, e.g. `"iuf"`; others throw a DTypeError. */
   readonly dtypes: string;
   /** The output's dtype. With `"float"`, integers are computed in float32 and give float32. */
@@ -124,7 +125,7 @@ export interface ElementOp extends Op {
 }
 
 /** An elementwise op. */
-export interface MapOp extends ElementOp {
+export interface MapOp<N extends string = string> extends ElementOp<N> {
   readonly kind: "map";
   /** The number of operands. */
   readonly arity: 1 | 2 | 3;
@@ -135,7 +136,7 @@ export interface MapOp extends ElementOp {
 }
 
 /** A reduction: `expr` folds the mapped element `x` into the accumulator `a`. */
-export interface ReduceOp extends ElementOp {
+export interface ReduceOp<N extends string = string> extends ElementOp<N> {
   readonly kind: "reduce";
   /** The number of operands. */
   readonly arity: 1 | 2;
@@ -152,13 +153,13 @@ export interface ReduceOp extends ElementOp {
 }
 
 /** The index of the first element that `expr` prefers over the best so far (`a`). */
-export interface ArgReduceOp extends ElementOp {
+export interface ArgReduceOp<N extends string = string> extends ElementOp<N> {
   readonly kind: "argReduce";
   readonly arity: 1;
 }
 
 /** A running reduction along one axis. */
-export interface ScanOp extends ElementOp {
+export interface ScanOp<N extends string = string> extends ElementOp<N> {
   readonly kind: "scan";
   readonly arity: 1;
   readonly identity: number;

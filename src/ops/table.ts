@@ -29,15 +29,15 @@ type MapExtra = Partial<
   >
 >;
 
-function map(
-  name: string,
+function map<N extends string>(
+  name: N,
   arity: 1 | 2 | 3,
   dtypes: string,
   result: ResultRule,
   expr: string,
   numpy: string,
   extra: MapExtra = {},
-): MapOp {
+): MapOp<N> {
   // All entries have all properties: engines are slow with objects of different shapes.
   return makeOp({
     kind: "map",
@@ -73,15 +73,15 @@ type ReduceExtra = Partial<
   >
 >;
 
-function reduce(
-  name: string,
+function reduce<N extends string>(
+  name: N,
   dtypes: string,
   result: ResultRule,
   expr: string,
   identity: ReduceOp["identity"],
   numpy: string,
   extra: ReduceExtra = {},
-): ReduceOp {
+): ReduceOp<N> {
   return makeOp({
     kind: "reduce",
     name,
@@ -105,13 +105,17 @@ function reduce(
   });
 }
 
-const unary = (name: string, expr: string, numpy: string, extra: MapExtra = {}): MapOp =>
-  map(name, 1, "iuf", "float", expr, numpy, { ulp: 1, ...extra });
-const rounding = (name: string, expr: string, numpy: string): MapOp =>
+const unary = <N extends string>(
+  name: N,
+  expr: string,
+  numpy: string,
+  extra: MapExtra = {},
+): MapOp<N> => map(name, 1, "iuf", "float", expr, numpy, { ulp: 1, ...extra });
+const rounding = <N extends string>(name: N, expr: string, numpy: string): MapOp<N> =>
   map(name, 1, "iuf", "same", expr, numpy, { int: "x" });
-const compare = (name: string, op: string, numpy: string): MapOp =>
+const compare = <N extends string>(name: N, op: string, numpy: string): MapOp<N> =>
   map(name, 2, "biuf", "bool", `x ${op} y`, numpy, { compares: true });
-const logical = (name: string, expr: string, numpy: string): MapOp =>
+const logical = <N extends string>(name: N, expr: string, numpy: string): MapOp<N> =>
   map(name, 2, "biuf", "bool", expr, numpy);
 
 /** The elementwise ops. */
@@ -308,7 +312,7 @@ export const REDUCE = {
   ),
 } as const satisfies Record<string, ReduceOp>;
 
-function argReduce(name: string, expr: string, numpy: string): ArgReduceOp {
+function argReduce<N extends string>(name: N, expr: string, numpy: string): ArgReduceOp<N> {
   return makeOp({
     kind: "argReduce",
     name,
@@ -332,7 +336,12 @@ export const ARG_REDUCE = {
   argmin: argReduce("argmin", "x < a || (x != x && a == a)", "np.argmin(x, axis=axis)"),
 } as const satisfies Record<string, ArgReduceOp>;
 
-function scan(name: string, expr: string, identity: number, numpy: string): ScanOp {
+function scan<N extends string>(
+  name: N,
+  expr: string,
+  identity: number,
+  numpy: string,
+): ScanOp<N> {
   return makeOp({
     kind: "scan",
     name,

@@ -107,7 +107,13 @@ const MAX_KEYS = 2 ** 22;
  * `count` (2) independent keys from one, which should not be used any more.
  *
  * Throws a ShapeError for an invalid count, and an ArgumentError for one above 2^22.
+ *
+ * @example
+ * ```ts
+ * const [forWeights, forDropout] = random.split(random.key(0));
+ * ```
  */
+export function split<const N extends number = 2>(of: Key, count?: N): t.TupleOf<N, Key>;
 export function split(of: Key, count: number = 2): Key[] {
   checkShape([count], "split a key");
   if (count > MAX_KEYS) {

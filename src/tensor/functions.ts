@@ -75,10 +75,10 @@ const BROADCAST_TENSORS: Op = makeOp({
  *
  * Throws a ShapeError for a tensor that is not a vector.
  */
-export function meshgrid(
-  tensors: readonly AnyTensor[],
+export function meshgrid<const Ts extends readonly AnyTensor[]>(
+  tensors: Ts,
   options: { readonly indexing?: "xy" | "ij" } = {},
-): AnyTensor[] {
+): { -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]> } {
   checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
@@ -142,12 +142,14 @@ export function where<
   a: P,
   b: t.Guard<t.Where<C, P, Q>, Q>,
   options?: { readonly out?: AnyTensor },
-): Tensor<t.BinaryDType<P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]> {
+): Tensor<t.OperandDType<"where", P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]> {
   return apply(MAP.where, condition, a as Operand, b as Operand, options) as never;
 }
 
 /** Tensors broadcast to their common shape, as views. */
-export function broadcastTensors(...tensors: readonly AnyTensor[]): AnyTensor[] {
+export function broadcastTensors<const Ts extends readonly AnyTensor[]>(
+  ...tensors: Ts
+): { -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]> } {
   return dispatchAll(BROADCAST_TENSORS, tensors.slice()) as never;
 }
 

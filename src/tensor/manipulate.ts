@@ -15,7 +15,7 @@ import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
-import type { Call, Op } from "../ops/op.ts";
+import type { Call, MapOp, Op } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import { take } from "./index.ts";
@@ -346,7 +346,7 @@ function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number
 
 // ---- triangles ---------------------------------------------------------------------------------
 
-function triangleOp(name: string, keeps: typeof MAP.lessEqual): Op {
+function triangleOp(name: string, keeps: MapOp): Op {
   return composite(name, (call, x) => {
     const { shape } = x.layout;
     const { k } = call.attributes as { k: number };

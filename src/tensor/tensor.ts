@@ -44,8 +44,10 @@ import { allocateIn, copyElements, download, downloadLater } from "../memory/dev
 import { allocateShared, recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ViewOp } from "../ops/op.ts";
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
+import type { ACCESS, SHAPE } from "../types/core.ts";
 import type * as t from "../types/mod.ts";
 import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
 import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
@@ -83,6 +85,7 @@ import {
   softmax,
 } from "./softmax_norm.ts";
 import { reachable } from "./reachable.ts";
+import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 
 export type {
@@ -128,9 +131,6 @@ export type RowOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
   ? Tensor<D, t.Row<S>, V, A>
   : never;
 
-/** `X` with the shape `R`. */
-export type View<X extends AnyTensor, R> = Tensor<X["dtype"], t.Ok<R>, X["device"], X["access"]>;
-
 /** Options of elementwise ops on one tensor. */
 export interface UnaryOptions {
   /**
@@ -174,6 +174,85 @@ export interface ScanOptions<I extends boolean, E extends DType, R = E> extends 
 
 /** The owner of a tensor's memory; see docs/memory.md. */
 export type Ownership = "owned" | "view" | "cow" | "shared";
+
+// ---- the ops of the core, with the types of tensors --------------------------------------------
+
+// The core knows operands. Here the op table gives the dtype of a result, and src/types its shape:
+// a method whose signature says another dtype does not compile. These are the functions of the core
+// themselves, so that a call costs nothing more.
+
+type Name = keyof t.OpTable;
+
+/** An elementwise op on one tensor. */
+const unary = apply as unknown as <
+  N extends Name,
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+>(
+  op: MapOp<N>,
+  x: Tensor<D, S, V, t.Access>,
+  second: undefined,
+  third: undefined,
+  options: UnaryOptions | undefined,
+) => Tensor<t.ResultDType<N, D>, S, V>;
+
+/** An elementwise op on a tensor and an operand that fits it. */
+const binary = apply as unknown as <N extends Name, X extends AnyTensor, U>(
+  op: MapOp<N>,
+  x: X,
+  other: t.OperandOf<N, X, U>,
+  third: undefined,
+  options: BinaryOptions | undefined,
+) => Tensor<t.BinaryDType<N, X, U>, t.BinaryShape<X, U>, X["device"]>;
+
+/** An elementwise op whose result replaces the elements of `x`. */
+const inPlace = applyInPlace as unknown as <N extends Name, X extends AnyTensor>(
+  op: MapOp<N>,
+  name: `${N}_`,
+  x: X,
+  other?: unknown,
+) => X;
+
+/** A reduction over `axis`, which the signature of the method has checked. */
+const reduction = reduce as unknown as <
+  N extends Name,
+  X extends AnyTensor,
+  B extends t.AxisArg,
+  K extends boolean,
+  E extends DType = t.ResultDType<N, X["dtype"]>,
+>(
+  op: ReduceOp<N>,
+  x: X,
+  axis: unknown,
+  options: object | undefined,
+) => Tensor<E, t.Ok<t.Reduce<N, t.ShapeOf<X>, B, K>>, X["device"]>;
+
+/** A reduction to an index. */
+const argReduction = argReduce as unknown as <
+  N extends Name,
+  X extends AnyTensor,
+  B extends t.AxisArg,
+  K extends boolean,
+>(
+  op: ArgReduceOp<N>,
+  x: X,
+  axis: unknown,
+  options: object | undefined,
+) => Tensor<t.ResultDType<N, X["dtype"]>, t.Ok<t.Reduce<N, t.ShapeOf<X>, B, K>>, X["device"]>;
+
+/** A view of `x`, or a copy where strides permit none: all but the shape stays. */
+const view = applyView as unknown as <
+  X extends AnyTensor,
+  R extends Tensor<X["dtype"], Shape, X["device"], X["access"]>,
+>(op: ViewOp, x: X, name: string, a?: unknown, b?: unknown, c?: unknown) => R;
+
+/** What an op of several kernels or of a shape that TypeScript does not compute returned. */
+function typed<R>(result: unknown): R {
+  return result as R;
+}
+
+// ---- scopes ------------------------------------------------------------------------------------
 
 /** Tensors made since a `scope` began, if one is open. */
 let scoped: Tensor<DType, Shape, t.Device, t.Access>[] | null = null;
@@ -301,10 +380,13 @@ export class Tensor<
   out D extends DType = "float32",
   out S extends Shape = Shape,
   out V extends t.Device = t.Device,
-  out A extends t.Access = "write",
+  A extends t.Access = "write",
 > implements Operand {
+  /** For types. @internal */
+  declare readonly [SHAPE]: S;
+  declare readonly [ACCESS]: { readonly [K in A as never]: K };
   /** Shape, strides and offset: immutable, and usable without the data. */
-  layout: Layout;
+  readonly layout: Layout;
   /** The memory: for backends; programs use {@link data}. @internal */
   storage: Storage;
   // Private, so that tools that compare objects find a view equal to other tensors.
@@ -317,7 +399,7 @@ export class Tensor<
     this.storage = storage;
     this.#flags = flags;
     storage.handles++;
-    if (scoped !== null) scoped.push(this as never);
+    if (scoped !== null) scoped.push(this);
   }
 
   /** @internal */
@@ -375,8 +457,8 @@ export class Tensor<
   }
 
   /** `"read"` for a read-only tensor, else `"write"`. */
-  get access(): A {
-    return (this.flags & READ_ONLY ? "read" : "write") as A;
+  get access(): A extends "write" ? "write" : t.Access {
+    return typed(this.flags & READ_ONLY ? "read" : "write");
   }
 
   /** True if the elements are dense in row-major order. */
@@ -438,7 +520,7 @@ export class Tensor<
     const list = index as readonly number[];
     hostRead(this, "get");
     const position = this.layout.flatIndex("get", list);
-    return toValue(this.storage, position, false, "get", list) as never;
+    return toValue(this.storage, position, false, "get", list) as t.Item[X["dtype"]];
   }
 
   /**
@@ -495,7 +577,7 @@ export class Tensor<
   toTypedArray(): TypedArrayOf[D] {
     checkAlive(this.storage, "toTypedArray");
     hostRead(this, "toTypedArray");
-    return userCopy(this as never) as TypedArrayOf[D];
+    return userCopy(this) as TypedArrayOf[D];
   }
 
   /**
@@ -507,7 +589,7 @@ export class Tensor<
   get data(): TypedArrayOf[D] {
     checkAlive(this.storage, "data");
     hostRead(this, "data");
-    checkOnCpu(this as never, "data", "toTypedArray() and read() copy its elements");
+    checkOnCpu(this, "data", "toTypedArray() and read() copy its elements");
     if (!this.layout.contiguous) {
       throw new ShapeError(
         `data needs contiguous elements, got shape ${formatShape(this.layout.shape)} with strides ${
@@ -533,7 +615,7 @@ export class Tensor<
   async read(): Promise<TypedArrayOf[D]> {
     checkAlive(this.storage, "read");
     hostRead(this, "read");
-    if (this.storage.memory === null) return userCopy(this as never) as TypedArrayOf[D];
+    if (this.storage.memory === null) return userCopy(this) as TypedArrayOf[D];
     const { info } = this.storage;
     const { size } = this.layout;
     const reading = withContiguous(
@@ -552,7 +634,7 @@ export class Tensor<
     hostRead(this, "intoTypedArray");
     const { storage, layout } = this;
     if (!layout.contiguous || !ownsAlone(this)) {
-      const copy = userCopy(this as never);
+      const copy = userCopy(this);
       this.dispose();
       return copy as TypedArrayOf[D];
     }
@@ -670,7 +752,7 @@ export class Tensor<
     }
     const n = this.layout.shape[along]!;
     for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
-      yield applyView(VIEWS.selectAxis, this, "iterate", along, i) as never;
+      yield typed(applyView(VIEWS.selectAxis, this, "iterate", along, i));
     }
   }
 
@@ -691,31 +773,33 @@ export class Tensor<
 
   /** Another handle to the same elements. */
   view(): Tensor<D, S, V, A> {
-    return applyView(VIEWS.view, this, "view") as never;
+    return typed(applyView(VIEWS.view, this, "view"));
   }
 
   /** Another handle to the same elements that does not permit writes. */
   readonly(): Tensor<D, S, V, "read"> {
     const view = applyView(VIEWS.view, this, "readonly") as AnyTensor;
     view.#flags |= READ_ONLY;
-    return view as never;
+    return typed(view);
   }
 
   /** A dense copy with memory of its own. */
   toOwned(): Tensor<D, S, V> {
-    return contiguousCopy(this, undefined, "toOwned") as never;
+    return typed(contiguousCopy(this, undefined, "toOwned"));
   }
 
   /** {@link toOwned}. */
   copy(): Tensor<D, S, V> {
-    return contiguousCopy(this) as never;
+    return typed(contiguousCopy(this));
   }
 
   /** A view if the tensor is dense, else a dense copy. */
   contiguous(): Tensor<D, S, V, A> {
-    return (this.layout.contiguous
-      ? applyView(VIEWS.view, this, "contiguous")
-      : contiguousCopy(this, undefined, "contiguous")) as never;
+    return typed(
+      this.layout.contiguous
+        ? applyView(VIEWS.view, this, "contiguous")
+        : contiguousCopy(this, undefined, "contiguous"),
+    );
   }
 
   /**
@@ -726,16 +810,16 @@ export class Tensor<
    * Throws a SharedError for a shared tensor that other tensors hold.
    */
   intoOwned(): Tensor<D, S, V> {
-    return intoOwned(this, "intoOwned", () => ownedCopy(this as never)) as never;
+    return typed(intoOwned(this, "intoOwned", () => ownedCopy(this)));
   }
 
   /** {@link intoOwned}, but a copy keeps strides and offset, and includes the whole buffer. */
   intoOwnedKeepLayout(): Tensor<D, S, V> {
-    return intoOwned(
+    return typed(intoOwned(
       this,
       "intoOwnedKeepLayout",
       () => new Tensor(wholeCopy(this.storage), this.layout),
-    ) as never;
+    ));
   }
 
   /**
@@ -749,10 +833,10 @@ export class Tensor<
     hostRead(this, "intoCow");
     // Code outside can change exposed bytes without notice.
     if (this.storage.exposed || this.layout.overlapsItself) {
-      return ownedCopy(this as never) as never;
+      return typed(ownedCopy(this));
     }
     const [low, high] = this.layout.extent();
-    return new Tensor(cowOf(this.storage, low, high), this.layout) as never;
+    return new Tensor(cowOf(this.storage, low, high), this.layout);
   }
 
   /**
@@ -761,22 +845,22 @@ export class Tensor<
    * Throws a DeviceError for a tensor that is not on the CPU.
    */
   intoShared(): Tensor<D, S, V> {
-    return intoShared(
+    return typed(intoShared(
       this,
       Layout.contiguous(this.layout.shape),
       "intoShared",
       this.layout.size,
-    ) as never;
+    ));
   }
 
   /** {@link intoShared}, with the whole buffer, strides and offset. */
   intoSharedKeepLayout(): Tensor<D, S, V> {
-    return intoShared(
+    return typed(intoShared(
       this,
       this.layout,
       "intoSharedKeepLayout",
       this.storage.length,
-    ) as never;
+    ));
   }
 
   /**
@@ -786,17 +870,17 @@ export class Tensor<
    * Throws a DeviceError with the reason if there is no such device.
    */
   to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
-    return toDevice(this, device) as never;
+    return typed(toDevice(this, device));
   }
 
   /** {@link to} the CPU. */
   cpu(): Tensor<D, S, "cpu"> {
-    return toDevice(this, "cpu", "cpu") as never;
+    return typed(toDevice(this, "cpu", "cpu"));
   }
 
   /** {@link to} the first CUDA device. */
   cuda(): Tensor<D, S, "cuda"> {
-    return toDevice(this, "cuda", "cuda") as never;
+    return typed(toDevice(this, "cuda", "cuda"));
   }
 
   // ---- writing ---------------------------------------------------------------------------------
@@ -824,7 +908,7 @@ export class Tensor<
     value: TensorOrScalar,
     options?: SetOptions,
   ): X {
-    setAt(this as X, index as never, value, options);
+    setAt(this as X, index as readonly IndexArgument[] | string, value, options);
     return this as X;
   }
 
@@ -833,9 +917,9 @@ export class Tensor<
     const x = this as X;
     checkAlive(x.storage, "fill_");
     checkScalar(x.dtype, value, "fill_");
-    return applyInto(MAP.copy, "fill_", value, undefined, undefined, x, {
+    return typed(applyInto(MAP.copy, "fill_", value, undefined, undefined, x, {
       dtype: x.dtype,
-    }) as never;
+    }));
   }
 
   /** Limits every element in place; see {@link clip}. */
@@ -858,185 +942,185 @@ export class Tensor<
   /** {@link add} in place: the result's shape must be this tensor's. */
   add_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"add_", X, U>, U>,
+    other: t.OperandInPlace<"add_", X, U>,
   ): X {
-    return applyInPlace(MAP.add, "add_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.add, "add_", this, other);
   }
 
   /** {@link sub} in place: the result's shape must be this tensor's. */
   sub_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"sub_", X, U>, U>,
+    other: t.OperandInPlace<"sub_", X, U>,
   ): X {
-    return applyInPlace(MAP.sub, "sub_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.sub, "sub_", this, other);
   }
 
   /** {@link mul} in place: the result's shape must be this tensor's. */
   mul_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"mul_", X, U>, U>,
+    other: t.OperandInPlace<"mul_", X, U>,
   ): X {
-    return applyInPlace(MAP.mul, "mul_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.mul, "mul_", this, other);
   }
 
   /** {@link div} in place: the result's shape must be this tensor's. */
   div_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"div_", X, U>, U>,
+    other: t.OperandInPlace<"div_", X, U>,
   ): X {
-    return applyInPlace(MAP.div, "div_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.div, "div_", this, other);
   }
 
   /** {@link floorDivide} in place: the result's shape must be this tensor's. */
   floorDivide_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"floorDivide_", X, U>, U>,
+    other: t.OperandInPlace<"floorDivide_", X, U>,
   ): X {
-    return applyInPlace(MAP.floorDivide, "floorDivide_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.floorDivide, "floorDivide_", this, other);
   }
 
   /** {@link remainder} in place: the result's shape must be this tensor's. */
   remainder_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"remainder_", X, U>, U>,
+    other: t.OperandInPlace<"remainder_", X, U>,
   ): X {
-    return applyInPlace(MAP.remainder, "remainder_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.remainder, "remainder_", this, other);
   }
 
   /** {@link pow} in place: the result's shape must be this tensor's. */
   pow_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"pow_", X, U>, U>,
+    other: t.OperandInPlace<"pow_", X, U>,
   ): X {
-    return applyInPlace(MAP.pow, "pow_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.pow, "pow_", this, other);
   }
 
   /** {@link minimum} in place: the result's shape must be this tensor's. */
   minimum_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"minimum_", X, U>, U>,
+    other: t.OperandInPlace<"minimum_", X, U>,
   ): X {
-    return applyInPlace(MAP.minimum, "minimum_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.minimum, "minimum_", this, other);
   }
 
   /** {@link maximum} in place: the result's shape must be this tensor's. */
   maximum_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"maximum_", X, U>, U>,
+    other: t.OperandInPlace<"maximum_", X, U>,
   ): X {
-    return applyInPlace(MAP.maximum, "maximum_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.maximum, "maximum_", this, other);
   }
 
   /** {@link bitwiseAnd} in place: the result's shape must be this tensor's. */
   bitwiseAnd_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"bitwiseAnd_", X, U>, U>,
+    other: t.OperandInPlace<"bitwiseAnd_", X, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseAnd, "bitwiseAnd_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.bitwiseAnd, "bitwiseAnd_", this, other);
   }
 
   /** {@link bitwiseOr} in place: the result's shape must be this tensor's. */
   bitwiseOr_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"bitwiseOr_", X, U>, U>,
+    other: t.OperandInPlace<"bitwiseOr_", X, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseOr, "bitwiseOr_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.bitwiseOr, "bitwiseOr_", this, other);
   }
 
   /** {@link bitwiseXor} in place: the result's shape must be this tensor's. */
   bitwiseXor_<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.InPlace<"bitwiseXor_", X, U>, U>,
+    other: t.OperandInPlace<"bitwiseXor_", X, U>,
   ): X {
-    return applyInPlace(MAP.bitwiseXor, "bitwiseXor_", this, other as TensorOrScalar) as never;
+    return inPlace(MAP.bitwiseXor, "bitwiseXor_", this, other);
   }
 
   /** {@link neg} in place. */
   neg_<X extends AnyTensor>(this: t.Writable<"neg_", X>): X {
-    return applyInPlace(MAP.neg, "neg_", this as never) as never;
+    return inPlace(MAP.neg, "neg_", this as X);
   }
 
   /** {@link abs} in place. */
   abs_<X extends AnyTensor>(this: t.Writable<"abs_", X>): X {
-    return applyInPlace(MAP.abs, "abs_", this as never) as never;
+    return inPlace(MAP.abs, "abs_", this as X);
   }
 
   /** {@link square} in place. */
   square_<X extends AnyTensor>(this: t.Writable<"square_", X>): X {
-    return applyInPlace(MAP.square, "square_", this as never) as never;
+    return inPlace(MAP.square, "square_", this as X);
   }
 
   /** {@link sqrt} in place. */
   sqrt_<X extends AnyTensor>(this: t.Writable<"sqrt_", X>): X {
-    return applyInPlace(MAP.sqrt, "sqrt_", this as never) as never;
+    return inPlace(MAP.sqrt, "sqrt_", this as X);
   }
 
   /** {@link exp} in place. */
   exp_<X extends AnyTensor>(this: t.Writable<"exp_", X>): X {
-    return applyInPlace(MAP.exp, "exp_", this as never) as never;
+    return inPlace(MAP.exp, "exp_", this as X);
   }
 
   /** {@link log} in place. */
   log_<X extends AnyTensor>(this: t.Writable<"log_", X>): X {
-    return applyInPlace(MAP.log, "log_", this as never) as never;
+    return inPlace(MAP.log, "log_", this as X);
   }
 
   /** {@link tanh} in place. */
   tanh_<X extends AnyTensor>(this: t.Writable<"tanh_", X>): X {
-    return applyInPlace(MAP.tanh, "tanh_", this as never) as never;
+    return inPlace(MAP.tanh, "tanh_", this as X);
   }
 
   /** {@link sigmoid} in place. */
   sigmoid_<X extends AnyTensor>(this: t.Writable<"sigmoid_", X>): X {
-    return applyInPlace(MAP.sigmoid, "sigmoid_", this as never) as never;
+    return inPlace(MAP.sigmoid, "sigmoid_", this as X);
   }
 
   /** {@link relu} in place. */
   relu_<X extends AnyTensor>(this: t.Writable<"relu_", X>): X {
-    return applyInPlace(MAP.relu, "relu_", this as never) as never;
+    return inPlace(MAP.relu, "relu_", this as X);
   }
 
   /** {@link gelu} in place. */
   gelu_<X extends AnyTensor>(this: t.Writable<"gelu_", X>): X {
-    return applyInPlace(MAP.gelu, "gelu_", this as never) as never;
+    return inPlace(MAP.gelu, "gelu_", this as X);
   }
 
   /** {@link silu} in place. */
   silu_<X extends AnyTensor>(this: t.Writable<"silu_", X>): X {
-    return applyInPlace(MAP.silu, "silu_", this as never) as never;
+    return inPlace(MAP.silu, "silu_", this as X);
   }
 
   /** {@link floor} in place. */
   floor_<X extends AnyTensor>(this: t.Writable<"floor_", X>): X {
-    return applyInPlace(MAP.floor, "floor_", this as never) as never;
+    return inPlace(MAP.floor, "floor_", this as X);
   }
 
   /** {@link ceil} in place. */
   ceil_<X extends AnyTensor>(this: t.Writable<"ceil_", X>): X {
-    return applyInPlace(MAP.ceil, "ceil_", this as never) as never;
+    return inPlace(MAP.ceil, "ceil_", this as X);
   }
 
   /** {@link round} in place. */
   round_<X extends AnyTensor>(this: t.Writable<"round_", X>): X {
-    return applyInPlace(MAP.round, "round_", this as never) as never;
+    return inPlace(MAP.round, "round_", this as X);
   }
 
   // ---- views -----------------------------------------------------------------------------------
 
   /** All axes in reverse order: a view. */
   get T(): TransposeOf<this> {
-    return applyView(VIEWS.transpose, this, "T") as never;
+    return typed(applyView(VIEWS.transpose, this, "T"));
   }
 
   /** The last two axes exchanged: a view. */
   get mT(): MatrixTransposeOf<this> {
-    return applyView(VIEWS.mT, this, "mT") as never;
+    return typed(applyView(VIEWS.mT, this, "mT"));
   }
 
   /** All axes in reverse order: a view. */
   transpose(): TransposeOf<this> {
     if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
-    return applyView(VIEWS.transpose, this, "transpose") as never;
+    return typed(applyView(VIEWS.transpose, this, "transpose"));
   }
 
   /**
@@ -1050,16 +1134,16 @@ export class Tensor<
   permute<X extends AnyTensor, const B extends readonly number[]>(
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
-  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return applyView(VIEWS.permute, this, "permute", axes) as never;
+  ): Tensor<X["dtype"], t.Ok<t.Permute<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.permute, this, "permute", axes);
   }
 
   /** {@link permute} under its name in the array API standard. */
   permuteDims<X extends AnyTensor, const B extends readonly number[]>(
     this: X,
     ...axes: t.GuardRest<t.Permute<t.ShapeOf<X>, B>, B>
-  ): View<X, t.Permute<t.ShapeOf<X>, B>> {
-    return applyView(VIEWS.permute, this, "permuteDims", axes) as never;
+  ): Tensor<X["dtype"], t.Ok<t.Permute<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.permute, this, "permuteDims", axes);
   }
 
   /** Exchanges two axes: a view. */
@@ -1067,8 +1151,8 @@ export class Tensor<
     this: X,
     axis1: B,
     axis2: t.Guard<t.SwapAxes<t.ShapeOf<X>, B, C>, C>,
-  ): View<X, t.SwapAxes<t.ShapeOf<X>, B, C>> {
-    return applyView(VIEWS.swapAxes, this, "swapAxes", axis1, axis2) as never;
+  ): Tensor<X["dtype"], t.Ok<t.SwapAxes<t.ShapeOf<X>, B, C>>, X["device"], X["access"]> {
+    return view(VIEWS.swapAxes, this, "swapAxes", axis1, axis2);
   }
 
   /** Moves one axis to another place: a view. */
@@ -1076,8 +1160,8 @@ export class Tensor<
     this: X,
     source: B,
     destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
-  ): View<X, t.MoveAxis<t.ShapeOf<X>, B, C>> {
-    return applyView(VIEWS.moveAxis, this, "moveAxis", source, destination) as never;
+  ): Tensor<X["dtype"], t.Ok<t.MoveAxis<t.ShapeOf<X>, B, C>>, X["device"], X["access"]> {
+    return view(VIEWS.moveAxis, this, "moveAxis", source, destination);
   }
 
   /**
@@ -1092,53 +1176,55 @@ export class Tensor<
   reshape<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
-  ): View<X, t.Reshape<t.ShapeOf<X>, N>> {
-    return applyView(VIEWS.reshape, this, "reshape", shape) as never;
+  ): Tensor<X["dtype"], t.Ok<t.Reshape<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
+    return view(VIEWS.reshape, this, "reshape", shape);
   }
 
   /** All elements in one axis: a view if strides allow it, else a copy. */
-  flatten<X extends AnyTensor>(this: X): View<X, t.Reshape<t.ShapeOf<X>, [-1]>> {
-    return applyView(VIEWS.flatten, this, "flatten") as never;
+  flatten<X extends AnyTensor>(
+    this: X,
+  ): Tensor<X["dtype"], t.Ok<t.Reshape<t.ShapeOf<X>, [-1]>>, X["device"], X["access"]> {
+    return view(VIEWS.flatten, this, "flatten");
   }
 
   /** A new axis of size 1 before `axis`: a view. */
   expandDims<X extends AnyTensor, const B extends number = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return applyView(VIEWS.expandDims, this, "expandDims", axis) as never;
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.expandDims, this, "expandDims", axis);
   }
 
   /** {@link expandDims}. */
   unsqueeze<X extends AnyTensor, const B extends number = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): View<X, t.ExpandDims<t.ShapeOf<X>, B>> {
-    return applyView(VIEWS.expandDims, this, "unsqueeze", axis) as never;
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.expandDims, this, "unsqueeze", axis);
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */
   squeeze<X extends AnyTensor, const B extends t.AxisArg = undefined>(
     this: X,
     axis?: t.Guard<t.Squeeze<t.ShapeOf<X>, B>, B>,
-  ): View<X, t.Squeeze<t.ShapeOf<X>, B>> {
-    return applyView(VIEWS.squeeze, this, "squeeze", axis) as never;
+  ): Tensor<X["dtype"], t.Ok<t.Squeeze<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.squeeze, this, "squeeze", axis);
   }
 
   /** Reverses the order of the elements along the given axes, or all: a view. */
   flip<X extends AnyTensor, const B extends t.AxisArg = undefined>(
     this: X,
     axis?: t.Guard<t.AlongAxes<"flip", t.ShapeOf<X>, B>, B>,
-  ): View<X, t.ShapeOf<X>> {
-    return applyView(VIEWS.flip, this, "flip", axis) as never;
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"], X["access"]> {
+    return view(VIEWS.flip, this, "flip", axis);
   }
 
   /** Repeats the elements to a larger shape without copying: a view with strides of 0. */
   broadcastTo<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
-  ): View<X, t.BroadcastTo<t.ShapeOf<X>, N>> {
-    return applyView(VIEWS.broadcastTo, this, "broadcastTo", shape) as never;
+  ): Tensor<X["dtype"], t.Ok<t.BroadcastTo<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
+    return view(VIEWS.broadcastTo, this, "broadcastTo", shape);
   }
 
   /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
@@ -1147,8 +1233,8 @@ export class Tensor<
     offset?: number,
     axis1?: B,
     axis2?: t.Guard<t.Diagonal<t.ShapeOf<X>, B, C>, C>,
-  ): View<X, t.Diagonal<t.ShapeOf<X>, B, C>> {
-    return applyView(VIEWS.diagonal, this, "diagonal", offset, axis1, axis2) as never;
+  ): Tensor<X["dtype"], t.Ok<t.Diagonal<t.ShapeOf<X>, B, C>>, X["device"], X["access"]> {
+    return view(VIEWS.diagonal, this, "diagonal", offset, axis1, axis2);
   }
 
   /**
@@ -1168,15 +1254,15 @@ export class Tensor<
   slice<X extends AnyTensor, const I extends readonly t.SliceArg[]>(
     this: X,
     ...index: t.GuardRest<t.SliceShape<t.ShapeOf<X>, I>, I>
-  ): View<X, t.SliceShape<t.ShapeOf<X>, I>> {
-    const args = index as readonly unknown[];
+  ): Tensor<X["dtype"], t.Ok<t.SliceShape<t.ShapeOf<X>, I>>, X["device"], X["access"]> {
+    const args = index as readonly IndexArgument[];
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];
       if (typeof arg === "object" && (Array.isArray(arg) || arg instanceof Tensor)) {
-        return pick(this, args as never) as never;
+        return typed(pick(this, args));
       }
     }
-    return applyView(VIEWS.slice, this, "slice", args) as never;
+    return view(VIEWS.slice, this, "slice", args);
   }
 
   /** Part of one axis: a number (which drops it), a string, a Slice or a range. A view. */
@@ -1188,8 +1274,8 @@ export class Tensor<
     this: X,
     axis: B,
     index: t.Guard<t.SliceAxis<t.ShapeOf<X>, B, I>, I>,
-  ): View<X, t.SliceAxis<t.ShapeOf<X>, B, I>> {
-    return applyView(VIEWS.sliceAxis, this, "sliceAxis", axis, index) as never;
+  ): Tensor<X["dtype"], t.Ok<t.SliceAxis<t.ShapeOf<X>, B, I>>, X["device"], X["access"]> {
+    return view(VIEWS.sliceAxis, this, "sliceAxis", axis, index);
   }
 
   /** Views along `axis` (0): this many equal parts, or cut before each of the given indexes. */
@@ -1201,21 +1287,24 @@ export class Tensor<
     this: X,
     parts: t.Guard<t.Split<t.ShapeOf<X>, N, B>, N>,
     axis?: B,
-  ): View<X, t.Split<t.ShapeOf<X>, N, B>>[] {
-    return split(this, parts as number, axis) as never;
+  ): t.Parts<
+    N,
+    Tensor<X["dtype"], t.Ok<t.Split<t.ShapeOf<X>, N, B>>, X["device"], X["access"]>
+  > {
+    return typed(split(this, parts as number, axis));
   }
 
   /** A view of every index of `axis` (0). */
   unstack(axis?: number): Tensor<D, Shape, V, A>[] {
-    return unstack(this, axis) as never;
+    return typed(unstack(this, axis));
   }
 
   /** The same tensor with rank `N` in its type. Throws a ShapeError if it has another rank. */
   asRank<X extends AnyTensor, const N extends number>(
     this: X,
     rank: t.Guard<t.AsRank<t.ShapeOf<X>, N>, N>,
-  ): View<X, t.AsRank<t.ShapeOf<X>, N>> {
-    return applyView(VIEWS.asRank, this, "asRank", rank) as never;
+  ): Tensor<X["dtype"], t.Ok<t.AsRank<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
+    return view(VIEWS.asRank, this, "asRank", rank);
   }
 
   /** The same tensor with the given dtype in its type. Throws a DTypeError if it has another. */
@@ -1225,27 +1314,27 @@ export class Tensor<
     if (this.storage.info.name !== dtype as DType) {
       throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
     }
-    return applyView(VIEWS.view, this, "asDType") as never;
+    return typed(applyView(VIEWS.view, this, "asDType"));
   }
 
   /** The same tensor with a dynamic shape in its type. */
   asDynamic(): Tensor<D, Shape, V, A> {
-    return applyView(VIEWS.view, this, "asDynamic") as never;
+    return typed(applyView(VIEWS.view, this, "asDynamic"));
   }
 
   /** The same tensor with the given shape in its type. Throws a ShapeError if it has another. */
   asShape<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
-  ): View<X, t.AsShape<t.ShapeOf<X>, N>> {
-    return applyView(VIEWS.asShape, this, "asShape", shape) as never;
+  ): Tensor<X["dtype"], t.Ok<t.AsShape<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
+    return view(VIEWS.asShape, this, "asShape", shape);
   }
 
   /** The same tensor with the shape of `other` in its type. Throws a ShapeError if it differs. */
   like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
     checkOperand(other, "like");
     const { shape } = other.layout;
-    return applyView(VIEWS.asShape, this, "like", shape) as never;
+    return typed(applyView(VIEWS.asShape, this, "like", shape));
   }
 
   // ---- copies ----------------------------------------------------------------------------------
@@ -1261,7 +1350,7 @@ export class Tensor<
    */
   astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
     checkDType(dtype, "astype");
-    return contiguousCopy(this, dtype, "astype") as never;
+    return typed(contiguousCopy(this, dtype, "astype"));
   }
 
   /** The whole tensor repeated along each axis, as often as `repeats` says. */
@@ -1269,7 +1358,7 @@ export class Tensor<
     this: X,
     repeats: N,
   ): Tensor<X["dtype"], t.Tile<t.ShapeOf<X>, N>, X["device"]> {
-    return tile(this, repeats) as never;
+    return typed(tile(this, repeats));
   }
 
   /** Each element repeated along `axis` (flat without one), by one number or one per element. */
@@ -1278,12 +1367,12 @@ export class Tensor<
     repeats: number | readonly number[],
     axis?: t.Guard<t.Repeat<t.ShapeOf<X>, B>, B>,
   ): Tensor<X["dtype"], t.Ok<t.Repeat<t.ShapeOf<X>, B>>, X["device"]> {
-    return repeat(this, repeats, axis as number) as never;
+    return typed(repeat(this, repeats, axis as number));
   }
 
   /** Elements moved along `axis` (flat without one), cyclically. */
   roll(shift: number | readonly number[], axis?: number | readonly number[]): Tensor<D, S, V> {
-    return roll(this, shift, axis) as never;
+    return typed(roll(this, shift, axis));
   }
 
   /** Adds elements before and after each axis: a value, or by another {@link PadOptions.mode}. */
@@ -1292,17 +1381,17 @@ export class Tensor<
     widths: PadWidths,
     options?: PadOptions,
   ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
-    return pad(this, widths, options) as never;
+    return typed(pad(this, widths, options));
   }
 
   /** The lower triangle of the last two axes, up to diagonal `k`; zero elsewhere. */
   tril(k?: number): Tensor<D, S, V> {
-    return triangle("tril", this, k) as never;
+    return typed(triangle("tril", this, k));
   }
 
   /** The upper triangle of the last two axes, from diagonal `k` on; zero elsewhere. */
   triu(k?: number): Tensor<D, S, V> {
-    return triangle("triu", this, k) as never;
+    return typed(triangle("triu", this, k));
   }
 
   /** The sub-tensors at `indexes` along `axis` (0); the axes of `indexes` take its place. */
@@ -1315,7 +1404,7 @@ export class Tensor<
     indexes: I,
     axis?: t.Guard<t.Take<t.ShapeOf<X>, IndexShape<I>, B>, B>,
   ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]> {
-    return take(this, indexes as Operand, axis as number) as never;
+    return typed(take(this, indexes as Operand, axis as number));
   }
 
   /**
@@ -1323,7 +1412,7 @@ export class Tensor<
    * `argmax(axis, { keepDims: true })`.
    */
   takeAlongAxis(indexes: AnyTensor, axis: number = -1): Tensor<D, Shape, V> {
-    return takeAlongAxis(this, indexes, axis) as never;
+    return typed(takeAlongAxis(this, indexes, axis));
   }
 
   /**
@@ -1342,8 +1431,10 @@ export class Tensor<
   }
 
   /** The indexes (int32) of the nonzero elements: one vector for each axis. */
-  nonzero(): Tensor<"int32", [number], V>[] {
-    return nonzero(this) as never;
+  nonzero<X extends AnyTensor>(
+    this: X,
+  ): t.TupleOf<t.ShapeOf<X>["length"], Tensor<"int32", [number], X["device"]>> {
+    return typed(nonzero(this));
   }
 
   /** Class numbers as one-hot rows, along a new last axis. */
@@ -1354,7 +1445,7 @@ export class Tensor<
   ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]> {
     checkOptions("oneHot", options, ["dtype"]);
     const { dtype = "float32" } = options;
-    return oneHot(this, classes, dtype) as never;
+    return typed(oneHot(this, classes, dtype));
   }
 
   /** The elements along `axis` (the last one) from small to large; NaN goes last. */
@@ -1363,7 +1454,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"sort", t.ShapeOf<X>, B>, B>,
     options?: SortOptions,
   ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return sort("sort", this, axis as number, options) as never;
+    return typed(sort("sort", this, axis as number, options));
   }
 
   /** The indexes (int32) that {@link sort} along `axis`; those of equal elements stay in order. */
@@ -1372,7 +1463,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"argsort", t.ShapeOf<X>, B>, B>,
     options?: SortOptions,
   ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
-    return sort("argsort", this, axis as number, options) as never;
+    return typed(sort("argsort", this, axis as number, options));
   }
 
   /**
@@ -1395,7 +1486,7 @@ export class Tensor<
     readonly values: Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
     readonly indices: Tensor<"int32", t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
   } {
-    return topk(this, k, options as TopKOptions) as never;
+    return typed(topk(this, k, options as TopKOptions));
   }
 
   /** The `n`-th differences between neighbors along `axis` (the last one). */
@@ -1404,7 +1495,7 @@ export class Tensor<
     n?: number,
     axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
   ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
-    return diff(this, n, axis as number) as never;
+    return typed(diff(this, n, axis as number));
   }
 
   // ---- products --------------------------------------------------------------------------------
@@ -1430,11 +1521,11 @@ export class Tensor<
     other: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
     options?: ProductOptions<E>,
   ): Tensor<
-    t.Asked<NoInfer<E>, t.BinaryDType<X, U>>,
+    t.Asked<NoInfer<E>, t.OperandDType<"matmul", X, U>>,
     t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>,
     X["device"]
   > {
-    return matmul(this, other as U, options) as never;
+    return typed(matmul(this, other as U, options));
   }
 
   /** The sum of the products of two vectors [K], of rank 0. */
@@ -1442,8 +1533,8 @@ export class Tensor<
     this: X,
     other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
     options?: ProductOptions<E>,
-  ): Tensor<t.Asked<NoInfer<E>, t.BinaryDType<X, U>>, [], X["device"]> {
-    return dot(this, other as U, options) as never;
+  ): Tensor<t.Asked<NoInfer<E>, t.OperandDType<"matmul", X, U>>, [], X["device"]> {
+    return typed(dot(this, other as U, options));
   }
 
   /** Every product of an element of [M] and one of [N]: [M, N]. */
@@ -1451,8 +1542,8 @@ export class Tensor<
     this: X,
     other: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
     options?: UnaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
-    return outer(this, other as U, options) as never;
+  ): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
+    return typed(outer(this, other as U, options));
   }
 
   /** [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
@@ -1466,7 +1557,7 @@ export class Tensor<
     t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
     X["device"]
   > {
-    return linear(this, weight as W, bias as B, options) as never;
+    return typed(linear(this, weight as W, bias as B, options));
   }
 
   /**
@@ -1484,15 +1575,15 @@ export class Tensor<
   >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
-      return apply(MAP.copy, this, undefined, undefined, options, "clip") as never;
+      return typed(apply(MAP.copy, this, undefined, undefined, options, "clip"));
     }
     if (low === undefined) {
-      return apply(MAP.minimum, this, high, undefined, options, "clip") as never;
+      return typed(apply(MAP.minimum, this, high, undefined, options, "clip"));
     }
     if (high === undefined) {
-      return apply(MAP.maximum, this, low, undefined, options, "clip") as never;
+      return typed(apply(MAP.maximum, this, low, undefined, options, "clip"));
     }
-    return apply(MAP.clip, this, low, high, options) as never;
+    return typed(apply(MAP.clip, this, low, high, options));
   }
 
   /** Where |x - y| <= atol + rtol |y| (1e-8, 1e-5). */
@@ -1501,7 +1592,7 @@ export class Tensor<
     other: t.Guard<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">, U>,
     options?: CloseOptions,
   ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]> {
-    return isclose(this, other as TensorOrScalar, options) as never;
+    return typed(isclose(this, other as TensorOrScalar, options));
   }
 
   /**
@@ -1535,147 +1626,147 @@ export class Tensor<
    * ```
    */
   neg(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.neg, this, undefined, undefined, options) as never;
+    return unary(MAP.neg, this, undefined, undefined, options);
   }
 
   /** A copy of x; bool is an error. */
   positive(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.positive, this, undefined, undefined, options) as never;
+    return unary(MAP.positive, this, undefined, undefined, options);
   }
 
   /** The absolute value; the smallest signed integer is unchanged. */
   abs(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.abs, this, undefined, undefined, options) as never;
+    return unary(MAP.abs, this, undefined, undefined, options);
   }
 
   /** -1, 0 or 1 by the sign of x; NaN stays NaN. */
   sign(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.sign, this, undefined, undefined, options) as never;
+    return unary(MAP.sign, this, undefined, undefined, options);
   }
 
   /** x * x. */
   square(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.square, this, undefined, undefined, options) as never;
+    return unary(MAP.square, this, undefined, undefined, options);
   }
 
   /** The square root; NaN below 0. */
   sqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.sqrt, this, undefined, undefined, options) as never;
+    return unary(MAP.sqrt, this, undefined, undefined, options);
   }
 
   /** One over the square root. */
   rsqrt(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.rsqrt, this, undefined, undefined, options) as never;
+    return unary(MAP.rsqrt, this, undefined, undefined, options);
   }
 
   /** One over x. */
   reciprocal(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.reciprocal, this, undefined, undefined, options) as never;
+    return unary(MAP.reciprocal, this, undefined, undefined, options);
   }
 
   /** e to the power of x. */
   exp(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.exp, this, undefined, undefined, options) as never;
+    return unary(MAP.exp, this, undefined, undefined, options);
   }
 
   /** exp(x) - 1, exact near 0. */
   expm1(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.expm1, this, undefined, undefined, options) as never;
+    return unary(MAP.expm1, this, undefined, undefined, options);
   }
 
   /** 2 to the power of x. */
   exp2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.exp2, this, undefined, undefined, options) as never;
+    return unary(MAP.exp2, this, undefined, undefined, options);
   }
 
   /** The natural logarithm. */
   log(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.log, this, undefined, undefined, options) as never;
+    return unary(MAP.log, this, undefined, undefined, options);
   }
 
   /** log(1 + x), exact near 0. */
   log1p(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.log1p, this, undefined, undefined, options) as never;
+    return unary(MAP.log1p, this, undefined, undefined, options);
   }
 
   /** The logarithm to base 2. */
   log2(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.log2, this, undefined, undefined, options) as never;
+    return unary(MAP.log2, this, undefined, undefined, options);
   }
 
   /** The logarithm to base 10. */
   log10(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.log10, this, undefined, undefined, options) as never;
+    return unary(MAP.log10, this, undefined, undefined, options);
   }
 
   /** The sine of x in radians. */
   sin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.sin, this, undefined, undefined, options) as never;
+    return unary(MAP.sin, this, undefined, undefined, options);
   }
 
   /** The cosine of x in radians. */
   cos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.cos, this, undefined, undefined, options) as never;
+    return unary(MAP.cos, this, undefined, undefined, options);
   }
 
   /** The tangent of x in radians. */
   tan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.tan, this, undefined, undefined, options) as never;
+    return unary(MAP.tan, this, undefined, undefined, options);
   }
 
   /** The inverse sine, in radians; NaN outside [-1, 1]. */
   asin(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.asin, this, undefined, undefined, options) as never;
+    return unary(MAP.asin, this, undefined, undefined, options);
   }
 
   /** The inverse cosine, in radians; NaN outside [-1, 1]. */
   acos(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.acos, this, undefined, undefined, options) as never;
+    return unary(MAP.acos, this, undefined, undefined, options);
   }
 
   /** The inverse tangent, in radians. */
   atan(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.atan, this, undefined, undefined, options) as never;
+    return unary(MAP.atan, this, undefined, undefined, options);
   }
 
   /** The hyperbolic sine. */
   sinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.sinh, this, undefined, undefined, options) as never;
+    return unary(MAP.sinh, this, undefined, undefined, options);
   }
 
   /** The hyperbolic cosine. */
   cosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.cosh, this, undefined, undefined, options) as never;
+    return unary(MAP.cosh, this, undefined, undefined, options);
   }
 
   /** The hyperbolic tangent. */
   tanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.tanh, this, undefined, undefined, options) as never;
+    return unary(MAP.tanh, this, undefined, undefined, options);
   }
 
   /** The inverse hyperbolic sine. */
   asinh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.asinh, this, undefined, undefined, options) as never;
+    return unary(MAP.asinh, this, undefined, undefined, options);
   }
 
   /** The inverse hyperbolic cosine; NaN below 1. */
   acosh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.acosh, this, undefined, undefined, options) as never;
+    return unary(MAP.acosh, this, undefined, undefined, options);
   }
 
   /** The inverse hyperbolic tangent; NaN outside [-1, 1]. */
   atanh(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.atanh, this, undefined, undefined, options) as never;
+    return unary(MAP.atanh, this, undefined, undefined, options);
   }
 
   /** The error function. */
   erf(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.erf, this, undefined, undefined, options) as never;
+    return unary(MAP.erf, this, undefined, undefined, options);
   }
 
   /** 1 / (1 + exp(-x)), without overflow. */
   sigmoid(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.sigmoid, this, undefined, undefined, options) as never;
+    return unary(MAP.sigmoid, this, undefined, undefined, options);
   }
 
   /**
@@ -1687,32 +1778,32 @@ export class Tensor<
    * ```
    */
   relu(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.relu, this, undefined, undefined, options) as never;
+    return unary(MAP.relu, this, undefined, undefined, options);
   }
 
   /** x times the normal distribution function of x (the exact form). */
   gelu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.gelu, this, undefined, undefined, options) as never;
+    return unary(MAP.gelu, this, undefined, undefined, options);
   }
 
   /** x * sigmoid(x). */
   silu(options?: UnaryOptions): Tensor<t.ToFloat[D], S, V> {
-    return apply(MAP.silu, this, undefined, undefined, options) as never;
+    return unary(MAP.silu, this, undefined, undefined, options);
   }
 
   /** The nearest integer at or below x; integers stay. */
   floor(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.floor, this, undefined, undefined, options) as never;
+    return unary(MAP.floor, this, undefined, undefined, options);
   }
 
   /** The nearest integer at or above x; integers stay. */
   ceil(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.ceil, this, undefined, undefined, options) as never;
+    return unary(MAP.ceil, this, undefined, undefined, options);
   }
 
   /** The nearest integer towards 0; integers stay. */
   trunc(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.trunc, this, undefined, undefined, options) as never;
+    return unary(MAP.trunc, this, undefined, undefined, options);
   }
 
   /**
@@ -1724,37 +1815,37 @@ export class Tensor<
    * ```
    */
   round(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.round, this, undefined, undefined, options) as never;
+    return unary(MAP.round, this, undefined, undefined, options);
   }
 
   /** Where x is NaN. */
   isnan(options?: UnaryOptions): Tensor<"bool", S, V> {
-    return apply(MAP.isnan, this, undefined, undefined, options) as never;
+    return unary(MAP.isnan, this, undefined, undefined, options);
   }
 
   /** Where x is infinite. */
   isinf(options?: UnaryOptions): Tensor<"bool", S, V> {
-    return apply(MAP.isinf, this, undefined, undefined, options) as never;
+    return unary(MAP.isinf, this, undefined, undefined, options);
   }
 
   /** Where x is neither infinite nor NaN. */
   isfinite(options?: UnaryOptions): Tensor<"bool", S, V> {
-    return apply(MAP.isfinite, this, undefined, undefined, options) as never;
+    return unary(MAP.isfinite, this, undefined, undefined, options);
   }
 
   /** Where the sign bit of x is set: below 0, or -0. */
   signbit(options?: UnaryOptions): Tensor<"bool", S, V> {
-    return apply(MAP.signbit, this, undefined, undefined, options) as never;
+    return unary(MAP.signbit, this, undefined, undefined, options);
   }
 
   /** Where x is 0 or false. */
   logicalNot(options?: UnaryOptions): Tensor<"bool", S, V> {
-    return apply(MAP.logicalNot, this, undefined, undefined, options) as never;
+    return unary(MAP.logicalNot, this, undefined, undefined, options);
   }
 
   /** Inverts every bit of an integer; logical not for bool. */
   bitwiseInvert(options?: UnaryOptions): Tensor<D, S, V> {
-    return apply(MAP.bitwiseInvert, this, undefined, undefined, options) as never;
+    return unary(MAP.bitwiseInvert, this, undefined, undefined, options);
   }
 
   /**
@@ -1767,28 +1858,28 @@ export class Tensor<
    */
   add<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"add", X, U>, U>,
+    other: t.OperandOf<"add", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"add", X, U>>, X["device"]> {
-    return apply(MAP.add, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"add", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"add", X, U>(MAP.add, this, other, undefined, options);
   }
 
   /** x - y. Integers wrap. */
   sub<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"sub", X, U>, U>,
+    other: t.OperandOf<"sub", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"sub", X, U>>, X["device"]> {
-    return apply(MAP.sub, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"sub", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"sub", X, U>(MAP.sub, this, other, undefined, options);
   }
 
   /** x * y, element by element; integers wrap. For matrices see {@link matmul}. */
   mul<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"mul", X, U>, U>,
+    other: t.OperandOf<"mul", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"mul", X, U>>, X["device"]> {
-    return apply(MAP.mul, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"mul", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"mul", X, U>(MAP.mul, this, other, undefined, options);
   }
 
   /**
@@ -1801,19 +1892,19 @@ export class Tensor<
    */
   div<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"div", X, U>, U>,
+    other: t.OperandOf<"div", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"div", X, U>>, X["device"]> {
-    return apply(MAP.div, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"div", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"div", X, U>(MAP.div, this, other, undefined, options);
   }
 
   /** x / y rounded down; an integer divided by 0 gives 0. */
   floorDivide<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"floorDivide", X, U>, U>,
+    other: t.OperandOf<"floorDivide", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"floorDivide", X, U>>, X["device"]> {
-    return apply(MAP.floorDivide, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"floorDivide", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"floorDivide", X, U>(MAP.floorDivide, this, other, undefined, options);
   }
 
   /**
@@ -1826,208 +1917,214 @@ export class Tensor<
    */
   remainder<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"remainder", X, U>, U>,
+    other: t.OperandOf<"remainder", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"remainder", X, U>>, X["device"]> {
-    return apply(MAP.remainder, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"remainder", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"remainder", X, U>(MAP.remainder, this, other, undefined, options);
   }
 
   /** x to the power of y. Integers wrap; a negative power truncates. */
   pow<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"pow", X, U>, U>,
+    other: t.OperandOf<"pow", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"pow", X, U>>, X["device"]> {
-    return apply(MAP.pow, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"pow", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"pow", X, U>(MAP.pow, this, other, undefined, options);
   }
 
   /** The angle of the point (y, x), in radians: x is the second argument. */
   atan2<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"atan2", X, U>, U>,
+    other: t.OperandOf<"atan2", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"atan2", X, U>>, X["device"]> {
-    return apply(MAP.atan2, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"atan2", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"atan2", X, U>(MAP.atan2, this, other, undefined, options);
   }
 
   /** The size of x with the sign of y. */
   copysign<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"copysign", X, U>, U>,
+    other: t.OperandOf<"copysign", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"copysign", X, U>>, X["device"]> {
-    return apply(MAP.copysign, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"copysign", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"copysign", X, U>(MAP.copysign, this, other, undefined, options);
   }
 
   /** The square root of x² + y², without overflow. */
   hypot<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"hypot", X, U>, U>,
+    other: t.OperandOf<"hypot", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"hypot", X, U>>, X["device"]> {
-    return apply(MAP.hypot, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"hypot", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"hypot", X, U>(MAP.hypot, this, other, undefined, options);
   }
 
   /** log(exp(x) + exp(y)), without overflow. */
   logaddexp<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"logaddexp", X, U>, U>,
+    other: t.OperandOf<"logaddexp", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.DivDType<X, U>, t.Ok<t.Binary<"logaddexp", X, U>>, X["device"]> {
-    return apply(MAP.logaddexp, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"logaddexp", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"logaddexp", X, U>(MAP.logaddexp, this, other, undefined, options);
   }
 
   /** The smaller of x and y; NaN if either is. */
   minimum<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"minimum", X, U>, U>,
+    other: t.OperandOf<"minimum", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"minimum", X, U>>, X["device"]> {
-    return apply(MAP.minimum, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"minimum", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"minimum", X, U>(MAP.minimum, this, other, undefined, options);
   }
 
   /** The larger of x and y; NaN if either is. */
   maximum<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"maximum", X, U>, U>,
+    other: t.OperandOf<"maximum", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"maximum", X, U>>, X["device"]> {
-    return apply(MAP.maximum, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"maximum", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"maximum", X, U>(MAP.maximum, this, other, undefined, options);
   }
 
   /** The float next to x in the direction of y. */
   nextafter<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"nextafter", X, U>, U>,
+    other: t.OperandOf<"nextafter", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"nextafter", X, U>>, X["device"]> {
-    return apply(MAP.nextafter, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"nextafter", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"nextafter", X, U>(MAP.nextafter, this, other, undefined, options);
   }
 
   /** Where x equals y. */
   equal<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"equal", X, U>, U>,
+    other: t.OperandOf<"equal", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"equal", X, U>>, X["device"]> {
-    return apply(MAP.equal, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"equal", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"equal", X, U>(MAP.equal, this, other, undefined, options);
   }
 
   /** Where x differs from y. */
   notEqual<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"notEqual", X, U>, U>,
+    other: t.OperandOf<"notEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"notEqual", X, U>>, X["device"]> {
-    return apply(MAP.notEqual, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"notEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"notEqual", X, U>(MAP.notEqual, this, other, undefined, options);
   }
 
   /** Where x is below y. */
   less<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"less", X, U>, U>,
+    other: t.OperandOf<"less", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"less", X, U>>, X["device"]> {
-    return apply(MAP.less, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"less", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"less", X, U>(MAP.less, this, other, undefined, options);
   }
 
   /** Where x is at most y. */
   lessEqual<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"lessEqual", X, U>, U>,
+    other: t.OperandOf<"lessEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"lessEqual", X, U>>, X["device"]> {
-    return apply(MAP.lessEqual, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"lessEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"lessEqual", X, U>(MAP.lessEqual, this, other, undefined, options);
   }
 
   /** Where x is above y. */
   greater<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"greater", X, U>, U>,
+    other: t.OperandOf<"greater", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"greater", X, U>>, X["device"]> {
-    return apply(MAP.greater, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"greater", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"greater", X, U>(MAP.greater, this, other, undefined, options);
   }
 
   /** Where x is at least y. */
   greaterEqual<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"greaterEqual", X, U>, U>,
+    other: t.OperandOf<"greaterEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"greaterEqual", X, U>>, X["device"]> {
-    return apply(MAP.greaterEqual, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"greaterEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"greaterEqual", X, U>(MAP.greaterEqual, this, other, undefined, options);
   }
 
   /** Where both are nonzero. */
   logicalAnd<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"logicalAnd", X, U>, U>,
+    other: t.OperandOf<"logicalAnd", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"logicalAnd", X, U>>, X["device"]> {
-    return apply(MAP.logicalAnd, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"logicalAnd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"logicalAnd", X, U>(MAP.logicalAnd, this, other, undefined, options);
   }
 
   /** Where at least one is nonzero. */
   logicalOr<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"logicalOr", X, U>, U>,
+    other: t.OperandOf<"logicalOr", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"logicalOr", X, U>>, X["device"]> {
-    return apply(MAP.logicalOr, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"logicalOr", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"logicalOr", X, U>(MAP.logicalOr, this, other, undefined, options);
   }
 
   /** Where exactly one is nonzero. */
   logicalXor<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"logicalXor", X, U>, U>,
+    other: t.OperandOf<"logicalXor", X, U>,
     options?: BinaryOptions,
-  ): Tensor<"bool", t.Ok<t.Binary<"logicalXor", X, U>>, X["device"]> {
-    return apply(MAP.logicalXor, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"logicalXor", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"logicalXor", X, U>(MAP.logicalXor, this, other, undefined, options);
   }
 
   /** The bits set in both integers, or bools. */
   bitwiseAnd<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"bitwiseAnd", X, U>, U>,
+    other: t.OperandOf<"bitwiseAnd", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseAnd", X, U>>, X["device"]> {
-    return apply(MAP.bitwiseAnd, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"bitwiseAnd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"bitwiseAnd", X, U>(MAP.bitwiseAnd, this, other, undefined, options);
   }
 
   /** The bits set in either integer, or bool. */
   bitwiseOr<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"bitwiseOr", X, U>, U>,
+    other: t.OperandOf<"bitwiseOr", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseOr", X, U>>, X["device"]> {
-    return apply(MAP.bitwiseOr, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"bitwiseOr", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"bitwiseOr", X, U>(MAP.bitwiseOr, this, other, undefined, options);
   }
 
   /** The bits set in exactly one integer, or bool. */
   bitwiseXor<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"bitwiseXor", X, U>, U>,
+    other: t.OperandOf<"bitwiseXor", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseXor", X, U>>, X["device"]> {
-    return apply(MAP.bitwiseXor, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"bitwiseXor", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"bitwiseXor", X, U>(MAP.bitwiseXor, this, other, undefined, options);
   }
 
   /** x shifted left by y bits; 0 for y of at least the width. */
   bitwiseLeftShift<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"bitwiseLeftShift", X, U>, U>,
+    other: t.OperandOf<"bitwiseLeftShift", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseLeftShift", X, U>>, X["device"]> {
-    return apply(MAP.bitwiseLeftShift, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"bitwiseLeftShift", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"bitwiseLeftShift", X, U>(MAP.bitwiseLeftShift, this, other, undefined, options);
   }
 
   /** x shifted right by y bits, keeping its sign; 0 for y of at least the width. */
   bitwiseRightShift<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,
-    other: t.Guard<t.Binary<"bitwiseRightShift", X, U>, U>,
+    other: t.OperandOf<"bitwiseRightShift", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<X, U>, t.Ok<t.Binary<"bitwiseRightShift", X, U>>, X["device"]> {
-    return apply(MAP.bitwiseRightShift, this, other as TensorOrScalar, undefined, options) as never;
+  ): Tensor<t.BinaryDType<"bitwiseRightShift", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"bitwiseRightShift", X, U>(
+      MAP.bitwiseRightShift,
+      this,
+      other,
+      undefined,
+      options,
+    );
   }
 
   // ---- reductions ------------------------------------------------------------------------------
@@ -2046,13 +2143,13 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToSum[X["dtype"]],
+    E extends DType = t.ResultDType<"sum", X["dtype"]>,
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.sum, this, axis as Axes, options as never) as never;
+    return reduction<"sum", X, B, K, E>(REDUCE.sum, this, axis, options);
   }
 
   /** The product over `axis`; dtypes as for {@link sum}. 1 for no elements. */
@@ -2060,13 +2157,13 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToSum[X["dtype"]],
+    E extends DType = t.ResultDType<"prod", X["dtype"]>,
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.prod, this, axis as Axes, options as never) as never;
+    return reduction<"prod", X, B, K, E>(REDUCE.prod, this, axis, options);
   }
 
   /** The arithmetic mean over `axis`; integers give float32. NaN for no elements. */
@@ -2074,13 +2171,13 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ResultDType<"mean", X["dtype"]>,
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.mean, this, axis as Axes, options as never) as never;
+    return reduction<"mean", X, B, K, E>(REDUCE.mean, this, axis, options);
   }
 
   /** The largest element over `axis`; NaN if there is one. A ShapeError for no elements. */
@@ -2089,7 +2186,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.max, this, axis as Axes, options) as never;
+    return reduction<"max", X, B, K>(REDUCE.max, this, axis, options);
   }
 
   /** The smallest element over `axis`; NaN if there is one. A ShapeError for no elements. */
@@ -2098,7 +2195,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.min, this, axis as Axes, options) as never;
+    return reduction<"min", X, B, K>(REDUCE.min, this, axis, options);
   }
 
   /** Whether any element over `axis` is nonzero. False for no elements. */
@@ -2107,7 +2204,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.any, this, axis as Axes, options) as never;
+    return reduction<"any", X, B, K>(REDUCE.any, this, axis, options);
   }
 
   /** Whether all elements over `axis` are nonzero. True for no elements. */
@@ -2116,7 +2213,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.all, this, axis as Axes, options) as never;
+    return reduction<"all", X, B, K>(REDUCE.all, this, axis, options);
   }
 
   /** The number of nonzero elements over `axis`. */
@@ -2129,7 +2226,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return reduce(REDUCE.countNonzero, this, axis as Axes, options) as never;
+    return reduction<"countNonzero", X, B, K>(REDUCE.countNonzero, this, axis, options);
   }
 
   /**
@@ -2145,7 +2242,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"logsumexp", E>>,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return logSumExp(this, axis as Axes, options as never) as never;
+    return typed(logSumExp(this, axis as Axes, options as object));
   }
 
   /**
@@ -2162,7 +2259,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & { readonly correction?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return variance("var", this, axis as Axes, options as never) as never;
+    return typed(variance("var", this, axis as Axes, options as object));
   }
 
   /**
@@ -2179,7 +2276,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & { readonly correction?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return variance("std", this, axis as Axes, options as never) as never;
+    return typed(variance("std", this, axis as Axes, options as object));
   }
 
   /**
@@ -2196,7 +2293,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return norm(this, axis as Axes, options as never) as never;
+    return typed(norm(this, axis as Axes, options as object));
   }
 
   /**
@@ -2212,7 +2309,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"argmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"argmax", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return argReduce(ARG_REDUCE.argmax, this, axis as number, options) as never;
+    return argReduction<"argmax", X, B, K>(ARG_REDUCE.argmax, this, axis, options);
   }
 
   /**
@@ -2228,7 +2325,7 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"argmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
   ): Tensor<"int32", t.Ok<t.Reduce<"argmin", t.ShapeOf<X>, B, K>>, X["device"]> {
-    return argReduce(ARG_REDUCE.argmin, this, axis as number, options) as never;
+    return argReduction<"argmin", X, B, K>(ARG_REDUCE.argmin, this, axis, options);
   }
 
   /**
@@ -2249,7 +2346,7 @@ export class Tensor<
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return scan(SCAN.cumulativeSum, this as X, axis as number, options as never) as never;
+    return typed(scan(SCAN.cumulativeSum, this as X, axis as number, options as object));
   }
 
   /**
@@ -2270,7 +2367,7 @@ export class Tensor<
     I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
     X["device"]
   > {
-    return scan(SCAN.cumulativeProd, this as X, axis as number, options as never) as never;
+    return typed(scan(SCAN.cumulativeProd, this as X, axis as number, options as object));
   }
 
   /** exp(x) over its sum along `axis` (the last one); integers give float32. */
@@ -2279,7 +2376,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return softmax("softmax", this, axis as number, options) as never;
+    return typed(softmax("softmax", this, axis as number, options));
   }
 
   /**
@@ -2291,7 +2388,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return softmax("logSoftmax", this, axis as number, options) as never;
+    return typed(softmax("logSoftmax", this, axis as number, options));
   }
 
   /**
@@ -2315,7 +2412,7 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
     options?: LayerNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return normalizeAlong("layerNorm", this, axis as number, options) as never;
+    return typed(normalizeAlong("layerNorm", this, axis as number, options));
   }
 
   /**
@@ -2334,19 +2431,19 @@ export class Tensor<
     axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
     options?: RmsNormOptions,
   ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return normalizeAlong("rmsNorm", this, axis as number, options) as never;
+    return typed(normalizeAlong("rmsNorm", this, axis as number, options));
   }
 }
 
 registerHandles(
-  (storage, layout, flags) => new Tensor(storage, layout, flags) as never,
+  (storage, layout, flags) => new Tensor(storage, layout, flags),
   tidy,
   (handle) => (handle as AnyTensor).dispose(),
 );
 
 /** The type of `X` limited by `P`, which is optional. */
 export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
-  ? Tensor<t.BinaryDType<X, P>, t.Ok<t.Binary<"clip", X, P>>, X["device"]>
+  ? Tensor<t.OperandDType<"clip", X, P>, t.BinaryShape<X, P>, X["device"]>
   : Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
 
 /** The shape of the indexes of `take`. */
@@ -2404,7 +2501,7 @@ function intoOwned(x: AnyTensor, op: string, copy: () => AnyTensor): AnyTensor {
     );
   }
   release(x);
-  return new Tensor(storage, layout) as never;
+  return new Tensor(storage, layout);
 }
 
 function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): AnyTensor {
@@ -2417,20 +2514,20 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   if (storage.shared && !(x.flags & READ_ONLY) && (keeps || x.layout.contiguous)) {
     const same = keeps ? layout : Layout.contiguous(layout.shape, x.layout.offset);
     release(x);
-    return new Tensor(storage, same) as never;
+    return new Tensor(storage, same);
   }
   const shared = allocateShared(storage.info.name, length);
   if (length === storage.length && layout === x.layout) {
     (shared.array as Float64Array).set(storage.array as Float64Array);
   } else copyInto({ storage: shared, layout, flags: 0 }, x);
   x.dispose();
-  return new Tensor(shared, layout) as never;
+  return new Tensor(shared, layout);
 }
 
 /** A contiguous copy with memory of its own, made without an op. */
 function ownedCopy(x: AnyTensor): AnyTensor {
   const { storage, layout } = copyOf(x);
-  return new Tensor(storage, layout) as never;
+  return new Tensor(storage, layout);
 }
 
 /** The elements in row-major order, in a new typed array. */

@@ -6,17 +6,27 @@
  * @module
  */
 import type { Shape } from "../base/shape.ts";
-import type { NewShape, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
-import type { DType } from "../base/dtype.ts";
+import type { Guard, NewShape, Ok, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
+import type { DType, Scalar } from "../base/dtype.ts";
 import type {
-  FloatOp,
+  AsFloat,
+  NumberDType,
   OkDType,
+  Promote,
   PromoteAll,
   PromoteOperands,
+  PromoteScalar,
+  ResultDType,
+  Rule,
+  SameOperand,
+  SameOperandInPlace,
+  ScalarOperand,
+  ScalarOperandInPlace,
   Stored,
   Taken,
   ToFloat,
 } from "./dtype.ts";
+import type { OpTable } from "./table_ops.ts";
 
 /** The size that different sizes `A` and `B` broadcast to, or "differ"; an unknown one fits. */
 export type FitOther<A extends number, B extends number> = number extends A
@@ -57,18 +67,51 @@ export type BroadcastAll<
     ? Broadcast<Out, H, Op> extends infer N ? N extends Shape ? BroadcastAll<R, Op, N> : N : never
   : Out;
 
-/** The shape of an elementwise op on two operands, or why its shapes or dtypes do not fit. */
+/**
+ * {@link Broadcast} for the shapes of generic code: that of one shape with itself is certain. It is
+ * in brackets, as TypeScript does not decide whether a type parameter is a text.
+ */
+export type Fit<Op extends string, A extends Shape, B extends Shape> = ((x: A) => A) extends
+  ((x: B) => B) ? [A] : Broadcast<A, B, Op>;
+
+/** The shape that `A` and `B` broadcast to; dynamic if they do not. */
+export type FitShape<A extends Shape, B extends Shape> = ((x: A) => A) extends ((x: B) => B) ? A
+  : Ok<Broadcast<A, B>>;
+
+/** The shape of an elementwise op on two operands of different dtypes, or why they do not fit. */
 export type Binary<Op extends string, A extends Operand, B extends Operand> = [
   Taken<Op, PromoteOperands<A, B, Op>>,
 ] extends [infer E extends `Cannot ${string}`] ? E
-  : Broadcast<ShapeOf<A>, ShapeOf<B>, Op>;
+  : Fit<Op, ShapeOf<A>, ShapeOf<B>>;
 
-/** The dtype of an elementwise op on two operands. */
-export type BinaryDType<A extends Operand, B extends Operand> = OkDType<PromoteOperands<A, B>>;
+/** The second operand `U` of the elementwise op `Op` on `X`, or why it does not fit. */
+export type OperandOf<Op extends string, X extends Typed, U> = U extends Scalar
+  ? ScalarOperand<Op, U>[X["dtype"]]
+  : X extends { readonly dtype: infer D extends DType }
+    ? U extends { readonly dtype: infer E extends DType }
+      ? ((x: D) => D) extends ((x: E) => E)
+        ? Guard<Fit<Op, ShapeOf<X>, ShapeOf<U>>, SameOperand<Op, U>[D]>
+      : Guard<Binary<Op, X, U & Typed>, U>
+    : never
+  : never;
 
-/** The dtype of `div`: {@link BinaryDType} if that is a float, else float32. */
-export type DivDType<A extends Operand, B extends Operand> =
-  ToFloat[OkDType<PromoteOperands<A, B, "div">>];
+/** The dtype that the operands of an elementwise op promote to; any for an error. */
+export type OperandDType<Op extends string, A, B> = A extends
+  { readonly dtype: infer D extends DType }
+  ? B extends { readonly dtype: infer E extends DType }
+    ? ((x: D) => D) extends ((x: E) => E) ? D : OkDType<Promote<D, E, Op>>
+    // The bound decides for a type parameter too, as its constraint fits.
+  : A extends { readonly dtype: infer N extends NumberDType } ? N
+  : OkDType<PromoteScalar<D, B, Op>>
+  : OkDType<PromoteOperands<A, B, Op>>;
+
+/** The dtype of the elementwise op `Op` on two operands. */
+export type BinaryDType<Op extends keyof OpTable, A, B> = "float" extends OpTable[Op][1]
+  ? AsFloat<OperandDType<Op, A, B>>
+  : ResultDType<Op, OperandDType<Op, A, B>>;
+
+/** The shape of an elementwise op on two operands. */
+export type BinaryShape<A, B> = B extends Scalar ? ShapeOf<A> : FitShape<ShapeOf<A>, ShapeOf<B>>;
 
 /** The shape of `where(condition, a, b)`, or why its shapes or dtypes do not fit. */
 export type Where<C extends Operand, A extends Operand, B extends Operand> = [
@@ -77,27 +120,42 @@ export type Where<C extends Operand, A extends Operand, B extends Operand> = [
   : BroadcastAll<[ShapeOf<C>, ShapeOf<A>, ShapeOf<B>], "where">;
 
 /** `T` if it is writable, else the error. */
-export type Writable<Op extends string, T> = T extends { readonly access: "read" }
-  ? `Cannot ${Op} a read-only tensor: copy it with toOwned()`
-  : T;
+export type Writable<Op extends string, T> = T extends { readonly access: "write" } ? T
+  : `Cannot ${Op} a read-only tensor: copy it with toOwned()`;
 
-/** The shape of a write of `B` into `A`, whose shape must not grow; or the error. */
-export type InPlace<Op extends string, A extends Typed, B extends Operand> = Writable<Op, A> extends
-  infer E extends string ? E
-  : Binary<Op, A, B> extends infer R ? R extends string ? R
-    : R extends ShapeOf<A> ? Stored<Op, InPlaceDType<Op, A, B>, A["dtype"], R>
-    : ShapeOf<A> extends R ? Stored<Op, InPlaceDType<Op, A, B>, A["dtype"], R>
-    : R extends Shape
-      ? `Cannot ${Op} shapes ${Show<ShapeOf<A>>} and ${Show<ShapeOf<B>>}: the result ${Show<
+/** {@link Fit} of a write of `B` into `A`, whose shape must not grow; or the error. */
+export type FitInPlace<Op extends string, A extends Shape, B extends Shape> = ((x: A) => A) extends
+  ((x: B) => B) ? [A]
+  : Broadcast<A, B, Op> extends infer R ? R extends string ? R
+    : R extends A ? R
+    : A extends R ? R
+    : R extends Shape ? `Cannot ${Op} shapes ${Show<A>} and ${Show<B>}: the result ${Show<
         R
       >} does not fit the target`
     : never
   : never;
 
-/** The dtype of an in-place op before its result is written. */
-export type InPlaceDType<Op extends string, A extends Operand, B extends Operand> = Op extends
-  FloatOp | `${FloatOp}_` ? ToFloat[OkDType<PromoteOperands<A, B, Op>>]
-  : OkDType<PromoteOperands<A, B, Op>>;
+/** The shape of a write of `B`, of another dtype, into `A`; or the error. */
+export type InPlace<Op extends string, A extends Typed, B extends Typed> =
+  Taken<Op, PromoteOperands<A, B, Op>> extends infer D
+    ? D extends DType
+      ? FitInPlace<Op, ShapeOf<A>, ShapeOf<B>> extends infer R ? R extends string ? R
+        : Stored<Op, "float" extends Rule<Op> ? ToFloat[D] : D, A["dtype"], R>
+      : never
+    : D
+    : never;
+
+/** The second operand `U` of the op `Op` in place on `X`, or why it does not fit. */
+export type OperandInPlace<Op extends string, X extends Typed, U> = Writable<Op, X> extends
+  infer E extends string ? E
+  : U extends Scalar ? ScalarOperandInPlace<Op, U>[X["dtype"]]
+  : X extends { readonly dtype: infer D extends DType }
+    ? U extends { readonly dtype: infer E extends DType }
+      ? ((x: D) => D) extends ((x: E) => E)
+        ? Guard<FitInPlace<Op, ShapeOf<X>, ShapeOf<U>>, SameOperandInPlace<Op, U>[D]>
+      : Guard<InPlace<Op, X, U & Typed>, U>
+    : never
+  : never;
 
 /** True if sizes can be equal. */
 export type Agree<A extends number, B extends number> = Same<

@@ -11,12 +11,22 @@
 import type { DType, Scalar } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 
+/**
+ * The key of a tensor's shape as its type argument says it, which `shape` shows as read-only. It
+ * exists in types only.
+ */
+export declare const SHAPE: unique symbol;
+
+export declare const ACCESS: unique symbol;
+
 /** The properties of a tensor that type functions need. */
 export interface Typed {
   /** The element type. */
   readonly dtype: DType;
   /** The sizes. */
   readonly shape: Shape;
+  /** The sizes, not read-only. */
+  readonly [SHAPE]: Shape;
 }
 
 /** The name of a device as programs write it. */
@@ -51,10 +61,8 @@ export type Ok<R> = R extends readonly any[] ? R : Shape;
  */
 export type Same<A, B, Yes = true, No = false> = ((x: A) => A) extends ((x: B) => B) ? Yes : No;
 
-/** The shape of a tensor without its `readonly`; `[]` for a scalar. */
-export type ShapeOf<T> = T extends { readonly shape: infer S extends Shape }
-  ? number extends S["length"] ? Shape : S extends readonly [...infer P extends Shape] ? P : Shape
-  : [];
+/** The shape of a tensor; `[]` for a scalar. */
+export type ShapeOf<T> = T extends { readonly [SHAPE]: infer S extends Shape } ? S : [];
 
 /** The second operand of an elementwise op. */
 export type Operand = Typed | Scalar;
@@ -81,6 +89,17 @@ export type OfRank<N extends number, Out extends number[] = []> = number extends
   : Out["length"] extends N ? Out
   : Out["length"] extends 32 ? Shape
   : OfRank<N, [...Out, number]>;
+
+/** A tuple of `N` times `X`; a list if the number is unknown or above 64. */
+export type TupleOf<N extends number, X, Out extends X[] = []> = number extends N ? X[]
+  : Out["length"] extends N ? Out
+  : Out["length"] extends 64 ? X[]
+  : TupleOf<N, X, [...Out, X]>;
+
+/** The parts that `split` makes of `X`: as many as `N` says, or one more than indexes to cut at. */
+export type Parts<N extends number | Shape, X> = N extends number ? TupleOf<N, X>
+  : N extends Shape ? number extends N["length"] ? X[] : TupleOf<[...N, 0]["length"] & number, X>
+  : never;
 
 /** `N` (a decimal text) as a tuple of that length; `never` above 64. */
 export type Span<N extends string, Out extends unknown[] = []> = `${Out["length"]}` extends N ? Out

@@ -8,7 +8,7 @@
  */
 import type { DType } from "../base/dtype.ts";
 import type { Same, Typed } from "./core.ts";
-import type { BinaryOp } from "./table_ops.ts";
+import type { OpTable } from "./table_ops.ts";
 
 /** The integer dtypes. */
 export type IntDType =
@@ -24,36 +24,79 @@ export type IntDType =
 /** The float dtypes. */
 export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 
+/** The dtypes that are not bool. */
+export type NumberDType = IntDType | FloatDType;
+
 /** The products, which do not support bool. */
 export type ProductOp = "matmul" | "dot" | "outer" | "linear";
 
-/** The elementwise ops on two operands that do not support bool. */
-export type NumberOp = Extract<BinaryOp, readonly [string, "iuf", string]>[0];
+/** The kinds of dtype in the order of the op table, as messages name them. */
+export interface KindNames {
+  /** Numbers. */
+  iuf: "signed, unsigned, float";
+  /** What has bits. */
+  biu: "bool, signed, unsigned";
+  /** Integers. */
+  iu: "signed, unsigned";
+  /** Floats. */
+  f: "float";
+  /** All. */
+  biuf: "bool, signed, unsigned, float";
+}
 
-/** The ops on bits, which do not support floats. */
-export type BitOp = Extract<BinaryOp, readonly [string, "biu", string]>[0];
+/** The dtypes that are not of the kinds. */
+export interface OtherKinds {
+  /** Not a number. */
+  iuf: "bool";
+  /** Without bits. */
+  biu: FloatDType;
+  /** Not an integer. */
+  iu: FloatDType | "bool";
+  /** Not a float. */
+  f: IntDType | "bool";
+  /** None. */
+  biuf: never;
+}
 
-/** The ops that support integers only. */
-export type ShiftOp = Extract<BinaryOp, readonly [string, "iu", string]>[0];
-
-/** The ops that support floats only. */
-export type FloatOnlyOp = Extract<BinaryOp, readonly [string, "f", string]>[0];
-
-/** The kinds of dtype that `Op` supports; `never` for ops that support all. */
-export type Takes<Op extends string> = Op extends NumberOp | `${NumberOp}_`
-  ? "signed, unsigned, float"
-  : Op extends BitOp | `${BitOp}_` ? "bool, signed, unsigned"
-  : Op extends ShiftOp ? "signed, unsigned"
-  : Op extends FloatOnlyOp ? "float"
-  : Op extends ProductOp ? "number"
-  : never;
+/** The kinds of dtype that `Op` supports, for messages. */
+export type Takes<Op extends string> = Op extends keyof OpTable ? KindNames[OpTable[Op][0]]
+  : Op extends `${infer N}_` ? Takes<N>
+  : "number";
 
 /** The dtypes that `Op` does not support. */
-export type Refused<Op extends string> = Op extends NumberOp | `${NumberOp}_` | ProductOp ? "bool"
-  : Op extends BitOp | `${BitOp}_` ? FloatDType
-  : Op extends ShiftOp ? FloatDType | "bool"
-  : Op extends FloatOnlyOp ? IntDType | "bool"
+export type Refused<Op extends string> = Op extends keyof OpTable ? OtherKinds[OpTable[Op][0]]
+  : Op extends `${infer N}_` ? Refused<N>
+  : Op extends ProductOp ? "bool"
   : never;
+
+/** The rule of the result's dtype of `Op`, which may be in place; `never` for other names. */
+export type Rule<Op extends string> = Op extends keyof OpTable ? OpTable[Op][1]
+  : Op extends `${infer N}_` ? Rule<N>
+  : never;
+
+/** The dtype of a result by the rule, for operands that promote to `D`. */
+export interface Results<D extends DType> {
+  /** That of the operands. */
+  same: D;
+  /** bool. */
+  bool: "bool";
+  /** bool, from operands beside which any number may stand. */
+  compares: "bool";
+  /** A count or an index. */
+  int32: "int32";
+  /** A float. */
+  float: ToFloat[D];
+  /** A sum. */
+  sum: ToSum[D];
+}
+
+/** The dtype that the op `Op` of the table gives for operands that promote to `D`. */
+export type ResultDType<Op extends keyof OpTable, D extends DType> = Results<D>[OpTable[Op][1]];
+
+/** `D` if it is a float, also as a type parameter; else float32. */
+export type AsFloat<D extends DType> = { dtype: D } extends { dtype: infer F extends FloatDType }
+  ? F
+  : ToFloat[D];
 
 /**
  * `R`, a dtype or an error, or why `Op` does not support that dtype; unions pass if a part does.
@@ -143,16 +186,10 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
 /** The default dtype of a JavaScript value. */
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
 
-/** The ops on two operands with float results, which accept fractions next to integers. */
-export type FloatOp = Extract<BinaryOp, readonly [string, string, "float"]>[0];
-
-/** The ops that compare two operands, which accept any number next to integers. */
-export type ComparisonOp = Extract<BinaryOp, readonly [string, string, "compares"]>[0];
-
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
-export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = Op extends
-  FloatOp | `${FloatOp}_` ? ToFloat[D]
-  : Op extends ComparisonOp ? D
+export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = "float" extends
+  Rule<Op> ? ToFloat[D]
+  : "compares" extends Rule<Op> ? D
   : X extends boolean ? D
   : D extends "bool" ? ScalarDType<X>
   : D extends IntDType
@@ -170,6 +207,33 @@ export type PromoteOperands<A, B, Op extends string = "promote"> = A extends
   : PromoteScalar<D, B, Op>
   : B extends { readonly dtype: infer E extends DType } ? PromoteScalar<E, A, Op>
   : Promote<ScalarDType<A>, ScalarDType<B>, Op>;
+
+/**
+ * `P`, an operand beside one of the same dtype, by that dtype; or the error. Generic code looks a
+ * type parameter up in it, and a value fits if it fits for each dtype that the parameter may be.
+ */
+export type SameOperand<Op extends string, P> = {
+  readonly [D in DType]: Taken<Op, D> extends infer R extends `Cannot ${string}` ? R : P;
+};
+
+/** The weak scalar `U` by the dtype of the tensor beside it, or the error. */
+export type ScalarOperand<Op extends string, U> = {
+  readonly [D in DType]: Taken<Op, PromoteScalar<D, U, Op>> extends
+    infer R extends `Cannot ${string}` ? R : U;
+};
+
+/** {@link SameOperand} of an op in place, whose result must fit the dtype. */
+export type SameOperandInPlace<Op extends string, P> = {
+  readonly [D in DType]: Taken<Op, D> extends infer R extends `Cannot ${string}` ? R
+    : Stored<Op, "float" extends Rule<Op> ? ToFloat[D] : D, D, P>;
+};
+
+/** {@link ScalarOperand} of an op in place, whose result must fit the dtype. */
+export type ScalarOperandInPlace<Op extends string, U> = {
+  readonly [D in DType]: Taken<Op, PromoteScalar<D, U, Op>> extends infer R
+    ? R extends DType ? Stored<Op, R, D, U> : R
+    : never;
+};
 
 /** The dtype in `R`, or any dtype if `R` is an error. */
 export type OkDType<R> = [R] extends [DType] ? R

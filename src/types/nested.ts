@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { DType, Scalar, TypedArray } from "../base/dtype.ts";
+import type { DType, Float16Elements, Scalar, TypedArray } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import type { Device, ShapeOf, Typed } from "./core.ts";
 
@@ -70,7 +70,7 @@ export type ArrayDType<X extends DataArray> = X extends Int8Array ? "int8"
   : X extends Uint16Array ? "uint16"
   : X extends Uint32Array ? "uint32"
   : X extends BigUint64Array ? "uint64"
-  : X extends Float16Array ? "float16"
+  : X extends Float16Elements ? "float16"
   : X extends Float32Array ? "float32"
   : X extends Float64Array ? "float64"
   : DType;

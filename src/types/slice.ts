@@ -43,9 +43,15 @@ export type SliceArgs<A extends readonly unknown[], Out extends unknown[] = []> 
     ? SliceArgs<R, [...Out, H extends string ? TextArg<Trim<H>> : H]>
   : Out;
 
-/** A trimmed text as a number or a new axis, if it is one. */
+/**
+ * A trimmed text as a number or a new axis, if it is one. A pattern is a number or a slice whose
+ * bounds only the run time knows.
+ */
 export type TextArg<T extends string> = T extends "None" | "newaxis" ? null
-  : T extends `${bigint}` ? T extends `${infer N extends number}` ? N : T
+  : T extends `${bigint}` ? T extends `${infer N extends number}` ? N : number
+  : IsLiteral<T> extends true ? T
+  : T extends `${number}` ? number
+  : T extends `${string}:${string}` ? Slice
   : T;
 
 /** The arguments that consume axes, one entry per axis: neither new axes nor the ellipsis. */
@@ -186,7 +192,11 @@ export type EveryNth<D extends Digits, Step extends string> = Step extends "1" ?
 
 /** The shape of `sliceAxis(axis, index)`, or the error for an argument. */
 export type SliceAxis<S extends Shape, A extends number, I> = I extends string
-  ? IsLiteral<I> extends true ? SliceAxisBy<S, A, TextArg<Trim<I>>> : Shape
+  ? TextArg<Trim<I>> extends infer T
+    ? T extends string ? IsLiteral<T> extends true ? SliceAxisBy<S, A, T>
+      : Shape
+    : SliceAxisBy<S, A, T>
+  : never
   : SliceAxisBy<S, A, I>;
 
 /** {@link SliceAxis} by a parsed argument. */

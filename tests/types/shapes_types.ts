@@ -298,7 +298,7 @@ export function slices(): void {
   shape<readonly number[]>()(b.slice([true, false], [0, 1]));
   shape<readonly number[]>()(b.slice(0, ":", [true, false, true, true]));
   shape<readonly number[]>()(a.slice(text));
-  shape<readonly number[]>()(a.slice(`${n}:`));
+  shape<[number, 3]>()(a.slice(`${n}:`));
   shape<readonly number[]>()(dynamic.slice(0));
   shape<[3]>()(t.sliceAxis(0, "2:5"));
   shape<[2, 4]>()(b.sliceAxis(1, 0));
