@@ -1,96 +1,141 @@
 /**
- * Draws a run's ratios as SVG: a dot for each row and runtime on a logarithmic axis, a line at 1.
+ * Draws the newest results as docs/benchmarks.svg: for each group and runtime the ratios of all
+ * rows and their geometric mean, on a logarithmic axis. Running this file writes it.
  *
- * Knows nothing of measurements or files.
+ * Knows nothing of measurements.
  *
  * @module
  */
-import { init } from "echarts";
-import type { Results } from "./report.ts";
-import { GROUPS } from "./work.ts";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { readText, root } from "../scripts/tools.ts";
+import { fromJson, means, type Results } from "./report.ts";
 
-const WIDTH = 820;
-const LINE = 15;
-const HEAD = 70;
-const LABELS = 300;
-const COLORS = { Deno: "#1b7f79", Bun: "#d1603d" } as const;
+const FILE = "docs/benchmarks.svg";
 
-/** The rows of `results` with the given number of threads, group by group. */
-export function toSvg(results: Results, threads: number): string {
-  const rows = results.rows.filter((row) => row.threads === threads);
-  const names: string[] = [];
-  const dots: Record<keyof typeof COLORS, [number, number][]> = { Deno: [], Bun: [] };
-  const headings = new Set<number>();
-  for (const group of GROUPS) {
-    const mine = rows.filter((row) => row.group === group && Object.keys(row.ratio).length > 0);
-    if (mine.length === 0) continue;
-    headings.add(names.length);
-    names.push(group);
-    for (const { name, ratio } of mine) {
-      for (const runtime of ["Deno", "Bun"] as const) {
-        if (ratio[runtime] !== undefined) dots[runtime].push([ratio[runtime], names.length]);
-      }
-      names.push(name);
+const WIDTH = 760;
+/** The axis, in pixels. */
+const LEFT = 134;
+const RIGHT = 690;
+const TOP = 84;
+const LINE = 17;
+const GAP = 9;
+/** The ends of the axis as powers of 2; ratios beyond them are drawn there. */
+const LOWEST = -4;
+const HIGHEST = 2;
+
+const RUNTIMES = ["Deno", "Bun"] as const;
+
+const STYLE = `
+  text { font: 13px system-ui, sans-serif; fill: #1f2933 }
+  .title { font-size: 16px; font-weight: 600 }
+  .soft { fill: #5a6673; font-size: 12px }
+  .total, .mean { font-weight: 600 }
+  .page { fill: #ffffff } .grid { stroke: #d9dee4 } .one { stroke: #1f2933; stroke-width: 1.5 }
+  .Deno { fill: #0f766e } .Bun { fill: #c2410c } .row { opacity: 0.3 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e3e7ec } .soft { fill: #a4afbb }
+    .page { fill: #1b1b1f } .grid { stroke: #3a4149 } .one { stroke: #e3e7ec }
+    .Deno { fill: #2dd4bf } .Bun { fill: #fb923c }
+  }`;
+
+function x(ratio: number): string {
+  const power = Math.min(HIGHEST, Math.max(LOWEST, Math.log2(ratio)));
+  return (LEFT + (power - LOWEST) / (HIGHEST - LOWEST) * (RIGHT - LEFT)).toFixed(1);
+}
+
+/** A power of 2 as readers say it. */
+function label(power: number): string {
+  return power < 0 ? `1/${2 ** -power}×` : `${2 ** power}×`;
+}
+
+/** Circles and diamonds, so that color is not all that distinguishes the runtimes. */
+function mark(runtime: (typeof RUNTIMES)[number], ratio: number, y: number, mean: boolean): string {
+  const [size, kind] = mean ? [6, "mean"] : [2.5, "row"];
+  const attributes = `class="${runtime} ${kind}"`;
+  if (runtime === "Deno") return `<circle ${attributes} cx="${x(ratio)}" cy="${y}" r="${size}"/>`;
+  const [center, half] = [Number(x(ratio)), size * 1.25];
+  const points = [[center, y - half], [center + half, y], [center, y + half], [center - half, y]];
+  return `<polygon ${attributes} points="${
+    points.map((point) => point.map((value) => value.toFixed(1)).join()).join(" ")
+  }"/>`;
+}
+
+/** The picture of the rows with one thread. */
+export function toSvg(results: Results): string {
+  const rows = results.rows.filter(({ threads }) => threads === 1);
+  const lines = means(results).filter(({ threads }) => threads === 1);
+  const height = TOP + lines.length * (2 * LINE + GAP) + 44;
+  const bottom = height - 40;
+  const parts: string[] = [];
+  for (let power = LOWEST; power <= HIGHEST; power++) {
+    const at = x(2 ** power);
+    const kind = power === 0 ? "one" : "grid";
+    parts.push(
+      `<line class="${kind}" x1="${at}" x2="${at}" y1="${TOP - 6}" y2="${bottom}"/>`,
+      `<text class="soft" x="${at}" y="${TOP - 12}" text-anchor="middle">${
+        power === LOWEST ? "≤ " : ""
+      }${label(power)}</text>`,
+    );
+  }
+  for (const [i, { name, ratio }] of lines.entries()) {
+    const y = TOP + i * (2 * LINE + GAP) + LINE / 2;
+    const total = name === "overall";
+    parts.push(
+      `<text x="12" y="${y + LINE / 2 + 4}"${total ? ' class="total"' : ""}>${name}</text>`,
+    );
+    for (const [k, runtime] of RUNTIMES.entries()) {
+      const mean = ratio[runtime];
+      if (mean === undefined) continue;
+      const at = y + k * LINE;
+      const mine = total ? [] : rows.filter((row) => row.group === name);
+      parts.push(
+        ...mine.flatMap((row) => row.ratio[runtime] ?? [])
+          .map((value) => mark(runtime, value, at, false)),
+        mark(runtime, mean, at, true),
+        `<text class="mean ${runtime}" x="${RIGHT + 14}" y="${at + 4}">${mean.toFixed(2)}×</text>`,
+      );
     }
   }
-  const height = HEAD + names.length * LINE + 30;
-  const chart = init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
-  chart.setOption({
-    animation: false,
-    backgroundColor: "#fff",
-    title: {
-      text: `Time relative to the faster of NumPy and PyTorch, ${threads} ` +
-        (threads === 1 ? "thread" : "threads"),
-      subtext: "lower is better; left of 1, rowmajor is faster",
-      left: 8,
-      top: 4,
-      itemGap: 4,
-      textStyle: { fontSize: 14, color: "#222" },
-    },
-    legend: { right: 16, top: 6, data: Object.keys(COLORS) },
-    grid: { left: LABELS, right: 24, top: HEAD, bottom: 30 },
-    xAxis: [{ position: "top" }, { position: "bottom" }].map((side) => ({
-      ...side,
-      type: "log" as const,
-      logBase: 2,
-      axisLabel: { formatter: (value: number) => String(Number(value.toPrecision(3))) },
-      splitLine: { lineStyle: { color: "#e4e4e4" } },
-    })),
-    yAxis: {
-      type: "category",
-      inverse: true,
-      data: names,
-      axisTick: { show: false },
-      axisLabel: {
-        interval: 0,
-        fontSize: 11,
-        formatter: (name: string, i: number) => headings.has(i) ? `{group|${name}}` : name,
-        rich: { group: { fontWeight: "bold", fontSize: 12, color: "#000" } },
-      },
-    },
-    series: (["Deno", "Bun"] as const).flatMap((name, i) =>
-      // Each axis needs a series, or it has no extent.
-      [0, 1].map((xAxisIndex) => ({
-        name,
-        type: "scatter" as const,
-        xAxisIndex,
-        data: xAxisIndex === 0 ? dots[name] : [],
-        symbol: i === 0 ? "circle" : "diamond",
-        symbolSize: i === 0 ? 7 : 9,
-        itemStyle: { color: COLORS[name], opacity: 0.85 },
-        markLine: i === 0 && xAxisIndex === 0
-          ? {
-            silent: true,
-            symbol: "none",
-            label: { show: false },
-            lineStyle: { color: "#444", type: "solid" as const },
-            data: [{ xAxis: 1 }],
-          }
-          : undefined,
-      }))
-    ),
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return svg + "\n";
+  const key = RUNTIMES.map((runtime, i) =>
+    mark(runtime, 2 ** HIGHEST, 26, true).replace(
+      /^<(\w+)/,
+      `<$1 transform="translate(${i * 62 - 72} 0)"`,
+    ) +
+    `<text x="${RIGHT + i * 62 - 60}" y="30">${runtime}</text>`
+  );
+  const overall = lines.find(({ name }) => name === "overall")?.ratio;
+  const spoken = RUNTIMES.filter((runtime) => overall?.[runtime] !== undefined)
+    .map((runtime) => `${overall![runtime]!.toFixed(2)} in ${runtime}`).join(", ");
+  const { date, machine, versions } = results;
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" ` +
+    `aria-label="Time relative to the faster of NumPy and PyTorch, one thread; overall: ${spoken}">`,
+    `<style>${STYLE}\n</style>`,
+    `<rect class="page" width="${WIDTH}" height="${height}" rx="8"/>`,
+    `<text class="title" x="12" y="30">Time relative to the faster of NumPy and PyTorch</text>`,
+    `<text class="soft" x="12" y="50">Left of 1× rowmajor is faster. Large: geometric means, ` +
+    `also as numbers. Small: single benchmarks.</text>`,
+    ...key,
+    ...parts,
+    `<text class="soft" x="12" y="${height - 14}">${date}, ${machine}, 1 thread; ${
+      Object.values(versions).join(", ")
+    }</text>`,
+    "</svg>\n",
+  ].join("\n");
 }
+
+/** The picture of the newest whole run in bench/results. */
+export function makeChart(): string {
+  const newest = readdirSync(join(root, "bench", "results"))
+    .filter((name) => /^[\d-]+-native\.json$/.test(name)).sort().at(-1);
+  return toSvg(fromJson(readText(`bench/results/${newest}`)));
+}
+
+/** Writes the picture. */
+export function writeChart(): void {
+  writeFileSync(join(root, FILE), makeChart());
+  console.log(`wrote ${FILE}`);
+}
+
+if (import.meta.main) writeChart();

@@ -83,38 +83,29 @@ async function startPeers(names: readonly PeerName[], options: PeerOptions): Pro
 }
 
 /** The tables of a run for docs/benchmarks.md, and its configuration. */
-function describe(results: Results, charts: readonly string[]): string {
+function describe(results: Results): string {
   const { date, machine, versions, backend, mode } = results;
   return [
     `- \`${mode}\`, ${date}, backend ${backend}`,
     `- ${machine}`,
     `- ${Object.values(versions).join(", ")}`,
-    ...charts.map((name) => `- [chart: ${name}](../bench/results/${name})`),
     `\n${toMarkdown(results)}`,
   ].join("\n");
 }
 
-/** Writes the run to bench/results/, and its charts if there is a comparison. */
+/** Writes the run to bench/results/, and a whole run to the pages and their picture. */
 async function save(results: Results, quick: boolean): Promise<void> {
   const folder = join(root, "bench", "results");
   mkdirSync(folder, { recursive: true });
-  const name = `${results.date}-${results.backend}${quick ? "-quick" : ""}`;
-  const files: [string, string][] = [[`${name}.json`, toJson(results)]];
-  if (results.rows.some(({ ratio }) => Object.keys(ratio).length > 0)) {
-    const { toSvg } = await import("./chart.ts");
-    for (const threads of new Set(results.rows.map((row) => row.threads))) {
-      files.push([`${name}-${threads}-threads.svg`, toSvg(results, threads)]);
-    }
-  }
-  for (const [file, text] of files) {
-    writeFileSync(join(folder, file), text);
-    console.log(`wrote ${join(folder, file)}`);
-  }
-  // The pages show whole runs.
+  const name = `${results.date}-${results.backend}${quick ? "-quick" : ""}.json`;
+  writeFileSync(join(folder, name), toJson(results));
+  console.log(`wrote ${join(folder, name)}`);
   const whole = rows.length === WORK.length && options.threads === "both" && !quick;
   if (whole && results.backend === "native" && options.without.size === 0) {
-    writeTable("docs/benchmarks.md", describe(results, files.slice(1).map(([file]) => file)));
+    writeTable("docs/benchmarks.md", describe(results));
     writeTable("README.md", toMeans(results));
+    const { writeChart } = await import("./chart.ts");
+    writeChart();
   }
 }
 

@@ -324,6 +324,41 @@ export function toMeans(results: Results): string {
   );
 }
 
+/** The run that {@link toJson} has written, without the goals of its rows. */
+export function fromJson(text: string): Results {
+  const { peers, ratios, rows, memory, ...head } = JSON.parse(text);
+  const byPeer = (names: readonly PeerName[], values: readonly (number | null)[]) =>
+    Object.fromEntries(
+      names.map((name, i) => [name, values[i]] as const).filter(([, value]) => value !== null),
+    ) as ByPeer<number>;
+  return {
+    ...head,
+    rows: rows.map(
+      ({ row, ns, ratio, ...rest }: {
+        row: string;
+        ns: (number | null)[];
+        ratio: (number | null)[];
+        threads: number;
+        per: ResultRow["per"];
+      }) => {
+        const [group, ...name] = row.split("/");
+        return {
+          ...rest,
+          group,
+          name: name.join("/"),
+          ns: byPeer(peers, ns),
+          ratio: byPeer(ratios, ratio),
+          misses: [],
+        };
+      },
+    ),
+    memory: memory.map(({ name, peak }: { name: string; peak: (number | null)[] }) => ({
+      name,
+      peak: byPeer(peers, peak),
+    })),
+  };
+}
+
 /** The run as JSON, a line for each row; figures are in the order of `peers`. */
 export function toJson({ rows, memory, ...head }: Results): string {
   const peers = Object.keys(head.versions) as PeerName[];

@@ -5,6 +5,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
+import { makeChart } from "../../bench/chart.ts";
 import { FEATURES } from "../../scripts/generate/feature_list.ts";
 import { makeCoverage } from "../../scripts/generate/coverage.ts";
 import { makeFeatures } from "../../scripts/generate/features.ts";
@@ -41,4 +42,17 @@ test("the picture and the text of the layers are what scripts/generate/layers.ts
     drawn.map(([, , name]) => name!),
     ["mod.ts", ...LAYERS.toReversed().flat().map((folder) => `${folder}/`)],
   );
+});
+
+test("docs/benchmarks.svg is what bench/chart.ts draws of the newest results", () => {
+  const picture = makeChart();
+  assertEquals(readText("docs/benchmarks.svg"), picture);
+  const labels = [...picture.matchAll(/text-anchor="middle">([^<]*)</g)].map(([, text]) => text);
+  assertEquals(labels, ["≤ 1/16×", "1/8×", "1/4×", "1/2×", "1×", "2×", "4×"]);
+  // The numbers at the right are those of the table.
+  const [, means = ""] = readText("docs/benchmarks.md").split("### Geometric means");
+  const drawn = [...picture.matchAll(/class="mean \w+" [^>]*>([^<]*)</g)].map(([, text]) => text);
+  const table = means.split("### ")[0]!.split("\n").filter((line) => line.includes("×"))
+    .flatMap((line) => line.split("|").slice(2, 4).map((cell) => cell.trim()));
+  assertEquals(drawn, table);
 });
