@@ -1,12 +1,14 @@
 /**
- * Builds the documentation site into zig-out/site: README and docs/ as pages (VitePress, pinned by
- * site/package.json), and the API reference (deno doc). Exits with 1 for a dead link.
+ * Builds the documentation site into zig-out/site with VitePress, pinned by site/package.json: the
+ * landing page (site/index.md), docs/ and the API reference. Exits with 1 for a warning, a dead
+ * link, and a page that loads anything from elsewhere.
  *
  * `SITE_BASE` is the path of the published site ("/"), `SITE_REPOSITORY` the address of the
  * repository: links to sources point there, and are plain text without it.
  *
  * @module
  */
+import { execFileSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -17,24 +19,17 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, posix } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
-import { ensureInstalled, findTool, root, start } from "./tools.ts";
+import { ENTRIES, makeApi } from "./site/api.ts";
+import { findDeadLinks, findOutsideLoads, STAGED, stagePage } from "./site/pages.ts";
+import { ensureInstalled, findTool, readText, root, start } from "./tools.ts";
 
 // In site/, because imports of pages are resolved from their folder.
 const pages = join(root, "site", "pages");
 const output = join(root, "zig-out", "site");
 const base = process.env.SITE_BASE || "/";
 const repository = process.env.SITE_REPOSITORY;
-
-/** Files that become pages, or that pages use. */
-const STAGED = /^(README|CONTRIBUTING|CHANGELOG)\.md$|^docs\/.*\.(md|svg|png)$/;
-
-/**
- * Links that deno doc itself gets wrong: to type parameters of mapped types, and to methods named
- * by symbols.
- */
-const NOT_OURS = /^api\/.*: (#|.*\[Symbol\.for\()/;
 
 /** The paths of all files below a folder, with slashes. */
 function list(folder: string): string[] {
@@ -44,76 +39,43 @@ function list(folder: string): string[] {
     .sort();
 }
 
-/**
- * Converts a Markdown text of the repository to a page: links to files other than pages point to
- * the repository, or become text. Code is unchanged.
- */
-export function stagePage(path: string, text: string, repository: string | undefined): string {
-  return text.replace(
-    /^```[\s\S]*?^```|`[^`\n]+`|(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!\w+:|#)([^)\s]+)\)/gm,
-    (all, label?: string, target?: string) => {
-      if (label === undefined || target === undefined) return all;
-      const file = posix.join(posix.dirname(path), target.split("#")[0]!);
-      const known = STAGED.test(file) || file === "docs" || STAGED.test(`${file}/README.md`);
-      // A folder's page is its index.
-      if (known) return `[${label}](${target.replace(/\bREADME\.md/, "index.md")})`;
-      return repository === undefined ? label : `[${label}](${repository}/blob/main/${file})`;
-    },
-  );
+/** The pages of the API reference by path. */
+export function readApi(): Map<string, string> {
+  const args = ["doc", "--quiet", "--json", ...Object.keys(ENTRIES)];
+  // What it says of @types/node concerns no page.
+  const json = execFileSync(findTool("deno"), args, {
+    cwd: root,
+    stdio: ["ignore", "pipe", "ignore"],
+    maxBuffer: 2 ** 28,
+  });
+  return makeApi(JSON.parse(json.toString()));
+}
+
+/** The Markdown of all pages by path. */
+export function stagePages(): Map<string, string> {
+  const files = ["CONTRIBUTING.md", "CHANGELOG.md"];
+  const docs = list(join(root, "docs")).map((name) => `docs/${name}`);
+  const texts = [...files, ...docs].filter((path) => STAGED.test(path) && path.endsWith(".md"))
+    .map((path) => [path, readText(path)] as const);
+  const all = [["index.md", readText("site/index.md")] as const, ...texts, ...readApi()];
+  return new Map(all.map(([path, text]) => [
+    path.replace(/\bREADME\.md$/, "index.md"),
+    stagePage(path, text, repository),
+  ]));
 }
 
 function stage(): void {
   rmSync(pages, { recursive: true, force: true });
-  const files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
-  for (const path of [...files, ...list(join(root, "docs")).map((name) => `docs/${name}`)]) {
-    if (!STAGED.test(path)) continue;
-    const page = join(pages, path.replace(/\bREADME\.md$/, "index.md"));
-    mkdirSync(dirname(page), { recursive: true });
-    if (!path.endsWith(".md")) cpSync(join(root, path), page);
-    else {
-      writeFileSync(page, stagePage(path, readFileSync(join(root, path), "utf8"), repository));
-    }
+  for (const [path, text] of stagePages()) {
+    mkdirSync(dirname(join(pages, path)), { recursive: true });
+    writeFileSync(join(pages, path), text);
+  }
+  for (const name of list(join(root, "docs"))) {
+    if (!name.endsWith(".md")) cpSync(join(root, "docs", name), join(pages, "docs", name));
   }
 }
 
-/**
- * The dead links of a site, as `page: link`; `files` are its HTML texts by path, and `exists`
- * checks other files. Fragments count too, except those that scripts compute.
- */
-export function findDeadLinks(
-  files: ReadonlyMap<string, string>,
-  exists: (path: string) => boolean,
-  base: string,
-): string[] {
-  const dead: string[] = [];
-  const unescape = (text: string) =>
-    text.replace(/&#x(\w+);/g, (_, code) => String.fromCharCode(parseInt(code, 16)))
-      .replaceAll("&quot;", '"').replaceAll("&amp;", "&");
-  for (const [path, html] of files) {
-    const body = html.replace(/<script[\s\S]*?<\/script>/g, "");
-    for (const [, raw = ""] of body.matchAll(/\s(?:href|src)="([^"]*)"/g)) {
-      const link = unescape(raw);
-      if (/^(\w+:|\/\/)/.test(link) || link === "") continue;
-      const url = new URL(link, `http://site${posix.join(base, path)}`);
-      const inside = decodeURIComponent(url.pathname).startsWith(base)
-        ? decodeURIComponent(url.pathname).slice(base.length)
-        : undefined;
-      const target = inside === undefined
-        ? undefined
-        : [inside, `${inside}.html`, posix.join(inside, "index.html")].find((name) =>
-          files.has(name) || exists(name)
-        );
-      const anchor = decodeURIComponent(url.hash.slice(1));
-      const anchors = files.get(target ?? "");
-      const found = target !== undefined &&
-        (anchor === "" || anchors === undefined || anchors.includes(`id="${anchor}"`));
-      if (!found) dead.push(`${path}: ${raw}`);
-    }
-  }
-  return dead;
-}
-
-async function run(what: string, program: string, args: string[], cwd = root): Promise<void> {
+async function run(what: string, program: string, args: string[], cwd: string): Promise<void> {
   const lines: string[] = [];
   const begin = performance.now();
   const code = await start(program, args, {
@@ -122,7 +84,10 @@ async function run(what: string, program: string, args: string[], cwd = root): P
     env: { ...process.env, NO_COLOR: "1" },
     onLine: (line) => lines.push(line),
   });
-  if (code !== 0) throw new Error(`${what} exited with ${code}:\n${lines.join("\n")}`);
+  const warned = lines.some((line) => /\bwarn|\(!\)/i.test(line));
+  if (code !== 0 || warned) {
+    throw new Error(`${what} exited with ${code}, or with warnings:\n${lines.join("\n")}`);
+  }
   console.log(`${what}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
 }
 
@@ -135,14 +100,13 @@ async function main(): Promise<void> {
   stage();
   rmSync(output, { recursive: true, force: true });
   await run("pages", "node", ["node_modules/vitepress/bin/vitepress.js", "build"], site);
-  const api = ["doc", "--html", "--name=rowmajor", `--output=${join(output, "api")}`];
-  await run("API", findTool("deno"), [...api, "mod.ts", "src/types/mod.ts"]);
   const all = list(output);
   const html = all.filter((path) => path.endsWith(".html"));
   const texts = new Map(html.map((path) => [path, readFileSync(join(output, path), "utf8")]));
-  const dead = findDeadLinks(texts, (path) => all.includes(path), base)
-    .filter((link) => !NOT_OURS.test(link));
+  const dead = findDeadLinks(texts, (path) => all.includes(path), base);
   if (dead.length > 0) throw new Error(`Links that lead nowhere:\n${dead.join("\n")}`);
+  const outside = findOutsideLoads(texts);
+  if (outside.length > 0) throw new Error(`Loaded from elsewhere:\n${outside.join("\n")}`);
   console.log(`zig-out/site: ${html.length} pages, no dead link`);
 }
 

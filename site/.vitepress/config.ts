@@ -4,8 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
+import { slug } from "../../scripts/site/slug.ts";
 
 const sidebar = JSON.parse(readFileSync(new URL("sidebar.json", import.meta.url), "utf8"));
+
+/** The rows of a matrix, the first of them marked. */
+const ICON = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">' +
+  '<path fill="#0f766e" d="M1 2h14v4H1z"/><path fill="#94a3b8" d="M1 7h14v3H1zM1 11h14v3H1z"/></svg>';
 
 export default {
   title: "rowmajor",
@@ -16,13 +21,15 @@ export default {
   srcDir: "pages",
   outDir: "../zig-out/site",
   cacheDir: "../zig-out/site-cache",
+  // Browsers ask for /favicon.ico otherwise.
+  head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }]],
+  markdown: { anchor: { slugify: slug } },
   themeConfig: {
     search: { provider: "local" },
     outline: [2, 3],
     nav: [
       { text: "Tour", link: "/docs/tour" },
-      // Made by deno doc, not a page of this generator.
-      { text: "API", link: "/api/index.html", target: "_self" },
+      { text: "API", link: "/api/" },
       { text: "Changelog", link: "/CHANGELOG" },
     ],
     sidebar,

@@ -1,5 +1,6 @@
 /**
- * Every ```ts block in README.md, docs/ and the JSDoc of the sources runs as a test, and type-checks.
+ * Every ```ts block in README.md, docs/, site/index.md and the JSDoc of the sources runs as a test,
+ * and type-checks.
  *
  * In a block, `expression; // => text` asserts how the value prints, and `// throws text` how the
  * error begins; more lines of output follow in comments of their own, `// => text`. Examples in
@@ -41,7 +42,9 @@ function listFiles(folder: string, extension: string): string[] {
 
 const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 const blocks = [
-  ...["README.md", ...listFiles("docs", ".md")].flatMap((path) => readBlocks(path, read(path))),
+  ...["README.md", "site/index.md", ...listFiles("docs", ".md")].flatMap((path) =>
+    readBlocks(path, read(path))
+  ),
   ...["mod.ts", ...listFiles("src", ".ts")].flatMap((path) => readSourceBlocks(path, read(path))),
 ];
 

@@ -8,7 +8,8 @@
 import { assertEquals } from "@std/assert";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { findDeadLinks, stagePage } from "../../scripts/site.ts";
+import { API_PAGES } from "../../scripts/site/api_pages.ts";
+import { findDeadLinks, stagePage } from "../../scripts/site/pages.ts";
 
 const root = new URL("../../", import.meta.url);
 
@@ -52,7 +53,8 @@ test("every page has a place in the sidebar, and no place is without a page", ()
   const links = groups.flatMap(({ items }) => items.map(({ link }) => link));
   const pages = readdirSync(new URL("docs/", root)).filter((name) => name.endsWith(".md"))
     .map((name) => `/docs/${name.slice(0, -".md".length)}`);
-  const others = ["/", "/CHANGELOG", "/CONTRIBUTING", "/api/index.html", "/docs/adr/"];
-  assertEquals([...links].sort(), [...pages, ...others].sort());
+  const api = API_PAGES.map(({ id }) => `/api/${id}`);
+  const others = ["/CHANGELOG", "/CONTRIBUTING", "/api/", "/docs/adr/"];
+  assertEquals([...links].sort(), [...pages, ...api, ...others].sort());
   assertEquals(existsSync(new URL("docs/adr/README.md", root)), true);
 });

@@ -1,0 +1,193 @@
+/**
+ * The pages of the API reference: what is on which, by task.
+ *
+ * A member of Tensor is on the page of its section in tensor.ts unless `names` of a page lists it,
+ * any other export on the page of its file.
+ *
+ * @module
+ */
+
+/** A page. */
+export interface ApiPage {
+  /** The name of its file. */
+  readonly id: string;
+  /** Its heading. */
+  readonly title: string;
+  /** What one does with what is on it. */
+  readonly about: string;
+  /** Pages of docs/ to read first: a title, and a file with an anchor. */
+  readonly guides: Readonly<Record<string, string>>;
+  /** Members of Tensor, whatever their section. */
+  readonly names?: readonly string[];
+  /** Sections of the class Tensor, as the comments in tensor.ts call them. */
+  readonly sections?: readonly string[];
+  /** Source files below src/, or folders. */
+  readonly files?: readonly string[];
+}
+
+/** The pages in the order of the sidebar. */
+export const API_PAGES: readonly ApiPage[] = [
+  {
+    id: "creation",
+    title: "Creating tensors",
+    about: "Functions that make tensors from values, shapes and buffers.",
+    guides: { "Tour": "tour.md", "Dtypes": "dtypes.md" },
+    files: ["tensor/create.ts"],
+  },
+  {
+    id: "properties",
+    title: "Properties and values",
+    about: "What a tensor is, and its elements as JavaScript values, typed arrays and text.",
+    guides: { "Tour": "tour.md", "Memory": "memory.md" },
+    names: ["Tensor"],
+    sections: ["what it is", "values"],
+  },
+  {
+    id: "views",
+    title: "Shapes, slices and views",
+    about: "Other shapes and parts of a tensor, which share its memory.",
+    guides: { "Indexing": "indexing.md", "Shapes in types": "shapes-in-types.md" },
+    sections: ["views"],
+  },
+  {
+    id: "indexing",
+    title: "Picking and writing elements",
+    about: "Elements by index, and writing to them.",
+    guides: { "Indexing": "indexing.md" },
+    names: ["take", "takeAlongAxis", "putAlongAxis_", "nonzero", "oneHot"],
+    sections: ["writing"],
+  },
+  {
+    id: "elementwise",
+    title: "Elementwise math",
+    about: "Arithmetic, functions and activations, for each element. Shapes broadcast.",
+    guides: { "Tour": "tour.md", "Dtypes": "dtypes.md" },
+    sections: ["elementwise"],
+  },
+  {
+    id: "comparison",
+    title: "Comparison, logic and bits",
+    about: "Tests of elements, of whole tensors, and operations on bits.",
+    guides: { "Tour": "tour.md" },
+    names: [
+      "isclose",
+      "equals",
+      "allclose",
+      "isnan",
+      "isinf",
+      "isfinite",
+      "signbit",
+      "equal",
+      "notEqual",
+      "less",
+      "lessEqual",
+      "greater",
+      "greaterEqual",
+      "logicalNot",
+      "logicalAnd",
+      "logicalOr",
+      "logicalXor",
+      "bitwiseInvert",
+      "bitwiseAnd",
+      "bitwiseOr",
+      "bitwiseXor",
+      "bitwiseLeftShift",
+      "bitwiseRightShift",
+    ],
+  },
+  {
+    id: "in-place",
+    title: "In place",
+    about: "Methods that end in `_` write their result into the tensor, and return it.",
+    guides: { "Memory": "memory.md" },
+    sections: ["in place"],
+  },
+  {
+    id: "reductions",
+    title: "Reductions and norms",
+    about: "Sums, extremes, statistics, running sums, softmax and norms along axes.",
+    guides: { "Tour": "tour.md" },
+    sections: ["reductions"],
+  },
+  {
+    id: "products",
+    title: "Products",
+    about: "Matrix products, dot products and linear layers.",
+    guides: { "Tour": "tour.md" },
+    sections: ["products"],
+  },
+  {
+    id: "rearranging",
+    title: "Joining, sorting and rearranging",
+    about: "New tensors of the same elements in another order, number or dtype.",
+    guides: { "Tour": "tour.md", "Indexing": "indexing.md" },
+    sections: ["copies"],
+    files: ["tensor/functions.ts"],
+  },
+  {
+    id: "memory",
+    title: "Memory and ownership",
+    about: "Disposing of tensors, copies, and memory that tensors share.",
+    guides: { "Memory": "memory.md" },
+    names: ["scope", "keep", "attempt", "sharesBuffer"],
+    sections: ["ownership"],
+    files: ["memory"],
+  },
+  {
+    id: "devices",
+    title: "Devices, backends and threads",
+    about: "Where ops run, and what the process uses.",
+    guides: { "Devices": "devices.md", "Installation": "install.md" },
+    files: ["device"],
+  },
+  {
+    id: "random",
+    title: "Random numbers",
+    about: "Random tensors with explicit keys: the same key gives the same numbers.",
+    guides: { "Random numbers": "random.md" },
+    files: ["random"],
+  },
+  {
+    id: "io",
+    title: "Files",
+    about: "npy, npz and safetensors, as files and as bytes.",
+    guides: { "Files": "files.md" },
+    files: ["io"],
+  },
+  {
+    id: "image",
+    title: "Images in notebooks",
+    about: "Tensors as pictures.",
+    guides: { "Notebooks": "jupyter.md" },
+    files: ["io/image.ts"],
+  },
+  {
+    id: "custom-ops",
+    title: "Ops of your own",
+    about: "Ops from expressions and functions, on all backends.",
+    guides: { "Adding an op": "add-an-op.md" },
+    files: ["tensor/define_op.ts"],
+  },
+  {
+    id: "dtypes",
+    title: "Dtypes, layouts and slices",
+    about: "The parts that tensors are described with.",
+    guides: { "Dtypes": "dtypes.md", "Indexing": "indexing.md" },
+    files: ["base"],
+  },
+  {
+    id: "errors",
+    title: "Errors",
+    about: "The classes of errors. Messages name the op, the argument and the shapes.",
+    guides: { "Tour": "tour.md" },
+    files: ["base/errors.ts"],
+  },
+  {
+    id: "types",
+    title: "Options and types",
+    about:
+      "Types of parameters and results. Those that only the compiler uses, to work out the types of results, are left out.",
+    guides: { "Shapes in types": "shapes-in-types.md" },
+    files: ["tensor", "types"],
+  },
+];
