@@ -20,9 +20,12 @@ import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
 import { DISPOSED, isDetached } from "../memory/storage.ts";
 
-/** Options of `toString`; the defaults are NumPy's. */
+/** Options of `toString`. */
 export interface FormatOptions {
-  /** The most digits after the decimal point; 8 by default. */
+  /**
+   * The most digits after the decimal point. By default as many as give the largest element 6
+   * significant digits; NumPy's default is 8, PyTorch's 4.
+   */
   readonly precision?: number;
   /** Tensors with more elements than this are elided; 1000 by default. */
   readonly threshold?: number;
@@ -30,7 +33,11 @@ export interface FormatOptions {
   readonly edgeItems?: number;
   /** The line width; 80 columns by default. */
   readonly lineWidth?: number;
-  /** Whether floats have exponents; by default it depends on their range. */
+  /**
+   * Whether floats have exponents. By default they do if the largest is 1e8 or more, or 1000 times
+   * the smallest, if the smallest is below 1e-4, and, without `precision`, if there are fractions
+   * and the largest is 1e5 or more. Whole numbers below 1e8 have none.
+   */
   readonly scientific?: boolean;
 }
 
@@ -54,6 +61,9 @@ interface Excerpt {
 
 const FORMAT_OPTIONS = ["precision", "threshold", "edgeItems", "lineWidth", "scientific"];
 const GAP = -1;
+
+/** The significant digits of the largest float, unless `precision` is given. */
+const SIGNIFICANT = 6;
 const PREFIX = "tensor(";
 
 /**
@@ -98,30 +108,56 @@ export function inspectTensor(x: Operand): string {
   return text.includes("\n") ? `${PREFIX}${describe(x)})` : text;
 }
 
-/** Formats a tensor of any shape as HTML for notebooks: a table for every matrix in it. */
+/** Only what every theme of a notebook can show. */
+const BOX = "max-height:32em;overflow:auto";
+const TD = "text-align:right;white-space:pre;font-family:monospace";
+const CAPTION = "text-align:left;white-space:nowrap";
+const TH = `${TD};font-weight:normal;opacity:0.6`;
+
+/**
+ * Formats a tensor of any shape as HTML for notebooks: in a box that scrolls, a table for every
+ * matrix in it, with its indices. The caption has shape, dtype and device, or, where there are
+ * several tables, the index of the matrix.
+ */
 export function formatHtml(x: Operand): string {
   const gone = lost(x);
   if (gone !== undefined) return `<div>${gone}</div>`;
+  const about = `${describe(x)}, ${x.storage.device}`;
+  if (x.layout.size === 0) return `<div>${escapeHtml(about)}</div>`;
   const { axes, cells } = read(x, {});
   const rank = axes.length;
-  const rows: readonly number[] = rank < 2 ? [0] : axes[rank - 2];
   const columns: readonly number[] = rank < 1 ? [0] : axes[rank - 1];
   let next = 0;
-  const td = (text: string) =>
-    `<td style="text-align:right;white-space:pre;font-family:monospace">${escapeHtml(text)}</td>`;
-  const cell = () => cells[next].text + cells[next++].after;
-  const row = (i: number) =>
-    `<tr>${columns.map((j) => td(i === GAP || j === GAP ? "..." : cell())).join("")}</tr>`;
-  const table = (index: readonly number[]): string => {
-    const axis = index.length;
-    if (axis < rank - 2) {
-      return axes[axis].map((i) => i === GAP ? "<div>...</div>" : table([...index, i])).join("");
-    }
-    const caption = axis === 0 ? "" : `<caption>${escapeHtml(formatShape(index))}</caption>`;
-    return `<table>${caption}${rows.map(row).join("")}</table>`;
+  const cell = (style: string, text: string, scope = "") =>
+    scope === ""
+      ? `<td style="${style}">${escapeHtml(text)}</td>`
+      : `<th scope="${scope}" style="${style}">${escapeHtml(text)}</th>`;
+  const index = (i: number) => i === GAP ? "..." : String(i);
+  const row = (i: number) => {
+    const items = columns.map((j) => {
+      if (i === GAP || j === GAP) return cell(TD, "...");
+      const { text, after } = cells[next++];
+      return cell(TD, text + after);
+    });
+    return `<tr>${rank > 1 ? cell(TH, index(i), "row") : ""}${items.join("")}</tr>`;
   };
-  const about = escapeHtml(`${describe(x)}, ${x.storage.device}`);
-  return `<div>${x.layout.size === 0 ? "" : table([])}<div>${about}</div></div>`;
+  const head = rank === 0
+    ? ""
+    : `<thead><tr>${rank > 1 ? cell(TD, "") : ""}${
+      columns.map((j) => cell(TH, index(j), "col")).join("")
+    }</tr></thead>`;
+  const table = (outer: readonly number[]): string => {
+    const axis = outer.length;
+    if (axis < rank - 2) {
+      return axes[axis].map((i) => i === GAP ? "<div>...</div>" : table([...outer, i])).join("");
+    }
+    const title = axis === 0 ? about : `[${[...outer, ":", ":"].join(", ")}]`;
+    const rows = rank < 2 ? [0] : axes[rank - 2];
+    return `<table><caption style="${CAPTION}">${escapeHtml(title)}</caption>${head}` +
+      `<tbody>${rows.map(row).join("")}</tbody></table>`;
+  };
+  const top = rank > 2 ? `<div>${escapeHtml(about)}</div>` : "";
+  return `<div style="${BOX}" tabindex="0">${top}${table([])}</div>`;
 }
 
 /** The text for a tensor whose elements are gone. */
@@ -151,7 +187,9 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 function read(x: Operand, options: FormatOptions): Excerpt {
   hostRead(x, "toString");
   const { shape } = x.layout;
-  const precision = count("precision", options.precision, 8);
+  const precision = options.precision === undefined
+    ? undefined
+    : count("precision", options.precision, 0);
   const threshold = count("threshold", options.threshold, 1000);
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
@@ -217,7 +255,8 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   const { axes, cells, width } = excerpt;
   const rank = axes.length;
   let next = 0;
-  const cell = (i: number): Cell => i === GAP ? { text: "...", after: "" } : cells[next++];
+  let gap = "...";
+  const cell = (i: number): Cell => i === GAP ? { text: gap, after: "" } : cells[next++];
   if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
     // A single row needs no alignment.
     const row = rank === 0
@@ -229,6 +268,10 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   }
   const indent = (axis: number): string => " ".repeat(PREFIX.length + axis + 1);
   const room = lineWidth - PREFIX.length - 2 * rank - 1;
+  const shown = axes[rank - 1];
+  const length = shown.length * (width + 2) - 2 - (shown.includes(GAP) ? width - gap.length : 0);
+  // In rows of several lines, what follows the gap stays in its column.
+  if (length > room) gap = gap.padStart(width);
   const write = (axis: number): string => {
     if (axis < rank - 1) {
       const items = axes[axis].map((i) => i === GAP ? "..." : write(axis + 1));
@@ -237,7 +280,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
     const lines: string[] = [];
     let line = "";
     for (const i of axes[axis]) {
-      if (line !== "" && line.length + (i === GAP ? 3 : width) > room) {
+      if (line !== "" && line.length + (i === GAP ? gap.length : width) > room) {
         lines.push(line.trimEnd());
         line = "";
       }
@@ -262,7 +305,7 @@ const ROUND: Partial<Record<DType, (value: number) => number>> = {
 function writeCells(
   values: readonly (number | bigint)[],
   info: DTypeInfo,
-  precision: number,
+  precision: number | undefined,
   scientific: boolean | undefined,
 ): Pick<Excerpt, "cells" | "width"> {
   const texts = info.kind === "b"
@@ -287,13 +330,19 @@ function writeCells(
 function writeFloats(
   values: readonly number[],
   round: ((value: number) => number) | undefined,
-  precision: number,
+  precision: number | undefined,
   scientific: boolean | undefined,
 ): string[] {
   const finite = values.filter(Number.isFinite);
   const shortest = new Map(finite.map((value) => [value, shortestDigits(value, round)]));
-  const digits = Math.min(100, precision);
-  if (!(scientific ?? wantsExponent(finite, round))) {
+  const max = largest(finite.map(Math.abs));
+  const left = SIGNIFICANT - 1 - (max === 0 ? 0 : shortestDigits(max, round).exponent);
+  // Without a digit after the point, a fraction would look like a whole number.
+  const hidden = precision === undefined && left < 1 && !finite.every(Number.isInteger);
+  const wide = wantsExponent(finite, round);
+  if (!(scientific ?? (hidden || wide))) {
+    // Asked to do without exponents, small numbers next to large ones keep some digits.
+    const digits = Math.min(100, precision ?? Math.max(wide ? 8 : 1, left));
     return values.map((value) => {
       const found = shortest.get(value);
       if (found === undefined) return String(value);
@@ -305,6 +354,7 @@ function writeFloats(
       return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
     });
   }
+  const digits = Math.min(100, precision ?? SIGNIFICANT - 1);
   const places = largest(Array.from(shortest, ([value, found]) => {
     const text = value.toExponential(Math.min(found.places, digits));
     return /\.(\d*[1-9])0*e/.exec(text)?.[1].length ?? 0;

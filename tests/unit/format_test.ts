@@ -57,8 +57,8 @@ describe("display of each dtype", () => {
     uint64: [[0n, 18446744073709551615n], "[0, 18446744073709551615]"],
     float16: [[0.1, 1 / 3, 2.5], "[0.1, 0.3333, 2.5]"],
     bfloat16: [[0.1, 1 / 3, 2.5], "[0.1, 0.334, 2.5]"],
-    float32: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333334, 2.5]"],
-    float64: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333333, 2.5]"],
+    float32: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333, 2.5]"],
+    float64: [[0.1, 1 / 3, 2.5], "[0.1, 0.33333, 2.5]"],
   };
   for (const dtype of DTYPES) {
     it(`shows ${dtype} with the digits that it has`, () => {
@@ -148,6 +148,24 @@ describe("display of floats", () => {
     ]);
   });
 
+  it("gives the largest element six digits, and the others as many after the point", () => {
+    const third = (scale: number) => make("float64", [2], [scale / 3, scale / 30]);
+    shows(third(1e-3), "tensor([0.000333333, 0.000033333], shape [2], float64)", {
+      scientific: false,
+    });
+    shows(third(1), "tensor([0.333333, 0.033333], shape [2], float64)");
+    shows(third(10), "tensor([3.33333, 0.33333], shape [2], float64)");
+    shows(third(1e5), "tensor([33333.3, 3333.3], shape [2], float64)");
+    shows(third(1e6), "tensor([3.33333e+05, 3.33333e+04], shape [2], float64)");
+    shows(third(1e6), "tensor([333333.3, 33333.3], shape [2], float64)", { scientific: false });
+    // Whole numbers hide no fraction.
+    shows(make("float64", [2], [333333, 9999999]), "tensor([333333, 9999999], shape [2], float64)");
+    shows(third(1), "tensor([0.33333333, 0.03333333], shape [2], float64)", { precision: 8 });
+    shows(make("float64", [2], [NaN, 0]), "tensor([NaN, 0], shape [2], float64)");
+    // float32 has seven digits: the last of them is noise.
+    shows(make("float32", [2], [0.1 + 0.2, 16.1]), "tensor([0.3, 16.1], shape [2], float32)");
+  });
+
   it("shows negative zero", () => {
     shows(make("float32", [3], [0, -0, 1]), "tensor([0, -0, 1], shape [3], float32)");
     shows(make("float64", [2], [-0, 1e9]), "tensor([-0e+00, 1e+09], shape [2], float64)");
@@ -189,6 +207,7 @@ describe("display of floats", () => {
     shows(
       make("float32", [], [Number(DTYPE.float32.max)]),
       "tensor(3.4028235e+38, shape [], float32)",
+      { precision: 8 },
     );
     shows(
       make("float64", [], [Number.MAX_VALUE]),
@@ -302,6 +321,18 @@ describe("display of long tensors", () => {
     }
   });
 
+  it("keeps columns after an ellipsis when rows take several lines", () => {
+    shows(make("int32", [2, 2000], (i) => i * 1000), [
+      "tensor([[      0,    1000,    2000,",
+      "             ..., 1997000, 1998000,",
+      "         1999000],",
+      "        [2000000, 2001000, 2002000,",
+      "             ..., 3997000, 3998000,",
+      "         3999000]],",
+      "       shape [2, 2000], int32)",
+    ], { lineWidth: 40 });
+  });
+
   it("follows threshold and edgeItems, and elides no axis that is short", () => {
     shows(make("int8", [3, 2, 4], (i) => i), [
       "tensor([[[ 0, ...,  3],",
@@ -387,44 +418,60 @@ describe("display inside other objects", () => {
 
 describe("display as HTML", () => {
   /** Without attributes, which are looks. */
-  const html = (x: Operand) => formatHtml(x).replace(/ style="[^"]*"/g, "");
+  const html = (x: Operand) => formatHtml(x).replace(/ (style|scope|tabindex)="[^"]*"/g, "");
 
-  it("is a table of rows through any layout", () => {
+  it("is a table with indices, through any layout, captioned by shape, dtype and device", () => {
     const x = make("float32", [2, 2], [1, 2.5, NaN, 4]);
     assertEquals(
       html(view(x, (l) => l.transpose())),
-      "<div><table><tr><td>1  </td><td>NaN</td></tr><tr><td>2.5</td><td>4  </td></tr></table>" +
-        "<div>shape [2, 2], float32, cpu</div></div>",
+      "<div><table><caption>shape [2, 2], float32, cpu</caption>" +
+        "<thead><tr><td></td><th>0</th><th>1</th></tr></thead>" +
+        "<tbody><tr><th>0</th><td>1  </td><td>NaN</td></tr>" +
+        "<tr><th>1</th><td>2.5</td><td>4  </td></tr></tbody></table></div>",
     );
     assertEquals(
       html(make("bool", [2], [true, false])),
-      "<div><table><tr><td> true</td><td>false</td></tr></table>" +
-        "<div>shape [2], bool, cpu</div></div>",
+      "<div><table><caption>shape [2], bool, cpu</caption>" +
+        "<thead><tr><th>0</th><th>1</th></tr></thead>" +
+        "<tbody><tr><td> true</td><td>false</td></tr></tbody></table></div>",
     );
     assertEquals(
       html(make("int64", [], [7n])),
-      "<div><table><tr><td>7</td></tr></table><div>shape [], int64, cpu</div></div>",
+      "<div><table><caption>shape [], int64, cpu</caption>" +
+        "<tbody><tr><td>7</td></tr></tbody></table></div>",
     );
-    assertEquals(html(make("int8", [0, 3], [])), "<div><div>shape [0, 3], int8, cpu</div></div>");
+    assertEquals(html(make("int8", [0, 3], [])), "<div>shape [0, 3], int8, cpu</div>");
   });
 
-  it("has a table with a caption for every matrix", () => {
+  it("has a table for every matrix, whose caption has its index", () => {
+    const table = (index: number, cells: number[]) =>
+      `<table><caption>[${index}, :, :]</caption>` +
+      "<thead><tr><td></td><th>0</th><th>1</th></tr></thead>" +
+      `<tbody><tr><th>0</th>${
+        cells.map((cell) => `<td>${cell}</td>`).join("")
+      }</tr></tbody></table>`;
     assertEquals(
       html(make("int8", [2, 1, 2], [1, 2, 3, 4])),
-      "<div><table><caption>[0]</caption><tr><td>1</td><td>2</td></tr></table>" +
-        "<table><caption>[1]</caption><tr><td>3</td><td>4</td></tr></table>" +
-        "<div>shape [2, 1, 2], int8, cpu</div></div>",
+      `<div><div>shape [2, 1, 2], int8, cpu</div>${table(0, [1, 2])}${table(1, [3, 4])}</div>`,
     );
   });
 
-  it("is elided like text", () => {
+  it("stands in a box that scrolls, also with the keyboard", () => {
+    assert(/^<div style="[^"]*overflow:auto[^"]*" tabindex="0"><table>/.test(
+      formatHtml(make("int8", [2, 2], [1, 2, 3, 4])),
+    ));
+  });
+
+  it("is elided like text, and names the indices of what it shows", () => {
     const text = html(make("int32", [9, 20, 30], (i) => i));
     assertEquals(text.match(/<table>/g)?.length, 6);
     assertEquals(text.match(/<div>\.\.\.<\/div>/g)?.length, 1);
     assertEquals(text.match(/<td> *\d+<\/td>/g)?.length, 6 * 6 * 6);
     assertEquals(text.match(/<td>\.\.\.<\/td>/g)?.length, 6 * (6 + 7));
-    assert(text.includes("<caption>[8]</caption>") && !text.includes("<caption>[4]</caption>"));
-    assert(text.includes("<td>5399</td></tr></table><div>shape [9, 20, 30], int32, cpu</div>"));
+    assertEquals(text.match(/<th>\.\.\.<\/th>/g)?.length, 6 * 2);
+    assert(text.includes("<th>2</th><th>...</th><th>27</th>") && text.includes("<th>19</th>"));
+    assert(text.includes("<caption>[8, :, :]") && !text.includes("<caption>[4, :, :]"));
+    assert(text.includes("<td>5399</td></tr></tbody></table></div>"));
   });
 
   it("is escaped", () => {
@@ -432,8 +479,8 @@ describe("display as HTML", () => {
     const name = `<b title="a'b">&` as DType;
     const storage = new Storage(x.storage.array, { ...DTYPE.int8, name }, true, false);
     assert(
-      formatHtml({ ...x, storage }).endsWith(
-        "shape [1], &#60;b title=&#34;a&#39;b&#34;&#62;&#38;, cpu</div></div>",
+      formatHtml({ ...x, storage }).includes(
+        ">shape [1], &#60;b title=&#34;a&#39;b&#34;&#62;&#38;, cpu</caption>",
       ),
     );
   });
