@@ -33,5 +33,10 @@ export default {
       { text: "Changelog", link: "/CHANGELOG" },
     ],
     sidebar,
+    notFound: {
+      title: "Page not found",
+      quote: "No page has this address. The search and the menus know all of them.",
+      linkText: "To the first page",
+    },
   },
 };
