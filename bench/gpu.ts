@@ -125,7 +125,7 @@ async function startTorch(): Promise<Torch | undefined> {
   }
 }
 
-function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.AnyTensor {
+function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.Tensor<rm.DType> {
   const { integers, normal } = rm.random;
   const on = { device: "cuda" } as const;
   const x = below !== undefined

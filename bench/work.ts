@@ -22,7 +22,7 @@ export interface Input {
 }
 
 /** The tensors of a row, by the names of its inputs. */
-export type Tensors = Record<string, rm.AnyTensor>;
+export type Tensors = Record<string, rm.Tensor<rm.DType>>;
 
 /** The groups, in the order of the tables. */
 export const GROUPS = [
@@ -683,9 +683,9 @@ function perceptron(batch: number): Part {
       b3: f32(10),
     },
     ({ x, w1, b1, w2, b2, w3, b3 }) => () =>
-      rm.scope((): rm.AnyTensor => {
-        const h1: rm.AnyTensor = x.linear(w1, b1).relu();
-        const h2: rm.AnyTensor = h1.linear(w2, b2).relu();
+      rm.scope((): rm.Tensor<rm.DType> => {
+        const h1: rm.Tensor<rm.DType> = x.linear(w1, b1).relu();
+        const h2: rm.Tensor<rm.DType> = h1.linear(w2, b2).relu();
         return h2.linear(w3, b3).softmax(1);
       }).dispose(),
     [

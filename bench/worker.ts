@@ -56,17 +56,17 @@ export function keyOf(row: Row): string {
   return `${row.group}/${row.name}`;
 }
 
-const made = new Map<string, rm.AnyTensor>();
+const made = new Map<string, rm.Tensor<rm.DType>>();
 
 /** The tensor that `input` describes. Rows share their inputs, except those they write to. */
-function make(name: string, input: Input, key: rm.random.Key): rm.AnyTensor {
+function make(name: string, input: Input, key: rm.random.Key): rm.Tensor<rm.DType> {
   const id = `${name} ${JSON.stringify(input)}`;
   let x = made.get(id);
   if (x === undefined) made.set(id, x = fresh(input, key));
   return x;
 }
 
-function fresh({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.AnyTensor {
+function fresh({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.Tensor<rm.DType> {
   if (below !== undefined) return rm.random.integers(key, shape, 0, below).astype(dtype);
   if (dtype === "bool") return rm.random.integers(key, shape, 0, 2).astype(dtype);
   if (dtype.includes("float")) {
@@ -91,10 +91,10 @@ function warmUp(): void {
   for (const dtype of ["float32", "int32", "float64", "uint8", "int64", "float16"] as const) {
     const a = fresh({ dtype, shape: [24, 24] }, key).asDynamic();
     const b = fresh({ dtype, shape: [24, 24] }, key).asDynamic();
-    const others = [b, b.T, b.slice(0), b.flip(0), b.slice(":, :1")] as rm.AnyTensor[];
+    const others = [b, b.T, b.slice(0), b.flip(0), b.slice(":, :1")] as rm.Tensor<rm.DType>[];
     for (let n = 0; n < 60; n++) {
       for (const other of others) {
-        for (const op of BINARY) sink = (a[op] as (y: rm.AnyTensor) => unknown)(other);
+        for (const op of BINARY) sink = (a[op] as (y: rm.Tensor<rm.DType>) => unknown)(other);
         sink = rm.where(a.less(other), a, other);
       }
       for (const op of UNARY) sink = a[op]();

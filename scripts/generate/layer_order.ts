@@ -30,8 +30,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "What programs call",
     layers: [
       {
-        folders: ["io", "random", "device"],
-        what: "files; random numbers; devices and backends in use",
+        folders: ["io", "random", "device", "lint"],
+        what: "files; random numbers; devices and backends in use; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
     ],

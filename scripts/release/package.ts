@@ -58,6 +58,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
   "./io": "src/io/mod.ts",
   "./random": "src/random/mod.ts",
+  "./lint": "src/lint/mod.ts",
   "./types": "src/types/mod.ts",
 };
 
@@ -321,6 +322,8 @@ async function declare(sources: string, folder: string): Promise<void> {
     compilerOptions: {
       ...compilerOptions,
       ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
+      // Editors offer no internals.
+      stripInternal: true,
       ...{ rewriteRelativeImportExtensions: true, rootDir: ".", outDir: folder, paths: {} },
       typeRoots: [types],
     },

@@ -89,7 +89,8 @@ interface Entry {
 }
 
 const isInternal = ({ doc = "", tags = [] }: JsDoc = {}): boolean =>
-  doc.includes("@internal") || tags.some(({ kind }) => kind === "internal");
+  doc.includes("@internal") || doc.includes("@ignore") ||
+  tags.some(({ kind }) => kind === "internal" || kind === "ignore");
 
 /** The sections of tensor.ts: the line where each begins, in order. */
 function sections(): [line: number, name: string][] {

@@ -381,18 +381,19 @@ export class Tensor<
   out S extends Shape = Shape,
   out V extends t.Device = t.Device,
   A extends t.Access = "write",
-> implements Operand {
-  /** For types. @internal */
+> {
+  /** The shape, for types. @ignore */
   declare readonly [SHAPE]: S;
+  /** Has types compare tensors by {@link access} and not by their type arguments. @ignore */
   declare readonly [ACCESS]: { readonly [K in A as never]: K };
-  /** Shape, strides and offset: immutable, and usable without the data. */
+  /** Shape, strides and offset, for backends; immutable, and usable without the data. @internal */
   readonly layout: Layout;
   /** The memory: for backends; programs use {@link data}. @internal */
   storage: Storage;
   // Private, so that tools that compare objects find a view equal to other tensors.
   #flags: number;
 
-  /** Programs use {@link tensor} and similar functions. @internal */
+  /** Programs use {@link tensor} and similar functions. @ignore */
   constructor(storage: Storage, layout: Layout, flags: number = 0) {
     // The layout first: what compares objects finds other shapes before it looks into a storage.
     this.layout = layout;

@@ -106,9 +106,10 @@ export type OperandDType<Op extends string, A, B> = A extends
   : OkDType<PromoteOperands<A, B, Op>>;
 
 /** The dtype of the elementwise op `Op` on two operands. */
-export type BinaryDType<Op extends keyof OpTable, A, B> = "float" extends OpTable[Op][1]
-  ? AsFloat<OperandDType<Op, A, B>>
-  : ResultDType<Op, OperandDType<Op, A, B>>;
+export type BinaryDType<Op extends keyof OpTable, A, B> = { dtype: OperandDType<Op, A, B> } extends
+  { dtype: infer D extends DType }
+  ? "float" extends OpTable[Op][1] ? AsFloat<D> : ResultDType<Op, D>
+  : DType;
 
 /** The shape of an elementwise op on two operands. */
 export type BinaryShape<A, B> = B extends Scalar ? ShapeOf<A> : FitShape<ShapeOf<A>, ShapeOf<B>>;

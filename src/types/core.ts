@@ -17,6 +17,10 @@ import type { Shape } from "../base/shape.ts";
  */
 export declare const SHAPE: unique symbol;
 
+/**
+ * The key that has TypeScript compare tensors of different access member by member, so that a
+ * writable tensor fits a parameter that is only read. It exists in types only.
+ */
 export declare const ACCESS: unique symbol;
 
 /** The properties of a tensor that type functions need. */
