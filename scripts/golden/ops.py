@@ -38,10 +38,10 @@ DIFFERENCES = [
         "why": "float32 is the default float dtype",
     },
     {
-        "op": "sum, prod, cumulativeSum, cumulativeProd of uint8, uint16, uint32",
+        "op": "sum, cumulativeSum of uint8, uint16, uint32",
         "numpy": "uint64",
         "rowmajor": "int64",
-        "why": "integer sums have one dtype, except uint64, which int64 cannot hold",
+        "why": "sums of several dtypes can be added to each other; int64 holds them",
     },
     {
         "op": "reductions of floats",
@@ -254,8 +254,12 @@ def result_dtype(row, dtype):
     rule = row["result"]
     if rule == "float":
         return dtype if dtype.kind == "f" else DTYPE["float32"]
+    if rule in ("sum", "prod") and dtype.kind == "f":
+        return dtype
     if rule == "sum":
-        return dtype if dtype.kind == "f" or dtype.name == "uint64" else DTYPE["int64"]
+        return DTYPE["uint64" if dtype.name == "uint64" else "int64"]
+    if rule == "prod":
+        return DTYPE["uint64" if dtype.kind == "u" else "int64"]
     return dtype if rule == "same" else DTYPE[rule]
 
 
@@ -275,9 +279,10 @@ def compute_map(row, dtype, operands):
 
 def compute_fold(row, dtype, operands, axis):
     result = result_dtype(row, dtype)
-    if row["result"] == "sum" and dtype.kind != "f":
+    accumulates = row["result"] in ("sum", "prod")
+    if accumulates and dtype.kind != "f":
         operands = [to_dtype(x, result) for x in operands]
-    elif row["result"] == "float" or (row["result"] == "sum" and dtype.kind == "f"):
+    elif row["result"] == "float" or accumulates:
         operands = [x.astype(dtype.wide_float) for x in operands]
     elif dtype.name == "bfloat16":
         operands = [x.astype(np.float32) for x in operands]

@@ -28,7 +28,7 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
   "src/backend/cuda/families.ts": {
     "usualFamilies condition: row === MAP.copy ? DTYPES.map((dtype) => … dtype])) : [usualOf(row)] → ([usualOf(row)])":
       "only which kernels are compiled ahead changes",
-    'sumsOf condition: row.result === "sum" && from !== "bool" ? [from] : [] → ([])':
+    'sumsOf condition: accumulates(row) && from !== "bool" ? [from] : [] → ([])':
       "only which kernels are compiled ahead changes",
     "mapFamilies condition: if (row.id === MAP.copy.id) → true":
       "only which kernels are compiled ahead changes",

@@ -29,7 +29,7 @@ function wrongFields(op: TableOp): [field: string, value: unknown][] {
   if (op.dtypes.length > 1) fields.push(["dtypes", op.dtypes.slice(1)]);
   const other = [..."biuf"].find((letter) => !op.dtypes.includes(letter));
   if (other !== undefined) fields.push(["dtypes", op.dtypes + other]);
-  if (op.result === "float" || op.result === "sum") fields.push(["result", "same"]);
+  if (["float", "sum", "prod"].includes(op.result)) fields.push(["result", "same"]);
   if (op.kind === "map" && op.condition) fields.push(["condition", false]);
   if (op.kind === "reduce" || op.kind === "scan") {
     const { identity } = op;

@@ -111,8 +111,15 @@ export function computeOf(op: ElementOp, dtype: DType): DType {
 /** The dtype of the result of `op` for elements of `dtype`. */
 export function resultOf(op: ElementOp, dtype: DType): DType {
   if (op.result === "bool" || op.result === "int32") return op.result;
-  const isShort = op.result === "sum" && DTYPE[dtype].kind !== "f" && dtype !== "uint64";
-  return isShort ? "int64" : computeOf(op, dtype);
+  const { kind } = DTYPE[dtype];
+  if (!accumulates(op) || kind === "f") return computeOf(op, dtype);
+  // Sums of short unsigned integers fit int64; their products may need all bits.
+  return dtype === "uint64" || (op.result === "prod" && kind === "u") ? "uint64" : "int64";
+}
+
+/** True for sums and products, whose integer results have 64 bits and whose dtype may be chosen. */
+export function accumulates(op: ElementOp): boolean {
+  return op.result === "sum" || op.result === "prod";
 }
 
 const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
@@ -353,7 +360,7 @@ export function checkFloat(dtype: DType, name: string): void {
   }
 }
 
-/** The dtype of a sum of elements of `info`, with the requested dtype. */
+/** The dtype of a reduction or scan of elements of `info`, with the requested dtype. */
 function summedDType(
   op: ReduceOp | ScanOp,
   info: DTypeInfo,
@@ -365,8 +372,8 @@ function summedDType(
     else checkDType(asked, name);
   }
   const { result } = ruleFor(op, asked === undefined ? info : DTYPE[asked], name);
-  const to = asked !== undefined && op.result === "sum" ? DTYPE[asked] : result;
-  if (to.kind === "b" && op.result === "sum") {
+  const to = asked !== undefined && accumulates(op) ? DTYPE[asked] : result;
+  if (to.kind === "b" && accumulates(op)) {
     throw new DTypeError(`Cannot ${name} to bool: it takes a number dtype; use any() or all()`);
   }
   return to;

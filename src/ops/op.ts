@@ -86,8 +86,11 @@ export interface CreateOp extends Op {
   create(attributes: unknown, name: string): Operand;
 }
 
-/** The output's dtype: the promoted one, bool, the index dtype, a float, or the dtype of sums. */
-export type ResultRule = "same" | "bool" | "int32" | "float" | "sum";
+/**
+ * The output's dtype: the promoted one, bool, the index dtype, a float, or the dtype of sums or of
+ * products.
+ */
+export type ResultRule = "same" | "bool" | "int32" | "float" | "sum" | "prod";
 
 /** The rule of an op for a dtype. */
 export interface DTypeRule {

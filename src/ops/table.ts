@@ -229,7 +229,7 @@ const smaller = "a < x || a != a ? a : x";
 /** The reductions. */
 export const REDUCE = {
   sum: reduce("sum", "biuf", "sum", "a + x", 0, "np.sum(x, axis=axis)", { compensated: true }),
-  prod: reduce("prod", "biuf", "sum", "a * x", 1, "np.prod(x, axis=axis)"),
+  prod: reduce("prod", "biuf", "prod", "a * x", 1, "np.prod(x, axis=axis)"),
   max: reduce("max", "biuf", "same", larger, "lowest", "np.max(x, axis=axis)", { nonEmpty: true }),
   min: reduce("min", "biuf", "same", smaller, "highest", "np.min(x, axis=axis)", {
     nonEmpty: true,
@@ -338,6 +338,7 @@ export const ARG_REDUCE = {
 
 function scan<N extends string>(
   name: N,
+  result: "sum" | "prod",
   expr: string,
   identity: number,
   numpy: string,
@@ -348,7 +349,7 @@ function scan<N extends string>(
     infer: inferScan,
     arity: 1,
     dtypes: "biuf",
-    result: "sum",
+    result,
     expr,
     int: undefined,
     bool: undefined,
@@ -362,8 +363,8 @@ function scan<N extends string>(
 
 /** The running reductions. */
 export const SCAN = {
-  cumulativeSum: scan("cumulativeSum", "a + x", 0, "np.cumsum(x, axis=axis)"),
-  cumulativeProd: scan("cumulativeProd", "a * x", 1, "np.cumprod(x, axis=axis)"),
+  cumulativeSum: scan("cumulativeSum", "sum", "a + x", 0, "np.cumsum(x, axis=axis)"),
+  cumulativeProd: scan("cumulativeProd", "prod", "a * x", 1, "np.cumprod(x, axis=axis)"),
 } as const satisfies Record<string, ScanOp>;
 
 /** Every entry. */

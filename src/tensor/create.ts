@@ -496,7 +496,15 @@ const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
 
 /**
  * `count` numbers from `start` to `stop`, evenly spaced; float32 by default. With `endpoint` false,
- * `stop` itself is excluded.
+ * `stop` itself is excluded. Integer dtypes round down, as in NumPy.
+ *
+ * Throws a {@link DTypeError} for a number that the dtype does not hold.
+ *
+ * @example
+ * ```ts
+ * linspace(0, 1, 5).toArray(); // => [0, 0.25, 0.5, 0.75, 1]
+ * linspace(-1, 1, 4, { dtype: "int32" }).toArray(); // => [-1, -1, 0, 1]
+ * ```
  */
 export function linspace<E extends DType = "float32", V extends t.Device = "cpu">(
   start: number,

@@ -9,6 +9,7 @@ import {
   DTYPE,
   type DType,
   type DTypeInfo,
+  isInt,
   type TypedArray,
 } from "../base/dtype.ts";
 import { IndexError, ShapeError } from "../base/errors.ts";
@@ -120,16 +121,16 @@ const LINSPACE: CreateOp = makeOp({
     checkFinite(name, stop);
     const gaps = Math.max(1, endpoint ? count - 1 : count);
     const step = (stop - start) / gaps;
-    const finite = Number.isFinite(step), float = DTYPE[dtype].kind === "f";
+    const finite = Number.isFinite(step), integers = isInt(dtype);
     const at = (i: number): number => {
       const number = endpoint && i === count - 1 && i > 0
         ? stop
         : finite
         ? start + i * step
         : start * (1 - i / gaps) + stop * (i / gaps);
-      return float ? number : Math.trunc(number);
+      return integers ? Math.floor(number) : number;
     };
-    return ramp(count, at, finite && float ? step : undefined, dtype, memory, name);
+    return ramp(count, at, finite && !integers ? step : undefined, dtype, memory, name);
   },
 });
 

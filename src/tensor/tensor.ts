@@ -2153,7 +2153,10 @@ export class Tensor<
     return reduction<"sum", X, B, K, E>(REDUCE.sum, this, axis, options);
   }
 
-  /** The product over `axis`; dtypes as for {@link sum}. 1 for no elements. */
+  /**
+   * The product over `axis`: signed integers and bool give int64, unsigned ones uint64, floats their
+   * dtype, unless `dtype` asks for another. 1 for no elements.
+   */
   prod<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
@@ -2352,13 +2355,13 @@ export class Tensor<
 
   /**
    * The running products along `axis`, which is optional for a vector only; dtypes as for
-   * {@link sum}. With `includeInitial` the result starts with 1 and is one longer.
+   * {@link prod}. With `includeInitial` the result starts with 1 and is one longer.
    */
   cumulativeProd<
     X extends AnyTensor,
     const B extends number | undefined = undefined,
     const I extends boolean = false,
-    E extends DType = t.ToSum[X["dtype"]],
+    E extends DType = t.ToProd[X["dtype"]],
   >(
     this: t.Guard<t.AxisNeeded<"cumulativeProd", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,

@@ -88,6 +88,8 @@ export interface Results<D extends DType> {
   float: ToFloat[D];
   /** A sum. */
   sum: ToSum[D];
+  /** A product. */
+  prod: ToProd[D];
 }
 
 /** The dtype that the op `Op` of the table gives for operands that promote to `D`. */
@@ -287,7 +289,7 @@ export interface ToFloat {
   float64: "float64";
 }
 
-/** The dtype of `sum` and `prod`: bool and integers give int64, uint64 and floats stay. */
+/** The dtype of `sum`: bool and integers give int64, uint64 and floats stay. */
 export interface ToSum {
   /** int64: a count. */
   bool: "int64";
@@ -315,6 +317,16 @@ export interface ToSum {
   float32: "float32";
   /** Kept. */
   float64: "float64";
+}
+
+/** The dtype of `prod`: that of `sum`, but all unsigned integers give uint64. */
+export interface ToProd extends Omit<ToSum, "uint8" | "uint16" | "uint32"> {
+  /** uint64. */
+  uint8: "uint64";
+  /** uint64. */
+  uint16: "uint64";
+  /** uint64. */
+  uint32: "uint64";
 }
 
 /** The JavaScript value of one element in `item()` and `toArray()`. */

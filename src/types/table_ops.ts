@@ -159,7 +159,7 @@ export interface OpTable {
   /** `a + x`. */
   sum: ["biuf", "sum"];
   /** `a * x`. */
-  prod: ["biuf", "sum"];
+  prod: ["biuf", "prod"];
   /** `a > x || a != a ? a : x`. */
   max: ["biuf", "same"];
   /** `a < x || a != a ? a : x`. */
@@ -195,5 +195,5 @@ export interface OpTable {
   /** `a + x`. */
   cumulativeSum: ["biuf", "sum"];
   /** `a * x`. */
-  cumulativeProd: ["biuf", "sum"];
+  cumulativeProd: ["biuf", "prod"];
 }

@@ -18,7 +18,7 @@ import { checkStore } from "../../src/core/write.ts";
 import { DTYPE, type DType, DTYPES, promoteTypes } from "../../src/base/dtype.ts";
 import { attempt, NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { computeOf, resultOf, takes } from "../../src/ops/infer.ts";
+import { accumulates, computeOf, resultOf, takes } from "../../src/ops/infer.ts";
 import type { AxisOp, MapOp, ReduceOp, TableOp } from "../../src/ops/op.ts";
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "../../src/base/plan.ts";
@@ -547,7 +547,7 @@ function checkFold(
 /** The dtypes of folds of `dtype`: the op's default, and those of the option `dtype`. */
 function foldResults(row: AxisOp, dtype: DType): DType[] {
   const usual = resultOf(row, dtype);
-  return row.result === "sum" && usual !== dtype && dtype !== "bool" ? [usual, dtype] : [usual];
+  return accumulates(row) && usual !== dtype && dtype !== "bool" ? [usual, dtype] : [usual];
 }
 
 const FOLDS: AxisOp[] = [

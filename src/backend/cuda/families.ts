@@ -8,7 +8,7 @@
  */
 import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
-import { resultOf, takes } from "../../ops/infer.ts";
+import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import type { Family } from "./device.ts";
@@ -73,10 +73,10 @@ function casts(row: MapOp, from: DType): NamedFamily {
   };
 }
 
-/** The dtypes of sums of `from`: the default, and those chosen with `dtype`. */
+/** The dtypes of reductions of `from`: the default, and those chosen with `dtype`. */
 function sumsOf(row: ReduceOp | ScanOp, from: DType): DType[] {
   const usual = resultOf(row, from);
-  const own = row.result === "sum" && from !== "bool" ? [from] : [];
+  const own = accumulates(row) && from !== "bool" ? [from] : [];
   return [...new Set([usual, ...own])];
 }
 
