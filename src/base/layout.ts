@@ -341,8 +341,8 @@ export class Layout {
    * Throws a {@link ShapeError} if an axis has neither the wanted size nor size 1.
    */
   broadcastTo(shape: Shape): Layout {
-    if (Array.isArray(shape) && sameShape(this.shape, shape)) return this;
     const target = checkShape(shape, "broadcast to");
+    if (sameShape(this.shape, target)) return this;
     const rank = target.length;
     const added = rank - this.shape.length;
     if (added < 0) throw badBroadcast(this.shape, target, `rank ${this.rank} is above ${rank}`);

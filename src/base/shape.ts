@@ -89,13 +89,26 @@ export function pickedShape(
 }
 
 /**
- * A copy of an array of the caller. Holes become undefined: `every`, `map` and their like skip
- * holes, and so would not check them.
+ * A copy of an array of the caller, whose elements are read once: a getter may return something else
+ * after a check. Holes become undefined: `every`, `map` and their like skip holes, and so would not
+ * check them. `check` throws for an element that the op does not accept.
  */
-export function listOf<T>(given: readonly T[]): T[] {
+export function listOf<T>(given: readonly T[], check?: (one: T) => void): T[] {
   const list: T[] = [];
-  for (let i = 0; i < given.length; i++) list.push(given[i]!);
+  const { length } = given;
+  for (let i = 0; i < length; i++) {
+    const one = given[i]!;
+    check?.(one);
+    list.push(one);
+  }
   return list;
+}
+
+/** {@link listOf} of an array of sizes or axes; anything else is returned for the op's own checks. */
+export function ownAxes<T>(given: T, op: string): T {
+  if (!Array.isArray(given)) return given;
+  checkRank(given.length, op);
+  return listOf(given) as T;
 }
 
 function tooLarge(op: string, shape: Shape): ShapeError {

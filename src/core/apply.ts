@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { broadcastShapes, sameShape } from "../base/shape.ts";
+import { broadcastShapes, ownAxes, sameShape } from "../base/shape.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
 import { checkAlive } from "../memory/storage.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -131,7 +131,11 @@ export function applyView(
   b?: unknown,
   c?: unknown,
 ): Operand {
-  if (frame !== null) return dispatch(op, [x], viewAttributes(op, [a, b, c]), undefined, name);
+  if (frame !== null) {
+    // An interpreter keeps the attributes: the arrays of the caller may change.
+    const own = [a, b, c].map((value) => ownAxes(value, name));
+    return dispatch(op, [x], viewAttributes(op, own), undefined, name);
+  }
   checkAlive(x.storage, name);
   const layout = op.layout(x.layout, name, a, b, c);
   if (layout !== null) return wrap(x.storage, layout, x.flags | VIEW);

@@ -98,15 +98,11 @@ export function warmUp(
   ops: readonly string[],
   dtypes: readonly DType[] = ["float32"],
 ): void {
-  const names = listOf(ops).flatMap((op) => {
-    const made = WARM.get(op);
-    if (made === undefined) {
-      throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);
-    }
-    return made;
-  });
-  for (const dtype of dtypes) checkDType(dtype, "warm up");
-  warmUpDevice(device, names, dtypes);
+  const names = listOf(ops, (op) => {
+    if (WARM.has(op)) return;
+    throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);
+  }).flatMap((op) => WARM.get(op)!);
+  warmUpDevice(device, names, listOf(dtypes, (dtype) => checkDType(dtype, "warm up")));
 }
 
 /**

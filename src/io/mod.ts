@@ -14,6 +14,7 @@ import { wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
+import { listOf } from "../base/shape.ts";
 import { isOperandArgument } from "../memory/operand.ts";
 import { allocate } from "../memory/pool.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
@@ -90,15 +91,25 @@ function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
 
 const NPY_OPTIONS = ["file", "bfloat16"];
 
-function checkNpzOptions(op: string, options: npz.NpzOptions): void {
+// Options are read once, and before a file is: getters may return others later.
+
+function npyOptions(op: string, options: npy.NpyOptions, path?: Path): npy.NpyOptions {
+  checkOptions(op, options, NPY_OPTIONS);
+  const { file = path === undefined ? NO_FILE : String(path), bfloat16 } = options;
+  return { file, bfloat16 };
+}
+
+function npzOptions(op: string, options: npz.NpzOptions, path?: Path): npz.NpzOptions {
   checkOptions(op, options, [...NPY_OPTIONS, "maxBytes", "names"]);
-  const { names } = options;
+  const { file = path === undefined ? NO_FILE : String(path), bfloat16, maxBytes, names } = options;
   if (names !== undefined && !Array.isArray(names)) {
     throw new TypeError(`Cannot ${op} with names ${describe(names)}: it takes an array of names`);
   }
+  return { file, bfloat16, maxBytes, names: names && listOf(names) };
 }
 
-function checkMetadata(op: string, options: SafetensorsWriteOptions): void {
+/** The strings to store with tensors. */
+function metadataOf(op: string, options: SafetensorsWriteOptions): Record<string, string> {
   checkOptions(op, options, ["metadata"]);
   const { metadata = {} } = options;
   if (typeof metadata !== "object" || metadata === null) {
@@ -106,13 +117,15 @@ function checkMetadata(op: string, options: SafetensorsWriteOptions): void {
       `Cannot ${op} with metadata ${describe(metadata)}: it takes strings by name`,
     );
   }
-  for (const [name, text] of Object.entries(metadata)) {
+  const entries = Object.entries(metadata);
+  for (const [name, text] of entries) {
     if (typeof text !== "string") {
       throw new TypeError(
         `Cannot ${op} with metadata ${describe(name)} of ${describe(text)}: it takes strings`,
       );
     }
   }
+  return Object.fromEntries(entries);
 }
 
 /**
@@ -121,8 +134,7 @@ function checkMetadata(op: string, options: SafetensorsWriteOptions): void {
  * Throws a FormatError for damaged bytes and for unsupported dtypes.
  */
 export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tensor<DType> {
-  checkOptions("decodeNpy", options, NPY_OPTIONS);
-  return fromRaw(npy.decodeNpy(bytes, options));
+  return fromRaw(npy.decodeNpy(bytes, npyOptions("decodeNpy", options)));
 }
 
 /**
@@ -136,8 +148,8 @@ export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
 
 /** {@link decodeNpy} of a file. */
 export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<Tensor<DType>> {
-  checkOptions("readNpy", options, NPY_OPTIONS);
-  return decodeNpy(await readFile(path), { file: String(path), ...options });
+  const own = npyOptions("readNpy", options, path);
+  return fromRaw(npy.decodeNpy(await readFile(path), own));
 }
 
 /** Writes a tensor to a .npy file. Throws as {@link encodeNpy} does. */
@@ -158,9 +170,12 @@ export function decodeNpz(
   bytes: Uint8Array,
   options: npz.NpzOptions = {},
 ): Record<string, Tensor<DType>> {
-  checkNpzOptions("decodeNpz", options);
+  return tensorsOf(npz.decodeNpz(bytes, npzOptions("decodeNpz", options)));
+}
+
+function tensorsOf(arrays: Map<string, RawTensor | FormatError>): Record<string, Tensor<DType>> {
   const out: Record<string, Tensor<DType>> = Object.create(null);
-  for (const [name, raw] of npz.decodeNpz(bytes, options)) {
+  for (const [name, raw] of arrays) {
     if (!(raw instanceof FormatError)) out[name] = fromRaw(raw);
     else {
       const get = (): never => {
@@ -198,8 +213,8 @@ export async function readNpz(
   path: Path,
   options: npz.NpzOptions = {},
 ): Promise<Record<string, Tensor<DType>>> {
-  checkNpzOptions("readNpz", options);
-  return decodeNpz(await readFile(path), { file: String(path), ...options });
+  const own = npzOptions("readNpz", options, path);
+  return tensorsOf(npz.decodeNpz(await readFile(path), own));
 }
 
 /** Writes tensors to a .npz file. Throws as {@link encodeNpz} does. */
@@ -296,8 +311,8 @@ function safetensorsOf(
   tensors: TensorRecord,
   options: SafetensorsWriteOptions,
 ): Uint8Array<ArrayBuffer> {
-  checkMetadata(op, options);
-  return safetensors.encodeSafetensors(toRaws(tensors, op), options.metadata);
+  const metadata = metadataOf(op, options);
+  return safetensors.encodeSafetensors(toRaws(tensors, op), metadata);
 }
 
 /** Opens a .safetensors file and reads its header. Throws as {@link decodeSafetensors} does. */

@@ -20,7 +20,7 @@ import {
   ShapeError,
 } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, type Shape } from "../base/shape.ts";
+import { checkShape, formatShape, ownAxes, type Shape } from "../base/shape.ts";
 import { applyCreate } from "../core/apply.ts";
 import { fillWith, memoryOf } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
@@ -44,16 +44,6 @@ export interface CreateOptions<E extends DType, V extends t.Device> {
 }
 
 const CREATE_OPTIONS = ["dtype", "device"];
-
-/** Throws a TypeError or a DTypeError for options that are not `known`, or an invalid dtype. */
-function checkCreation(
-  name: string,
-  options: CreateOptions<DType, t.Device>,
-  known: readonly string[] = CREATE_OPTIONS,
-): void {
-  checkOptions(name, options, known);
-  if (options.dtype !== undefined) checkDType(options.dtype, name);
-}
 
 /** Attributes of a tensor of one value. */
 interface FullAttributes {
@@ -93,6 +83,17 @@ const FULL: CreateOp = makeOp({
   },
 });
 
+function makeFull(
+  name: string,
+  shape: unknown,
+  value: Scalar,
+  dtype: DType,
+  device: t.Device | undefined,
+): never {
+  checkDType(dtype, name);
+  return applyCreate(FULL, { shape: checkShape(shape, name), value, dtype, device }, name) as never;
+}
+
 function filled(
   name: string,
   shape: unknown,
@@ -100,9 +101,9 @@ function filled(
   dtype: DType,
   options: CreateOptions<DType, t.Device>,
 ): never {
-  checkCreation(name, options);
-  const { device } = options;
-  return applyCreate(FULL, { shape, value, dtype: options.dtype ?? dtype, device }, name) as never;
+  checkOptions(name, options, CREATE_OPTIONS);
+  const { dtype: asked = dtype, device } = options;
+  return makeFull(name, shape, value, asked, device);
 }
 
 /**
@@ -197,9 +198,10 @@ function extreme(
   shape: unknown,
   options: CreateOptions<DType, t.Device>,
 ): never {
-  checkCreation(name, options);
+  checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = "float32", device } = options;
-  return applyCreate(FULL, { shape, value: DTYPE[dtype][end], dtype, device }, name) as never;
+  checkDType(dtype, name);
+  return makeFull(name, shape, DTYPE[dtype][end], dtype, device);
 }
 
 /**
@@ -248,9 +250,9 @@ export const fullLike: MakeLike<[value: Scalar]> = (
 
 function filledLike(name: string, x: AnyTensor, value: Scalar, options: LikeOptions): never {
   checkOperand(x, name);
-  checkCreation(name, options);
+  checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = x.dtype, device = x.device } = options;
-  return applyCreate(FULL, { shape: x.layout.shape, value, dtype, device }, name) as never;
+  return makeFull(name, x.layout.shape, value, dtype, device);
 }
 
 /** A tensor of rank 0. */
@@ -294,8 +296,10 @@ export function tensor<
   N extends Shape ? t.Ok<t.NewShape<"tensor", N>> : t.Ok<t.DataShape<X>>,
   t.OnDevice<NoInfer<V>>
 > {
-  checkCreation("make a tensor", options, TENSOR_OPTIONS);
-  return fromData(data, options) as never;
+  checkOptions("make a tensor", options, TENSOR_OPTIONS);
+  const { shape, dtype, device } = options;
+  if (dtype !== undefined) checkDType(dtype, "make a tensor");
+  return fromData(data, { shape, dtype, device }) as never;
 }
 
 const TENSOR_OPTIONS = ["shape", ...CREATE_OPTIONS];
@@ -332,7 +336,14 @@ export function fromBuffer<
   E extends DType = t.DataDType<X>,
   const N extends Shape = [number],
 >(buffer: X, options: BufferOptions<E, N> = {}): Tensor<NoInfer<E>, N, "cpu"> {
-  return applyCreate(FROM_BUFFER, { buffer, options }, "make a tensor from a buffer") as never;
+  const name = "make a tensor from a buffer";
+  if (!ArrayBuffer.isView(buffer) && !isBuffer(buffer)) {
+    throw new DTypeError(`Cannot ${name}: expected a typed array or an ArrayBuffer`);
+  }
+  checkOptions(name, options, ["dtype", "shape", "strides", "offset"]);
+  const { dtype, shape, strides, offset } = options;
+  const own = { dtype, shape: ownAxes(shape, name), strides: ownAxes(strides, name), offset };
+  return applyCreate(FROM_BUFFER, { buffer, options: own }, name) as never;
 }
 
 /** A tensor on memory of the caller. */
@@ -352,12 +363,9 @@ function fromMemory(attributes: unknown, op: string): Operand {
     options: BufferOptions<DType, Shape>;
   };
   const view = ArrayBuffer.isView(buffer);
-  if (!view && !isBuffer(buffer)) {
-    throw new DTypeError(`Cannot ${op}: expected a typed array or an ArrayBuffer`);
-  }
-  checkOptions(op, options, ["dtype", "shape", "strides", "offset"]);
-  if (options.dtype !== undefined) checkDType(options.dtype, op);
-  const dtype: DType | undefined = options.dtype ?? (view ? arrayDType(buffer, op) : undefined);
+  const { dtype: asked, shape: arranged, strides, offset = 0 } = options;
+  if (asked !== undefined) checkDType(asked, op);
+  const dtype: DType | undefined = asked ?? (view ? arrayDType(buffer, op) : undefined);
   if (dtype === undefined) throw new DTypeError(`Cannot ${op}: an ArrayBuffer needs a dtype`);
   const info = DTYPE[dtype];
   const bytes = buffer.byteLength;
@@ -382,14 +390,10 @@ function fromMemory(attributes: unknown, op: string): Operand {
     );
   }
   const length = bytes / info.bytes;
-  const { offset = 0, strides } = options;
   if (!Number.isSafeInteger(offset) || offset < 0 || offset > length) {
     throw new IndexError(`Cannot ${op} of ${length} elements at offset ${describe(offset)}`);
   }
-  const shape = checkShape(
-    options.shape === undefined ? [length - offset] : options.shape,
-    op,
-  );
+  const shape = checkShape(arranged === undefined ? [length - offset] : arranged, op);
   if (strides !== undefined && (!Array.isArray(strides) || strides.length !== shape.length)) {
     throw new ShapeError(
       `Cannot ${op}: strides ${formatShape(strides)} for shape ${formatShape(shape)}`,
@@ -402,10 +406,10 @@ function fromMemory(attributes: unknown, op: string): Operand {
   }
   const layout = strides === undefined
     ? Layout.contiguous(shape, offset)
-    : new Layout(shape, strides.slice(), offset);
+    : new Layout(shape, strides, offset);
   const [low, high] = layout.extent();
   if (
-    strides === undefined && options.shape !== undefined && offset === 0 && layout.size !== length
+    strides === undefined && arranged !== undefined && offset === 0 && layout.size !== length
   ) {
     throw new ShapeError(
       `Cannot ${op} of ${length} elements in shape ${formatShape(shape)}: it takes ${layout.size}`,
@@ -486,8 +490,9 @@ export function arange(...args: unknown[]): AnyTensor {
   const wide = typeof first === "bigint";
   const [start, stop, step = wide ? 1n : 1] = short ? [wide ? 0n : 0, first] : args;
   const options = (short ? second : args[3]) as CreateOptions<DType, t.Device> | undefined;
-  if (options !== undefined) checkCreation("arange", options);
+  if (options !== undefined) checkOptions("arange", options, CREATE_OPTIONS);
   const { dtype = wide ? "int64" : "float32", device } = options ?? {};
+  checkDType(dtype, "arange");
   return rangeOf({ start, stop, step, dtype, device }) as never;
 }
 
@@ -512,8 +517,9 @@ export function linspace<E extends DType = "float32", V extends t.Device = "cpu"
   count: number,
   options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
 ): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
-  checkCreation("linspace", options, LINSPACE_OPTIONS);
+  checkOptions("linspace", options, LINSPACE_OPTIONS);
   const { endpoint = true, dtype = "float32", device } = options;
+  checkDType(dtype, "linspace");
   return spaced({ start, stop, count, endpoint, dtype, device }) as never;
 }
 
@@ -554,8 +560,9 @@ export function eye(rows: number, ...args: unknown[]): AnyTensor {
     number?,
     EyeOptions<DType, t.Device>?,
   ];
-  checkCreation("eye", options, EYE_OPTIONS);
+  checkOptions("eye", options, EYE_OPTIONS);
   const { k = 0, dtype = "float32", device } = options;
+  checkDType(dtype, "eye");
   if (!Number.isSafeInteger(k)) {
     throw new ArgumentError(`eye() needs an integer as k, got ${describe(k)}`);
   }

@@ -6,7 +6,7 @@
 import { checkDType, describe, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
 import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, type Shape } from "../base/shape.ts";
+import { checkShape, listOf, type Shape } from "../base/shape.ts";
 import { applyInto } from "../core/apply.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { performCall } from "../core/dispatch.ts";
@@ -135,7 +135,7 @@ export function defineOp(
     throw new OpError(`Cannot defineOp ${describe(name)}: a name has letters and digits`);
   }
   if (OPS.has(name)) throw new OpError(`Cannot defineOp ${name}: there is an op of that name`);
-  const made = "expr" in definition ? elementwise(definition) : kernel(definition);
+  const made = "expr" in definition ? elementwise(name, definition) : kernel(name, definition);
   defined.set(name, made);
   return made;
 }
@@ -160,7 +160,11 @@ export function getOp(name: string): KernelFunction {
 
 // ---- elementwise -------------------------------------------------------------------------------
 
-function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): ElementwiseFunction {
+function elementwise(
+  name: string,
+  { expr, parameters: given = [] }: ElementwiseDefinition,
+): ElementwiseFunction {
+  const parameters = Array.isArray(given) ? listOf(given) : given;
   let checked: UserExpr;
   try {
     checked = checkUserExpr(expr, parameters);
@@ -195,8 +199,9 @@ function elementwise({ name, expr, parameters = [] }: ElementwiseDefinition): El
     const [a, b, c] = args.slice(0, arity) as Input[];
     const given = (args[arity] ?? {}) as ElementwiseOptions;
     checkOptions(name, given, options);
-    const attributes = attributesOf(name, parameters, checked.parameters, given);
-    return applyInto(op, name, a, b, c, given.out, attributes);
+    const { out, broadcast } = given;
+    const attributes = attributesOf(name, parameters, checked.parameters, given, broadcast);
+    return applyInto(op, name, a, b, c, out, attributes);
   }) as ElementwiseFunction;
 }
 
@@ -206,9 +211,10 @@ function attributesOf(
   parameters: readonly string[],
   texts: readonly string[],
   given: ElementwiseOptions,
+  broadcast: boolean | undefined,
 ): object | undefined {
-  if (parameters.length === 0 && given.broadcast !== false) return undefined;
-  const attributes: Record<string, unknown> = { broadcast: given.broadcast };
+  if (parameters.length === 0 && broadcast !== false) return undefined;
+  const attributes: Record<string, unknown> = { broadcast };
   parameters.forEach((parameter, i) => {
     const value = given[parameter];
     if (typeof value !== "number") {
@@ -223,8 +229,7 @@ function attributesOf(
 
 // ---- by a function -----------------------------------------------------------------------------
 
-function kernel(definition: KernelDefinition): KernelFunction {
-  const { name } = definition;
+function kernel(name: string, definition: KernelDefinition): KernelFunction {
   if (typeof definition.infer !== "function" || typeof definition.run !== "function") {
     throw new OpError(
       `Cannot defineOp ${name}: it takes an expr of ${EXPR_FUNCTIONS.length} functions, or infer() ` +
@@ -274,8 +279,9 @@ function inferBy(definition: KernelDefinition, call: Call): readonly OutputSpec[
     if (typeof spec !== "object" || spec === null) {
       throw new OpError(`Cannot ${name}: infer() gave ${describe(spec)}, not { shape, dtype }`);
     }
-    checkDType(spec.dtype, name);
-    return { shape: checkShape(spec.shape, name), dtype: DTYPE[spec.dtype] };
+    const { dtype, shape } = spec;
+    checkDType(dtype, name);
+    return { shape: checkShape(shape, name), dtype: DTYPE[dtype] };
   });
 }
 

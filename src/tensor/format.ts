@@ -90,7 +90,7 @@ export function formatTensor(x: Operand, options: FormatOptions = {}): string {
   const gone = lost(x);
   if (gone !== undefined) return gone;
   const lineWidth = count("lineWidth", options.lineWidth, 80);
-  const excerpt = read(x, options);
+  const excerpt = read(x, options, scientific);
   const about = describe(x);
   const data = x.layout.size === 0 ? "[]" : writeRows(excerpt, lineWidth);
   const lastLine = data.length - (data.lastIndexOf("\n") + 1) +
@@ -184,7 +184,7 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 
 // ---- what is shown -----------------------------------------------------------------------------
 
-function read(x: Operand, options: FormatOptions): Excerpt {
+function read(x: Operand, options: FormatOptions, scientific?: boolean): Excerpt {
   hostRead(x, "toString");
   const { shape } = x.layout;
   const precision = options.precision === undefined
@@ -213,7 +213,7 @@ function read(x: Operand, options: FormatOptions): Excerpt {
     if (far) tidy(() => onCpu(shownPart(x, axes), visitAll));
     else onCpu(x, visitAll);
   }
-  return { axes, ...writeCells(values, x.storage.info, precision, options.scientific) };
+  return { axes, ...writeCells(values, x.storage.info, precision, scientific) };
 }
 
 /** The elements of `x` at the indexes `axes`, still on its device. */

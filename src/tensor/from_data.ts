@@ -14,7 +14,7 @@ import {
 } from "../base/dtype.ts";
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, type Shape, sizeOf } from "../base/shape.ts";
+import { checkShape, formatShape, ownAxes, type Shape, sizeOf } from "../base/shape.ts";
 import { contiguousCopy, isOn, toDevice } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
 import { copyInto, dispatch, memoryOf } from "../core/dispatch.ts";
@@ -275,7 +275,7 @@ const FROM_TENSOR: Op = makeOp({
 
 /** A tensor of data, or a copy of one. */
 export function fromData(data: unknown, options: DataOptions): Operand {
-  if (isOperandArgument(data)) return dispatch(FROM_TENSOR, [data], options, undefined, WHAT);
-  const { shape, dtype, device } = options;
-  return applyCreate(FROM_DATA, { data, shape, dtype, device });
+  const own = { ...options, shape: ownAxes(options.shape, WHAT) };
+  if (isOperandArgument(data)) return dispatch(FROM_TENSOR, [data], own, undefined, WHAT);
+  return applyCreate(FROM_DATA, { ...own, data });
 }

@@ -5,7 +5,7 @@
  */
 import { describe } from "../base/dtype.ts";
 import { ShapeError } from "../base/errors.ts";
-import { broadcastAll, formatShape, type Shape } from "../base/shape.ts";
+import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatchAll } from "../core/dispatch.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -87,7 +87,8 @@ export function meshgrid<const Ts extends readonly AnyTensor[]>(
   if (!Array.isArray(tensors)) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
   }
-  return dispatchAll(MESHGRID, tensors.slice(), { indexing }) as never;
+  const vectors = listOf(tensors, (x) => checkOperand(x, "meshgrid"));
+  return dispatchAll(MESHGRID, vectors, { indexing }) as never;
 }
 
 /**

@@ -12,6 +12,7 @@ import { INDEX } from "../ops/kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../ops/op.ts";
 import {
   alongAxis,
+  asAttribute,
   asInput,
   checkAlong,
   checkIndices,
@@ -22,6 +23,7 @@ import {
   nonzeroAxes,
   operand,
   outOfRange,
+  ownIndex,
   type Parts,
   partsOf,
   select,
@@ -114,10 +116,12 @@ const GET: Op = makeOp({
 
 /** A copy of the elements at an index with arrays, masks or tensors. */
 export function index(x: Operand, args: readonly IndexArgument[], name = "slice"): Operand {
-  const tensors = args.length === 1 && isOperandArgument(args[0])
-    ? [x, args[0]]
-    : [x, ...args.filter(isOperandArgument)];
-  return dispatch(GET, tensors, { index: args }, undefined, name);
+  if (args.length === 1 && isOperandArgument(args[0])) {
+    return dispatch(GET, [x, args[0]], { index: args }, undefined, name);
+  }
+  const own = args.map((argument) => ownIndex(argument, name));
+  const tensors = own.filter(isOperandArgument);
+  return dispatch(GET, [x, ...tensors], { index: own }, undefined, name);
 }
 
 const TAKE: Op = makeOp({
@@ -150,10 +154,7 @@ const TAKE: Op = makeOp({
 
 /** The elements at `indices` along `axis`; the axes of `indices` replace it. */
 export function take(x: Operand, indices: Indices, axis = 0): Operand {
-  return dispatch(TAKE, [x, asInput(indices)], {
-    axis,
-    indices: isOperandArgument(indices) ? undefined : indices,
-  });
+  return dispatch(TAKE, [x, asInput(indices)], { axis, indices: asAttribute(indices, "take") });
 }
 
 // ---- along an axis -----------------------------------------------------------------------------
@@ -195,8 +196,6 @@ function broadcastIndices(call: Call, indices: Operand): Operand {
 
 /** `x[…, indices[…], …]` along `axis`: both have the same rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indices: Indices, axis: number): Operand {
-  return dispatch(TAKE_ALONG, [x, asInput(indices)], {
-    axis,
-    indices: isOperandArgument(indices) ? undefined : indices,
-  });
+  const attributes = { axis, indices: asAttribute(indices, "takeAlongAxis") };
+  return dispatch(TAKE_ALONG, [x, asInput(indices)], attributes);
 }

@@ -31,6 +31,7 @@ import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
 import {
   alongAxis,
+  asAttribute,
   asInput,
   checkAlong,
   checkIndices,
@@ -40,6 +41,7 @@ import {
   iota,
   isBasic,
   operand,
+  ownIndex,
   type Selection,
   toIndices,
   withIndices,
@@ -177,15 +179,18 @@ export function setAt(
 ): void {
   const name = "set";
   if (options !== undefined) checkOptions(name, options, SET_OPTIONS);
-  prepareWrite(x, name);
+  checkOperand(x, name);
   if (typeof given !== "string" && !Array.isArray(given)) {
     throw new IndexError(`Cannot ${name}: the index is an array of arguments, one for each axis`);
   }
-  const args = typeof given === "string" ? parseIndexString(given, name) : listOf(given);
-  dispatch(SET, [x, value, ...args.filter(isOperandArgument)], {
-    index: args,
-    accumulate: options?.accumulate ?? false,
-  });
+  // Everything of the caller is read before SET prepares the write: a getter may make a view, or a
+  // copy on write, of the target.
+  const accumulate = options?.accumulate ?? false;
+  const args = typeof given === "string"
+    ? parseIndexString(given, name)
+    : listOf(given).map((argument) => ownIndex(argument, name));
+  const tensors = args.filter(isOperandArgument);
+  dispatch(SET, [x, value, ...tensors], { index: args, accumulate });
 }
 
 const PUT_ALONG: Op = makeOp({
@@ -227,7 +232,7 @@ export function putAlongAxis(
   if (options !== undefined) checkOptions("putAlongAxis_", options, SET_OPTIONS);
   dispatch(PUT_ALONG, [x, asInput(indices), values], {
     axis,
-    indices: isOperandArgument(indices) ? undefined : indices,
+    indices: asAttribute(indices, "putAlongAxis_"),
     accumulate: options?.accumulate ?? false,
   });
 }

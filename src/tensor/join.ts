@@ -123,7 +123,7 @@ function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOp
   if (!Array.isArray(xs) || xs.length === 0) {
     throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor`);
   }
-  return dispatch(op, xs.slice(), { axis }, options.out);
+  return dispatch(op, listOf(xs, (x) => checkOperand(x, op.name)), { axis }, options.out);
 }
 
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
@@ -180,12 +180,11 @@ function cutsOf(
         "it takes a number of parts or an array of indexes",
     );
   }
-  const cuts = listOf(parts).map((cut) => {
+  const cuts = listOf(parts, (cut) => {
     if (!Number.isInteger(cut)) {
       throw new IndexError(`Cannot ${name} at ${describe(cut)}: an index is an integer`);
     }
-    return Math.min(n, Math.max(0, cut < 0 ? cut + n : cut));
-  });
+  }).map((cut) => Math.min(n, Math.max(0, cut < 0 ? cut + n : cut)));
   return [0, ...cuts, n];
 }
 

@@ -119,11 +119,12 @@ export function matmul(
 /** [K] times [K]: the sum of the products, of rank 0. */
 export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Operand {
   checkOptions("dot", options, PRODUCT_OPTIONS);
-  productDType("dot", a, b, options.dtype);
+  const { dtype, out } = options;
+  productDType("dot", a, b, dtype);
   if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
     throw doNotFit("dot", a.layout, b.layout, "it takes two vectors; use matmul()");
   }
-  return matmul(a, b, options, "dot");
+  return dispatch(MATMUL, [a, b], dtype === undefined ? undefined : { dtype }, out, "dot");
 }
 
 // ---- outer -------------------------------------------------------------------------------------

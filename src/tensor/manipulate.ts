@@ -8,7 +8,7 @@
 import { checkScalar, describe, type Scalar } from "../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, listOf, normalizeAxis } from "../base/shape.ts";
+import { checkShape, formatShape, listOf, normalizeAxis, ownAxes } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
@@ -56,7 +56,7 @@ const TILE = composite("tile", (call, x) => {
 
 /** The whole tensor repeated along each axis, as often as `repeats` says. */
 export function tile(x: Operand, repeats: readonly number[]): Operand {
-  return dispatch(TILE, [x], { repeats });
+  return dispatch(TILE, [x], { repeats: ownAxes(repeats, "tile") });
 }
 
 interface RepeatAttributes {
@@ -64,33 +64,30 @@ interface RepeatAttributes {
   readonly axis: number | undefined;
 }
 
-/** Throws unless all counts are nonnegative integers; returns their sum. */
-function sumOfCounts(name: string, counts: readonly number[]): number {
-  // Not a shape: the limit applies to the sum of counts, not their product.
-  if (!Array.isArray(counts)) {
+/** Throws unless `count` is a nonnegative integer. Not a size: the product of counts has no limit. */
+function checkCount(count: unknown): void {
+  if (Number.isInteger(count) && count as number >= 0) return;
+  throw new ShapeError(`Cannot repeat by ${describe(count)}: a count is an integer of at least 0`);
+}
+
+/** One count or several, checked; several are copied. */
+function countsOf(repeats: number | readonly number[]): number | readonly number[] {
+  if (Array.isArray(repeats)) return listOf<number>(repeats, checkCount);
+  if (typeof repeats !== "number") {
     throw new ShapeError(
-      `Cannot ${name} by ${describe(counts)}: it takes a count or an array of them`,
+      `Cannot repeat by ${describe(repeats)}: it takes a count or an array of them`,
     );
   }
-  let total = 0;
-  for (const count of counts) {
-    if (!Number.isInteger(count) || count < 0) {
-      throw new ShapeError(
-        `Cannot ${name} by ${describe(count)}: a count is an integer of at least 0`,
-      );
-    }
-    total += count;
-  }
-  return total;
+  checkCount(repeats);
+  return repeats;
 }
 
 const REPEAT = composite("repeat", (call, x) => {
   const { repeats, axis } = call.attributes as RepeatAttributes;
+  const counts = typeof repeats === "number" ? [repeats] : repeats;
   const { name } = call;
   const shape = axis === undefined ? [x.layout.size] : x.layout.shape;
   const along = normalizeAxis(name, axis ?? 0, shape.length);
-  const counts = typeof repeats === "number" ? [repeats] : repeats;
-  const total = sumOfCounts(name, counts);
   const n = shape[along]!;
   if (counts.length !== 1 && counts.length !== n) {
     throw new ShapeError(
@@ -99,14 +96,14 @@ const REPEAT = composite("repeat", (call, x) => {
       }: it has size ${n}, and ${counts.length} counts are given`,
     );
   }
-  const size = counts.length === 1 ? n * counts[0]! : total;
+  const size = counts.reduce((sum, count) => sum + count, 0) * (counts.length === 1 ? n : 1);
   checkShape([size], `${name} to`);
   return [{ shape: shape.with(along, size), dtype: x.storage.info }];
 }, (call, given) => {
   const { repeats, axis } = call.attributes as RepeatAttributes;
+  const counts = typeof repeats === "number" ? [repeats] : repeats;
   const x = axis === undefined ? applyView(VIEWS.flatten, given, "flatten") : given;
   const along = normalizeAxis(call.name, axis ?? 0, x.layout.shape.length);
-  const counts = typeof repeats === "number" ? [repeats] : repeats;
   const { shape } = call.specs[0]!;
   if (counts.length === 1) {
     return copyAs(part(x, repeated(x.layout, along + 1, counts[0]!, call.name)), shape);
@@ -122,7 +119,8 @@ const REPEAT = composite("repeat", (call, x) => {
 
 /** Each element repeated along `axis`, by one number or one per element; flat without axis. */
 export function repeat(x: Operand, repeats: number | readonly number[], axis?: number): Operand {
-  return dispatch(REPEAT, [x], { repeats, axis });
+  checkOperand(x, "repeat");
+  return dispatch(REPEAT, [x], { repeats: countsOf(repeats), axis });
 }
 
 // ---- rolling -----------------------------------------------------------------------------------
@@ -139,12 +137,8 @@ function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
   if (axis === undefined && typeof shift !== "number") {
     throw new AxisError(`Cannot ${name} by several shifts without axes`);
   }
-  const axes: readonly number[] = axis === undefined
-    ? [0]
-    : Array.isArray(axis)
-    ? listOf(axis)
-    : [axis];
-  const shifts: readonly number[] = Array.isArray(shift) ? listOf(shift) : axes.map(() => shift);
+  const axes: readonly number[] = axis === undefined ? [0] : Array.isArray(axis) ? axis : [axis];
+  const shifts: readonly number[] = Array.isArray(shift) ? shift : axes.map(() => shift);
   if (shifts.length !== axes.length) {
     throw new AxisError(`Cannot ${name} ${axes.length} axes by ${shifts.length} shifts`);
   }
@@ -189,7 +183,7 @@ export function roll(
   shift: number | readonly number[],
   axis?: number | readonly number[],
 ): Operand {
-  return dispatch(ROLL, [x], { shift, axis });
+  return dispatch(ROLL, [x], { shift: ownAxes(shift, "roll"), axis: ownAxes(axis, "roll") });
 }
 
 // ---- padding -----------------------------------------------------------------------------------
@@ -266,7 +260,9 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
   checkOperand(x, "pad");
   checkOptions("pad", options, ["mode", "value"]);
   const { mode = "constant", value = 0 } = options;
-  return dispatch(PAD, [x], { widths, mode, value });
+  const own = ownAxes(widths, "pad");
+  const pairs = Array.isArray(own) ? own.map((pair) => ownAxes(pair, "pad")) : own;
+  return dispatch(PAD, [x], { widths: pairs, mode, value });
 }
 
 /**
@@ -330,9 +326,7 @@ function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number
       `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
     );
   }
-  const pairs: number[][] = (same ? [widths] : listOf(widths)).map((pair) =>
-    checkShape(pair, "pad by")
-  );
+  const pairs: number[][] = (same ? [widths] : widths).map((pair) => checkShape(pair, "pad by"));
   for (const pair of pairs) {
     if (pair.length !== 2) {
       throw new ShapeError(

@@ -7,7 +7,7 @@
 import { describe, type DType, type Scalar } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { normalizeAxes, sameShape } from "../base/shape.ts";
+import { normalizeAxes, ownAxes, sameShape } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -60,10 +60,11 @@ export function reduce(
   options?: ReduceOptions,
   name: string = op.name,
 ): Operand {
-  if (options === undefined) return dispatch(op, [x], { axis }, undefined, name);
+  const along = ownAxes(axis, name);
+  if (options === undefined) return dispatch(op, [x], { axis: along }, undefined, name);
   checkOptions(name, options, REDUCE_OPTIONS);
   const { keepDims, dtype, out } = options;
-  return dispatch(op, [x], { axis, keepDims, dtype }, out, name);
+  return dispatch(op, [x], { axis: along, keepDims, dtype }, out, name);
 }
 
 /** argmax or argmin along `axis`, or over all elements in row-major order. */
@@ -74,7 +75,8 @@ export function argReduce(
   options: { keepDims?: boolean; out?: Operand } = {},
 ): Operand {
   checkOptions(op.name, options, KEEP_OPTIONS);
-  return dispatch(op, [x], { axis, keepDims: options.keepDims }, options.out);
+  const { keepDims, out } = options;
+  return dispatch(op, [x], { axis, keepDims }, out);
 }
 
 /** A scan along `axis`; with `includeInitial` the result begins with the start value. */
@@ -152,7 +154,8 @@ export function variance(
   const { correction = 0, keepDims, dtype, out } = options;
   if (dtype !== undefined) checkFloat(dtype, name);
   const op = name === "var" ? VAR : STD;
-  return dispatch(op, [x], { axis, keepDims, dtype, correction }, out, name);
+  const attributes = { axis: ownAxes(axis, name), keepDims, dtype, correction };
+  return dispatch(op, [x], attributes, out, name);
 }
 
 // ---- logsumexp ---------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ export function logSumExp(x: Operand, axis: Axes, options: ReduceOptions = {}): 
   checkOperand(x, LOG_SUM_EXP.name);
   checkOptions(LOG_SUM_EXP.name, options, REDUCE_OPTIONS);
   const { keepDims, dtype, out } = options;
-  return dispatch(LOG_SUM_EXP, [x], { axis, keepDims, dtype }, out);
+  return dispatch(LOG_SUM_EXP, [x], { axis: ownAxes(axis, "logsumexp"), keepDims, dtype }, out);
 }
 
 // ---- norms -------------------------------------------------------------------------------------
@@ -242,7 +245,7 @@ export function norm(
   checkOperand(x, "norm");
   checkOptions("norm", options, ["ord", ...REDUCE_OPTIONS]);
   const { ord = 2, keepDims, dtype, out } = options;
-  return dispatch(NORM, [x], { axis, keepDims, dtype, ord }, out);
+  return dispatch(NORM, [x], { axis: ownAxes(axis, "norm"), keepDims, dtype, ord }, out);
 }
 
 // ---- closeness ---------------------------------------------------------------------------------

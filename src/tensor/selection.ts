@@ -80,9 +80,17 @@ export function integers(name: string, like: Storage, values: readonly unknown[]
   return vector(like, storage);
 }
 
-/** Converts a JavaScript array to a tensor of indices or a mask, on the device of `like`. */
-export function fromArray(name: string, like: Storage, values: readonly unknown[]): Operand {
-  const list = listOf(values);
+/** An argument of an index as a call keeps it: a checked copy if it is an array. */
+export function ownIndex<T>(argument: T, name: string): T {
+  if (!Array.isArray(argument)) return argument;
+  const check = (one: unknown): void => {
+    if (typeof one !== "boolean") checkInteger(name, one);
+  };
+  return listOf(argument, check) as T;
+}
+
+/** Converts an array of the call to a tensor of indices or a mask, on the device of `like`. */
+export function fromArray(name: string, like: Storage, list: readonly unknown[]): Operand {
   if (list.length > 0 && list.every((value) => typeof value === "boolean")) {
     const storage = allocate("bool", list.length, false);
     list.forEach((value, i) => storage.array[i] = value ? 1 : 0);
@@ -125,6 +133,11 @@ export function toIndices(name: string, like: Storage, indices: Indices): Operan
 /** A call passes a tensor of indices as an input, and other indices as an attribute. */
 export function asInput(indices: Indices): Operand | undefined {
   return isOperandArgument(indices) ? indices : undefined;
+}
+
+/** Indices that are no tensor, as a call keeps them. */
+export function asAttribute(indices: Indices, name: string): Indices | undefined {
+  return isOperandArgument(indices) ? undefined : ownIndex(indices, name);
 }
 
 export function indicesOf(call: Call): Indices {

@@ -6,7 +6,7 @@
 import { describe, type DTypeInfo } from "../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, normalizeAxes, normalizeAxis } from "../base/shape.ts";
+import { formatShape, normalizeAxes, normalizeAxis, ownAxes } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -263,5 +263,5 @@ export function normalizeAlong(
   checkOptions(name, options, name === "layerNorm" ? known : known.filter((key) => key !== "bias"));
   const { weight, bias, epsilon, out } = options;
   const op = name === "layerNorm" ? LAYER_NORM : RMS_NORM;
-  return dispatch(op, [x, weight, bias], { axis, epsilon }, out);
+  return dispatch(op, [x, weight, bias], { axis: ownAxes(axis, name), epsilon }, out);
 }

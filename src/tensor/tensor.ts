@@ -29,7 +29,7 @@ import {
   SharedError,
 } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, normalizeAxis, type Shape } from "../base/shape.ts";
+import { formatShape, normalizeAxis, ownAxes, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
@@ -1178,7 +1178,7 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
   ): Tensor<X["dtype"], t.Ok<t.Reshape<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
-    return view(VIEWS.reshape, this, "reshape", shape);
+    return view(VIEWS.reshape, this, "reshape", ownAxes(shape, "reshape"));
   }
 
   /** All elements in one axis: a view if strides allow it, else a copy. */
