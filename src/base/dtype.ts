@@ -6,6 +6,9 @@
  * @module
  */
 import { DTypeError } from "./errors.ts";
+import { describe } from "./text.ts";
+
+export { describe };
 
 /** The name of an element type. */
 export type DType =
@@ -267,19 +270,6 @@ export const NO_DTYPE = 255;
 export function isInt(dtype: DType): boolean {
   const kind = DTYPE[dtype].kind;
   return kind === "i" || kind === "u";
-}
-
-/** A value of the caller, as text for error messages: all messages use this function. */
-export function describe(value: unknown): string {
-  if (value === null) return "null";
-  if (typeof value === "bigint") return `${value}n`;
-  if (typeof value === "string") {
-    return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
-  }
-  if (typeof value === "function") return "a function";
-  // Not String(object): it may throw.
-  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
-  return String(value);
 }
 
 /** Throws unless `dtype` is the name of a dtype. */

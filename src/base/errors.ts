@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { shorten } from "./text.ts";
 
 /** Shapes that do not match, invalid sizes, or reductions of no elements to a value. */
 export class ShapeError extends RangeError {
@@ -117,6 +118,9 @@ export class NativeError extends Error {
   }
 }
 
+/** Messages contain this much of the name of a file: the longest path of most systems. */
+const MAX_PATH = 4096;
+
 /** A file that is truncated, malformed or hostile. */
 export class FormatError extends Error {
   /** The class name. */
@@ -130,7 +134,7 @@ export class FormatError extends Error {
 
   /** Builds the error; the message begins with the file and the offset. */
   constructor(message: string, file: string, offset: number) {
-    super(`${file} at byte ${offset}: ${message}`);
+    super(`${shorten(file, MAX_PATH)} at byte ${offset}: ${message}`);
     this.file = file;
     this.offset = offset;
   }

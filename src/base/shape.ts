@@ -5,8 +5,8 @@
  *
  * @module
  */
-import { describe } from "./dtype.ts";
 import { AxisError, ShapeError } from "./errors.ts";
+import { describe, describeAll } from "./text.ts";
 
 /** The sizes of a tensor, outermost axis first; `[]` is the shape of a single element. */
 export type Shape = readonly number[];
@@ -14,7 +14,7 @@ export type Shape = readonly number[];
 /** Writes a shape as messages show it: `[2, 3]`. */
 export function formatShape(shape: Shape): string {
   // The caller's value may not be an array, or contain elements that join() rejects.
-  return Array.isArray(shape) ? `[${Array.from(shape, describe).join(", ")}]` : describe(shape);
+  return Array.isArray(shape) ? `[${describeAll(shape, describe).join(", ")}]` : describe(shape);
 }
 
 /** The number of elements of a shape: the product of its sizes, 1 for `[]`. */
@@ -118,7 +118,7 @@ function tooLarge(op: string, shape: Shape): ShapeError {
 }
 
 function joinShapes(shapes: readonly Shape[]): string {
-  const texts = shapes.map(formatShape);
+  const texts = describeAll(shapes, formatShape);
   const last = texts.pop();
   return `${texts.join(", ")} and ${last}`;
 }

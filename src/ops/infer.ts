@@ -91,7 +91,9 @@ export function checkOptions(name: string, options: object, known: readonly stri
   }
   for (const key in options) {
     if (!known.includes(key)) {
-      throw new TypeError(`Cannot ${name} with option "${key}": it takes ${known.join(", ")}`);
+      throw new TypeError(
+        `Cannot ${name} with option ${describe(key)}: it takes ${known.join(", ")}`,
+      );
     }
   }
 }

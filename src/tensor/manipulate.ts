@@ -134,7 +134,7 @@ interface RollAttributes {
 function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
   const { shift, axis } = call.attributes as RollAttributes;
   const { name } = call;
-  if (axis === undefined && typeof shift !== "number") {
+  if (axis === undefined && Array.isArray(shift)) {
     throw new AxisError(`Cannot ${name} by several shifts without axes`);
   }
   const axes: readonly number[] = axis === undefined ? [0] : Array.isArray(axis) ? axis : [axis];
@@ -146,7 +146,7 @@ function rolls(call: Call, rank: number): { axis: number; shift: number }[] {
     const by = shifts[i]!;
     const along = normalizeAxis(name, one, axis === undefined ? 1 : rank);
     if (!Number.isInteger(by)) {
-      throw new ArgumentError(`Cannot ${name} by ${describe(by)}: not an integer`);
+      throw new ArgumentError(`Cannot ${name} by ${describe(by)}: a shift is an integer number`);
     }
     return { axis: along, shift: by };
   });
@@ -308,33 +308,43 @@ function extend(
   }
 }
 
+/** Throws unless `width` is a nonnegative integer; `by` is the argument that it is a part of. */
+function checkWidth(width: unknown, where: string, by: string): void {
+  if (Number.isInteger(width) && width as number >= 0) return;
+  const advice = typeof width === "number" && width < 0 ? "; slice() takes elements away" : "";
+  throw new ShapeError(
+    `Cannot pad ${where} by ${by}: a width is an integer of at least 0${advice}`,
+  );
+}
+
 /** [before, after] for each axis of `shape`. */
 function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number[])[] {
+  const all = `shape ${formatShape(shape)}`;
   if (typeof widths === "number") {
-    checkShape([widths], "pad by");
+    checkWidth(widths, all, describe(widths));
     return shape.map(() => [widths, widths]);
   }
   if (!Array.isArray(widths)) {
     throw new ShapeError(
-      `Cannot pad shape ${formatShape(shape)} by ${describe(widths)}: ` +
+      `Cannot pad ${all} by ${describe(widths)}: ` +
         "it takes a number, [before, after], or such a pair for each axis",
     );
   }
   const same = widths.length > 0 && !Array.isArray(widths[0]);
   if (!same && widths.length !== shape.length) {
     throw new ShapeError(
-      `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
+      `Cannot pad ${all}: ${widths.length} pairs for ${shape.length} axes`,
     );
   }
-  const pairs: number[][] = (same ? [widths] : widths).map((pair) => checkShape(pair, "pad by"));
-  for (const pair of pairs) {
-    if (pair.length !== 2) {
-      throw new ShapeError(
-        `Cannot pad shape ${formatShape(shape)} by ${formatShape(pair)}: ` +
-          "a pair is [before, after]",
-      );
+  const pairs: (readonly number[])[] = same ? [widths] : widths;
+  pairs.forEach((pair, axis) => {
+    const where = same ? all : `axis ${axis} of ${all}`;
+    const by = formatShape(pair);
+    if (!Array.isArray(pair) || pair.length !== 2) {
+      throw new ShapeError(`Cannot pad ${where} by ${by}: a pair is [before, after]`);
     }
-  }
+    for (const width of pair) checkWidth(width, where, by);
+  });
   return same ? shape.map(() => pairs[0]!) : pairs;
 }
 

@@ -299,7 +299,10 @@ export function completeArguments(
   return args;
 }
 
-/** The tensors among the arguments, each with its axis, and the layout of the sliced axes. */
+/**
+ * The tensors among the arguments, each with its axis, and the layout of the sliced axes. A mask of
+ * rank 0 has no axis, -1: as in NumPy, it picks everything once or not at all, along a new axis.
+ */
 export interface Parts {
   readonly tensors: { readonly tensor: Operand; readonly axis: number }[];
   readonly block: Layout;
@@ -343,12 +346,21 @@ export function partsOf(name: string, x: Operand, given: readonly IndexArgument[
       axis++;
       return;
     }
-    for (const tensor of indexTensors(name, x, argument, axis)) {
-      tensors.push({ tensor, axis: axis++ });
-    }
+    const picked = indexTensors(name, x, argument, axis);
+    if (isMaskOfAll(argument)) tensors.push({ tensor: picked[0]!, axis: -1 });
+    else for (const tensor of picked) tensors.push({ tensor, axis: axis++ });
   });
   const block = new Layout(blockShape, blockStrides, offset);
   return { tensors, block, place: apart ? 0 : place };
+}
+
+function isMaskOfAll({ storage, layout }: Operand): boolean {
+  return storage.info.kind === "b" && layout.shape.length === 0;
+}
+
+/** The size and the stride of an axis that is indexed; of none: one element, which is all. */
+function axisOf({ shape, strides }: Layout, axis: number): [size: number, stride: number] {
+  return axis < 0 ? [1, 0] : [shape[axis]!, strides[axis]!];
 }
 
 /** The index tensors of `argument`, from `axis` on: a mask stands for one for each axis. */
@@ -369,7 +381,6 @@ export function indexTensors(name: string, x: Operand, argument: Operand, axis: 
       }: its axes ${axis} to ${axis + shape.length - 1} are ${formatShape(covered)}`,
     );
   }
-  checkNonzero(argument, name);
   return nonzeroAxes(argument, name);
 }
 
@@ -395,7 +406,7 @@ export function select(name: string, x: Operand, parts: Parts): Selection {
   const shape = shapeOf(name, parts);
   if (tensors.length === 1) {
     const { tensor, axis } = tensors[0]!;
-    const source = withAxis(block, place, layout.shape[axis]!, layout.strides[axis]!, 0);
+    const source = withAxis(block, place, ...axisOf(layout, axis), 0);
     return { ...pickAlong(x, tensor), axis, source, shape, place };
   }
 
@@ -403,7 +414,8 @@ export function select(name: string, x: Operand, parts: Parts): Selection {
   let size = 1;
   let before = 0;
   for (const { axis } of tensors) {
-    const reach = Math.max(0, layout.shape[axis]! - 1) * layout.strides[axis]!;
+    const [n, stride] = axisOf(layout, axis);
+    const reach = Math.max(0, n - 1) * stride;
     size += Math.abs(reach);
     if (reach < 0) before -= reach;
   }
@@ -416,7 +428,7 @@ export function select(name: string, x: Operand, parts: Parts): Selection {
   if (before !== 0) fillWith(positions, before);
   for (const { tensor, axis } of tensors) {
     const index = operand(tensor.storage, tensor.layout.broadcastTo(picked));
-    const [n, stride] = [layout.shape[axis]!, layout.strides[axis]!];
+    const [n, stride] = axisOf(layout, axis);
     const call = new Call(INDEX.ravelIndex, name, [positions, index], { size: n, stride });
     performCall(call);
     if (call.badIndex >= 0) throw outOfRange(name, layout, axis, index, call.badIndex);
