@@ -31,7 +31,7 @@ const PLACES: readonly (readonly [path: string, before: string, after: string])[
   ["package.json", '"version": "', '",\n  "description"'],
   ["package-lock.json", '"name": "@rowmajor/tensor",\n  "version": "', '",\n  "lockfileVersion"'],
   ["package-lock.json", '"name": "@rowmajor/tensor",\n      "version": "', '",\n      "has'],
-  ["src/device/info.ts", 'export const VERSION = "', '";'],
+  ["src/base/version.ts", 'export const VERSION = "', '";'],
 ];
 
 const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;

@@ -159,6 +159,11 @@ export class OutOfMemoryError extends Error {
   }
 }
 
+/** True for an error of any realm. */
+function isError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === "[object Error]";
+}
+
 /** The result of {@link attempt}. */
 export type Attempt<R> =
   | { readonly value: R; readonly error?: undefined }
@@ -177,6 +182,6 @@ export function attempt<R>(body: () => R): Attempt<R> {
   try {
     return { value: body() };
   } catch (error) {
-    return { error: error instanceof Error ? error : new Error(String(error)) };
+    return { error: isError(error) ? error : new Error(String(error)) };
   }
 }

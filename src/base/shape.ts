@@ -91,15 +91,14 @@ export function pickedShape(
 /**
  * A copy of an array of the caller, whose elements are read once: a getter may return something else
  * after a check. Holes become undefined: `every`, `map` and their like skip holes, and so would not
- * check them. `check` throws for an element that the op does not accept.
+ * check them. `own` returns what to keep of an element, and throws if the op does not accept it.
  */
-export function listOf<T>(given: readonly T[], check?: (one: T) => void): T[] {
+export function listOf<T>(given: readonly T[], own?: (one: T) => T): T[] {
   const list: T[] = [];
   const { length } = given;
   for (let i = 0; i < length; i++) {
     const one = given[i]!;
-    check?.(one);
-    list.push(one);
+    list.push(own === undefined ? one : own(one));
   }
   return list;
 }

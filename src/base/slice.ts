@@ -9,6 +9,7 @@ import { describe } from "./dtype.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { checkRank, formatShape, normalizeAxis } from "./shape.ts";
+import { BRAND, brandFor, brandOf, PROTOCOL, VERSION } from "./version.ts";
 
 /**
  * The elements from `start` up to, not including, `stop`, `stepSize` apart, as Python's `slice`:
@@ -96,6 +97,28 @@ export class Range {
     this.stop = stop;
     this.inclusive = inclusive;
   }
+}
+
+// By which other copies of the library know them.
+Object.defineProperty(Slice.prototype, BRAND, { value: brandFor("slice") });
+Object.defineProperty(Range.prototype, BRAND, { value: brandFor("range") });
+
+/** The same slice or range, if `index` is one of another copy of the library; else `index`. */
+export function ownSlice<T>(index: T, op: string): T {
+  if (typeof index !== "object" || index instanceof Slice || index instanceof Range) return index;
+  const brand = brandOf(index, "slice") ?? brandOf(index, "range");
+  if (brand === undefined) return index;
+  if (brand.protocol !== PROTOCOL) {
+    throw new IndexError(
+      `Cannot ${op} by a ${brand.kind} of another copy of rowmajor, version ${brand.version} ` +
+        `beside ${VERSION}: load one version`,
+    );
+  }
+  const { start, stop, stepSize, inclusive } = index as unknown as Slice & Range;
+  const made = brand.kind === "slice"
+    ? new Slice(start, stop, stepSize)
+    : new Range(start, stop, inclusive);
+  return made as T;
 }
 
 /**
@@ -307,9 +330,13 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
     else if (arg === null) rank++;
     else if (arg === "...") ellipses++;
     else if (typeof arg === "string") return sliceBasic(layout, parseStrings(index, op), op);
-    else {throw new IndexError(
+    else {
+      const own = index.map((one) => ownSlice(one, op));
+      if (own[i] !== arg) return sliceBasic(layout, own, op);
+      throw new IndexError(
         `Cannot ${op} by ${describe(arg)}: it is not an index, slice or range`,
-      );}
+      );
+    }
   }
   if (ellipses > 1 || rest < 0) {
     throw notAnIndex(op, layout.shape, layout.shape.length - rest, ellipses);
@@ -369,7 +396,7 @@ export function sliceAxisBy(
   shown: number = axis,
 ): Layout {
   const at = normalizeAxis(op, axis, layout.shape.length);
-  let one = arg;
+  let one = ownSlice(arg, op);
   if (typeof one === "string") {
     const parts = parseIndexString(one, op);
     if (parts.length === 1) one = parts[0];

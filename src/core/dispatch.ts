@@ -36,6 +36,7 @@ import { viewLayout } from "../ops/views.ts";
 import type { Backend, Recording } from "./backend.ts";
 import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from "./calls.ts";
 import { comparisonWithin } from "./compare.ts";
+import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall } from "./interpreter.ts";
 import { lanesOf } from "./lanes.ts";
@@ -121,6 +122,11 @@ export function run(call: Call): void {
 
 /** The op's inferred outputs, also stored in the call. */
 function infer(call: Call): Inferred {
+  const { inputs } = call;
+  for (let k = 0; k < inputs.length; k++) {
+    const input = inputs[k];
+    if (typeof input === "object" && !isOperand(input)) inputs[k] = adopt(input, call.name);
+  }
   const specs = call.op.infer(call);
   if (specs !== "data-dependent" && specs !== call.specs) call.specs = specs;
   return specs;
@@ -308,8 +314,8 @@ function runScan(call: Call): void {
 
 /** Runs an op that has a kernel of its own, or is composed of others. */
 function runOp(call: Call): void {
-  const { op, like } = call;
   const specs = infer(call);
+  const { op, like } = call;
   if (like !== undefined && like.info.lane !== null) return runOnLanes(call, specs);
   const backend = like === undefined ? cpuBackend() : backendFor(like);
   if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {

@@ -99,10 +99,14 @@ export function warmUp(
   dtypes: readonly DType[] = ["float32"],
 ): void {
   const names = listOf(ops, (op) => {
-    if (WARM.has(op)) return;
+    if (WARM.has(op)) return op;
     throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);
   }).flatMap((op) => WARM.get(op)!);
-  warmUpDevice(device, names, listOf(dtypes, (dtype) => checkDType(dtype, "warm up")));
+  const checked = listOf(dtypes, (dtype) => {
+    checkDType(dtype, "warm up");
+    return dtype;
+  });
+  warmUpDevice(device, names, checked);
 }
 
 /**
@@ -170,8 +174,8 @@ export function capture(device: Device, body: () => void): Graph {
   }
   const recording = recordOn(device, () => {
     const given: unknown = body();
-    if (given instanceof Promise) {
-      given.catch(() => {});
+    if (typeof (given as PromiseLike<unknown> | null | undefined)?.then === "function") {
+      (given as PromiseLike<unknown>).then(() => {}, () => {});
       throw new DeviceError(`Cannot capture on ${device}: the function must not be async`);
     }
   });

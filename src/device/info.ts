@@ -8,6 +8,9 @@ import { findNative, js } from "../backend/cpu.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/dtype.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
+import { VERSION } from "../base/version.ts";
+
+export { VERSION };
 
 /** The result of {@link info}. */
 export interface Info {
@@ -29,9 +32,6 @@ export interface Info {
   /** The number of threads for large ops. */
   readonly threads: number;
 }
-
-/** This library's version. */
-export const VERSION = "0.1.0";
 
 /**
  * Chooses the backend of the CPU: `"native"`, vector code in C, which is the default wherever it

@@ -130,7 +130,7 @@ async function replaceFile(
 ): Promise<boolean> {
   const fs = await import("node:fs/promises");
   const { fileURLToPath } = await import("node:url");
-  let target = path instanceof URL ? fileURLToPath(path) : path;
+  let target = typeof path === "string" ? path : fileURLToPath(path);
   if (mode !== undefined) {
     await fs.access(path, fs.constants.W_OK);
     // A link stays one, to the new file.

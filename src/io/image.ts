@@ -6,8 +6,9 @@
  *
  * @module
  */
-import { tidy } from "../core/handles.ts";
-import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy, wrap } from "../core/handles.ts";
+import { checkOptions } from "../ops/infer.ts";
 import { describe, type DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { encodePng } from "./png.ts";
@@ -93,7 +94,8 @@ export class TensorImage {
  * ```
  */
 export function image(x: AnyTensor, options: ImageOptions = {}): TensorImage {
-  checkOperand(x, "image");
+  const own = ownOperand(x, "image");
+  if (own !== x) return image(wrap(own.storage, own.layout, own.flags) as AnyTensor, options);
   checkOptions("image", options, ["min", "max", "scale"]);
   const { shape, dtype } = x;
   const [height = 0, width = 0, channels = 1] = shape;

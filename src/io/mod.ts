@@ -10,14 +10,15 @@
 import { describe, DTYPE, type DType } from "../base/dtype.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
+import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { listOf } from "../base/shape.ts";
-import { isOperandArgument } from "../memory/operand.ts";
 import { allocate } from "../memory/pool.ts";
-import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../ops/infer.ts";
 import { type CreateOp, makeOp } from "../ops/op.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { asBytes, NO_FILE, type RawTensor } from "./bytes.ts";
@@ -69,21 +70,19 @@ function fromRaw(raw: RawTensor): Tensor<DType> {
 }
 
 function toRaw(tensor: AnyTensor, op: string): RawTensor {
-  checkOperand(tensor, op);
-  hostRead(tensor, op);
-  const { info } = tensor.storage;
-  const { storage, layout } = contiguousOnCpu(tensor);
+  const x = ownOperand(tensor, op);
+  hostRead(x, op);
+  const { info } = x.storage;
+  const { storage, layout } = contiguousOnCpu(x);
   const begin = storage.array.byteOffset + layout.offset * info.bytes;
   const data = new Uint8Array(storage.array.buffer, begin, layout.size * info.bytes);
   return { dtype: info.name, shape: layout.shape, data };
 }
 
 function toRaws(tensors: TensorRecord, op: string): [string, RawTensor][] {
-  if (
-    typeof tensors !== "object" || tensors === null || isOperandArgument(tensors) ||
-    Symbol.iterator in tensors
-  ) {
-    const given = isOperandArgument(tensors) ? "a tensor" : describe(tensors);
+  const single = brandOf(tensors, "tensor") !== undefined;
+  if (typeof tensors !== "object" || tensors === null || single || Symbol.iterator in tensors) {
+    const given = single ? "a tensor" : describe(tensors);
     throw new DTypeError(`Cannot ${op}: expected tensors by name, as { x }, got ${given}`);
   }
   return Object.entries(tensors).map(([name, tensor]) => [name, toRaw(tensor, op)]);

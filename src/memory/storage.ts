@@ -19,6 +19,17 @@ export interface CopyOnWrite {
   move(): void;
 }
 
+/** Whether a buffer, of any realm, is shared between threads: only such a one has those slots. */
+function isSharedBuffer(buffer: ArrayBufferLike): boolean {
+  if (typeof SharedArrayBuffer === "undefined") return false;
+  try {
+    Reflect.get(SharedArrayBuffer.prototype, "byteLength", buffer);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A run of elements of one dtype, held by one or more tensors. */
 export class Storage {
   /**
@@ -145,8 +156,9 @@ export class Storage {
 
   /** True when the bytes are shared between workers. */
   get shared(): boolean {
-    return typeof SharedArrayBuffer !== "undefined" &&
-      this.array.buffer instanceof SharedArrayBuffer;
+    const { buffer } = this.array;
+    // A shared buffer of another realm is no instance of either class.
+    return !(buffer instanceof ArrayBuffer) && isSharedBuffer(buffer);
   }
 
   /** Prepares the bytes for access from outside: off the slab, never reused. */

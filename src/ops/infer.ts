@@ -19,6 +19,7 @@ import {
   scalarDType,
 } from "../base/dtype.ts";
 import { AxisError, DeviceError, DTypeError, ShapeError } from "../base/errors.ts";
+import { brandOf } from "../base/version.ts";
 import type { Layout } from "../base/layout.ts";
 import {
   broadcastShapes,
@@ -27,7 +28,7 @@ import {
   normalizeAxis,
   sameShape,
 } from "../base/shape.ts";
-import { isOperand, isOperandArgument, type Operand } from "../memory/operand.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
 import type {
   ArgReduceOp,
@@ -52,7 +53,13 @@ export function isScalar(value: unknown): value is Scalar {
 /** Throws unless `value` is a tensor with live memory. */
 export function checkOperand(value: unknown, name: string): asserts value is Operand {
   if (!isOperand(value)) {
-    throw new DTypeError(`Cannot ${name}: expected a tensor, got ${describeArgument(value)}`);
+    if (brandOf(value, "tensor") === undefined) {
+      throw new DTypeError(`Cannot ${name}: expected a tensor, got ${describeArgument(value)}`);
+    }
+    throw new DeviceError(
+      `Cannot ${name} with a tensor of another copy of rowmajor here: only operands may be such; ` +
+        "tensor() copies it",
+    );
   }
   checkAlive(value.storage, name);
 }
@@ -84,8 +91,8 @@ export function checkDevice(a: Storage, b: Storage, name: string): void {
 /** Throws a TypeError for an option that the op does not have. */
 export function checkOptions(name: string, options: object, known: readonly string[]): void {
   if (
-    typeof options !== "object" || options === null || isOperandArgument(options) ||
-    Array.isArray(options)
+    typeof options !== "object" || options === null || Array.isArray(options) ||
+    brandOf(options, "tensor") !== undefined
   ) {
     throw new TypeError(`Cannot ${name}: options come last, in an object of ${known.join(", ")}`);
   }

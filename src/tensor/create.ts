@@ -23,12 +23,13 @@ import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, ownAxes, type Shape } from "../base/shape.ts";
 import { applyCreate } from "../core/apply.ts";
 import { fillWith, memoryOf } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { checkWholeBlocks } from "../core/lanes.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { takePooled, wrapExternal } from "../memory/pool.ts";
-import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../ops/infer.ts";
 import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
 import type * as t from "../types/mod.ts";
 import { arrayDType, fromData } from "./from_data.ts";
@@ -47,7 +48,8 @@ const CREATE_OPTIONS = ["dtype", "device"];
 
 /** Attributes of a tensor of one value. */
 interface FullAttributes {
-  readonly shape: unknown;
+  /** Checked, and owned by the call. */
+  readonly shape: number[];
   readonly value: Scalar;
   readonly dtype: DType;
   readonly device?: string | undefined;
@@ -60,14 +62,14 @@ const LARGE_ZEROS = 1 << 15;
 const FULL: CreateOp = makeOp({
   kind: "create",
   name: "full",
-  infer({ attributes, name }: Call): readonly OutputSpec[] {
+  infer({ attributes }: Call): readonly OutputSpec[] {
     const { shape, dtype } = attributes as FullAttributes;
-    return [{ shape: checkShape(shape, name), dtype: DTYPE[dtype] }];
+    return [{ shape, dtype: DTYPE[dtype] }];
   },
   create(attributes: unknown, name: string): Operand {
     const { shape, value, dtype, device } = attributes as FullAttributes;
     const memory = memoryOf(device, `${name} on`);
-    const layout = Layout.contiguous(checkShape(shape, name));
+    const layout = Layout.contiguous(shape);
     checkScalar(dtype, value, name);
     const info = DTYPE[dtype];
     checkWholeBlocks(info, layout.shape, name);
@@ -90,7 +92,6 @@ function makeFull(
   dtype: DType,
   device: t.Device | undefined,
 ): never {
-  checkDType(dtype, name);
   return applyCreate(FULL, { shape: checkShape(shape, name), value, dtype, device }, name) as never;
 }
 
@@ -102,8 +103,9 @@ function filled(
   options: CreateOptions<DType, t.Device>,
 ): never {
   checkOptions(name, options, CREATE_OPTIONS);
-  const { dtype: asked = dtype, device } = options;
-  return makeFull(name, shape, value, asked, device);
+  const { dtype: asked, device } = options;
+  if (asked !== undefined) checkDType(asked, name);
+  return makeFull(name, shape, value, asked ?? dtype, device);
 }
 
 /**
@@ -249,10 +251,11 @@ export const fullLike: MakeLike<[value: Scalar]> = (
 ): never => filledLike("fullLike", x, value, options);
 
 function filledLike(name: string, x: AnyTensor, value: Scalar, options: LikeOptions): never {
-  checkOperand(x, name);
+  const { layout, storage } = ownOperand(x, name);
   checkOptions(name, options, CREATE_OPTIONS);
-  const { dtype = x.dtype, device = x.device } = options;
-  return makeFull(name, x.layout.shape, value, dtype, device);
+  const { dtype = storage.info.name, device = storage.device as t.Device } = options;
+  checkDType(dtype, name);
+  return makeFull(name, layout.shape, value, dtype, device);
 }
 
 /** A tensor of rank 0. */
@@ -566,7 +569,8 @@ export function eye(rows: number, ...args: unknown[]): AnyTensor {
   if (!Number.isSafeInteger(k)) {
     throw new ArgumentError(`eye() needs an integer as k, got ${describe(k)}`);
   }
-  return applyCreate(EYE, { shape: [rows, columns ?? rows], k, dtype, device }) as never;
+  const shape = checkShape([rows, columns ?? rows], "eye");
+  return applyCreate(EYE, { shape, k, dtype, device }) as never;
 }
 
 /** Ones on a diagonal. */

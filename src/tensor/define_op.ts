@@ -5,6 +5,7 @@
  */
 import { checkDType, describe, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
 import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
+import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, listOf, type Shape } from "../base/shape.ts";
 import { applyInto } from "../core/apply.ts";
@@ -12,7 +13,7 @@ import { contiguousOnCpu } from "../core/copy.ts";
 import { performCall } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
 import { asUserArray } from "../memory/element.ts";
-import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import { checkDevice, checkOperand, checkOptions, inferMap } from "../ops/infer.ts";
 import { Call, type Input, makeOp, type MapOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
@@ -244,7 +245,8 @@ function kernel(name: string, definition: KernelDefinition): KernelFunction {
   });
   return ((...args: unknown[]) => {
     const last = args.at(-1);
-    const hasAttributes = typeof last === "object" && last !== null && !isOperandArgument(last);
+    const hasAttributes = typeof last === "object" && last !== null &&
+      brandOf(last, "tensor") === undefined;
     const attributes = hasAttributes ? last : {};
     const inputs = (hasAttributes ? args.slice(0, -1) : args) as Input[];
     if (inputs.length === 0) throw new TypeError(`Cannot ${name}: it takes at least one tensor`);

@@ -18,6 +18,7 @@ import { checkShape, formatShape, ownAxes, type Shape, sizeOf } from "../base/sh
 import { contiguousCopy, isOn, toDevice } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
 import { copyInto, dispatch, memoryOf } from "../core/dispatch.ts";
+import { adopt } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { writeElement } from "../memory/element.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
@@ -276,6 +277,7 @@ const FROM_TENSOR: Op = makeOp({
 /** A tensor of data, or a copy of one. */
 export function fromData(data: unknown, options: DataOptions): Operand {
   const own = { ...options, shape: ownAxes(options.shape, WHAT) };
-  if (isOperandArgument(data)) return dispatch(FROM_TENSOR, [data], own, undefined, WHAT);
+  const from = adopt(data, WHAT);
+  if (isOperandArgument(from)) return dispatch(FROM_TENSOR, [from], own, undefined, WHAT);
   return applyCreate(FROM_DATA, { ...own, data });
 }

@@ -8,6 +8,7 @@ import { ShapeError } from "../base/errors.ts";
 import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatchAll } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
@@ -87,7 +88,7 @@ export function meshgrid<const Ts extends readonly AnyTensor[]>(
   if (!Array.isArray(tensors)) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
   }
-  const vectors = listOf(tensors, (x) => checkOperand(x, "meshgrid"));
+  const vectors = listOf<Operand>(tensors, (x) => ownOperand(x, "meshgrid"));
   return dispatchAll(MESHGRID, vectors, { indexing }) as never;
 }
 

@@ -154,7 +154,8 @@ const TAKE: Op = makeOp({
 
 /** The elements at `indices` along `axis`; the axes of `indices` replace it. */
 export function take(x: Operand, indices: Indices, axis = 0): Operand {
-  return dispatch(TAKE, [x, asInput(indices)], { axis, indices: asAttribute(indices, "take") });
+  const own = ownIndex(indices, "take");
+  return dispatch(TAKE, [x, asInput(own)], { axis, indices: asAttribute(own) });
 }
 
 // ---- along an axis -----------------------------------------------------------------------------
@@ -196,6 +197,6 @@ function broadcastIndices(call: Call, indices: Operand): Operand {
 
 /** `x[…, indices[…], …]` along `axis`: both have the same rank, and other axes broadcast. */
 export function takeAlongAxis(x: Operand, indices: Indices, axis: number): Operand {
-  const attributes = { axis, indices: asAttribute(indices, "takeAlongAxis") };
-  return dispatch(TAKE_ALONG, [x, asInput(indices)], attributes);
+  const own = ownIndex(indices, "takeAlongAxis");
+  return dispatch(TAKE_ALONG, [x, asInput(own)], { axis, indices: asAttribute(own) });
 }

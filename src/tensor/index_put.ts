@@ -17,6 +17,7 @@ import { broadcastShapes, formatShape, listOf, normalizeAxis, sameShape } from "
 import { parseIndexString, sliceBasic } from "../base/slice.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyInto } from "../core/apply.ts";
+import { adopt } from "../core/foreign.ts";
 import { copyInto, copyOf, dispatch, fillWith, performCall } from "../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../core/write.ts";
 import { readElement } from "../memory/element.ts";
@@ -188,9 +189,9 @@ export function setAt(
   const accumulate = options?.accumulate ?? false;
   const args = typeof given === "string"
     ? parseIndexString(given, name)
-    : listOf(given).map((argument) => ownIndex(argument, name));
+    : listOf<IndexArgument>(given, (argument) => ownIndex(argument, name));
   const tensors = args.filter(isOperandArgument);
-  dispatch(SET, [x, value, ...tensors], { index: args, accumulate });
+  dispatch(SET, [x, adopt(value, name), ...tensors], { index: args, accumulate });
 }
 
 const PUT_ALONG: Op = makeOp({
@@ -230,9 +231,11 @@ export function putAlongAxis(
   options?: SetOptions,
 ): void {
   if (options !== undefined) checkOptions("putAlongAxis_", options, SET_OPTIONS);
-  dispatch(PUT_ALONG, [x, asInput(indices), values], {
+  const name = "putAlongAxis_";
+  const own = ownIndex(indices, name);
+  dispatch(PUT_ALONG, [x, asInput(own), adopt(values, name)], {
     axis,
-    indices: asAttribute(indices, "putAlongAxis_"),
+    indices: asAttribute(own),
     accumulate: options?.accumulate ?? false,
   });
 }

@@ -9,6 +9,7 @@ import type { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { applyView, type OpOptions } from "../core/apply.ts";
 import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
@@ -123,7 +124,7 @@ function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOp
   if (!Array.isArray(xs) || xs.length === 0) {
     throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor`);
   }
-  return dispatch(op, listOf(xs, (x) => checkOperand(x, op.name)), { axis }, options.out);
+  return dispatch(op, listOf(xs, (x) => ownOperand(x, op.name)), { axis }, options.out);
 }
 
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
@@ -180,11 +181,12 @@ function cutsOf(
         "it takes a number of parts or an array of indexes",
     );
   }
-  const cuts = listOf(parts, (cut) => {
+  const cuts = listOf(parts as readonly number[], (cut) => {
     if (!Number.isInteger(cut)) {
       throw new IndexError(`Cannot ${name} at ${describe(cut)}: an index is an integer`);
     }
-  }).map((cut) => Math.min(n, Math.max(0, cut < 0 ? cut + n : cut)));
+    return Math.min(n, Math.max(0, cut < 0 ? cut + n : cut));
+  });
   return [0, ...cuts, n];
 }
 

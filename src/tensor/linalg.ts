@@ -12,6 +12,7 @@ import { broadcastShapes, formatShape, sizeOf } from "../base/shape.ts";
 import { cast } from "../core/copy.ts";
 import { apply, applyView, type OpOptions } from "../core/apply.ts";
 import { dispatch, fillWith } from "../core/dispatch.ts";
+import { adopt } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { gemmSizes } from "../core/gemm.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
@@ -120,11 +121,12 @@ export function matmul(
 export function dot(a: Operand, b: Operand, options: ProductOptions = {}): Operand {
   checkOptions("dot", options, PRODUCT_OPTIONS);
   const { dtype, out } = options;
-  productDType("dot", a, b, dtype);
-  if (a.layout.shape.length !== 1 || b.layout.shape.length !== 1) {
-    throw doNotFit("dot", a.layout, b.layout, "it takes two vectors; use matmul()");
+  const other = adopt(b, "dot");
+  productDType("dot", a, other, dtype);
+  if (a.layout.shape.length !== 1 || other.layout.shape.length !== 1) {
+    throw doNotFit("dot", a.layout, other.layout, "it takes two vectors; use matmul()");
   }
-  return dispatch(MATMUL, [a, b], dtype === undefined ? undefined : { dtype }, out, "dot");
+  return dispatch(MATMUL, [a, other], dtype === undefined ? undefined : { dtype }, out, "dot");
 }
 
 // ---- outer -------------------------------------------------------------------------------------

@@ -65,21 +65,20 @@ interface RepeatAttributes {
 }
 
 /** Throws unless `count` is a nonnegative integer. Not a size: the product of counts has no limit. */
-function checkCount(count: unknown): void {
-  if (Number.isInteger(count) && count as number >= 0) return;
+function checkedCount(count: number): number {
+  if (Number.isInteger(count) && count >= 0) return count;
   throw new ShapeError(`Cannot repeat by ${describe(count)}: a count is an integer of at least 0`);
 }
 
 /** One count or several, checked; several are copied. */
 function countsOf(repeats: number | readonly number[]): number | readonly number[] {
-  if (Array.isArray(repeats)) return listOf<number>(repeats, checkCount);
+  if (Array.isArray(repeats)) return listOf(repeats as readonly number[], checkedCount);
   if (typeof repeats !== "number") {
     throw new ShapeError(
       `Cannot repeat by ${describe(repeats)}: it takes a count or an array of them`,
     );
   }
-  checkCount(repeats);
-  return repeats;
+  return checkedCount(repeats);
 }
 
 const REPEAT = composite("repeat", (call, x) => {

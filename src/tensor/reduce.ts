@@ -11,6 +11,7 @@ import { normalizeAxes, ownAxes, sameShape } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { readElement } from "../memory/element.ts";
@@ -328,15 +329,15 @@ export interface EqualsOptions {
 export function equals(x: Operand, y: Operand, options: EqualsOptions = {}): boolean {
   const name = "equals";
   checkOperand(x, name);
-  checkOperand(y, name);
+  const other = ownOperand(y, name);
   checkOptions(name, options, ["equalNan"]);
-  checkDevice(x.storage, y.storage, name);
+  checkDevice(x.storage, other.storage, name);
   const { info } = x.storage;
-  if (info !== y.storage.info || !sameShape(x.layout.shape, y.layout.shape)) return false;
+  if (info !== other.storage.info || !sameShape(x.layout.shape, other.layout.shape)) return false;
   return tidy(() => {
-    let same = apply(MAP.equal, x, y, undefined, undefined, name);
+    let same = apply(MAP.equal, x, other, undefined, undefined, name);
     if (options.equalNan === true && info.kind === "f") {
-      const [a, b] = [x, y].map((one) =>
+      const [a, b] = [x, other].map((one) =>
         apply(MAP.isnan, one, undefined, undefined, undefined, name)
       );
       same = apply(MAP.logicalOr, same, apply(MAP.logicalAnd, a!, b!));

@@ -16,9 +16,10 @@ import {
   pickedShape,
   sameShape,
 } from "../base/shape.ts";
-import { type BasicIndex, notAnIndex, parseOne, sliceAxisBy } from "../base/slice.ts";
+import { type BasicIndex, notAnIndex, ownSlice, parseOne, sliceAxisBy } from "../base/slice.ts";
 import { apply } from "../core/apply.ts";
 import { copyOf, fillWith, performCall } from "../core/dispatch.ts";
+import { adopt } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { overlaps } from "../core/write.ts";
 import { readElement, writeElement } from "../memory/element.ts";
@@ -80,13 +81,17 @@ export function integers(name: string, like: Storage, values: readonly unknown[]
   return vector(like, storage);
 }
 
-/** An argument of an index as a call keeps it: a checked copy if it is an array. */
+/**
+ * An argument of an index as a call keeps it: a checked copy of an array, an operand for a tensor of
+ * another copy of the library.
+ */
 export function ownIndex<T>(argument: T, name: string): T {
-  if (!Array.isArray(argument)) return argument;
-  const check = (one: unknown): void => {
+  if (typeof argument !== "object") return argument;
+  if (!Array.isArray(argument)) return ownSlice(adopt(argument, name), name);
+  return listOf(argument, (one) => {
     if (typeof one !== "boolean") checkInteger(name, one);
-  };
-  return listOf(argument, check) as T;
+    return one;
+  }) as T;
 }
 
 /** Converts an array of the call to a tensor of indices or a mask, on the device of `like`. */
@@ -135,9 +140,8 @@ export function asInput(indices: Indices): Operand | undefined {
   return isOperandArgument(indices) ? indices : undefined;
 }
 
-/** Indices that are no tensor, as a call keeps them. */
-export function asAttribute(indices: Indices, name: string): Indices | undefined {
-  return isOperandArgument(indices) ? undefined : ownIndex(indices, name);
+export function asAttribute(indices: Indices): Indices | undefined {
+  return isOperandArgument(indices) ? undefined : indices;
 }
 
 export function indicesOf(call: Call): Indices {

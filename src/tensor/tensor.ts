@@ -28,12 +28,14 @@ import {
   ShapeError,
   SharedError,
 } from "../base/errors.ts";
+import { BRAND, brandFor, brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxis, ownAxes, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { prepareWrite } from "../core/write.ts";
@@ -301,7 +303,7 @@ export function scope<R>(body: () => R): R {
  * ```
  */
 export function keep<X extends AnyTensor>(x: X): X {
-  checkOperand(x, "keep");
+  if (brandOf(x, "tensor") === undefined) checkOperand(x, "keep");
   if (scoped !== null) keptTensors.add(x);
   return x;
 }
@@ -350,7 +352,7 @@ function endScope(
 }
 
 function reachableTensors(kept: object): Set<unknown> {
-  return reachable(kept, (one) => one instanceof Tensor);
+  return reachable(kept, (one) => brandOf(one, "tensor") !== undefined);
 }
 
 function tensorsIn(kept: object): Set<unknown> | null {
@@ -1259,7 +1261,7 @@ export class Tensor<
     const args = index as readonly IndexArgument[];
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];
-      if (typeof arg === "object" && (Array.isArray(arg) || arg instanceof Tensor)) {
+      if (typeof arg === "object" && (Array.isArray(arg) || brandOf(arg, "tensor"))) {
         return typed(pick(this, args));
       }
     }
@@ -1333,8 +1335,7 @@ export class Tensor<
 
   /** The same tensor with the shape of `other` in its type. Throws a ShapeError if it differs. */
   like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
-    checkOperand(other, "like");
-    const { shape } = other.layout;
+    const { shape } = ownOperand(other, "like").layout;
     return typed(applyView(VIEWS.asShape, this, "like", shape));
   }
 
@@ -2439,6 +2440,8 @@ export class Tensor<
   }
 }
 
+// By which other copies of the library know tensors.
+Object.defineProperty(Tensor.prototype, BRAND, { value: brandFor("tensor") });
 registerHandles(
   (storage, layout, flags) => new Tensor(storage, layout, flags),
   tidy,

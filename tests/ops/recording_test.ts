@@ -108,6 +108,7 @@ const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["access", ({ x }) => x.access],
   ["isContiguous", ({ x }) => x.isContiguous],
   ["flags", ({ x }) => x.flags],
+  ["Symbol(rowmajor.brand)", ({ x }) => x[Symbol.for("rowmajor.brand")]],
   ["isDisposed", ({ x }) => x.isDisposed],
   ["ownership", ({ x }) => x.ownership],
   ["dispose", ({ x }) => x.dispose()],

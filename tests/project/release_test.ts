@@ -31,7 +31,7 @@ const FILES = [
   "deno.json",
   "package.json",
   "package-lock.json",
-  "src/device/info.ts",
+  "src/base/version.ts",
   "CHANGELOG.md",
 ];
 
@@ -45,11 +45,11 @@ test("every file has the same version", () => {
   const version = versionOf(root);
   assertEquals(JSON.parse(readFileSync(join(root, "deno.json"), "utf8")).version, version);
   copyFiles();
-  writeFileSync(join(folder, "src/device/info.ts"), `export const VERSION = "9.9.9";\n`);
+  writeFileSync(join(folder, "src/base/version.ts"), `export const VERSION = "9.9.9";\n`);
   assertThrows(
     () => versionOf(folder),
     Error,
-    "src/device/info.ts has version 9.9.9, deno.json has",
+    "src/base/version.ts has version 9.9.9, deno.json has",
   );
 });
 

@@ -1,0 +1,287 @@
+/**
+ * Faults of several copies of the library, and of several realms, in one process: entry 13.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { spawn } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { after } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import vm from "node:vm";
+import * as rm from "../../mod.ts";
+import { loose } from "../support.ts";
+import { fault } from "./support.ts";
+
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-copies-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** Copies the library to a folder of its own, with the same native library. */
+function copyTo(name: string, change = (text: string): string => text): string {
+  const to = join(folder, name);
+  cpSync(join(root, "src"), join(to, "src"), { recursive: true });
+  cpSync(join(root, "mod.ts"), join(to, "mod.ts"));
+  const built = join(root, "zig-out");
+  if (existsSync(built)) symlinkSync(built, join(to, "zig-out"), "junction");
+  const version = join(to, "src", "base", "version.ts");
+  writeFileSync(version, change(readFileSync(version, "utf8")));
+  return pathToFileURL(join(to, "mod.ts")).href;
+}
+
+const ours: Any = rm;
+const other: Any = await import(copyTo("other"));
+const newer: Any = await import(
+  copyTo(
+    "newer",
+    (text) =>
+      text.replace(/VERSION = "[^"]*"/, 'VERSION = "9.9.9"').replace(
+        "PROTOCOL = 1;",
+        "PROTOCOL = 2;",
+      ),
+  )
+);
+const backends = ["js", "native"].filter((name) =>
+  name === "js" || rm.info().backends.native !== undefined &&
+    !rm.attempt(() => rm.setBackend("native")).error
+);
+
+/** Calls on two tensors of shape [2, 3] and one of [3]; `lib` is the copy that computes. */
+const CALLS: Record<string, (lib: Any, x: Any, y: Any, v: Any) => unknown> = {
+  add: (_, x, y) => x.add(y),
+  "add of a row": (_, x, __, v) => x.add(v),
+  "add in place": (_, x, y) => x.copy().add_(y),
+  equal: (_, x, y) => x.equal(y),
+  clip: (_, x, y) => x.clip(y, 4),
+  where: (lib, x, y) => lib.where(x.greater(2), x, y),
+  isclose: (_, x, y) => x.isclose(y),
+  allclose: (_, x, y) => x.allclose(y),
+  equals: (_, x, y) => [x.equals(y), y.equals(x), x.equals(x)],
+  matmul: (_, x, y) => x.matmul(y.T),
+  dot: (_, x, __, v) => x.slice(0).copy().dot(v),
+  outer: (_, x, __, v) => x.slice(0).copy().outer(v),
+  linear: (_, x, y) => x.linear(y, y.slice(":", 0)),
+  layerNorm: (_, x, __, v) => x.layerNorm(-1, { weight: v, bias: v }),
+  concat: (lib, x, y) => lib.concat([x, y], 1),
+  stack: (lib, x, y) => lib.stack([y, x]),
+  meshgrid: (lib, _, __, v) => lib.meshgrid([v, v]),
+  broadcastTensors: (lib, x, __, v) => lib.broadcastTensors(v, x),
+  slice: (_, x, y) => x.slice(y.greater(3)),
+  "slice by indices": (_, x, __, v) => x.slice(":", v.astype("int32").sub(1)),
+  take: (_, x, __, v) => x.take(v.astype("int32").sub(1), 1),
+  takeAlongAxis: (_, x, y) => x.takeAlongAxis(y.mul(0).astype("int32"), 0),
+  putAlongAxis_: (_, x, y) => x.copy().putAlongAxis_(y.mul(0).astype("int32"), y, 1),
+  set: (_, x, y, v) => x.copy().set([0], v).set([y.greater(3)], v.slice(0)),
+  tensor: (lib, _, y) => lib.tensor(y, { dtype: "float64" }),
+  zerosLike: (lib, _, y) => lib.zerosLike(y),
+  like: (_, x, y) => x.like(y),
+  sum: (_, x, y) => x.add(y).sum(),
+  image: (lib, _, y) => lib.image(y, { max: 6 }).width,
+  "io.encodeNpy": (lib, _, y) => lib.io.encodeNpy(y),
+  "io.encodeNpz": (lib, _, y) => lib.io.encodeNpz({ y }),
+  "io.encodeSafetensors": (lib, _, y) => lib.io.encodeSafetensors({ y, z: y.T }),
+};
+
+function show(made: Any): string {
+  if (Array.isArray(made)) return made.map(show).join("; ");
+  return String(made);
+}
+
+fault({
+  entry: 13,
+  kind: "tensors of another copy of the library are no operands",
+  others: [
+    "values and indices of writes",
+    "weights",
+    "lists of tensors",
+    "functions of io",
+    "slices and ranges",
+    "results of scope",
+  ],
+}, () => {
+  const operands = (lib: Any): Any[] => [
+    lib.tensor([[1, 2, 3], [4, 5, 6]]),
+    lib.tensor([1, 2, 3]),
+  ];
+  for (const backend of backends) {
+    for (const lib of [ours, other]) lib.setBackend(backend);
+    for (const [lib, from] of [[ours, other], [other, ours]]) {
+      const [x, v] = operands(lib);
+      for (const how of ["dense", "strided", "copy on write", "read-only"]) {
+        const make = (copy: Any): Any => {
+          const [y] = operands(copy);
+          if (how === "strided") return y.T.copy().T.add(1).T.copy().T;
+          return how === "copy on write"
+            ? y.add(1).intoCow()
+            : how === "read-only"
+            ? y.add(1).readonly()
+            : y.add(1);
+        };
+        for (const [name, call] of Object.entries(CALLS)) {
+          const wanted = show(call(lib, x, make(lib), v));
+          const foreign = make(from);
+          const made = call(lib, x, foreign, operands(from)[1]);
+          assertEquals(show(made), wanted, `${name}, ${how}, ${backend}`);
+          for (const one of [made].flat() as Any[]) {
+            if (one?.layout) assert(one instanceof lib.Tensor, `${name} gives its own tensors`);
+          }
+          assertEquals(foreign.toArray(), [[2, 3, 4], [5, 6, 7]], `${name} changes no operand`);
+        }
+      }
+      for (const dtype of ["bool", "float16", "bfloat16", "int64", "uint8", "float64"]) {
+        const y = from.tensor([1, 0, 1], { dtype: "uint8" }).astype(dtype);
+        const own = lib.tensor([1, 0, 1], { dtype: "uint8" }).astype(dtype);
+        assertEquals(String(lib.tensor(y)), String(own));
+        assert(own.equals(y));
+      }
+      for (const index of [from.Slice.from(1), from.range(2, 0), from.rangeInclusive(0, 1)]) {
+        assertEquals([v.slice(index).size, v.sliceAxis(0, index).size], [2, 2]);
+        assertEquals(x.slice([0], index).shape, [1, 2]);
+        assertEquals(v.copy().set([index], 0).countNonzero().item(), 1);
+      }
+      const kept = lib.scope(() => ({ y: from.tensor([7]), x: lib.tensor([8]) }));
+      assertEquals([kept.y.item(), kept.x.item()], [7, 8]);
+    }
+  }
+});
+
+fault({
+  entry: 13,
+  kind: "memory of another copy of the library is reused while a view of this one shows it",
+  others: ["disposal by the other copy", "disposal by this one", "writes through views"],
+}, () => {
+  for (const [lib, from] of [[ours, other], [other, ours]]) {
+    const y = from.tensor([1, 2, 3]).mul(1);
+    const [view] = lib.broadcastTensors(y);
+    const seen = view.toArray();
+    y.dispose();
+    // What takes memory of that size from a pool.
+    for (let i = 0; i < 50; i++) {
+      for (const copy of [from, lib]) copy.tensor([9, 9, 9]).mul(1).dispose();
+    }
+    assertEquals(view.toArray(), seen);
+    const z = from.tensor([1, 2, 3]).mul(1);
+    const [shown] = lib.broadcastTensors(z);
+    const before = [ours, other].map((copy) => copy.memory().bytes);
+    shown.dispose();
+    assertEquals([ours, other].map((copy) => copy.memory().bytes), before);
+    for (let i = 0; i < 50; i++) lib.tensor([9, 9, 9]).mul(1);
+    assertEquals(z.toArray(), [1, 2, 3]);
+    const snapshot = z.intoCow();
+    lib.broadcastTensors(z)[0].set([0], 5);
+    assertEquals([z.toArray(), snapshot.toArray()], [[5, 2, 3], [1, 2, 3]]);
+  }
+});
+
+fault({
+  entry: 13,
+  kind: "an output of another copy of the library, or a tensor of another protocol, is accepted",
+  others: ["tensors on devices", "disposed tensors", "slices"],
+}, () => {
+  const x = loose(rm.tensor([1, 2]));
+  const output = other.zeros([2]);
+  const uses = [
+    () => x.add(1, { out: output }),
+    () => x.sum(0, { out: output }),
+    () => ours.sharesBuffer(x, output),
+  ];
+  for (const call of uses) {
+    assertThrows(call, rm.DeviceError, "another copy of rowmajor");
+  }
+  assertEquals(output.toArray(), [0, 0]);
+  const calls: Record<string, (y: Any) => unknown> = {
+    add: (y) => x.add(y),
+    "make a tensor": (y) => ours.tensor(y),
+    concat: (y) => ours.concat([x, y]),
+    set: (y) => x.set([0], y.slice(0)),
+    take: (y) => x.take(y),
+    slice: (y) => x.slice(y),
+    encodeNpy: (y) => ours.io.encodeNpy(y),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const error = assertThrows(() => call(newer.tensor([1, 2])), rm.DeviceError, undefined, name);
+    for (const words of [`Cannot ${name}`, "9.9.9", rm.VERSION, "protocol 2", "protocol 1"]) {
+      assertStringIncludes(error.message, words);
+    }
+  }
+  const back = assertThrows(() => newer.tensor([1]).add(x), newer.DeviceError) as Error;
+  assertStringIncludes(back.message, `version ${rm.VERSION}`);
+  assertThrows(() => x.slice(newer.Slice.from(1)), rm.IndexError, "9.9.9");
+  const gone = other.tensor([1, 2]);
+  gone.dispose();
+  assertThrows(() => x.add(gone), other.DisposedError);
+  assertEquals(x.toArray(), [1, 2]);
+});
+
+fault({
+  entry: 13,
+  kind: "objects of another realm are no maps, no sets, no promises, no errors, no shared buffers",
+  others: ["results of scope", "attempt", "ownership of shared memory", "shapes and indices"],
+}, () => {
+  const realm = vm.createContext({});
+  const run = (code: string): Any => vm.runInContext(code, realm);
+  const made = rm.scope(() => {
+    const [map, set, plain] = [run("new Map()"), run("new Set()"), run("({})")];
+    map.set("a", rm.tensor([1]));
+    set.add(rm.tensor([2]));
+    plain.list = run("[]");
+    plain.list.push(rm.tensor([3]));
+    return { map, set, plain };
+  });
+  const kept = [made.map.get("a"), ...made.set, made.plain.list[0]];
+  assertEquals(kept.map((x) => x.item()), [1, 2, 3]);
+  const { error } = rm.attempt(() => run('throw new TypeError("there")'));
+  assertEquals([error?.name, error?.message], ["TypeError", "there"]);
+  const shared = run("new Float32Array(new SharedArrayBuffer(8))");
+  assertEquals(loose(rm.fromBuffer(shared)).ownership, "shared");
+  assertEquals(loose(rm.fromBuffer(run("new Float32Array(2)"))).ownership, "owned");
+  const x = ours.arange(6);
+  assertEquals(x.reshape(run("[2, 3]")).sum(run("[0]")).toArray(), [3, 5, 7]);
+  assertEquals(x.slice(run("[1, 2]")).toArray(), [1, 2]);
+  assertEquals(x.sum(null, run("({ keepDims: true })")).shape, [1]);
+  assertEquals(ours.tensor(run("[[1], [2]]")).shape, [2, 1]);
+});
+
+fault({
+  entry: 13,
+  kind: "a model that a program keeps over a hot reload is of no use after it",
+  others: [],
+  skip: "Bun" in globalThis ? false : "only Bun reloads modules in a running process",
+}, async () => {
+  const script = join(folder, "hot.ts");
+  const text = (n: number): string =>
+    `import { ones, Tensor } from ${JSON.stringify(copyTo(`hot${n}`))};
+    const w = globalThis.model ??= ones([2, 2]);
+    console.log(${n}, w instanceof Tensor, ones([1, 2]).matmul(w).toArray().join(), w.matmul(ones([2, 1])).toArray().join());
+    if (${n} === 2) process.exit(0);`;
+  writeFileSync(script, text(1));
+  const child = spawn(process.execPath, ["--hot", script], { stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  const ended = new Promise((resolve) => child.on("exit", resolve));
+  const limit = setTimeout(() => child.kill("SIGKILL"), 60_000);
+  child.stderr.on("data", (bytes) => said += bytes);
+  child.stdout.on("data", (bytes) => {
+    said += bytes;
+    if (said.includes("1 true 2,2 2,2\n") && !said.includes("reloads")) {
+      said += "reloads\n";
+      writeFileSync(script, text(2));
+    }
+  });
+  await ended;
+  clearTimeout(limit);
+  assertStringIncludes(said, "2 false 2,2 2,2\n");
+});
