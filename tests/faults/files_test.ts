@@ -5,10 +5,11 @@
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
   lstatSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -27,7 +28,7 @@ import vm from "node:vm";
 import { crc32, deflateRawSync } from "node:zlib";
 import { arange, DTypeError, FormatError, io } from "../../mod.ts";
 import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import { amount, fault } from "./support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -136,7 +137,8 @@ fault({
   const note = (error: unknown): void => void errors.push(error);
   process.on("uncaughtException", note);
   try {
-    for (let i = 0; i < 2000; i++) {
+    const count = amount(2000, 10_000);
+    for (let i = 0; i < count; i++) {
       const file = await io.openSafetensors(path);
       if (i % 100 === 0) assertEquals(loose(await file.get("a")).toArray(), [0, 1]);
     }
@@ -292,10 +294,11 @@ fault({
     }`,
   );
   const args = inDeno ? ["run", "-A", "--no-check", script] : [script];
-  for (let i = 0; i < 4; i++) {
+  const points = amount(4, 50);
+  for (let i = 0; i < points; i++) {
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     await new Promise((resolve) => child.stdout.once("data", resolve));
-    await new Promise((resolve) => setTimeout(resolve, 3 + 7 * i));
+    await new Promise((resolve) => setTimeout(resolve, 3 + 28 * i / points));
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGKILL");
     await ended;
@@ -303,6 +306,61 @@ fault({
     assertEquals(x.shape, [200_000]);
     assert(loose(x).equal(x.slice(0)).all().item());
   }
+});
+
+/** A program that runs on a file system of 1 MB, mounted in a namespace of its own at `at`. */
+function onSmallDisk(at: string, command: string, args: readonly string[]) {
+  const mount = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"';
+  return spawnSync("unshare", ["-rm", "sh", "-c", mount, at, command, ...args], {
+    encoding: "utf8",
+  });
+}
+
+const disk = join(folder, "disk");
+mkdirSync(disk);
+const mounted = onSmallDisk(disk, "true", []);
+const noDisk = mounted.status !== 0 &&
+  `no small file system can be mounted: ${mounted.error?.message ?? mounted.stderr.trim()}`;
+
+fault({
+  entry: 11,
+  kind: "a full disk turns a good file into one that is not read",
+  others: ["writeNpy", "writeNpz", "writeSafetensors", "a first file", "what is written beside"],
+  skip: noDisk,
+}, () => {
+  const script = join(folder, "fills.ts");
+  writeFileSync(
+    script,
+    `import { readdirSync, writeFileSync } from "node:fs";
+    import { full, io } from ${JSON.stringify(new URL("../../mod.ts", import.meta.url).href)};
+    const disk = ${JSON.stringify(disk)};
+    const x = full([10_000], 1), large = full([300_000], 2);
+    const formats = {
+      npy: [io.writeNpy, (x) => x, io.readNpy],
+      npz: [io.writeNpz, (x) => ({ x }), async (path) => (await io.readNpz(path)).x],
+      safetensors: [io.writeSafetensors, (x) => ({ x }),
+        async (path) => (await io.openSafetensors(path)).get("x")],
+    };
+    const said = {};
+    for (const [name, [write, of, read]] of Object.entries(formats)) {
+      const path = disk + "/x." + name;
+      await write(path, of(x));
+      const errors = [];
+      for (const to of [path, disk + "/new." + name]) {
+        await write(to, of(large)).catch((error) => errors.push(error.code));
+      }
+      said[name] = [errors, (await read(path)).equals(x)];
+    }
+    console.log(JSON.stringify([said, readdirSync(disk).sort()]));`,
+  );
+  const args = inDeno ? ["run", "-A", "--no-check", script] : [script];
+  const { status, stdout, stderr } = onSmallDisk(disk, process.execPath, args);
+  assertEquals([status, stderr], [0, ""]);
+  const each = [["ENOSPC", "ENOSPC"], true];
+  assertEquals(JSON.parse(stdout), [
+    { npy: each, npz: each, safetensors: each },
+    ["x.npy", "x.npz", "x.safetensors"],
+  ]);
 });
 
 fault({

@@ -127,19 +127,22 @@ function write(x: Modelled, live: readonly Modelled[]): void {
   }
 }
 
+/** The memories that threads may share: tensors on them, and views of those, move without a copy. */
+const shared = new WeakSet<number[]>();
+
 /** Moves `x`, or copies it, to a new tensor; `x` is unusable afterwards. */
 function move(x: Modelled): Modelled {
-  const { ownership } = x.real;
   if (below(2) === 0) {
+    const moves = shared.has(x.memory) && x.real.isContiguous;
     const real = x.real.intoShared();
-    return ownership === "shared" && real.ownership === "shared"
-      ? { ...x, real }
-      : { ...fresh(real, values(x)) };
+    const made = moves ? { ...x, real } : fresh(real, values(x));
+    shared.add(made.memory);
+    return made;
   }
-  if (ownership === "shared") return { ...fresh(x.real.toOwned(), values(x)) };
-  return ownership === "owned"
-    ? { ...x, real: x.real.intoOwned() }
-    : fresh(x.real.intoOwned(), values(x));
+  const { ownership } = x.real;
+  if (shared.has(x.memory)) return fresh(x.real.toOwned(), values(x));
+  const real = x.real.intoOwned();
+  return ownership === "owned" ? { ...x, real } : fresh(real, values(x));
 }
 
 /** Collects garbage, and lets finalizers run. */
@@ -161,6 +164,8 @@ fault({
 }, async () => {
   const steps = amount(3000, 100_000);
   let live: Modelled[] = [create()];
+  // The arrays that `data` gave, which show the memory however long a program holds them.
+  const arrays: Modelled[] = [];
   const done: Record<string, number> = {};
   for (let step = 0; step < steps; step++) {
     const what = `step ${step}`;
@@ -188,15 +193,13 @@ fault({
     else if (kind === "write" && x.writable) {
       write(x, live);
       check(x, what);
-    } else if (kind === "move" && x.writable) {
-      // Views of shared memory move only alone, which the model does not know.
-      if (x.real.ownership !== "shared" || x.real.isContiguous) live[live.indexOf(x)] = move(x);
-    } else if (kind === "expose" && x.writable && x.real.isContiguous) {
+    } else if (kind === "move" && x.writable) live[live.indexOf(x)] = move(x);
+    else if (kind === "expose" && x.writable && x.real.isContiguous) {
       const { data } = x.real;
-      if (data.length > 0) {
-        data[0] = x.real.dtype === "int64" ? 5n : 5;
-        x.memory[x.at[0]!] = 5;
-      }
+      data[0] = x.real.dtype === "int64" ? 5n : 5;
+      x.memory[x.at[0]!] = 5;
+      arrays.push({ ...x, real: { toArray: () => Array.from(data) } });
+      if (arrays.length > 8) arrays.shift();
     } else if (kind === "dispose") {
       const { dtype } = x.real;
       x.real.dispose();
@@ -205,9 +208,10 @@ fault({
       lib.full(x.shape, 77, { dtype }).dispose();
     } else if (kind === "drop") live = live.filter((one) => one !== x);
     if (live.length > 0) check(pick(live), what);
+    if (arrays.length > 0) check(pick(arrays), `${what}, the array of data`);
     if (step % 250 === 249) {
       await collect();
-      for (const one of live) check(one, `${what}, after a collection`);
+      for (const one of [...live, ...arrays]) check(one, `${what}, after a collection`);
     }
     while (live.length > 24) live.splice(below(live.length), 1)[0]!.real.dispose();
     if (live.length === 0) live.push(create());
