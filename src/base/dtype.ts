@@ -6,7 +6,7 @@
  * @module
  */
 import { DTypeError } from "./errors.ts";
-import { describe } from "./text.ts";
+import { describe, describeAll } from "./text.ts";
 
 export { describe };
 
@@ -277,7 +277,7 @@ export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
   if (typeof dtype !== "string" || !Object.hasOwn(DTYPE, dtype)) {
     throw new DTypeError(
       `Cannot ${op}: ${describe(dtype)} is not a dtype (expected one of ${
-        Object.keys(DTYPE).join(", ")
+        describeAll(Object.keys(DTYPE), String).join(", ")
       })`,
     );
   }
