@@ -11,13 +11,13 @@ import { imagesOfJson, TooManyError } from "../digits/inputs.ts";
 import { ImageError, type Pixels } from "../digits/pictures.ts";
 import { pixelsOfPng } from "../digits/png.ts";
 import { Batcher } from "./batcher.ts";
-import { readBody } from "./body.ts";
-import { HttpError } from "./http_error.ts";
+import { type BodyLimits, BodyReader } from "./body.ts";
+import { HttpError, RETRY } from "./http_error.ts";
 import { makeMetrics, type Metrics } from "./metrics.ts";
 import page from "./page.html" with { type: "text" };
 
 /** The limits of a server; docs/serving.md explains the value of each. */
-export interface Limits {
+export interface Limits extends BodyLimits {
   /** The most images of a batch. */
   readonly maxBatch: number;
   /** The time in milliseconds that an image waits for others. */
@@ -26,12 +26,8 @@ export interface Limits {
   readonly queue: number;
   /** The most requests accepted and not answered: each may have a body in memory. */
   readonly inFlight: number;
-  /** The most bytes of a body. */
-  readonly bodyBytes: number;
   /** The most images of a request. */
   readonly images: number;
-  /** The most milliseconds for a body. */
-  readonly bodyMs: number;
 }
 
 /** The default limits of a server. */
@@ -42,13 +38,15 @@ export const LIMITS: Limits = {
   inFlight: 256,
   bodyBytes: 256 * 1024,
   images: 64,
+  firstByteMs: 1000,
   bodyMs: 10_000,
+  perClient: 64,
 };
 
 /** A server without its socket. */
 export interface App {
-  /** Answers a request; it never rejects. */
-  handle(request: Request): Promise<Response>;
+  /** Answers a request of the client with an address, if known; it never rejects. */
+  handle(request: Request, client?: string): Promise<Response>;
   /** Stops accepting work: /classify answers 503 from now on; accepted requests are answered. */
   drain(): void;
   /** The number of requests accepted and not answered. */
@@ -65,8 +63,6 @@ const METHODS: Record<string, string> = {
 };
 
 const JSON_HEADERS = { "content-type": "application/json", "x-content-type-options": "nosniff" };
-/** The time to retry after, in seconds: a queue is processed in less. */
-const RETRY = { "retry-after": "1" };
 
 /** The only script that the page may run is the one in it. */
 const SCRIPT = /<script>([^]*?)<\/script>/.exec(page)?.[1] ?? "";
@@ -75,6 +71,14 @@ const PAGE_HEADERS = {
   "content-security-policy": "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; " +
     `script-src 'sha256-${createHash("sha256").update(SCRIPT).digest("base64")}'`,
 };
+
+/**
+ * The path of a request; undefined if its URL does not parse. A client chooses the URL by the Host
+ * header too; without that header it may be only a path.
+ */
+function pathOf(url: string): string | undefined {
+  return URL.parse(url, "http://localhost")?.pathname;
+}
 
 /** The digits in a body. */
 function readImages(type: string, body: Uint8Array, most: number): Pixels[] {
@@ -115,6 +119,8 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
   });
   const metrics = makeMetrics({ queue: () => batcher.length, inFlight: () => inFlight });
 
+  const bodies = new BodyReader(limits);
+
   let turn = Promise.resolve();
   /** Decoding a picture takes milliseconds: each one has a turn of the event loop of its own. */
   function nextTurn(): Promise<void> {
@@ -122,7 +128,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
     return turn;
   }
 
-  async function answerImages(request: Request): Promise<Response> {
+  async function answerImages(request: Request, client?: string): Promise<Response> {
     if (draining) throw new HttpError(503, "the server is shutting down", RETRY);
     if (inFlight >= limits.inFlight) throw new HttpError(503, "too many requests at once", RETRY);
     const type = request.headers.get("content-type")?.split(";")[0].trim().toLowerCase() ?? "";
@@ -133,7 +139,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
     }
     inFlight++;
     try {
-      const body = await readBody(request, limits.bodyBytes, limits.bodyMs);
+      const body = await bodies.read(request, client);
       if (type === "image/png") await nextTurn();
       const images = readImages(type, body, limits.images);
       const answers = batcher.add(images);
@@ -149,7 +155,12 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
     }
   }
 
-  async function answer(request: Request, path: string): Promise<Response> {
+  async function answer(
+    request: Request,
+    path: string | undefined,
+    client?: string,
+  ): Promise<Response> {
+    if (path === undefined) throw new HttpError(400, "the address of the request is no URL");
     const method = METHODS[path];
     if (method === undefined) throw new HttpError(404, `there is no ${path}`);
     if (request.method !== method) {
@@ -157,7 +168,7 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
     }
     switch (path) {
       case "/classify":
-        return answerImages(request);
+        return answerImages(request, client);
       case "/healthz":
         return draining
           ? new Response("draining\n", { status: 503, headers: RETRY })
@@ -172,13 +183,17 @@ export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
   }
 
   return {
-    async handle(request) {
+    async handle(request, client) {
       const begin = performance.now();
-      const path = new URL(request.url).pathname;
-      const response = await answer(request, path).catch(answerError);
+      const path = pathOf(request.url);
+      const response = await answer(request, path, client).catch(answerError);
       if (draining) response.headers.set("connection", "close");
       const seconds = (performance.now() - begin) / 1000;
-      metrics.request(path in METHODS ? path : "other", response.status, seconds);
+      metrics.request(
+        path !== undefined && path in METHODS ? path : "other",
+        response.status,
+        seconds,
+      );
       return response;
     },
     drain: () => void (draining = true),

@@ -1,63 +1,87 @@
 /**
- * The body of a request, which may be too large, or too slow, or never end.
+ * The body of a request, which may be too large, or too slow, or never begin or end.
  *
  * @module
  */
-import { HttpError } from "./http_error.ts";
+import { HttpError, RETRY } from "./http_error.ts";
 
-/** The bytes of a body; a 413 above `maxBytes`, a 408 after `timeoutMs`. */
-export async function readBody(
-  request: Request,
-  maxBytes: number,
-  timeoutMs: number,
-): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new HttpError(413, `the body is too large: at most ${maxBytes} bytes are read`);
-  const length = request.headers.get("content-length");
-  if (Number(length ?? 0) > maxBytes) throw tooLarge();
-  if (request.body === null) return new Uint8Array();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new HttpError(408, `the body did not arrive within ${timeoutMs} ms`));
-    }, timeoutMs);
-  });
-  try {
-    // The runtimes deliver at most the announced length, and one read is cheaper.
-    if (length !== null) {
-      return new Uint8Array(await Promise.race([request.arrayBuffer(), timeout]));
-    }
-    return await readStream(request.body, maxBytes, timeout, tooLarge);
-  } catch (error) {
-    if (error instanceof HttpError) throw error;
-    throw new HttpError(400, "the body ended early");
-  } finally {
-    clearTimeout(timer);
-  }
+/** The limits of bodies. */
+export interface BodyLimits {
+  /** The most bytes. */
+  readonly bodyBytes: number;
+  /** The most milliseconds until the first byte. */
+  readonly firstByteMs: number;
+  /** The most milliseconds for the whole body. */
+  readonly bodyMs: number;
+  /** The most bodies of one client that arrive at once. */
+  readonly perClient: number;
 }
 
-/** The bytes of a stream that may not end. */
-async function readStream(
-  stream: ReadableStream<Uint8Array>,
-  maxBytes: number,
-  timeout: Promise<never>,
-  tooLarge: () => HttpError,
-): Promise<Uint8Array> {
-  const reader = stream.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  try {
-    while (true) {
-      const { done, value } = await Promise.race([reader.read(), timeout]);
-      if (done) return join(chunks, size);
-      size += value.length;
-      if (size > maxBytes) throw tooLarge();
-      chunks.push(value);
+/** Reads bodies, and knows which ones are still arriving, and from which client. */
+export class BodyReader {
+  readonly #limits: BodyLimits;
+  /** By client, oldest first: what ends the reading of a body. */
+  readonly #arriving = new Map<string, Set<(error: HttpError) => void>>();
+
+  constructor(limits: BodyLimits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * The bytes of a body; a 413 if it is too large, a 408 if it is too slow. Beyond the limit of
+   * `client`, its oldest body gives way with a 503: a fast client behind the same address as slow
+   * ones is still served. An unknown client has no limit.
+   */
+  async read(request: Request, client: string | undefined): Promise<Uint8Array> {
+    const { bodyBytes, bodyMs } = this.#limits;
+    const firstByteMs = Math.min(this.#limits.firstByteMs, bodyMs);
+    const tooLarge = () =>
+      new HttpError(413, `the body is too large: at most ${bodyBytes} bytes are read`);
+    if (Number(request.headers.get("content-length") ?? 0) > bodyBytes) throw tooLarge();
+    if (request.body === null) return new Uint8Array();
+    const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    const { promise: given, reject: giveUp } = Promise.withResolvers<never>();
+    const late = (what: string, ms: number) =>
+      giveUp(new HttpError(408, `the body did not ${what} within ${ms} ms`));
+    let timer = setTimeout(() => {
+      if (size === 0) return late("begin", firstByteMs);
+      timer = setTimeout(() => late("arrive", bodyMs), bodyMs - firstByteMs);
+    }, firstByteMs);
+    const forget = client === undefined ? () => {} : this.#note(client, giveUp);
+    try {
+      while (true) {
+        const { done, value } = await Promise.race([reader.read(), given]);
+        if (done) return join(chunks, size);
+        size += value.length;
+        if (size > bodyBytes) throw tooLarge();
+        chunks.push(value);
+      }
+    } catch (error) {
+      // The rest of the body is discarded; a broken stream need not be canceled.
+      reader.cancel().catch(() => {});
+      throw error instanceof HttpError ? error : new HttpError(400, "the body ended early");
+    } finally {
+      clearTimeout(timer);
+      forget();
     }
-  } catch (error) {
-    // The rest of the body is discarded; a broken stream need not be canceled.
-    reader.cancel().catch(() => {});
-    throw error;
+  }
+
+  /** Notes a body of `client` that `giveUp` ends; returns a function for its end. */
+  #note(client: string, giveUp: (error: HttpError) => void): () => void {
+    let bodies = this.#arriving.get(client);
+    if (bodies === undefined) this.#arriving.set(client, bodies = new Set());
+    bodies.add(giveUp);
+    if (bodies.size > this.#limits.perClient) {
+      const [oldest] = bodies;
+      bodies.delete(oldest!);
+      oldest!(new HttpError(503, "too many bodies of this client are arriving", RETRY));
+    }
+    return () => {
+      bodies.delete(giveUp);
+      if (bodies.size === 0 && this.#arriving.get(client) === bodies) this.#arriving.delete(client);
+    };
   }
 }
 

@@ -4,6 +4,9 @@
  * @module
  */
 
+/** For a 503: the time to retry after, in seconds. A queue is processed in less. */
+export const RETRY = { "retry-after": "1" };
+
 /** Thrown for any request that cannot be answered with 200. */
 export class HttpError extends Error {
   override name = "HttpError";

@@ -4,8 +4,8 @@
  * @module
  */
 
-/** A function that answers requests. */
-export type Handler = (request: Request) => Promise<Response>;
+/** A function that answers requests; `client` is the address of the other end, if known. */
+export type Handler = (request: Request, client?: string) => Promise<Response>;
 
 /** The address, and limits that the runtime itself has to enforce. */
 export interface ListenOptions {
@@ -33,15 +33,35 @@ interface Runtimes {
       port: number;
       maxRequestBodySize: number;
       idleTimeout: number;
-      fetch: Handler;
+      development: boolean;
+      reusePort: boolean;
+      error: (error: unknown) => Response;
+      fetch(
+        request: Request,
+        server: { requestIP(request: Request): { readonly address: string } | null },
+      ): Promise<Response>;
     }): { readonly port: number; stop(closeConnections?: boolean): Promise<void> };
   };
   readonly Deno?: {
     serve(
-      options: { hostname: string; port: number; onListen(): void },
-      handler: Handler,
+      options: {
+        hostname: string;
+        port: number;
+        onListen(): void;
+        onError: (error: unknown) => Response;
+      },
+      handler: (
+        request: Request,
+        info: { readonly remoteAddr: { readonly hostname?: string } },
+      ) => Promise<Response>,
     ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
   };
+}
+
+/** The answer if a handler rejects, instead of the runtime's own, which may show the source. */
+function onError(error: unknown): Response {
+  console.error(error);
+  return new Response("the server failed\n", { status: 500 });
 }
 
 /** Listens; an unavailable address is the system's error. */
@@ -54,11 +74,18 @@ export function listen(handler: Handler, options: ListenOptions): Listener {
       port,
       maxRequestBodySize: options.maxBodyBytes,
       idleTimeout: options.idleSeconds,
-      fetch: handler,
+      development: false,
+      // Without development its default is true, and a second server would take a part of the load.
+      reusePort: false,
+      error: onError,
+      fetch: (request, server) => handler(request, server.requestIP(request)?.address),
     });
     return { port: server.port, stop: () => server.stop() };
   }
   if (Deno === undefined) throw new Error("Cannot listen: neither Bun nor Deno runs this");
-  const server = Deno.serve({ hostname, port, onListen() {} }, handler);
+  const server = Deno.serve(
+    { hostname, port, onListen() {}, onError },
+    (request, { remoteAddr }) => handler(request, remoteAddr.hostname),
+  );
   return { port: server.addr.port, stop: () => server.shutdown() };
 }

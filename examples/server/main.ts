@@ -29,6 +29,7 @@ const USAGE = `usage: main.ts [options]
   --wait-ms N       how long an image waits for others (${LIMITS.maxWaitMs})
   --queue N         the most images that wait (${LIMITS.queue}); beyond, the answer is 503
   --in-flight N     the most requests at once (${LIMITS.inFlight}); beyond, the answer is 503
+  --per-client N    the most bodies that arrive from one address (${LIMITS.perClient})
   --threads N       how many threads compute a batch (1)
   --drain-ms N      how long to go on answering 503 after TERM (500)
   --grace-ms N      how long, after TERM, accepted requests may take (10000)
@@ -53,6 +54,7 @@ function parse(args: string[]) {
       "wait-ms": text(`${LIMITS.maxWaitMs}`),
       queue: text(`${LIMITS.queue}`),
       "in-flight": text(`${LIMITS.inFlight}`),
+      "per-client": text(`${LIMITS.perClient}`),
       threads: text("1"),
       "drain-ms": text("500"),
       "grace-ms": text("10000"),
@@ -81,6 +83,7 @@ function parse(args: string[]) {
       maxWaitMs: number("wait-ms", 0, 1000),
       queue: number("queue", LIMITS.images, 1_000_000),
       inFlight: number("in-flight", 1, 100_000),
+      perClient: number("per-client", 1, 100_000),
     },
   };
 }

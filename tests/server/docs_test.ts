@@ -146,16 +146,18 @@ testInDeno("serving: the service's permissions are all that it needs", SLOW, asy
 test("serving: the tables name the limits, the options and the metrics that there are", async () => {
   const limits = table("Limits");
   const numbers = limits.map(([, limit]) => limit!.replaceAll(",", ""));
-  const { maxBatch, maxWaitMs, queue, inFlight, bodyBytes, images, bodyMs } = LIMITS;
+  const { maxBatch, maxWaitMs, queue, inFlight, perClient, bodyBytes, images } = LIMITS;
   const expected = [
     `${maxBatch}`,
     `${maxWaitMs} ms`,
     `${queue}`,
     `${inFlight}`,
+    `${perClient}`,
     `${bodyBytes}`,
     `${images}`,
     `${MAX_SIDE} x ${MAX_SIDE}`,
-    `${bodyMs / 1000} s`,
+    `${LIMITS.firstByteMs / 1000} s`,
+    `${LIMITS.bodyMs / 1000} s`,
   ];
   assertEquals(numbers.slice(0, expected.length), expected);
 

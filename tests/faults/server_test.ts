@@ -1,0 +1,132 @@
+/**
+ * Faults of the example's server, on a socket: what clients could see of it, and do to each other.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { type App, LIMITS, type Limits, makeApp } from "../../examples/server/app.ts";
+import { type Handler, listen, type Listener } from "../../examples/server/listen.ts";
+import { fault } from "./support.ts";
+
+/** A server that answers 3 for every image, on a free port. */
+function start(limits: Partial<Limits>): { app: App; listener: Listener } {
+  const three = { digit: 3, probabilities: [0, 0, 0, 1, 0, 0, 0, 0, 0, 0] };
+  const app = makeApp((items) => items.map(() => three), { ...LIMITS, ...limits });
+  return { app, listener: onSocket(app.handle) };
+}
+
+function onSocket(handler: Handler): Listener {
+  return listen(handler, { hostname: "127.0.0.1", port: 0, maxBodyBytes: 1e6, idleSeconds: 30 });
+}
+
+/** A connection that has sent `text`, and the whole of its first answer. */
+async function send(
+  port: number,
+  text: string,
+): Promise<{ socket: Socket; answer: Promise<string> }> {
+  const socket = connect(port, "127.0.0.1");
+  let answer = "";
+  const answered = new Promise<string>((resolve) => {
+    socket.setEncoding("latin1").on("data", (part) => {
+      answer += part;
+      const [, head, body] = /^([^]*?)\r\n\r\n([^]*)$/.exec(answer) ?? [];
+      const length = Number(/content-length: (\d+)/i.exec(head ?? "")?.[1] ?? 0);
+      if (body !== undefined && body.length >= length) socket.destroy();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(answer));
+  });
+  await new Promise<void>((resolve) => socket.on("connect", () => resolve()));
+  socket.write(text);
+  return { socket, answer: answered };
+}
+
+async function ask(port: number, text: string): Promise<string> {
+  return await (await send(port, text)).answer;
+}
+
+const BODY = JSON.stringify({ images: [Array(64).fill(1)] });
+const HEAD = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+  `Content-Length: ${BODY.length}\r\n\r\n`;
+
+/** Waits for a condition, at most 5 seconds. */
+async function until(condition: () => boolean): Promise<void> {
+  for (let i = 0; i < 500 && !condition(); i++) await delay(10);
+  assert(condition());
+}
+
+fault({
+  entry: 12,
+  kind: "a request whose URL does not parse made Bun show source and paths",
+  others: ["the absolute form of the request line", "a request without Host, which is no error"],
+}, async (t) => {
+  const logged = t.mock.method(console, "error", () => {});
+  const { app, listener } = start({});
+  const bad = ["x:99999999", "[", "xn--a", "%00", "x:y"];
+  for (const path of ["/healthz", "/", "/classify", "/nowhere"]) {
+    for (const host of bad) {
+      const answer = await ask(listener.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      assertMatch(answer, /^HTTP\/1\.1 400 /, `${path} of ${host}`);
+      assert(!/<|\.ts\b|\/server/.test(answer), answer);
+    }
+  }
+  const inLine = await ask(listener.port, "GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n");
+  assertMatch(inLine, /^HTTP\/1\.1 (400|200) /);
+  const healthy = "GET /healthz HTTP/1.0\r\n\r\n";
+  assertMatch(await ask(listener.port, healthy), /^HTTP\/1\.. 200 [^]*ok\n$/);
+  assertEquals(logged.mock.callCount(), 0, "the client's fault is not the server's");
+  const samples = await app.metrics.text();
+  assertMatch(samples, /digits_requests_total\{path="other",code="400"\} 2[01]\n/);
+  await listener.stop();
+});
+
+fault({
+  entry: 12,
+  kind: "an error in the handler made Bun show source and paths",
+  others: [],
+}, async (t) => {
+  const logged = t.mock.method(console, "error", () => {});
+  const listener = onSocket(() => Promise.reject(new Error("secret")));
+  const answer = await ask(listener.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  assertMatch(answer, /^HTTP\/1\.1 500 [^]*\r\n\r\nthe server failed\n$/);
+  assertEquals(logged.mock.callCount(), 1);
+  await listener.stop();
+});
+
+/** Fills every place with bodies of which `part` arrives, and expects others to be served. */
+async function starve(part: string, limits: Partial<Limits>): Promise<string[]> {
+  const { app, listener } = start({ ...limits, inFlight: 40 });
+  const slow = [];
+  for (let i = 0; i < 40; i++) slow.push(await send(listener.port, HEAD + part));
+  const begin = performance.now();
+  let answer = "";
+  // An answer may be 503 at first, with the time to retry after.
+  while (!answer.startsWith("HTTP/1.1 200 ") && performance.now() - begin < 5000) {
+    answer = await ask(listener.port, HEAD + BODY);
+    await delay(20);
+  }
+  const seconds = (performance.now() - begin) / 1000;
+  assert(seconds < 2, `the server was full for ${seconds} s`);
+  for (const { socket } of slow.slice(20)) socket.destroy();
+  const answers = await Promise.all(slow.slice(0, 20).map(({ answer }) => answer));
+  await until(() => app.inFlight === 0);
+  await listener.stop();
+  return answers;
+}
+
+fault({
+  entry: 12,
+  kind: "slow bodies of one client took all places for 10 s",
+  others: ["a body without any byte waited for as long as one that arrives"],
+}, async () => {
+  // Each oldest body gives way.
+  for (const answer of await starve(BODY.slice(0, 9), { perClient: 10 })) {
+    assertMatch(answer, /^HTTP\/1\.1 503 [^]*retry-after: 1[^]*too many bodies of this client/i);
+  }
+  // Also where they are not bounded, a body has to begin.
+  for (const answer of await starve("", { perClient: 1000, firstByteMs: 300 })) {
+    assertMatch(answer, /^HTTP\/1\.1 408 [^]*the body did not begin within 300 ms/);
+  }
+});
