@@ -5,8 +5,11 @@
  *
  * @module
  */
+/// <reference path="./text.d.ts" />
 import { io, type Tensor, tensor, type types } from "../../mod.ts";
+import text from "./data/digits.npz.base64" with { type: "text" };
 import split from "./data/split.json" with { type: "json" };
+import { bytesOf } from "./embedded.ts";
 
 /** Images of 8 x 8 pixels, each a row of numbers from 0 to 1, and the digits they show. */
 export interface Digits {
@@ -19,14 +22,11 @@ export function pick({ images, labels }: Digits, indexes: Tensor<"int32", [numbe
   return { images: images.take(indexes), labels: labels.take(indexes) };
 }
 
-/**
- * Reads the training digits, and the held-out ones, which no model may see before its test, and
- * moves them to `device`.
- */
+/** The training digits, and the held-out ones, which no model may see before its test. */
 export async function loadDigits(
   device: types.Device = "cpu",
 ): Promise<{ train: Digits; heldOut: Digits }> {
-  const { images, labels } = await io.readNpz(new URL("data/digits.npz", import.meta.url));
+  const { images, labels } = await io.decodeNpz(bytesOf(text));
   const all = {
     images: images.to(device).astype("float32").div(16).reshape([-1, 64]),
     labels: labels.to(device).astype("int32").asRank(1),

@@ -5,7 +5,10 @@
  *
  * @module
  */
+/// <reference path="./text.d.ts" />
+import { readFile } from "node:fs/promises";
 import { io, type Tensor } from "../../mod.ts";
+import { bytesOf } from "./embedded.ts";
 import type { Images } from "./model.ts";
 
 /** The parameters of a perceptron with two hidden layers; their shapes are part of their types. */
@@ -45,18 +48,21 @@ export function probabilities(model: LargeModel, images: Images): Tensor<"float3
 }
 
 /**
- * Reads the trained model and converts it to float32. An invalid file is a FormatError or a
+ * The trained model, or that of a file, converted to float32. An invalid file is a FormatError or a
  * ShapeError.
  */
-export async function loadLargeModel(path: string | URL = LARGE_FILE): Promise<LargeModel> {
-  await using file = await io.openSafetensors(path);
-  const read = async (name: keyof LargeModel) => (await file.get(name)).astype("float32");
+export async function loadLargeModel(path?: string | URL): Promise<LargeModel> {
+  const bytes = path === undefined
+    ? bytesOf((await import("./large.safetensors.base64", { with: { type: "text" } })).default)
+    : new Uint8Array(await readFile(path));
+  const file = io.decodeSafetensors(bytes, { file: String(path ?? "the model") });
+  const read = (name: keyof LargeModel) => file.get(name).astype("float32");
   return {
-    weight1: (await read("weight1")).asShape([768, 64]),
-    bias1: (await read("bias1")).asShape([768]),
-    weight2: (await read("weight2")).asShape([768, 768]),
-    bias2: (await read("bias2")).asShape([768]),
-    weight3: (await read("weight3")).asShape([10, 768]),
-    bias3: (await read("bias3")).asShape([10]),
+    weight1: read("weight1").asShape([768, 64]),
+    bias1: read("bias1").asShape([768]),
+    weight2: read("weight2").asShape([768, 768]),
+    bias2: read("bias2").asShape([768]),
+    weight3: read("weight3").asShape([10, 768]),
+    bias3: read("bias3").asShape([10]),
   };
 }

@@ -5,7 +5,10 @@
  *
  * @module
  */
+/// <reference path="./text.d.ts" />
 import { io, type Tensor, type types } from "../../mod.ts";
+import { bytesOf } from "./embedded.ts";
+import text from "./model.safetensors.base64" with { type: "text" };
 
 /** The parameters of a perceptron with one hidden layer; their shapes are part of their types. */
 export type Model = {
@@ -39,17 +42,14 @@ export function classify(model: Model, images: Images): Tensor<"int32", [number]
   return scores(model, hidden(model, images)).argmax(1);
 }
 
-/**
- * Reads the trained model, and moves it to `device`. An invalid file is a FormatError or a
- * ShapeError.
- */
-export async function loadModel(device: types.Device = "cpu"): Promise<Model> {
-  await using file = await io.openSafetensors(MODEL_FILE);
-  const read = async (name: keyof Model) => (await file.get(name)).astype("float32").to(device);
+/** The trained model, which is part of the program, on `device`. */
+export function loadModel(device: types.Device = "cpu"): Model {
+  const file = io.decodeSafetensors(bytesOf(text));
+  const read = (name: keyof Model) => file.get(name).astype("float32").to(device);
   return {
-    weight1: (await read("weight1")).asShape([128, 64]),
-    bias1: (await read("bias1")).asShape([128]),
-    weight2: (await read("weight2")).asShape([10, 128]),
-    bias2: (await read("bias2")).asShape([10]),
+    weight1: read("weight1").asShape([128, 64]),
+    bias1: read("bias1").asShape([128]),
+    weight2: read("weight2").asShape([10, 128]),
+    bias2: read("bias2").asShape([10]),
   };
 }

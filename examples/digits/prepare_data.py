@@ -8,6 +8,7 @@ split.json lists the images to train on and those held out: a random quarter of 
 both parts have the classes in the same proportions. See data/SOURCE.md for what the data is.
 """
 
+import base64
 import json
 from pathlib import Path
 
@@ -32,6 +33,9 @@ train = sorted(set(range(1797)) - set(held_out))
 
 OUT.mkdir(exist_ok=True)
 np.savez_compressed(OUT / "digits.npz", images=images, labels=labels)
+# The program imports the text, so that it is part of executables.
+text = base64.b64encode((OUT / "digits.npz").read_bytes()).decode()
+(OUT / "digits.npz.base64").write_text(text + "\n")
 lists = {"train": train, "heldOut": sorted(held_out)}
 lines = [f"  {json.dumps(name)}: {json.dumps(indices)}" for name, indices in lists.items()]
 (OUT / "split.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

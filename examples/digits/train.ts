@@ -12,7 +12,7 @@
  *
  * @module
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import process from "node:process";
 import {
   arange,
@@ -31,6 +31,7 @@ import {
 } from "../../mod.ts";
 import { deviceIn } from "./device.ts";
 import { type Digits, loadDigits, pick } from "./digits.ts";
+import { writeEmbedded } from "./embedded.ts";
 import { classify, hidden, type Model, MODEL_FILE, scores } from "./model.ts";
 
 /** The seed of the committed model. */
@@ -209,7 +210,7 @@ async function main(args: readonly string[]): Promise<void> {
     const same = (await readFile(MODEL_FILE)).equals(bytes);
     console.log(`model.safetensors ${same ? "is what this makes" : "differs"}`);
     process.exitCode = same ? 0 : 1;
-  } else await writeFile(MODEL_FILE, bytes);
+  } else await writeEmbedded(MODEL_FILE, bytes);
 }
 
 if (import.meta.main) {

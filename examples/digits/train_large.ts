@@ -9,10 +9,11 @@
  *
  * @module
  */
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import process from "node:process";
 import { arange, io, random, setBackend, type Tensor, tensor, where, zeros } from "../../mod.ts";
 import { type Digits, loadDigits, pick } from "./digits.ts";
+import { writeEmbedded } from "./embedded.ts";
 import { hiddenLayers, LARGE_FILE, type LargeModel, largeScores, probabilities } from "./large.ts";
 import { type Kind, SEED, trainKind } from "./train.ts";
 
@@ -105,7 +106,7 @@ async function main(args: readonly string[]): Promise<void> {
     const same = (await readFile(LARGE_FILE)).equals(bytes);
     console.log(`large.safetensors ${same ? "is what this makes" : "differs"}`);
     process.exitCode = same ? 0 : 1;
-  } else await writeFile(LARGE_FILE, bytes);
+  } else await writeEmbedded(LARGE_FILE, bytes);
 }
 
 if (import.meta.main) {

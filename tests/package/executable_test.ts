@@ -17,12 +17,16 @@ import { check, inDeno, run, temporary } from "./support.ts";
  * The arguments of `deno task executable` in docs/install.md, except for the name of the
  * executable.
  */
-const [program, ...args] = /^deno task executable (.*) --out=digits$/m.exec(
+const documented = /^deno task executable (.*) --out=digits$/m.exec(
   readFileSync(join(root, "docs", "install.md"), "utf8"),
 )![1]!.split(" ");
 
-/** Builds the demo with this runtime, and runs it twice without the repository. */
-async function makeAndRun(flags: readonly string[]): Promise<void> {
+/** Builds a program with this runtime, and runs it twice without the repository. */
+async function makeAndRun(
+  flags: readonly string[],
+  program: readonly string[] = documented,
+  expected = "accuracy: 97.8%",
+): Promise<void> {
   using folder = temporary();
   const [elsewhere, temp, cache] = ["elsewhere", "temporary", "cache"].map((name) =>
     join(folder.path, name)
@@ -33,7 +37,7 @@ async function makeAndRun(flags: readonly string[]): Promise<void> {
   const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`, ...flags];
   const made = await run(
     process.execPath,
-    [...inDeno ? ["run", "-A"] : [], script, program!, ...args, ...options],
+    [...inDeno ? ["run", "-A"] : [], script, ...program, ...options],
     { cwd: root, env: process.env as Record<string, string> },
   );
   assertEquals([made.code, made.stdout.trim()], [0, out], made.stderr);
@@ -45,7 +49,7 @@ async function makeAndRun(flags: readonly string[]): Promise<void> {
   for (let n = 0; n < 2; n++) {
     const { code, stdout, stderr } = await run(out, [], { cwd: elsewhere!, env });
     assertEquals([code, stderr], [0, ""]);
-    assertStringIncludes(stdout, "accuracy: 97.8%");
+    assertStringIncludes(stdout, expected);
     seen.push([
       [elsewhere!, temp!, cache!].map((path) => readdirSync(path, { recursive: true }).sort()),
       statSync(join(cache!, library.sha256, library.name)).ino,
@@ -69,4 +73,9 @@ if (inDeno) {
   for (const flags of [[], ["--minify"]]) {
     check(`bun build --compile ${flags} makes the demo`, () => makeAndRun(flags));
   }
+  check("an executable has the files that options name", () => {
+    const main = "tests/package/programs/included.ts";
+    const include = "--include=examples/digits/model.safetensors=weights/model.safetensors";
+    return makeAndRun([], [main, include], "bias1 float32 [128]");
+  });
 }
