@@ -21,7 +21,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { deflateRawSync } from "node:zlib";
 import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
@@ -307,10 +307,14 @@ async function bundle(sources: string, folder: string): Promise<void> {
     ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
     ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
   ], sources);
-  for (const name of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".js")) continue;
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
+    // Deno finds declarations by this comment where the package is imported by its path.
+    const entry = existsSync(join(sources, name.replace(/js$/, "ts")));
+    const head = entry ? `// @ts-self-types="./${basename(name).replace(/js$/, "d.ts")}"\n` : "";
+    writeFileSync(path, head + text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
   }
 }
 
@@ -334,7 +338,7 @@ async function declare(sources: string, folder: string): Promise<void> {
     if (!name.endsWith(".d.ts")) continue;
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.js$1"));
+    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.d.ts$1"));
   }
 }
 

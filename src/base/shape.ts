@@ -20,7 +20,7 @@ export function formatShape(shape: Shape): string {
 /** The number of elements of a shape: the product of its sizes, 1 for `[]`. */
 export function sizeOf(shape: Shape): number {
   let size = 1;
-  for (let i = 0; i < shape.length; i++) size *= shape[i];
+  for (let i = 0; i < shape.length; i++) size *= shape[i]!;
   return size;
 }
 
@@ -135,8 +135,8 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   const result: number[] = new Array(rank);
   let size = 1;
   for (let i = rank - 1; i >= 0; i--) {
-    const m = i + shiftA >= 0 ? a[i + shiftA] : 1;
-    const n = i + shiftB >= 0 ? b[i + shiftB] : 1;
+    const m = i + shiftA >= 0 ? a[i + shiftA]! : 1;
+    const n = i + shiftB >= 0 ? b[i + shiftB]! : 1;
     if (m !== n && m !== 1 && n !== 1) throw mismatch(op, [a, b], i - rank, m, n);
     const length = m === 1 ? n : m;
     result[i] = length;
@@ -148,12 +148,12 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
 
 /** The shape that all `shapes` broadcast to, `[]` for none; errors as {@link broadcastShapes}. */
 export function broadcastAll(op: string, shapes: readonly Shape[]): Shape {
-  let result: Shape = shapes.length === 0 ? [] : shapes[0];
+  let result: Shape = shapes.length === 0 ? [] : shapes[0]!;
   for (let k = 1; k < shapes.length; k++) {
-    const shape = shapes[k];
+    const shape = shapes[k]!;
     for (let axis = -1; axis >= -Math.min(result.length, shape.length); axis--) {
-      const m = result[result.length + axis];
-      const n = shape[shape.length + axis];
+      const m = result[result.length + axis]!;
+      const n = shape[shape.length + axis]!;
       // Checked here, so that the message shows the shapes as given and not a partial result.
       if (m !== n && m !== 1 && n !== 1) throw mismatch(op, shapes, axis, m, n);
     }

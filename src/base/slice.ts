@@ -247,7 +247,7 @@ function parseStrings(index: readonly BasicIndex[], op: string): readonly BasicI
   if (index.length === 1) return parseIndexString(index[0] as string, op);
   const result: BasicIndex[] = new Array(index.length);
   for (let i = 0; i < index.length; i++) {
-    const arg = index[i];
+    const arg = index[i]!;
     if (typeof arg !== "string") {
       result[i] = arg;
       continue;
@@ -265,7 +265,7 @@ export function parseOne(text: string, op: string): BasicIndex {
       `Cannot ${op} by ${describe(text)} beside other indexes: a string for all axes stands alone`,
     );
   }
-  return parts[0];
+  return parts[0]!;
 }
 
 /** The view at numbers for the first axes, as in most loops over a tensor. */
@@ -274,14 +274,14 @@ function selectLeading(layout: Layout, index: readonly number[], op: string): La
   const rank = layout.shape.length - count;
   let { offset, size } = layout;
   for (let axis = 0; axis < count; axis++) {
-    offset += layout.checkIndex(op, axis, index[axis]) * layout.strides[axis];
-    size /= layout.shape[axis];
+    offset += layout.checkIndex(op, axis, index[axis]!) * layout.strides[axis]!;
+    size /= layout.shape[axis]!;
   }
   const shape: number[] = new Array(rank);
   const strides: number[] = new Array(rank);
   for (let i = 0; i < rank; i++) {
-    shape[i] = layout.shape[count + i];
-    strides[i] = layout.strides[count + i];
+    shape[i] = layout.shape[count + i]!;
+    strides[i] = layout.strides[count + i]!;
   }
   // An empty view keeps the offset of its source, as everywhere in Layout.
   const start = size === 0 ? layout.offset : offset;
@@ -322,7 +322,7 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
   let rest = rank;
   let ellipses = 0;
   for (let i = 0; i < count; i++) {
-    const arg = index[i];
+    const arg = index[i]!;
     if (typeof arg === "number") {
       rank--;
       rest--;
@@ -349,9 +349,9 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
   let axis = 0;
   let out = 0;
   for (let i = 0; i <= count; i++) {
-    const arg = i < count ? index[i] : "...";
+    const arg = i < count ? index[i]! : "...";
     if (typeof arg === "number") {
-      offset += layout.checkIndex(op, axis, arg) * layout.strides[axis];
+      offset += layout.checkIndex(op, axis, arg) * layout.strides[axis]!;
       axis++;
     } else if (arg === null) {
       shape[out] = 1;
@@ -359,16 +359,16 @@ export function sliceBasic(layout: Layout, index: readonly BasicIndex[], op = "s
       out++;
     } else if (typeof arg === "string") {
       for (; rest > 0; rest--) {
-        shape[out] = layout.shape[axis];
-        strides[out] = layout.strides[axis];
-        size *= shape[out];
+        shape[out] = layout.shape[axis]!;
+        strides[out] = layout.strides[axis]!;
+        size *= shape[out]!;
         axis++;
         out++;
       }
     } else {
-      if (arg instanceof Slice) resolveStepped(arg, layout.shape[axis]);
-      else resolveRange(arg as Range, layout.shape[axis]);
-      const stride = layout.strides[axis];
+      if (arg instanceof Slice) resolveStepped(arg, layout.shape[axis]!);
+      else resolveRange(arg as Range, layout.shape[axis]!);
+      const stride = layout.strides[axis]!;
       shape[out] = spanLength;
       strides[out] = stride * spanStep + 0; // 0 * -1 is -0
       size *= spanLength;
@@ -399,7 +399,7 @@ export function sliceAxisBy(
   let one = ownSlice(arg, op);
   if (typeof one === "string") {
     const parts = parseIndexString(one, op);
-    if (parts.length === 1) one = parts[0];
+    if (parts.length === 1) one = parts[0]!;
   }
   if (typeof one === "number") return layout.selectAxis(at, layout.checkIndex(op, at, one));
   if (!(one instanceof Slice || one instanceof Range)) {
@@ -407,6 +407,6 @@ export function sliceAxisBy(
       `Cannot ${op} axis ${shown} by ${describe(arg)}: it is not an index, slice or range`,
     );
   }
-  const { start, length, step } = resolveSlice(one, layout.shape[at]);
+  const { start, length, step } = resolveSlice(one, layout.shape[at]!);
   return layout.sliceAxis(at, start, length, step);
 }

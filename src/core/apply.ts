@@ -19,7 +19,7 @@ import { copyOf, dispatch, finishMap, runMap } from "./dispatch.ts";
 /** Options of elementwise ops. */
 export interface OpOptions {
   /** Write the result here instead of allocating; its shape must be the result's. */
-  readonly out?: Operand;
+  readonly out?: Operand | undefined;
   /** If `false`, operands of different shapes are an error. */
   readonly broadcast?: boolean;
 }

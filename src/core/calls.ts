@@ -74,7 +74,7 @@ export function setParameters(
 ): void {
   op.parameters.forEach((name, i) =>
     plan.data[ATTRIBUTES + i] = name === "count"
-      ? Math.max(0, count - Number(attributes?.correction ?? 0))
+      ? Math.max(0, count - Number(attributes?.["correction"] ?? 0))
       : Number(attributes?.[name])
   );
 }

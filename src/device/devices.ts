@@ -80,7 +80,7 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
  */
 const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
 /** Ops of the table that only other ops use. */
-const PARTS = new Set([...MADE_OF.norm!, "logSumExp"]);
+const PARTS = new Set([...MADE_OF["norm"]!, "logSumExp"]);
 for (const { name } of TABLE) if (!PARTS.has(name)) WARM.set(name, [name]);
 for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 

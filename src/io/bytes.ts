@@ -148,7 +148,7 @@ export class Cursor {
   /** Skips blanks. */
   skipSpace(): void {
     for (;; this.at++) {
-      const byte = this.#bytes[this.at];
+      const byte = this.#bytes[this.at]!;
       if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return;
     }
   }
@@ -166,7 +166,7 @@ export class Cursor {
     const start = this.at;
     let value = 0;
     for (; this.at < this.#bytes.length; this.at++) {
-      const digit = this.#bytes[this.at] - 0x30;
+      const digit = this.#bytes[this.at]! - 0x30;
       if (digit < 0 || digit > 9) break;
       value = value * 10 + digit;
       if (value > Number.MAX_SAFE_INTEGER) this.fail(`${what} is above 2^53 - 1`, start);
@@ -217,7 +217,9 @@ export function checkedBytes(shape: readonly number[], width: number): number | 
 /** Throws unless every byte of a bool tensor, which begins at `offset` in `file`, is 0 or 1. */
 export function checkBools(data: Uint8Array, file: string, offset: number): void {
   for (let i = 0; i < data.length; i++) {
-    if (data[i] > 1) throw new FormatError(`bool byte is ${data[i]}, not 0 or 1`, file, offset + i);
+    if (data[i]! > 1) {
+      throw new FormatError(`bool byte is ${data[i]}, not 0 or 1`, file, offset + i);
+    }
   }
 }
 

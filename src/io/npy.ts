@@ -89,7 +89,7 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
-  const [major, minor] = cursor.take(2, "the version");
+  const [major, minor] = cursor.take(2, "the version") as unknown as [number, number];
   if (major < 1 || major > 3 || minor !== 0) {
     cursor.fail(`npy version ${major}.${minor} is not 1.0, 2.0 or 3.0`, MAGIC.length);
   }
@@ -201,7 +201,7 @@ function readShape(cursor: Cursor): number[] {
 function swapBytes(data: Uint8Array, width: number): Uint8Array {
   const out = allocate(data.length);
   for (let i = 0; i < data.length; i += width) {
-    for (let j = 0; j < width; j++) out[i + j] = data[i + width - 1 - j];
+    for (let j = 0; j < width; j++) out[i + j] = data[i + width - 1 - j]!;
   }
   return out;
 }
@@ -215,13 +215,13 @@ function toRowMajor(data: Uint8Array, shape: readonly number[], width: number): 
   const index = shape.map(() => 0);
   let from = 0;
   for (let to = 0; to < out.length;) {
-    for (let i = 0, at = from; i < shape[last]; i++, at += strides[last]) {
-      for (let j = 0; j < width; j++) out[to++] = data[at + j];
+    for (let i = 0, at = from; i < shape[last]!; i++, at += strides[last]!) {
+      for (let j = 0; j < width; j++) out[to++] = data[at + j]!;
     }
     for (let axis = last - 1; axis >= 0; axis--) {
-      from += strides[axis];
-      if (++index[axis] < shape[axis]) break;
-      from -= strides[axis] * shape[axis];
+      from += strides[axis]!;
+      if (++index[axis]! < shape[axis]!) break;
+      from -= strides[axis]! * shape[axis]!;
       index[axis] = 0;
     }
   }
@@ -236,7 +236,7 @@ function toRowMajor(data: Uint8Array, shape: readonly number[], width: number): 
 export function encodeNpy(raw: RawTensor): Uint8Array<ArrayBuffer> {
   checkRaw(raw, "encodeNpy");
   const { dtype, shape, data } = raw;
-  const descr = DESCR[dtype];
+  const descr = DESCR[dtype]!;
   if (descr === undefined) {
     throw new DTypeError(
       `Cannot encodeNpy ${dtype}: the format has no such type; use encodeSafetensors, or cast ` +
@@ -244,7 +244,7 @@ export function encodeNpy(raw: RawTensor): Uint8Array<ArrayBuffer> {
     );
   }
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
-  const growth = shape.length === 0 ? 0 : GROWTH_DIGITS - String(shape[0]).length;
+  const growth = shape.length === 0 ? 0 : GROWTH_DIGITS - String(shape[0]!).length;
   const dict = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${tuple}, }` +
     " ".repeat(growth);
   const prefix = MAGIC.length + 4;

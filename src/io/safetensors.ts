@@ -149,7 +149,7 @@ function readObject(cursor: Cursor, readValue: (key: string, start: number) => v
 function skipJson(cursor: Cursor, depth: number): void {
   if (depth > 100) cursor.fail("more than 100 values inside each other");
   cursor.skipSpace();
-  const next = cursor.excerpt()[0];
+  const next = cursor.excerpt()[0]!;
   if (next === "{") readObject(cursor, () => skipJson(cursor, depth + 1));
   else if (next === "[") {
     cursor.expect("[");
@@ -208,7 +208,7 @@ function readInfo(
   if (type === undefined || shape === undefined || offsets?.length !== 2) {
     cursor.fail(`tensor ${quote(name)} lacks a dtype, a shape or two data_offsets`, start);
   }
-  const [begin, end] = [dataStart + offsets[0], dataStart + offsets[1]];
+  const [begin, end] = [dataStart + offsets[0]!, dataStart + offsets[1]!];
   if (begin > end || end > fileSize) {
     cursor.fail(
       `tensor ${quote(name)} has data_offsets ${formatShape(offsets)}, but the file holds ` +

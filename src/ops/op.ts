@@ -182,6 +182,8 @@ export function isTableOp(op: Op): op is TableOp {
 /** Every op by its name. */
 export const OPS: Map<string, Op> = new Map();
 
+type KindOfOp = ViewOp | CreateOp | TableOp;
+type PropertyOf<O> = O extends Op ? keyof O : never;
 type Described<O extends Op> = Omit<O, "id" | "idle" | "rules">;
 
 /**
@@ -191,7 +193,7 @@ type Described<O extends Op> = Omit<O, "id" | "idle" | "rules">;
  * Throws a TypeError for a name that another op has.
  */
 export function makeOp<O extends Op>(about: Described<O>): O {
-  const given: Record<string, unknown> = { ...about };
+  const given: Partial<Record<PropertyOf<KindOfOp>, unknown>> = about;
   const op = {
     kind: about.kind,
     name: about.name,

@@ -202,8 +202,8 @@ function read(x: Operand, options: FormatOptions, scientific?: boolean): Excerpt
         values.push(readElement(storage, position));
         return;
       }
-      axes[axis].filter((i) => i !== GAP).forEach((i, k) =>
-        visit(axis + 1, position + (far ? k : i) * layout.strides[axis])
+      axes[axis]!.filter((i) => i !== GAP).forEach((i, k) =>
+        visit(axis + 1, position + (far ? k : i) * layout.strides[axis]!)
       );
     };
     visit(0, layout.offset);
@@ -223,7 +223,7 @@ function shownPart(x: Operand, axes: readonly (readonly number[])[]): Operand {
     if (head < 0) return part;
     const { layout } = part;
     const tail = indexes.length - 1 - head;
-    const ends = [[0, head], [layout.shape[axis] - tail, tail]];
+    const ends: [number, number][] = [[0, head], [layout.shape[axis]! - tail, tail]];
     return concat(
       ends.map(([start, n]) => ({ ...part, layout: layout.sliceAxis(axis, start, n, 1) })),
       axis,
@@ -237,16 +237,16 @@ function shownIndexes(shape: readonly number[], edge: number): number[][] {
   const tails = shape.map((n) => n > 2 * edge ? edge : 0);
   if (edge < Infinity) {
     let shown = 1;
-    for (let axis = 0; axis < shape.length; axis++) shown *= heads[axis] + tails[axis];
+    for (let axis = 0; axis < shape.length; axis++) shown *= heads[axis]! + tails[axis]!;
     for (let axis = 0; axis < shape.length - 1 && shown > MOST_SHOWN; axis++) {
-      shown /= heads[axis] + tails[axis];
+      shown /= heads[axis]! + tails[axis]!;
       heads[axis] = 1;
       tails[axis] = 0;
     }
   }
   return shape.map((n, axis) => {
-    const head = Array.from({ length: heads[axis] }, (_, i) => i);
-    const tail = Array.from({ length: tails[axis] }, (_, i) => n - tails[axis] + i);
+    const head = Array.from({ length: heads[axis]! }, (_, i) => i);
+    const tail = Array.from({ length: tails[axis]! }, (_, i) => n - tails[axis]! + i);
     return head.length + tail.length < n ? [...head, GAP, ...tail] : [...head, ...tail];
   });
 }
@@ -260,8 +260,8 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
     // A single row needs no alignment.
     const row = rank === 0
-      ? cells[0].text.trim()
-      : "[".repeat(rank) + axes[rank - 1].map((i) => cell(i).text.trim()).join(", ") +
+      ? cells[0]!.text.trim()
+      : "[".repeat(rank) + axes[rank - 1]!.map((i) => cell(i).text.trim()).join(", ") +
         "]".repeat(rank);
     if (rank === 0 || PREFIX.length + row.length < lineWidth) return row;
     next = 0;
@@ -274,7 +274,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   if (length > room) gap = gap.padStart(width);
   const write = (axis: number): string => {
     if (axis < rank - 1) {
-      const items = axes[axis].map((i) => i === GAP ? "..." : write(axis + 1));
+      const items = axes[axis]!.map((i) => i === GAP ? "..." : write(axis + 1));
       return `[${items.join(`,${"\n".repeat(rank - 1 - axis)}${indent(axis)}`)}]`;
     }
     const lines: string[] = [];
@@ -311,17 +311,17 @@ function writeCells(
   const texts = info.kind === "b"
     ? values.map((value) => value ? "true" : "false")
     : info.kind === "f"
-    ? writeFloats(values as readonly number[], ROUND[info.name], precision, scientific)
+    ? writeFloats(values as readonly number[], ROUND[info.name]!, precision, scientific)
     : values.map(String);
   // From the point to the end; NaN and Infinity align at the right end.
   const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);
   const most = largest(decimals);
-  const after = texts.map((text, i) => /\d$/.test(text) ? most - decimals[i] : 0);
-  const width = largest(texts.map((text, i) => text.length + after[i]));
+  const after = texts.map((text, i) => /\d$/.test(text) ? most - decimals[i]! : 0);
+  const width = largest(texts.map((text, i) => text.length + after[i]!));
   return {
     cells: texts.map((text, i) => ({
-      text: text.padStart(width - after[i]),
-      after: " ".repeat(after[i]),
+      text: text.padStart(width - after[i]!),
+      after: " ".repeat(after[i]!),
     })),
     width,
   };
@@ -357,13 +357,13 @@ function writeFloats(
   const digits = Math.min(100, precision ?? SIGNIFICANT - 1);
   const places = largest(Array.from(shortest, ([value, found]) => {
     const text = value.toExponential(Math.min(found.places, digits));
-    return /\.(\d*[1-9])0*e/.exec(text)?.[1].length ?? 0;
+    return /\.(\d*[1-9])0*e/.exec(text)?.[1]?.length ?? 0;
   }));
   const parts = values.map((value) => value.toExponential(places).split("e"));
   const powers = Math.max(2, largest(parts.map(([, power = ""]) => power.length - 1)));
-  return parts.map(([mantissa, power], i) => {
+  return parts.map(([mantissa = "", power], i) => {
     if (power === undefined) return mantissa;
-    return signed(values[i], `${mantissa}e${power[0]}${power.slice(1).padStart(powers, "0")}`);
+    return signed(values[i]!, `${mantissa}e${power[0]}${power.slice(1).padStart(powers, "0")}`);
   });
 }
 
@@ -389,7 +389,7 @@ function shortestDigits(
     let places = 0;
     do text = value.toExponential(places++); while (round(Number(text)) !== value);
   }
-  const [mantissa, exponent] = text.split("e");
+  const [mantissa, exponent] = text.split("e") as [string, string];
   return { places: mantissa.split(".")[1]?.length ?? 0, exponent: Number(exponent) };
 }
 

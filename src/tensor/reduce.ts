@@ -42,11 +42,11 @@ export type Axes = number | readonly number[] | null | undefined;
 /** Options of reductions. */
 export interface ReduceOptions {
   /** Write the result here instead of allocating. */
-  readonly out?: Operand;
+  readonly out?: Operand | undefined;
   /** Keep reduced axes as axes of size 1. */
   readonly keepDims?: boolean;
   /** Cast the input first; the sum of int32 values as float64, for instance. */
-  readonly dtype?: DType;
+  readonly dtype?: DType | undefined;
 }
 
 const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];

@@ -30,7 +30,7 @@ export interface Carried {
   /** The files by name, deflated, as base64, if available. */
   readonly content: () => Readonly<Record<string, string>> | undefined;
   /** The library in the cache, if it was intact when this module was imported. */
-  readonly intact?: string;
+  readonly intact?: string | undefined;
 }
 
 /** An error's message in one line. */

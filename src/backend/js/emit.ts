@@ -219,7 +219,7 @@ export class Emitter {
       num: (n) => n,
       call: (name, args) => {
         if (name === "nextafter") return `nextafter_${dtype}(${args.join(", ")})`;
-        if (SHORT[name] !== undefined && dtype !== "float64") name = SHORT[name];
+        if (dtype !== "float64") name = SHORT[name] ?? name;
         return `${name}(${args.map((arg) => arg === "bits" ? String(bytes * 8) : arg).join(", ")})`;
       },
       select: (test, then, otherwise) =>

@@ -257,7 +257,7 @@ function interpretReduce(
       inputs.forEach((input, k) =>
         env["xy"[k]!] = castScalar(readElement(input, at[k + 1]!), compute)
       );
-      let x = map === null ? env.x! : map(env);
+      let x = map === null ? env["x"]! : map(env);
       if (DTYPE[accumulate].wide) x = BigInt(x);
       else if (map !== null && typeof x === "bigint") x = Number(x);
       else if (to === "bool") x = x == 0 ? 0 : 1;

@@ -243,10 +243,10 @@ class Folding {
       x: emit.cast(emit.load(this.input, "A", index1), this.input, this.compute),
     };
     if (this.second !== null) {
-      names.y = emit.cast(emit.load(this.second, "B", index2), this.second, this.compute);
+      names["y"] = emit.cast(emit.load(this.second, "B", index2), this.second, this.compute);
     }
     for (const name of row.parameters) names[name] = number(name);
-    return row.map === undefined ? names.x! : emit.compute(row.map, names, this.compute);
+    return row.map === undefined ? names["x"]! : emit.compute(row.map, names, this.compute);
   }
 
   /** Folds `x` into the accumulator with the given suffix. */
