@@ -5,7 +5,8 @@
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
- * for JSR on the first package, and TypeScript on the declarations of the second.
+ * for JSR on the first package, and TypeScript on the declarations of the second. The package for
+ * npm names its repository if `SITE_REPOSITORY` is the address of one.
  *
  * @module
  */
@@ -200,7 +201,7 @@ function embeddedForNpm(libraries: Libraries): string {
     const lines = files.map((file) =>
       `    "${file.name}": new URL("./lib/${own(file, target)}", import.meta.url),\n`
     );
-    return `  "${target}": {\n${lines.join("")}  },\n`;
+    return `  "${target}": () => ({\n${lines.join("")}  }),\n`;
   });
   const branches = Object.keys(libraries).map((target) => {
     const [platform, arch] = target.split("-");
@@ -222,12 +223,23 @@ ${branches.join("")}  }
 const { process: { platform, arch } = { platform: "", arch: "" } } = globalThis;
 const target = \`\${platform}-\${arch}\`;
 
+/** The files of the package; none in a bundle whose format has no import.meta. */
+const own = () => import.meta.url === undefined ? undefined : OWN[target]?.();
+
 /** What the package carries for this machine. */
-export const embedded = { files: FILES[target] ?? [], own: OWN[target], content };
+export const embedded = { files: FILES[target] ?? [], own, content };
 `;
 }
 
-function manifest(): { version: string; description: string; license: string } {
+/** The fields of package.json that packages have too. */
+interface Manifest {
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly keywords: readonly string[];
+}
+
+function manifest(): Manifest {
   return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 }
 
@@ -267,6 +279,7 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   for (const name of TEXTS) cpSync(join(root, name), join(folder, name));
   await bundle(sources, folder);
   await declare(sources, folder);
+  declareFiles(folder);
   rmSync(sources, { recursive: true });
   writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries));
   writeModules(join(folder, "native"), libraries, ".js");
@@ -277,7 +290,8 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
       cpSync(path, to);
     }
   }
-  const { version, description, license } = manifest();
+  const { version, description, license, keywords } = manifest();
+  const repository = process.env.SITE_REPOSITORY;
   const exports = Object.fromEntries(
     Object.entries(ENTRIES).map(([name, path]) => [name, {
       types: `./${path.replace(/ts$/, "d.ts")}`,
@@ -288,7 +302,13 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
     name: "@rowmajor/tensor",
     version,
     description,
+    keywords,
     license,
+    ...repository === undefined ? {} : {
+      homepage: `${repository}#readme`,
+      repository: { type: "git", url: `git+${repository}.git` },
+      bugs: `${repository}/issues`,
+    },
     type: "module",
     exports: { ...exports, "./package.json": "./package.json" },
     types: "./mod.d.ts",
@@ -339,6 +359,23 @@ async function declare(sources: string, folder: string): Promise<void> {
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
     writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.d.ts$1"));
+  }
+}
+
+/** The types of files that Bun imports `with { type: "file" }`: their paths. */
+const FILE_TYPES = ["safetensors", "npy", "npz"].map((extension) =>
+  `declare module "*.${extension}" {\n  const path: string;\n  export default path;\n}\n`
+).join("");
+
+/** Declares files for the programs that import a module. */
+function declareFiles(folder: string): void {
+  writeFileSync(join(folder, "files.d.ts"), FILE_TYPES);
+  for (const entry of [".", "./io"]) {
+    const path = ENTRIES[entry]!;
+    const declarations = join(folder, path.replace(/ts$/, "d.ts"));
+    const up = "../".repeat(path.split("/").length - 1) || "./";
+    const text = readFileSync(declarations, "utf8");
+    writeFileSync(declarations, `/// <reference path="${up}files.d.ts" />\n${text}`);
   }
 }
 

@@ -8,29 +8,90 @@
  * @module
  */
 import { shorten } from "./text.ts";
+import { nameClass } from "./class_name.ts";
+
+/** The folder of this library's own modules in a stack of Bun, if it is known. */
+const own = "Bun" in globalThis
+  ? /^(?:file:\/\/)?(.*\/)(?:base\/errors\.ts|shared-\w+\.js)$/.exec(import.meta.url ?? "")?.[1]
+  : undefined;
+/** The frames of a stack: enough to reach the program from the depth of any op. */
+const FRAMES = 50;
+
+/** Captures the stack of an error of this library, so that the program's frame is in it. */
+function locate(error: Error): void {
+  const { stackTraceLimit } = Error;
+  // Some programs freeze Error.
+  if (!Reflect.set(Error, "stackTraceLimit", Math.max(FRAMES, stackTraceLimit))) return;
+  Error.captureStackTrace(error, error.constructor);
+  Error.stackTraceLimit = stackTraceLimit;
+  // Bun prints the source of the first frame, and has no frame for a method that ends in a call.
+  if (own === undefined) return;
+  const lines = error.stack!.split("\n");
+  const first = lines.findIndex((line) => /^ +at /.test(line));
+  const user = lines.findIndex((line, i) => i >= first && first >= 0 && !line.includes(own));
+  if (user > first) error.stack = [...lines.slice(0, first), ...lines.slice(user)].join("\n");
+}
+
+/** Names an error class for programs and for stacks, which begin with the name. */
+function nameError(type: abstract new (...args: never[]) => Error, name: string): void {
+  nameClass(type, name);
+  Object.defineProperty(type.prototype, "name", {
+    ...{ value: name, writable: true, configurable: true, enumerable: false },
+  });
+}
 
 /** Shapes that do not match, invalid sizes, or reductions of no elements to a value. */
 export class ShapeError extends RangeError {
+  static {
+    nameError(this, "ShapeError");
+  }
+
   /** The class name. */
-  override readonly name = "ShapeError";
+  declare readonly name: "ShapeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_SHAPE";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** An axis that a tensor does not have, or one that is listed twice. */
 export class AxisError extends RangeError {
+  static {
+    nameError(this, "AxisError");
+  }
+
   /** The class name. */
-  override readonly name = "AxisError";
+  declare readonly name: "AxisError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_AXIS";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** An index outside an axis, or an invalid slice (step 0 included). */
 export class IndexError extends RangeError {
+  static {
+    nameError(this, "IndexError");
+  }
+
   /** The class name. */
-  override readonly name = "IndexError";
+  declare readonly name: "IndexError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_INDEX";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /**
@@ -38,10 +99,20 @@ export class IndexError extends RangeError {
  * that is NaN, a seed of more than 64 bits, an unknown mode.
  */
 export class ArgumentError extends RangeError {
+  static {
+    nameError(this, "ArgumentError");
+  }
+
   /** The class name. */
-  override readonly name = "ArgumentError";
+  declare readonly name: "ArgumentError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_ARGUMENT";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /**
@@ -49,18 +120,38 @@ export class ArgumentError extends RangeError {
  * represent.
  */
 export class DTypeError extends TypeError {
+  static {
+    nameError(this, "DTypeError");
+  }
+
   /** The class name. */
-  override readonly name = "DTypeError";
+  declare readonly name: "DTypeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DTYPE";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** A write to a read-only tensor, or to one whose elements share memory (stride 0). */
 export class ReadOnlyError extends TypeError {
+  static {
+    nameError(this, "ReadOnlyError");
+  }
+
   /** The class name. */
-  override readonly name = "ReadOnlyError";
+  declare readonly name: "ReadOnlyError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_READ_ONLY";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /**
@@ -68,40 +159,84 @@ export class ReadOnlyError extends TypeError {
  * transferred.
  */
 export class DisposedError extends Error {
+  static {
+    nameError(this, "DisposedError");
+  }
+
   /** The class name. */
-  override readonly name = "DisposedError";
+  declare readonly name: "DisposedError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DISPOSED";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** An unavailable device, or operands on different devices. */
 export class DeviceError extends Error {
+  static {
+    nameError(this, "DeviceError");
+  }
+
   /** The class name. */
-  override readonly name = "DeviceError";
+  declare readonly name: "DeviceError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_DEVICE";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** A move out of shared memory that other handles still hold. */
 export class SharedError extends Error {
+  static {
+    nameError(this, "SharedError");
+  }
+
   /** The class name. */
-  override readonly name = "SharedError";
+  declare readonly name: "SharedError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_SHARED";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** A name that another op has, an op that is not defined in this thread, an invalid definition. */
 export class OpError extends Error {
+  static {
+    nameError(this, "OpError");
+  }
+
   /** The class name. */
-  override readonly name = "OpError";
+  declare readonly name: "OpError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_OP";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
 }
 
 /** A native call that reported a failure. */
 export class NativeError extends Error {
+  static {
+    nameError(this, "NativeError");
+  }
+
   /** The class name. */
-  override readonly name = "NativeError";
+  declare readonly name: "NativeError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code: string;
   /** The C symbol that was called. */
@@ -115,6 +250,7 @@ export class NativeError extends Error {
     this.symbol = symbol;
     this.status = status;
     this.code = `RM_NATIVE_${status}`;
+    locate(this);
   }
 }
 
@@ -123,8 +259,12 @@ const MAX_PATH = 4096;
 
 /** A file that is truncated, malformed or hostile. */
 export class FormatError extends Error {
+  static {
+    nameError(this, "FormatError");
+  }
+
   /** The class name. */
-  override readonly name = "FormatError";
+  declare readonly name: "FormatError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_FORMAT";
   /** The file's name, or a placeholder (`"<bytes>"`). */
@@ -137,13 +277,18 @@ export class FormatError extends Error {
     super(`${shorten(file, MAX_PATH)} at byte ${offset}: ${message}`);
     this.file = file;
     this.offset = offset;
+    locate(this);
   }
 }
 
 /** A buffer that could not be allocated. */
 export class OutOfMemoryError extends Error {
+  static {
+    nameError(this, "OutOfMemoryError");
+  }
+
   /** The class name. */
-  override readonly name = "OutOfMemoryError";
+  declare readonly name: "OutOfMemoryError";
   /** Survives `structuredClone`, unlike the class. */
   readonly code = "RM_OUT_OF_MEMORY";
   /** The number of bytes requested. */
@@ -156,6 +301,7 @@ export class OutOfMemoryError extends Error {
     super(`Cannot allocate ${bytes} bytes on ${device}${about === undefined ? "" : `: ${about}`}`);
     this.bytes = bytes;
     this.device = device;
+    locate(this);
   }
 }
 

@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { nameClass } from "./class_name.ts";
 import { describe } from "./dtype.ts";
 import { ArgumentError, AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
@@ -84,6 +85,10 @@ function badBroadcast(shape: Shape, target: Shape, why: string): ShapeError {
  * never used.
  */
 export class Layout {
+  static {
+    nameClass(this, "Layout");
+  }
+
   /** The size of each axis. */
   readonly shape: readonly number[];
   /** The distance between neighbors along each axis, in elements; negative or 0 in some views. */

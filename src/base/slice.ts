@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { nameClass } from "./class_name.ts";
 import { describe } from "./dtype.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
@@ -21,6 +22,10 @@ import { BRAND, brandFor, brandOf, PROTOCOL, VERSION } from "./version.ts";
  * ```
  */
 export class Slice {
+  static {
+    nameClass(this, "Slice");
+  }
+
   /** The first index; `null` is the end at which the step starts. */
   readonly start: number | null;
   /** The index to stop before; `null` continues to the end. */
@@ -82,6 +87,10 @@ export class Slice {
 
 /** Consecutive indexes between two bounds, backwards when the first is above the second. */
 export class Range {
+  static {
+    nameClass(this, "Range");
+  }
+
   /** The first index. */
   readonly start: number;
   /** The index to stop before, or at. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { nameClass } from "../base/class_name.ts";
 import type { Recording } from "../core/backend.ts";
 import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
 import { ROW_KERNELS } from "../core/row_kernels.ts";
@@ -124,6 +125,10 @@ export function allowTF32(allow: boolean): boolean {
 
 /** Recorded work that a device can run any number of times; the result of {@link capture}. */
 export class Graph implements Disposable {
+  static {
+    nameClass(this, "Graph");
+  }
+
   /** The device. */
   readonly device: string;
   #recording: Recording | null;

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { nameClass } from "../base/class_name.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -37,6 +38,10 @@ const WHITE: Partial<Record<DType, number>> = {
 
 /** An image: the result of {@link image}. */
 export class TensorImage {
+  static {
+    nameClass(this, "TensorImage");
+  }
+
   /** The bytes of the PNG file. */
   readonly png: Uint8Array<ArrayBuffer>;
   /** The width in pixels. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { nameClass } from "../base/class_name.ts";
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { DeviceError } from "../base/errors.ts";
 import { allocateFor, recycle } from "./pool.ts";
@@ -27,6 +28,10 @@ let made = 0;
 
 /** A run of elements in the memory of a device. */
 export class DeviceStorage extends Storage {
+  static {
+    nameClass(this, "DeviceStorage");
+  }
+
   readonly #memory: DeviceMemory;
   readonly #length: number;
   readonly #address: number;

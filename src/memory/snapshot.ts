@@ -8,6 +8,7 @@
  *
  * @module
  */
+import { nameClass } from "../base/class_name.ts";
 import { allocateIn, copyElements, NO_ARRAY } from "./device.ts";
 import { recycle } from "./pool.ts";
 import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
@@ -69,6 +70,10 @@ function copyOf(storage: Storage, low: number, high: number): Storage {
  * own.
  */
 class CowStorage extends Storage {
+  static {
+    nameClass(this, "CowStorage");
+  }
+
   // Public, so that tools that compare objects see the elements.
   snapshot: Snapshot;
   readonly #low: number;

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { nameClass } from "../base/class_name.ts";
 import { DTYPE, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { DisposedError } from "../base/errors.ts";
 
@@ -32,6 +33,10 @@ function isSharedBuffer(buffer: ArrayBufferLike): boolean {
 
 /** A run of elements of one dtype, held by one or more tensors. */
 export class Storage {
+  static {
+    nameClass(this, "Storage");
+  }
+
   /**
    * The elements; float16 and bfloat16 as bits. Changes when the storage leaves a slab. Throws a
    * DeviceError if they are not in the memory of the CPU.

@@ -29,6 +29,7 @@ import {
   SharedError,
 } from "../base/errors.ts";
 import { BRAND, brandFor, brandOf } from "../base/version.ts";
+import { nameClass } from "../base/class_name.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxis, ownAxes, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
@@ -51,6 +52,7 @@ import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type { ACCESS, SHAPE } from "../types/core.ts";
 import type * as t from "../types/mod.ts";
+import { isFormatting } from "./console.ts";
 import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
 import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
 import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
@@ -384,6 +386,10 @@ export class Tensor<
   out V extends t.Device = t.Device,
   A extends t.Access = "write",
 > {
+  static {
+    nameClass(this, "Tensor");
+  }
+
   /** The shape, for types. @ignore */
   declare readonly [SHAPE]: S;
   /** Has types compare tensors by {@link access} and not by their type arguments. @ignore */
@@ -718,8 +724,9 @@ export class Tensor<
    * x < tensor([10, 10]); // throws DTypeError: Cannot use operators on a tensor
    * ```
    */
-  [Symbol.toPrimitive](hint: "default" | "number" | "string"): string {
+  [Symbol.toPrimitive](hint: "default" | "number" | "string"): string | number {
     if (hint === "string") return this.toString();
+    if (hint === "number" && isFormatting()) return NaN;
     throw new DTypeError(
       `Cannot use operators on a tensor of shape ${
         formatShape(this.layout.shape)

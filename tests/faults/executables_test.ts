@@ -5,12 +5,23 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fault } from "./support.ts";
-import { root } from "../../scripts/tools.ts";
+import { builtLibraries, HOST, stageNpm, TARGETS } from "../../scripts/release/package.ts";
+import { findTool, root } from "../../scripts/tools.ts";
 
 const inDeno = "Deno" in globalThis;
 const exe = process.platform === "win32" ? ".exe" : "";
@@ -25,7 +36,7 @@ function temporary(): Disposable & { readonly path: string } {
 function output(path: string, args: readonly string[], cwd: string, input = ""): string {
   const env = { ...process.env, NO_COLOR: "1", ROWMAJOR_CACHE: join(cwd, "cache") };
   const { status, stdout, stderr } = spawnSync(path, args, { cwd, env, input, encoding: "utf8" });
-  assertEquals(status, 0, stderr);
+  assertEquals(status, 0, stdout + stderr);
   return stdout;
 }
 
@@ -73,4 +84,107 @@ fault({
     const run = ["run", "--no-prompt", "--no-check", join(root, main), ...args];
     assertStringIncludes(output(process.execPath, run, folder.path, DIGIT), expected);
   }
+});
+
+// Packing takes seconds, and the bundler is Bun's.
+const notHere = inDeno ? "the bundler is Bun's" : !(HOST in TARGETS) && "no library is built";
+
+/** A project with the package for npm in it. */
+async function makeProject(folder: string): Promise<string> {
+  const project = join(folder, "project");
+  mkdirSync(join(project, "node_modules", "@rowmajor"), { recursive: true });
+  writeFileSync(join(project, "package.json"), '{ "type": "module" }');
+  const npm = join(folder, "npm");
+  await stageNpm(npm, { [HOST]: [builtLibraries(HOST)[HOST]![0]!] });
+  symlinkSync(npm, join(project, "node_modules", "@rowmajor", "tensor"), "junction");
+  return project;
+}
+
+/** Names of its own that are those of the package, which a bundler then numbers. */
+const PROGRAM = `import * as rm from "@rowmajor/tensor";
+class ShapeError {} class Tensor {} class Slice {} class Layout {}
+globalThis.kept = [ShapeError, Tensor, Slice, Layout];
+const wrong = Object.entries(rm).filter(([name, value]) =>
+  typeof value === "function" && /^class\\b/.test(String(value)) && value.name !== name);
+const { error } = rm.attempt(() => rm.zeros([2, 3]).add(rm.zeros([4])));
+const { devices, backends } = rm.info();
+console.log(JSON.stringify({
+  wrong: wrong.map(([name]) => name),
+  name: error.name,
+  head: error.stack.split("\\n")[0],
+  sum: rm.arange(4).sum().item(),
+  known: devices.cpu === "native" || typeof backends.native === "string",
+  constructors: [rm.zeros([1]), rm.range(0, 1), rm.zeros([1]).storage].map((x) => x.constructor.name),
+}));
+`;
+
+fault({
+  entry: 15,
+  kind: "a bundle without import.meta died at import, and classes had other names in bundles",
+  others: ["every exported class", "storages", "the package for npm itself, which is a bundle"],
+  skip: notHere,
+}, async () => {
+  using folder = temporary();
+  const project = await makeProject(folder.path);
+  writeFileSync(join(project, "main.js"), PROGRAM);
+  const expected = {
+    wrong: [],
+    name: "ShapeError",
+    head: "ShapeError: Cannot add shapes [2, 3] and [4]: axis -1 has sizes 3 and 4",
+    sum: 6,
+    known: true,
+    constructors: ["Tensor", "Range", "Storage"],
+  };
+  assertEquals(JSON.parse(output(process.execPath, ["main.js"], project)), expected);
+  for (const format of ["esm", "cjs", "iife"]) {
+    for (const flags of [[], ["--minify"]]) {
+      const out = join(folder.path, `bundle.${format === "esm" ? "mjs" : "cjs"}`);
+      const build = ["build", `--format=${format}`, "--target=node", ...flags, `--outfile=${out}`];
+      output(process.execPath, [...build, "main.js"], project);
+      // As other bundlers write import.meta where a format has none.
+      const text = readFileSync(out, "utf8");
+      if (format !== "esm") writeFileSync(out, text.replaceAll("import.meta", "({})"));
+      assertEquals(JSON.parse(output(process.execPath, [out], project)), expected, format);
+      const deno = ["run", "-A", "--no-check", out];
+      assertEquals(JSON.parse(output(findTool("deno"), deno, project)), expected, format);
+    }
+  }
+});
+
+fault({
+  entry: 15,
+  kind: "a file imported with type file had no type",
+  others: ["npy and npz"],
+  skip: notHere,
+}, async () => {
+  using folder = temporary();
+  const project = await makeProject(folder.path);
+  copyFileSync(
+    join(root, "examples/digits/model.safetensors"),
+    join(project, "model.safetensors"),
+  );
+  writeFileSync(
+    join(project, "main.ts"),
+    `import { io } from "@rowmajor/tensor";
+    import path from "./model.safetensors" with { type: "file" };
+    const typed: string = path;
+    await using file = await io.openSafetensors(typed);
+    console.log((await file.get("bias1")).shape.join());
+    export {};`,
+  );
+  const compilerOptions = {
+    ...{ target: "esnext", module: "preserve", types: [], skipLibCheck: true, noEmit: true },
+    strict: true,
+  };
+  writeFileSync(
+    join(project, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, files: ["main.ts"] }),
+  );
+  const tsc = join(root, "node_modules", "typescript", "lib", "tsc.js");
+  assertEquals(output(process.execPath, [tsc, "-p", "."], project), "");
+  const out = join(folder.path, `program${exe}`);
+  output(process.execPath, ["build", "--compile", `--outfile=${out}`, "main.ts"], project);
+  const empty = join(folder.path, "empty");
+  mkdirSync(empty);
+  assertEquals(output(out, [], empty), "128\n");
 });

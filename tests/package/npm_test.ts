@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
@@ -29,6 +29,7 @@ const env = { HOME: stage.path, ROWMAJOR_CACHE: cache, TMPDIR: stage.path, TEMP:
 let installed: Promise<void> | undefined;
 function install(): Promise<void> {
   return installed ??= (async () => {
+    process.env.SITE_REPOSITORY = "https://example.org/me/it";
     const tarball = await stageNpm(join(stage.path, "npm"), librariesIn(stage.path));
     mkdirSync(project);
     writeFileSync(join(project, "package.json"), '{ "type": "module" }');
@@ -45,6 +46,12 @@ checkOnce(
     assertEquals(readdirSync(join(project, "node_modules")).sort(), ["@rowmajor"]);
     const outcome = await run(process.execPath, ["main.mjs"], { cwd: project, env });
     assertEquals(told(outcome).cpu, "native");
+    const manifest = JSON.parse(
+      readFileSync(join(project, "node_modules/@rowmajor/tensor/package.json"), "utf8"),
+    );
+    assert(manifest.keywords.includes("tensor") && manifest.keywords.length >= 5);
+    assertEquals(manifest.repository.url, "git+https://example.org/me/it.git");
+    assertEquals(manifest.homepage, "https://example.org/me/it#readme");
     // Older module resolution finds it too.
     writeFileSync(
       join(project, "older.cjs"),

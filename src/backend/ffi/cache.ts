@@ -25,8 +25,11 @@ export interface CarriedFile {
 export interface Carried {
   /** The library and its dependencies in the same folder; empty if there is no such library. */
   readonly files: readonly CarriedFile[];
-  /** The locations of the files by name, if they are also files of the package. */
-  readonly own?: Readonly<Record<string, URL>>;
+  /**
+   * The locations of the files by name, if they are also files of the package. Undefined in a
+   * bundle that does not know its own place.
+   */
+  readonly own?: () => Readonly<Record<string, URL>> | undefined;
   /** The files by name, deflated, as base64, if available. */
   readonly content: () => Readonly<Record<string, string>> | undefined;
   /** The library in the cache, if it was intact when this module was imported. */
@@ -202,14 +205,15 @@ export async function importContent(
 /** The bytes of a file that a package contains. */
 function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
   const packed = content()?.[file.name];
-  const url = own?.[file.name];
+  const url = own?.()?.[file.name];
   let bytes: Uint8Array;
   if (packed !== undefined) {
     const { Buffer } = globalThis.process.getBuiltinModule("node:buffer");
     const { inflateRawSync } = globalThis.process.getBuiltinModule("node:zlib");
     bytes = inflateRawSync(Buffer.from(packed, "base64"));
   } else if (url !== undefined) bytes = host.read(pathOf(url));
-  else throw new Error(`${file.name} could not be fetched`);
+  else if (own === undefined) throw new Error(`${file.name} could not be fetched`);
+  else throw new Error(`${file.name} is not in this bundle: set ROWMAJOR_LIB to its path`);
   if (host.sha256(bytes) !== file.sha256) throw new Error(`${file.name} of the package is damaged`);
   return bytes;
 }

@@ -69,7 +69,7 @@ export function openCarried(carried: Carried): Shim | Unavailable {
     };
   }
   // Files in an executable can be read at most, not opened.
-  const file = own?.[files[0]!.name];
+  const file = own?.()?.[files[0]!.name];
   if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
     return openAt(pathOf(file));
   }
