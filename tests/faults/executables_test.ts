@@ -9,28 +9,20 @@ import {
   chmodSync,
   copyFileSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
-  realpathSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
+import { run, temporary } from "../package/support.ts";
 import { fault } from "./support.ts";
 import { builtLibraries, HOST, stageNpm, TARGETS } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 
 const inDeno = "Deno" in globalThis;
 const exe = process.platform === "win32" ? ".exe" : "";
-
-/** A folder that is removed when it goes out of scope. */
-function temporary(): Disposable & { readonly path: string } {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), "rowmajor-faults-")));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
-}
 
 /** Runs a program to its end, and returns its output; throws unless it exits with 0. */
 function output(path: string, args: readonly string[], cwd: string, input = ""): string {
@@ -77,12 +69,26 @@ fault({
   kind: "an example read files that are no modules, which deno compile leaves out",
   others: ["the data set", "the larger model"],
   skip: !inDeno && "permissions are Deno's",
-}, () => {
+}, async () => {
   using folder = temporary();
-  for (const [main, args, expected] of PROGRAMS) {
-    // Without permissions a program reads its modules only. The server needs its options parsed.
-    const run = ["run", "--no-prompt", "--no-check", join(root, main), ...args];
-    assertStringIncludes(output(process.execPath, run, folder.path, DIGIT), expected);
+  const large = join(folder.path, "large.ts");
+  const module = JSON.stringify(pathToFileURL(join(root, "examples/digits/large.ts")).href);
+  writeFileSync(
+    large,
+    `import { loadLargeModel } from ${module};
+    console.log((await loadLargeModel()).bias3.shape.join());`,
+  );
+  for (
+    const [main, expected] of [
+      [join(root, "examples/digits/main.ts"), "accuracy: 97.8%"],
+      [large, "10"],
+    ] as const
+  ) {
+    // Without permissions a program reads its modules only.
+    const args = ["run", "--no-prompt", "--no-check", main];
+    const { code, stdout, stderr } = await run(process.execPath, args, { cwd: folder.path });
+    assertEquals(code, 0, stderr);
+    assertStringIncludes(stdout, expected);
   }
 });
 
