@@ -100,6 +100,8 @@ const JAVASCRIPT = "the JavaScript value";
 const INT64_SUMS = "unsigned integers below 64 bits give int64, the standard requires uint64";
 const WEAK = "JavaScript numbers become float32 unless a dtype is given";
 
+const SIGN_OF_NAN = "ignores the sign bit of NaN";
+
 /** Names that exist but differ from the requirements of the standard. */
 export const DIFFERENCES: Readonly<Record<string, string>> = {
   e: JAVASCRIPT,
@@ -135,6 +137,10 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   cumulative_sum: INT64_SUMS,
   sum: INT64_SUMS,
   diff: "no `prepend` and `append`",
+  bitwise_right_shift: "a shift of a negative value by the width or more gives 0, not -1",
+  copysign: SIGN_OF_NAN,
+  floor_divide: "as in NumPy: an infinity divided by a number is NaN, and 1 by -Infinity is -1",
+  signbit: SIGN_OF_NAN,
   diagonal: "uses the first two axes by default",
   vector_norm: "the axes come first, then `{ ord, keepDims }`",
 };
