@@ -1,7 +1,7 @@
 /**
  * Stages the published packages, with the native libraries of all targets inside, below
  * zig-out/package: `jsr`, the sources in TypeScript, and `npm`, JavaScript with declarations, which
- * it also packs as a tarball.
+ * it also packs as a tarball. `deno` is the latter for imports by a path.
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
@@ -320,6 +320,27 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
 }
 
+/**
+ * Stages what Deno imports by a path in `folder`: the package for npm that is staged in `npm`, with
+ * comments and specifiers by which Deno finds declarations.
+ */
+export function stageDeno(folder: string, npm: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  const others = [join(npm, "native"), join(npm, "package.json")];
+  cpSync(npm, folder, { recursive: true, filter: (path) => !others.includes(path) });
+  for (const entry of Object.values(ENTRIES)) {
+    const path = join(folder, entry.replace(/ts$/, "js"));
+    const types = `// @ts-self-types="./${basename(entry, ".ts")}.d.ts"\n`;
+    writeFileSync(path, types + readFileSync(path, "utf8"));
+  }
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".d.ts")) continue;
+    const path = join(folder, name);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.js\1/g, "$1$2.d.ts$1"));
+  }
+}
+
 /** Bundles the JavaScript of the entry points; shared code is in files of its own. */
 async function bundle(sources: string, folder: string): Promise<void> {
   await run("bun", [
@@ -327,14 +348,10 @@ async function bundle(sources: string, folder: string): Promise<void> {
     ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
     ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
   ], sources);
-  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    if (!name.endsWith(".js")) continue;
+  for (const name of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
-    // Deno finds declarations by this comment where the package is imported by its path.
-    const entry = existsSync(join(sources, name.replace(/js$/, "ts")));
-    const head = entry ? `// @ts-self-types="./${basename(name).replace(/js$/, "d.ts")}"\n` : "";
-    writeFileSync(path, head + text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
+    writeFileSync(path, text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
   }
 }
 
@@ -358,7 +375,7 @@ async function declare(sources: string, folder: string): Promise<void> {
     if (!name.endsWith(".d.ts")) continue;
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.d.ts$1"));
+    writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.js$1"));
   }
 }
 
@@ -413,14 +430,15 @@ async function main(): Promise<number> {
   if (built !== 0) return built;
   const libraries = builtLibraries(only);
   const out = join(root, "zig-out", "package");
-  const [jsr, npm] = [join(out, "jsr"), join(out, "npm")];
+  const [jsr, npm, deno] = [join(out, "jsr"), join(out, "npm"), join(out, "deno")];
   stageJsr(jsr, libraries);
   const tarball = await stageNpm(npm, libraries);
+  stageDeno(deno, npm);
   if (process.argv.includes("--check")) {
     await run("deno", ["publish", "--dry-run", "--allow-dirty"], jsr);
     await checkTypes(npm);
   }
-  for (const path of [jsr, npm]) console.log(`${path}: ${sizeOf(path)} bytes`);
+  for (const path of [jsr, npm, deno]) console.log(`${path}: ${sizeOf(path)} bytes`);
   console.log(`${tarball}: ${statSync(tarball).size} bytes`);
   return 0;
 }

@@ -10,7 +10,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
-import { stageNpm } from "../../scripts/release/package.ts";
+import { pathToFileURL } from "node:url";
+import { stageDeno, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 import { check, inDeno, librariesIn, program, report, run, temporary, told } from "./support.ts";
 
@@ -78,6 +79,17 @@ checkOnce(
       assertEquals(served, cpu);
       if (cpu === "js") assertStringIncludes(native, "use --allow-ffi");
     }
+    // By its path, without a folder of packages.
+    const byPath = join(stage.path, "deno");
+    stageDeno(byPath, join(stage.path, "npm"));
+    writeFileSync(
+      join(stage.path, "path.mjs"),
+      program(pathToFileURL(join(byPath, "mod.js")).href),
+    );
+    const allowed = `--allow-ffi=${join(byPath, "lib")}`;
+    const args = ["run", "--quiet", "--no-prompt", allowed, join(stage.path, "path.mjs")];
+    const outcome = await run(findTool("deno"), args, { cwd: stage.path, env });
+    assertEquals(told(outcome).cpu, "native");
     assert(!existsSync(cache));
   },
 );

@@ -12,7 +12,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
-import { stageJsr, stageNpm } from "../../scripts/release/package.ts";
+import { stageDeno, stageJsr, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, readText, root } from "../../scripts/tools.ts";
 import { check, inDeno, librariesIn, run, temporary } from "./support.ts";
 
@@ -218,9 +218,12 @@ checkOnce("types of the sources for JSR: four compilers, also strictest", LONG, 
 
 checkOnce("types of both packages by path in Deno, also strictest", LONG, async () => {
   await stagedNpm();
-  for (const [name, specifier] of [["jsr", "../jsr/mod.ts"], ["npm", "../npm/mod.js"]] as const) {
-    if (name === "jsr") stageJsr(join(stage.path, name), librariesIn(stage.path));
-    const project = join(stage.path, `deno-${name}`);
+  stageDeno(join(stage.path, "deno"), join(stage.path, "npm"));
+  stageJsr(join(stage.path, "jsr"), librariesIn(stage.path));
+  for (
+    const [name, specifier] of [["jsr", "../jsr/mod.ts"], ["deno", "../deno/mod.js"]] as const
+  ) {
+    const project = join(stage.path, `imports-${name}`);
     writePrograms(project, specifier);
     for (const compilerOptions of [{}, STRICT]) {
       writeFileSync(join(project, "deno.json"), JSON.stringify({ compilerOptions }));
