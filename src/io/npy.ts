@@ -24,9 +24,9 @@ import {
 /** Options for reading .npy bytes. */
 export interface NpyOptions {
   /** The file's name in errors. */
-  readonly file?: string;
+  readonly file?: string | undefined;
   /** Read two-byte void data, which NumPy writes for bfloat16 arrays, as bfloat16. */
-  readonly bfloat16?: boolean;
+  readonly bfloat16?: boolean | undefined;
 }
 
 const MAGIC = "\x93NUMPY";

@@ -23,9 +23,9 @@ import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 /** Options for reading .npz bytes. */
 export interface NpzOptions extends NpyOptions {
   /** The maximum inflated size of compressed members together, in bytes; 1 GiB by default. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
   /** Read these arrays only; all by default. */
-  readonly names?: readonly string[];
+  readonly names?: readonly string[] | undefined;
 }
 
 /** Options for writing .npz bytes. */

@@ -126,7 +126,7 @@ export function formatHtml(x: Operand): string {
   if (x.layout.size === 0) return `<div>${escapeHtml(about)}</div>`;
   const { axes, cells } = read(x, {});
   const rank = axes.length;
-  const columns: readonly number[] = rank < 1 ? [0] : axes[rank - 1];
+  const columns: readonly number[] = rank < 1 ? [0] : axes[rank - 1]!;
   let next = 0;
   const cell = (style: string, text: string, scope = "") =>
     scope === ""
@@ -136,7 +136,7 @@ export function formatHtml(x: Operand): string {
   const row = (i: number) => {
     const items = columns.map((j) => {
       if (i === GAP || j === GAP) return cell(TD, "...");
-      const { text, after } = cells[next++];
+      const { text, after } = cells[next++]!;
       return cell(TD, text + after);
     });
     return `<tr>${rank > 1 ? cell(TH, index(i), "row") : ""}${items.join("")}</tr>`;
@@ -149,10 +149,10 @@ export function formatHtml(x: Operand): string {
   const table = (outer: readonly number[]): string => {
     const axis = outer.length;
     if (axis < rank - 2) {
-      return axes[axis].map((i) => i === GAP ? "<div>...</div>" : table([...outer, i])).join("");
+      return axes[axis]!.map((i) => i === GAP ? "<div>...</div>" : table([...outer, i])).join("");
     }
     const title = axis === 0 ? about : `[${[...outer, ":", ":"].join(", ")}]`;
-    const rows = rank < 2 ? [0] : axes[rank - 2];
+    const rows = rank < 2 ? [0] : axes[rank - 2]!;
     return `<table><caption style="${CAPTION}">${escapeHtml(title)}</caption>${head}` +
       `<tbody>${rows.map(row).join("")}</tbody></table>`;
   };
@@ -256,7 +256,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   const rank = axes.length;
   let next = 0;
   let gap = "...";
-  const cell = (i: number): Cell => i === GAP ? { text: gap, after: "" } : cells[next++];
+  const cell = (i: number): Cell => i === GAP ? { text: gap, after: "" } : cells[next++]!;
   if (axes.every((indexes, axis) => axis === rank - 1 || indexes.length === 1)) {
     // A single row needs no alignment.
     const row = rank === 0
@@ -268,7 +268,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
   }
   const indent = (axis: number): string => " ".repeat(PREFIX.length + axis + 1);
   const room = lineWidth - PREFIX.length - 2 * rank - 1;
-  const shown = axes[rank - 1];
+  const shown = axes[rank - 1]!;
   const length = shown.length * (width + 2) - 2 - (shown.includes(GAP) ? width - gap.length : 0);
   // In rows of several lines, what follows the gap stays in its column.
   if (length > room) gap = gap.padStart(width);
@@ -279,7 +279,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
     }
     const lines: string[] = [];
     let line = "";
-    for (const i of axes[axis]) {
+    for (const i of axes[axis]!) {
       if (line !== "" && line.length + (i === GAP ? gap.length : width) > room) {
         lines.push(line.trimEnd());
         line = "";
