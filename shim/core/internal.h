@@ -94,7 +94,7 @@ rm_blas_state rm_blas_status(void);
 void rm_blas_threads(int threads);
 
 /* The product of float32 or float64 by the open BLAS; `at` holds the offsets of c, a and b. False
- * if BLAS cannot read a matrix in place. */
+ * if BLAS cannot read a matrix in place, or the process exits. */
 bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void *c, const void *a,
                       const void *b);
 

@@ -38,12 +38,30 @@ static _Atomic(const blas *) ready_blas;
 /* Locked while the library is opened and while it runs: concurrent calls make it slower. */
 static rm_mutex mutex = RM_MUTEX_INIT;
 
+/* Set when the process exits. Products then use own kernels. */
+static _Atomic(bool) exiting;
+
 #if defined(_WIN32)
+/* Windows ends all other threads before libraries learn of the exit; the mutex may stay locked. */
+static void prepare_exit(void) {}
 static void limit_spinning(void) {
   if (getenv("OPENBLAS_THREAD_TIMEOUT") == NULL) _putenv_s("OPENBLAS_THREAD_TIMEOUT", "20");
 }
 static const char *const default_names[] = {"libopenblas.dll", "openblas.dll"};
 #else
+/* OpenBLAS joins its threads when the process exits, and never returns if another thread is inside
+ * a product. Exit handlers run in reverse order, so this one, which waits for the product and
+ * admits no other, runs before. */
+static void leave_library(void) {
+  atomic_store(&exiting, true);
+  rm_mutex_lock(&mutex);
+  rm_mutex_unlock(&mutex);
+}
+/* Called after OpenBLAS was opened. Unloading this library would run the handler too early. */
+static void prepare_exit(void) {
+  rm_pin_library();
+  atexit(leave_library);
+}
 /* The threads of OpenBLAS would otherwise spin for 100 ms after every call. It reads this variable
  * when it is opened, from the environment of the process, which some runtimes do not modify through
  * their own API. */
@@ -137,7 +155,10 @@ int32_t rm_blas_open(void) {
   int32_t status = RM_OK;
   if (atomic_load(&ready_blas) == NULL) {
     status = open_default();
-    if (status == RM_OK) atomic_store(&ready_blas, &open_blas);
+    if (status == RM_OK) {
+      prepare_exit();
+      atomic_store(&ready_blas, &open_blas);
+    }
   }
   rm_mutex_unlock(&mutex);
   return status;
@@ -152,7 +173,7 @@ void rm_blas_threads(int threads) {
   const blas *library = atomic_load(&ready_blas);
   if (library == NULL || library->set_threads == NULL) return;
   rm_mutex_lock(&mutex);
-  library->set_threads(threads);
+  if (!exiting) library->set_threads(threads);
   rm_mutex_unlock(&mutex);
 }
 
@@ -175,7 +196,8 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
   const int rows = (int)plan[swap ? RM_N : RM_M], columns = (int)plan[swap ? RM_M : RM_N];
   const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
   rm_mutex_lock(&mutex);
-  for (ptrdiff_t i = 0; i < batch; i++) {
+  ptrdiff_t i = 0;
+  for (; i < batch && !exiting; i++) {
     const ptrdiff_t ci = (ptrdiff_t)at[i];
     const ptrdiff_t ai = (ptrdiff_t)at[batch + i], bi = (ptrdiff_t)at[2 * batch + i];
     if (dtype == RM_FLOAT32) {
@@ -189,5 +211,5 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
     }
   }
   rm_mutex_unlock(&mutex);
-  return true;
+  return i == batch;
 }
