@@ -51,7 +51,10 @@ export const INDEX = {
    * (int32 or int64), index. Combines several indices into one.
    */
   ravelIndex: kernel("ravelIndex", () => [], { writes: [0] }),
-  /** The flat indices, as int32, of the first `count` nonzero elements; input: x. */
+  /**
+   * The flat indices, as int32, of the first `count` nonzero elements, and zeros if there are fewer;
+   * input: x.
+   */
   nonzeroIndices: kernel(
     "nonzeroIndices",
     (call) => [{ shape: [call.attributes.count], dtype: DTYPE.int32 }],

@@ -471,9 +471,14 @@ export function selectAlong(
   return { indices, axis, own: own || found.own, source: layout, shape, place: axis };
 }
 
-/** `index`, contiguous, where a write to `x` does not change it; `own` if it had to be copied. */
+/**
+ * `index`, contiguous, where neither a write to `x` nor another thread changes it after a kernel has
+ * checked it; `own` if it had to be copied.
+ */
 function pickAlong(x: Operand, index: Operand): Pick<Selection, "indices" | "own"> {
-  const usable = index.layout.contiguous && !overlaps(x, index);
+  const { storage, layout } = index;
+  const isShared = storage.exposed && storage.shared;
+  const usable = layout.contiguous && !isShared && !overlaps(x, index);
   return { indices: usable ? index : copyOf(index), own: !usable };
 }
 

@@ -185,10 +185,12 @@ static void move_task(void *context, ptrdiff_t index) {
     indices = ctx->indices + first;
   } else {
     /* All indices were in range when they were checked. They may be in shared memory, though, where
-     * another thread may have changed them: those that are out of range now move nothing. */
+     * another thread may have changed them: the ones from the first bad one on move nothing. */
     const ptrdiff_t width = rm_itemsize(ctx->dtype);
-    count = rm_isa_kernels()->normalize_indices(ctx->dtype, ctx->raw_indices + first * width, width,
-                                                count, ctx->size, buffer);
+    const ptrdiff_t good = rm_isa_kernels()->normalize_indices(
+        ctx->dtype, ctx->raw_indices + first * width, width, count, ctx->size, buffer);
+    if (good < count) record_bad_index(ctx->bad, first + good);
+    count = good;
   }
   const int inner_axes = it->rank - ctx->outer_axes, inner = it->rank - 1;
   const bool contiguous = inner_axes == 0 ||
@@ -413,5 +415,6 @@ int32_t rm_gather(const rm_call *call) {
   } else {
     rm_parallel(parts * groups, work, move_task, &ctx);
   }
+  if (bad < ctx.count) numbers[0] = (double)bad;
   return RM_OK;
 }

@@ -138,7 +138,8 @@ static RM_KERNEL void NAME(arg_minmax)(const reduce_context *ctx, ptrdiff_t n, c
   const ELEMENT top = NAME(max_key)(ctx, n, from), x = EQUAL_ZEROS(top);
   if (IS_GREATER(*acc, x)) {
     *acc = x;
-    *c->index = c->position + NAME(find_key)(ctx, n, from, x);
+    /* Shared elements may have changed since, so that none is found. */
+    *c->index = c->position + rm_min(NAME(find_key)(ctx, n, from, x), n - 1);
   }
 }
 

@@ -219,9 +219,11 @@ export function nonzeroIndices(call: Call): void {
   if (storage.info.kind === "f") {
     // -0 is zero, despite its bits.
     for (let i = 0; i < size; i++) if (readElement(storage, offset + i) !== 0) out[found++] = i;
-    return;
+  } else {
+    const zero = storage.info.wide ? 0n : 0;
+    const { array } = storage;
+    for (let i = 0; i < size; i++) if (array[offset + i] !== zero) out[found++] = i;
   }
-  const zero = storage.info.wide ? 0n : 0;
-  const { array } = storage;
-  for (let i = 0; i < size; i++) if (array[offset + i] !== zero) out[found++] = i;
+  // Fewer than counted if another thread has changed shared elements since.
+  out.fill(0, found);
 }
