@@ -17,6 +17,7 @@ const memory_bound = [_][]const u8{
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
     "core/api.c",
+    "core/environment.c",
     "core/error.c",
     "core/isa.c",
     "core/plan.c",

@@ -24,6 +24,7 @@ int32_t rm_configure(int32_t what, int32_t value) {
       return rm_threads();
     case RM_CONFIGURE_LEVEL: return rm_set_isa(value);
     case RM_CONFIGURE_SHARE_ALL: return rm_always_parallel(value);
+    case RM_CONFIGURE_ENVIRONMENT: return rm_check_environment(rm_has_isa);
     default: return -1;
   }
 }

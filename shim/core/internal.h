@@ -46,6 +46,26 @@ int32_t rm_fail(int32_t status, const char *format, ...) __attribute__((format(p
 /* Copies text into a buffer of the caller as rm_last_error does. */
 int32_t rm_copy_text(const char *text, void *buffer, int32_t length);
 
+/* ---- environment (environment.c) ------------------------------------------------------------- */
+
+typedef enum {
+  RM_ENVIRONMENT_THREADS,
+  RM_ENVIRONMENT_LEVEL,
+  RM_ENVIRONMENT_BLAS_ALWAYS,
+  RM_ENVIRONMENT_CUDA_BLOCKS,
+  RM_ENVIRONMENT_COUNT
+} rm_environment;
+
+/* The number in an environment variable; `unset` if there is none, or no valid one. */
+int rm_environment_value(rm_environment variable, int unset);
+
+/* Fails if one of these variables has a value that it does not take; has_level tells which
+ * instruction sets this machine has. */
+int32_t rm_check_environment(bool (*has_level)(int level));
+
+/* False for a path that exists and is no regular file: to open a FIFO may take for ever. */
+bool rm_may_open(const char *path);
+
 /* ---- threads (threads.c) --------------------------------------------------------------------- */
 
 /*

@@ -2,7 +2,6 @@
  * Chooses the instruction set (ISA) whose kernels run.
  */
 #include <stdatomic.h>
-#include <stdlib.h>
 #include "internal.h"
 
 #if defined(__x86_64__)
@@ -41,18 +40,16 @@ static int highest_isa(void) { return LOWEST_ISA; }
 
 const rm_kernels *_Atomic rm_active_kernels;
 
+bool rm_has_isa(int isa) { return isa == 0 || (isa >= LOWEST_ISA && isa <= highest_isa()); }
+
 /* Sets the ISA, 0 for the best one. One that the machine lacks changes nothing. */
 static void set_isa(int isa) {
-  const int highest = highest_isa();
-  if (isa == 0) isa = highest;
-  if (isa >= LOWEST_ISA && isa <= highest) {
-    atomic_store(&rm_active_kernels, isa_kernels[isa - LOWEST_ISA]);
-  }
+  if (!rm_has_isa(isa)) return;
+  atomic_store(&rm_active_kernels, isa_kernels[(isa == 0 ? highest_isa() : isa) - LOWEST_ISA]);
 }
 
 const rm_kernels *rm_choose_isa(void) {
-  const char *text = getenv("ROWMAJOR_LEVEL");
-  if (text != NULL && text[0] == 'v') set_isa(atoi(text + 1));
+  set_isa(rm_environment_value(RM_ENVIRONMENT_LEVEL, 0));
   if (atomic_load(&rm_active_kernels) == NULL) set_isa(0);
   return atomic_load(&rm_active_kernels);
 }

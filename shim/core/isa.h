@@ -52,6 +52,9 @@ typedef struct {
 /* Those in use; null before the first call. */
 extern const rm_kernels *_Atomic rm_active_kernels;
 
+/* Whether this machine has the instruction set of that number; 0 stands for the best one. */
+bool rm_has_isa(int isa);
+
 /* Chooses them: the best that the machine has, or those that ROWMAJOR_LEVEL names. */
 const rm_kernels *rm_choose_isa(void);
 

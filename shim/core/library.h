@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
+#include "internal.h"
 
 /*
  * rm_library_open returns null if it fails; rm_library_error then writes why. With `beside`, which
@@ -36,6 +38,11 @@ static inline void rm_library_path(void *library, void *symbol, char *path, size
 #include <dlfcn.h>
 static inline void *rm_library_open(const char *path, bool beside) {
   (void)beside;
+  /* A name without a folder is looked up elsewhere. */
+  if (strchr(path, '/') != NULL && !rm_may_open(path)) {
+    dlerror();
+    return NULL;
+  }
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 static inline void rm_library_close(void *library) { dlclose(library); }
@@ -44,7 +51,7 @@ static inline void *rm_library_symbol(void *library, const char *name) {
 }
 static inline void rm_library_error(char *to, size_t length) {
   const char *message = dlerror();
-  snprintf(to, length, "%s", message == NULL ? "dlopen cannot open it" : message);
+  snprintf(to, length, "%s", message == NULL ? "it is not a regular file" : message);
 }
 static inline void rm_library_path(void *library, void *symbol, char *path, size_t length) {
   (void)library;

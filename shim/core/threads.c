@@ -215,11 +215,10 @@ static int clamp_threads(int count) {
 int rm_threads(void) {
   int n = atomic_load_explicit(&thread_limit, memory_order_relaxed);
   if (n > 0) return n;
-  const char *text = getenv("ROWMAJOR_THREADS");
+  const int count = clamp_threads(rm_environment_value(RM_ENVIRONMENT_THREADS, 0));
   int unset = 0;
   /* Unless another thread has set it meanwhile. */
-  atomic_compare_exchange_strong(&thread_limit, &unset,
-                                 clamp_threads(text == NULL ? 0 : atoi(text)));
+  atomic_compare_exchange_strong(&thread_limit, &unset, count);
   return atomic_load(&thread_limit);
 }
 

@@ -128,8 +128,7 @@ static int32_t open_library(const char *path) {
   memcpy(&open_blas.sgemm, &sgemm, sizeof sgemm);
   memcpy(&open_blas.dgemm, &dgemm, sizeof dgemm);
   memcpy(&open_blas.set_threads, &set_threads, sizeof set_threads);
-  const char *always = getenv("ROWMAJOR_BLAS_ALWAYS");
-  open_blas.always = always != NULL && strcmp(always, "1") == 0;
+  open_blas.always = rm_environment_value(RM_ENVIRONMENT_BLAS_ALWAYS, 0) == 1;
   if (open_blas.set_threads != NULL) open_blas.set_threads(rm_threads());
   char where[512];
   rm_library_path(library, sgemm, where, sizeof where);

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 5
+#define RM_VERSION 6
 
 /* What the functions return. */
 enum {
@@ -52,7 +52,8 @@ enum {
 enum {
   RM_CONFIGURE_THREADS = 0,
   RM_CONFIGURE_LEVEL = 1,
-  RM_CONFIGURE_SHARE_ALL = 2
+  RM_CONFIGURE_SHARE_ALL = 2,
+  RM_CONFIGURE_ENVIRONMENT = 3
 };
 
 /* The kinds of random numbers. */

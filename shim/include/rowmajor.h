@@ -46,6 +46,8 @@ RM_API int32_t rm_address_of(const void *memory, void *address);
  * RM_CONFIGURE_LEVEL: the instruction set: 2 to 4 for x86-64-v2 to -v4, 0 for the best one; 1 is
  *   returned on other machines. A value that the machine lacks changes nothing.
  * RM_CONFIGURE_SHARE_ALL: 1 to run short work on several threads too, as tests want; else 0.
+ * RM_CONFIGURE_ENVIRONMENT: sets nothing; RM_BAD_ARGUMENT if an environment variable has a value
+ *   that it does not take, else RM_OK.
  */
 RM_API int32_t rm_configure(int32_t what, int32_t value);
 

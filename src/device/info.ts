@@ -68,6 +68,8 @@ export function setThreads(count: number): number {
 /**
  * The backends in use, the other available ones, and why the rest are unavailable. Looks for CUDA,
  * but does nothing on its devices. Never prompts.
+ *
+ * Throws an ArgumentError if an environment variable has a value that it does not take.
  */
 export function info(): Info {
   const globals = globalThis as { Deno?: unknown; Bun?: unknown; process?: unknown };

@@ -401,9 +401,8 @@ int32_t rm_allocator_create(rm_device *device) {
   if (device->allocator == NULL) {
     return rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for a device");
   }
-  const char *exact_blocks = getenv("ROWMAJOR_CUDA_BLOCKS");
   device->allocator->mutex = (rm_mutex)RM_MUTEX_INIT;
-  device->allocator->exact_blocks = exact_blocks != NULL && strcmp(exact_blocks, "1") == 0;
+  device->allocator->exact_blocks = rm_environment_value(RM_ENVIRONMENT_CUDA_BLOCKS, 0) == 1;
   return RM_OK;
 }
 

@@ -91,7 +91,7 @@ static int32_t read_file(void) {
   const char *override = getenv("ROWMAJOR_PTX");
   if (override != NULL && override[0] != 0) snprintf(path, sizeof path, "%s", override);
   else rm_cuda_find_beside("rowmajor-ptx.bin", path, sizeof path);
-  FILE *file = path[0] == 0 ? NULL : fopen(path, "rb");
+  FILE *file = path[0] == 0 || !rm_may_open(path) ? NULL : fopen(path, "rb");
   if (file == NULL) {
     return path[0] != 0 ? rm_fail(RM_NOT_FOUND, "%s cannot be read", path)
                         : rm_fail(RM_NOT_FOUND, "there is no rowmajor-ptx.bin beside the library "

@@ -109,7 +109,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 5;
+export const VERSION = 6;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -123,7 +123,7 @@ export const STATUS = {
 } as const;
 
 /** The settings of `rm_configure`. */
-export const CONFIGURE = { threads: 0, level: 1, shareAll: 2 } as const;
+export const CONFIGURE = { threads: 0, level: 1, shareAll: 2, environment: 3 } as const;
 
 /** The operations of `rm_buffers`. */
 export const BUFFERS = {

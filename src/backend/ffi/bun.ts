@@ -163,6 +163,7 @@ export const nodeHost: Host = {
   userId: () => process?.getuid?.(),
   folder: () => globalThis.process.cwd(),
   look,
+  resolve: (path) => fs().realpathSync(path),
   read: (path) => fs().readFileSync(path),
   create: (path, bytes) => fs().writeFileSync(path, bytes, { flag: "wx", mode: 0o600 }),
   makeFolder: (path) => void fs().mkdirSync(path, { recursive: true, mode: 0o700 }),

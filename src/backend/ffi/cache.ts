@@ -4,8 +4,8 @@
  *
  * The folder of a file is named after the SHA-256 of the library, so that versions do not collide.
  * Writes are atomic, even if several processes write at the same time. The library is compared with
- * its hash before it is opened, and replaced if it differs. A folder that other users can write to,
- * or that another user owns, is not used. Nothing here prompts.
+ * its hash before it is opened, and replaced if it differs. A folder is not used if another user
+ * owns it, can write to it, or could replace it. Nothing here prompts.
  *
  * @module
  */
@@ -101,9 +101,14 @@ function folders(): (string | Unavailable)[] {
   ];
 }
 
+/** The folder in `folder` that contains the library. */
+function subfolder(folder: string, files: readonly CarriedFile[]): string {
+  return below(folder, files[0]!.sha256);
+}
+
 /** The path of the library in `folder`. */
 function placeIn(folder: string, files: readonly CarriedFile[]): string {
-  return below(below(folder, files[0]!.sha256), files[0]!.name);
+  return below(subfolder(folder, files), files[0]!.name);
 }
 
 /** A name that no other process or call chooses. */
@@ -138,11 +143,59 @@ function distrust(folder: string, entry: Entry): string | undefined {
   return foreign ? `${folder} belongs to another user` : undefined;
 }
 
-/** True if all files are next to `path`, the library, and have their sizes. */
-function areThere(path: string, files: readonly CarriedFile[]): boolean {
+/** The folders that contain `path`, the outermost first. */
+function parentsOf(path: string): string[] {
+  const parts = path.split("/");
+  return parts.slice(0, -1).map((_, i) => parts.slice(0, i + 1).join("/") || "/");
+}
+
+/** Whether `entry` can be changed only by root and by `owner`. */
+function isPrivate(entry: Entry, owner: number): boolean {
+  return (entry.mode & 0o022) === 0 && (entry.owner === owner || entry.owner === 0);
+}
+
+/**
+ * Why another user could replace `folder`, which belongs to `owner`; undefined if none could, as far
+ * as this program may look. In a folder with the sticky bit, users can replace only their own.
+ */
+function distrustParents(folder: string, owner: number): string | undefined {
+  if (host.platform === "win32") return undefined;
+  const absolute = fromRoot(folder);
+  const all = new Set(parentsOf(absolute));
+  if (host.may("read", absolute)) {
+    for (const parent of parentsOf(host.resolve(absolute))) all.add(parent);
+  }
+  for (const parent of all) {
+    const entry = host.may("read", parent) ? host.look(parent) : undefined;
+    if (entry === undefined) continue;
+    if (entry.owner !== owner && entry.owner !== 0) return `${parent} belongs to another user`;
+    if (entry.kind === "link" || (entry.mode & 0o1000) !== 0) continue;
+    if ((entry.mode & 0o022) !== 0) return `others can write into ${parent}`;
+  }
+  return undefined;
+}
+
+/** Why `folder`, which must exist, is not trusted with the library; undefined if it is. */
+function distrustAll(folder: string, files: readonly CarriedFile[]): string | undefined {
+  const entry = host.look(folder)!;
+  const below = subfolder(folder, files);
+  const inner = host.look(below);
+  return distrust(folder, entry) ?? distrustParents(folder, entry.owner) ??
+    (inner === undefined || host.platform === "win32"
+      ? undefined
+      : inner.kind !== "folder"
+      ? `${below} is no folder`
+      : isPrivate(inner, entry.owner)
+      ? undefined
+      : `others can write into ${below}`);
+}
+
+/** True if all files are next to `path`, the library, private to `owner`, and have their sizes. */
+function areThere(path: string, files: readonly CarriedFile[], owner: number): boolean {
   return files.every(({ name, size }) => {
     const entry = host.look(path.slice(0, -files[0]!.name.length) + name);
-    return entry?.kind === "file" && entry.size === size;
+    if (entry?.kind !== "file" || entry.size !== size) return false;
+    return host.platform === "win32" || isPrivate(entry, owner);
   });
 }
 
@@ -163,8 +216,8 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
       const path = placeIn(folder, files);
       if (!mayUse(folder, path)) continue;
       const entry = host.look(folder);
-      if (entry === undefined || distrust(folder, entry) !== undefined) continue;
-      if (!areThere(path, files)) continue;
+      if (entry === undefined || distrustAll(folder, files) !== undefined) continue;
+      if (!areThere(path, files, entry.owner)) continue;
       if (await host.sha256Later(host.read(path)) === files[0]!.sha256) return path;
     } catch {
       // An unreadable file counts as missing; a later write reports the reason.
@@ -230,12 +283,14 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
   if (host.look(folder) === undefined && host.may("write", folder)) host.makeFolder(folder);
   const entry = host.look(folder);
   if (entry === undefined) return { reason: forbidden(folder) };
-  const doubt = distrust(folder, entry);
+  const doubt = distrustAll(folder, files);
   if (doubt !== undefined) return { reason: doubt };
-  if (areThere(path, files) && host.sha256(host.read(path)) === files[0]!.sha256) return path;
+  if (areThere(path, files, entry.owner) && host.sha256(host.read(path)) === files[0]!.sha256) {
+    return path;
+  }
   if (!host.may("write", folder)) return { reason: forbidden(folder) };
   const all = files.map((file) => ({ file, bytes: bytesOf(file, carried) }));
-  host.makeFolder(below(folder, files[0]!.sha256));
+  host.makeFolder(subfolder(folder, files));
   // The library is written last, so that its presence implies that of the others.
   for (const { file, bytes } of all.reverse()) {
     const target = path.slice(0, -files[0]!.name.length) + file.name;

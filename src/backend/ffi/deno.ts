@@ -29,6 +29,7 @@ interface DenoNamespace {
   uid(): number | null;
   cwd(): string;
   lstatSync(path: string): DenoEntry;
+  realPathSync(path: string): string;
   readFileSync(path: string): Uint8Array<ArrayBuffer>;
   writeFileSync(path: string, bytes: Uint8Array, options: object): void;
   mkdirSync(path: string, options: object): void;
@@ -92,6 +93,7 @@ export const denoHost: Host | undefined = deno && {
   userId: () => granted({ name: "sys", kind: "uid" }) ? deno.uid() ?? undefined : undefined,
   folder: () => deno.cwd(),
   look,
+  resolve: (path) => deno.realPathSync(path),
   read: (path) => deno.readFileSync(path),
   create: (path, bytes) => deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 }),
   makeFolder: (path) => deno.mkdirSync(path, { recursive: true, mode: 0o700 }),

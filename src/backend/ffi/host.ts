@@ -42,6 +42,8 @@ export interface Host {
   folder(): string;
   /** The status of `path`; undefined if nothing exists there. Throws the errors of the system. */
   look(path: string): Entry | undefined;
+  /** `path` without links; throws if nothing exists there. */
+  resolve(path: string): string;
   /** The bytes of a file. */
   read(path: string): Uint8Array<ArrayBuffer>;
   /** Writes a new file with access for the user only; throws if it exists. */

@@ -7,10 +7,12 @@
  *
  * @module
  */
-import { abiHash, type Shim, type Unavailable, VERSION } from "./abi.ts";
+import { ArgumentError } from "../../base/errors.ts";
+import { abiHash, CONFIGURE, type Shim, STATUS, type Unavailable, VERSION } from "./abi.ts";
 import { type Carried, fromRoot, inWords, keep, pathOf } from "./cache.ts";
 import { embedded } from "./embedded.ts";
 import { host } from "./runtime.ts";
+import { lastError } from "./text.ts";
 
 export type { Unavailable } from "./abi.ts";
 
@@ -38,9 +40,18 @@ export function shimPath(shim: Shim): string | undefined {
   return paths.get(shim);
 }
 
-/** The shim from its usual place, opened once for all backends, or why there is none. */
+/**
+ * The shim from its usual place, opened once for all backends, or why there is none.
+ *
+ * Throws an ArgumentError if an environment variable has a value that the shim does not take.
+ */
 export function findShim(): Shim | Unavailable {
-  return shared ??= openShim();
+  if (shared !== undefined) return shared;
+  const opened = openShim();
+  if (!("reason" in opened) && opened.rm_configure(CONFIGURE.environment, 0) !== STATUS.ok) {
+    throw new ArgumentError(lastError(opened));
+  }
+  return shared = opened;
 }
 
 /**
@@ -88,11 +99,22 @@ function mayBeThere(path: string): boolean {
   return !host.may("read", path) || host.look(path) !== undefined;
 }
 
+/** Whether there is something at `path` that is no file, as far as this program may look. */
+function isSpecial(path: string): boolean {
+  if (!host.may("read", path)) return false;
+  const entry = host.look(path);
+  if (entry?.kind !== "link") return entry?.kind === "other";
+  const target = host.resolve(path);
+  return host.may("read", target) && host.look(target)?.kind === "other";
+}
+
 /** Opens the library at `path`. */
 function openAt(path: string): Shim | Unavailable {
   if (!host.opens()) return { reason: NO_FFI };
   if (!host.may("ffi", path)) return { reason: `not allowed to open ${path}: use --allow-ffi` };
   try {
+    // To open a FIFO takes until something writes to it.
+    if (isSpecial(path)) return { reason: `${path} is not a regular file` };
     const shim = host.open(path);
     if (shim.rm_version() !== VERSION) {
       return {
