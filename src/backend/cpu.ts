@@ -12,6 +12,7 @@ import { registerCpu, registerDefinition } from "../core/dispatch.ts";
 import { registerBuffers } from "../memory/pool.ts";
 import { findBuffers } from "./ffi/buffers.ts";
 import { findShim } from "./ffi/load.ts";
+import { WarningBackend } from "./fallback.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
 
@@ -43,6 +44,7 @@ export function addressOf(array: TypedArray): bigint | string {
 registerDefinition(js);
 registerCpu(() => {
   const found = findNative();
-  return typeof found === "string" ? js : found;
+  if (typeof found !== "string") return found;
+  return new WarningBackend(js, found, () => registerCpu(() => js));
 });
 registerBuffers(findBuffers);

@@ -157,6 +157,7 @@ export const nodeHost: Host = {
   platform: process?.platform ?? "unknown",
   arch: process?.arch ?? "unknown",
   standalone: bun?.isStandaloneExecutable === true,
+  isMainThread: () => process?.getBuiltinModule("node:worker_threads").isMainThread ?? false,
   variable: (name) => process?.env[name],
   may: () => true,
   mayImport: () => true,

@@ -78,15 +78,15 @@ function usualFolder(): string | Unavailable {
     : ["HOME", ".cache"];
   const named = windows ? undefined : folderIn("XDG_CACHE_HOME");
   if (named !== undefined) return below(named, "rowmajor");
+  const inFolder = (home: string): string =>
+    below(inHome === undefined ? home : below(home, inHome), "rowmajor");
   const home = folderIn(variable);
-  if (home !== undefined) {
-    return below(inHome === undefined ? home : below(home, inHome), "rowmajor");
-  }
+  if (home !== undefined) return inFolder(home);
+  if (host.may("env", variable)) return { reason: `${variable} names no folder` };
+  const flags = flagsFor(inFolder(windows ? `%${variable}%` : `$${variable}`));
   return {
-    reason: host.may("env", variable)
-      ? `${variable} names no folder`
-      : `not allowed to know ${variable}, where the library is kept: use -A, or --allow-ffi, ` +
-        `--allow-env=${variable}, and --allow-read and --allow-write of the cache`,
+    reason: `not allowed to know ${variable}, where the library is kept: use -A, or ` +
+      `--allow-env=${variable} ${flags}`,
   };
 }
 
@@ -226,10 +226,14 @@ export async function findIntact(files: readonly CarriedFile[]): Promise<string 
   return undefined;
 }
 
+/** The permissions that Deno needs to keep the library in `folder`. */
+function flagsFor(folder: string): string {
+  return `--allow-ffi=${folder} --allow-read=${folder} --allow-write=${folder}`;
+}
+
 /** The message that names the permissions Deno needs for `folder`. */
 function forbidden(folder: string): string {
-  const flags = `--allow-ffi=${folder} --allow-read=${folder} --allow-write=${folder}`;
-  return `not allowed to keep the library in ${folder}: use -A, or ${flags}`;
+  return `not allowed to keep the library in ${folder}: use -A, or ${flagsFor(folder)}`;
 }
 
 /** True if the content of the package would be used, and so is worth loading. */

@@ -84,6 +84,10 @@ export const denoHost: Host | undefined = deno && {
   platform: deno.build.os === "windows" ? "win32" : deno.build.os,
   arch: { x86_64: "x64", aarch64: "arm64" }[deno.build.arch] ?? deno.build.arch,
   standalone: deno.build.standalone === true,
+  // Workers of the web count as main threads in Node's module, and those of Node lack the scope.
+  isMainThread: () =>
+    !("WorkerGlobalScope" in globalThis) &&
+    globalThis.process.getBuiltinModule("node:worker_threads").isMainThread,
   variable: (name) => granted({ name: "env", variable: name }) ? deno.env.get(name) : undefined,
   may: (what, name) => granted({ name: what, [what === "env" ? "variable" : "path"]: name }),
   mayImport: (url) =>

@@ -30,6 +30,8 @@ export interface Host {
   readonly arch: string;
   /** True in a single-file executable. */
   readonly standalone: boolean;
+  /** False in a worker. */
+  isMainThread(): boolean;
   /** The environment variable `name`, if this program may read it. */
   variable(name: string): string | undefined;
   /** Whether this program may access the file or variable `name` in that way. */

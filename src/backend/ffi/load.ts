@@ -111,7 +111,9 @@ function isSpecial(path: string): boolean {
 /** Opens the library at `path`. */
 function openAt(path: string): Shim | Unavailable {
   if (!host.opens()) return { reason: NO_FFI };
-  if (!host.may("ffi", path)) return { reason: `not allowed to open ${path}: use --allow-ffi` };
+  if (!host.may("ffi", path)) {
+    return { reason: `not allowed to open ${path}: use --allow-ffi=${path}` };
+  }
   try {
     // To open a FIFO takes until something writes to it.
     if (isSpecial(path)) return { reason: `${path} is not a regular file` };
