@@ -66,6 +66,11 @@ export function asBytes(bytes: Uint8Array, file: string): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
+/** Longer strings are decoded by the runtime. */
+const MOST_PLAIN = 256;
+/** The most strings that a cursor keeps, and their greatest length. */
+const MOST_KEPT = 16;
+
 /** Reads numbers and text from `bytes`, never past their end. */
 export class Cursor {
   /** Index of the next byte to read. */
@@ -74,6 +79,8 @@ export class Cursor {
   readonly #view: DataView;
   readonly #file: string;
   readonly #base: number;
+  /** Short strings of the text by their hashes: keys and names of types occur again and again. */
+  readonly #strings = new Map<number, string>();
 
   /** `base` is the offset in the file of the first byte; errors count from the file's start. */
   constructor(bytes: Uint8Array, file: string, at = 0, base = 0) {
@@ -183,10 +190,20 @@ export class Cursor {
   jsonString(): string {
     this.expect('"');
     const start = this.at - 1;
-    while (this.left > 0 && this.#bytes[this.at] !== 0x22) {
-      this.at += this.#bytes[this.at] === 0x5c ? 2 : 1;
+    const bytes = this.#bytes;
+    let isPlain = true;
+    let hash = 0;
+    while (this.left > 0) {
+      const byte = bytes[this.at]!;
+      if (byte === 0x22) break;
+      if (byte < 0x20 || byte > 0x7e || byte === 0x5c) isPlain = false;
+      hash = Math.imul(hash, 31) + byte | 0;
+      this.at += byte === 0x5c ? 2 : 1;
     }
     if (this.left <= 0) this.fail("the string does not end", start);
+    if (isPlain && this.at - start <= MOST_PLAIN) {
+      return this.#plainString(start + 1, this.at++, hash);
+    }
     const text = decodeUtf8(this.#bytes.subarray(start, ++this.at));
     if (text === undefined) this.fail("the string is not UTF-8", start);
     try {
@@ -196,6 +213,22 @@ export class Cursor {
       // A bad escape or a raw control character: reported below like a lone surrogate.
     }
     this.fail(`the string ${quote(text)} is not valid JSON`, start);
+  }
+
+  /** The characters of ASCII from `from` to `to`. */
+  #plainString(from: number, to: number, hash: number): string {
+    const known = this.#strings.get(hash);
+    if (known?.length === to - from) {
+      let i = 0;
+      while (i < known.length && known.charCodeAt(i) === this.#bytes[from + i]) i++;
+      if (i === known.length) return known;
+    }
+    const text = String.fromCharCode.apply(
+      null,
+      this.#bytes.subarray(from, to) as unknown as number[],
+    );
+    if (text.length <= MOST_KEPT && this.#strings.size < MOST_KEPT) this.#strings.set(hash, text);
+    return text;
   }
 
   #found(): string {

@@ -12,7 +12,7 @@ import { allocate, type RawTensor } from "./bytes.ts";
 import {
   findInfo,
   headerLength,
-  parseHeader,
+  parseInSteps,
   rawTensor,
   type SafetensorsHeader,
 } from "./safetensors.ts";
@@ -188,7 +188,13 @@ export class RawSafetensorsFile {
       const start = await readRange(handle, 0, Math.min(8, size), file);
       const length = headerLength(start, size, file);
       const text = await readRange(handle, 8, 8 + length, file);
-      return new RawSafetensorsFile(path, parseHeader(text, size, file), identity);
+      const steps = parseInSteps(text, size, file);
+      for (;;) {
+        const { done, value } = steps.next();
+        if (done) return new RawSafetensorsFile(path, value, identity);
+        // A long header must not keep others waiting.
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      }
     } finally {
       await handle.close();
     }

@@ -112,19 +112,42 @@ export function parseHeader(
   fileSize: number,
   file: string = NO_FILE,
 ): SafetensorsHeader {
+  const steps = parseInSteps(text, fileSize, file);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+  }
+}
+
+/** Some milliseconds of parsing. */
+const TENSORS_PER_STEP = 5000;
+
+/** {@link parseHeader}, which returns after each few thousand tensors. */
+export function* parseInSteps(
+  text: Uint8Array,
+  fileSize: number,
+  file: string = NO_FILE,
+): Generator<undefined, SafetensorsHeader> {
   const cursor = new Cursor(text, file, 0, LENGTH_BYTES);
   const dataStart = LENGTH_BYTES + text.length;
   const tensors = new Map<string, SafetensorsInfo>();
   let metadata: Record<string, string> | undefined;
   if (text[0] !== 0x7b) cursor.fail("the header does not begin with {");
-  readObject(cursor, (name, start) => {
-    if (name !== "__metadata__") {
-      if (tensors.has(name)) cursor.fail(`tensor ${quote(name)} is there twice`, start);
-      tensors.set(name, readInfo(cursor, name, start, dataStart, fileSize));
-    } else if (metadata === undefined) metadata = readMetadata(cursor);
-    else cursor.fail("__metadata__ is there twice", start);
-  });
+  cursor.expect("{");
+  if (!cursor.accept("}")) {
+    do {
+      const [name, start] = readKey(cursor);
+      if (name !== "__metadata__") {
+        if (tensors.has(name)) cursor.fail(`tensor ${quote(name)} is there twice`, start);
+        tensors.set(name, readInfo(cursor, name, start, dataStart, fileSize));
+        if (tensors.size % TENSORS_PER_STEP === 0) yield;
+      } else if (metadata === undefined) metadata = readMetadata(cursor);
+      else cursor.fail("__metadata__ is there twice", start);
+    } while (cursor.accept(","));
+    cursor.expect("}");
+  }
   cursor.expectEnd();
+  if (tensors.size > TENSORS_PER_STEP) yield;
   checkCoverage(tensors, dataStart, fileSize, file);
   return { tensors, metadata: metadata ?? Object.create(null) };
 }
@@ -136,13 +159,19 @@ function readObject(cursor: Cursor, readValue: (key: string, start: number) => v
   cursor.expect("{");
   if (cursor.accept("}")) return;
   do {
-    cursor.skipSpace();
-    const start = cursor.at;
-    const key = cursor.jsonString();
-    cursor.expect(":");
+    const [key, start] = readKey(cursor);
     readValue(key, start);
   } while (cursor.accept(","));
   cursor.expect("}");
+}
+
+/** Reads `"key":`; returns the key and its position. */
+function readKey(cursor: Cursor): [key: string, start: number] {
+  cursor.skipSpace();
+  const start = cursor.at;
+  const key = cursor.jsonString();
+  cursor.expect(":");
+  return [key, start];
 }
 
 /** Skips the value of an unknown key, as the reference implementation does. */
@@ -233,8 +262,15 @@ function checkCoverage(
   fileSize: number,
   file: string,
 ): void {
-  const sorted = [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
   let at = dataStart;
+  let inOrder = true;
+  for (const { begin, end } of tensors.values()) {
+    inOrder &&= begin === at;
+    at = end;
+  }
+  if (inOrder && at === fileSize) return;
+  const sorted = [...tensors].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
+  at = dataStart;
   for (const [name, { begin, end }] of sorted) {
     if (begin !== at) {
       const fault = begin < at ? "overlaps the tensor before it" : "leaves a gap before it";

@@ -453,3 +453,29 @@ fault({
   assertEquals(readFileSync(`${path}.away`).length > 0, true);
   await assertRejects(() => io.readNpy(path), Error, "no such file");
 });
+
+fault({
+  entry: 31,
+  kind: "a header of many tensors keeps everything else waiting while it is parsed",
+  others: ["tensors that are not in the order of their data"],
+}, async () => {
+  const count = 100_000;
+  for (const reversed of [false, true]) {
+    const parts = Array.from({ length: count }, (_, k) => {
+      const i = reversed ? count - 1 - k : k;
+      return `"layer.${i}":{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`;
+    });
+    const header = utf8(`{${parts.join(",")}}`);
+    const path = join(folder, "many.safetensors");
+    writeFileSync(path, joined(le(header.length, 8), header, new Uint8Array(count).fill(7)));
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    const file = await io.openSafetensors(path);
+    clearInterval(timer);
+    assert(turns >= 10, `${turns} turns while the file was opened`);
+    assertEquals(file.names.length, count);
+    assertEquals(file.info("layer.99999").shape, [1]);
+    assertEquals((await file.get("layer.31")).toArray(), [7]);
+    await file[Symbol.asyncDispose]();
+  }
+});
