@@ -47,10 +47,6 @@ enum {
 typedef struct {
   /* Bytes in use. JavaScript reads it at any time. */
   double bytes;
-  /* Bytes of arrays elsewhere. JavaScript writes it. */
-  _Atomic double external_bytes;
-  /* How much of external_bytes is in the sum over all owners. */
-  double counted_external;
   /* Buffers in use, plus one for the owner itself. */
   size_t reference_count;
   /* Bytes allocated since V8 last continued marking. */
@@ -75,7 +71,6 @@ static rm_mutex mutex = RM_MUTEX_INIT;
 static buffer *cache[CLASSES];
 static buffer *newest, *oldest;
 static size_t cached_bytes, used_bytes;
-static double all_external_bytes;
 
 /* The capacity of a buffer for so many bytes: up to an eighth more, so that it fits similar sizes
  * later. */
@@ -254,30 +249,20 @@ static void *allocate_fresh(buffer_owner *owner, size_t bytes, bool zeroed) {
   return (char *)b + OP_LINE;
 }
 
-/* Guarded. */
-static void update_external(buffer_owner *owner, double bytes) {
-  all_external_bytes += bytes - owner->counted_external;
-  owner->counted_external = bytes;
-}
-
 static void free_buffer(void *data) {
   buffer *b = (buffer *)((char *)data - OP_LINE);
   rm_mutex_lock(&mutex);
-  update_external(b->owner, atomic_load_explicit(&b->owner->external_bytes, memory_order_relaxed));
   b->owner->bytes -= (double)b->bytes;
   release_owner(b->owner);
   used_bytes -= b->capacity;
   link_cached(b);
-  const size_t alive = used_bytes + (size_t)all_external_bytes;
-  buffer *list = evict_oldest(alive > MAX_CACHED ? alive : MAX_CACHED);
+  buffer *list = evict_oldest(used_bytes > MAX_CACHED ? used_bytes : MAX_CACHED);
   rm_mutex_unlock(&mutex);
   free_list(list);
 }
 
 static void close_owner(buffer_owner *owner) {
   rm_mutex_lock(&mutex);
-  update_external(owner, 0);
-  atomic_store_explicit(&owner->external_bytes, 0, memory_order_relaxed);
   release_owner(owner);
   rm_mutex_unlock(&mutex);
 }
@@ -447,7 +432,7 @@ void *napi_register_module_v1(void *env, void *exports) {
   buffer_owner *owner = new_owner();
   if (owner == NULL) return exports;
   rm_pin_library();
-  if (api.napi_create_external_arraybuffer(env, owner, 2 * sizeof(double), api_finalize_owner, NULL,
+  if (api.napi_create_external_arraybuffer(env, owner, sizeof(double), api_finalize_owner, NULL,
                                            &bytes) != 0) {
     close_owner(owner);
     return exports;

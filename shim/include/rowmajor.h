@@ -91,10 +91,9 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
  * Allocates memory for arrays that a garbage collector frees.
  *
  * RM_BUFFERS_OPEN: numbers become [owner, two functions (data, context)]. The collector has to call
- *   the first function for the 16 bytes at owner, and the second one for each buffer, once they are
- *   unreachable. The 16 bytes are two doubles: the bytes of the owner's buffers, and the bytes of
- *   its arrays elsewhere, which the caller writes. The cache of freed buffers is limited to the sum
- *   of both over all owners, or 256 MiB if that is more.
+ *   the first function for the 8 bytes at owner, and the second one for each buffer, once they are
+ *   unreachable. The 8 bytes are a double: the bytes of the owner's buffers. The cache of freed
+ *   buffers is limited to the bytes of all buffers in use, or 256 MiB if that is more.
  * RM_BUFFERS_TAKE: numbers are [owner, bytes, 1 for zeros] and become [address], aligned to a cache
  *   line.
  * RM_BUFFERS_TAKE_KEPT: the same, but only from the cache; [0] if nothing there fits.
@@ -107,7 +106,7 @@ RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
 /*
  * The same through Node-API: sets exports.take(bytes, 1 for zeros), which returns an ArrayBuffer,
- * or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the doubles at the
+ * or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the double at the
  * owner, which must live as long as take. Sets neither in a process without Node-API, or if not
  * expected.
  */

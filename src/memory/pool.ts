@@ -17,8 +17,6 @@ export interface BufferSource {
   readonly take: (bytes: number, zeroed: 0 | 1) => ArrayBuffer | undefined;
   /** The bytes of the buffers that are not collected. */
   readonly bytes: number;
-  /** The bytes of other tensors: at most these plus its own, or 256 MiB, are kept for reuse. */
-  otherBytes: number;
   /** The bytes kept for reuse by any thread of the process. */
   readonly keptBytes: number;
   /** Frees the memory kept for reuse. */
@@ -85,10 +83,7 @@ function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
   let buffer: ArrayBuffer | undefined;
   if (bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE && madeBytes > BYTES_BEFORE_SOURCE) {
     if (source === undefined) source = findSource();
-    if (source) {
-      source.otherBytes = liveBytes;
-      buffer = source.take(bytes, zeroed ? 1 : 0);
-    }
+    if (source) buffer = source.take(bytes, zeroed ? 1 : 0);
   }
   if (buffer === undefined) {
     buffer = ownBuffer(bytes);

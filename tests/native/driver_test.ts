@@ -151,14 +151,15 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
   return program;
 }
 
-const BUFFERS = ["core/buffers.c", "core/threads.c"];
+const THREADS = ["core/threads.c", "core/environment.c"];
+const BUFFERS = ["core/buffers.c", ...THREADS];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
 test(...when(onX64, "buffers come back to the owner that has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
   assertStringIncludes(run(program, ["limits"]), "limits");
-  const pages = buildPart(folder, "pages", ["core/threads.c"], PLAIN);
+  const pages = buildPart(folder, "pages", THREADS, PLAIN);
   assertStringIncludes(run(pages, []), "large pages: ");
 }));
 
@@ -204,7 +205,8 @@ function runSanitized(folder: string, name: string, parts: string[]): string {
 test(...when(
   withSanitizer,
   "the pool of threads passes with the thread sanitizer",
-  (folder) => assertStringIncludes(runSanitized(folder, "pool", ["core/threads.c"]), "9000 jobs"),
+  (folder) =>
+    assertStringIncludes(runSanitized(folder, "pool", [...THREADS, "core/error.c"]), "9000 jobs"),
 ));
 
 test(...when(

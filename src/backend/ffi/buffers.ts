@@ -27,10 +27,6 @@ class ShimBuffers implements BufferSource {
     return this.#bytes[0]!;
   }
 
-  set otherBytes(bytes: number) {
-    this.#bytes[1] = bytes;
-  }
-
   get keptBytes(): number {
     this.#shim.rm_buffers(BUFFERS.kept, this.#numbers);
     return this.#numbers[0]!;

@@ -73,8 +73,8 @@ function buffers(shim: Shim): Buffers | undefined {
   if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
   const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
   // The context must be an address; the callback does not read it.
-  const counts = toArrayBuffer(owner, 0, 16, owner, ownerLost);
-  const [own, others] = [new Float64Array(counts, 0, 1), new Float64Array(counts, 8, 1)];
+  const bytes = toArrayBuffer(owner, 0, 8, owner, ownerLost);
+  const inUse = new Float64Array(bytes);
   const collector = globalThis.process.getBuiltinModule("bun:jsc") as unknown as
     | Collector
     | undefined;
@@ -83,7 +83,7 @@ function buffers(shim: Shim): Buffers | undefined {
     return heapUsed - external;
   };
   const collections = collector &&
-    new Collections(collector, () => own[0]! + others[0]!, objects);
+    new Collections(collector, () => inUse[0]!, objects);
   const take = (what: number, bytes: number, zeroed: 0 | 1): boolean => {
     numbers[0] = owner;
     numbers[1] = bytes;
@@ -91,7 +91,7 @@ function buffers(shim: Shim): Buffers | undefined {
     return shim.rm_buffers(what, numbers) === STATUS.ok && numbers[0] !== 0;
   };
   return {
-    bytes: counts,
+    bytes,
     take(bytes, zeroed) {
       collections?.count(bytes);
       if (
