@@ -186,8 +186,6 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "ShimBuffers.#numbers literal: 1 → (1 + 1) in new Float64Array(1)": "only its length changes",
     "ShimBuffers.release drop: this.#shim.rm_buffers(BUFFERS.release, this.#numbers);":
       "only Bun has buffers from the library",
-    "ShimBuffers.set otherBytes drop: this.#bytes[1] = bytes;":
-      "only how much memory is kept changes",
   },
   "src/backend/ffi/cache.ts": {
     "folderIn logic: value !== undefined && isFromRoot(value) → (isFromRoot(value))":

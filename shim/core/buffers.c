@@ -25,10 +25,6 @@ enum {
   OP_LINE = 64,
   /* Bytes of a huge page where others have 4 KiB; elsewhere just an alignment. */
   LARGE_PAGE = 1 << 21,
-  /* A huge page is slow if it takes longer than this, by which time small pages would be there. Two
-   * fast ones make up for a slow one; after MAX_SLOW slow ones no more are requested. */
-  SLOW_PAGE_NS = 1000000,
-  MAX_SLOW = 3,
   /* The most bytes in the cache, unless more are in use: a collector may free as much at once as
    * there is in use, and the program asks for it again before the next collection. */
   MAX_CACHED = 1 << 28,
@@ -119,12 +115,8 @@ static buffer *evict_oldest(size_t max_bytes) {
 }
 
 #if defined(__linux__)
-/* Twice the number of recent slow huge pages, minus the fast ones. */
-static _Atomic int slow_pages;
-
-/* Maps fresh memory in huge pages, which are ready in a tenth of the time of small ones. Some
- * virtual machines have to ask their host for each huge page; then no more are requested. The
- * header gets a page of its own before them. */
+/* Maps fresh memory in huge pages, which are ready in a tenth of the time of small ones. The header
+ * gets a page of its own before them. */
 static buffer *map_buffer(size_t capacity) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = capacity + page + LARGE_PAGE;
   char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -135,17 +127,8 @@ static buffer *map_buffer(size_t capacity) {
   munmap(data + capacity, LARGE_PAGE - before);
   buffer *b = (buffer *)(data - OP_LINE);
   b->memory = data - page;
-  const int slow = atomic_load(&slow_pages);
-  if (slow >= 2 * MAX_SLOW) {
-    madvise(data - page, capacity + page, MADV_NOHUGEPAGE);
-    return b;
-  }
   /* Including the header's page, so that it stays one mapping: a process has at most 2^16. */
   madvise(data - page, capacity + page, MADV_HUGEPAGE);
-  const int64_t begin = rm_nanoseconds();
-  *(volatile char *)data = 0;
-  const bool fast = rm_nanoseconds() - begin <= SLOW_PAGE_NS;
-  atomic_store(&slow_pages, !fast ? slow + 2 : slow > 0 ? slow - 1 : 0);
   return b;
 }
 

@@ -1,13 +1,8 @@
 /*
- * Tests the large pages of buffers with a clock that the test sets: whether they are requested, and
- * freed.
+ * Tests the large pages of buffers: whether they are requested, and freed.
  */
 #include "internal.h"
-#define rm_nanoseconds clock_of_test
-static int64_t time_now, time_step;
-static int64_t clock_of_test(void) { return time_now += time_step; }
 #include <buffers.c>
-#undef rm_nanoseconds
 #include "check.h"
 
 static const char LARGE_PAGES[] = "/sys/kernel/mm/transparent_hugepage";
@@ -65,18 +60,6 @@ int main(void) {
   for (double mib = 2; mib <= 32; mib *= 1.5) {
     CHECK(take_large(owner, (size_t)(mib * (1 << 20)) - 5, mib > 10) == some);
   }
-  /* An occasional slow page changes nothing. */
-  for (int i = 0; i < 30; i++) {
-    time_step = i % 3 == 0 ? SLOW_PAGE_NS + 1 : 0;
-    CHECK(take_large(owner, 2 << 20, false) == some);
-  }
-  /* If half of the pages are slow, large pages are disabled for good. */
-  for (int i = 0; i < 4 * MAX_SLOW - 3; i++) {
-    time_step = i % 2 == 0 ? SLOW_PAGE_NS + 1 : 0;
-    CHECK(take_large(owner, 2 << 20, false) == some);
-  }
-  time_step = 0;
-  for (int i = 0; i < 3; i++) CHECK(!take_large(owner, 2 << 20, true));
   printf("large pages: %s\n", some ? "yes" : "no");
   return 0;
 }
