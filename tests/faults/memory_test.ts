@@ -5,7 +5,7 @@
  */
 import { assert } from "@std/assert";
 import { findNative } from "../../src/backend/cpu.ts";
-import { moduleAt, runApart } from "../native/support.ts";
+import { inDeno, moduleAt, runApart } from "../native/support.ts";
 import { fault } from "./support.ts";
 
 /** Drops arrays of the runtime and of the library without a turn; tells what is kept for reuse. */
@@ -35,6 +35,6 @@ fault({
   skip: typeof findNative() === "string" ? "needs the native library" : false,
 }, () => {
   const kept = Number(runApart(PROGRAM));
-  // What moves from "in use" to "kept" is at most half of what was in use.
-  assert(kept < 1.3e9, `${kept} bytes are kept`);
+  // Half of what was in use may move from "in use" to "kept". In Bun little is in use by the end.
+  assert(kept < (inDeno ? 1.3e9 : 3e8), `${kept} bytes are kept`);
 });
