@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { TABLE } from "../../src/ops/table.ts";
 
 /** A type in the output of `deno doc --json`. */
 export interface DocType {
@@ -50,6 +51,7 @@ export const WIDTH = 70;
 /** Types by what they are for a reader, whatever their type arguments. */
 const PLAIN: Readonly<Record<string, string>> = {
   BinaryDType: "DType",
+  BinaryShape: "Shape",
   BigItem: "number | bigint | boolean",
   DataArg: "TensorData",
   IndexShape: "Shape",
@@ -58,11 +60,14 @@ const PLAIN: Readonly<Record<string, string>> = {
   KernelFunction: "KernelFunction",
   MatrixTransposeOf: "Tensor",
   OnDevice: "Device",
+  OperandDType: "DType",
+  ResultDType: "DType",
   RowOf: "Tensor",
   ShapeOf: "Shape",
   ToArray: "Nested",
   TransposeOf: "Tensor",
   Typed: "AnyTensor",
+  Unshaped: "Tensor[]",
   TypedArrayOf: "TypedArray",
   View: "Tensor",
   Clipped: "Tensor",
@@ -87,9 +92,17 @@ function scopeOf(params: readonly DocTypeParam[] = [], outer: Scope): Scope {
 }
 
 /** The dtype and the shape of a tensor as far as they are the same in all calls. */
+/** The dtype that the op table gives whatever the operands are, if it does. */
+function dtypeOf({ kind, value }: DocType): string | undefined {
+  if (kind !== "typeRef" || value.typeName !== "t.BinaryDType") return undefined;
+  const op = TABLE.find(({ name }) => name === value.typeParams[0].value.string);
+  return op?.result === "bool" ? '"bool"' : undefined;
+}
+
 function renderTensor(args: readonly DocType[], scope: Scope): string {
   const fixed = (type: DocType | undefined): string | undefined => {
     if (type === undefined) return undefined;
+    if (type.kind === "typeRef") return dtypeOf(type);
     if (type.kind !== "literal" && type.kind !== "tuple") return undefined;
     return renderType(type, scope);
   };
@@ -105,8 +118,12 @@ function renderRef(name: string, args: readonly DocType[], scope: Scope): string
   if (bound !== undefined) return bound;
   if (own === "Tensor") return renderTensor(args, scope);
   // What a type function checks is its last argument.
-  if (/^(Guard|GuardRest|Writable|NoInfer)$/.test(own)) return renderType(args.at(-1)!, scope);
+  if (/^(Guard|GuardRest|Writable|NoInfer|OperandOf|OperandInPlace)$/.test(own)) {
+    return renderType(args.at(-1)!, scope);
+  }
   if (own in PLAIN) return PLAIN[own]!;
+  // Lists of tensors whose number only the compiler uses.
+  if (/^(TupleOf|Parts)$/.test(own)) return `${renderType(args.at(-1)!, scope)}[]`;
   if (args.length === 0 || !STANDARD.test(own)) return own;
   return `${own}<${args.map((arg) => renderType(arg, scope)).join(", ")}>`;
 }

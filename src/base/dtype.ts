@@ -200,7 +200,7 @@ export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
     Uint16Array,
     -65504,
     65504,
-    globalThis.Float16Array ?? Uint16Array,
+    Reflect.get(globalThis, "Float16Array") ?? Uint16Array,
   ),
   bfloat16: info(10, "bfloat16", "f", Uint16Array, -BF16_MAX, BF16_MAX),
   float32: info(11, "float32", "f", Float32Array, -F32_MAX, F32_MAX),

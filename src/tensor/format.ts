@@ -187,9 +187,8 @@ function count(name: keyof FormatOptions, value: number | undefined, otherwise: 
 function read(x: Operand, options: FormatOptions, scientific?: boolean): Excerpt {
   hostRead(x, "toString");
   const { shape } = x.layout;
-  const precision = options.precision === undefined
-    ? undefined
-    : count("precision", options.precision, 0);
+  const { precision: given } = options;
+  const precision = given === undefined ? undefined : count("precision", given, 0);
   const threshold = count("threshold", options.threshold, 1000);
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);

@@ -16,7 +16,7 @@ import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type * as t from "../types/mod.ts";
 import * as joins from "./join.ts";
-import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
+import type { AnyTensor, Tensor, TensorOrScalar, Unshaped } from "./tensor.ts";
 
 /** The axis of each vector in a grid, and the grid's shape. */
 function gridOf({ inputs, attributes }: Call): { axisOf: (k: number) => number; shape: number[] } {
@@ -79,7 +79,7 @@ const BROADCAST_TENSORS: Op = makeOp({
 export function meshgrid<const Ts extends readonly AnyTensor[]>(
   tensors: Ts,
   options: { readonly indexing?: "xy" | "ij" } = {},
-): { -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]> } {
+): Unshaped<Ts> {
   checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
@@ -151,7 +151,7 @@ export function where<
 /** Tensors broadcast to their common shape, as views. */
 export function broadcastTensors<const Ts extends readonly AnyTensor[]>(
   ...tensors: Ts
-): { -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]> } {
+): Unshaped<Ts> {
   return dispatchAll(BROADCAST_TENSORS, tensors.slice()) as never;
 }
 

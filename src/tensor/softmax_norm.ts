@@ -114,20 +114,11 @@ export function softmax(
 
 // ---- norms -------------------------------------------------------------------------------------
 
-/** Options of `rmsNorm`. */
-export interface RmsNormOptions {
-  /** Scale of the result; its shape broadcasts to that of the axes. */
+interface NormOptions {
   readonly weight?: Operand;
-  /** Added before the square root. */
-  readonly epsilon?: number;
-  /** Write the result here instead of allocating. */
-  readonly out?: Operand;
-}
-
-/** Options of `layerNorm`. */
-export interface LayerNormOptions extends RmsNormOptions {
-  /** Shift of the result; its shape broadcasts to that of the axes. */
   readonly bias?: Operand;
+  readonly epsilon?: number;
+  readonly out?: Operand;
 }
 
 function normAxes(call: Call): number[] {
@@ -256,7 +247,7 @@ export function normalizeAlong(
   name: "layerNorm" | "rmsNorm",
   x: Operand,
   axis: number | readonly number[] = -1,
-  options: LayerNormOptions = {},
+  options: NormOptions = {},
 ): Operand {
   checkOperand(x, name);
   const known = ["weight", "bias", "epsilon", "out"];

@@ -82,12 +82,7 @@ import {
   scan,
   variance,
 } from "./reduce.ts";
-import {
-  type LayerNormOptions,
-  normalizeAlong,
-  type RmsNormOptions,
-  softmax,
-} from "./softmax_norm.ts";
+import { normalizeAlong, softmax } from "./softmax_norm.ts";
 import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
@@ -97,10 +92,8 @@ export type {
   CloseOptions,
   EqualsOptions,
   FormatOptions,
-  LayerNormOptions,
   PadOptions,
   PadWidths,
-  RmsNormOptions,
   SetOptions,
   SortOptions,
   TopKOptions,
@@ -143,6 +136,11 @@ export interface UnaryOptions {
   readonly out?: AnyTensor;
 }
 
+/** The types of tensors of the dtypes, devices and access of `Ts`, whose shapes only the run time knows. */
+export type Unshaped<Ts extends readonly AnyTensor[]> = {
+  -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]>;
+};
+
 /** Options of products. */
 export interface ProductOptions<E extends DType> extends UnaryOptions {
   /** Cast the operands to this dtype first. */
@@ -174,6 +172,20 @@ export interface ScanOptions<I extends boolean, E extends DType, R = E> extends 
   readonly dtype?: t.Guard<R, E>;
   /** Begin with the value of no elements: 0 for sums, 1 for products. */
   readonly includeInitial?: I;
+}
+
+/** Options of `rmsNorm`. */
+export interface RmsNormOptions extends UnaryOptions {
+  /** Scale of the result; its shape broadcasts to that of the axes. */
+  readonly weight?: AnyTensor;
+  /** Added before the square root. */
+  readonly epsilon?: number;
+}
+
+/** Options of `layerNorm`. */
+export interface LayerNormOptions extends RmsNormOptions {
+  /** Shift of the result; its shape broadcasts to that of the axes. */
+  readonly bias?: AnyTensor;
 }
 
 /** The owner of a tensor's memory; see docs/memory.md. */

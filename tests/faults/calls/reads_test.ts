@@ -8,11 +8,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
-import * as rm from "../../mod.ts";
-import { performCall } from "../../src/core/dispatch.ts";
-import { interpret } from "../../src/core/interpreter.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import * as rm from "../../../mod.ts";
+import { performCall } from "../../../src/core/dispatch.ts";
+import { interpret } from "../../../src/core/interpreter.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

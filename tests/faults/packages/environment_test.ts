@@ -25,10 +25,10 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
 import { deflateRawSync } from "node:zlib";
-import { type Carried, findIntact, keep } from "../../src/backend/ffi/cache.ts";
-import { findNative } from "../../src/backend/cpu.ts";
-import { moduleAt, runApart } from "../native/support.ts";
-import { fault } from "./support.ts";
+import { type Carried, findIntact, keep } from "../../../src/backend/ffi/cache.ts";
+import { findNative } from "../../../src/backend/cpu.ts";
+import { moduleAt, runApart } from "../../native/support.ts";
+import { fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-environment-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -4,9 +4,9 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { readText } from "../../scripts/tools.ts";
-import { fromBuffer, info, setBackend, type Tensor, tensor } from "../../mod.ts";
-import { fault } from "./support.ts";
+import { readText } from "../../../scripts/tools.ts";
+import { fromBuffer, info, setBackend, type Tensor, tensor } from "../../../mod.ts";
+import { fault } from "../support.ts";
 
 type Numbers = readonly number[];
 type Free = Tensor<"float32" | "int32">;

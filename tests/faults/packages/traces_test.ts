@@ -10,9 +10,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { attempt, concat, DTypeError, random, type Tensor, tensor, zeros } from "../../mod.ts";
-import { root } from "../../scripts/tools.ts";
-import { fault } from "./support.ts";
+import { attempt, concat, DTypeError, random, type Tensor, tensor, zeros } from "../../../mod.ts";
+import { root } from "../../../scripts/tools.ts";
+import { fault } from "../support.ts";
 
 const inBun = "Bun" in globalThis;
 

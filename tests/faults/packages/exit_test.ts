@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
-import { info } from "../../mod.ts";
-import { fault } from "./support.ts";
+import { info } from "../../../mod.ts";
+import { fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-exit-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -20,7 +20,7 @@ after(() => rmSync(folder, { recursive: true }));
 const program = `
   import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
   import process from "node:process";
-  import { ones } from ${JSON.stringify(new URL("../../mod.ts", import.meta.url).href)};
+  import { ones } from ${JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)};
   if (isMainThread) {
     const [how, size] = process.argv.slice(2);
     const worker = new Worker(new URL(import.meta.url), { workerData: Number(size) });

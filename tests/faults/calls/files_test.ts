@@ -26,9 +26,9 @@ import { after } from "node:test";
 import { pathToFileURL } from "node:url";
 import vm from "node:vm";
 import { crc32, deflateRawSync } from "node:zlib";
-import { arange, DTypeError, FormatError, io } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { amount, fault } from "./support.ts";
+import { arange, DTypeError, FormatError, io } from "../../../mod.ts";
+import { loose } from "../../support.ts";
+import { amount, fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -287,7 +287,7 @@ fault({
   const script = join(folder, "writes.ts");
   writeFileSync(
     script,
-    `import { full, io } from ${JSON.stringify(new URL("../../mod.ts", import.meta.url).href)};
+    `import { full, io } from ${JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)};
     for (let i = 0;; i++) {
       await io.writeNpy(${JSON.stringify(path)}, full([200_000], i));
       if (i === 0) console.log("begins");
@@ -332,7 +332,7 @@ fault({
   writeFileSync(
     script,
     `import { readdirSync, writeFileSync } from "node:fs";
-    import { full, io } from ${JSON.stringify(new URL("../../mod.ts", import.meta.url).href)};
+    import { full, io } from ${JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)};
     const disk = ${JSON.stringify(disk)};
     const x = full([10_000], 1), large = full([300_000], 2);
     const formats = {

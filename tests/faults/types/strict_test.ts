@@ -10,8 +10,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findTool, root } from "../../scripts/tools.ts";
-import { fault } from "./support.ts";
+import { findTool, root } from "../../../scripts/tools.ts";
+import { fault } from "../support.ts";
 
 fault({
   entry: 16,

@@ -6,9 +6,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { spawnSync } from "node:child_process";
 import process from "node:process";
-import { type AnyTensor, DTypeError, keep, scope, tensor } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import { type AnyTensor, DTypeError, keep, scope, tensor } from "../../../mod.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 const ENTRY = { entry: 7, others: [] };
 const one = (): AnyTensor => tensor([1]);
@@ -117,7 +117,7 @@ fault({
   others: ["functions that return other thenables"],
 }, () => {
   const script = `import { scope, tensor } from ${
-    JSON.stringify(new URL("../../mod.ts", import.meta.url).href)
+    JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)
   };
     try { scope(async () => { throw new Error("later"); }); } catch (error) { console.log(error.message); }
     try { scope(() => ({ then(done) { done(1); } })); } catch (error) { console.log(error.message); }

@@ -4,10 +4,10 @@
  * @module
  */
 import { assertEquals, assertThrows } from "@std/assert";
-import { type AnyTensor, arange, DTypeError, linspace, type Tensor, tensor } from "../../mod.ts";
-import { BACKENDS, using } from "../ops/table/backends.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import { type AnyTensor, arange, DTypeError, linspace, type Tensor, tensor } from "../../../mod.ts";
+import { BACKENDS, using } from "../../ops/table/backends.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 const UNSIGNED = ["uint8", "uint16", "uint32", "uint64"] as const;
 

@@ -15,11 +15,11 @@ import {
   type Tensor,
   tensor,
   zeros,
-} from "../../mod.ts";
-import { using } from "../ops/table/backends.ts";
-import { MIRROR } from "../device/mirror.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+} from "../../../mod.ts";
+import { using } from "../../ops/table/backends.ts";
+import { MIRROR } from "../../device/mirror.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 interface Expect {
   toEqual(other: unknown): void;

@@ -20,14 +20,14 @@ import process from "node:process";
 import { after } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import vm from "node:vm";
-import * as rm from "../../mod.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import * as rm from "../../../mod.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
+const root = fileURLToPath(new URL("../../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-copies-"));
 after(() => rmSync(folder, { recursive: true }));
 

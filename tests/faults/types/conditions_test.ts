@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { findTool, root } from "../../scripts/tools.ts";
-import { fault } from "./support.ts";
+import { findTool, root } from "../../../scripts/tools.ts";
+import { fault } from "../support.ts";
 
 const WRONG = [
   "if (x.greater(1)) f();",

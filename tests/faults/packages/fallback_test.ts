@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
-import { inDeno, library, moduleAt } from "../native/support.ts";
-import { fault } from "./support.ts";
+import { inDeno, library, moduleAt } from "../../native/support.ts";
+import { fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-fallback-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -83,9 +83,10 @@ fault({
   entry: 5,
   kind: "every worker repeats a warning of the process",
   others: [],
-  skip: inDeno && library !== new URL("../../zig-out/lib/librowmajor.so", import.meta.url).pathname
-    ? "needs the library of zig-out"
-    : false,
+  skip:
+    inDeno && library !== new URL("../../../zig-out/lib/librowmajor.so", import.meta.url).pathname
+      ? "needs the library of zig-out"
+      : false,
 }, () => {
   const { stdout, stderr } = run(
     `import { Worker, workerData } from "node:worker_threads";

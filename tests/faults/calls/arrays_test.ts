@@ -4,9 +4,9 @@
  * @module
  */
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import * as rm from "../../mod.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import * as rm from "../../../mod.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 const { arange, full, zeros } = rm;
 // deno-lint-ignore no-explicit-any

@@ -4,9 +4,9 @@
  * @module
  */
 import { assert } from "@std/assert";
-import { findNative } from "../../src/backend/cpu.ts";
-import { inDeno, moduleAt, runApart } from "../native/support.ts";
-import { fault } from "./support.ts";
+import { findNative } from "../../../src/backend/cpu.ts";
+import { inDeno, moduleAt, runApart } from "../../native/support.ts";
+import { fault } from "../support.ts";
 
 /** Drops arrays of the runtime and of the library without a turn; tells what is kept for reuse. */
 const PROGRAM = `import { full, memory, zeros } from ${moduleAt("mod.ts")};

@@ -4,9 +4,9 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { arange, sharesBuffer } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import { arange, sharesBuffer } from "../../../mod.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 fault({
   entry: 30,

@@ -17,17 +17,17 @@ import {
   IndexError,
   setBackend,
   zeros,
-} from "../../mod.ts";
-import { DTYPE } from "../../src/base/dtype.ts";
-import { Layout } from "../../src/base/layout.ts";
-import { planBlocks } from "../../src/base/plan.ts";
-import { cpuBackend, definitionBackend } from "../../src/core/registry.ts";
-import { wrapExternal } from "../../src/memory/pool.ts";
-import { Storage } from "../../src/memory/storage.ts";
-import { findNative } from "../../src/backend/cpu.ts";
-import { BackendCalls } from "../calls.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+} from "../../../mod.ts";
+import { DTYPE } from "../../../src/base/dtype.ts";
+import { Layout } from "../../../src/base/layout.ts";
+import { planBlocks } from "../../../src/base/plan.ts";
+import { cpuBackend, definitionBackend } from "../../../src/core/registry.ts";
+import { wrapExternal } from "../../../src/memory/pool.ts";
+import { Storage } from "../../../src/memory/storage.ts";
+import { findNative } from "../../../src/backend/cpu.ts";
+import { BackendCalls } from "../../calls.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 const TRIES = Number(process.env.ROWMAJOR_TEST_TRIES ?? 150);
 const BACKENDS = typeof findNative() === "string" ? ["js"] as const : ["js", "native"] as const;
@@ -50,7 +50,7 @@ async function withRace(
   const buffer = new SharedArrayBuffer(4 * (N + 1));
   const array = new Int32Array(buffer, 0, N);
   array.fill(values[0]);
-  const worker = new Worker(new URL("../workers/flips.ts", import.meta.url), {
+  const worker = new Worker(new URL("../../workers/flips.ts", import.meta.url), {
     workerData: { buffer, places, values },
   });
   const ended = new Promise((resolve) => worker.once("exit", resolve));

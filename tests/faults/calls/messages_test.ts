@@ -4,10 +4,10 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import * as rm from "../../mod.ts";
-import { BACKENDS, using } from "../ops/table/backends.ts";
-import { loose } from "../support.ts";
-import { fault } from "./support.ts";
+import * as rm from "../../../mod.ts";
+import { BACKENDS, using } from "../../ops/table/backends.ts";
+import { loose } from "../../support.ts";
+import { fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

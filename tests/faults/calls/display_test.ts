@@ -4,8 +4,8 @@
  * @module
  */
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { arange, linspace, random, tensor } from "../../mod.ts";
-import { fault } from "./support.ts";
+import { arange, linspace, random, tensor } from "../../../mod.ts";
+import { fault } from "../support.ts";
 
 /** The texts of all numbers in a text. */
 function numbers(text: string): string[] {

@@ -6,9 +6,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { type App, LIMITS, type Limits, makeApp } from "../../examples/server/app.ts";
-import { type Handler, listen, type Listener } from "../../examples/server/listen.ts";
-import { fault } from "./support.ts";
+import { type App, LIMITS, type Limits, makeApp } from "../../../examples/server/app.ts";
+import { type Handler, listen, type Listener } from "../../../examples/server/listen.ts";
+import { fault } from "../support.ts";
 
 /** A server that answers 3 for every image, on a free port. */
 function start(limits: Partial<Limits>): { app: App; listener: Listener } {

@@ -16,10 +16,10 @@ import {
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { run, temporary } from "../package/support.ts";
-import { fault } from "./support.ts";
-import { builtLibraries, HOST, stageNpm, TARGETS } from "../../scripts/release/package.ts";
-import { findTool, root } from "../../scripts/tools.ts";
+import { run, temporary } from "../../package/support.ts";
+import { fault } from "../support.ts";
+import { builtLibraries, HOST, stageNpm, TARGETS } from "../../../scripts/release/package.ts";
+import { findTool, root } from "../../../scripts/tools.ts";
 
 const inDeno = "Deno" in globalThis;
 const exe = process.platform === "win32" ? ".exe" : "";

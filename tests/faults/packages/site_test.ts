@@ -8,14 +8,14 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join, posix } from "node:path";
 import process from "node:process";
-import * as library from "../../mod.ts";
-import { makeChart } from "../../bench/chart.ts";
-import { readApi, stagePages } from "../../scripts/site.ts";
-import { API_PAGES } from "../../scripts/site/api_pages.ts";
-import { findDeadMarkdownLinks } from "../../scripts/site/pages.ts";
-import { findTool, readText, root } from "../../scripts/tools.ts";
-import config from "../../site/.vitepress/config.ts";
-import { fault } from "./support.ts";
+import * as library from "../../../mod.ts";
+import { makeChart } from "../../../bench/chart.ts";
+import { readApi, stagePages } from "../../../scripts/site.ts";
+import { API_PAGES } from "../../../scripts/site/api_pages.ts";
+import { findDeadMarkdownLinks } from "../../../scripts/site/pages.ts";
+import { findTool, readText, root } from "../../../scripts/tools.ts";
+import config from "../../../site/.vitepress/config.ts";
+import { fault } from "../support.ts";
 
 const markdown = ["", "docs", "docs/adr", "examples", "tests", "tests/emulator"]
   .flatMap((folder) =>

@@ -5,9 +5,9 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import * as rm from "../../mod.ts";
-import { generator } from "../ops/table/operands.ts";
-import { amount, fault } from "./support.ts";
+import * as rm from "../../../mod.ts";
+import { generator } from "../../ops/table/operands.ts";
+import { amount, fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
