@@ -116,7 +116,7 @@ inDenoOnly(
     const { registry, cache } = machine;
     for (
       const [flags, reason] of [
-        [[], "use -A, or --allow-ffi"],
+        [[], "use -A, or --allow-env=HOME --allow-ffi="],
         [["--allow-ffi"], /not allowed to know (HOME|LOCALAPPDATA).*use -A, or .*--allow-env=\1/],
         [["--allow-ffi", "--allow-env"], `use -A, or --allow-ffi=${cache} --allow-read=${cache}`],
         [documented(cache).filter((flag) => !flag.startsWith("--allow-ffi")), "--allow-ffi="],
