@@ -23,6 +23,8 @@ export default {
   cacheDir: "../zig-out/site-cache",
   // Browsers ask for /favicon.ico otherwise.
   head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }]],
+  // The index of the search, which is loaded when someone searches, is one chunk of 500 to 600 kB.
+  vite: { build: { chunkSizeWarningLimit: 1000 } },
   markdown: { anchor: { slugify: slug } },
   themeConfig: {
     search: { provider: "local" },
