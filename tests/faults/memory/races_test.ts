@@ -1,12 +1,9 @@
 /**
  * Faults of memory that another worker changes during a call: entry 6.
  *
- * ROWMAJOR_TEST_TRIES is the number of tries of each call.
- *
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import process from "node:process";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import {
@@ -27,9 +24,9 @@ import { Storage } from "../../../src/memory/storage.ts";
 import { findNative } from "../../../src/backend/cpu.ts";
 import { BackendCalls } from "../../calls.ts";
 import { loose } from "../../support.ts";
-import { fault } from "../support.ts";
+import { amount, fault } from "../support.ts";
 
-const TRIES = Number(process.env.ROWMAJOR_TEST_TRIES ?? 150);
+const TRIES = amount(150, 10_000);
 const BACKENDS = typeof findNative() === "string" ? ["js"] as const : ["js", "native"] as const;
 /** More than kernels check at once. */
 const N = 6000;
@@ -185,7 +182,7 @@ fault({
     const out = new Storage(new Int32Array(N), DTYPE.int32, true, false);
     const indices = wrapExternal("int32", array);
     const plan = planBlocks(Layout.contiguous([N]), 1, Layout.contiguous([N]), 1, 0);
-    for (let i = 0; i < 60 * TRIES; i++) {
+    for (let i = 0; i < amount(9000, 100_000); i++) {
       (out.array as Int32Array).fill(POISON);
       const bad = calls.gather(
         plan,

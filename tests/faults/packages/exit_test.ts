@@ -11,7 +11,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
 import { info } from "../../../mod.ts";
-import { fault } from "../support.ts";
+import { amount, fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-exit-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -58,10 +58,12 @@ fault({
   others: ["an error that is not caught"],
   skip: info().backends.openblas.startsWith("OpenBLAS") ? false : "needs OpenBLAS",
 }, async () => {
-  for (const size of [600, 600, 1500, 1500]) {
-    assertEquals(await exitCode("exit", size), 7);
-    assertEquals(await exitCode("throw", size), 1);
+  for (let i = 0; i < amount(2, 10); i++) {
+    for (const size of [600, 1500]) {
+      assertEquals(await exitCode("exit", size), 7);
+      assertEquals(await exitCode("throw", size), 1);
+    }
   }
   // One product takes longer than the time until the exit.
-  assertEquals(await exitCode("exit", 4000), 7);
+  for (let i = 0; i < amount(1, 20); i++) assertEquals(await exitCode("exit", 4000), 7);
 });
