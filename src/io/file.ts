@@ -111,8 +111,8 @@ export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
  * Replaces a file's bytes: those who read it meet the old bytes or the new ones, whole, even if the
  * program or the machine fails meanwhile.
  *
- * Writes into the file itself where the permissions allow no other beside it, and for what is no
- * regular file.
+ * Writes into the file itself where no other can be made beside it or take its place, as for a file
+ * that is mounted, and for what is no regular file.
  */
 export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
   const fs = await import("node:fs/promises");
@@ -122,13 +122,17 @@ export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
   }
 }
 
-/** Writes a file beside `path` and renames it; false if that is not permitted. */
+/** The system's codes where a file can be written, but no other beside it, or not replaced. */
+const IN_PLACE = ["EACCES", "EPERM", "EROFS", "EBUSY", "EXDEV"];
+
+/** Writes a file beside `path` and renames it; false if that is not possible. */
 async function replaceFile(
   path: Path,
   bytes: Uint8Array,
   mode: number | undefined,
 ): Promise<boolean> {
   const fs = await import("node:fs/promises");
+  const { dirname, join } = await import("node:path");
   const { fileURLToPath } = await import("node:url");
   let target = typeof path === "string" ? path : fileURLToPath(path);
   if (mode !== undefined) {
@@ -136,7 +140,8 @@ async function replaceFile(
     // A link stays one, to the new file.
     target = await fs.realpath(target);
   }
-  const beside = `${target}.${crypto.randomUUID().slice(0, 8)}.new`;
+  // Without the target's name, which may be as long as names can be.
+  const beside = join(dirname(target), `.rowmajor-${crypto.randomUUID().slice(0, 8)}.new`);
   try {
     const handle = await fs.open(beside, "wx", mode);
     try {
@@ -152,7 +157,7 @@ async function replaceFile(
   } catch (error) {
     await fs.rm(beside, { force: true }).catch(() => {});
     const { code = "", name } = error as { code?: string; name: string };
-    if (name === "NotCapable" || ["EACCES", "EPERM"].includes(code)) return false;
+    if (name === "NotCapable" || IN_PLACE.includes(code)) return false;
     throw error;
   }
 }

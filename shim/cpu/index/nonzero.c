@@ -13,9 +13,9 @@
     } \
   }
 
-/* For floats all bits but the sign count: -0 is zero, NaN is not. Eight flags make a byte, and a table gives the positions of the set bits of
- * every byte. Excess positions are overwritten. Returns the end of the written positions, at most
- * `end`. */
+/* For floats all bits but the sign count: -0 is zero, NaN is not. Eight flags make a byte, and a
+ * table gives the positions of the set bits of every byte. Excess positions are overwritten.
+ * Returns the end of the written positions, at most `end`. */
 static int32_t *find_nonzero(int dtype, ptrdiff_t offset, ptrdiff_t length, int32_t *target,
                              const int32_t *end, const void *source) {
   const uint64_t sign = rm_is_float(dtype) ? UINT64_C(1) << (8 * rm_itemsize(dtype) - 1) : 0;

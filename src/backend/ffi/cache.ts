@@ -178,16 +178,16 @@ function distrustParents(folder: string, owner: number): string | undefined {
 /** Why `folder`, which must exist, is not trusted with the library; undefined if it is. */
 function distrustAll(folder: string, files: readonly CarriedFile[]): string | undefined {
   const entry = host.look(folder)!;
-  const below = subfolder(folder, files);
-  const inner = host.look(below);
+  const place = subfolder(folder, files);
+  const inner = host.look(place);
   return distrust(folder, entry) ?? distrustParents(folder, entry.owner) ??
     (inner === undefined || host.platform === "win32"
       ? undefined
       : inner.kind !== "folder"
-      ? `${below} is no folder`
+      ? `${place} is no folder`
       : isPrivate(inner, entry.owner)
       ? undefined
-      : `others can write into ${below}`);
+      : `others can write into ${place}`);
 }
 
 /** True if all files are next to `path`, the library, private to `owner`, and have their sizes. */

@@ -308,12 +308,16 @@ fault({
   }
 });
 
-/** A program that runs on a file system of 1 MB, mounted in a namespace of its own at `at`. */
-function onSmallDisk(at: string, command: string, args: readonly string[]) {
-  const mount = 'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"';
-  return spawnSync("unshare", ["-rm", "sh", "-c", mount, at, command, ...args], {
+/** A program that runs in a namespace of its own after `mount`, where "$0" is `at`. */
+function withMount(mount: string, at: string, command: string, args: readonly string[]) {
+  return spawnSync("unshare", ["-rm", "sh", "-c", `${mount} && exec "$@"`, at, command, ...args], {
     encoding: "utf8",
   });
+}
+
+/** A program that runs on a file system of 1 MB, mounted at `at`. */
+function onSmallDisk(at: string, command: string, args: readonly string[]) {
+  return withMount('mount -t tmpfs -o size=1m tmpfs "$0"', at, command, args);
 }
 
 const disk = join(folder, "disk");
@@ -361,6 +365,43 @@ fault({
     { npy: each, npz: each, safetensors: each },
     ["x.npy", "x.npz", "x.safetensors"],
   ]);
+});
+
+fault({
+  entry: 11,
+  kind: "a file that no other can replace is not written",
+  others: ["a mounted file", "a file in a folder that is mounted read-only"],
+  skip: noDisk,
+}, async () => {
+  const shared = join(folder, "shared");
+  mkdirSync(shared);
+  const path = join(shared, "x.npy");
+  await io.writeNpy(path, arange(3));
+  const script = join(folder, "writes-mounted.ts");
+  writeFileSync(
+    script,
+    `import { arange, io } from ${JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)};
+    await io.writeNpy(${JSON.stringify(path)}, arange(Number(process.argv[2])));`,
+  );
+  const args = inDeno ? ["run", "-A", "--no-check", script] : [script];
+  const file = 'mount --bind "$0"/x.npy "$0"/x.npy';
+  const readOnly = `mount --bind "$0" "$0" && ${file} && mount -o remount,ro,bind "$0"`;
+  for (const [mount, size] of [[file, 4], [readOnly, 5]] as const) {
+    const outcome = withMount(mount, shared, process.execPath, [...args, String(size)]);
+    assertEquals([outcome.status, outcome.stderr], [0, ""]);
+    assertEquals(loose(await io.readNpy(path)).toArray(), Array.from(Array(size).keys()));
+  }
+  assertEquals(readdirSync(shared), ["x.npy"]);
+});
+
+fault({
+  entry: 11,
+  kind: "a file with a long name is not written, since the one beside it has a longer name",
+  others: [],
+}, async () => {
+  const path = join(folder, "x".repeat(251) + ".npy");
+  await io.writeNpy(path, arange(2));
+  assertEquals(loose(await io.readNpy(path)).toArray(), [0, 1]);
 });
 
 fault({
