@@ -5,8 +5,8 @@
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
- * for JSR on the first package, and TypeScript on the declarations of the second. The package for
- * npm names its repository if `SITE_REPOSITORY` is the address of one.
+ * for JSR on the first package, and TypeScript on the declarations of the second. The packages point
+ * to their repository if `SITE_REPOSITORY` is the address of one.
  *
  * @module
  */
@@ -89,13 +89,40 @@ export function builtLibraries(only?: string): Libraries {
   return libraries;
 }
 
+/**
+ * A document for the page of a package, where paths lead nowhere: links and pictures point to the
+ * repository, or links become text and pictures are left out.
+ */
+export function textOf(document: string, repository: string | undefined): string {
+  return document
+    .replace(
+      /^!\[([^\]]*)\]\((?!\w+:)([^)\s]+)\)\n\n/gm,
+      (_, label, path) =>
+        repository === undefined ? "" : `![${label}](${repository}/raw/main/${path})\n\n`,
+    )
+    .replace(
+      /(?<!!)\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)/g,
+      (_, label, path) =>
+        repository === undefined ? label : `[${label}](${repository}/blob/main/${path})`,
+    );
+}
+
+/** Copies the documents. */
+function copyTexts(folder: string): void {
+  for (const name of TEXTS) {
+    const text = readFileSync(join(root, name), "utf8");
+    writeFileSync(join(folder, name), textOf(text, process.env.SITE_REPOSITORY));
+  }
+}
+
 /** Copies the sources and the documents. */
 function copySources(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const name of ["mod.ts", "src", ...TEXTS]) {
+  for (const name of ["mod.ts", "src"]) {
     cpSync(join(root, name), join(folder, name), { recursive: true });
   }
+  copyTexts(folder);
 }
 
 const deflated = new Map<string, string>();
@@ -276,7 +303,7 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   copySources(sources);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const name of TEXTS) cpSync(join(root, name), join(folder, name));
+  copyTexts(folder);
   await bundle(sources, folder);
   await declare(sources, folder);
   declareFiles(folder);
@@ -312,7 +339,8 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
     type: "module",
     exports: { ...exports, "./package.json": "./package.json" },
     types: "./mod.d.ts",
-    engines: { node: ">=20" },
+    // Older ones lack process.getBuiltinModule.
+    engines: { node: "^20.16 || >=22.3" },
     // The declarations are in src, and only the entry points import them.
     files: ["*.js", "*.d.ts", "src", "native", "lib", "CHANGELOG.md"],
   });

@@ -4,6 +4,7 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
+import { textOf } from "../../../scripts/release/package.ts";
 import { readText } from "../../../scripts/tools.ts";
 import { fromBuffer, info, setBackend, type Tensor, tensor } from "../../../mod.ts";
 import { fault } from "../support.ts";
@@ -98,4 +99,30 @@ fault({
       assert(found, `${page}: ${line}`);
     }
   }
+});
+
+fault({
+  entry: 35,
+  kind: "the page of a package has a picture that is not there",
+  others: ["links to files that packages lack"],
+}, () => {
+  /** The targets of links and pictures. */
+  const targets = (text: string) => [...text.matchAll(/\]\(([^)]*)\)/g)].map(([, to]) => to!);
+  for (const name of ["README.md", "CHANGELOG.md"]) {
+    const text = readText(name);
+    assert(targets(text).some((to) => !to.includes(":")), "there are links to mend");
+    const alone = textOf(text, undefined);
+    assertEquals(targets(alone), targets(text).filter((to) => to.includes(":")));
+    assert(!alone.includes("!["));
+    const linked = textOf(text, "https://example.org/rowmajor");
+    assertEquals(targets(linked).length, targets(text).length);
+    for (const to of targets(linked)) assert(/^https:\/\//.test(to), to);
+    // Other text stays.
+    assertEquals(linked.replace(/\]\([^)]*\)/g, "]"), text.replace(/\]\([^)]*\)/g, "]"));
+  }
+  assert(
+    textOf(readText("README.md"), "https://example.org/rowmajor").includes(
+      "](https://example.org/rowmajor/raw/main/docs/benchmarks.svg)",
+    ),
+  );
 });
