@@ -17,10 +17,23 @@ export interface BodyLimits {
   readonly perClient: number;
 }
 
+/**
+ * The part of an address that stands for one client: all of IPv4, the first 64 bits of IPv6, as a
+ * client has all addresses that begin so.
+ */
+function networkOf(address: string): string {
+  const ipv4 = /^(?:::ffff:)?([\d.]+)$/i.exec(address)?.[1];
+  if (ipv4 !== undefined) return ipv4;
+  const [left = [], right = []] = address.split("::").map((part) => part.split(":"));
+  const zeros = Array<string>(Math.max(8 - left.length - right.length, 0)).fill("0");
+  return [...left, ...zeros, ...right].slice(0, 4).map((group) => parseInt(group || "0", 16))
+    .join();
+}
+
 /** Reads bodies, and knows which ones are still arriving, and from which client. */
 export class BodyReader {
   readonly #limits: BodyLimits;
-  /** By client, oldest first: what ends the reading of a body. */
+  /** By network of the client, oldest first: what ends the reading of a body. */
   readonly #arriving = new Map<string, Set<(error: HttpError) => void>>();
 
   constructor(limits: BodyLimits) {
@@ -70,8 +83,9 @@ export class BodyReader {
 
   /** Notes a body of `client` that `giveUp` ends; returns a function for its end. */
   #note(client: string, giveUp: (error: HttpError) => void): () => void {
-    let bodies = this.#arriving.get(client);
-    if (bodies === undefined) this.#arriving.set(client, bodies = new Set());
+    const network = networkOf(client);
+    let bodies = this.#arriving.get(network);
+    if (bodies === undefined) this.#arriving.set(network, bodies = new Set());
     bodies.add(giveUp);
     if (bodies.size > this.#limits.perClient) {
       const [oldest] = bodies;
@@ -80,7 +94,9 @@ export class BodyReader {
     }
     return () => {
       bodies.delete(giveUp);
-      if (bodies.size === 0 && this.#arriving.get(client) === bodies) this.#arriving.delete(client);
+      if (bodies.size === 0 && this.#arriving.get(network) === bodies) {
+        this.#arriving.delete(network);
+      }
     };
   }
 }

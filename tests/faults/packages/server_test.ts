@@ -130,3 +130,45 @@ fault({
     assertMatch(answer, /^HTTP\/1\.1 408 [^]*the body did not begin within 300 ms/);
   }
 });
+
+fault({
+  entry: 12,
+  kind: "a client with many addresses escapes the limit of bodies",
+  others: ["all addresses of an IPv6 network", "IPv4 in the notation of IPv6"],
+}, async () => {
+  const cases: [first: string, second: string, same: boolean][] = [
+    ["2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", true],
+    ["2001:DB8:1:2::1", "2001:0db8:1:2::2", true],
+    ["2001:db8::1", "2001:db8:0:0:1::", true],
+    ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
+    ["2001:db8:1::", "2001:db8::1", false],
+    ["::ffff:192.0.2.1", "192.0.2.1", true],
+    ["::ffff:192.0.2.1", "::ffff:192.0.2.2", false],
+    ["::1", "127.0.0.1", false],
+    ["fe80::1%eth0", "fe80::2%eth0", true],
+  ];
+  for (const [first, second, same] of cases) {
+    const { app, listener } = start({ perClient: 1 });
+    const { promise: both, resolve: arrive } = Promise.withResolvers<void>();
+    const answers = [first, second].map((client) => {
+      let canceled = false;
+      const body = new ReadableStream<Uint8Array>({
+        cancel: () => void (canceled = true),
+        async pull(controller) {
+          await both;
+          if (canceled) return;
+          controller.enqueue(new TextEncoder().encode(BODY));
+          controller.close();
+        },
+      });
+      const headers = { "content-type": "application/json" };
+      const options = { method: "POST", headers, body, duplex: "half" };
+      return app.handle(new Request("http://x/classify", options), client);
+    });
+    await delay(5);
+    arrive();
+    const statuses = (await Promise.all(answers)).map(({ status }) => status);
+    assertEquals(statuses, [same ? 503 : 200, 200], `${first} and ${second}`);
+    await listener.stop();
+  }
+});
