@@ -306,6 +306,7 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   copyTexts(folder);
   await bundle(sources, folder);
   await declare(sources, folder);
+  pruneDeclarations(folder);
   declareFiles(folder);
   rmSync(sources, { recursive: true });
   writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries));
@@ -404,6 +405,23 @@ async function declare(sources: string, folder: string): Promise<void> {
     const path = join(folder, name);
     const text = readFileSync(path, "utf8");
     writeFileSync(path, text.replace(/(["'])(\.\.?\/[^"'\n]*)\.ts\1/g, "$1$2.js$1"));
+  }
+}
+
+/** Removes the declarations that no entry point needs. */
+function pruneDeclarations(folder: string): void {
+  const needed = new Set<string>();
+  const visit = (path: string): void => {
+    if (needed.has(path) || !existsSync(path)) return;
+    needed.add(path);
+    for (const [, to] of readFileSync(path, "utf8").matchAll(/["'](\.\.?\/[^"'\n]*)\.js["']/g)) {
+      visit(join(dirname(path), `${to}.d.ts`));
+    }
+  };
+  for (const entry of Object.values(ENTRIES)) visit(join(folder, entry.replace(/ts$/, "d.ts")));
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    const path = join(folder, name);
+    if (name.endsWith(".d.ts") && !needed.has(path)) rmSync(path);
   }
 }
 
