@@ -8,7 +8,6 @@
  *
  * @module
  */
-import { nameClass } from "./class_name.ts";
 import { describe } from "./dtype.ts";
 import { ArgumentError, AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
@@ -85,8 +84,9 @@ function badBroadcast(shape: Shape, target: Shape, why: string): ShapeError {
  * never used.
  */
 export class Layout {
-  static {
-    nameClass(this, "Layout");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Layout";
   }
 
   /** The size of each axis. */

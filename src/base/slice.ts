@@ -5,7 +5,6 @@
  *
  * @module
  */
-import { nameClass } from "./class_name.ts";
 import { describe } from "./dtype.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
@@ -22,8 +21,9 @@ import { BRAND, brandFor, brandOf, PROTOCOL, VERSION } from "./version.ts";
  * ```
  */
 export class Slice {
-  static {
-    nameClass(this, "Slice");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Slice";
   }
 
   /** The first index; `null` is the end at which the step starts. */
@@ -87,8 +87,9 @@ export class Slice {
 
 /** Consecutive indexes between two bounds, backwards when the first is above the second. */
 export class Range {
-  static {
-    nameClass(this, "Range");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Range";
   }
 
   /** The first index. */

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { nameClass } from "../base/class_name.ts";
 import type { Recording } from "../core/backend.ts";
 import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
 import { ROW_KERNELS } from "../core/row_kernels.ts";
@@ -125,8 +124,9 @@ export function allowTF32(allow: boolean): boolean {
 
 /** Recorded work that a device can run any number of times; the result of {@link capture}. */
 export class Graph implements Disposable {
-  static {
-    nameClass(this, "Graph");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Graph";
   }
 
   /** The device. */

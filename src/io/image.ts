@@ -6,7 +6,6 @@
  *
  * @module
  */
-import { nameClass } from "../base/class_name.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -38,8 +37,9 @@ const WHITE: Partial<Record<DType, number>> = {
 
 /** An image: the result of {@link image}. */
 export class TensorImage {
-  static {
-    nameClass(this, "TensorImage");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "TensorImage";
   }
 
   /** The bytes of the PNG file. */

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { nameClass } from "../base/class_name.ts";
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { DeviceError } from "../base/errors.ts";
 import { allocateFor, recycle } from "./pool.ts";
@@ -28,8 +27,9 @@ let made = 0;
 
 /** A run of elements in the memory of a device. */
 export class DeviceStorage extends Storage {
-  static {
-    nameClass(this, "DeviceStorage");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static override get name(): string {
+    return "DeviceStorage";
   }
 
   readonly #memory: DeviceMemory;

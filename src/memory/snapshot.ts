@@ -8,7 +8,6 @@
  *
  * @module
  */
-import { nameClass } from "../base/class_name.ts";
 import { allocateIn, copyElements, NO_ARRAY } from "./device.ts";
 import { recycle } from "./pool.ts";
 import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
@@ -70,8 +69,9 @@ function copyOf(storage: Storage, low: number, high: number): Storage {
  * own.
  */
 class CowStorage extends Storage {
-  static {
-    nameClass(this, "CowStorage");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static override get name(): string {
+    return "CowStorage";
   }
 
   // Public, so that tools that compare objects see the elements.

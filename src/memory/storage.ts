@@ -7,7 +7,6 @@
  *
  * @module
  */
-import { nameClass } from "../base/class_name.ts";
 import { DTYPE, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { DisposedError } from "../base/errors.ts";
 
@@ -33,8 +32,9 @@ function isSharedBuffer(buffer: ArrayBufferLike): boolean {
 
 /** A run of elements of one dtype, held by one or more tensors. */
 export class Storage {
-  static {
-    nameClass(this, "Storage");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Storage";
   }
 
   /**

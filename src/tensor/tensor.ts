@@ -29,7 +29,6 @@ import {
   SharedError,
 } from "../base/errors.ts";
 import { BRAND, brandFor, brandOf } from "../base/version.ts";
-import { nameClass } from "../base/class_name.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxis, ownAxes, type Shape } from "../base/shape.ts";
 import type { Range, Slice } from "../base/slice.ts";
@@ -398,8 +397,9 @@ export class Tensor<
   out V extends t.Device = t.Device,
   A extends t.Access = "write",
 > {
-  static {
-    nameClass(this, "Tensor");
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Tensor";
   }
 
   /** The shape, for types. @ignore */
