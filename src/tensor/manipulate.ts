@@ -8,7 +8,14 @@
 import { checkScalar, describe, type Scalar } from "../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, listOf, normalizeAxis, ownAxes } from "../base/shape.ts";
+import {
+  checkShape,
+  formatShape,
+  listOf,
+  normalizeAxis,
+  ownAxes,
+  type Shape,
+} from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
@@ -307,42 +314,44 @@ function extend(
   }
 }
 
-/** Throws unless `width` is a nonnegative integer; `by` is the argument that it is a part of. */
-function checkWidth(width: unknown, where: string, by: string): void {
-  if (Number.isInteger(width) && width as number >= 0) return;
-  const advice = typeof width === "number" && width < 0 ? "; slice() takes elements away" : "";
-  throw new ShapeError(
-    `Cannot pad ${where} by ${by}: a width is an integer of at least 0${advice}`,
+/** The error for widths `by`, of one axis or of all. */
+function badWidths(shape: Shape, axis: number | undefined, by: unknown, why: string): ShapeError {
+  const where = axis === undefined ? "" : `axis ${axis} of `;
+  return new ShapeError(
+    `Cannot pad ${where}shape ${formatShape(shape)} by ${formatShape(by as Shape)}: ${why}`,
   );
 }
 
+/** Throws unless `width` is a nonnegative integer; `by` is the argument that it is a part of. */
+function checkWidth(width: unknown, shape: Shape, axis: number | undefined, by: unknown): void {
+  if (Number.isInteger(width) && width as number >= 0) return;
+  const advice = typeof width === "number" && width < 0 ? "; slice() takes elements away" : "";
+  throw badWidths(shape, axis, by, `a width is an integer of at least 0${advice}`);
+}
+
 /** [before, after] for each axis of `shape`. */
-function padPairs(widths: PadWidths, shape: readonly number[]): (readonly number[])[] {
-  const all = `shape ${formatShape(shape)}`;
+function padPairs(widths: PadWidths, shape: Shape): (readonly number[])[] {
   if (typeof widths === "number") {
-    checkWidth(widths, all, describe(widths));
+    checkWidth(widths, shape, undefined, widths);
     return shape.map(() => [widths, widths]);
   }
   if (!Array.isArray(widths)) {
-    throw new ShapeError(
-      `Cannot pad ${all} by ${describe(widths)}: ` +
-        "it takes a number, [before, after], or such a pair for each axis",
-    );
+    const why = "it takes a number, [before, after], or such a pair for each axis";
+    throw badWidths(shape, undefined, widths, why);
   }
   const same = widths.length > 0 && !Array.isArray(widths[0]);
   if (!same && widths.length !== shape.length) {
     throw new ShapeError(
-      `Cannot pad ${all}: ${widths.length} pairs for ${shape.length} axes`,
+      `Cannot pad shape ${formatShape(shape)}: ${widths.length} pairs for ${shape.length} axes`,
     );
   }
   const pairs: (readonly number[])[] = same ? [widths] : widths;
-  pairs.forEach((pair, axis) => {
-    const where = same ? all : `axis ${axis} of ${all}`;
-    const by = formatShape(pair);
+  pairs.forEach((pair, i) => {
+    const axis = same ? undefined : i;
     if (!Array.isArray(pair) || pair.length !== 2) {
-      throw new ShapeError(`Cannot pad ${where} by ${by}: a pair is [before, after]`);
+      throw badWidths(shape, axis, pair, "a pair is [before, after]");
     }
-    for (const width of pair) checkWidth(width, where, by);
+    for (const width of pair) checkWidth(width, shape, axis, pair);
   });
   return same ? shape.map(() => pairs[0]!) : pairs;
 }
