@@ -276,8 +276,10 @@ const FROM_TENSOR: Op = makeOp({
 
 /** A tensor of data, or a copy of one. */
 export function fromData(data: unknown, options: DataOptions): Operand {
-  const own = { ...options, shape: ownAxes(options.shape, WHAT) };
+  const { dtype, device } = options;
+  const shape = ownAxes(options.shape, WHAT);
   const from = adopt(data, WHAT);
-  if (isOperandArgument(from)) return dispatch(FROM_TENSOR, [from], own, undefined, WHAT);
-  return applyCreate(FROM_DATA, { ...own, data });
+  return isOperandArgument(from)
+    ? dispatch(FROM_TENSOR, [from], { shape, dtype, device }, undefined, WHAT)
+    : applyCreate(FROM_DATA, { data, shape, dtype, device });
 }

@@ -24,6 +24,7 @@ import {
   operand,
   outOfRange,
   ownIndex,
+  ownIndexes,
   type Parts,
   partsOf,
   select,
@@ -119,7 +120,7 @@ export function index(x: Operand, args: readonly IndexArgument[], name = "slice"
   if (args.length === 1 && isOperandArgument(args[0])) {
     return dispatch(GET, [x, args[0]], { index: args }, undefined, name);
   }
-  const own = args.map((argument) => ownIndex(argument, name));
+  const own = ownIndexes(args, name);
   const tensors = own.filter(isOperandArgument);
   return dispatch(GET, [x, ...tensors], { index: own }, undefined, name);
 }

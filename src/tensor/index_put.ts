@@ -13,11 +13,10 @@ import {
 } from "../base/dtype.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { broadcastShapes, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
+import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
 import { parseIndexString, sliceBasic } from "../base/slice.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyInto } from "../core/apply.ts";
-import { adopt } from "../core/foreign.ts";
 import { copyInto, copyOf, dispatch, fillWith, performCall } from "../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../core/write.ts";
 import { readElement } from "../memory/element.ts";
@@ -27,7 +26,7 @@ import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, isScalar, ruleFor } from "../ops/infer.ts";
 import { INDEX } from "../ops/kernels.ts";
-import { Call, makeOp, type Op } from "../ops/op.ts";
+import { Call, type Input, makeOp, type Op } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
 import {
@@ -43,6 +42,7 @@ import {
   isBasic,
   operand,
   ownIndex,
+  ownIndexes,
   type Selection,
   toIndices,
   withIndices,
@@ -187,11 +187,10 @@ export function setAt(
   // Everything of the caller is read before SET prepares the write: a getter may make a view, or a
   // copy on write, of the target.
   const accumulate = options?.accumulate ?? false;
-  const args = typeof given === "string"
-    ? parseIndexString(given, name)
-    : listOf<IndexArgument>(given, (argument) => ownIndex(argument, name));
-  const tensors = args.filter(isOperandArgument);
-  dispatch(SET, [x, adopt(value, name), ...tensors], { index: args, accumulate });
+  const args = typeof given === "string" ? parseIndexString(given, name) : ownIndexes(given, name);
+  const inputs: Input[] = [x, value];
+  for (const argument of args) if (isOperandArgument(argument)) inputs.push(argument);
+  dispatch(SET, inputs, { index: args, accumulate });
 }
 
 const PUT_ALONG: Op = makeOp({
@@ -233,7 +232,7 @@ export function putAlongAxis(
   if (options !== undefined) checkOptions("putAlongAxis_", options, SET_OPTIONS);
   const name = "putAlongAxis_";
   const own = ownIndex(indices, name);
-  dispatch(PUT_ALONG, [x, asInput(own), adopt(values, name)], {
+  dispatch(PUT_ALONG, [x, asInput(own), values], {
     axis,
     indices: asAttribute(own),
     accumulate: options?.accumulate ?? false,

@@ -94,6 +94,14 @@ export function ownIndex<T>(argument: T, name: string): T {
   }) as T;
 }
 
+/** {@link ownIndex} of every argument. Not by {@link listOf}, which has too many kinds of callers. */
+export function ownIndexes(given: readonly IndexArgument[], name: string): IndexArgument[] {
+  const own: IndexArgument[] = [];
+  const { length } = given;
+  for (let i = 0; i < length; i++) own.push(ownIndex(given[i]!, name));
+  return own;
+}
+
 /** Converts an array of the call to a tensor of indices or a mask, on the device of `like`. */
 export function fromArray(name: string, like: Storage, list: readonly unknown[]): Operand {
   if (list.length > 0 && list.every((value) => typeof value === "boolean")) {

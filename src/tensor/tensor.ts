@@ -1199,7 +1199,9 @@ export class Tensor<
     this: X,
     shape: t.Guard<t.Reshape<t.ShapeOf<X>, N>, N>,
   ): Tensor<X["dtype"], t.Ok<t.Reshape<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
-    return view(VIEWS.reshape, this, "reshape", ownAxes(shape, "reshape"));
+    // A copy reads the shape twice.
+    const sizes = this.layout.contiguous ? shape : ownAxes(shape, "reshape");
+    return view(VIEWS.reshape, this, "reshape", sizes);
   }
 
   /** All elements in one axis: a view if strides allow it, else a copy. */
