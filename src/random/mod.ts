@@ -134,6 +134,7 @@ export function foldIn(of: Key, data: number | bigint): Key {
 
 /** Attributes of a random tensor. */
 interface CreateAttributes {
+  /** Checked, and owned by the call. */
   readonly shape: readonly number[];
   readonly dtype: DType;
   readonly device: t.Device | undefined;
@@ -153,7 +154,7 @@ const RANDOM_TENSOR: CreateOp = makeOp({
   name: "randomTensor",
   infer(call: Call) {
     const { shape, dtype } = call.attributes as CreateAttributes;
-    return [{ shape: checkShape(shape, call.name), dtype: DTYPE[dtype] }];
+    return [{ shape, dtype: DTYPE[dtype] }];
   },
   create: (attributes: unknown, name: string) =>
     tidy(() => makeRandom(attributes as CreateAttributes, name)),
@@ -186,7 +187,7 @@ function makeRandom(attributes: CreateAttributes, name: string): Operand {
 /** Random numbers as kernels make them: from 0 to 1, of mean 0 and deviation 1, or integers. */
 function filled(name: string, attributes: CreateAttributes, distribution: Distribution): Operand {
   const { shape, dtype, device, key, low, high } = attributes;
-  const layout = Layout.contiguous(checkShape(shape, name));
+  const layout = Layout.contiguous(shape);
   const memory = memoryOf(device, `${name} on`);
   const made = wrap(allocateIn(memory, DTYPE[dtype], layout.size, false), layout);
   const integers = distribution === "integers";
@@ -212,7 +213,8 @@ function generate(name: string, of: Key, kinds: string, attributes: Generated): 
   if (!kinds.includes(DTYPE[dtype].kind)) {
     throw new DTypeError(`Cannot make random ${name} of ${dtype}`);
   }
-  return applyCreate(RANDOM_TENSOR, { ...attributes, key }, name) as never;
+  const shape = checkShape(attributes.shape, name);
+  return applyCreate(RANDOM_TENSOR, { ...attributes, shape, key }, name) as never;
 }
 
 /** Throws unless all `values` are finite in a float `dtype`. */

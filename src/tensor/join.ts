@@ -9,7 +9,6 @@ import type { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { applyView, type OpOptions } from "../core/apply.ts";
 import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
-import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
@@ -60,7 +59,7 @@ function concatShape(name: string, xs: readonly Operand[], axis: number | null):
   return checkShape(total, name);
 }
 
-/** The output of a join: the given one, if its parts may be written before all inputs are read. */
+/** The output of a join. */
 function joinTarget(call: Call): Operand {
   const { shape, dtype } = call.specs[0]!;
   return empty(shape, call.operand(0), dtype);
@@ -124,7 +123,7 @@ function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOp
   if (!Array.isArray(xs) || xs.length === 0) {
     throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor`);
   }
-  return dispatch(op, listOf(xs, (x) => ownOperand(x, op.name)), { axis }, options.out);
+  return dispatch(op, listOf(xs), { axis }, options.out);
 }
 
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
@@ -181,13 +180,13 @@ function cutsOf(
         "it takes a number of parts or an array of indexes",
     );
   }
-  const cuts = listOf(parts as readonly number[], (cut) => {
-    if (!Number.isInteger(cut)) {
-      throw new IndexError(`Cannot ${name} at ${describe(cut)}: an index is an integer`);
-    }
-    return Math.min(n, Math.max(0, cut < 0 ? cut + n : cut));
-  });
+  const cuts = parts.map((cut: number) => Math.min(n, Math.max(0, cut < 0 ? cut + n : cut)));
   return [0, ...cuts, n];
+}
+
+function checkedCut(cut: number): number {
+  if (Number.isInteger(cut)) return cut;
+  throw new IndexError(`Cannot split at ${describe(cut)}: an index is an integer`);
 }
 
 const SPLIT = composite("split", (call, x) => {
@@ -210,7 +209,9 @@ const SPLIT = composite("split", (call, x) => {
 
 /** Views on `x` along `axis`: this many equal parts, or cut before each of the given indices. */
 export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
-  return dispatchAll(SPLIT, [x], { parts, axis });
+  checkOperand(x, "split");
+  const own = Array.isArray(parts) ? listOf(parts as readonly number[], checkedCut) : parts;
+  return dispatchAll(SPLIT, [x], { parts: own, axis });
 }
 
 const UNSTACK = composite("unstack", (call, x) => {

@@ -234,6 +234,33 @@ fault({
 
 fault({
   entry: 29,
+  kind: "a recorded call keeps an array of the caller, which may change before the call runs",
+  others: ["split", "random numbers"],
+}, () => {
+  const keep = (calls: Any[]): string =>
+    JSON.stringify(calls.map((call) => call.attributes), (key, value) => {
+      if (key === "data" || key === "buffer") return undefined;
+      return value?.layout ? "tensor" : typeof value === "bigint" ? `${value}n` : value;
+    });
+  for (const [name, call] of Object.entries(CALLS)) {
+    const [lists, calls]: [unknown[][], Any[]] = [[], []];
+    const note = <T extends object>(given: T): T => {
+      if (Array.isArray(given)) lists.push(given);
+      return given;
+    };
+    const run = (one: Any): void => {
+      performCall(one);
+      calls.push(one);
+    };
+    interpret({ run, read: () => {} }, () => outcome(() => call(note)));
+    const before = keep(calls);
+    for (const list of lists) list.fill(99);
+    assertEquals(keep(calls), before, name);
+  }
+});
+
+fault({
+  entry: 29,
   kind: "options of readers are read after they were checked and the file was read",
   others: ["readNpy"],
 }, async () => {
