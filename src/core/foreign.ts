@@ -4,7 +4,7 @@
  * @module
  */
 import { checkDType, DTYPE, type TypedArray } from "../base/dtype.ts";
-import { DeviceError } from "../base/errors.ts";
+import { DeviceError, DisposedError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape } from "../base/shape.ts";
 import { brandOf, PROTOCOL, VERSION } from "../base/version.ts";
@@ -14,6 +14,7 @@ import { checkOperand } from "../ops/infer.ts";
 
 /** What a copy reads of another one's tensors: public properties only. */
 interface ForeignTensor {
+  readonly isDisposed: boolean;
   readonly dtype: unknown;
   readonly shape: unknown;
   readonly device: string;
@@ -28,9 +29,9 @@ interface ForeignTensor {
  * value itself.
  *
  * The other copy owns the memory: it learns that the elements are exposed, and so never reuses
- * them; this copy treats them as it treats those of `fromBuffer`. Of tensors that are read-only or
- * not contiguous it gives a copy. Throws a DeviceError for a copy of another protocol, and for a tensor on a
- * device.
+ * them; this copy treats them as it treats those of `fromBuffer`. For tensors that are read-only or
+ * not contiguous, the operand has a copy. Throws a DeviceError for a copy of another protocol and
+ * for a tensor on a device, and a DisposedError for one that was disposed.
  */
 export function adopt<T>(value: T, name: string): T {
   if (typeof value !== "object" || value === null || isOperandArgument(value)) return value;
@@ -47,6 +48,8 @@ export function adopt<T>(value: T, name: string): T {
 }
 
 function operandOf(x: ForeignTensor, name: string): Operand {
+  // Before its properties throw the other copy's error, which names them and not the op.
+  if (x.isDisposed) throw new DisposedError(`Cannot ${name}: the tensor was disposed or moved`);
   const { dtype, device, access, isContiguous } = x;
   checkDType(dtype, name);
   if (device !== "cpu") {

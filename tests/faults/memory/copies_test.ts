@@ -223,7 +223,7 @@ fault({
   assertThrows(() => x.slice(newer.Slice.from(1)), rm.IndexError, "9.9.9");
   const gone = other.tensor([1, 2]);
   gone.dispose();
-  assertThrows(() => x.add(gone), other.DisposedError);
+  assertThrows(() => x.add(gone), rm.DisposedError, "Cannot add: the tensor was disposed");
   assertEquals(x.toArray(), [1, 2]);
 });
 
