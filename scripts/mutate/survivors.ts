@@ -136,7 +136,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "newOutput literal: false → true": "results overwrite the zeros",
   },
   "src/device/devices.ts": {
-    "capture drop: given.catch(() => {});":
+    "capture drop: (given as PromiseLike<unknown>).then(() => {}, () => {});":
       "programs_test.ts finds it, and takes too long to judge it",
   },
   "src/io/bytes.ts": {
@@ -409,8 +409,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "OfRank literal: 32 → 33": "where the ranks end that are written out is a choice",
     "GuardRest tuple: [error: NoInfer<R>, ...rest: unknown[]] → [...rest: unknown[], error: NoInfer<R>]":
       "the error stands at another argument",
-    'ShapeOf branch: number extends S["length"] → S extends readonly [...infer P extends Shape] ? P : Shape':
-      "a dynamic shape comes out as it was",
   },
   "src/types/dtype.ts": {
     "OkDType branch: [Extract<R, DType>] extends [never] → Extract<R, DType>":
@@ -428,8 +426,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/types/slice.ts": {
     "AxisAt tuple: [...infer Used extends Shape, ...Unknowns<Left>] → [...Unknowns<Left>, ...infer Used extends Shape]":
       "only the length of the tuple is used",
-    "SliceAxis branch: IsLiteral<I> extends true → SliceAxisBy<S, A, TextArg<Trim<I>>>":
-      "a text that is not known gives a shape that is not known",
     "OrZero branch: D extends Digits → D": "a difference that is there consists of digits",
   },
 };
