@@ -66,6 +66,9 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "starts literal: 0 → (0 + 1) in [0, 0, 0, 0] #2": "every plan sets it before anything reads it",
     "starts literal: 0 → (0 - 1) in [0, 0, 0, 0] #4": "every plan sets it before anything reads it",
   },
+  "src/base/version.ts": {
+    "PROTOCOL literal: 1 → (1 + 1) in PROTOCOL = 1": "which number it is does not matter",
+  },
   "src/base/slice.ts": {
     "PARSED_LIMIT literal: 4096 → (4096 + 1) in PARSED_LIMIT = 4096":
       "what is parsed again gives the same",
@@ -143,7 +146,14 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "checkBools comparison: i < data.length → i <= data.length":
       "there is nothing beyond the end to refuse",
   },
+  "src/io/safetensors.ts": {
+    "TENSORS_PER_STEP literal: 5000 → (5000 - 1) in TENSORS_PER_STEP = 5000":
+      "how often other work runs is a choice",
+    "headerLength comparison: length > MAX_HEADER → length >= MAX_HEADER":
+      "a header of that length that does not fit is an error in either words",
+  },
   "src/io/file.ts": {
+    "readRange arithmetic: begin + at → (begin - at)": "the system reads a range at once",
     "CHUNK arithmetic: 2 ** 30 → ((30) ** (2))": "more reads give the same bytes",
     "RawSafetensorsFile.open literal: 8 → (8 + 1) in Math.min(8, size)":
       "the ninth byte is not looked at",
@@ -404,6 +414,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "a quotient of sizes that are not known is not known",
   },
   "src/types/core.ts": {
+    "Parts tuple: [...N, 0] → [0, ...N]": "only the length of the tuple is used",
     'Sizes branch: number extends S["length"] → { -readonly [K in keyof S]: number }':
       "a dynamic shape comes out as it was",
     "OfRank literal: 32 → 33": "where the ranks end that are written out is a choice",

@@ -142,6 +142,14 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "start arithmetic: storage.address + plan.data[OFFSETS + k]! * storage.info.bytes → (storage.address - plan.data[OFFSETS + k]! * storage.info.bytes)":
       "the address is aligned, so both are aligned or neither",
   },
+  "src/backend/fallback.ts": {
+    "isLarge logic: k > 0 || !op.moves → (k > 0)":
+      "fallback_test.ts runs programs of its own, which judge nothing",
+    "WarningBackend.constructor drop: this.#reason = reason;":
+      "fallback_test.ts runs programs of its own, which judge nothing",
+    "WarningBackend.run drop: this.#warned();":
+      "fallback_test.ts runs programs of its own, which judge nothing",
+  },
   "src/backend/ffi/abi.ts": {
     "CUDA_MATMUL literal: 1 → (1 + 1) in tf32: 1":
       "ops_def_test.ts, which judges nothing, finds it",

@@ -65,6 +65,8 @@ export function inPlace(): void {
   frozen.exp_();
   // @ts-expect-error: Cannot div_ into int32: the result is float32; cast with astype()
   ints.div_(2);
+  // @ts-expect-error: Cannot div_ into int32: the result is float32; cast with astype()
+  ints.div_(ints);
   // @ts-expect-error: Cannot add_ into int32: the result is float32; cast with astype()
   ints.add_(a);
   // @ts-expect-error: Cannot add_ into uint8: the result is int32; cast with astype()

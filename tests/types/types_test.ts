@@ -6,7 +6,7 @@
  * @module
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -58,7 +58,12 @@ describe("types", () => {
       const text = withoutMarks();
       source = text.split("\n");
       writeFileSync(mistakes, text);
-      const files = ["shapes_types.ts", "dtypes_types.ts"].map((name) => join(folder, name));
+      const faults = join(root, "tests", "faults", "types");
+      const files = [
+        ...["shapes_types.ts", "dtypes_types.ts"].map((name) => join(folder, name)),
+        ...readdirSync(faults).filter((name) => name.endsWith("_types.ts"))
+          .map((name) => join(faults, name)),
+      ];
       const start = performance.now();
       const { stderr, status, error } = spawnSync(
         findTool("deno"),

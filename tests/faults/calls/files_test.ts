@@ -7,6 +7,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { Buffer } from "node:buffer";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import {
+  appendFileSync,
   chmodSync,
   lstatSync,
   mkdirSync,
@@ -164,6 +165,10 @@ fault({
   assertEquals(loose(await file.get("a")).toArray(), [0, 1]);
   await io.writeSafetensors(path, { a: arange(3), b: arange(2) });
   await assertRejects(() => file.get("b"), FormatError, "has changed since it was opened");
+
+  const longer = await io.openSafetensors(path);
+  appendFileSync(path, "x");
+  await assertRejects(() => longer.get("b"), FormatError, "has changed since it was opened");
 });
 
 fault({
@@ -473,6 +478,24 @@ fault({
   }
   await assertRejects(() => io.writeNpz(path, map), DTypeError, "tensors by name");
   await assertRejects(() => io.writeSafetensors(path, map), DTypeError, "tensors by name");
+});
+
+fault({
+  entry: 11,
+  kind: "a pipe or a device that is written is replaced by a file",
+  others: [],
+  skip: !unix && "needs Unix",
+}, async () => {
+  const pipe = join(folder, "written");
+  execFileSync("mkfifo", [pipe]);
+  const reader = spawn("cat", [pipe], { stdio: ["ignore", "pipe", "inherit"] });
+  const chunks: Uint8Array[] = [];
+  reader.stdout.on("data", (chunk) => chunks.push(chunk));
+  const ended = new Promise((resolve) => reader.once("close", resolve));
+  await io.writeNpy(pipe, arange(3));
+  await ended;
+  assert(statSync(pipe).isFIFO());
+  assertEquals(loose(io.decodeNpy(Buffer.concat(chunks))).toArray(), [0, 1, 2]);
 });
 
 fault({
