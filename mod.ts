@@ -14,6 +14,8 @@ export {
   type DType,
   type DTypeInfo,
   finfo,
+  type Float16ArrayLike,
+  type Float16Elements,
   type FloatInfo,
   iinfo,
   type IntInfo,

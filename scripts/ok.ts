@@ -36,7 +36,15 @@ const steps: Step[] = [
   },
   {
     name: "documentation",
-    args: ["doc", "--lint", "mod.ts", "src/types/mod.ts", "src/io/mod.ts", "src/random/mod.ts"],
+    args: [
+      "doc",
+      "--lint",
+      "mod.ts",
+      "src/types/mod.ts",
+      "src/io/mod.ts",
+      "src/random/mod.ts",
+      "src/lint/mod.ts",
+    ],
   },
   { name: "packages", args: ["run", "-A", "scripts/release/package.ts", "--host", "--check"] },
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },

@@ -8,8 +8,6 @@
 import { DTypeError } from "./errors.ts";
 import { describe, describeAll } from "./text.ts";
 
-export { describe };
-
 /** The name of an element type. */
 export type DType =
   | "bool"

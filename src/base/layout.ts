@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { describe } from "./dtype.ts";
+import { describe } from "./text.ts";
 import { ArgumentError, AxisError, IndexError, ShapeError } from "./errors.ts";
 import {
   checkRank,

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { describe } from "./dtype.ts";
+import { describe } from "./text.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { checkRank, formatShape, normalizeAxis } from "./shape.ts";

@@ -9,7 +9,8 @@
  *
  * @module
  */
-import { describe, DTYPE, type DType, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { DTYPE, type DType, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { DeviceError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { planMap, planReduce } from "../base/plan.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describe } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { DeviceError } from "../base/errors.ts";
 import type { DeviceMemory, Storage } from "../memory/storage.ts";
 import type { Backend, Device, OpenDevice } from "./backend.ts";

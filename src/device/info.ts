@@ -6,7 +6,7 @@
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js } from "../backend/cpu.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
-import { describe } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
 

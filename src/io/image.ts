@@ -9,7 +9,8 @@
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { checkOptions } from "../ops/infer.ts";
-import { describe, type DType } from "../base/dtype.ts";
+import type { DType } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { encodePng } from "./png.ts";
 import { formatShape } from "../base/shape.ts";

@@ -7,7 +7,8 @@
  *
  * @module
  */
-import { describe, DTYPE, type DType } from "../base/dtype.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
 import { ownOperand } from "../core/foreign.ts";

@@ -9,24 +9,34 @@
  */
 
 /** The parts of a syntax node that the rule reads. */
-interface Node {
+export interface Node {
+  /** The kind of node. */
   readonly type: string;
+  /** What a statement or a conditional expression tests. */
   readonly test?: Node | null;
+  /** The operand of a unary operator. */
   readonly argument?: Node;
+  /** The left operand. */
   readonly left?: Node;
+  /** The operator. */
   readonly operator?: string;
+  /** The function that a call calls. */
   readonly callee?: Node;
+  /** The member of an object. */
   readonly property?: Node;
+  /** The name of an identifier. */
   readonly name?: string;
 }
 
 /** What `deno lint` passes to a rule. */
-interface Context {
+export interface Context {
+  /** Reports a mistake. */
   report(about: { node: Node; message: string; hint: string }): void;
 }
 
 /** A rule of `deno lint`. */
-interface Rule {
+export interface Rule {
+  /** The functions to call for nodes, by their kinds. */
   create(context: Context): Record<string, (node: Node) => void>;
 }
 

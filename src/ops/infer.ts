@@ -8,7 +8,6 @@
  */
 import {
   checkDType,
-  describe,
   DTYPE,
   type DType,
   type DTypeInfo,
@@ -18,6 +17,7 @@ import {
   type Scalar,
   scalarDType,
 } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { AxisError, DeviceError, DTypeError, ShapeError } from "../base/errors.ts";
 import { brandOf } from "../base/version.ts";
 import type { Layout } from "../base/layout.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describe } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, sameShape } from "../base/shape.ts";

@@ -6,7 +6,8 @@
  *
  * @module
  */
-import { checkDType, describe, DTYPE, type DType } from "../base/dtype.ts";
+import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { apply, applyCreate } from "../core/apply.ts";
 import { memoryOf, performCall } from "../core/dispatch.ts";
 import { tidy, wrap } from "../core/handles.ts";
@@ -113,13 +114,12 @@ const MAX_KEYS = 2 ** 22;
  * const [forWeights, forDropout] = random.split(random.key(0));
  * ```
  */
-export function split<const N extends number = 2>(of: Key, count?: N): t.TupleOf<N, Key>;
-export function split(of: Key, count: number = 2): Key[] {
+export function split<const N extends number = 2>(of: Key, count: N = 2 as N): t.TupleOf<N, Key> {
   checkShape([count], "split a key");
   if (count > MAX_KEYS) {
     throw new ArgumentError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
   }
-  return splitKey(words(of, "split"), count).map(fromWords);
+  return splitKey(words(of, "split"), count).map(fromWords) as t.TupleOf<N, Key>;
 }
 
 /**

@@ -6,12 +6,12 @@
 import {
   checkDType,
   checkScalar,
-  describe,
   DTYPE,
   type DType,
   type Scalar,
   scalarDType,
 } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import {
   ArgumentError,
   DisposedError,

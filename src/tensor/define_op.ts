@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { checkDType, describe, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
+import { checkDType, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";

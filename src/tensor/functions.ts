@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describe } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ShapeError } from "../base/errors.ts";
 import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";

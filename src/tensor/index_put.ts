@@ -3,14 +3,8 @@
  *
  * @module
  */
-import {
-  checkDType,
-  checkScalar,
-  describe,
-  DTYPE,
-  type DType,
-  type Scalar,
-} from "../base/dtype.ts";
+import { checkDType, checkScalar, DTYPE, type DType, type Scalar } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { describe, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { IndexError, ShapeError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";

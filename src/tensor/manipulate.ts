@@ -5,7 +5,8 @@
  *
  * @module
  */
-import { checkScalar, describe, type Scalar } from "../base/dtype.ts";
+import { checkScalar, type Scalar } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import {

@@ -5,13 +5,13 @@
  */
 import {
   checkScalar,
-  describe,
   DTYPE,
   type DType,
   type DTypeInfo,
   isInt,
   type TypedArray,
 } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape } from "../base/shape.ts";

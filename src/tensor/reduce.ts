@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { describe, type DType, type Scalar } from "../base/dtype.ts";
+import type { DType, Scalar } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { normalizeAxes, ownAxes, sameShape } from "../base/shape.ts";

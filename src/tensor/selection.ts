@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { describe, DTYPE } from "../base/dtype.ts";
+import { DTYPE } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import {

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { describe, type DTypeInfo } from "../base/dtype.ts";
+import type { DTypeInfo } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxes, normalizeAxis, ownAxes } from "../base/shape.ts";

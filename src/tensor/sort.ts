@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { describe, DTYPE } from "../base/dtype.ts";
+import { DTYPE } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { formatShape, normalizeAxis } from "../base/shape.ts";
 import { contiguousCopy } from "../core/copy.ts";

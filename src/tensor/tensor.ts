@@ -13,12 +13,12 @@ import "../backend/cuda.ts";
 import {
   checkDType,
   checkScalar,
-  describe,
   type DType,
   type Scalar,
   type TypedArray,
   type TypedArrayOf,
 } from "../base/dtype.ts";
+import { describe } from "../base/text.ts";
 import {
   ArgumentError,
   AxisError,

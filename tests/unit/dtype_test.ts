@@ -8,7 +8,6 @@ import { test } from "node:test";
 import {
   addDType,
   checkDType,
-  describe,
   DTYPE,
   type DType,
   DTYPES,
@@ -17,6 +16,7 @@ import {
   promoteScalar,
   promoteTypes,
 } from "../../src/base/dtype.ts";
+import { describe } from "../../src/base/text.ts";
 import { DTypeError } from "../../src/base/errors.ts";
 import { toBf16, toF16 } from "../../src/base/half.ts";
 
