@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "rowmajor.h"
 
-/* The most buffers of a call. */
+/* The most operands of a plan. Only calls in programs have more buffers. */
 enum { RM_MAX_OPERANDS = 4 };
 
 /* The numbers of the kernels: the ops of the op table, RM_OP_COUNT of them, then those of
@@ -33,15 +33,20 @@ typedef struct {
   int op;
   /* The dtype of the arithmetic. */
   int compute;
+  /* The number of buffers, RM_MAX_OPERANDS or more. */
+  int operands;
   /* The dtype of each buffer; RM_NONE for none. */
-  int dtypes[RM_MAX_OPERANDS];
+  const int *dtypes;
   /* A plan, unless the kernel says otherwise. */
   double *numbers;
-  void *buffers[RM_MAX_OPERANDS];
+  void *const *buffers;
 } rm_call;
 
 /* Runs a call; returns a status. */
 typedef int32_t rm_cpu_kernel(const rm_call *call);
+
+/* Runs the kernel of a call. */
+int32_t rm_run_call(const rm_call *call);
 
 #define RM_CPU_KERNEL(op, function) rm_cpu_kernel rm_##function;
 #define RM_ISA_KERNEL(op, function)

@@ -48,18 +48,26 @@ int32_t rm_find_kernel(const void *name, int32_t hash) {
   return -1;
 }
 
+int32_t rm_run_call(const rm_call *call) {
+  if (call->op < 0 || call->op >= RM_KERNEL_COUNT) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no kernel %d", call->op);
+  }
+  return kernels[call->op].run(call);
+}
+
 int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out, void *a,
                void *b, void *c) {
-  if (kernel < 0 || kernel >= RM_KERNEL_COUNT) {
-    return rm_fail(RM_BAD_ARGUMENT, "there is no kernel %d", (int)kernel);
-  }
   const uint32_t packed = (uint32_t)dtypes;
+  const int each[RM_MAX_OPERANDS] = {packed & 255, packed >> 8 & 255, packed >> 16 & 255,
+                                     packed >> 24};
+  void *const buffers[RM_MAX_OPERANDS] = {out, a, b, c};
   const rm_call call = {
       .op = kernel,
       .compute = compute,
-      .dtypes = {packed & 255, packed >> 8 & 255, packed >> 16 & 255, packed >> 24},
+      .operands = RM_MAX_OPERANDS,
+      .dtypes = each,
       .numbers = numbers,
-      .buffers = {out, a, b, c},
+      .buffers = buffers,
   };
-  return kernels[kernel].run(&call);
+  return rm_run_call(&call);
 }
