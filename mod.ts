@@ -42,6 +42,7 @@ export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
 export * from "./src/tensor/functions.ts";
 export * from "./src/tensor/define_op.ts";
+export * from "./src/compile/mod.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";

@@ -29,6 +29,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
+      { folders: ["compile"], what: "traces functions, and runs them as programs" },
       {
         folders: ["io", "random", "device", "lint"],
         what: "files; random numbers; devices and backends in use; a lint plugin",

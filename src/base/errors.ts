@@ -232,6 +232,27 @@ export class OpError extends Error {
   }
 }
 
+/**
+ * A function that cannot be traced: it needs the values of its tensors, or its numbers decide which
+ * ops it calls.
+ */
+export class TraceError extends Error {
+  static {
+    nameError(this, "TraceError");
+  }
+
+  /** The class name. */
+  declare readonly name: "TraceError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_TRACE";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
+}
+
 /** A native call that reported a failure. */
 export class NativeError extends Error {
   static {

@@ -15,6 +15,9 @@ const SHOWN_ELEMENTS = 8;
 /** Longer numbers say nothing, and writing their digits takes quadratic time. */
 const MAX_BIGINT = 10n ** 40n;
 
+/** The method of values that must not appear in messages: it throws instead. */
+export const UNDESCRIBED: unique symbol = Symbol("undescribed");
+
 /** `text`, cut to `most` characters. */
 export function shorten(text: string, most: number = MAX_CHARACTERS): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
@@ -30,7 +33,10 @@ export function describe(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(shorten(value));
   if (typeof value === "function") return "a function";
   // Not String(object): it may throw.
-  if (typeof value === "object") return Array.isArray(value) ? "an array" : "an object";
+  if (typeof value === "object") {
+    (value as { [UNDESCRIBED]?(): never })[UNDESCRIBED]?.();
+    return Array.isArray(value) ? "an array" : "an object";
+  }
   return shorten(String(value));
 }
 

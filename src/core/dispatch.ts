@@ -122,7 +122,7 @@ export function run(call: Call): void {
 }
 
 /** The op's inferred outputs, also stored in the call. */
-function infer(call: Call): Inferred {
+export function infer(call: Call): Inferred {
   const { inputs } = call;
   for (let k = 0; k < inputs.length; k++) {
     const input = inputs[k];

@@ -60,6 +60,11 @@ export function interpretCall(call: Call): void {
   outside(frame!, (by) => by.run(call));
 }
 
+/** Whether an interpreter receives the calls. */
+export function interpreting(): boolean {
+  return frame !== null;
+}
+
 /** Notifies the current interpreter, if any, that `how` is about to read `x`. */
 export function hostRead(x: Operand, how: string): void {
   if (frame !== null) outside(frame, (by) => by.read(x, how));

@@ -120,6 +120,11 @@ export class Storage {
     return false;
   }
 
+  /** True while there are no elements: in a trace, which only records ops. */
+  get isTraced(): boolean {
+    return false;
+  }
+
   /** The device: `"cpu"`, `"cuda"`, `"cuda:1"`, … */
   get device(): string {
     return "cpu";

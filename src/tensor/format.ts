@@ -161,9 +161,11 @@ export function formatHtml(x: Operand): string {
   return `<div style="${BOX}" tabindex="0">${top}${table([])}</div>`;
 }
 
-/** The text for a tensor whose elements are gone. */
-function lost({ storage }: Operand): string | undefined {
+/** The text for a tensor without elements: they are gone, or not computed yet. */
+function lost(x: Operand): string | undefined {
+  const { storage } = x;
   if (storage === DISPOSED) return "tensor(disposed)";
+  if (storage.isTraced) return `tensor(traced, ${describe(x)})`;
   return isDetached(storage) ? "tensor(transferred)" : undefined;
 }
 

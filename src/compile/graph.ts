@@ -1,0 +1,140 @@
+/**
+ * The graph of a traced function: its ops in the order of the calls, on storages without elements.
+ *
+ * A node reads and writes parts of storages, as calls do: views are layouts, and an op in place is a
+ * node whose output is an earlier storage. Knows nothing of how graphs are made or run.
+ *
+ * @module
+ */
+import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
+import { TraceError } from "../base/errors.ts";
+import type { Late } from "../base/late.ts";
+import type { Operand } from "../memory/operand.ts";
+import { NO_ARRAY } from "../memory/device.ts";
+import { type DeviceMemory, Storage } from "../memory/storage.ts";
+import type { Input, Op } from "../ops/op.ts";
+
+/** Where the elements of a traced storage are when a program runs. */
+export type Origin =
+  /** The arguments that share the storage of this number. */
+  | { readonly kind: "argument"; readonly group: number }
+  /** A tensor that the function uses and did not make. */
+  | { readonly kind: "captured"; readonly storage: Storage }
+  /** A tensor that the function made of no other. */
+  | { readonly kind: "created"; readonly create: () => Operand; readonly constant: Storage | null }
+  /** The output of a node. */
+  | { readonly kind: "made" };
+
+/** A storage of a graph. */
+export class TracedStorage extends Storage {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static override get name(): string {
+    return "TracedStorage";
+  }
+
+  static {
+    Object.defineProperty(this.prototype, "array", {
+      get(): TypedArray {
+        throw new TraceError(
+          "Cannot use the elements of a traced tensor: they exist only while the program runs; " +
+            "return the tensor, and use the result of the call",
+        );
+      },
+      set(): void {},
+    });
+  }
+
+  /** Its place in {@link Graph.storages}. */
+  readonly id: number;
+  readonly origin: Origin;
+  readonly #length: number;
+  readonly #memory: DeviceMemory | null;
+
+  constructor(
+    id: number,
+    info: DTypeInfo,
+    length: number,
+    memory: DeviceMemory | null,
+    origin: Origin,
+  ) {
+    super(NO_ARRAY, info, false, false);
+    this.id = id;
+    this.#length = length;
+    this.#memory = memory;
+    this.origin = origin;
+  }
+
+  override get isTraced(): boolean {
+    return true;
+  }
+
+  override get length(): number {
+    return this.#length;
+  }
+
+  override get memory(): DeviceMemory | null {
+    return this.#memory;
+  }
+
+  override get device(): string {
+    return this.#memory?.device ?? "cpu";
+  }
+
+  override get shared(): boolean {
+    return false;
+  }
+
+  override expose(): void {
+    void this.array;
+  }
+
+  /** There is nothing to free. */
+  override free(): void {}
+}
+
+/** An operand of a graph. */
+export interface Value extends Operand {
+  readonly storage: TracedStorage;
+}
+
+/** An input of a node: an operand, a scalar of the trace, or one of each run. */
+export type NodeInput = Input | Late<number | bigint>;
+
+/** One call of an op. */
+export interface Node {
+  readonly op: Op;
+  /** The name in errors. */
+  readonly name: string;
+  readonly inputs: readonly NodeInput[];
+  readonly outputs: readonly Value[];
+  /** Whether the output existed before: the op writes in place, or into `out`. */
+  readonly given: boolean;
+  readonly attributes: unknown;
+  /** The dtype of the arithmetic. */
+  readonly compute: DTypeInfo;
+}
+
+/** The ops of a function for arguments of one kind. */
+export interface Graph {
+  readonly storages: readonly TracedStorage[];
+  readonly nodes: readonly Node[];
+  /** The parts of storages that exist after the program: those of results. */
+  readonly results: readonly Value[];
+}
+
+/** Whether a value is an operand of a graph. */
+export function isValue(input: NodeInput): input is Value {
+  return typeof input === "object" && input !== null &&
+    (input as Operand).storage instanceof TracedStorage;
+}
+
+/** The operands that a node reads. */
+export function readsOf({ inputs }: Node): readonly Value[] {
+  return inputs.filter(isValue);
+}
+
+/** The storages that a node writes and that existed before it. */
+export function writesOf(node: Node): readonly TracedStorage[] {
+  const written = (node.op.writes ?? []).map((k) => (node.inputs[k] as Value).storage);
+  return node.given ? [...written, ...node.outputs.map(({ storage }) => storage)] : written;
+}

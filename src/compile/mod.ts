@@ -1,0 +1,221 @@
+/**
+ * `compile`: traces a function once for each kind of arguments, and runs the improved program on
+ * later calls.
+ *
+ * @module
+ */
+import { ArgumentError, DisposedError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { interpreting } from "../core/interpreter.ts";
+import { checkOptions } from "../ops/infer.ts";
+import type { AnyTensor } from "../tensor/tensor.ts";
+import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
+import { Replay } from "./replay.ts";
+import { difference, isRecord, Matcher } from "./signature.ts";
+
+/** Options of {@link compile}. */
+export interface CompileOptions {
+  /**
+   * The numbers that are constants of a program: each value makes a program of its own. An index of
+   * an argument, counted from 0, stands for all numbers in it, a text such as `"1.scale"` or
+   * `"0[2]"` for one; `true` for all. Other numbers may have any value in each call.
+   */
+  readonly static?: true | readonly (number | string)[];
+  /** The most programs to keep (32); the least recently used ones are freed. */
+  readonly maxPrograms?: number;
+}
+
+/** The tensors to write the results `R` of a program to. */
+export type OutOf<R> = R extends AnyTensor ? AnyTensor
+  : R extends readonly unknown[] ? { readonly [K in keyof R]: OutOf<R[K]> }
+  : R extends object ? { readonly [K in keyof R]: OutOf<R[K]> }
+  : unknown;
+
+/** A compiled function: see {@link compile}. */
+export type Compiled<F extends (...args: never[]) => unknown> =
+  & F
+  & {
+    /** With the results written to `out`: tensors in the structure of the result. */
+    (...args: [...Parameters<F>, { readonly out: OutOf<ReturnType<F>> }]): ReturnType<F>;
+    /** The number of programs kept. */
+    readonly programs: number;
+    /** Frees all programs; later calls throw a DisposedError. */
+    dispose(): void;
+    /** {@link dispose}, for `using`. */
+    [Symbol.dispose](): void;
+  };
+
+const OPTIONS = ["static", "maxPrograms"];
+
+/** New programs in a row after which a warning says what differs. */
+const WARN_AFTER = 16;
+
+/** A compiled function, behind the function that programs call. */
+class Compilation {
+  readonly #f: AnyFunction;
+  readonly #limit: number;
+  readonly #options: ProgramOptions;
+  /** The programs, the last one used first. */
+  #programs: Program[] = [];
+  readonly #matcher = new Matcher();
+  #newInRow = 0;
+  #warned = false;
+  #disposed = false;
+
+  constructor(f: AnyFunction, options: CompileOptions) {
+    this.#f = f;
+    const { static: given = [], maxPrograms = 32 } = options;
+    if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {
+      throw new ArgumentError(
+        `Cannot compile with maxPrograms ${describe(maxPrograms)}: it is an integer of at least 1`,
+      );
+    }
+    this.#limit = maxPrograms;
+    this.#options = {
+      isStatic: staticTest(given),
+      executor: (graph) => new Replay(graph),
+    };
+  }
+
+  get programs(): number {
+    return this.#programs.length;
+  }
+
+  call(given: unknown[]): unknown {
+    if (this.#disposed) throw new DisposedError("Cannot call: the compiled function was disposed");
+    let args = given;
+    let out: unknown;
+    const last = given.at(-1);
+    if (given.length > this.#f.length && isOut(last)) {
+      args = given.slice(0, -1);
+      out = last.out;
+    }
+    // Interpreters see the ops of the function.
+    if (interpreting()) return this.#f(...args);
+    const matcher = this.#matcher;
+    const program = this.#find(args) ?? this.#make(args);
+    if (!matcher.match(program.patterns, args)) throw new TypeError("the arguments changed");
+    return program.run(matcher, out);
+  }
+
+  #find(args: readonly unknown[]): Program | undefined {
+    const programs = this.#programs;
+    for (let i = 0; i < programs.length; i++) {
+      const program = programs[i]!;
+      if (!this.#matcher.match(program.patterns, args)) continue;
+      if (!program.accepts(this.#matcher) || program.unfit(this.#matcher.bound).length > 0) {
+        continue;
+      }
+      if (i > 0) {
+        programs.splice(i, 1);
+        programs.unshift(program);
+      }
+      this.#newInRow = 0;
+      return program;
+    }
+    return undefined;
+  }
+
+  #make(args: readonly unknown[]): Program {
+    const known = this.#programs.filter(({ patterns }) => this.#matcher.match(patterns, args));
+    // A program of the same kinds whose integers cannot represent a number: that number is a key.
+    let extra = new Set<string>();
+    for (const program of known) {
+      this.#matcher.match(program.patterns, args);
+      extra = extra.union(new Set(program.unfit(this.#matcher.bound)));
+    }
+    let program = new Program(this.#f, args, this.#options, extra);
+    this.#matcher.match(program.patterns, args);
+    const unfit = program.unfit(this.#matcher.bound);
+    if (unfit.length > 0) {
+      program.dispose();
+      program = new Program(this.#f, args, this.#options, extra.union(new Set(unfit)));
+    }
+    this.#programs.unshift(program);
+    this.#noteNew();
+    while (this.#programs.length > this.#limit) this.#programs.pop()!.dispose();
+    return program;
+  }
+
+  #noteNew(): void {
+    if (++this.#newInRow < WARN_AFTER || this.#warned) return;
+    this.#warned = true;
+    const [latest, before] = this.#programs;
+    const what = before === undefined ? undefined : difference(before.patterns, latest!.patterns);
+    console.warn(
+      `rowmajor: ${WARN_AFTER} calls in a row of a compiled function` +
+        `${this.#f.name === "" ? "" : ` (${this.#f.name})`} made new programs` +
+        (what === undefined ? "" : `; the last two differ in ${what}`),
+    );
+  }
+
+  dispose(): void {
+    this.#disposed = true;
+    for (const program of this.#programs) program.dispose();
+    this.#programs = [];
+  }
+}
+
+function isOut(value: unknown): value is { readonly out: unknown } {
+  if (!isRecord(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length === 1 && keys[0] === "out" && value["out"] !== undefined;
+}
+
+function staticTest(given: CompileOptions["static"]): (path: string) => boolean {
+  if (given === true) return () => true;
+  if (!Array.isArray(given)) {
+    throw new TypeError(`Cannot compile with static ${describe(given)}: it is an array, or true`);
+  }
+  const paths = given.map((one) => {
+    if ((Number.isInteger(one) && one >= 0) || typeof one === "string") return String(one);
+    throw new ArgumentError(
+      `Cannot compile with static ${describe(one)}: it is an index of an argument, or a path`,
+    );
+  });
+  return (path) =>
+    paths.some((one) => path === one || path.startsWith(`${one}.`) || path.startsWith(`${one}[`));
+}
+
+/**
+ * A function that does the same as `f`, faster: the first call with arguments of a new kind runs `f`
+ * once to record its ops, without computing, and makes a program of them; later calls run the
+ * program.
+ *
+ * The kind of the arguments is: shapes, dtypes, strides, offsets and devices of tensors, whether
+ * they are read-only, which of them share memory, and all values that are neither tensors nor
+ * numbers. Tensors and numbers may be inside arrays and plain objects, and so may the results.
+ * Numbers may have any value in each call, unless `static` names them; a random key too. Tensors
+ * that `f` uses and did not make are read, and written, as by `f`; a variable that gets another
+ * tensor later is not seen. What else `f` does (printing, counting) happens only while it is
+ * recorded.
+ *
+ * Throws a TraceError if `f` needs values of its tensors (`item()`, `toArray()`, a mask as an index),
+ * if a number decides a branch or a shape, and if `f` is async.
+ *
+ * @example
+ * ```ts
+ * const step = compile((x: Tensor, scale: number) => x.mul(scale).add(1).relu());
+ * step(tensor([1, -2]), 2).toArray(); // => [3, 0]
+ * step(tensor([5, -2]), 3).toArray(); // => [16, 0]
+ * ```
+ */
+export function compile<F extends (...args: never[]) => unknown>(
+  f: F,
+  options: CompileOptions = {},
+): Compiled<F> {
+  if (typeof f !== "function") {
+    throw new TypeError(`Cannot compile ${describe(f)}: expected a function`);
+  }
+  checkOptions("compile", options, OPTIONS);
+  const compilation = new Compilation(f as unknown as AnyFunction, options);
+  const compiled = (...args: unknown[]): unknown => compilation.call(args);
+  Object.defineProperties(compiled, {
+    name: { value: f.name, configurable: true },
+    length: { value: f.length, configurable: true },
+    programs: { get: () => compilation.programs },
+    dispose: { value: () => compilation.dispose() },
+    [Symbol.dispose]: { value: () => compilation.dispose() },
+  });
+  return compiled as unknown as Compiled<F>;
+}

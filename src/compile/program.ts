@@ -1,0 +1,301 @@
+/**
+ * Programs: a function traced for arguments of one kind, and how it runs.
+ *
+ * @module
+ */
+import { checkScalar } from "../base/dtype.ts";
+import { attempt, TraceError } from "../base/errors.ts";
+import { Late } from "../base/late.ts";
+import { dispose, tidy, wrap } from "../core/handles.ts";
+import { copyInto } from "../core/dispatch.ts";
+import { prepareOut, prepareWrite } from "../core/write.ts";
+import type { Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
+import { LateKey } from "../random/late_key.ts";
+import type { Graph, TracedStorage, Value } from "./graph.ts";
+import { type Executor, writtenStorages } from "./replay.ts";
+import {
+  type Bound,
+  isRecord,
+  layoutOf,
+  type Matcher,
+  type Numeric,
+  type Pattern,
+  Reader,
+  type Words,
+} from "./signature.ts";
+import { fill, type Template, templateOf } from "./template.ts";
+import { graphOf, Tracer } from "./trace.ts";
+
+/** A number of each run of a program. */
+class ProgramNumber extends Late<Numeric> {
+  readonly name: string;
+  value: Numeric;
+
+  constructor(path: string, value: Numeric) {
+    super();
+    this.name = `the number at argument ${path} (counted from 0)`;
+    this.value = value;
+  }
+
+  now(): Numeric {
+    return this.value;
+  }
+}
+
+/** The arguments of a traced call, with stand-ins for tensors, numbers and keys. */
+interface StandIns {
+  readonly args: unknown[];
+  readonly handles: Operand[];
+}
+
+/** The function of a program, of unknown type. */
+export type AnyFunction = (...args: unknown[]) => unknown;
+
+/** How a program is made. */
+export interface ProgramOptions {
+  /** Whether the number at this path is part of the key. */
+  isStatic(path: string): boolean;
+  /** Makes what runs the graph. */
+  executor(graph: Graph): Executor;
+}
+
+/** A traced function for arguments of one kind. */
+export class Program {
+  readonly patterns: readonly Pattern[];
+  readonly graph: Graph;
+  readonly executor: Executor;
+  readonly #template: Template;
+  readonly #numbers: readonly ProgramNumber[];
+  readonly #words: { value: Words }[];
+  readonly #tracer: Tracer;
+  /** The places of the argument tensors that the function disposes of. */
+  readonly #disposed: readonly number[];
+  readonly #captured: ReadonlySet<Storage>;
+  /** The groups of arguments that the program writes. */
+  readonly #written: readonly number[];
+  readonly #writtenCaptured: readonly Storage[];
+  /** The numbers that are part of the key although no option says so. */
+  readonly extraStatic: ReadonlySet<string>;
+  isDisposed = false;
+
+  /** Traces `f` with `args`. */
+  constructor(
+    f: AnyFunction,
+    args: readonly unknown[],
+    options: ProgramOptions,
+    extraStatic: ReadonlySet<string> = new Set(),
+  ) {
+    this.extraStatic = extraStatic;
+    const reader = new Reader((path) => extraStatic.has(path) || options.isStatic(path));
+    this.patterns = args.map((arg, i) => reader.read(arg, String(i), i));
+    const { bound, numberNames, keyNames, storages } = reader;
+    for (const { storage } of bound.tensors) checkAlive(storage, "call a program");
+    this.#numbers = numberNames.map((path, i) => new ProgramNumber(path, bound.numbers[i]!));
+    this.#words = bound.keys.map((value) => ({ value }));
+    const tracer = this.#tracer = new Tracer();
+    const traced = storages.map((storage, group) => tracer.argument(storage, group));
+    const results: Value[] = [];
+    const disposed: number[] = [];
+    let template: Template | undefined;
+    tidy(() => {
+      const standIns = this.#standIns(args, bound, traced, keyNames);
+      const made = tracer.trace(() => {
+        const made = f(...standIns.args);
+        if (typeof (made as PromiseLike<unknown> | null | undefined)?.then === "function") {
+          Promise.resolve(made).catch(() => {});
+          throw new TraceError(
+            "Cannot trace an async function: what it awaits would run outside of the program; " +
+              "await before or after the call",
+          );
+        }
+        return made;
+      });
+      template = templateOf(made, {
+        argument: (handle) => {
+          const place = standIns.handles.indexOf(handle);
+          return place < 0 ? undefined : place;
+        },
+        value: (handle) =>
+          handle.storage.isTraced || tracer.made.has(handle) ? tracer.value(handle) : undefined,
+      }, results);
+      standIns.handles.forEach(({ storage }, place) => {
+        if (storage === DISPOSED) disposed.push(place);
+      });
+    });
+    this.#template = template!;
+    this.#disposed = disposed;
+    this.graph = graphOf(tracer, results);
+    const captured = new Set<Storage>();
+    for (const { origin } of this.graph.storages) {
+      if (origin.kind === "captured") captured.add(origin.storage);
+    }
+    this.#captured = captured;
+    for (const storage of captured) storage.handles++;
+    const written = [...writtenStorages(this.graph)] as TracedStorage[];
+    this.#written = written.flatMap(({ origin }) =>
+      origin.kind === "argument" ? [origin.group] : []
+    );
+    this.#writtenCaptured = written.flatMap(({ origin }) =>
+      origin.kind === "captured" ? [origin.storage] : []
+    );
+    this.executor = options.executor(this.graph);
+  }
+
+  #standIns(
+    args: readonly unknown[],
+    bound: Bound,
+    storages: readonly TracedStorage[],
+    keyNames: readonly string[],
+  ): StandIns {
+    const handles: Operand[] = [];
+    let numbers = 0;
+    let keys = 0;
+    const visit = (pattern: Pattern, value: unknown): unknown => {
+      switch (pattern.kind) {
+        case "tensor": {
+          const { flags } = bound.tensors[handles.length]!;
+          const handle = wrap(storages[pattern.group]!, layoutOf(pattern), flags);
+          handles.push(handle);
+          return handle;
+        }
+        case "number":
+          return this.#numbers[numbers++]!;
+        case "constant":
+          if (typeof value === "number" || typeof value === "bigint") numbers++;
+          return value;
+        case "key": {
+          const words = this.#words[keys]!;
+          return new LateKey(`the key at argument ${keyNames[keys++]}`, () => words.value);
+        }
+        case "list":
+          return pattern.members.map((member, i) => visit(member, (value as unknown[])[i]));
+        case "record": {
+          const made: Record<string, unknown> = {};
+          pattern.keys.forEach((key, i) => {
+            made[key] = visit(pattern.members[i]!, (value as Record<string, unknown>)[key]);
+          });
+          return made;
+        }
+      }
+    };
+    return { args: this.patterns.map((pattern, i) => visit(pattern, args[i])), handles };
+  }
+
+  /**
+   * Whether the program computes what the function would for the arguments that `matcher` holds, as
+   * far as that depends on more than their kinds.
+   */
+  accepts({ storages }: Matcher): boolean {
+    for (let i = 0; i < storages.length; i++) {
+      const storage = storages[i]!;
+      if (this.#tracer.fixed.size > 0) {
+        const fixed = this.#tracer.fixed.get(i);
+        if (fixed !== undefined ? fixed !== storage : this.#captured.has(storage)) return false;
+      } else if (this.#captured.has(storage)) return false;
+    }
+    for (const [storage, version] of this.#tracer.reads) {
+      if (storage.version !== version) return false;
+    }
+    return true;
+  }
+
+  /** The paths of the numbers that integers of the program cannot represent. */
+  unfit({ numbers }: Bound): string[] {
+    const { guards } = this.#tracer;
+    if (guards.length === 0) return [];
+    this.#setNumbers(numbers);
+    const paths = new Set<string>();
+    for (const { value, info } of guards) {
+      const { error } = attempt(() => checkScalar(info.name, value.now(), "call a program"));
+      if (error !== undefined) paths.add((value as ProgramNumber).name);
+    }
+    return [...paths].map((name) => /argument (\S+)/.exec(name)![1]!);
+  }
+
+  #setNumbers(numbers: readonly Numeric[]): void {
+    for (let i = 0; i < numbers.length; i++) this.#numbers[i]!.value = numbers[i]!;
+  }
+
+  /** Runs the program on the arguments that `matcher` holds; writes results to `out`, if given. */
+  run({ bound, storages }: Matcher, out?: unknown): unknown {
+    const { tensors, numbers, keys } = bound;
+    for (let i = 0; i < tensors.length; i++) checkAlive(tensors[i]!.storage, "call a program");
+    for (const storage of this.#captured) checkAlive(storage, "call a program");
+    this.#setNumbers(numbers);
+    for (let i = 0; i < keys.length; i++) this.#words[i]!.value = keys[i]!;
+    for (const group of this.#written) storages[group]!.settle();
+    for (const storage of this.#writtenCaptured) storage.settle();
+    const args = this.#disposed.length > 0 || this.#template.kind !== "result"
+      ? tensors.slice()
+      : tensors;
+    const { results } = this.graph;
+    const made = this.executor.run(storages);
+    const handles: Operand[] = [];
+    for (let i = 0; i < results.length; i++) {
+      const { layout, flags } = results[i]!;
+      handles.push(wrap(made[i]!, layout, flags));
+    }
+    this.executor.release();
+    for (const place of this.#disposed) dispose(args[place]!);
+    const result = fill(this.#template, handles, args);
+    return out === undefined ? result : writeOut(result, out, new Set(handles));
+  }
+
+  /** Frees the program. */
+  dispose(): void {
+    if (this.isDisposed) return;
+    this.isDisposed = true;
+    this.executor.dispose();
+    const constants = this.graph.storages.flatMap(({ origin }) =>
+      origin.kind === "created" && origin.constant !== null ? [origin.constant] : []
+    );
+    for (const storage of [...this.#captured, ...constants]) {
+      if (--storage.handles === 0) recycle(storage);
+    }
+  }
+}
+
+/** Copies the tensors of a result to those of `out`, which has the same structure. */
+function writeOut(result: unknown, out: unknown, made: ReadonlySet<Operand>): unknown {
+  const pairs: [Operand, Operand][] = [];
+  pairUp(result, out, "out", pairs);
+  for (const [to, from] of pairs) {
+    const { layout: { shape }, storage: { info } } = from;
+    prepareOut(to, { shape, dtype: info }, from.storage, "call a program");
+  }
+  for (const [to, from] of pairs) {
+    if (to === from) continue;
+    prepareWrite(to, "call a program");
+    copyInto(to, from);
+    if (made.has(from)) dispose(from);
+  }
+  return out;
+}
+
+function pairUp(result: unknown, out: unknown, path: string, pairs: [Operand, Operand][]): void {
+  if (isTensor(result)) {
+    if (!isTensor(out)) {
+      throw new TypeError(`Cannot call a program with ${path}: the result has a tensor there`);
+    }
+    pairs.push([out, result]);
+  } else if (Array.isArray(result)) {
+    if (!Array.isArray(out) || out.length !== result.length) {
+      throw new TypeError(
+        `Cannot call a program with ${path}: the result is an array of ${result.length} there`,
+      );
+    }
+    result.forEach((one, i) => pairUp(one, out[i], `${path}[${i}]`, pairs));
+  } else if (isRecord(result)) {
+    for (const key of Object.keys(result)) {
+      const own = isRecord(out) ? out[key] : undefined;
+      pairUp(result[key], own, `${path}.${key}`, pairs);
+    }
+  }
+}
+
+function isTensor(value: unknown): value is Operand {
+  return typeof value === "object" && value !== null &&
+    (value as Operand).storage !== undefined && (value as Operand).layout !== undefined;
+}

@@ -1,0 +1,145 @@
+/**
+ * Runs a graph by dispatching its ops one by one, as the function itself would: on any device, with
+ * or without the native library.
+ *
+ * @module
+ */
+import { nowOf } from "../base/late.ts";
+import { Layout } from "../base/layout.ts";
+import { copyOf, performCall } from "../core/dispatch.ts";
+import { dispose } from "../core/handles.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import type { Storage } from "../memory/storage.ts";
+import { Call, type Input } from "../ops/op.ts";
+import { type Graph, isValue, type Node, type NodeInput, readsOf, writesOf } from "./graph.ts";
+
+/** Runs the graph of a program. */
+export interface Executor {
+  /** The name of the backend, for `explain()`. */
+  readonly name: string;
+  /**
+   * Runs it on the storages of the arguments, and returns those of the results, by their places;
+   * they are the caller's until {@link Executor.release}.
+   */
+  run(args: readonly Storage[]): readonly Storage[];
+  /** Frees what the last run has not returned. Called after the results have handles. */
+  release(): void;
+  /** Frees everything. */
+  dispose(): void;
+}
+
+/** The storages that a graph writes after they exist. */
+export function writtenStorages({ nodes }: Graph): Set<Storage> {
+  return new Set(nodes.flatMap((node) => [...writesOf(node)]));
+}
+
+/** Runs a graph by dispatch. */
+export class Replay implements Executor {
+  readonly name = "replay";
+  readonly #graph: Graph;
+  /** The storages whose last use is in each node. */
+  readonly #last: readonly (readonly number[])[];
+  /** The storages that each run makes anew although they hold constants. */
+  readonly #fresh: ReadonlySet<Storage>;
+  /** By the ids of traced storages. */
+  readonly #storages: (Storage | undefined)[] = [];
+  /** The handles of the last run. */
+  readonly #handles: (Operand | undefined)[] = [];
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    const { storages, nodes, results } = graph;
+    const kept = new Set<Storage>(results.map(({ storage }) => storage));
+    this.#fresh = new Set([...kept, ...writtenStorages(graph)]);
+    const last: number[][] = nodes.map(() => []);
+    const end = new Map<number, number>();
+    nodes.forEach((node, i) => {
+      for (const { storage } of [...readsOf(node), ...node.outputs]) end.set(storage.id, i);
+    });
+    for (const [id, i] of end) if (!kept.has(storages[id]!)) last[i]!.push(id);
+    this.#last = last;
+  }
+
+  run(args: readonly Storage[]): readonly Storage[] {
+    const { storages, nodes, results } = this.#graph;
+    const real = this.#storages;
+    for (const { id, origin } of storages) {
+      if (origin.kind === "argument") real[id] = args[origin.group]!;
+      else if (origin.kind === "captured") real[id] = origin.storage;
+      else if (origin.kind === "created") real[id] = this.#created(id);
+    }
+    nodes.forEach((node, i) => {
+      this.#runNode(node);
+      for (const id of this.#last[i]!) this.#drop(id);
+    });
+    return results.map(({ storage }) => real[storage.id]!);
+  }
+
+  #created(id: number): Storage {
+    const storage = this.#graph.storages[id]!;
+    const { origin } = storage;
+    if (origin.kind !== "created") throw new TypeError("not a created tensor");
+    const { constant } = origin;
+    if (constant !== null) {
+      if (!this.#fresh.has(storage)) return constant;
+      const whole = Layout.contiguous([constant.length]);
+      return copyOf({ storage: constant, layout: whole, flags: 0 }).storage;
+    }
+    const made = origin.create();
+    this.#handles[id] = made;
+    return made.storage;
+  }
+
+  #operand(input: NodeInput): Input {
+    if (!isValue(input)) return nowOf(input as Input);
+    const { storage, layout, flags } = input;
+    return { storage: this.#storages[storage.id]!, layout, flags };
+  }
+
+  #runNode({ op, name, inputs, outputs, given, attributes }: Node): void {
+    const own = attributes === undefined ? undefined : { ...attributes };
+    const call = new Call(op, name, inputs.map((input) => this.#operand(input)), own);
+    if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
+    performCall(call);
+    outputs.forEach(({ storage: { id }, layout }, k) => {
+      if (given && k === 0) return;
+      const made = call.outputs[k]!;
+      this.#handles[id] = made;
+      // Ops may return views in place of copies.
+      const plain = made.layout.contiguous && made.layout.offset === 0 &&
+        !call.inputs.some((input) => isOperand(input) && input.storage === made.storage);
+      if (plain) this.#storages[id] = made.storage;
+      else {
+        const copy = copyOf(made);
+        dispose(made);
+        this.#handles[id] = undefined;
+        this.#storages[id] = copy.storage;
+      }
+      void layout;
+    });
+  }
+
+  #drop(id: number): void {
+    const handle = this.#handles[id];
+    this.#handles[id] = undefined;
+    const { origin } = this.#graph.storages[id]!;
+    if (handle !== undefined) dispose(handle);
+    else if (origin.kind === "made" && this.#storages[id]!.handles === 0) {
+      recycle(this.#storages[id]!);
+    } else if (
+      origin.kind === "created" && this.#storages[id] !== origin.constant &&
+      this.#storages[id]!.handles === 0
+    ) recycle(this.#storages[id]!);
+    this.#storages[id] = undefined;
+  }
+
+  release(): void {
+    for (let id = 0; id < this.#storages.length; id++) {
+      if (this.#handles[id] !== undefined) dispose(this.#handles[id]!);
+    }
+    this.#storages.length = this.#handles.length = 0;
+  }
+
+  dispose(): void {}
+}

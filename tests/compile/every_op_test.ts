@@ -1,0 +1,72 @@
+/**
+ * The program of every method and function, compiled: the same results and the same changes of its
+ * operands as without, or a TraceError for those that need values.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { attempt, compile, TraceError } from "../../mod.ts";
+import { operands, plain, PROGRAMS } from "../ops/programs.ts";
+import { loose } from "../support.ts";
+
+/** Programs that read values, or results that are no tensors and depend on the handle. */
+const READS = new Set([
+  ...["item", "get", "toArray", "toJSON", "toTypedArray", "data", "withPointer", "intoTypedArray"],
+  ...["intoRaw", "intoOwned", "intoOwnedKeepLayout", "intoCow", "intoShared", "read"],
+  ...["intoSharedKeepLayout", "equals", "allclose", "image", "nonzero", "io.encodeNpy"],
+  ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
+  "io.writeSafetensors",
+]);
+
+/** Programs that tell about the handle that they get, or about the process. */
+const ABOUT = new Set([
+  ...["ownership", "sharesBuffer", "keep", "capture", "setBackend", "setThreads", "cuda", "warmUp"],
+  ...["toString", "Symbol(nodejs.util.inspect.custom)", "Symbol(Jupyter.display)", "allowTF32"],
+  ...["io.openSafetensors", "io.readNpy", "io.readNpz", "io.decodeNpz", "intoOwned", "constructor"],
+]);
+
+for (const [name, program] of PROGRAMS) {
+  if (ABOUT.has(name)) continue;
+  test(`${name} compiled does what it does alone`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rowmajor-compile-"));
+    try {
+      const path = (file: string): string => join(folder, file);
+      const waiting: Promise<unknown>[] = [];
+      const later = (promise: Promise<unknown>): Promise<unknown> => {
+        waiting.push(promise);
+        return promise;
+      };
+      const compiled = compile((given: object) => {
+        const { value, error } = attempt(() => program({ ...given, path, later }));
+        if (error !== undefined) throw error;
+        return value instanceof Promise ? undefined : value;
+      });
+      if (READS.has(name)) {
+        if (/^(read$|io.write)/.test(name)) {
+          compiled(operands());
+          const settled = await Promise.allSettled(waiting);
+          assert(settled.every((one) => loose(one).reason instanceof TraceError), name);
+          return;
+        }
+        assertThrows(() => compiled(operands()), TraceError);
+        return;
+      }
+      for (let round = 0; round < 3; round++) {
+        const [alone, own] = [operands(), operands()];
+        const expected = plain(program({ ...alone, path, later }));
+        assertEquals(plain(compiled(own)), expected, name);
+        for (const key of Object.keys(alone)) {
+          assertEquals(plain(own[key]), plain(alone[key]), `${name} changes ${key}`);
+        }
+      }
+      assertEquals(compiled.programs, 1);
+      compiled.dispose();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+}
