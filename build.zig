@@ -21,6 +21,7 @@ const compact = [_][]const u8{
     "core/error.c",
     "core/isa.c",
     "core/plan.c",
+    "core/program.c",
     "core/run.c",
     "core/threads.c",
     "core/buffers.c",

@@ -174,6 +174,11 @@ export function makeConstants(): string {
       offsets: plan.OFFSETS,
     }),
     enumOf("What rm_configure sets.", "RM_CONFIGURE_", abi.CONFIGURE),
+    enumOf(
+      "What rm_program and rm_program_copy do, and the kinds of buffers.",
+      "RM_PROGRAM_",
+      abi.PROGRAM,
+    ),
     enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),

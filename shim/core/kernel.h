@@ -48,6 +48,9 @@ typedef int32_t rm_cpu_kernel(const rm_call *call);
 /* Runs the kernel of a call. */
 int32_t rm_run_call(const rm_call *call);
 
+/* The name of the op of a kernel. */
+const char *rm_kernel_name(int kernel);
+
 #define RM_CPU_KERNEL(op, function) rm_cpu_kernel rm_##function;
 #define RM_ISA_KERNEL(op, function)
 #include "kernels.def"

@@ -48,6 +48,8 @@ int32_t rm_find_kernel(const void *name, int32_t hash) {
   return -1;
 }
 
+const char *rm_kernel_name(int kernel) { return kernels[kernel].name; }
+
 int32_t rm_run_call(const rm_call *call) {
   if (call->op < 0 || call->op >= RM_KERNEL_COUNT) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no kernel %d", call->op);

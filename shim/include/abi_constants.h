@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 6
+#define RM_VERSION 7
 
 /* What the functions return. */
 enum {
@@ -14,7 +14,9 @@ enum {
   RM_BAD_ARGUMENT = 2,
   RM_NOT_FOUND = 3,
   RM_OUT_OF_MEMORY = 5,
-  RM_DEVICE_ERROR = 6
+  RM_DEVICE_ERROR = 6,
+  RM_BAD_INDEX = 7,
+  RM_CANCELLED = 8
 };
 
 /* The dtypes, and what stands for none. */
@@ -37,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x36d7a4f0u
+#define RM_ABI_HASH 0x26b15a92u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -54,6 +56,19 @@ enum {
   RM_CONFIGURE_LEVEL = 1,
   RM_CONFIGURE_SHARE_ALL = 2,
   RM_CONFIGURE_ENVIRONMENT = 3
+};
+
+/* What rm_program and rm_program_copy do, and the kinds of buffers. */
+enum {
+  RM_PROGRAM_MAKE = 0,
+  RM_PROGRAM_FREE = 1,
+  RM_PROGRAM_MAKE_FRAME = 2,
+  RM_PROGRAM_FREE_FRAME = 3,
+  RM_PROGRAM_WRITE = 0,
+  RM_PROGRAM_READ = 1,
+  RM_PROGRAM_ARENA = 0,
+  RM_PROGRAM_BOUND = 1,
+  RM_PROGRAM_COPIED = 2
 };
 
 /* The kinds of random numbers. */

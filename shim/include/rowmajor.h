@@ -5,9 +5,9 @@
  * means that this build has no kernel for the call and has written nothing: use another backend.
  * RM_DEVICE_ERROR means that a device, or one of its libraries, reported an error.
  *
- * No function aborts, prints, or keeps a pointer that it is given. The caller has checked that
- * every plan stays inside its buffers: sizes, offsets and strides are in elements and are not
- * checked again.
+ * No function aborts, prints, or keeps a pointer that it is given, except rm_program_bind. The
+ * caller has checked that every plan stays inside its buffers: sizes, offsets and strides are in
+ * elements and are not checked again.
  *
  * Kernels are found by the names of their ops. Dtypes and the other constants are in abi.ts.
  */
@@ -74,6 +74,48 @@ RM_API int32_t rm_find_kernel(const void *name, int32_t hash);
  */
 RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out,
                       void *a, void *b, void *c);
+
+/*
+ * Makes programs, lists of calls that rm_program_run runs, and frames, each of which holds what one
+ * run changes: numbers, addresses and an arena for intermediate results. Frames of one program may
+ * run at the same time; a frame must not be used during its run.
+ *
+ * RM_PROGRAM_MAKE: numbers are [their length, buffers, calls, bytes of the arena], then for each
+ *   buffer [kind, offset in the arena, bytes], then for each call [kernel, compute, whether it
+ *   checks indices, operands (4 or more), length of its numbers, dtypes.., buffers of the operands
+ *   (-1 for none).., its numbers..]. They become [program, its bytes]. The kinds of buffers:
+ *   RM_PROGRAM_ARENA and RM_PROGRAM_COPIED are in the arena, RM_PROGRAM_BOUND in memory of the
+ *   caller. The kernels and what they read of numbers are as in rm_run.
+ * RM_PROGRAM_FREE: numbers are [program], which has no frames.
+ * RM_PROGRAM_MAKE_FRAME: numbers are [program] and become [frame, its bytes].
+ * RM_PROGRAM_FREE_FRAME: numbers are [frame].
+ */
+RM_API int32_t rm_program(int32_t what, double *numbers);
+
+/*
+ * Sets the addresses of up to four consecutive buffers of kind RM_PROGRAM_BOUND, from place on; null
+ * ends the list. The memory stays valid until the next run ends, or has been bound anew by then.
+ */
+RM_API int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, void *d);
+
+/* Copies all bytes of a buffer of kind RM_PROGRAM_COPIED: RM_PROGRAM_WRITE from the array,
+ * RM_PROGRAM_READ to it. */
+RM_API int32_t rm_program_copy(double frame, int32_t what, int32_t place, void *array);
+
+/* Sets one of the numbers of a call for all runs of the frame that follow. */
+RM_API int32_t rm_program_set(double frame, int32_t call, int32_t index, double value);
+
+/*
+ * Runs the calls [from, to). If one fails, returns its status and runs no other; RM_BAD_INDEX for an
+ * index out of range, RM_UNSUPPORTED if there is no kernel for the dtypes of the call.
+ */
+RM_API int32_t rm_program_run(double frame, int32_t from, int32_t to);
+
+/*
+ * Tells where the last run that failed has stopped: numbers become [call, flat index of the bad
+ * index]; copies the name of its kernel, a newline and the message as rm_last_error does.
+ */
+RM_API int32_t rm_program_fault(double frame, double *numbers, void *text, int32_t length);
 
 /*
  * Opens OpenBLAS once per process: the file that ROWMAJOR_OPENBLAS names, else the first of the

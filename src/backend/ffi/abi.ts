@@ -51,6 +51,30 @@ export const SYMBOLS = {
       "void *out, void *a, void *b, void *c)",
     parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
+  rm_program: {
+    c: "int32_t rm_program(int32_t what, double *numbers)",
+    parameters: ["i32", "buffer"],
+  },
+  rm_program_bind: {
+    c: "int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, void *d)",
+    parameters: ["f64", "i32", "buffer", "buffer", "buffer", "buffer"],
+  },
+  rm_program_copy: {
+    c: "int32_t rm_program_copy(double frame, int32_t what, int32_t place, void *array)",
+    parameters: ["f64", "i32", "i32", "buffer"],
+  },
+  rm_program_set: {
+    c: "int32_t rm_program_set(double frame, int32_t call, int32_t index, double value)",
+    parameters: ["f64", "i32", "i32", "f64"],
+  },
+  rm_program_run: {
+    c: "int32_t rm_program_run(double frame, int32_t from, int32_t to)",
+    parameters: ["f64", "i32", "i32"],
+  },
+  rm_program_fault: {
+    c: "int32_t rm_program_fault(double frame, double *numbers, void *text, int32_t length)",
+    parameters: ["f64", "buffer", "buffer", "i32"],
+  },
   rm_blas_open: { c: "int32_t rm_blas_open(void)", parameters: [] },
   rm_blas_info: {
     c: "int32_t rm_blas_info(void *buffer, int32_t length)",
@@ -109,7 +133,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 6;
+export const VERSION = 7;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -120,6 +144,8 @@ export const STATUS = {
   bounds: 4,
   outOfMemory: 5,
   deviceError: 6,
+  badIndex: 7,
+  cancelled: 8,
 } as const;
 
 /** The settings of `rm_configure`. */
@@ -134,6 +160,19 @@ export const BUFFERS = {
   give: 4,
   expect: 5,
   takeKept: 6,
+} as const;
+
+/** The operations of `rm_program` and of `rm_program_copy`, and the kinds of buffers. */
+export const PROGRAM = {
+  make: 0,
+  free: 1,
+  makeFrame: 2,
+  freeFrame: 3,
+  write: 0,
+  read: 1,
+  arena: 0,
+  bound: 1,
+  copied: 2,
 } as const;
 
 /** The kinds of random numbers. */

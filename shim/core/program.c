@@ -1,0 +1,400 @@
+/*
+ * Programs: their calls, and the frames in which they run. A program is constant, so several frames
+ * may run at the same time.
+ */
+#if defined(__linux__)
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#endif
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "internal.h"
+#include "kernel.h"
+#include "program.h"
+
+enum {
+  /* Arenas begin at cache lines. */
+  ARENA_LINE = 64,
+  /* Arenas of this size and more get huge pages. */
+  ARENA_PAGE = 1 << 21,
+  /* The longest message of a fault. */
+  MESSAGE_BYTES = 512
+};
+
+typedef struct {
+  int32_t kind;
+  size_t offset, bytes;
+  /* The operands that are this buffer: uses[first_use..]. */
+  int32_t first_use, use_count;
+} program_buffer;
+
+typedef struct {
+  int32_t kernel, compute, operands, first_operand;
+  bool checks_index;
+  size_t first_number, number_count;
+} program_call;
+
+typedef struct {
+  int32_t buffer_count, call_count, operand_count;
+  size_t number_count, arena_bytes;
+  program_buffer *buffers;
+  program_call *calls;
+  /* Of all operands of all calls. */
+  int *dtypes;
+  int32_t *places;
+  /* The operands, sorted by buffer. */
+  int32_t *uses;
+  double *numbers;
+} program;
+
+/* A call that is ready to run. */
+typedef struct {
+  rm_call call;
+  /* The first attribute, which kernels that check indices replace by their finding. */
+  double first_attribute;
+  bool checks_index;
+} frame_call;
+
+struct rm_frame {
+  const program *program;
+  frame_call *calls;
+  /* The addresses of all operands of all calls. */
+  void **operands;
+  double *numbers;
+  char *arena;
+  /* Its allocation. */
+  void *arena_memory;
+  /* Why the last run stopped: the call and, for RM_BAD_INDEX, the flat index of the bad index. */
+  int32_t fault_call;
+  double bad_index;
+  char message[MESSAGE_BYTES];
+};
+
+/* ---- making programs ------------------------------------------------------------------------- */
+
+/* Reads numbers of a specification, never beyond its end. */
+typedef struct {
+  const double *next, *end;
+  bool failed;
+} reader;
+
+/* The next number, an integer in [low, high]. */
+static double read_number(reader *from, double low, double high) {
+  if (from->next == from->end) from->failed = true;
+  if (from->failed) return low;
+  const double value = *from->next++;
+  /* Written so that NaN fails too. */
+  if (value >= low && value <= high && value == (double)(int64_t)value) return value;
+  from->failed = true;
+  return low;
+}
+
+static void skip_numbers(reader *from, size_t count) {
+  if ((size_t)(from->end - from->next) < count) from->failed = true;
+  else from->next += count;
+}
+
+static const double MAX_COUNT = INT32_MAX, MAX_BYTES = 9007199254740991.0;
+
+static void read_buffer(reader *from, const program *of, program_buffer *to) {
+  to->kind = (int32_t)read_number(from, RM_PROGRAM_ARENA, RM_PROGRAM_COPIED);
+  to->offset = (size_t)read_number(from, 0, MAX_BYTES);
+  to->bytes = (size_t)read_number(from, 0, MAX_BYTES);
+  if (to->kind != RM_PROGRAM_BOUND &&
+      (to->offset > of->arena_bytes || to->bytes > of->arena_bytes - to->offset)) {
+    from->failed = true;
+  }
+}
+
+/* Reads the head of a call; its dtypes, places and numbers follow. */
+static program_call read_call(reader *from) {
+  program_call call = {0};
+  call.kernel = (int32_t)read_number(from, 0, RM_KERNEL_COUNT - 1);
+  call.compute = (int32_t)read_number(from, 0, RM_NONE);
+  call.checks_index = read_number(from, 0, 1) != 0;
+  call.operands = (int32_t)read_number(from, RM_MAX_OPERANDS, MAX_COUNT);
+  call.number_count = (size_t)read_number(from, call.checks_index ? RM_ATTRIBUTES + 1 : 0,
+                                          MAX_BYTES);
+  return call;
+}
+
+/* Reads all parts of a specification into `to`, or only counts them if `to` has no arrays yet. */
+static bool read_program(reader from, program *to) {
+  to->buffer_count = (int32_t)read_number(&from, 0, MAX_COUNT);
+  to->call_count = (int32_t)read_number(&from, 0, MAX_COUNT);
+  to->arena_bytes = (size_t)read_number(&from, 0, MAX_BYTES);
+  to->operand_count = 0;
+  to->number_count = 0;
+  for (int32_t i = 0; i < to->buffer_count && !from.failed; i++) {
+    program_buffer buffer = {0};
+    read_buffer(&from, to, &buffer);
+    if (to->buffers != NULL) to->buffers[i] = buffer;
+  }
+  for (int32_t i = 0; i < to->call_count && !from.failed; i++) {
+    program_call call = read_call(&from);
+    call.first_operand = to->operand_count;
+    call.first_number = to->number_count;
+    if (call.operands > INT32_MAX - to->operand_count) return false;
+    for (int32_t k = 0; k < call.operands && !from.failed; k++) {
+      const int dtype = (int)read_number(&from, 0, RM_NONE);
+      if (to->dtypes != NULL) to->dtypes[to->operand_count + k] = dtype;
+    }
+    for (int32_t k = 0; k < call.operands && !from.failed; k++) {
+      const int32_t place = (int32_t)read_number(&from, -1, (double)to->buffer_count - 1);
+      if (to->places != NULL) to->places[to->operand_count + k] = place;
+    }
+    const double *numbers = from.next;
+    skip_numbers(&from, call.number_count);
+    if (from.failed) return false;
+    if (to->numbers != NULL) {
+      memcpy(to->numbers + to->number_count, numbers, call.number_count * sizeof *numbers);
+      to->calls[i] = call;
+    }
+    to->operand_count += call.operands;
+    to->number_count += call.number_count;
+  }
+  return !from.failed && from.next == from.end;
+}
+
+/* Lists the operands of each buffer. */
+static void find_uses(program *p) {
+  for (int32_t i = 0; i < p->operand_count; i++) {
+    if (p->places[i] >= 0) p->buffers[p->places[i]].use_count++;
+  }
+  int32_t first = 0;
+  for (int32_t i = 0; i < p->buffer_count; i++) {
+    p->buffers[i].first_use = first;
+    first += p->buffers[i].use_count;
+    p->buffers[i].use_count = 0;
+  }
+  for (int32_t i = 0; i < p->operand_count; i++) {
+    if (p->places[i] < 0) continue;
+    program_buffer *buffer = &p->buffers[p->places[i]];
+    p->uses[buffer->first_use + buffer->use_count++] = i;
+  }
+}
+
+static void free_program(program *p) {
+  free(p->buffers);
+  free(p->calls);
+  free(p->dtypes);
+  free(p->places);
+  free(p->uses);
+  free(p->numbers);
+  free(p);
+}
+
+/* The memory of an array; not null for an empty one. */
+static void *new_array(size_t count, size_t bytes) { return calloc(count == 0 ? 1 : count, bytes); }
+
+static int32_t no_memory(void) { return rm_fail(RM_OUT_OF_MEMORY, "no memory for a program"); }
+
+static int32_t make_program(double *numbers) {
+  if (!(numbers[0] >= 1 && numbers[0] <= MAX_COUNT)) {
+    return rm_fail(RM_BAD_ARGUMENT, "the program has no length");
+  }
+  const reader all = {numbers + 1, numbers + (size_t)numbers[0], false};
+  program *p = calloc(1, sizeof *p);
+  if (p == NULL) return no_memory();
+  if (!read_program(all, p)) {
+    free_program(p);
+    return rm_fail(RM_BAD_ARGUMENT, "the program is malformed");
+  }
+  const size_t operands = (size_t)p->operand_count;
+  p->buffers = new_array((size_t)p->buffer_count, sizeof *p->buffers);
+  p->calls = new_array((size_t)p->call_count, sizeof *p->calls);
+  p->dtypes = new_array(operands, sizeof *p->dtypes);
+  p->places = new_array(operands, sizeof *p->places);
+  p->uses = new_array(operands, sizeof *p->uses);
+  p->numbers = new_array(p->number_count, sizeof *p->numbers);
+  if (p->buffers == NULL || p->calls == NULL || p->dtypes == NULL || p->places == NULL ||
+      p->uses == NULL || p->numbers == NULL) {
+    free_program(p);
+    return no_memory();
+  }
+  read_program(all, p);
+  find_uses(p);
+  numbers[0] = (double)(uintptr_t)p;
+  numbers[1] = (double)(sizeof *p + (size_t)p->buffer_count * sizeof *p->buffers +
+                        (size_t)p->call_count * sizeof *p->calls +
+                        operands * (sizeof *p->dtypes + 2 * sizeof *p->places) +
+                        p->number_count * sizeof *p->numbers);
+  return RM_OK;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static void free_frame(rm_frame *frame) {
+  free(frame->calls);
+  free(frame->operands);
+  free(frame->numbers);
+  free(frame->arena_memory);
+  free(frame);
+}
+
+/* Allocates the arena. It is zero, so that programs cannot expose memory of others. */
+static bool allocate_arena(rm_frame *frame, size_t bytes) {
+  const size_t line = bytes >= ARENA_PAGE ? ARENA_PAGE : ARENA_LINE;
+  if (bytes > SIZE_MAX - line) return false;
+  frame->arena_memory = calloc(1, bytes + line);
+  if (frame->arena_memory == NULL) return false;
+  frame->arena = (char *)(((uintptr_t)frame->arena_memory + line - 1) / line * line);
+#if defined(__linux__)
+  if (line == ARENA_PAGE) madvise(frame->arena, bytes / line * line, MADV_HUGEPAGE);
+#endif
+  return true;
+}
+
+static int32_t make_frame(double *numbers) {
+  const program *p = (const program *)(uintptr_t)numbers[0];
+  rm_frame *frame = calloc(1, sizeof *frame);
+  if (frame == NULL) return no_memory();
+  frame->program = p;
+  frame->calls = new_array((size_t)p->call_count, sizeof *frame->calls);
+  frame->operands = new_array((size_t)p->operand_count, sizeof *frame->operands);
+  frame->numbers = new_array(p->number_count, sizeof *frame->numbers);
+  if (frame->calls == NULL || frame->operands == NULL || frame->numbers == NULL ||
+      !allocate_arena(frame, p->arena_bytes)) {
+    free_frame(frame);
+    return no_memory();
+  }
+  memcpy(frame->numbers, p->numbers, p->number_count * sizeof *p->numbers);
+  for (int32_t i = 0; i < p->call_count; i++) {
+    const program_call *from = &p->calls[i];
+    double *own = frame->numbers + from->first_number;
+    frame->calls[i] = (frame_call){
+        .call = {.op = from->kernel,
+                 .compute = from->compute,
+                 .operands = from->operands,
+                 .dtypes = p->dtypes + from->first_operand,
+                 .numbers = own,
+                 .buffers = frame->operands + from->first_operand},
+        .first_attribute = from->checks_index ? own[RM_ATTRIBUTES] : 0,
+        .checks_index = from->checks_index,
+    };
+  }
+  for (int32_t i = 0; i < p->operand_count; i++) {
+    if (p->places[i] < 0 || p->buffers[p->places[i]].kind == RM_PROGRAM_BOUND) continue;
+    frame->operands[i] = frame->arena + p->buffers[p->places[i]].offset;
+  }
+  numbers[0] = (double)(uintptr_t)frame;
+  numbers[1] = (double)(sizeof *frame + (size_t)p->call_count * sizeof *frame->calls +
+                        (size_t)p->operand_count * sizeof *frame->operands +
+                        p->number_count * sizeof *frame->numbers + p->arena_bytes);
+  return RM_OK;
+}
+
+int32_t rm_program(int32_t what, double *numbers) {
+  void *address = what == RM_PROGRAM_MAKE ? NULL : (void *)(uintptr_t)numbers[0];
+  switch (what) {
+    case RM_PROGRAM_MAKE: return make_program(numbers);
+    case RM_PROGRAM_FREE: free_program(address); return RM_OK;
+    case RM_PROGRAM_MAKE_FRAME: return make_frame(numbers);
+    case RM_PROGRAM_FREE_FRAME: free_frame(address); return RM_OK;
+    default: return rm_fail(RM_BAD_ARGUMENT, "rm_program does not do %d", what);
+  }
+}
+
+/* The frame at an address, of which JavaScript has a double. */
+static rm_frame *frame_at(double address) { return (rm_frame *)(uintptr_t)address; }
+
+static int32_t no_frame(void) { return rm_fail(RM_BAD_ARGUMENT, "the frame has been freed"); }
+
+static void bind_buffer(rm_frame *frame, int32_t place, void *address) {
+  const program_buffer *buffer = &frame->program->buffers[place];
+  const int32_t *uses = frame->program->uses + buffer->first_use;
+  for (int32_t i = 0; i < buffer->use_count; i++) frame->operands[uses[i]] = address;
+}
+
+int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, void *d) {
+  rm_frame *to = frame_at(frame);
+  if (to == NULL) return no_frame();
+  void *const addresses[] = {a, b, c, d};
+  for (int32_t i = 0; i < 4 && addresses[i] != NULL; i++) {
+    if (place + i < 0 || place + i >= to->program->buffer_count ||
+        to->program->buffers[place + i].kind != RM_PROGRAM_BOUND) {
+      return rm_fail(RM_BAD_ARGUMENT, "buffer %d is not bound", place + i);
+    }
+    bind_buffer(to, place + i, addresses[i]);
+  }
+  return RM_OK;
+}
+
+int32_t rm_program_copy(double frame, int32_t what, int32_t place, void *array) {
+  rm_frame *of = frame_at(frame);
+  if (of == NULL) return no_frame();
+  const program *p = of->program;
+  if (place < 0 || place >= p->buffer_count || p->buffers[place].kind != RM_PROGRAM_COPIED) {
+    return rm_fail(RM_BAD_ARGUMENT, "buffer %d is not copied", place);
+  }
+  const program_buffer *buffer = &p->buffers[place];
+  if (buffer->bytes == 0) return RM_OK;
+  if (array == NULL) return rm_fail(RM_BAD_ARGUMENT, "the array of buffer %d is detached", place);
+  if (what == RM_PROGRAM_WRITE) memcpy(of->arena + buffer->offset, array, buffer->bytes);
+  else memcpy(array, of->arena + buffer->offset, buffer->bytes);
+  return RM_OK;
+}
+
+int32_t rm_program_set(double frame, int32_t call, int32_t index, double value) {
+  rm_frame *of = frame_at(frame);
+  if (of == NULL) return no_frame();
+  const program *p = of->program;
+  if (call < 0 || call >= p->call_count || index < 0 ||
+      (size_t)index >= p->calls[call].number_count) {
+    return rm_fail(RM_BAD_ARGUMENT, "call %d has no number %d", call, index);
+  }
+  of->calls[call].call.numbers[index] = value;
+  if (index == RM_ATTRIBUTES) of->calls[call].first_attribute = value;
+  return RM_OK;
+}
+
+/* Notes why a run has stopped. The message of a kernel belongs to its thread. */
+static int32_t note_fault(rm_frame *frame, int32_t call, int32_t status, double bad_index) {
+  frame->fault_call = call;
+  frame->bad_index = bad_index;
+  frame->message[0] = 0;
+  const bool has_message = status != RM_UNSUPPORTED && status != RM_BAD_INDEX &&
+                           status != RM_CANCELLED;
+  if (has_message) rm_last_error(frame->message, MESSAGE_BYTES);
+  return status;
+}
+
+int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bool) *cancelled) {
+  for (int32_t i = from; i < to; i++) {
+    if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed)) {
+      return note_fault(frame, i, RM_CANCELLED, -1);
+    }
+    frame_call *call = &frame->calls[i];
+    const int32_t status = rm_run_call(&call->call);
+    if (status != RM_OK) return note_fault(frame, i, status, -1);
+    if (!call->checks_index) continue;
+    double *attributes = rm_attributes(&call->call);
+    const double bad_index = attributes[0];
+    attributes[0] = call->first_attribute;
+    if (bad_index >= 0) return note_fault(frame, i, RM_BAD_INDEX, bad_index);
+  }
+  return RM_OK;
+}
+
+int32_t rm_frame_calls(const rm_frame *frame) { return frame->program->call_count; }
+
+int32_t rm_program_run(double frame, int32_t from, int32_t to) {
+  rm_frame *of = frame_at(frame);
+  if (of == NULL) return no_frame();
+  if (from < 0 || to < from || to > of->program->call_count) {
+    return rm_fail(RM_BAD_ARGUMENT, "the program has no calls %d to %d", from, to);
+  }
+  return rm_run_frame(of, from, to, NULL);
+}
+
+int32_t rm_program_fault(double frame, double *numbers, void *text, int32_t length) {
+  const rm_frame *of = frame_at(frame);
+  if (of == NULL || of->program->call_count == 0) return rm_copy_text("", text, length);
+  numbers[0] = of->fault_call;
+  numbers[1] = of->bad_index;
+  const char *name = rm_kernel_name(of->program->calls[of->fault_call].kernel);
+  char all[MESSAGE_BYTES + 64];
+  snprintf(all, sizeof all, "%s\n%s", name, of->message);
+  return rm_copy_text(all, text, length);
+}
