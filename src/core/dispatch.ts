@@ -42,7 +42,7 @@ import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall } from "./interpreter.ts";
 import { lanesOf } from "./lanes.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
-import { canWriteDirectly, disturbs, newOutput, prepareOut } from "./write.ts";
+import { canWriteDirectly, disturbs, newOutput, overlaps, prepareOut } from "./write.ts";
 
 // ---- calls -------------------------------------------------------------------------------------
 
@@ -328,20 +328,26 @@ function runOp(call: Call): void {
 
 /** Runs the ops that a composite consists of. */
 function decompose(call: Call): void {
-  const given = call.outputs[0];
-  if (given !== undefined) {
-    prepareOut(given, (call.specs as OutputSpec[])[0]!, call.like, call.name);
-  }
+  const given = call.outputs.slice();
+  prepareGiven(call, given, call.specs);
   const made = tidy(() => call.op.decompose!(call));
-  if (Array.isArray(made)) call.outputs = made;
-  else {
-    call.outputs[0] = made as Operand;
-    if (given !== undefined && made !== given) {
-      copyInto(given, made as Operand);
-      dispose(made as Operand);
-      call.outputs[0] = given;
-    }
-  }
+  call.outputs = Array.isArray(made) ? made : [made as Operand];
+  given.forEach((out, k) => {
+    const own = call.outputs[k]!;
+    if (out === undefined || own === out) return;
+    copyInto(out, own);
+    dispose(own);
+    call.outputs[k] = out;
+  });
+}
+
+/** Prepares the given outputs of a call, or throws before any of them is written. */
+function prepareGiven(
+  { like, name }: Call,
+  given: readonly (Operand | undefined)[],
+  specs: readonly OutputSpec[],
+): void {
+  given.forEach((out, k) => out !== undefined && prepareOut(out, specs[k]!, like, name));
 }
 
 /** Runs an op on elements that consist of lanes, which backends do not know. */
@@ -375,23 +381,24 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
   const { op, inputs, outputs } = call;
   const like = call.like!;
   call.badIndex = -1;
-  // Only ops with one output accept a given one.
-  const given = outputs[0];
-  if (given !== undefined) prepareOut(given, specs[0]!, like, call.name);
+  const given: readonly (Operand | undefined)[] = outputs.slice();
+  prepareGiven(call, given, specs);
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
-  for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, specs[k]!, like, given);
+  for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, k, specs[k]!, like);
   const done = backend.run(call);
   if (copied !== null) recycleCopies(inputs, copied);
   if (!done) {
     for (let k = 0; k < specs.length; k++) {
       const made = outputs[k]!;
-      if (given === undefined) dispose(made);
-      else if (made !== given) recycle(made.storage);
-      outputs[k] = given as never;
+      if (given[k] === undefined) dispose(made);
+      else if (made !== given[k]) recycle(made.storage);
+      outputs[k] = given[k] as never;
     }
     return false;
   }
-  if (given !== undefined) outputs[0] = handOver(outputs[0]!, given);
+  for (let k = 0; k < given.length; k++) {
+    if (given[k] !== undefined) outputs[k] = handOver(outputs[k]!, given[k]!);
+  }
   op.check?.(call);
   if (op.writes !== undefined) {
     for (const k of op.writes) call.operand(k).storage.version++;
@@ -424,15 +431,12 @@ function recycleCopies(inputs: Input[], copied: readonly Copied[]): void {
   }
 }
 
-/** The output of a kernel: `given`, which is ready, if the kernel can write it, else new memory. */
-function kernelOutput(
-  call: Call,
-  spec: OutputSpec,
-  like: Storage,
-  given: Operand | undefined,
-): Operand {
+/** Output `k` of a kernel: the given one if the kernel can write it, else new memory. */
+function kernelOutput(call: Call, k: number, spec: OutputSpec, like: Storage): Operand {
+  const given: Operand | undefined = call.outputs[k];
   const fits = given !== undefined && (call.op.strided || given.layout.contiguous) &&
-    canWriteDirectly(call, given, spec);
+    canWriteDirectly(call, given, spec) &&
+    call.outputs.every((other, i) => i >= k || !overlaps(given, other));
   return fits ? given : newOutput(spec, like, given);
 }
 

@@ -132,7 +132,8 @@ export function checkFits(target: Operand, one: Operand, name: string): void {
 /** True if a kernel may write results of `spec` to `out` while it reads the inputs. */
 export function canWriteDirectly(call: Call, out: Operand, spec: OutputSpec): boolean {
   if (out.storage.info !== spec.dtype) return false;
-  return call.inputs.every((input) => !isOperand(input) || !overlaps(out, input));
+  const interferes = call.op.inPlace ? disturbs : overlaps;
+  return call.inputs.every((input) => !isOperand(input) || !interferes(out, input));
 }
 
 /** New memory for a result: a handle, unless the result will be copied into `given`. */

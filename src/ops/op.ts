@@ -59,6 +59,8 @@ export interface Op {
   readonly moves?: boolean | undefined;
   /** True if kernels write outputs in any layout; else they get contiguous ones. */
   readonly strided?: boolean | undefined;
+  /** True if kernels read each element before they write one in its place, as elementwise ops do. */
+  readonly inPlace?: boolean | undefined;
   /** Throws the error that a kernel has found: an index out of range. */
   check?: ((call: Call) => void) | undefined;
   /** A finished call that dispatch reuses. */
@@ -204,6 +206,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     contiguous: given.contiguous,
     moves: given.moves,
     strided: given.strided,
+    inPlace: given.inPlace,
     check: given.check,
     decompose: given.decompose,
     layout: given.layout,

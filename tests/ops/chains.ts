@@ -1,0 +1,162 @@
+/**
+ * Random chains of elementwise ops: as the calls of a program, and as one call.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import fc from "fast-check";
+import "../../mod.ts";
+import { CHAIN } from "../../src/core/chain.ts";
+import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
+import { dispatch, performCall } from "../../src/core/dispatch.ts";
+import { isOperand, type Operand } from "../../src/memory/operand.ts";
+import type { ChainAttributes, ChainStep } from "../../src/ops/chain.ts";
+import { Call, type MapOp } from "../../src/ops/op.ts";
+import { MAP } from "../../src/ops/table.ts";
+import { arrange, type Num, place, read, sample, type View } from "./table/operands.ts";
+
+/** A chain with its inputs. */
+export interface RandomChain extends ChainAttributes {
+  readonly inputs: (Operand | Scalar)[];
+}
+
+const OPS = Object.values(MAP) as readonly MapOp[];
+
+/** Shapes of results, some of which take several blocks of kernels. */
+const SHAPES = [[1], [7], [40], [3, 5], [2, 3, 4], [20, 33], [1500], [3, 700], [40, 40], []];
+
+type Generate = fc.GeneratorValue;
+
+function oneOf<T>(g: Generate, choices: readonly T[]): T {
+  return choices[g(fc.nat, choices.length - 1)]!;
+}
+
+function anInput(g: Generate, shape: readonly number[], dtypes: readonly DType[]): Operand {
+  const dtype = oneOf(g, dtypes);
+  const kind = oneOf(g, ["whole", "whole", "row", "column", "one"]);
+  const own = kind === "row"
+    ? shape.slice(-1)
+    : shape.map((n, axis) =>
+      kind === "one" || (kind === "column" && axis === shape.length - 1) ? 1 : n
+    );
+  const layout = oneOf(g, ["dense", "dense", "dense", "transposed", "stepped", "stretched"]);
+  const view: View = layout === "transposed"
+    ? { order: own.map((_, axis) => own.length - 1 - axis) }
+    : layout === "stepped"
+    ? { step: own.map((_, axis) => axis % 2 === 0 ? 2 : -1) }
+    : layout === "stretched" && own.length > 0
+    ? { stretch: [g(fc.nat, own.length - 1)] }
+    : {};
+  const [{ shape: sizes }] = arrange(own, view);
+  const values = sample(dtype, [-4, 9], sizes.reduce((a, b) => a * b, 1), g(fc.nat, 1000));
+  // Equal elements along stretched axes share a place: the last one written stays.
+  return place(dtype, own, values, view);
+}
+
+const SCALARS: readonly Scalar[] = [0, 1, 2, -1, 0.5, 3, 2.5, -7, 300, true, false, 5n, Infinity];
+
+/** Runs one op as programs do; undefined if it does not take its operands. */
+function attempt(
+  op: MapOp,
+  operands: readonly (Operand | Scalar)[],
+  parameters: readonly number[],
+): Call | undefined {
+  const attributes = Object.fromEntries(op.parameters.map((name, i) => [name, parameters[i]]));
+  const call = new Call(op, op.name, [...operands], attributes);
+  try {
+    performCall(call);
+    return call;
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** A random chain of at most `most` steps over inputs of `dtypes`. */
+export function chains(most: number, dtypes: readonly DType[] = DTYPES): fc.Arbitrary<RandomChain> {
+  return fc.gen().map((g): RandomChain => {
+    const shape = oneOf(g, SHAPES);
+    // Chains of one dtype have more ops that take it.
+    const few = g(fc.boolean) ? dtypes : [oneOf(g, dtypes)];
+    const inputs: (Operand | Scalar)[] = [];
+    const count = g(fc.integer, { min: 1, max: 4 });
+    for (let k = 0; k < count; k++) inputs.push(anInput(g, shape, few));
+    for (let k = g(fc.nat, 2); k > 0; k--) inputs.push(oneOf(g, SCALARS));
+    const values: (Operand | Scalar)[] = inputs.slice();
+    const steps: ChainStep[] = [];
+    const wanted = g(fc.integer, { min: 1, max: most });
+    for (let tries = 0; steps.length < wanted && tries < 8 * wanted; tries++) {
+      const op = oneOf(g, OPS);
+      // Half of the operands are the latest values, so that chains are long.
+      const reads = Array.from(
+        { length: op.arity },
+        () =>
+          g(fc.boolean)
+            ? values.length - 1 - g(fc.nat, Math.min(2, values.length - 1))
+            : g(fc.nat, values.length - 1),
+      );
+      if (!reads.some((value) => isOperand(values[value]))) continue;
+      const parameters = op.parameters.map((_, i) => [0.01, 0.5, 1][i]!);
+      const operands = reads.map((value) => values[value]!);
+      if (op === MAP.copy) {
+        const from = (operands[0] as Operand).storage.info;
+        const to = DTYPE[oneOf(g, few)];
+        values.push(dispatch(op, operands, { dtype: to.name }));
+        steps.push({ op, compute: from, result: to, inputs: reads, parameters });
+        continue;
+      }
+      const call = attempt(op, operands, parameters);
+      if (call === undefined) continue;
+      const made = call.outputs[0]!;
+      values.push(made);
+      const { compute } = call;
+      steps.push({ op, compute, result: made.storage.info, inputs: reads, parameters });
+    }
+    if (steps.length === 0) {
+      const { info } = (inputs[0] as Operand).storage;
+      steps.push({ op: MAP.copy, compute: info, result: info, inputs: [0], parameters: [] });
+    }
+    const outputs = steps.map((_, s) => s)
+      .filter((s) => s === steps.length - 1 || (s % 3 === 0 && g(fc.nat, 3) === 0)).slice(-8);
+    return { inputs, steps, outputs, shape };
+  });
+}
+
+/** The outputs of a chain by calls of its ops, as the calls of a program. */
+export function eagerly({ inputs, steps, outputs, shape }: RandomChain): Num[][] {
+  const values: (Operand | Scalar)[] = inputs.slice();
+  for (const { op, result, inputs: reads, parameters } of steps) {
+    const operands = reads.map((value) => values[value]!);
+    if (op === MAP.copy) values.push(dispatch(op, operands, { dtype: result.name }));
+    else values.push(attempt(op, operands, parameters)!.outputs[0]!);
+  }
+  return outputs.map((s) => read(values[inputs.length + s] as Operand, shape));
+}
+
+/** The call of a chain. */
+export function chainCall({ inputs, steps, outputs, shape }: RandomChain, out?: Operand[]): Call {
+  return new Call(CHAIN, "chain", inputs.slice(), { steps, outputs, shape }, out ?? []);
+}
+
+/** The outputs of a chain as one call. */
+export function fused(chain: RandomChain): Num[][] {
+  const call = chainCall(chain);
+  performCall(call);
+  return call.outputs.map((out) => {
+    assertEquals(out.layout.shape, chain.shape);
+    return read(out);
+  });
+}
+
+/** A description for messages. */
+export function describeChain({ inputs, steps, outputs, shape }: RandomChain): string {
+  const values = inputs.map((input) =>
+    isOperand(input)
+      ? `${input.storage.info.name}[${input.layout.shape}]/${input.layout.strides}`
+      : String(input)
+  );
+  const lines = steps.map(({ op, compute, result, inputs: reads }, s) =>
+    `${s + inputs.length} = ${op.name}(${reads}) in ${compute.name} to ${result.name}`
+  );
+  return `[${shape}] of ${values.join(", ")}: ${lines.join("; ")}; outputs ${outputs}`;
+}
