@@ -9,10 +9,10 @@
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { TraceError } from "../base/errors.ts";
 import type { Late } from "../base/late.ts";
-import type { Operand } from "../memory/operand.ts";
 import { NO_ARRAY } from "../memory/device.ts";
+import type { Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
-import type { Input, Op } from "../ops/op.ts";
+import type { CreateOp, Input, Op } from "../ops/op.ts";
 
 /** Where the elements of a traced storage are when a program runs. */
 export type Origin =
@@ -21,9 +21,19 @@ export type Origin =
   /** A tensor that the function uses and did not make. */
   | { readonly kind: "captured"; readonly storage: Storage }
   /** A tensor that the function made of no other. */
-  | { readonly kind: "created"; readonly create: () => Operand; readonly constant: Storage | null }
+  | Created
   /** The output of a node. */
   | { readonly kind: "made" };
+
+/** A tensor that an op makes of no other. */
+export interface Created {
+  readonly kind: "created";
+  readonly op: CreateOp;
+  readonly name: string;
+  readonly attributes: unknown;
+  /** Its elements, if they are the same in each run: null if it depends on a random key. */
+  readonly constant: Storage | null;
+}
 
 /** A storage of a graph. */
 export class TracedStorage extends Storage {

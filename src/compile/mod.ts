@@ -6,11 +6,15 @@
  */
 import { ArgumentError, DisposedError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
+import { findShim } from "../backend/ffi/load.ts";
+import { cpuBackendName } from "../core/dispatch.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { checkOptions } from "../ops/infer.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
-import { Replay } from "./replay.ts";
+import type { Graph } from "./graph.ts";
+import { Native } from "./native.ts";
+import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";
 
 /** Options of {@link compile}. */
@@ -73,7 +77,7 @@ class Compilation {
     this.#limit = maxPrograms;
     this.#options = {
       isStatic: staticTest(given),
-      executor: (graph) => new Replay(graph),
+      executor: executorOf,
     };
   }
 
@@ -154,6 +158,14 @@ class Compilation {
     for (const program of this.#programs) program.dispose();
     this.#programs = [];
   }
+}
+
+/** The fastest way to run a graph on its devices. */
+function executorOf(graph: Graph): Executor {
+  const onCpu = graph.storages.every(({ memory }) => memory === null);
+  if (!onCpu || cpuBackendName() !== "native") return new Replay(graph);
+  const shim = findShim();
+  return "reason" in shim ? new Replay(graph) : new Native(graph, shim);
 }
 
 function isOut(value: unknown): value is { readonly out: unknown } {

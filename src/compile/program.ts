@@ -7,7 +7,7 @@ import { checkScalar } from "../base/dtype.ts";
 import { attempt, TraceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
-import { copyInto } from "../core/dispatch.ts";
+import { copyInto, cpuBackendName } from "../core/dispatch.ts";
 import { prepareOut, prepareWrite } from "../core/write.ts";
 import type { Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
@@ -79,6 +79,8 @@ export class Program {
   /** The numbers that are part of the key although no option says so. */
   readonly extraStatic: ReadonlySet<string>;
   isDisposed = false;
+  /** The backend of the CPU that the program was made for. */
+  readonly #backend: string = cpuBackendName();
 
   /** Traces `f` with `args`. */
   constructor(
@@ -95,7 +97,10 @@ export class Program {
     this.#numbers = numberNames.map((path, i) => new ProgramNumber(path, bound.numbers[i]!));
     this.#words = bound.keys.map((value) => ({ value }));
     const tracer = this.#tracer = new Tracer();
-    const traced = storages.map((storage, group) => tracer.argument(storage, group));
+    const traced = storages.map((storage, group) => {
+      const ends = bound.tensors.map((x) => x.storage === storage ? x.layout.extent()[1] + 1 : 0);
+      return tracer.argument(storage, Math.max(...ends), group);
+    });
     const results: Value[] = [];
     const disposed: number[] = [];
     let template: Template | undefined;
@@ -188,6 +193,7 @@ export class Program {
    * far as that depends on more than their kinds.
    */
   accepts({ storages }: Matcher): boolean {
+    if (this.#backend !== cpuBackendName()) return false;
     for (let i = 0; i < storages.length; i++) {
       const storage = storages[i]!;
       if (this.#tracer.fixed.size > 0) {

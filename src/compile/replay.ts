@@ -86,7 +86,7 @@ export class Replay implements Executor {
       const whole = Layout.contiguous([constant.length]);
       return copyOf({ storage: constant, layout: whole, flags: 0 }).storage;
     }
-    const made = origin.create();
+    const made = origin.op.create(origin.attributes, origin.name);
     this.#handles[id] = made;
     return made.storage;
   }

@@ -55,12 +55,9 @@ export class Tracer implements Interpreter {
     return storage;
   }
 
-  /** The graph's storage for the storage of an argument. */
-  argument(storage: Storage, group: number): TracedStorage {
-    const traced = this.add(storage.info, storage.length, storage.memory, {
-      kind: "argument",
-      group,
-    });
+  /** The graph's storage for the first `length` elements of that of an argument. */
+  argument(storage: Storage, length: number, group: number): TracedStorage {
+    const traced = this.add(storage.info, length, storage.memory, { kind: "argument", group });
     this.#captured.set(storage, traced);
     return traced;
   }
@@ -213,16 +210,12 @@ export class Tracer implements Interpreter {
   #create(call: Call): void {
     const { name, attributes } = call;
     const op = call.op as CreateOp;
-    const create = (): Operand => op.create(attributes, name);
     const late = Object.values(attributes as object).some((value) => value instanceof Late);
     // Without a random key of the program, it makes the same elements in each run.
-    const first = create();
+    const first = op.create(attributes, name);
     const { storage, layout } = first;
-    const origin = {
-      kind: "created",
-      create,
-      constant: late ? null : storage,
-    } as const;
+    const constant = late ? null : storage;
+    const origin = { kind: "created", op, name, attributes, constant } as const;
     if (!late) storage.handles++;
     const traced = this.add(storage.info, storage.length, storage.memory, origin);
     call.outputs[0] = this.#wrap(traced, layout, 0);

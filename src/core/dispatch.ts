@@ -517,6 +517,7 @@ export {
   registerCpu,
   registerDefinition,
   registerDevices,
+  withDevice,
 } from "./registry.ts";
 
 /** The name of the backend of the CPU. */

@@ -83,6 +83,16 @@ export function memoryOf(device: string | undefined, what: string): DeviceMemory
   return device === undefined ? null : deviceOf(device, what)?.memory ?? null;
 }
 
+/** Runs `body` while `device` has the name `name`. */
+export function withDevice<R>(name: string, device: Device, body: () => R): R {
+  devices.set(name, device);
+  try {
+    return body();
+  } finally {
+    devices.delete(name);
+  }
+}
+
 /** The open devices other than the CPU, by name. */
 export function openDevices(): ReadonlyMap<string, Device> {
   return devices;

@@ -120,7 +120,7 @@ export function allocateIn(
   zeroed: boolean,
 ): Storage {
   if (memory === null) return allocateFor(info, length, zeroed);
-  return new DeviceStorage(memory, info, length, zeroed);
+  return memory.make?.(info, length, zeroed) ?? new DeviceStorage(memory, info, length, zeroed);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: TypedArray): Uint8Array {
@@ -193,7 +193,7 @@ export function copyElements(
  */
 export function sendTo(memory: DeviceMemory | null, storage: Storage): Storage {
   if (memory === null) return storage;
-  const made = new DeviceStorage(memory, storage.info, storage.length, false);
+  const made = allocateIn(memory, storage.info, storage.length, false);
   upload(made, 0, storage.array);
   recycle(storage);
   return made;

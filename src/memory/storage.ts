@@ -201,6 +201,8 @@ export interface DeviceMemory {
   readonly device: string;
   /** True while the device records work to run later. */
   readonly recording?: boolean;
+  /** Makes a storage of a class of its own, if it has one. */
+  make?(info: DTypeInfo, length: number, zeroed: boolean): Storage;
   /** Returns the address of `bytes` bytes, at least 1. Throws an OutOfMemoryError. */
   allocate(bytes: number): number;
   /** Frees memory from {@link DeviceMemory.allocate}; queued work may still use it. */

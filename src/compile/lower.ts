@@ -1,0 +1,469 @@
+/**
+ * Turns a graph into calls of native kernels: dispatches its ops on storages without memory, to a
+ * backend that keeps the arguments of the kernels and runs nothing.
+ *
+ * So a program does what dispatch would do: the same plans, copies, casts and decompositions.
+ *
+ * @module
+ */
+import { DTYPE, type DTypeInfo, NO_DTYPE, type TypedArray } from "../base/dtype.ts";
+import { Late } from "../base/late.ts";
+import { Layout } from "../base/layout.ts";
+import { ATTRIBUTES, OFFSETS } from "../base/plan.ts";
+import { KERNELS } from "../backend/native/kernels.ts";
+import { NativeBackend } from "../backend/native/backend.ts";
+import type { Shim } from "../backend/ffi/abi.ts";
+import type { Backend } from "../core/backend.ts";
+import { SCALAR_LAYOUT } from "../core/calls.ts";
+import { copyInto, copyOf, fillWith, finishMap, run, withDevice } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { type DeviceMemory, Storage } from "../memory/storage.ts";
+import { Call, type Input, isTableOp, type MapOp } from "../ops/op.ts";
+import { LateKey } from "../random/late_key.ts";
+import {
+  type Created,
+  type Graph,
+  isValue,
+  type Node,
+  type NodeInput,
+  type TracedStorage,
+} from "./graph.ts";
+import { writtenStorages } from "./replay.ts";
+
+/** The device of storages without memory. */
+const DEVICE = "program";
+
+/** The distance between the addresses of buffers: more than the bytes of any. */
+const SPAN = 2 ** 40;
+
+/** Thrown where an op needs values, or has no native kernel: the op runs by dispatch then. */
+class NotLowerable extends Error {}
+
+/** The source of the elements of a buffer. */
+export type Source =
+  | { readonly kind: "argument"; readonly group: number }
+  | { readonly kind: "captured"; readonly storage: Storage }
+  | { readonly kind: "constant"; readonly array: TypedArray }
+  /** A number of each run. */
+  | { readonly kind: "late"; readonly value: Late<number | bigint> }
+  /** Written by the program. */
+  | { readonly kind: "temporary" };
+
+/** A storage of a program without memory of its own. */
+export class Buffer extends Storage {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static override get name(): string {
+    return "Buffer";
+  }
+
+  source: Source;
+  readonly #length: number;
+  readonly #memory: DeviceMemory;
+
+  /** Stands for the buffer where backends pass arrays. */
+  readonly token: TypedArray;
+
+  /** A multiple of {@link SPAN}, so that it says which buffer it is. */
+  readonly #address: number;
+
+  constructor(
+    info: DTypeInfo,
+    length: number,
+    memory: DeviceMemory,
+    source: Source,
+    place: number,
+  ) {
+    const token = new Uint8Array(0);
+    super(token, info, false, false);
+    this.token = token;
+    this.#length = length;
+    this.#memory = memory;
+    this.source = source;
+    this.#address = (place + 1) * SPAN;
+  }
+
+  override get address(): number {
+    return this.#address;
+  }
+
+  override get length(): number {
+    return this.#length;
+  }
+
+  override get memory(): DeviceMemory {
+    return this.#memory;
+  }
+
+  override get device(): string {
+    return DEVICE;
+  }
+
+  override get shared(): boolean {
+    return false;
+  }
+
+  override get lanes(): Storage {
+    throw new NotLowerable("lanes");
+  }
+
+  override free(): void {}
+
+  /** The number of bytes. */
+  get bytes(): number {
+    return this.length * this.info.bytes;
+  }
+}
+
+/** A call of a kernel of the shim. */
+export interface NativeStep {
+  readonly kind: "native";
+  readonly kernel: number;
+  readonly compute: number;
+  readonly dtypes: readonly number[];
+  readonly buffers: readonly (Buffer | null)[];
+  readonly numbers: Float64Array;
+  readonly checksIndex: boolean;
+  /** The op, for reports. */
+  readonly op: string;
+  /** The random key of each run, for the kernel of random numbers. */
+  readonly key: LateKey | null;
+  /** The node of the graph; -1 for those that no node asked for. */
+  readonly node: number;
+}
+
+/** An op that runs by dispatch. */
+export interface EagerStep {
+  readonly kind: "eager";
+  readonly call: Node;
+  /** The buffers of the operands of the node, by their traced storages. */
+  readonly buffers: ReadonlyMap<TracedStorage, Buffer>;
+  readonly node: number;
+}
+
+/** A part of a program. */
+export type Step = NativeStep | EagerStep;
+
+/** A graph as calls of kernels. */
+export interface Lowered {
+  readonly steps: readonly Step[];
+  /** All buffers that steps use, and those of results. */
+  readonly buffers: readonly Buffer[];
+  /** The buffers of the results, by their places; null for storages that exist before. */
+  readonly results: readonly Buffer[];
+}
+
+/** Keeps calls instead of running them. */
+class Recorder implements Backend {
+  readonly name = "program";
+  readonly steps: Step[] = [];
+  readonly memory: DeviceMemory;
+  node = -1;
+  key: LateKey | null = null;
+  readonly #buffers: Buffer[] = [];
+  readonly #tokens = new Map<TypedArray, Buffer>();
+  readonly #constants = new Map<string, Buffer>();
+  readonly #native: NativeBackend;
+  #call: Call | undefined;
+
+  constructor(shim: Shim) {
+    this.memory = this.#makeMemory();
+    const recording = { ...shim, rm_run: this.#record.bind(this) } as Shim;
+    this.#native = new NativeBackend(recording, { crossover: 1 });
+  }
+
+  buffer(info: DTypeInfo, length: number, source: Source): Buffer {
+    const made = new Buffer(info, length, this.memory, source, this.#buffers.length);
+    this.#buffers.push(made);
+    this.#tokens.set(made.token, made);
+    return made;
+  }
+
+  supports(call: Call): boolean {
+    // Without a decomposition dispatch would run the definition, which needs elements.
+    return call.op.decompose === undefined || this.#native.supports(call);
+  }
+
+  run(call: Call): boolean {
+    const outer = this.#call;
+    this.#call = call;
+    try {
+      if (this.#native.run(call)) return true;
+    } finally {
+      this.#call = outer;
+    }
+    const written = (call.op.writes ?? []).map((k) => call.operand(k));
+    if ([...call.outputs, ...written].every(({ layout }) => layout.size === 0)) return true;
+    throw new NotLowerable(call.name);
+  }
+
+  #record(
+    kernel: number,
+    dtypes: number,
+    compute: number,
+    numbers: Float64Array,
+    out: TypedArray | null,
+    a: TypedArray | null,
+    b: TypedArray | null,
+    c: TypedArray | null,
+  ): number {
+    const { op } = this.#call!;
+    const each = [dtypes & 255, dtypes >> 8 & 255, dtypes >> 16 & 255, dtypes >>> 24];
+    const buffers = [out, a, b, c].map((array, k) =>
+      array === null ? null : this.#bufferOf(array, each[k]!)
+    );
+    const checksIndex = KERNELS.get(op.name)?.finish !== undefined;
+    this.steps.push({
+      kind: "native",
+      kernel,
+      compute,
+      dtypes: each,
+      buffers,
+      numbers: numbers.slice(0, lengthOf(op.name, isTableOp(op), numbers)),
+      checksIndex,
+      op: this.#call!.name,
+      key: op.name === "random" ? this.key : null,
+      node: this.node,
+    });
+    // The kernel has found no bad index.
+    if (checksIndex) numbers[ATTRIBUTES] = -1;
+    return 0;
+  }
+
+  #bufferOf(array: TypedArray, dtype: number): Buffer {
+    const known = this.#tokens.get(array);
+    if (known !== undefined) return known;
+    if (dtype === NO_DTYPE || array.byteLength > 64) throw new NotLowerable("an array");
+    // A scalar.
+    const info = Object.values(DTYPE).find(({ id }) => id === dtype)!;
+    const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    const key = `${dtype} ${bytes.join()}`;
+    let constant = this.#constants.get(key);
+    if (constant === undefined) {
+      const source = { kind: "constant", array: array.slice() as TypedArray } as const;
+      constant = this.buffer(info, array.length / info.entries, source);
+      this.#constants.set(key, constant);
+    }
+    return constant;
+  }
+
+  #makeMemory(): DeviceMemory {
+    const refuse = (): never => {
+      throw new NotLowerable("memory");
+    };
+    return {
+      device: DEVICE,
+      make: (info, length, zeroed) => {
+        const made = this.buffer(info, length, { kind: "temporary" });
+        const layout = Layout.contiguous([length]);
+        if (zeroed && length > 0) fillWith({ storage: made, layout, flags: 0 }, 0);
+        return made;
+      },
+      allocate: refuse,
+      free: refuse,
+      zero: refuse,
+      write: (address, bytes) => {
+        const target = this.#buffers[address / SPAN - 1];
+        if (target === undefined || bytes.length !== target.bytes) return refuse();
+        const { info, length } = target;
+        const array = new info.array(bytes.slice().buffer);
+        const constant = this.buffer(info, length, { kind: "constant", array });
+        const layout = Layout.contiguous([length]);
+        const source = { storage: constant, layout, flags: 0 };
+        copyInto({ storage: target, layout, flags: 0 }, source);
+      },
+      read: refuse,
+      readLater: refuse,
+      copy: refuse,
+      synchronize: () => {},
+      usage: refuse,
+      release: refuse,
+    };
+  }
+}
+
+/** The numbers that a kernel reads. */
+function lengthOf(op: string, inTable: boolean, numbers: Float64Array): number {
+  if (op === "matmul") return 10 + 3 * numbers[3]!;
+  if (!inTable) return numbers.length;
+  const [rank, operands] = [numbers[0]!, numbers[1]!];
+  return OFFSETS + operands + rank * (1 + operands);
+}
+
+/** Lowers one graph. */
+class Lowering {
+  readonly #graph: Graph;
+  readonly #recorder: Recorder;
+  readonly #buffers = new Map<TracedStorage, Buffer>();
+  readonly #lates = new Map<Late<unknown>, Buffer[]>();
+  readonly #eager: ReadonlySet<number>;
+
+  constructor(graph: Graph, shim: Shim, eager: ReadonlySet<number>) {
+    this.#graph = graph;
+    this.#recorder = new Recorder(shim);
+    this.#eager = eager;
+  }
+
+  lower(): Lowered {
+    const { storages, nodes, results } = this.#graph;
+    const recorder = this.#recorder;
+    const device = { backend: recorder, memory: recorder.memory };
+    withDevice(DEVICE, device, () =>
+      tidy(() => {
+        const fresh = new Set<Storage>([
+          ...results.map(({ storage }) => storage),
+          ...writtenStorages(this.#graph),
+        ]);
+        for (const storage of storages) this.#begin(storage, fresh.has(storage));
+        nodes.forEach((node, i) => this.#lowerNode(node, i));
+      }));
+    const used = new Set<Buffer>();
+    for (const step of recorder.steps) {
+      const all = step.kind === "native" ? step.buffers : [...step.buffers.values()];
+      for (const buffer of all) if (buffer !== null) used.add(buffer);
+    }
+    const made = results.map(({ storage }) => this.#buffers.get(storage)!);
+    for (const buffer of made) used.add(buffer);
+    return { steps: recorder.steps, buffers: [...used], results: made };
+  }
+
+  /** Makes the buffer of a storage that no node makes. */
+  #begin(storage: TracedStorage, fresh: boolean): void {
+    const { origin, info, length } = storage;
+    const recorder = this.#recorder;
+    if (origin.kind === "made") return;
+    if (origin.kind !== "created") {
+      this.#buffers.set(storage, recorder.buffer(info, length, origin));
+      return;
+    }
+    if (origin.constant === null) return this.#random(storage, origin);
+    const source = { kind: "captured", storage: origin.constant } as const;
+    const constant = recorder.buffer(info, length, source);
+    if (!fresh) {
+      this.#buffers.set(storage, constant);
+      return;
+    }
+    const layout = Layout.contiguous([length]);
+    const copy = copyOf({ storage: constant, layout, flags: 0 });
+    this.#buffers.set(storage, copy.storage as Buffer);
+  }
+
+  #random(storage: TracedStorage, { op, name, attributes }: Created): void {
+    const recorder = this.#recorder;
+    const given = attributes as object;
+    recorder.key = Object.values(given).find((value) => value instanceof LateKey)!;
+    const made = op.create({ ...given, device: DEVICE }, name);
+    recorder.key = null;
+    this.#buffers.set(storage, this.#plain(made, []).storage as Buffer);
+  }
+
+  /** `made`, or a copy of it, as the only owner of a buffer in row-major order. */
+  #plain(made: Operand, inputs: readonly Input[]): Operand {
+    const { layout, storage } = made;
+    const own = layout.contiguous && layout.offset === 0 && storage.length === layout.size &&
+      (storage as Buffer).source.kind === "temporary" &&
+      !inputs.some((input) => isOperand(input) && input.storage === storage);
+    return own ? made : copyOf(made);
+  }
+
+  #operand(input: NodeInput): Input {
+    if (!isValue(input)) return input as Input;
+    const { storage, layout, flags } = input;
+    return { storage: this.#buffers.get(storage)!, layout, flags };
+  }
+
+  /** The operand of a number of each run, in the dtype in which an op reads it. */
+  #late(value: Late<number | bigint>, info: DTypeInfo): Operand {
+    const known = this.#lates.get(value) ?? [];
+    let buffer = known.find((one) => one.info === info);
+    if (buffer === undefined) {
+      buffer = this.#recorder.buffer(info, 1, { kind: "late", value });
+      this.#lates.set(value, [...known, buffer]);
+    }
+    return { storage: buffer, layout: SCALAR_LAYOUT, flags: 0 };
+  }
+
+  #lowerNode(node: Node, i: number): void {
+    const recorder = this.#recorder;
+    const { steps } = recorder;
+    const count = steps.length;
+    recorder.node = i;
+    try {
+      if (this.#eager.has(i)) throw new NotLowerable(node.name);
+      this.#native(node);
+    } catch (error) {
+      if (!(error instanceof NotLowerable)) throw error;
+      steps.length = count;
+      this.#eagerly(node, i);
+    }
+    recorder.node = -1;
+  }
+
+  #native(node: Node): void {
+    const { op, name, inputs, outputs, given, attributes } = node;
+    const hasLate = inputs.some((input) => input instanceof Late);
+    if (hasLate && op.kind !== "map") throw new NotLowerable(name);
+    const call = new Call(
+      op,
+      name,
+      inputs.map((input) => hasLate ? input as Input : this.#operand(input)),
+      attributes === undefined ? undefined : { ...attributes },
+    );
+    if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
+    if (hasLate) this.#mapLate(call, node);
+    else run(call);
+    outputs.forEach(({ storage }, k) => {
+      if (given && k === 0) return;
+      this.#buffers.set(storage, this.#plain(call.outputs[k]!, call.inputs).storage as Buffer);
+    });
+  }
+
+  /** A map of numbers that only each run knows: its dtypes and its shape are settled. */
+  #mapLate(call: Call, { inputs, outputs: [output], compute }: Node): void {
+    const op = call.op as MapOp;
+    const operands = inputs.map((input, k) => {
+      const info = op.condition && k === 0 ? DTYPE.bool : compute;
+      if (input instanceof Late) return this.#late(input as Late<number | bigint>, info);
+      const own = this.#operand(input);
+      if (isOperand(own)) return own;
+      if (op.compares && compute.kind !== "f") throw new NotLowerable(op.name);
+      return this.#scalar(own as number | bigint | boolean, info);
+    });
+    const [a, b = null, c = null] = operands;
+    const { layout: { shape }, storage: { info } } = output!;
+    const like = operands.find(({ storage }) => storage instanceof Buffer)!.storage;
+    // The dtype of a given output may be wider than the result's.
+    const dtype = call.outputs[0] === undefined ? info : call.outputs[0].storage.info;
+    finishMap(call, compute, dtype, shape, like, a!, b, c, call.outputs[0]);
+  }
+
+  #scalar(value: number | bigint | boolean, info: DTypeInfo): Operand {
+    const one = this.#recorder.memory.make!(info, 1, false);
+    const operand = { storage: one, layout: SCALAR_LAYOUT, flags: 0 };
+    fillWith(operand, value);
+    return operand;
+  }
+
+  #eagerly(node: Node, i: number): void {
+    const buffers = new Map<TracedStorage, Buffer>();
+    for (const input of node.inputs) {
+      if (isValue(input)) buffers.set(input.storage, this.#buffers.get(input.storage)!);
+    }
+    node.outputs.forEach(({ storage }) => {
+      let buffer = this.#buffers.get(storage);
+      if (buffer === undefined) {
+        buffer = this.#recorder.buffer(storage.info, storage.length, { kind: "temporary" });
+        this.#buffers.set(storage, buffer);
+      }
+      buffers.set(storage, buffer);
+    });
+    this.#recorder.steps.push({ kind: "eager", call: node, buffers, node: i });
+  }
+}
+
+/**
+ * The calls of kernels that do what `graph` does; the nodes in `eager` run by dispatch in any case.
+ */
+export function lower(graph: Graph, shim: Shim, eager: ReadonlySet<number>): Lowered {
+  return new Lowering(graph, shim, eager).lower();
+}
