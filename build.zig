@@ -73,6 +73,7 @@ const kernels = [_][]const u8{
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.
 const small_loops = [_][]const u8{
     "cpu/map/map.c",
+    "cpu/map/map_op.c",
     "cpu/map/map_kernels.c",
     "cpu/map/map_simplify.c",
     "cpu/map/cast_kernels.c",

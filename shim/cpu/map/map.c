@@ -8,30 +8,8 @@
  * no kernels of their own. This file does not know what an op computes: ops.def does.
  */
 #include <string.h>
-#include "block_copy.h"
-#include "cast_kernels.h"
+#include "block_load.h"
 #include "map_context.h"
-
-typedef struct {
-  uint8_t operands;
-  bool condition;
-  bool gives_bool;
-  bool compute_bound;
-} op_info;
-
-#define RM_MAP_OP(name, arity, condition, gives_bool, compute_bound) \
-  [RM_OP_##name] = {(arity) + 1, condition, gives_bool, compute_bound},
-static const op_info op_infos[RM_OP_COUNT] = {
-#include "ops.def"
-};
-#undef RM_MAP_OP
-
-/* Ops whose float32 and float64 kernels take whole vectors only. */
-#define RM_COMPUTE_BOUND_MAP(name, ...) [RM_OP_##name] = true,
-static const bool needs_whole_vectors[RM_OP_COUNT] = {
-#include "ops.def"
-};
-#undef RM_COMPUTE_BOUND_MAP
 
 enum {
   /* Elements of a block. */
@@ -66,99 +44,28 @@ enum {
 typedef struct {
   _Alignas(64) char packed[RM_MAX_OPERANDS][BLOCK * 8];
   _Alignas(64) char computed[RM_MAX_OPERANDS][BLOCK * 8];
-  /* What `computed` was made from, if the next block may need the same. */
-  const char *source[RM_MAX_OPERANDS];
-  ptrdiff_t loaded_count[RM_MAX_OPERANDS], loaded_columns[RM_MAX_OPERANDS];
+  block_cache cache[RM_MAX_OPERANDS];
 } map_workspace;
 
 /* ---- one block ------------------------------------------------------------------------------- */
 
-/* Casts n contiguous elements, by way of a 16-bit dtype if there is one. */
-static void cast_via(ptrdiff_t n, void *out, int to, int rounding_dtype, int from, const void *in,
-                     void *between) {
-  if (rounding_dtype == RM_NONE || rounding_dtype == from || rounding_dtype == to) {
-    RM_FOR_ISA(casts)[from][to](n, out, in);
-    return;
-  }
-  RM_FOR_ISA(casts)[from][rounding_dtype](n, between, in);
-  RM_FOR_ISA(casts)[rounding_dtype][to](n, out, between);
-}
-
-/* Whether the storage dtype of operand k is its compute dtype, and values need no rounding. */
 static bool is_native(const map_context *ctx, int k) {
-  return ctx->storage_dtype[k] == ctx->compute_dtype[k] &&
-         (ctx->rounding_dtype == RM_NONE || ctx->compute_dtype[k] == RM_BOOL ||
-          ctx->compute_dtype[k] == ctx->rounding_dtype);
+  return is_native_dtype(ctx->storage_dtype[k], ctx->op.compute_dtype[k], ctx->op.rounding_dtype);
 }
 
 /* Returns input k of a block as the kernel reads it. */
 static const char *load_input(const map_context *ctx, map_workspace *workspace, int k,
                               const char *at, ptrdiff_t rows, ptrdiff_t columns) {
-  const int storage_dtype = ctx->storage_dtype[k], compute_dtype = ctx->compute_dtype[k];
-  const ptrdiff_t bytes = rm_itemsize(storage_dtype), total = rows * columns;
-  const ptrdiff_t column_stride = ctx->iterator.inner_strides[k] * bytes;
-  const ptrdiff_t row_stride = rows == 1 ? 0 : ctx->row_strides[k];
-  const bool contiguous = column_stride == bytes && (rows == 1 || row_stride == columns * bytes);
-  const bool native = is_native(ctx, k);
-  if (contiguous && native) return at;
-  /* Equal rows, or a single element, may still be there from the previous block. */
-  const bool is_scalar = column_stride == 0 && row_stride == 0,
-             is_broadcast = ctx->row_strides[k] == 0;
-  if (is_broadcast && workspace->source[k] == at && workspace->loaded_count[k] >= total &&
-      (is_scalar || workspace->loaded_columns[k] == columns)) {
-    return workspace->computed[k];
-  }
-  workspace->source[k] = is_broadcast ? at : NULL;
-  workspace->loaded_count[k] = total;
-  workspace->loaded_columns[k] = columns;
-  const int rounding_dtype = ctx->rounding_dtype;
-  char *packed = native ? workspace->computed[k] : workspace->packed[k];
-  if (is_scalar) {
-    char cast_value[8], between[8];
-    const char *value = at;
-    if (!native) {
-      cast_via(1, cast_value, compute_dtype, rounding_dtype, storage_dtype, at, between);
-      value = cast_value;
-    }
-    const ptrdiff_t size = rm_itemsize(compute_dtype);
-    RM_FOR_ISA(copy_block)((block){workspace->computed[k], 0, size}, (block){(char *)value, 0, 0},
-                           1, total, size);
-    return workspace->computed[k];
-  }
-  if (!contiguous) {
-    RM_FOR_ISA(copy_block)((block){packed, columns * bytes, bytes},
-                           (block){(char *)at, row_stride, column_stride}, rows, columns, bytes);
-    if (native) return packed;
-  }
+  const block_operand operand = {
+      .storage_dtype = ctx->storage_dtype[k],
+      .compute_dtype = ctx->op.compute_dtype[k],
+      .rounding_dtype = ctx->op.rounding_dtype,
+      .column_stride = ctx->iterator.inner_strides[k],
+      .row_stride = ctx->row_strides[k],
+  };
   /* The block of the output is unused until the kernel runs. */
-  cast_via(total, workspace->computed[k], compute_dtype, rounding_dtype, storage_dtype,
-           contiguous ? at : packed, workspace->packed[0]);
-  return workspace->computed[k];
-}
-
-/* Runs a kernel that takes whole vectors only. The last elements are computed as another vector,
- * together with the elements before them or, if there are too few, with ordinary numbers. */
-__attribute__((noinline)) static void run_padded(const map_context *ctx, ptrdiff_t n, char *out,
-                                                 const char *a, const char *b, const char *c) {
-  const ptrdiff_t rest = n % VECTOR, limit = n - rest, used = rm_min(n, VECTOR);
-  const char *const operands[RM_MAX_OPERANDS] = {out, a, b, c};
-  _Alignas(64) uint64_t part[RM_MAX_OPERANDS][VECTOR];
-  for (int k = 1; k < ctx->iterator.operands; k++) {
-    const ptrdiff_t size = rm_itemsize(ctx->compute_dtype[k]);
-    /* Small and positive in every float dtype. */
-    for (int i = 0; i < VECTOR; i++) part[k][i] = 0x3f803f803f803f80;
-    memcpy(part[k], operands[k] + (n - used) * size, (size_t)(used * size));
-  }
-  if (limit > 0) ctx->function(limit, out, a, b, c, ctx->attributes);
-  ctx->function(VECTOR, part[0], part[1], part[2], part[3], ctx->attributes);
-  const ptrdiff_t size = rm_itemsize(ctx->compute_dtype[0]);
-  memcpy(out + limit * size, (char *)part[0] + (used - rest) * size, (size_t)(rest * size));
-}
-
-static inline void run_function(const map_context *ctx, ptrdiff_t n, char *out, const char *a,
-                                const char *b, const char *c) {
-  if (ctx->whole_vectors && n % VECTOR != 0) run_padded(ctx, n, out, a, b, c);
-  else ctx->function(n, out, a, b, c, ctx->attributes);
+  return load_block(&operand, &workspace->cache[k], workspace->computed[k], workspace->packed[k],
+                    workspace->packed[0], at, rows, columns);
 }
 
 /* A block of a tiled op whose rows are written in place one by one. Only operands that run across
@@ -170,23 +77,23 @@ static void run_tile_rows(const map_context *ctx, map_workspace *workspace, char
   for (int k = 1; k < ctx->iterator.operands; k++) {
     const bool direct = ctx->iterator.inner_strides[k] == 1 && is_native(ctx, k);
     in[k - 1] = direct ? at[k] : load_input(ctx, workspace, k, at[k], rows, columns);
-    strides[k - 1] = direct ? ctx->row_strides[k] : columns * rm_itemsize(ctx->compute_dtype[k]);
+    strides[k - 1] = direct ? ctx->row_strides[k] : columns * rm_itemsize(ctx->op.compute_dtype[k]);
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    run_function(ctx, columns, at[0] + i * ctx->row_strides[0], in[0] + i * strides[0],
+    run_function(&ctx->op, columns, at[0] + i * ctx->row_strides[0], in[0] + i * strides[0],
                  in[1] + i * strides[1], in[2] + i * strides[2]);
   }
 }
 
 static void run_block(const map_context *ctx, map_workspace *workspace, char *const *at,
                       ptrdiff_t rows, ptrdiff_t columns) {
-  const int storage_dtype = ctx->storage_dtype[0], compute_dtype = ctx->compute_dtype[0];
+  const int storage_dtype = ctx->storage_dtype[0], compute_dtype = ctx->op.compute_dtype[0];
   const ptrdiff_t bytes = rm_itemsize(storage_dtype), total = rows * columns;
   const ptrdiff_t column_stride = ctx->iterator.inner_strides[0] * bytes,
                   row_stride = ctx->row_strides[0];
   const block target = {at[0], row_stride, column_stride};
   const bool contiguous = column_stride == bytes && (rows == 1 || row_stride == columns * bytes);
-  if (ctx->function == NULL) {
+  if (ctx->op.function == NULL) {
     const ptrdiff_t size = rm_itemsize(ctx->storage_dtype[1]);
     const block source = {at[1], ctx->row_strides[1], ctx->iterator.inner_strides[1] * size};
     if (ctx->storage_dtype[1] == storage_dtype) {
@@ -218,12 +125,12 @@ static void run_block(const map_context *ctx, map_workspace *workspace, char *co
     in[k - 1] = load_input(ctx, workspace, k, at[k], rows, columns);
   }
   char *result = contiguous && native && !ctx->non_temporal ? at[0] : workspace->computed[0];
-  run_function(ctx, total, result, in[0], in[1], in[2]);
+  run_function(&ctx->op, total, result, in[0], in[1], in[2]);
   if (result == at[0]) return;
   if (!native) {
     char *cast_to = contiguous ? at[0] : workspace->packed[0];
     cast_via(total, cast_to, storage_dtype,
-             compute_dtype == RM_BOOL ? RM_NONE : ctx->rounding_dtype, compute_dtype, result,
+             compute_dtype == RM_BOOL ? RM_NONE : ctx->op.rounding_dtype, compute_dtype, result,
              workspace->packed[1]);
     result = cast_to;
   }
@@ -238,11 +145,11 @@ static void run_block(const map_context *ctx, map_workspace *workspace, char *co
 /* Whether whole rows are read and written in place, except for inputs with one element per row if
  * the kernel allows those. Casts do not. */
 static bool takes_rows_in_place(const map_context *ctx, bool allow_scalars) {
-  const bool casts = ctx->function == NULL && ctx->storage_dtype[0] != ctx->storage_dtype[1];
+  const bool casts = ctx->op.function == NULL && ctx->storage_dtype[0] != ctx->storage_dtype[1];
   for (int k = 0; k < ctx->iterator.operands; k++) {
     const bool is_scalar = allow_scalars && !casts && k > 0 && ctx->iterator.inner_strides[k] == 0;
     if (ctx->iterator.inner_strides[k] != 1 && !is_scalar) return false;
-    if (ctx->function != NULL && !is_native(ctx, k)) return false;
+    if (ctx->op.function != NULL && !is_native(ctx, k)) return false;
   }
   return true;
 }
@@ -260,16 +167,16 @@ __attribute__((noinline)) static void run_rows_in_place(const map_context *ctx,
                                                         ptrdiff_t rows, ptrdiff_t columns) {
   const int operands = ctx->iterator.operands;
   const ptrdiff_t *inner = ctx->iterator.inner_strides;
-  const ptrdiff_t size = rm_itemsize(ctx->compute_dtype[0]);
+  const ptrdiff_t size = rm_itemsize(ctx->op.compute_dtype[0]);
   const int shift = __builtin_ctz((unsigned)size);
   map_function scalar_function = NULL;
-  if (ctx->scalar_functions != NULL && inner[1] != inner[2]) {
-    scalar_function = ctx->scalar_functions[inner[2] == 0];
+  if (ctx->op.scalar_functions != NULL && inner[1] != inner[2]) {
+    scalar_function = ctx->op.scalar_functions[inner[2] == 0];
   }
   ptrdiff_t bytes[RM_MAX_OPERANDS], strides[RM_MAX_OPERANDS] = {0};
   ptrdiff_t times[RM_MAX_OPERANDS] = {0}, limit = columns;
   for (int k = 1; k < operands; k++) {
-    bytes[k] = rm_itemsize(ctx->compute_dtype[k]);
+    bytes[k] = rm_itemsize(ctx->op.compute_dtype[k]);
     strides[k] = inner[k] * bytes[k];
     if (strides[k] != 0 || scalar_function != NULL) continue;
     times[k] = ctx->row_strides[k] == 0 ? REPEATS_SHARED : REPEATS;
@@ -281,22 +188,22 @@ __attribute__((noinline)) static void run_rows_in_place(const map_context *ctx,
     for (int k = 1; k < operands; k++) {
       in[k] = at[k] + row * ctx->row_strides[k];
       if (times[k] == 0) continue;
-      if (workspace->source[k] != in[k]) {
+      if (workspace->cache[k].source != in[k]) {
         fill_repeated(workspace->computed[k], in[k], bytes[k], times[k]);
       }
-      workspace->source[k] = in[k];
+      workspace->cache[k].source = in[k];
       in[k] = workspace->computed[k];
     }
     char *out = at[0] + row * ctx->row_strides[0];
     /* Vectors that cross cache lines cost a sixth more time in the caches, most of all for stores.
      * So the first few elements are computed separately. */
     const ptrdiff_t ahead = (ptrdiff_t)(-(uintptr_t)out % CACHE_LINE) >> shift;
-    ptrdiff_t part = ahead == 0 || (ctx->whole_vectors && !ctx->non_temporal) ? limit : ahead;
+    ptrdiff_t part = ahead == 0 || (ctx->op.whole_vectors && !ctx->non_temporal) ? limit : ahead;
     for (ptrdiff_t left = columns; left > 0; left -= part, part = limit) {
       if (part > left) part = left;
       char *to = ctx->non_temporal ? workspace->computed[0] : out;
       if (scalar_function != NULL) scalar_function(part, to, in[1], in[2], NULL, NULL);
-      else run_function(ctx, part, to, in[1], in[2], in[3]);
+      else run_function(&ctx->op, part, to, in[1], in[2], in[3]);
       if (ctx->non_temporal) RM_FOR_ISA(store_non_temporal)(out, to, part * size);
       out += part * size;
       for (int k = 1; k < operands; k++) in[k] += part * strides[k];
@@ -328,7 +235,7 @@ __attribute__((noinline)) static void run_range(const map_context *ctx, ptrdiff_
   ptrdiff_t strides[RM_MAX_OPERANDS] = {0}, count[RM_MAX_RANK] = {0};
   char *at[RM_MAX_OPERANDS] = {NULL};
   for (int k = 0; k < operands; k++) {
-    workspace.source[k] = NULL;
+    workspace.cache[k].source = NULL;
     strides[k] = iterator->inner_strides[k] * rm_itemsize(ctx->storage_dtype[k]);
     at[k] = iterator->data[k] + first * strides[k];
   }
@@ -345,7 +252,7 @@ __attribute__((noinline)) static void run_range(const map_context *ctx, ptrdiff_
     if (ctx->storage_dtype[0] != ctx->storage_dtype[1]) {
       block_columns = BLOCK / ctx->rows / LINE_ELEMENTS * LINE_ELEMENTS;
     }
-  } else if (ctx->function == NULL && ctx->storage_dtype[0] == ctx->storage_dtype[1] &&
+  } else if (ctx->op.function == NULL && ctx->storage_dtype[0] == ctx->storage_dtype[1] &&
              !is_column_major(ctx)) {
     /* Copies need no buffers. */
     block_rows = PTRDIFF_MAX;
@@ -355,7 +262,7 @@ __attribute__((noinline)) static void run_range(const map_context *ctx, ptrdiff_
     /* Whole vectors, if there is a choice. */
     if (block_rows > VECTOR) block_rows -= block_rows % VECTOR;
   } else if (takes_rows_in_place(ctx, true)) {
-    in_place = ctx->function != NULL;
+    in_place = ctx->op.function != NULL;
     if (in_place) block_rows = PTRDIFF_MAX;
     block_columns = width;
   }
@@ -402,7 +309,7 @@ static bool runs_across(const map_context *ctx, int k) {
  * themselves. */
 static bool uses_non_temporal(const map_context *ctx, double elements) {
   const rm_iterator *iterator = &ctx->iterator;
-  if (ctx->function == NULL ||
+  if (ctx->op.function == NULL ||
       elements * (double)rm_itemsize(ctx->storage_dtype[0]) < NON_TEMPORAL_MIN) {
     return false;
   }
@@ -435,16 +342,16 @@ static void run_map(map_context *ctx, ptrdiff_t task) {
   ctx->tiled = crossing && ctx->rows >= TILE_MIN && ctx->columns >= TILE_MIN;
   /* Casts write whole rows if they can. */
   ctx->interleaves = crossing && ctx->rows < TILE_MIN && ctx->columns >= SHORT_ROW &&
-                     ctx->function == NULL &&
+                     ctx->op.function == NULL &&
                      (ctx->storage_dtype[0] == ctx->storage_dtype[1] || runs_across(ctx, 0));
   const ptrdiff_t rows = ctx->rows * ctx->outer_positions;
   const double elements = (double)rows * (double)ctx->columns;
   ctx->non_temporal = uses_non_temporal(ctx, elements);
   if (elements < (double)(MIN_TASKS * task)) {
     char *const *at = iterator->data;
-    if (rows == 1 && elements < ALIGN_MIN && ctx->function != NULL &&
+    if (rows == 1 && elements < ALIGN_MIN && ctx->op.function != NULL &&
         takes_rows_in_place(ctx, false)) {
-      run_function(ctx, ctx->columns, at[0], at[1], at[2], at[3]);
+      run_function(&ctx->op, ctx->columns, at[0], at[1], at[2], at[3]);
       return;
     }
     run_range(ctx, 0, rows, 0, ctx->columns);
@@ -460,43 +367,43 @@ static void run_map(map_context *ctx, ptrdiff_t task) {
               elements / (double)task * TASK_NS, run_task, ctx);
 }
 
+/* Whether all strides of operand k are 0. */
+static bool is_scalar_operand(const rm_iterator *iterator, int k) {
+  for (int axis = 0; axis < iterator->rank; axis++) {
+    if (iterator->strides[axis][k] != 0 && iterator->shape[axis] > 1) return false;
+  }
+  return true;
+}
+
+/* Takes a cheaper kernel if operands after the first are scalars. */
+static void simplify(map_context *ctx, int opcode) {
+  map_scalar scalars[RM_MAX_OPERANDS] = {0};
+  for (int k = 2; k < ctx->op.operands; k++) {
+    const bool is_scalar = is_scalar_operand(&ctx->iterator, k);
+    scalars[k] = (map_scalar){is_scalar ? ctx->iterator.data[k] : NULL, ctx->storage_dtype[k]};
+  }
+  RM_FOR_ISA(map_simplify)(&ctx->op, opcode, scalars);
+  ctx->iterator.operands = ctx->op.operands;
+}
+
 int32_t RM_FOR_ISA(map)(const rm_call *call) {
   const int dtype = call->compute, opcode = call->op;
-  if (dtype >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
-  const op_info info = op_infos[opcode];
   map_context ctx;
-  int compute = dtype;
-  ctx.rounding_dtype = RM_NONE;
-  ctx.function = RM_FOR_ISA(map_kernel)(opcode, compute);
-  const bool is_half = dtype == RM_FLOAT16 || dtype == RM_BFLOAT16;
-  ctx.whole_vectors = is_half || (needs_whole_vectors[opcode] && dtype >= RM_FLOAT32);
-  if (ctx.function == NULL && is_half) {
-    compute = RM_FLOAT32;
-    ctx.rounding_dtype = dtype;
-    ctx.function = RM_FOR_ISA(map_kernel)(opcode, compute);
-    ctx.whole_vectors = needs_whole_vectors[opcode];
-  }
-  if (ctx.function == NULL) return RM_UNSUPPORTED;
-  ctx.scalar_functions = RM_FOR_ISA(map_scalar_kernels)(opcode, compute);
-  ctx.attributes = rm_attributes(call);
-  for (int k = 0; k < info.operands; k++) {
-    ctx.storage_dtype[k] = call->dtypes[k];
-    ctx.compute_dtype[k] = compute;
-    if (ctx.storage_dtype[k] >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
-  }
-  if (info.gives_bool) ctx.compute_dtype[0] = RM_BOOL;
-  if (info.condition) ctx.compute_dtype[1] = RM_BOOL;
-  if (opcode == RM_OP_copy && ctx.storage_dtype[1] == dtype) ctx.function = NULL;
-  ctx.iterator.data[2] = ctx.iterator.data[3] = NULL;
-  const int32_t status = rm_read_call(&ctx.iterator, call, info.operands);
-  if (status != RM_OK || ctx.iterator.empty) return status;
+  int32_t status = RM_FOR_ISA(find_map_op)(&ctx.op, opcode, dtype, rm_attributes(call));
+  if (status != RM_OK) return status;
+  const int operands = ctx.op.operands;
   /* 16-bit floats take as long as their compute dtype. */
-  ptrdiff_t widest = is_half ? 4 : 1;
-  for (int k = 0; k < info.operands; k++) {
+  ptrdiff_t widest = dtype == RM_FLOAT16 || dtype == RM_BFLOAT16 ? 4 : 1;
+  for (int k = 0; k < operands; k++) {
+    ctx.storage_dtype[k] = call->dtypes[k];
+    if (ctx.storage_dtype[k] >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
     if (rm_itemsize(ctx.storage_dtype[k]) > widest) widest = rm_itemsize(ctx.storage_dtype[k]);
   }
-  const map_cost cost = RM_FOR_ISA(map_simplify)(&ctx, opcode, compute);
-  const bool compute_bound = info.compute_bound && cost != MEMORY_BOUND;
-  run_map(&ctx, compute_bound ? COMPUTE_BOUND_TASK : MEMORY_BOUND_BYTES / widest);
+  if (opcode == RM_OP_copy && ctx.storage_dtype[1] == dtype) ctx.op.function = NULL;
+  ctx.iterator.data[2] = ctx.iterator.data[3] = NULL;
+  status = rm_read_call(&ctx.iterator, call, operands);
+  if (status != RM_OK || ctx.iterator.empty) return status;
+  if (may_simplify(opcode)) simplify(&ctx, opcode);
+  run_map(&ctx, ctx.op.compute_bound ? COMPUTE_BOUND_TASK : MEMORY_BOUND_BYTES / widest);
   return RM_OK;
 }

@@ -35,8 +35,9 @@ typedef struct {
   map_function multiply, divide;
 } integer_operand;
 
+/* An op of the table in the arithmetic of a dtype: its kernel, and what the kernel takes. It points
+ * into itself. */
 typedef struct {
-  rm_iterator iterator;
   /* Null for a copy, which at most casts. */
   map_function function;
   /* The kernels for a scalar as one of two operands, or null. */
@@ -47,11 +48,26 @@ typedef struct {
   double bounds[2];
   /* Whether the kernel takes whole vectors only. */
   bool whole_vectors;
-  /* The storage and compute dtypes, the output's first. */
-  int storage_dtype[RM_MAX_OPERANDS];
+  bool compute_bound;
+  /* The number of operands, the output included, without scalars that are attributes. */
+  int operands;
+  /* The dtypes that the kernel takes, the output's first. */
   int compute_dtype[RM_MAX_OPERANDS];
   /* The 16-bit dtype that float32 emulates and to which results are rounded, or RM_NONE. */
   int rounding_dtype;
+} map_op;
+
+/* A scalar operand; data is null for other operands. */
+typedef struct {
+  const void *data;
+  int dtype;
+} map_scalar;
+
+typedef struct {
+  rm_iterator iterator;
+  map_op op;
+  /* The output's first. */
+  int storage_dtype[RM_MAX_OPERANDS];
   /* Rows and columns are the last two axes. A plan with one axis has one row. */
   ptrdiff_t rows, columns, outer_positions;
   ptrdiff_t row_strides[RM_MAX_OPERANDS];
@@ -71,10 +87,26 @@ map_function RM_FOR_ISA(map_kernel)(int opcode, int compute);
 /* The two kernels for a scalar as first or second operand, or null. Each may be null. */
 const map_function *RM_FOR_ISA(map_scalar_kernels)(int opcode, int compute);
 
-typedef enum { UNCHANGED, MEMORY_BOUND, COMPUTE_BOUND } map_cost;
+/* Finds the kernel of an op of the table; returns RM_UNSUPPORTED if there is none. */
+int32_t RM_FOR_ISA(find_map_op)(map_op *op, int opcode, int dtype, const double *attributes);
 
-/* Replaces an op whose operands after the first are scalars by a cheaper kernel, if there is one,
- * and returns the cost of its elements. */
-map_cost RM_FOR_ISA(map_simplify)(map_context *ctx, int opcode, int compute);
+/* Whether map_simplify has kernels for scalar operands of an op. */
+static inline bool may_simplify(int opcode) {
+  return opcode == RM_OP_pow || opcode == RM_OP_clip || opcode == RM_OP_floorDivide;
+}
+
+/* Replaces the kernel by a cheaper one, if there is one for the scalars among the operands. */
+void RM_FOR_ISA(map_simplify)(map_op *op, int opcode, const map_scalar scalars[RM_MAX_OPERANDS]);
+
+/* Runs a kernel that takes whole vectors only on any number of elements. */
+void RM_FOR_ISA(run_padded)(const map_op *op, ptrdiff_t n, char *out, const char *a, const char *b,
+                            const char *c);
+
+/* Runs the kernel of an op on contiguous operands. */
+static inline void run_function(const map_op *op, ptrdiff_t n, char *out, const char *a,
+                                const char *b, const char *c) {
+  if (op->whole_vectors && n % VECTOR != 0) RM_FOR_ISA(run_padded)(op, n, out, a, b, c);
+  else op->function(n, out, a, b, c, op->attributes);
+}
 
 #endif

@@ -133,60 +133,61 @@ static map_function pow_function(double y, int compute) {
 }
 
 /* The same for integers, and for floor(x / y). */
-static map_function integer_function(map_context *ctx, int opcode, int64_t y, int compute) {
+static map_function integer_function(map_op *op, int opcode, int64_t y, int compute) {
   const bool is_negative = y < 0 && compute < RM_UINT8;
   const double divisor = compute < RM_UINT8 ? (double)y : (double)(uint64_t)y;
-  ctx->divisor = (integer_operand){.reciprocal = 1 / divisor,
+  op->divisor = (integer_operand){.reciprocal = 1 / divisor,
                                    .half = 0.5 / __builtin_fabs(divisor),
                                    .number = (uint64_t)y,
                                    .sign = compute < RM_UINT8 ? UINT64_MAX : 0,
                                    .bytes = rm_itemsize(compute),
                                    .multiply = RM_FOR_ISA(map_kernel)(RM_OP_mul, compute),
                                    .divide = RM_FOR_ISA(map_kernel)(RM_OP_floorDivide, compute)};
-  ctx->attributes = (const void *)&ctx->divisor;
+  op->attributes = (const void *)&op->divisor;
   if (opcode == RM_OP_floorDivide) {
     if (compute != RM_UINT8 || y <= 2) return y == 0 ? NULL : divide_by_constant[compute];
     const int bits = 64 - __builtin_clzll((uint64_t)y - 1);
-    ctx->divisor.magic = (uint16_t)((((1 << bits) - y) << 8) / y + 1);
-    ctx->divisor.last = (uint16_t)(1 << (9 - bits));
+    op->divisor.magic = (uint16_t)((((1 << bits) - y) << 8) / y + 1);
+    op->divisor.last = (uint16_t)(1 << (9 - bits));
     return divide_u8_by_large_constant;
   }
   if (y == 2) return RM_FOR_ISA(map_kernel)(RM_OP_square, compute);
   return is_negative || y < 2 ? NULL : pow_by_integer;
 }
 
-/* The value of scalar operand k, or NaN if it is not a scalar. */
-static double scalar_value(const map_context *ctx, int k) {
-  for (int axis = 0; axis < ctx->iterator.rank; axis++) {
-    if (ctx->iterator.strides[axis][k] != 0) return NAN;
-  }
+/* The value of a scalar, or NaN if the operand is none. */
+static double scalar_value(map_scalar scalar) {
+  if (scalar.data == NULL) return NAN;
   double y;
-  RM_FOR_ISA(casts)[ctx->storage_dtype[k]][RM_FLOAT64](1, &y, ctx->iterator.data[k]);
+  RM_FOR_ISA(casts)[scalar.dtype][RM_FLOAT64](1, &y, scalar.data);
   return y;
 }
 
-map_cost RM_FOR_ISA(map_simplify)(map_context *ctx, int opcode, int compute) {
+void RM_FOR_ISA(map_simplify)(map_op *op, int opcode, const map_scalar scalars[RM_MAX_OPERANDS]) {
+  const int compute = op->compute_dtype[1];
   const bool is_int = compute >= RM_INT8 && compute <= RM_UINT64;
   const bool floats = compute >= RM_FLOAT32;
   map_function function = NULL;
-  if (floats && opcode == RM_OP_pow && rm_is_float(ctx->storage_dtype[2])) {
-    function = pow_function(scalar_value(ctx, 2), compute);
-  } else if (floats && opcode == RM_OP_clip && ctx->rounding_dtype == RM_NONE &&
-             rm_is_float(ctx->storage_dtype[2]) && rm_is_float(ctx->storage_dtype[3])) {
-    const double low = scalar_value(ctx, 2), high = scalar_value(ctx, 3);
+  if (floats && opcode == RM_OP_pow && rm_is_float(scalars[2].dtype)) {
+    function = pow_function(scalar_value(scalars[2]), compute);
+  } else if (floats && opcode == RM_OP_clip && op->rounding_dtype == RM_NONE &&
+             rm_is_float(scalars[2].dtype) && rm_is_float(scalars[3].dtype)) {
+    const double low = scalar_value(scalars[2]), high = scalar_value(scalars[3]);
     if (low == low && high == high) function = compute == RM_FLOAT32 ? clamp_f32 : clamp_f64;
-    ctx->bounds[0] = low, ctx->bounds[1] = high;
-    ctx->attributes = ctx->bounds;
+    op->bounds[0] = low, op->bounds[1] = high;
+    op->attributes = op->bounds;
   } else if (is_int && (opcode == RM_OP_pow || opcode == RM_OP_floorDivide)) {
-    const double y = scalar_value(ctx, 2);
-    int64_t exact;
-    RM_FOR_ISA(casts)[ctx->storage_dtype[2]][compute](1, &exact, ctx->iterator.data[2]);
-    RM_FOR_ISA(casts)[compute][RM_INT64](1, &exact, &exact);
-    if (y == y) function = integer_function(ctx, opcode, exact, compute);
+    const double y = scalar_value(scalars[2]);
+    if (y == y) {
+      int64_t exact;
+      RM_FOR_ISA(casts)[scalars[2].dtype][compute](1, &exact, scalars[2].data);
+      RM_FOR_ISA(casts)[compute][RM_INT64](1, &exact, &exact);
+      function = integer_function(op, opcode, exact, compute);
+    }
   }
-  if (function == NULL) return UNCHANGED;
-  ctx->function = function;
-  ctx->whole_vectors = false;
-  ctx->iterator.operands = 2;
-  return function == pow_by_integer ? COMPUTE_BOUND : MEMORY_BOUND;
+  if (function == NULL) return;
+  op->function = function;
+  op->whole_vectors = false;
+  op->operands = 2;
+  op->compute_bound = function == pow_by_integer;
 }
