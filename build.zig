@@ -74,6 +74,8 @@ const kernels = [_][]const u8{
 const small_loops = [_][]const u8{
     "cpu/map/map.c",
     "cpu/map/map_op.c",
+    "cpu/map/chain.c",
+    "cpu/map/chain_read.c",
     "cpu/map/map_kernels.c",
     "cpu/map/map_simplify.c",
     "cpu/map/cast_kernels.c",

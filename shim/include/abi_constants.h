@@ -79,6 +79,39 @@ enum {
   RM_RANDOM_INTEGERS = 3
 };
 
+/* The limits of chains. */
+enum {
+  RM_CHAIN_STEPS = 32,
+  RM_CHAIN_OPERANDS = 24
+};
+
+/* The attributes of chains. */
+enum {
+  RM_CHAIN_AT_OUTPUTS = 0,
+  RM_CHAIN_AT_STEPS = 1,
+  RM_CHAIN_AT_CONSTANTS = 2
+};
+
+/* The numbers of a constant of a chain. */
+enum {
+  RM_CHAIN_CONSTANT_DTYPE = 0,
+  RM_CHAIN_CONSTANT_LOW = 1,
+  RM_CHAIN_CONSTANT_HIGH = 2,
+  RM_CHAIN_CONSTANT_NUMBERS = 3
+};
+
+/* The numbers of a step of a chain. */
+enum {
+  RM_CHAIN_STEP_OP = 0,
+  RM_CHAIN_STEP_COMPUTE = 1,
+  RM_CHAIN_STEP_RESULT = 2,
+  RM_CHAIN_STEP_OUTPUT = 3,
+  RM_CHAIN_STEP_SINGLE = 4,
+  RM_CHAIN_STEP_INPUTS = 5,
+  RM_CHAIN_STEP_PARAMETERS = 8,
+  RM_CHAIN_STEP_NUMBERS = 11
+};
+
 /* What rm_buffers does. */
 enum {
   RM_BUFFERS_OPEN = 0,

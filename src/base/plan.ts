@@ -141,6 +141,21 @@ export function planMap(out: Layout, a: Layout, b: Layout | null, c: Layout | nu
 }
 
 /**
+ * Plans an elementwise op of any number of `outputs`, all of one shape, and `inputs`, which broadcast
+ * to it. The operands of the plan are in that order.
+ */
+export function planMaps(outputs: readonly Layout[], inputs: readonly Layout[]): Plan {
+  const [first] = outputs;
+  const { shape } = first!;
+  begin(first!, outputs.length + inputs.length);
+  while (steps.length < count) steps.push([]);
+  outputs.forEach((layout, k) => addOperand(k, layout, shape));
+  inputs.forEach((layout, k) => addOperand(outputs.length + k, layout, shape));
+  for (let i = 0; i < rank; i++) sizes[i] = shape[i]!;
+  return finishMap();
+}
+
+/**
  * Plans the loop over one block: the elements of `out` and `a` at the first position along axes of
  * each, `outAxes` and `aAxes` many from `axis` on. The others have the same sizes in both.
  */

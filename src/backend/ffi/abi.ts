@@ -11,6 +11,7 @@
  */
 import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
+import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain.ts";
 import type { TableOp } from "../../ops/op.ts";
 import { TABLE } from "../../ops/table.ts";
 
@@ -182,6 +183,34 @@ export const RANDOM: Readonly<Record<Distribution, number>> = {
   normal: 2,
   integers: 3,
 };
+
+/** The limits of chains: the most steps, and the most operands, the outputs included. */
+export const CHAIN_LIMITS = {
+  steps: MAX_CHAIN_STEPS,
+  operands: MAX_CHAIN_OUTPUTS + MAX_CHAIN_OPERANDS,
+} as const;
+
+/** The attributes of a chain: the numbers of its outputs, steps and constants. */
+export const CHAIN_AT = { outputs: 0, steps: 1, constants: 2 } as const;
+
+/** The numbers of a constant of a chain: its dtype, and its bits in two words. */
+export const CHAIN_CONSTANT = { dtype: 0, low: 1, high: 2, numbers: 3 } as const;
+
+/**
+ * The numbers of a step of a chain: the number of the op, its compute dtype, the dtype of the
+ * result, the output that it is or -1, whether it has one element only, three operands and three
+ * parameters.
+ */
+export const CHAIN_STEP = {
+  op: 0,
+  compute: 1,
+  result: 2,
+  output: 3,
+  single: 4,
+  inputs: 5,
+  parameters: 8,
+  numbers: 11,
+} as const;
 
 /** The results of `endRead` of {@link CUDA_MEMORY}. */
 export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;

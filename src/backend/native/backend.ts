@@ -57,6 +57,7 @@ export class NativeBackend implements Backend {
   readonly #numbers: number[] = [];
   /** The entries of {@link KERNELS} by the ids of ops, which are found faster than names. */
   readonly #kernels: (Kernel | null)[] = [];
+  readonly #own = (op: Op): number => this.#numberOf(op);
   #blas: BlasInfo | Unavailable | undefined;
 
   /** Runs calls through `shim`. */
@@ -106,7 +107,7 @@ export class NativeBackend implements Backend {
       case "scan":
         return call.plan!.size > 0;
       default:
-        return this.#kernelOf(call.op)?.supports(call) ?? false;
+        return this.#kernelOf(call.op)?.supports(call, this.#own) ?? false;
     }
   }
 
@@ -194,7 +195,7 @@ export class NativeBackend implements Backend {
   }
 
   #runKernel(call: Call, kernel: Kernel): number {
-    const ready = kernel.prepare(call);
+    const ready = kernel.prepare(call, this.#own);
     if (ready === null) return STATUS.unsupported;
     const { numbers, out, a, b = null, c = null } = ready;
     const status = this.#run(

@@ -9,13 +9,15 @@ import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../co
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import { isRowCall, rowsOf } from "../../core/row_kernels.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
-import type { Call } from "../../ops/op.ts";
+import type { ChainAttributes } from "../../ops/chain.ts";
+import type { Call, Op } from "../../ops/op.ts";
 import { RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
+import { chainNumbers, hasChainKernels } from "./chain.ts";
 
 /** The arguments of `rm_run`. */
 interface Handed {
@@ -29,10 +31,10 @@ interface Handed {
 
 /** A kernel of the shim. */
 export interface Kernel {
-  /** Whether it can run the call. */
-  supports(call: Call): boolean;
+  /** Whether it can run the call; `numberOf` gives the shim's number of an op, −1 if it has none. */
+  supports(call: Call, numberOf: (op: Op) => number): boolean;
   /** The arguments of the call; null if the kernel has nothing to do. */
-  prepare(call: Call): Handed | null;
+  prepare(call: Call, numberOf: (op: Op) => number): Handed | null;
   /** Reads the results that the kernel has written to the numbers. */
   finish?(call: Call, numbers: Float64Array): void;
 }
@@ -205,6 +207,23 @@ const rows: Kernel = {
   },
 };
 
+/** The buffers that `rm_run` takes. */
+const BUFFERS = 4;
+
+const chain: Kernel = {
+  supports({ inputs, attributes }, numberOf) {
+    const { steps, outputs } = attributes as ChainAttributes;
+    return inputs.filter(isOperand).length + outputs.length <= BUFFERS &&
+      hasChainKernels(steps, numberOf);
+  },
+  prepare(call, numberOf) {
+    const ready = chainNumbers(call, numberOf);
+    if (ready === null) return null;
+    const [out, a, b, c] = ready.operands.map(({ storage }) => storage);
+    return { numbers: ready.numbers, out: out!, a: a ?? null, b: b ?? null, c: c ?? null };
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   gather: mover(true),
@@ -222,4 +241,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   logSoftmax: rows,
   layerNorm: rows,
   rmsNorm: rows,
+  chain,
 }));

@@ -1,0 +1,352 @@
+/*
+ * Chains of elementwise ops in one pass: the steps run one after the other over a block of elements
+ * that stays in the first-level cache, by the kernels that run the ops alone.
+ */
+#include <string.h>
+#include "chain_context.h"
+
+enum {
+  /* Rows of a block with an operand that runs across the others. */
+  TILE_ROWS = 16,
+  /* Shorter rows are combined in blocks. */
+  SHORT_ROW = 128,
+  /* As in map.c: the bytes of the widest operand, or the elements, of a task, the fewest tasks for
+   * several threads, the estimated time of a task, and the output size from which stores are
+   * non-temporal. */
+  MEMORY_BOUND_BYTES = 1 << 17,
+  COMPUTE_BOUND_TASK = 1 << 13,
+  MIN_TASKS = 2,
+  TASK_NS = 6000,
+  NON_TEMPORAL_MIN = 1 << 24,
+  LINE_ELEMENTS = 64
+};
+
+/* The state of one thread. */
+typedef struct {
+  const chain_context *chain;
+  char *space;
+  /* Of the loads: the block as kernels read it, or null, and what it was made from. */
+  const char *ready[MAX_LOADS];
+  block_cache cache[MAX_LOADS];
+  /* The results of steps in this block. */
+  char *result[RM_CHAIN_STEPS];
+  /* By block: whether it contains a repeated scalar. */
+  bool repeated[MAX_BLOCKS];
+} chain_workspace;
+
+/* A block of the plan. */
+typedef struct {
+  char *at[RM_CHAIN_OPERANDS];
+  ptrdiff_t rows, columns;
+} chain_block;
+
+static char *block_at(const chain_workspace *workspace, int block) {
+  return workspace->space + (ptrdiff_t)block * BLOCK_SPACE;
+}
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static const char *load_input(chain_workspace *workspace, const chain_block *part, int index) {
+  if (workspace->ready[index] != NULL) return workspace->ready[index];
+  const chain_load *load = &workspace->chain->load[index];
+  const char *at = part->at[load->position];
+  char *own = block_at(workspace, load->block);
+  const char *found = load_block(&load->operand, &workspace->cache[index], own,
+                                 block_at(workspace, PACKED), block_at(workspace, BETWEEN), at,
+                                 part->rows, part->columns);
+  if (load->copied && found == at) {
+    const ptrdiff_t bytes = rm_itemsize(load->operand.compute_dtype);
+    found = memcpy(own, at, (size_t)(part->rows * part->columns * bytes));
+  }
+  return workspace->ready[index] = found;
+}
+
+/* The one element of an input in a block of one row, in the dtype of the kernel; null if there are
+ * several. */
+static const char *load_element(chain_workspace *workspace, const chain_block *part, int index,
+                                char value[8]) {
+  const chain_load *load = &workspace->chain->load[index];
+  const block_operand *operand = &load->operand;
+  if (operand->column_stride != 0 || part->rows != 1) return NULL;
+  const char *at = part->at[load->position];
+  char between[8];
+  if (is_native_dtype(operand->storage_dtype, operand->compute_dtype, operand->rounding_dtype)) {
+    memcpy(value, at, (size_t)rm_itemsize(operand->storage_dtype));
+  } else {
+    cast_via(1, value, operand->compute_dtype, operand->rounding_dtype, operand->storage_dtype, at,
+             between);
+  }
+  return value;
+}
+
+/* A block of a scalar, for kernels that take it with each element. */
+static const char *repeat_scalar(chain_workspace *workspace, const chain_operand *operand,
+                                 ptrdiff_t size) {
+  const chain_context *chain = workspace->chain;
+  char *own = block_at(workspace, operand->block);
+  if (!workspace->repeated[operand->block]) {
+    const ptrdiff_t total = rm_min(chain->block_rows, chain->rows) *
+                            rm_min(chain->block_columns, chain->columns);
+    RM_FOR_ISA(copy_block)((block){own, 0, size}, (block){(char *)operand->value, 0, 0}, 1, total,
+                           size);
+    workspace->repeated[operand->block] = true;
+  }
+  return own;
+}
+
+/* Operand k of a step as its kernel reads it. */
+static const char *load_operand(chain_workspace *workspace, const chain_block *part,
+                                const chain_step *step, int k) {
+  const chain_operand *operand = &step->operands[k];
+  if (operand->source == FROM_LOAD) return load_input(workspace, part, operand->index);
+  const int dtype = step->op.compute_dtype[k + 1];
+  if (operand->source == FROM_SCALAR) return repeat_scalar(workspace, operand, rm_itemsize(dtype));
+  const char *value = workspace->result[operand->index];
+  const int rounding = dtype == RM_BOOL ? RM_NONE : step->op.rounding_dtype;
+  if (is_native_dtype(operand->dtype, dtype, rounding)) return value;
+  char *own = block_at(workspace, CASTS + k);
+  cast_via(part->rows * part->columns, own, dtype, rounding, operand->dtype, value,
+           block_at(workspace, BETWEEN));
+  return own;
+}
+
+/* The scalar that operand k of a step is in this block, or null. */
+static const char *scalar_operand(chain_workspace *workspace, const chain_block *part,
+                                  const chain_step *step, int k, char value[8]) {
+  const chain_operand *operand = &step->operands[k];
+  if (operand->source == FROM_SCALAR) return operand->value;
+  return operand->source == FROM_LOAD ? load_element(workspace, part, operand->index, value) : NULL;
+}
+
+/* ---- one block ------------------------------------------------------------------------------- */
+
+/* Writes `value`, with strides, to an output. */
+static void store_output(const chain_context *chain, const chain_block *part, int output,
+                         const char *value, ptrdiff_t row_stride, ptrdiff_t column_stride) {
+  const ptrdiff_t bytes = rm_itemsize(chain->dtypes[output]);
+  const block target = {part->at[output], chain->row_strides[output],
+                        chain->inner_strides[output] * bytes};
+  RM_FOR_ISA(copy_block)(target, (block){(char *)value, row_stride, column_stride}, part->rows,
+                         part->columns, bytes);
+}
+
+static bool is_contiguous(const chain_context *chain, const chain_block *part, int k) {
+  return chain->inner_strides[k] == 1 &&
+         (part->rows == 1 ||
+          chain->row_strides[k] == part->columns * rm_itemsize(chain->dtypes[k]));
+}
+
+/* Computes a step into `target`, which has its dtype. */
+static void compute_step(chain_workspace *workspace, const chain_block *part,
+                         const chain_step *step, char *target) {
+  const ptrdiff_t total = part->rows * part->columns;
+  const map_op *op = &step->op;
+  if (step->convert != NULL) {
+    step->convert(total, target, load_operand(workspace, part, step, 0));
+    return;
+  }
+  char *result = step->native ? target : block_at(workspace, RESULT);
+  bool done = false;
+  if (op->scalar_functions != NULL && step->arity == 2) {
+    char values[2][8];
+    const char *first = scalar_operand(workspace, part, step, 0, values[0]);
+    const char *second = scalar_operand(workspace, part, step, 1, values[1]);
+    const map_function function = op->scalar_functions[first == NULL];
+    if ((first == NULL) != (second == NULL) && function != NULL) {
+      if (first == NULL) first = load_operand(workspace, part, step, 0);
+      else second = load_operand(workspace, part, step, 1);
+      function(total, result, first, second, NULL, NULL);
+      done = true;
+    }
+  }
+  if (!done) {
+    const char *in[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < step->arity; k++) in[k] = load_operand(workspace, part, step, k);
+    run_function(op, total, result, in[0], in[1], in[2]);
+  }
+  if (step->native) return;
+  const int from = op->compute_dtype[0];
+  cast_via(total, target, step->dtype, from == RM_BOOL ? RM_NONE : op->rounding_dtype, from, result,
+           block_at(workspace, BETWEEN));
+}
+
+static void run_step(chain_workspace *workspace, const chain_block *part, int s) {
+  const chain_context *chain = workspace->chain;
+  const chain_step *step = &chain->step[s];
+  const int output = step->output;
+  if (step->is_scalar) {
+    if (output >= 0) store_output(chain, part, output, step->value, 0, 0);
+    return;
+  }
+  const bool contiguous = output >= 0 && is_contiguous(chain, part, output);
+  char *target = contiguous && !chain->non_temporal[output] ? part->at[output]
+                                                            : block_at(workspace, step->block);
+  compute_step(workspace, part, step, target);
+  workspace->result[s] = target;
+  if (output < 0 || target == part->at[output]) return;
+  const ptrdiff_t bytes = rm_itemsize(step->dtype);
+  if (contiguous) {
+    RM_FOR_ISA(store_non_temporal)(part->at[output], target, part->rows * part->columns * bytes);
+  } else {
+    store_output(chain, part, output, target, part->columns * bytes, bytes);
+  }
+}
+
+static void run_block(chain_workspace *workspace, const chain_block *part) {
+  const chain_context *chain = workspace->chain;
+  for (int i = 0; i < chain->loads; i++) workspace->ready[i] = NULL;
+  for (int i = 0; i < chain->loads; i++) {
+    if (chain->load[i].copied) load_input(workspace, part, i);
+  }
+  for (int s = 0; s < chain->steps; s++) run_step(workspace, part, s);
+}
+
+/* ---- all blocks ------------------------------------------------------------------------------ */
+
+static void seek(const chain_context *chain, ptrdiff_t position, ptrdiff_t *index, char **at) {
+  for (int axis = chain->outer_axes - 1; axis >= 0; axis--) {
+    index[axis] = position % chain->shape[axis];
+    position /= chain->shape[axis];
+    for (int k = 0; k < chain->operands; k++) at[k] += index[axis] * chain->strides[axis][k];
+  }
+}
+
+static void next_position(const chain_context *chain, ptrdiff_t *index, char **at) {
+  for (int axis = chain->outer_axes - 1; axis >= 0; axis--) {
+    const ptrdiff_t *strides = chain->strides[axis];
+    if (++index[axis] < chain->shape[axis]) {
+      for (int k = 0; k < chain->operands; k++) at[k] += strides[k];
+      return;
+    }
+    index[axis] = 0;
+    for (int k = 0; k < chain->operands; k++) at[k] -= strides[k] * (chain->shape[axis] - 1);
+  }
+}
+
+/* Computes rows [from, to) of all outer positions, columns [first, last). */
+static void run_range(const chain_context *chain, ptrdiff_t from, ptrdiff_t to, ptrdiff_t first,
+                      ptrdiff_t last) {
+  _Alignas(64) char space[chain->blocks * BLOCK_SPACE];
+  chain_workspace workspace;
+  workspace.chain = chain;
+  workspace.space = space;
+  memset(workspace.repeated, 0, (size_t)chain->blocks);
+  for (int i = 0; i < chain->loads; i++) workspace.cache[i].source = NULL;
+  ptrdiff_t strides[RM_CHAIN_OPERANDS], count[RM_MAX_RANK] = {0};
+  char *at[RM_CHAIN_OPERANDS];
+  for (int k = 0; k < chain->operands; k++) {
+    strides[k] = chain->inner_strides[k] * rm_itemsize(chain->dtypes[k]);
+    at[k] = chain->data[k] + first * strides[k];
+  }
+  seek(chain, from / chain->rows, count, at);
+  chain_block part;
+  for (ptrdiff_t row = from % chain->rows; from < to;) {
+    const ptrdiff_t end = rm_min(row + (to - from), chain->rows);
+    from += end - row;
+    for (; row < end; row += part.rows) {
+      part.rows = rm_min(end - row, chain->block_rows);
+      for (ptrdiff_t column = first; column < last; column += part.columns) {
+        part.columns = rm_min(last - column, chain->block_columns);
+        for (int k = 0; k < chain->operands; k++) {
+          part.at[k] = at[k] + row * chain->row_strides[k] + (column - first) * strides[k];
+        }
+        run_block(&workspace, &part);
+      }
+    }
+    row = 0;
+    next_position(chain, count, at);
+  }
+  for (int k = 0; k < chain->outputs; k++) {
+    if (chain->non_temporal[k]) fence_non_temporal();
+  }
+}
+
+static void run_task(void *context, ptrdiff_t index) {
+  const chain_context *chain = context;
+  const ptrdiff_t rows = chain->rows * chain->outer_positions;
+  const ptrdiff_t from = index / chain->column_chunks * chain->task_rows;
+  const ptrdiff_t first = index % chain->column_chunks * chain->task_columns;
+  run_range(chain, from, rm_min(from + chain->task_rows, rows), first,
+            rm_min(first + chain->task_columns, chain->columns));
+}
+
+/* Whether operand k has a smaller stride along the second last axis than along the last. */
+static bool runs_across(const chain_context *chain, int k) {
+  const ptrdiff_t along = rm_abs(chain->row_strides[k]);
+  return along != 0 && along < rm_abs(chain->inner_strides[k]) * rm_itemsize(chain->dtypes[k]);
+}
+
+/* Large outputs that overwrite no input do not fit the caches. */
+static void choose_stores(chain_context *chain, double elements) {
+  for (int k = 0; k < chain->outputs; k++) {
+    bool large = elements * (double)rm_itemsize(chain->dtypes[k]) >= NON_TEMPORAL_MIN;
+    for (int i = chain->outputs; i < chain->operands; i++) {
+      large &= chain->data[i] != chain->data[k];
+    }
+    chain->non_temporal[k] = large;
+  }
+}
+
+/* Cuts `total` into equal parts of at most `largest`, in whole lines. */
+static ptrdiff_t even_part(ptrdiff_t total, ptrdiff_t largest) {
+  return rm_round_up(rm_ceil_div(total, rm_ceil_div(total, largest)), LINE_ELEMENTS);
+}
+
+static void choose_blocks(chain_context *chain) {
+  const int rank = chain->rank;
+  chain->columns = rank == 0 ? 1 : chain->shape[rank - 1];
+  chain->rows = rank < 2 ? 1 : chain->shape[rank - 2];
+  chain->outer_axes = rank < 2 ? 0 : rank - 2;
+  chain->outer_positions = 1;
+  for (int axis = 0; axis < chain->outer_axes; axis++) chain->outer_positions *= chain->shape[axis];
+  const ptrdiff_t most = BLOCK_BYTES / chain->widest;
+  chain->tiled = false;
+  if (chain->rows >= TILE_ROWS && chain->columns >= TILE_ROWS) {
+    for (int k = 0; k < chain->operands; k++) chain->tiled |= runs_across(chain, k);
+  }
+  chain->block_rows = 1;
+  chain->block_columns = most;
+  if (chain->tiled) {
+    chain->block_rows = TILE_ROWS;
+    chain->block_columns = most / TILE_ROWS;
+  } else if (chain->rows > 1 && chain->columns < SHORT_ROW) {
+    chain->block_rows = most / chain->columns;
+    /* Whole vectors, if there is a choice. */
+    if (chain->block_rows > VECTOR) chain->block_rows -= chain->block_rows % VECTOR;
+    chain->block_columns = chain->columns;
+  } else if (chain->columns > most && chain->rows > 1) {
+    chain->block_columns = even_part(chain->columns, most);
+  }
+}
+
+static void run_chain(chain_context *chain) {
+  choose_blocks(chain);
+  const ptrdiff_t rows = chain->rows * chain->outer_positions;
+  const double elements = (double)rows * (double)chain->columns;
+  choose_stores(chain, elements);
+  const bool compute_bound = chain->compute_bound > 0;
+  const ptrdiff_t task = compute_bound ? COMPUTE_BOUND_TASK : MEMORY_BOUND_BYTES / chain->widest;
+  if (elements < (double)(MIN_TASKS * task)) {
+    run_range(chain, 0, rows, 0, chain->columns);
+    return;
+  }
+  chain->task_columns = chain->columns;
+  if (chain->columns >= 2 * task) {
+    /* Threads with equal shares do not take each other's tasks. */
+    const ptrdiff_t chunks = rm_round_up(rm_ceil_div(chain->columns, task), 8);
+    chain->task_columns = rm_round_up(rm_ceil_div(chain->columns, chunks), chain->block_columns);
+  }
+  chain->column_chunks = rm_ceil_div(chain->columns, chain->task_columns);
+  chain->task_rows = rm_round_up(rm_ceil_div(task, chain->task_columns), chain->block_rows);
+  const int cost = compute_bound ? chain->compute_bound : 1;
+  rm_parallel(rm_ceil_div(rows, chain->task_rows) * chain->column_chunks,
+              elements / (double)task * TASK_NS * cost, run_task, chain);
+}
+
+int32_t RM_FOR_ISA(chain)(const rm_call *call) {
+  chain_context chain;
+  const int32_t status = RM_FOR_ISA(read_chain)(&chain, call);
+  if (status != RM_OK || chain.empty) return status;
+  run_chain(&chain);
+  return RM_OK;
+}

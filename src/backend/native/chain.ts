@@ -1,0 +1,102 @@
+/**
+ * Chains for the shim: the plan of all operands, the constants and the steps, in one array of
+ * numbers.
+ *
+ * @module
+ */
+import type { DTypeInfo } from "../../base/dtype.ts";
+import { ATTRIBUTES, type Plan, planMaps } from "../../base/plan.ts";
+import { chainForm } from "../../core/chain.ts";
+import { writeElement } from "../../memory/element.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { Storage } from "../../memory/storage.ts";
+import type { ChainConstant, ChainForm, ChainStep } from "../../ops/chain.ts";
+import type { Call, Op } from "../../ops/op.ts";
+import { CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP } from "../ffi/abi.ts";
+import { checkOperand } from "../ffi/checks.ts";
+
+/** The arguments of the kernel of a chain. */
+export interface ChainArguments {
+  /** The plan, the constants and the steps: memory of its own. */
+  readonly numbers: Float64Array;
+  /** The buffers: the outputs, then the inputs that are tensors. */
+  readonly operands: readonly Operand[];
+}
+
+/** Whether the shim has the ops of all steps. */
+export function hasChainKernels(
+  steps: readonly ChainStep[],
+  numberOf: (op: Op) => number,
+): boolean {
+  return steps.every(({ op }) => numberOf(op) >= 0);
+}
+
+/**
+ * The arguments of a call of a chain whose outputs are allocated; null if there is nothing to
+ * compute. `numberOf` gives the shim's number of an op, −1 if it has none. Every operand is checked
+ * against its storage.
+ */
+export function chainNumbers(call: Call, numberOf: (op: Op) => number): ChainArguments | null {
+  const form = chainForm(call);
+  const operands = [...call.outputs, ...form.operands];
+  const plan = planMaps(
+    call.outputs.map(({ layout }) => layout),
+    form.operands.map(({ layout }) => layout),
+  );
+  if (plan.size === 0) return null;
+  operands.forEach(({ storage }, k) => checkOperand("chain", plan, k, storage));
+  return { numbers: writeChain(plan, form, call.outputs.length, numberOf), operands };
+}
+
+/** The numbers of a chain over `plan`, whose first operands are the outputs. */
+export function writeChain(
+  plan: Plan,
+  form: ChainForm,
+  outputs: number,
+  numberOf: (op: Op) => number,
+): Float64Array {
+  const { constants, steps } = form;
+  const { length } = plan;
+  const firstStep = length + constants.length * CHAIN_CONSTANT.numbers;
+  const numbers = new Float64Array(firstStep + steps.length * CHAIN_STEP.numbers);
+  numbers.set(plan.data.subarray(0, length));
+  numbers[ATTRIBUTES + CHAIN_AT.outputs] = outputs;
+  numbers[ATTRIBUTES + CHAIN_AT.steps] = steps.length;
+  numbers[ATTRIBUTES + CHAIN_AT.constants] = constants.length;
+  constants.forEach((constant, c) =>
+    writeConstant(numbers, length + c * CHAIN_CONSTANT.numbers, constant)
+  );
+  const single = form.operands.map(({ layout }) => layout.size === 1);
+  steps.forEach(({ op, compute, result, inputs, parameters }, s) => {
+    const at = firstStep + s * CHAIN_STEP.numbers;
+    const isSingle = inputs.every((value) => value < 0 || single[value]);
+    single.push(isSingle);
+    numbers[at + CHAIN_STEP.op] = numberOf(op);
+    numbers[at + CHAIN_STEP.compute] = compute.id;
+    numbers[at + CHAIN_STEP.result] = result.id;
+    numbers[at + CHAIN_STEP.output] = form.outputs.indexOf(s);
+    numbers[at + CHAIN_STEP.single] = isSingle ? 1 : 0;
+    numbers.set(inputs, at + CHAIN_STEP.inputs);
+    numbers.set(parameters, at + CHAIN_STEP.parameters);
+  });
+  return numbers;
+}
+
+/** Storages of one element, by the ids of dtypes. */
+const elements: Storage[] = [];
+
+function elementOf(info: DTypeInfo): Storage {
+  return elements[info.id] ??= new Storage(new info.array(1), info, true, false);
+}
+
+/** Writes a constant: its bits survive as two integers, where a NaN would not. */
+function writeConstant(numbers: Float64Array, at: number, { value, dtype }: ChainConstant): void {
+  const element = elementOf(dtype);
+  writeElement(element, 0, value);
+  const { buffer, byteOffset, byteLength } = element.array as Uint8Array;
+  const bits = new DataView(new ArrayBuffer(8));
+  new Uint8Array(bits.buffer).set(new Uint8Array(buffer, byteOffset, byteLength));
+  numbers[at + CHAIN_CONSTANT.dtype] = dtype.id;
+  numbers[at + CHAIN_CONSTANT.low] = bits.getUint32(0, true);
+  numbers[at + CHAIN_CONSTANT.high] = bits.getUint32(4, true);
+}
