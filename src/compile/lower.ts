@@ -10,15 +10,18 @@ import { DTYPE, type DTypeInfo, NO_DTYPE, type TypedArray } from "../base/dtype.
 import { Late } from "../base/late.ts";
 import { Layout } from "../base/layout.ts";
 import { ATTRIBUTES, OFFSETS } from "../base/plan.ts";
+import { chainNumbers, hasChainKernels } from "../backend/native/chain.ts";
 import { KERNELS } from "../backend/native/kernels.ts";
 import { NativeBackend } from "../backend/native/backend.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
 import type { Backend } from "../core/backend.ts";
+import { CHAIN } from "../core/chain.ts";
 import { SCALAR_LAYOUT } from "../core/calls.ts";
 import { copyInto, copyOf, fillWith, finishMap, run, withDevice } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
+import type { ChainAttributes } from "../ops/chain.ts";
 import { Call, type Input, isTableOp, type MapOp } from "../ops/op.ts";
 import { LateKey } from "../random/late_key.ts";
 import {
@@ -29,6 +32,7 @@ import {
   type NodeInput,
   type TracedStorage,
 } from "./graph.ts";
+import { readDType } from "./fuse.ts";
 import { writtenStorages } from "./replay.ts";
 
 /** The device of storages without memory. */
@@ -122,6 +126,8 @@ export interface NativeStep {
   readonly compute: number;
   readonly dtypes: readonly number[];
   readonly buffers: readonly (Buffer | null)[];
+  /** How many of them it writes, from the first on. */
+  readonly outputs: number;
   readonly numbers: Float64Array;
   readonly checksIndex: boolean;
   /** The op, for reports. */
@@ -159,6 +165,8 @@ class Recorder implements Backend {
   readonly steps: Step[] = [];
   readonly memory: DeviceMemory;
   node = -1;
+  /** Whether the steps of chains are calls of their own. */
+  splitsChains = false;
   key: LateKey | null = null;
   readonly #buffers: Buffer[] = [];
   readonly #tokens = new Map<TypedArray, Buffer>();
@@ -181,10 +189,16 @@ class Recorder implements Backend {
 
   supports(call: Call): boolean {
     // Without a decomposition dispatch would run the definition, which needs elements.
+    if (call.op === CHAIN) {
+      if (this.splitsChains) return false;
+      const { steps } = call.attributes as ChainAttributes;
+      return hasChainKernels(steps, (op) => this.#native.numberOf(op));
+    }
     return call.op.decompose === undefined || this.#native.supports(call);
   }
 
   run(call: Call): boolean {
+    if (call.op === CHAIN) return this.#chain(call);
     const outer = this.#call;
     this.#call = call;
     try {
@@ -195,6 +209,27 @@ class Recorder implements Backend {
     const written = (call.op.writes ?? []).map((k) => call.operand(k));
     if ([...call.outputs, ...written].every(({ layout }) => layout.size === 0)) return true;
     throw new NotLowerable(call.name);
+  }
+
+  /** A chain: the only kernel of any number of buffers. */
+  #chain(call: Call): boolean {
+    const ready = chainNumbers(call, (op) => this.#native.numberOf(op));
+    if (ready === null) return true;
+    const { numbers, operands } = ready;
+    this.steps.push({
+      kind: "native",
+      kernel: this.#native.numberOf(CHAIN),
+      compute: operands[0]!.storage.info.id,
+      dtypes: operands.map(({ storage }) => storage.info.id),
+      buffers: operands.map(({ storage }) => storage as Buffer),
+      outputs: call.outputs.length,
+      numbers,
+      checksIndex: false,
+      op: call.name,
+      key: null,
+      node: this.node,
+    });
+    return true;
   }
 
   #record(
@@ -219,6 +254,7 @@ class Recorder implements Backend {
       compute,
       dtypes: each,
       buffers,
+      outputs: 1,
       numbers: numbers.slice(0, lengthOf(op.name, isTableOp(op), numbers)),
       checksIndex,
       op: this.#call!.name,
@@ -296,9 +332,9 @@ class Lowering {
   readonly #recorder: Recorder;
   readonly #buffers = new Map<TracedStorage, Buffer>();
   readonly #lates = new Map<Late<unknown>, Buffer[]>();
-  readonly #eager: ReadonlySet<number>;
+  readonly #eager: ReadonlyMap<number, number>;
 
-  constructor(graph: Graph, shim: Shim, eager: ReadonlySet<number>) {
+  constructor(graph: Graph, shim: Shim, eager: ReadonlyMap<number, number>) {
     this.#graph = graph;
     this.#recorder = new Recorder(shim);
     this.#eager = eager;
@@ -389,7 +425,10 @@ class Lowering {
     const count = steps.length;
     recorder.node = i;
     try {
-      if (this.#eager.has(i)) throw new NotLowerable(node.name);
+      const tries = this.#eager.get(i) ?? 0;
+      // The steps of a chain may have kernels where the chain has none.
+      if (tries > (node.op === CHAIN ? 1 : 0)) throw new NotLowerable(node.name);
+      recorder.splitsChains = tries > 0;
       this.#native(node);
     } catch (error) {
       if (!(error instanceof NotLowerable)) throw error;
@@ -397,10 +436,12 @@ class Lowering {
       this.#eagerly(node, i);
     }
     recorder.node = -1;
+    recorder.splitsChains = false;
   }
 
   #native(node: Node): void {
     const { op, name, inputs, outputs, given, attributes } = node;
+    if (op === CHAIN) return this.#chain(node);
     const hasLate = inputs.some((input) => input instanceof Late);
     if (hasLate && op.kind !== "map") throw new NotLowerable(name);
     const call = new Call(
@@ -415,6 +456,21 @@ class Lowering {
     outputs.forEach(({ storage }, k) => {
       if (given && k === 0) return;
       this.#buffers.set(storage, this.#plain(call.outputs[k]!, call.inputs).storage as Buffer);
+    });
+  }
+
+  /** A chain, whose numbers of each run are operands. */
+  #chain(node: Node): void {
+    const { op, name, inputs, outputs, attributes } = node;
+    const operands = inputs.map((input, k) =>
+      input instanceof Late
+        ? this.#late(input as Late<number | bigint>, readDType(node, k))
+        : this.#operand(input)
+    );
+    const call = new Call(op, name, operands, { ...attributes as object });
+    run(call);
+    outputs.forEach(({ storage }, k) => {
+      this.#buffers.set(storage, this.#plain(call.outputs[k]!, operands).storage as Buffer);
     });
   }
 
@@ -462,8 +518,9 @@ class Lowering {
 }
 
 /**
- * The calls of kernels that do what `graph` does; the nodes in `eager` run by dispatch in any case.
+ * The calls of kernels that do what `graph` does; `eager` says how often a node turned out to have
+ * no kernel after all: then it runs by dispatch.
  */
-export function lower(graph: Graph, shim: Shim, eager: ReadonlySet<number>): Lowered {
+export function lower(graph: Graph, shim: Shim, eager: ReadonlyMap<number, number>): Lowered {
   return new Lowering(graph, shim, eager).lower();
 }

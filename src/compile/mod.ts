@@ -14,8 +14,11 @@ import type { AnyTensor } from "../tensor/tensor.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
 import type { Graph } from "./graph.ts";
 import { Native } from "./native.ts";
+import { ALL_PASSES, type Passes } from "./optimize.ts";
 import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";
+
+export type { Passes };
 
 /** Options of {@link compile}. */
 export interface CompileOptions {
@@ -27,6 +30,8 @@ export interface CompileOptions {
   readonly static?: true | readonly (number | string)[];
   /** The most programs to keep (32); the least recently used ones are freed. */
   readonly maxPrograms?: number;
+  /** The improvements of programs; all by default. `false` turns all of them off. */
+  readonly optimize?: boolean | Partial<Passes>;
 }
 
 /** The tensors to write the results `R` of a program to. */
@@ -49,7 +54,7 @@ export type Compiled<F extends (...args: never[]) => unknown> =
     [Symbol.dispose](): void;
   };
 
-const OPTIONS = ["static", "maxPrograms"];
+const OPTIONS = ["static", "maxPrograms", "optimize"];
 
 /** New programs in a row after which a warning says what differs. */
 const WARN_AFTER = 16;
@@ -68,7 +73,7 @@ class Compilation {
 
   constructor(f: AnyFunction, options: CompileOptions) {
     this.#f = f;
-    const { static: given = [], maxPrograms = 32 } = options;
+    const { static: given = [], maxPrograms = 32, optimize = true } = options;
     if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {
       throw new ArgumentError(
         `Cannot compile with maxPrograms ${describe(maxPrograms)}: it is an integer of at least 1`,
@@ -77,6 +82,7 @@ class Compilation {
     this.#limit = maxPrograms;
     this.#options = {
       isStatic: staticTest(given),
+      passes: passesOf(optimize),
       executor: executorOf,
     };
   }
@@ -172,6 +178,20 @@ function isOut(value: unknown): value is { readonly out: unknown } {
   if (!isRecord(value)) return false;
   const keys = Object.keys(value);
   return keys.length === 1 && keys[0] === "out" && value["out"] !== undefined;
+}
+
+function passesOf(given: CompileOptions["optimize"]): Passes {
+  if (typeof given === "boolean") {
+    const entries = Object.keys(ALL_PASSES).map((name) => [name, given]);
+    return Object.fromEntries(entries) as unknown as Passes;
+  }
+  checkOptions("compile with optimize", given!, Object.keys(ALL_PASSES));
+  for (const [name, value] of Object.entries(given!)) {
+    if (typeof value !== "boolean") {
+      throw new TypeError(`Cannot compile with ${name} ${describe(value)}: it is true or false`);
+    }
+  }
+  return { ...ALL_PASSES, ...given };
 }
 
 function staticTest(given: CompileOptions["static"]): (path: string) => boolean {

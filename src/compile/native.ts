@@ -51,8 +51,8 @@ export class Native implements Executor {
   readonly name = "native";
   readonly #graph: Graph;
   readonly #shim: Shim;
-  /** The nodes that run by dispatch. */
-  readonly #eager = new Set<number>();
+  /** How often each node turned out to have no kernel. */
+  readonly #eager = new Map<number, number>();
   /** Runs it where kernels cannot: if memory overlaps, and to find what an index out of range is. */
   readonly #replay: Replay;
   readonly #written: ReadonlySet<Storage>;
@@ -76,7 +76,7 @@ export class Native implements Executor {
     if (!this.#tried) {
       // The error of an index that is out of range needs the operands at that point.
       for (const step of lowered.steps) {
-        if (step.kind === "native" && step.checksIndex) this.#eager.add(step.node);
+        if (step.kind === "native" && step.checksIndex) this.#eager.set(step.node, 2);
       }
       if (this.#eager.size > 0) lowered = lower(graph, shim, this.#eager);
     }
@@ -116,7 +116,7 @@ export class Native implements Executor {
       copies.set(storage, made);
       return made;
     };
-    for (let tries = 0; tries <= this.#graph.nodes.length; tries++) {
+    for (let tries = 0; tries <= 2 * this.#graph.nodes.length; tries++) {
       let at: number | undefined;
       try {
         const results = this.#run(args, (storage) => copies.get(storage) ?? copy(storage));
@@ -136,7 +136,8 @@ export class Native implements Executor {
   }
 
   #relower(call: number): void {
-    this.#eager.add(this.#plan.nodeOf(call));
+    const node = this.#plan.nodeOf(call);
+    this.#eager.set(node, (this.#eager.get(node) ?? 0) + 1);
     this.#plan.free();
     this.#plan = new Plan(lower(this.#graph, this.#shim, this.#eager), this.#shim, this.#written);
   }
@@ -153,7 +154,8 @@ export class Native implements Executor {
     }
     if (exposed.length < 2 || !exposed.some(([, written]) => written)) return false;
     return exposed.some(([a, written], i) =>
-      written && exposed.some(([b], j) =>
+      written &&
+      exposed.some(([b], j) =>
         i !== j && (a.array.buffer === b.array.buffer || (a.shared && b.shared))
       )
     );
@@ -308,7 +310,7 @@ export class Plan {
     const { steps, buffers, results } = lowered;
     const visible = new Set<Buffer>(results);
     for (const step of steps) {
-      if (step.kind === "eager") for (const one of step.buffers.values()) visible.add(one);
+      if (step.kind === "eager") { for (const one of step.buffers.values()) visible.add(one); }
     }
     this.writes = writesOf(lowered);
     const temporaries = buffers.filter((one) =>
@@ -425,7 +427,7 @@ function writesOf({ steps }: Lowered): Set<Buffer> {
   const written = new Set<Buffer>();
   for (const step of steps) {
     if (step.kind === "native") {
-      if (step.buffers[0] !== null) written.add(step.buffers[0]!);
+      for (let k = 0; k < step.outputs; k++) written.add(step.buffers[k]!);
       // Some kernels have two outputs.
       if (step.op === "topk" && step.buffers[2] !== null) written.add(step.buffers[2]!);
       continue;

@@ -14,6 +14,7 @@ import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { LateKey } from "../random/late_key.ts";
 import type { Graph, TracedStorage, Value } from "./graph.ts";
+import { optimize, type Passes } from "./optimize.ts";
 import { type Executor, writtenStorages } from "./replay.ts";
 import {
   type Bound,
@@ -57,15 +58,26 @@ export type AnyFunction = (...args: unknown[]) => unknown;
 export interface ProgramOptions {
   /** Whether the number at this path is part of the key. */
   isStatic(path: string): boolean;
+  /** The improvements. */
+  readonly passes: Passes;
   /** Makes what runs the graph. */
   executor(graph: Graph): Executor;
+}
+
+/** A graph that is ready to run. */
+interface Prepared {
+  readonly graph: Graph;
+  readonly executor: Executor;
+  /** The versions of the tensors outside of which constants were computed. */
+  readonly versions: ReadonlyMap<Storage, number>;
 }
 
 /** A traced function for arguments of one kind. */
 export class Program {
   readonly patterns: readonly Pattern[];
   readonly graph: Graph;
-  readonly executor: Executor;
+  readonly #options: ProgramOptions;
+  #prepared: Prepared;
   readonly #template: Template;
   readonly #numbers: readonly ProgramNumber[];
   readonly #words: { value: Words }[];
@@ -90,6 +102,7 @@ export class Program {
     extraStatic: ReadonlySet<string> = new Set(),
   ) {
     this.extraStatic = extraStatic;
+    this.#options = options;
     const reader = new Reader((path) => extraStatic.has(path) || options.isStatic(path));
     this.patterns = args.map((arg, i) => reader.read(arg, String(i), i));
     const { bound, numberNames, keyNames, storages } = reader;
@@ -145,7 +158,41 @@ export class Program {
     this.#writtenCaptured = written.flatMap(({ origin }) =>
       origin.kind === "captured" ? [origin.storage] : []
     );
-    this.executor = options.executor(this.graph);
+    this.#prepared = this.#prepare();
+  }
+
+  /** The improved graph. */
+  get improved(): Graph {
+    return this.#prepared.graph;
+  }
+
+  get executor(): Executor {
+    return this.#prepared.executor;
+  }
+
+  #prepare(): Prepared {
+    const { graph, versions } = optimize(this.graph, this.#options.passes);
+    return { graph, versions, executor: this.#options.executor(graph) };
+  }
+
+  /** Prepares the program anew if a tensor outside, of which constants were computed, has changed. */
+  #refresh(): void {
+    for (const [storage, version] of this.#prepared.versions) {
+      if (storage.version === version && !storage.exposed) continue;
+      this.#unprepare();
+      this.#prepared = this.#prepare();
+      return;
+    }
+  }
+
+  #unprepare(): void {
+    const { graph, executor } = this.#prepared;
+    executor.dispose();
+    graph.storages.forEach((storage, id) => {
+      const { origin } = storage;
+      if (storage === this.graph.storages[id] || origin.kind !== "created") return;
+      if (origin.constant !== null && --origin.constant.handles === 0) recycle(origin.constant);
+    });
   }
 
   #standIns(
@@ -236,14 +283,15 @@ export class Program {
     const args = this.#disposed.length > 0 || this.#template.kind !== "result"
       ? tensors.slice()
       : tensors;
-    const { results } = this.graph;
-    const made = this.executor.run(storages);
+    if (this.#prepared.versions.size > 0) this.#refresh();
+    const { graph: { results }, executor } = this.#prepared;
+    const made = executor.run(storages);
     const handles: Operand[] = [];
     for (let i = 0; i < results.length; i++) {
       const { layout, flags } = results[i]!;
       handles.push(wrap(made[i]!, layout, flags));
     }
-    this.executor.release();
+    executor.release();
     for (const place of this.#disposed) dispose(args[place]!);
     const result = fill(this.#template, handles, args);
     return out === undefined ? result : writeOut(result, out, new Set(handles));
@@ -253,7 +301,7 @@ export class Program {
   dispose(): void {
     if (this.isDisposed) return;
     this.isDisposed = true;
-    this.executor.dispose();
+    this.#unprepare();
     const constants = this.graph.storages.flatMap(({ origin }) =>
       origin.kind === "created" && origin.constant !== null ? [origin.constant] : []
     );

@@ -138,6 +138,11 @@ export class NativeBackend implements Backend {
     throw new NativeError(op.name, status, lastError(this.#shim));
   }
 
+  /** The number of the op's kernel in the shim; -1 if it has none. */
+  numberOf(op: Op): number {
+    return this.#numberOf(op);
+  }
+
   /** The number of the op's kernel in the shim; -1 if it has none, or one with another meaning. */
   #numberOf(op: Op): number {
     return this.#numbers[op.id] ??= this.#find(op);

@@ -1,0 +1,39 @@
+/**
+ * Improves graphs: which passes there are, and their order.
+ *
+ * @module
+ */
+import type { Graph } from "./graph.ts";
+import { fuseElementwise } from "./fuse.ts";
+import { dropDeadCode, foldConstants, type Folded, shareSubexpressions } from "./passes.ts";
+
+/** The improvements of a program, each of which can be turned off. */
+export interface Passes {
+  /** Drop ops without use. */
+  readonly deadCode: boolean;
+  /** Compute equal ops of equal operands once. */
+  readonly subexpressions: boolean;
+  /** Compute ops of constants when the program is made. */
+  readonly constants: boolean;
+  /** Run chains of elementwise ops in one pass over memory. */
+  readonly fuse: boolean;
+}
+
+/** All improvements. */
+export const ALL_PASSES: Passes = {
+  deadCode: true,
+  subexpressions: true,
+  constants: true,
+  fuse: true,
+};
+
+/** The improved graph, and what its constants depend on. */
+export function optimize(graph: Graph, passes: Passes): Folded {
+  let improved = graph;
+  if (passes.subexpressions) improved = shareSubexpressions(improved);
+  let versions: Folded["versions"] = new Map();
+  if (passes.constants) ({ graph: improved, versions } = foldConstants(improved));
+  if (passes.deadCode) improved = dropDeadCode(improved);
+  if (passes.fuse) improved = fuseElementwise(improved);
+  return { graph: improved, versions };
+}

@@ -1,0 +1,239 @@
+/**
+ * Improvements of graphs that remove nodes: those without use, those that repeat others, and those
+ * of constants.
+ *
+ * A pass never changes its graph; it returns another one on the same storages.
+ *
+ * @module
+ */
+import type { Layout } from "../base/layout.ts";
+import { sameShape } from "../base/shape.ts";
+import { copyOf, performCall } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { isOperand } from "../memory/operand.ts";
+import type { Storage } from "../memory/storage.ts";
+import { Call, type Input } from "../ops/op.ts";
+import {
+  type Graph,
+  isValue,
+  type Node,
+  type NodeInput,
+  readsOf,
+  TracedStorage,
+  type Value,
+  writesOf,
+} from "./graph.ts";
+
+/** How often the nodes of a graph write each storage; those that are made count once. */
+function writeCounts({ nodes }: Graph): Map<TracedStorage, number> {
+  const counts = new Map<TracedStorage, number>();
+  const add = (storage: TracedStorage): void => {
+    counts.set(storage, (counts.get(storage) ?? 0) + 1);
+  };
+  for (const node of nodes) {
+    for (const storage of writesOf(node)) add(storage);
+    if (!node.given) { for (const { storage } of node.outputs) add(storage); }
+  }
+  return counts;
+}
+
+/** Tells of the storages whose elements are the same at every node that can read them. */
+export function pureStorages(graph: Graph): (storage: TracedStorage) => boolean {
+  const counts = writeCounts(graph);
+  return (storage) => (counts.get(storage) ?? 0) <= (storage.origin.kind === "made" ? 1 : 0);
+}
+
+/** The storages that results refer to. */
+export function resultStorages({ results }: Graph): Set<TracedStorage> {
+  return new Set(results.map(({ storage }) => storage));
+}
+
+/** Drops nodes that neither a result nor memory outside depends on. */
+export function dropDeadCode(graph: Graph): Graph {
+  const live = resultStorages(graph);
+  for (const storage of graph.storages) {
+    const { kind } = storage.origin;
+    if (kind === "argument" || kind === "captured") live.add(storage);
+  }
+  const kept: Node[] = [];
+  for (const node of graph.nodes.toReversed()) {
+    const written = [...writesOf(node), ...node.outputs.map(({ storage }) => storage)];
+    if (!written.some((storage) => live.has(storage))) continue;
+    kept.push(node);
+    for (const storage of written) live.add(storage);
+    for (const { storage } of readsOf(node)) live.add(storage);
+  }
+  return { ...graph, nodes: kept.reverse() };
+}
+
+/** Whether two attributes are equal, as far as that is certain. */
+function sameValue(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
+  if (!Array.isArray(a) && Object.getPrototypeOf(a) !== Object.prototype) return false;
+  const [own, other] = [Object.keys(a), Object.keys(b)];
+  return own.length === other.length && own.every((key, i) =>
+    other[i] === key &&
+    sameValue((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key])
+  );
+}
+
+function sameLayout(a: Layout, b: Layout): boolean {
+  return a.offset === b.offset && sameShape(a.shape, b.shape) && sameShape(a.strides, b.strides);
+}
+
+function sameInput(a: NodeInput, b: NodeInput): boolean {
+  if (isValue(a) && isValue(b)) return a.storage === b.storage && sameLayout(a.layout, b.layout);
+  return Object.is(a, b);
+}
+
+/** A copy of `node` whose operands are in other storages. */
+function redirected(node: Node, to: ReadonlyMap<TracedStorage, TracedStorage>): Node {
+  const moveValue = (value: Value): Value => {
+    const storage = to.get(value.storage);
+    return storage === undefined ? value : { ...value, storage };
+  };
+  const move = (input: NodeInput): NodeInput => isValue(input) ? moveValue(input) : input;
+  const { inputs, outputs } = node;
+  if (!inputs.some((input) => isValue(input) && to.has(input.storage))) return node;
+  return { ...node, inputs: inputs.map(move), outputs: outputs.map(moveValue) };
+}
+
+/** Computes equal ops of equal operands once. */
+export function shareSubexpressions(graph: Graph): Graph {
+  const isPure = pureStorages(graph);
+  const results = resultStorages(graph);
+  const moved = new Map<TracedStorage, TracedStorage>();
+  const seen = new Map<string, Node[]>();
+  const nodes: Node[] = [];
+  for (const original of graph.nodes) {
+    const node = redirected(original, moved);
+    const { op, inputs, outputs, given, attributes } = node;
+    const pure = !given && op.writes === undefined && outputs.length > 0 &&
+      [...readsOf(node), ...outputs].every(({ storage }) => isPure(storage));
+    if (!pure) {
+      nodes.push(node);
+      continue;
+    }
+    const same = seen.get(op.name)?.find((other) =>
+      other.inputs.length === inputs.length &&
+      other.inputs.every((input, k) => sameInput(input, inputs[k]!)) &&
+      sameValue(other.attributes, attributes) &&
+      // Results have memory of their own.
+      !outputs.some(({ storage }) => results.has(storage)) &&
+      !other.outputs.some(({ storage }) => results.has(storage))
+    );
+    if (same !== undefined) {
+      outputs.forEach(({ storage }, k) => moved.set(storage, same.outputs[k]!.storage));
+      continue;
+    }
+    if (!seen.has(op.name)) seen.set(op.name, []);
+    seen.get(op.name)!.push(node);
+    nodes.push(node);
+  }
+  return { ...graph, nodes };
+}
+
+/** A graph whose constants are computed, and the tensors outside that they depend on. */
+export interface Folded {
+  readonly graph: Graph;
+  /** The version of each tensor outside that a constant was computed of. */
+  readonly versions: Map<Storage, number>;
+}
+
+/** A larger constant than this, and than its operands, is computed in each run. */
+const MOST_BYTES = 1 << 20;
+
+/** The storage of a constant of the graph; undefined for those that only a run knows. */
+export function constantOf(
+  { origin }: TracedStorage,
+  isPure: boolean,
+): Storage | undefined {
+  if (!isPure) return undefined;
+  if (origin.kind === "created" && origin.constant !== null) return origin.constant;
+  // Code outside may write memory that it can reach at any time.
+  if (origin.kind === "captured" && !origin.storage.exposed) return origin.storage;
+  return undefined;
+}
+
+/** Computes nodes whose operands are constants. */
+export function foldConstants(graph: Graph): Folded {
+  const isPure = pureStorages(graph);
+  const versions = new Map<Storage, number>();
+  const storages = graph.storages.slice();
+  const made = new Map<TracedStorage, TracedStorage>();
+  const nodes: Node[] = [];
+  for (const original of graph.nodes) {
+    const node = redirected(original, made);
+    const folded = fold(node, isPure, made);
+    if (folded === undefined) {
+      nodes.push(node);
+      continue;
+    }
+    for (const { storage } of readsOf(node)) {
+      if (storage.origin.kind === "captured") {
+        versions.set(storage.origin.storage, storage.origin.storage.version);
+      }
+    }
+    node.outputs.forEach(({ storage }, k) => {
+      const constant = folded[k]!;
+      const { op, name } = node;
+      const origin = { kind: "created", op: op as never, name, attributes: {}, constant } as const;
+      const { info, length, memory, id } = storage;
+      const replaced = new TracedStorage(id, info, length, memory, origin);
+      storages[id] = replaced;
+      made.set(storage, replaced);
+    });
+  }
+  const results = graph.results.map((value) => {
+    const storage = made.get(value.storage);
+    return storage === undefined ? value : { ...value, storage };
+  });
+  return { graph: { storages, nodes, results }, versions };
+}
+
+/** The constants that a node makes, if all its operands are constants. */
+function fold(
+  node: Node,
+  isPure: (storage: TracedStorage) => boolean,
+  made: ReadonlyMap<TracedStorage, TracedStorage>,
+): Storage[] | undefined {
+  const { op, name, inputs, outputs, given, attributes } = node;
+  if (given || op.writes !== undefined || outputs.length === 0) return undefined;
+  if (!outputs.every(({ storage }) => isPure(storage))) return undefined;
+  const isMade = new Set(made.values());
+  let bytes = MOST_BYTES;
+  const real: Input[] = [];
+  for (const input of inputs) {
+    if (!isValue(input)) {
+      if (typeof input === "object" && input !== null) return undefined;
+      real.push(input as Input);
+      continue;
+    }
+    const { storage, layout, flags } = input;
+    const constant = constantOf(storage, isMade.has(storage) || isPure(storage));
+    if (constant === undefined) return undefined;
+    bytes += 2 * layout.size * storage.info.bytes;
+    real.push({ storage: constant, layout, flags });
+  }
+  if (!real.some(isOperand)) return undefined;
+  const all = outputs.reduce((sum, { storage }) => sum + storage.length * storage.info.bytes, 0);
+  if (all > bytes) return undefined;
+  const call = new Call(op, name, real, attributes === undefined ? undefined : { ...attributes });
+  return tidy(() => {
+    performCall(call);
+    // Memory of their own, in row-major order.
+    return call.outputs.map((one) => {
+      const { storage } = copyOf(one);
+      storage.handles++;
+      return storage;
+    });
+  });
+}
+
+/** Whether `value` is all of its storage in row-major order. */
+export function isWhole({ storage, layout }: Value): boolean {
+  return layout.contiguous && layout.offset === 0 && layout.size === storage.length;
+}
