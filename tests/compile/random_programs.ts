@@ -1,0 +1,197 @@
+/**
+ * Random programs: lists of instructions on a growing list of tensors, with views, writes in place,
+ * broadcasts, casts and several results.
+ *
+ * @module
+ */
+import { attempt, concat, type DType, random, tensor, where } from "../../mod.ts";
+import { loose } from "../support.ts";
+
+// Instructions pick methods by name.
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+/** One op: adds its results to the tensors. */
+export type Instruction = (tensors: Any[], numbers: readonly Any[], outside: readonly Any[]) => void;
+
+/** A program, and what it is called with. */
+export interface RandomProgram {
+  /** Runs it on fresh arguments. */
+  readonly f: (args: Any[], numbers: Any[]) => Any;
+  /** Makes its arguments: the same for each call. */
+  readonly args: () => Any[];
+  readonly numbers: Any[];
+  /** The tensors that it captures. */
+  readonly outside: Any[];
+  readonly text: string[];
+}
+
+/** Numbers from 0 to 1 by a seed. */
+export function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const DTYPES: DType[] = [
+  ...["float32", "float32", "float32", "float64", "float16", "bfloat16"] as const,
+  ...["int32", "uint8", "int64", "bool"] as const,
+];
+const SHAPES = [[2, 3], [3], [2, 1], [1, 3], [], [3, 2], [2, 2, 3], [4, 40], [40], [70, 3]];
+const UNARY = ["neg", "abs", "exp", "sqrt", "relu", "gelu", "tanh", "sign", "floor", "isnan"]
+  .concat(["square", "sigmoid", "logicalNot", "bitwiseInvert", "sin", "reciprocal", "copy"]);
+const BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "less", "equal", "pow", "remainder"]
+  .concat(["floorDivide", "logicalAnd", "bitwiseXor", "atan2", "greaterEqual", "isclose", "hypot"]);
+const REDUCTIONS = ["sum", "mean", "max", "min", "prod", "any", "argmax", "countNonzero", "std"]
+  .concat(["logsumexp", "norm", "cumulativeSum", "softmax", "logSoftmax", "sort", "argsort"]);
+
+/** A random program of `length` instructions. */
+export function randomProgram(seed: number, length: number): RandomProgram {
+  const next = generator(seed);
+  const int = (n: number): number => Math.floor(next() * n);
+  const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
+  const make = (dtype: DType, shape: number[], salt: number): Any => {
+    const made = random.normal(random.key(seed * 100 + salt), shape).mul(3);
+    return dtype === "bool" ? made.greater(0) : made.astype(dtype);
+  };
+  const specs = Array.from(
+    { length: 2 + int(2) },
+    (_, i) => [pick(DTYPES), pick(SHAPES), i, next() < 0.3] as const,
+  );
+  const args = (): Any[] => {
+    const made = specs.map(([dtype, shape, salt, viewed]) => {
+      const x = make(dtype, shape, salt);
+      return viewed && shape.length > 1 ? x.T : x;
+    });
+    // Sometimes two share their memory.
+    if (seed % 5 === 0) made.push(made[0].view());
+    return made;
+  };
+  const numbers = [Math.round(next() * 8 - 4) / 2, 1 + int(3)];
+  const outside = [make(pick(DTYPES), pick(SHAPES), 50), make("float32", pick(SHAPES), 51)];
+  const instructions: Instruction[] = [];
+  const text: string[] = [];
+  // Each instruction runs here once on real tensors: those that throw are not taken.
+  const trial = args();
+  const known = outside.map((x) => x.copy());
+  for (let tries = 0; instructions.length < length && tries < 20 * length; tries++) {
+    const [instruction, words] = instructionOf(next, trial);
+    const before = trial.length;
+    const { error } = attempt(() => instruction(trial, numbers, known));
+    if (error !== undefined || trial.slice(before).some((x) => x.size > 5000)) {
+      trial.length = before;
+      continue;
+    }
+    instructions.push(instruction);
+    text.push(words);
+  }
+  const results = Array.from({ length: 1 + int(3) }, () => next());
+  const f = (given: Any[], values: Any[]): Any => {
+    const tensors = given.slice();
+    for (const instruction of instructions) instruction(tensors, values, outside);
+    const list = results.map((r) => tensors[Math.floor(r * tensors.length)]);
+    return { last: tensors.at(-1), list };
+  };
+  return { f, args, numbers, outside, text };
+}
+
+/** A random instruction for tensors like `known`. */
+function instructionOf(next: () => number, known: readonly Any[]): [Instruction, string] {
+  const int = (n: number): number => Math.floor(next() * n);
+  const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
+  // Late ones more often.
+  const place = (): number => Math.max(int(known.length), int(known.length));
+  const [a, b] = [place(), place()];
+  const { rank } = known[a];
+  const axis = int(Math.max(1, rank));
+  switch (int(14)) {
+    case 0:
+    case 1: {
+      const name = pick(UNARY);
+      return [(t) => void t.push(t[a][name]()), `${name} ${a}`];
+    }
+    case 2:
+    case 3:
+    case 4: {
+      const name = pick(BINARY);
+      return [(t) => void t.push(t[a][name](t[b])), `${name} ${a} ${b}`];
+    }
+    case 5: {
+      const name = pick(BINARY);
+      const n = int(2);
+      return [(t, numbers) => void t.push(t[a][name](numbers[n])), `${name} ${a} number ${n}`];
+    }
+    case 6: {
+      const name = pick(BINARY);
+      const value = pick([2, 0.5, -1, 3, 0]);
+      return [(t) => void t.push(t[a][name](value)), `${name} ${a} ${value}`];
+    }
+    case 7: {
+      const name = pick(REDUCTIONS);
+      const keepDims = next() < 0.6 && !/cumul|oft|sort/.test(name);
+      const given = keepDims ? [axis, { keepDims }] : [axis];
+      return [(t) => void t.push(t[a][name](...given)), `${name} ${a} ${axis} ${keepDims}`];
+    }
+    case 8: {
+      const views: [Instruction, string][] = [
+        [(t) => void t.push(t[a].T), `T ${a}`],
+        [(t) => void t.push(t[a].slice("::2")), `slice ${a}`],
+        [(t) => void t.push(t[a].flip(axis)), `flip ${a}`],
+        [(t) => void t.push(t[a].reshape([-1])), `reshape ${a}`],
+        [(t) => void t.push(t[a].expandDims(axis)), `expandDims ${a}`],
+        [(t) => void t.push(t[a].sliceAxis(axis, "1:")), `sliceAxis ${a}`],
+        [(t) => void t.push(...t[a].unstack(axis).slice(0, 3)), `unstack ${a}`],
+      ];
+      return pick(views);
+    }
+    case 9: {
+      const name = pick(["add_", "mul_", "maximum_", "sub_"]);
+      const [operand, shown] = pick<[(t: Any[], n: readonly Any[]) => Any, string]>([
+        [(t) => t[b], String(b)],
+        [() => 2, "2"],
+        [(_, numbers) => numbers[1], "number 1"],
+      ]);
+      return [(t, numbers) => void t[a][name](operand(t, numbers)), `${name} ${a} ${shown}`];
+    }
+    case 10: {
+      const value = pick([(t: Any[]) => t[b], () => 1]);
+      return [(t) => void t[a].set([0], value(t)), `set ${a} ${b}`];
+    }
+    case 11: {
+      const more: [Instruction, string][] = [
+        [(t) => void t.push(t[a].astype(pickOf(DTYPES, a + b))), `astype ${a}`],
+        [(t) => void t.push(where(t[a].greater(0), t[a], t[b])), `where ${a} ${b}`],
+        [(t) => void t.push(concat([t[a], t[b]], axis)), `concat ${a} ${b}`],
+        [(t) => void t.push(t[a].matmul(t[b])), `matmul ${a} ${b}`],
+        [(t) => void t.push(t[a].clip(-1, 2)), `clip ${a}`],
+        [(t) => void t.push(t[a].layerNorm()), `layerNorm ${a}`],
+        [(t) => void t.push(t[a].take(loose([1, 0]), axis)), `take ${a}`],
+        [(t) => void t.push(t[a].tile([2])), `tile ${a}`],
+        [(t) => void t.push(t[a].pad(1)), `pad ${a}`],
+      ];
+      return pick(more);
+    }
+    case 12: {
+      const name = pick(["add", "mul", "sub"]);
+      const o = int(2);
+      return [(t, _, outside) => void t.push(t[a][name](outside[o])), `${name} ${a} outside ${o}`];
+    }
+    default: {
+      const made: [Instruction, string][] = [
+        [(t) => void t.push(t[a].add(tensor([1, 2, 3]))), `add ${a} tensor`],
+        [(t, _, outside) => void t.push(outside[1].mul(2).add(t[a])), `outside ${a}`],
+        [(t, _, outside) => void outside[1].add_(t[a].sum()), `outside add_ ${a}`],
+        [(t) => void t.push(tensor([5, 6, 7]).mul_(t[a].max())), `tensor mul_ ${a}`],
+      ];
+      return pick(made);
+    }
+  }
+}
+
+function pickOf<T>(list: readonly T[], i: number): T {
+  return list[i % list.length]!;
+}
