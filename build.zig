@@ -14,15 +14,19 @@ const memory_bound = [_][]const u8{
     "cpu/index/nonzero.c",
 };
 
+/// Code that every call runs, compiled once.
+const per_call = [_][]const u8{
+    "core/plan.c",
+    "core/program.c",
+    "core/run.c",
+};
+
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
     "core/api.c",
     "core/environment.c",
     "core/error.c",
     "core/isa.c",
-    "core/plan.c",
-    "core/program.c",
-    "core/run.c",
     "core/threads.c",
     "core/buffers.c",
     "cpu/matmul.c",
@@ -196,6 +200,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &memory_bound, .flags = &(flags ++ [_][]const u8{ "-fno-unroll-loops", "-falign-loops=32" }) });
     module.addCSourceFile(.{ .file = headers_hash });
     module.addIncludePath(generated);
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops" }) });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     if (target.result.cpu.arch == .x86_64) {

@@ -334,8 +334,9 @@ static void run_map(map_context *ctx, ptrdiff_t task) {
   ctx->outer_axes = rank < 2 ? 0 : rank - 2;
   ctx->outer_positions = 1;
   for (int axis = 0; axis < ctx->outer_axes; axis++) ctx->outer_positions *= iterator->shape[axis];
-  for (int k = 0; k < iterator->operands; k++) {
-    ctx->row_strides[k] = rank < 2 ? 0 : iterator->strides[rank - 2][k];
+  memset(ctx->row_strides, 0, sizeof ctx->row_strides);
+  for (int k = 0; k < iterator->operands && rank >= 2; k++) {
+    ctx->row_strides[k] = iterator->strides[rank - 2][k];
   }
   bool crossing = false;
   for (int k = 0; k < iterator->operands && ctx->rows > 1; k++) crossing |= runs_across(ctx, k);
@@ -404,6 +405,7 @@ int32_t RM_FOR_ISA(map)(const rm_call *call) {
   status = rm_read_call(&ctx.iterator, call, operands);
   if (status != RM_OK || ctx.iterator.empty) return status;
   if (may_simplify(opcode)) simplify(&ctx, opcode);
-  run_map(&ctx, ctx.op.compute_bound ? COMPUTE_BOUND_TASK : MEMORY_BOUND_BYTES / widest);
+  const ptrdiff_t memory_bound = MEMORY_BOUND_BYTES >> __builtin_ctzll((unsigned long long)widest);
+  run_map(&ctx, ctx.op.compute_bound ? COMPUTE_BOUND_TASK : memory_bound);
   return RM_OK;
 }
