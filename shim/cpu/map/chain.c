@@ -136,6 +136,35 @@ static bool is_contiguous(const chain_context *chain, const chain_block *part, i
           chain->row_strides[k] == part->columns * rm_itemsize(chain->dtypes[k]));
 }
 
+/* Prefetches what the next block reads in place at the elements [from, to) of this one. */
+static void prefetch_next(const chain_workspace *workspace, const chain_block *part, ptrdiff_t from,
+                          ptrdiff_t to) {
+  const chain_context *chain = workspace->chain;
+  for (int i = 0; i < chain->loads; i++) {
+    const chain_load *load = &chain->load[i];
+    if (load->operand.column_stride != 1) continue;
+    const ptrdiff_t bytes = rm_itemsize(load->operand.storage_dtype);
+    const char *next = part->at[load->position] + part->rows * part->columns * bytes;
+    for (ptrdiff_t at = from * bytes; at < to * bytes; at += CACHE_LINE) {
+      __builtin_prefetch(next + at);
+    }
+  }
+}
+
+/* Runs a kernel that takes long on parts of a block, so that memory has something to do. */
+static void run_compute_bound(chain_workspace *workspace, const chain_block *part,
+                              const map_op *op, char *result, const char *const *in) {
+  const ptrdiff_t total = part->rows * part->columns;
+  ptrdiff_t bytes[RM_MAX_OPERANDS] = {0};
+  for (int k = 0; k < op->operands; k++) bytes[k] = rm_itemsize(op->compute_dtype[k]);
+  for (ptrdiff_t from = 0; from < total; from += CHECKED_BLOCK) {
+    const ptrdiff_t n = rm_min(total - from, CHECKED_BLOCK);
+    prefetch_next(workspace, part, from, from + n);
+    run_function(op, n, result + from * bytes[0], in[0] + from * bytes[1], in[1] + from * bytes[2],
+                 in[2] + from * bytes[3]);
+  }
+}
+
 /* Computes a step into `target`, which has its dtype. */
 static void compute_step(chain_workspace *workspace, const chain_block *part,
                          const chain_step *step, char *target) {
@@ -162,7 +191,8 @@ static void compute_step(chain_workspace *workspace, const chain_block *part,
   if (!done) {
     const char *in[3] = {NULL, NULL, NULL};
     for (int k = 0; k < step->arity; k++) in[k] = load_operand(workspace, part, step, k);
-    run_function(op, total, result, in[0], in[1], in[2]);
+    if (op->compute_bound) run_compute_bound(workspace, part, op, result, in);
+    else run_function(op, total, result, in[0], in[1], in[2]);
   }
   if (step->native) return;
   const int from = op->compute_dtype[0];
