@@ -53,7 +53,8 @@ export class JsBackend implements Backend {
   }
 
   supports(call: Call): boolean {
-    return isTableOp(call.op) || (KERNELS.get(call.op.name)?.supports(call) ?? false);
+    return isTableOp(call.op) ||
+      (KERNELS.get(call.op.name)?.supports(call, this.#generate) ?? false);
   }
 
   run(call: Call): true {

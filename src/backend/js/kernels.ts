@@ -7,6 +7,7 @@ import { hasIndexTensor } from "../../core/blocks.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
 import { sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
+import { chain, runsChain } from "./chain.ts";
 import {
   gather,
   nonzeroIndices,
@@ -22,7 +23,7 @@ import { argsort, sort } from "./sort.ts";
 /** The definition of an op. */
 export interface Kernel {
   /** Whether it can run the call; else the op is decomposed. */
-  supports(call: Call): boolean;
+  supports(call: Call, generate: boolean): boolean;
   /** Runs it; `generate` says whether functions may be made from text. */
   run(call: Call, generate: boolean): void;
 }
@@ -42,5 +43,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     argsort: { supports: sortsLastAxis, run: argsort },
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
+    chain: { supports: runsChain, run: chain },
   } satisfies Record<string, Kernel>,
 ));

@@ -26,13 +26,13 @@ const SLOW = "slow";
 const FILLED = 64;
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
-function header(row: TableOp, plan: Plan): string {
+export function header({ parameters }: Pick<TableOp, "parameters">, plan: Plan): string {
   const { operands, rank, needsInt64Index } = plan;
   const literals = digits(plan);
   // Integers are faster, but only up to 2^31.
   const int = needsInt64Index ? "" : " | 0";
   const lines: string[] = [];
-  row.parameters.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
+  parameters.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
   for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
   const at = OFFSETS + operands;
   for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}]${int};`);
@@ -111,22 +111,27 @@ function stored(emit: Emitter, row: MapOp, value: Value, from: DType, to: DType)
   return rounds ? settled : emit.cast(settled, from, to);
 }
 
-function mapSource(
-  row: MapOp,
-  compute: DType,
-  inputs: readonly DType[],
-  out: DType,
+/** The texts of one element: loads before the inner loop, and its body. */
+export interface Body {
+  readonly hoisted: string;
+  readonly body: string;
+}
+
+/**
+ * Loops over the elements of a map. `make` writes the body for the inner strides of the operands and
+ * their indices; `before` comes right before an inner loop over runs.
+ */
+export function mapLoops(
   plan: Plan,
-): { source: string; slow: string | null } {
+  make: (strides: readonly number[], index: (k: number) => string) => Body,
+  before = "",
+): string[] {
   const { rank, operands, tiled } = plan;
   const strides = digits(plan);
   const inner = rank - 1;
-  const head = header(row, plan);
-  const parts: string[] = [head];
-  let slow: string | null;
+  const parts: string[] = [];
   if (tiled) {
-    const made = mapBody(row, compute, inputs, out, strides.map(() => 2), (k) => `j${k}`);
-    slow = made.slow;
+    const made = make(strides.map(() => 2), (k) => `j${k}`);
     for (let j = 0; j < rank - 2; j++) parts.push(open(j, operands));
     const [u, v] = [inner - 1, inner];
     const each = (f: (k: number) => string): string =>
@@ -139,47 +144,60 @@ function mapSource(
       `for (let d = v; d < ve; d++, ${each((k) => `j${k} += s${k}_${v}`)}) { ${made.body} } } } }`,
       "}".repeat(rank - 2),
     );
-  } else {
-    const flat = strides.every((s) => s !== 2);
-    // Wrapping 32-bit sums cost less than checked ones.
-    const moving = plan.needsInt64Index
-      ? (k: number) => `i${k}_${inner} + c`
-      : (k: number) => `(i${k}_${inner} + c | 0)`;
-    const make = (dense: (k: number) => string) =>
-      mapBody(
-        row,
-        compute,
-        inputs,
-        out,
-        strides,
-        (k) => strides[k] === 0 ? `i${k}_${inner}` : flat ? dense(k) : `i${k}_${rank}`,
-      );
-    const made = make(moving);
-    slow = made.slow;
-    for (let j = 0; j < inner; j++) parts.push(open(j, operands));
-    parts.push(made.hoisted);
-    if (flat) {
-      // Most operands begin at the same place, and one shared index is by far the fastest.
-      const others = strides.flatMap((s, k) => k > 0 && s === 1 ? [`i${k}_${inner}`] : []);
-      if (strides[0] === 1 && others.length > 0) {
-        const same = others.map((other) => `${other} === i0_${inner}`).join(" && ");
-        parts.push(
-          `if (${same}) { const e = i0_${inner} + n${inner};`,
-          `for (let c = i0_${inner}; c < e; c++) { ${make(() => "c").body} } } else`,
-        );
-      }
-      const [to, from, n] = [`i0_${inner}`, `i1_${inner}`, `n${inner}`];
-      const same = inputs[0] === out && !DTYPE[out].wide;
-      if (row.name === "copy" && same && strides[0] === 1 && strides[1] === 0) {
-        parts.push(
-          `if (${n} >= ${FILLED}) o.fill(${ARRAYS[1]}[${from}], ${to}, ${to} + ${n}); else`,
-        );
-      }
-      parts.push(`for (let c = 0; c < n${inner}; c++) {`);
-    } else parts.push(open(inner, operands));
-    parts.push(made.body, "}".repeat(rank));
+    return parts;
   }
-  return { source: parts.join("\n"), slow };
+  const flat = strides.every((s) => s !== 2);
+  // Wrapping 32-bit sums cost less than checked ones.
+  const moving = plan.needsInt64Index
+    ? (k: number) => `i${k}_${inner} + c`
+    : (k: number) => `(i${k}_${inner} + c | 0)`;
+  const within = (dense: (k: number) => string): Body =>
+    make(
+      strides,
+      (k) => strides[k] === 0 ? `i${k}_${inner}` : flat ? dense(k) : `i${k}_${rank}`,
+    );
+  const made = within(moving);
+  for (let j = 0; j < inner; j++) parts.push(open(j, operands));
+  parts.push(made.hoisted);
+  if (flat) {
+    // Most operands begin at the same place, and one shared index is by far the fastest.
+    const others = strides.flatMap((s, k) => k > 0 && s === 1 ? [`i${k}_${inner}`] : []);
+    if (strides[0] === 1 && others.length > 0) {
+      const same = others.map((other) => `${other} === i0_${inner}`).join(" && ");
+      parts.push(
+        `if (${same}) { const e = i0_${inner} + n${inner};`,
+        `for (let c = i0_${inner}; c < e; c++) { ${within(() => "c").body} } } else`,
+      );
+    }
+    parts.push(before, `for (let c = 0; c < n${inner}; c++) {`);
+  } else parts.push(open(inner, operands));
+  parts.push(made.body, "}".repeat(rank));
+  return parts;
+}
+
+function mapSource(
+  row: MapOp,
+  compute: DType,
+  inputs: readonly DType[],
+  out: DType,
+  plan: Plan,
+): { source: string; slow: string | null } {
+  const strides = digits(plan);
+  const inner = plan.rank - 1;
+  let slow: string | null = null;
+  const [to, from, n] = [`i0_${inner}`, `i1_${inner}`, `n${inner}`];
+  const fills = row.name === "copy" && inputs[0] === out && !DTYPE[out].wide &&
+    strides[0] === 1 && strides[1] === 0;
+  const loops = mapLoops(
+    plan,
+    (strides, index) => {
+      const made = mapBody(row, compute, inputs, out, strides, index);
+      slow = made.slow;
+      return made;
+    },
+    fills ? `if (${n} >= ${FILLED}) o.fill(${ARRAYS[1]}[${from}], ${to}, ${to} + ${n}); else` : "",
+  );
+  return { source: [header(row, plan), ...loops].join("\n"), slow };
 }
 
 /** An accumulator: a number or two words, in variables or in arrays of columns. */
