@@ -139,7 +139,8 @@ if (rows.length === 0) {
   console.error(`No row's group or name contains "${options.filter}"`);
   process.exit(2);
 }
-const wanted = (["numpy", "torch"] as const).filter((name) => !options.without.has(name));
+const wanted: readonly Package[] = (["numpy", "torch"] as const)
+  .filter((name) => !options.without.has(name));
 // PyTorch is large: a short run uses an installed one and does not download it. A short run waits
 // for NumPy, but not for gigabytes.
 const python = findPython(wanted, options.quick ? ["numpy"] : wanted);

@@ -13,7 +13,12 @@ import process from "node:process";
 import { root } from "../scripts/tools.ts";
 
 /** The versions that the committed figures were measured with. */
-const VERSIONS = { numpy: "2.4.6", torch: "2.15.0" } as const;
+const VERSIONS = {
+  numpy: "2.4.6",
+  torch: "2.15.0",
+  onnx: "1.23.2",
+  onnxruntime: "1.32.0",
+} as const;
 
 /** A Python package that the benchmark compares with. */
 export type Package = keyof typeof VERSIONS;
