@@ -83,13 +83,16 @@ export interface ResultRow {
 const OTHERS = ["NumPy", "PyTorch"] as const;
 const RUNTIMES = ["Deno", "Bun"] as const;
 
-function round(value: number): number {
+/** Three digits. */
+export function round(value: number): number {
   return Number(value.toPrecision(3));
 }
 
-/** The median of the ratios of each round: neighbours in time are compared, so that a slow spell
- * of the machine weighs on both. */
-function ratioOf(mine: readonly number[], other: readonly number[]): number {
+/**
+ * The median of the ratios of each round: neighbours in time are compared, so that a slow spell of
+ * the machine weighs on both.
+ */
+export function ratioOf(mine: readonly number[], other: readonly number[]): number {
   return round(median(mine.map((value, i) => value / other[i])));
 }
 
@@ -174,15 +177,18 @@ export function means({ rows, backend }: Results): Mean[] {
 
 // ---- cells -------------------------------------------------------------------------------------
 
-function formatNs(value: number | undefined): string {
+/** Nanoseconds for a table; a dash if there are none. */
+export function formatNs(value: number | undefined): string {
   if (value === undefined) return "–";
+  if (value >= 1e9) return `${(value / 1e9).toPrecision(3)} s`;
   if (value >= 1e6) return `${(value / 1e6).toPrecision(3)} ms`;
   if (value >= 1e4) return `${(value / 1e3).toPrecision(3)} µs`;
   if (value < 0.1) return value.toFixed(4);
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-function formatRatio(value: number | undefined): string {
+/** A ratio for a table; a dash if there is none. */
+export function formatRatio(value: number | undefined): string {
   if (value === undefined) return "–";
   return `${value >= 10 ? value.toFixed(1) : value.toFixed(2)}×`;
 }
@@ -288,7 +294,7 @@ function pad(row: readonly string[], width: readonly number[], numbers = false):
 }
 
 /** A table in the format of `deno fmt`. */
-function toTable(cells: readonly (readonly string[])[], numbers = false): string {
+export function toTable(cells: readonly (readonly string[])[], numbers = false): string {
   const width = widths(cells);
   const rule = pad(width.map(() => ":"), width, numbers)
     .map((cell) => cell.startsWith(":") ? "-".repeat(cell.length) : cell.replaceAll(" ", "-"));

@@ -86,7 +86,7 @@ function run(body: () => unknown, calls: number): number {
 }
 
 /** More than twenty ops on six dtypes and four layouts. */
-function warmUp(): void {
+export function warmUp(): void {
   const key = rm.random.key(1);
   for (const dtype of ["float32", "int32", "float64", "uint8", "int64", "float16"] as const) {
     const a = fresh({ dtype, shape: [24, 24] }, key).asDynamic();

@@ -84,13 +84,13 @@ export function readText(file: string): string {
   return readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
 }
 
-/** Writes `text` between the markers of a table in the page `file`, a path from the root. */
-export function writeTable(file: string, text: string): void {
+/** Writes `text` between the markers `name` in the page `file`, a path from the root. */
+export function writeTable(file: string, text: string, name = "table"): void {
   const path = join(root, file);
   const page = readFileSync(path, "utf8");
-  const [begin, end] = ["<!-- table -->\n", "<!-- /table -->"];
+  const [begin, end] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`Cannot find the table's markers in ${path}`);
+  if (from < 0 || to < from) throw new Error(`Cannot find the markers "${name}" in ${path}`);
   writeFileSync(path, `${page.slice(0, from)}${begin}\n${text}\n\n${page.slice(to)}`);
   console.log(`wrote ${path}`);
 }
