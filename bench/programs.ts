@@ -3,9 +3,10 @@
  * torch.compile and ONNX Runtime, all in one run; and the lateness of a timer meanwhile.
  *
  *     deno task bench:programs [--rows=TEXT,...] [--rounds=3] [--threads=1,2] [--ms=100]
- *                              [--runtime=deno,bun] [--no-peers] [--save]
+ *                              [--runtime=deno,bun] [--no-peers] [--least] [--save]
  *
- * `--rows` names groups or parts of `group/name`; the last group is `timer`. The peers live as long
+ * `--rows` names groups or parts of `group/name`; the last group is `timer`. `--least`
+ * prints the fastest batches instead of medians, for a busy machine; the results have both. The peers live as long
  * as the run and take turns, row by row and round by round, and their results must agree. `--save`
  * writes bench/results/ and, for a whole run, the tables of docs/benchmarks.md.
  *
@@ -21,6 +22,7 @@ import { environment, LineProcess } from "./line_process.ts";
 import { findPython, type Package } from "./python_env.ts";
 import { disagreement } from "./programs/compare.ts";
 import {
+  byLeast,
   type Contestant,
   type Ours,
   type Results,
@@ -74,6 +76,7 @@ const { values } = parseArgs({
     ms: { type: "string", default: "100" },
     runtime: { type: "string", default: "deno,bun" },
     "no-peers": { type: "boolean", default: false },
+    least: { type: "boolean", default: false },
     save: { type: "boolean", default: false },
   },
 });
@@ -90,7 +93,7 @@ if (
 ) {
   console.error(
     "usage: deno task bench:programs [--rows=TEXT,...] [--rounds=3] [--threads=1,2] [--ms=100]\n" +
-      "         [--runtime=deno,bun] [--no-peers] [--save]",
+      "         [--runtime=deno,bun] [--no-peers] [--least] [--save]",
   );
   process.exit(2);
 }
@@ -182,29 +185,30 @@ async function measure(peers: readonly Peer[], threads: number, folder: string):
   const timings: Timing[] = [];
   const entrants = entrantsOf(peers);
   for (const group of new Set(rows.map((row) => row.group))) {
-    const mine: { row: Row; agreeing: Entrant[]; ns: Record<string, number[]> }[] = [];
+    const mine: (Timing & { agreeing: Entrant[] })[] = [];
     for (const row of rows.filter((row) => row.group === group)) {
       progress(`preparing ${keyOf(row)}`);
       const agreeing = await prepare(row, entrants, folder);
-      const ns = Object.fromEntries(agreeing.map(({ name }) => [name, []]));
-      mine.push({ row, agreeing, ns });
+      const lists = () => Object.fromEntries(agreeing.map(({ name }) => [name, []]));
+      mine.push({ row, threads, agreeing, ns: lists(), least: lists() });
     }
     for (let round = 0; round < rounds; round++) {
-      for (const { row, agreeing, ns } of mine) {
+      for (const { row, agreeing, ns, least } of mine) {
         progress(`${threads} threads, round ${round + 1} of ${rounds}: ${keyOf(row)}`);
         // Each round starts with another peer.
         for (let i = 0; i < agreeing.length; i++) {
           const entrant = agreeing[(i + round) % agreeing.length]!;
-          const { ns: time, error } = await entrant.peer.ask(requestFor(entrant, row, "time"));
-          if (error !== undefined) throw new Error(`${entrant.name}: ${error}`);
-          ns[entrant.name]!.push(time!);
+          const answer = await entrant.peer.ask(requestFor(entrant, row, "time"));
+          if (answer.error !== undefined) throw new Error(`${entrant.name}: ${answer.error}`);
+          ns[entrant.name]!.push(answer.ns!);
+          least[entrant.name]!.push(answer.least!);
           if (threads > 1 && entrant.way === undefined) {
             await new Promise((resolve) => setTimeout(resolve, SPINNING));
           }
         }
       }
     }
-    timings.push(...mine.map(({ row, ns }) => ({ row, threads, ns })));
+    timings.push(...mine);
   }
   progress("");
   return timings;
@@ -297,10 +301,15 @@ const results: Results = {
   rows: timings.map(summarize),
   timer,
 };
-console.log(`${toMarkdown(results)}\n`);
+const shown = values.least ? { ...results, rows: results.rows.map(byLeast) } : results;
+console.log(`${toMarkdown(shown)}\n`);
 console.log("ratio: the time divided by that of the fastest peer; below 1 is faster");
 console.log(`${results.machine}; ${[...new Set(Object.values(versions))].join(", ")}`);
-console.log(`medians of ${rounds} rounds; ${((performance.now() - began) / 1000).toFixed(0)} s`);
+console.log(
+  `${values.least ? "least" : "medians"} of ${rounds} rounds; ${
+    ((performance.now() - began) / 1000).toFixed(0)
+  } s`,
+);
 for (const [name, reason] of python.missing) console.log(`without ${name}: ${reason}`);
 if (load[0]! > 0.5) {
   console.log(`The machine was busy before the run (load ${load.join(", ")} per core)`);

@@ -32,7 +32,9 @@ export interface Timing {
   /** The number of threads of each contestant. */
   readonly threads: number;
   /** Absent if a contestant has no such row. */
-  readonly ns: Readonly<Partial<Record<Contestant, readonly number[]>>>;
+  readonly ns: Readonly<Partial<Record<Contestant, number[]>>>;
+  /** The same of the fastest batch of each round. */
+  readonly least: Readonly<Partial<Record<Contestant, number[]>>>;
 }
 
 /** A row of a run. */
@@ -43,6 +45,8 @@ export interface ResultRow {
   readonly threads: number;
   /** Nanoseconds per call or op: medians over the rounds. */
   readonly ns: Readonly<Partial<Record<Contestant, number>>>;
+  /** Nanoseconds per call or op in the fastest batch of the run. */
+  readonly least: Readonly<Partial<Record<Contestant, number>>>;
   /** The time of each of ours divided by that of each peer. */
   readonly ratios: Readonly<Partial<Record<Ours, Readonly<Partial<Record<PeerName, number>>>>>>;
 }
@@ -78,20 +82,43 @@ export interface Results {
 }
 
 /** Summarizes a timing. */
-export function summarize({ row, threads, ns }: Timing): ResultRow {
-  const medians = Object.fromEntries(
-    Object.entries(ns).map(([name, values]) => [name, round(median(values) / (row.ops ?? 1))]),
-  );
-  const ratios = Object.fromEntries(
-    OURS.filter((name) => ns[name] !== undefined).map((name) => [
+export function summarize({ row, threads, ns, least }: Timing): ResultRow {
+  const each = (times: Timing["ns"], summary: (values: readonly number[]) => number) =>
+    Object.fromEntries(
+      Object.entries(times).map(([name, all]) => [name, round(summary(all) / (row.ops ?? 1))]),
+    );
+  const ratios = ratiosBy(ns, (name, peer) => ratioOf(ns[name]!, ns[peer]!));
+  const smallest = each(least, (values) => Math.min(...values));
+  return { row: keyOf(row), threads, ns: each(ns, median), least: smallest, ratios };
+}
+
+/**
+ * The row with the times of its fastest batches. On a busy machine these are steadier than medians,
+ * but they leave out what slows single calls: garbage collection, new memory.
+ */
+export function byLeast(row: ResultRow): ResultRow {
+  const { least } = row;
+  return {
+    ...row,
+    ns: least,
+    ratios: ratiosBy(least, (name, peer) => round(least[name]! / least[peer]!)),
+  };
+}
+
+/** The ratios of those that have figures. */
+function ratiosBy(
+  figures: Readonly<Partial<Record<Contestant, unknown>>>,
+  ratio: (name: Ours, peer: PeerName) => number,
+): ResultRow["ratios"] {
+  return Object.fromEntries(
+    OURS.filter((name) => figures[name] !== undefined).map((name) => [
       name,
       Object.fromEntries(
-        PEERS.filter((peer) => ns[peer] !== undefined)
-          .map((peer) => [peer, ratioOf(ns[name]!, ns[peer]!)]),
+        PEERS.filter((peer) => figures[peer] !== undefined)
+          .map((peer) => [peer, ratio(name, peer)]),
       ),
     ]),
   );
-  return { row: keyOf(row), threads, ns: medians, ratios };
 }
 
 /** The measurements of one kind of timer: p99 is the median over the rounds, max the largest. */

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { fromBuffer, scope, zeros } from "../../mod.ts";
 import { disagreement, TOLERANCE } from "../../bench/programs/compare.ts";
 import {
+  byLeast,
   type Results,
   summarize,
   summarizeTimer,
@@ -94,15 +95,21 @@ test("a row has medians, and ratios to each peer by rounds", () => {
     row: linear,
     threads: 2,
     ns: { "PyTorch": [10, 20, 30], "ONNX Runtime": [5, 5, 5], "Deno eager": [20, 20, 90] },
+    least: { "PyTorch": [10, 9, 8], "ONNX Runtime": [4, 5, 5], "Deno eager": [20, 12, 70] },
   });
   assertEquals(summary, {
     row: keyOf(linear),
     threads: 2,
     ns: { "PyTorch": 20, "ONNX Runtime": 5, "Deno eager": 20 },
+    least: { "PyTorch": 8, "ONNX Runtime": 4, "Deno eager": 12 },
     ratios: { "Deno eager": { "PyTorch": 2, "ONNX Runtime": 4 } },
   });
-  const { ns } = summarize({ row: small, threads: 1, ns: { Bun: [100, 200, 300] } });
-  assertEquals(ns, { Bun: 200 / small.ops! });
+  assertEquals(byLeast(summary).ns, summary.least);
+  assertEquals(byLeast(summary).ratios, { "Deno eager": { "PyTorch": 1.5, "ONNX Runtime": 3 } });
+  const times = { Bun: [100, 200, 300] };
+  const perOp = summarize({ row: small, threads: 1, ns: times, least: times });
+  assertEquals(perOp.ns, { Bun: 200 / small.ops! });
+  assertEquals(perOp.least, { Bun: 100 / small.ops! });
 });
 
 test("a timer has the median of p99 and the largest maximum", () => {
@@ -121,12 +128,10 @@ test("a timer has the median of p99 and the largest maximum", () => {
 });
 
 test("a run is tables of ratios to the fastest peer and of means for each peer", () => {
-  const timing = (row: Row, threads: number, deno: number) =>
-    summarize({
-      row,
-      threads,
-      ns: { "PyTorch": [1000], "ONNX Runtime": [500], "Deno eager": [deno], "Deno": [250] },
-    });
+  const timing = (row: Row, threads: number, deno: number) => {
+    const ns = { "PyTorch": [1000], "ONNX Runtime": [500], "Deno eager": [deno], "Deno": [250] };
+    return summarize({ row, threads, ns, least: ns });
+  };
   const [first, second] = ROWS.filter(({ group }) => group === "linear");
   const results: Results = {
     date: "2026-01-02",
@@ -158,7 +163,7 @@ test("a run is tables of ratios to the fastest peer and of means for each peer",
   assert(!text.includes("NumPy") && !text.includes("Bun"), text);
   assertEquals(JSON.parse(toJson(results)), results);
   // Without peers, there are times alone.
-  const alone = summarize({ row: first!, threads: 1, ns: { "Deno eager": [1000] } });
+  const alone = summarize({ row: first!, threads: 1, ns: { "Deno eager": [1000] }, least: {} });
   const short = toMarkdown({ ...results, rows: [alone], timer: [] });
   assert(!short.includes("ratio") && !short.includes("×"), short);
 });
