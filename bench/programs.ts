@@ -12,12 +12,13 @@
  *
  * @module
  */
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { ensureInstalled, findTool, root, runZig, writeTable } from "../scripts/tools.ts";
+import { ensureInstalled, findTool, root, writeTable } from "../scripts/tools.ts";
 import { environment, LineProcess } from "./line_process.ts";
 import { findPython, type Package } from "./python_env.ts";
 import { disagreement } from "./programs/compare.ts";
@@ -34,7 +35,7 @@ import {
   toMarkdown,
 } from "./programs/report.ts";
 import { keyOf, type PeerName, PEERS, type Row, ROWS } from "./programs/rows.ts";
-import { TIMER_WORK, type TimerFigures } from "./programs/timer.ts";
+import type { TimerFigures, TimerWork } from "./programs/timer.ts";
 import type { Answer, Request, Way } from "./programs/worker.ts";
 
 /** The modules that each peer imports. */
@@ -52,12 +53,15 @@ const SPINNING = 120;
 class Peer extends LineProcess<PeerName | "Deno" | "Bun", Request, Answer> {
   version = "";
   ways: readonly Way[] = [];
+  /** What a timer can be measured beside. */
+  works: readonly TimerWork[] = [];
 
   async ready(): Promise<void> {
-    const { version, ways, error } = await this.next();
+    const { version, ways, works, error } = await this.next();
     if (error !== undefined) throw new Error(error);
     this.version = version!;
     this.ways = ways ?? [];
+    this.works = works ?? [];
   }
 }
 
@@ -221,9 +225,8 @@ async function measureTimers(
   library: string,
 ): Promise<TimerRow[]> {
   const kinds = peers.flatMap((peer) =>
-    TIMER_WORK.filter((work) => !work.startsWith("program") || peer.ways.includes("compiled"))
-      .map((work) => ({ peer, work, figures: [] as TimerFigures[] }))
-  ).filter(({ peer }) => peer.ways.length > 0);
+    peer.works.map((work) => ({ peer, work, figures: [] as TimerFigures[] }))
+  );
   for (let round = 0; round < rounds; round++) {
     for (const { peer, work, figures } of kinds) {
       progress(`${threads} threads, round ${round + 1} of ${rounds}: a timer, ${work}`);
@@ -275,7 +278,9 @@ try {
   const library = join(folder, "spin.so");
   if (withTimer) {
     const source = join(root, "bench", "programs", "spin.c");
-    runZig(["cc", "-O2", "-shared", "-fPIC", "-pthread", source, "-o", library]);
+    const args = ["cc", "-O2", "-shared", "-fPIC", "-pthread", source, "-o", library];
+    const { status, stderr } = spawnSync(findTool("zig"), args, { encoding: "utf8" });
+    if (status !== 0) throw new Error(stderr);
   }
   for (const threads of counts) {
     load.push(Number((loadavg()[0]! / availableParallelism()).toFixed(2)));

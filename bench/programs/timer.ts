@@ -27,6 +27,11 @@ export const TIMER_WORK = [
 /** See {@link TIMER_WORK}. */
 export type TimerWork = typeof TIMER_WORK[number];
 
+/** Whether the work needs `compile`. */
+export function isProgram(work: TimerWork): boolean {
+  return work.startsWith("program");
+}
+
 /** What was measured: lateness in milliseconds, and speed. */
 export interface TimerFigures {
   /** 99% of the ticks were no later. */
@@ -98,7 +103,7 @@ export async function measureTimer(
   const numbers = uniform(SIZE * SIZE, 0, -bound, bound);
   const w = rm.fromBuffer(numbers).copy().reshape([SIZE, SIZE]) as AnyTensor;
   let program: Program | undefined;
-  if (work.startsWith("program")) {
+  if (isProgram(work)) {
     program = compiler!(products);
     program(w, w).dispose();
   }
@@ -117,7 +122,7 @@ export async function measureTimer(
     else if (work === "spinning threads, nice 10") await spin(library, threads, 10);
     else if (work === "eager products") calls = await repeat(() => rm.scope(() => products(w, w)));
     else if (work === "program") calls = await repeat(() => program!(w, w));
-    else calls = await repeat(() => program!.async(w, w));
+    else calls = await repeat(() => program!.async!(w, w));
   } finally {
     clearInterval(timer);
   }

@@ -24,7 +24,7 @@ import {
   type Tensors,
   uniform,
 } from "./rows.ts";
-import { measureTimer, type TimerFigures, type TimerWork } from "./timer.ts";
+import { isProgram, measureTimer, TIMER_WORK, type TimerFigures, type TimerWork } from "./timer.ts";
 
 /** How rowmajor runs a program. */
 export type Way = "eager" | "compiled";
@@ -65,14 +65,16 @@ export interface Answer {
   readonly version?: string;
   /** On the first line only: the ways that rowmajor has. */
   readonly ways?: readonly Way[];
+  /** On the first line only: what a timer can be measured beside. */
+  readonly works?: readonly TimerWork[];
 }
 
 /** A compiled program. */
 export interface Program {
   /** Runs it. */
   (...args: unknown[]): AnyTensor;
-  /** Runs it off the event loop. */
-  async(...args: unknown[]): Promise<AnyTensor>;
+  /** Runs it off the event loop, if this version of rowmajor can. */
+  readonly async?: (...args: unknown[]) => Promise<AnyTensor>;
 }
 
 /** `compile`, if this version of rowmajor has it. */
@@ -206,7 +208,12 @@ function start(threads: number): Answer {
   warmUp();
   const name = process.versions.bun ? "Bun" : "Deno";
   const version = `${name} ${process.versions[name.toLowerCase()]}`;
-  return { version, ways: compile === undefined ? ["eager"] : ["eager", "compiled"] };
+  if (compile === undefined) {
+    return { version, ways: ["eager"], works: TIMER_WORK.filter((work) => !isProgram(work)) };
+  }
+  const blocks = compile((x) => x).async === undefined;
+  const works = TIMER_WORK.filter((work) => !(blocks && work === "program.async"));
+  return { version, ways: ["eager", "compiled"], works };
 }
 
 async function attempt(body: () => Answer | Promise<Answer>): Promise<void> {
