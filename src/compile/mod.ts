@@ -62,6 +62,7 @@ const WARN_AFTER = 16;
 /** A compiled function, behind the function that programs call. */
 class Compilation {
   readonly #f: AnyFunction;
+  readonly #arity: number;
   readonly #limit: number;
   readonly #options: ProgramOptions;
   /** The programs, the last one used first. */
@@ -73,6 +74,7 @@ class Compilation {
 
   constructor(f: AnyFunction, options: CompileOptions) {
     this.#f = f;
+    this.#arity = f.length;
     const { static: given = [], maxPrograms = 32, optimize = true } = options;
     if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {
       throw new ArgumentError(
@@ -95,16 +97,17 @@ class Compilation {
     if (this.#disposed) throw new DisposedError("Cannot call: the compiled function was disposed");
     let args = given;
     let out: unknown;
-    const last = given.at(-1);
-    if (given.length > this.#f.length && isOut(last)) {
-      args = given.slice(0, -1);
-      out = last.out;
+    if (given.length > this.#arity) {
+      const last = given.at(-1);
+      if (isOut(last)) {
+        args = given.slice(0, -1);
+        out = last.out;
+      }
     }
     // Interpreters see the ops of the function.
     if (interpreting()) return this.#f(...args);
     const matcher = this.#matcher;
     const program = this.#find(args) ?? this.#make(args);
-    if (!matcher.match(program.patterns, args)) throw new TypeError("the arguments changed");
     return program.run(matcher, out);
   }
 
@@ -144,6 +147,11 @@ class Compilation {
     this.#programs.unshift(program);
     this.#noteNew();
     while (this.#programs.length > this.#limit) this.#programs.pop()!.dispose();
+    if (!this.#matcher.match(program.patterns, args)) {
+      throw new TypeError(
+        "Cannot call a compiled function whose arguments change while it is traced",
+      );
+    }
     return program;
   }
 

@@ -39,6 +39,8 @@ interface Bound {
   readonly place: number;
   /** Whether its elements are copied instead of bound; null if there are none. */
   readonly copied: boolean | null;
+  /** Its place among the results that are made; -1 if it is none. */
+  readonly result: number;
 }
 
 /** Runs of kernels, and ops by dispatch between them. */
@@ -58,8 +60,9 @@ export class Native implements Executor {
   readonly #written: ReadonlySet<Storage>;
   #plan: Plan;
   #tried: boolean;
-  /** The storages of the current run. */
-  readonly #real = new Map<Buffer, Storage>();
+  /** The storages of the current run, by the places of their buffers. */
+  #real: (Storage | undefined)[] = [];
+  #out: readonly (Storage | undefined)[] | undefined;
   #replayed = false;
 
   constructor(graph: Graph, shim: Shim) {
@@ -88,13 +91,14 @@ export class Native implements Executor {
     return this.#plan;
   }
 
-  run(args: readonly Storage[]): readonly Storage[] {
-    this.#replayed = this.#overlaps(args);
+  run(args: readonly Storage[], out?: readonly (Storage | undefined)[]): readonly Storage[] {
+    this.#replayed = this.#plan.outside.length > 1 && this.#overlaps(args);
     if (this.#replayed) return this.#replay.run(args);
     if (!this.#tried) {
       this.#tried = true;
       this.#try(args);
     }
+    this.#out = out;
     for (;;) {
       try {
         return this.#run(args);
@@ -144,15 +148,15 @@ export class Native implements Executor {
 
   /** Whether bytes that the program writes may be those of another of its tensors. */
   #overlaps(args: readonly Storage[]): boolean {
-    const { perRun, captured } = this.#plan;
+    const { outside, writes } = this.#plan;
     const exposed: [Storage, boolean][] = [];
-    for (const { buffer } of [...perRun, ...captured]) {
+    for (const { buffer } of outside) {
       const { source } = buffer;
-      if (source.kind !== "argument" && source.kind !== "captured") continue;
-      const storage = source.kind === "argument" ? args[source.group]! : source.storage;
-      if (storage.exposed) exposed.push([storage, this.#plan.writes.has(buffer)]);
+      const storage = source.kind === "argument"
+        ? args[source.group]!
+        : (source as { storage: Storage }).storage;
+      if (storage.exposed) exposed.push([storage, writes.has(buffer)]);
     }
-    if (exposed.length < 2 || !exposed.some(([, written]) => written)) return false;
     return exposed.some(([a, written], i) =>
       written &&
       exposed.some(([b], j) =>
@@ -161,59 +165,63 @@ export class Native implements Executor {
     );
   }
 
-  #run(
-    args: readonly Storage[],
-    replace?: (storage: Storage) => Storage,
-  ): readonly Storage[] {
+  #run(args: readonly Storage[], replace?: (storage: Storage) => Storage): readonly Storage[] {
     const plan = this.#plan;
     const real = this.#real;
-    const { perRun, captured, arrays } = plan;
+    const { perRun, captured, arrays, lates, keys, segments, readBack, results } = plan;
     const frame = plan.program.acquire(1)!;
     try {
       plan.prepare(frame);
       let count = 0;
       for (let i = 0; i < perRun.length; i++) {
-        const { buffer, place, copied } = perRun[i]!;
-        const { source, info, length } = buffer;
+        const { buffer, place, copied, result } = perRun[i]!;
+        const { source } = buffer;
         let storage: Storage;
         if (source.kind === "argument") {
           storage = args[source.group]!;
           if (replace !== undefined && plan.writes.has(buffer)) storage = replace(storage);
-        } else storage = allocateFor(info, length, false);
-        real.set(buffer, storage);
+        } else {
+          storage = (result >= 0 ? this.#out?.[result] : undefined) ??
+            allocateFor(buffer.info, buffer.length, false);
+        }
+        real[place] = storage;
         if (copied === false) arrays[count++] = storage.array;
         else if (copied && source.kind === "argument") frame.write(place, storage.array);
       }
       if (count > 0) frame.bindAll(0, arrays);
       for (let i = 0; i < captured.length; i++) {
         const { buffer, place, copied } = captured[i]!;
-        const { source } = buffer;
-        if (source.kind !== "captured") continue;
-        let { storage } = source;
+        let { storage } = buffer.source as { storage: Storage };
         if (replace !== undefined && plan.writes.has(buffer)) storage = replace(storage);
-        real.set(buffer, storage);
+        real[place] = storage;
         if (copied) frame.write(place, storage.array);
         else if (copied === false) frame.bind(place, storage.array);
       }
-      for (const late of plan.lates) {
-        writeElement(late.storage, 0, late.value.now());
-        frame.write(late.place, late.storage.array);
+      for (let i = 0; i < lates.length; i++) {
+        const { storage, value, place } = lates[i]!;
+        writeElement(storage, 0, value.now());
+        frame.write(place, storage.array);
       }
-      for (const { call, key } of plan.keys) {
+      for (let i = 0; i < keys.length; i++) {
+        const { call, key } = keys[i]!;
         const [word0, word1] = key.now();
         frame.setNumber(call, ATTRIBUTES + 1, word0 >>> 0);
         frame.setNumber(call, ATTRIBUTES + 2, word1 >>> 0);
       }
-      for (const segment of plan.segments) {
+      for (let i = 0; i < segments.length; i++) {
+        const segment = segments[i]!;
         if ("eager" in segment) this.#runEager(segment.eager, frame);
         else if (frame.run(segment.from, segment.to) !== null) return this.#fault(args);
       }
-      for (const { buffer, place, copied } of plan.readBack) {
-        const storage = real.get(buffer)!;
+      for (let i = 0; i < readBack.length; i++) {
+        const { buffer, place, copied } = readBack[i]!;
+        const storage = real[place]!;
         if (copied) frame.read(place, storage.array);
         if (plan.writes.has(buffer)) storage.version++;
       }
-      return plan.lowered.results.map((buffer) => real.get(buffer)!);
+      const made: Storage[] = [];
+      for (let i = 0; i < results.length; i++) made.push(real[results[i]!]!);
+      return made;
     } finally {
       arrays.length = 0;
       frame.release();
@@ -228,11 +236,10 @@ export class Native implements Executor {
   }
 
   #runEager({ call: node, buffers }: EagerStep, frame: Frame): void {
-    const places = this.#plan.copiedPlaces;
-    for (const buffer of buffers.values()) {
-      const place = places.get(buffer);
-      if (place !== undefined) frame.read(place, this.#real.get(buffer)!.array);
-    }
+    const places = this.#plan.places;
+    const realOf = (buffer: Buffer): Storage => this.#real[places.get(buffer)!]!;
+    const copied = [...buffers.values()].filter((buffer) => this.#plan.copied.has(buffer));
+    for (const buffer of copied) frame.read(places.get(buffer)!, realOf(buffer).array);
     tidy(() => {
       const operand = (value: unknown): Input => {
         if (!isValue(value as never)) return nowOf(value) as Input;
@@ -240,7 +247,7 @@ export class Native implements Executor {
           layout: Layout;
           flags: number;
         };
-        return { storage: this.#real.get(buffers.get(storage)!)!, layout, flags };
+        return { storage: realOf(buffers.get(storage)!), layout, flags };
       };
       const { op, name, inputs, outputs, given, attributes } = node;
       const own = attributes === undefined ? undefined : { ...attributes };
@@ -249,22 +256,23 @@ export class Native implements Executor {
       performCall(call);
       outputs.forEach(({ storage, layout }, k) => {
         if (given && k === 0) return;
-        const target = this.#real.get(buffers.get(storage)!)!;
+        const target = realOf(buffers.get(storage)!);
         copyInto({ storage: target, layout, flags: 0 }, call.outputs[k]!);
       });
     });
-    for (const buffer of buffers.values()) {
-      const place = places.get(buffer);
-      if (place !== undefined) frame.write(place, this.#real.get(buffer)!.array);
-    }
+    for (const buffer of copied) frame.write(places.get(buffer)!, realOf(buffer).array);
   }
 
-  /** Frees the storages of a run that failed. */
+  /** Frees the storages that the run made and that have no handle. */
   #drop(): void {
-    for (const [{ source: { kind } }, storage] of this.#real) {
-      if (kind === "temporary" && storage.handles === 0) recycle(storage);
+    const real = this.#real;
+    for (const { place, buffer: { source } } of this.#plan.perRun) {
+      const storage = real[place];
+      if (storage === undefined || source.kind !== "temporary" || storage.handles > 0) continue;
+      recycle(storage);
     }
-    this.#real.clear();
+    real.length = 0;
+    this.#out = undefined;
   }
 
   release(): void {
@@ -292,8 +300,14 @@ export class Plan {
   readonly captured: Bound[] = [];
   /** Buffers whose elements programs outside see after a run. */
   readonly readBack: Bound[] = [];
+  /** The buffers of arguments and captured tensors, if the program writes any of them. */
+  readonly outside: readonly Bound[];
   readonly writes: ReadonlySet<Buffer>;
-  readonly copiedPlaces: Map<Buffer, number> = new Map();
+  /** The places of all buffers. */
+  readonly places: ReadonlyMap<Buffer, number>;
+  readonly copied: Set<Buffer> = new Set();
+  /** The places of the results. */
+  readonly results: readonly number[];
   readonly lates: { place: number; storage: Storage; value: { now(): number | bigint } }[] = [];
   readonly keys: { call: number; key: LateKey }[] = [];
   readonly segments: Segment[] = [];
@@ -341,7 +355,8 @@ export class Plan {
     this.arenaBytes = end;
     // Those of each run come first, so that few calls bind them.
     const order = [...places.keys()].sort((a, b) => rank(a, places) - rank(b, places));
-    const placeOf = new Map(order.map((one, place) => [one, place]));
+    const placeOf = this.places = new Map(order.map((one, place) => [one, place]));
+    this.results = results.map((one) => placeOf.get(one)!);
     const calls: ProgramCall[] = [];
     for (const step of steps) {
       if (step.kind === "eager") {
@@ -369,19 +384,22 @@ export class Plan {
       arenaBytes: end,
     });
     order.forEach((buffer, place) => this.#file(buffer, place, places.get(buffer)!));
-    for (const bound of [...this.perRun, ...this.captured]) {
-      const { source } = bound.buffer;
-      const outside = source.kind === "argument" || source.kind === "captured";
-      if (outside ? this.writes.has(bound.buffer) : results.includes(bound.buffer)) {
-        this.readBack.push(bound);
-      }
+    const isOutside = ({ buffer: { source: { kind } } }: Bound): boolean =>
+      kind === "argument" || kind === "captured";
+    const all = [...this.perRun, ...this.captured];
+    const writesOutside = all.some((one) => isOutside(one) && this.writes.has(one.buffer));
+    this.outside = writesOutside ? all.filter(isOutside) : [];
+    for (const bound of all) {
+      const isResult = results.includes(bound.buffer) && bound.copied === true;
+      if (isOutside(bound) ? this.writes.has(bound.buffer) : isResult) this.readBack.push(bound);
     }
   }
 
   #file(buffer: Buffer, place: number, { kind }: ProgramBuffer): void {
     const { source, info } = buffer;
     const copied = buffer.bytes === 0 ? null : kind === "copied";
-    if (kind === "copied") this.copiedPlaces.set(buffer, place);
+    if (kind === "copied") this.copied.add(buffer);
+    const result = this.lowered.results.indexOf(buffer);
     switch (source.kind) {
       case "constant":
         if (copied !== null) this.#constants.push({ place, copied, array: source.array });
@@ -392,13 +410,15 @@ export class Plan {
         break;
       }
       case "captured":
-        this.captured.push({ buffer, place, copied });
+        this.captured.push({ buffer, place, copied, result });
         break;
       case "argument":
-        this.perRun.push({ buffer, place, copied });
+        this.perRun.push({ buffer, place, copied, result });
         break;
       default:
-        if (kind !== "arena" || buffer.bytes === 0) this.perRun.push({ buffer, place, copied });
+        if (kind !== "arena" || buffer.bytes === 0) {
+          this.perRun.push({ buffer, place, copied, result });
+        }
     }
   }
 

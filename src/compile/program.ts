@@ -8,13 +8,14 @@ import { attempt, TraceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyInto, cpuBackendName } from "../core/dispatch.ts";
-import { prepareOut, prepareWrite } from "../core/write.ts";
-import type { Operand } from "../memory/operand.ts";
+import { prepareOut } from "../core/write.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { LateKey } from "../random/late_key.ts";
 import type { Graph, TracedStorage, Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
+import { isWhole } from "./passes.ts";
 import { type Executor, writtenStorages } from "./replay.ts";
 import {
   type Bound,
@@ -85,6 +86,7 @@ export class Program {
   /** The places of the argument tensors that the function disposes of. */
   readonly #disposed: readonly number[];
   readonly #captured: ReadonlySet<Storage>;
+  readonly #outside: readonly Storage[];
   /** The groups of arguments that the program writes. */
   readonly #written: readonly number[];
   readonly #writtenCaptured: readonly Storage[];
@@ -150,6 +152,7 @@ export class Program {
       if (origin.kind === "captured") captured.add(origin.storage);
     }
     this.#captured = captured;
+    this.#outside = [...captured];
     for (const storage of captured) storage.handles++;
     const written = [...writtenStorages(this.graph)] as TracedStorage[];
     this.#written = written.flatMap(({ origin }) =>
@@ -239,19 +242,17 @@ export class Program {
    * Whether the program computes what the function would for the arguments that `matcher` holds, as
    * far as that depends on more than their kinds.
    */
-  accepts({ storages }: Matcher): boolean {
+  accepts({ storages, bound }: Matcher): boolean {
     if (this.#backend !== cpuBackendName()) return false;
+    const { fixed, reads, guards } = this.#tracer;
     for (let i = 0; i < storages.length; i++) {
-      const storage = storages[i]!;
-      if (this.#tracer.fixed.size > 0) {
-        const fixed = this.#tracer.fixed.get(i);
-        if (fixed !== undefined ? fixed !== storage : this.#captured.has(storage)) return false;
-      } else if (this.#captured.has(storage)) return false;
+      const own = fixed.size > 0 ? fixed.get(i) : undefined;
+      if (own !== undefined ? own !== storages[i] : this.#captured.has(storages[i]!)) return false;
     }
-    for (const [storage, version] of this.#tracer.reads) {
-      if (storage.version !== version) return false;
+    if (reads.size > 0) {
+      for (const [storage, version] of reads) if (storage.version !== version) return false;
     }
-    return true;
+    return guards.length === 0 || this.unfit(bound).length === 0;
   }
 
   /** The paths of the numbers that integers of the program cannot represent. */
@@ -275,17 +276,18 @@ export class Program {
   run({ bound, storages }: Matcher, out?: unknown): unknown {
     const { tensors, numbers, keys } = bound;
     for (let i = 0; i < tensors.length; i++) checkAlive(tensors[i]!.storage, "call a program");
-    for (const storage of this.#captured) checkAlive(storage, "call a program");
+    for (let i = 0; i < this.#outside.length; i++) checkAlive(this.#outside[i]!, "call a program");
     this.#setNumbers(numbers);
     for (let i = 0; i < keys.length; i++) this.#words[i]!.value = keys[i]!;
     for (const group of this.#written) storages[group]!.settle();
     for (const storage of this.#writtenCaptured) storage.settle();
-    const args = this.#disposed.length > 0 || this.#template.kind !== "result"
-      ? tensors.slice()
-      : tensors;
+    // Ops of the run may call programs that use the matcher.
+    const args = tensors.slice();
     if (this.#prepared.versions.size > 0) this.#refresh();
     const { graph: { results }, executor } = this.#prepared;
-    const made = executor.run(storages);
+    const pairs = out === undefined ? undefined : this.#outputs(out, args);
+    const direct = pairs === undefined ? undefined : this.#direct(pairs, storages);
+    const made = executor.run(storages, direct);
     const handles: Operand[] = [];
     for (let i = 0; i < results.length; i++) {
       const { layout, flags } = results[i]!;
@@ -293,8 +295,47 @@ export class Program {
     }
     executor.release();
     for (const place of this.#disposed) dispose(args[place]!);
-    const result = fill(this.#template, handles, args);
-    return out === undefined ? result : writeOut(result, out, new Set(handles));
+    if (pairs === undefined) return fill(this.#template, handles, args);
+    for (const { to, place, argument } of pairs) {
+      const from = argument ? args[place]! : handles[place]!;
+      if (to.storage === from.storage && direct?.[place] === to.storage) to.storage.version++;
+      else if (to !== from) copyInto(to, from);
+    }
+    for (const handle of handles) dispose(handle);
+    return out;
+  }
+
+  /** The tensors to write to, checked: each with the result, or the argument, that it gets. */
+  #outputs(out: unknown, args: readonly Operand[]): readonly Target[] {
+    const targets: Target[] = [];
+    collect(this.#template, out, "out", targets);
+    const { results } = this.graph;
+    for (const { to, place, argument } of targets) {
+      const { layout: { shape }, storage } = argument ? args[place]! : results[place]!;
+      prepareOut(to, { shape, dtype: storage.info }, storage, "call a program");
+    }
+    // Arguments are read before a result replaces one.
+    return targets.sort((a, b) => Number(b.argument) - Number(a.argument));
+  }
+
+  /** The storages that the program can write its results to without a copy, by their places. */
+  #direct(targets: readonly Target[], args: readonly Storage[]): (Storage | undefined)[] {
+    const { results } = this.#prepared.graph;
+    const found: (Storage | undefined)[] = new Array(results.length).fill(undefined);
+    const counts = new Map<Storage, number>();
+    for (const { storage } of results) counts.set(storage, (counts.get(storage) ?? 0) + 1);
+    for (const { to, place, argument } of targets) {
+      if (argument) continue;
+      const { storage, layout } = results[place]!;
+      const whole = isWhole(results[place]!) && counts.get(storage) === 1 &&
+        storage.origin.kind === "made";
+      const fits = to.layout.contiguous && to.layout.offset === 0 &&
+        to.storage.length === layout.size && to.storage.info === storage.info;
+      const own = !to.storage.exposed && !args.includes(to.storage) &&
+        !this.#captured.has(to.storage) && !found.includes(to.storage);
+      if (whole && fits && own && to.storage.memory === null) found[place] = to.storage;
+    }
+    return found;
   }
 
   /** Frees the program. */
@@ -311,45 +352,38 @@ export class Program {
   }
 }
 
-/** Copies the tensors of a result to those of `out`, which has the same structure. */
-function writeOut(result: unknown, out: unknown, made: ReadonlySet<Operand>): unknown {
-  const pairs: [Operand, Operand][] = [];
-  pairUp(result, out, "out", pairs);
-  for (const [to, from] of pairs) {
-    const { layout: { shape }, storage: { info } } = from;
-    prepareOut(to, { shape, dtype: info }, from.storage, "call a program");
-  }
-  for (const [to, from] of pairs) {
-    if (to === from) continue;
-    prepareWrite(to, "call a program");
-    copyInto(to, from);
-    if (made.has(from)) dispose(from);
-  }
-  return out;
+/** A tensor that gets a result, or an argument that the function returns. */
+interface Target {
+  readonly to: Operand;
+  /** The place of the result among results, or of the argument among tensors. */
+  readonly place: number;
+  readonly argument: boolean;
 }
 
-function pairUp(result: unknown, out: unknown, path: string, pairs: [Operand, Operand][]): void {
-  if (isTensor(result)) {
-    if (!isTensor(out)) {
-      throw new TypeError(`Cannot call a program with ${path}: the result has a tensor there`);
+/** Finds the tensors of `out`, which has the structure of the result. */
+function collect(template: Template, out: unknown, path: string, targets: Target[]): void {
+  switch (template.kind) {
+    case "result":
+    case "argument":
+      if (!isOperandArgument(out)) {
+        throw new TypeError(`Cannot call a program with ${path}: the result has a tensor there`);
+      }
+      targets.push({ to: out, place: template.place, argument: template.kind === "argument" });
+      return;
+    case "list": {
+      const { length } = template.members;
+      if (!Array.isArray(out) || out.length !== length) {
+        throw new TypeError(
+          `Cannot call a program with ${path}: the result is an array of ${length} there`,
+        );
+      }
+      template.members.forEach((one, i) => collect(one, out[i], `${path}[${i}]`, targets));
+      return;
     }
-    pairs.push([out, result]);
-  } else if (Array.isArray(result)) {
-    if (!Array.isArray(out) || out.length !== result.length) {
-      throw new TypeError(
-        `Cannot call a program with ${path}: the result is an array of ${result.length} there`,
-      );
-    }
-    result.forEach((one, i) => pairUp(one, out[i], `${path}[${i}]`, pairs));
-  } else if (isRecord(result)) {
-    for (const key of Object.keys(result)) {
-      const own = isRecord(out) ? out[key] : undefined;
-      pairUp(result[key], own, `${path}.${key}`, pairs);
-    }
+    case "record":
+      template.keys.forEach((key, i) => {
+        const own = isRecord(out) ? out[key] : undefined;
+        collect(template.members[i]!, own, `${path}.${key}`, targets);
+      });
   }
-}
-
-function isTensor(value: unknown): value is Operand {
-  return typeof value === "object" && value !== null &&
-    (value as Operand).storage !== undefined && (value as Operand).layout !== undefined;
 }

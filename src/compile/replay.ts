@@ -20,9 +20,9 @@ export interface Executor {
   readonly name: string;
   /**
    * Runs it on the storages of the arguments, and returns those of the results, by their places;
-   * they are the caller's until {@link Executor.release}.
+   * they are the caller's until {@link Executor.release}. It may write results to those of `out`.
    */
-  run(args: readonly Storage[]): readonly Storage[];
+  run(args: readonly Storage[], out?: readonly (Storage | undefined)[]): readonly Storage[];
   /** Frees what the last run has not returned. Called after the results have handles. */
   release(): void;
   /** Frees everything. */
