@@ -15,6 +15,7 @@ import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
 import type { Graph } from "./graph.ts";
 import { Native } from "./native.ts";
 import { ALL_PASSES, type Passes } from "./optimize.ts";
+import { canRecord, Recorded } from "./recorded.ts";
 import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";
 
@@ -177,6 +178,7 @@ class Compilation {
 /** The fastest way to run a graph on its devices. */
 function executorOf(graph: Graph): Executor {
   const onCpu = graph.storages.every(({ memory }) => memory === null);
+  if (canRecord(graph)) return new Recorded(graph);
   if (!onCpu || cpuBackendName() !== "native") return new Replay(graph);
   const shim = findShim();
   return "reason" in shim ? new Replay(graph) : new Native(graph, shim);

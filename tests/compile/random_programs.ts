@@ -12,7 +12,11 @@ import { loose } from "../support.ts";
 type Any = any;
 
 /** One op: adds its results to the tensors. */
-export type Instruction = (tensors: Any[], numbers: readonly Any[], outside: readonly Any[]) => void;
+export type Instruction = (
+  tensors: Any[],
+  numbers: readonly Any[],
+  outside: readonly Any[],
+) => void;
 
 /** A program, and what it is called with. */
 export interface RandomProgram {
@@ -44,19 +48,30 @@ const DTYPES: DType[] = [
 const SHAPES = [[2, 3], [3], [2, 1], [1, 3], [], [3, 2], [2, 2, 3], [4, 40], [40], [70, 3]];
 const UNARY = ["neg", "abs", "exp", "sqrt", "relu", "gelu", "tanh", "sign", "floor", "isnan"]
   .concat(["square", "sigmoid", "logicalNot", "bitwiseInvert", "sin", "reciprocal", "copy"]);
-const BINARY = ["add", "sub", "mul", "div", "maximum", "minimum", "less", "equal", "pow", "remainder"]
+const BINARY = [
+  "add",
+  "sub",
+  "mul",
+  "div",
+  "maximum",
+  "minimum",
+  "less",
+  "equal",
+  "pow",
+  "remainder",
+]
   .concat(["floorDivide", "logicalAnd", "bitwiseXor", "atan2", "greaterEqual", "isclose", "hypot"]);
 const REDUCTIONS = ["sum", "mean", "max", "min", "prod", "any", "argmax", "countNonzero", "std"]
   .concat(["logsumexp", "norm", "cumulativeSum", "softmax", "logSoftmax", "sort", "argsort"]);
 
 /** A random program of `length` instructions. */
-export function randomProgram(seed: number, length: number): RandomProgram {
+export function randomProgram(seed: number, length: number, device = "cpu"): RandomProgram {
   const next = generator(seed);
   const int = (n: number): number => Math.floor(next() * n);
   const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
   const make = (dtype: DType, shape: number[], salt: number): Any => {
     const made = random.normal(random.key(seed * 100 + salt), shape).mul(3);
-    return dtype === "bool" ? made.greater(0) : made.astype(dtype);
+    return (dtype === "bool" ? made.greater(0) : made.astype(dtype)).to(loose(device));
   };
   const specs = Array.from(
     { length: 2 + int(2) },
@@ -79,7 +94,7 @@ export function randomProgram(seed: number, length: number): RandomProgram {
   const trial = args();
   const known = outside.map((x) => x.copy());
   for (let tries = 0; instructions.length < length && tries < 20 * length; tries++) {
-    const [instruction, words] = instructionOf(next, trial);
+    const [instruction, words] = instructionOf(next, trial, device);
     const before = trial.length;
     const { error } = attempt(() => instruction(trial, numbers, known));
     if (error !== undefined || trial.slice(before).some((x) => x.size > 5000)) {
@@ -100,7 +115,12 @@ export function randomProgram(seed: number, length: number): RandomProgram {
 }
 
 /** A random instruction for tensors like `known`. */
-function instructionOf(next: () => number, known: readonly Any[]): [Instruction, string] {
+function instructionOf(
+  next: () => number,
+  known: readonly Any[],
+  device: string,
+): [Instruction, string] {
+  const on = { device: loose(device) };
   const int = (n: number): number => Math.floor(next() * n);
   const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
   // Late ones more often.
@@ -182,10 +202,10 @@ function instructionOf(next: () => number, known: readonly Any[]): [Instruction,
     }
     default: {
       const made: [Instruction, string][] = [
-        [(t) => void t.push(t[a].add(tensor([1, 2, 3]))), `add ${a} tensor`],
+        [(t) => void t.push(t[a].add(tensor([1, 2, 3], on))), `add ${a} tensor`],
         [(t, _, outside) => void t.push(outside[1].mul(2).add(t[a])), `outside ${a}`],
         [(t, _, outside) => void outside[1].add_(t[a].sum()), `outside add_ ${a}`],
-        [(t) => void t.push(tensor([5, 6, 7]).mul_(t[a].max())), `tensor mul_ ${a}`],
+        [(t) => void t.push(tensor([5, 6, 7], on).mul_(t[a].max())), `tensor mul_ ${a}`],
       ];
       return pick(made);
     }

@@ -1,0 +1,132 @@
+/**
+ * Runs a graph on a device that can record work: the first run dispatches its ops, the second records
+ * them, and later runs cost one launch.
+ *
+ * @module
+ */
+import { DeviceError } from "../base/errors.ts";
+import { Late } from "../base/late.ts";
+import { Layout } from "../base/layout.ts";
+import type { Recording } from "../core/backend.ts";
+import { copyInto, copyOf, recordOn } from "../core/dispatch.ts";
+import type { Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import type { Storage } from "../memory/storage.ts";
+import type { Graph, TracedStorage } from "./graph.ts";
+import { type Executor, Replay, writtenStorages } from "./replay.ts";
+
+/** Recorded work, and the memory that it reads and writes. */
+interface Tape {
+  readonly recording: Recording;
+  /** The storages that stand for those of the arguments. */
+  readonly args: readonly Storage[];
+  readonly results: readonly Storage[];
+}
+
+/** Whether the work of a graph is the same in each run, and on one device only. */
+export function canRecord({ storages, nodes }: Graph): boolean {
+  const devices = new Set(storages.map(({ device }) => device));
+  const late = nodes.some(({ inputs }) => inputs.some((input) => input instanceof Late));
+  return devices.size === 1 && !devices.has("cpu") && !late && nodes.length > 1 &&
+    storages.every(({ origin }) => origin.kind !== "created" || origin.constant !== null);
+}
+
+/** Runs a graph by dispatch, then as recorded work. */
+export class Recorded implements Executor {
+  readonly #graph: Graph;
+  readonly #replay: Replay;
+  /** The replay whose calls were recorded: it keeps the memory of the recording. */
+  #recordedBy: Replay | undefined;
+  /** Null if the device cannot record this work. */
+  #tape: Tape | null | undefined;
+  #runs = 0;
+  /** Whether the last run was by dispatch. */
+  #replayed = false;
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+    this.#replay = new Replay(graph);
+  }
+
+  get name(): string {
+    return this.#tape ? "graph" : "replay";
+  }
+
+  run(args: readonly Storage[]): readonly Storage[] {
+    // Compilation of kernels, and memory that ops keep, do not belong in a recording.
+    if (this.#runs++ > 0 && this.#tape === undefined) this.#tape = this.#record(args);
+    const tape = this.#tape;
+    this.#replayed = tape === undefined || tape === null;
+    if (this.#replayed) return this.#replay.run(args);
+    tape!.args.forEach((own, i) => copyTo(own, args[i]!, own.length));
+    for (const storage of tape!.recording.written) storage.version++;
+    tape!.recording.run();
+    for (const storage of writtenStorages(this.#graph)) {
+      const { origin } = storage as TracedStorage;
+      if (origin.kind !== "argument") continue;
+      const own = tape!.args[origin.group]!;
+      copyTo(args[origin.group]!, own, own.length);
+    }
+    return tape!.results.map((storage, place) => {
+      const { origin } = this.#graph.results[place]!.storage;
+      if (origin.kind === "argument") return args[origin.group]!;
+      return origin.kind === "captured" ? storage : this.#copyOnce(storage, place, tape!);
+    });
+  }
+
+  /** A copy of a result; results of one storage share it. */
+  #copyOnce(storage: Storage, place: number, { results }: Tape): Storage {
+    const at = results.indexOf(storage);
+    if (place === at) this.#copies[at] = copyOf(first(storage, storage.length)).storage;
+    return this.#copies[at]!;
+  }
+  readonly #copies: Storage[] = [];
+
+  #record(args: readonly Storage[]): Tape | null {
+    const { device } = this.#graph.storages[0]!;
+    const lengths: number[] = [];
+    for (const { origin, length } of this.#graph.storages) {
+      if (origin.kind === "argument") lengths[origin.group] = length;
+    }
+    const own = args.map((storage, i) => copyOf(first(storage, lengths[i] ?? 0)).storage);
+    for (const storage of own) storage.handles++;
+    const replay = new Replay(this.#graph);
+    let results: readonly Storage[] = [];
+    try {
+      const recording = recordOn(device, () => results = replay.run(own));
+      this.#recordedBy = replay;
+      return { recording, args: own, results };
+    } catch (error) {
+      if (!(error instanceof DeviceError)) throw error;
+      replay.release();
+      for (const storage of own) free(storage);
+      return null;
+    }
+  }
+
+  release(): void {
+    if (this.#replayed) this.#replay.release();
+    this.#copies.length = 0;
+  }
+
+  dispose(): void {
+    if (!this.#tape) return;
+    this.#tape.recording.free();
+    this.#recordedBy!.release();
+    for (const storage of this.#tape.args) free(storage);
+    this.#tape = null;
+  }
+}
+
+function free(storage: Storage): void {
+  if (--storage.handles === 0) recycle(storage);
+}
+
+/** The first `length` elements of a storage. */
+function first(storage: Storage, length: number): Operand {
+  return { storage, layout: Layout.contiguous([length]), flags: 0 };
+}
+
+function copyTo(to: Storage, from: Storage, length: number): void {
+  if (to !== from) copyInto(first(to, length), first(from, length));
+}
