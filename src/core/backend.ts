@@ -29,6 +29,11 @@ export interface Backend {
    * for them. Absent if there is nothing to prepare.
    */
   warmUp?(ops: readonly string[], dtypes: readonly DType[]): void;
+  /**
+   * The most threads that took part in a call of this thread since the last use of this method.
+   * Absent if a backend has no threads.
+   */
+  usedThreads?(): number;
   /** Records the work of `body` instead of running it. Absent if a device cannot. */
   record?(body: () => void): Recording;
 }

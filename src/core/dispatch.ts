@@ -39,8 +39,9 @@ import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from 
 import { comparisonWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
-import { frame, interpretCall } from "./interpreter.ts";
+import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
 import { lanesOf } from "./lanes.ts";
+import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
 import { canWriteDirectly, disturbs, newOutput, overlaps, prepareOut } from "./write.ts";
 
@@ -135,7 +136,12 @@ export function infer(call: Call): Inferred {
 
 /** Passes a planned call to the backend of `like`, or to the definition. */
 function execute(call: Call, like: Storage): void {
-  if (!backendFor(like).run(call)) definitionBackend().run(call);
+  let backend = backendFor(like);
+  if (!backend.run(call)) {
+    backend = definitionBackend();
+    backend.run(call);
+  }
+  if (profiler !== null) profiler.ran(backend, call);
 }
 
 export function runMap(call: Call): void {
@@ -330,7 +336,8 @@ function runOp(call: Call): void {
 function decompose(call: Call): void {
   const given = call.outputs.slice();
   prepareGiven(call, given, call.specs);
-  const made = tidy(() => call.op.decompose!(call));
+  const body = (): Operand | readonly Operand[] => call.op.decompose!(call);
+  const made = tidy(partsFrame === null ? body : () => withParts(body));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
   given.forEach((out, k) => {
     const own = call.outputs[k]!;
@@ -386,6 +393,7 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
   for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, k, specs[k]!, like);
   const done = backend.run(call);
+  if (profiler !== null && done) profiler.ran(backend, call);
   if (copied !== null) recycleCopies(inputs, copied);
   if (!done) {
     for (let k = 0; k < specs.length; k++) {
