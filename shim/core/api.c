@@ -25,6 +25,7 @@ int32_t rm_configure(int32_t what, int32_t value) {
     case RM_CONFIGURE_LEVEL: return rm_set_isa(value);
     case RM_CONFIGURE_SHARE_ALL: return rm_always_parallel(value);
     case RM_CONFIGURE_ENVIRONMENT: return rm_check_environment(rm_has_isa);
+    case RM_CONFIGURE_USED_THREADS: return rm_used_threads();
     default: return -1;
   }
 }

@@ -84,6 +84,12 @@ int rm_threads(void);
 /* Sets that number, from 1 to 256; 0 means as many as the machine has. */
 void rm_set_threads(int threads);
 
+/* Notes that count threads took part in work of this thread. */
+void rm_note_threads(int count);
+
+/* The most threads that took part in work of this thread since the last call; at least 1. */
+int rm_used_threads(void);
+
 /* Whether short work runs on several threads too: 0 or 1 to set it, a negative value to ask. */
 int rm_always_parallel(int value);
 

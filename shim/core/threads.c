@@ -100,6 +100,9 @@ static _Atomic(int) active_workers;
 
 static _Atomic(int) thread_limit;
 
+/* The most threads that took part in work of this thread since rm_used_threads. */
+static _Thread_local int used_threads;
+
 /* Long work alternates between forward and backward order: what one call leaves in the caches, its
  * result or what the next call reads again, is then what the next call starts with. Work that fits
  * in the caches keeps its order, since each thread would otherwise run other tasks each time. */
@@ -222,6 +225,16 @@ int rm_threads(void) {
   return atomic_load(&thread_limit);
 }
 
+void rm_note_threads(int count) {
+  if (count > used_threads) used_threads = count;
+}
+
+int rm_used_threads(void) {
+  const int most = used_threads;
+  used_threads = 0;
+  return most < 1 ? 1 : most;
+}
+
 void rm_set_threads(int count) { atomic_store(&thread_limit, clamp_threads(count)); }
 
 int rm_always_parallel(int value) {
@@ -266,6 +279,7 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
   }
   for (int i = 1; i < participants; i++) condition_signal(&threads[i].called);
   rm_mutex_unlock(&mutex);
+  rm_note_threads(participants);
   run_partitions(0, participants);
   rm_mutex_lock(&mutex);
   /* A worker that has not joined yet has nothing left to do. */

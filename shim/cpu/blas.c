@@ -194,6 +194,8 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
   const int la = first.leading, lb = second.leading, k = (int)plan[RM_K];
   const int rows = (int)plan[swap ? RM_N : RM_M], columns = (int)plan[swap ? RM_M : RM_N];
   const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
+  /* OpenBLAS does not tell how many of them it uses. */
+  if (library->set_threads != NULL) rm_note_threads(rm_threads());
   rm_mutex_lock(&mutex);
   ptrdiff_t i = 0;
   for (; i < batch && !exiting; i++) {

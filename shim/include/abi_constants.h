@@ -55,7 +55,8 @@ enum {
   RM_CONFIGURE_THREADS = 0,
   RM_CONFIGURE_LEVEL = 1,
   RM_CONFIGURE_SHARE_ALL = 2,
-  RM_CONFIGURE_ENVIRONMENT = 3
+  RM_CONFIGURE_ENVIRONMENT = 3,
+  RM_CONFIGURE_USED_THREADS = 4
 };
 
 /* What rm_program and rm_program_copy do, and the kinds of buffers. */

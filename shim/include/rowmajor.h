@@ -48,6 +48,8 @@ RM_API int32_t rm_address_of(const void *memory, void *address);
  * RM_CONFIGURE_SHARE_ALL: 1 to run short work on several threads too, as tests want; else 0.
  * RM_CONFIGURE_ENVIRONMENT: sets nothing; RM_BAD_ARGUMENT if an environment variable has a value
  *   that it does not take, else RM_OK.
+ * RM_CONFIGURE_USED_THREADS: sets nothing; the most threads that took part in a call of this thread
+ *   since the last time that this was asked.
  */
 RM_API int32_t rm_configure(int32_t what, int32_t value);
 

@@ -150,7 +150,13 @@ export const STATUS = {
 } as const;
 
 /** The settings of `rm_configure`. */
-export const CONFIGURE = { threads: 0, level: 1, shareAll: 2, environment: 3 } as const;
+export const CONFIGURE = {
+  threads: 0,
+  level: 1,
+  shareAll: 2,
+  environment: 3,
+  usedThreads: 4,
+} as const;
 
 /** The operations of `rm_buffers`. */
 export const BUFFERS = {

@@ -77,6 +77,10 @@ export class NativeBackend implements Backend {
     return this.#shim.rm_configure(CONFIGURE.threads, -1);
   }
 
+  usedThreads(): number {
+    return this.#shim.rm_configure(CONFIGURE.usedThreads, -1);
+  }
+
   /** Whether threads share even small work, as tests require. */
   setShareAll(on: boolean): void {
     this.#shim.rm_configure(CONFIGURE.shareAll, on ? 1 : 0);
