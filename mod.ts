@@ -46,6 +46,7 @@ export * from "./src/compile/mod.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";
+export * from "./src/profile/mod.ts";
 export * as random from "./src/random/mod.ts";
 export * as io from "./src/io/mod.ts";
 export type * as types from "./src/types/mod.ts";

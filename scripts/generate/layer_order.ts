@@ -31,8 +31,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       {
-        folders: ["io", "random", "device", "lint"],
-        what: "files; random numbers; devices and backends in use; a lint plugin",
+        folders: ["io", "random", "device", "profile", "lint"],
+        what: "files; random numbers; devices and backends in use; profiles; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
     ],

@@ -141,6 +141,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["device"],
   },
   {
+    id: "profiling",
+    title: "Profiling",
+    about: "How long each op of a function takes, and what it achieves.",
+    guides: { "Profiling": "profiling.md" },
+    files: ["profile"],
+  },
+  {
     id: "random",
     title: "Random numbers",
     about: "Random tensors with explicit keys: the same key gives the same numbers.",

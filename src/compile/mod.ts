@@ -6,9 +6,11 @@
  */
 import { ArgumentError, DisposedError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
+import { CONFIGURE } from "../backend/ffi/abi.ts";
 import { findShim } from "../backend/ffi/load.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
 import { interpreting } from "../core/interpreter.ts";
+import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
@@ -109,7 +111,9 @@ class Compilation {
     if (interpreting()) return this.#f(...args);
     const matcher = this.#matcher;
     const program = this.#find(args) ?? this.#make(args);
-    return program.run(matcher, out);
+    if (profiler === null) return program.run(matcher, out);
+    const name = `compiled ${this.#f.name}`.trim();
+    return profileSpan(name, () => program.run(matcher, out), () => workOf(program.executor));
   }
 
   #find(args: readonly unknown[]): Program | undefined {
@@ -182,6 +186,13 @@ function executorOf(graph: Graph): Executor {
   if (!onCpu || cpuBackendName() !== "native") return new Replay(graph);
   const shim = findShim();
   return "reason" in shim ? new Replay(graph) : new Native(graph, shim);
+}
+
+/** What a profile is told of a run of `executor`; of a replay, the ops tell it. */
+function workOf(executor: Executor): WorkInfo {
+  const shim = findShim();
+  if (executor.name !== "native" || "reason" in shim) return {};
+  return { backend: executor.name, threads: shim.rm_configure(CONFIGURE.usedThreads, -1) };
 }
 
 function isOut(value: unknown): value is { readonly out: unknown } {

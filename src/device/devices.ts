@@ -5,6 +5,7 @@
  */
 import type { Recording } from "../core/backend.ts";
 import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
+import { profileEvent, profiler } from "../core/profiler.ts";
 import { ROW_KERNELS } from "../core/row_kernels.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, type DType } from "../base/dtype.ts";
@@ -148,7 +149,18 @@ export class Graph implements Disposable {
       storage.settle();
       storage.version++;
     }
+    if (profiler === null) recording.run();
+    else this.#profile(recording);
+  }
+
+  #profile(recording: Recording): void {
+    const memory = memoryOf(this.device, "profile")!;
+    memory.synchronize();
+    const start = performance.now();
     recording.run();
+    memory.synchronize();
+    const backend = this.device.replace(/:\d+$/, "");
+    profileEvent("graph", start, performance.now() - start, { backend });
   }
 
   /** Frees the graph. Tensors that it made keep their elements. */

@@ -21,6 +21,7 @@ import {
   info,
   memory,
   ones,
+  profile,
   random,
   scope,
   type Shape,
@@ -424,6 +425,28 @@ function graphs(): void {
     step.run();
     assertEquals([snapshot.toArray(), written.toArray()], [[0, 0, 0], [2, 2, 2]]);
     assertEquals(others.map((one) => one.sum().item()), [0, 0, 0]);
+  });
+
+  it("a profile waits for each op, and has one row for each run of a graph", () => {
+    const x = loose(iota([4, 3])).to(CUDA);
+    const out = loose(zeros([4], { device: CUDA }));
+    const work = () => void x.softmax().sum(1, { out });
+    work();
+    const expected = out.toArray();
+    out.fill_(0);
+    const recorded = profile(() => capture(CUDA, work));
+    using step = recorded.result;
+    assertEquals(recorded.calls.map(({ op }) => op).slice(0, 2), ["softmax", "sum"]);
+    const { calls, rows } = profile(() => {
+      step.run();
+      step.run();
+      x.exp();
+    });
+    const seen = calls.map(({ op, backend, threads }) => [op, backend, threads]);
+    const graph = ["graph", "cuda", undefined];
+    assertEquals(seen, [graph, graph, ["exp", "cuda", undefined]]);
+    assertEquals(rows.find(({ op }) => op === "graph")!.calls, 2);
+    assertEquals(out.toArray(), expected);
   });
 
   it("an index out of range is found by the read after a run", () => {

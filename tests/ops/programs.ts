@@ -76,6 +76,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["iinfo", () => rm.iinfo("int8")],
   ["info", () => rm.info().backends.native !== undefined],
   ["memory", () => rm.memory().bytes > 0],
+  ["profile", ({ x }) => rm.profile(() => x.neg()).result, "neg(x)"],
   ["promoteTypes", () => rm.promoteTypes("int8", "uint8")],
   ["range", () => rm.range(0, 2)],
   ["rangeInclusive", () => rm.rangeInclusive(0, 2)],

@@ -104,6 +104,17 @@ for (const [name, program, ...record] of PROGRAMS) {
       const expected = program({ ...alone, path, later });
       await Promise.allSettled(waiting);
       assertEquals(plain(made), plain(expected));
+      const profiled = operands();
+      const report = rm.profile(() => program({ ...profiled, path, later }));
+      await Promise.allSettled(waiting);
+      assertEquals(plain(report.result), plain(expected));
+      const asked = record.flatMap((text) => {
+        const [, name, op] = /^(?:([^(]*): )?(\w+)\(/.exec(text) ?? [];
+        return op === undefined ? [] : [name === undefined || name.includes(" ") ? op : name];
+      });
+      const profiledOps = report.calls.filter(({ depth }) => depth === 0).map(({ op }) => op);
+      // Without a device, this call fails; a compiled function runs as one.
+      if (name !== "cuda" && name !== "compile") assertEquals(profiledOps, asked);
       for (const key of Object.keys(alone)) {
         assertEquals(plain(recorder.operands[key]), plain(alone[key]), `${name} changes ${key}`);
       }

@@ -98,6 +98,7 @@ const LEFT_OUT = new Set([
   ...[
     "image",
     "capture",
+    "profile",
     "setBackend",
     "setThreads",
     "scope",

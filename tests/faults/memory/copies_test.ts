@@ -90,6 +90,10 @@ const CALLS: Record<string, (lib: Any, x: Any, y: Any, v: Any) => unknown> = {
   zerosLike: (lib, _, y) => lib.zerosLike(y),
   like: (_, x, y) => x.like(y),
   sum: (_, x, y) => x.add(y).sum(),
+  profile: (lib, x, y) => {
+    const { result, calls } = lib.profile(() => x.add(y));
+    return [result, calls[0].shapes];
+  },
   image: (lib, _, y) => lib.image(y, { max: 6 }).width,
   "io.encodeNpy": (lib, _, y) => lib.io.encodeNpy(y),
   "io.encodeNpz": (lib, _, y) => lib.io.encodeNpz({ y }),
