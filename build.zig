@@ -29,6 +29,8 @@ const compact = [_][]const u8{
     "core/isa.c",
     "core/threads.c",
     "core/buffers.c",
+    "core/node_api.c",
+    "core/queue.c",
     "cpu/matmul.c",
     "cpu/blas.c",
     "cuda/api.c",

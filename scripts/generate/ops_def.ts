@@ -185,6 +185,7 @@ export function makeConstants(): string {
     enumOf("The numbers of a constant of a chain.", "RM_CHAIN_CONSTANT_", abi.CHAIN_CONSTANT),
     enumOf("The numbers of a step of a chain.", "RM_CHAIN_STEP_", abi.CHAIN_STEP),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
+    enumOf("What this library is as a module of Node-API.", "RM_MODULE_", abi.MODULE),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
     enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),
     enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),

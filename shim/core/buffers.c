@@ -8,17 +8,16 @@
  */
 #if !defined(_WIN32)
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
 #include "mutex.h"
+#include "node_api.h"
 
 enum {
   /* Buffers are aligned to cache lines. */
@@ -260,9 +259,6 @@ static void finalize_owner(void *owner, void *context) {
   close_owner(owner);
 }
 
-/* How often Node-API is expected to load this copy of the library. */
-static _Atomic int expected_modules;
-
 int32_t rm_buffers(int32_t what, double *numbers) {
   switch (what) {
     case RM_BUFFERS_OPEN: {
@@ -294,26 +290,17 @@ int32_t rm_buffers(int32_t what, double *numbers) {
       return RM_OK;
     case RM_BUFFERS_RELEASE: empty_cache(); return RM_OK;
     case RM_BUFFERS_GIVE: free_buffer((void *)(uintptr_t)numbers[0]); return RM_OK;
-    case RM_BUFFERS_EXPECT: atomic_fetch_add(&expected_modules, 1); return RM_OK;
     default: return rm_fail(RM_BAD_ARGUMENT, "rm_buffers does not do %d", what);
   }
 }
 
 /* ---- Node-API -------------------------------------------------------------------------------- */
 
-/* As in node_api.h. A process that runs JavaScript has these. */
-typedef void *(*callback)(void *env, void *info);
-typedef void (*finalizer)(void *env, void *data, void *hint);
 #define FUNCTIONS(F) \
-  F(napi_create_function, (void *env, const char *name, size_t length, callback function, \
-                           void *data, void **result)) \
-  F(napi_set_named_property, (void *env, void *object, const char *name, void *value)) \
-  F(napi_get_cb_info, (void *env, void *info, size_t *count, void **arguments, void **self, \
-                       void **data)) \
-  F(napi_get_value_double, (void *env, void *value, double *result)) \
+  NODE_API_FUNCTIONS(F) \
   F(napi_create_array_with_length, (void *env, size_t length, void **result)) \
   F(napi_create_arraybuffer, (void *env, size_t bytes, void **data, void **result)) \
-  F(napi_create_external_arraybuffer, (void *env, void *data, size_t bytes, finalizer lost, \
+  F(napi_create_external_arraybuffer, (void *env, void *data, size_t bytes, napi_finalizer lost, \
                                        void *hint, void **result))
 
 static struct {
@@ -322,18 +309,10 @@ static struct {
 #undef FIELD
 } api;
 
-static void *find_in_process(const char *name) {
-#if defined(_WIN32)
-  return (void *)(uintptr_t)GetProcAddress(GetModuleHandleA(NULL), name);
-#else
-  return dlsym(RTLD_DEFAULT, name);
-#endif
-}
-
 static bool find_api(void) {
   bool found = true;
 #define FIND(name, parameters) \
-  *(void **)&api.name = find_in_process(#name); \
+  *(void **)&api.name = rm_find_in_process(#name); \
   found = found && api.name != NULL;
   FUNCTIONS(FIND)
 #undef FIND
@@ -405,24 +384,19 @@ static void *api_allocate(void *env, void *info) {
   return result;
 }
 
-void *napi_register_module_v1(void *env, void *exports) {
+void rm_export_buffers(void *env, void *exports) {
   void *bytes, *take;
-  if (atomic_fetch_sub(&expected_modules, 1) <= 0) {
-    atomic_fetch_add(&expected_modules, 1);
-    return exports;
-  }
-  if (!find_api()) return exports;
+  if (!find_api()) return;
   buffer_owner *owner = new_owner();
-  if (owner == NULL) return exports;
+  if (owner == NULL) return;
   rm_pin_library();
   if (api.napi_create_external_arraybuffer(env, owner, sizeof(double), api_finalize_owner, NULL,
                                            &bytes) != 0) {
     close_owner(owner);
-    return exports;
+    return;
   }
   if (api.napi_create_function(env, "take", 4, api_allocate, owner, &take) == 0 &&
       api.napi_set_named_property(env, exports, "take", take) == 0) {
     api.napi_set_named_property(env, exports, "bytes", bytes);
   }
-  return exports;
 }

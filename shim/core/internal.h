@@ -93,6 +93,15 @@ int rm_used_threads(void);
 /* Whether short work runs on several threads too: 0 or 1 to set it, a negative value to ask. */
 int rm_always_parallel(int value);
 
+/* Starts a detached thread; false if the system allows no more. Keeps this library loaded. */
+bool rm_start_thread(void (*body)(void *argument), void *argument);
+
+/* Lets other threads of this process run before the calling thread. It cannot be undone. */
+void rm_lower_priority(void);
+
+/* The same; rm_parallel uses workers of low priority for the calling thread from then on. */
+void rm_enter_background(void);
+
 /* A monotonic clock. */
 int64_t rm_nanoseconds(void);
 
@@ -104,6 +113,11 @@ void rm_yield(void);
  * threads that sleep in it, garbage collectors and thread destructors would then run unmapped code.
  */
 void rm_pin_library(void);
+
+/* ---- the queue thread (queue.c) -------------------------------------------------------------- */
+
+/* Whether it has been started. */
+bool rm_queue_started(void);
 
 /* ---- BLAS (cpu/blas.c) ----------------------------------------------------------------------- */
 

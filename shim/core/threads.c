@@ -1,5 +1,7 @@
 /*
- * One thread pool per process. Idle workers sleep.
+ * Two thread pools per process: one for all callers, and one of lower priority for the queue thread,
+ * so that neither work in the foreground waits for a program in the background, nor the other way
+ * round. Idle workers sleep.
  */
 #if !defined(_WIN32)
 #define _GNU_SOURCE
@@ -7,6 +9,12 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+#endif
+#if defined(__linux__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <pthread/qos.h>
 #endif
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,16 +31,13 @@ enum {
   SHORT_WORK_NS = 8000,
   LONG_WORK_NS = 100000,
   /* Work longer than this may evict the data of its first tasks from the caches. */
-  ALTERNATING_WORK_NS = 30000
+  ALTERNATING_WORK_NS = 30000,
+  /* How much nicer the queue thread and its workers are than the process. With 19 or as idle
+   * threads, they would hardly run beside other processes. */
+  BACKGROUND_NICE = 10
 };
 
 #if defined(_WIN32)
-typedef CONDITION_VARIABLE condition;
-static void condition_init(condition *c) { InitializeConditionVariable(c); }
-static void condition_wait(condition *c, rm_mutex *l) {
-  SleepConditionVariableSRW(c, l, INFINITE, 0);
-}
-static void condition_signal(condition *c) { WakeConditionVariable(c); }
 void rm_yield(void) { SwitchToThread(); }
 int64_t rm_nanoseconds(void) {
   LARGE_INTEGER count, each;
@@ -46,10 +51,6 @@ static int hardware_threads(void) {
   return (int)about.dwNumberOfProcessors;
 }
 #else
-typedef pthread_cond_t condition;
-static void condition_init(condition *c) { pthread_cond_init(c, NULL); }
-static void condition_wait(condition *c, rm_mutex *l) { pthread_cond_wait(c, l); }
-static void condition_signal(condition *c) { pthread_cond_signal(c); }
 void rm_yield(void) { sched_yield(); }
 int64_t rm_nanoseconds(void) {
   struct timespec t;
@@ -66,16 +67,10 @@ static int hardware_threads(void) {
 }
 #endif
 
-/* Set by the caller whose tasks run. Another caller finds it set and works alone. */
-static atomic_flag pool_in_use = ATOMIC_FLAG_INIT;
+typedef struct pool pool;
 
-/* When the last tasks ended; written only while pool_in_use is held. */
-static int64_t last_end;
-
-static rm_mutex mutex = RM_MUTEX_INIT;
-
-/* The threads of the pool, the caller first. */
-static struct {
+/* A thread of a pool, the caller first. */
+typedef struct {
   /* The partition of the tasks that this thread starts with: how many of them are claimed, and how
    * many of those by other threads, which start at its end. */
   _Alignas(64) _Atomic(ptrdiff_t) claimed;
@@ -83,20 +78,37 @@ static struct {
   ptrdiff_t first, end;
   /* Incremented to wake the thread. */
   _Atomic(unsigned) call_count;
-  condition called;
-} threads[MAX_THREADS];
+  rm_condition called;
+  pool *of;
+} pool_thread;
 
-/* The number of workers, which are threads [1, workers]. Guarded by mutex. */
-static int workers;
+struct pool {
+  /* Set by the caller whose tasks run. Another caller finds it set and works alone. */
+  atomic_flag in_use;
+  /* When the last tasks ended; written only while in_use is held. */
+  int64_t last_end;
+  rm_mutex mutex;
+  /* The number of workers, which are threads [1, workers]. Guarded by mutex. */
+  int workers;
+  /* The current tasks, and how many threads take part; 0 when no worker may join. Guarded by
+   * mutex. */
+  void (*task)(void *context, ptrdiff_t index);
+  void *context;
+  int participants;
+  /* Workers that run tasks. Changed under mutex only. */
+  _Atomic(int) active_workers;
+  bool is_reversed;
+  bool is_background;
+  pool_thread threads[MAX_THREADS];
+};
 
-/* The current tasks, and how many threads take part; 0 when no worker may join. Guarded by
- * mutex. */
-static void (*current_task)(void *context, ptrdiff_t index);
-static void *current_context;
-static int current_threads;
+static pool foreground = {.in_use = ATOMIC_FLAG_INIT, .mutex = RM_MUTEX_INIT};
+static pool background = {.in_use = ATOMIC_FLAG_INIT,
+                          .mutex = RM_MUTEX_INIT,
+                          .is_background = true};
 
-/* Workers that run tasks. Changed under mutex only. */
-static _Atomic(int) active_workers;
+/* Whether this is the queue thread. */
+static _Thread_local bool in_background;
 
 static _Atomic(int) thread_limit;
 
@@ -107,54 +119,55 @@ static _Thread_local int used_threads;
  * result or what the next call reads again, is then what the next call starts with. Work that fits
  * in the caches keeps its order, since each thread would otherwise run other tasks each time. */
 static _Atomic(unsigned) alternation;
-static bool is_reversed;
 
-static bool claim(int of) {
-  const ptrdiff_t size = threads[of].end - threads[of].first;
-  return atomic_fetch_add_explicit(&threads[of].claimed, 1, memory_order_relaxed) < size;
+static bool claim(pool_thread *of) {
+  return atomic_fetch_add_explicit(&of->claimed, 1, memory_order_relaxed) < of->end - of->first;
 }
 
 /* Runs the i-th task of a partition, counted from its start or from its end. */
-static void run_task(int of, ptrdiff_t i, bool from_end) {
-  current_task(current_context, from_end ? threads[of].end - 1 - i : threads[of].first + i);
+static void run_task(const pool *p, const pool_thread *of, ptrdiff_t i, bool from_end) {
+  p->task(p->context, from_end ? of->end - 1 - i : of->first + i);
 }
 
 /* Runs the tasks of a thread's own partition first, the same ones whenever the same work comes
  * again, so that their data may still be in the caches of its core; then the remaining tasks of
  * other partitions. */
-static void run_partitions(int self, int participants) {
-  const bool reversed = is_reversed;
-  for (ptrdiff_t i = 0; claim(self); i++) run_task(self, i, reversed);
+static void run_partitions(pool *p, int self, int participants) {
+  const bool reversed = p->is_reversed;
+  for (ptrdiff_t i = 0; claim(&p->threads[self]); i++) {
+    run_task(p, &p->threads[self], i, reversed);
+  }
   for (int i = 1; i < participants; i++) {
-    const int of = self + i < participants ? self + i : self + i - participants;
+    pool_thread *of = &p->threads[self + i < participants ? self + i : self + i - participants];
     while (claim(of)) {
-      run_task(of, atomic_fetch_add_explicit(&threads[of].stolen, 1, memory_order_relaxed),
-               !reversed);
+      run_task(p, of, atomic_fetch_add_explicit(&of->stolen, 1, memory_order_relaxed), !reversed);
     }
   }
 }
 
 /* The main loop of a worker. */
-static void worker_loop(int self) {
+static void worker_loop(void *thread) {
+  pool_thread *self = thread;
+  pool *p = self->of;
+  const int index = (int)(self - p->threads);
   unsigned last_call = 0;
+  if (p->is_background) rm_lower_priority();
   for (;;) {
     const int64_t end = rm_nanoseconds() + SPIN_NS;
-    while (atomic_load(&threads[self].call_count) == last_call && rm_nanoseconds() < end) {
-      rm_yield();
-    }
-    rm_mutex_lock(&mutex);
-    while (threads[self].call_count == last_call) condition_wait(&threads[self].called, &mutex);
-    last_call = threads[self].call_count;
-    const int participants = current_threads;
+    while (atomic_load(&self->call_count) == last_call && rm_nanoseconds() < end) rm_yield();
+    rm_mutex_lock(&p->mutex);
+    while (self->call_count == last_call) rm_condition_wait(&self->called, &p->mutex);
+    last_call = self->call_count;
+    const int participants = p->participants;
     /* The worker may be late: other work may have started since. */
-    const bool joins = self < participants;
-    active_workers += joins;
-    rm_mutex_unlock(&mutex);
+    const bool joins = index < participants;
+    p->active_workers += joins;
+    rm_mutex_unlock(&p->mutex);
     if (!joins) continue;
-    run_partitions(self, participants);
-    rm_mutex_lock(&mutex);
-    if (--active_workers == 0) condition_signal(&threads[0].called);
-    rm_mutex_unlock(&mutex);
+    run_partitions(p, index, participants);
+    rm_mutex_lock(&p->mutex);
+    if (--p->active_workers == 0) rm_condition_signal(&p->threads[0].called);
+    rm_mutex_unlock(&p->mutex);
   }
 }
 
@@ -162,51 +175,88 @@ static void worker_loop(int self) {
 void rm_pin_library(void) {
   HMODULE self;
   GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
-                     (LPCSTR)&workers, &self);
+                     (LPCSTR)&foreground, &self);
 }
 #else
 void rm_pin_library(void) {
   Dl_info self;
-  if (dladdr((const void *)&workers, &self) != 0) {
+  if (dladdr((const void *)&foreground, &self) != 0) {
     dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   }
 }
 #endif
 
+/* What a new thread runs. */
+typedef struct {
+  void (*body)(void *argument);
+  void *argument;
+} thread_start;
+
+static void run_thread(void *start) {
+  const thread_start own = *(thread_start *)start;
+  free(start);
+  own.body(own.argument);
+}
+
 #if defined(_WIN32)
-static DWORD WINAPI thread_main(LPVOID self) {
-  worker_loop((int)(intptr_t)self);
+static DWORD WINAPI thread_main(LPVOID start) {
+  run_thread(start);
   return 0;
 }
-static bool start_thread(int self) {
-  HANDLE thread = CreateThread(NULL, 0, thread_main, (LPVOID)(intptr_t)self, 0, NULL);
+static bool create_thread(thread_start *start) {
+  HANDLE thread = CreateThread(NULL, 0, thread_main, start, 0, NULL);
   if (thread == NULL) return false;
   CloseHandle(thread);
   return true;
 }
 #else
-static void *thread_main(void *self) {
-  worker_loop((int)(intptr_t)self);
+static void *thread_main(void *start) {
+  run_thread(start);
   return NULL;
 }
-static bool start_thread(int self) {
+static bool create_thread(thread_start *start) {
   pthread_t thread;
-  if (pthread_create(&thread, NULL, thread_main, (void *)(intptr_t)self) != 0) return false;
+  if (pthread_create(&thread, NULL, thread_main, start) != 0) return false;
   pthread_detach(thread);
   return true;
 }
 #endif
 
+bool rm_start_thread(void (*body)(void *argument), void *argument) {
+  thread_start *start = malloc(sizeof *start);
+  if (start == NULL) return false;
+  *start = (thread_start){body, argument};
+  rm_pin_library();
+  if (create_thread(start)) return true;
+  free(start);
+  return false;
+}
+
+#if defined(_WIN32)
+void rm_lower_priority(void) {
+  SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_BELOW_NORMAL);
+}
+#elif defined(__linux__)
+void rm_lower_priority(void) {
+  const int nice = getpriority(PRIO_PROCESS, (id_t)getpid()) + BACKGROUND_NICE;
+  setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice > 19 ? 19 : nice);
+}
+#else
+void rm_lower_priority(void) { pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0); }
+#endif
+
+void rm_enter_background(void) {
+  in_background = true;
+  rm_lower_priority();
+}
+
 /* Starts workers [1, last], as far as the system allows. */
-static void start_workers(int last) {
-  if (workers == 0) {
-    rm_pin_library();
-    condition_init(&threads[0].called);
-  }
-  while (workers < last) {
-    condition_init(&threads[workers + 1].called);
-    if (!start_thread(workers + 1)) return;
-    workers++;
+static void start_workers(pool *p, int last) {
+  while (p->workers < last) {
+    pool_thread *thread = &p->threads[p->workers + 1];
+    thread->of = p;
+    if (!rm_start_thread(worker_loop, thread)) return;
+    p->workers++;
   }
 }
 
@@ -254,42 +304,48 @@ void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdi
                         (atomic_fetch_add_explicit(&alternation, 1, memory_order_relaxed) & 1);
   const int limit = (int)rm_min(rm_threads(), tasks);
   if (rm_always_parallel(-1)) work = LONG_WORK_NS;
-  if (limit <= 1 || work < SHORT_WORK_NS || atomic_flag_test_and_set(&pool_in_use)) {
+  if (limit <= 1 || work < SHORT_WORK_NS) {
     run_serially(tasks, task, context, reversed);
     return;
   }
-  if (work < LONG_WORK_NS && rm_nanoseconds() - last_end > SPIN_NS) {
+  pool *p = in_background ? &background : &foreground;
+  if (atomic_flag_test_and_set(&p->in_use)) {
     run_serially(tasks, task, context, reversed);
-    last_end = rm_nanoseconds();
-    atomic_flag_clear(&pool_in_use);
     return;
   }
-  rm_mutex_lock(&mutex);
-  start_workers(limit - 1);
-  const int participants = workers < limit - 1 ? workers + 1 : limit;
-  current_task = task;
-  current_context = context;
-  is_reversed = reversed;
-  current_threads = participants;
+  if (work < LONG_WORK_NS && rm_nanoseconds() - p->last_end > SPIN_NS) {
+    run_serially(tasks, task, context, reversed);
+    p->last_end = rm_nanoseconds();
+    atomic_flag_clear(&p->in_use);
+    return;
+  }
+  rm_mutex_lock(&p->mutex);
+  start_workers(p, limit - 1);
+  const int participants = p->workers < limit - 1 ? p->workers + 1 : limit;
+  p->task = task;
+  p->context = context;
+  p->is_reversed = reversed;
+  p->participants = participants;
   for (int i = 0; i < participants; i++) {
-    threads[i].claimed = threads[i].stolen = 0;
-    threads[i].first = tasks / participants * i + rm_min(i, tasks % participants);
-    threads[i].end = tasks / participants * (i + 1) + rm_min(i + 1, tasks % participants);
-    threads[i].call_count++;
+    pool_thread *thread = &p->threads[i];
+    thread->claimed = thread->stolen = 0;
+    thread->first = tasks / participants * i + rm_min(i, tasks % participants);
+    thread->end = tasks / participants * (i + 1) + rm_min(i + 1, tasks % participants);
+    thread->call_count++;
   }
-  for (int i = 1; i < participants; i++) condition_signal(&threads[i].called);
-  rm_mutex_unlock(&mutex);
+  for (int i = 1; i < participants; i++) rm_condition_signal(&p->threads[i].called);
+  rm_mutex_unlock(&p->mutex);
   rm_note_threads(participants);
-  run_partitions(0, participants);
-  rm_mutex_lock(&mutex);
+  run_partitions(p, 0, participants);
+  rm_mutex_lock(&p->mutex);
   /* A worker that has not joined yet has nothing left to do. */
-  current_threads = 0;
-  rm_mutex_unlock(&mutex);
+  p->participants = 0;
+  rm_mutex_unlock(&p->mutex);
   const int64_t end = rm_nanoseconds() + SPIN_NS;
-  while (atomic_load(&active_workers) > 0 && rm_nanoseconds() < end) rm_yield();
-  rm_mutex_lock(&mutex);
-  while (active_workers > 0) condition_wait(&threads[0].called, &mutex);
-  rm_mutex_unlock(&mutex);
-  last_end = rm_nanoseconds();
-  atomic_flag_clear(&pool_in_use);
+  while (atomic_load(&p->active_workers) > 0 && rm_nanoseconds() < end) rm_yield();
+  rm_mutex_lock(&p->mutex);
+  while (p->active_workers > 0) rm_condition_wait(&p->threads[0].called, &p->mutex);
+  rm_mutex_unlock(&p->mutex);
+  p->last_end = rm_nanoseconds();
+  atomic_flag_clear(&p->in_use);
 }

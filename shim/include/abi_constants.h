@@ -39,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x26b15a92u
+#define RM_ABI_HASH 0xf609e3a1u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -120,8 +120,13 @@ enum {
   RM_BUFFERS_KEPT = 2,
   RM_BUFFERS_RELEASE = 3,
   RM_BUFFERS_GIVE = 4,
-  RM_BUFFERS_EXPECT = 5,
-  RM_BUFFERS_TAKE_KEPT = 6
+  RM_BUFFERS_TAKE_KEPT = 5
+};
+
+/* What this library is as a module of Node-API. */
+enum {
+  RM_MODULE_BUFFERS = 0,
+  RM_MODULE_QUEUE = 1
 };
 
 /* What rm_cuda_memory does. */

@@ -144,16 +144,25 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
  * RM_BUFFERS_KEPT: numbers become [bytes in the cache].
  * RM_BUFFERS_RELEASE: frees the cache.
  * RM_BUFFERS_GIVE: numbers are [address] of a buffer that no collector knows.
- * RM_BUFFERS_EXPECT: the next module of Node-API is this library, not another file of its name.
  */
 RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
 /*
- * The same through Node-API: sets exports.take(bytes, 1 for zeros), which returns an ArrayBuffer,
- * or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the double at the
- * owner, which must live as long as take. Sets neither in a process without Node-API, or if not
- * expected.
+ * The next module of Node-API that this thread opens is this library, not another file of its name,
+ * for one of two purposes:
+ *
+ * RM_MODULE_BUFFERS: the same as rm_buffers. Sets exports.take(bytes, 1 for zeros), which returns an
+ *   ArrayBuffer, or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the
+ *   double at the owner, which must live as long as take.
+ * RM_MODULE_QUEUE: sets exports.listen(ended), to be called once, which returns submit(frame, from,
+ *   to). That queues a run of a frame on a thread of low priority and returns RM_OK, or why it has
+ *   not; `ended` gets the status of the run later. There is one run per environment at a time, and
+ *   the frame must not be used during it. The environment stays alive during the run. If it is
+ *   ended nevertheless, the run stops before its next call.
  */
+RM_API int32_t rm_expect_module(int32_t what);
+
+/* The entry of Node-API. Sets nothing in a process without Node-API, or if it is not expected. */
 RM_API void *napi_register_module_v1(void *env, void *exports);
 
 /* ---- CUDA ------------------------------------------------------------------------------------ */

@@ -214,6 +214,27 @@ export class SharedError extends Error {
   }
 }
 
+/** Too many jobs that wait for the queue thread. */
+export class QueueFullError extends Error {
+  static {
+    nameError(this, "QueueFullError");
+  }
+
+  /** The class name. */
+  declare readonly name: "QueueFullError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_QUEUE_FULL";
+  /** The largest number of jobs that may wait. */
+  readonly limit: number;
+
+  /** Builds the error for a queue of at most `limit` jobs. */
+  constructor(limit: number) {
+    super(`Cannot queue a job: ${limit} jobs wait already`);
+    this.limit = limit;
+    locate(this);
+  }
+}
+
 /** A name that another op has, an op that is not defined in this thread, an invalid definition. */
 export class OpError extends Error {
   static {

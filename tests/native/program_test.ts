@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { opHash, STATUS } from "../../src/backend/ffi/abi.ts";
 import {
   type Frame,
@@ -13,54 +13,18 @@ import {
   type ProgramCall,
   type ProgramSpec,
 } from "../../src/backend/native/program.ts";
-import { DTYPE } from "../../src/base/dtype.ts";
 import { DisposedError, NativeError, OutOfMemoryError } from "../../src/base/errors.ts";
-import { Layout } from "../../src/base/layout.ts";
-import { ATTRIBUTES, OFFSETS, type Plan, planBlocks, planMap } from "../../src/base/plan.ts";
+import { ATTRIBUTES, OFFSETS } from "../../src/base/plan.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { MAP } from "../../src/ops/table.ts";
+import { dense, F32, gatherCall, kernelOf, mapCall } from "./programs.ts";
 import { check, shim } from "./support.ts";
 
-const F32 = DTYPE.float32.id;
 const N = 16;
 const BYTES = 4 * N;
 
-function kernelOf(name: string, hash = 0): number {
-  const number = shim.rm_find_kernel(new TextEncoder().encode(`${name}\0`), hash);
-  assert(number >= 0, name);
-  return number;
-}
-
-function numbersOf({ data, length }: Plan): Float64Array {
-  return data.slice(0, length);
-}
-
-/** The numbers of an elementwise op over dense operands. */
-function dense(arity: number, n = N): Float64Array {
-  const layout = Layout.contiguous([n]);
-  return numbersOf(planMap(layout, layout, arity > 1 ? layout : null, null));
-}
-
-/** A call of a float32 op: `buffers` has the output first. */
-function map(op: MapOp, buffers: number[], numbers = dense(op.arity)): ProgramCall {
-  const dtypes = buffers.map(() => F32);
-  return { kernel: kernelOf(op.name, opHash(op)), compute: F32, dtypes, buffers, numbers };
-}
-
-/** A call that copies blocks of one element by int32 indices. */
-function gather(buffers: number[], count: number, size: number): ProgramCall {
-  const numbers = numbersOf(
-    planBlocks(Layout.contiguous([count]), 1, Layout.contiguous([size]), 1, 0),
-  );
-  numbers.set([0, count, size, 1, 1], ATTRIBUTES);
-  return {
-    kernel: kernelOf("gather"),
-    compute: F32,
-    dtypes: [F32, F32, DTYPE.int32.id],
-    buffers,
-    numbers,
-    checksIndex: true,
-  };
+function map(op: MapOp, buffers: number[], numbers = dense(op.arity, N)): ProgramCall {
+  return mapCall(shim, op, buffers, numbers);
 }
 
 function arrayOf(...values: number[]): Float32Array {
@@ -152,7 +116,7 @@ check("small arrays keep their addresses while they are bound", () => {
 });
 
 check("frames do not share numbers, addresses or arenas", () => {
-  const numbers = dense(1);
+  const numbers = dense(1, N);
   const call = map(MAP.neg, [1, 0], numbers);
   const program = new NativeProgram(shim, {
     buffers: [copied(0), copied(64)],
@@ -192,7 +156,7 @@ check("a run stops at an index out of range, and the next run is right", () => {
   ];
   const calls = [
     map(MAP.neg, [3, 0]),
-    gather([2, 3, 1], 3, N),
+    gatherCall(shim, [2, 3, 1], 3, N),
     map(MAP.neg, [3, 2], dense(1, 3)),
   ];
   within({ buffers, calls, arenaBytes: 192 }, (frame) => {
@@ -224,7 +188,7 @@ check("a run stops at an index out of range, and the next run is right", () => {
 });
 
 check("an error of a call names its number and kernel", () => {
-  const broken = dense(2);
+  const broken = dense(2, N);
   broken[1] = 2;
   const calls = [map(MAP.add, [2, 0, 1]), map(MAP.sub, [2, 0, 1], broken)];
   within({ ...PRODUCT!, calls }, (frame) => {
@@ -360,7 +324,23 @@ check("malformed programs are refused", () => {
 check("the shim reads no further than a program's end", () => {
   // The same as PRODUCT's first call, truncated everywhere.
   const whole = [0, 2, 1, 64, 1, 0, 64, 0, 0, 64];
-  whole.push(kernelOf("add", opHash(MAP.add)), F32, 0, 4, 2, F32, F32, F32, 255, 1, 0, 0, -1, 1, 2);
+  whole.push(
+    kernelOf(shim, "add", opHash(MAP.add)),
+    F32,
+    0,
+    4,
+    2,
+    F32,
+    F32,
+    F32,
+    255,
+    1,
+    0,
+    0,
+    -1,
+    1,
+    2,
+  );
   const make = (length: number): number => {
     const numbers = Float64Array.from(whole);
     numbers[0] = length;

@@ -85,6 +85,10 @@ export const SYMBOLS = {
     c: "int32_t rm_buffers(int32_t what, double *numbers)",
     parameters: ["i32", "buffer"],
   },
+  rm_expect_module: {
+    c: "int32_t rm_expect_module(int32_t what)",
+    parameters: ["i32"],
+  },
   rm_cuda_open: {
     c: "int32_t rm_cuda_open(const void *folder, double *numbers)",
     parameters: ["buffer", "buffer"],
@@ -165,9 +169,11 @@ export const BUFFERS = {
   kept: 2,
   release: 3,
   give: 4,
-  expect: 5,
-  takeKept: 6,
+  takeKept: 5,
 } as const;
+
+/** The purposes of this library as a module of Node-API. */
+export const MODULE = { buffers: 0, queue: 1 } as const;
 
 /** The operations of `rm_program` and of `rm_program_copy`, and the kinds of buffers. */
 export const PROGRAM = {

@@ -6,8 +6,9 @@
  *
  * @module
  */
-import { BUFFERS, type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
+import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
 import type { Buffers, Entry, Host } from "./host.ts";
+import { openModule } from "./node_api.ts";
 
 interface DenoEntry {
   readonly isFile: boolean;
@@ -56,10 +57,7 @@ function open(path: string): Shim {
 function buffers(shim: Shim, path: string): Buffers | undefined {
   // A program may have dropped the permission since.
   if (!granted({ name: "ffi", path })) return undefined;
-  shim.rm_buffers(BUFFERS.expect, null);
-  const module: { exports: Partial<Buffers> } = { exports: {} };
-  globalThis.process.dlopen(module, path);
-  const { take, bytes } = module.exports;
+  const { take, bytes }: Partial<Buffers> = openModule(shim, path, "buffers");
   return take && bytes && { take, bytes };
 }
 

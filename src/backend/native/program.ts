@@ -160,6 +160,7 @@ export class NativeProgram {
   readonly #owned: Owned;
   readonly #idle: Frame[] = [];
   #frames = 0;
+  #freed = false;
 
   /** Makes a program from its parts. Throws a NativeError if they do not fit each other. */
   constructor(shim: Shim, spec: ProgramSpec) {
@@ -195,7 +196,7 @@ export class NativeProgram {
     }
     if (this.#frames >= most) return null;
     const { shim, program, frames } = this.#owned;
-    if (program === 0) throw new DisposedError("Cannot run a program that was disposed of");
+    if (this.#freed) throw disposed();
     numbers[0] = program;
     const status = shim.rm_program(PROGRAM.makeFrame, numbers);
     if (status !== STATUS.ok) throw failed(shim, status, this.spec.arenaBytes);
@@ -212,9 +213,8 @@ export class NativeProgram {
     this.#idle.length = 0;
     // The frames in use need the program.
     if (this.#owned.frames.size === 0) free(this.#owned);
-    else this.#freed = true;
+    this.#freed = true;
   }
-  #freed = false;
 
   #end(frame: Frame): void {
     if (!this.#freed) {
@@ -226,8 +226,7 @@ export class NativeProgram {
   }
 
   #freeFrame(frame: Frame): void {
-    numbers[0] = frame.address;
-    frame.address = 0;
+    numbers[0] = frame.end();
     this.#owned.frames.delete(numbers[0]!);
     this.#frames--;
     this.#owned.shim.rm_program(PROGRAM.freeFrame, numbers);
@@ -244,8 +243,10 @@ function failed(shim: Shim, status: number, arenaBytes: number): Error {
 export class Frame {
   /** The program. */
   readonly program: NativeProgram;
-  /** The address in the shim; 0 once it is freed. @ignore */
-  address: number;
+  /** The address in the shim; 0 during a job and once it is freed. */
+  #address: number;
+  /** The address during a job, else 0. */
+  #lent = 0;
   readonly #shim: Shim;
   readonly #calls: number;
   readonly #ended: (frame: Frame) => void;
@@ -267,7 +268,7 @@ export class Frame {
   ) {
     const { buffers, calls } = program.spec;
     this.program = program;
-    this.address = address;
+    this.#address = address;
     this.#shim = shim;
     this.#calls = calls.length;
     this.#ended = ended;
@@ -284,6 +285,30 @@ export class Frame {
   /** Acquires the frame again. @ignore */
   begin(): void {
     this.#acquired = true;
+  }
+
+  /** Makes the frame unusable for good, and returns its address. @ignore */
+  end(): number {
+    const address = this.#address;
+    this.#address = 0;
+    return address;
+  }
+
+  /**
+   * Checks that the calls [`from`, `to`) can run, and returns the address of the frame, which is
+   * unusable until {@link takeBack}. @ignore
+   */
+  lend(from: number, to: number): number {
+    this.#checkRun(from, to);
+    this.#lent = this.#address;
+    this.#address = 0;
+    return this.#lent;
+  }
+
+  /** Ends a {@link lend}. @ignore */
+  takeBack(): void {
+    this.#address = this.#lent;
+    this.#lent = 0;
   }
 
   /**
@@ -311,7 +336,7 @@ export class Frame {
       a === bound[place] && (b === null || b === bound[place + 1]) &&
       (c === null || c === bound[place + 2]) && (d === null || d === bound[place + 3])
     ) return;
-    this.#check(this.#shim.rm_program_bind(this.address, place, a, b, c, d));
+    this.#check(this.#shim.rm_program_bind(this.#address, place, a, b, c, d));
     this.#keep(place, a);
     if (b !== null) this.#keep(place + 1, b);
     if (c !== null) this.#keep(place + 2, c);
@@ -328,13 +353,13 @@ export class Frame {
   /** Copies the first bytes of `array` to a copied buffer. */
   write(place: number, array: TypedArray): void {
     this.#checkBytes(place, "copied", array);
-    this.#check(this.#shim.rm_program_copy(this.address, PROGRAM.write, place, array));
+    this.#check(this.#shim.rm_program_copy(this.#address, PROGRAM.write, place, array));
   }
 
   /** Copies a copied buffer to the beginning of `array`. */
   read(place: number, array: TypedArray): void {
     this.#checkBytes(place, "copied", array);
-    this.#check(this.#shim.rm_program_copy(this.address, PROGRAM.read, place, array));
+    this.#check(this.#shim.rm_program_copy(this.#address, PROGRAM.read, place, array));
   }
 
   /** Sets one of the numbers of a call, for all later runs in this frame. */
@@ -343,7 +368,7 @@ export class Frame {
     if (calls[call] === undefined || calls[call].numbers[index] === undefined) {
       throw bad(`call ${call} has no number ${index}`);
     }
-    this.#check(this.#shim.rm_program_set(this.address, call, index, value));
+    this.#check(this.#shim.rm_program_set(this.#address, call, index, value));
   }
 
   /**
@@ -353,20 +378,15 @@ export class Frame {
    * shim has no kernel for the dtypes of the call.
    */
   run(from = 0, to: number = this.#calls): IndexFault | null {
-    if (this.#missing > 0) throw this.#unbound();
-    if (!(from >= 0 && from <= to && to <= this.#calls)) {
-      throw bad(`there are no calls ${from} to ${to} of ${this.#calls}`);
-    }
-    const { address } = this;
-    if (address === 0) throw freed();
-    const status = this.#shim.rm_program_run(address, from, to);
+    this.#checkRun(from, to);
+    const status = this.#shim.rm_program_run(this.#address, from, to);
     return status === STATUS.ok ? null : this.fault(status);
   }
 
   /** Why a run has returned `status`, which is not `ok`: returns or throws as {@link run} does. */
   fault(status: number): IndexFault {
     const text = readText((bytes, length) =>
-      this.#shim.rm_program_fault(this.address, numbers, bytes, length)
+      this.#shim.rm_program_fault(this.#address, numbers, bytes, length)
     );
     const [call, badIndex] = [numbers[0]!, numbers[1]!];
     if (status === STATUS.badIndex) return { call, badIndex };
@@ -381,6 +401,7 @@ export class Frame {
   /** Hands the frame back to its program for reuse, and unbinds all arrays that are not kept. */
   release(): void {
     if (!this.#acquired) return;
+    if (this.#lent !== 0) throw this.#unusable();
     this.#acquired = false;
     for (const place of this.#transient) {
       if (this.#bound[place] === null) continue;
@@ -388,6 +409,14 @@ export class Frame {
       this.#missing++;
     }
     this.#ended(this);
+  }
+
+  #checkRun(from: number, to: number): void {
+    if (this.#missing > 0) throw this.#unbound();
+    if (!(from >= 0 && from <= to && to <= this.#calls)) {
+      throw bad(`there are no calls ${from} to ${to} of ${this.#calls}`);
+    }
+    if (this.#address === 0) throw this.#unusable();
   }
 
   #keep(place: number, array: TypedArray): void {
@@ -418,7 +447,7 @@ export class Frame {
 
   #check(status: number): void {
     if (status === STATUS.ok) return;
-    if (this.address === 0) throw freed();
+    if (this.#address === 0) throw this.#unusable();
     throw new NativeError("rm_program", status, lastError(this.#shim));
   }
 
@@ -428,8 +457,12 @@ export class Frame {
     );
     return bad(`buffer ${place} has no array`);
   }
+
+  #unusable(): Error {
+    return this.#lent === 0 ? disposed() : bad("the frame is in use by a job");
+  }
 }
 
-function freed(): DisposedError {
+function disposed(): DisposedError {
   return new DisposedError("Cannot run a program that was disposed of");
 }

@@ -261,7 +261,7 @@ static void check_node(void) {
   CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
   /* Another file with the library's name is not the one that JavaScript opened. */
   CHECK(napi_register_module_v1(NULL, &node) == &node && node.take == NULL);
-  CHECK(rm_buffers(RM_BUFFERS_EXPECT, NULL) == RM_OK);
+  CHECK(rm_expect_module(RM_MODULE_BUFFERS) == RM_OK);
   CHECK(napi_register_module_v1(NULL, &node) == &node);
   CHECK(node.take != NULL && node.owner != NULL && *(double *)node.owner == 0);
   /* New memory is allocated after pending finalizers ran, and advances the marking now and then. */
