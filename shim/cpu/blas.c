@@ -35,14 +35,35 @@ static blas open_blas;
 /* Set once open_blas is complete, so that other threads can read it without locking. */
 static _Atomic(const blas *) ready_blas;
 
-/* Locked while the library is opened and while it runs: concurrent calls make it slower. */
-static rm_mutex mutex = RM_MUTEX_INIT;
+/* Held while the library is opened and while it runs: concurrent calls make it slower. The lock is
+ * fair: threads get it in the order in which they ask, so that a thread with many products, or with
+ * a large one in tiles, lets others in between. */
+static struct {
+  rm_mutex mutex;
+  rm_condition served;
+  /* The ticket of the next thread that asks, and that of the thread that has the lock. */
+  unsigned next_ticket, serving;
+} lock = {RM_MUTEX_INIT, RM_CONDITION_INIT, 0, 0};
+
+static void take_turn(void) {
+  rm_mutex_lock(&lock.mutex);
+  const unsigned ticket = lock.next_ticket++;
+  while (lock.serving != ticket) rm_condition_wait(&lock.served, &lock.mutex);
+  rm_mutex_unlock(&lock.mutex);
+}
+
+static void end_turn(void) {
+  rm_mutex_lock(&lock.mutex);
+  const bool others_wait = ++lock.serving != lock.next_ticket;
+  rm_mutex_unlock(&lock.mutex);
+  if (others_wait) rm_condition_broadcast(&lock.served);
+}
 
 /* Set when the process exits. Products then use own kernels. */
 static _Atomic(bool) exiting;
 
 #if defined(_WIN32)
-/* Windows ends all other threads before libraries learn of the exit; the mutex may stay locked. */
+/* Windows ends all other threads before libraries learn of the exit; the lock may stay taken. */
 static void prepare_exit(void) {}
 static void limit_spinning(void) {
   if (getenv("OPENBLAS_THREAD_TIMEOUT") == NULL) _putenv_s("OPENBLAS_THREAD_TIMEOUT", "20");
@@ -54,8 +75,8 @@ static const char *const default_names[] = {"libopenblas.dll", "openblas.dll"};
  * admits no other, runs before. */
 static void leave_library(void) {
   atomic_store(&exiting, true);
-  rm_mutex_lock(&mutex);
-  rm_mutex_unlock(&mutex);
+  take_turn();
+  end_turn();
 }
 /* Called after OpenBLAS was opened. Unloading this library would run the handler too early. */
 static void prepare_exit(void) {
@@ -148,18 +169,51 @@ static int32_t open_default(void) {
   return rm_fail(RM_NOT_FOUND, "no OpenBLAS under the usual names (%s, ...)", default_names[0]);
 }
 
+/* An opening on another thread. */
+typedef struct {
+  rm_mutex mutex;
+  rm_condition ended;
+  bool has_ended;
+  int32_t status;
+  char message[2048];
+} opening;
+
+static void open_below(void *data) {
+  opening *o = data;
+  rm_lower_priority();
+  const int32_t status = open_default();
+  rm_mutex_lock(&o->mutex);
+  o->status = status;
+  if (status != RM_OK) rm_last_error(o->message, sizeof o->message);
+  o->has_ended = true;
+  /* Before unlocking, since the waiting thread owns this memory. */
+  rm_condition_signal(&o->ended);
+  rm_mutex_unlock(&o->mutex);
+}
+
+/* The threads of OpenBLAS inherit the priority of the thread that opens it. In a process with a
+ * queue thread it is low, so that products there do not keep other threads from the processor. */
+static int32_t open_for_queue(void) {
+  opening o = {RM_MUTEX_INIT, RM_CONDITION_INIT, false, RM_OK, ""};
+  if (!rm_start_thread(open_below, &o)) return open_default();
+  rm_mutex_lock(&o.mutex);
+  while (!o.has_ended) rm_condition_wait(&o.ended, &o.mutex);
+  rm_mutex_unlock(&o.mutex);
+  return o.status == RM_OK ? RM_OK : rm_fail(o.status, "%s", o.message);
+}
+
 int32_t rm_blas_open(void) {
   if (atomic_load(&ready_blas) != NULL) return RM_OK;
-  rm_mutex_lock(&mutex);
+  take_turn();
   int32_t status = RM_OK;
   if (atomic_load(&ready_blas) == NULL) {
-    status = open_default();
+    status = rm_queue_started() ? open_for_queue() : open_default();
     if (status == RM_OK) {
       prepare_exit();
       atomic_store(&ready_blas, &open_blas);
     }
   }
-  rm_mutex_unlock(&mutex);
+  end_turn();
   return status;
 }
 
@@ -171,14 +225,64 @@ int32_t rm_blas_info(void *buffer, int32_t length) {
 void rm_blas_threads(int threads) {
   const blas *library = atomic_load(&ready_blas);
   if (library == NULL || library->set_threads == NULL) return;
-  rm_mutex_lock(&mutex);
+  take_turn();
   if (!exiting) library->set_threads(threads);
-  rm_mutex_unlock(&mutex);
+  end_turn();
 }
 
 rm_blas_state rm_blas_status(void) {
   const blas *library = atomic_load(&ready_blas);
   return library == NULL ? RM_BLAS_CLOSED : library->always ? RM_BLAS_ALWAYS : RM_BLAS_OPEN;
+}
+
+enum {
+  /* The edges of tiles are multiples of this many rows or columns. OpenBLAS then computes their
+   * elements as it does those of the whole product. */
+  TILE_EDGE = 512,
+  /* The binary logarithm of the most multiplications of a tile, unless it is as small as tiles can
+   * be. Smaller tiles take longer in total. */
+  TILE_WORK_BITS = 33
+};
+
+static const double TILE_WORK = (double)(1LL << TILE_WORK_BITS);
+
+/* The size of the tiles of a product, by its shape alone, so that results do not depend on which
+ * other threads multiply. */
+static void choose_tile(int rows, int columns, int k, int *height, int *width) {
+  *height = rows;
+  *width = columns;
+  while ((double)*height * *width * k > TILE_WORK) {
+    int *longer = *height >= *width ? height : width;
+    if (*longer <= TILE_EDGE) return;
+    *longer = (int)rm_round_up(rm_ceil_div(*longer, 2), TILE_EDGE);
+  }
+}
+
+/* The length of the tile that begins at `from`. Short remainders belong to the last tile. */
+static int tile_length(int from, int length, int tile) {
+  return length - from < tile + TILE_EDGE ? length - from : tile;
+}
+
+/* A product as CBLAS takes it. */
+typedef struct {
+  int32_t dtype;
+  int trans_a, trans_b, rows, columns, k, lda, ldb, ldc;
+} blas_call;
+
+/* Multiplies a tile of the result, from a row and a column on. */
+static void multiply_tile(const blas *library, const blas_call *p, char *c, const char *a,
+                          const char *b, int row, int column, int rows, int columns) {
+  const ptrdiff_t bytes = rm_itemsize(p->dtype);
+  a += (ptrdiff_t)row * (p->trans_a == TRANS ? 1 : p->lda) * bytes;
+  b += (ptrdiff_t)column * (p->trans_b == TRANS ? p->ldb : 1) * bytes;
+  c += ((ptrdiff_t)row * p->ldc + column) * bytes;
+  if (p->dtype == RM_FLOAT32) {
+    library->sgemm(ROW_MAJOR, p->trans_a, p->trans_b, rows, columns, p->k, 1, (const float *)a,
+                   p->lda, (const float *)b, p->ldb, 0, (float *)c, p->ldc);
+  } else {
+    library->dgemm(ROW_MAJOR, p->trans_a, p->trans_b, rows, columns, p->k, 1, (const double *)a,
+                   p->lda, (const double *)b, p->ldb, 0, (double *)c, p->ldc);
+  }
 }
 
 bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void *c, const void *a,
@@ -189,28 +293,47 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
   /* A column-major c is the row-major transpose: c' = b' a'. */
   const bool swap = out.by_columns;
   const rm_matrix first = swap ? right : left, second = swap ? left : right;
-  const int ta = first.by_columns != swap ? TRANS : NO_TRANS;
-  const int tb = second.by_columns != swap ? TRANS : NO_TRANS;
-  const int la = first.leading, lb = second.leading, k = (int)plan[RM_K];
-  const int rows = (int)plan[swap ? RM_N : RM_M], columns = (int)plan[swap ? RM_M : RM_N];
-  const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH];
+  const blas_call p = {
+      .dtype = dtype,
+      .trans_a = first.by_columns != swap ? TRANS : NO_TRANS,
+      .trans_b = second.by_columns != swap ? TRANS : NO_TRANS,
+      .rows = (int)plan[swap ? RM_N : RM_M],
+      .columns = (int)plan[swap ? RM_M : RM_N],
+      .k = (int)plan[RM_K],
+      .lda = first.leading,
+      .ldb = second.leading,
+      .ldc = out.leading,
+  };
+  const ptrdiff_t batch = (ptrdiff_t)plan[RM_BATCH], bytes = rm_itemsize(dtype);
+  const double *const offsets_a = at + (swap ? 2 : 1) * batch;
+  const double *const offsets_b = at + (swap ? 1 : 2) * batch;
+  int height, width;
+  choose_tile(p.rows, p.columns, p.k, &height, &width);
   /* OpenBLAS does not tell how many of them it uses. */
   if (library->set_threads != NULL) rm_note_threads(rm_threads());
-  rm_mutex_lock(&mutex);
-  ptrdiff_t i = 0;
-  for (; i < batch && !exiting; i++) {
-    const ptrdiff_t ci = (ptrdiff_t)at[i];
-    const ptrdiff_t ai = (ptrdiff_t)at[batch + i], bi = (ptrdiff_t)at[2 * batch + i];
-    if (dtype == RM_FLOAT32) {
-      const float *x = (const float *)a + ai, *y = (const float *)b + bi;
-      library->sgemm(ROW_MAJOR, ta, tb, rows, columns, k, 1, swap ? y : x, la, swap ? x : y, lb, 0,
-                     (float *)c + ci, out.leading);
-    } else {
-      const double *x = (const double *)a + ai, *y = (const double *)b + bi;
-      library->dgemm(ROW_MAJOR, ta, tb, rows, columns, k, 1, swap ? y : x, la, swap ? x : y, lb, 0,
-                     (double *)c + ci, out.leading);
+  /* Multiplications since the turn began. */
+  double work = 0;
+  take_turn();
+  for (ptrdiff_t i = 0; i < batch && !exiting; i++) {
+    char *to = (char *)c + (ptrdiff_t)at[i] * bytes;
+    const char *x = (const char *)(swap ? b : a) + (ptrdiff_t)offsets_a[i] * bytes;
+    const char *y = (const char *)(swap ? a : b) + (ptrdiff_t)offsets_b[i] * bytes;
+    for (int row = 0, rows; row < p.rows && !exiting; row += rows) {
+      rows = tile_length(row, p.rows, height);
+      for (int column = 0, columns; column < p.columns && !exiting; column += columns) {
+        columns = tile_length(column, p.columns, width);
+        if (work > 0 && work + (double)rows * columns * p.k > TILE_WORK) {
+          end_turn();
+          take_turn();
+          work = 0;
+          if (exiting) break;
+        }
+        multiply_tile(library, &p, to, x, y, row, column, rows, columns);
+        work += (double)rows * columns * p.k;
+      }
     }
   }
-  rm_mutex_unlock(&mutex);
-  return i == batch;
+  const bool done = !exiting;
+  end_turn();
+  return done;
 }
