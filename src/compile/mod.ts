@@ -4,10 +4,11 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError } from "../base/errors.ts";
+import { ArgumentError, DisposedError, TraceError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { CONFIGURE } from "../backend/ffi/abi.ts";
+import { CONFIGURE, type Shim } from "../backend/ffi/abi.ts";
 import { findShim } from "../backend/ffi/load.ts";
+import { JobQueue } from "../backend/native/queue.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
@@ -43,12 +44,31 @@ export type OutOf<R> = R extends AnyTensor ? AnyTensor
   : R extends object ? { readonly [K in keyof R]: OutOf<R[K]> }
   : unknown;
 
+/** Options of asynchronous calls. */
+export interface AsyncOptions<R = unknown> {
+  /** Write the results to these tensors, which have the structure of the result. */
+  readonly out?: OutOf<R>;
+  /** Drops the call if it has not started. */
+  readonly signal?: AbortSignal;
+}
+
 /** A compiled function: see {@link compile}. */
 export type Compiled<F extends (...args: never[]) => unknown> =
   & F
   & {
     /** With the results written to `out`: tensors in the structure of the result. */
     (...args: [...Parameters<F>, { readonly out: OutOf<ReturnType<F>> }]): ReturnType<F>;
+    /**
+     * The same off the event loop: on another thread where the native library can be used, else in
+     * a later task. Reads its tensors as they are at the call; what it writes is written when it
+     * ends. Several calls run in order.
+     *
+     * Rejects with a QueueFullError if 1024 calls wait, and with the reason of `signal` if that
+     * aborts before the run starts.
+     */
+    async(
+      ...args: [...Parameters<F>, options?: AsyncOptions<ReturnType<F>>]
+    ): Promise<ReturnType<F>>;
     /** The number of programs kept. */
     readonly programs: number;
     /** Frees all programs; later calls throw a DisposedError. */
@@ -96,24 +116,38 @@ class Compilation {
     return this.#programs.length;
   }
 
-  call(given: unknown[]): unknown {
+  /** The arguments of a call, and its options, which come last. */
+  #split(given: readonly unknown[], keys: readonly string[]): [readonly unknown[], AsyncOptions] {
+    if (given.length <= this.#arity) return [given, NO_OPTIONS];
+    const last = given.at(-1);
+    return isOptions(last, keys) ? [given.slice(0, -1), last] : [given, NO_OPTIONS];
+  }
+
+  #checkAlive(): void {
     if (this.#disposed) throw new DisposedError("Cannot call: the compiled function was disposed");
-    let args = given;
-    let out: unknown;
-    if (given.length > this.#arity) {
-      const last = given.at(-1);
-      if (isOut(last)) {
-        args = given.slice(0, -1);
-        out = last.out;
-      }
-    }
+  }
+
+  call(given: readonly unknown[]): unknown {
+    this.#checkAlive();
+    const [args, { out }] = this.#split(given, OUT);
     // Interpreters see the ops of the function.
     if (interpreting()) return this.#f(...args);
-    const matcher = this.#matcher;
     const program = this.#find(args) ?? this.#make(args);
+    const matcher = this.#matcher;
     if (profiler === null) return program.run(matcher, out);
     const name = `compiled ${this.#f.name}`.trim();
     return profileSpan(name, () => program.run(matcher, out), () => workOf(program.executor));
+  }
+
+  async later(given: readonly unknown[]): Promise<unknown> {
+    this.#checkAlive();
+    const [args, { out, signal }] = this.#split(given, OUT_SIGNAL);
+    signal?.throwIfAborted();
+    if (interpreting()) {
+      throw new TraceError("Cannot trace a call of async(): its result is not known yet");
+    }
+    const program = this.#find(args) ?? this.#make(args);
+    return await program.runLater(this.#matcher, out, jobQueue(), signal);
   }
 
   #find(args: readonly unknown[]): Program | undefined {
@@ -195,10 +229,24 @@ function workOf(executor: Executor): WorkInfo {
   return { backend: executor.name, threads: shim.rm_configure(CONFIGURE.usedThreads, -1) };
 }
 
-function isOut(value: unknown): value is { readonly out: unknown } {
+const NO_OPTIONS: AsyncOptions = {};
+const OUT = ["out"];
+const OUT_SIGNAL = ["out", "signal"];
+
+/** Whether the last argument of a call is an object of options only. */
+function isOptions(value: unknown, keys: readonly string[]): value is AsyncOptions {
   if (!isRecord(value)) return false;
-  const keys = Object.keys(value);
-  return keys.length === 1 && keys[0] === "out" && value["out"] !== undefined;
+  const own = Object.keys(value);
+  return own.length > 0 && own.every((key) => keys.includes(key));
+}
+
+/** The queue of this thread's asynchronous calls. */
+let queue: JobQueue | undefined;
+
+function jobQueue(): JobQueue {
+  const shim = findShim();
+  // Without the library, only the limit of the queue is used.
+  return queue ??= new JobQueue("reason" in shim ? {} as Shim : shim);
 }
 
 function passesOf(given: CompileOptions["optimize"]): Passes {
@@ -263,12 +311,45 @@ export function compile<F extends (...args: never[]) => unknown>(
   checkOptions("compile", options, OPTIONS);
   const compilation = new Compilation(f as unknown as AnyFunction, options);
   const compiled = (...args: unknown[]): unknown => compilation.call(args);
+  const later = (...args: unknown[]): Promise<unknown> => compilation.later(args);
   Object.defineProperties(compiled, {
     name: { value: f.name, configurable: true },
     length: { value: f.length, configurable: true },
+    async: { value: later },
     programs: { get: () => compilation.programs },
     dispose: { value: () => compilation.dispose() },
     [Symbol.dispose]: { value: () => compilation.dispose() },
   });
   return compiled as unknown as Compiled<F>;
+}
+
+/**
+ * Computes `f()` once, off the event loop, and returns its result: a compiled function that is used
+ * once.
+ *
+ * Throws and rejects as {@link compile} and its `async` do.
+ *
+ * @example
+ * ```ts
+ * const a = ones([64, 64]);
+ * const sum = await offload(() => a.matmul(a).sum());
+ * sum.item(); // => 262144
+ * ```
+ */
+export async function offload<R>(
+  f: () => R,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<R> {
+  if (typeof f !== "function") {
+    throw new TypeError(`Cannot offload ${describe(f)}: expected a function`);
+  }
+  checkOptions("offload", options, ["signal"]);
+  // Constants would be computed here, before the run.
+  const optimize = { constants: false };
+  const compilation = new Compilation(f as AnyFunction, { maxPrograms: 1, optimize });
+  try {
+    return await compilation.later([options]) as R;
+  } finally {
+    compilation.dispose();
+  }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import type { TypedArray } from "../base/dtype.ts";
-import { NativeError } from "../base/errors.ts";
+import { NativeError, QueueFullError } from "../base/errors.ts";
 import { ATTRIBUTES } from "../base/plan.ts";
 import { type Shim, STATUS } from "../backend/ffi/abi.ts";
 import {
@@ -13,19 +13,22 @@ import {
   type ProgramBuffer,
   type ProgramCall,
 } from "../backend/native/program.ts";
+import type { JobQueue } from "../backend/native/queue.ts";
 import { Layout } from "../base/layout.ts";
 import { nowOf } from "../base/late.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import type { LateKey } from "../random/late_key.ts";
 import { writeElement } from "../memory/element.ts";
+import { type Leased, leaseOf } from "../memory/lease.ts";
+import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { planArena } from "./arena.ts";
-import { type Graph, isValue, type TracedStorage } from "./graph.ts";
+import { type Graph, isValue, type NodeInput, type TracedStorage } from "./graph.ts";
 import { type Buffer, type EagerStep, lower, type Lowered, type NativeStep } from "./lower.ts";
-import { type Executor, Replay, writtenStorages } from "./replay.ts";
+import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
 
 /**
  * Buffers up to this size are copied into the arena, and out: engines may keep the elements of such
@@ -48,6 +51,23 @@ type Segment =
   | { readonly from: number; readonly to: number }
   | { readonly eager: EagerStep };
 
+/** The numbers and random keys of one run. */
+interface Late {
+  readonly numbers: readonly TypedArray[];
+  readonly keys: readonly (readonly [number, number])[];
+}
+
+/** What a run does between its segments. */
+interface Run {
+  readonly plan: Plan;
+  readonly frame: Frame;
+  /** The storages, by the places of their buffers. */
+  readonly real: (Storage | undefined)[];
+}
+
+/** Frames of one program that run off the event loop at once; further calls wait for one. */
+const MOST_FRAMES = 4;
+
 /** Runs a graph by native kernels. */
 export class Native implements Executor {
   readonly name = "native";
@@ -57,21 +77,21 @@ export class Native implements Executor {
   readonly #eager = new Map<number, number>();
   /** Runs it where kernels cannot: if memory overlaps, and to find what an index out of range is. */
   readonly #replay: Replay;
-  readonly #written: ReadonlySet<Storage>;
+  readonly #written: readonly TracedStorage[];
   #plan: Plan;
   #tried: boolean;
-  /** The storages of the current run, by the places of their buffers. */
-  #real: (Storage | undefined)[] = [];
-  #out: readonly (Storage | undefined)[] | undefined;
+  /** The storages of the current synchronous run. */
+  readonly #real: (Storage | undefined)[] = [];
   #replayed = false;
+  /** Asynchronous runs that wait for a frame. */
+  readonly #waiting: (() => void)[] = [];
 
   constructor(graph: Graph, shim: Shim) {
     this.#graph = graph;
     this.#shim = shim;
     this.#replay = new Replay(graph);
-    const written = [...writtenStorages(graph)] as TracedStorage[];
-    this.#written = new Set(written);
-    const outside = written.filter(({ origin: { kind } }) =>
+    this.#written = [...writtenStorages(graph)] as TracedStorage[];
+    const outside = this.#written.filter(({ origin: { kind } }) =>
       kind === "argument" || kind === "captured"
     );
     this.#tried = outside.length === 0;
@@ -83,7 +103,7 @@ export class Native implements Executor {
       }
       if (this.#eager.size > 0) lowered = lower(graph, shim, this.#eager);
     }
-    this.#plan = new Plan(lowered, shim, this.#written);
+    this.#plan = new Plan(lowered, shim);
   }
 
   /** The parts, for reports. */
@@ -98,10 +118,9 @@ export class Native implements Executor {
       this.#tried = true;
       this.#try(args);
     }
-    this.#out = out;
     for (;;) {
       try {
-        return this.#run(args);
+        return this.#run(args, out);
       } catch (error) {
         this.#drop();
         const at = unsupportedCall(error);
@@ -123,13 +142,9 @@ export class Native implements Executor {
     for (let tries = 0; tries <= 2 * this.#graph.nodes.length; tries++) {
       let at: number | undefined;
       try {
-        const results = this.#run(args, (storage) => copies.get(storage) ?? copy(storage));
-        for (const storage of results) {
-          if (storage.handles === 0 && ![...copies.values()].includes(storage)) recycle(storage);
-        }
+        this.#run(args, undefined, (storage) => copies.get(storage) ?? copy(storage));
       } catch (error) {
         at = unsupportedCall(error);
-        if (at === undefined) break;
       } finally {
         this.#drop();
       }
@@ -143,7 +158,7 @@ export class Native implements Executor {
     const node = this.#plan.nodeOf(call);
     this.#eager.set(node, (this.#eager.get(node) ?? 0) + 1);
     this.#plan.free();
-    this.#plan = new Plan(lower(this.#graph, this.#shim, this.#eager), this.#shim, this.#written);
+    this.#plan = new Plan(lower(this.#graph, this.#shim, this.#eager), this.#shim);
   }
 
   /** Whether bytes that the program writes may be those of another of its tensors. */
@@ -151,10 +166,7 @@ export class Native implements Executor {
     const { outside, writes } = this.#plan;
     const exposed: [Storage, boolean][] = [];
     for (const { buffer } of outside) {
-      const { source } = buffer;
-      const storage = source.kind === "argument"
-        ? args[source.group]!
-        : (source as { storage: Storage }).storage;
+      const storage = outsideStorage(buffer, args);
       if (storage.exposed) exposed.push([storage, writes.has(buffer)]);
     }
     return exposed.some(([a, written], i) =>
@@ -165,65 +177,82 @@ export class Native implements Executor {
     );
   }
 
-  #run(args: readonly Storage[], replace?: (storage: Storage) => Storage): readonly Storage[] {
+  /** Finds or makes the storages of a run, and passes them to its frame. */
+  #bind(
+    { plan, frame, real }: Run,
+    outside: (buffer: Buffer) => Storage,
+    late: Late | undefined,
+    out: readonly (Storage | undefined)[] | undefined,
+  ): void {
+    const { perRun, captured, arrays, lates, keys } = plan;
+    plan.prepare(frame);
+    let count = 0;
+    for (let i = 0; i < perRun.length; i++) {
+      const { buffer, place, copied, result } = perRun[i]!;
+      const isArgument = buffer.source.kind === "argument";
+      const storage = isArgument ? outside(buffer) : (result >= 0 ? out?.[result] : undefined) ??
+        allocateFor(buffer.info, buffer.length, false);
+      real[place] = storage;
+      if (copied === false) arrays[count++] = storage.array;
+      else if (copied && isArgument) frame.write(place, storage.array);
+    }
+    if (count > 0) frame.bindAll(0, arrays);
+    arrays.length = 0;
+    for (let i = 0; i < captured.length; i++) {
+      const { buffer, place, copied } = captured[i]!;
+      const storage = real[place] = outside(buffer);
+      if (copied) frame.write(place, storage.array);
+      else if (copied === false) frame.bind(place, storage.array);
+    }
+    for (let i = 0; i < lates.length; i++) {
+      const { place, storage, value } = lates[i]!;
+      if (late === undefined) writeElement(storage, 0, value.now());
+      frame.write(place, late === undefined ? storage.array : late.numbers[i]!);
+    }
+    for (let i = 0; i < keys.length; i++) {
+      const { call, key } = keys[i]!;
+      const [word0, word1] = late === undefined ? key.now() : late.keys[i]!;
+      frame.setNumber(call, ATTRIBUTES + 1, word0 >>> 0);
+      frame.setNumber(call, ATTRIBUTES + 2, word1 >>> 0);
+    }
+  }
+
+  /** Reads small results back; the storages of the results. */
+  #results({ plan, frame, real }: Run): Storage[] {
+    const { readBack, results } = plan;
+    for (let i = 0; i < readBack.length; i++) {
+      const { buffer, place, copied } = readBack[i]!;
+      const storage = real[place]!;
+      if (copied) frame.read(place, storage.array);
+      if (plan.writes.has(buffer)) storage.version++;
+    }
+    const made: Storage[] = [];
+    for (let i = 0; i < results.length; i++) made.push(real[results[i]!]!);
+    return made;
+  }
+
+  #run(
+    args: readonly Storage[],
+    out: readonly (Storage | undefined)[] | undefined,
+    replace?: (storage: Storage) => Storage,
+  ): readonly Storage[] {
     const plan = this.#plan;
-    const real = this.#real;
-    const { perRun, captured, arrays, lates, keys, segments, readBack, results } = plan;
-    const frame = plan.program.acquire(1)!;
+    const frame = plan.program.acquire(MOST_FRAMES + 1)!;
+    const run = { plan, frame, real: this.#real };
+    const outside = (buffer: Buffer): Storage => {
+      const storage = outsideStorage(buffer, args);
+      return replace !== undefined && plan.writes.has(buffer) ? replace(storage) : storage;
+    };
     try {
-      plan.prepare(frame);
-      let count = 0;
-      for (let i = 0; i < perRun.length; i++) {
-        const { buffer, place, copied, result } = perRun[i]!;
-        const { source } = buffer;
-        let storage: Storage;
-        if (source.kind === "argument") {
-          storage = args[source.group]!;
-          if (replace !== undefined && plan.writes.has(buffer)) storage = replace(storage);
-        } else {
-          storage = (result >= 0 ? this.#out?.[result] : undefined) ??
-            allocateFor(buffer.info, buffer.length, false);
-        }
-        real[place] = storage;
-        if (copied === false) arrays[count++] = storage.array;
-        else if (copied && source.kind === "argument") frame.write(place, storage.array);
-      }
-      if (count > 0) frame.bindAll(0, arrays);
-      for (let i = 0; i < captured.length; i++) {
-        const { buffer, place, copied } = captured[i]!;
-        let { storage } = buffer.source as { storage: Storage };
-        if (replace !== undefined && plan.writes.has(buffer)) storage = replace(storage);
-        real[place] = storage;
-        if (copied) frame.write(place, storage.array);
-        else if (copied === false) frame.bind(place, storage.array);
-      }
-      for (let i = 0; i < lates.length; i++) {
-        const { storage, value, place } = lates[i]!;
-        writeElement(storage, 0, value.now());
-        frame.write(place, storage.array);
-      }
-      for (let i = 0; i < keys.length; i++) {
-        const { call, key } = keys[i]!;
-        const [word0, word1] = key.now();
-        frame.setNumber(call, ATTRIBUTES + 1, word0 >>> 0);
-        frame.setNumber(call, ATTRIBUTES + 2, word1 >>> 0);
-      }
+      this.#bind(run, outside, undefined, out);
+      const { segments } = plan;
       for (let i = 0; i < segments.length; i++) {
         const segment = segments[i]!;
-        if ("eager" in segment) this.#runEager(segment.eager, frame);
+        if ("eager" in segment) runEager(segment.eager, run);
         else if (frame.run(segment.from, segment.to) !== null) return this.#fault(args);
       }
-      for (let i = 0; i < readBack.length; i++) {
-        const { buffer, place, copied } = readBack[i]!;
-        const storage = real[place]!;
-        if (copied) frame.read(place, storage.array);
-        if (plan.writes.has(buffer)) storage.version++;
-      }
-      const made: Storage[] = [];
-      for (let i = 0; i < results.length; i++) made.push(real[results[i]!]!);
-      return made;
+      return this.#results(run);
     } finally {
-      arrays.length = 0;
       frame.release();
     }
   }
@@ -235,44 +264,10 @@ export class Native implements Executor {
     return this.#replay.run(args);
   }
 
-  #runEager({ call: node, buffers }: EagerStep, frame: Frame): void {
-    const places = this.#plan.places;
-    const realOf = (buffer: Buffer): Storage => this.#real[places.get(buffer)!]!;
-    const copied = [...buffers.values()].filter((buffer) => this.#plan.copied.has(buffer));
-    for (const buffer of copied) frame.read(places.get(buffer)!, realOf(buffer).array);
-    tidy(() => {
-      const operand = (value: unknown): Input => {
-        if (!isValue(value as never)) return nowOf(value) as Input;
-        const { storage, layout, flags } = value as never as { storage: TracedStorage } & Input & {
-          layout: Layout;
-          flags: number;
-        };
-        return { storage: realOf(buffers.get(storage)!), layout, flags };
-      };
-      const { op, name, inputs, outputs, given, attributes } = node;
-      const own = attributes === undefined ? undefined : { ...attributes };
-      const call = new Call(op, name, inputs.map(operand), own);
-      if (given) call.outputs[0] = operand(outputs[0]) as never;
-      performCall(call);
-      outputs.forEach(({ storage, layout }, k) => {
-        if (given && k === 0) return;
-        const target = realOf(buffers.get(storage)!);
-        copyInto({ storage: target, layout, flags: 0 }, call.outputs[k]!);
-      });
-    });
-    for (const buffer of copied) frame.write(places.get(buffer)!, realOf(buffer).array);
-  }
-
-  /** Frees the storages that the run made and that have no handle. */
+  /** Frees the storages that the synchronous run made and that have no handle. */
   #drop(): void {
-    const real = this.#real;
-    for (const { place, buffer: { source } } of this.#plan.perRun) {
-      const storage = real[place];
-      if (storage === undefined || source.kind !== "temporary" || storage.handles > 0) continue;
-      recycle(storage);
-    }
-    real.length = 0;
-    this.#out = undefined;
+    dropTemporaries(this.#plan, this.#real);
+    this.#real.length = 0;
   }
 
   release(): void {
@@ -281,8 +276,179 @@ export class Native implements Executor {
     this.#replayed = false;
   }
 
+  async runLater(args: readonly Storage[], options: LaterOptions): Promise<readonly Storage[]> {
+    // All that the run reads is read, or leased, before this function waits for anything.
+    const leases: Leased[] = [];
+    const sources = new Map<Storage, Storage>();
+    const written = new Map<Storage, Storage>();
+    const lease = (storage: Storage, writes: boolean): void => {
+      if (sources.has(storage)) return;
+      if (writes) {
+        const layout = Layout.contiguous([storage.length]);
+        const copy = copyOf({ storage, layout, flags: 0 }).storage;
+        sources.set(storage, copy);
+        written.set(storage, copy);
+        storage.handles++;
+        return;
+      }
+      const leased = leaseOf(storage);
+      leases.push(leased);
+      sources.set(storage, leased.storage);
+    };
+    const isWritten = new Set<Storage>(this.#written);
+    for (const traced of this.#graph.storages) {
+      const { origin } = traced;
+      if (origin.kind === "argument") lease(args[origin.group]!, isWritten.has(traced));
+      else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));
+    }
+    const late = this.#plan.lateNow();
+    try {
+      for (;;) {
+        try {
+          return await this.#later(args, sources, written, late, options);
+        } catch (error) {
+          const at = unsupportedCall(error);
+          if (at === undefined) throw error;
+          this.#relower(at);
+        }
+      }
+    } finally {
+      for (const one of leases) one.end();
+      for (const [storage, copy] of written) {
+        recycle(copy);
+        if (--storage.handles === 0) recycle(storage);
+      }
+    }
+  }
+
+  /** One try of an asynchronous run. */
+  async #later(
+    args: readonly Storage[],
+    sources: ReadonlyMap<Storage, Storage>,
+    written: ReadonlyMap<Storage, Storage>,
+    late: Late,
+    { queue, signal, restore }: LaterOptions,
+  ): Promise<readonly Storage[]> {
+    const run = await this.#begin(queue, signal);
+    const { frame } = run;
+    let done = false;
+    try {
+      const outside = (buffer: Buffer): Storage =>
+        sources.get(outsideStorage(buffer, args)) ?? outsideStorage(buffer, args);
+      this.#bind(run, outside, late, undefined);
+      let first = signal;
+      for (const segment of run.plan.segments) {
+        if ("eager" in segment) {
+          restore();
+          runEager(segment.eager, run);
+        } else {
+          const { from, to } = segment;
+          const fault = await queue.submit(frame, { from, to, signal: first });
+          if (fault !== null) {
+            restore();
+            return this.#faultLater(args, sources);
+          }
+        }
+        // A run that has started is not dropped.
+        first = undefined;
+      }
+      const made = this.#results(run);
+      done = true;
+      for (const [storage, copy] of written) {
+        storage.settle();
+        const layout = Layout.contiguous([storage.length]);
+        copyInto({ storage, layout, flags: 0 }, { storage: copy, layout, flags: 0 });
+      }
+      // Results in memory outside are there, not in the copies.
+      const back = new Map([...sources].map(([storage, source]) => [source, storage]));
+      return made.map((storage) => back.get(storage) ?? storage);
+    } finally {
+      if (!done) dropTemporaries(run.plan, run.real);
+      frame.release();
+      this.#waiting.shift()?.();
+    }
+  }
+
+  /** A run with a frame, as soon as one is free. */
+  async #begin(queue: JobQueue, signal: AbortSignal | undefined): Promise<Run> {
+    for (;;) {
+      signal?.throwIfAborted();
+      const plan = this.#plan;
+      const frame = plan.program.acquire(MOST_FRAMES);
+      if (frame !== null) return { plan, frame, real: [] };
+      if (this.#waiting.length >= queue.limit) throw new QueueFullError(queue.limit);
+      await new Promise<void>((resolve, reject) => {
+        const wake = (): void => {
+          signal?.removeEventListener("abort", abort);
+          resolve();
+        };
+        const abort = (): void => {
+          this.#waiting.splice(this.#waiting.indexOf(wake), 1);
+          reject(signal!.reason);
+        };
+        this.#waiting.push(wake);
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    }
+  }
+
+  /** {@link Native.run} by dispatch, on the leased elements. */
+  #faultLater(
+    args: readonly Storage[],
+    sources: ReadonlyMap<Storage, Storage>,
+  ): readonly Storage[] {
+    const replay = new Replay(this.#graph);
+    try {
+      return replay.run(args.map((storage) => sources.get(storage)!));
+    } finally {
+      replay.release();
+    }
+  }
+
   dispose(): void {
     this.#plan.free();
+  }
+}
+
+/** The storage of a buffer that is an argument, or captured. */
+function outsideStorage({ source }: Buffer, args: readonly Storage[]): Storage {
+  return source.kind === "argument"
+    ? args[source.group]!
+    : (source as { readonly storage: Storage }).storage;
+}
+
+/** Runs an op of a program by dispatch. */
+function runEager({ call: node, buffers }: EagerStep, { plan, frame, real }: Run): void {
+  const { places } = plan;
+  const realOf = (buffer: Buffer): Storage => real[places.get(buffer)!]!;
+  const copied = [...buffers.values()].filter((buffer) => plan.copied.has(buffer));
+  for (const buffer of copied) frame.read(places.get(buffer)!, realOf(buffer).array);
+  tidy(() => {
+    const operand = (value: NodeInput): Input => {
+      if (!isValue(value)) return nowOf(value as Input);
+      const { storage, layout, flags } = value;
+      return { storage: realOf(buffers.get(storage)!), layout, flags };
+    };
+    const { op, name, inputs, outputs, given, attributes } = node;
+    const own = attributes === undefined ? undefined : { ...attributes };
+    const call = new Call(op, name, inputs.map(operand), own);
+    if (given) call.outputs[0] = operand(outputs[0]!) as Operand;
+    performCall(call);
+    outputs.forEach(({ storage, layout }, k) => {
+      if (given && k === 0) return;
+      const target = realOf(buffers.get(storage)!);
+      copyInto({ storage: target, layout, flags: 0 }, call.outputs[k]!);
+    });
+  });
+  for (const buffer of copied) frame.write(places.get(buffer)!, realOf(buffer).array);
+}
+
+/** Frees the storages that a run made and that have no handle. */
+function dropTemporaries({ perRun }: Plan, real: readonly (Storage | undefined)[]): void {
+  for (const { place, buffer: { source } } of perRun) {
+    const storage = real[place];
+    if (storage === undefined || source.kind !== "temporary" || storage.handles > 0) continue;
+    recycle(storage);
   }
 }
 
@@ -318,9 +484,8 @@ export class Plan {
   readonly #constants: { place: number; copied: boolean; array: TypedArray }[] = [];
   readonly #prepared = new WeakSet<Frame>();
 
-  constructor(lowered: Lowered, shim: Shim, written: ReadonlySet<Storage>) {
+  constructor(lowered: Lowered, shim: Shim) {
     this.lowered = lowered;
-    void written;
     const { steps, buffers, results } = lowered;
     const visible = new Set<Buffer>(results);
     for (const step of steps) {
@@ -420,6 +585,17 @@ export class Plan {
           this.perRun.push({ buffer, place, copied, result });
         }
     }
+  }
+
+  /** The numbers and keys of the current call, for a run that begins later. */
+  lateNow(): Late {
+    return {
+      numbers: this.lates.map(({ storage, value }) => {
+        writeElement(storage, 0, value.now());
+        return storage.array.slice() as TypedArray;
+      }),
+      keys: this.keys.map(({ key }) => key.now()),
+    };
   }
 
   /** Puts the constants into a new frame. */

@@ -16,6 +16,8 @@ import { LateKey } from "../random/late_key.ts";
 import type { Graph, TracedStorage, Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
+import type { JobQueue } from "../backend/native/queue.ts";
+import { laterOnThread } from "./later.ts";
 import { type Executor, writtenStorages } from "./replay.ts";
 import {
   type Bound,
@@ -272,8 +274,8 @@ export class Program {
     for (let i = 0; i < numbers.length; i++) this.#numbers[i]!.value = numbers[i]!;
   }
 
-  /** Runs the program on the arguments that `matcher` holds; writes results to `out`, if given. */
-  run({ bound, storages }: Matcher, out?: unknown): unknown {
+  /** Checks the arguments of a call, and sets the numbers and keys of the program. */
+  #begin({ bound, storages }: Matcher): void {
     const { tensors, numbers, keys } = bound;
     for (let i = 0; i < tensors.length; i++) checkAlive(tensors[i]!.storage, "call a program");
     for (let i = 0; i < this.#outside.length; i++) checkAlive(this.#outside[i]!, "call a program");
@@ -281,22 +283,71 @@ export class Program {
     for (let i = 0; i < keys.length; i++) this.#words[i]!.value = keys[i]!;
     for (const group of this.#written) storages[group]!.settle();
     for (const storage of this.#writtenCaptured) storage.settle();
-    // Ops of the run may call programs that use the matcher.
-    const args = tensors.slice();
     if (this.#prepared.versions.size > 0) this.#refresh();
-    const { graph: { results }, executor } = this.#prepared;
-    const pairs = out === undefined ? undefined : this.#outputs(out, args);
-    const direct = pairs === undefined ? undefined : this.#direct(pairs, storages);
+  }
+
+  /** Runs the program on the arguments that `matcher` holds; writes results to `out`, if given. */
+  run(matcher: Matcher, out?: unknown): unknown {
+    this.#begin(matcher);
+    const { bound, storages } = matcher;
+    // Ops of the run may call programs that use the matcher.
+    const args = bound.tensors.slice();
+    const { graph, executor } = this.#prepared;
+    const targets = out === undefined ? undefined : this.#targets(out, args);
+    const direct = targets === undefined ? undefined : this.#direct(targets, storages, graph);
     const made = executor.run(storages, direct);
-    const handles: Operand[] = [];
-    for (let i = 0; i < results.length; i++) {
-      const { layout, flags } = results[i]!;
-      handles.push(wrap(made[i]!, layout, flags));
-    }
+    const handles = handlesOf(made, this.graph);
     executor.release();
+    return this.#end(handles, args, targets, out, direct);
+  }
+
+  /** {@link run} off the event loop, on the elements that the tensors have now. */
+  async runLater(
+    matcher: Matcher,
+    out: unknown,
+    queue: JobQueue,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
+    this.#begin(matcher);
+    const { bound } = matcher;
+    const [args, numbers, keys] = [
+      bound.tensors.slice(),
+      bound.numbers.slice(),
+      bound.keys.slice(),
+    ];
+    const storages = matcher.storages.slice();
+    const restore = (): void => {
+      this.#setNumbers(numbers);
+      keys.forEach((words, i) => this.#words[i]!.value = words);
+    };
+    const targets = out === undefined ? undefined : this.#targets(out, args);
+    const { executor } = this.#prepared;
+    // Until the end the memory of the arguments stays, whatever happens to their handles.
+    for (const storage of storages) storage.handles++;
+    let handles: Operand[];
+    try {
+      const made = await (executor.runLater ?? laterOnThread(executor, this.graph))
+        .call(executor, storages, { queue, signal, restore });
+      handles = handlesOf(made, this.graph);
+    } finally {
+      for (const storage of storages) if (--storage.handles === 0) recycle(storage);
+    }
+    restore();
+    if (targets !== undefined) this.#targets(out, args);
+    return this.#end(handles, args, targets, out, undefined);
+  }
+
+  /** The result of a call from the handles of what it made. */
+  #end(
+    handles: readonly Operand[],
+    args: readonly Operand[],
+    targets: readonly Target[] | undefined,
+    out: unknown,
+    direct: readonly (Storage | undefined)[] | undefined,
+  ): unknown {
     for (const place of this.#disposed) dispose(args[place]!);
-    if (pairs === undefined) return fill(this.#template, handles, args);
-    for (const { to, place, argument } of pairs) {
+    if (targets === undefined) return fill(this.#template, handles, args);
+    for (const { to, place, argument } of targets) {
       const from = argument ? args[place]! : handles[place]!;
       if (to.storage === from.storage && direct?.[place] === to.storage) to.storage.version++;
       else if (to !== from) copyInto(to, from);
@@ -306,7 +357,7 @@ export class Program {
   }
 
   /** The tensors to write to, checked: each with the result, or the argument, that it gets. */
-  #outputs(out: unknown, args: readonly Operand[]): readonly Target[] {
+  #targets(out: unknown, args: readonly Operand[]): readonly Target[] {
     const targets: Target[] = [];
     collect(this.#template, out, "out", targets);
     const { results } = this.graph;
@@ -319,8 +370,11 @@ export class Program {
   }
 
   /** The storages that the program can write its results to without a copy, by their places. */
-  #direct(targets: readonly Target[], args: readonly Storage[]): (Storage | undefined)[] {
-    const { results } = this.#prepared.graph;
+  #direct(
+    targets: readonly Target[],
+    args: readonly Storage[],
+    { results }: Graph,
+  ): (Storage | undefined)[] {
     const found: (Storage | undefined)[] = new Array(results.length).fill(undefined);
     const counts = new Map<Storage, number>();
     for (const { storage } of results) counts.set(storage, (counts.get(storage) ?? 0) + 1);
@@ -350,6 +404,16 @@ export class Program {
       if (--storage.handles === 0) recycle(storage);
     }
   }
+}
+
+/** Handles of the results of a graph, whose storages are `made`. */
+function handlesOf(made: readonly Storage[], { results }: Graph): Operand[] {
+  const handles: Operand[] = [];
+  for (let i = 0; i < results.length; i++) {
+    const { layout, flags } = results[i]!;
+    handles.push(wrap(made[i]!, layout, flags));
+  }
+  return handles;
 }
 
 /** A tensor that gets a result, or an argument that the function returns. */

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { JobQueue } from "../backend/native/queue.ts";
 import { nowOf } from "../base/late.ts";
 import { Layout } from "../base/layout.ts";
 import { copyOf, performCall } from "../core/dispatch.ts";
@@ -14,6 +15,15 @@ import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { type Graph, isValue, type Node, type NodeInput, readsOf, writesOf } from "./graph.ts";
 
+/** How a program runs off the event loop. */
+export interface LaterOptions {
+  readonly queue: JobQueue;
+  /** Drops the run if it has not started. */
+  readonly signal: AbortSignal | undefined;
+  /** Sets the numbers and keys of the program to those of this run. */
+  restore(): void;
+}
+
 /** Runs the graph of a program. */
 export interface Executor {
   /** The name of the backend, for `explain()`. */
@@ -23,6 +33,11 @@ export interface Executor {
    * they are the caller's until {@link Executor.release}. It may write results to those of `out`.
    */
   run(args: readonly Storage[], out?: readonly (Storage | undefined)[]): readonly Storage[];
+  /**
+   * Runs it without blocking the thread, on the elements that the storages have now. Absent if it
+   * cannot.
+   */
+  runLater?(args: readonly Storage[], options: LaterOptions): Promise<readonly Storage[]>;
   /** Frees what the last run has not returned. Called after the results have handles. */
   release(): void;
   /** Frees everything. */

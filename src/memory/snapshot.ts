@@ -175,6 +175,8 @@ class CowStorage extends Storage {
  */
 export function cowOf(storage: Storage, low: number, high: number): Storage {
   const { base } = storage;
+  // A thread that reads the elements keeps them; the snapshot is of a copy.
+  if (base.cows !== null && !(base.cows instanceof Snapshot)) base.settle();
   const snapshot = (storage.cows ?? (base.cows = new Snapshot(base))) as Snapshot;
   return new CowStorage(snapshot, low, high);
 }

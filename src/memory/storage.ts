@@ -183,6 +183,13 @@ export class Storage {
     this.exposed = true;
   }
 
+  /** Takes over the memory of `fresh`, which has as many elements and nothing else uses. */
+  moveTo(fresh: Storage): void {
+    this.array = fresh.array;
+    this.onSlab = fresh.onSlab;
+    this.#words = null;
+  }
+
   /** Separates it from its copies on write, before a write. */
   settle(): void {
     this.cows?.move();

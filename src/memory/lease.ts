@@ -1,0 +1,91 @@
+/**
+ * Leases: the elements of a storage at one moment, for another thread that reads them.
+ *
+ * A write of the storage moves it to a copy, and leaves the leased elements where they are; freed
+ * tensors keep their memory until the lease ends. Only for memory that no code outside can reach.
+ *
+ * @module
+ */
+import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
+import { allocateFor, recycle } from "./pool.ts";
+import { type CopyOnWrite, Storage } from "./storage.ts";
+
+/** The leased elements of one storage, for any number of readers. */
+class Lease implements CopyOnWrite {
+  readonly #storage: Storage;
+  readonly #array: TypedArray;
+  readonly #info: DTypeInfo;
+  readonly #onSlab: boolean;
+  #readers = 0;
+  #moved = false;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+    this.#array = storage.array;
+    this.#info = storage.info;
+    this.#onSlab = storage.onSlab;
+    storage.handles++;
+    storage.cows = this;
+  }
+
+  /** A storage of the elements for one more reader. */
+  read(): Storage {
+    this.#readers++;
+    return new Storage(this.#array, this.#info, true, false);
+  }
+
+  /** Moves the storage to a copy, before a write of it. */
+  move(): void {
+    const storage = this.#storage;
+    storage.moveTo(copyOf(this.#array, this.#info));
+    storage.cows = null;
+    this.#moved = true;
+    this.#release();
+  }
+
+  /** Ends one read. */
+  end(): void {
+    if (--this.#readers > 0) return;
+    if (this.#moved) {
+      // Only the readers still used the elements.
+      recycle(new Storage(this.#array, this.#info, false, this.#onSlab));
+      return;
+    }
+    this.#storage.cows = null;
+    this.#release();
+  }
+
+  #release(): void {
+    if (--this.#storage.handles === 0) recycle(this.#storage);
+  }
+}
+
+function copyOf(array: TypedArray, info: DTypeInfo): Storage {
+  const made = allocateFor(info, array.length / info.entries, false);
+  (made.array as Float64Array).set(array as Float64Array);
+  return made;
+}
+
+/** The elements of a storage for a reader on another thread. */
+export interface Leased {
+  /** The elements. */
+  readonly storage: Storage;
+  /** Ends the read. */
+  end(): void;
+}
+
+/**
+ * The elements of `storage`, on the CPU, as they are now: its own memory if a write can leave it to
+ * the reader, else a copy.
+ */
+export function leaseOf(storage: Storage): Leased {
+  const { base } = storage;
+  const { cows } = base;
+  const leasable = base === storage && !base.exposed && (cows === null || cows instanceof Lease);
+  if (!leasable) {
+    const copy = copyOf(storage.array, storage.info);
+    return { storage: copy, end: () => recycle(copy) };
+  }
+  const lease = cows instanceof Lease ? cows : new Lease(base);
+  return { storage: lease.read(), end: () => lease.end() };
+}
