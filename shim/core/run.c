@@ -57,6 +57,29 @@ int32_t rm_run_call(const rm_call *call) {
   return kernels[call->op].run(call);
 }
 
+/* Unpacks four dtypes. */
+static void unpack_dtypes(int32_t dtypes, int *to) {
+  for (int i = 0; i < 4; i++) to[i] = (int)((uint32_t)dtypes >> 8 * i & 255);
+}
+
+int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute,
+                    double *numbers, void *out, void *a, void *b, void *c, void *d, void *e,
+                    void *f, void *g) {
+  int each[RM_MAX_BUFFERS];
+  unpack_dtypes(dtypes, each);
+  unpack_dtypes(more_dtypes, each + 4);
+  void *const buffers[RM_MAX_BUFFERS] = {out, a, b, c, d, e, f, g};
+  const rm_call call = {
+      .op = kernel,
+      .compute = compute,
+      .operands = RM_MAX_BUFFERS,
+      .dtypes = each,
+      .numbers = numbers,
+      .buffers = buffers,
+  };
+  return rm_run_call(&call);
+}
+
 int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out, void *a,
                void *b, void *c) {
   const uint32_t packed = (uint32_t)dtypes;

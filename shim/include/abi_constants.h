@@ -39,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0xf609e3a1u
+#define RM_ABI_HASH 0x1e15315bu
 
 /* Where the parts of a plan begin. */
 enum {

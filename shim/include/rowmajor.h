@@ -78,6 +78,13 @@ RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *n
                       void *a, void *b, void *c);
 
 /*
+ * The same with up to four more buffers, whose dtypes more_dtypes packs.
+ */
+RM_API int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute,
+                           double *numbers, void *out, void *a, void *b, void *c, void *d, void *e,
+                           void *f, void *g);
+
+/*
  * Makes programs, lists of calls that rm_program_run runs, and frames, each of which holds what one
  * run changes: numbers, addresses and an arena for intermediate results. Frames of one program may
  * run at the same time; a frame must not be used during its run.

@@ -52,6 +52,15 @@ export const SYMBOLS = {
       "void *out, void *a, void *b, void *c)",
     parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
+  rm_run_many: {
+    c: "int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute, " +
+      "double *numbers, void *out, void *a, void *b, void *c, void *d, void *e, void *f, void *g)",
+    parameters: [
+      ...["i32", "i32", "i32", "i32", "buffer"] as const,
+      ...["buffer", "buffer", "buffer", "buffer"] as const,
+      ...["buffer", "buffer", "buffer", "buffer"] as const,
+    ],
+  },
   rm_program: {
     c: "int32_t rm_program(int32_t what, double *numbers)",
     parameters: ["i32", "buffer"],
