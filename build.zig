@@ -73,6 +73,10 @@ const kernels = [_][]const u8{
     "cpu/gemm/gemm_small.c",
     "cpu/gemm/gemm_vector.c",
     "cpu/gemm/gemm_workspace.c",
+    "cpu/attention/attention.c",
+    "cpu/attention/attention_few.c",
+    "cpu/attention/attention_panels.c",
+    "cpu/attention/attention_rows.c",
     "cpu/random.c",
 };
 
@@ -96,6 +100,7 @@ const include_folders = [_][]const u8{
     "shim/math",
     "shim/cpu/map",
     "shim/cpu/reduce",
+    "shim/cpu/attention",
     "shim/cpu/gemm",
     "shim/cpu/index",
     "shim/cpu/softmax_norm",

@@ -25,7 +25,7 @@ import { VIEWS } from "../ops/views.ts";
 const PRODUCT_OPTIONS = ["out", "dtype"];
 
 /** More matrices than this are an error, as the offsets of all are listed. */
-const MAX_BATCH = 2 ** 25;
+export const MAX_BATCH = 2 ** 25;
 
 /** Options of {@link matmul}. */
 export interface ProductOptions extends OpOptions {

@@ -7,7 +7,7 @@
  */
 import type { Backend } from "../../core/backend.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { NO_DTYPE } from "../../base/dtype.ts";
+import { NO_DTYPE, type TypedArray } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
 import type { Storage } from "../../memory/storage.ts";
 import {
@@ -52,6 +52,7 @@ export class NativeBackend implements Backend {
   readonly #shim: Shim;
   // A field: the runtimes call fast only functions that they see as constant.
   readonly #run: Shim["rm_run"];
+  readonly #runMany: Shim["rm_run_many"];
   readonly #crossover: number;
   /** The shim's kernel numbers by the ids of their ops; -1 if there is none. */
   readonly #numbers: number[] = [];
@@ -64,6 +65,7 @@ export class NativeBackend implements Backend {
   constructor(shim: Shim, options: NativeOptions = {}) {
     this.#shim = shim;
     this.#run = shim.rm_run;
+    this.#runMany = shim.rm_run_many;
     this.#crossover = options.crossover ?? CROSSOVER;
   }
 
@@ -206,17 +208,31 @@ export class NativeBackend implements Backend {
   #runKernel(call: Call, kernel: Kernel): number {
     const ready = kernel.prepare(call, this.#own);
     if (ready === null) return STATUS.unsupported;
-    const { numbers, out, a, b = null, c = null } = ready;
-    const status = this.#run(
-      this.#numberOf(call.op),
-      packDTypes(out, a ?? null, b, c),
-      out.info.id,
-      numbers,
-      out.array,
-      a === undefined || a === null ? null : a.array,
-      b === null ? null : b.array,
-      c === null ? null : c.array,
-    );
+    const { numbers, out, a = null, b = null, c = null, more } = ready;
+    const number = this.#numberOf(call.op);
+    const dtypes = packDTypes(out, a, b, c);
+    const [x, y, z] = [arrayOf(a), arrayOf(b), arrayOf(c)];
+    let status: number;
+    if (more === undefined) {
+      status = this.#run(number, dtypes, out.info.id, numbers, out.array, x, y, z);
+    } else {
+      const [d = null, e = null, f = null, g = null] = more;
+      status = this.#runMany(
+        number,
+        dtypes,
+        packDTypes(d, e, f, g),
+        out.info.id,
+        numbers,
+        out.array,
+        x,
+        y,
+        z,
+        arrayOf(d),
+        arrayOf(e),
+        arrayOf(f),
+        arrayOf(g),
+      );
+    }
     kernel.finish?.(call, numbers);
     return status;
   }
@@ -236,14 +252,18 @@ export class NativeBackend implements Backend {
 
 /** The ids of the dtypes, as `rm_run` takes them. */
 function packDTypes(
-  out: Storage,
+  out: Storage | null,
   a: Storage | null,
   b: Storage | null,
   c: Storage | null,
 ): number {
-  return out.info.id | idOf(a) << 8 | idOf(b) << 16 | idOf(c) << 24;
+  return idOf(out) | idOf(a) << 8 | idOf(b) << 16 | idOf(c) << 24;
 }
 
 function idOf(storage: Storage | null): number {
   return storage === null ? NO_DTYPE : storage.info.id;
+}
+
+function arrayOf(storage: Storage | null): TypedArray | null {
+  return storage === null ? null : storage.array;
 }

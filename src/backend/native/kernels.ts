@@ -18,8 +18,9 @@ import { RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
+import { isPlainAttention, planAttention } from "./attention.ts";
 
-/** The arguments of `rm_run`. */
+/** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
 interface Handed {
   /** The plan, or the kernel's own numbers. */
   readonly numbers: Float64Array;
@@ -27,6 +28,8 @@ interface Handed {
   readonly a?: Storage | null;
   readonly b?: Storage | null;
   readonly c?: Storage | null;
+  /** Up to four further storages. */
+  readonly more?: readonly Storage[];
 }
 
 /** A kernel of the shim. */
@@ -42,6 +45,7 @@ export interface Kernel {
 /** The numbers of calls without a plan. */
 const own = new Float64Array(ATTRIBUTES + 8);
 let matrices = new Float64Array(64);
+let heads = new Float64Array(64);
 
 const always = (): boolean => true;
 
@@ -224,6 +228,18 @@ const chain: Kernel = {
   },
 };
 
+const attention: Kernel = {
+  supports: isPlainAttention,
+  prepare(call) {
+    heads = planAttention(call, heads);
+    const [out] = call.outputs as [Operand];
+    const [q, k, v, mask] = call.inputs as [Operand, Operand, Operand, Operand?];
+    const [a, b, c] = [q.storage, k.storage, v.storage];
+    const more = mask === undefined ? {} : { more: [mask.storage] };
+    return { numbers: heads, out: out.storage, a, b, c, ...more };
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   gather: mover(true),
@@ -242,4 +258,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   layerNorm: rows,
   rmsNorm: rows,
   chain,
+  attention,
 }));

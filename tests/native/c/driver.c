@@ -627,6 +627,141 @@ static void try_matmul(ptrdiff_t most, int cases) {
   }
 }
 
+/* ---- attention ------------------------------------------------------------------------------- */
+
+/* The operands of attention: out, queries, keys, values and a mask. */
+enum { OUT, Q, K, V, MASK, ATTENTION_OPERANDS, ATTENTION_NUMBERS = 23, MOST_PROBLEMS = 3 };
+
+typedef struct {
+  ptrdiff_t problems, groups, m, n, d, dv;
+  double scale;
+  bool causal;
+  layout at[ATTENTION_OPERANDS];
+  buffer of[ATTENTION_OPERANDS];
+  double numbers[ATTENTION_NUMBERS + ATTENTION_OPERANDS * MOST_PROBLEMS];
+} attention_case;
+
+static ptrdiff_t head_place(const attention_case *c, int k, ptrdiff_t problem, ptrdiff_t group,
+                            ptrdiff_t row, ptrdiff_t column) {
+  const ptrdiff_t *stride = c->at[k].stride[0];
+  return (ptrdiff_t)c->numbers[ATTENTION_NUMBERS + k * c->problems + problem] + group * stride[0] +
+         row * stride[1] + column * stride[2];
+}
+
+static double head_element(const attention_case *c, int k, ptrdiff_t problem, ptrdiff_t group,
+                           ptrdiff_t row, ptrdiff_t column) {
+  return get(c->of[k].dtype, c->of[k].data, head_place(c, k, problem, group, row, column));
+}
+
+/* Compares a row of the result with sums in double precision. */
+static void check_attention_row(const attention_case *c, ptrdiff_t problem, ptrdiff_t group,
+                                ptrdiff_t row) {
+  double scores[1024], total = 0, max = -INFINITY;
+  for (ptrdiff_t j = 0; j < c->n; j++) {
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < c->d; i++) {
+      sum += head_element(c, Q, problem, group, row, i) * head_element(c, K, problem, 0, j, i);
+    }
+    sum *= c->scale;
+    if (c->of[MASK].data != NULL) {
+      const double mask = head_element(c, MASK, problem, group, row, j);
+      if (c->of[MASK].dtype != RM_BOOL) sum += mask;
+      else if (mask == 0) sum = -INFINITY;
+    }
+    scores[j] = c->causal && j > row + c->n - c->m ? -INFINITY : sum;
+    if (scores[j] > max) max = scores[j];
+  }
+  for (ptrdiff_t j = 0; j < c->n; j++) total += exp(scores[j] - max);
+  for (ptrdiff_t i = 0; i < c->dv; i++) {
+    double sum = 0;
+    for (ptrdiff_t j = 0; j < c->n; j++) {
+      sum += exp(scores[j] - max) / total * head_element(c, V, problem, 0, j, i);
+    }
+    const double made = head_element(c, OUT, problem, group, row, i);
+    if (isnan(sum) ? !isnan(made) : !(fabs(made - sum) < 1e-4)) fail("a result is wrong");
+  }
+}
+
+/* Whether memory between the elements of the result is as before, which this restores. */
+static bool keeps_margins(attention_case *c) {
+  buffer *out = &c->of[OUT];
+  const size_t bytes = (size_t)rm_itemsize(out->dtype);
+  for (ptrdiff_t p = 0; p < c->problems; p++) {
+    for (ptrdiff_t at = 0; at < c->groups * c->m * c->dv; at++) {
+      const size_t to = (size_t)head_place(c, OUT, p, at / c->dv / c->m, at / c->dv % c->m,
+                                           at % c->dv) *
+                        bytes;
+      memcpy(out->data + to, out->before + to, bytes);
+    }
+  }
+  return memcmp(out->data, out->before, out->bytes) == 0;
+}
+
+static void run_attention(attention_case *c, int dtype, int mask, int threads) {
+  snprintf(about, sizeof about, "attention of dtype %d, mask %d, %td x %td heads, %td, %td, %td, %td",
+           dtype, mask, c->problems, c->groups, c->m, c->n, c->d, c->dv);
+  const ptrdiff_t sizes[ATTENTION_OPERANDS][3] = {
+      {c->groups, c->m, c->dv}, {c->groups, c->m, c->d}, {1, c->n, c->d},
+      {1, c->n, c->dv}, {c->groups, c->m, c->n}};
+  const double head[] = {(double)c->problems, (double)c->groups, (double)c->m, (double)c->n,
+                         (double)c->d, (double)c->dv, c->scale, c->causal};
+  memcpy(c->numbers, head, sizeof head);
+  for (int k = 0; k < ATTENTION_OPERANDS; k++) {
+    c->of[k] = (buffer){.dtype = RM_NONE};
+    if (k == MASK && mask == RM_NONE) break;
+    layout *at = &c->at[k];
+    shape(at, 3, sizes[k][0], sizes[k][1], sizes[k][2], 1);
+    lay_out(at, 0, (enum kind)below(k == OUT ? OUTPUT_KINDS : KINDS), 3);
+    for (ptrdiff_t p = 0; p < c->problems; p++) {
+      c->numbers[ATTENTION_NUMBERS + k * c->problems + p] =
+          (double)(at->offset[0] + p * at->length[0]);
+    }
+    for (int i = 0; i < 3; i++) c->numbers[8 + 3 * k + i] = (double)at->stride[0][i];
+    c->of[k] = make(k == MASK ? mask : dtype, c->problems * at->length[0],
+                    k == OUT ? ANY_BITS : SMALL);
+  }
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  buffer *of = c->of;
+  if (!is_served(rm_run_many(kernel("attention"), pack(dtype, dtype, dtype, dtype),
+                             pack(of[MASK].dtype, RM_NONE, RM_NONE, RM_NONE), dtype, c->numbers,
+                             of[OUT].data, of[Q].data, of[K].data, of[V].data, of[MASK].data, NULL,
+                             NULL, NULL))) {
+    fail("it was not served");
+  }
+  for (int k = Q; k < ATTENTION_OPERANDS; k++) check_unchanged(&of[k]);
+  const bool compares = dtype == RM_FLOAT32 && !is_half(mask);
+  for (ptrdiff_t p = 0; compares && p < c->problems; p++) {
+    for (ptrdiff_t row = 0; row < c->groups * c->m; row++) {
+      check_attention_row(c, p, row / c->m, row % c->m);
+    }
+  }
+  compared += compares;
+  if (!keeps_margins(c)) fail("an output was written between elements");
+  for (int k = 0; k < ATTENTION_OPERANDS; k++) {
+    if (of[k].dtype != RM_NONE) drop(&of[k]);
+  }
+}
+
+static void try_attention(ptrdiff_t most, ptrdiff_t most_keys, int cases) {
+  static const int masks[] = {RM_NONE, RM_BOOL, RM_FLOAT16, RM_BFLOAT16, RM_FLOAT32};
+  for (int dtype = RM_FLOAT16; dtype <= RM_FLOAT32; dtype++) {
+    for (int i = 0; i < cases; i++) {
+      attention_case c = {
+          .problems = 1 + below(MOST_PROBLEMS),
+          .groups = below(2) ? 1 : 1 + below(4),
+          .m = below(2) ? 1 + below(4) : 1 + below(most),
+          .n = 1 + below(most_keys),
+          .d = 1 + below(most),
+          .dv = 1 + below(most),
+          .causal = below(2),
+      };
+      /* Scores up to about 30, so that rounding changes exponentials little. */
+      c.scale = 0.02 * (double)below(10) / sqrt((double)c.d);
+      run_attention(&c, dtype, masks[below(5)], 1 + (int)below(3));
+    }
+  }
+}
+
 /* ---- sorts ----------------------------------------------------------------------------------- */
 
 /* Whether element i may precede element j, in any dtype: by value, NaN last. */
@@ -1099,6 +1234,23 @@ static void try_others(void) {
   if (rm_run(kernel("gather"), pack(F, F, F, RM_NONE), F, plan, x, y, y, NULL) == RM_OK) {
     fail("no indices");
   }
+  double none[ATTENTION_NUMBERS + ATTENTION_OPERANDS] = {1, 1, 1, 1, 1, 1};
+  const int32_t four = pack(F, F, F, F), more = pack(RM_NONE, RM_NONE, RM_NONE, RM_NONE);
+  const int32_t what = kernel("attention");
+  if (rm_run_many(what, four, more, F, none, x, y, y, NULL, NULL, NULL, NULL, NULL) == RM_OK) {
+    fail("no values");
+  }
+  none[3] = 0;
+  if (rm_run_many(what, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
+    fail("no keys");
+  }
+  if (rm_run_many(what, pack(RM_FLOAT64, F, F, F), more, F, none, x, y, y, y, NULL, NULL, NULL,
+                  NULL) == RM_OK) {
+    fail("no dtype");
+  }
+  if (rm_run_many(-1, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
+    fail("no kernel");
+  }
   if (x[0] != 1) fail("a refused call has written something");
 }
 
@@ -1141,8 +1293,10 @@ int main(int count, char **arguments) {
       try_random(n, 1);
     }
     try_matmul(70, in_short ? 6 : 60);
+    try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     if (!in_short) {
       try_matmul(300, 4);
+      try_attention(20, 1024, 20);
       try_maps(40001, false, 3);
       try_reductions(150001, false, 3);
       try_softmax_norm(300, 1000, 3);

@@ -1,0 +1,140 @@
+/*
+ * Attention: softmax(scale q k' + mask) v for each head, without a matrix of all scores.
+ *
+ * The scores of a block of keys are computed, then their softmax, then its product with the values;
+ * blocks are combined as in flash attention: each row has its maximum and its sum so far, and sums
+ * are rescaled when the maximum grows. Up to one block of keys, this is a plain softmax.
+ *
+ * Two ways: panels of query rows, by the kernels of matrix products, or few query rows, where
+ * reading keys and values once is what takes time. Both compute in float32. Tasks are cut by sizes
+ * alone. Keys that the causal limit hides from all rows of a panel are not read.
+ */
+#include "attention_context.h"
+
+enum {
+  /* The query rows of a task, also if it copies keys or values, which then costs less than a
+   * twentieth; and how many tasks are enough for smaller ones not to be made. */
+  TASK_ROWS = 128,
+  COPYING_TASK_ROWS = 512,
+  TARGET_TASKS = 16,
+  /* Few rows of this many problems need no parts of their keys. */
+  ENOUGH_PROBLEMS = 32
+};
+
+/* The estimated nanoseconds per exponential, and per element of keys and values that is read. */
+static const double EXP_NS = 0.3, READ_NS = 0.1;
+
+/* The numbers of a call: sizes, strides, then the offsets of all problems for each operand. */
+enum {
+  BATCH,
+  GROUPS,
+  QUERIES,
+  KEYS,
+  DEPTH,
+  VALUE_DEPTH,
+  SCALE,
+  CAUSAL,
+  STRIDES,
+  STRIDES_PER_OPERAND = 3,
+  OPERANDS = 5,
+  NUMBER_COUNT = STRIDES + STRIDES_PER_OPERAND * OPERANDS
+};
+
+static head_operand operand_of(const rm_call *call, int i) {
+  const double *strides = call->numbers + STRIDES + i * STRIDES_PER_OPERAND;
+  return (head_operand){
+      .dtype = call->dtypes[i],
+      .data = i < call->operands ? call->buffers[i] : NULL,
+      .strides = {(ptrdiff_t)strides[0], (ptrdiff_t)strides[1], (ptrdiff_t)strides[2]},
+      .at = call->numbers + NUMBER_COUNT + i * (ptrdiff_t)call->numbers[BATCH],
+  };
+}
+
+/* Whether rows of an operand can be read as vectors of float32 in place. Rows of more lines in a set
+ * of the L1 cache than it has are copied. */
+static bool is_direct(const head_operand *x, ptrdiff_t columns) {
+  const bool has_conflicts = x->strides.row * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0;
+  return x->dtype == RM_FLOAT32 && (x->strides.column == 1 || columns == 1) && !has_conflicts;
+}
+
+static bool is_float_to_32_bits(int dtype) { return rm_is_float(dtype) && dtype != RM_FLOAT64; }
+
+/* Splits problems into tasks of query rows, fewer of them if there would be too few tasks. */
+static ptrdiff_t split_panels(attention_context *ctx) {
+  const ptrdiff_t most = ctx->direct_k && ctx->direct_v ? TASK_ROWS : COPYING_TASK_ROWS;
+  ptrdiff_t task_rows = rm_min(most, rm_round_up(ctx->rows, PANEL));
+  while (task_rows > PANEL && ctx->batch * rm_ceil_div(ctx->rows, task_rows) < TARGET_TASKS) {
+    task_rows = rm_round_up(task_rows / 2, PANEL);
+  }
+  ctx->task_rows = task_rows;
+  ctx->row_tasks = rm_ceil_div(ctx->rows, task_rows);
+  ctx->key_block = rm_ceil_div(ctx->n, rm_ceil_div(ctx->n, KEY_BLOCK));
+  ctx->workspace_bytes = RM_FOR_ISA(panels_workspace)(ctx);
+  return ctx->batch * ctx->row_tasks;
+}
+
+/* Splits the keys of few problems into parts. */
+static ptrdiff_t split_few(attention_context *ctx) {
+  ctx->parts = ctx->batch < ENOUGH_PROBLEMS ? rm_ceil_div(ctx->n, FEW_KEY_BLOCK) : 1;
+  ctx->part_keys = rm_ceil_div(ctx->n, ctx->parts);
+  ctx->workspace_bytes = RM_FOR_ISA(few_workspace)(ctx);
+  return ctx->batch * ctx->parts;
+}
+
+int32_t RM_FOR_ISA(attention)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  const gemm_kernels *kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32);
+  attention_context ctx = {
+      .kernels = kernels,
+      .batch = (ptrdiff_t)numbers[BATCH],
+      .groups = (ptrdiff_t)numbers[GROUPS],
+      .m = (ptrdiff_t)numbers[QUERIES],
+      .n = (ptrdiff_t)numbers[KEYS],
+      .d = (ptrdiff_t)numbers[DEPTH],
+      .dv = (ptrdiff_t)numbers[VALUE_DEPTH],
+      .scale = (float)numbers[SCALE],
+      .causal = numbers[CAUSAL] != 0,
+      .out = operand_of(call, 0),
+      .q = operand_of(call, 1),
+      .k = operand_of(call, 2),
+      .v = operand_of(call, 3),
+  };
+  if (call->operands >= OPERANDS && call->dtypes[4] != RM_NONE) ctx.mask = operand_of(call, 4);
+  for (int i = 0; i < 4; i++) {
+    if (!is_float_to_32_bits(call->dtypes[i])) return RM_UNSUPPORTED;
+    if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand %d", i);
+  }
+  const bool masked = ctx.mask.data != NULL;
+  if (masked && ctx.mask.dtype != RM_BOOL && !is_float_to_32_bits(ctx.mask.dtype)) {
+    return RM_UNSUPPORTED;
+  }
+  ctx.rows = ctx.groups * ctx.m;
+  if (ctx.batch < 1 || ctx.rows < 1 || ctx.dv < 1) return RM_OK;
+  if (ctx.n < 1 || ctx.d < 1) return RM_UNSUPPORTED;
+  ctx.k_pitch = ctx.d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx.d + LANES : ctx.d;
+  ctx.v_pitch = rm_round_up(ctx.dv, LANES);
+  ctx.direct_k = is_direct(&ctx.k, ctx.d);
+  ctx.direct_v = is_direct(&ctx.v, ctx.dv);
+  const bool few = ctx.rows <= FEW_ROWS;
+  /* The kernels for several rows read whole vectors of values. */
+  if (ctx.rows > 1) ctx.direct_v = ctx.direct_v && ctx.dv % LANES == 0;
+  const ptrdiff_t tasks = few ? split_few(&ctx) : split_panels(&ctx);
+  ctx.slots = (int)rm_min(rm_threads(), tasks);
+  const ptrdiff_t partial = few && ctx.parts > 1 ? tasks * ctx.rows * (ctx.dv + 2) : 0;
+  const size_t size = (size_t)(ctx.slots * ctx.workspace_bytes) +
+                      (size_t)partial * sizeof *ctx.partial;
+  gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(size, ctx.slots);
+  if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for attention");
+  ctx.workspace = workspace->data;
+  ctx.slot_taken = workspace->slot_taken;
+  ctx.partial = (float *)(ctx.workspace + ctx.slots * ctx.workspace_bytes);
+  const double keys = (double)ctx.batch * (double)ctx.n, columns = (double)(ctx.d + ctx.dv);
+  const double scores = keys * (double)ctx.rows;
+  const double panels_ns = scores * (columns / LANES / VECTOR_FMAS_PER_NS + EXP_NS);
+  const double few_ns = keys * columns * READ_NS;
+  if (few) rm_parallel(tasks, few_ns, RM_FOR_ISA(attend_few), &ctx);
+  else rm_parallel(tasks, panels_ns, RM_FOR_ISA(attend_panels), &ctx);
+  if (few && ctx.parts > 1) RM_FOR_ISA(combine_parts)(&ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
+  return RM_OK;
+}

@@ -1,0 +1,162 @@
+/*
+ * What the files of attention share: the context of a call, and softmax on vectors.
+ *
+ * A problem is the attention of all queries that use one head of keys and values: of `groups` heads
+ * with m queries each. Query row r of a problem is query r / groups of head r % groups, so that rows
+ * with about the same causal limit are neighbors.
+ */
+#ifndef ROWMAJOR_ATTENTION_CONTEXT_H
+#define ROWMAJOR_ATTENTION_CONTEXT_H
+
+#include <math.h>
+#include "float_core.h"
+#include "gemm_vectors.h"
+
+enum {
+  LANES = VECTOR_BYTES / 4,
+  /* The query rows of a panel: the columns of the widest kernels of matrix products. */
+  PANEL = 2 * LANES,
+  /* Up to this many query rows, scores are dot products. */
+  FEW_ROWS = SMALL_MR,
+  /* The keys whose scores are computed before their softmax, for panels and for few rows. */
+  KEY_BLOCK = 256,
+  FEW_KEY_BLOCK = 512,
+  /* The keys that stay in the L1 cache while all of the few rows use them. */
+  FEW_KEY_STEP = 64
+};
+
+/* Strides in elements. Keys and values have no groups. */
+typedef struct {
+  ptrdiff_t group, row, column;
+} head_strides;
+
+/* An operand: its dtype, data, strides and the offset of each problem. */
+typedef struct {
+  int dtype;
+  char *data;
+  head_strides strides;
+  const double *at;
+} head_operand;
+
+typedef struct {
+  const gemm_kernels *kernels;
+  ptrdiff_t batch, groups, m, n, d, dv;
+  /* The query rows of a problem. */
+  ptrdiff_t rows;
+  float scale;
+  bool causal;
+  /* mask.data is null for no mask. */
+  head_operand out, q, k, v, mask;
+  /* Whether kernels read keys and values in place. */
+  bool direct_k, direct_v;
+
+  /* The query rows and key blocks of a task of panels; the distances between rows of copied keys,
+   * and of sums and copied values. */
+  ptrdiff_t task_rows, row_tasks, key_block, k_pitch, v_pitch;
+  /* For few rows: the keys per task, the tasks per problem, and their results if they are several:
+   * the sums, the maximum and the sum of exponentials of each row. */
+  ptrdiff_t part_keys, parts;
+  float *partial;
+
+  /* The workspaces of all tasks that run at once, and flags for those in use. */
+  ptrdiff_t workspace_bytes;
+  char *workspace;
+  atomic_flag *slot_taken;
+  int slots;
+} attention_context;
+
+/* Element (row, 0) of a problem of an operand. */
+static inline char *row_of(const attention_context *ctx, const head_operand *x, ptrdiff_t problem,
+                           ptrdiff_t row) {
+  const ptrdiff_t at = (ptrdiff_t)x->at[problem] + row / ctx->groups * x->strides.row +
+                       row % ctx->groups * x->strides.group;
+  return x->data + at * rm_itemsize(x->dtype);
+}
+
+/* Element (key, 0) of a problem of keys or values. */
+static inline char *key_of(const head_operand *x, ptrdiff_t problem, ptrdiff_t key) {
+  return x->data + ((ptrdiff_t)x->at[problem] + key * x->strides.row) * rm_itemsize(x->dtype);
+}
+
+/* The keys that a query row sees: the first ones. */
+static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t row) {
+  if (!ctx->causal) return ctx->n;
+  const ptrdiff_t seen = ctx->n - ctx->m + row / ctx->groups + 1;
+  return seen < 0 ? 0 : seen;
+}
+
+/* A workspace of the call for one task: at most `slots` tasks run at once. Each thread usually finds
+ * the slot of its last task free. */
+static inline int take_slot(const attention_context *ctx) {
+  int slot = 0;
+  while (atomic_flag_test_and_set(&ctx->slot_taken[slot])) slot = (slot + 1) % ctx->slots;
+  return slot;
+}
+
+/* Takes memory for `count` floats from a workspace. */
+static inline float *take_floats(char **workspace, ptrdiff_t count) {
+  float *taken = (float *)*workspace;
+  *workspace += rm_round_up(count * (ptrdiff_t)sizeof(float), ALIGNMENT);
+  return taken;
+}
+
+/* Copies `keys` rows of keys or values, from `key` on, as float32 to rows `pitch` elements apart. */
+void RM_FOR_ISA(copy_keys)(const head_operand *x, ptrdiff_t problem, ptrdiff_t key, ptrdiff_t keys,
+                           ptrdiff_t columns, float *to, ptrdiff_t pitch);
+
+/* Copies a query row of q as float32, times the scale. */
+void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+                            float *to);
+
+/* Copies `keys` elements of a row of the mask, from `key` on, as float32. Of bool, false becomes
+ * -Infinity and true 0. */
+void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+                           ptrdiff_t key, ptrdiff_t keys, float *to);
+
+/* Writes a row of the result: the sums over the sum of exponentials. Changes the sums. */
+void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+                              float *sums, float sum);
+
+/* Tasks of panels: task i is i % row_tasks of problem i / row_tasks. */
+void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index);
+/* The bytes of their workspace. */
+ptrdiff_t RM_FOR_ISA(panels_workspace)(const attention_context *ctx);
+
+/* Tasks of few rows: task i is part i % parts of problem i / parts. */
+void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index);
+ptrdiff_t RM_FOR_ISA(few_workspace)(const attention_context *ctx);
+/* Combines the parts of all problems. */
+void RM_FOR_ISA(combine_parts)(const attention_context *ctx);
+
+/* ---- softmax on vectors ---------------------------------------------------------------------- */
+
+/* What polynomials of vectors use. */
+#define rm_fma_v32(a, b, c) FMA(v_f32, a, b, c)
+#define SPLAT(x) ((v_f32)(float)(x))
+
+/* x, or the limit if it is larger. NaN passes through. */
+#define AT_LEAST(x, limit) ((x) < (limit) ? (limit) : (x))
+/* The larger one; max where x is NaN, which the subtraction brings back. */
+#define MAX_OF(max, x) ((x) > (max) ? (x) : (max))
+
+/* exp(x) for x up to 0. The coefficients are those of rm_exp_f32, but r = x - n log(2) is rounded
+ * once more: the relative error grows to 3e-7 at the lower bound, where exponentials do not count
+ * next to the 1 of the maximum. Exponentials below 2^-126 are 0, because denormals are slow: below
+ * -126.5 log(2) the exponent is that of 0. */
+static RM_ALWAYS_INLINE v_f32 exp_nonpositive(v_f32 x) {
+  x = AT_LEAST(x, SPLAT(-88));
+  const v_f32 shifted = rm_fma_v32(x, SPLAT(0x1.715476p+0f), SPLAT(0x1.8p23f + 127));
+  const v_f32 n = shifted - SPLAT(0x1.8p23f + 127);
+  const v_f32 r = rm_fma_v32(n, SPLAT(-0x1.62e430p-1f), x);
+  const v_f32 p = RM_POLY_7(v32, r, SPLAT(1), SPLAT(1), SPLAT(4.9999994e-01f), SPLAT(1.666652e-01f),
+                            SPLAT(4.1668408e-02f), SPLAT(8.3689215e-03f), SPLAT(1.3814204e-03f));
+  return p * (v_f32)((v_i32)shifted << 23);
+}
+
+/* What to subtract from the scores of rows with that maximum: 0 for rows that no key was seen by, so
+ * that their exponentials are 0. */
+static RM_ALWAYS_INLINE v_f32 subtrahend(v_f32 max) {
+  return max == SPLAT(-__builtin_inff()) ? SPLAT(0) : max;
+}
+
+#endif

@@ -1,0 +1,112 @@
+/**
+ * Attention as backends' kernels run it: one problem for each head of keys and values, with the
+ * queries of all heads that share it.
+ *
+ * @module
+ */
+import { Layout } from "../base/layout.ts";
+import type { Operand } from "../memory/operand.ts";
+import type { Call } from "../ops/op.ts";
+import { type MatrixBatch, matrixBatch } from "./gemm.ts";
+
+/** Attributes of `attention`. */
+export interface AttentionAttributes {
+  /** The factor of the products of queries and keys. */
+  readonly scale: number;
+  /**
+   * Whether queries see the first keys only: the last query sees all, each one before it one key
+   * less.
+   */
+  readonly causal: boolean;
+}
+
+/** The sizes of a call; `queries` heads are a multiple of `keys` heads. */
+export interface AttentionSizes {
+  /** The heads of queries that share a head of keys and values. */
+  readonly groups: number;
+  /** The queries of a head. */
+  readonly m: number;
+  /** The keys of a head. */
+  readonly n: number;
+  /** The elements of a query and of a key. */
+  readonly d: number;
+  /** The elements of a value. */
+  readonly dv: number;
+}
+
+/** The matrices of an operand: [queries or keys, columns] for each problem. */
+export interface HeadBatch {
+  /** The first matrix of each group. */
+  readonly matrices: MatrixBatch;
+  /** The distance between the matrices of a group. */
+  readonly groupStride: number;
+  /** The layout of all elements. */
+  readonly whole: Layout;
+}
+
+/** A call of `attention`. */
+export interface AttentionProblem extends AttentionSizes, AttentionAttributes {
+  /** The number of problems. */
+  readonly batch: number;
+  /** [..., H, M, Dv], written. */
+  readonly out: HeadBatch;
+  /** [..., H, M, D]. */
+  readonly q: HeadBatch;
+  /** [..., Hk, N, D]. */
+  readonly k: HeadBatch;
+  /** [..., Hk, N, Dv]. */
+  readonly v: HeadBatch;
+  /** [..., H, M, N]. */
+  readonly mask: HeadBatch | null;
+}
+
+/** The shape of `q` by heads of keys: [..., Hk, G, M, D]; also of a mask with one head. */
+export function splitHeads(shape: readonly number[], heads: number): number[] {
+  const own = shape.at(-3)!;
+  const [first, groups] = own === 1 ? [1, 1] : [heads, heads === 0 ? 0 : own / heads];
+  return [...shape.slice(0, -3), first, groups, ...shape.slice(-2)];
+}
+
+/** `x`, broadcast to the batch and with `rows` heads per problem. */
+function headBatch(
+  { storage, layout }: Operand,
+  batch: readonly number[],
+  heads: number,
+  groups: number,
+): HeadBatch {
+  const [rows, columns] = layout.shape.slice(-2) as [number, number];
+  const { shape, strides, offset } = layout.broadcastTo([...batch, heads * groups, rows, columns]);
+  const at = shape.length - 3;
+  const stride = strides[at]!;
+  const first = new Layout(shape.with(at, heads), strides.with(at, stride * groups), offset);
+  return { matrices: matrixBatch(storage, first), groupStride: stride, whole: layout };
+}
+
+/** The problems of a call of `attention`. */
+export function attentionOf(call: Call): AttentionProblem {
+  const [q, k, v] = [call.operand(0), call.operand(1), call.operand(2)];
+  const mask = call.inputs[3] as Operand | undefined;
+  const out = call.outputs[0]!;
+  const { scale, causal } = call.attributes as AttentionAttributes;
+  const sizes = call.memo as AttentionSizes;
+  const { groups, m, n } = sizes;
+  const batch = out.layout.shape.slice(0, -3);
+  const heads = k.layout.shape.at(-3)!;
+  const made = headBatch(out, batch, heads, groups);
+  const whole = mask && {
+    storage: mask.storage,
+    layout: mask.layout.broadcastTo([...batch, heads * groups, m, n]),
+    flags: mask.flags,
+  };
+  return {
+    ...sizes,
+    scale,
+    causal,
+    batch: made.matrices.batch,
+    out: made,
+    q: headBatch(q, batch, heads, groups),
+    k: headBatch(k, batch, heads, 1),
+    v: headBatch(v, batch, heads, 1),
+    mask: whole === undefined ? null : headBatch(whole, batch, heads, groups),
+  };
+}
