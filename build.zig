@@ -72,6 +72,8 @@ const kernels = [_][]const u8{
     "cpu/gemm/gemm_convert.c",
     "cpu/gemm/gemm_small.c",
     "cpu/gemm/gemm_vector.c",
+    "cpu/gemm/gemm_packed.c",
+    "cpu/gemm/gemm_packed_kernels.c",
     "cpu/gemm/gemm_workspace.c",
     "cpu/attention/attention.c",
     "cpu/attention/attention_few.c",

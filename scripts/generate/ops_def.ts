@@ -184,6 +184,7 @@ export function makeConstants(): string {
     enumOf("The attributes of chains.", "RM_CHAIN_AT_", abi.CHAIN_AT),
     enumOf("The numbers of a constant of a chain.", "RM_CHAIN_CONSTANT_", abi.CHAIN_CONSTANT),
     enumOf("The numbers of a step of a chain.", "RM_CHAIN_STEP_", abi.CHAIN_STEP),
+    enumOf("The activations of linearPacked.", "RM_ACTIVATION_", abi.ACTIVATION),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What this library is as a module of Node-API.", "RM_MODULE_", abi.MODULE),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),

@@ -114,6 +114,7 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Products",
     about: "Matrix products, dot products and linear layers.",
     guides: { "Tour": "tour.md" },
+    names: ["pack", "PackedWeight", "AnyPackedWeight"],
     sections: ["products"],
   },
   {

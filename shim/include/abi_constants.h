@@ -113,6 +113,16 @@ enum {
   RM_CHAIN_STEP_NUMBERS = 11
 };
 
+/* The activations of linearPacked. */
+enum {
+  RM_ACTIVATION_NONE = 0,
+  RM_ACTIVATION_RELU = 1,
+  RM_ACTIVATION_GELU = 2,
+  RM_ACTIVATION_SILU = 3,
+  RM_ACTIVATION_TANH = 4,
+  RM_ACTIVATION_SIGMOID = 5
+};
+
 /* What rm_buffers does. */
 enum {
   RM_BUFFERS_OPEN = 0,

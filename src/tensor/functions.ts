@@ -16,6 +16,7 @@ import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type * as t from "../types/mod.ts";
 import * as joins from "./join.ts";
+import { type PackedWeight, packWeight } from "./packed_weight.ts";
 import type { AnyTensor, Tensor, TensorOrScalar, Unshaped } from "./tensor.ts";
 
 /** The axis of each vector in a grid, and the grid's shape. */
@@ -167,4 +168,30 @@ export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
   if (p === q) return true;
   // Other storages may share a slab.
   return p.exposed && q.exposed && p.array.buffer === q.array.buffer;
+}
+
+/**
+ * Packs a weight of shape [O, I] for products with few rows: `x.linear(pack(w))` is
+ * `x.linear(w)`, with float32 sums. The weight is copied, so `w` may change or be disposed of.
+ *
+ * It has a dtype of float32, float16 or bfloat16. Weights of 16 bits are widened within the product:
+ * x of float32 keeps its precision and gives float32. On a device other than the CPU the weight is
+ * a copy of `w`.
+ *
+ * A packed weight holds memory as a tensor does: `dispose()` frees it, and a `scope` that does not
+ * return it disposes of it.
+ *
+ * Throws a DTypeError for other dtypes and a ShapeError for other ranks.
+ *
+ * @example
+ * ```ts
+ * const w = pack(tensor([[1, 2], [3, 4], [5, 6]]));
+ * tensor([[1, 1]]).linear(w).toArray(); // => [[3, 7, 11]]
+ * w.shape; // => [3, 2]
+ * ```
+ */
+export function pack<W extends AnyTensor>(
+  w: t.Guard<t.Packable<W["dtype"], t.ShapeOf<W>>, W>,
+): PackedWeight<W["dtype"], t.ShapeOf<W>, W["device"]> {
+  return packWeight(w) as never;
 }

@@ -15,7 +15,7 @@ import { dispatch, fillWith } from "../core/dispatch.ts";
 import { adopt } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { gemmSizes } from "../core/gemm.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
+import type { Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
@@ -33,7 +33,8 @@ export interface ProductOptions extends OpOptions {
   readonly dtype?: DType;
 }
 
-function productDType(name: string, a: Input, b: Input, asked?: DType): DTypeInfo {
+/** The dtype of a product of two tensors, or `asked`. */
+export function productDType(name: string, a: Input, b: Input, asked?: DType): DTypeInfo {
   checkOperand(a, name);
   checkOperand(b, name);
   checkDevice(a.storage, b.storage, name);
@@ -48,7 +49,8 @@ function productDType(name: string, a: Input, b: Input, asked?: DType): DTypeInf
   return info;
 }
 
-function doNotFit(name: string, a: Layout, b: Layout, why: string): ShapeError {
+/** The error of shapes whose product does not exist. */
+export function doNotFit(name: string, a: Layout, b: Layout, why: string): ShapeError {
   return new ShapeError(
     `Cannot ${name} shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}: ${why}`,
   );
@@ -57,7 +59,7 @@ function doNotFit(name: string, a: Layout, b: Layout, why: string): ShapeError {
 // ---- matmul ------------------------------------------------------------------------------------
 
 /** The shape of a product; vectors count as [1, K] and [K, 1], and those axes are dropped. */
-function productShape(name: string, a: Layout, b: Layout): number[] {
+export function productShape(name: string, a: Layout, b: Layout): number[] {
   const [ra, rb] = [a.shape.length, b.shape.length];
   if (ra === 0 || rb === 0) throw doNotFit(name, a, b, "a single element is no matrix; use mul()");
   const { m, n, k } = gemmSizes(a, b);
@@ -80,7 +82,8 @@ function productShape(name: string, a: Layout, b: Layout): number[] {
   return [...batch, ...ra === 1 ? [] : [m], ...rb === 1 ? [] : [n]];
 }
 
-const MATMUL: Op = makeOp({
+/** The matrix product. */
+export const MATMUL: Op = makeOp({
   kind: "kernel",
   name: "matmul",
   strided: true,
@@ -154,85 +157,4 @@ const OUTER: Op = makeOp({
 export function outer(a: Operand, b: Operand, options: OpOptions = {}): Operand {
   checkOptions("outer", options, ["out", "broadcast"]);
   return dispatch(OUTER, [a, b], undefined, options.out);
-}
-
-// ---- linear ------------------------------------------------------------------------------------
-
-/**
- * x: [..., I] by the transposed weight: [I, O], plus bias: [O]; inputs of kernels. The public op takes
- * the weight as [O, I].
- */
-const GEMM_BIAS: Op = makeOp({
-  kind: "kernel",
-  name: "linear",
-  strided: true,
-  contiguous: [2],
-  infer: (call) => {
-    const { inputs: [x, columns, bias] } = call;
-    const dtype = promoteBias(call, x, columns, bias);
-    const shape = productShape(call.name, (x as Operand).layout, (columns as Operand).layout);
-    return call.result(shape, dtype);
-  },
-  decompose(call: Call): Operand {
-    const { name, outputs: [out] } = call;
-    const { dtype: { name: dtype } } = call.specs[0]!;
-    const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
-    const inputs = [x, columns, bias];
-    const same = inputs.map((input) => cast(input, dtype));
-    // A backend may have a kernel for the cast operands.
-    if (same.some((input, k) => input !== inputs[k])) {
-      return dispatch(GEMM_BIAS, same, undefined, out, name);
-    }
-    const product = dispatch(MATMUL, [x, columns], undefined, undefined, name);
-    return apply(MAP.add, product, bias, undefined, { out: out ?? product }, name);
-  },
-});
-
-function promoteBias(call: Call, x: Input, weight: Input, bias: Input): DTypeInfo {
-  const dtype = productDType(call.name, x, weight);
-  if (!isOperand(bias) || bias.storage.info === dtype) return dtype;
-  return DTYPE[promoteTypes(dtype.name, bias.storage.info.name, call.name)];
-}
-
-const LINEAR: Op = makeOp({
-  kind: "kernel",
-  name: "linearLayer",
-  infer(call: Call): readonly OutputSpec[] {
-    const { inputs: [x, weight, bias], name } = call;
-    productDType(name, x, weight);
-    const [p, q] = [(x as Operand).layout, (weight as Operand).layout];
-    if (q.shape.length !== 2 || p.shape.length === 0) {
-      throw doNotFit(name, p, q, "it takes x: [..., I] and weight: [O, I]");
-    }
-    const [k, kw] = [p.shape.at(-1)!, q.shape[1]!];
-    if (k !== kw) throw doNotFit(name, p, q, `inner sizes ${k} and ${kw} differ`);
-    if (bias !== undefined) {
-      checkOperand(bias, name);
-      checkDevice((x as Operand).storage, bias.storage, name);
-      const [n] = q.shape;
-      if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
-        throw doNotFit(name, bias.layout, q, `the bias must have shape [${n}]`);
-      }
-    }
-    const dtype = promoteBias(call, x, weight, bias);
-    return [{ shape: [...p.shape.slice(0, -1), q.shape[0]!], dtype }];
-  },
-  decompose(call: Call): Operand {
-    const { name, inputs: [x, weight, bias], outputs: [out] } = call;
-    const columns = applyView(VIEWS.transpose, weight as Operand, "transpose");
-    return bias === undefined
-      ? dispatch(MATMUL, [x, columns], undefined, out, name)
-      : dispatch(GEMM_BIAS, [x, columns, bias], undefined, out, name);
-  },
-});
-
-/** x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O]; all dtypes promote. */
-export function linear(
-  x: Operand,
-  weight: Operand,
-  bias: Operand | undefined,
-  options: OpOptions = {},
-): Operand {
-  checkOptions("linear", options, ["out"]);
-  return dispatch(LINEAR, [x, weight, bias], undefined, options.out, "linear");
 }

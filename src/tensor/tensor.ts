@@ -56,7 +56,8 @@ import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./f
 import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
 import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
 import { split, unstack } from "./join.ts";
-import { dot, linear, matmul, outer } from "./linalg.ts";
+import { dot, matmul, outer } from "./linalg.ts";
+import { type Activation, linear } from "./linear.ts";
 import {
   diff,
   pad,
@@ -82,11 +83,13 @@ import {
   variance,
 } from "./reduce.ts";
 import { normalizeAlong, softmax } from "./softmax_norm.ts";
+import { type AnyPackedWeight, PackedWeight } from "./packed_weight.ts";
 import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 
 export type {
+  Activation,
   Axes,
   CloseOptions,
   EqualsOptions,
@@ -185,6 +188,14 @@ export interface RmsNormOptions extends UnaryOptions {
 export interface LayerNormOptions extends RmsNormOptions {
   /** Shift of the result; its shape broadcasts to that of the axes. */
   readonly bias?: AnyTensor;
+}
+
+/** Options of `linear`; `R` is the residual, or the error for it. */
+export interface LinearOptions<F extends Activation, R = AnyTensor> extends UnaryOptions {
+  /** A function that is applied to the product with its bias. */
+  readonly activation?: F | undefined;
+  /** A tensor of the shape of the result, which is added last. */
+  readonly add?: R | undefined;
 }
 
 /** The owner of a tensor's memory; see docs/memory.md. */
@@ -305,7 +316,7 @@ export function scope<R>(body: () => R): R {
 }
 
 /**
- * Keeps a tensor when the scopes around this call end; returns it. Outside of scopes it does
+ * Keeps a tensor or a packed weight when the scopes around this call end; returns it. Outside of scopes it does
  * nothing.
  *
  * @example
@@ -315,7 +326,11 @@ export function scope<R>(body: () => R): R {
  * found[0]!.toArray(); // => [2, 3]
  * ```
  */
-export function keep<X extends AnyTensor>(x: X): X {
+export function keep<X extends AnyTensor | AnyPackedWeight>(x: X): X {
+  if (x instanceof PackedWeight) {
+    if (scoped !== null) keptTensors.add(x.panels);
+    return x;
+  }
   if (brandOf(x, "tensor") === undefined) checkOperand(x, "keep");
   if (scoped !== null) keptTensors.add(x);
   return x;
@@ -1569,18 +1584,48 @@ export class Tensor<
     return typed(outer(this, other as U, options));
   }
 
-  /** [..., I] by weight: [O, I], plus bias: [O], gives [..., O]. */
-  linear<X extends AnyTensor, W extends AnyTensor, B extends AnyTensor = X>(
+  /**
+   * [..., I] by weight: [O, I], plus bias: [O], gives [..., O]; then `activation` and the residual
+   * `add`, if given. A weight from {@link pack} is faster for few rows.
+   *
+   * With a packed weight, sums are float32 and results are rounded once; else each step gives what
+   * the op of its name does. Packed weights have no float64 result: that is a DTypeError.
+   *
+   * @example
+   * ```ts
+   * const w = tensor([[1, 0], [0, -1]]);
+   * const x = tensor([[1, 2]]);
+   * x.linear(w, tensor([1, 1]), { activation: "relu", add: x }).toArray(); // => [[3, 2]]
+   * x.linear(pack(w)).toArray(); // => [[1, -2]]
+   * ```
+   */
+  linear<
+    X extends AnyTensor,
+    W extends AnyTensor | AnyPackedWeight,
+    B extends AnyTensor = X,
+    R extends AnyTensor = X,
+    F extends Activation = never,
+  >(
     this: X,
     weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
     bias?: t.Guard<t.ListOf<"linear", [X, W, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>, B>,
-    options?: UnaryOptions,
+    options?: LinearOptions<
+      F,
+      t.Guard<
+        t.ListOf<
+          "linear",
+          [X, W, B, R],
+          t.Residual<t.ShapeOf<W>, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>, t.ShapeOf<R>>
+        >,
+        R
+      >
+    >,
   ): Tensor<
-    t.OkDType<t.PromoteAll<[X, W, B]>>,
+    t.Activated<t.OkDType<t.PromoteAll<[X, W, B, R]>>, F>,
     t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
     X["device"]
   > {
-    return typed(linear(this, weight as W, bias as B, options));
+    return typed(linear(this, weight as W, bias as B, options as object));
   }
 
   /**

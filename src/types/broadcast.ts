@@ -12,6 +12,7 @@ import type {
   AsFloat,
   NumberDType,
   OkDType,
+  PackedDType,
   Promote,
   PromoteAll,
   PromoteOperands,
@@ -237,6 +238,29 @@ export type BadBias<W extends Shape, B extends Shape, O extends number> =
   `Cannot linear shapes ${Show<
     B
   >} and ${Show<W>}: the bias must have shape ${Show<[O]>}`;
+
+/** True if shapes can be equal. */
+export type SameSizes<A extends Shape, B extends Shape> = A extends
+  readonly [infer M extends number, ...infer AR extends Shape]
+  ? B extends readonly [infer N extends number, ...infer BR extends Shape]
+    ? Agree<M, N> extends true ? SameSizes<AR, BR> : false
+  : false
+  : B extends readonly [] ? true
+  : false;
+
+/** The shape of the residual that fits a `linear` of shape `Y`, or why `R` does not. */
+export type Residual<W extends Shape, Y, R extends Shape> = Y extends Shape
+  ? number extends Y["length"] | R["length"] ? R
+  : SameSizes<Y, R> extends true ? R
+  : `Cannot linear shapes ${Show<R>} and ${Show<W>}: the residual must have shape ${Show<Y>}`
+  : R;
+
+/** The shape of the weight that `pack` takes, or why it does not take it. */
+export type Packable<D extends DType, S extends Shape> = [Extract<D, PackedDType>] extends [never]
+  ? `Cannot pack ${D}: it takes float32, float16, bfloat16; cast with astype()`
+  : number extends S["length"] ? S
+  : S extends readonly [number, number] ? S
+  : `Cannot pack shape ${Show<S>}: it takes a weight of shape [O, I]`;
 
 /** The shape of `broadcastTo(to)`, or why `S` does not broadcast to it. */
 export type BroadcastTo<S extends Shape, To extends Shape> = NewShape<"broadcast to", To> extends

@@ -27,6 +27,14 @@ export type FloatDType = "float16" | "bfloat16" | "float32" | "float64";
 /** The dtypes that are not bool. */
 export type NumberDType = IntDType | FloatDType;
 
+/** The dtypes of packed weights. */
+export type PackedDType = "float16" | "bfloat16" | "float32";
+
+/** The dtype of `linear` of `D` with the activation `F`; `never` for none. */
+export type Activated<D extends DType, F> = [F] extends [never] ? D
+  : [F] extends ["relu"] ? D
+  : ToFloat[D];
+
 /** The products, which do not support bool. */
 export type ProductOp = "matmul" | "dot" | "outer" | "linear";
 

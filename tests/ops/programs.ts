@@ -369,6 +369,18 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["dot", ({ v }) => v.dot(v), "dot: matmul(v, v)"],
   ["outer", ({ v }) => v.outer(v), "outer(v, v)"],
   ["linear", ({ x, w }) => x.linear(w), "linear: linearLayer(x, w, -)"],
+  [
+    "linear [options]",
+    ({ x, w }) => x.linear(w, undefined, { activation: "relu", add: x.linear(w) }),
+    "linear: linearLayer(x, w, -)",
+    'linear: linearLayer(x, w, -, tensor of [2,4]) {activation: "relu"}',
+  ],
+  [
+    "pack",
+    ({ x, w }) => x.linear(rm.pack(w), undefined, { activation: "relu" }),
+    "pack(w)",
+    'linear: linearPacked(x, tensor of [1,3,32], -) {columns: 4, depth: 3, activation: "relu"}',
+  ],
   ["var", ({ x }) => x.var(0), "var: variance(x) {axis: 0, correction: 0}"],
   [
     "std",

@@ -10,6 +10,7 @@
  * @module
  */
 import type { Distribution } from "../../ops/kernels.ts";
+import type { Activation } from "../../core/packed_weight.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain.ts";
 import type { TableOp } from "../../ops/op.ts";
@@ -232,6 +233,15 @@ export const CHAIN_STEP = {
   parameters: 8,
   numbers: 11,
 } as const;
+/** The activations of products with a packed weight. */
+export const ACTIVATION: Readonly<Record<Activation | "none", number>> = {
+  none: 0,
+  relu: 1,
+  gelu: 2,
+  silu: 3,
+  tanh: 4,
+  sigmoid: 5,
+};
 
 /** The results of `endRead` of {@link CUDA_MEMORY}. */
 export const CUDA_READ = { waits: 0, ended: 1, moves: 2 } as const;

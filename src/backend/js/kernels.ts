@@ -5,6 +5,7 @@
  */
 import { hasIndexTensor } from "../../core/blocks.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
+import { isPackedCall } from "../../core/packed_weight.ts";
 import { sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
@@ -17,6 +18,7 @@ import {
   takeAlongAxis,
 } from "./gather.ts";
 import { matmul } from "./matmul.ts";
+import { linearPacked } from "./packed_weight.ts";
 import { random } from "./random.ts";
 import { argsort, sort } from "./sort.ts";
 
@@ -44,5 +46,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
     chain: { supports: runsChain, run: chain },
+    linearPacked: { supports: isPackedCall, run: linearPacked },
   } satisfies Record<string, Kernel>,
 ));

@@ -8,13 +8,14 @@ import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
 import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
-import { isRowCall, rowsOf } from "../../core/row_kernels.ts";
+import { isPackedCall, type PackedAttributes, rowsOf } from "../../core/packed_weight.ts";
+import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { ChainAttributes } from "../../ops/chain.ts";
 import type { Call, Op } from "../../ops/op.ts";
-import { RANDOM } from "../ffi/abi.ts";
+import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
@@ -199,7 +200,7 @@ const rows: Kernel = {
   supports: isRowCall,
   prepare(call) {
     const [out, x] = [call.outputs[0]!.storage, call.operand(0)];
-    const { rows, columns, weight, bias, epsilon } = rowsOf(call);
+    const { rows, columns, weight, bias, epsilon } = rowsOfCall(call);
     const { offset } = x.layout;
     const { name } = call.op;
     checkRun(name, 0, 0, rows * columns, out);
@@ -240,6 +241,47 @@ const attention: Kernel = {
   },
 };
 
+/** The numbers of {@link linearPacked}. */
+const product = new Float64Array(13);
+
+/** Checks rows of an operand, and gives its offset and the distance between its rows. */
+function rowsAt(place: number, { storage, layout }: Operand): [offset: number, stride: number] {
+  const { stride } = rowsOf(layout)!;
+  const [low, high] = layout.extent();
+  checkRun("linearPacked", place, low, high - low + 1, storage);
+  return [layout.offset, stride];
+}
+
+/** The numbers of buffers without an operand, and of the output. */
+const [NO_BUFFER, OUT_BUFFER, LAST_BUFFER] = [-1, 0, 3];
+
+const linearPacked: Kernel = {
+  supports: (call) => isPackedCall(call) && call.specs[0]!.shape.every((n) => n > 0),
+  prepare(call) {
+    const { columns, depth, activation = "none" } = call.attributes as PackedAttributes;
+    const { inputs: [, , bias, add] } = call;
+    const [x, panels, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    checkRun("linearPacked", 2, 0, panels.layout.size, panels.storage);
+    product.set([rowsOf(x.layout)!.rows, columns, depth, ACTIVATION[activation]]);
+    product.set([...rowsAt(0, out), ...rowsAt(1, x)], 4);
+    let c: Storage | null = null;
+    if (isOperand(bias)) {
+      product.set([LAST_BUFFER, rowsAt(LAST_BUFFER, bias)[0]], 8);
+      c = bias.storage;
+    } else product.set([NO_BUFFER, 0], 8);
+    if (!isOperand(add)) product.set([NO_BUFFER, 0, 0], 10);
+    else if (c === null) {
+      product.set([LAST_BUFFER, ...rowsAt(LAST_BUFFER, add)], 10);
+      c = add.storage;
+    } else {
+      // A call has four buffers: the kernel reads the residual where it writes the result.
+      copyInto(out, add);
+      product.set([OUT_BUFFER, ...rowsAt(0, out)], 10);
+    }
+    return { numbers: product, out: out.storage, a: x.storage, b: panels.storage, c };
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   gather: mover(true),
@@ -259,4 +301,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   rmsNorm: rows,
   chain,
   attention,
+  linearPacked,
 }));

@@ -1,0 +1,229 @@
+/**
+ * Linear layers: a product with a weight, plus bias, through an activation, plus a residual.
+ *
+ * Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import { DTYPE, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { ArgumentError, DisposedError, DTypeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { apply, applyView, type OpOptions } from "../core/apply.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { wrap } from "../core/handles.ts";
+import {
+  type Activation,
+  ACTIVATIONS,
+  type PackedAttributes,
+  rowsOf,
+} from "../core/packed_weight.ts";
+import { allocateIn } from "../memory/device.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { DISPOSED } from "../memory/storage.ts";
+import { checkDevice, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
+import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
+
+export type { Activation };
+
+/** Options of {@link linear}. */
+export interface LinearOptions extends OpOptions {
+  /** Applied to the product with its bias. */
+  readonly activation?: Activation | undefined;
+  /** Added last; of the shape of the result. */
+  readonly add?: Operand | undefined;
+}
+
+/** The attributes of {@link LINEAR}. */
+interface LinearAttributes {
+  readonly activation?: Activation | undefined;
+}
+
+const LINEAR_OPTIONS = ["out", "activation", "add"];
+
+// ---- checks ------------------------------------------------------------------------------------
+
+/** The dtype of `dtype` plus `input`, if there is one. */
+function promoteWith(name: string, dtype: DTypeInfo, input: Input): DTypeInfo {
+  if (!isOperand(input) || input.storage.info === dtype) return dtype;
+  return DTYPE[promoteTypes(dtype.name, input.storage.info.name, name)];
+}
+
+/** Checks everything but dtypes; the shape of the result. */
+function linearShape(call: Call, p: Layout, q: Layout): number[] {
+  const { inputs: [x, , bias, add], name } = call;
+  if (q.shape.length !== 2 || p.shape.length === 0) {
+    throw doNotFit(name, p, q, "it takes x: [..., I] and weight: [O, I]");
+  }
+  const [n, kw] = q.shape as [number, number];
+  const k = p.shape.at(-1)!;
+  if (k !== kw) throw doNotFit(name, p, q, `inner sizes ${k} and ${kw} differ`);
+  const { storage } = x as Operand;
+  if (bias !== undefined) {
+    checkOperand(bias, name);
+    checkDevice(storage, bias.storage, name);
+    if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
+      throw doNotFit(name, bias.layout, q, `the bias must have shape [${n}]`);
+    }
+  }
+  const shape = [...p.shape.slice(0, -1), n];
+  if (add !== undefined) {
+    checkOperand(add, name);
+    checkDevice(storage, add.storage, name);
+    if (!sameShape(add.layout.shape, shape)) {
+      throw doNotFit(name, add.layout, q, `the residual must have shape ${formatShape(shape)}`);
+    }
+  }
+  return shape;
+}
+
+// ---- plain weights -----------------------------------------------------------------------------
+
+/**
+ * x: [..., I] by the transposed weight: [I, O], plus bias: [O]; inputs of kernels. The public op takes
+ * the weight as [O, I].
+ */
+const GEMM_BIAS: Op = makeOp({
+  kind: "kernel",
+  name: "linear",
+  strided: true,
+  contiguous: [2],
+  infer: (call) => {
+    const { inputs: [x, columns, bias], name } = call;
+    const dtype = promoteWith(name, productDType(name, x, columns), bias);
+    const shape = productShape(name, (x as Operand).layout, (columns as Operand).layout);
+    return call.result(shape, dtype);
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out] } = call;
+    const { dtype: { name: dtype } } = call.specs[0]!;
+    const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+    const inputs = [x, columns, bias];
+    const same = inputs.map((input) => cast(input, dtype));
+    // A backend may have a kernel for the cast operands.
+    if (same.some((input, k) => input !== inputs[k])) {
+      return dispatch(GEMM_BIAS, same, undefined, out, name);
+    }
+    const product = dispatch(MATMUL, [x, columns], undefined, undefined, name);
+    return apply(MAP.add, product, bias, undefined, { out: out ?? product }, name);
+  },
+});
+
+const LINEAR: Op = makeOp({
+  kind: "kernel",
+  name: "linearLayer",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    let dtype = productDType(name, x, weight);
+    const shape = linearShape(call, (x as Operand).layout, (weight as Operand).layout);
+    dtype = promoteWith(name, dtype, bias);
+    const activation = (attributes as LinearAttributes | undefined)?.activation;
+    if (activation !== undefined) dtype = ruleFor(MAP[activation], dtype, name).result;
+    return [{ shape, dtype: promoteWith(name, dtype, add) }];
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs: [x, weight, bias, add], outputs: [out], attributes } = call;
+    const activation = (attributes as LinearAttributes | undefined)?.activation;
+    const columns = applyView(VIEWS.transpose, weight as Operand, "transpose");
+    const only = activation === undefined && add === undefined ? out : undefined;
+    let y = bias === undefined
+      ? dispatch(MATMUL, [x, columns], undefined, only, name)
+      : dispatch(GEMM_BIAS, [x, columns, bias], undefined, only, name);
+    if (activation !== undefined) {
+      const { info } = y.storage;
+      const keeps = ruleFor(MAP[activation], info, name).result === info;
+      const into = add === undefined && out !== undefined ? out : keeps ? y : undefined;
+      y = apply(MAP[activation], y, undefined, undefined, { out: into }, name);
+    }
+    if (add === undefined) return y;
+    return apply(MAP.add, y, add, undefined, { out }, name);
+  },
+});
+
+// ---- packed weights ----------------------------------------------------------------------------
+
+/** x: [..., I] by the panels of a weight, plus bias: [O] and residual; see {@link PackedAttributes}. */
+const LINEAR_PACKED: Op = makeOp({
+  kind: "kernel",
+  name: "linearPacked",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    const { columns, depth } = attributes as PackedAttributes;
+    checkOperand(x, name);
+    const { storage } = weight as Operand;
+    if (storage === DISPOSED) {
+      throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
+    }
+    let dtype = productDType(name, x, weight);
+    const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
+    dtype = promoteWith(name, promoteWith(name, dtype, bias), add);
+    if (dtype === DTYPE.float64) {
+      const given = [x, bias, add].filter(isOperand).map((one) => one.storage.info.name);
+      throw new DTypeError(
+        `Cannot ${name} ${given.join(", ")} with a packed weight of ${storage.info.name}: the ` +
+          "result would be float64; cast to float32 with astype(), or do not pack the weight",
+      );
+    }
+    return [{ shape, dtype }];
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out], specs: [spec] } = call;
+    const { columns, depth, activation } = call.attributes as PackedAttributes;
+    const [x, weight] = [call.operand(0), call.operand(1)];
+    const { shape, dtype } = spec!;
+    const { memory } = x.storage;
+    const size = shape.reduce((product, n) => product * n, 1);
+    if (memory === null && size === 0) {
+      return wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
+    }
+    const regular = (input: Input): Input => {
+      if (!isOperand(input)) return input;
+      const { storage: { info }, layout } = input;
+      if (info === dtype && rowsOf(layout) !== null) return input;
+      return contiguousCopy(input, dtype.name, "astype");
+    };
+    const { inputs } = call;
+    const [left, bias, add] = [regular(inputs[0]), regular(inputs[2]), regular(inputs[3])];
+    if (memory === null && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
+      return dispatch(LINEAR_PACKED, [left, weight, bias, add], call.attributes, out, name);
+    }
+    // Devices have the plain weight.
+    const plain = weight.layout.shape.length === 2 ? weight : unpack(weight, columns, depth);
+    return dispatch(LINEAR, [x, plain, inputs[2], inputs[3]], { activation }, out, name);
+  },
+});
+
+/**
+ * x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O], then an activation and a residual;
+ * all dtypes promote.
+ */
+export function linear(
+  x: Operand,
+  weight: Operand | AnyPackedWeight,
+  bias: Operand | undefined,
+  options: LinearOptions = {},
+): Operand {
+  checkOptions("linear", options, LINEAR_OPTIONS);
+  const { activation, add, out } = options;
+  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
+    throw new ArgumentError(
+      `Cannot linear with activation ${describe(activation)}: it is one of ${
+        ACTIVATIONS.join(", ")
+      }`,
+    );
+  }
+  if (!(weight instanceof PackedWeight)) {
+    const inputs = add === undefined ? [x, weight, bias] : [x, weight, bias, add];
+    const attributes = activation === undefined ? undefined : { activation };
+    return dispatch(LINEAR, inputs, attributes, out, "linear");
+  }
+  const [columns, depth] = weight.shape as unknown as [number, number];
+  const inputs = add === undefined ? [x, weight.panels, bias] : [x, weight.panels, bias, add];
+  return dispatch(LINEAR_PACKED, inputs, { columns, depth, activation }, out, "linear");
+}
