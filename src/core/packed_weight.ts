@@ -96,15 +96,17 @@ export interface Rows {
 }
 
 /** The rows of the last axis; null if they are not contiguous, or not equally far apart. */
-export function rowsOf({ shape, strides }: Layout): Rows | null {
+export function rowsOf({ shape, strides, contiguous, size }: Layout): Rows | null {
   const rank = shape.length;
-  if (shape[rank - 1]! > 1 && strides[rank - 1] !== 1) return null;
+  const width = shape[rank - 1]!;
+  if (contiguous && size > 0) return { rows: size / width, stride: width };
+  if (width > 1 && strides[rank - 1] !== 1) return null;
   let [rows, stride] = [1, 0];
   for (let axis = rank - 2; axis >= 0; axis--) {
     const n = shape[axis]!;
     if (n === 1) continue;
     if (rows === 1) stride = strides[axis]!;
-    else if (strides[axis] !== rows * stride) return null;
+    else if (strides[axis] !== rows * stride && size > 0) return null;
     rows *= n;
   }
   return { rows, stride };

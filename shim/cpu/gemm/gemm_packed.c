@@ -16,6 +16,10 @@ enum {
   BLOCK_DEPTH = 512,
   MOST_BLOCK_ROWS = 128,
   PADDING = 16,
+  /* A task that is one of several with the same panels has so many of them, if there are as many
+   * tasks as that. */
+  SHARING_PANELS = 8,
+  LEAST_TASKS = 32,
   /* Elements of x that a task converts. */
   CONVERTED = 1 << 16
 };
@@ -75,19 +79,21 @@ static RM_ALWAYS_INLINE void store(int dtype, char *to, ptrdiff_t i, float x) {
 static RM_ALWAYS_INLINE void store_columns(int dtype, char *to, const float *sums, const char *add,
                                            ptrdiff_t n) {
   if (add == NULL) {
-    RM_ANY_ORDER for (ptrdiff_t j = 0; j < n; j++) store(dtype, to, j, sums[j]);
+    RM_ANY_ORDER RM_ROLLED for (ptrdiff_t j = 0; j < n; j++) store(dtype, to, j, sums[j]);
   } else {
-    RM_ANY_ORDER for (ptrdiff_t j = 0; j < n; j++) {
+    RM_ANY_ORDER RM_ROLLED for (ptrdiff_t j = 0; j < n; j++) {
       store(dtype, to, j, sums[j] + load(dtype, add, j));
     }
   }
 }
 
-/* Gives whole panels a loop of their own. */
-static RM_ALWAYS_INLINE void store_row(int dtype, char *to, const float *sums, const char *add,
-                                       ptrdiff_t n) {
-  if (n == PANEL_COLUMNS) store_columns(dtype, to, sums, add, PANEL_COLUMNS);
-  else store_columns(dtype, to, sums, add, n);
+/* The same for a whole row of a panel and float32. */
+static RM_ALWAYS_INLINE void store_vectors(char *to, const float *sums, const char *add) {
+  UNROLL for (int at = 0; at < 4 * PANEL_COLUMNS; at += VECTOR_BYTES) {
+    v_f32 x = *(const v_f32 *)((const char *)sums + at);
+    if (add != NULL) x += *(const v_f32 *)(add + at);
+    *(v_f32 *)(to + at) = x;
+  }
 }
 
 /* Completes the sums of rows of a panel, and writes them to out. */
@@ -97,9 +103,12 @@ static void finish(const packed_context *ctx, float *sums, ptrdiff_t row, ptrdif
   const ptrdiff_t columns = rm_min(PANEL_COLUMNS, ctx->columns - column);
   if (ctx->bias != NULL) {
     float bias[PANEL_COLUMNS] = {0};
-    for (ptrdiff_t j = 0; j < columns; j++) bias[j] = load(ctx->dtype, ctx->bias, column + j);
+    RM_ROLLED for (ptrdiff_t j = 0; j < columns; j++) {
+      bias[j] = load(ctx->dtype, ctx->bias, column + j);
+    }
     for (ptrdiff_t i = 0; i < rows; i++) {
-      for (int j = 0; j < PANEL_COLUMNS; j++) sums[i * PANEL_COLUMNS + j] += bias[j];
+      char *to = (char *)(sums + i * PANEL_COLUMNS);
+      store_vectors(to, sums + i * PANEL_COLUMNS, (const char *)bias);
     }
   }
   if (ctx->activation != NULL) {
@@ -109,11 +118,10 @@ static void finish(const packed_context *ctx, float *sums, ptrdiff_t row, ptrdif
     char *to = ctx->out + ((row + i) * ctx->out_stride + column) * bytes;
     const char *add = NULL;
     if (ctx->add != NULL) add = ctx->add + ((row + i) * ctx->add_stride + column) * bytes;
-    switch (ctx->dtype) {
-      case RM_FLOAT32: store_row(RM_FLOAT32, to, sums, add, columns); break;
-      case RM_FLOAT16: store_columns(RM_FLOAT16, to, sums, add, columns); break;
-      default: store_columns(RM_BFLOAT16, to, sums, add, columns);
-    }
+    if (ctx->dtype == RM_FLOAT16) store_columns(RM_FLOAT16, to, sums, add, columns);
+    else if (ctx->dtype == RM_BFLOAT16) store_columns(RM_BFLOAT16, to, sums, add, columns);
+    else if (columns == PANEL_COLUMNS) store_vectors(to, sums, add);
+    else store_columns(RM_FLOAT32, to, sums, add, columns);
   }
 }
 
@@ -280,8 +288,13 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
   const double products = (double)ctx.rows * PANEL_COLUMNS * (double)ctx.depth;
   const double panel_ns = products / (VECTOR_BYTES / 4) / VECTOR_FMAS_PER_NS +
                           (double)ctx.panel_bytes / BYTES_PER_NS;
-  const double per_task = TASK_NS * (double)ctx.row_blocks / (panel_ns + 1);
-  ctx.panels_per_task = rm_min(ctx.panels, 2 * (ptrdiff_t)(per_task / 2) + 1);
+  const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (panel_ns + 1);
+  ctx.panels_per_task = rm_min(ctx.panels, (ptrdiff_t)per_task);
+  if (ctx.row_blocks > 1) {
+    /* Rows that have arrived in the cache are used several times. */
+    const ptrdiff_t shared = rm_min(SHARING_PANELS, ctx.panels * ctx.row_blocks / LEAST_TASKS);
+    if (shared > ctx.panels_per_task) ctx.panels_per_task = shared;
+  }
   if (ctx.rows <= PAIR_ROWS) ctx.panels_per_task += ctx.panels_per_task & 1;
   rm_parallel(ctx.row_blocks * rm_ceil_div(ctx.panels, ctx.panels_per_task),
               panel_ns * (double)ctx.panels, multiply_task, &ctx);

@@ -28,7 +28,7 @@ enum {
 #elif defined(__aarch64__)
   STRIP_VECTORS = 4, TILE_ROWS = 6, FEW_ROWS = 2, PAIR_ROWS = 1,
 #else
-  STRIP_VECTORS = 4, TILE_ROWS = 3, FEW_ROWS = 1, PAIR_ROWS = 0,
+  STRIP_VECTORS = 2, TILE_ROWS = 4, FEW_ROWS = 1, PAIR_ROWS = 0,
 #endif
   STRIP_COLUMNS = STRIP_VECTORS * VECTOR_BYTES / 4
 };

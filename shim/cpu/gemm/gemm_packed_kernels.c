@@ -42,18 +42,17 @@ static RM_ALWAYS_INLINE void load_columns(const int dtype, const int count, cons
   UNROLL for (int v = 0; v < count; v++) to[v] = *(const v_f32 *)(from + v * VECTOR_BYTES);
 }
 
-/* For that many rows, panels, and vectors of each panel; whole panels if `ahead` is null. */
-static RM_ALWAYS_INLINE void multiply(const int rows, const int panels, const int width,
-                                      const int dtype, ptrdiff_t depth, const float *x,
-                                      ptrdiff_t stride, const void *panel, float *sums, bool add,
-                                      ptrdiff_t pair, const char *ahead, ptrdiff_t step) {
+/* For that many rows, panels, and vectors of each panel. */
+static RM_ALWAYS_INLINE void multiply(const bool strip, const int rows, const int panels,
+                                      const int width, const int dtype, ptrdiff_t depth,
+                                      const float *x, ptrdiff_t stride, const void *panel,
+                                      float *sums, bool add, ptrdiff_t pair, const char *ahead,
+                                      ptrdiff_t step) {
   const int vectors = panels * width, row_bytes = PANEL_COLUMNS * (dtype == RM_FLOAT32 ? 4 : 2);
   const char *b = panel;
   const float *first[MOST_ROWS];
   UNROLL for (int i = 0; i < rows; i += ROWS_PER_ADDRESS) {
     first[i / ROWS_PER_ADDRESS] = x + i * stride;
-    /* Keeps the address in a register. The compiler would recompute it from the others. */
-    __asm__("" : "+r"(first[i / ROWS_PER_ADDRESS]));
   }
   v_f32 sum[MOST_ROWS][MOST_VECTORS];
   UNROLL for (int i = 0; i < rows; i++) {
@@ -63,20 +62,25 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int panels, const in
     v_f32 y[MOST_VECTORS];
     UNROLL for (int q = 0; q < panels; q++) {
       load_columns(dtype, width, b + q * pair, y + q * width);
-      if (ahead == NULL) {
+      if (!strip) {
         UNROLL for (int at = 0; at < row_bytes; at += LINE_BYTES) {
           __builtin_prefetch(b + q * pair + AHEAD_BYTES + at);
         }
       }
     }
     b += row_bytes;
-    if (ahead != NULL) {
+    if (strip) {
       __builtin_prefetch(ahead);
       ahead += step;
     }
     UNROLL for (int i = 0; i < rows; i++) {
-      const v_f32 left = (v_f32)(first[i / ROWS_PER_ADDRESS][p + i % ROWS_PER_ADDRESS * stride]);
+      const v_f32 left = (v_f32)(first[i / ROWS_PER_ADDRESS][i % ROWS_PER_ADDRESS * stride]);
       UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = FMA(v_f32, left, y[v], sum[i][v]);
+    }
+    UNROLL for (int i = 0; i < rows; i += ROWS_PER_ADDRESS) {
+      first[i / ROWS_PER_ADDRESS]++;
+      /* The compiler would have an address for each row, more than there are registers. */
+      __asm__("" : "+r"(first[i / ROWS_PER_ADDRESS]));
     }
   }
   UNROLL for (int i = 0; i < rows; i++) {
@@ -91,14 +95,14 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int panels, const in
   static RM_KERNEL void strip_##rows(ptrdiff_t depth, const float *x, ptrdiff_t stride, \
                                      const void *panel, float *sums, bool add, const char *ahead, \
                                      ptrdiff_t step) { \
-    multiply(rows, 1, STRIP_VECTORS, RM_FLOAT32, depth, x, stride, panel, sums, add, 0, ahead, \
-             step); \
+    multiply(true, rows, 1, STRIP_VECTORS, RM_FLOAT32, depth, x, stride, panel, sums, add, 0, \
+             ahead, step); \
   }
 #define PANELS(name, rows, panels, dtype) \
   static RM_KERNEL void name(ptrdiff_t depth, const float *x, ptrdiff_t stride, const void *panel, \
                              float *sums, bool add, __attribute__((unused)) ptrdiff_t pair) { \
-    multiply(rows, panels, PANEL_VECTORS, dtype, depth, x, stride, panel, sums, add, pair, NULL, \
-             0); \
+    multiply(false, rows, panels, PANEL_VECTORS, dtype, depth, x, stride, panel, sums, add, pair, \
+             NULL, 0); \
   }
 #define PANEL(type, dtype, rows) PANELS(panel_##type##_##rows, rows, 1, dtype)
 #define PAIR(type, dtype, rows) PANELS(pair_##type##_##rows, rows, 2, dtype)
@@ -106,8 +110,8 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int panels, const in
 STRIP(1)
 STRIP(2)
 STRIP(3)
-#if defined(__AVX2__) || defined(__aarch64__)
 STRIP(4)
+#if defined(__AVX2__) || defined(__aarch64__)
 STRIP(5)
 STRIP(6)
 #endif
@@ -124,12 +128,12 @@ STRIP(14)
 
 packed_strip_kernel *RM_FOR_ISA(packed_strip_kernel)(ptrdiff_t rows) {
   static packed_strip_kernel *const kernels[TILE_ROWS + 1] = {
-      NULL,    strip_1,  strip_2,  strip_3,
+      NULL,    strip_1, strip_2, strip_3,  strip_4,
 #if defined(__AVX2__) || defined(__aarch64__)
-      strip_4, strip_5,  strip_6,
+      strip_5, strip_6,
 #endif
 #if defined(__AVX512F__)
-      strip_7, strip_8,  strip_9,  strip_10, strip_11, strip_12, strip_13, strip_14,
+      strip_7, strip_8, strip_9, strip_10, strip_11, strip_12, strip_13, strip_14,
 #endif
   };
   return kernels[rows];
