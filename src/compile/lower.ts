@@ -289,6 +289,7 @@ class Recorder implements Backend {
     };
     return {
       device: DEVICE,
+      host: true,
       make: (info, length, zeroed) => {
         const made = this.buffer(info, length, { kind: "temporary" });
         const layout = Layout.contiguous([length]);

@@ -17,6 +17,7 @@ import type { JobQueue } from "../backend/native/queue.ts";
 import { Layout } from "../base/layout.ts";
 import { nowOf } from "../base/late.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
+import { uninterpreted } from "../core/interpreter.ts";
 import { tidy } from "../core/handles.ts";
 import type { LateKey } from "../random/late_key.ts";
 import { writeElement } from "../memory/element.ts";
@@ -158,7 +159,8 @@ export class Native implements Executor {
     const node = this.#plan.nodeOf(call);
     this.#eager.set(node, (this.#eager.get(node) ?? 0) + 1);
     this.#plan.free();
-    this.#plan = new Plan(lower(this.#graph, this.#shim, this.#eager), this.#shim);
+    const lowered = uninterpreted(() => lower(this.#graph, this.#shim, this.#eager));
+    this.#plan = new Plan(lowered, this.#shim);
   }
 
   /** Whether bytes that the program writes may be those of another of its tensors. */

@@ -5,6 +5,7 @@
  */
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
+import { joinEpilogues, packWeights } from "./products.ts";
 import { dropDeadCode, foldConstants, type Folded, shareSubexpressions } from "./passes.ts";
 
 /** The improvements of a program, each of which can be turned off. */
@@ -15,6 +16,10 @@ export interface Passes {
   readonly subexpressions: boolean;
   /** Compute ops of constants when the program is made. */
   readonly constants: boolean;
+  /** Pack weights that are constants once, for products with few rows. */
+  readonly pack: boolean;
+  /** Compute bias, activation and residual together with the product before them. */
+  readonly epilogues: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
   readonly fuse: boolean;
 }
@@ -24,6 +29,8 @@ export const ALL_PASSES: Passes = {
   deadCode: true,
   subexpressions: true,
   constants: true,
+  pack: true,
+  epilogues: true,
   fuse: true,
 };
 
@@ -32,8 +39,11 @@ export function optimize(graph: Graph, passes: Passes): Folded {
   let improved = graph;
   if (passes.subexpressions) improved = shareSubexpressions(improved);
   let versions: Folded["versions"] = new Map();
+  // Packing is worth its time only if it happens once.
+  if (passes.pack && passes.constants) improved = packWeights(improved);
   if (passes.constants) ({ graph: improved, versions } = foldConstants(improved));
   if (passes.deadCode) improved = dropDeadCode(improved);
+  if (passes.epilogues) improved = joinEpilogues(improved);
   if (passes.fuse) improved = fuseElementwise(improved);
   return { graph: improved, versions };
 }

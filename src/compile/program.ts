@@ -8,6 +8,7 @@ import { attempt, TraceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyInto, cpuBackendName } from "../core/dispatch.ts";
+import { uninterpreted } from "../core/interpreter.ts";
 import { prepareOut } from "../core/write.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
@@ -176,8 +177,10 @@ export class Program {
   }
 
   #prepare(): Prepared {
-    const { graph, versions } = optimize(this.graph, this.#options.passes);
-    return { graph, versions, executor: this.#options.executor(graph) };
+    return uninterpreted(() => {
+      const { graph, versions } = optimize(this.graph, this.#options.passes);
+      return { graph, versions, executor: this.#options.executor(graph) };
+    });
   }
 
   /** Prepares the program anew if a tensor outside, of which constants were computed, has changed. */

@@ -56,6 +56,18 @@ export function interpret<R>(interpreter: Interpreter, body: () => R, what = "in
   }
 }
 
+/** Runs `body` without any interpreter: for work that is not of the program. */
+export function uninterpreted<R>(body: () => R): R {
+  const [outer, outerParts] = [frame, partsFrame];
+  frame = partsFrame = null;
+  try {
+    return body();
+  } finally {
+    frame = outer;
+    partsFrame = outerParts;
+  }
+}
+
 /** Runs `body`, which performs the parts of a call, under the observer of {@link partsFrame}. */
 export function withParts<R>(body: () => R): R {
   const [outer, receiver] = [frame, partsFrame];

@@ -10,6 +10,7 @@
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import type { Operand } from "../memory/operand.ts";
+import { isHost } from "../memory/storage.ts";
 import type { Call, Input } from "../ops/op.ts";
 
 /** The columns of a panel. */
@@ -123,7 +124,7 @@ function hasRows(input: Input, info: DTypeInfo): boolean {
 export function isPackedCall(call: Call): boolean {
   const { inputs: [x, panels, bias, add], specs } = call;
   const { dtype } = specs[0]!;
-  if ((panels as Operand).layout.shape.length !== 3 || (x as Operand).storage.memory !== null) {
+  if ((panels as Operand).layout.shape.length !== 3 || !isHost((x as Operand).storage.memory)) {
     return false;
   }
   return hasRows(x, dtype) && hasRows(bias, dtype) && hasRows(add, dtype);

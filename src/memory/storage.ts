@@ -208,6 +208,8 @@ export interface DeviceMemory {
   readonly device: string;
   /** True while the device records work to run later. */
   readonly recording?: boolean;
+  /** True for memory that kernels of the CPU will read: ops are those of the CPU. */
+  readonly host?: boolean;
   /** Makes a storage of a class of its own, if it has one. */
   make?(info: DTypeInfo, length: number, zeroed: boolean): Storage;
   /** Returns the address of `bytes` bytes, at least 1. Throws an OutOfMemoryError. */
@@ -232,6 +234,11 @@ export interface DeviceMemory {
   usage(): DeviceMemoryInfo;
   /** Frees the memory kept for reuse. */
   release(): void;
+}
+
+/** Whether the kernels of the CPU read a memory. */
+export function isHost(memory: DeviceMemory | null): boolean {
+  return memory === null || memory.host === true;
 }
 
 /** The storage of a tensor after `dispose()` or a move: empty. */

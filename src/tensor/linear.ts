@@ -22,7 +22,7 @@ import {
 } from "../core/packed_weight.ts";
 import { allocateIn } from "../memory/device.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import { DISPOSED } from "../memory/storage.ts";
+import { DISPOSED, isHost } from "../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
@@ -179,7 +179,7 @@ const LINEAR_PACKED: Op = makeOp({
     const { shape, dtype } = spec!;
     const { memory } = x.storage;
     const size = shape.reduce((product, n) => product * n, 1);
-    if (memory === null && size === 0) {
+    if (isHost(memory) && size === 0) {
       return wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
     }
     const regular = (input: Input): Input => {
@@ -190,7 +190,7 @@ const LINEAR_PACKED: Op = makeOp({
     };
     const { inputs } = call;
     const [left, bias, add] = [regular(inputs[0]), regular(inputs[2]), regular(inputs[3])];
-    if (memory === null && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
+    if (isHost(memory) && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
       return dispatch(LINEAR_PACKED, [left, weight, bias, add], call.attributes, out, name);
     }
     // Devices have the plain weight.

@@ -13,6 +13,7 @@ import { dispose, wrap } from "../core/handles.ts";
 import { PACKED_DTYPES, panelParts, panelsShape } from "../core/packed_weight.ts";
 import { allocateIn } from "../memory/device.ts";
 import { type Operand, READ_ONLY } from "../memory/operand.ts";
+import { isHost } from "../memory/storage.ts";
 import { checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import type * as t from "../types/mod.ts";
@@ -35,17 +36,17 @@ const PACK: Op = makeOp({
         `Cannot ${name} shape ${formatShape(shape)}: it takes a weight of shape [O, I]`,
       );
     }
-    return [{ shape: memory === null ? panelsShape(shape[0]!, shape[1]!) : shape, dtype: info }];
+    return [{ shape: isHost(memory) ? panelsShape(shape[0]!, shape[1]!) : shape, dtype: info }];
   },
   decompose(call: Call): Operand {
     const w = call.operand(0);
     const { storage: { info, memory }, layout } = w;
-    if (memory !== null) {
+    if (!isHost(memory)) {
       const copy = copyOf(w);
       return wrap(copy.storage, copy.layout, READ_ONLY);
     }
     const panels = Layout.contiguous(call.specs[0]!.shape);
-    const storage = allocateIn(null, info, panels.size, false);
+    const storage = allocateIn(memory, info, panels.size, false);
     // The columns beyond the last one.
     if (panels.size > layout.size) fillWith({ storage, layout: panels, flags: 0 }, 0);
     for (const part of panelParts(info, layout)) {

@@ -26,7 +26,15 @@ const READS = new Set([
 const ABOUT = new Set([
   ...["ownership", "sharesBuffer", "keep", "capture", "setBackend", "setThreads", "cuda", "warmUp"],
   ...["toString", "Symbol(nodejs.util.inspect.custom)", "Symbol(Jupyter.display)", "allowTF32"],
-  ...["io.openSafetensors", "io.readNpy", "io.readNpz", "io.decodeNpz", "intoOwned", "constructor"],
+  ...[
+    "io.openSafetensors",
+    "io.readNpy",
+    "io.readNpz",
+    "io.decodeNpz",
+    "intoOwned",
+    "offload",
+    "constructor",
+  ],
 ]);
 
 for (const [name, program] of PROGRAMS) {

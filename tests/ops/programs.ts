@@ -71,6 +71,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["capture", ({ x }) => {
     assertThrows(() => rm.capture(loose("cpu"), () => x.neg()), rm.DeviceError);
   }],
+  ["offload", ({ x, later }) => later(rm.offload(() => x.neg()))],
   ["emptyCache", () => rm.emptyCache()],
   ["finfo", () => rm.finfo("float32")],
   ["iinfo", () => rm.iinfo("int8")],

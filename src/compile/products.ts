@@ -1,0 +1,192 @@
+/**
+ * Improvements of products: weights packed once, and bias, activation and residual computed with the
+ * product.
+ *
+ * @module
+ */
+import { DTYPE } from "../base/dtype.ts";
+import { Layout } from "../base/layout.ts";
+import { sameShape } from "../base/shape.ts";
+import {
+  type Activation,
+  ACTIVATIONS,
+  PACKED_DTYPES,
+  type PackedAttributes,
+  panelsShape,
+} from "../core/packed_weight.ts";
+import { OPS } from "../ops/op.ts";
+import {
+  type Graph,
+  isValue,
+  type Node,
+  type NodeInput,
+  readsOf,
+  TracedStorage,
+  type Value,
+} from "./graph.ts";
+import { constantOf, isWhole, pureStorages, resultStorages } from "./passes.ts";
+
+/** A product with a weight: the operand [..., depth], and the weight as [columns, depth]. */
+interface Product {
+  readonly x: Value;
+  readonly weight: Value;
+  readonly bias: NodeInput;
+  readonly add: NodeInput;
+  readonly activation: Activation | undefined;
+}
+
+/** The product of a node, if it is one with a weight of two axes. */
+function productOf({ op, inputs, attributes }: Node): Product | undefined {
+  const [x, weight, bias, add] = inputs;
+  if (x === undefined || weight === undefined || !isValue(x) || !isValue(weight)) return undefined;
+  if (op.name === "linearLayer") {
+    const activation = (attributes as { activation?: Activation } | undefined)?.activation;
+    return { x, weight, bias, add, activation };
+  }
+  const plain = op.name === "matmul" && attributes === undefined && x.layout.rank > 0 &&
+    weight.layout.rank === 2;
+  if (!plain) return undefined;
+  const transposed = { ...weight, layout: weight.layout.transpose() };
+  return { x, weight: transposed, bias: undefined, add: undefined, activation: undefined };
+}
+
+/** Packs the weights that are constants; constant folding then computes the packed ones. */
+export function packWeights(graph: Graph): Graph {
+  const isPure = pureStorages(graph);
+  const storages = graph.storages.slice();
+  const packed = new Map<string, Value>();
+  const nodes: Node[] = [];
+  for (const node of graph.nodes) {
+    const product = productOf(node);
+    const [output] = node.outputs;
+    if (product === undefined || node.given || !canPack(product, output!, isPure)) {
+      nodes.push(node);
+      continue;
+    }
+    const { x, weight, bias, add, activation } = product;
+    const [columns, depth] = weight.layout.shape as [number, number];
+    const { storage, layout } = weight;
+    const key = `${storage.id} ${layout.offset} ${layout.shape} ${layout.strides}`;
+    let panels = packed.get(key);
+    if (panels === undefined) {
+      const whole = Layout.contiguous(panelsShape(columns, depth));
+      const { info } = storage;
+      const made = new TracedStorage(storages.length, info, whole.size, null, { kind: "made" });
+      storages.push(made);
+      panels = { storage: made, layout: whole, flags: 0 };
+      packed.set(key, panels);
+      const [op, given, attributes, compute] = [OPS.get("pack")!, false, undefined, info];
+      const inputs = [weight];
+      nodes.push({ op, name: "pack", inputs, outputs: [panels], given, attributes, compute });
+    }
+    nodes.push({
+      ...node,
+      op: OPS.get("linearPacked")!,
+      inputs: [x, panels, bias, add],
+      attributes: { columns, depth, activation } satisfies PackedAttributes,
+    });
+  }
+  return { ...graph, nodes, storages };
+}
+
+/** Whether a product can use a packed weight, and gives the same dtype with it. */
+function canPack(
+  { x, weight, bias, add }: Product,
+  output: Value,
+  isPure: (storage: TracedStorage) => boolean,
+): boolean {
+  const { info } = weight.storage;
+  const result = output.storage.info;
+  const wide = result === DTYPE.float32 || result === info;
+  return constantOf(weight.storage, isPure(weight.storage)) !== undefined &&
+    PACKED_DTYPES.includes(info) && wide && weight.storage.memory === null &&
+    weight.layout.size > 0 && x.layout.size > 0 &&
+    [x, bias, add].every((one) => !isValue(one!) || one.storage.info === result) &&
+    (bias === undefined || isValue(bias)) && (add === undefined || isValue(add));
+}
+
+/** Computes the bias, the activation and the residual after a product together with it. */
+export function joinEpilogues(graph: Graph): Graph {
+  const isPure = pureStorages(graph);
+  const results = resultStorages(graph);
+  const readers = new Map<TracedStorage, number>();
+  for (const node of graph.nodes) {
+    for (const { storage } of readsOf(node)) readers.set(storage, (readers.get(storage) ?? 0) + 1);
+  }
+  /** The product whose result is in each storage, until it is joined with the next op. */
+  const products = new Map<TracedStorage, Node>();
+  const dropped = new Set<Node>();
+  const nodes: Node[] = [];
+  for (const node of graph.nodes) {
+    const joined = join(node, (input) => {
+      const { storage } = input;
+      const product = products.get(storage);
+      const only = readers.get(storage) === 1 && isPure(storage) && !results.has(storage) &&
+        isWhole(input);
+      return only ? product : undefined;
+    }, isPure);
+    const kept = joined?.node ?? node;
+    if (joined !== undefined) dropped.add(joined.product);
+    if (kept.op.name === "linearPacked" || kept.op.name === "linearLayer") {
+      if (!kept.given && readsOf(kept).every(({ storage }) => isPure(storage))) {
+        products.set(kept.outputs[0]!.storage, kept);
+      }
+    }
+    nodes.push(kept);
+  }
+  return { ...graph, nodes: nodes.filter((node) => !dropped.has(node)) };
+}
+
+/** The product that `node`, an elementwise op, can be a part of, and both as one. */
+function join(
+  node: Node,
+  productOf: (input: Value) => Node | undefined,
+  isPure: (storage: TracedStorage) => boolean,
+): { node: Node; product: Node } | undefined {
+  const { op, inputs, outputs: [output], given, compute } = node;
+  if (op.kind !== "map" || given || !isPure(output!.storage)) return undefined;
+  const info = output!.storage.info;
+  if (compute !== info) return undefined;
+  for (const [k, input] of inputs.entries()) {
+    if (!isValue(input)) continue;
+    const product = productOf(input);
+    if (product === undefined || product.outputs[0]!.storage.info !== info) continue;
+    const shape = product.outputs[0]!.layout.shape;
+    if (!sameShape(output!.layout.shape, shape)) continue;
+    if (!sameShape(input.layout.shape, shape)) continue;
+    const attributes = product.attributes as { activation?: Activation } | undefined;
+    const { activation } = attributes ?? {};
+    const [x, weight, bias, add] = product.inputs;
+    const replace = (
+      more: Partial<{ bias: NodeInput; add: NodeInput; activation: Activation }>,
+    ) => ({
+      product,
+      node: {
+        ...product,
+        name: `${product.name} → ${node.name}`,
+        inputs: [x!, weight!, more.bias ?? bias, more.add ?? add],
+        attributes: more.activation === undefined && attributes === undefined
+          ? undefined
+          : { ...attributes, activation: more.activation ?? activation },
+        outputs: [output!],
+      },
+    });
+    if (add !== undefined) continue;
+    const name = op.name as Activation;
+    if (inputs.length === 1 && ACTIVATIONS.includes(name) && activation === undefined) {
+      return replace({ activation: name });
+    }
+    const other = inputs[1 - k];
+    if (op.name !== "add" || other === undefined || !isValue(other)) continue;
+    if (other.storage.info !== info || !isPure(other.storage) || other === input) continue;
+    const { layout } = other;
+    const isBias = layout.rank === 1 && layout.shape[0] === shape.at(-1);
+    if (isBias && bias === undefined && activation === undefined && shape.length > 1) {
+      return replace({ bias: other });
+    }
+    if (sameShape(layout.shape, shape) && other.storage !== input.storage) {
+      return replace({ add: other });
+    }
+  }
+  return undefined;
+}
