@@ -10,6 +10,7 @@ import { DTYPE, type DTypeInfo, NO_DTYPE, type TypedArray } from "../base/dtype.
 import { Late } from "../base/late.ts";
 import { Layout } from "../base/layout.ts";
 import { ATTRIBUTES, OFFSETS } from "../base/plan.ts";
+import { attentionLength } from "../backend/native/attention.ts";
 import { chainNumbers, hasChainKernels } from "../backend/native/chain.ts";
 import { KERNELS } from "../backend/native/kernels.ts";
 import { NativeBackend } from "../backend/native/backend.ts";
@@ -176,7 +177,13 @@ class Recorder implements Backend {
 
   constructor(shim: Shim) {
     this.memory = this.#makeMemory();
-    const recording = { ...shim, rm_run: this.#record.bind(this) } as Shim;
+    const recording: Shim = {
+      ...shim,
+      rm_run: (kernel, dtypes, compute, numbers, ...arrays) =>
+        this.#record(kernel, [dtypes], compute, numbers, arrays),
+      rm_run_many: (kernel, dtypes, more, compute, numbers, ...arrays) =>
+        this.#record(kernel, [dtypes, more], compute, numbers, arrays),
+    };
     this.#native = new NativeBackend(recording, { crossover: 1 });
   }
 
@@ -234,17 +241,15 @@ class Recorder implements Backend {
 
   #record(
     kernel: number,
-    dtypes: number,
+    packed: readonly number[],
     compute: number,
-    numbers: Float64Array,
-    out: TypedArray | null,
-    a: TypedArray | null,
-    b: TypedArray | null,
-    c: TypedArray | null,
+    given: TypedArray | null,
+    arrays: readonly (TypedArray | null)[],
   ): number {
+    const numbers = given as Float64Array;
     const { op } = this.#call!;
-    const each = [dtypes & 255, dtypes >> 8 & 255, dtypes >> 16 & 255, dtypes >>> 24];
-    const buffers = [out, a, b, c].map((array, k) =>
+    const each = packed.flatMap((ids) => [ids & 255, ids >> 8 & 255, ids >> 16 & 255, ids >>> 24]);
+    const buffers = arrays.map((array, k) =>
       array === null ? null : this.#bufferOf(array, each[k]!)
     );
     const checksIndex = KERNELS.get(op.name)?.finish !== undefined;
@@ -322,6 +327,7 @@ class Recorder implements Backend {
 /** The numbers that a kernel reads. */
 function lengthOf(op: string, inTable: boolean, numbers: Float64Array): number {
   if (op === "matmul") return 10 + 3 * numbers[3]!;
+  if (op === "attention") return attentionLength(numbers);
   if (!inTable) return numbers.length;
   const [rank, operands] = [numbers[0]!, numbers[1]!];
   return OFFSETS + operands + rank * (1 + operands);

@@ -12,6 +12,7 @@ import { describe, it } from "node:test";
 import {
   type AnyTensor,
   ArgumentError,
+  compile,
   type DType,
   DTypeError,
   empty,
@@ -354,6 +355,23 @@ describe("attention", () => {
         }
       }
     });
+  });
+
+  it("runs in compiled programs, also with a mask and into another layout", () => {
+    const [q, k, v] = operands([2], [4, 2], [6, 9, 8, 12]).map(fromRows);
+    const mask = normal(4, [2, 1, 6, 9]).greater(-1);
+    const f = compile((a: Any, b: Any, c: Any, m: Any): Any => {
+      const out = loose(empty([2, 6, 4, 12]));
+      attention(a.mul(2), b, c, { mask: m, out: out.permute(0, 2, 1, 3), causal: true });
+      return out.reshape([2, 6, 48]);
+    });
+    const options = { mask, causal: true };
+    const expected = expectedOf(q.mul(2), k, v, options);
+    for (let run = 0; run < 3; run++) {
+      const made = f(q, k, v, mask);
+      assertClose(made.reshape([2, 6, 4, 12]).permute(0, 2, 1, 3), expected, `run ${run}`);
+    }
+    f.dispose();
   });
 
   it("equal bits with one and two threads", () => {

@@ -33,13 +33,18 @@ function checkHeads(operand: number, { matrices: { storage }, whole }: HeadBatch
   throw outside("attention", operand, low, high, storage);
 }
 
+/** The length of the numbers of a call. */
+export function attentionLength(numbers: ArrayLike<number>): number {
+  return OFFSETS + 5 * numbers[0]!;
+}
+
 /** Writes the numbers of a call to `numbers`, or to a longer array if that is too short. */
 export function planAttention(
   call: Call,
   numbers: Float64Array<ArrayBuffer>,
 ): Float64Array<ArrayBuffer> {
   const { batch, groups, m, n, d, dv, scale, causal, out, q, k, v, mask } = attentionOf(call);
-  const needed = OFFSETS + 5 * batch;
+  const needed = attentionLength([batch]);
   if (numbers.length < needed) numbers = new Float64Array(2 * needed);
   numbers.set([batch, groups, m, n, d, dv, scale, Number(causal)]);
   [out, q, k, v, mask].forEach((heads, i) => {
