@@ -316,6 +316,11 @@ const FLOPS: Readonly<
   matmul: product,
   linear: product,
   linearLayer: product,
+  attention: ([q, k, v], [out]) => {
+    const keys = k!.layout.shape.at(-2)!;
+    const rows = sizeOf(out!) / Math.max(1, last(v!));
+    return 2 * rows * keys * (last(q!) + last(v!));
+  },
   outer: (_, [out]) => sizeOf(out!),
 };
 
