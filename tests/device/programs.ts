@@ -31,6 +31,7 @@ import {
   zeros,
   zerosLike,
 } from "../../mod.ts";
+import { attention } from "../../src/tensor/attention.ts";
 import type { Device } from "../../src/types/mod.ts";
 import { iota, loose } from "../support.ts";
 
@@ -356,6 +357,26 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       count([2, 3], "int32").logSoftmax(1),
       count([2, 3, 2]).logSoftmax(1),
     ],
+    attention: ({ count, of, device }) => {
+      const heads = (shape: number[], dtype: DType = "float32") =>
+        count(shape, dtype).mul(0.1).sin();
+      const [q, k] = [heads([2, 4, 3, 8]), heads([2, 2, 5, 8])];
+      // Positive, so that nothing cancels.
+      const v = heads([2, 2, 5, 6]).add(2);
+      const rows = heads([2, 3, 4, 8]).permute(0, 2, 1, 3);
+      const out = zeros([2, 3, 4, 6], { device });
+      attention(rows, k, v, { out: loose(out).permute(0, 2, 1, 3), causal: true });
+      const far = heads([2, 2, 5, 8], "float64");
+      return [
+        attention(q, k, v),
+        attention(q, k, v, { mask: of([0, -1, 2, -Infinity, 0.5]), scale: 0.5 }),
+        attention(q, k, v, { mask: count([2, 1, 3, 5]).sin().greater(-0.5), causal: true }),
+        attention(q, k, v, { mask: count([4, 1, 5]).cos() }),
+        attention(q.astype("float16"), k.astype("float16"), v.astype("float16")),
+        attention(far, far, far.add(2), { causal: true }),
+        out,
+      ];
+    },
     layerNorm: ({ count, device }) => {
       const x = count([2, 3, 4]).sin();
       const weight = count([4], "float64");
