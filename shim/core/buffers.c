@@ -309,14 +309,21 @@ static struct {
 #undef FIELD
 } api;
 
+/* Finds the functions once; false if there is no Node-API. */
 static bool find_api(void) {
-  bool found = true;
+  static int found = -1;
+  rm_mutex_lock(&mutex);
+  if (found < 0) {
+    found = 1;
 #define FIND(name, parameters) \
   *(void **)&api.name = rm_find_in_process(#name); \
-  found = found && api.name != NULL;
-  FUNCTIONS(FIND)
+  if (api.name == NULL) found = 0;
+    FUNCTIONS(FIND)
 #undef FIND
-  return found;
+  }
+  const bool all = found == 1;
+  rm_mutex_unlock(&mutex);
+  return all;
 }
 
 static void api_finalize_buffer(void *env, void *data, void *hint) {

@@ -167,14 +167,21 @@ static void *api_submit(void *env, void *info) {
   return result;
 }
 
+/* Finds the functions once; false if there is no Node-API. */
 static bool find_api(void) {
-  bool found = true;
+  static int found = -1;
+  rm_mutex_lock(&mutex);
+  if (found < 0) {
+    found = 1;
 #define FIND(name, parameters) \
   *(void **)&api.name = rm_find_in_process(#name); \
-  found = found && api.name != NULL;
-  FUNCTIONS(FIND)
+  if (api.name == NULL) found = 0;
+    FUNCTIONS(FIND)
 #undef FIND
-  return found;
+  }
+  const bool all = found == 1;
+  rm_mutex_unlock(&mutex);
+  return all;
 }
 
 /* listen(ended): submit. The function `ended` gets the status of each job. */

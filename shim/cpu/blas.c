@@ -235,23 +235,20 @@ rm_blas_state rm_blas_status(void) {
   return library == NULL ? RM_BLAS_CLOSED : library->always ? RM_BLAS_ALWAYS : RM_BLAS_OPEN;
 }
 
-enum {
-  /* The edges of tiles are multiples of this many rows or columns. OpenBLAS then computes their
-   * elements as it does those of the whole product. */
-  TILE_EDGE = 512,
-  /* The binary logarithm of the most multiplications of a tile, unless it is as small as tiles can
-   * be. Smaller tiles take longer in total. */
-  TILE_WORK_BITS = 33
-};
+/* The edges of tiles are multiples of this many rows or columns: with AVX-512, OpenBLAS then computes
+ * the elements of tiles as it does those of the whole product. */
+enum { TILE_EDGE = 512 };
 
-static const double TILE_WORK = (double)(1LL << TILE_WORK_BITS);
+/* The most multiplications of a tile, unless it is as small as tiles can be. Another thread waits
+ * for a tile, some 50 ms on two cores; smaller tiles take longer in total. */
+static double max_tile_work(void) { return rm_set_isa(-1) == 4 ? 0x1p33 : 0x1p32; }
 
-/* The size of the tiles of a product, by its shape alone, so that results do not depend on which
- * other threads multiply. */
-static void choose_tile(int rows, int columns, int k, int *height, int *width) {
+/* The size of the tiles of a product. It does not depend on which other threads multiply, so that
+ * results do not either. */
+static void choose_tile(int rows, int columns, int k, double max_work, int *height, int *width) {
   *height = rows;
   *width = columns;
-  while ((double)*height * *width * k > TILE_WORK) {
+  while ((double)*height * *width * k > max_work) {
     int *longer = *height >= *width ? height : width;
     if (*longer <= TILE_EDGE) return;
     *longer = (int)rm_round_up(rm_ceil_div(*longer, 2), TILE_EDGE);
@@ -308,7 +305,8 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
   const double *const offsets_a = at + (swap ? 2 : 1) * batch;
   const double *const offsets_b = at + (swap ? 1 : 2) * batch;
   int height, width;
-  choose_tile(p.rows, p.columns, p.k, &height, &width);
+  const double max_work = max_tile_work();
+  choose_tile(p.rows, p.columns, p.k, max_work, &height, &width);
   /* OpenBLAS does not tell how many of them it uses. */
   if (library->set_threads != NULL) rm_note_threads(rm_threads());
   /* Multiplications since the turn began. */
@@ -322,7 +320,7 @@ bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void 
       rows = tile_length(row, p.rows, height);
       for (int column = 0, columns; column < p.columns && !exiting; column += columns) {
         columns = tile_length(column, p.columns, width);
-        if (work > 0 && work + (double)rows * columns * p.k > TILE_WORK) {
+        if (work > 0 && work + (double)rows * columns * p.k > max_work) {
           end_turn();
           take_turn();
           work = 0;

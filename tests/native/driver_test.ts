@@ -1,8 +1,8 @@
 /**
  * The C code alone: native/c/driver.c calls every entry point with buffers of the exact required
  * length, between protected pages, under valgrind, with the undefined-behavior sanitizer, and on
- * arm64. The pool of threads, and the buffers that collectors free on their own threads, also run
- * under the thread sanitizer.
+ * arm64. The pool of threads, the queue thread, and the buffers that collectors free on their own
+ * threads also run under the thread sanitizer.
  *
  * No JavaScript is involved, so one runtime is enough. Tests of tools that are not installed are
  * skipped, with the reason.
@@ -152,7 +152,8 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
 }
 
 const THREADS = ["core/threads.c", "core/environment.c"];
-const BUFFERS = ["core/buffers.c", ...THREADS];
+const BUFFERS = ["core/buffers.c", "core/node_api.c", ...THREADS];
+const QUEUE = ["core/queue.c", "core/node_api.c", ...THREADS];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
 test(...when(onX64, "buffers come back to the owner that has lost them", (folder) => {
@@ -169,6 +170,15 @@ test(...when(
   (folder) => {
     const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
     run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
+  },
+));
+
+test(...when(
+  { ...onX64, "valgrind": installed("valgrind") },
+  "environments queue jobs, and end, under valgrind",
+  (folder) => {
+    const program = buildPart(folder, "queue", QUEUE, PLAIN);
+    run("valgrind", ["-q", "--error-exitcode=9", program]);
   },
 ));
 
@@ -213,4 +223,10 @@ test(...when(
   withSanitizer,
   "buffers come back with the thread sanitizer",
   (folder) => assertStringIncludes(runSanitized(folder, "buffers", BUFFERS), "80000 rounds"),
+));
+
+test(...when(
+  withSanitizer,
+  "environments queue jobs, and end, with the thread sanitizer",
+  (folder) => assertStringIncludes(runSanitized(folder, "queue", QUEUE), "6002 jobs"),
 ));

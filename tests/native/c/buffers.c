@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "check.h"
+#include "node_api.h"
 
 typedef void (*finalizer)(void *data, void *context);
 
@@ -251,6 +252,8 @@ EXPORT int napi_create_external_arraybuffer(void *env, void *data, size_t bytes,
   }
   return 0;
 }
+
+void rm_export_queue(void *env, void *exports) { CHECK(env == exports && false); }
 
 static value *node_take(double bytes, double zeroed) {
   value arguments[2] = {{.number = bytes}, {.number = zeroed}};
