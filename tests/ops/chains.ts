@@ -22,6 +22,9 @@ export interface RandomChain extends ChainAttributes {
 
 const OPS = Object.values(MAP) as readonly MapOp[];
 
+/** The ops with one correct result, which is the same on every backend. */
+export const EXACT_OPS: readonly MapOp[] = OPS.filter(({ ulp }) => ulp === 0);
+
 /** Shapes of results, some of which take several blocks of kernels. */
 const SHAPES = [[1], [7], [40], [3, 5], [2, 3, 4], [20, 33], [1500], [3, 700], [40, 40], []];
 
@@ -72,8 +75,12 @@ function attempt(
   }
 }
 
-/** A random chain of at most `most` steps over inputs of `dtypes`. */
-export function chains(most: number, dtypes: readonly DType[] = DTYPES): fc.Arbitrary<RandomChain> {
+/** A random chain of at most `most` steps of `ops` over inputs of `dtypes`. */
+export function chains(
+  most: number,
+  dtypes: readonly DType[] = DTYPES,
+  ops: readonly MapOp[] = OPS,
+): fc.Arbitrary<RandomChain> {
   return fc.gen().map((g): RandomChain => {
     const shape = oneOf(g, SHAPES);
     // Chains of one dtype have more ops that take it.
@@ -86,7 +93,7 @@ export function chains(most: number, dtypes: readonly DType[] = DTYPES): fc.Arbi
     const steps: ChainStep[] = [];
     const wanted = g(fc.integer, { min: 1, max: most });
     for (let tries = 0; steps.length < wanted && tries < 8 * wanted; tries++) {
-      const op = oneOf(g, OPS);
+      const op = oneOf(g, ops);
       // Half of the operands are the latest values, so that chains are long.
       const reads = Array.from(
         { length: op.arity },

@@ -433,6 +433,51 @@ static inline void rm_map_tiled(const rm_tiled_params<Op::arity + 1> &params) {
   }
 }
 
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+/* Several ops in one pass. A source defines a struct with the numbers of operands and of numbers,
+ * and a function that computes one element: it loads all inputs, then stores all outputs, which may
+ * be inputs. Operands are the outputs, then the inputs; numbers are scalars, an element in the low
+ * bytes of each, and parameters. */
+template <int OPERANDS, int NUMBERS>
+struct rm_chain_params {
+  int64_t length;
+  int64_t rank;
+  void *data[OPERANDS];
+  int64_t numbers[NUMBERS];
+  /* If operands are contiguous, only the strides of the first axis are read. */
+  rm_axis<OPERANDS> axes[RM_FEW_AXES];
+};
+
+template <typename Chain>
+using rm_chain_params_of = rm_chain_params<Chain::operands, Chain::numbers>;
+
+/* Contiguous outputs, and inputs that are contiguous or single elements. */
+template <typename Chain>
+static inline void rm_chain_contiguous(const rm_chain_params_of<Chain> &params) {
+  const int64_t from = (int64_t)blockIdx.x * (RM_THREADS * RM_MAP_ELEMENTS) + threadIdx.x;
+  RM_UNROLL for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
+    const int64_t n = from + i * RM_THREADS;
+    if (n >= params.length) return;
+    int64_t at[Chain::operands];
+    RM_UNROLL for (int k = 0; k < Chain::operands; k++) at[k] = n * params.axes[0].stride[k];
+    Chain::apply(params.data, at, params.numbers);
+  }
+}
+
+template <typename Chain>
+static inline void rm_chain_strided(const rm_chain_params_of<Chain> &params) {
+  const uint32_t from = blockIdx.x * (uint32_t)(RM_THREADS * RM_MAP_ELEMENTS) + threadIdx.x;
+#pragma unroll 1
+  for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
+    const uint32_t n = from + (uint32_t)(i * RM_THREADS);
+    if (n >= (uint32_t)params.length) return;
+    int32_t at[Chain::operands] = {};
+    rm_seek<rm_index32>(params.axes, 0, (int)params.rank, n, at);
+    Chain::apply(params.data, at, params.numbers);
+  }
+}
+
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 #define RM_MAP_KERNEL(name, params_type, body) \
@@ -457,6 +502,10 @@ static inline void rm_map_tiled(const rm_tiled_params<Op::arity + 1> &params) {
 #define RM_MAP_GENERIC(op) \
   RM_MAP_AXES_KERNEL(op, generic, RM_MAX_AXES, \
                      (rm_map_generic<op, RM_MAX_AXES, rm_index64>(params)))
+#define RM_CHAIN_CONTIGUOUS(chain) \
+  RM_MAP_KERNEL(chain##_contiguous, rm_chain_params_of<chain>, rm_chain_contiguous<chain>(params))
+#define RM_CHAIN_STRIDED(chain) \
+  RM_MAP_KERNEL(chain##_strided, rm_chain_params_of<chain>, rm_chain_strided<chain>(params))
 #define RM_MAP_TILED(op) \
   typedef rm_tiled_params<op::arity + 1> op##_tiled_params; \
   RM_MAP_KERNEL(op##_tiled, op##_tiled_params, rm_map_tiled<op>(params))

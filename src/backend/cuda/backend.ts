@@ -15,6 +15,7 @@ import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
+import { chain, isSmallChain } from "./chain.ts";
 import type { CudaDevice } from "./device.ts";
 import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
@@ -114,6 +115,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
       supports: isPlainLinear,
       run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
     },
+    chain: { supports: isSmallChain, run: chain },
     softmax: rows,
     logSoftmax: rows,
     layerNorm: rows,

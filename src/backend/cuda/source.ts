@@ -80,7 +80,8 @@ export interface Source<Kernel extends string> {
   readonly text: string;
 }
 
-function sourceOf<Kernel extends string>(
+/** Names the kernels of a struct. */
+export function sourceOf<Kernel extends string>(
   name: string,
   header: Header,
   macros: Readonly<Record<Kernel, string>>,

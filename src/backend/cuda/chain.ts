@@ -1,0 +1,169 @@
+/**
+ * Chains on CUDA devices: one kernel made of the structs of the ops, and its arguments.
+ *
+ * @module
+ */
+import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
+import { OFFSETS, type Plan, planMaps, strideOf } from "../../base/plan.ts";
+import { chainForm } from "../../core/chain.ts";
+import { writeElement } from "../../memory/element.ts";
+import { Storage } from "../../memory/storage.ts";
+import { type ChainAttributes, type ChainForm, isCondition } from "../../ops/chain.ts";
+import type { Call } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { checkOperand } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import { kernelText, mapSource, type Source, sourceOf, suffixOf } from "./source.ts";
+import { addAxes, start } from "./walks.ts";
+
+const { THREADS, FEW_AXES } = CONSTANTS["device.h"];
+const { MAP_ELEMENTS } = CONSTANTS["map.h"];
+
+const CHAIN_KERNELS = {
+  contiguous: "RM_CHAIN_CONTIGUOUS",
+  strided: "RM_CHAIN_STRIDED",
+} as const;
+
+type ChainKernel = keyof typeof CHAIN_KERNELS;
+
+const args = new Arguments();
+
+/** The sources of chains by what they depend on, and the keys by the names of sources. */
+const sources = new Map<string, Source<ChainKernel>>();
+const keys = new Map<string, string>();
+
+/** Whether a chain has a kernel: positions in 32 bits along a few axes. */
+export function isSmallChain(call: Call): boolean {
+  const { shape } = call.attributes as ChainAttributes;
+  return shape.length <= FEW_AXES && shape.reduce((size, n) => size * n, 1) < 2 ** 30;
+}
+
+/** Queues a chain; false if its kernel cannot be compiled, or elements are too far apart. */
+export function chain(device: CudaDevice, call: Call): boolean {
+  const form = chainForm(call);
+  const { outputs } = call;
+  const operands = [...outputs, ...form.operands];
+  const plan = planMaps(
+    outputs.map(({ layout }) => layout),
+    form.operands.map(({ layout }) => layout),
+  );
+  if (plan.size === 0) return true;
+  if (plan.needsInt64Index) return false;
+  const storages = operands.map(({ storage }) => storage);
+  storages.forEach((storage, k) => checkOperand("rm_cuda_launch", plan, k, storage));
+  const source = chainSource(form, storages.map(({ info }) => info), outputs.length);
+  const kernel = isContiguous(plan, outputs.length) ? "contiguous" : "strided";
+  const handle = device.find(source.kernels[kernel], () => kernelText(source, kernel));
+  if (handle === 0) return false;
+  args.clear().integer(plan.size).integer(plan.rank);
+  storages.forEach((storage, k) => args.integer(start(plan, k, storage)));
+  addNumbers(form);
+  addAxes(args, plan, 0, plan.rank, FEW_AXES, false);
+  device.launch(handle, [Math.ceil(plan.size / (THREADS * MAP_ELEMENTS))], [THREADS], args);
+  return true;
+}
+
+/** Whether the outputs are contiguous, and inputs contiguous or single elements. */
+function isContiguous(plan: Plan, outputs: number): boolean {
+  if (plan.rank !== 1) return false;
+  if (plan.data[OFFSETS + plan.operands] === 1) return true;
+  for (let k = 0; k < plan.operands; k++) {
+    const stride = strideOf(plan, k, 0);
+    if (stride !== 1 && (k < outputs || stride !== 0)) return false;
+  }
+  return true;
+}
+
+/** Adds the constants and the parameters of the steps; at least one number. */
+function addNumbers({ constants, steps }: ChainForm): void {
+  for (const { value, dtype } of constants) {
+    const element = new Storage(new dtype.array(1), dtype, true, false);
+    writeElement(element, 0, value);
+    args.element(element);
+  }
+  const parameters = steps.flatMap(({ parameters }) => parameters);
+  for (const parameter of parameters) args.real(parameter);
+  if (constants.length + parameters.length === 0) args.skip(1);
+}
+
+/** The struct of a chain over operands of `dtypes`, the first `outputs` of which are its outputs. */
+export function chainSource(
+  form: ChainForm,
+  dtypes: readonly DTypeInfo[],
+  outputs: number,
+): Source<ChainKernel> {
+  const lines = form.steps.map(({ op, compute, result, inputs }) =>
+    [op.id, compute.id, result.id, ...inputs].join(".")
+  );
+  const ids = dtypes.map(({ id }) => id).join(".");
+  const key = `${ids};${outputs};${form.outputs.join(".")};${lines.join(",")}`;
+  let source = sources.get(key);
+  if (source === undefined) sources.set(key, source = makeChain(form, dtypes, outputs, key));
+  return source;
+}
+
+/** A name that is the same in every process, as files of compiled kernels contain it. */
+function nameOf(key: string): string {
+  let hash = 0x811c9dc5;
+  for (const character of key) hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193) >>> 0;
+  let name = `chain_${hash.toString(16)}`;
+  while (keys.has(name) && keys.get(name) !== key) name += "_";
+  keys.set(name, key);
+  return name;
+}
+
+function makeChain(
+  form: ChainForm,
+  dtypes: readonly DTypeInfo[],
+  outputs: number,
+  key: string,
+): Source<ChainKernel> {
+  const { constants, steps } = form;
+  const name = nameOf(key);
+  const structs = new Set<string>();
+  const stored = (dtype: DTypeInfo): string => `rm_${suffixOf(dtype.name)}::stored`;
+  const inputs = form.operands.length;
+  const values = dtypes.slice(outputs);
+  const lines = values.map((dtype, v) =>
+    `const ${stored(dtype)} v${v} = ((const ${stored(dtype)} *)data[${outputs + v}])[at[${
+      outputs + v
+    }]];`
+  );
+  let next = constants.length;
+  steps.forEach((step, s) => {
+    const { op, compute, result, parameters } = step;
+    const operands = step.inputs.map((value, k) => {
+      const dtype = isCondition(op, k) ? DTYPE.bool : compute;
+      return value < 0
+        ? `rm_argument<${stored(dtype)}>(numbers[${-1 - value}])`
+        : castText(`v${value}`, values[value]!.name, dtype.name);
+    });
+    const made = `const ${stored(result)} v${inputs + s} = `;
+    if (op === MAP.copy) {
+      lines.push(`${made}${castText(operands[0]!, compute.name, result.name)};`);
+    } else {
+      const { name: struct, text } = mapSource(op, compute.name, result.name, false);
+      structs.add(text);
+      while (operands.length < 3) operands.push("0");
+      const attributes = parameters.length === 0 ? "nullptr" : `(const double *)numbers + ${next}`;
+      next += parameters.length;
+      lines.push(`${made}rm_apply<${struct}>(${operands.join(", ")}, ${attributes});`);
+    }
+    values.push(result);
+  });
+  form.outputs.forEach((s, k) =>
+    lines.push(`((${stored(dtypes[k]!)} *)data[${k}])[at[${k}]] = v${inputs + s};`)
+  );
+  const text = [...structs].join("") +
+    `struct ${name} {\n` +
+    `  static constexpr int operands = ${dtypes.length}, numbers = ${Math.max(1, next)};\n` +
+    `  template <typename Offset>\n` +
+    `  static inline void apply(void *const *data, const Offset *at, const int64_t *numbers) {\n` +
+    lines.map((line) => `    ${line}\n`).join("") + "  }\n};\n";
+  return sourceOf(name, "map.h", CHAIN_KERNELS, text);
+}
+
+function castText(text: string, from: DType, to: DType): string {
+  return from === to ? text : `rm_cast<rm_${suffixOf(to)}, rm_${suffixOf(from)}>(${text})`;
+}
