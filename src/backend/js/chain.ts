@@ -124,12 +124,12 @@ function bodyOf(
       if (input < 0) names[name] = number(`k${-1 - input}`);
       else {
         const [value, dtype] = values[input]!;
-        names[name] = isCondition(op, k) ? value : emit.cast(value, dtype.name, compute.name);
+        names[name] = isCondition(op, k) ? value : castTo(emit, value, dtype, compute);
       }
     });
     for (const name of op.parameters) names[name] = number(`${name}${s}`);
     const value = op === MAP.copy
-      ? emit.cast(names["x"]!, compute.name, result.name)
+      ? castTo(emit, names["x"]!, compute, result)
       : rounded(emit, emit.compute(exprFor(op, compute.kind), names, compute.name, true), result);
     values.push([held(emit, value), result]);
   });
@@ -137,6 +137,13 @@ function bodyOf(
     emit.store(dtypes[k]!.name, `A${k}`, index(k), values[operands.length + s]![0])
   );
   return { hoisted, body: emit.take() };
+}
+
+/** Casts as a store and a load would: no integer is -0. */
+function castTo(emit: Emitter, value: Value, from: DTypeInfo, to: DTypeInfo): Value {
+  const cast = emit.cast(value, from.name, to.name);
+  const truncates = from.kind === "f" && (to.kind === "i" || to.kind === "u");
+  return truncates && cast.kind === "number" ? number(emit.hold(`${cast.text} + 0`)) : cast;
 }
 
 /** The result of an expression as an element of its dtype; comparisons give booleans. */
