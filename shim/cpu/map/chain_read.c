@@ -138,6 +138,10 @@ static int32_t read_step(chain_reader *reader, int s) {
   memset(step->parameters, 0, sizeof step->parameters);
   memcpy(step->parameters, numbers + RM_CHAIN_STEP_PARAMETERS, 3 * sizeof(double));
   if (opcode < 0 || opcode >= RM_OP_COUNT || step->dtype >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
+  if (step->output >= chain->outputs ||
+      (step->output >= 0 && chain->dtypes[step->output] != step->dtype)) {
+    return rm_fail(RM_BAD_ARGUMENT, "step %d does not give output %d", s, step->output);
+  }
   const int32_t status = RM_FOR_ISA(find_map_op)(&step->op, opcode, compute, step->parameters);
   if (status != RM_OK) return status;
   step->arity = step->op.operands - 1;

@@ -6,6 +6,7 @@
  * @module
  */
 import type { Backend } from "../../core/backend.ts";
+import { CHAIN } from "../../core/chain.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { NO_DTYPE, type TypedArray } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
@@ -18,9 +19,11 @@ import {
   type MapOp,
   type Op,
 } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
 import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
+import { exprNumbers } from "./chain.ts";
 import { type Kernel, KERNELS } from "./kernels.ts";
 
 /**
@@ -166,7 +169,7 @@ export class NativeBackend implements Backend {
   #runMap(call: Call): number {
     const op = call.op as MapOp;
     const number = this.#numberOf(op);
-    if (number < 0) return STATUS.unsupported;
+    if (number < 0) return this.#runExpr(call);
     const { inputs } = call;
     const plan = call.plan!;
     const out = call.outputs[0]!.storage;
@@ -187,6 +190,17 @@ export class NativeBackend implements Backend {
       b === null ? null : b.array,
       c === null ? null : c.array,
     );
+  }
+
+  /** Runs an expression of a program as a chain of ops of the table. */
+  #runExpr(call: Call): number {
+    const kernel = this.#numberOf(CHAIN);
+    // An op of the table without a kernel has another definition in the library.
+    if (kernel < 0 || call.op.name in MAP) return STATUS.unsupported;
+    const ready = exprNumbers(call, this.#own);
+    if (ready === null) return STATUS.unsupported;
+    const [out, a = null, b = null, c = null] = ready.operands.map(({ storage }) => storage);
+    return this.#runBuffers(kernel, ready.numbers, out!, a, b, c);
   }
 
   #runAxes(call: Call): number {
@@ -235,6 +249,26 @@ export class NativeBackend implements Backend {
     }
     kernel.finish?.(call, numbers);
     return status;
+  }
+
+  #runBuffers(
+    kernel: number,
+    numbers: Float64Array,
+    out: Storage,
+    a: Storage | null,
+    b: Storage | null,
+    c: Storage | null,
+  ): number {
+    return this.#run(
+      kernel,
+      packDTypes(out, a, b, c),
+      out.info.id,
+      numbers,
+      out.array,
+      a === null ? null : a.array,
+      b === null ? null : b.array,
+      c === null ? null : c.array,
+    );
   }
 
   /** The BLAS library of matrix products, opened by the first call, or why there is none. */

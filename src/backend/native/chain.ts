@@ -11,9 +11,10 @@ import { writeElement } from "../../memory/element.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Storage } from "../../memory/storage.ts";
 import type { ChainConstant, ChainForm, ChainStep } from "../../ops/chain.ts";
-import type { Call, Op } from "../../ops/op.ts";
+import type { Call, MapOp, Op } from "../../ops/op.ts";
 import { CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
+import { type ExprChain, exprChain } from "./expr_chain.ts";
 
 /** The arguments of the kernel of a chain. */
 export interface ChainArguments {
@@ -46,6 +47,43 @@ export function chainNumbers(call: Call, numberOf: (op: Op) => number): ChainArg
   if (plan.size === 0) return null;
   operands.forEach(({ storage }, k) => checkOperand("chain", plan, k, storage));
   return { numbers: writeChain(plan, form, call.outputs.length, numberOf), operands };
+}
+
+/** The last translation of each expression, by the id of its op. */
+const translations: (Translated | undefined)[] = [];
+
+interface Translated {
+  readonly compute: DTypeInfo;
+  readonly out: DTypeInfo;
+  readonly parameters: readonly number[];
+  readonly chain: ExprChain | null;
+}
+
+function translate(op: MapOp, compute: DTypeInfo, plan: Plan, out: DTypeInfo): ExprChain | null {
+  const parameters = op.parameters.map((_, i) => plan.data[ATTRIBUTES + i]!);
+  const last = translations[op.id];
+  const same = last?.compute === compute && last.out === out &&
+    last.parameters.every((value, i) => Object.is(value, parameters[i]));
+  if (same) return last.chain;
+  const chain = exprChain(op, compute, parameters, out);
+  translations[op.id] = { compute, out, parameters, chain };
+  return chain;
+}
+
+/**
+ * The arguments of the kernel of a chain for a planned call of an expression of a program; null if
+ * the shim cannot run it.
+ */
+export function exprNumbers(call: Call, numberOf: (op: Op) => number): ChainArguments | null {
+  const plan = call.plan!;
+  const out = call.outputs[0]!;
+  const chain = translate(call.op as MapOp, call.compute, plan, out.storage.info);
+  if (chain === null || !hasChainKernels(chain.steps, numberOf)) return null;
+  const inputs = call.inputs as Operand[];
+  const operands = [out, ...inputs];
+  operands.forEach(({ storage }, k) => checkOperand(call.name, plan, k, storage));
+  const form = { ...chain, operands: inputs, outputs: [chain.steps.length - 1] };
+  return { numbers: writeChain(plan, form, 1, numberOf), operands };
 }
 
 /** The numbers of a chain over `plan`, whose first operands are the outputs. */
