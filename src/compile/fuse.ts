@@ -17,6 +17,7 @@ import {
   MAX_CHAIN_STEPS,
 } from "../ops/chain.ts";
 import type { MapOp } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
 import {
   type Graph,
   isValue,
@@ -43,7 +44,9 @@ function canFuse(
   { op, inputs, outputs, given, compute, attributes }: Node,
   isPure: (storage: TracedStorage) => boolean,
 ): boolean {
-  if (op.kind !== "map" || given || outputs.length !== 1) return false;
+  // Expressions of programs are chains of their own.
+  const inTable = (MAP as Record<string, unknown>)[op.name] === op;
+  if (op.kind !== "map" || !inTable || given || outputs.length !== 1) return false;
   const [output] = outputs;
   const own = (op as MapOp).parameters;
   return compute.lane === null && output!.storage.info.lane === null && isPure(output!.storage) &&

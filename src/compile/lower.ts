@@ -260,7 +260,10 @@ class Recorder implements Backend {
       dtypes: each,
       buffers,
       outputs: 1,
-      numbers: numbers.slice(0, lengthOf(op.name, isTableOp(op), numbers)),
+      numbers: numbers.slice(
+        0,
+        lengthOf(op.name, isTableOp(op) && kernel !== this.#native.numberOf(CHAIN), numbers),
+      ),
       checksIndex,
       op: this.#call!.name,
       key: op.name === "random" ? this.key : null,

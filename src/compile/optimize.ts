@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { joinAttention } from "./attend.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
 import { joinEpilogues, packWeights } from "./products.ts";
@@ -20,6 +21,8 @@ export interface Passes {
   readonly pack: boolean;
   /** Compute bias, activation and residual together with the product before them. */
   readonly epilogues: boolean;
+  /** Run attention as one op. */
+  readonly attention: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
   readonly fuse: boolean;
 }
@@ -31,6 +34,7 @@ export const ALL_PASSES: Passes = {
   constants: true,
   pack: true,
   epilogues: true,
+  attention: true,
   fuse: true,
 };
 
@@ -43,6 +47,7 @@ export function optimize(graph: Graph, passes: Passes): Folded {
   if (passes.pack && passes.constants) improved = packWeights(improved);
   if (passes.constants) ({ graph: improved, versions } = foldConstants(improved));
   if (passes.deadCode) improved = dropDeadCode(improved);
+  if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);
   if (passes.fuse) improved = fuseElementwise(improved);
   return { graph: improved, versions };

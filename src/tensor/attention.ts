@@ -162,7 +162,7 @@ function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand)
 }
 
 /** [..., H, M, D], [..., Hk, N, D], [..., Hk, N, Dv] and a mask give [..., H, M, Dv]. */
-const ATTENTION: Op = makeOp({
+export const ATTENTION: Op = makeOp({
   kind: "kernel",
   name: "attention",
   strided: true,
