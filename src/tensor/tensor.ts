@@ -1607,7 +1607,7 @@ export class Tensor<
     F extends Activation = never,
   >(
     this: X,
-    weight: t.Guard<t.ProductOf<"linear", X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
+    weight: t.Guard<t.LinearOf<X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
     bias?: t.Guard<t.ListOf<"linear", [X, W, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>, B>,
     options?: LinearOptions<
       F,

@@ -239,6 +239,14 @@ export type BadBias<W extends Shape, B extends Shape, O extends number> =
     B
   >} and ${Show<W>}: the bias must have shape ${Show<[O]>}`;
 
+/** {@link ProductOf} of `linear` with shape `R`; packed weights have no float64 results. */
+export type LinearOf<X extends Typed, W extends Typed, R> = W extends { readonly panels: unknown }
+  ? X extends { readonly dtype: "float64" } ? `Cannot linear float64 with a packed weight of ${W[
+      "dtype"
+    ]}: the result would be float64; cast to float32 with astype(), or do not pack the weight`
+  : ProductOf<"linear", X, W, R>
+  : ProductOf<"linear", X, W, R>;
+
 /** True if shapes can be equal. */
 export type SameSizes<A extends Shape, B extends Shape> = A extends
   readonly [infer M extends number, ...infer AR extends Shape]

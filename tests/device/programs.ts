@@ -20,6 +20,7 @@ import {
   meshgrid,
   ones,
   onesLike,
+  pack,
   random,
   range,
   scalar,
@@ -427,6 +428,16 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       count([2, 3]).linear(count([4, 3]), count([4])),
       count([2, 2, 3]).linear(count([4, 3])),
     ],
+    "packed weights, activations and residuals": ({ count }) => {
+      const packed = pack(count([4, 3]));
+      const half = pack(count([4, 3], "bfloat16"));
+      return [
+        count([2, 3]).linear(packed),
+        count([2, 3]).linear(half, count([4]), { activation: "relu", add: count([2, 4]) }),
+        count([3, 2], "bfloat16").T.linear(half),
+        count([2, 3]).linear(count([4, 3]), undefined, { activation: "relu", add: count([2, 4]) }),
+      ];
+    },
   },
   ownership: {
     copies: ({ count }) => {

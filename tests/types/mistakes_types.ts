@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { concat, ones, stack, type Tensor, tensor, where, zeros } from "./api.ts";
+import { concat, ones, pack, stack, type Tensor, tensor, where, zeros } from "./api.ts";
 
 declare const n: number;
 declare const dynamic: Tensor;
@@ -107,6 +107,18 @@ export function products(): void {
   a.linear(zeros([10, 3]), zeros([3]));
   // @ts-expect-error: Cannot linear shapes [1, 10] and [10, 3]: the bias must have shape [10]
   a.linear(zeros([10, 3]), zeros([1, 10]));
+  // @ts-expect-error: Cannot linear shapes [2, 9] and [10, 3]: the residual must have shape [2, 10]
+  a.linear(zeros([10, 3]), undefined, { add: zeros([2, 9]) });
+  // @ts-expect-error: Type '"softplus"' is not assignable
+  a.linear(zeros([10, 3]), undefined, { activation: "softplus" });
+  // @ts-expect-error: Cannot pack int32: it takes float32, float16, bfloat16; cast with astype()
+  pack(zeros([10, 3], { dtype: "int32" }));
+  // @ts-expect-error: Cannot pack shape [10]: it takes a weight of shape [O, I]
+  pack(zeros([10]));
+  // @ts-expect-error: Cannot linear shapes [2, 3] and [10, 4]: inner sizes 3 and 4 differ
+  a.linear(pack(zeros([10, 4])));
+  // @ts-expect-error: Cannot linear float64 with a packed weight of float32: the result would be
+  a.astype("float64").linear(pack(zeros([10, 3])));
   // @ts-expect-error: Cannot matmul uint64 and int32: no integer dtype holds both
   wide.matmul(zeros([3, 2], { dtype: "int32" }));
   // @ts-expect-error: Cannot matmul bool: it takes number dtypes

@@ -8,6 +8,7 @@ import {
   concat,
   eye,
   ones,
+  pack,
   random,
   range,
   Slice,
@@ -134,6 +135,26 @@ export function products(): void {
   shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), dynamic, {}));
   shape<[8, 10]>()(zeros([8, 64]).linear(zeros([10, 64]), undefined, {}));
   is<"float64", [2, 4]>()(a.matmul(zeros([3, 4], { dtype: "float64" })));
+  const packed = pack(zeros([10, 3]));
+  const half = pack(zeros([10, 3], { dtype: "bfloat16" }));
+  is<"float32", [2, 10]>()(a.linear(packed));
+  is<"float32", [2, 10]>()(
+    a.linear(half, zeros([10]), { activation: "gelu", add: zeros([2, 10]) }),
+  );
+  is<"bfloat16", [2, 10]>()(a.astype("bfloat16").linear(half));
+  is<"float32", [10]>()(v.linear(packed));
+  shape<[number, 10]>()(loose.linear(packed));
+  shape<readonly number[]>()(dynamic.linear(packed, zeros([n]), { add: dynamic }));
+  is<"int32", [2, 10]>()(
+    a.astype("int32").linear(zeros([10, 3], { dtype: "int32" }), undefined, {
+      activation: "relu",
+    }),
+  );
+  is<"float32", [2, 10]>()(
+    a.astype("int32").linear(zeros([10, 3], { dtype: "int32" }), undefined, {
+      activation: "silu",
+    }),
+  );
 }
 
 export function reshapes(): void {

@@ -916,6 +916,68 @@ static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
 /* An index dtype. */
 static int index_dtype(void) { return RM_INT8 + (int)below(RM_UINT64); }
 
+/* A packed weight times rows, with relu and a residual, of small integers: exact sums. The residual
+ * has a buffer of its own, or is the output, and there is a bias too. */
+static void run_packed(int weight, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth, bool in_place,
+                       int threads) {
+  enum { WIDTH = 32 };
+  snprintf(about, sizeof about, "a packed weight of dtype %d, %td rows of %td by %td", weight, rows,
+           depth, columns);
+  const ptrdiff_t panels = (columns + WIDTH - 1) / WIDTH, stride = depth + below(3);
+  const ptrdiff_t length = (rows - 1) * stride + depth;
+  buffer out = make(RM_FLOAT32, rows * columns, SMALL), x = make(RM_FLOAT32, length, SMALL);
+  buffer bias = make(RM_FLOAT32, columns, SMALL), add = make(RM_FLOAT32, rows * columns, SMALL);
+  buffer w = make(weight, panels * depth * WIDTH, SMALL);
+  if (weight == RM_BFLOAT16) {
+    /* The upper halves of small float32. */
+    for (ptrdiff_t i = 0; i < panels * depth * WIDTH; i++) {
+      const float value = (float)(below(16) - 8);
+      memcpy((uint16_t *)w.data + i, (const uint16_t *)&value + 1, sizeof(uint16_t));
+    }
+    memcpy(w.before, w.data, w.bytes);
+  }
+  const float *to = (const float *)out.data, *from = (const float *)x.data;
+  double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_RELU, 0,
+                      (double)columns, 0, (double)stride, in_place ? 3 : -1, 0,
+                      in_place ? 0 : 3, 0, (double)columns};
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  if (!is_served(rm_run(kernel("linearPacked"), pack(RM_FLOAT32, RM_FLOAT32, weight, RM_FLOAT32),
+                        RM_FLOAT32, numbers, out.data, x.data, w.data,
+                        in_place ? bias.data : add.data))) {
+    fail("it was not served");
+  }
+  const float *residual = (const float *)(in_place ? out.before : add.data);
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    for (ptrdiff_t j = 0; j < columns; j++) {
+      float sum = in_place ? ((const float *)bias.data)[j] : 0;
+      for (ptrdiff_t p = 0; p < depth; p++) {
+        const ptrdiff_t row = (j / WIDTH * depth + p) * WIDTH, q = j % WIDTH;
+        float value = 0;
+        if (weight == RM_FLOAT32) value = ((const float *)w.data)[row + q];
+        else memcpy((uint16_t *)&value + 1, (uint16_t *)w.data + row + 2 * (q % 16) + q / 16, 2);
+        sum += from[i * stride + p] * value;
+      }
+      const float expected = (sum > 0 ? sum : 0) + residual[i * columns + j];
+      if (to[i * columns + j] != expected) fail("a result is wrong");
+      compared++;
+    }
+  }
+  check_unchanged(&x);
+  check_unchanged(&w);
+  check_unchanged(&bias);
+  check_unchanged(&add);
+  drop(&out);
+  drop(&x);
+  drop(&w);
+  drop(&bias);
+  drop(&add);
+}
+
+static void try_packed(ptrdiff_t rows, ptrdiff_t depth, int threads) {
+  run_packed(RM_FLOAT32, rows, 1 + below(100), depth, below(2), threads);
+  run_packed(RM_BFLOAT16, rows, 1 + below(100), depth, below(2), threads);
+}
+
 /* A random index in [0, size), possibly negative if the dtype allows it. */
 static int64_t any_index(int dtype, ptrdiff_t size) {
   const ptrdiff_t one = below(size);
@@ -1280,6 +1342,7 @@ int main(int count, char **arguments) {
       try_softmax_norm(1 + below(20), n, 1);
       try_sort(1 + below(3), n, 1);
       try_topk(1 + below(3), n, 1);
+      try_packed(n, 1 + below(40), 1);
       try_moves(n);
       try_random(n, 1);
     }
@@ -1289,6 +1352,7 @@ int main(int count, char **arguments) {
       try_softmax_norm(3, n, 1);
       try_sort(2, n, 1);
       try_topk(2, n, 1);
+      try_packed(1 + below(20), n, 1);
       try_moves(n);
       try_random(n, 1);
     }
@@ -1304,6 +1368,7 @@ int main(int count, char **arguments) {
       try_topk(1, 200003, 3);
       try_sort(300, 1000, 3);
       try_topk(300, 1000, 3);
+      try_packed(300, 600, 3);
       try_random(100003, 3);
     }
   }
