@@ -252,8 +252,10 @@ function rowsAt(place: number, { storage, layout }: Operand): [offset: number, s
   return [layout.offset, stride];
 }
 
-/** The numbers of buffers without an operand, and of the output. */
-const [NO_BUFFER, OUT_BUFFER, LAST_BUFFER] = [-1, 0, 3];
+/** Stands for the buffer of an operand that is not given. */
+const NO_BUFFER = -1;
+/** The buffer of the first of the optional operands. */
+const FIRST_OPTIONAL = 3;
 
 const linearPacked: Kernel = {
   supports: (call) => isPackedCall(call) && call.specs[0]!.shape.every((n) => n > 0),
@@ -262,23 +264,23 @@ const linearPacked: Kernel = {
     const { inputs: [, , bias, add] } = call;
     const [x, panels, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
     checkRun("linearPacked", 2, 0, panels.layout.size, panels.storage);
+    product.fill(0);
     product.set([rowsOf(x.layout)!.rows, columns, depth, ACTIVATION[activation]]);
     product.set([...rowsAt(0, out), ...rowsAt(1, x)], 4);
-    let c: Storage | null = null;
+    product[8] = product[10] = NO_BUFFER;
+    const optional: Storage[] = [];
     if (isOperand(bias)) {
-      product.set([LAST_BUFFER, rowsAt(LAST_BUFFER, bias)[0]], 8);
-      c = bias.storage;
-    } else product.set([NO_BUFFER, 0], 8);
-    if (!isOperand(add)) product.set([NO_BUFFER, 0, 0], 10);
-    else if (c === null) {
-      product.set([LAST_BUFFER, ...rowsAt(LAST_BUFFER, add)], 10);
-      c = add.storage;
-    } else {
-      // A call has four buffers: the kernel reads the residual where it writes the result.
-      copyInto(out, add);
-      product.set([OUT_BUFFER, ...rowsAt(0, out)], 10);
+      product.set([FIRST_OPTIONAL, rowsAt(FIRST_OPTIONAL, bias)[0]], 8);
+      optional.push(bias.storage);
     }
-    return { numbers: product, out: out.storage, a: x.storage, b: panels.storage, c };
+    if (isOperand(add)) {
+      const place = FIRST_OPTIONAL + optional.length;
+      product.set([place, ...rowsAt(place, add)], 10);
+      optional.push(add.storage);
+    }
+    const [c = null, ...more] = optional;
+    const handed = { numbers: product, out: out.storage, a: x.storage, b: panels.storage, c };
+    return more.length > 0 ? { ...handed, more } : handed;
   },
 };
 
