@@ -33,10 +33,26 @@ typedef struct {
   int32_t kernel, compute, operands, first_operand;
   bool checks_index;
   size_t first_number, number_count;
+  /* The loop that begins with this call; -1 for none. */
+  int32_t loop;
 } program_call;
 
+/*
+ * Calls that run once for each tile of rows. The body is for whole tiles; the calls after it are for
+ * the last rows, if they are fewer.
+ */
 typedef struct {
-  int32_t buffer_count, call_count, operand_count;
+  int32_t first, body, rest;
+  ptrdiff_t tiles;
+  /* The tiles that may run at the same time: each has memory of its own for what lies between the
+   * calls. */
+  int32_t slots;
+  /* The estimated nanoseconds of all tiles. */
+  double work;
+} program_loop;
+
+typedef struct {
+  int32_t buffer_count, call_count, operand_count, loop_count;
   size_t number_count, arena_bytes;
   program_buffer *buffers;
   program_call *calls;
@@ -46,6 +62,9 @@ typedef struct {
   /* The operands, sorted by buffer. */
   int32_t *uses;
   double *numbers;
+  program_loop *loops;
+  /* By operand: the bytes from one tile to the next, and from one slot to the next. */
+  ptrdiff_t *tile_steps, *slot_steps;
 } program;
 
 /* A call that is ready to run. */
@@ -95,6 +114,8 @@ static void skip_numbers(reader *from, size_t count) {
   else from->next += count;
 }
 
+enum { MAX_SLOTS = 32, MAX_LOOP_OPERANDS = 32 };
+
 static const double MAX_COUNT = INT32_MAX, MAX_BYTES = 9007199254740991.0;
 
 static void read_buffer(reader *from, const program *of, program_buffer *to) {
@@ -109,7 +130,7 @@ static void read_buffer(reader *from, const program *of, program_buffer *to) {
 
 /* Reads the head of a call; its dtypes, places and numbers follow. */
 static program_call read_call(reader *from) {
-  program_call call = {0};
+  program_call call = {.loop = -1};
   call.kernel = (int32_t)read_number(from, 0, RM_KERNEL_COUNT - 1);
   call.compute = (int32_t)read_number(from, 0, RM_NONE);
   call.checks_index = read_number(from, 0, 1) != 0;
@@ -117,6 +138,28 @@ static program_call read_call(reader *from) {
   call.number_count = (size_t)read_number(from, call.checks_index ? RM_ATTRIBUTES + 1 : 0,
                                           MAX_BYTES);
   return call;
+}
+
+/* Reads a loop and the steps of its operands. */
+static void read_loop(reader *from, program *to, int32_t index) {
+  program_loop loop = {0};
+  loop.first = (int32_t)read_number(from, 0, (double)to->call_count - 1);
+  loop.body = (int32_t)read_number(from, 1, (double)(to->call_count - loop.first));
+  loop.rest = (int32_t)read_number(from, 0, (double)(to->call_count - loop.first - loop.body));
+  loop.tiles = (ptrdiff_t)read_number(from, 1, MAX_COUNT);
+  loop.slots = (int32_t)read_number(from, 1, MAX_SLOTS);
+  loop.work = read_number(from, 0, MAX_BYTES);
+  for (int32_t i = loop.first; to->calls != NULL && i < loop.first + loop.body + loop.rest; i++) {
+    const program_call *call = &to->calls[i];
+    if (call->checks_index || call->operands > MAX_LOOP_OPERANDS) from->failed = true;
+    for (int32_t k = 0; k < call->operands && !from->failed; k++) {
+      to->tile_steps[call->first_operand + k] = (ptrdiff_t)read_number(from, -MAX_BYTES, MAX_BYTES);
+      to->slot_steps[call->first_operand + k] = (ptrdiff_t)read_number(from, 0, MAX_BYTES);
+    }
+  }
+  if (to->calls == NULL || from->failed) return;
+  to->calls[loop.first].loop = index;
+  to->loops[index] = loop;
 }
 
 /* Reads all parts of a specification into `to`, or only counts them if `to` has no arrays yet. */
@@ -154,6 +197,10 @@ static bool read_program(reader from, program *to) {
     to->operand_count += call.operands;
     to->number_count += call.number_count;
   }
+  to->loop_count = (int32_t)read_number(&from, 0, (double)to->call_count);
+  /* The operands of loops are known once there are arrays. */
+  if (to->calls == NULL) return !from.failed;
+  for (int32_t i = 0; i < to->loop_count && !from.failed; i++) read_loop(&from, to, i);
   return !from.failed && from.next == from.end;
 }
 
@@ -182,6 +229,9 @@ static void free_program(program *p) {
   free(p->places);
   free(p->uses);
   free(p->numbers);
+  free(p->loops);
+  free(p->tile_steps);
+  free(p->slot_steps);
   free(p);
 }
 
@@ -208,12 +258,19 @@ static int32_t make_program(double *numbers) {
   p->places = new_array(operands, sizeof *p->places);
   p->uses = new_array(operands, sizeof *p->uses);
   p->numbers = new_array(p->number_count, sizeof *p->numbers);
+  p->loops = new_array((size_t)p->loop_count, sizeof *p->loops);
+  p->tile_steps = new_array(operands, sizeof *p->tile_steps);
+  p->slot_steps = new_array(operands, sizeof *p->slot_steps);
   if (p->buffers == NULL || p->calls == NULL || p->dtypes == NULL || p->places == NULL ||
-      p->uses == NULL || p->numbers == NULL) {
+      p->uses == NULL || p->numbers == NULL || p->loops == NULL || p->tile_steps == NULL ||
+      p->slot_steps == NULL) {
     free_program(p);
     return no_memory();
   }
-  read_program(all, p);
+  if (!read_program(all, p)) {
+    free_program(p);
+    return rm_fail(RM_BAD_ARGUMENT, "the program is malformed");
+  }
   find_uses(p);
   numbers[0] = (double)(uintptr_t)p;
   numbers[1] = (double)(sizeof *p + (size_t)p->buffer_count * sizeof *p->buffers +
@@ -360,10 +417,80 @@ static int32_t note_fault(rm_frame *frame, int32_t call, int32_t status, double 
   return status;
 }
 
+/* A loop that runs. */
+typedef struct {
+  const rm_frame *frame;
+  const program_loop *loop;
+  _Atomic(uint32_t) free_slots;
+  _Atomic(int32_t) status;
+  /* The call of that status. */
+  _Atomic(int32_t) fault_call;
+} loop_context;
+
+static int take_slot(loop_context *ctx) {
+  uint32_t free_slots = atomic_load_explicit(&ctx->free_slots, memory_order_relaxed);
+  for (;;) {
+    if (free_slots == 0) {
+      rm_yield();
+      free_slots = atomic_load_explicit(&ctx->free_slots, memory_order_relaxed);
+    } else if (atomic_compare_exchange_weak_explicit(&ctx->free_slots, &free_slots,
+                                                     free_slots & (free_slots - 1),
+                                                     memory_order_acquire, memory_order_relaxed)) {
+      return __builtin_ctz(free_slots);
+    }
+  }
+}
+
+static void run_tile(void *context, ptrdiff_t tile) {
+  loop_context *ctx = context;
+  const program_loop *loop = ctx->loop;
+  const program *p = ctx->frame->program;
+  if (atomic_load_explicit(&ctx->status, memory_order_relaxed) != RM_OK) return;
+  const bool is_rest = tile == loop->tiles;
+  const int32_t first = is_rest ? loop->first + loop->body : loop->first;
+  const int32_t end = first + (is_rest ? loop->rest : loop->body);
+  const int slot = take_slot(ctx);
+  for (int32_t i = first; i < end; i++) {
+    const program_call *about = &p->calls[i];
+    rm_call call = ctx->frame->calls[i].call;
+    void *buffers[MAX_LOOP_OPERANDS];
+    for (int32_t k = 0; k < call.operands; k++) {
+      const int32_t at = about->first_operand + k;
+      char *base = call.buffers[k];
+      buffers[k] = base == NULL ? NULL : base + tile * p->tile_steps[at] + slot * p->slot_steps[at];
+    }
+    call.buffers = buffers;
+    const int32_t status = rm_run_call(&call);
+    if (status == RM_OK) continue;
+    int32_t none = RM_OK;
+    if (atomic_compare_exchange_strong(&ctx->status, &none, status)) ctx->fault_call = i;
+    break;
+  }
+  atomic_fetch_or_explicit(&ctx->free_slots, 1u << slot, memory_order_release);
+}
+
+static int32_t run_loop(rm_frame *frame, const program_loop *loop) {
+  loop_context ctx = {
+      .frame = frame,
+      .loop = loop,
+      .free_slots = loop->slots == MAX_SLOTS ? UINT32_MAX : (1u << loop->slots) - 1,
+  };
+  rm_parallel(loop->tiles + (loop->rest > 0), loop->work, run_tile, &ctx);
+  return ctx.status == RM_OK ? RM_OK : note_fault(frame, ctx.fault_call, ctx.status, -1);
+}
+
 int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bool) *cancelled) {
   for (int32_t i = from; i < to; i++) {
     if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed)) {
       return note_fault(frame, i, RM_CANCELLED, -1);
+    }
+    const int32_t loop = frame->program->calls[i].loop;
+    if (loop >= 0) {
+      const program_loop *of = &frame->program->loops[loop];
+      const int32_t status = run_loop(frame, of);
+      if (status != RM_OK) return status;
+      i = of->first + of->body + of->rest - 1;
+      continue;
     }
     frame_call *call = &frame->calls[i];
     const int32_t status = rm_run_call(&call->call);

@@ -32,9 +32,11 @@ import {
   type Node,
   type NodeInput,
   type TracedStorage,
+  type Value,
 } from "./graph.ts";
 import { readDType } from "./fuse.ts";
 import { writtenStorages } from "./replay.ts";
+import { findTiles, hasRows, rowRank, type TileGroup } from "./tiles.ts";
 
 /** The device of storages without memory. */
 const DEVICE = "program";
@@ -71,6 +73,8 @@ export class Buffer extends Storage {
 
   /** A multiple of {@link SPAN}, so that it says which buffer it is. */
   readonly #address: number;
+  /** Its place among all buffers. */
+  readonly place: number;
 
   constructor(
     info: DTypeInfo,
@@ -85,6 +89,7 @@ export class Buffer extends Storage {
     this.#length = length;
     this.#memory = memory;
     this.source = source;
+    this.place = place;
     this.#address = (place + 1) * SPAN;
   }
 
@@ -151,9 +156,27 @@ export interface EagerStep {
 /** A part of a program. */
 export type Step = NativeStep | EagerStep;
 
+/** Steps that run once for each tile of rows. */
+export interface Loop {
+  /** The first step. */
+  readonly first: number;
+  /** The number of steps of a whole tile. */
+  readonly body: number;
+  /** The number of steps after them, for the last, shorter tile. */
+  readonly rest: number;
+  readonly tiles: number;
+  /** The estimated nanoseconds. */
+  readonly work: number;
+  /** The bytes from the first row of a tile to that of the next, of buffers that have rows. */
+  readonly tileBytes: ReadonlyMap<Buffer, number>;
+  /** The buffers that each tile has for itself. */
+  readonly inner: ReadonlySet<Buffer>;
+}
+
 /** A graph as calls of kernels. */
 export interface Lowered {
   readonly steps: readonly Step[];
+  readonly loops: readonly Loop[];
   /** All buffers that steps use, and those of results. */
   readonly buffers: readonly Buffer[];
   /** The buffers of the results, by their places; null for storages that exist before. */
@@ -192,6 +215,11 @@ class Recorder implements Backend {
     this.#buffers.push(made);
     this.#tokens.set(made.token, made);
     return made;
+  }
+
+  /** The number of buffers. */
+  get count(): number {
+    return this.#buffers.length;
   }
 
   supports(call: Call): boolean {
@@ -343,9 +371,12 @@ class Lowering {
   readonly #buffers = new Map<TracedStorage, Buffer>();
   readonly #lates = new Map<Late<unknown>, Buffer[]>();
   readonly #eager: ReadonlyMap<number, number>;
+  readonly #groups: readonly TileGroup[];
+  readonly #loops: Loop[] = [];
 
-  constructor(graph: Graph, shim: Shim, eager: ReadonlyMap<number, number>) {
+  constructor(graph: Graph, shim: Shim, { eager, tiles }: LowerOptions) {
     this.#graph = graph;
+    this.#groups = tiles ? findTiles(graph) : [];
     this.#recorder = new Recorder(shim);
     this.#eager = eager;
   }
@@ -361,7 +392,11 @@ class Lowering {
           ...writtenStorages(this.#graph),
         ]);
         for (const storage of storages) this.#begin(storage, fresh.has(storage));
-        nodes.forEach((node, i) => this.#lowerNode(node, i));
+        for (let i = 0; i < nodes.length;) {
+          const group = this.#groups.find(({ first }) => first === i);
+          if (group !== undefined && this.#tiles(group)) i = group.end;
+          else this.#lowerNode(nodes[i]!, i++);
+        }
       }));
     const used = new Set<Buffer>();
     for (const step of recorder.steps) {
@@ -370,7 +405,7 @@ class Lowering {
     }
     const made = results.map(({ storage }) => this.#buffers.get(storage)!);
     for (const buffer of made) used.add(buffer);
-    return { steps: recorder.steps, buffers: [...used], results: made };
+    return { steps: recorder.steps, loops: this.#loops, buffers: [...used], results: made };
   }
 
   /** Makes the buffer of a storage that no node makes. */
@@ -469,6 +504,116 @@ class Lowering {
     });
   }
 
+  /** Lowers a group of nodes as a loop over tiles; false if that is not possible. */
+  #tiles(group: TileGroup): boolean {
+    const { first, end, rows, tile, inner, bytes } = group;
+    const recorder = this.#recorder;
+    const { steps } = recorder;
+    const count = steps.length;
+    const tileBytes = new Map<Buffer, number>();
+    const outer = new Set<Buffer>();
+    const before = new Map(this.#buffers);
+    for (const node of this.#graph.nodes.slice(first, end)) {
+      for (const { storage } of node.outputs) {
+        if (inner.has(storage)) continue;
+        const made = recorder.buffer(storage.info, storage.length, { kind: "temporary" });
+        outer.add(made);
+        this.#buffers.set(storage, made);
+      }
+    }
+    const known = recorder.count;
+    try {
+      const tiles = Math.floor(rows / tile);
+      const rest = rows - tiles * tile;
+      this.#tile(group, tile, tile, tileBytes);
+      const body = steps.length - count;
+      if (rest > 0) this.#tile(group, rest, tile, tileBytes);
+      const own = new Set<Buffer>();
+      for (const step of steps.slice(count)) {
+        if (step.kind === "eager" || step.checksIndex) throw new NotLowerable(step.kind);
+        for (const buffer of step.buffers) {
+          if (buffer === null || tileBytes.has(buffer)) continue;
+          if (buffer.place >= known && buffer.source.kind === "temporary") own.add(buffer);
+        }
+      }
+      this.#loops.push({
+        ...{ first: count, body, rest: steps.length - count - body, tiles },
+        ...{ work: bytes / 8, tileBytes, inner: own },
+      });
+      return true;
+    } catch (error) {
+      if (!(error instanceof NotLowerable)) throw error;
+      steps.length = count;
+      this.#buffers.clear();
+      for (const [storage, buffer] of before) this.#buffers.set(storage, buffer);
+      return false;
+    } finally {
+      recorder.node = -1;
+    }
+  }
+
+  /** Lowers the nodes of a group for its first `rows` rows. */
+  #tile(
+    { first, end, rows: all, inner }: TileGroup,
+    rows: number,
+    tile: number,
+    tileBytes: Map<Buffer, number>,
+  ): void {
+    const own = new Map<TracedStorage, Operand>();
+    const shorten = (shape: readonly number[]): number[] => [rows, ...shape.slice(1)];
+    /** The first rows of an operand in a buffer that has all of them. */
+    const firstRows = ({ storage, layout, flags }: Value): Operand => {
+      const buffer = this.#buffers.get(storage)!;
+      const step = layout.strides[0]! * storage.info.bytes * tile;
+      if ((tileBytes.get(buffer) ?? step) !== step) throw new NotLowerable("two strides");
+      tileBytes.set(buffer, step);
+      return { storage: buffer, layout: layout.sliceAxis(0, 0, rows, 1), flags };
+    };
+    for (let i = first; i < end; i++) {
+      const node = this.#graph.nodes[i]!;
+      const { op, name, inputs, outputs, attributes } = node;
+      if ((this.#eager.get(i) ?? 0) > 0) throw new NotLowerable(name);
+      this.#recorder.node = i;
+      const rank = rowRank(node);
+      const operands = inputs.map((input, k): Input => {
+        if (input instanceof Late) {
+          if (op !== CHAIN) throw new NotLowerable(name);
+          return this.#late(input as Late<number | bigint>, readDType(node, k));
+        }
+        if (!isValue(input)) return input;
+        const made = own.get(input.storage);
+        if (made !== undefined) {
+          const layout = Layout.contiguous(shorten(input.layout.shape));
+          return { storage: made.storage, layout, flags: 0 };
+        }
+        if (hasRows(input, rank, all)) return firstRows(input);
+        const operand = this.#operand(input) as Operand;
+        if (tileBytes.has(operand.storage as Buffer)) throw new NotLowerable("two strides");
+        tileBytes.set(operand.storage as Buffer, 0);
+        return operand;
+      });
+      const shape = shorten(outputs[0]!.layout.shape);
+      const call = new Call(
+        op,
+        name,
+        operands,
+        op === CHAIN
+          ? { ...attributes as object, shape }
+          : attributes === undefined
+          ? undefined
+          : { ...attributes },
+      );
+      const direct = outputs.length === 1 && !inner.has(outputs[0]!.storage);
+      if (direct) call.outputs[0] = firstRows(outputs[0]!);
+      run(call);
+      outputs.forEach((output, k) => {
+        const { storage } = output;
+        if (inner.has(storage)) own.set(storage, this.#plain(call.outputs[k]!, operands));
+        else if (!direct) copyInto(firstRows(output), call.outputs[k]!);
+      });
+    }
+  }
+
   /** A chain, whose numbers of each run are operands. */
   #chain(node: Node): void {
     const { op, name, inputs, outputs, attributes } = node;
@@ -527,10 +672,18 @@ class Lowering {
   }
 }
 
-/**
- * The calls of kernels that do what `graph` does; `eager` says how often a node turned out to have
- * no kernel after all: then it runs by dispatch.
- */
-export function lower(graph: Graph, shim: Shim, eager: ReadonlyMap<number, number>): Lowered {
-  return new Lowering(graph, shim, eager).lower();
+/** How a graph is lowered. */
+export interface LowerOptions {
+  /**
+   * How often each node turned out to have no kernel after all: then its parts, or the node, run by
+   * dispatch.
+   */
+  readonly eager: ReadonlyMap<number, number>;
+  /** Whether ops along rows run tile by tile. */
+  readonly tiles: boolean;
+}
+
+/** The calls of kernels that do what `graph` does. */
+export function lower(graph: Graph, shim: Shim, options: LowerOptions): Lowered {
+  return new Lowering(graph, shim, options).lower();
 }

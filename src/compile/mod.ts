@@ -214,12 +214,12 @@ class Compilation {
 }
 
 /** The fastest way to run a graph on its devices. */
-function executorOf(graph: Graph): Executor {
+function executorOf(graph: Graph, passes: Passes): Executor {
   const onCpu = graph.storages.every(({ memory }) => memory === null);
   if (canRecord(graph)) return new Recorded(graph);
   if (!onCpu || cpuBackendName() !== "native") return new Replay(graph);
   const shim = findShim();
-  return "reason" in shim ? new Replay(graph) : new Native(graph, shim);
+  return "reason" in shim ? new Replay(graph) : new Native(graph, shim, passes);
 }
 
 /** What a profile is told of a run of `executor`; of a replay, the ops tell it. */

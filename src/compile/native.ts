@@ -6,7 +6,7 @@
 import type { TypedArray } from "../base/dtype.ts";
 import { NativeError, QueueFullError } from "../base/errors.ts";
 import { ATTRIBUTES } from "../base/plan.ts";
-import { type Shim, STATUS } from "../backend/ffi/abi.ts";
+import { CONFIGURE, type Shim, STATUS } from "../backend/ffi/abi.ts";
 import {
   type Frame,
   NativeProgram,
@@ -28,7 +28,15 @@ import { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { planArena } from "./arena.ts";
 import { type Graph, isValue, type NodeInput, type TracedStorage } from "./graph.ts";
-import { type Buffer, type EagerStep, lower, type Lowered, type NativeStep } from "./lower.ts";
+import {
+  type Buffer,
+  type EagerStep,
+  type Loop,
+  lower,
+  type Lowered,
+  type NativeStep,
+} from "./lower.ts";
+import type { Passes } from "./optimize.ts";
 import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
 
 /**
@@ -78,6 +86,7 @@ export class Native implements Executor {
   readonly #eager = new Map<number, number>();
   /** Runs it where kernels cannot: if memory overlaps, and to find what an index out of range is. */
   readonly #replay: Replay;
+  readonly #tiles: boolean;
   readonly #written: readonly TracedStorage[];
   #plan: Plan;
   #tried: boolean;
@@ -87,24 +96,30 @@ export class Native implements Executor {
   /** Asynchronous runs that wait for a frame. */
   readonly #waiting: (() => void)[] = [];
 
-  constructor(graph: Graph, shim: Shim) {
+  constructor(graph: Graph, shim: Shim, passes: Passes) {
     this.#graph = graph;
     this.#shim = shim;
+    this.#tiles = passes.tiles;
     this.#replay = new Replay(graph);
     this.#written = [...writtenStorages(graph)] as TracedStorage[];
     const outside = this.#written.filter(({ origin: { kind } }) =>
       kind === "argument" || kind === "captured"
     );
     this.#tried = outside.length === 0;
-    let lowered = lower(graph, shim, this.#eager);
+    let lowered = this.#lower();
     if (!this.#tried) {
       // The error of an index that is out of range needs the operands at that point.
       for (const step of lowered.steps) {
         if (step.kind === "native" && step.checksIndex) this.#eager.set(step.node, 2);
       }
-      if (this.#eager.size > 0) lowered = lower(graph, shim, this.#eager);
+      if (this.#eager.size > 0) lowered = this.#lower();
     }
     this.#plan = new Plan(lowered, shim);
+  }
+
+  #lower(): Lowered {
+    const options = { eager: this.#eager, tiles: this.#tiles };
+    return uninterpreted(() => lower(this.#graph, this.#shim, options));
   }
 
   /** The parts, for reports. */
@@ -159,7 +174,7 @@ export class Native implements Executor {
     const node = this.#plan.nodeOf(call);
     this.#eager.set(node, (this.#eager.get(node) ?? 0) + 1);
     this.#plan.free();
-    const lowered = uninterpreted(() => lower(this.#graph, this.#shim, this.#eager));
+    const lowered = this.#lower();
     this.#plan = new Plan(lowered, this.#shim);
   }
 
@@ -460,6 +475,12 @@ function unsupportedCall(error: unknown): number | undefined {
   return Number(/call (\d+)/.exec(error.message)![1]);
 }
 
+/** The most tiles of a loop that run at the same time. */
+const MOST_SLOTS = 32;
+
+/** A cache line, so that no two threads write one. */
+const ALIGNMENT = 64;
+
 /** The memory and the segments of a program. */
 export class Plan {
   readonly lowered: Lowered;
@@ -488,7 +509,7 @@ export class Plan {
 
   constructor(lowered: Lowered, shim: Shim) {
     this.lowered = lowered;
-    const { steps, buffers, results } = lowered;
+    const { steps, loops, buffers, results } = lowered;
     const visible = new Set<Buffer>(results);
     for (const step of steps) {
       if (step.kind === "eager") { for (const one of step.buffers.values()) visible.add(one); }
@@ -497,16 +518,27 @@ export class Plan {
     const temporaries = buffers.filter((one) =>
       one.bytes === 0 || (one.source.kind === "temporary" && !visible.has(one))
     );
+    const slots = Math.min(shim.rm_configure(CONFIGURE.threads, -1), MOST_SLOTS);
+    const slotBytes = new Map<Buffer, number>();
+    for (const { inner } of loops) {
+      for (const one of inner) slotBytes.set(one, Math.ceil(one.bytes / ALIGNMENT) * ALIGNMENT);
+    }
+    const loopOf = (step: number): Loop | undefined =>
+      loops.find(({ first, body, rest }) => step >= first && step < first + body + rest);
     const lifetimes = temporaries.map((one) => {
-      const uses = steps.flatMap((step, i) =>
-        step.kind === "native" && step.buffers.includes(one) ? [i] : []
-      );
-      return { bytes: one.bytes, first: uses[0] ?? 0, last: uses.at(-1) ?? 0 };
+      // All tiles of a loop may run at the same time.
+      const uses = steps.flatMap((step, i) => {
+        if (step.kind !== "native" || !step.buffers.includes(one)) return [];
+        const loop = loopOf(i);
+        return loop === undefined ? [i] : [loop.first, loop.first + loop.body + loop.rest - 1];
+      });
+      const bytes = slotBytes.has(one) ? slotBytes.get(one)! * slots : one.bytes;
+      return { bytes, first: Math.min(...uses, steps.length), last: Math.max(...uses, 0) };
     });
     const { offsets, bytes } = planArena(lifetimes);
     const places = new Map<Buffer, ProgramBuffer>();
     temporaries.forEach((one, i) => {
-      places.set(one, { kind: "arena", bytes: one.bytes, offset: offsets[i]! });
+      places.set(one, { kind: "arena", bytes: lifetimes[i]!.bytes, offset: offsets[i]! });
     });
     let end = bytes;
     for (const one of buffers) {
@@ -525,7 +557,9 @@ export class Plan {
     const placeOf = this.places = new Map(order.map((one, place) => [one, place]));
     this.results = results.map((one) => placeOf.get(one)!);
     const calls: ProgramCall[] = [];
+    const callOf: number[] = [];
     for (const step of steps) {
+      callOf.push(calls.length);
       if (step.kind === "eager") {
         this.segments.push({ eager: step });
         continue;
@@ -549,6 +583,15 @@ export class Plan {
       buffers: order.map((one) => places.get(one)!),
       calls,
       arenaBytes: end,
+      loops: loops.map(({ first, body, rest, tiles, work, tileBytes }) => ({
+        ...{ first: callOf[first]!, body, rest, tiles, slots, work },
+        steps: steps.slice(first, first + body + rest).map((step) =>
+          (step as NativeStep).buffers.map((one) => ({
+            tile: one === null ? 0 : tileBytes.get(one) ?? 0,
+            slot: one === null ? 0 : slotBytes.get(one) ?? 0,
+          }))
+        ),
+      })),
     });
     order.forEach((buffer, place) => this.#file(buffer, place, places.get(buffer)!));
     const isOutside = ({ buffer: { source: { kind } } }: Bound): boolean =>

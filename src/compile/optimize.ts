@@ -25,6 +25,8 @@ export interface Passes {
   readonly attention: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
   readonly fuse: boolean;
+  /** Run ops along rows on a few rows at a time. */
+  readonly tiles: boolean;
 }
 
 /** All improvements. */
@@ -36,6 +38,7 @@ export const ALL_PASSES: Passes = {
   epilogues: true,
   attention: true,
   fuse: true,
+  tiles: true,
 };
 
 /** The improved graph, and what its constants depend on. */

@@ -65,7 +65,7 @@ export interface ProgramOptions {
   /** The improvements. */
   readonly passes: Passes;
   /** Makes what runs the graph. */
-  executor(graph: Graph): Executor;
+  executor(graph: Graph, passes: Passes): Executor;
 }
 
 /** A graph that is ready to run. */
@@ -179,7 +179,7 @@ export class Program {
   #prepare(): Prepared {
     return uninterpreted(() => {
       const { graph, versions } = optimize(this.graph, this.#options.passes);
-      return { graph, versions, executor: this.#options.executor(graph) };
+      return { graph, versions, executor: this.#options.executor(graph, this.#options.passes) };
     });
   }
 

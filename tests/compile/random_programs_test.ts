@@ -7,6 +7,7 @@
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { attempt, compile, setBackend } from "../../mod.ts";
+import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { amount } from "../faults/support.ts";
 import { randomProgram } from "./random_programs.ts";
 
@@ -43,6 +44,16 @@ function check(seed: number, optimize: boolean): void {
   }
   compiled.dispose();
 }
+
+test("random programs in tiles of a few rows", () => {
+  const { tile, least } = TILE_LIMITS;
+  Object.assign(TILE_LIMITS, { tile: 300, least: 0 });
+  try {
+    for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) check(seed, true);
+  } finally {
+    Object.assign(TILE_LIMITS, { tile, least });
+  }
+});
 
 for (const backend of ["native", "js"] as const) {
   for (const optimize of [true, false]) {

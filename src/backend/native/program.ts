@@ -44,8 +44,39 @@ export type ProgramBuffer =
    */
   | { readonly kind: "bound"; readonly bytes: number; readonly kept?: boolean };
 
+/** How an operand moves in a loop. */
+export interface LoopStep {
+  /** The bytes from one tile to the next. */
+  readonly tile: number;
+  /** The bytes from the memory of one slot to that of the next. */
+  readonly slot: number;
+}
+
+/**
+ * Calls that run once for each tile of rows, on several threads. Addresses of buffers are those of
+ * the first tile and slot.
+ */
+export interface ProgramLoop {
+  /** The first call. */
+  readonly first: number;
+  /** The number of calls of a whole tile. */
+  readonly body: number;
+  /** The number of calls after them that are for the last, shorter tile; 0 if there is none. */
+  readonly rest: number;
+  /** The number of whole tiles. */
+  readonly tiles: number;
+  /** The most tiles that run at the same time, at most 32. */
+  readonly slots: number;
+  /** The estimated nanoseconds of all tiles. */
+  readonly work: number;
+  /** The steps of all operands of all calls. */
+  readonly steps: readonly (readonly LoopStep[])[];
+}
+
 /** All parts of a program. */
 export interface ProgramSpec {
+  /** Loops over calls, in order. */
+  readonly loops?: readonly ProgramLoop[];
   /** The memory of the calls. */
   readonly buffers: readonly ProgramBuffer[];
   /** The calls in order. */
@@ -105,7 +136,7 @@ function checkCall(call: ProgramCall, at: number, buffers: number): void {
 }
 
 /** The specification as `rm_program` reads it. */
-function encode({ buffers, calls, arenaBytes }: ProgramSpec): Float64Array {
+function encode({ buffers, calls, arenaBytes, loops = [] }: ProgramSpec): Float64Array {
   if (!isCount(arenaBytes)) throw bad(`the arena has ${arenaBytes} bytes`);
   const parts: number[] = [0, buffers.length, calls.length, arenaBytes];
   buffers.forEach((buffer, place) => {
@@ -121,6 +152,14 @@ function encode({ buffers, calls, arenaBytes }: ProgramSpec): Float64Array {
     for (let k = 0; k < operands; k++) parts.push(call.buffers[k] ?? -1);
     for (const number of numbers) parts.push(number);
   });
+  parts.push(loops.length);
+  for (const loop of loops) {
+    parts.push(loop.first, loop.body, loop.rest, loop.tiles, loop.slots, Math.round(loop.work));
+    loop.steps.forEach((steps, i) => {
+      const operands = Math.max(OPERANDS, calls[loop.first + i]!.dtypes.length);
+      for (let k = 0; k < operands; k++) parts.push(steps[k]?.tile ?? 0, steps[k]?.slot ?? 0);
+    });
+  }
   parts[0] = parts.length;
   return Float64Array.from(parts);
 }
