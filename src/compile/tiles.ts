@@ -66,8 +66,11 @@ function rowsOfNode(node: Node, isPure: (storage: TracedStorage) => boolean): nu
   if (!isValue(x!) || x.layout.rank < 2) return undefined;
   const { axis } = attributes as { axis?: number | readonly number[] | null };
   if (axis === null || (axis === undefined && along)) return undefined;
-  const axes = normalizeAxes(node.name, axis ?? -1, x.layout.rank);
-  return axes.includes(0) ? undefined : x.layout.shape[0];
+  const { rank, shape } = x.layout;
+  const axes = normalizeAxes(node.name, axis ?? -1, rank);
+  // The order of sums along strided axes depends on the number of rows.
+  const trailing = axes.every((one) => one >= rank - axes.length) && x.layout.contiguous;
+  return axes.includes(0) || !trailing ? undefined : shape[0];
 }
 
 /** The number of axes along which the operands of a node have rows. */
