@@ -50,10 +50,11 @@ static head_operand operand_of(const rm_call *call, int i) {
   };
 }
 
-/* Whether rows of an operand can be read as vectors of float32 in place. Rows of more lines in a set
- * of the L1 cache than it has are copied. */
-static bool is_direct(const head_operand *x, ptrdiff_t columns) {
-  const bool has_conflicts = x->strides.row * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0;
+/* Whether rows of keys or values can be read as vectors of float32 in place. Rows in one set of the
+ * L1 cache, which has fewer lines, are copied if they are read again. */
+static bool is_direct(const head_operand *x, ptrdiff_t columns, ptrdiff_t query_rows) {
+  const bool has_conflicts = query_rows > 1 &&
+                             x->strides.row * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0;
   return x->dtype == RM_FLOAT32 && (x->strides.column == 1 || columns == 1) && !has_conflicts;
 }
 
@@ -113,8 +114,8 @@ int32_t RM_FOR_ISA(attention)(const rm_call *call) {
   if (ctx.n < 1 || ctx.d < 1) return RM_UNSUPPORTED;
   ctx.k_pitch = ctx.d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx.d + LANES : ctx.d;
   ctx.v_pitch = rm_round_up(ctx.dv, LANES);
-  ctx.direct_k = is_direct(&ctx.k, ctx.d);
-  ctx.direct_v = is_direct(&ctx.v, ctx.dv);
+  ctx.direct_k = is_direct(&ctx.k, ctx.d, ctx.rows);
+  ctx.direct_v = is_direct(&ctx.v, ctx.dv, ctx.rows);
   const bool few = ctx.rows <= FEW_ROWS;
   /* The kernels for several rows read whole vectors of values. */
   if (ctx.rows > 1) ctx.direct_v = ctx.direct_v && ctx.dv % LANES == 0;
