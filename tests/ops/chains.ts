@@ -145,9 +145,9 @@ export function chainCall({ inputs, steps, outputs, shape }: RandomChain, out?: 
   return new Call(CHAIN, "chain", inputs.slice(), { steps, outputs, shape }, out ?? []);
 }
 
-/** The outputs of a chain as one call. */
-export function fused(chain: RandomChain): Num[][] {
-  const call = chainCall(chain);
+/** The outputs of a chain as one call, which may write them to given ones. */
+export function fused(chain: RandomChain, out?: Operand[]): Num[][] {
+  const call = chainCall(chain, out);
   performCall(call);
   return call.outputs.map((out) => {
     assertEquals(out.layout.shape, chain.shape);

@@ -10,8 +10,14 @@ import { chainForm } from "../../core/chain.ts";
 import { writeElement } from "../../memory/element.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Storage } from "../../memory/storage.ts";
-import type { ChainConstant, ChainForm, ChainStep } from "../../ops/chain.ts";
+import {
+  type ChainConstant,
+  type ChainForm,
+  type ChainStep,
+  MAX_CHAIN_STEPS,
+} from "../../ops/chain.ts";
 import type { Call, MapOp, Op } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
 import { CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { type ExprChain, exprChain } from "./expr_chain.ts";
@@ -24,12 +30,66 @@ export interface ChainArguments {
   readonly operands: readonly Operand[];
 }
 
+/** Whether the op of a step is an expression of a program. */
+function isExpr({ op }: ChainStep): boolean {
+  return !(op.name in MAP);
+}
+
+/** The chain of a step that is an expression of a program. */
+function chainOfStep({ op, compute, result, parameters }: ChainStep): ExprChain | null {
+  return translate(op, compute, parameters, result);
+}
+
 /** Whether the shim has the ops of all steps. */
 export function hasChainKernels(
   steps: readonly ChainStep[],
   numberOf: (op: Op) => number,
 ): boolean {
-  return steps.every(({ op }) => numberOf(op) >= 0);
+  let count = 0;
+  const found = steps.every((step) => {
+    const own = isExpr(step) ? chainOfStep(step)?.steps : [step];
+    if (own === undefined) return false;
+    count += own.length;
+    return own.every(({ op }) => numberOf(op) >= 0);
+  });
+  return found && count <= MAX_CHAIN_STEPS;
+}
+
+/** A chain with the steps of expressions of programs in their place. */
+function withoutExprs(form: ChainForm): ChainForm {
+  if (!form.steps.some(isExpr)) return form;
+  const first = form.operands.length;
+  const constants = form.constants.slice();
+  const steps: ChainStep[] = [];
+  // The new numbers of the values.
+  const values = form.operands.map((_, k) => k);
+  for (const step of form.steps) {
+    const operands = step.inputs.map((value) => value < 0 ? value : values[value]!);
+    if (!isExpr(step)) steps.push({ ...step, inputs: operands });
+    else {
+      const own = chainOfStep(step)!;
+      const before = first + steps.length - operands.length;
+      const firstConstant = constants.length;
+      constants.push(...own.constants);
+      for (const part of own.steps) {
+        const inputs = part.inputs.map((value) =>
+          value < 0
+            ? value - firstConstant
+            : value < operands.length
+            ? operands[value]!
+            : value + before
+        );
+        steps.push({ ...part, inputs });
+      }
+    }
+    values.push(first + steps.length - 1);
+  }
+  return {
+    operands: form.operands,
+    constants,
+    steps,
+    outputs: form.outputs.map((s) => values[first + s]! - first),
+  };
 }
 
 /**
@@ -38,7 +98,7 @@ export function hasChainKernels(
  * against its storage.
  */
 export function chainNumbers(call: Call, numberOf: (op: Op) => number): ChainArguments | null {
-  const form = chainForm(call);
+  const form = withoutExprs(chainForm(call));
   const operands = [...call.outputs, ...form.operands];
   const plan = planMaps(
     call.outputs.map(({ layout }) => layout),
@@ -59,8 +119,12 @@ interface Translated {
   readonly chain: ExprChain | null;
 }
 
-function translate(op: MapOp, compute: DTypeInfo, plan: Plan, out: DTypeInfo): ExprChain | null {
-  const parameters = op.parameters.map((_, i) => plan.data[ATTRIBUTES + i]!);
+function translate(
+  op: MapOp,
+  compute: DTypeInfo,
+  parameters: readonly number[],
+  out: DTypeInfo,
+): ExprChain | null {
   const last = translations[op.id];
   const same = last?.compute === compute && last.out === out &&
     last.parameters.every((value, i) => Object.is(value, parameters[i]));
@@ -77,7 +141,9 @@ function translate(op: MapOp, compute: DTypeInfo, plan: Plan, out: DTypeInfo): E
 export function exprNumbers(call: Call, numberOf: (op: Op) => number): ChainArguments | null {
   const plan = call.plan!;
   const out = call.outputs[0]!;
-  const chain = translate(call.op as MapOp, call.compute, plan, out.storage.info);
+  const op = call.op as MapOp;
+  const parameters = op.parameters.map((_, i) => plan.data[ATTRIBUTES + i]!);
+  const chain = translate(op, call.compute, parameters, out.storage.info);
   if (chain === null || !hasChainKernels(chain.steps, numberOf)) return null;
   const inputs = call.inputs as Operand[];
   const operands = [out, ...inputs];
