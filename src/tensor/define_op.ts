@@ -107,8 +107,9 @@ const defined = new Map<string, ElementwiseFunction | KernelFunction>();
  *
  * An elementwise op takes tensors, which promote and broadcast, and scalars. It computes in the
  * operands' float dtype, or in float32 for integers. If the expression is a condition, it takes
- * only floats and gives bool. Every backend runs it: as a loop in JavaScript, and compiled on CUDA
- * devices, where float32 may differ by a few units in the last place.
+ * only floats and gives bool. Every backend runs it: as a loop in JavaScript, in C on the native
+ * backend, and compiled on CUDA devices. JavaScript rounds float32 once; the others round it at every
+ * operator, so each may add an error of half a unit in the last place, and each function its own.
  *
  * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError.
  *

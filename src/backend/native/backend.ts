@@ -224,23 +224,20 @@ export class NativeBackend implements Backend {
     if (ready === null) return STATUS.unsupported;
     const { numbers, out, a = null, b = null, c = null, more } = ready;
     const number = this.#numberOf(call.op);
-    const dtypes = packDTypes(out, a, b, c);
-    const [x, y, z] = [arrayOf(a), arrayOf(b), arrayOf(c)];
     let status: number;
-    if (more === undefined) {
-      status = this.#run(number, dtypes, out.info.id, numbers, out.array, x, y, z);
-    } else {
+    if (more === undefined) status = this.#runBuffers(number, numbers, out, a, b, c);
+    else {
       const [d = null, e = null, f = null, g = null] = more;
       status = this.#runMany(
         number,
-        dtypes,
+        packDTypes(out, a, b, c),
         packDTypes(d, e, f, g),
         out.info.id,
         numbers,
         out.array,
-        x,
-        y,
-        z,
+        arrayOf(a),
+        arrayOf(b),
+        arrayOf(c),
         arrayOf(d),
         arrayOf(e),
         arrayOf(f),
@@ -265,9 +262,9 @@ export class NativeBackend implements Backend {
       out.info.id,
       numbers,
       out.array,
-      a === null ? null : a.array,
-      b === null ? null : b.array,
-      c === null ? null : c.array,
+      arrayOf(a),
+      arrayOf(b),
+      arrayOf(c),
     );
   }
 

@@ -212,8 +212,8 @@ const rows: Kernel = {
   },
 };
 
-/** The buffers that `rm_run` takes. */
-const BUFFERS = 4;
+/** The buffers that `rm_run_many` takes. */
+const BUFFERS = 8;
 
 const chain: Kernel = {
   supports({ inputs, attributes }, numberOf) {
@@ -224,8 +224,10 @@ const chain: Kernel = {
   prepare(call, numberOf) {
     const ready = chainNumbers(call, numberOf);
     if (ready === null) return null;
-    const [out, a, b, c] = ready.operands.map(({ storage }) => storage);
-    return { numbers: ready.numbers, out: out!, a: a ?? null, b: b ?? null, c: c ?? null };
+    const [out, a = null, b = null, c = null, ...rest] = ready.operands
+      .map(({ storage }) => storage);
+    const more = rest.length === 0 ? {} : { more: rest };
+    return { numbers: ready.numbers, out: out!, a, b, c, ...more };
   },
 };
 
