@@ -1,6 +1,6 @@
 /*
  * A mutex for short critical sections, and a condition to wait for with it. Initialise them with
- * RM_MUTEX_INIT and RM_CONDITION_INIT. A condition may be signalled without reason.
+ * RM_MUTEX_INIT and RM_CONDITION_INIT, or rm_condition_init. A wait may end without a signal.
  */
 #ifndef ROWMAJOR_MUTEX_H
 #define ROWMAJOR_MUTEX_H
@@ -13,6 +13,9 @@ static inline void rm_mutex_lock(rm_mutex *mutex) { AcquireSRWLockExclusive(mute
 static inline void rm_mutex_unlock(rm_mutex *mutex) { ReleaseSRWLockExclusive(mutex); }
 typedef CONDITION_VARIABLE rm_condition;
 #define RM_CONDITION_INIT CONDITION_VARIABLE_INIT
+static inline void rm_condition_init(rm_condition *condition) {
+  InitializeConditionVariable(condition);
+}
 static inline void rm_condition_wait(rm_condition *condition, rm_mutex *mutex) {
   SleepConditionVariableSRW(condition, mutex, INFINITE, 0);
 }
@@ -30,6 +33,9 @@ static inline void rm_mutex_lock(rm_mutex *mutex) { pthread_mutex_lock(mutex); }
 static inline void rm_mutex_unlock(rm_mutex *mutex) { pthread_mutex_unlock(mutex); }
 typedef pthread_cond_t rm_condition;
 #define RM_CONDITION_INIT PTHREAD_COND_INITIALIZER
+static inline void rm_condition_init(rm_condition *condition) {
+  pthread_cond_init(condition, NULL);
+}
 static inline void rm_condition_wait(rm_condition *condition, rm_mutex *mutex) {
   pthread_cond_wait(condition, mutex);
 }

@@ -98,14 +98,14 @@ struct pool {
   /* Workers that run tasks. Changed under mutex only. */
   _Atomic(int) active_workers;
   bool is_reversed;
-  bool is_background;
-  pool_thread threads[MAX_THREADS];
+  pool_thread *threads;
 };
 
-static pool foreground = {.in_use = ATOMIC_FLAG_INIT, .mutex = RM_MUTEX_INIT};
-static pool background = {.in_use = ATOMIC_FLAG_INIT,
-                          .mutex = RM_MUTEX_INIT,
-                          .is_background = true};
+static pool_thread foreground_threads[MAX_THREADS], background_threads[MAX_THREADS];
+static pool foreground = {
+    .in_use = ATOMIC_FLAG_INIT, .mutex = RM_MUTEX_INIT, .threads = foreground_threads};
+static pool background = {
+    .in_use = ATOMIC_FLAG_INIT, .mutex = RM_MUTEX_INIT, .threads = background_threads};
 
 /* Whether this is the queue thread. */
 static _Thread_local bool in_background;
@@ -151,7 +151,7 @@ static void worker_loop(void *thread) {
   pool *p = self->of;
   const int index = (int)(self - p->threads);
   unsigned last_call = 0;
-  if (p->is_background) rm_lower_priority();
+  if (p == &background) rm_lower_priority();
   for (;;) {
     const int64_t end = rm_nanoseconds() + SPIN_NS;
     while (atomic_load(&self->call_count) == last_call && rm_nanoseconds() < end) rm_yield();
@@ -252,9 +252,11 @@ void rm_enter_background(void) {
 
 /* Starts workers [1, last], as far as the system allows. */
 static void start_workers(pool *p, int last) {
+  if (p->workers == 0) rm_condition_init(&p->threads[0].called);
   while (p->workers < last) {
     pool_thread *thread = &p->threads[p->workers + 1];
     thread->of = p;
+    rm_condition_init(&thread->called);
     if (!rm_start_thread(worker_loop, thread)) return;
     p->workers++;
   }
