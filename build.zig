@@ -17,7 +17,7 @@ const memory_bound = [_][]const u8{
 /// Code that every call runs, compiled once.
 const per_call = [_][]const u8{
     "core/plan.c",
-    "core/program.c",
+    "program/program.c",
     "core/run.c",
 };
 
@@ -29,8 +29,8 @@ const compact = [_][]const u8{
     "core/isa.c",
     "core/threads.c",
     "core/buffers.c",
-    "core/node_api.c",
-    "core/queue.c",
+    "program/node_api.c",
+    "program/queue.c",
     "cpu/matmul.c",
     "cpu/blas.c",
     "cuda/api.c",
@@ -99,6 +99,7 @@ const small_loops = [_][]const u8{
 const include_folders = [_][]const u8{
     "shim/include",
     "shim/core",
+    "shim/program",
     "shim/math",
     "shim/cpu/map",
     "shim/cpu/reduce",

@@ -40,7 +40,7 @@ export type {
 export type { Operand } from "./src/memory/operand.ts";
 export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
-export { type AnyPackedWeight, PackedWeight } from "./src/tensor/packed_weight.ts";
+export { type AnyPackedWeight, PackedWeight } from "./src/tensor/products/packed_weight.ts";
 export * from "./src/tensor/functions.ts";
 export * from "./src/tensor/define_op.ts";
 export * from "./src/compile/mod.ts";

@@ -35,6 +35,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "files; random numbers; devices and backends in use; profiles; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
+      { folders: ["tensor/products"], what: "products, linear layers, packed weights" },
     ],
   },
   {

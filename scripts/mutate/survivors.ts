@@ -320,15 +320,17 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "STACK.infer literal: 0 → (0 - 1) in shape.toSpliced(at, 0, xs.length)":
       "a negative count deletes nothing, as 0 does",
   },
-  "src/tensor/linalg.ts": {
-    "GEMM_BIAS literal: true → false": "the result is copied to outputs that are not contiguous",
+  "src/tensor/products/linalg.ts": {
     "MATMUL literal: true → false": "the result is copied to outputs that are not contiguous",
     "MAX_BATCH literal: 25 → (25 - 1) in 2 ** 25": "a batch of so many matrices takes long",
     "OUTER.decompose literal: 0 → (0 - 1) in call.outputs[0]":
       "the result is copied to the output that was given",
     "matmul condition: dtype === undefined ? undefined : { dtype } → ({ dtype })":
       "an attribute that is undefined means the same as none",
-    "promoteBias logic: !isOperand(bias) || bias.storage.info === dtype → (!isOperand(bias))":
+  },
+  "src/tensor/products/linear.ts": {
+    "GEMM_BIAS literal: true → false": "the result is copied to outputs that are not contiguous",
+    "promoteWith logic: !isOperand(input) || input.storage.info === dtype → (!isOperand(input))":
       "a dtype promotes with itself to itself",
   },
   "src/tensor/manipulate.ts": {

@@ -19,7 +19,7 @@ import { checkDevice, checkKind, checkOperand } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
-import { matmul, MAX_BATCH } from "./linalg.ts";
+import { matmul, MAX_BATCH } from "./products/linalg.ts";
 import { part } from "./composite.ts";
 import { iota } from "./selection.ts";
 import { softmax } from "./softmax_norm.ts";

@@ -16,7 +16,7 @@ import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type * as t from "../types/mod.ts";
 import * as joins from "./join.ts";
-import { type PackedWeight, packWeight } from "./packed_weight.ts";
+import { type PackedWeight, packWeight } from "./products/packed_weight.ts";
 import type { AnyTensor, Tensor, TensorOrScalar, Unshaped } from "./tensor.ts";
 
 /** The axis of each vector in a grid, and the grid's shape. */

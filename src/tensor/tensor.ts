@@ -56,8 +56,8 @@ import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./f
 import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
 import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
 import { split, unstack } from "./join.ts";
-import { dot, matmul, outer } from "./linalg.ts";
-import { type Activation, linear } from "./linear.ts";
+import { dot, matmul, outer } from "./products/linalg.ts";
+import { type Activation, linear } from "./products/linear.ts";
 import {
   diff,
   pad,
@@ -83,7 +83,7 @@ import {
   variance,
 } from "./reduce.ts";
 import { normalizeAlong, softmax } from "./softmax_norm.ts";
-import { type AnyPackedWeight, PackedWeight } from "./packed_weight.ts";
+import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts";
 import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";

@@ -27,7 +27,7 @@ import { parseIndexString, range, resolveSlice, sliceBasic } from "../../src/bas
 import { planMap } from "../../src/base/plan.ts";
 import { allocate, wrapExternal } from "../../src/memory/pool.ts";
 import { Storage } from "../../src/memory/storage.ts";
-import { matmul } from "../../src/tensor/linalg.ts";
+import { matmul } from "../../src/tensor/products/linalg.ts";
 import "../../src/tensor/tensor.ts";
 import { BackendCalls } from "../calls.ts";
 import { assertRefused, iota, loose } from "../support.ts";

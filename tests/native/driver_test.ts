@@ -152,8 +152,8 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
 }
 
 const THREADS = ["core/threads.c", "core/environment.c"];
-const BUFFERS = ["core/buffers.c", "core/node_api.c", ...THREADS];
-const QUEUE = ["core/queue.c", "core/node_api.c", ...THREADS];
+const BUFFERS = ["core/buffers.c", "program/node_api.c", ...THREADS];
+const QUEUE = ["program/queue.c", "program/node_api.c", ...THREADS];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
 
 test(...when(onX64, "buffers come back to the owner that has lost them", (folder) => {

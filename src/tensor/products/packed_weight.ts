@@ -3,21 +3,21 @@
  *
  * @module
  */
-import type { DType } from "../base/dtype.ts";
-import { DTypeError, ShapeError } from "../base/errors.ts";
-import { Layout } from "../base/layout.ts";
-import { formatShape, type Shape } from "../base/shape.ts";
-import { copyInto, copyOf, dispatch, fillWith } from "../core/dispatch.ts";
-import { ownOperand } from "../core/foreign.ts";
-import { dispose, wrap } from "../core/handles.ts";
-import { PACKED_DTYPES, panelParts, panelsShape } from "../core/packed_weight.ts";
-import { allocateIn } from "../memory/device.ts";
-import { type Operand, READ_ONLY } from "../memory/operand.ts";
-import { isHost } from "../memory/storage.ts";
-import { checkOperand } from "../ops/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
-import type * as t from "../types/mod.ts";
-import type { SHAPE } from "../types/core.ts";
+import type { DType } from "../../base/dtype.ts";
+import { DTypeError, ShapeError } from "../../base/errors.ts";
+import { Layout } from "../../base/layout.ts";
+import { formatShape, type Shape } from "../../base/shape.ts";
+import { copyInto, copyOf, dispatch, fillWith } from "../../core/dispatch.ts";
+import { ownOperand } from "../../core/foreign.ts";
+import { dispose, wrap } from "../../core/handles.ts";
+import { PACKED_DTYPES, panelParts, panelsShape } from "../../core/packed_weight.ts";
+import { allocateIn } from "../../memory/device.ts";
+import { type Operand, READ_ONLY } from "../../memory/operand.ts";
+import { isHost } from "../../memory/storage.ts";
+import { checkOperand } from "../../ops/infer.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
+import type * as t from "../../types/mod.ts";
+import type { SHAPE } from "../../types/core.ts";
 
 /** Packs a weight into panels; devices keep it as it is. */
 const PACK: Op = makeOp({

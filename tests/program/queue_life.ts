@@ -6,7 +6,7 @@
 import process from "node:process";
 import { openShim } from "../../src/backend/ffi/load.ts";
 import { JobQueue } from "../../src/backend/native/queue.ts";
-import { makeAdds, makeProducts } from "./programs.ts";
+import { makeAdds, makeProducts } from "../native/programs.ts";
 
 const [name, library] = process.argv.slice(2) as [string, string];
 const shim = openShim(library);

@@ -20,8 +20,8 @@ import {
   type QueueFullError,
 } from "../../src/base/errors.ts";
 import { MAP } from "../../src/ops/table.ts";
-import { dense, gatherCall, makeAdds, makeProducts, mapCall } from "./programs.ts";
-import { check, inDeno, library, moduleAt, runApart, shim } from "./support.ts";
+import { dense, gatherCall, makeAdds, makeProducts, mapCall } from "../native/programs.ts";
+import { check, inDeno, library, moduleAt, runApart, shim } from "../native/support.ts";
 
 const N = 1 << 16;
 const out = new Float32Array(N);

@@ -5,22 +5,22 @@
  *
  * @module
  */
-import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
-import { ShapeError } from "../base/errors.ts";
-import { Layout } from "../base/layout.ts";
-import { broadcastShapes, formatShape, sizeOf } from "../base/shape.ts";
-import { cast } from "../core/copy.ts";
-import { apply, applyView, type OpOptions } from "../core/apply.ts";
-import { dispatch, fillWith } from "../core/dispatch.ts";
-import { adopt } from "../core/foreign.ts";
-import { wrap } from "../core/handles.ts";
-import { gemmSizes } from "../core/gemm.ts";
-import type { Operand } from "../memory/operand.ts";
-import { allocateIn } from "../memory/device.ts";
-import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
-import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
+import { ShapeError } from "../../base/errors.ts";
+import { Layout } from "../../base/layout.ts";
+import { broadcastShapes, formatShape, sizeOf } from "../../base/shape.ts";
+import { cast } from "../../core/copy.ts";
+import { apply, applyView, type OpOptions } from "../../core/apply.ts";
+import { dispatch, fillWith } from "../../core/dispatch.ts";
+import { adopt } from "../../core/foreign.ts";
+import { wrap } from "../../core/handles.ts";
+import { gemmSizes } from "../../core/gemm.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { allocateIn } from "../../memory/device.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../../ops/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { VIEWS } from "../../ops/views.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
 

@@ -6,7 +6,7 @@
  */
 import { openShim } from "../../src/backend/ffi/load.ts";
 import { JobQueue } from "../../src/backend/native/queue.ts";
-import { makeAdds, makeProducts } from "./programs.ts";
+import { makeAdds, makeProducts } from "../native/programs.ts";
 
 /** The part of a worker's scope that this file uses. */
 const scope = globalThis as unknown as {

@@ -17,8 +17,8 @@ import { DisposedError, NativeError, OutOfMemoryError } from "../../src/base/err
 import { ATTRIBUTES, OFFSETS } from "../../src/base/plan.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { MAP } from "../../src/ops/table.ts";
-import { dense, F32, gatherCall, kernelOf, mapCall } from "./programs.ts";
-import { check, shim } from "./support.ts";
+import { dense, F32, gatherCall, kernelOf, mapCall } from "../native/programs.ts";
+import { check, shim } from "../native/support.ts";
 
 const N = 16;
 const BYTES = 4 * N;

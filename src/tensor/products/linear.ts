@@ -5,28 +5,28 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
-import { ArgumentError, DisposedError, DTypeError } from "../base/errors.ts";
-import { Layout } from "../base/layout.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
-import { describe } from "../base/text.ts";
-import { apply, applyView, type OpOptions } from "../core/apply.ts";
-import { cast, contiguousCopy } from "../core/copy.ts";
-import { dispatch } from "../core/dispatch.ts";
-import { wrap } from "../core/handles.ts";
+import { DTYPE, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
+import { ArgumentError, DisposedError, DTypeError } from "../../base/errors.ts";
+import { Layout } from "../../base/layout.ts";
+import { formatShape, sameShape } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import { apply, applyView, type OpOptions } from "../../core/apply.ts";
+import { cast, contiguousCopy } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { wrap } from "../../core/handles.ts";
 import {
   type Activation,
   ACTIVATIONS,
   type PackedAttributes,
   rowsOf,
-} from "../core/packed_weight.ts";
-import { allocateIn } from "../memory/device.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
-import { DISPOSED, isHost } from "../memory/storage.ts";
-import { checkDevice, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
-import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+} from "../../core/packed_weight.ts";
+import { allocateIn } from "../../memory/device.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { DISPOSED, isHost } from "../../memory/storage.ts";
+import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../ops/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { VIEWS } from "../../ops/views.ts";
 import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
 

@@ -1,0 +1,263 @@
+/**
+ * The memory and the calls of a lowered graph: which buffers are bound, copied or in the arena, and
+ * what runs natively in one go.
+ *
+ * @module
+ */
+import type { TypedArray } from "../base/dtype.ts";
+import { CONFIGURE, type Shim } from "../backend/ffi/abi.ts";
+import {
+  type Frame,
+  NativeProgram,
+  type ProgramBuffer,
+  type ProgramCall,
+} from "../backend/native/program.ts";
+import { writeElement } from "../memory/element.ts";
+import { Storage } from "../memory/storage.ts";
+import type { LateKey } from "../random/late_key.ts";
+import { planArena } from "./arena.ts";
+import { isValue } from "./graph.ts";
+import type { Loop, Lowered } from "./lower.ts";
+import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";
+
+/**
+ * Buffers up to this size are copied into the arena, and out: engines may keep the elements of such
+ * arrays in objects that move.
+ */
+const COPIED_BYTES = 64;
+
+/** A buffer of each run, and its real storage in it. */
+export interface Bound {
+  readonly buffer: Buffer;
+  readonly place: number;
+  /** Whether its elements are copied instead of bound; null if there are none. */
+  readonly copied: boolean | null;
+  /** Its place among the results that are made; -1 if it is none. */
+  readonly result: number;
+}
+
+/** Runs of kernels, and ops by dispatch between them. */
+export type Segment =
+  | { readonly from: number; readonly to: number }
+  | { readonly eager: EagerStep };
+
+/** The numbers and random keys of one run. */
+export interface LateValues {
+  readonly numbers: readonly TypedArray[];
+  readonly keys: readonly (readonly [number, number])[];
+}
+
+/** The most tiles of a loop that run at the same time. */
+const MOST_SLOTS = 32;
+
+/** A cache line, so that no two threads write one. */
+const ALIGNMENT = 64;
+
+/** The memory and the segments of a program. */
+export class Plan {
+  readonly lowered: Lowered;
+  readonly program: NativeProgram;
+  readonly perRun: Bound[] = [];
+  readonly captured: Bound[] = [];
+  /** Buffers whose elements programs outside see after a run. */
+  readonly readBack: Bound[] = [];
+  /** The buffers of arguments and captured tensors, if the program writes any of them. */
+  readonly outside: readonly Bound[];
+  readonly writes: ReadonlySet<Buffer>;
+  /** The places of all buffers. */
+  readonly places: ReadonlyMap<Buffer, number>;
+  readonly copied: Set<Buffer> = new Set();
+  /** The places of the results. */
+  readonly results: readonly number[];
+  readonly lates: { place: number; storage: Storage; value: { now(): number | bigint } }[] = [];
+  readonly keys: { call: number; key: LateKey }[] = [];
+  readonly segments: Segment[] = [];
+  readonly arenaBytes: number;
+  /** The arrays of one run, filled and emptied by it. */
+  readonly arrays: TypedArray[] = [];
+  readonly #calls: NativeStep[] = [];
+  readonly #constants: { place: number; copied: boolean; array: TypedArray }[] = [];
+  readonly #prepared = new WeakSet<Frame>();
+
+  constructor(lowered: Lowered, shim: Shim) {
+    this.lowered = lowered;
+    const { steps, loops, buffers, results } = lowered;
+    const visible = new Set<Buffer>(results);
+    for (const step of steps) {
+      if (step.kind === "eager") { for (const one of step.buffers.values()) visible.add(one); }
+    }
+    this.writes = writesOf(lowered);
+    const temporaries = buffers.filter((one) =>
+      one.bytes === 0 || (one.source.kind === "temporary" && !visible.has(one))
+    );
+    const slots = Math.min(shim.rm_configure(CONFIGURE.threads, -1), MOST_SLOTS);
+    const slotBytes = new Map<Buffer, number>();
+    for (const { inner } of loops) {
+      for (const one of inner) slotBytes.set(one, Math.ceil(one.bytes / ALIGNMENT) * ALIGNMENT);
+    }
+    const loopOf = (step: number): Loop | undefined =>
+      loops.find(({ first, body, rest }) => step >= first && step < first + body + rest);
+    const lifetimes = temporaries.map((one) => {
+      // All tiles of a loop may run at the same time.
+      const uses = steps.flatMap((step, i) => {
+        if (step.kind !== "native" || !step.buffers.includes(one)) return [];
+        const loop = loopOf(i);
+        return loop === undefined ? [i] : [loop.first, loop.first + loop.body + loop.rest - 1];
+      });
+      const bytes = slotBytes.has(one) ? slotBytes.get(one)! * slots : one.bytes;
+      return { bytes, first: Math.min(...uses, steps.length), last: Math.max(...uses, 0) };
+    });
+    const { offsets, bytes } = planArena(lifetimes);
+    const places = new Map<Buffer, ProgramBuffer>();
+    temporaries.forEach((one, i) => {
+      places.set(one, { kind: "arena", bytes: lifetimes[i]!.bytes, offset: offsets[i]! });
+    });
+    let end = bytes;
+    for (const one of buffers) {
+      if (places.has(one)) continue;
+      if (one.bytes <= COPIED_BYTES) {
+        places.set(one, { kind: "copied", bytes: one.bytes, offset: end });
+        end += COPIED_BYTES;
+      } else {
+        const kept = one.source.kind === "captured" || one.source.kind === "constant";
+        places.set(one, { kind: "bound", bytes: one.bytes, kept });
+      }
+    }
+    this.arenaBytes = end;
+    // Those of each run come first, so that few calls bind them.
+    const order = [...places.keys()].sort((a, b) => rank(a, places) - rank(b, places));
+    const placeOf = this.places = new Map(order.map((one, place) => [one, place]));
+    this.results = results.map((one) => placeOf.get(one)!);
+    const calls: ProgramCall[] = [];
+    const callOf: number[] = [];
+    for (const step of steps) {
+      callOf.push(calls.length);
+      if (step.kind === "eager") {
+        this.segments.push({ eager: step });
+        continue;
+      }
+      if (step.key !== null) this.keys.push({ call: calls.length, key: step.key });
+      const last = this.segments.at(-1);
+      if (last !== undefined && "to" in last) {
+        this.segments[this.segments.length - 1] = { from: last.from, to: last.to + 1 };
+      } else this.segments.push({ from: calls.length, to: calls.length + 1 });
+      this.#calls.push(step);
+      calls.push({
+        kernel: step.kernel,
+        compute: step.compute,
+        dtypes: step.dtypes,
+        buffers: step.buffers.map((one) => one === null ? -1 : placeOf.get(one)!),
+        numbers: step.numbers,
+        checksIndex: step.checksIndex,
+      });
+    }
+    this.program = new NativeProgram(shim, {
+      buffers: order.map((one) => places.get(one)!),
+      calls,
+      arenaBytes: end,
+      loops: loops.map(({ first, body, rest, tiles, work, tileBytes }) => ({
+        ...{ first: callOf[first]!, body, rest, tiles, slots, work },
+        steps: steps.slice(first, first + body + rest).map((step) =>
+          (step as NativeStep).buffers.map((one) => ({
+            tile: one === null ? 0 : tileBytes.get(one) ?? 0,
+            slot: one === null ? 0 : slotBytes.get(one) ?? 0,
+          }))
+        ),
+      })),
+    });
+    order.forEach((buffer, place) => this.#file(buffer, place, places.get(buffer)!));
+    const isOutside = ({ buffer: { source: { kind } } }: Bound): boolean =>
+      kind === "argument" || kind === "captured";
+    const all = [...this.perRun, ...this.captured];
+    const writesOutside = all.some((one) => isOutside(one) && this.writes.has(one.buffer));
+    this.outside = writesOutside ? all.filter(isOutside) : [];
+    for (const bound of all) {
+      const isResult = results.includes(bound.buffer) && bound.copied === true;
+      if (isOutside(bound) ? this.writes.has(bound.buffer) : isResult) this.readBack.push(bound);
+    }
+  }
+
+  #file(buffer: Buffer, place: number, { kind }: ProgramBuffer): void {
+    const { source, info } = buffer;
+    const copied = buffer.bytes === 0 ? null : kind === "copied";
+    if (kind === "copied") this.copied.add(buffer);
+    const result = this.lowered.results.indexOf(buffer);
+    switch (source.kind) {
+      case "constant":
+        if (copied !== null) this.#constants.push({ place, copied, array: source.array });
+        break;
+      case "late": {
+        const storage = new Storage(new info.array(info.entries), info, true, false);
+        this.lates.push({ place, storage, value: source.value });
+        break;
+      }
+      case "captured":
+        this.captured.push({ buffer, place, copied, result });
+        break;
+      case "argument":
+        this.perRun.push({ buffer, place, copied, result });
+        break;
+      default:
+        if (kind !== "arena" || buffer.bytes === 0) {
+          this.perRun.push({ buffer, place, copied, result });
+        }
+    }
+  }
+
+  /** The numbers and keys of the current call, for a run that begins later. */
+  lateNow(): LateValues {
+    return {
+      numbers: this.lates.map(({ storage, value }) => {
+        writeElement(storage, 0, value.now());
+        return storage.array.slice() as TypedArray;
+      }),
+      keys: this.keys.map(({ key }) => key.now()),
+    };
+  }
+
+  /** Puts the constants into a new frame. */
+  prepare(frame: Frame): void {
+    if (this.#prepared.has(frame)) return;
+    this.#prepared.add(frame);
+    for (const { place, copied, array } of this.#constants) {
+      if (copied) frame.write(place, array);
+      else frame.bind(place, array);
+    }
+  }
+
+  /** The node of the graph that asked for a call. */
+  nodeOf(call: number): number {
+    return this.#calls[call]!.node;
+  }
+
+  free(): void {
+    this.program.free();
+  }
+}
+
+/** The buffers that steps write. */
+function writesOf({ steps }: Lowered): Set<Buffer> {
+  const written = new Set<Buffer>();
+  for (const step of steps) {
+    if (step.kind === "native") {
+      for (let k = 0; k < step.outputs; k++) written.add(step.buffers[k]!);
+      // Some kernels have two outputs.
+      if (step.op === "topk" && step.buffers[2] !== null) written.add(step.buffers[2]!);
+      continue;
+    }
+    const { op, inputs, outputs } = step.call;
+    for (const k of op.writes ?? []) {
+      const input = inputs[k]!;
+      if (isValue(input)) written.add(step.buffers.get(input.storage)!);
+    }
+    for (const { storage } of outputs) written.add(step.buffers.get(storage)!);
+  }
+  return written;
+}
+
+/** Bound buffers of each run first, then all others. */
+function rank(buffer: Buffer, places: ReadonlyMap<Buffer, ProgramBuffer>): number {
+  const { kind } = places.get(buffer)!;
+  if (kind !== "bound") return 2;
+  return buffer.source.kind === "captured" || buffer.source.kind === "constant" ? 1 : 0;
+}
