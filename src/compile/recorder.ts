@@ -15,7 +15,7 @@ import { NativeBackend } from "../backend/native/backend.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
 import type { Backend } from "../core/backend.ts";
 import { CHAIN } from "../core/chain.ts";
-import { copyInto, fillWith, type run } from "../core/dispatch.ts";
+import { copyInto, fillWith } from "../core/dispatch.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import type { ChainAttributes } from "../ops/chain.ts";
 import { type Call, isTableOp } from "../ops/op.ts";

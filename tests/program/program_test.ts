@@ -321,6 +321,40 @@ check("malformed programs are refused", () => {
   }
 });
 
+check("a loop runs its calls for each tile, each slot in memory of its own", () => {
+  // b = a + a in tiles of 2 of 5 elements, then c = b + b; b lives in slots.
+  const call = (n: number, to: number, from: number): ProgramCall =>
+    mapCall(shim, MAP.add, [to, from, from], dense(2, n));
+  const [tiles, slots] = [2, 3];
+  const spec = (loop: object): ProgramSpec => ({
+    buffers: [
+      { kind: "bound", bytes: 20 },
+      { kind: "bound", bytes: 20 },
+      { kind: "arena", bytes: 64 * slots, offset: 0 },
+    ],
+    calls: [call(2, 2, 0), call(2, 1, 2), call(1, 2, 0), call(1, 1, 2)],
+    arenaBytes: 64 * slots,
+    loops: [{
+      ...{ first: 0, body: 2, rest: 2, tiles, slots, work: 1e9 },
+      steps: [0, 1].flatMap(() => [
+        [{ tile: 0, slot: 64 }, { tile: 8, slot: 0 }, { tile: 8, slot: 0 }],
+        [{ tile: 8, slot: 0 }, { tile: 0, slot: 64 }, { tile: 0, slot: 64 }],
+      ]),
+      ...loop,
+    }],
+  });
+  const program = new NativeProgram(shim, spec({}));
+  const frame = program.acquire()!;
+  const c = new Float32Array(5);
+  frame.bind(0, Float32Array.of(1, 2, 3, 4, 5), c);
+  frame.run();
+  assertEquals([...c], [4, 8, 12, 16, 20]);
+  program.free();
+  for (const bad of [{ first: 4 }, { body: 5 }, { rest: 3 }, { slots: 33 }, { tiles: 0 }]) {
+    assertThrows(() => new NativeProgram(shim, spec(bad)), NativeError, "malformed");
+  }
+});
+
 check("the shim reads no further than a program's end", () => {
   // The same as PRODUCT's first call, truncated everywhere.
   const whole = [0, 2, 1, 64, 1, 0, 64, 0, 0, 64];
@@ -340,6 +374,8 @@ check("the shim reads no further than a program's end", () => {
     -1,
     1,
     2,
+    // No loops.
+    0,
   );
   const make = (length: number): number => {
     const numbers = Float64Array.from(whole);
