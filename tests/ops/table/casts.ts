@@ -7,10 +7,12 @@ import { assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
 import { contiguousCopy } from "../../../src/core/copy.ts";
+import type { Operand } from "../../../src/memory/operand.ts";
 import { Layout } from "../../../src/base/layout.ts";
 import { download } from "../../../src/memory/device.ts";
 import { wrapExternal } from "../../../src/memory/pool.ts";
 import { type Target, using } from "./backends.ts";
+import { CompiledCases } from "./compiled.ts";
 import { assertSame } from "./compare.ts";
 import { decode, golden } from "./golden.ts";
 import { operand, place, read, sent } from "./operands.ts";
@@ -19,11 +21,12 @@ import { operand, place, read, sent } from "./operands.ts";
 export function checkCasts(from: DType, target: Target, count: (to: DType) => void): void {
   const { x: text, to: golds } = golden(from).casts;
   const values = decode(from, text);
+  const compiled = new CompiledCases(`casts of ${from}`, target);
   using(target.on, () => {
     for (const view of [{}, { step: [-2] }]) {
       const x = place(from, [values.length], values, view);
       for (const to of DTYPES) {
-        const made = contiguousCopy(x, to);
+        const made = compiled.run(([x]) => contiguousCopy(x as Operand, to), [x]);
         assertEquals(made.storage.info.name, to);
         const actual = read(made);
         decode(to, golds[to]).forEach((expected, i) => {
@@ -33,6 +36,7 @@ export function checkCasts(from: DType, target: Target, count: (to: DType) => vo
         count(to);
       }
     }
+    compiled.check(from);
   });
 }
 

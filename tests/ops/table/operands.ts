@@ -37,7 +37,7 @@ export function sent(storage: Storage): Storage {
 }
 
 /** A copy of `storage` on the CPU; `storage` itself if it is there. */
-function fetched(storage: Storage): Storage {
+export function fetched(storage: Storage): Storage {
   const { info, length, memory } = storage;
   return memory === null ? storage : wrapExternal(info.name, download(storage, 0, length));
 }
@@ -45,6 +45,11 @@ function fetched(storage: Storage): Storage {
 /** An operand on `storage`, as ops take it. */
 export function operand(storage: Storage, layout: Layout): Operand {
   return { storage, layout, flags: 0 };
+}
+
+/** All elements of the storage of `x`. */
+export function wholeOf({ storage }: Operand): Operand {
+  return operand(storage, Layout.contiguous([storage.length]));
 }
 
 /** The number of elements of `shape`. */
