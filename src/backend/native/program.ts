@@ -154,6 +154,9 @@ function encode({ buffers, calls, arenaBytes, loops = [] }: ProgramSpec): Float6
   });
   parts.push(loops.length);
   for (const loop of loops) {
+    const fits = loop.first >= 0 && loop.body >= 1 && loop.steps.length === loop.body + loop.rest &&
+      loop.first + loop.steps.length <= calls.length;
+    if (!fits) throw bad(`a loop of ${loop.steps.length} calls from ${loop.first} is malformed`);
     parts.push(loop.first, loop.body, loop.rest, loop.tiles, loop.slots, Math.round(loop.work));
     loop.steps.forEach((steps, i) => {
       const operands = Math.max(OPERANDS, calls[loop.first + i]!.dtypes.length);
