@@ -6,6 +6,7 @@
  *
  * @module
  */
+import type { DType } from "../../../src/base/dtype.ts";
 import type { Backend } from "../../../src/core/backend.ts";
 import { cpuBackend, registerCpu } from "../../../src/core/registry.ts";
 import { JsBackend } from "../../../src/backend/js/backend.ts";
@@ -16,6 +17,16 @@ import type { Device } from "../../../src/types/mod.ts";
 import { MIRROR } from "../../device/mirror.ts";
 import { site } from "./operands.ts";
 
+/** Which compiled functions are tested with a backend, and how. */
+export interface CompiledOptions {
+  /** Makes them run as the backend does. */
+  readonly begin?: () => void;
+  /** The only dtypes to test; absent for all. */
+  readonly dtypes?: readonly DType[];
+  /** True for ops that are fused, too. */
+  readonly fused: boolean;
+}
+
 /** A backend under test. */
 export interface Target {
   readonly name: string;
@@ -23,14 +34,14 @@ export interface Target {
   readonly on: Backend | Device;
   /** True if elementwise results must equal those of the reference to the last bit. */
   readonly exact: boolean;
-  /** Makes compiled functions run as the backend does; absent if none are tested with it. */
-  readonly compiles?: () => void;
+  /** How compiled functions are tested with it; absent if they are not. */
+  readonly compiled?: CompiledOptions;
 }
 
 const targets: Target[] = [
-  { name: "generated loops", on: new JsBackend(true), exact: true, compiles: () => {} },
-  { name: "interpreter", on: new JsBackend(false), exact: true, compiles: () => {} },
-  { name: "mirror", on: MIRROR, exact: true, compiles: () => {} },
+  { name: "generated loops", on: new JsBackend(true), exact: true, compiled: { fused: true } },
+  { name: "interpreter", on: new JsBackend(false), exact: true },
+  { name: "mirror", on: MIRROR, exact: true },
 ];
 
 /** `shim` with an instruction set for every call. */
@@ -54,8 +65,9 @@ else {
     // Short arrays use the library too.
     const backend = new NativeBackend(inLevel(shim, level), { crossover: 0 });
     shim.rm_configure(CONFIGURE.level, level);
-    const compiles = (): void => void shim.rm_configure(CONFIGURE.level, level);
-    targets.push({ name: `native, ${backend.level}`, on: backend, exact: false, compiles });
+    const begin = (): void => void shim.rm_configure(CONFIGURE.level, level);
+    const compiled = { begin, fused: true };
+    targets.push({ name: `native, ${backend.level}`, on: backend, exact: false, compiled });
   }
 }
 

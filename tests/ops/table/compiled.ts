@@ -7,7 +7,8 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import type { Scalar } from "../../../src/base/dtype.ts";
+import type { DType, Scalar } from "../../../src/base/dtype.ts";
+import { sameShape } from "../../../src/base/shape.ts";
 import { attempt } from "../../../src/base/errors.ts";
 import { compile, type Compiled } from "../../../src/compile/mod.ts";
 import { dispose } from "../../../src/core/handles.ts";
@@ -51,7 +52,7 @@ interface Known {
 }
 
 /** The compiled functions of the current op: targets after the first call them too. */
-const known = new Map<string, Known>();
+const known = new Map<DType, Known>();
 let current = "";
 
 /** Runs the cases of an op on a target, and then as parts of compiled functions. */
@@ -67,7 +68,7 @@ export class CompiledCases {
 
   /** Runs `call` alone, and keeps it for {@link check}. */
   run(call: CaseCall, args: Args, out?: Operand): Operand {
-    if (this.target.compiles === undefined) return call(args, out);
+    if (this.target.compiled === undefined) return call(args, out);
     const given = out === undefined ? { args, out } : copies(args, out);
     const { value, error } = attempt(() => call(args, out));
     const refused = error === undefined ? undefined : (error as Error).message;
@@ -85,27 +86,29 @@ export class CompiledCases {
   }
 
   /** Runs the cases since the last check in one compiled function, which has to give the same. */
-  check(key: string): void {
+  check(key: DType): void {
     const cases = this.#cases;
     this.#cases = [];
-    const { compiles, on } = this.target;
-    if (compiles === undefined || cases.length === 0) return;
+    const { compiled: options, on } = this.target;
+    if (cases.length === 0 || options?.dtypes?.includes(key) === false) return;
     if (!known.has(key)) known.set(key, compileCases(cases));
     const { compiled, refused, places } = known.get(key)!;
-    compiles();
+    options?.begin?.();
     const made = compiled(cases.map(({ given }) => given));
     places.add(typeof on === "string" ? on : on.name);
     assertEquals(compiled.programs, places.size, `${this.name} ${key}: programs`);
     cases.forEach((one, i) => {
-      const what = (): string =>
-        `${this.name} ${key}, compiled (${this.target.name}), case ${i}: ${describeCase(one)}`;
-      assertEquals(refused[i], one.refused, what());
-      const { given: { out } } = one;
       const found: Operand[] = [];
       if (made[i] !== null) found.push(made[i]!);
-      if (out !== undefined) found.push(wholeOf(out));
-      assertEquals(found.length, one.made.length, what());
-      found.forEach((actual, k) => same(what, actual, one.made[k]!));
+      if (one.given.out !== undefined) found.push(wholeOf(one.given.out));
+      try {
+        if (refused[i] !== one.refused) assertEquals(refused[i], one.refused);
+        if (found.length !== one.made.length) assertEquals(found.length, one.made.length);
+        found.forEach((actual, k) => same(actual, one.made[k]!));
+      } catch (error) {
+        const what = `${this.name} ${key}, case ${i} of ${describeCase(one)}`;
+        throw new Error(`${what}, compiled (${this.target.name}): ${(error as Error).message}`);
+      }
     });
     made.forEach((one, i) => {
       if (one !== null && one !== cases[i]!.given.out) dispose(one);
@@ -143,11 +146,13 @@ function copies(args: Args, out: Operand): Given {
 }
 
 /** Throws unless `actual` has the dtype, shape and elements of `expected`; all NaN are equal. */
-function same(what: () => string, actual: Operand, expected: Operand): void {
-  const { name } = expected.storage.info;
-  assertEquals(actual.storage.info.name, name, what());
-  assertEquals(actual.layout.shape, expected.layout.shape, what());
-  if (!sameBytes(actual, expected)) assertSame(what, read(actual), read(expected), name);
+function same(actual: Operand, expected: Operand): void {
+  const { info } = expected.storage;
+  const { shape } = expected.layout;
+  if (actual.storage.info !== info) assertEquals(actual.storage.info.name, info.name);
+  if (!sameShape(actual.layout.shape, shape)) assertEquals(actual.layout.shape, shape);
+  if (sameBytes(actual, expected)) return;
+  assertSame(() => "a result", read(actual), read(expected), info.name);
 }
 
 /** Whether two tensors on the CPU that are all of their storages have the same bytes. */
@@ -159,7 +164,8 @@ function sameBytes(a: Operand, b: Operand): boolean {
     return new Uint8Array(buffer, byteOffset, layout.size * storage.info.bytes);
   });
   if (x!.length === 0 || x!.length !== y!.length) return false;
-  return x!.every((byte, i) => byte === y![i]);
+  for (let i = 0; i < x!.length; i++) if (x![i] !== y![i]) return false;
+  return true;
 }
 
 function describeCase({ given: { args, out } }: Case): string {

@@ -114,6 +114,7 @@ class MapCases {
 
   /** Between two casts, so that programs fuse the op: a result and its operand are not in memory. */
   fused(dtype: DType, [x, ...others]: readonly Operand[]): void {
+    if (this.target.compiled?.fused !== true) return;
     const call = ([x, ...others]: Args): Operand => {
       const operands = [contiguousCopy(x as Operand), ...others];
       return contiguousCopy(this.compute(dtype, operands), "float64");
