@@ -99,6 +99,7 @@ const LEFT_OUT = new Set([
     "image",
     "capture",
     "profile",
+    "offload",
     "setBackend",
     "setThreads",
     "scope",
