@@ -41,7 +41,7 @@ typedef struct {
 } chain_block;
 
 static char *block_at(const chain_workspace *workspace, int block) {
-  return workspace->space + (ptrdiff_t)block * BLOCK_SPACE;
+  return workspace->space + block * (workspace->chain->block_bytes + BLOCK_MARGIN);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static void next_position(const chain_context *chain, ptrdiff_t *index, char **a
 /* Computes rows [from, to) of all outer positions, columns [first, last). */
 static void run_range(const chain_context *chain, ptrdiff_t from, ptrdiff_t to, ptrdiff_t first,
                       ptrdiff_t last) {
-  _Alignas(64) char space[chain->blocks * BLOCK_SPACE];
+  _Alignas(64) char space[chain->blocks * (chain->block_bytes + BLOCK_MARGIN)];
   chain_workspace workspace;
   workspace.chain = chain;
   workspace.space = space;
@@ -329,7 +329,8 @@ static void choose_blocks(chain_context *chain) {
   chain->outer_axes = rank < 2 ? 0 : rank - 2;
   chain->outer_positions = 1;
   for (int axis = 0; axis < chain->outer_axes; axis++) chain->outer_positions *= chain->shape[axis];
-  const ptrdiff_t most = BLOCK_BYTES / chain->widest;
+  chain->block_bytes = chain->blocks <= FEW_BLOCKS ? BLOCK_BYTES : SMALL_BLOCK_BYTES;
+  const ptrdiff_t most = chain->block_bytes / chain->widest;
   chain->tiled = false;
   if (chain->rows >= TILE_ROWS && chain->columns >= TILE_ROWS) {
     for (int k = 0; k < chain->operands; k++) chain->tiled |= runs_across(chain, k);

@@ -12,9 +12,12 @@
 #include "map_context.h"
 
 enum {
-  /* The size of a block; kernels may write up to the next whole vector. */
-  BLOCK_BYTES = 2048,
-  BLOCK_SPACE = BLOCK_BYTES + VECTOR * 8,
+  /* The size of a block, and that of many blocks, which are on the stack. Kernels may write up to
+   * the next whole vector. */
+  BLOCK_BYTES = 4096,
+  SMALL_BLOCK_BYTES = 1024,
+  FEW_BLOCKS = 32,
+  BLOCK_MARGIN = VECTOR * 8,
   /* The blocks of temporary values: packed elements, values between two casts, a result before it
    * is rounded, and the operands of a step. */
   PACKED = 0,
@@ -94,7 +97,7 @@ typedef struct {
   ptrdiff_t row_strides[RM_CHAIN_OPERANDS];
   int outer_axes;
   bool tiled;
-  ptrdiff_t block_rows, block_columns;
+  ptrdiff_t block_rows, block_columns, block_bytes;
   ptrdiff_t task_rows, task_columns, column_chunks;
 } chain_context;
 
