@@ -1,5 +1,5 @@
 /**
- * Compiled functions on a CUDA device: random programs give what they give alone, by dispatch and as
+ * Compiled functions on a CUDA device: random programs, and those of devices, give what they give alone, by dispatch and as
  * recorded graphs. The device is the emulator's, or a real one.
  *
  * @module
@@ -8,6 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { attempt, compile, random } from "../../mod.ts";
 import { generator, randomProgram } from "../compile/random_programs.ts";
+import { checkCompiled, COMPILED } from "../device/compiled.ts";
 import { loose } from "../support.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 
@@ -56,6 +57,10 @@ else {
       compiled.dispose();
     }
   });
+
+  for (const [name, program] of COMPILED) {
+    test(`compiled on CUDA, ${name}`, () => checkCompiled(program, "cuda"));
+  }
 
   test("a program without numbers is recorded once, and reads its arguments in each run", () => {
     const w = random.normal(random.key(1), [3, 3]).to(loose("cuda"));
