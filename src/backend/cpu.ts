@@ -8,13 +8,15 @@
  */
 import type { TypedArray } from "../base/dtype.ts";
 import type { Backend } from "../core/backend.ts";
-import { registerCpu, registerDefinition } from "../core/dispatch.ts";
+import { cpuBackendName, registerCpu, registerDefinition } from "../core/dispatch.ts";
 import { registerBuffers } from "../memory/pool.ts";
 import { findBuffers } from "./ffi/buffers.ts";
+import type { Shim } from "./ffi/abi.ts";
 import { findShim } from "./ffi/load.ts";
 import { WarningBackend } from "./fallback.ts";
 import { JsBackend } from "./js/backend.ts";
 import { NativeBackend } from "./native/backend.ts";
+import { JobQueue } from "./native/queue.ts";
 
 /** The JavaScript backend. */
 export const js: Backend = new JsBackend();
@@ -28,6 +30,23 @@ export function findNative(): NativeBackend | string {
     native = "reason" in opened ? opened.reason : new NativeBackend(opened);
   }
   return native;
+}
+
+let queue: JobQueue | undefined;
+
+/** The queue of this thread's asynchronous programs; without the shim, only its limit is used. */
+export function jobQueue(): JobQueue {
+  const shim = findShim();
+  return queue ??= new JobQueue("reason" in shim ? {} as Shim : shim);
+}
+
+/** Why programs do not run off the event loop; null if they do. Opens no queue. Never prompts. */
+export function whyNotAsync(): string | null {
+  const found = findNative();
+  if (typeof found === "string") return found;
+  const serving = cpuBackendName();
+  if (serving !== found.name) return `the backend of the CPU is ${serving}`;
+  return jobQueue().refusal?.reason ?? null;
 }
 
 /** The address of `array` in memory, or why it is unknown. */

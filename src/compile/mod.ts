@@ -6,16 +6,17 @@
  */
 import { ArgumentError, DisposedError, TraceError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { CONFIGURE, type Shim } from "../backend/ffi/abi.ts";
+import { CONFIGURE } from "../backend/ffi/abi.ts";
+import { jobQueue } from "../backend/cpu.ts";
 import { findShim } from "../backend/ffi/load.ts";
-import { JobQueue } from "../backend/native/queue.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
+import { costOf } from "../profile/costs.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
-import type { Graph } from "./graph.ts";
+import { type Graph, readsOf } from "./graph.ts";
 import { Native } from "./native.ts";
 import { ALL_PASSES, type Passes } from "./optimize.ts";
 import { canRecord, Recorded } from "./recorded.ts";
@@ -136,7 +137,7 @@ class Compilation {
     const matcher = this.#matcher;
     if (profiler === null) return program.run(matcher, out);
     const name = `compiled ${this.#f.name}`.trim();
-    return profileSpan(name, () => program.run(matcher, out), () => workOf(program.executor));
+    return profileSpan(name, () => program.run(matcher, out), () => workOf(program));
   }
 
   async later(given: readonly unknown[]): Promise<unknown> {
@@ -222,11 +223,34 @@ function executorOf(graph: Graph, passes: Passes): Executor {
   return "reason" in shim ? new Replay(graph) : new Native(graph, shim, passes);
 }
 
-/** What a profile is told of a run of `executor`; of a replay, the ops tell it. */
-function workOf(executor: Executor): WorkInfo {
+/** The memory traffic and the arithmetic of graphs that were profiled. */
+const costs = new WeakMap<Graph, Pick<WorkInfo, "bytes" | "flops">>();
+
+/**
+ * The sums over the ops of a graph. Ops whose arithmetic has no formula, such as softmax, do not
+ * count in `flops`; `bytes` is unknown if one op's traffic is.
+ */
+function costOfGraph(graph: Graph): Pick<WorkInfo, "bytes" | "flops"> {
+  let known = costs.get(graph);
+  if (known === undefined) {
+    const all = graph.nodes.map((node) => costOf(node, readsOf(node), []));
+    const flops = all.reduce((sum, cost) => sum + (cost.flops ?? 0), 0);
+    const bytes = all.reduce((sum, cost) => sum + (cost.bytes ?? NaN), 0);
+    known = Number.isNaN(bytes) ? { flops } : { bytes, flops };
+    costs.set(graph, known);
+  }
+  return known;
+}
+
+/** What a profile is told of a run of `program`; of a replay, the ops tell it. */
+function workOf({ executor, improved }: Program): WorkInfo {
   const shim = findShim();
   if (executor.name !== "native" || "reason" in shim) return {};
-  return { backend: executor.name, threads: shim.rm_configure(CONFIGURE.usedThreads, -1) };
+  return {
+    backend: executor.name,
+    threads: shim.rm_configure(CONFIGURE.usedThreads, -1),
+    ...costOfGraph(improved),
+  };
 }
 
 const NO_OPTIONS: AsyncOptions = {};
@@ -238,15 +262,6 @@ function isOptions(value: unknown, keys: readonly string[]): value is AsyncOptio
   if (!isRecord(value)) return false;
   const own = Object.keys(value);
   return own.length > 0 && own.every((key) => keys.includes(key));
-}
-
-/** The queue of this thread's asynchronous calls. */
-let queue: JobQueue | undefined;
-
-function jobQueue(): JobQueue {
-  const shim = findShim();
-  // Without the library, only the limit of the queue is used.
-  return queue ??= new JobQueue("reason" in shim ? {} as Shim : shim);
 }
 
 function passesOf(given: CompileOptions["optimize"]): Passes {

@@ -4,7 +4,7 @@
  * @module
  */
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
-import { findNative, js } from "../backend/cpu.ts";
+import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
@@ -31,6 +31,11 @@ export interface Info {
   readonly level: string | null;
   /** The number of threads for large ops. */
   readonly threads: number;
+  /**
+   * Where asynchronous calls of compiled functions on the CPU run: `"on another thread"`, or
+   * `"in a later task"` and why.
+   */
+  readonly async: string;
 }
 
 /**
@@ -85,6 +90,7 @@ export function info(): Info {
   const opened = typeof shim === "string" ? undefined : shim;
   const blas = opened?.blas();
   const cuda = findCuda();
+  const refusal = whyNotAsync();
   const devices: Record<string, string> = { cpu: serving };
   if (!("reason" in cuda)) {
     for (let i = 0; i < cuda.count; i++) {
@@ -112,5 +118,6 @@ export function info(): Info {
     },
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,
+    async: refusal === null ? "on another thread" : `in a later task: ${refusal}`,
   };
 }

@@ -12,7 +12,8 @@ import { adopt } from "../core/foreign.ts";
 import type { Interpreter } from "../core/interpreter.ts";
 import { type Profiler, profiler, type WorkInfo } from "../core/profiler.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import { type Call, isTableOp } from "../ops/op.ts";
+import type { Call } from "../ops/op.ts";
+import { costOf } from "./costs.ts";
 
 /** The shape and the dtype of an input or output of a {@link ProfiledCall}. */
 export interface ProfiledTensor {
@@ -280,90 +281,4 @@ function defaultBackend(
   // A move between devices, new memory, or a function of defineOp.
   const far = [...outputs, ...inputs].find((x) => isOperand(x) && x.storage.memory !== null);
   return far === undefined ? "js" : far.storage.device.replace(DEVICE_NUMBER, "");
-}
-
-// ---- costs -------------------------------------------------------------------------------------
-
-/** The cost of a call; undefined where it is unknown. */
-interface Cost {
-  /** The bytes of the inputs read and of the outputs written. */
-  readonly bytes: number | undefined;
-  /** The number of operations on numbers. */
-  readonly flops: number | undefined;
-}
-
-const sizeOf = (x: Operand): number => x.layout.size;
-const last = ({ layout: { shape } }: Operand): number => shape.at(-1) ?? 1;
-
-/** The bytes of the different elements of `x`: those along stride 0 are one. */
-function bytesOf({ layout: { shape, strides, size }, storage: { info } }: Operand): number {
-  if (size === 0) return 0;
-  const distinct = shape.reduce((n, length, i) => strides[i] === 0 ? n : n * length, 1);
-  return distinct * info.bytes;
-}
-
-/** The bytes of operands, each counted once. */
-const sum = (all: readonly Operand[]): number =>
-  [...new Set(all)].reduce((n, x) => n + bytesOf(x), 0);
-
-const product = (inputs: readonly Operand[], [out]: readonly Operand[]): number =>
-  2 * sizeOf(out!) * last(inputs[0]!);
-
-/** The number of operations of kernel ops with a formula of their own. */
-const FLOPS: Readonly<
-  Record<string, (inputs: readonly Operand[], outputs: readonly Operand[]) => number>
-> = {
-  matmul: product,
-  linear: product,
-  linearLayer: product,
-  attention: ([q, k, v], [out]) => {
-    const keys = k!.layout.shape.at(-2)!;
-    const rows = sizeOf(out!) / Math.max(1, last(v!));
-    return 2 * rows * keys * (last(q!) + last(v!));
-  },
-  outer: (_, [out]) => sizeOf(out!),
-};
-
-function flopsOf(call: Call, inputs: readonly Operand[]): number | undefined {
-  const { op, outputs } = call;
-  if (op.kind === "view" || op.moves || op.name === "copy") return 0;
-  if (op.kind === "map") return sizeOf(outputs[0]!);
-  if (isTableOp(op)) return sizeOf(inputs[0]!);
-  return FLOPS[op.name]?.(inputs, outputs);
-}
-
-/** Ops that read as many elements of the first input as they give, at the places of the others. */
-const GATHERS: ReadonlySet<string> = new Set(["gather", "index", "take", "takeAlongAxis"]);
-
-/** The traffic of an op that writes its first input. */
-function writtenBytes(call: Call, inputs: readonly Operand[]): number | undefined {
-  const [target, second] = inputs;
-  switch (call.op.name) {
-    case "random":
-      return bytesOf(target!);
-    case "ravelIndex":
-      return 2 * bytesOf(target!) + bytesOf(second!);
-    case "scatter":
-      return sum(inputs.slice(1)) + sizeOf(second!) * target!.storage.info.bytes;
-    case "scatterAdd":
-      return sum(inputs.slice(1)) + 2 * sizeOf(second!) * target!.storage.info.bytes;
-    default:
-      // How many elements an index selects is known only to its parts.
-      return undefined;
-  }
-}
-
-/**
- * The cost of a call that has run, with the inputs that it had before; `views` are outputs that
- * only show memory of the inputs.
- */
-function costOf(call: Call, inputs: readonly Operand[], views: readonly Operand[]): Cost {
-  const flops = flopsOf(call, inputs);
-  const { op } = call;
-  if (op.writes !== undefined) return { bytes: writtenBytes(call, inputs), flops };
-  const written = call.outputs.filter((out) => isOperand(out) && !views.includes(out));
-  // Creation without a copy.
-  if (op.name === "fromBuffer" || written.length === 0) return { bytes: 0, flops };
-  const read = GATHERS.has(op.name) ? sum(written) + sum(inputs.slice(1)) : sum(inputs);
-  return { bytes: read + sum(written), flops };
 }

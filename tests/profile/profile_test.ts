@@ -217,6 +217,21 @@ describe("what it sees", () => {
       const ops = (report: ProfileReport) => asked(report).map((text) => text.trim());
       assertEquals([ops(inner!), ops(outer)], [["compiled step"], Array(2).fill("compiled step")]);
       assertEquals(outer.rows.map(({ backend, threads }) => `${backend} ${threads}`), ["native 1"]);
+      // A chain of two ops that reads and writes 400 bytes, and a sum.
+      assertEquals(costs(() => step(x)), [400 + 400 + 400 + 4, 2 * 100 + 100]);
+      const [weight, bias] = [ones([32, 8]), ones([32])];
+      const layer = compile((x: Tensor) => x.linear(weight, bias).relu().softmax());
+      layer(ones([4, 8]));
+      // The product with a packed weight; the arithmetic of softmax has no formula.
+      const bytes = 4 * (4 * 8 + 32 * 8 + 32 + 4 * 32) + 2 * 4 * (4 * 32);
+      const rows = ones([4, 8]);
+      assertEquals(costs(() => layer(rows)), [bytes, 2 * 4 * 8 * 32]);
+      // How many elements an index writes is unknown.
+      const put = compile((x: Tensor, at: Tensor<"int32">) => x.set([at], 1));
+      const at = tensor([1], { dtype: "int32" });
+      const target = ones([4]);
+      put(target, at);
+      assertEquals(costs(() => put(target, at))[0], undefined);
     }
   });
 

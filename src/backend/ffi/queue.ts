@@ -17,16 +17,21 @@ import { host } from "./runtime.ts";
  */
 export type Submit = (frame: number, from: number, to: number) => number;
 
+/** The file to open for the queue thread, or why it cannot be opened. Opens nothing. */
+export function findQueue(shim: Shim): string | Unavailable {
+  const path = shimPath(shim);
+  if (path === undefined) return { reason: "the library was not opened from a file" };
+  if (host.may("ffi", path)) return path;
+  return { reason: `not allowed to open ${path} any more: use --allow-ffi=${path}` };
+}
+
 /**
  * Starts to use the queue thread, which runs one job of the result at a time and calls `ended` with
  * the status of each; or tells why it cannot. Never throws and never prompts.
  */
 export function openQueue(shim: Shim, ended: (status: number) => void): Submit | Unavailable {
-  const path = shimPath(shim);
-  if (path === undefined) return { reason: "the library was not opened from a file" };
-  if (!host.may("ffi", path)) {
-    return { reason: `not allowed to open ${path} any more: use --allow-ffi=${path}` };
-  }
+  const path = findQueue(shim);
+  if (typeof path !== "string") return path;
   try {
     const { listen } = openModule(shim, path, "queue");
     const submit = (listen as ((ended: (status: number) => void) => Submit) | undefined)?.(ended);

@@ -7,7 +7,7 @@
  */
 import { ArgumentError, QueueFullError } from "../../base/errors.ts";
 import { type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
-import { openQueue, type Submit } from "../ffi/queue.ts";
+import { findQueue, openQueue, type Submit } from "../ffi/queue.ts";
 import type { Frame, IndexFault } from "./program.ts";
 
 /** The largest number of jobs in a queue, unless it is set. */
@@ -57,7 +57,16 @@ export class JobQueue {
     return this.#waiting.length + (this.#running === null ? 0 : 1);
   }
 
-  /** Why jobs run on the event loop instead; null if they run on the queue thread. */
+  /**
+   * Why jobs run on the event loop instead; null if they run on the queue thread, as far as that is
+   * known without opening it.
+   */
+  get refusal(): Unavailable | null {
+    const known = this.#submit ?? findQueue(this.#shim);
+    return typeof known === "object" ? known : null;
+  }
+
+  /** Why jobs run on the event loop instead; null if they run on the queue thread, which it opens. */
   get unavailable(): Unavailable | null {
     const submit = this.#open();
     return typeof submit === "function" ? null : submit;
