@@ -173,7 +173,7 @@ class Lowering {
     } catch (error) {
       if (!(error instanceof NotLowerable)) throw error;
       steps.length = count;
-      this.#eagerly(node, i);
+      this.#eagerly(node, i, error.message);
     }
     recorder.node = -1;
     recorder.splitsChains = false;
@@ -350,7 +350,7 @@ class Lowering {
     return operand;
   }
 
-  #eagerly(node: Node, i: number): void {
+  #eagerly(node: Node, i: number, why: string): void {
     const buffers = new Map<TracedStorage, Buffer>();
     for (const input of node.inputs) {
       if (isValue(input)) buffers.set(input.storage, this.#buffers.get(input.storage)!);
@@ -363,7 +363,7 @@ class Lowering {
       }
       buffers.set(storage, buffer);
     });
-    this.#recorder.steps.push({ kind: "eager", call: node, buffers, node: i });
+    this.#recorder.steps.push({ kind: "eager", call: node, buffers, node: i, why });
   }
 }
 

@@ -15,6 +15,8 @@ import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { costOf } from "../profile/costs.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
+import { collect } from "./explain.ts";
+import { ProgramReport } from "./report/report.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
 import { type Graph, readsOf } from "./graph.ts";
 import { Native } from "./native.ts";
@@ -24,6 +26,16 @@ import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";
 
 export type { Passes };
+export type {
+  ProgramData,
+  ReportedImprovements,
+  ReportedOp,
+  ReportedStep,
+  ReportedTiles,
+  ReportedValue,
+  ReportedWeight,
+} from "./report/data.ts";
+export { ProgramReport };
 
 /** Options of {@link compile}. */
 export interface CompileOptions {
@@ -72,6 +84,11 @@ export type Compiled<F extends (...args: never[]) => unknown> =
     ): Promise<ReturnType<F>>;
     /** The number of programs kept. */
     readonly programs: number;
+    /**
+     * What each program does, the one used last first: its ops after the improvements, what each
+     * improvement did, and its memory. Prints as text; `svg()` draws the program.
+     */
+    explain(): ProgramReport[];
     /** Frees all programs; later calls throw a DisposedError. */
     dispose(): void;
     /** {@link dispose}, for `using`. */
@@ -126,6 +143,10 @@ class Compilation {
 
   #checkAlive(): void {
     if (this.#disposed) throw new DisposedError("Cannot call: the compiled function was disposed");
+  }
+
+  explain(): ProgramReport[] {
+    return this.#programs.map((program) => new ProgramReport(collect(program, this.#f.name)));
   }
 
   call(given: readonly unknown[]): unknown {
@@ -332,6 +353,7 @@ export function compile<F extends (...args: never[]) => unknown>(
     length: { value: f.length, configurable: true },
     async: { value: later },
     programs: { get: () => compilation.programs },
+    explain: { value: () => compilation.explain() },
     dispose: { value: () => compilation.dispose() },
     [Symbol.dispose]: { value: () => compilation.dispose() },
   });

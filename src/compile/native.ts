@@ -10,6 +10,7 @@ import { ATTRIBUTES } from "../base/plan.ts";
 import { type Shim, STATUS } from "../backend/ffi/abi.ts";
 import type { Frame } from "../backend/native/program.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
+import { CHAIN } from "../core/chain.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { uninterpreted } from "../core/interpreter.ts";
@@ -85,6 +86,11 @@ export class Native implements Executor {
   /** The parts, for reports. */
   get plan(): Plan {
     return this.#plan;
+  }
+
+  /** Whether a node runs by dispatch because an index that is out of range has to be found first. */
+  checksFirst(node: number): boolean {
+    return this.#eager.get(node) === 2 && this.#graph.nodes[node]!.op !== CHAIN;
   }
 
   run(args: readonly Storage[], out?: readonly (Storage | undefined)[]): readonly Storage[] {

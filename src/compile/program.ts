@@ -18,8 +18,7 @@ import type { Graph, TracedStorage, Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
-import { laterOnThread } from "./later.ts";
-import { type Executor, writtenStorages } from "./replay.ts";
+import { type Executor, laterOnThread, writtenStorages } from "./replay.ts";
 import {
   type Bound,
   isRecord,
@@ -174,6 +173,11 @@ export class Program {
 
   get executor(): Executor {
     return this.#prepared.executor;
+  }
+
+  /** The improvements that are turned on. */
+  get passes(): Passes {
+    return this.#options.passes;
   }
 
   #prepare(): Prepared {

@@ -23,12 +23,23 @@ interface Tape {
   readonly results: readonly Storage[];
 }
 
-/** Whether the work of a graph is the same in each run, and on one device only. */
-export function canRecord({ storages, nodes }: Graph): boolean {
+/** Why the work of a graph is not the same in each run, or not on one device; else undefined. */
+export function whyNotRecorded({ storages, nodes }: Graph): string | undefined {
   const devices = new Set(storages.map(({ device }) => device));
-  const late = nodes.some(({ inputs }) => inputs.some((input) => input instanceof Late));
-  return devices.size === 1 && !devices.has("cpu") && !late && nodes.length > 1 &&
-    storages.every(({ origin }) => origin.kind !== "created" || origin.constant !== null);
+  if (devices.size !== 1) return "its tensors are on several devices";
+  if (devices.has("cpu")) return "the CPU records no work";
+  if (nodes.some(({ inputs }) => inputs.some((input) => input instanceof Late))) {
+    return "it takes a number of each call";
+  }
+  if (storages.some(({ origin }) => origin.kind === "created" && origin.constant === null)) {
+    return "it takes a random key of each call";
+  }
+  return nodes.length > 1 ? undefined : "it has one op at most";
+}
+
+/** Whether the work of a graph is the same in each run, and on one device only. */
+export function canRecord(graph: Graph): boolean {
+  return whyNotRecorded(graph) === undefined;
 }
 
 /** Runs a graph by dispatch, then as recorded work. */
@@ -50,6 +61,12 @@ export class Recorded implements Executor {
 
   get name(): string {
     return this.#tape ? "graph" : "replay";
+  }
+
+  /** Why it is not recorded, for reports; undefined if it is. */
+  get why(): string | undefined {
+    if (this.#tape === undefined) return "the second run records its work";
+    return this.#tape === null ? "the device cannot record this work" : undefined;
   }
 
   run(args: readonly Storage[]): readonly Storage[] {

@@ -135,6 +135,8 @@ export interface EagerStep {
   /** The buffers of the operands of the node, by their traced storages. */
   readonly buffers: ReadonlyMap<TracedStorage, Buffer>;
   readonly node: number;
+  /** What it needs and native programs do not have, for reports. */
+  readonly why: string;
 }
 
 /** A part of a program. */
