@@ -1,10 +1,12 @@
 /**
- * The larger model as a function from many images to probabilities, in one call and flat memory.
+ * The larger model as a function from many images to probabilities: a compiled program, in one call
+ * and flat memory.
  *
  * @module
  */
-import { fromBuffer, scope } from "../../mod.ts";
+import { compile, scope, type Tensor, tensor } from "../../mod.ts";
 import { type LargeModel, probabilities } from "./large.ts";
+import type { Images } from "./model.ts";
 import { FULL, PIXELS, type Pixels } from "./pictures.ts";
 
 /** The model's answer for an image. */
@@ -15,28 +17,43 @@ export interface Answer {
 }
 
 /** Classifies images, all in one pass through the model. */
-export type Classifier = (images: readonly Pixels[]) => Answer[];
+export interface Classifier {
+  (images: readonly Pixels[]): Answer[];
+  /** The same on another thread, where the native library can be used. */
+  async(images: readonly Pixels[]): Promise<Answer[]>;
+}
 
 /** Rounds probabilities for display. */
 const round = (x: number): number => Math.round(x * 1e6) / 1e6;
 
-/** A classifier with `model`, which writes its inputs to the same memory each time. */
+/** The images as rows of a tensor: padded to a power of two, so that few programs are needed. */
+function rowsOf(images: readonly Pixels[]): Images {
+  const rows = 2 ** Math.ceil(Math.log2(Math.max(images.length, 1)));
+  const inputs = new Float32Array(rows * PIXELS);
+  images.forEach((pixels, i) => {
+    for (let j = 0; j < PIXELS; j++) inputs[i * PIXELS + j] = pixels[j]! / FULL;
+  });
+  return tensor(inputs).reshape([rows, PIXELS]);
+}
+
+/** The answers for the first rows, as many as there are images. */
+function answersOf(rows: Tensor<"float32", [number, number]>, images: readonly Pixels[]): Answer[] {
+  return rows.slice(`:${images.length}`).toArray().map((row) => {
+    const digit = row.indexOf(Math.max(...row));
+    return { digit, probabilities: row.map(round) };
+  });
+}
+
+/** A classifier with `model`. */
 export function makeClassifier(model: LargeModel): Classifier {
-  let inputs = new Float32Array(PIXELS);
-  return (images) => {
-    const size = images.length * PIXELS;
-    if (inputs.length < size) inputs = new Float32Array(size);
-    images.forEach((pixels, i) => {
-      for (let j = 0; j < PIXELS; j++) inputs[i * PIXELS + j] = pixels[j]! / FULL;
-    });
-    // The pool keeps the memory of temporaries for the next call.
-    const rows = scope(() => {
-      const shape: [number, 64] = [images.length, PIXELS];
-      return probabilities(model, fromBuffer(inputs.subarray(0, size), { shape })).toArray();
-    });
-    return rows.map((row) => {
-      const digit = row.indexOf(Math.max(...row));
-      return { digit, probabilities: row.map(round) };
-    });
+  const program = compile((images: Images) => probabilities(model, images));
+  // The pool keeps the memory of tensors for the next call.
+  const classify = (images: readonly Pixels[]): Answer[] =>
+    scope(() => answersOf(program(rowsOf(images)), images));
+  const async = async (images: readonly Pixels[]): Promise<Answer[]> => {
+    using inputs = scope(() => rowsOf(images));
+    using rows = await program.async(inputs);
+    return scope(() => answersOf(rows, images));
   };
+  return Object.assign(classify, { async });
 }

@@ -6,11 +6,11 @@
 /// <reference path="./text.d.ts" />
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers";
-import type { Answer, Classifier } from "../digits/classifier.ts";
+import type { Answer } from "../digits/classifier.ts";
 import { imagesOfJson, TooManyError } from "../digits/inputs.ts";
 import { ImageError, type Pixels } from "../digits/pictures.ts";
 import { pixelsOfPng } from "../digits/png.ts";
-import { Batcher } from "./batcher.ts";
+import { Batcher, type BatchRun } from "./batcher.ts";
 import { type BodyLimits, BodyReader } from "./body.ts";
 import { HttpError, RETRY } from "./http_error.ts";
 import { makeMetrics, type Metrics } from "./metrics.ts";
@@ -107,8 +107,8 @@ function answerError(error: unknown): Response {
   return new Response(JSON.stringify({ error: known.message }), { status: known.status, headers });
 }
 
-/** Makes a server of a classifier. */
-export function makeApp(classify: Classifier, limits: Limits = LIMITS): App {
+/** Makes a server of a classifier; one that gives promises leaves the event loop to other requests. */
+export function makeApp(classify: BatchRun<Pixels, Answer>, limits: Limits = LIMITS): App {
   let inFlight = 0;
   let draining = false;
   const batcher = new Batcher<Pixels, Answer>(classify, {

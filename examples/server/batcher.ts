@@ -2,7 +2,7 @@
  * Dynamic batching: one call processes items that arrive within a short time.
  *
  * Knows nothing of HTTP, images or models. One queue, bounded; a batch runs as soon as there are
- * enough items for one, or when the oldest has waited long enough.
+ * enough items for one, or when the oldest has waited long enough. Batches may run off the event loop.
  *
  * @module
  */
@@ -16,6 +16,8 @@ export interface BatchOptions {
   readonly maxWaitMs: number;
   /** The most waiting items. */
   readonly capacity: number;
+  /** The most batches at once, if they run off the event loop: 1; other items form the next. */
+  readonly atOnce?: number;
   /** After this many milliseconds of consecutive batches the event loop runs: 4. */
   readonly sliceMs?: number;
   /** Called after each batch. */
@@ -37,15 +39,20 @@ interface Entry<In, Out> {
   readonly since: number;
 }
 
-/** A queue in front of `run`, which processes many items in about the time of one. */
+/** Processes many items in about the time of one, at once or off the event loop. */
+export type BatchRun<In, Out> = (items: In[]) => readonly Out[] | Promise<readonly Out[]>;
+
+/** A queue in front of a function that processes batches. */
 export class Batcher<In, Out> {
-  readonly #run: (items: In[]) => readonly Out[];
+  readonly #run: BatchRun<In, Out>;
   readonly #options: BatchOptions;
   readonly #queue: Entry<In, Out>[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #scheduled = false;
+  /** The batches that run off the event loop. */
+  #running = 0;
 
-  constructor(run: (items: In[]) => readonly Out[], options: BatchOptions) {
+  constructor(run: BatchRun<In, Out>, options: BatchOptions) {
     this.#run = run;
     this.#options = options;
   }
@@ -83,6 +90,8 @@ export class Batcher<In, Out> {
   /** Runs a batch when the oldest item has waited long enough. */
   #wait(): void {
     if (this.#scheduled || this.#timer !== undefined || this.#queue.length === 0) return;
+    // The end of a batch looks at the queue again.
+    if (this.#running >= (this.#options.atOnce ?? 1)) return;
     const due = this.#queue[0]!.since + this.#options.maxWaitMs - performance.now();
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -92,8 +101,8 @@ export class Batcher<In, Out> {
 
   /** Whether there are items for a batch, or one of them has waited long enough. */
   #isDue(): boolean {
-    const { maxBatch, maxWaitMs } = this.#options;
-    if (this.#queue.length === 0) return false;
+    const { maxBatch, maxWaitMs, atOnce = 1 } = this.#options;
+    if (this.#queue.length === 0 || this.#running >= atOnce) return false;
     // A timer may fire a little early.
     const waited = performance.now() - this.#queue[0]!.since + 0.5;
     return this.#queue.length >= maxBatch || waited >= maxWaitMs;
@@ -111,16 +120,35 @@ export class Batcher<In, Out> {
   #runBatch(): void {
     const entries = this.#queue.splice(0, this.#options.maxBatch);
     const begin = performance.now();
-    try {
-      const results = this.#run(entries.map(({ item }) => item));
+    const succeed = (results: readonly Out[]): void => {
       entries.forEach(({ group, place }, i) => {
         group.results[place] = results[i]!;
         if (--group.left === 0) group.resolve(group.results);
       });
-    } catch (error) {
+    };
+    const fail = (error: unknown): void => {
       for (const { group } of entries) group.reject(error);
+    };
+    const end = (): void =>
+      this.#options.onBatch?.(entries.length, (performance.now() - begin) / 1000);
+    try {
+      const results = this.#run(entries.map(({ item }) => item));
+      if (results instanceof Promise) {
+        this.#running++;
+        const settle = <T>(use: (value: T) => void) => (value: T): void => {
+          use(value);
+          this.#running--;
+          end();
+          this.#soon();
+        };
+        results.then(settle(succeed), settle(fail));
+        return;
+      }
+      succeed(results);
+    } catch (error) {
+      fail(error);
     }
-    this.#options.onBatch?.(entries.length, (performance.now() - begin) / 1000);
+    end();
   }
 }
 

@@ -36,7 +36,7 @@ const USAGE = `usage: main.ts [options]
   --model FILE      another model
   -h, --help        prints this`;
 
-/** The longest batch: nothing else runs in the process meanwhile. */
+/** The longest batch: without the native library, nothing else runs in the process meanwhile. */
 const BATCH_BUDGET_MS = 5;
 /** The interval of checks whether the event loop is late. */
 const TICK_MS = 10;
@@ -150,7 +150,7 @@ async function main(args: string[]): Promise<void> {
     const most = options.limits.maxBatch;
     const maxBatch = fitBatch(most, BATCH_BUDGET_MS, (size) => timeBatch(classify, size));
     if (maxBatch < most) console.log(`batches of at most ${maxBatch}, for ${BATCH_BUDGET_MS} ms`);
-    app = makeApp(classify, { ...options.limits, maxBatch });
+    app = makeApp(classify.async, { ...options.limits, maxBatch });
     listener = listen(app.handle, {
       hostname: options.hostname,
       port: options.port,

@@ -98,6 +98,32 @@ test("batcher: the event loop gets its turn between batches", async () => {
   assert(Math.max(...turns) <= 8 && seen.length >= 5, `${turns}`);
 });
 
+test("batcher: two batches off the event loop at once, and others wait for one of them", async () => {
+  const open: { items: number[]; end: (error?: Error) => void }[] = [];
+  const sizes: number[] = [];
+  const batcher = new Batcher<number, number>((items) =>
+    new Promise((resolve, reject) => {
+      const end = (error?: Error) => error ? reject(error) : resolve(items.map((i) => 2 * i));
+      open.push({ items, end });
+    }), { maxBatch: 2, maxWaitMs: 0, capacity: 8, atOnce: 2, onBatch: (size) => sizes.push(size) });
+  const first = batcher.add([1, 2, 3, 4, 5])!;
+  const last = assertRejects(() => batcher.add([6])!, Error, "no");
+  await delay(5);
+  assertEquals([open.map(({ items }) => items), batcher.length], [[[1, 2], [3, 4]], 2]);
+  assertEquals(batcher.add([7, 8, 9, 10, 11, 12, 13]), undefined);
+  open[1]!.end();
+  await delay(5);
+  assertEquals(open.map(({ items }) => items), [[1, 2], [3, 4], [5, 6]]);
+  open[2]!.end(new Error("no"));
+  await assertRejects(() => first, Error, "no");
+  await last;
+  open[0]!.end();
+  const more = batcher.add([14]);
+  await delay(5);
+  open[3]!.end();
+  assertEquals([await more, sizes], [[28], [2, 2, 2, 1]]);
+});
+
 test("batcher: batches are as large as the time allows", () => {
   const tried: number[] = [];
   const fit = (perItem: number) => {
