@@ -278,6 +278,22 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
       semantics: "each element counts as often as it is repeated",
     },
   ],
+  "Compiled programs": [
+    {
+      title: "Compile",
+      semantics:
+        "one program for each kind of arguments; numbers are inputs, captured tensors are read and written as they are",
+    },
+    {
+      title: "Off the event loop",
+      semantics:
+        "async calls read their inputs as at the call, write at the end, and can be dropped",
+    },
+    {
+      title: "Explain",
+      semantics: "what each improvement did, the ops that remain, memory, and a diagram",
+    },
+  ],
   "Ownership": [
     {
       title: "intoOwned",

@@ -114,7 +114,7 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Products",
     about: "Matrix products, dot products and linear layers.",
     guides: { "Tour": "tour.md" },
-    names: ["pack", "PackedWeight", "AnyPackedWeight"],
+    names: ["pack", "PackedWeight", "AnyPackedWeight", "Activation"],
     sections: ["products"],
   },
   {
@@ -140,6 +140,13 @@ export const API_PAGES: readonly ApiPage[] = [
     about: "Where ops run, and what the process uses.",
     guides: { "Devices": "devices.md", "Installation": "install.md" },
     files: ["device"],
+  },
+  {
+    id: "programs",
+    title: "Compiled programs",
+    about: "Functions as programs: faster, off the event loop, and what a program does.",
+    guides: { "Make it fast": "fast.md", "Programs": "programs.md" },
+    files: ["compile"],
   },
   {
     id: "profiling",
