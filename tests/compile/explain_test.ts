@@ -17,6 +17,7 @@ import {
   tensor,
 } from "../../mod.ts";
 import { drawDiagram } from "../../src/compile/report/diagram.ts";
+import { MIRROR } from "../device/mirror.ts";
 import { loose } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -254,6 +255,17 @@ test("Explain: why a program or an op runs by dispatch", () => {
   } finally {
     setBackend(before);
   }
+});
+
+test("Explain: why a program of a device is not recorded", () => {
+  const why = (f: (...args: Any[]) => unknown, ...args: unknown[]) =>
+    reportOf(f, [ones([2]).to(MIRROR as "cpu"), ...args]).data.why;
+  assertEquals(why((x) => x.add(1)), `it runs on ${MIRROR}: it has one op at most`);
+  assertEquals(
+    why((x, by) => x.mul(by).sum(), 2),
+    `it runs on ${MIRROR}: it takes a number of each call`,
+  );
+  assertEquals(why((x) => x.exp().sum()), "the second run records its work");
 });
 
 test("Explain: writes, random keys, views and captured tensors have their names", () => {
