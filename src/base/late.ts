@@ -14,7 +14,8 @@ export abstract class Late<T> {
   /** The value in the current run. */
   abstract now(): T;
 
-  #refuse(): never {
+  /** Throws a TraceError. @internal */
+  protected refuse(): never {
     throw new TraceError(
       `Cannot trace: ${this.name} decides a branch, a shape or another number, but programs take ` +
         `any value of it; name it in the option "static", or pass it to ops only`,
@@ -23,17 +24,17 @@ export abstract class Late<T> {
 
   /** Throws a TraceError: no code may compute with it. @internal */
   [Symbol.toPrimitive](): never {
-    return this.#refuse();
+    return this.refuse();
   }
 
   /** Throws a TraceError: messages about invalid arguments would contain it. @internal */
   [UNDESCRIBED](): never {
-    return this.#refuse();
+    return this.refuse();
   }
 
   /** @internal */
   toJSON(): never {
-    return this.#refuse();
+    return this.refuse();
   }
 }
 

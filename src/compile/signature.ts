@@ -6,6 +6,7 @@
  */
 import type { DTypeInfo } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
+import { ArgumentError, TraceError } from "../base/errors.ts";
 import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
@@ -82,6 +83,9 @@ function isKey(value: Record<string, unknown>, names: readonly string[]): boolea
     Number.isInteger(value["word1"]);
 }
 
+/** Arguments that are nested deeper are an error; they may contain themselves. */
+const MAX_NESTING = 64;
+
 /** Makes the patterns of the arguments of a call, and binds them. */
 export class Reader {
   readonly bound: Bound = { tensors: [], numbers: [], keys: [] };
@@ -91,23 +95,24 @@ export class Reader {
   readonly storages: Storage[] = [];
 
   /** `isStatic` tells by its path whether a number is part of the key. */
-  constructor(readonly isStatic: (path: string, index: number) => boolean) {}
+  constructor(readonly isStatic: (path: string) => boolean) {}
 
   /** The pattern of `value`, the argument at `path`. */
-  read(value: unknown, path: string, index: number): Pattern {
+  read(value: unknown, path: string, depth = 0): Pattern {
+    if (depth > MAX_NESTING) {
+      throw new ArgumentError(
+        `Cannot call a compiled function with arguments that are nested more than ${MAX_NESTING} deep`,
+      );
+    }
     if (typeof value === "number" || typeof value === "bigint") {
-      if (this.isStatic(path, this.bound.numbers.length)) {
-        this.bound.numbers.push(value);
-        this.numberNames.push(path);
-        return { kind: "constant", value };
-      }
       this.bound.numbers.push(value);
       this.numberNames.push(path);
+      if (this.isStatic(path)) return { kind: "constant", value };
       return { kind: "number", type: typeof value as "number" | "bigint" };
     }
     if (isOperandArgument(value)) return this.#tensor(value);
     if (Array.isArray(value)) {
-      const members = value.map((one, i) => this.read(one, `${path}[${i}]`, index));
+      const members = value.map((one, i) => this.read(one, `${path}[${i}]`, depth + 1));
       return { kind: "list", members };
     }
     if (!isRecord(value)) return { kind: "constant", value };
@@ -117,12 +122,18 @@ export class Reader {
       this.keyNames.push(path);
       return { kind: "key" };
     }
-    const members = keys.map((key) => this.read(value[key], `${path}.${key}`, index));
+    const members = keys.map((key) => this.read(value[key], `${path}.${key}`, depth + 1));
     return { kind: "record", keys, members };
   }
 
   #tensor(x: Operand): Pattern {
     const { storage, layout: { shape, strides, offset }, flags } = x;
+    if (storage.isTraced) {
+      throw new TraceError(
+        "Cannot call a compiled function with a tensor of a trace that has ended: it has no " +
+          "elements; return it from the traced function",
+      );
+    }
     this.bound.tensors.push(x);
     let group = this.storages.indexOf(storage);
     if (group < 0) group = this.storages.push(storage) - 1;
@@ -248,6 +259,8 @@ function differenceOf(a: Pattern, b: Pattern, path: string): string | undefined 
   if (a.kind === "number" && b.kind === "number" && a.type === b.type) return undefined;
   if (a.kind === "key" && b.kind === "key") return undefined;
   if (a.kind === "list" && b.kind === "list") {
+    const [own, other] = [a.members.length, b.members.length];
+    if (own !== other) return `${path}: arrays of ${own} and ${other}`;
     return difference(a.members, b.members, (i) => `${path}[${i}]`);
   }
   if (a.kind === "record" && b.kind === "record") {

@@ -11,9 +11,6 @@ export type Words = readonly [number, number];
 /** A key of a program: a {@link Late} value with the type of a key. */
 export class LateKey extends Late<Words> {
   readonly name: string;
-  /** Only for the type: the words are known when a program runs. */
-  declare readonly word0: number;
-  declare readonly word1: number;
   readonly #words: () => Words;
 
   /** The key whose words `words` gives in each run; `name` is for errors. */
@@ -21,6 +18,16 @@ export class LateKey extends Late<Words> {
     super();
     this.name = name;
     this.#words = words;
+  }
+
+  /** Throws a TraceError: the words are known when a program runs. */
+  get word0(): number {
+    return this.refuse();
+  }
+
+  /** The same. */
+  get word1(): number {
+    return this.refuse();
   }
 
   now(): Words {

@@ -15,6 +15,7 @@ import {
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, ownAxes, type Shape, sizeOf } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
 import { contiguousCopy, isOn, toDevice } from "../core/copy.ts";
 import { applyCreate } from "../core/apply.ts";
 import { copyInto, dispatch, memoryOf } from "../core/dispatch.ts";
@@ -137,6 +138,8 @@ function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
         : "Cannot make a tensor of an array of typed arrays: make one of each, and stack() them",
     );
   }
+  // Names a number of a traced function.
+  describe(leaf);
   throw new DTypeError(
     `Cannot make a tensor of ${leaf === null ? "null" : typeof leaf}: ` +
       "expected numbers, bigints or booleans",
