@@ -7,6 +7,7 @@
  * @module
  */
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
+import { DeviceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { Layout } from "../base/layout.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
@@ -171,7 +172,8 @@ class Lowering {
       recorder.splitsChains = tries > 0;
       this.#native(node);
     } catch (error) {
-      if (!(error instanceof NotLowerable)) throw error;
+      // Ops that are functions of the CPU refuse the recording device.
+      if (!(error instanceof NotLowerable || error instanceof DeviceError)) throw error;
       steps.length = count;
       this.#eagerly(node, i, error.message);
     }
