@@ -10,6 +10,7 @@ import { CONFIGURE } from "../backend/ffi/abi.ts";
 import { jobQueue } from "../backend/cpu.ts";
 import { findShim } from "../backend/ffi/load.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -21,6 +22,7 @@ import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
 import { type Graph, readsOf } from "./graph.ts";
 import { Native } from "./native.ts";
 import { ALL_PASSES, type Passes } from "./optimize.ts";
+import { writeByOps } from "./out.ts";
 import { canRecord, Recorded } from "./recorded.ts";
 import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";
@@ -109,6 +111,8 @@ class Compilation {
   /** The programs, the last one used first. */
   #programs: Program[] = [];
   readonly #matcher = new Matcher();
+  /** Runs by the function itself, if one of its ops calls it. */
+  readonly #stack = { depth: 0 };
   #newInRow = 0;
   #warned = false;
   #disposed = false;
@@ -127,6 +131,7 @@ class Compilation {
       isStatic: staticTest(given),
       passes: passesOf(optimize),
       executor: executorOf,
+      stack: this.#stack,
     };
   }
 
@@ -152,13 +157,21 @@ class Compilation {
   call(given: readonly unknown[]): unknown {
     this.#checkAlive();
     const [args, { out }] = this.#split(given, OUT);
-    // Interpreters see the ops of the function.
-    if (interpreting()) return this.#f(...args);
+    // Interpreters see the ops of the function. Ops of a run may call it too.
+    if (interpreting() || this.#stack.depth > 0) return this.#callPlain(args, out);
     const program = this.#find(args) ?? this.#make(args);
     const matcher = this.#matcher;
     if (profiler === null) return program.run(matcher, out);
     const name = `compiled ${this.#f.name}`.trim();
     return profileSpan(name, () => program.run(matcher, out), () => workOf(program));
+  }
+
+  #callPlain(args: readonly unknown[], out: unknown): unknown {
+    if (out === undefined) return this.#f(...args);
+    tidy(() => {
+      writeByOps(this.#f(...args), out);
+    });
+    return out;
   }
 
   async later(given: readonly unknown[]): Promise<unknown> {
@@ -167,6 +180,9 @@ class Compilation {
     signal?.throwIfAborted();
     if (interpreting()) {
       throw new TraceError("Cannot trace a call of async(): its result is not known yet");
+    }
+    if (this.#stack.depth > 0) {
+      throw new TraceError("Cannot call async() of a compiled function in one of its own ops");
     }
     const program = this.#find(args) ?? this.#make(args);
     return await program.runLater(this.#matcher, out, jobQueue(), signal);
@@ -207,6 +223,8 @@ class Compilation {
     }
     this.#programs.unshift(program);
     this.#noteNew();
+    for (const one of this.#programs) if (one.isStale) one.dispose();
+    this.#programs = this.#programs.filter(({ isDisposed }) => !isDisposed);
     while (this.#programs.length > this.#limit) this.#programs.pop()!.dispose();
     if (!this.#matcher.match(program.patterns, args)) {
       throw new TypeError(
@@ -220,7 +238,8 @@ class Compilation {
     if (++this.#newInRow < WARN_AFTER || this.#warned) return;
     this.#warned = true;
     const [latest, before] = this.#programs;
-    const what = before === undefined ? undefined : difference(before.patterns, latest!.patterns);
+    const what = before === undefined ? undefined : difference(before.patterns, latest!.patterns) ??
+      "tensors that the function reads the values of, or shares with its arguments";
     console.warn(
       `rowmajor: ${WARN_AFTER} calls in a row of a compiled function` +
         `${this.#f.name === "" ? "" : ` (${this.#f.name})`} made new programs` +
@@ -321,11 +340,14 @@ function staticTest(given: CompileOptions["static"]): (path: string) => boolean 
  *
  * The kind of the arguments is: shapes, dtypes, strides, offsets and devices of tensors, whether
  * they are read-only, which of them share memory, and all values that are neither tensors nor
- * numbers. Tensors and numbers may be inside arrays and plain objects, and so may the results.
+ * numbers: text and booleans by value, other objects by identity, so that what `f` reads in them is
+ * not read again. Tensors and numbers may be inside arrays and plain objects, and so may the results.
  * Numbers may have any value in each call, unless `static` names them; a random key too. Tensors
  * that `f` uses and did not make are read, and written, as by `f`; a variable that gets another
  * tensor later is not seen. What else `f` does (printing, counting) happens only while it is
  * recorded.
+ *
+ * A number that `f` only compares by `===` or asks for its type is not noticed: name it in `static`.
  *
  * Throws a TraceError if `f` needs values of its tensors (`item()`, `toArray()`, a mask as an index),
  * if a number decides a branch or a shape, and if `f` is async.

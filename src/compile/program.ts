@@ -4,24 +4,24 @@
  * @module
  */
 import { checkScalar } from "../base/dtype.ts";
-import { attempt, TraceError } from "../base/errors.ts";
+import { attempt, DisposedError, TraceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
-import { copyInto, cpuBackendName } from "../core/dispatch.ts";
+import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
-import { prepareOut } from "../core/write.ts";
-import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import type { Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { LateKey } from "../random/late_key.ts";
-import type { Graph, TracedStorage, Value } from "./graph.ts";
+import { type Graph, isValue, type Node, type TracedStorage, type Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
-import { type Executor, laterOnThread, writtenStorages } from "./replay.ts";
+import { laterOnThread } from "./later.ts";
+import { type Copy, copyAll, prepareTarget, type Target, targetsOf } from "./out.ts";
+import { type Executor, writtenStorages } from "./replay.ts";
 import {
   type Bound,
-  isRecord,
   layoutOf,
   type Matcher,
   type Numeric,
@@ -35,10 +35,12 @@ import { graphOf, Tracer } from "./trace.ts";
 /** A number of each run of a program. */
 class ProgramNumber extends Late<Numeric> {
   readonly name: string;
+  readonly path: string;
   value: Numeric;
 
   constructor(path: string, value: Numeric) {
     super();
+    this.path = path;
     this.name = `the number at argument ${path} (counted from 0)`;
     this.value = value;
   }
@@ -65,6 +67,8 @@ export interface ProgramOptions {
   readonly passes: Passes;
   /** Makes what runs the graph. */
   executor(graph: Graph, passes: Passes): Executor;
+  /** How many runs of the compiled function are on the stack. */
+  readonly stack: { depth: number };
 }
 
 /** A graph that is ready to run. */
@@ -73,6 +77,10 @@ interface Prepared {
   readonly executor: Executor;
   /** The versions of the tensors outside of which constants were computed. */
   readonly versions: ReadonlyMap<Storage, number>;
+  /** The runs that have not ended. */
+  runs: number;
+  /** Whether it is freed after them. */
+  retired: boolean;
 }
 
 /** A traced function for arguments of one kind. */
@@ -88,7 +96,13 @@ export class Program {
   /** The places of the argument tensors that the function disposes of. */
   readonly #disposed: readonly number[];
   readonly #captured: ReadonlySet<Storage>;
-  readonly #outside: readonly Storage[];
+  /** The captured tensors themselves. */
+  readonly #outside: readonly Operand[];
+  /** Whether the function disposes of a captured tensor: then it can run once. */
+  readonly #once: boolean;
+  #begun = false;
+  /** The runs that have not ended. */
+  #runs = 0;
   /** The groups of arguments that the program writes. */
   readonly #written: readonly number[];
   readonly #writtenCaptured: readonly Storage[];
@@ -108,12 +122,18 @@ export class Program {
     this.extraStatic = extraStatic;
     this.#options = options;
     const reader = new Reader((path) => extraStatic.has(path) || options.isStatic(path));
-    this.patterns = args.map((arg, i) => reader.read(arg, String(i), i));
+    this.patterns = args.map((arg, i) => reader.read(arg, String(i)));
     const { bound, numberNames, keyNames, storages } = reader;
     for (const { storage } of bound.tensors) checkAlive(storage, "call a program");
     this.#numbers = numberNames.map((path, i) => new ProgramNumber(path, bound.numbers[i]!));
     this.#words = bound.keys.map((value) => ({ value }));
     const tracer = this.#tracer = new Tracer();
+    let complete = false;
+    using _ = {
+      [Symbol.dispose]() {
+        if (!complete) tracer.release();
+      },
+    };
     const traced = storages.map((storage, group) => {
       const ends = bound.tensors.map((x) => x.storage === storage ? x.layout.extent()[1] + 1 : 0);
       return tracer.argument(storage, Math.max(...ends), group);
@@ -154,8 +174,9 @@ export class Program {
       if (origin.kind === "captured") captured.add(origin.storage);
     }
     this.#captured = captured;
-    this.#outside = [...captured];
-    for (const storage of captured) storage.handles++;
+    const outside = [...tracer.outside];
+    this.#outside = outside.filter(({ storage }) => storage !== DISPOSED);
+    this.#once = this.#outside.length < outside.length;
     const written = [...writtenStorages(this.graph)] as TracedStorage[];
     this.#written = written.flatMap(({ origin }) =>
       origin.kind === "argument" ? [origin.group] : []
@@ -164,6 +185,7 @@ export class Program {
       origin.kind === "captured" ? [origin.storage] : []
     );
     this.#prepared = this.#prepare();
+    complete = true;
   }
 
   /** The improved graph. */
@@ -183,7 +205,8 @@ export class Program {
   #prepare(): Prepared {
     return uninterpreted(() => {
       const { graph, versions } = optimize(this.graph, this.#options.passes);
-      return { graph, versions, executor: this.#options.executor(graph, this.#options.passes) };
+      const executor = this.#options.executor(graph, this.#options.passes);
+      return { graph, versions, executor, runs: 0, retired: false };
     });
   }
 
@@ -191,14 +214,18 @@ export class Program {
   #refresh(): void {
     for (const [storage, version] of this.#prepared.versions) {
       if (storage.version === version && !storage.exposed) continue;
-      this.#unprepare();
+      const before = this.#prepared;
       this.#prepared = this.#prepare();
+      this.#retire(before);
       return;
     }
   }
 
-  #unprepare(): void {
-    const { graph, executor } = this.#prepared;
+  /** Frees `prepared` as soon as no run uses it. */
+  #retire(prepared: Prepared): void {
+    prepared.retired = true;
+    if (prepared.runs > 0) return;
+    const { graph, executor } = prepared;
     executor.dispose();
     graph.storages.forEach((storage, id) => {
       const { origin } = storage;
@@ -259,9 +286,20 @@ export class Program {
       if (own !== undefined ? own !== storages[i] : this.#captured.has(storages[i]!)) return false;
     }
     if (reads.size > 0) {
-      for (const [storage, version] of reads) if (storage.version !== version) return false;
+      for (const [storage, version] of reads) {
+        // Memory that code outside can reach changes without a new version.
+        if (storage.version !== version || storage.exposed) return false;
+      }
     }
     return guards.length === 0 || this.unfit(bound).length === 0;
+  }
+
+  /** Whether no later call can use it: it depends on values that have changed. */
+  get isStale(): boolean {
+    for (const [storage, version] of this.#tracer.reads) {
+      if (storage.version !== version) return true;
+    }
+    return false;
   }
 
   /** The paths of the numbers that integers of the program cannot represent. */
@@ -272,9 +310,9 @@ export class Program {
     const paths = new Set<string>();
     for (const { value, info } of guards) {
       const { error } = attempt(() => checkScalar(info.name, value.now(), "call a program"));
-      if (error !== undefined) paths.add((value as ProgramNumber).name);
+      if (error !== undefined) paths.add((value as ProgramNumber).path);
     }
-    return [...paths].map((name) => /argument (\S+)/.exec(name)![1]!);
+    return [...paths];
   }
 
   #setNumbers(numbers: readonly Numeric[]): void {
@@ -285,7 +323,9 @@ export class Program {
   #begin({ bound, storages }: Matcher): void {
     const { tensors, numbers, keys } = bound;
     for (let i = 0; i < tensors.length; i++) checkAlive(tensors[i]!.storage, "call a program");
-    for (let i = 0; i < this.#outside.length; i++) checkAlive(this.#outside[i]!, "call a program");
+    for (let i = 0; i < this.#outside.length; i++) checkCaptured(this.#outside[i]!);
+    if (this.#once && this.#begun) throw captureDisposed();
+    this.#begun = true;
     this.#setNumbers(numbers);
     for (let i = 0; i < keys.length; i++) this.#words[i]!.value = keys[i]!;
     for (const group of this.#written) storages[group]!.settle();
@@ -297,14 +337,24 @@ export class Program {
   run(matcher: Matcher, out?: unknown): unknown {
     this.#begin(matcher);
     const { bound, storages } = matcher;
-    // Ops of the run may call programs that use the matcher.
-    const args = bound.tensors.slice();
-    const { graph, executor } = this.#prepared;
+    const args = bound.tensors;
     const targets = out === undefined ? undefined : this.#targets(out, args);
-    const direct = targets === undefined ? undefined : this.#direct(targets, storages, graph);
-    const made = executor.run(storages, direct);
-    const handles = handlesOf(made, this.graph);
-    executor.release();
+    const prepared = this.#prepared;
+    const direct = targets === undefined
+      ? undefined
+      : this.#direct(targets, storages, prepared.graph);
+    this.#enter(prepared);
+    const { stack } = this.#options;
+    stack.depth++;
+    let handles: Operand[];
+    const { executor } = prepared;
+    try {
+      handles = handlesOf(executor.run(storages, direct), this.graph);
+    } finally {
+      executor.release();
+      stack.depth--;
+      this.#leave(prepared);
+    }
     return this.#end(handles, args, targets, out, direct);
   }
 
@@ -328,20 +378,36 @@ export class Program {
       keys.forEach((words, i) => this.#words[i]!.value = words);
     };
     const targets = out === undefined ? undefined : this.#targets(out, args);
-    const { executor } = this.#prepared;
+    // Parts of the result that no op computes, as they are now.
+    const now = targets?.map((target) => this.#copyNow(target, args, storages));
+    const prepared = this.#prepared;
+    this.#enter(prepared);
     // Until the end the memory of the arguments stays, whatever happens to their handles.
     for (const storage of storages) storage.handles++;
-    let handles: Operand[];
     try {
-      const made = await (executor.runLater ?? laterOnThread(executor, this.graph))
-        .call(executor, storages, { queue, signal, restore });
-      handles = handlesOf(made, this.graph);
+      const { executor } = prepared;
+      const { stack } = this.#options;
+      const run = executor.runLater ?? laterOnThread(executor, prepared.graph, stack);
+      const made = await run.call(executor, storages, { queue, signal, restore });
+      const handles = handlesOf(made, this.graph);
+      restore();
+      if (out !== undefined) this.#targets(out, args, now);
+      return this.#end(handles, args, targets, out, undefined, now);
     } finally {
+      for (const copy of now ?? []) if (copy !== undefined) recycle(copy.storage);
       for (const storage of storages) if (--storage.handles === 0) recycle(storage);
+      this.#leave(prepared);
     }
-    restore();
-    if (targets !== undefined) this.#targets(out, args);
-    return this.#end(handles, args, targets, out, undefined);
+  }
+
+  #enter(prepared: Prepared): void {
+    prepared.runs++;
+    this.#runs++;
+  }
+
+  #leave(prepared: Prepared): void {
+    if (--prepared.runs === 0 && prepared.retired) this.#retire(prepared);
+    if (--this.#runs === 0 && this.isDisposed) this.#tracer.release();
   }
 
   /** The result of a call from the handles of what it made. */
@@ -351,66 +417,128 @@ export class Program {
     targets: readonly Target[] | undefined,
     out: unknown,
     direct: readonly (Storage | undefined)[] | undefined,
+    now?: readonly (Operand | undefined)[],
   ): unknown {
-    for (const place of this.#disposed) dispose(args[place]!);
-    if (targets === undefined) return fill(this.#template, handles, args);
-    for (const { to, place, argument } of targets) {
-      const from = argument ? args[place]! : handles[place]!;
-      if (to.storage === from.storage && direct?.[place] === to.storage) to.storage.version++;
-      else if (to !== from) copyInto(to, from);
+    if (targets !== undefined) {
+      const copies: Copy[] = [];
+      targets.forEach(({ to, from }, i) => {
+        const source = now?.[i] ?? sourceOf(from, handles, args);
+        const isDirect = from.kind === "result" && direct?.[from.place] === source.storage;
+        if (isDirect) to.storage.version++;
+        else copies.push({ to, from: source });
+      });
+      copyAll(copies);
+      for (const handle of handles) dispose(handle);
     }
-    for (const handle of handles) dispose(handle);
-    return out;
+    for (const place of this.#disposed) dispose(args[place]!);
+    return targets === undefined ? fill(this.#template, handles, args) : out;
   }
 
   /** The tensors to write to, checked: each with the result, or the argument, that it gets. */
-  #targets(out: unknown, args: readonly Operand[]): readonly Target[] {
-    const targets: Target[] = [];
-    collect(this.#template, out, "out", targets);
-    const { results } = this.graph;
-    for (const { to, place, argument } of targets) {
-      const { layout: { shape }, storage } = argument ? args[place]! : results[place]!;
-      prepareOut(to, { shape, dtype: storage.info }, storage, "call a program");
+  #targets(
+    out: unknown,
+    args: readonly Operand[],
+    now?: readonly (Operand | undefined)[],
+  ): readonly Target[] {
+    const targets = targetsOf(this.#template, out);
+    targets.forEach(({ to, from }, i) => {
+      prepareTarget(to, now?.[i] ?? sourceOf(from, this.graph.results, args));
+    });
+    return targets;
+  }
+
+  /** A copy of a part of the result that is not the work of the program; undefined for others. */
+  #copyNow(
+    { from }: Target,
+    args: readonly Operand[],
+    storages: readonly Storage[],
+  ): Operand | undefined {
+    if (from.kind === "constant") return copyOf(from.value);
+    const { storage, layout } = from.kind === "argument"
+      ? this.#argumentValue(args[from.place]!, storages)
+      : this.graph.results[from.place]!;
+    const { origin } = storage;
+    if (origin.kind === "captured") {
+      if (this.#writtenCaptured.includes(origin.storage)) return undefined;
+      return copyOf({ storage: origin.storage, layout, flags: 0 });
     }
-    // Arguments are read before a result replaces one.
-    return targets.sort((a, b) => Number(b.argument) - Number(a.argument));
+    if (origin.kind !== "argument" || this.#written.includes(origin.group)) return undefined;
+    return copyOf({ storage: storages[origin.group]!, layout, flags: 0 });
+  }
+
+  /** An argument as an operand of the graph. */
+  #argumentValue({ storage, layout, flags }: Operand, storages: readonly Storage[]): Value {
+    const group = storages.indexOf(storage);
+    const own = this.graph.storages.find(({ origin }) =>
+      origin.kind === "argument" && origin.group === group
+    )!;
+    return { storage: own, layout, flags };
   }
 
   /** The storages that the program can write its results to without a copy, by their places. */
   #direct(
     targets: readonly Target[],
     args: readonly Storage[],
-    { results }: Graph,
+    { results, nodes }: Graph,
   ): (Storage | undefined)[] {
     const found: (Storage | undefined)[] = new Array(results.length).fill(undefined);
+    // A run that fails must not have written a part of them.
+    if (nodes.some(mayFail)) return found;
     const counts = new Map<Storage, number>();
     for (const { storage } of results) counts.set(storage, (counts.get(storage) ?? 0) + 1);
-    for (const { to, place, argument } of targets) {
-      if (argument) continue;
-      const { storage, layout } = results[place]!;
-      const whole = isWhole(results[place]!) && counts.get(storage) === 1 &&
+    for (const { to, from } of targets) {
+      if (from.kind !== "result") continue;
+      const { storage, layout } = results[from.place]!;
+      const whole = isWhole(results[from.place]!) && counts.get(storage) === 1 &&
         storage.origin.kind === "made";
       const fits = to.layout.contiguous && to.layout.offset === 0 &&
         to.storage.length === layout.size && to.storage.info === storage.info;
       const own = !to.storage.exposed && !args.includes(to.storage) &&
-        !this.#captured.has(to.storage) && !found.includes(to.storage);
-      if (whole && fits && own && to.storage.memory === null) found[place] = to.storage;
+        !this.#captured.has(to.storage) &&
+        !targets.some((other) => other.to !== to && other.to.storage === to.storage) &&
+        !targets.some((other) =>
+          other.from.kind === "constant" && other.from.value.storage === to.storage
+        );
+      if (whole && fits && own && to.storage.memory === null) found[from.place] = to.storage;
     }
     return found;
   }
 
-  /** Frees the program. */
+  /** Frees the program, after all runs that have begun. */
   dispose(): void {
     if (this.isDisposed) return;
     this.isDisposed = true;
-    this.#unprepare();
-    const constants = this.graph.storages.flatMap(({ origin }) =>
-      origin.kind === "created" && origin.constant !== null ? [origin.constant] : []
-    );
-    for (const storage of [...this.#captured, ...constants]) {
-      if (--storage.handles === 0) recycle(storage);
-    }
+    this.#retire(this.#prepared);
+    if (this.#runs === 0) this.#tracer.release();
   }
+}
+
+/** Whether an index that is out of range may stop a run at this node. */
+function mayFail({ op, inputs }: Node): boolean {
+  return op.kind === "kernel" &&
+    inputs.some((input) => isValue(input) && "iu".includes(input.storage.info.kind));
+}
+
+function captureDisposed(): DisposedError {
+  return new DisposedError(
+    "Cannot call a program: a tensor that its function uses was disposed or moved",
+  );
+}
+
+function checkCaptured({ storage }: Operand): void {
+  if (!storage.exposed) return;
+  if (storage === DISPOSED) throw captureDisposed();
+  checkAlive(storage, "call a program");
+}
+
+/** The elements of a part of a result. */
+function sourceOf(
+  from: Target["from"],
+  results: readonly Operand[],
+  args: readonly Operand[],
+): Operand {
+  if (from.kind === "constant") return from.value;
+  return from.kind === "result" ? results[from.place]! : args[from.place]!;
 }
 
 /** Handles of the results of a graph, whose storages are `made`. */
@@ -421,40 +549,4 @@ function handlesOf(made: readonly Storage[], { results }: Graph): Operand[] {
     handles.push(wrap(made[i]!, layout, flags));
   }
   return handles;
-}
-
-/** A tensor that gets a result, or an argument that the function returns. */
-interface Target {
-  readonly to: Operand;
-  /** The place of the result among results, or of the argument among tensors. */
-  readonly place: number;
-  readonly argument: boolean;
-}
-
-/** Finds the tensors of `out`, which has the structure of the result. */
-function collect(template: Template, out: unknown, path: string, targets: Target[]): void {
-  switch (template.kind) {
-    case "result":
-    case "argument":
-      if (!isOperandArgument(out)) {
-        throw new TypeError(`Cannot call a program with ${path}: the result has a tensor there`);
-      }
-      targets.push({ to: out, place: template.place, argument: template.kind === "argument" });
-      return;
-    case "list": {
-      const { length } = template.members;
-      if (!Array.isArray(out) || out.length !== length) {
-        throw new TypeError(
-          `Cannot call a program with ${path}: the result is an array of ${length} there`,
-        );
-      }
-      template.members.forEach((one, i) => collect(one, out[i], `${path}[${i}]`, targets));
-      return;
-    }
-    case "record":
-      template.keys.forEach((key, i) => {
-        const own = isRecord(out) ? out[key] : undefined;
-        collect(template.members[i]!, own, `${path}.${key}`, targets);
-      });
-  }
 }

@@ -1,14 +1,13 @@
 /**
  * Runs a graph by dispatching its ops one by one, as the function itself would: on any device, with
- * or without the native library, at once or in a later task.
+ * or without the native library.
  *
  * @module
  */
 import type { JobQueue } from "../backend/native/queue.ts";
-import { QueueFullError } from "../base/errors.ts";
 import { nowOf } from "../base/late.ts";
 import { Layout } from "../base/layout.ts";
-import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
+import { copyOf, performCall } from "../core/dispatch.ts";
 import { dispose } from "../core/handles.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
@@ -63,8 +62,12 @@ export class Replay implements Executor {
   /** The handles of the last run. */
   readonly #handles: (Operand | undefined)[] = [];
 
-  constructor(graph: Graph) {
+  /** The storages that captured ones are replaced by, if any. */
+  readonly #captured: ReadonlyMap<Storage, Storage>;
+
+  constructor(graph: Graph, captured: ReadonlyMap<Storage, Storage> = new Map()) {
     this.#graph = graph;
+    this.#captured = captured;
     const { storages, nodes, results } = graph;
     const kept = new Set<Storage>(results.map(({ storage }) => storage));
     this.#fresh = new Set([...kept, ...writtenStorages(graph)]);
@@ -82,8 +85,9 @@ export class Replay implements Executor {
     const real = this.#storages;
     for (const { id, origin } of storages) {
       if (origin.kind === "argument") real[id] = args[origin.group]!;
-      else if (origin.kind === "captured") real[id] = origin.storage;
-      else if (origin.kind === "created") real[id] = this.#created(id);
+      else if (origin.kind === "captured") {
+        real[id] = this.#captured.get(origin.storage) ?? origin.storage;
+      } else if (origin.kind === "created") real[id] = this.#created(id);
     }
     nodes.forEach((node, i) => {
       this.#runNode(node);
@@ -158,61 +162,4 @@ export class Replay implements Executor {
   }
 
   dispose(): void {}
-}
-
-// ---- in a later task -----------------------------------------------------------------------------
-
-/** The runs that have not begun. */
-let pending = 0;
-
-/** Runs `executor` in a later task, on copies of the elements that the arguments have now. */
-export function laterOnThread(
-  executor: Executor,
-  graph: Graph,
-): (args: readonly Storage[], options: LaterOptions) => Promise<readonly Storage[]> {
-  return async (args, { queue, signal, restore }) => {
-    signal?.throwIfAborted();
-    if (pending >= queue.limit) throw new QueueFullError(queue.limit);
-    const copies = args.map((storage) => copyOf(whole(storage)).storage);
-    for (const copy of copies) copy.handles++;
-    pending++;
-    try {
-      await new Promise((resolve) => setTimeout(resolve, 0));
-    } finally {
-      pending--;
-    }
-    const free = (): void => {
-      for (const copy of copies) if (--copy.handles === 0) recycle(copy);
-    };
-    let made: readonly Storage[];
-    try {
-      signal?.throwIfAborted();
-      restore();
-      made = executor.run(copies);
-    } catch (error) {
-      free();
-      throw error;
-    }
-    for (const storage of writtenStorages(graph)) {
-      const { origin } = storage as typeof graph.storages[number];
-      if (origin.kind !== "argument") continue;
-      const to = args[origin.group]!;
-      to.settle();
-      copyInto(whole(to), whole(copies[origin.group]!));
-    }
-    const results = made.map((storage) => {
-      const argument = copies.indexOf(storage);
-      return argument < 0 ? storage : args[argument]!;
-    });
-    // Those that no handle holds are freed with the run.
-    for (const storage of results) storage.handles++;
-    executor.release();
-    for (const storage of results) storage.handles--;
-    free();
-    return results;
-  };
-}
-
-function whole(storage: Storage): Operand {
-  return { storage, layout: Layout.contiguous([storage.length]), flags: 0 };
 }

@@ -6,6 +6,7 @@
 import { TraceError } from "../base/errors.ts";
 import { Late } from "../base/late.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { LateKey } from "../random/late_key.ts";
 import type { Value } from "./graph.ts";
 import { isRecord } from "./signature.ts";
 
@@ -32,6 +33,24 @@ export interface Handles {
   value(handle: Operand): Value | undefined;
 }
 
+/** Throws a TraceError for an object of a class with tensors or numbers of the program. */
+function checkConstant(value: unknown, handles: Handles): void {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
+  const isCollection = value instanceof Map || value instanceof Set;
+  const inside = isCollection ? [...value.values()] : Object.values(value);
+  const late = inside.some((one) =>
+    one instanceof Late ||
+    (isOperandArgument(one) &&
+      (handles.argument(one) !== undefined || handles.value(one) !== undefined))
+  );
+  if (!late) return;
+  const { name } = value.constructor;
+  throw new TraceError(
+    `Cannot trace: the result has tensors in an object of the class ${name}; ` +
+      "return them in arrays and plain objects",
+  );
+}
+
 /** The template of `made`, the result of a traced function; adds its tensors to `results`. */
 export function templateOf(made: unknown, handles: Handles, results: Value[]): Template {
   const places = new Map<Operand, Template>();
@@ -48,7 +67,10 @@ export function templateOf(made: unknown, handles: Handles, results: Value[]): T
     if (Array.isArray(value)) {
       return { kind: "list", members: value.map((one) => visit(one, depth + 1)) };
     }
-    if (!isRecord(value)) return { kind: "constant", value };
+    if (!isRecord(value)) {
+      checkConstant(value, handles);
+      return { kind: "constant", value };
+    }
     const keys = Object.keys(value);
     return { kind: "record", keys, members: keys.map((key) => visit(value[key], depth + 1)) };
   };
@@ -60,6 +82,12 @@ export function templateOf(made: unknown, handles: Handles, results: Value[]): T
     return { kind: "result", place: results.push(value) - 1 };
   };
   return visit(made, 0);
+}
+
+function valueOf(late: Late<unknown>): unknown {
+  if (!(late instanceof LateKey)) return late.now();
+  const [word0, word1] = late.now();
+  return { word0, word1 };
 }
 
 /** The result of a run: `results` are its new tensors, `args` those of the call. */
@@ -74,7 +102,7 @@ export function fill(
     case "argument":
       return args[template.place];
     case "late":
-      return template.value.now();
+      return valueOf(template.value);
     case "constant":
       return template.value;
     case "list":

@@ -14,6 +14,7 @@ import { wrap } from "../core/handles.ts";
 import { interpret, type Interpreter } from "../core/interpreter.ts";
 import { prepareOut } from "../core/write.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
 import { checkAlive, type DeviceMemory, type Storage } from "../memory/storage.ts";
 import type { Call, CreateOp, Input, OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
@@ -46,7 +47,11 @@ export class Tracer implements Interpreter {
   readonly made: WeakSet<Operand> = new WeakSet();
   /** The arguments that share their storage with a tensor outside, by the group. */
   readonly fixed: Map<number, Storage> = new Map();
+  /** The handles of tensors outside the function that its ops use. */
+  readonly outside: Set<Operand> = new Set();
   readonly #captured = new Map<Storage, TracedStorage>();
+  /** The storages that stay alive until {@link release}. */
+  readonly #held: Storage[] = [];
 
   /** A storage of the graph. */
   add(info: DTypeInfo, length: number, memory: DeviceMemory | null, origin: Origin): TracedStorage {
@@ -62,8 +67,20 @@ export class Tracer implements Interpreter {
     return traced;
   }
 
+  #hold(storage: Storage): void {
+    storage.handles++;
+    this.#held.push(storage);
+  }
+
+  /** Frees what the graph refers to: captured tensors and constants. */
+  release(): void {
+    for (const storage of this.#held) if (--storage.handles === 0) recycle(storage);
+    this.#held.length = 0;
+  }
+
   /** `x` as an operand of the graph: tensors that the function did not make are captured. */
-  value({ storage, layout, flags }: Operand): Value {
+  value(x: Operand): Value {
+    const { storage, layout, flags } = x;
     if (storage instanceof TracedStorage) {
       if (this.storages[storage.id] !== storage) {
         throw new TraceError(
@@ -72,8 +89,10 @@ export class Tracer implements Interpreter {
       }
       return { storage, layout, flags };
     }
+    if (!this.made.has(x)) this.outside.add(x);
     let traced = this.#captured.get(storage);
     if (traced === undefined) {
+      this.#hold(storage);
       const origin = { kind: "captured", storage } as const;
       traced = this.add(storage.info, storage.length, storage.memory, origin);
       this.#captured.set(storage, traced);
@@ -216,7 +235,7 @@ export class Tracer implements Interpreter {
     const { storage, layout } = first;
     const constant = late ? null : storage;
     const origin = { kind: "created", op, name, attributes, constant } as const;
-    if (!late) storage.handles++;
+    if (!late) this.#hold(storage);
     const traced = this.add(storage.info, storage.length, storage.memory, origin);
     call.outputs[0] = this.#wrap(traced, layout, 0);
   }

@@ -1,0 +1,116 @@
+/**
+ * Asynchronous runs without another thread: in a later task of this one.
+ *
+ * @module
+ */
+import { QueueFullError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { copyInto, copyOf } from "../core/dispatch.ts";
+import type { Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import { cowOf } from "../memory/snapshot.ts";
+import type { Storage } from "../memory/storage.ts";
+import type { Graph, TracedStorage } from "./graph.ts";
+import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
+
+/** The runs that have not begun. */
+let pending = 0;
+
+/** The elements of a storage at the time of a call. */
+interface Snapshot {
+  /** The storage itself as long as it has not been written, or a copy. */
+  read(): Storage;
+  free(): void;
+}
+
+function snapshotOf(storage: Storage, isWritten: boolean): Snapshot {
+  if (storage.length > 0 && !storage.exposed && !isWritten) {
+    const cow = cowOf(storage, 0, storage.length - 1);
+    return { read: () => cow.base === storage.base ? storage : cow.base, free: () => cow.free!() };
+  }
+  const { storage: copy } = copyOf(whole(storage));
+  return { read: () => copy, free: () => recycle(copy) };
+}
+
+/** Runs `executor` in a later task, on the elements that its tensors have now. */
+export function laterOnThread(
+  executor: Executor,
+  graph: Graph,
+  stack: { depth: number },
+): (args: readonly Storage[], options: LaterOptions) => Promise<readonly Storage[]> {
+  const written = [...writtenStorages(graph)] as TracedStorage[];
+  return async (args, { queue, signal, restore }) => {
+    signal?.throwIfAborted();
+    if (pending >= queue.limit) throw new QueueFullError(queue.limit);
+    const snapshots = new Map<Storage, Snapshot>();
+    const isWritten = (kind: "argument" | "captured", storage: Storage): boolean =>
+      written.some(({ origin }) =>
+        origin.kind === kind &&
+        (origin.kind === "argument" ? args[origin.group] : origin.storage) === storage
+      );
+    for (const storage of args) {
+      snapshots.set(storage, snapshotOf(storage, isWritten("argument", storage)));
+    }
+    for (const { origin } of graph.storages) {
+      if (origin.kind !== "captured" || snapshots.has(origin.storage)) continue;
+      const { storage } = origin;
+      snapshots.set(storage, snapshotOf(storage, isWritten("captured", storage)));
+    }
+    pending++;
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    } finally {
+      pending--;
+    }
+    stack.depth++;
+    try {
+      signal?.throwIfAborted();
+      restore();
+      return runOn(executor, graph, args, snapshots, written);
+    } finally {
+      stack.depth--;
+      for (const one of snapshots.values()) one.free();
+    }
+  };
+}
+
+/** Runs the graph on snapshots, and writes what it wrote to the tensors themselves. */
+function runOn(
+  executor: Executor,
+  graph: Graph,
+  args: readonly Storage[],
+  snapshots: ReadonlyMap<Storage, Snapshot>,
+  written: readonly TracedStorage[],
+): readonly Storage[] {
+  const own = new Map<Storage, Storage>();
+  for (const [storage, snapshot] of snapshots) own.set(storage, snapshot.read());
+  const moved = graph.storages.some(({ origin }) =>
+    origin.kind === "captured" && own.get(origin.storage) !== origin.storage
+  );
+  const used = moved ? new Replay(graph, own) : executor;
+  let made: readonly Storage[];
+  try {
+    made = used.run(args.map((storage) => own.get(storage)!));
+  } catch (error) {
+    used.release();
+    throw error;
+  }
+  for (const { origin } of written) {
+    if (origin.kind !== "argument" && origin.kind !== "captured") continue;
+    const to = origin.kind === "argument" ? args[origin.group]! : origin.storage;
+    to.settle();
+    copyInto(whole(to), whole(own.get(to)!));
+  }
+  // Results in memory outside are there, not in the snapshots.
+  const back = new Map([...own].map(([storage, one]) => [one, storage]));
+  const results = made.map((storage) => back.get(storage) ?? storage);
+  // Those that no handle holds are freed with the run.
+  for (const storage of results) storage.handles++;
+  used.release();
+  for (const storage of results) storage.handles--;
+  return results;
+}
+
+function whole(storage: Storage): Operand {
+  return { storage, layout: Layout.contiguous([storage.length]), flags: 0 };
+}
