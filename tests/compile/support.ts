@@ -1,0 +1,88 @@
+/**
+ * Shared code of the tests of compiled functions: compares them with the functions themselves.
+ *
+ * @module
+ */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { attempt, compile, type Compiled, type CompileOptions, setBackend } from "../../mod.ts";
+import { loose } from "../support.ts";
+
+// The functions under test have any arguments.
+// deno-lint-ignore no-explicit-any
+export type Any = any;
+
+/** The elements, dtype and shape of a tensor, of those in arrays and records, or the value. */
+export function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null) return Object.is(value, -0) ? "-0" : value;
+  const x = loose(value);
+  if (typeof x.toTypedArray !== "function") {
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, plain(one)]));
+  }
+  if (x.isDisposed) return "disposed";
+  const values = x.flatten().toArray({ bigint: x.dtype.includes("int") });
+  return [x.dtype, x.shape, values.map((one: unknown) => Object.is(one, -0) ? "-0" : one)];
+}
+
+/** The result of `f` and its arguments after the call, or its error. */
+export function outcome(f: (...args: Any[]) => unknown, args: readonly unknown[]): unknown {
+  const { value, error } = attempt(() => plain(f(...args)));
+  const after = plain(args);
+  if (error !== undefined) return { error: `${error.name}: ${error.message}`, after };
+  return { value, after };
+}
+
+/**
+ * Calls `f` and the compiled `f` with the arguments of each round, which are made anew for both;
+ * they must do the same. Returns the compiled function.
+ */
+export function checkCalls<F extends (...args: Any[]) => unknown>(
+  f: F,
+  rounds: readonly (() => unknown[])[],
+  options?: CompileOptions,
+): Compiled<F> {
+  const compiled = compile(f, options);
+  rounds.forEach((args, i) => {
+    const expected = outcome(f, args());
+    assertEquals(outcome(compiled as Any, args()), expected, `round ${i}`);
+  });
+  return compiled;
+}
+
+/** Runs `body` with each backend of the CPU. */
+export function onBackends(body: (backend: "native" | "js") => void): void {
+  for (const backend of ["native", "js"] as const) {
+    setBackend(backend);
+    try {
+      body(backend);
+    } finally {
+      setBackend("native");
+    }
+  }
+}
+
+/** Runs `body` and returns what it warns of. */
+export function warnings(body: () => void): string[] {
+  const { warn } = console;
+  const found: string[] = [];
+  console.warn = (...parts: unknown[]): void => void found.push(parts.join(" "));
+  try {
+    body();
+  } finally {
+    console.warn = warn;
+  }
+  return found;
+}
+
+/** Checks the class and a part of the message of what `body` throws. */
+export function assertFails(body: () => unknown, name: string, ...parts: string[]): void {
+  const { error, value } = attempt(body);
+  if (error === undefined) throw new Error(`no error, but ${String(value)}`);
+  for (const part of parts) assertStringIncludes(error.message, part);
+  assertEquals(error.name, name, error.message);
+}
+
+/** Resolves after `ms` milliseconds. */
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
