@@ -6,6 +6,7 @@
  */
 import { DTYPE } from "../base/dtype.ts";
 import type { Layout } from "../base/layout.ts";
+import { sameShape } from "../base/shape.ts";
 import type { AttentionAttributes } from "../core/attention.ts";
 import { ATTENTION } from "../tensor/attention.ts";
 import {
@@ -82,9 +83,16 @@ function attention(
     [q, k, v].every(({ storage, layout }) =>
       storage.info === info && layout.rank === rank && rank >= 3 && layout.size > 0
     ) &&
-    (mask === undefined || mask.storage.info === info || mask.storage.info === DTYPE.bool);
+    (mask === undefined || mask.storage.info === info);
+  // A mask may also broadcast the scores, which the op does not.
+  const [n, m] = [k.layout.shape.at(-2)!, q.layout.shape.at(-2)!];
+  const shape = [...q.layout.shape.slice(0, -2), m, n];
+  const whole = sameShape((softmax.inputs[0] as Value).layout.shape, shape) &&
+    v.layout.shape.at(-2) === n;
   // The op has no broadcasting of batches, but for heads.
-  if (!plain || !sameBatch(q.layout, k.layout) || !sameBatch(q.layout, v.layout)) return undefined;
+  if (!plain || !whole || !sameBatch(q.layout, k.layout) || !sameBatch(q.layout, v.layout)) {
+    return undefined;
+  }
   return {
     dropped: [softmax, ...scores.nodes],
     node: {

@@ -148,3 +148,15 @@ export function writesOf(node: Node): readonly TracedStorage[] {
   const written = (node.op.writes ?? []).map((k) => (node.inputs[k] as Value).storage);
   return node.given ? [...written, ...node.outputs.map(({ storage }) => storage)] : written;
 }
+
+/** The parts of memory outside that a graph writes. */
+export function writtenParts({ nodes }: Graph): Value[] {
+  const parts: Value[] = [];
+  for (const node of nodes) {
+    for (const k of node.op.writes ?? []) parts.push(node.inputs[k] as Value);
+    if (node.given) parts.push(...node.outputs);
+  }
+  return parts.filter(({ storage: { origin: { kind } } }) =>
+    kind === "argument" || kind === "captured"
+  );
+}

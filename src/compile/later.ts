@@ -10,7 +10,7 @@ import type { Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import type { Storage } from "../memory/storage.ts";
-import type { Graph, TracedStorage } from "./graph.ts";
+import { type Graph, type TracedStorage, writtenParts } from "./graph.ts";
 import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
 
 /** The runs that have not begun. */
@@ -95,11 +95,13 @@ function runOn(
     used.release();
     throw error;
   }
-  for (const { origin } of written) {
-    if (origin.kind !== "argument" && origin.kind !== "captured") continue;
-    const to = origin.kind === "argument" ? args[origin.group]! : origin.storage;
+  for (const { storage: { origin }, layout } of writtenParts(graph)) {
+    const to = origin.kind === "argument"
+      ? args[origin.group]!
+      : (origin as { readonly storage: Storage }).storage;
     to.settle();
-    copyInto(whole(to), whole(own.get(to)!));
+    const from = own.get(to)!;
+    copyInto({ storage: to, layout, flags: 0 }, { storage: from, layout, flags: 0 });
   }
   // Results in memory outside are there, not in the snapshots.
   const back = new Map([...own].map(([storage, one]) => [one, storage]));

@@ -20,7 +20,7 @@ import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
-import { type Graph, isValue, type NodeInput, type TracedStorage } from "./graph.ts";
+import { type Graph, isValue, type NodeInput, type TracedStorage, writtenParts } from "./graph.ts";
 import { lower, type Lowered } from "./lower.ts";
 import type { Passes } from "./optimize.ts";
 import { type LateValues, Plan } from "./plan.ts";
@@ -45,7 +45,7 @@ export class Native implements Executor {
   readonly #shim: Shim;
   /** How often each node turned out to have no kernel. */
   readonly #eager = new Map<number, number>();
-  /** Runs it where kernels cannot: if memory overlaps, and to find what an index out of range is. */
+  /** Runs it by dispatch, to find what an index out of range is. */
   readonly #replay: Replay;
   readonly #tiles: boolean;
   readonly #written: readonly TracedStorage[];
@@ -54,7 +54,9 @@ export class Native implements Executor {
   /** The storages of the current synchronous run. */
   readonly #real: (Storage | undefined)[] = [];
   #replayed = false;
-  /** Asynchronous runs that wait for a frame. */
+  /** The asynchronous runs that have a frame. */
+  #inFlight = 0;
+  /** Those that wait for one. */
   readonly #waiting: (() => void)[] = [];
 
   constructor(graph: Graph, shim: Shim, passes: Passes) {
@@ -94,8 +96,7 @@ export class Native implements Executor {
   }
 
   run(args: readonly Storage[], out?: readonly (Storage | undefined)[]): readonly Storage[] {
-    this.#replayed = this.#plan.outside.length > 1 && this.#overlaps(args);
-    if (this.#replayed) return this.#replay.run(args);
+    this.#replayed = false;
     if (!this.#tried) {
       this.#tried = true;
       this.#try(args);
@@ -142,22 +143,6 @@ export class Native implements Executor {
     this.#plan.free();
     const lowered = this.#lower();
     this.#plan = new Plan(lowered, this.#shim);
-  }
-
-  /** Whether bytes that the program writes may be those of another of its tensors. */
-  #overlaps(args: readonly Storage[]): boolean {
-    const { outside, writes } = this.#plan;
-    const exposed: [Storage, boolean][] = [];
-    for (const { buffer } of outside) {
-      const storage = outsideStorage(buffer, args);
-      if (storage.exposed) exposed.push([storage, writes.has(buffer)]);
-    }
-    return exposed.some(([a, written], i) =>
-      written &&
-      exposed.some(([b], j) =>
-        i !== j && (a.array.buffer === b.array.buffer || (a.shared && b.shared))
-      )
-    );
   }
 
   /** Finds or makes the storages of a run, and passes them to its frame. */
@@ -220,7 +205,7 @@ export class Native implements Executor {
     replace?: (storage: Storage) => Storage,
   ): readonly Storage[] {
     const plan = this.#plan;
-    const frame = plan.program.acquire(MOST_FRAMES + 1)!;
+    const frame = plan.program.acquire(Infinity)!;
     const run = { plan, frame, real: this.#real };
     const outside = (buffer: Buffer): Storage => {
       const storage = outsideStorage(buffer, args);
@@ -235,6 +220,12 @@ export class Native implements Executor {
         else if (frame.run(segment.from, segment.to) !== null) return this.#fault(args);
       }
       return this.#results(run);
+    } catch (error) {
+      // What the run has written so far is not what constants were computed of.
+      for (const { buffer, place } of plan.outside) {
+        if (plan.writes.has(buffer) && run.real[place] !== undefined) run.real[place].version++;
+      }
+      throw error;
     } finally {
       frame.release();
     }
@@ -285,14 +276,16 @@ export class Native implements Executor {
       else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));
     }
     const late = this.#plan.lateNow();
+    const tried = { plan: this.#plan };
     try {
       for (;;) {
         try {
-          return await this.#later(args, sources, written, late, options);
+          return await this.#later(args, sources, written, late, options, tried);
         } catch (error) {
           const at = unsupportedCall(error);
           if (at === undefined) throw error;
-          this.#relower(at);
+          // Another run may have found the same.
+          if (tried.plan === this.#plan) this.#relower(at);
         }
       }
     } finally {
@@ -311,14 +304,25 @@ export class Native implements Executor {
     written: ReadonlyMap<Storage, Storage>,
     late: LateValues,
     { queue, signal, restore }: LaterOptions,
+    tried: { plan: Plan },
   ): Promise<readonly Storage[]> {
-    const run = await this.#begin(queue, signal);
+    let run: Run;
+    try {
+      run = await this.#begin(queue, signal);
+    } catch (error) {
+      // Another run may take the turn of this one.
+      if (this.#inFlight < MOST_FRAMES) this.#waiting.shift()?.();
+      throw error;
+    }
     const { frame } = run;
+    tried.plan = run.plan;
+    // Numbers of another plan than that at the call are in other places.
+    restore();
     let done = false;
     try {
       const outside = (buffer: Buffer): Storage =>
         sources.get(outsideStorage(buffer, args)) ?? outsideStorage(buffer, args);
-      this.#bind(run, outside, late, undefined);
+      this.#bind(run, outside, run.plan.isOf(late) ? late : undefined, undefined);
       let first = signal;
       for (const segment of run.plan.segments) {
         if ("eager" in segment) {
@@ -337,9 +341,13 @@ export class Native implements Executor {
       }
       const made = this.#results(run);
       done = true;
-      for (const [storage, copy] of written) {
+      for (const { storage: traced, layout } of writtenParts(this.#graph)) {
+        const { origin } = traced;
+        const storage = origin.kind === "argument"
+          ? args[origin.group]!
+          : (origin as { readonly storage: Storage }).storage;
         storage.settle();
-        const layout = Layout.contiguous([storage.length]);
+        const copy = written.get(storage)!;
         copyInto({ storage, layout, flags: 0 }, { storage: copy, layout, flags: 0 });
       }
       // Results in memory outside are there, not in the copies.
@@ -348,6 +356,7 @@ export class Native implements Executor {
     } finally {
       if (!done) dropTemporaries(run.plan, run.real);
       frame.release();
+      this.#inFlight--;
       this.#waiting.shift()?.();
     }
   }
@@ -357,8 +366,11 @@ export class Native implements Executor {
     for (;;) {
       signal?.throwIfAborted();
       const plan = this.#plan;
-      const frame = plan.program.acquire(MOST_FRAMES);
-      if (frame !== null) return { plan, frame, real: [] };
+      if (this.#inFlight < MOST_FRAMES) {
+        const frame = plan.program.acquire(Infinity)!;
+        this.#inFlight++;
+        return { plan, frame, real: [] };
+      }
       if (this.#waiting.length >= queue.limit) throw new QueueFullError(queue.limit);
       await new Promise<void>((resolve, reject) => {
         const wake = (): void => {

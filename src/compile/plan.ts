@@ -43,6 +43,7 @@ export type Segment =
 
 /** The numbers and random keys of one run. */
 export interface LateValues {
+  readonly plan: Plan;
   readonly numbers: readonly TypedArray[];
   readonly keys: readonly (readonly [number, number])[];
 }
@@ -207,12 +208,18 @@ export class Plan {
   /** The numbers and keys of the current call, for a run that begins later. */
   lateNow(): LateValues {
     return {
+      plan: this,
       numbers: this.lates.map(({ storage, value }) => {
         writeElement(storage, 0, value.now());
         return storage.array.slice() as TypedArray;
       }),
       keys: this.keys.map(({ key }) => key.now()),
     };
+  }
+
+  /** Whether these are the numbers and keys of this plan. */
+  isOf({ plan }: LateValues): boolean {
+    return plan === this;
   }
 
   /** Puts the constants into a new frame. */

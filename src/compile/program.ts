@@ -19,7 +19,7 @@ import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
 import { laterOnThread } from "./later.ts";
 import { type Copy, copyAll, prepareTarget, type Target, targetsOf } from "./out.ts";
-import { type Executor, writtenStorages } from "./replay.ts";
+import { type Executor, Replay, writtenStorages } from "./replay.ts";
 import {
   type Bound,
   layoutOf,
@@ -101,6 +101,8 @@ export class Program {
   /** Whether the function disposes of a captured tensor: then it can run once. */
   readonly #once: boolean;
   #begun = false;
+  /** Runs the function's own ops in their order. */
+  #plain: Replay | undefined;
   /** The runs that have not ended. */
   #runs = 0;
   /** The groups of arguments that the program writes. */
@@ -340,14 +342,16 @@ export class Program {
     const args = bound.tensors;
     const targets = out === undefined ? undefined : this.#targets(out, args);
     const prepared = this.#prepared;
-    const direct = targets === undefined
+    const overlapping = this.#overlaps(storages);
+    const direct = targets === undefined || overlapping
       ? undefined
       : this.#direct(targets, storages, prepared.graph);
     this.#enter(prepared);
     const { stack } = this.#options;
     stack.depth++;
     let handles: Operand[];
-    const { executor } = prepared;
+    // Improvements move reads past writes of other memory.
+    const executor = overlapping ? this.#plain ??= new Replay(this.graph) : prepared.executor;
     try {
       handles = handlesOf(executor.run(storages, direct), this.graph);
     } finally {
@@ -365,6 +369,8 @@ export class Program {
     queue: JobQueue,
     signal: AbortSignal | undefined,
   ): Promise<unknown> {
+    // Its copies would not overlap: such a run does not leave the thread.
+    if (this.#overlaps(matcher.storages)) return this.run(matcher, out);
     this.#begin(matcher);
     const { bound } = matcher;
     const [args, numbers, keys] = [
@@ -398,6 +404,23 @@ export class Program {
       for (const storage of storages) if (--storage.handles === 0) recycle(storage);
       this.#leave(prepared);
     }
+  }
+
+  /** Whether bytes that the program writes may be those of another of its tensors. */
+  #overlaps(args: readonly Storage[]): boolean {
+    if (this.#written.length === 0 && this.#writtenCaptured.length === 0) return false;
+    const written = new Set([
+      ...this.#written.map((group) => args[group]!),
+      ...this.#writtenCaptured,
+    ]);
+    const exposed = [...args, ...this.#captured].filter((storage) => storage.exposed);
+    return exposed.some((a) =>
+      written.has(a) && exposed.some((b) => {
+        if (a === b || a.memory !== b.memory) return false;
+        if (a.memory !== null) return a.address < b.address + b.length * b.info.bytes;
+        return a.array.buffer === b.array.buffer || (a.shared && b.shared);
+      })
+    );
   }
 
   #enter(prepared: Prepared): void {

@@ -21,6 +21,8 @@ interface Tape {
   /** The storages that stand for those of the arguments. */
   readonly args: readonly Storage[];
   readonly results: readonly Storage[];
+  /** The addresses of captured tensors: copies on write move. */
+  readonly addresses: ReadonlyMap<Storage, number>;
 }
 
 /** Why the work of a graph is not the same in each run, or not on one device; else undefined. */
@@ -70,6 +72,10 @@ export class Recorded implements Executor {
   }
 
   run(args: readonly Storage[]): readonly Storage[] {
+    if (this.#tape && [...this.#tape.addresses].some(([one, at]) => one.address !== at)) {
+      this.dispose();
+      this.#tape = undefined;
+    }
     // Compilation of kernels, and memory that ops keep, do not belong in a recording.
     if (this.#runs++ > 0 && this.#tape === undefined) this.#tape = this.#record(args);
     const tape = this.#tape;
@@ -112,7 +118,11 @@ export class Recorded implements Executor {
     try {
       const recording = recordOn(device, () => results = replay.run(own));
       this.#recordedBy = replay;
-      return { recording, args: own, results };
+      const addresses = new Map<Storage, number>();
+      for (const { origin } of this.#graph.storages) {
+        if (origin.kind === "captured") addresses.set(origin.storage, origin.storage.address);
+      }
+      return { recording, args: own, results, addresses };
     } catch (error) {
       if (!(error instanceof DeviceError)) throw error;
       replay.release();

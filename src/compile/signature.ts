@@ -115,6 +115,12 @@ export class Reader {
       const members = value.map((one, i) => this.read(one, `${path}[${i}]`, depth + 1));
       return { kind: "list", members };
     }
+    if (ArrayBuffer.isView(value) || value instanceof Map || value instanceof Set) {
+      throw new TraceError(
+        `Cannot call a compiled function with ${describe(value)} at argument ${path} (counted ` +
+          "from 0): a program would keep what it contains now; pass tensors, in arrays or objects",
+      );
+    }
     if (!isRecord(value)) return { kind: "constant", value };
     const keys = Object.keys(value);
     if (isKey(value, keys)) {

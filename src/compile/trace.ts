@@ -233,6 +233,16 @@ export class Tracer implements Interpreter {
     // Without a random key of the program, it makes the same elements in each run.
     const first = op.create(attributes, name);
     const { storage, layout } = first;
+    if (storage.exposed && !late) {
+      // Memory of the caller, which may change between runs, and which runs may write.
+      const origin = { kind: "captured", storage } as const;
+      const outside = this.#captured.get(storage) ??
+        this.add(storage.info, storage.length, storage.memory, origin);
+      this.#captured.set(storage, outside);
+      this.#hold(storage);
+      call.outputs[0] = this.#wrap(outside, layout, first.flags);
+      return;
+    }
     const constant = late ? null : storage;
     const origin = { kind: "created", op, name, attributes, constant } as const;
     if (!late) this.#hold(storage);

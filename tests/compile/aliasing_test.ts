@@ -1,0 +1,113 @@
+/**
+ * Programs on memory that several tensors, calls or callers reach: views, buffers of the caller,
+ * copies on write, runs at the same time.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { test } from "node:test";
+import { compile, fromBuffer, random, tensor, TraceError, zeros } from "../../mod.ts";
+import { iota, loose } from "../support.ts";
+
+// Programs are called with tensors of any shape.
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+/** Two tensors on one buffer. */
+function twice(values: number[]): [Any, Any, Float32Array] {
+  const array = Float32Array.from(values);
+  return [fromBuffer(array), fromBuffer(array), array];
+}
+
+test("ops keep their order around writes of memory that another argument shows", async () => {
+  const w = random.normal(random.key(1), [4, 4]);
+  const programs: ((x: Any, y: Any) => Any)[] = [
+    (x, y) => {
+      const before = x.mul(2);
+      y.add_(5);
+      return [before, x.mul(2), y];
+    },
+    (x, y) => {
+      const product = x.reshape([1, 4]).linear(w);
+      y.add_(1);
+      return product.relu().add(x.reshape([1, 4]));
+    },
+  ];
+  for (const f of programs) {
+    const expected = [f(...twice([1, 2, 3, 4]).slice(0, 2) as [Any, Any])].flat();
+    const compiled = compile(f);
+    for (let round = 0; round < 2; round++) {
+      const [x, y] = twice([1, 2, 3, 4]);
+      const found = [compiled(x, y)].flat();
+      found.forEach((one, i) => assertEquals(one.toArray(), expected[i].toArray()));
+      const [p, q] = twice([1, 2, 3, 4]);
+      const later = [await loose(compiled).async(p, q)].flat();
+      later.forEach((one, i) => assertEquals(one.toArray(), expected[i].toArray()));
+    }
+    compiled.dispose();
+  }
+});
+
+test("an asynchronous run writes the elements of its view only", async () => {
+  const x = zeros([2, 400]);
+  const compiled = compile((row: Any) => row.add_(1).sum());
+  const run = loose(compiled).async(x.slice(0));
+  x.slice(1).add_(7);
+  assertEquals((await run).item(), 400);
+  assertEquals([x.get(0, 5), x.get(1, 5)], [1, 7]);
+});
+
+test("a buffer of the caller that a program wraps is read and written in each run", () => {
+  const array = Float32Array.of(1, 2);
+  const read = compile((x: Any) => x.add(loose(fromBuffer(array)).mul(2)));
+  assertEquals(read(zeros([2])).toArray(), [2, 4]);
+  array[0] = 50;
+  assertEquals(read(zeros([2])).toArray(), [100, 4]);
+  const write = compile((x: Any) => {
+    loose(fromBuffer(array)).add_(x);
+    return x;
+  });
+  for (let i = 0; i < 2; i++) write(tensor([1, 1]));
+  assertEquals([...array], [52, 4]);
+});
+
+test("blocking calls run while asynchronous ones use all frames", async () => {
+  const compiled = loose(compile((x: Any) => x.mul(3).add(1).relu()));
+  const x = iota([40, 40]);
+  const expected = compiled(x).toArray();
+  for (let round = 0; round < 3; round++) {
+    const runs = Array.from({ length: 7 }, () => compiled.async(x));
+    assertEquals(compiled(x).toArray(), expected);
+    runs.push(compiled.async(x));
+    assertEquals(compiled(x).toArray(), expected);
+    for (const run of runs) assertEquals((await run).toArray(), expected);
+  }
+});
+
+test("what looks like attention is computed as it is written", () => {
+  const make = (shape: number[], salt: number): Any => random.normal(random.key(salt), shape);
+  const attend = (q: Any, k: Any, v: Any, m: Any): Any =>
+    q.matmul(k.mT).mul(0.5).add(m).softmax(-1).matmul(v);
+  const cases: [number[], number[], number[], Any][] = [
+    // A bool is added as 0 or 1.
+    [[1, 2, 3, 4], [1, 2, 5, 4], [1, 2, 5, 4], make([3, 5], 9).greater(0)],
+    // The mask broadcasts the scores.
+    [[1, 1, 3, 4], [1, 1, 5, 4], [2, 1, 5, 4], make([2, 1, 3, 5], 9)],
+    [[1, 1, 1, 4], [1, 1, 5, 4], [1, 1, 5, 4], make([1, 1, 3, 5], 9)],
+    [[1, 1, 3, 4], [1, 1, 1, 4], [1, 1, 5, 4], make([1, 1, 3, 5], 9)],
+  ];
+  for (const [q, k, v, mask] of cases) {
+    const inputs = [make(q, 1), make(k, 2), make(v, 3), mask] as const;
+    const [found, expected] = [compile(attend)(...inputs), attend(...inputs)];
+    assertEquals(found.shape, expected.shape);
+    assertEquals(found.allclose(expected, { atol: 1e-5 }), true);
+  }
+});
+
+test("containers whose contents may change are no arguments", () => {
+  const f = loose(compile((x: Any, _: unknown) => x.add(1)));
+  for (const one of [new Float32Array(2), new Map(), new Set(), new DataView(new ArrayBuffer(2))]) {
+    assertThrows(() => f(zeros([2]), one), TraceError, "argument 1");
+    assertThrows(() => f(zeros([2]), { deep: [one] }), TraceError, "1.deep[0]");
+  }
+});
