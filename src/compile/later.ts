@@ -66,7 +66,7 @@ export function laterOnThread(
     try {
       signal?.throwIfAborted();
       restore();
-      return runOn(executor, graph, args, snapshots, written);
+      return runOn(executor, graph, args, snapshots);
     } finally {
       stack.depth--;
       for (const one of snapshots.values()) one.free();
@@ -80,7 +80,6 @@ function runOn(
   graph: Graph,
   args: readonly Storage[],
   snapshots: ReadonlyMap<Storage, Snapshot>,
-  written: readonly TracedStorage[],
 ): readonly Storage[] {
   const own = new Map<Storage, Storage>();
   for (const [storage, snapshot] of snapshots) own.set(storage, snapshot.read());

@@ -8,7 +8,7 @@
 import { assertEquals } from "@std/assert";
 import { compile } from "../../mod.ts";
 import type { Device } from "../../src/types/mod.ts";
-import { loose } from "../support.ts";
+import type { loose } from "../support.ts";
 import { type Program, PROGRAMS, type Site, siteOn, told } from "./programs.ts";
 
 type Made = ReturnType<typeof loose>;
