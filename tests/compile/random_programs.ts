@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { attempt, concat, type DType, random, tensor, where } from "../../mod.ts";
+import { attempt, concat, type DType, pack, random, Tensor, tensor, where } from "../../mod.ts";
+import { MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
 
 // Instructions pick methods by name.
@@ -46,23 +47,16 @@ const DTYPES: DType[] = [
   ...["int32", "uint8", "int64", "bool"] as const,
 ];
 const SHAPES = [[2, 3], [3], [2, 1], [1, 3], [], [3, 2], [2, 2, 3], [4, 40], [40], [70, 3]];
-const UNARY = ["neg", "abs", "exp", "sqrt", "relu", "gelu", "tanh", "sign", "floor", "isnan"]
-  .concat(["square", "sigmoid", "logicalNot", "bitwiseInvert", "sin", "reciprocal", "copy"]);
-const BINARY = [
-  "add",
-  "sub",
-  "mul",
-  "div",
-  "maximum",
-  "minimum",
-  "less",
-  "equal",
-  "pow",
-  "remainder",
-]
-  .concat(["floorDivide", "logicalAnd", "bitwiseXor", "atan2", "greaterEqual", "isclose", "hypot"]);
-const REDUCTIONS = ["sum", "mean", "max", "min", "prod", "any", "argmax", "countNonzero", "std"]
-  .concat(["logsumexp", "norm", "cumulativeSum", "softmax", "logSoftmax", "sort", "argsort"]);
+/** All ops of the table, by the operands that their methods take. */
+const UNARY = methodsOf(Object.values(MAP).filter(({ arity }) => arity === 1));
+const BINARY = methodsOf(Object.values(MAP).filter(({ arity }) => arity === 2));
+const REDUCTIONS = methodsOf([...Object.values(REDUCE), ...Object.values(SCAN)])
+  .concat(["argmax", "argmin", "norm", "logsumexp", "softmax", "logSoftmax", "sort", "argsort"]);
+
+/** Names of the ops that are methods of tensors. */
+function methodsOf(ops: readonly { readonly name: string }[]): string[] {
+  return ops.map(({ name }) => name).filter((name) => name in Tensor.prototype);
+}
 
 /** A random program of `length` instructions. */
 export function randomProgram(seed: number, length: number, device = "cpu"): RandomProgram {
@@ -193,7 +187,7 @@ function instructionOf(
         [(t) => void t.push(t[a].tile([2])), `tile ${a}`],
         [(t) => void t.push(t[a].pad(1)), `pad ${a}`],
       ];
-      return pick(more);
+      return pick(next() < 0.5 ? more : moved(a, b, axis, on));
     }
     case 12: {
       const name = pick(["add", "mul", "sub"]);
@@ -210,6 +204,30 @@ function instructionOf(
       return pick(made);
     }
   }
+}
+
+/** Instructions that move elements by indices, sort, multiply by weights and make random numbers. */
+function moved(a: number, b: number, axis: number, on: Any): [Instruction, string][] {
+  const small = (x: Any): Any => x.argsort(axis).astype("int32");
+  // Sums of small integers are the same in any order.
+  const rounded = (x: Any): Any => x.clip(-4, 4).floor();
+  const weight = (x: Any): Any => {
+    const columns = x.shape[x.rank - 1];
+    return random.integers(random.key(columns), [4, columns], -3, 4, on).astype(x.dtype);
+  };
+  return [
+    [(t) => void t.push(t[a].takeAlongAxis(small(t[a]), axis)), `takeAlongAxis ${a} ${axis}`],
+    [(t) => void t[a].putAlongAxis_(small(t[b]), t[b], axis), `putAlongAxis_ ${a} ${b} ${axis}`],
+    [(t) => void t.push(...Object.values(t[a].topk(2, { axis }) as object)), `topk ${a} ${axis}`],
+    [(t) => void t.push(...t[a].split(2, axis)), `split ${a} ${axis}`],
+    [(t) => void t.push(t[a].greater(0).astype("int32").oneHot(3)), `oneHot ${a}`],
+    [(t) => void t.push(t[a].roll(1, axis)), `roll ${a} ${axis}`],
+    [(t) => void t.push(t[a].repeat(2, axis)), `repeat ${a} ${axis}`],
+    [(t) => void t.push(rounded(t[a]).linear(weight(t[a]))), `linear ${a}`],
+    [(t) => void t.push(rounded(t[a]).linear(pack(weight(t[a])))), `packed linear ${a}`],
+    [(t) => void t.push(t[a].add(random.uniform(random.key(a), [3], on))), `uniform ${a}`],
+    [(t) => void t.push(t[a].mul(random.integers(random.key(b), [1], 0, 5, on))), `integers ${a}`],
+  ];
 }
 
 function pickOf<T>(list: readonly T[], i: number): T {
