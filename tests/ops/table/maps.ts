@@ -216,6 +216,21 @@ class MapCases {
     }
   }
 
+  /** Operands that are two views of the same elements. */
+  views(dtype: DType): void {
+    const at = this.row.condition ? 1 : 0;
+    if (this.row.arity - at < 2) return;
+    const args = this.operands(dtype, [[5, 5]], [{}]);
+    const { storage, layout } = args[at]!;
+    args[at + 1] = operand(storage, layout.transpose());
+    const made = this.run(dtype, args);
+    this.same(this.what(dtype, "views"), made, this.expected(dtype, args, [5, 5]), dtype);
+    this.count(dtype, "views");
+    if (this.target.compiled?.fused !== true) return;
+    // Both are inputs of one chain.
+    this.compiled.run((args) => contiguousCopy(this.compute(dtype, args), "float64"), args);
+  }
+
   /** Every other dtype next to this one: promoted, or an error. */
   mixed(dtype: DType): void {
     const first = this.row.condition ? 1 : 0;
@@ -367,6 +382,7 @@ export function checkMap(row: MapOp, target: Target, count: Count): void {
       } else {
         cases.golden(dtype);
         cases.layouts(dtype);
+        cases.views(dtype);
         cases.outputs(dtype);
         cases.overlapping(dtype);
       }
