@@ -392,7 +392,7 @@ export class Native implements Executor {
     args: readonly Storage[],
     sources: ReadonlyMap<Storage, Storage>,
   ): readonly Storage[] {
-    const replay = new Replay(this.#graph);
+    const replay = new Replay(this.#graph, sources);
     try {
       return replay.run(args.map((storage) => sources.get(storage)!));
     } finally {

@@ -163,8 +163,9 @@ export class Tracer implements Interpreter {
       const own = call.inputs[k];
       return isOperand(own) ? this.value(own) : own;
     });
-    const aliased = op.writes !== undefined && op.aliases !== undefined;
-    if (aliased) call.outputs = op.aliases!.map(([, input]) => call.operand(input));
+    const { aliases } = op;
+    const aliased = op.writes !== undefined && aliases !== undefined && aliases !== "each";
+    if (aliased) call.outputs = aliases.map(([, input]) => call.operand(input));
     else {
       const memory = this.#memoryOf(call);
       call.outputs = specs.map(({ shape, dtype }, k) => {

@@ -33,6 +33,9 @@ export interface OutputSpec {
 /** The results of an op; `"data-dependent"` if their shapes depend on values. */
 export type Inferred = readonly OutputSpec[] | "data-dependent";
 
+/** An output that is a view of an input. */
+export type Alias = readonly [output: number, input: number];
+
 /** An op. */
 export interface Op {
   /** How it runs. */
@@ -48,8 +51,8 @@ export interface Op {
   infer(call: Call): Inferred;
   /** The positions of the inputs that it writes. */
   readonly writes?: readonly number[] | undefined;
-  /** The pairs of an output and the input that it is a view of. */
-  readonly aliases?: readonly (readonly [output: number, input: number])[] | undefined;
+  /** The outputs that are views of inputs; `"each"` if output k is a view of input k. */
+  readonly aliases?: readonly Alias[] | "each" | undefined;
   /**
    * The positions of inputs that a kernel needs contiguous: dispatch copies those that are not. All
    * others may have any layout.

@@ -30,6 +30,7 @@ function gridOf({ inputs, attributes }: Call): { axisOf: (k: number) => number; 
 const MESHGRID: Op = makeOp({
   kind: "kernel",
   name: "meshgrid",
+  aliases: "each",
   infer(call: Call) {
     for (const x of call.inputs) {
       checkOperand(x, call.name);
@@ -59,6 +60,7 @@ const MESHGRID: Op = makeOp({
 const BROADCAST_TENSORS: Op = makeOp({
   kind: "kernel",
   name: "broadcastTensors",
+  aliases: "each",
   infer(call: Call) {
     for (const x of call.inputs) checkOperand(x, call.name);
     const tensors = call.inputs as Operand[];

@@ -15,7 +15,7 @@ type Made = ReturnType<typeof loose>;
 
 /** Programs that ask for ownership, which compiled functions cannot know, or that return views. */
 const NOT_COMPILED = new Set([
-  ...["meshgrid", "broadcast together", "copies", "moves"],
+  ...["copies", "moves"],
   ...["copy on write, the copy is written", "copy on write, the original is written"],
 ]);
 

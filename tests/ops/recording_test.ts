@@ -51,7 +51,10 @@ class Recorder implements Interpreter {
       assert(call.operand(k).storage.version > versions[i]!, `${text} writes nothing`);
     });
     for (const one of call.outputs) assert(one instanceof rm.Tensor, `${text} gives no tensor`);
-    for (const [output, input] of op.aliases ?? []) {
+    const aliases = op.aliases === "each"
+      ? call.inputs.map((_, k) => [k, k] as const)
+      : op.aliases ?? [];
+    for (const [output, input] of aliases) {
       const [made, source] = [call.outputs[output]!, call.operand(input)];
       assertStrictEquals(made.storage, source.storage, `${text} gives no view`);
     }
