@@ -27,7 +27,9 @@ const conditions = {
 /** Builds the CPU part and `program` for x86-64-v2, with debug information. */
 function build(folder: string): string {
   const path = join(folder, "breakpoint");
-  const sources = shimSources().filter((file) => /[\\/]shim[\\/](core|cpu)[\\/].*\.c$/.test(file));
+  const sources = shimSources().filter((file) =>
+    /[\\/]shim[\\/](core|cpu|program)[\\/].*\.c$/.test(file)
+  );
   const includes = shimFolders().flatMap((name) => ["-I", name]);
   const flags = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-O1", "-g"];
   flags.push("-DRM_DEBUG", "-fno-vectorize", "-fno-unroll-loops", "-Wno-pass-failed");
