@@ -22,7 +22,7 @@ import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
 import { type Graph, readsOf } from "./graph.ts";
 import { Native } from "./native.ts";
 import { ALL_PASSES, type Passes } from "./optimize.ts";
-import { writeByOps } from "./out.ts";
+import { writeByOps } from "./template.ts";
 import { canRecord, Recorded } from "./recorded.ts";
 import { type Executor, Replay } from "./replay.ts";
 import { difference, isRecord, Matcher } from "./signature.ts";

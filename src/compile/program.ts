@@ -18,7 +18,6 @@ import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
 import { laterOnThread } from "./later.ts";
-import { type Copy, copyAll, prepareTarget, type Target, targetsOf } from "./out.ts";
 import { type Executor, Replay, writtenStorages } from "./replay.ts";
 import {
   type Bound,
@@ -29,7 +28,16 @@ import {
   Reader,
   type Words,
 } from "./signature.ts";
-import { fill, type Template, templateOf } from "./template.ts";
+import {
+  type Copy,
+  copyAll,
+  fill,
+  prepareTarget,
+  type Target,
+  targetsOf,
+  type Template,
+  templateOf,
+} from "./template.ts";
 import { graphOf, Tracer } from "./trace.ts";
 
 /** A number of each run of a program. */
