@@ -45,9 +45,11 @@ static few_memory few_memory_of(const attention_context *ctx, char **workspace) 
 }
 
 ptrdiff_t RM_FOR_ISA(few_workspace)(const attention_context *ctx) {
-  char *end = NULL;
+  /* An address, as arithmetic on a null pointer is undefined. */
+  char *const start = (char *)(uintptr_t)ALIGNMENT;
+  char *end = start;
   few_memory_of(ctx, &end);
-  return (ptrdiff_t)end;
+  return end - start;
 }
 
 /* Rows of keys or values: in place, or copied. */

@@ -43,9 +43,11 @@ static panel_memory panel_memory_of(const attention_context *ctx, char **workspa
 }
 
 ptrdiff_t RM_FOR_ISA(panels_workspace)(const attention_context *ctx) {
-  char *end = NULL;
+  /* An address, as arithmetic on a null pointer is undefined. */
+  char *const start = (char *)(uintptr_t)ALIGNMENT;
+  char *end = start;
   panel_memory_of(ctx, &end);
-  return (ptrdiff_t)end;
+  return end - start;
 }
 
 /* A panel of a task: its first row in the problem and in the task, its rows, and the vectors that
