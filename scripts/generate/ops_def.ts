@@ -179,6 +179,7 @@ export function makeConstants(): string {
       "RM_PROGRAM_",
       abi.PROGRAM,
     ),
+    enumOf("The limits of programs.", "RM_PROGRAM_", abi.PROGRAM_LIMITS),
     enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
     enumOf("The limits of chains.", "RM_CHAIN_", abi.CHAIN_LIMITS),
     enumOf("The attributes of chains.", "RM_CHAIN_AT_", abi.CHAIN_AT),

@@ -303,28 +303,7 @@ int32_t rm_buffers(int32_t what, double *numbers) {
   F(napi_create_external_arraybuffer, (void *env, void *data, size_t bytes, napi_finalizer lost, \
                                        void *hint, void **result))
 
-static struct {
-#define FIELD(name, parameters) int(*name) parameters;
-  FUNCTIONS(FIELD)
-#undef FIELD
-} api;
-
-/* Finds the functions once; false if there is no Node-API. */
-static bool find_api(void) {
-  static int found = -1;
-  rm_mutex_lock(&mutex);
-  if (found < 0) {
-    found = 1;
-#define FIND(name, parameters) \
-  *(void **)&api.name = rm_find_in_process(#name); \
-  if (api.name == NULL) found = 0;
-    FUNCTIONS(FIND)
-#undef FIND
-  }
-  const bool all = found == 1;
-  rm_mutex_unlock(&mutex);
-  return all;
-}
+RM_NODE_API(FUNCTIONS)
 
 static void api_finalize_buffer(void *env, void *data, void *hint) {
   (void)env;
@@ -393,7 +372,7 @@ static void *api_allocate(void *env, void *info) {
 
 void rm_export_buffers(void *env, void *exports) {
   void *bytes, *take;
-  if (!find_api()) return;
+  if (!find_api(&mutex)) return;
   buffer_owner *owner = new_owner();
   if (owner == NULL) return;
   rm_pin_library();

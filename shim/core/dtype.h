@@ -17,4 +17,7 @@ static inline ptrdiff_t rm_itemsize(int dtype) {
 
 static inline bool rm_is_float(int dtype) { return dtype >= RM_FLOAT16 && dtype <= RM_FLOAT64; }
 
+/* Whether the dtype is a float of at most 32 bits, which float32 represents. */
+static inline bool rm_fits_float32(int dtype) { return rm_is_float(dtype) && dtype != RM_FLOAT64; }
+
 #endif

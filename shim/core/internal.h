@@ -73,7 +73,7 @@ bool rm_may_open(const char *path);
  * workers, and returns when all have run. The calling thread runs them alone where the workers are
  * busy for another caller, where there are none, or where `work`, the estimated nanoseconds of all
  * tasks, is too short. The split into tasks must not depend on the number of threads, so that
- * results do not either. Must not be called from within a task.
+ * results do not either. Within a task it runs alone, unless the call around the task did.
  */
 void rm_parallel(ptrdiff_t tasks, double work, void (*task)(void *context, ptrdiff_t index),
                  void *context);
@@ -96,10 +96,8 @@ int rm_always_parallel(int value);
 /* Starts a detached thread; false if the system allows no more. Keeps this library loaded. */
 bool rm_start_thread(void (*body)(void *argument), void *argument);
 
-/* Lets other threads of this process run before the calling thread. It cannot be undone. */
-void rm_lower_priority(void);
-
-/* The same; rm_parallel uses workers of low priority for the calling thread from then on. */
+/* Lets other threads of this process run before the calling thread, which cannot be undone.
+ * rm_parallel uses workers of low priority for it from then on. */
 void rm_enter_background(void);
 
 /* A monotonic clock. */

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include "rowmajor.h"
 
-/* The most operands of a plan, and the most buffers of a call that is no part of a program. */
+/* The most operands of a plan, except for a chain, and the most buffers of a call that is no part of
+ * a program. */
 enum { RM_MAX_OPERANDS = 4, RM_MAX_BUFFERS = 8 };
 
 /* The numbers of the kernels: the ops of the op table, RM_OP_COUNT of them, then those of

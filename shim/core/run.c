@@ -58,7 +58,7 @@ int32_t rm_run_call(const rm_call *call) {
 }
 
 /* Unpacks four dtypes. */
-static void unpack_dtypes(int32_t dtypes, int *to) {
+static inline void unpack_dtypes(int32_t dtypes, int *to) {
   for (int i = 0; i < 4; i++) to[i] = (int)((uint32_t)dtypes >> 8 * i & 255);
 }
 
@@ -82,9 +82,8 @@ int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t
 
 int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *numbers, void *out, void *a,
                void *b, void *c) {
-  const uint32_t packed = (uint32_t)dtypes;
-  const int each[RM_MAX_OPERANDS] = {packed & 255, packed >> 8 & 255, packed >> 16 & 255,
-                                     packed >> 24};
+  int each[RM_MAX_OPERANDS];
+  unpack_dtypes(dtypes, each);
   void *const buffers[RM_MAX_OPERANDS] = {out, a, b, c};
   const rm_call call = {
       .op = kernel,

@@ -107,7 +107,7 @@ static pool foreground = {
 static pool background = {
     .in_use = ATOMIC_FLAG_INIT, .mutex = RM_MUTEX_INIT, .threads = background_threads};
 
-/* Whether this is the queue thread. */
+/* Whether this is the queue thread or one of its workers. */
 static _Thread_local bool in_background;
 
 static _Atomic(int) thread_limit;
@@ -151,7 +151,7 @@ static void worker_loop(void *thread) {
   pool *p = self->of;
   const int index = (int)(self - p->threads);
   unsigned last_call = 0;
-  if (p == &background) rm_lower_priority();
+  if (p == &background) rm_enter_background();
   for (;;) {
     const int64_t end = rm_nanoseconds() + SPIN_NS;
     while (atomic_load(&self->call_count) == last_call && rm_nanoseconds() < end) rm_yield();
@@ -172,19 +172,26 @@ static void worker_loop(void *thread) {
 }
 
 #if defined(_WIN32)
-void rm_pin_library(void) {
+static void pin_library(void) {
   HMODULE self;
   GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
                      (LPCSTR)&foreground, &self);
 }
 #else
-void rm_pin_library(void) {
+static void pin_library(void) {
   Dl_info self;
   if (dladdr((const void *)&foreground, &self) != 0) {
     dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   }
 }
 #endif
+
+void rm_pin_library(void) {
+  static _Atomic(bool) pinned;
+  if (atomic_load(&pinned)) return;
+  pin_library();
+  atomic_store(&pinned, true);
+}
 
 /* What a new thread runs. */
 typedef struct {
@@ -233,21 +240,21 @@ bool rm_start_thread(void (*body)(void *argument), void *argument) {
 }
 
 #if defined(_WIN32)
-void rm_lower_priority(void) {
+static void lower_priority(void) {
   SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_BELOW_NORMAL);
 }
 #elif defined(__linux__)
-void rm_lower_priority(void) {
+static void lower_priority(void) {
   const int nice = getpriority(PRIO_PROCESS, (id_t)getpid()) + BACKGROUND_NICE;
   setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice > 19 ? 19 : nice);
 }
 #else
-void rm_lower_priority(void) { pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0); }
+static void lower_priority(void) { pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0); }
 #endif
 
 void rm_enter_background(void) {
   in_background = true;
-  rm_lower_priority();
+  lower_priority();
 }
 
 /* Starts workers [1, last], as far as the system allows. */

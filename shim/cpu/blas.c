@@ -180,7 +180,7 @@ typedef struct {
 
 static void open_below(void *data) {
   opening *o = data;
-  rm_lower_priority();
+  rm_enter_background();
   const int32_t status = open_default();
   rm_mutex_lock(&o->mutex);
   o->status = status;

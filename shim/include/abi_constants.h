@@ -72,6 +72,11 @@ enum {
   RM_PROGRAM_COPIED = 2
 };
 
+/* The limits of programs. */
+enum {
+  RM_PROGRAM_SLOTS = 32
+};
+
 /* The kinds of random numbers. */
 enum {
   RM_RANDOM_BITS = 0,

@@ -92,7 +92,10 @@ RM_API int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, 
  * RM_PROGRAM_MAKE: numbers are [their length, buffers, calls, bytes of the arena], then for each
  *   buffer [kind, offset in the arena, bytes], then for each call [kernel, compute, whether it
  *   checks indices, operands (4 or more), length of its numbers, dtypes.., buffers of the operands
- *   (-1 for none).., its numbers..]. They become [program, its bytes]. The kinds of buffers:
+ *   (-1 for none).., its numbers..], then the number of loops, then for each loop [its first call, the
+ *   calls of a tile, the calls of the last, shorter tile, tiles, slots, nanoseconds], then for each
+ *   operand of these calls [bytes to the next tile, bytes to the next slot]. They become [program,
+ *   its bytes]. The kinds of buffers:
  *   RM_PROGRAM_ARENA and RM_PROGRAM_COPIED are in the arena, RM_PROGRAM_BOUND in memory of the
  *   caller. The kernels and what they read of numbers are as in rm_run.
  * RM_PROGRAM_FREE: numbers are [program], which has no frames.

@@ -1,12 +1,13 @@
 /*
- * Node-API, as in node_api.h. A process that runs JavaScript has its functions; which ones a file
- * needs it finds by itself.
+ * The part of Node-API that the shim uses, as Node's header of this name declares it. A process that
+ * runs JavaScript has its functions; each file finds those that it needs.
  */
 #ifndef ROWMAJOR_NODE_API_H
 #define ROWMAJOR_NODE_API_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "mutex.h"
 #if defined(_WIN32)
 #include <windows.h>
 #else
@@ -33,6 +34,26 @@ static inline void *rm_find_in_process(const char *name) {
   return dlsym(RTLD_DEFAULT, name);
 #endif
 }
+
+/* Defines `api`, which has the functions of a list, and find_api, which finds them once under
+ * `mutex`; false if there is no Node-API. */
+#define RM_NODE_API_FIELD(name, parameters) int(*name) parameters;
+#define RM_NODE_API_FIND(name, parameters) \
+  *(void **)&api.name = rm_find_in_process(#name); \
+  if (api.name == NULL) found = 0;
+#define RM_NODE_API(functions) \
+  static struct { functions(RM_NODE_API_FIELD) } api; \
+  static bool find_api(rm_mutex *mutex) { \
+    static int found = -1; \
+    rm_mutex_lock(mutex); \
+    if (found < 0) { \
+      found = 1; \
+      functions(RM_NODE_API_FIND) \
+    } \
+    const bool all = found == 1; \
+    rm_mutex_unlock(mutex); \
+    return all; \
+  }
 
 /* Sets properties of the exports of a module; nothing in a process without Node-API. */
 void rm_export_buffers(void *env, void *exports);

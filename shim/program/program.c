@@ -114,7 +114,7 @@ static void skip_numbers(reader *from, size_t count) {
   else from->next += count;
 }
 
-enum { MAX_SLOTS = 32, MAX_LOOP_OPERANDS = 32 };
+enum { MAX_LOOP_OPERANDS = 32 };
 
 static const double MAX_COUNT = INT32_MAX, MAX_BYTES = 9007199254740991.0;
 
@@ -147,19 +147,21 @@ static void read_loop(reader *from, program *to, int32_t index) {
   loop.body = (int32_t)read_number(from, 1, (double)(to->call_count - loop.first));
   loop.rest = (int32_t)read_number(from, 0, (double)(to->call_count - loop.first - loop.body));
   loop.tiles = (ptrdiff_t)read_number(from, 1, MAX_COUNT);
-  loop.slots = (int32_t)read_number(from, 1, MAX_SLOTS);
+  loop.slots = (int32_t)read_number(from, 1, RM_PROGRAM_SLOTS);
   loop.work = read_number(from, 0, MAX_BYTES);
-  for (int32_t i = loop.first; to->calls != NULL && i < loop.first + loop.body + loop.rest; i++) {
-    const program_call *call = &to->calls[i];
-    if (call->checks_index || call->operands > MAX_LOOP_OPERANDS) from->failed = true;
+  for (int32_t i = loop.first; !from->failed && i < loop.first + loop.body + loop.rest; i++) {
+    program_call *call = &to->calls[i];
+    /* A call belongs to one loop at most. */
+    if (call->loop >= 0 || call->checks_index || call->operands > MAX_LOOP_OPERANDS) {
+      from->failed = true;
+    }
+    call->loop = index;
     for (int32_t k = 0; k < call->operands && !from->failed; k++) {
       to->tile_steps[call->first_operand + k] = (ptrdiff_t)read_number(from, -MAX_BYTES, MAX_BYTES);
       to->slot_steps[call->first_operand + k] = (ptrdiff_t)read_number(from, 0, MAX_BYTES);
     }
   }
-  if (to->calls == NULL || from->failed) return;
-  to->calls[loop.first].loop = index;
-  to->loops[index] = loop;
+  if (!from->failed) to->loops[index] = loop;
 }
 
 /* Reads all parts of a specification into `to`, or only counts them if `to` has no arrays yet. */
@@ -275,7 +277,9 @@ static int32_t make_program(double *numbers) {
   numbers[0] = (double)(uintptr_t)p;
   numbers[1] = (double)(sizeof *p + (size_t)p->buffer_count * sizeof *p->buffers +
                         (size_t)p->call_count * sizeof *p->calls +
-                        operands * (sizeof *p->dtypes + 2 * sizeof *p->places) +
+                        operands * (sizeof *p->dtypes + 2 * sizeof *p->places +
+                                    2 * sizeof *p->tile_steps) +
+                        (size_t)p->loop_count * sizeof *p->loops +
                         p->number_count * sizeof *p->numbers);
   return RM_OK;
 }
@@ -344,6 +348,9 @@ static int32_t make_frame(double *numbers) {
 
 int32_t rm_program(int32_t what, double *numbers) {
   void *address = what == RM_PROGRAM_MAKE ? NULL : (void *)(uintptr_t)numbers[0];
+  if (what != RM_PROGRAM_MAKE && address == NULL) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no program or frame at 0");
+  }
   switch (what) {
     case RM_PROGRAM_MAKE: return make_program(numbers);
     case RM_PROGRAM_FREE: free_program(address); return RM_OK;
@@ -388,9 +395,11 @@ int32_t rm_program_copy(double frame, int32_t what, int32_t place, void *array) 
   const program_buffer *buffer = &p->buffers[place];
   if (buffer->bytes == 0) return RM_OK;
   if (array == NULL) return rm_fail(RM_BAD_ARGUMENT, "the array of buffer %d is detached", place);
-  if (what == RM_PROGRAM_WRITE) memcpy(of->arena + buffer->offset, array, buffer->bytes);
-  else memcpy(array, of->arena + buffer->offset, buffer->bytes);
-  return RM_OK;
+  switch (what) {
+    case RM_PROGRAM_WRITE: memcpy(of->arena + buffer->offset, array, buffer->bytes); return RM_OK;
+    case RM_PROGRAM_READ: memcpy(array, of->arena + buffer->offset, buffer->bytes); return RM_OK;
+    default: return rm_fail(RM_BAD_ARGUMENT, "rm_program_copy does not do %d", what);
+  }
 }
 
 int32_t rm_program_set(double frame, int32_t call, int32_t index, double value) {
@@ -406,7 +415,7 @@ int32_t rm_program_set(double frame, int32_t call, int32_t index, double value) 
   return RM_OK;
 }
 
-/* Notes why a run has stopped. The message of a kernel belongs to its thread. */
+/* Notes why a run has stopped. The message of a kernel belongs to the thread that ran it. */
 static int32_t note_fault(rm_frame *frame, int32_t call, int32_t status, double bad_index) {
   frame->fault_call = call;
   frame->bad_index = bad_index;
@@ -423,8 +432,9 @@ typedef struct {
   const program_loop *loop;
   _Atomic(uint32_t) free_slots;
   _Atomic(int32_t) status;
-  /* The call of that status. */
-  _Atomic(int32_t) fault_call;
+  /* The call of that status, and its message. */
+  int32_t fault_call;
+  char message[MESSAGE_BYTES];
 } loop_context;
 
 static int take_slot(loop_context *ctx) {
@@ -463,7 +473,10 @@ static void run_tile(void *context, ptrdiff_t tile) {
     const int32_t status = rm_run_call(&call);
     if (status == RM_OK) continue;
     int32_t none = RM_OK;
-    if (atomic_compare_exchange_strong(&ctx->status, &none, status)) ctx->fault_call = i;
+    if (atomic_compare_exchange_strong(&ctx->status, &none, status)) {
+      ctx->fault_call = i;
+      rm_last_error(ctx->message, MESSAGE_BYTES);
+    }
     break;
   }
   atomic_fetch_or_explicit(&ctx->free_slots, 1u << slot, memory_order_release);
@@ -473,11 +486,16 @@ static int32_t run_loop(rm_frame *frame, const program_loop *loop) {
   loop_context ctx = {
       .frame = frame,
       .loop = loop,
-      .free_slots = loop->slots == MAX_SLOTS ? UINT32_MAX : (1u << loop->slots) - 1,
+      .free_slots = loop->slots == RM_PROGRAM_SLOTS ? UINT32_MAX : (1u << loop->slots) - 1,
   };
   rm_parallel(loop->tiles + (loop->rest > 0), loop->work, run_tile, &ctx);
-  return ctx.status == RM_OK ? RM_OK : note_fault(frame, ctx.fault_call, ctx.status, -1);
+  if (ctx.status == RM_OK) return RM_OK;
+  note_fault(frame, ctx.fault_call, ctx.status, -1);
+  if (frame->message[0] != 0) memcpy(frame->message, ctx.message, MESSAGE_BYTES);
+  return ctx.status;
 }
+
+static const char PART_OF_LOOP[] = "a part of a loop does not run by itself";
 
 int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bool) *cancelled) {
   for (int32_t i = from; i < to; i++) {
@@ -487,9 +505,12 @@ int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bo
     const int32_t loop = frame->program->calls[i].loop;
     if (loop >= 0) {
       const program_loop *of = &frame->program->loops[loop];
-      const int32_t status = run_loop(frame, of);
+      const int32_t end = of->first + of->body + of->rest;
+      const int32_t status = i == of->first && end <= to
+                                 ? run_loop(frame, of)
+                                 : note_fault(frame, i, rm_fail(RM_BAD_ARGUMENT, PART_OF_LOOP), -1);
       if (status != RM_OK) return status;
-      i = of->first + of->body + of->rest - 1;
+      i = end - 1;
       continue;
     }
     frame_call *call = &frame->calls[i];

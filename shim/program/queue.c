@@ -34,11 +34,7 @@ typedef void (*js_caller)(void *env, void *function, void *context, void *data);
   F(napi_ref_threadsafe_function, (void *env, void *function)) \
   F(napi_unref_threadsafe_function, (void *env, void *function))
 
-static struct {
-#define FIELD(name, parameters) int(*name) parameters;
-  FUNCTIONS(FIELD)
-#undef FIELD
-} api;
+RM_NODE_API(FUNCTIONS)
 
 /* An environment. It is never freed: a runtime may look at a function whose environment ends. */
 typedef struct queue_client queue_client;
@@ -61,11 +57,10 @@ static rm_mutex mutex = RM_MUTEX_INIT;
 static rm_condition submitted = RM_CONDITION_INIT, ended = RM_CONDITION_INIT;
 static queue_client *first, **last = &first;
 static queue_client *running;
-static bool started;
+/* Also read without the mutex. */
+static _Atomic(bool) started;
 
-static _Atomic(bool) has_started;
-
-bool rm_queue_started(void) { return atomic_load(&has_started); }
+bool rm_queue_started(void) { return atomic_load(&started); }
 
 /* The main loop of the queue thread. */
 static void run_jobs(void *unused) {
@@ -93,7 +88,6 @@ static int32_t start_queue(void) {
   if (!started) started = rm_start_thread(run_jobs, NULL);
   const bool is_started = started;
   rm_mutex_unlock(&mutex);
-  atomic_store(&has_started, is_started);
   return is_started ? RM_OK : rm_fail(RM_UNSUPPORTED, "the system starts no more threads");
 }
 
@@ -167,23 +161,6 @@ static void *api_submit(void *env, void *info) {
   return result;
 }
 
-/* Finds the functions once; false if there is no Node-API. */
-static bool find_api(void) {
-  static int found = -1;
-  rm_mutex_lock(&mutex);
-  if (found < 0) {
-    found = 1;
-#define FIND(name, parameters) \
-  *(void **)&api.name = rm_find_in_process(#name); \
-  if (api.name == NULL) found = 0;
-    FUNCTIONS(FIND)
-#undef FIND
-  }
-  const bool all = found == 1;
-  rm_mutex_unlock(&mutex);
-  return all;
-}
-
 /* listen(ended): submit. The function `ended` gets the status of each job. */
 static void *api_listen(void *env, void *info) {
   size_t count = 1;
@@ -205,7 +182,7 @@ static void *api_listen(void *env, void *info) {
 
 void rm_export_queue(void *env, void *exports) {
   void *listen;
-  if (!find_api()) return;
+  if (!find_api(&mutex)) return;
   /* The runtime may unload the library with the environment. */
   rm_pin_library();
   if (api.napi_create_function(env, "listen", 6, api_listen, NULL, &listen) == 0) {

@@ -20,10 +20,10 @@ export interface AttentionAttributes {
   readonly causal: boolean;
 }
 
-/** The sizes of a call; `queries` heads are a multiple of `keys` heads. */
+/** The sizes of a call. */
 export interface AttentionSizes {
-  /** The heads of queries that share a head of keys and values. */
-  readonly groups: number;
+  /** The number of heads of queries that share a head of keys and values. */
+  readonly groupSize: number;
   /** The queries of a head. */
   readonly m: number;
   /** The keys of a head. */
@@ -63,22 +63,27 @@ export interface AttentionProblem extends AttentionSizes, AttentionAttributes {
 /** The shape of `q` by heads of keys: [..., Hk, G, M, D]; also of a mask with one head. */
 export function splitHeads(shape: readonly number[], heads: number): number[] {
   const own = shape.at(-3)!;
-  const [first, groups] = own === 1 ? [1, 1] : [heads, heads === 0 ? 0 : own / heads];
-  return [...shape.slice(0, -3), first, groups, ...shape.slice(-2)];
+  const [first, groupSize] = own === 1 ? [1, 1] : [heads, heads === 0 ? 0 : own / heads];
+  return [...shape.slice(0, -3), first, groupSize, ...shape.slice(-2)];
 }
 
-/** `x`, broadcast to the batch and with `rows` heads per problem. */
+/** The matrices of an operand that is broadcast to the batch: `groupSize` heads for each problem. */
 function headBatch(
   { storage, layout }: Operand,
   batch: readonly number[],
   heads: number,
-  groups: number,
+  groupSize: number,
 ): HeadBatch {
   const [rows, columns] = layout.shape.slice(-2) as [number, number];
-  const { shape, strides, offset } = layout.broadcastTo([...batch, heads * groups, rows, columns]);
+  const { shape, strides, offset } = layout.broadcastTo([
+    ...batch,
+    heads * groupSize,
+    rows,
+    columns,
+  ]);
   const at = shape.length - 3;
   const stride = strides[at]!;
-  const first = new Layout(shape.with(at, heads), strides.with(at, stride * groups), offset);
+  const first = new Layout(shape.with(at, heads), strides.with(at, stride * groupSize), offset);
   return { matrices: matrixBatch(storage, first), groupStride: stride, whole: layout };
 }
 
@@ -89,13 +94,13 @@ export function attentionOf(call: Call): AttentionProblem {
   const out = call.outputs[0]!;
   const { scale, causal } = call.attributes as AttentionAttributes;
   const sizes = call.memo as AttentionSizes;
-  const { groups, m, n } = sizes;
+  const { groupSize, m, n } = sizes;
   const batch = out.layout.shape.slice(0, -3);
   const heads = k.layout.shape.at(-3)!;
-  const made = headBatch(out, batch, heads, groups);
+  const made = headBatch(out, batch, heads, groupSize);
   const whole = mask && {
     storage: mask.storage,
-    layout: mask.layout.broadcastTo([...batch, heads * groups, m, n]),
+    layout: mask.layout.broadcastTo([...batch, heads * groupSize, m, n]),
     flags: mask.flags,
   };
   return {
@@ -104,9 +109,9 @@ export function attentionOf(call: Call): AttentionProblem {
     causal,
     batch: made.matrices.batch,
     out: made,
-    q: headBatch(q, batch, heads, groups),
+    q: headBatch(q, batch, heads, groupSize),
     k: headBatch(k, batch, heads, 1),
     v: headBatch(v, batch, heads, 1),
-    mask: whole === undefined ? null : headBatch(whole, batch, heads, groups),
+    mask: whole === undefined ? null : headBatch(whole, batch, heads, groupSize),
   };
 }

@@ -46,7 +46,7 @@ function sizesOf(call: Call, q: Layout, k: Layout, v: Layout): AttentionSizes {
   if (hk === 0 ? h > 0 : h % hk > 0) {
     throw doNotFit(call, `${h} heads of queries are no multiple of ${hk} heads of keys`);
   }
-  return { groups: hk === 0 ? 1 : h / hk, m, n, d, dv };
+  return { groupSize: hk === 0 ? 1 : h / hk, m, n, d, dv };
 }
 
 function batchOf(call: Call, layouts: readonly Layout[]): readonly number[] {
@@ -137,12 +137,12 @@ function withMask(scores: Operand, mask: Operand): Operand {
 /** The definition, of operands of one dtype of at least 32 bits. */
 function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand): Operand {
   const { scale, causal } = call.attributes as AttentionAttributes;
-  const { groups, m, n } = call.memo as AttentionSizes;
+  const { groupSize, m, n } = call.memo as AttentionSizes;
   const { shape } = call.specs[0]!;
   const heads = k.layout.shape.at(-3)!;
   const reshaped = (x: Operand, to: readonly number[]): Operand =>
     applyView(VIEWS.reshape, x, "reshape", to);
-  const [grouped, keys, values] = groups === 1 ? [q, k, v] : [
+  const [grouped, keys, values] = groupSize === 1 ? [q, k, v] : [
     reshaped(q, splitHeads(q.layout.shape, heads)),
     reshaped(k, k.layout.shape.toSpliced(-2, 0, 1)),
     reshaped(v, v.layout.shape.toSpliced(-2, 0, 1)),
@@ -150,7 +150,7 @@ function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand)
   let scores = matmul(grouped, applyView(VIEWS.mT, keys, "mT"));
   scores = apply(MAP.mul, scores, scale, undefined, { out: scores });
   if (mask !== undefined) {
-    const split = groups > 1 && mask.layout.shape.length > 2;
+    const split = groupSize > 1 && mask.layout.shape.length > 2;
     scores = withMask(
       scores,
       split ? reshaped(mask, splitHeads(mask.layout.shape, heads)) : mask,
@@ -158,7 +158,7 @@ function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand)
   }
   if (causal) scores = withMask(scores, causalMask(q, m, n));
   const product = matmul(softmax("softmax", scores), values);
-  return groups === 1 ? product : reshaped(product, shape);
+  return groupSize === 1 ? product : reshaped(product, shape);
 }
 
 /** [..., H, M, D], [..., Hk, N, D], [..., Hk, N, Dv] and a mask give [..., H, M, Dv]. */

@@ -153,10 +153,27 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
   return program;
 }
 
-const THREADS = ["core/threads.c", "core/environment.c"];
+const THREADS = ["core/threads.c", "core/environment.c", "core/error.c"];
 const BUFFERS = ["core/buffers.c", "program/node_api.c", ...THREADS];
 const QUEUE = ["program/queue.c", "program/node_api.c", ...THREADS];
+const LOOPS = ["program/program.c", ...THREADS];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
+
+test(
+  ...when(onX64, "loops of programs run all tiles, and stop with their own message", (folder) => {
+    const program = buildPart(folder, "loops", LOOPS, PLAIN);
+    assertStringIncludes(run(program, []), "1280 tiles");
+  }),
+);
+
+test(...when(
+  { ...onX64, "valgrind": installed("valgrind") },
+  "loops of programs run under valgrind",
+  (folder) => {
+    const program = buildPart(folder, "loops", LOOPS, PLAIN);
+    run("valgrind", ["-q", "--error-exitcode=9", program]);
+  },
+));
 
 test(...when(onX64, "buffers come back to the owner that has lost them", (folder) => {
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
@@ -217,8 +234,13 @@ function runSanitized(folder: string, name: string, parts: string[]): string {
 test(...when(
   withSanitizer,
   "the pool of threads passes with the thread sanitizer",
-  (folder) =>
-    assertStringIncludes(runSanitized(folder, "pool", [...THREADS, "core/error.c"]), "9000 jobs"),
+  (folder) => assertStringIncludes(runSanitized(folder, "pool", THREADS), "9000 jobs"),
+));
+
+test(...when(
+  withSanitizer,
+  "loops of programs run with the thread sanitizer",
+  (folder) => assertStringIncludes(runSanitized(folder, "loops", LOOPS), "1280 tiles"),
 ));
 
 test(...when(

@@ -137,7 +137,7 @@ check("frames do not share numbers, addresses or arenas", () => {
   assertEquals(out, arrayOf(-1));
   second.read(1, out);
   assertEquals(out, Float32Array.from({ length: N }, (_, i) => i < N - 1 ? -2 : 0));
-  for (const [at, index] of [[1, 0], [0, numbers.length], [0, -1], [-1, 0], [0, 0.5]] as const) {
+  for (const [at, index] of [[1, 0], [0, numbers.length], [0, -1], [-1, 0]] as const) {
     assertThrows(() => first.setNumber(at, index, 0), NativeError, "has no number");
   }
   first.release();

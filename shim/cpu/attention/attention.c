@@ -12,8 +12,8 @@
 #include "attention_context.h"
 
 enum {
-  /* The query rows of a task, also if it copies keys or values, which then costs less than a
-   * twentieth; and how many tasks are enough for smaller ones not to be made. */
+  /* Query rows of a task. Tasks that copy keys or values have more, so that the copy takes under a
+   * twentieth of the time. Tasks are halved while there are fewer than TARGET_TASKS. */
   TASK_ROWS = 128,
   COPYING_TASK_ROWS = 512,
   TARGET_TASKS = 16,
@@ -27,7 +27,7 @@ static const double EXP_NS = 0.3, READ_NS = 0.1;
 /* The numbers of a call: sizes, strides, then the offsets of all problems for each operand. */
 enum {
   BATCH,
-  GROUPS,
+  GROUP_SIZE,
   QUERIES,
   KEYS,
   DEPTH,
@@ -44,7 +44,7 @@ static head_operand operand_of(const rm_call *call, int i) {
   const double *strides = call->numbers + STRIDES + i * STRIDES_PER_OPERAND;
   return (head_operand){
       .dtype = call->dtypes[i],
-      .data = i < call->operands ? call->buffers[i] : NULL,
+      .data = call->buffers[i],
       .strides = {(ptrdiff_t)strides[0], (ptrdiff_t)strides[1], (ptrdiff_t)strides[2]},
       .at = call->numbers + NUMBER_COUNT + i * (ptrdiff_t)call->numbers[BATCH],
   };
@@ -57,8 +57,6 @@ static bool is_direct(const head_operand *x, ptrdiff_t columns, ptrdiff_t query_
                              x->strides.row * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0;
   return x->dtype == RM_FLOAT32 && (x->strides.column == 1 || columns == 1) && !has_conflicts;
 }
-
-static bool is_float_to_32_bits(int dtype) { return rm_is_float(dtype) && dtype != RM_FLOAT64; }
 
 /* Splits problems into tasks of query rows, fewer of them if there would be too few tasks. */
 static ptrdiff_t split_panels(attention_context *ctx) {
@@ -88,7 +86,7 @@ int32_t RM_FOR_ISA(attention)(const rm_call *call) {
   attention_context ctx = {
       .kernels = kernels,
       .batch = (ptrdiff_t)numbers[BATCH],
-      .groups = (ptrdiff_t)numbers[GROUPS],
+      .group_size = (ptrdiff_t)numbers[GROUP_SIZE],
       .m = (ptrdiff_t)numbers[QUERIES],
       .n = (ptrdiff_t)numbers[KEYS],
       .d = (ptrdiff_t)numbers[DEPTH],
@@ -100,16 +98,16 @@ int32_t RM_FOR_ISA(attention)(const rm_call *call) {
       .k = operand_of(call, 2),
       .v = operand_of(call, 3),
   };
-  if (call->operands >= OPERANDS && call->dtypes[4] != RM_NONE) ctx.mask = operand_of(call, 4);
-  for (int i = 0; i < 4; i++) {
-    if (!is_float_to_32_bits(call->dtypes[i])) return RM_UNSUPPORTED;
+  const bool masked = call->operands >= OPERANDS && call->dtypes[4] != RM_NONE;
+  if (masked) ctx.mask = operand_of(call, 4);
+  for (int i = 0; i < 4 + masked; i++) {
+    if (i < 4 && !rm_fits_float32(call->dtypes[i])) return RM_UNSUPPORTED;
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand %d", i);
   }
-  const bool masked = ctx.mask.data != NULL;
-  if (masked && ctx.mask.dtype != RM_BOOL && !is_float_to_32_bits(ctx.mask.dtype)) {
+  if (masked && ctx.mask.dtype != RM_BOOL && !rm_fits_float32(ctx.mask.dtype)) {
     return RM_UNSUPPORTED;
   }
-  ctx.rows = ctx.groups * ctx.m;
+  ctx.rows = ctx.group_size * ctx.m;
   if (ctx.batch < 1 || ctx.rows < 1 || ctx.dv < 1) return RM_OK;
   if (ctx.n < 1 || ctx.d < 1) return RM_UNSUPPORTED;
   ctx.k_pitch = ctx.d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx.d + LANES : ctx.d;
@@ -125,7 +123,7 @@ int32_t RM_FOR_ISA(attention)(const rm_call *call) {
   const size_t size = (size_t)(ctx.slots * ctx.workspace_bytes) +
                       (size_t)partial * sizeof *ctx.partial;
   gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(size, ctx.slots);
-  if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for attention");
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for attention");
   ctx.workspace = workspace->data;
   ctx.slot_taken = workspace->slot_taken;
   ctx.partial = (float *)(ctx.workspace + ctx.slots * ctx.workspace_bytes);

@@ -1,9 +1,9 @@
 /*
  * What the files of attention share: the context of a call, and softmax on vectors.
  *
- * A problem is the attention of all queries that use one head of keys and values: of `groups` heads
- * with m queries each. Query row r of a problem is query r / groups of head r % groups, so that rows
- * with about the same causal limit are neighbors.
+ * A problem is the attention of all queries that use one head of keys and values: of `group_size`
+ * heads with m queries each. Query row r of a problem is query r / group_size of head
+ * r % group_size, so that rows with about the same causal limit are neighbors.
  */
 #ifndef ROWMAJOR_ATTENTION_CONTEXT_H
 #define ROWMAJOR_ATTENTION_CONTEXT_H
@@ -40,7 +40,7 @@ typedef struct {
 
 typedef struct {
   const gemm_kernels *kernels;
-  ptrdiff_t batch, groups, m, n, d, dv;
+  ptrdiff_t batch, group_size, m, n, d, dv;
   /* The query rows of a problem. */
   ptrdiff_t rows;
   float scale;
@@ -68,8 +68,8 @@ typedef struct {
 /* Element (row, 0) of a problem of an operand. */
 static inline char *row_of(const attention_context *ctx, const head_operand *x, ptrdiff_t problem,
                            ptrdiff_t row) {
-  const ptrdiff_t at = (ptrdiff_t)x->at[problem] + row / ctx->groups * x->strides.row +
-                       row % ctx->groups * x->strides.group;
+  const ptrdiff_t at = (ptrdiff_t)x->at[problem] + row / ctx->group_size * x->strides.row +
+                       row % ctx->group_size * x->strides.group;
   return x->data + at * rm_itemsize(x->dtype);
 }
 
@@ -81,7 +81,7 @@ static inline char *key_of(const head_operand *x, ptrdiff_t problem, ptrdiff_t k
 /* The keys that a query row sees: the first ones. */
 static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t row) {
   if (!ctx->causal) return ctx->n;
-  const ptrdiff_t seen = ctx->n - ctx->m + row / ctx->groups + 1;
+  const ptrdiff_t seen = ctx->n - ctx->m + row / ctx->group_size + 1;
   return seen < 0 ? 0 : seen;
 }
 

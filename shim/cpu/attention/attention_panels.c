@@ -115,7 +115,7 @@ static void apply_mask(const attention_context *ctx, const panel *p, panel_memor
   const bool replaces = ctx->mask.dtype == RM_BOOL;
   float *scores = memory->scores;
   /* One row for all queries. */
-  if ((strides->row == 0 || ctx->m == 1) && (strides->group == 0 || ctx->groups == 1)) {
+  if ((strides->row == 0 || ctx->m == 1) && (strides->group == 0 || ctx->group_size == 1)) {
     RM_FOR_ISA(load_mask)(ctx, p->problem, p->row, key, keys, memory->rows);
     for (ptrdiff_t j = 0; j < keys; j++) {
       const v_f32 m = SPLAT(memory->rows[j]);
@@ -212,10 +212,8 @@ static void attend_block(const attention_context *ctx, const panel *p, panel_mem
   multiply_values(ctx, p, memory, v, v_stride, keys, key > 0);
 }
 
-static panel panel_at(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t first,
-                      ptrdiff_t in_task, ptrdiff_t rows) {
+static panel panel_at(ptrdiff_t problem, ptrdiff_t first, ptrdiff_t in_task, ptrdiff_t rows) {
   const ptrdiff_t left = rm_min(PANEL, rows - in_task);
-  (void)ctx;
   return (panel){problem, first + in_task, in_task, left, left > LANES ? 2 : 1};
 }
 
@@ -227,7 +225,7 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
   const ptrdiff_t problem = index / ctx->row_tasks, first = index % ctx->row_tasks * ctx->task_rows;
   const ptrdiff_t rows = rm_min(ctx->task_rows, ctx->rows - first);
   for (ptrdiff_t i = 0; i < rows; i += PANEL) {
-    const panel p = panel_at(ctx, problem, first, i, rows);
+    const panel p = panel_at(problem, first, i, rows);
     load_queries(ctx, &p, &memory);
   }
   for (ptrdiff_t i = 0; i < ctx->task_rows; i++) {
@@ -248,7 +246,7 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
       v_stride = ctx->v.strides.row;
     } else RM_FOR_ISA(copy_keys)(&ctx->v, problem, key, keys, ctx->dv, memory.values, v_stride);
     for (ptrdiff_t i = 0; i < rows; i += PANEL) {
-      const panel p = panel_at(ctx, problem, first, i, rows);
+      const panel p = panel_at(problem, first, i, rows);
       const ptrdiff_t own = rm_min(keys, keys_seen(ctx, p.row + p.rows - 1) - key);
       if (own > 0) attend_block(ctx, &p, &memory, k, k_stride, v, v_stride, key, own);
     }

@@ -355,7 +355,7 @@ static int32_t multiply_blocks(gemm_context *ctx) {
   if (bytes > STACK_WORKSPACE_BYTES) {
     ctx->slots = (int)rm_min(rm_threads(), tasks);
     workspace = RM_FOR_ISA(workspace_alloc)((size_t)(ctx->slots * bytes), ctx->slots);
-    if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
     ctx->workspace = workspace->data;
     ctx->slot_taken = workspace->slot_taken;
   }

@@ -16,8 +16,8 @@ enum {
   BLOCK_DEPTH = 512,
   MOST_BLOCK_ROWS = 128,
   PADDING = 16,
-  /* A task that is one of several with the same panels has so many of them, if there are as many
-   * tasks as that. */
+  /* With several blocks of rows, a task has up to SHARING_PANELS panels, if at least LEAST_TASKS tasks
+   * remain. */
   SHARING_PANELS = 8,
   LEAST_TASKS = 32,
   /* Elements of x that a task converts. */
@@ -230,7 +230,11 @@ static gemm_workspace *convert(packed_context *ctx) {
   return workspace;
 }
 
-static bool is_packed_dtype(int dtype) { return rm_is_float(dtype) && dtype != RM_FLOAT64; }
+/* Whether an optional operand is one of `dtype`, or not given. */
+static bool is_operand_of(const rm_call *call, int buffer, int dtype) {
+  return buffer < 0 || (buffer < call->operands && call->buffers[buffer] != NULL &&
+                        call->dtypes[buffer] == dtype);
+}
 
 int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
   static const int activations[] = {
@@ -242,11 +246,8 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
   const int dtype = call->dtypes[0], weight_dtype = call->dtypes[2];
   const int activation = (int)numbers[ACTIVATION];
   const int bias = (int)numbers[BIAS_BUFFER], add = (int)numbers[ADD_BUFFER];
-  if (!is_packed_dtype(dtype) || !is_packed_dtype(weight_dtype) || call->dtypes[1] != dtype) {
+  if (!rm_fits_float32(dtype) || !rm_fits_float32(weight_dtype) || call->dtypes[1] != dtype) {
     return rm_fail(RM_UNSUPPORTED, "no product of dtypes %d and %d", dtype, weight_dtype);
-  }
-  if (bias >= call->operands || add >= call->operands) {
-    return rm_fail(RM_BAD_ARGUMENT, "a packed product has no buffer %d", bias > add ? bias : add);
   }
   const ptrdiff_t bytes = rm_itemsize(dtype);
   packed_context ctx = {
@@ -262,6 +263,16 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
       .x_source_stride = (ptrdiff_t)numbers[X_STRIDE],
   };
   if (ctx.rows <= 0 || ctx.columns <= 0) return RM_OK;
+  if (call->buffers[0] == NULL ||
+      (ctx.depth > 0 && (call->buffers[1] == NULL || call->buffers[2] == NULL))) {
+    return rm_fail(RM_BAD_ARGUMENT, "a packed product without an operand");
+  }
+  if (!is_operand_of(call, bias, dtype) || !is_operand_of(call, add, dtype)) {
+    return rm_fail(RM_BAD_ARGUMENT, "a packed product without its bias or residual");
+  }
+  if (activation < 0 || activation > RM_ACTIVATION_SIGMOID) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
+  }
   ctx.panels = rm_ceil_div(ctx.columns, PANEL_COLUMNS);
   ctx.panel_bytes = ctx.depth * PANEL_COLUMNS * rm_itemsize(weight_dtype);
   if (bias >= 0) {
@@ -282,7 +293,7 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
     ctx.x_stride = ctx.x_source_stride;
   } else {
     workspace = convert(&ctx);
-    if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
   }
   ctx.row_blocks = rm_ceil_div(ctx.rows, MOST_BLOCK_ROWS);
   const double products = (double)ctx.rows * PANEL_COLUMNS * (double)ctx.depth;

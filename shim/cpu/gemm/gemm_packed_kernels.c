@@ -6,7 +6,6 @@
 enum {
   LANES = VECTOR_BYTES / 4,
   PANEL_VECTORS = PANEL_COLUMNS / LANES,
-  MOST_ROWS = TILE_ROWS > FEW_ROWS ? TILE_ROWS : FEW_ROWS,
   MOST_VECTORS = 2 * PANEL_VECTORS,
   ROWS_PER_ADDRESS = 3,
   /* How far ahead of its loads a kernel of whole panels asks for lines. Processors that notice the
@@ -15,7 +14,6 @@ enum {
   LINE_BYTES = 64
 };
 
-VECTOR(v_u32, uint32_t, VECTOR_BYTES / 4);
 #if RM_HAS_F16_CONVERSION
 VECTOR(v_f16, _Float16, VECTOR_BYTES / 4);
 #endif
@@ -25,7 +23,7 @@ static RM_ALWAYS_INLINE void load_columns(const int dtype, const int count, cons
                                           v_f32 *to) {
   if (dtype == RM_BFLOAT16) {
     UNROLL for (int v = 0; v < PANEL_VECTORS / 2; v++) {
-      const v_u32 words = *(const v_u32 *)(from + v * VECTOR_BYTES);
+      const v_i32 words = *(const v_i32 *)(from + v * VECTOR_BYTES);
       to[v] = (v_f32)(words << 16);
       to[v + PANEL_VECTORS / 2] = (v_f32)(words & 0xffff0000u);
     }
@@ -50,11 +48,11 @@ static RM_ALWAYS_INLINE void multiply(const bool strip, const int rows, const in
                                       ptrdiff_t step) {
   const int vectors = panels * width, row_bytes = PANEL_COLUMNS * (dtype == RM_FLOAT32 ? 4 : 2);
   const char *b = panel;
-  const float *first[MOST_ROWS];
+  const float *first[TILE_ROWS];
   UNROLL for (int i = 0; i < rows; i += ROWS_PER_ADDRESS) {
     first[i / ROWS_PER_ADDRESS] = x + i * stride;
   }
-  v_f32 sum[MOST_ROWS][MOST_VECTORS];
+  v_f32 sum[TILE_ROWS][MOST_VECTORS];
   UNROLL for (int i = 0; i < rows; i++) {
     UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = (v_f32)0.0f;
   }

@@ -122,7 +122,7 @@ int32_t RM_FOR_ISA(multiply_vector)(gemm_context *ctx) {
   if (ctx->parts > 1) {
     workspace = RM_FOR_ISA(workspace_alloc)(
         (size_t)(ctx->batch * ctx->parts * ctx->matrix_rows * ctx->kernels->size), 0);
-    if (workspace == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for a matrix product");
+    if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
     ctx->sums = workspace->data;
   }
   /* Reading a matrix element takes as long as 8 multiply-adds of packed ones. */

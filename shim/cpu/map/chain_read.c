@@ -237,7 +237,8 @@ static void find_overwritten(chain_context *chain) {
 
 int32_t RM_FOR_ISA(read_chain)(chain_context *chain, const rm_call *call) {
   int32_t status = read_operands(chain, call);
-  if (status != RM_OK) return status;
+  /* An operand without elements has no scalar to read. */
+  if (status != RM_OK || chain->empty) return status;
   const double *attributes = rm_attributes(call);
   const int steps = (int)attributes[RM_CHAIN_AT_STEPS];
   const int constants = (int)attributes[RM_CHAIN_AT_CONSTANTS];

@@ -299,7 +299,7 @@ static int32_t run_reduction(reduce_context *ctx) {
   }
   const ptrdiff_t tasks = ctx->units * ctx->parts, bytes = ACCUMULATOR_ARRAYS * 8 * ctx->width;
   ctx->memory = malloc((size_t)(tasks * bytes));
-  if (ctx->memory == NULL) return rm_fail(RM_BAD_ARGUMENT, "no memory for %d parts", (int)tasks);
+  if (ctx->memory == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for %d parts", (int)tasks);
   atomic_init(&ctx->is_settled, false);
   if (ctx->short_circuits && ctx->units == 1) {
     /* The first part often settles the output. */

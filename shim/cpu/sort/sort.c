@@ -229,6 +229,6 @@ int32_t RM_FOR_ISA(sort)(const rm_call *call) {
     rm_parallel(rm_ceil_div(ctx.runs, ctx.runs_per_task),
                 NANOSECONDS * (double)(ctx.runs * ctx.size), sort_runs, &ctx);
   }
-  return ctx.failed ? rm_fail(RM_BAD_ARGUMENT, "sort: no memory for %.0f elements", attributes[2])
+  return ctx.failed ? rm_fail(RM_OUT_OF_MEMORY, "sort: no memory for %.0f elements", attributes[2])
                     : RM_OK;
 }

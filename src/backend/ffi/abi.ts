@@ -206,6 +206,9 @@ export const RANDOM: Readonly<Record<Distribution, number>> = {
   integers: 3,
 };
 
+/** The limits of programs: the most tiles of a loop that run at once. */
+export const PROGRAM_LIMITS = { slots: 32 } as const;
+
 /** The limits of chains: the most steps, and the most operands, the outputs included. */
 export const CHAIN_LIMITS = {
   steps: MAX_CHAIN_STEPS,

@@ -43,10 +43,10 @@ export function planAttention(
   call: Call,
   numbers: Float64Array<ArrayBuffer>,
 ): Float64Array<ArrayBuffer> {
-  const { batch, groups, m, n, d, dv, scale, causal, out, q, k, v, mask } = attentionOf(call);
+  const { batch, groupSize, m, n, d, dv, scale, causal, out, q, k, v, mask } = attentionOf(call);
   const needed = attentionLength([batch]);
   if (numbers.length < needed) numbers = new Float64Array(2 * needed);
-  numbers.set([batch, groups, m, n, d, dv, scale, Number(causal)]);
+  numbers.set([batch, groupSize, m, n, d, dv, scale, Number(causal)]);
   [out, q, k, v, mask].forEach((heads, i) => {
     if (heads === null) return;
     checkHeads(i, heads);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "check.h"
+#include "internal.h"
 #include "node_api.h"
 
 typedef void (*finalizer)(void *data, void *context);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "check.h"
+#include "internal.h"
 #include "node_api.h"
 #include "program.h"
 
