@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { findNative } from "../backend/cpu.ts";
@@ -131,7 +131,7 @@ class Names {
 
   input(input: NodeInput): ReportedValue {
     if (isValue(input)) return this.value(input);
-    if (!(input instanceof Late)) return { name: String(input) };
+    if (!(input instanceof Placeholder)) return { name: String(input) };
     return { name: `arg ${/argument (\S+)/.exec(input.name)?.[1] ?? input.name}` };
   }
 
@@ -169,7 +169,7 @@ function stepsOf({ attributes }: Node, inputs: readonly ReportedValue[]): Report
 
 /** Why an op of a native program runs by dispatch. */
 function whyDispatched({ call: { op, inputs }, why, node }: EagerStep, native: Native): string {
-  if (op.kind !== "map" && inputs.some((input) => input instanceof Late)) {
+  if (op.kind !== "map" && inputs.some((input) => input instanceof Placeholder)) {
     return "it takes a number of each call";
   }
   if (native.checksFirst(node)) {

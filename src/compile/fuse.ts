@@ -4,7 +4,7 @@
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import { sameShape } from "../base/shape.ts";
 import { CHAIN } from "../core/chain.ts";
 import {
@@ -54,8 +54,7 @@ function canFuse(
     (own.length === 0 || attributes !== undefined) &&
     inputs.every((input) =>
       !isValue(input) || (isPure(input.storage) && input.storage.info.lane === null)
-    ) && !(inputs.some((input) => input instanceof Late) && (op as MapOp).condition &&
-      inputs[0] instanceof Late);
+    ) && !((op as MapOp).condition && inputs[0] instanceof Placeholder);
 }
 
 /** The distinct inputs of the steps of a group: a number of its own for each use of a scalar. */
@@ -104,7 +103,8 @@ export function fuseElementwise(graph: Graph): Graph {
     if (members.length > MAX_CHAIN_STEPS) return false;
     const built = chainOf(graph, members, readers, results, maker);
     const outputs = (built.attributes as ChainAttributes).outputs.length;
-    const operands = built.inputs.filter((input) => isValue(input) || input instanceof Late).length;
+    const operands =
+      built.inputs.filter((input) => isValue(input) || input instanceof Placeholder).length;
     return operands <= MAX_CHAIN_OPERANDS && outputs <= MAX_CHAIN_OUTPUTS &&
       built.inputs.length - operands <= MAX_CHAIN_SCALARS;
   };

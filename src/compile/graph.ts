@@ -8,7 +8,7 @@
  */
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { TraceError } from "../base/errors.ts";
-import type { Late } from "../base/late.ts";
+import type { Placeholder } from "../base/placeholder.ts";
 import { NO_ARRAY } from "../memory/device.ts";
 import type { Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
@@ -24,6 +24,21 @@ export type Origin =
   | Created
   /** The output of a node. */
   | { readonly kind: "made" };
+
+/** A tensor that exists before a program runs. */
+export type Outside = Extract<Origin, { readonly kind: "argument" | "captured" }>;
+
+/** Whether the elements of `origin` exist before a program runs, and after it. */
+export function isOutside<O extends { readonly kind: string }>(
+  origin: O,
+): origin is Extract<O, { readonly kind: "argument" | "captured" }> {
+  return origin.kind === "argument" || origin.kind === "captured";
+}
+
+/** The storage of an argument or of a captured tensor, in a run on the storages `args`. */
+export function outsideStorage(origin: Outside, args: readonly Storage[]): Storage {
+  return origin.kind === "argument" ? args[origin.group]! : origin.storage;
+}
 
 /** A tensor that an op makes of no other. */
 export interface Created {
@@ -108,7 +123,7 @@ export interface Value extends Operand {
 }
 
 /** An input of a node: an operand, a scalar of the trace, or one of each run. */
-export type NodeInput = Input | Late<number | bigint>;
+export type NodeInput = Input | Placeholder<number | bigint>;
 
 /** One call of an op. */
 export interface Node {
@@ -156,7 +171,5 @@ export function writtenParts({ nodes }: Graph): Value[] {
     for (const k of node.op.writes ?? []) parts.push(node.inputs[k] as Value);
     if (node.given) parts.push(...node.outputs);
   }
-  return parts.filter(({ storage: { origin: { kind } } }) =>
-    kind === "argument" || kind === "captured"
-  );
+  return parts.filter(({ storage }) => isOutside(storage.origin));
 }

@@ -4,14 +4,13 @@
  * @module
  */
 import { QueueFullError } from "../base/errors.ts";
-import { Layout } from "../base/layout.ts";
-import { copyInto, copyOf } from "../core/dispatch.ts";
-import type { Operand } from "../memory/operand.ts";
+import { copyOf } from "../core/dispatch.ts";
+import { elementsOf } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import type { Storage } from "../memory/storage.ts";
-import { type Graph, type TracedStorage, writtenParts } from "./graph.ts";
-import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
+import { type Graph, isOutside, outsideStorage } from "./graph.ts";
+import { type Executor, type LaterOptions, Replay, writeBack, writtenStorages } from "./replay.ts";
 
 /** The runs that have not begun. */
 let pending = 0;
@@ -28,7 +27,7 @@ function snapshotOf(storage: Storage, isWritten: boolean): Snapshot {
     const cow = cowOf(storage, 0, storage.length - 1);
     return { read: () => cow.base === storage.base ? storage : cow.base, free: () => cow.free!() };
   }
-  const { storage: copy } = copyOf(whole(storage));
+  const { storage: copy } = copyOf(elementsOf(storage));
   return { read: () => copy, free: () => recycle(copy) };
 }
 
@@ -38,23 +37,19 @@ export function laterOnThread(
   graph: Graph,
   stack: { depth: number },
 ): (args: readonly Storage[], options: LaterOptions) => Promise<readonly Storage[]> {
-  const written = [...writtenStorages(graph)] as TracedStorage[];
+  const written = [...writtenStorages(graph)];
   return async (args, { queue, signal, restore }) => {
     signal?.throwIfAborted();
     if (pending >= queue.limit) throw new QueueFullError(queue.limit);
     const snapshots = new Map<Storage, Snapshot>();
-    const isWritten = (kind: "argument" | "captured", storage: Storage): boolean =>
-      written.some(({ origin }) =>
-        origin.kind === kind &&
-        (origin.kind === "argument" ? args[origin.group] : origin.storage) === storage
-      );
-    for (const storage of args) {
-      snapshots.set(storage, snapshotOf(storage, isWritten("argument", storage)));
-    }
-    for (const { origin } of graph.storages) {
-      if (origin.kind !== "captured" || snapshots.has(origin.storage)) continue;
-      const { storage } = origin;
-      snapshots.set(storage, snapshotOf(storage, isWritten("captured", storage)));
+    const isWritten = new Set(
+      written.flatMap(({ origin }) => isOutside(origin) ? [outsideStorage(origin, args)] : []),
+    );
+    const captured = graph.storages.flatMap(({ origin }) =>
+      origin.kind === "captured" ? [origin.storage] : []
+    );
+    for (const storage of new Set([...args, ...captured])) {
+      snapshots.set(storage, snapshotOf(storage, isWritten.has(storage)));
     }
     pending++;
     try {
@@ -94,24 +89,10 @@ function runOn(
     used.release();
     throw error;
   }
-  for (const { storage: { origin }, layout } of writtenParts(graph)) {
-    const to = origin.kind === "argument"
-      ? args[origin.group]!
-      : (origin as { readonly storage: Storage }).storage;
-    to.settle();
-    const from = own.get(to)!;
-    copyInto({ storage: to, layout, flags: 0 }, { storage: from, layout, flags: 0 });
-  }
-  // Results in memory outside are there, not in the snapshots.
-  const back = new Map([...own].map(([storage, one]) => [one, storage]));
-  const results = made.map((storage) => back.get(storage) ?? storage);
+  const results = writeBack(graph, made, args, own);
   // Those that no handle holds are freed with the run.
   for (const storage of results) storage.handles++;
   used.release();
   for (const storage of results) storage.handles--;
   return results;
-}
-
-function whole(storage: Storage): Operand {
-  return { storage, layout: Layout.contiguous([storage.length]), flags: 0 };
 }

@@ -8,17 +8,17 @@
  */
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { DeviceError } from "../base/errors.ts";
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import { Layout } from "../base/layout.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
 import { CHAIN } from "../core/chain.ts";
 import { SCALAR_LAYOUT } from "../core/calls.ts";
 import { copyInto, copyOf, fillWith, finishMap, run, withDevice } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
+import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input, type MapOp } from "../ops/op.ts";
-import { LateKey } from "../random/late_key.ts";
+import { PlaceholderKey } from "../random/placeholder_key.ts";
 import {
   type Created,
   type Graph,
@@ -65,7 +65,7 @@ class Lowering {
   readonly #graph: Graph;
   readonly #recorder: Recorder;
   readonly #buffers = new Map<TracedStorage, Buffer>();
-  readonly #lates = new Map<Late<unknown>, Buffer[]>();
+  readonly #placeholders = new Map<Placeholder<unknown>, Buffer[]>();
   readonly #eager: ReadonlyMap<number, number>;
   readonly #groups: readonly TileGroup[];
   readonly #loops: Loop[] = [];
@@ -120,15 +120,14 @@ class Lowering {
       this.#buffers.set(storage, constant);
       return;
     }
-    const layout = Layout.contiguous([length]);
-    const copy = copyOf({ storage: constant, layout, flags: 0 });
+    const copy = copyOf(elementsOf(constant));
     this.#buffers.set(storage, copy.storage as Buffer);
   }
 
   #random(storage: TracedStorage, { op, name, attributes }: Created): void {
     const recorder = this.#recorder;
     const given = attributes as object;
-    recorder.key = Object.values(given).find((value) => value instanceof LateKey)!;
+    recorder.key = Object.values(given).find((value) => value instanceof PlaceholderKey)!;
     const made = op.create({ ...given, device: DEVICE }, name);
     recorder.key = null;
     this.#buffers.set(storage, this.#plain(made, []).storage as Buffer);
@@ -150,12 +149,12 @@ class Lowering {
   }
 
   /** The operand of a number of each run, in the dtype in which an op reads it. */
-  #late(value: Late<number | bigint>, info: DTypeInfo): Operand {
-    const known = this.#lates.get(value) ?? [];
+  #placeholder(value: Placeholder<number | bigint>, info: DTypeInfo): Operand {
+    const known = this.#placeholders.get(value) ?? [];
     let buffer = known.find((one) => one.info === info);
     if (buffer === undefined) {
-      buffer = this.#recorder.buffer(info, 1, { kind: "late", value });
-      this.#lates.set(value, [...known, buffer]);
+      buffer = this.#recorder.buffer(info, 1, { kind: "placeholder", value });
+      this.#placeholders.set(value, [...known, buffer]);
     }
     return { storage: buffer, layout: SCALAR_LAYOUT, flags: 0 };
   }
@@ -184,16 +183,16 @@ class Lowering {
   #native(node: Node): void {
     const { op, name, inputs, outputs, given, attributes } = node;
     if (op === CHAIN) return this.#chain(node);
-    const hasLate = inputs.some((input) => input instanceof Late);
-    if (hasLate && op.kind !== "map") throw new NotLowerable(name);
+    const hasPlaceholder = inputs.some((input) => input instanceof Placeholder);
+    if (hasPlaceholder && op.kind !== "map") throw new NotLowerable(name);
     const call = new Call(
       op,
       name,
-      inputs.map((input) => hasLate ? input as Input : this.#operand(input)),
+      inputs.map((input) => hasPlaceholder ? input as Input : this.#operand(input)),
       attributes === undefined ? undefined : { ...attributes },
     );
     if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
-    if (hasLate) this.#mapLate(call, node);
+    if (hasPlaceholder) this.#mapWithPlaceholders(call, node);
     else run(call);
     outputs.forEach(({ storage }, k) => {
       if (given && k === 0) return;
@@ -273,9 +272,9 @@ class Lowering {
       this.#recorder.node = i;
       const rank = rowRank(node);
       const operands = inputs.map((input, k): Input => {
-        if (input instanceof Late) {
+        if (input instanceof Placeholder) {
           if (op !== CHAIN) throw new NotLowerable(name);
-          return this.#late(input as Late<number | bigint>, readDType(node, k));
+          return this.#placeholder(input as Placeholder<number | bigint>, readDType(node, k));
         }
         if (!isValue(input)) return input;
         const made = own.get(input.storage);
@@ -315,8 +314,8 @@ class Lowering {
   #chain(node: Node): void {
     const { op, name, inputs, outputs, attributes } = node;
     const operands = inputs.map((input, k) =>
-      input instanceof Late
-        ? this.#late(input as Late<number | bigint>, readDType(node, k))
+      input instanceof Placeholder
+        ? this.#placeholder(input as Placeholder<number | bigint>, readDType(node, k))
         : this.#operand(input)
     );
     const call = new Call(op, name, operands, { ...attributes as object });
@@ -327,11 +326,13 @@ class Lowering {
   }
 
   /** A map of numbers that only each run knows: its dtypes and its shape are settled. */
-  #mapLate(call: Call, { inputs, outputs: [output], compute }: Node): void {
+  #mapWithPlaceholders(call: Call, { inputs, outputs: [output], compute }: Node): void {
     const op = call.op as MapOp;
     const operands = inputs.map((input, k) => {
       const info = op.condition && k === 0 ? DTYPE.bool : compute;
-      if (input instanceof Late) return this.#late(input as Late<number | bigint>, info);
+      if (input instanceof Placeholder) {
+        return this.#placeholder(input as Placeholder<number | bigint>, info);
+      }
       const own = this.#operand(input);
       if (isOperand(own)) return own;
       if (op.compares && compute.kind !== "f") throw new NotLowerable(op.name);

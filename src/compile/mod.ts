@@ -193,9 +193,7 @@ class Compilation {
     for (let i = 0; i < programs.length; i++) {
       const program = programs[i]!;
       if (!this.#matcher.match(program.patterns, args)) continue;
-      if (!program.accepts(this.#matcher) || program.unfit(this.#matcher.bound).length > 0) {
-        continue;
-      }
+      if (!program.accepts(this.#matcher)) continue;
       if (i > 0) {
         programs.splice(i, 1);
         programs.unshift(program);
@@ -207,19 +205,19 @@ class Compilation {
   }
 
   #make(args: readonly unknown[]): Program {
-    const known = this.#programs.filter(({ patterns }) => this.#matcher.match(patterns, args));
-    // A program of the same kinds whose integers cannot represent a number: that number is a key.
-    let extra = new Set<string>();
-    for (const program of known) {
-      this.#matcher.match(program.patterns, args);
-      extra = extra.union(new Set(program.unfit(this.#matcher.bound)));
-    }
-    let program = new Program(this.#f, args, this.#options, extra);
-    this.#matcher.match(program.patterns, args);
-    const unfit = program.unfit(this.#matcher.bound);
-    if (unfit.length > 0) {
+    // A number that integers of a program of the same kinds cannot represent is a key.
+    const keys = new Set<string>();
+    const addUnfit = (program: Program): void => {
+      if (!this.#matcher.match(program.patterns, args)) return;
+      for (const path of program.unfit(this.#matcher.bound)) keys.add(path);
+    };
+    this.#programs.forEach(addUnfit);
+    let program = new Program(this.#f, args, this.#options, keys);
+    const { size } = keys;
+    addUnfit(program);
+    if (keys.size > size) {
       program.dispose();
-      program = new Program(this.#f, args, this.#options, extra.union(new Set(unfit)));
+      program = new Program(this.#f, args, this.#options, keys);
     }
     this.#programs.unshift(program);
     this.#noteNew();

@@ -4,8 +4,7 @@
  * @module
  */
 import { NativeError, QueueFullError } from "../base/errors.ts";
-import { nowOf } from "../base/late.ts";
-import { Layout } from "../base/layout.ts";
+import { currentOf } from "../base/placeholder.ts";
 import { ATTRIBUTES } from "../base/plan.ts";
 import { type Shim, STATUS } from "../backend/ffi/abi.ts";
 import type { Frame } from "../backend/native/program.ts";
@@ -16,16 +15,24 @@ import { tidy } from "../core/handles.ts";
 import { uninterpreted } from "../core/interpreter.ts";
 import { writeElement } from "../memory/element.ts";
 import { type Leased, leaseOf } from "../memory/lease.ts";
-import type { Operand } from "../memory/operand.ts";
+import { elementsOf, type Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
-import { type Graph, isValue, type NodeInput, type TracedStorage, writtenParts } from "./graph.ts";
+import {
+  type Graph,
+  isOutside,
+  isValue,
+  type NodeInput,
+  type Outside,
+  outsideStorage,
+  type TracedStorage,
+} from "./graph.ts";
 import { lower, type Lowered } from "./lower.ts";
 import type { Passes } from "./optimize.ts";
-import { type LateValues, Plan } from "./plan.ts";
+import { type PlaceholderValues, Plan } from "./plan.ts";
 import type { Buffer, EagerStep } from "./recorder.ts";
-import { type Executor, type LaterOptions, Replay, writtenStorages } from "./replay.ts";
+import { type Executor, type LaterOptions, Replay, writeBack, writtenStorages } from "./replay.ts";
 
 /** What a run does between its segments. */
 interface Run {
@@ -37,6 +44,19 @@ interface Run {
 
 /** Frames of one program that run off the event loop at once; further calls wait for one. */
 const MOST_FRAMES = 4;
+
+/** An asynchronous call that waits. */
+interface Turn {
+  /** Begins it; false if its program has no free frame. */
+  start(): boolean;
+}
+
+/** The calls of all programs that wait: each begins after those before it. */
+const waiting: Turn[] = [];
+
+function startWaiting(): void {
+  while (waiting.length > 0 && waiting[0]!.start()) waiting.shift();
+}
 
 /** Runs a graph by native kernels. */
 export class Native implements Executor {
@@ -56,19 +76,14 @@ export class Native implements Executor {
   #replayed = false;
   /** The asynchronous runs that have a frame. */
   #inFlight = 0;
-  /** Those that wait for one. */
-  readonly #waiting: (() => void)[] = [];
 
   constructor(graph: Graph, shim: Shim, passes: Passes) {
     this.#graph = graph;
     this.#shim = shim;
     this.#tiles = passes.tiles;
     this.#replay = new Replay(graph);
-    this.#written = [...writtenStorages(graph)] as TracedStorage[];
-    const outside = this.#written.filter(({ origin: { kind } }) =>
-      kind === "argument" || kind === "captured"
-    );
-    this.#tried = outside.length === 0;
+    this.#written = [...writtenStorages(graph)];
+    this.#tried = !this.#written.some(({ origin }) => isOutside(origin));
     let lowered = this.#lower();
     if (!this.#tried) {
       // The error of an index that is out of range needs the operands at that point.
@@ -117,8 +132,7 @@ export class Native implements Executor {
   #try(args: readonly Storage[]): void {
     const copies = new Map<Storage, Storage>();
     const copy = (storage: Storage): Storage => {
-      const layout = Layout.contiguous([storage.length]);
-      const made = copyOf({ storage, layout, flags: 0 }).storage;
+      const made = copyOf(elementsOf(storage)).storage;
       copies.set(storage, made);
       return made;
     };
@@ -149,10 +163,10 @@ export class Native implements Executor {
   #bind(
     { plan, frame, real }: Run,
     outside: (buffer: Buffer) => Storage,
-    late: LateValues | undefined,
+    values: PlaceholderValues | undefined,
     out: readonly (Storage | undefined)[] | undefined,
   ): void {
-    const { perRun, captured, arrays, lates, keys } = plan;
+    const { perRun, captured, arrays, placeholders, keys } = plan;
     plan.prepare(frame);
     let count = 0;
     for (let i = 0; i < perRun.length; i++) {
@@ -172,14 +186,14 @@ export class Native implements Executor {
       if (copied) frame.write(place, storage.array);
       else if (copied === false) frame.bind(place, storage.array);
     }
-    for (let i = 0; i < lates.length; i++) {
-      const { place, storage, value } = lates[i]!;
-      if (late === undefined) writeElement(storage, 0, value.now());
-      frame.write(place, late === undefined ? storage.array : late.numbers[i]!);
+    for (let i = 0; i < placeholders.length; i++) {
+      const { place, storage, value } = placeholders[i]!;
+      if (values === undefined) writeElement(storage, 0, value.current());
+      frame.write(place, values === undefined ? storage.array : values.numbers[i]!);
     }
     for (let i = 0; i < keys.length; i++) {
       const { call, key } = keys[i]!;
-      const [word0, word1] = late === undefined ? key.now() : late.keys[i]!;
+      const [word0, word1] = values === undefined ? key.current() : values.keys[i]!;
       frame.setNumber(call, ATTRIBUTES + 1, word0 >>> 0);
       frame.setNumber(call, ATTRIBUTES + 2, word1 >>> 0);
     }
@@ -208,7 +222,7 @@ export class Native implements Executor {
     const frame = plan.program.acquire(Infinity)!;
     const run = { plan, frame, real: this.#real };
     const outside = (buffer: Buffer): Storage => {
-      const storage = outsideStorage(buffer, args);
+      const storage = outsideStorage(buffer.source as Outside, args);
       return replace !== undefined && plan.writes.has(buffer) ? replace(storage) : storage;
     };
     try {
@@ -258,8 +272,7 @@ export class Native implements Executor {
     const lease = (storage: Storage, writes: boolean): void => {
       if (sources.has(storage)) return;
       if (writes) {
-        const layout = Layout.contiguous([storage.length]);
-        const copy = copyOf({ storage, layout, flags: 0 }).storage;
+        const copy = copyOf(elementsOf(storage)).storage;
         sources.set(storage, copy);
         written.set(storage, copy);
         storage.handles++;
@@ -275,12 +288,12 @@ export class Native implements Executor {
       if (origin.kind === "argument") lease(args[origin.group]!, isWritten.has(traced));
       else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));
     }
-    const late = this.#plan.lateNow();
+    const values = this.#plan.placeholderValues();
     const tried = { plan: this.#plan };
     try {
       for (;;) {
         try {
-          return await this.#later(args, sources, written, late, options, tried);
+          return await this.#later(args, sources, values, options, tried);
         } catch (error) {
           const at = unsupportedCall(error);
           if (at === undefined) throw error;
@@ -301,28 +314,22 @@ export class Native implements Executor {
   async #later(
     args: readonly Storage[],
     sources: ReadonlyMap<Storage, Storage>,
-    written: ReadonlyMap<Storage, Storage>,
-    late: LateValues,
+    values: PlaceholderValues,
     { queue, signal, restore }: LaterOptions,
     tried: { plan: Plan },
   ): Promise<readonly Storage[]> {
-    let run: Run;
-    try {
-      run = await this.#begin(queue, signal);
-    } catch (error) {
-      // Another run may take the turn of this one.
-      if (this.#inFlight < MOST_FRAMES) this.#waiting.shift()?.();
-      throw error;
-    }
+    const run = await this.#begin(queue, signal);
     const { frame } = run;
     tried.plan = run.plan;
     // Numbers of another plan than that at the call are in other places.
     restore();
     let done = false;
     try {
-      const outside = (buffer: Buffer): Storage =>
-        sources.get(outsideStorage(buffer, args)) ?? outsideStorage(buffer, args);
-      this.#bind(run, outside, run.plan.isOf(late) ? late : undefined, undefined);
+      const outside = ({ source }: Buffer): Storage => {
+        const storage = outsideStorage(source as Outside, args);
+        return sources.get(storage) ?? storage;
+      };
+      this.#bind(run, outside, values.plan === run.plan ? values : undefined, undefined);
       let first = signal;
       for (const segment of run.plan.segments) {
         if ("eager" in segment) {
@@ -341,50 +348,54 @@ export class Native implements Executor {
       }
       const made = this.#results(run);
       done = true;
-      for (const { storage: traced, layout } of writtenParts(this.#graph)) {
-        const { origin } = traced;
-        const storage = origin.kind === "argument"
-          ? args[origin.group]!
-          : (origin as { readonly storage: Storage }).storage;
-        storage.settle();
-        const copy = written.get(storage)!;
-        copyInto({ storage, layout, flags: 0 }, { storage: copy, layout, flags: 0 });
-      }
-      // Results in memory outside are there, not in the copies.
-      const back = new Map([...sources].map(([storage, source]) => [source, storage]));
-      return made.map((storage) => back.get(storage) ?? storage);
+      return writeBack(this.#graph, made, args, sources);
     } finally {
       if (!done) dropTemporaries(run.plan, run.real);
       frame.release();
-      this.#inFlight--;
-      this.#waiting.shift()?.();
+      this.#leave();
     }
   }
 
-  /** A run with a frame, as soon as one is free. */
+  /** A run with a frame, in the order of the calls of all programs. */
   async #begin(queue: JobQueue, signal: AbortSignal | undefined): Promise<Run> {
-    for (;;) {
-      signal?.throwIfAborted();
+    await this.#turn(queue, signal);
+    try {
       const plan = this.#plan;
-      if (this.#inFlight < MOST_FRAMES) {
-        const frame = plan.program.acquire(Infinity)!;
-        this.#inFlight++;
-        return { plan, frame, real: [] };
-      }
-      if (this.#waiting.length >= queue.limit) throw new QueueFullError(queue.limit);
-      await new Promise<void>((resolve, reject) => {
-        const wake = (): void => {
+      return { plan, frame: plan.program.acquire(Infinity)!, real: [] };
+    } catch (error) {
+      this.#leave();
+      throw error;
+    }
+  }
+
+  #turn(queue: JobQueue, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (waiting.length >= queue.limit) throw new QueueFullError(queue.limit);
+      const abort = (): void => {
+        waiting.splice(waiting.indexOf(turn), 1);
+        reject(signal!.reason);
+        startWaiting();
+      };
+      const turn: Turn = {
+        start: () => {
+          if (this.#inFlight === MOST_FRAMES) return false;
+          this.#inFlight++;
           signal?.removeEventListener("abort", abort);
           resolve();
-        };
-        const abort = (): void => {
-          this.#waiting.splice(this.#waiting.indexOf(wake), 1);
-          reject(signal!.reason);
-        };
-        this.#waiting.push(wake);
-        signal?.addEventListener("abort", abort, { once: true });
-      });
-    }
+          return true;
+        },
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      waiting.push(turn);
+      startWaiting();
+    });
+  }
+
+  /** Ends an asynchronous run. */
+  #leave(): void {
+    this.#inFlight--;
+    startWaiting();
   }
 
   /** {@link Native.run} by dispatch, on the leased elements. */
@@ -405,13 +416,6 @@ export class Native implements Executor {
   }
 }
 
-/** The storage of a buffer that is an argument, or captured. */
-function outsideStorage({ source }: Buffer, args: readonly Storage[]): Storage {
-  return source.kind === "argument"
-    ? args[source.group]!
-    : (source as { readonly storage: Storage }).storage;
-}
-
 /** Runs an op of a program by dispatch. */
 function runEager({ call: node, buffers }: EagerStep, { plan, frame, real }: Run): void {
   const { places } = plan;
@@ -420,7 +424,7 @@ function runEager({ call: node, buffers }: EagerStep, { plan, frame, real }: Run
   for (const buffer of copied) frame.read(places.get(buffer)!, realOf(buffer).array);
   tidy(() => {
     const operand = (value: NodeInput): Input => {
-      if (!isValue(value)) return nowOf(value as Input);
+      if (!isValue(value)) return currentOf(value as Input);
       const { storage, layout, flags } = value;
       return { storage: realOf(buffers.get(storage)!), layout, flags };
     };

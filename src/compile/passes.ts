@@ -15,6 +15,7 @@ import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
 import {
   type Graph,
+  isOutside,
   isValue,
   type Node,
   type NodeInput,
@@ -52,8 +53,7 @@ export function resultStorages({ results }: Graph): Set<TracedStorage> {
 export function dropDeadCode(graph: Graph): Graph {
   const live = resultStorages(graph);
   for (const storage of graph.storages) {
-    const { kind } = storage.origin;
-    if (kind === "argument" || kind === "captured") live.add(storage);
+    if (isOutside(storage.origin)) live.add(storage);
   }
   const kept: Node[] = [];
   for (const node of graph.nodes.toReversed()) {
@@ -167,7 +167,7 @@ export function foldConstants(graph: Graph): Folded {
   const nodes: Node[] = [];
   for (const original of graph.nodes) {
     const node = redirected(original, made);
-    const folded = fold(node, isPure, made);
+    const folded = fold(node, isPure);
     if (folded === undefined) {
       nodes.push(node);
       continue;
@@ -198,12 +198,10 @@ export function foldConstants(graph: Graph): Folded {
 function fold(
   node: Node,
   isPure: (storage: TracedStorage) => boolean,
-  made: ReadonlyMap<TracedStorage, TracedStorage>,
 ): Storage[] | undefined {
   const { op, name, inputs, outputs, given, attributes } = node;
   if (given || op.writes !== undefined || outputs.length === 0) return undefined;
   if (!outputs.every(({ storage }) => isPure(storage))) return undefined;
-  const isMade = new Set(made.values());
   let bytes = MOST_BYTES;
   const real: Input[] = [];
   for (const input of inputs) {
@@ -213,7 +211,7 @@ function fold(
       continue;
     }
     const { storage, layout, flags } = input;
-    const constant = constantOf(storage, isMade.has(storage) || isPure(storage));
+    const constant = constantOf(storage, isPure(storage));
     if (constant === undefined) return undefined;
     bytes += 2 * layout.size * storage.info.bytes;
     real.push({ storage: constant, layout, flags });

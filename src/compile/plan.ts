@@ -5,7 +5,7 @@
  * @module
  */
 import type { TypedArray } from "../base/dtype.ts";
-import { CONFIGURE, type Shim } from "../backend/ffi/abi.ts";
+import { CONFIGURE, PROGRAM_LIMITS, type Shim } from "../backend/ffi/abi.ts";
 import {
   type Frame,
   NativeProgram,
@@ -14,8 +14,8 @@ import {
 } from "../backend/native/program.ts";
 import { writeElement } from "../memory/element.ts";
 import { Storage } from "../memory/storage.ts";
-import type { LateKey } from "../random/late_key.ts";
-import { isValue } from "./graph.ts";
+import type { PlaceholderKey } from "../random/placeholder_key.ts";
+import { isOutside, isValue } from "./graph.ts";
 import type { Loop, Lowered } from "./lower.ts";
 import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";
 
@@ -41,14 +41,11 @@ export type Segment =
   | { readonly eager: EagerStep };
 
 /** The numbers and random keys of one run. */
-export interface LateValues {
+export interface PlaceholderValues {
   readonly plan: Plan;
   readonly numbers: readonly TypedArray[];
   readonly keys: readonly (readonly [number, number])[];
 }
-
-/** The most tiles of a loop that run at the same time. */
-const MOST_SLOTS = 32;
 
 /** A cache line, so that no two threads write one. */
 const ALIGNMENT = 64;
@@ -69,8 +66,12 @@ export class Plan {
   readonly copied: Set<Buffer> = new Set();
   /** The places of the results. */
   readonly results: readonly number[];
-  readonly lates: { place: number; storage: Storage; value: { now(): number | bigint } }[] = [];
-  readonly keys: { call: number; key: LateKey }[] = [];
+  readonly placeholders: {
+    place: number;
+    storage: Storage;
+    value: { current(): number | bigint };
+  }[] = [];
+  readonly keys: { call: number; key: PlaceholderKey }[] = [];
   readonly segments: Segment[] = [];
   readonly arenaBytes: number;
   /** The arrays of one run, filled and emptied by it. */
@@ -90,7 +91,7 @@ export class Plan {
     const temporaries = buffers.filter((one) =>
       one.bytes === 0 || (one.source.kind === "temporary" && !visible.has(one))
     );
-    const slots = Math.min(shim.rm_configure(CONFIGURE.threads, -1), MOST_SLOTS);
+    const slots = Math.min(shim.rm_configure(CONFIGURE.threads, -1), PROGRAM_LIMITS.slots);
     const slotBytes = new Map<Buffer, number>();
     for (const { inner } of loops) {
       for (const one of inner) slotBytes.set(one, Math.ceil(one.bytes / ALIGNMENT) * ALIGNMENT);
@@ -166,14 +167,14 @@ export class Plan {
       })),
     });
     order.forEach((buffer, place) => this.#file(buffer, place, places.get(buffer)!));
-    const isOutside = ({ buffer: { source: { kind } } }: Bound): boolean =>
-      kind === "argument" || kind === "captured";
     const all = [...this.perRun, ...this.captured];
-    const writesOutside = all.some((one) => isOutside(one) && this.writes.has(one.buffer));
-    this.outside = writesOutside ? all.filter(isOutside) : [];
+    const outside = all.filter(({ buffer }) => isOutside(buffer.source));
+    this.outside = outside.some(({ buffer }) => this.writes.has(buffer)) ? outside : [];
     for (const bound of all) {
       const isResult = results.includes(bound.buffer) && bound.copied === true;
-      if (isOutside(bound) ? this.writes.has(bound.buffer) : isResult) this.readBack.push(bound);
+      if (outside.includes(bound) ? this.writes.has(bound.buffer) : isResult) {
+        this.readBack.push(bound);
+      }
     }
   }
 
@@ -186,9 +187,9 @@ export class Plan {
       case "constant":
         if (copied !== null) this.#constants.push({ place, copied, array: source.array });
         break;
-      case "late": {
+      case "placeholder": {
         const storage = new Storage(new info.array(info.entries), info, true, false);
-        this.lates.push({ place, storage, value: source.value });
+        this.placeholders.push({ place, storage, value: source.value });
         break;
       }
       case "captured":
@@ -205,20 +206,15 @@ export class Plan {
   }
 
   /** The numbers and keys of the current call, for a run that begins later. */
-  lateNow(): LateValues {
+  placeholderValues(): PlaceholderValues {
     return {
       plan: this,
-      numbers: this.lates.map(({ storage, value }) => {
-        writeElement(storage, 0, value.now());
+      numbers: this.placeholders.map(({ storage, value }) => {
+        writeElement(storage, 0, value.current());
         return storage.array.slice() as TypedArray;
       }),
-      keys: this.keys.map(({ key }) => key.now()),
+      keys: this.keys.map(({ key }) => key.current()),
     };
-  }
-
-  /** Whether these are the numbers and keys of this plan. */
-  isOf({ plan }: LateValues): boolean {
-    return plan === this;
   }
 
   /** Puts the constants into a new frame. */
@@ -241,14 +237,12 @@ export class Plan {
   }
 }
 
-/** The buffers that steps write. */
+/** The buffers that steps write; of second outputs, which are always new, not all. */
 function writesOf({ steps }: Lowered): Set<Buffer> {
   const written = new Set<Buffer>();
   for (const step of steps) {
     if (step.kind === "native") {
       for (let k = 0; k < step.outputs; k++) written.add(step.buffers[k]!);
-      // Some kernels have two outputs.
-      if (step.op === "topk" && step.buffers[2] !== null) written.add(step.buffers[2]!);
       continue;
     }
     const { op, inputs, outputs } = step.call;

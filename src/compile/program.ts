@@ -5,14 +5,14 @@
  */
 import { checkScalar } from "../base/dtype.ts";
 import { attempt, DisposedError, TraceError } from "../base/errors.ts";
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
 import type { Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
-import { LateKey } from "../random/late_key.ts";
+import { PlaceholderKey, type Words } from "../random/placeholder_key.ts";
 import { type Graph, isValue, type Node, type TracedStorage, type Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
@@ -26,7 +26,6 @@ import {
   type Numeric,
   type Pattern,
   Reader,
-  type Words,
 } from "./signature.ts";
 import {
   type Copy,
@@ -41,7 +40,7 @@ import {
 import { graphOf, Tracer } from "./trace.ts";
 
 /** A number of each run of a program. */
-class ProgramNumber extends Late<Numeric> {
+class ProgramNumber extends Placeholder<Numeric> {
   readonly name: string;
   readonly path: string;
   value: Numeric;
@@ -53,7 +52,7 @@ class ProgramNumber extends Late<Numeric> {
     this.value = value;
   }
 
-  now(): Numeric {
+  current(): Numeric {
     return this.value;
   }
 }
@@ -62,6 +61,14 @@ class ProgramNumber extends Late<Numeric> {
 interface StandIns {
   readonly args: unknown[];
   readonly handles: Operand[];
+}
+
+/** What a trace found, besides the ops. */
+interface Traced {
+  readonly template: Template;
+  /** The places of the argument tensors that the function disposes of. */
+  readonly disposed: readonly number[];
+  readonly results: readonly Value[];
 }
 
 /** The function of a program, of unknown type. */
@@ -133,17 +140,41 @@ export class Program {
     this.#options = options;
     const reader = new Reader((path) => extraStatic.has(path) || options.isStatic(path));
     this.patterns = args.map((arg, i) => reader.read(arg, String(i)));
-    const { bound, numberNames, keyNames, storages } = reader;
+    const { bound, numberNames } = reader;
     for (const { storage } of bound.tensors) checkAlive(storage, "call a program");
     this.#numbers = numberNames.map((path, i) => new ProgramNumber(path, bound.numbers[i]!));
     this.#words = bound.keys.map((value) => ({ value }));
     const tracer = this.#tracer = new Tracer();
-    let complete = false;
-    using _ = {
-      [Symbol.dispose]() {
-        if (!complete) tracer.release();
-      },
-    };
+    try {
+      const { template, disposed, results } = this.#trace(f, args, reader);
+      this.#template = template;
+      this.#disposed = disposed;
+      this.graph = graphOf(tracer, results);
+      this.#captured = new Set(
+        this.graph.storages.flatMap(({ origin }) =>
+          origin.kind === "captured" ? [origin.storage] : []
+        ),
+      );
+      const outside = [...tracer.outside];
+      this.#outside = outside.filter(({ storage }) => storage !== DISPOSED);
+      this.#once = this.#outside.length < outside.length;
+      const written = [...writtenStorages(this.graph)];
+      this.#written = written.flatMap(({ origin }) =>
+        origin.kind === "argument" ? [origin.group] : []
+      );
+      this.#writtenCaptured = written.flatMap(({ origin }) =>
+        origin.kind === "captured" ? [origin.storage] : []
+      );
+      this.#prepared = this.#prepare();
+    } catch (error) {
+      tracer.release();
+      throw error;
+    }
+  }
+
+  /** Runs `f` on stand-ins of `args`, and keeps its ops in the tracer. */
+  #trace(f: AnyFunction, args: readonly unknown[], { bound, keyNames, storages }: Reader): Traced {
+    const tracer = this.#tracer;
     const traced = storages.map((storage, group) => {
       const ends = bound.tensors.map((x) => x.storage === storage ? x.layout.extent()[1] + 1 : 0);
       return tracer.argument(storage, Math.max(...ends), group);
@@ -176,26 +207,7 @@ export class Program {
         if (storage === DISPOSED) disposed.push(place);
       });
     });
-    this.#template = template!;
-    this.#disposed = disposed;
-    this.graph = graphOf(tracer, results);
-    const captured = new Set<Storage>();
-    for (const { origin } of this.graph.storages) {
-      if (origin.kind === "captured") captured.add(origin.storage);
-    }
-    this.#captured = captured;
-    const outside = [...tracer.outside];
-    this.#outside = outside.filter(({ storage }) => storage !== DISPOSED);
-    this.#once = this.#outside.length < outside.length;
-    const written = [...writtenStorages(this.graph)] as TracedStorage[];
-    this.#written = written.flatMap(({ origin }) =>
-      origin.kind === "argument" ? [origin.group] : []
-    );
-    this.#writtenCaptured = written.flatMap(({ origin }) =>
-      origin.kind === "captured" ? [origin.storage] : []
-    );
-    this.#prepared = this.#prepare();
-    complete = true;
+    return { template: template!, disposed, results };
   }
 
   /** The improved graph. */
@@ -268,7 +280,7 @@ export class Program {
           return value;
         case "key": {
           const words = this.#words[keys]!;
-          return new LateKey(`the key at argument ${keyNames[keys++]}`, () => words.value);
+          return new PlaceholderKey(`the key at argument ${keyNames[keys++]}`, () => words.value);
         }
         case "list":
           return pattern.members.map((member, i) => visit(member, (value as unknown[])[i]));
@@ -319,7 +331,7 @@ export class Program {
     this.#setNumbers(numbers);
     const paths = new Set<string>();
     for (const { value, info } of guards) {
-      const { error } = attempt(() => checkScalar(info.name, value.now(), "call a program"));
+      const { error } = attempt(() => checkScalar(info.name, value.current(), "call a program"));
       if (error !== undefined) paths.add((value as ProgramNumber).path);
     }
     return [...paths];

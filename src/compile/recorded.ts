@@ -5,14 +5,13 @@
  * @module
  */
 import { DeviceError } from "../base/errors.ts";
-import { Late } from "../base/late.ts";
-import { Layout } from "../base/layout.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import type { Recording } from "../core/backend.ts";
 import { copyInto, copyOf, recordOn } from "../core/dispatch.ts";
-import type { Operand } from "../memory/operand.ts";
+import { elementsOf } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
-import type { Graph, TracedStorage } from "./graph.ts";
+import type { Graph } from "./graph.ts";
 import { type Executor, Replay, writtenStorages } from "./replay.ts";
 
 /** Recorded work, and the memory that it reads and writes. */
@@ -30,7 +29,7 @@ export function whyNotRecorded({ storages, nodes }: Graph): string | undefined {
   const devices = new Set(storages.map(({ device }) => device));
   if (devices.size !== 1) return "its tensors are on several devices";
   if (devices.has("cpu")) return "the CPU records no work";
-  if (nodes.some(({ inputs }) => inputs.some((input) => input instanceof Late))) {
+  if (nodes.some(({ inputs }) => inputs.some((input) => input instanceof Placeholder))) {
     return "it takes a number of each call";
   }
   if (storages.some(({ origin }) => origin.kind === "created" && origin.constant === null)) {
@@ -84,8 +83,7 @@ export class Recorded implements Executor {
     tape!.args.forEach((own, i) => copyTo(own, args[i]!, own.length));
     for (const storage of tape!.recording.written) storage.version++;
     tape!.recording.run();
-    for (const storage of writtenStorages(this.#graph)) {
-      const { origin } = storage as TracedStorage;
+    for (const { origin } of writtenStorages(this.#graph)) {
       if (origin.kind !== "argument") continue;
       const own = tape!.args[origin.group]!;
       copyTo(args[origin.group]!, own, own.length);
@@ -100,7 +98,7 @@ export class Recorded implements Executor {
   /** A copy of a result; results of one storage share it. */
   #copyOnce(storage: Storage, place: number, { results }: Tape): Storage {
     const at = results.indexOf(storage);
-    if (place === at) this.#copies[at] = copyOf(first(storage, storage.length)).storage;
+    if (place === at) this.#copies[at] = copyOf(elementsOf(storage)).storage;
     return this.#copies[at]!;
   }
   readonly #copies: Storage[] = [];
@@ -111,7 +109,7 @@ export class Recorded implements Executor {
     for (const { origin, length } of this.#graph.storages) {
       if (origin.kind === "argument") lengths[origin.group] = length;
     }
-    const own = args.map((storage, i) => copyOf(first(storage, lengths[i] ?? 0)).storage);
+    const own = args.map((storage, i) => copyOf(elementsOf(storage, lengths[i] ?? 0)).storage);
     for (const storage of own) storage.handles++;
     const replay = new Replay(this.#graph);
     let results: readonly Storage[] = [];
@@ -149,11 +147,6 @@ function free(storage: Storage): void {
   if (--storage.handles === 0) recycle(storage);
 }
 
-/** The first `length` elements of a storage. */
-function first(storage: Storage, length: number): Operand {
-  return { storage, layout: Layout.contiguous([length]), flags: 0 };
-}
-
 function copyTo(to: Storage, from: Storage, length: number): void {
-  if (to !== from) copyInto(first(to, length), first(from, length));
+  if (to !== from) copyInto(elementsOf(to, length), elementsOf(from, length));
 }

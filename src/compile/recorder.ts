@@ -5,8 +5,7 @@
  * @module
  */
 import { DTYPE, type DTypeInfo, NO_DTYPE, type TypedArray } from "../base/dtype.ts";
-import type { Late } from "../base/late.ts";
-import { Layout } from "../base/layout.ts";
+import type { Placeholder } from "../base/placeholder.ts";
 import { ATTRIBUTES, OFFSETS } from "../base/plan.ts";
 import { attentionLength } from "../backend/native/attention.ts";
 import { chainNumbers, hasChainKernels } from "../backend/native/chain.ts";
@@ -16,10 +15,11 @@ import type { Shim } from "../backend/ffi/abi.ts";
 import type { Backend } from "../core/backend.ts";
 import { CHAIN } from "../core/chain.ts";
 import { copyInto, fillWith } from "../core/dispatch.ts";
+import { elementsOf } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import type { ChainAttributes } from "../ops/chain.ts";
 import { type Call, isTableOp } from "../ops/op.ts";
-import type { LateKey } from "../random/late_key.ts";
+import type { PlaceholderKey } from "../random/placeholder_key.ts";
 import type { Node, TracedStorage } from "./graph.ts";
 
 /** The device of storages without memory. */
@@ -37,7 +37,7 @@ export type Source =
   | { readonly kind: "captured"; readonly storage: Storage }
   | { readonly kind: "constant"; readonly array: TypedArray }
   /** A number of each run. */
-  | { readonly kind: "late"; readonly value: Late<number | bigint> }
+  | { readonly kind: "placeholder"; readonly value: Placeholder<number | bigint> }
   /** Written by the program. */
   | { readonly kind: "temporary" };
 
@@ -123,7 +123,7 @@ export interface NativeStep {
   /** The op, for reports. */
   readonly op: string;
   /** The random key of each run, for the kernel of random numbers. */
-  readonly key: LateKey | null;
+  readonly key: PlaceholderKey | null;
   /** The node of the graph; -1 for those that no node asked for. */
   readonly node: number;
 }
@@ -150,7 +150,7 @@ export class Recorder implements Backend {
   node = -1;
   /** Whether the steps of chains are calls of their own. */
   splitsChains = false;
-  key: LateKey | null = null;
+  key: PlaceholderKey | null = null;
   readonly #buffers: Buffer[] = [];
   readonly #tokens = new Map<TypedArray, Buffer>();
   readonly #constants = new Map<string, Buffer>();
@@ -287,8 +287,7 @@ export class Recorder implements Backend {
       host: true,
       make: (info, length, zeroed) => {
         const made = this.buffer(info, length, { kind: "temporary" });
-        const layout = Layout.contiguous([length]);
-        if (zeroed && length > 0) fillWith({ storage: made, layout, flags: 0 }, 0);
+        if (zeroed && length > 0) fillWith(elementsOf(made), 0);
         return made;
       },
       allocate: refuse,
@@ -300,9 +299,7 @@ export class Recorder implements Backend {
         const { info, length } = target;
         const array = new info.array(bytes.slice().buffer);
         const constant = this.buffer(info, length, { kind: "constant", array });
-        const layout = Layout.contiguous([length]);
-        const source = { storage: constant, layout, flags: 0 };
-        copyInto({ storage: target, layout, flags: 0 }, source);
+        copyInto(elementsOf(target), elementsOf(constant));
       },
       read: refuse,
       readLater: refuse,

@@ -5,15 +5,26 @@
  * @module
  */
 import type { JobQueue } from "../backend/native/queue.ts";
-import { nowOf } from "../base/late.ts";
-import { Layout } from "../base/layout.ts";
-import { copyOf, performCall } from "../core/dispatch.ts";
+import { currentOf } from "../base/placeholder.ts";
+import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
 import { dispose } from "../core/handles.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
+import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../ops/op.ts";
-import { type Graph, isValue, type Node, type NodeInput, readsOf, writesOf } from "./graph.ts";
+import {
+  type Created,
+  type Graph,
+  isOutside,
+  isValue,
+  type Node,
+  type NodeInput,
+  outsideStorage,
+  readsOf,
+  type TracedStorage,
+  writesOf,
+  writtenParts,
+} from "./graph.ts";
 
 /** How a program runs off the event loop. */
 export interface LaterOptions {
@@ -45,8 +56,28 @@ export interface Executor {
 }
 
 /** The storages that a graph writes after they exist. */
-export function writtenStorages({ nodes }: Graph): Set<Storage> {
+export function writtenStorages({ nodes }: Graph): Set<TracedStorage> {
   return new Set(nodes.flatMap((node) => [...writesOf(node)]));
+}
+
+/**
+ * Writes what a run on `copies` of its tensors wrote to the tensors themselves. Returns the storages
+ * of its results `made`: those in memory outside are there, not in the copies.
+ */
+export function writeBack(
+  graph: Graph,
+  made: readonly Storage[],
+  args: readonly Storage[],
+  copies: ReadonlyMap<Storage, Storage>,
+): Storage[] {
+  for (const { storage: { origin }, layout } of writtenParts(graph)) {
+    if (!isOutside(origin)) continue;
+    const storage = outsideStorage(origin, args);
+    storage.settle();
+    copyInto({ storage, layout, flags: 0 }, { storage: copies.get(storage)!, layout, flags: 0 });
+  }
+  const back = new Map([...copies].map(([storage, copy]) => [copy, storage]));
+  return made.map((storage) => back.get(storage) ?? storage);
 }
 
 /** Runs a graph by dispatch. */
@@ -69,7 +100,7 @@ export class Replay implements Executor {
     this.#graph = graph;
     this.#captured = captured;
     const { storages, nodes, results } = graph;
-    const kept = new Set<Storage>(results.map(({ storage }) => storage));
+    const kept = new Set(results.map(({ storage }) => storage));
     this.#fresh = new Set([...kept, ...writtenStorages(graph)]);
     const last: number[][] = nodes.map(() => []);
     const end = new Map<number, number>();
@@ -87,7 +118,7 @@ export class Replay implements Executor {
       if (origin.kind === "argument") real[id] = args[origin.group]!;
       else if (origin.kind === "captured") {
         real[id] = this.#captured.get(origin.storage) ?? origin.storage;
-      } else if (origin.kind === "created") real[id] = this.#created(id);
+      } else if (origin.kind === "created") real[id] = this.#created(id, origin);
     }
     nodes.forEach((node, i) => {
       this.#runNode(node);
@@ -96,23 +127,18 @@ export class Replay implements Executor {
     return results.map(({ storage }) => real[storage.id]!);
   }
 
-  #created(id: number): Storage {
-    const storage = this.#graph.storages[id]!;
-    const { origin } = storage;
-    if (origin.kind !== "created") throw new TypeError("not a created tensor");
-    const { constant } = origin;
+  #created(id: number, { op, name, attributes, constant }: Created): Storage {
     if (constant !== null) {
-      if (!this.#fresh.has(storage)) return constant;
-      const whole = Layout.contiguous([constant.length]);
-      return copyOf({ storage: constant, layout: whole, flags: 0 }).storage;
+      if (!this.#fresh.has(this.#graph.storages[id]!)) return constant;
+      return copyOf(elementsOf(constant)).storage;
     }
-    const made = origin.op.create(origin.attributes, origin.name);
+    const made = op.create(attributes, name);
     this.#handles[id] = made;
     return made.storage;
   }
 
   #operand(input: NodeInput): Input {
-    if (!isValue(input)) return nowOf(input as Input);
+    if (!isValue(input)) return currentOf(input as Input);
     const { storage, layout, flags } = input;
     return { storage: this.#storages[storage.id]!, layout, flags };
   }
@@ -122,7 +148,7 @@ export class Replay implements Executor {
     const call = new Call(op, name, inputs.map((input) => this.#operand(input)), own);
     if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
     performCall(call);
-    outputs.forEach(({ storage: { id }, layout }, k) => {
+    outputs.forEach(({ storage: { id } }, k) => {
       if (given && k === 0) return;
       const made = call.outputs[k]!;
       this.#handles[id] = made;
@@ -136,22 +162,18 @@ export class Replay implements Executor {
         this.#handles[id] = undefined;
         this.#storages[id] = copy.storage;
       }
-      void layout;
     });
   }
 
   #drop(id: number): void {
-    const handle = this.#handles[id];
-    this.#handles[id] = undefined;
+    const [handle, storage] = [this.#handles[id], this.#storages[id]!];
+    this.#handles[id] = this.#storages[id] = undefined;
     const { origin } = this.#graph.storages[id]!;
     if (handle !== undefined) dispose(handle);
-    else if (origin.kind === "made" && this.#storages[id]!.handles === 0) {
-      recycle(this.#storages[id]!);
-    } else if (
-      origin.kind === "created" && this.#storages[id] !== origin.constant &&
-      this.#storages[id]!.handles === 0
-    ) recycle(this.#storages[id]!);
-    this.#storages[id] = undefined;
+    else if (!isOutside(origin) && storage.handles === 0) {
+      const isConstant = origin.kind === "created" && storage === origin.constant;
+      if (!isConstant) recycle(storage);
+    }
   }
 
   release(): void {

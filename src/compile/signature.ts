@@ -11,12 +11,10 @@ import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
+import type { Words } from "../random/placeholder_key.ts";
 
 /** A number of a call, as ops take it. */
 export type Numeric = number | bigint;
-
-/** The words of a random key. */
-export type Words = readonly [number, number];
 
 /** The tensors, numbers and random keys of one call, in the order of the arguments. */
 export interface Bound {

@@ -5,7 +5,7 @@
  * @module
  */
 import { ArgumentError, TraceError } from "../base/errors.ts";
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 import { sameShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
@@ -14,7 +14,7 @@ import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { MAP } from "../ops/table.ts";
-import { LateKey } from "../random/late_key.ts";
+import { PlaceholderKey } from "../random/placeholder_key.ts";
 import type { Value } from "./graph.ts";
 import { isRecord } from "./signature.ts";
 
@@ -24,7 +24,7 @@ export type Template =
   | { readonly kind: "result"; readonly place: number }
   /** The tensor of an argument itself. */
   | { readonly kind: "argument"; readonly place: number }
-  | { readonly kind: "late"; readonly value: Late<unknown> }
+  | { readonly kind: "placeholder"; readonly value: Placeholder<unknown> }
   | { readonly kind: "constant"; readonly value: unknown }
   | { readonly kind: "list"; readonly members: readonly Template[] }
   | {
@@ -46,12 +46,12 @@ function checkConstant(value: unknown, handles: Handles): void {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
   const isCollection = value instanceof Map || value instanceof Set;
   const inside = isCollection ? [...value.values()] : Object.values(value);
-  const late = inside.some((one) =>
-    one instanceof Late ||
+  const isOfRun = inside.some((one) =>
+    one instanceof Placeholder ||
     (isOperandArgument(one) &&
       (handles.argument(one) !== undefined || handles.value(one) !== undefined))
   );
-  if (!late) return;
+  if (!isOfRun) return;
   const { name } = value.constructor;
   throw new TraceError(
     `Cannot trace: the result has tensors in an object of the class ${name}; ` +
@@ -64,7 +64,7 @@ export function templateOf(made: unknown, handles: Handles, results: Value[]): T
   const places = new Map<Operand, Template>();
   const visit = (value: unknown, depth: number): Template => {
     if (depth > 64) throw new TraceError("Cannot trace: the result is nested too deeply");
-    if (value instanceof Late) return { kind: "late", value };
+    if (value instanceof Placeholder) return { kind: "placeholder", value };
     if (isOperandArgument(value)) {
       const known = places.get(value);
       if (known !== undefined) return known;
@@ -92,9 +92,9 @@ export function templateOf(made: unknown, handles: Handles, results: Value[]): T
   return visit(made, 0);
 }
 
-function valueOf(late: Late<unknown>): unknown {
-  if (!(late instanceof LateKey)) return late.now();
-  const [word0, word1] = late.now();
+function valueOf(placeholder: Placeholder<unknown>): unknown {
+  if (!(placeholder instanceof PlaceholderKey)) return placeholder.current();
+  const [word0, word1] = placeholder.current();
   return { word0, word1 };
 }
 
@@ -109,7 +109,7 @@ export function fill(
       return results[template.place];
     case "argument":
       return args[template.place];
-    case "late":
+    case "placeholder":
       return valueOf(template.value);
     case "constant":
       return template.value;

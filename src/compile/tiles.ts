@@ -56,9 +56,9 @@ function rowsOfNode(node: Node, isPure: (storage: TracedStorage) => boolean): nu
   if (given || op.writes !== undefined || output === undefined) return undefined;
   if (![...readsOf(node), ...outputs].every(({ storage }) => isPure(storage))) return undefined;
   if (op === CHAIN || (MAP as Record<string, unknown>)[op.name] === op) {
-    const late = op !== CHAIN &&
+    const hasPlaceholder = op !== CHAIN &&
       inputs.some((input) => typeof input === "object" && !isValue(input));
-    return late ? undefined : output.layout.shape[0];
+    return hasPlaceholder ? undefined : output.layout.shape[0];
   }
   const along = op.kind === "reduce" || op.kind === "argReduce" || op.kind === "scan";
   if (!along && !ALONG.has(op.name)) return undefined;

@@ -5,7 +5,7 @@
  */
 import type { DTypeInfo } from "../base/dtype.ts";
 import { TraceError } from "../base/errors.ts";
-import { Late, nowOf } from "../base/late.ts";
+import { currentOf, Placeholder } from "../base/placeholder.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape } from "../base/shape.ts";
 import { isOn } from "../core/copy.ts";
@@ -31,7 +31,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 /** Condition on a number of the program, from its use next to integers. */
 export interface Guard {
-  readonly value: Late<number | bigint>;
+  readonly value: Placeholder<number | bigint>;
   /** The dtype that represents it exactly. */
   readonly info: DTypeInfo;
 }
@@ -123,7 +123,7 @@ export class Tracer implements Interpreter {
     const { op } = call;
     if (op.kind === "create") return this.#create(call);
     const given = call.inputs.slice();
-    for (let k = 0; k < given.length; k++) call.inputs[k] = nowOf(given[k]);
+    for (let k = 0; k < given.length; k++) call.inputs[k] = currentOf(given[k]);
     if (op.kind === "view") return this.#view(call);
     const out = call.outputs[0];
     const specs = infer(call);
@@ -155,8 +155,8 @@ export class Tracer implements Interpreter {
   ): void {
     const { op, name, attributes, compute } = call;
     const inputs = given.map((input, k) => {
-      if (input instanceof Late) {
-        const value = input as Late<number | bigint>;
+      if (input instanceof Placeholder) {
+        const value = input as Placeholder<number | bigint>;
         if (op.kind === "map" && compute.kind !== "f") this.guards.push({ value, info: compute });
         return value;
       }
@@ -230,11 +230,13 @@ export class Tracer implements Interpreter {
   #create(call: Call): void {
     const { name, attributes } = call;
     const op = call.op as CreateOp;
-    const late = Object.values(attributes as object).some((value) => value instanceof Late);
+    const hasPlaceholder = Object.values(attributes as object).some((value) =>
+      value instanceof Placeholder
+    );
     // Without a random key of the program, it makes the same elements in each run.
     const first = op.create(attributes, name);
     const { storage, layout } = first;
-    if (storage.exposed && !late) {
+    if (storage.exposed && !hasPlaceholder) {
       // Memory of the caller, which may change between runs, and which runs may write.
       const origin = { kind: "captured", storage } as const;
       const outside = this.#captured.get(storage) ??
@@ -244,9 +246,9 @@ export class Tracer implements Interpreter {
       call.outputs[0] = this.#wrap(outside, layout, first.flags);
       return;
     }
-    const constant = late ? null : storage;
+    const constant = hasPlaceholder ? null : storage;
     const origin = { kind: "created", op, name, attributes, constant } as const;
-    if (!late) this.#hold(storage);
+    if (!hasPlaceholder) this.#hold(storage);
     const traced = this.add(storage.info, storage.length, storage.memory, origin);
     call.outputs[0] = this.#wrap(traced, layout, 0);
   }

@@ -23,6 +23,11 @@ export interface Operand {
   readonly flags: number;
 }
 
+/** The first elements of a storage, all by default, as a vector. */
+export function elementsOf(storage: Storage, length: number = storage.length): Operand {
+  return { storage, layout: Layout.contiguous([length]), flags: 0 };
+}
+
 /** True for a tensor. */
 export function isOperand(value: unknown): value is Operand {
   return typeof value === "object" && value !== null && (value as Operand).layout instanceof Layout;

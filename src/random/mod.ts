@@ -7,7 +7,7 @@
  * @module
  */
 import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
-import { Late, nowOf } from "../base/late.ts";
+import { currentOf, Placeholder } from "../base/placeholder.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyCreate } from "../core/apply.ts";
 import { memoryOf, performCall } from "../core/dispatch.ts";
@@ -27,7 +27,7 @@ import { allocateIn } from "../memory/device.ts";
 import { full } from "../tensor/create.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { LateKey, type Words } from "./late_key.ts";
+import { PlaceholderKey, type Words } from "./placeholder_key.ts";
 
 /** A stream of random numbers; immutable. Make one with {@link key}. */
 export interface Key {
@@ -89,8 +89,8 @@ function seedOf(given: unknown, op: string): bigint {
   return seed;
 }
 
-function words(of: Key, op: string): Words | LateKey {
-  if (of instanceof LateKey) return of;
+function words(of: Key, op: string): Words | PlaceholderKey {
+  if (of instanceof PlaceholderKey) return of;
   const [word0, word1] = [of?.word0, of?.word1];
   if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
     throw new ArgumentError(
@@ -105,9 +105,9 @@ function fromWords([word0, word1]: Words): Key {
 }
 
 /** The key that `derive` makes of the words of another, at once or when a program runs. */
-function derived(from: Words | LateKey, derive: (words: Words) => Words): Key {
-  if (!(from instanceof LateKey)) return fromWords(derive(from));
-  return new LateKey(from.name, () => derive(from.now()));
+function derived(from: Words | PlaceholderKey, derive: (words: Words) => Words): Key {
+  if (!(from instanceof PlaceholderKey)) return fromWords(derive(from));
+  return new PlaceholderKey(from.name, () => derive(from.current()));
 }
 
 /** More keys than this are an error, rather than a program that runs out of memory. */
@@ -129,7 +129,7 @@ export function split<const N extends number = 2>(of: Key, count: N = 2 as N): t
     throw new ArgumentError(`Cannot split a key into ${count}: at most ${MAX_KEYS} at a time`);
   }
   const from = words(of, "split");
-  const keys = from instanceof LateKey
+  const keys = from instanceof PlaceholderKey
     ? Array.from({ length: count }, (_, i) => derived(from, (own) => splitKey(own, count)[i]!))
     : splitKey(from, count).map(fromWords);
   return keys as t.TupleOf<N, Key>;
@@ -142,9 +142,10 @@ export function split<const N extends number = 2>(of: Key, count: N = 2 as N): t
  */
 export function foldIn(of: Key, data: number | bigint): Key {
   const from = words(of, "foldIn");
-  const late: unknown = data;
-  if (late instanceof Late) {
-    return new LateKey(late.name, () => fold(nowOf<Words>(from), seedOf(late.now(), "foldIn")));
+  const given: unknown = data;
+  if (given instanceof Placeholder) {
+    const derive = (): Words => fold(currentOf<Words>(from), seedOf(given.current(), "foldIn"));
+    return new PlaceholderKey(given.name, derive);
   }
   const seed = seedOf(data, "foldIn");
   return derived(from, (own) => fold(own, seed));
@@ -157,7 +158,7 @@ interface CreateAttributes {
   readonly dtype: DType;
   readonly device: t.Device | undefined;
   readonly distribution: Distribution | "permutation";
-  readonly key: Words | LateKey;
+  readonly key: Words | PlaceholderKey;
   /** The bounds of integers, and of uniform floats. */
   readonly low?: number | bigint;
   readonly high?: number | bigint;
@@ -210,7 +211,7 @@ function filled(name: string, attributes: CreateAttributes, distribution: Distri
   const made = wrap(allocateIn(memory, DTYPE[dtype], layout.size, false), layout);
   const integers = distribution === "integers";
   const bounds = integers ? { low, high } : { low: 0n, high: 0n };
-  const kernel = { distribution, key: nowOf<Words>(key), ...bounds } as RandomAttributes;
+  const kernel = { distribution, key: currentOf<Words>(key), ...bounds } as RandomAttributes;
   performCall(new Call(RANDOM, name, [made], kernel));
   return made;
 }

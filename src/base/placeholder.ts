@@ -7,12 +7,12 @@ import { TraceError } from "./errors.ts";
 import { UNDESCRIBED } from "./text.ts";
 
 /** A value of each run of a program; code that needs it while the program is traced throws. */
-export abstract class Late<T> {
+export abstract class Placeholder<T> {
   /** Its name in errors: the argument that it is. */
   abstract readonly name: string;
 
   /** The value in the current run. */
-  abstract now(): T;
+  abstract current(): T;
 
   /** Throws a TraceError. @internal */
   protected refuse(): never {
@@ -39,6 +39,6 @@ export abstract class Late<T> {
 }
 
 /** `value`, or its value in the current run. */
-export function nowOf<T>(value: T | Late<T>): T {
-  return value instanceof Late ? value.now() : value;
+export function currentOf<T>(value: T | Placeholder<T>): T {
+  return value instanceof Placeholder ? value.current() : value;
 }

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { Late } from "../base/late.ts";
+import { Placeholder } from "../base/placeholder.ts";
 
 /** The words of a key. */
 export type Words = readonly [number, number];
 
-/** A key of a program: a {@link Late} value with the type of a key. */
-export class LateKey extends Late<Words> {
+/** A key of a program: a {@link Placeholder} with the type of a key. */
+export class PlaceholderKey extends Placeholder<Words> {
   readonly name: string;
   readonly #words: () => Words;
 
@@ -30,7 +30,7 @@ export class LateKey extends Late<Words> {
     return this.refuse();
   }
 
-  now(): Words {
+  current(): Words {
     return this.#words();
   }
 }
