@@ -9,7 +9,8 @@ import { Placeholder } from "../base/placeholder.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
-import type { Operand } from "../memory/operand.ts";
+import { overlaps } from "../core/write.ts";
+import { elementsOf, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { PlaceholderKey, type Words } from "../random/placeholder_key.ts";
@@ -434,13 +435,7 @@ export class Program {
       ...this.#writtenCaptured,
     ]);
     const exposed = [...args, ...this.#captured].filter((storage) => storage.exposed);
-    return exposed.some((a) =>
-      written.has(a) && exposed.some((b) => {
-        if (a === b || a.memory !== b.memory) return false;
-        if (a.memory !== null) return a.address < b.address + b.length * b.info.bytes;
-        return a.array.buffer === b.array.buffer || (a.shared && b.shared);
-      })
-    );
+    return exposed.some((a) => written.has(a) && exposed.some((b) => shareBytes(a, b)));
   }
 
   #enter(prepared: Prepared): void {
@@ -536,12 +531,12 @@ export class Program {
         storage.origin.kind === "made";
       const fits = to.layout.contiguous && to.layout.offset === 0 &&
         to.storage.length === layout.size && to.storage.info === storage.info;
-      const own = !to.storage.exposed && !args.includes(to.storage) &&
-        !this.#captured.has(to.storage) &&
-        !targets.some((other) => other.to !== to && other.to.storage === to.storage) &&
-        !targets.some((other) =>
-          other.from.kind === "constant" && other.from.value.storage === to.storage
-        );
+      const others = [...args, ...this.#captured];
+      for (const other of targets) {
+        if (other.to !== to) others.push(other.to.storage);
+        if (other.from.kind === "constant") others.push(other.from.value.storage);
+      }
+      const own = !others.some((other) => other === to.storage || shareBytes(other, to.storage));
       if (whole && fits && own && to.storage.memory === null) found[from.place] = to.storage;
     }
     return found;
@@ -554,6 +549,11 @@ export class Program {
     this.#retire(this.#prepared);
     if (this.#runs === 0) this.#tracer.release();
   }
+}
+
+/** Whether two storages may share bytes, through an array that the user holds. */
+function shareBytes(a: Storage, b: Storage): boolean {
+  return a !== b && overlaps(elementsOf(a), elementsOf(b));
 }
 
 /** Whether an index that is out of range may stop a run at this node. */

@@ -244,7 +244,7 @@ export function layoutOf({ shape, strides, offset }: TensorPattern): Layout {
 export function difference(
   a: readonly Pattern[],
   b: readonly Pattern[],
-  path: (i: number) => string = (i) => `argument ${i + 1}`,
+  path: (i: number) => string = (i) => `${i}`,
 ): string | undefined {
   if (a.length !== b.length) return `${a.length} and ${b.length} arguments`;
   for (let i = 0; i < a.length; i++) {
@@ -255,37 +255,38 @@ export function difference(
 }
 
 function differenceOf(a: Pattern, b: Pattern, path: string): string | undefined {
-  if (a.kind === "tensor" && b.kind === "tensor") return tensorDifference(a, b, path);
+  const name = `argument ${path} (counted from 0)`;
+  if (a.kind === "tensor" && b.kind === "tensor") return tensorDifference(a, b, name);
   if (a.kind === "constant" && b.kind === "constant") {
     if (Object.is(a.value, b.value)) return undefined;
-    return `${path}: ${describe(a.value)} and ${describe(b.value)}`;
+    return `${name}: ${describe(a.value)} and ${describe(b.value)}`;
   }
   if (a.kind === "number" && b.kind === "number" && a.type === b.type) return undefined;
   if (a.kind === "key" && b.kind === "key") return undefined;
   if (a.kind === "list" && b.kind === "list") {
     const [own, other] = [a.members.length, b.members.length];
-    if (own !== other) return `${path}: arrays of ${own} and ${other}`;
+    if (own !== other) return `${name}: arrays of ${own} and ${other}`;
     return difference(a.members, b.members, (i) => `${path}[${i}]`);
   }
   if (a.kind === "record" && b.kind === "record") {
     const [own, other] = [a.keys.join(", "), b.keys.join(", ")];
-    if (own !== other) return `${path}: objects of ${own} and ${other}`;
+    if (own !== other) return `${name}: objects of ${own} and ${other}`;
     return difference(a.members, b.members, (i) => `${path}.${a.keys[i]}`);
   }
-  return `${path}: values of two kinds`;
+  return `${name}: values of two kinds`;
 }
 
-function tensorDifference(a: TensorPattern, b: TensorPattern, path: string): string | undefined {
-  if (a.info !== b.info) return `${path}: ${a.info.name} and ${b.info.name}`;
+function tensorDifference(a: TensorPattern, b: TensorPattern, name: string): string | undefined {
+  if (a.info !== b.info) return `${name}: ${a.info.name} and ${b.info.name}`;
   if (!sameShape(a.shape, b.shape)) {
-    return `${path}: shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}`;
+    return `${name}: shapes ${formatShape(a.shape)} and ${formatShape(b.shape)}`;
   }
   if (!sameShape(a.strides, b.strides)) {
-    return `${path}: strides ${formatShape(a.strides)} and ${formatShape(b.strides)}`;
+    return `${name}: strides ${formatShape(a.strides)} and ${formatShape(b.strides)}`;
   }
-  if (a.offset !== b.offset) return `${path}: offsets ${a.offset} and ${b.offset}`;
-  if (a.device !== b.device) return `${path}: tensors on ${a.device} and ${b.device}`;
-  if (a.readOnly !== b.readOnly) return `${path}: a read-only and a writable tensor`;
-  if (a.group !== b.group) return `${path}: another argument shares its memory, or does not`;
+  if (a.offset !== b.offset) return `${name}: offsets ${a.offset} and ${b.offset}`;
+  if (a.device !== b.device) return `${name}: tensors on ${a.device} and ${b.device}`;
+  if (a.readOnly !== b.readOnly) return `${name}: a read-only and a writable tensor`;
+  if (a.group !== b.group) return `${name}: another argument shares its memory, or does not`;
   return undefined;
 }

@@ -9,10 +9,9 @@ import { Placeholder } from "../base/placeholder.ts";
 import { sameShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
-import { overlaps, prepareOut } from "../core/write.ts";
+import { disturbs, overlaps, prepareOut } from "../core/write.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
-import type { Storage } from "../memory/storage.ts";
 import { MAP } from "../ops/table.ts";
 import { PlaceholderKey } from "../random/placeholder_key.ts";
 import type { Value } from "./graph.ts";
@@ -206,28 +205,20 @@ export interface Copy {
   readonly from: Operand;
 }
 
-/** Those of `copies` whose source another one would change first, with a copy of the source. */
-function separated(copies: readonly Copy[]): { copies: Copy[]; made: Storage[] } {
-  const made: Storage[] = [];
-  const own = copies.map(({ to, from }, i) => {
-    if (!copies.some((other, j) => j < i && overlaps(other.to, from))) return { to, from };
-    const copy = copyOf(from);
-    made.push(copy.storage);
-    return { to, from: copy };
-  });
-  return { copies: own, made };
+/** Whether copy `i`, or one before it, writes elements of its source before it reads them. */
+function needsCopy(copies: readonly Copy[], i: number): boolean {
+  const { to, from } = copies[i]!;
+  return disturbs(to, from) || copies.some((other, j) => j < i && overlaps(other.to, from));
 }
 
 /** Writes each source to its tensor; all are read before any of them is written. */
 export function copyAll(copies: readonly Copy[]): void {
-  if (copies.length === 1) {
-    const { to, from } = copies[0]!;
-    if (to !== from) copyInto(to, from);
-    return;
-  }
-  const { copies: own, made } = separated(copies);
-  for (const { to, from } of own) if (to !== from) copyInto(to, from);
-  for (const storage of made) recycle(storage);
+  const sources = copies.map(({ from }, i) => needsCopy(copies, i) ? copyOf(from) : from);
+  copies.forEach(({ to, from }, i) => {
+    const source = sources[i]!;
+    if (to !== source) copyInto(to, source);
+    if (source !== from) recycle(source.storage);
+  });
 }
 
 /** Writes the tensors of `made`, the result of a function, to those of `out`, by ops. */

@@ -6,7 +6,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { compile, fromBuffer, random, tensor, TraceError, zeros } from "../../mod.ts";
+import { compile, fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
 import { iota, loose } from "../support.ts";
 
 // Programs are called with tensors of any shape.
@@ -110,4 +110,34 @@ test("containers whose contents may change are no arguments", () => {
     assertThrows(() => f(zeros([2]), one), TraceError, "argument 1");
     assertThrows(() => f(zeros([2]), { deep: [one] }), TraceError, "1.deep[0]");
   }
+});
+
+test("out gets its results without a copy, also after its array was read", () => {
+  const size = 1 << 20;
+  using out = zeros([size]);
+  const compiled = loose(compile((x: Any) => x.add(1).mul(2)));
+  const x = zeros([size]);
+  compiled(x, { out });
+  assertEquals([out.data[0], x.data[0]], [2, 0]);
+  // Any further array of this size would be above the peak.
+  const fillers = [];
+  while (memory().bytes + 4 * size <= memory().peakBytes) fillers.push(zeros([size]));
+  const { peakBytes } = memory();
+  x.fill_(1);
+  compiled(x, { out });
+  assertEquals([out.get(0), out.get(size - 1), memory().peakBytes], [4, 4, peakBytes]);
+  for (const filler of fillers) filler.dispose();
+});
+
+test("out may share the buffer of an argument", () => {
+  const [x, out] = twice([1, 2, 3, 4]);
+  const compiled = loose(compile((x: Any) => [x.flip(0), x.add(1)]));
+  const other = zeros([4]);
+  compiled(x, { out: [out, other] });
+  assertEquals([out.toArray(), other.toArray()], [[4, 3, 2, 1], [2, 3, 4, 5]]);
+  // Its reads and its writes are of the same elements in another order.
+  const flipped = loose(compile((x: Any) => x.flip(0)));
+  flipped(x, { out });
+  flipped(other, { out: other });
+  assertEquals([out.toArray(), other.toArray()], [[1, 2, 3, 4], [5, 4, 3, 2]]);
 });
