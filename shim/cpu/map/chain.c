@@ -3,7 +3,7 @@
  * that stays in the first-level cache, by the kernels that run the ops alone.
  */
 #include <string.h>
-#include "chain_context.h"
+#include "chain_strip.h"
 
 enum {
   /* Rows of a block with an operand that runs across the others. */
@@ -21,25 +21,6 @@ enum {
   LINE_ELEMENTS = 64
 };
 
-/* The state of one thread. */
-typedef struct {
-  const chain_context *chain;
-  char *space;
-  /* Of the loads: the block as kernels read it, or null, and what it was made from. */
-  const char *ready[MAX_LOADS];
-  block_cache cache[MAX_LOADS];
-  /* The results of steps in this block. */
-  char *result[RM_CHAIN_STEPS];
-  /* By block: whether it contains a repeated scalar. */
-  bool repeated[MAX_BLOCKS];
-} chain_workspace;
-
-/* A block of the plan. */
-typedef struct {
-  char *at[RM_CHAIN_OPERANDS];
-  ptrdiff_t rows, columns;
-} chain_block;
-
 static char *block_at(const chain_workspace *workspace, int block) {
   return workspace->space + block * (workspace->chain->block_bytes + BLOCK_MARGIN);
 }
@@ -47,8 +28,9 @@ static char *block_at(const chain_workspace *workspace, int block) {
 /* ---- operands -------------------------------------------------------------------------------- */
 
 static const char *load_input(chain_workspace *workspace, const chain_block *part, int index) {
-  if (workspace->ready[index] != NULL) return workspace->ready[index];
   const chain_load *load = &workspace->chain->load[index];
+  if (load->in_place) return part->at[load->position];
+  if (workspace->ready[index] != NULL) return workspace->ready[index];
   const char *at = part->at[load->position];
   char *own = block_at(workspace, load->block);
   const char *found = load_block(&load->operand, &workspace->cache[index], own,
@@ -94,8 +76,7 @@ static const char *repeat_scalar(chain_workspace *workspace, const chain_operand
   return own;
 }
 
-/* Operand k of a step as its kernel reads it. */
-static const char *load_operand(chain_workspace *workspace, const chain_block *part,
+const char *RM_FOR_ISA(load_operand)(chain_workspace *workspace, const chain_block *part,
                                 const chain_step *step, int k) {
   const chain_operand *operand = &step->operands[k];
   if (operand->source == FROM_LOAD) return load_input(workspace, part, operand->index);
@@ -110,8 +91,7 @@ static const char *load_operand(chain_workspace *workspace, const chain_block *p
   return own;
 }
 
-/* The scalar that operand k of a step is in this block, or null. */
-static const char *scalar_operand(chain_workspace *workspace, const chain_block *part,
+const char *RM_FOR_ISA(scalar_operand)(chain_workspace *workspace, const chain_block *part,
                                   const chain_step *step, int k, char value[8]) {
   const chain_operand *operand = &step->operands[k];
   if (operand->source == FROM_SCALAR) return operand->value;
@@ -136,7 +116,12 @@ static bool is_contiguous(const chain_context *chain, const chain_block *part, i
           chain->row_strides[k] == part->columns * rm_itemsize(chain->dtypes[k]));
 }
 
-/* Prefetches what the next block reads in place at the elements [from, to) of this one. */
+/* Prefetches [from, to) of a block of contiguous bytes that begins at `next`. */
+static void prefetch_block(const char *next, ptrdiff_t from, ptrdiff_t to) {
+  for (ptrdiff_t at = from; at < to; at += CACHE_LINE) __builtin_prefetch(next + at);
+}
+
+/* Prefetches what the next block reads and writes in place at the elements [from, to) of this one. */
 static void prefetch_next(const chain_workspace *workspace, const chain_block *part, ptrdiff_t from,
                           ptrdiff_t to) {
   const chain_context *chain = workspace->chain;
@@ -145,9 +130,12 @@ static void prefetch_next(const chain_workspace *workspace, const chain_block *p
     if (load->operand.column_stride != 1) continue;
     const ptrdiff_t bytes = rm_itemsize(load->operand.storage_dtype);
     const char *next = part->at[load->position] + part->rows * part->columns * bytes;
-    for (ptrdiff_t at = from * bytes; at < to * bytes; at += CACHE_LINE) {
-      __builtin_prefetch(next + at);
-    }
+    prefetch_block(next, from * bytes, to * bytes);
+  }
+  for (int k = 0; k < chain->outputs; k++) {
+    if (chain->non_temporal[k] || chain->inner_strides[k] != 1) continue;
+    const ptrdiff_t bytes = rm_itemsize(chain->dtypes[k]);
+    prefetch_block(part->at[k] + part->rows * part->columns * bytes, from * bytes, to * bytes);
   }
 }
 
@@ -171,26 +159,26 @@ static void compute_step(chain_workspace *workspace, const chain_block *part,
   const ptrdiff_t total = part->rows * part->columns;
   const map_op *op = &step->op;
   if (step->convert != NULL) {
-    step->convert(total, target, load_operand(workspace, part, step, 0));
+    step->convert(total, target, RM_FOR_ISA(load_operand)(workspace, part, step, 0));
     return;
   }
   char *result = step->native ? target : block_at(workspace, RESULT);
   bool done = false;
   if (op->scalar_functions != NULL && step->arity == 2) {
     char values[2][8];
-    const char *first = scalar_operand(workspace, part, step, 0, values[0]);
-    const char *second = scalar_operand(workspace, part, step, 1, values[1]);
+    const char *first = RM_FOR_ISA(scalar_operand)(workspace, part, step, 0, values[0]);
+    const char *second = RM_FOR_ISA(scalar_operand)(workspace, part, step, 1, values[1]);
     const map_function function = op->scalar_functions[first == NULL];
     if ((first == NULL) != (second == NULL) && function != NULL) {
-      if (first == NULL) first = load_operand(workspace, part, step, 0);
-      else second = load_operand(workspace, part, step, 1);
+      if (first == NULL) first = RM_FOR_ISA(load_operand)(workspace, part, step, 0);
+      else second = RM_FOR_ISA(load_operand)(workspace, part, step, 1);
       function(total, result, first, second, NULL, NULL);
       done = true;
     }
   }
   if (!done) {
     const char *in[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < step->arity; k++) in[k] = load_operand(workspace, part, step, k);
+    for (int k = 0; k < step->arity; k++) in[k] = RM_FOR_ISA(load_operand)(workspace, part, step, k);
     if (op->compute_bound) run_compute_bound(workspace, part, op, result, in);
     else run_function(op, total, result, in[0], in[1], in[2]);
   }
@@ -200,25 +188,28 @@ static void compute_step(chain_workspace *workspace, const chain_block *part,
            block_at(workspace, BETWEEN));
 }
 
-static void run_step(chain_workspace *workspace, const chain_block *part, int s) {
+/* Where a step writes its block. */
+static char *step_target(chain_workspace *workspace, const chain_block *part,
+                         const chain_step *step) {
+  const chain_context *chain = workspace->chain;
+  const int output = step->output;
+  const bool in_place =
+      output >= 0 && is_contiguous(chain, part, output) && !chain->non_temporal[output];
+  return in_place ? part->at[output] : block_at(workspace, step->block);
+}
+
+/* Writes the block of a step to its output, unless it is there. */
+static void store_step(const chain_workspace *workspace, const chain_block *part, int s) {
   const chain_context *chain = workspace->chain;
   const chain_step *step = &chain->step[s];
   const int output = step->output;
-  if (step->is_scalar) {
-    if (output >= 0) store_output(chain, part, output, step->value, 0, 0);
-    return;
-  }
-  const bool contiguous = output >= 0 && is_contiguous(chain, part, output);
-  char *target = contiguous && !chain->non_temporal[output] ? part->at[output]
-                                                            : block_at(workspace, step->block);
-  compute_step(workspace, part, step, target);
-  workspace->result[s] = target;
-  if (output < 0 || target == part->at[output]) return;
+  const char *result = workspace->result[s];
+  if (output < 0 || result == part->at[output]) return;
   const ptrdiff_t bytes = rm_itemsize(step->dtype);
-  if (contiguous) {
-    RM_FOR_ISA(store_non_temporal)(part->at[output], target, part->rows * part->columns * bytes);
+  if (is_contiguous(chain, part, output)) {
+    RM_FOR_ISA(store_non_temporal)(part->at[output], result, part->rows * part->columns * bytes);
   } else {
-    store_output(chain, part, output, target, part->columns * bytes, bytes);
+    store_output(chain, part, output, result, part->columns * bytes, bytes);
   }
 }
 
@@ -228,7 +219,23 @@ static void run_block(chain_workspace *workspace, const chain_block *part) {
   for (int i = 0; i < chain->loads; i++) {
     if (chain->load[i].copied) load_input(workspace, part, i);
   }
-  for (int s = 0; s < chain->steps; s++) run_step(workspace, part, s);
+  for (int s = 0; s < chain->steps;) {
+    const chain_step *step = &chain->step[s];
+    const int first = s, last = step->strip_end > s ? step->strip_end : s + 1;
+    if (step->is_scalar) {
+      if (step->output >= 0) store_output(chain, part, step->output, step->value, 0, 0);
+      s++;
+      continue;
+    }
+    for (int i = first; i < last; i++) {
+      workspace->result[i] = step_target(workspace, part, &chain->step[i]);
+    }
+    const bool done = last > first + 1 && RM_FOR_ISA(run_strips)(workspace, part, first, last);
+    for (; s < last; s++) {
+      if (!done) compute_step(workspace, part, &chain->step[s], workspace->result[s]);
+      store_step(workspace, part, s);
+    }
+  }
 }
 
 /* ---- all blocks ------------------------------------------------------------------------------ */
@@ -261,6 +268,7 @@ static void run_range(const chain_context *chain, ptrdiff_t from, ptrdiff_t to, 
   workspace.chain = chain;
   workspace.space = space;
   memset(workspace.repeated, 0, (size_t)chain->blocks);
+  memset(workspace.written, 0, (size_t)chain->steps);
   for (int i = 0; i < chain->loads; i++) workspace.cache[i].source = NULL;
   ptrdiff_t strides[RM_CHAIN_OPERANDS], count[RM_MAX_RANK] = {0};
   char *at[RM_CHAIN_OPERANDS];
@@ -348,10 +356,18 @@ static void choose_blocks(chain_context *chain) {
   } else if (chain->columns > most && chain->rows > 1) {
     chain->block_columns = even_part(chain->columns, most);
   }
+  for (int i = 0; i < chain->loads; i++) {
+    chain_load *load = &chain->load[i];
+    const block_operand *operand = &load->operand;
+    load->in_place = chain->block_rows == 1 && operand->column_stride == 1 && !load->copied &&
+                     is_native_dtype(operand->storage_dtype, operand->compute_dtype,
+                                     operand->rounding_dtype);
+  }
 }
 
 static void run_chain(chain_context *chain) {
   choose_blocks(chain);
+  RM_FOR_ISA(find_strips)(chain);
   const ptrdiff_t rows = chain->rows * chain->outer_positions;
   const double elements = (double)rows * (double)chain->columns;
   choose_stores(chain, elements);

@@ -48,6 +48,7 @@ typedef struct {
 /* One op. */
 typedef struct {
   map_op op;
+  int opcode;
   /* For a copy, which has no kernel. */
   cast convert;
   chain_operand operands[3];
@@ -59,6 +60,11 @@ typedef struct {
   /* The output that it is, or -1. */
   int output;
   int block;
+  /* Where a run of steps in registers ends that begins here, or 0, whether it may compute elements
+   * again, and whether its instructions serve all blocks; whether a step of it writes its result to
+   * memory. */
+  int strip_end;
+  bool repeatable, movable, stored;
   /* Whether all operands are scalars, and the result then. */
   bool is_scalar;
   _Alignas(8) char value[8];
@@ -72,6 +78,8 @@ typedef struct {
   int block;
   /* Whether it must be copied, because an output overwrites it before the last step reads it. */
   bool copied;
+  /* Whether steps read it where it is. */
+  bool in_place;
 } chain_load;
 
 typedef struct {

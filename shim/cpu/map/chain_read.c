@@ -145,6 +145,8 @@ static int32_t read_step(chain_reader *reader, int s) {
   const int32_t status = RM_FOR_ISA(find_map_op)(&step->op, opcode, compute, step->parameters);
   if (status != RM_OK) return status;
   step->arity = step->op.operands - 1;
+  step->opcode = opcode;
+  step->strip_end = 0;
   step->convert = NULL;
   if (opcode == RM_OP_copy) {
     step->convert = RM_FOR_ISA(casts)[compute][step->dtype];
@@ -195,7 +197,8 @@ static int32_t read_step(chain_reader *reader, int s) {
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Gives each step a block for its result: that of an operand that no later step reads, if their
- * elements have one size, else a free one. */
+ * elements have one size, else a free one. Outputs have blocks of their own, as they may be copied
+ * from there after later steps of a run, which may compute elements again. */
 static void assign_blocks(chain_context *chain, const int *last_use) {
   int free[RM_CHAIN_STEPS], available = 0;
   for (int s = 0; s < chain->steps; s++) {
@@ -206,15 +209,17 @@ static void assign_blocks(chain_context *chain, const int *last_use) {
       const chain_operand *operand = &step->operands[k];
       if (operand->source != FROM_STEP || last_use[operand->index] != s) continue;
       const chain_step *read = &chain->step[operand->index];
+      if (read->output >= 0) continue;
       bool seen = read->block == block;
       for (int i = 0; i < count; i++) seen |= freed[i] == read->block;
       if (seen) continue;
-      if (block < 0 && rm_itemsize(read->dtype) == rm_itemsize(step->dtype)) block = read->block;
+      const bool fits = step->output < 0 && rm_itemsize(read->dtype) == rm_itemsize(step->dtype);
+      if (block < 0 && fits) block = read->block;
       else freed[count++] = read->block;
     }
     if (block < 0) block = available > 0 ? free[--available] : add_block(chain);
     step->block = block;
-    if (last_use[s] == s) freed[count++] = block;
+    if (last_use[s] == s && step->output < 0) freed[count++] = block;
     for (int i = 0; i < count; i++) free[available++] = freed[i];
   }
 }
