@@ -6,9 +6,12 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type AnyTensor, arange, type DType, type Shape, type Tensor } from "../mod.ts";
 
-/** A tensor whose types know nothing, for calls that would not compile. */
+/** A value of any type, for calls that would not compile. */
 // deno-lint-ignore no-explicit-any
-export function loose(x: unknown): any {
+export type Any = any;
+
+/** A tensor whose types know nothing, for calls that would not compile. */
+export function loose(x: unknown): Any {
   return x;
 }
 

@@ -36,6 +36,16 @@ export abstract class Placeholder<T> {
   toJSON(): never {
     return this.refuse();
   }
+
+  /** @internal */
+  toString(): never {
+    return this.refuse();
+  }
+
+  /** @internal */
+  toLocaleString(): never {
+    return this.refuse();
+  }
 }
 
 /** `value`, or its value in the current run. */

@@ -43,8 +43,8 @@ export { ProgramReport };
 export interface CompileOptions {
   /**
    * The numbers that are constants of a program: each value makes a program of its own. An index of
-   * an argument, counted from 0, stands for all numbers in it, a text such as `"1.scale"` or
-   * `"0[2]"` for one; `true` for all. Other numbers may have any value in each call.
+   * an argument, counted from 0, stands for all numbers in it, a path such as `"1.scale"` or `"0[2]"`
+   * for one number, `true` for all numbers. Other numbers may have any value in each call.
    */
   readonly static?: true | readonly (number | string)[];
   /** The most programs to keep (32); the least recently used ones are freed. */
@@ -74,12 +74,13 @@ export type Compiled<F extends (...args: never[]) => unknown> =
     /** With the results written to `out`: tensors in the structure of the result. */
     (...args: [...Parameters<F>, { readonly out: OutOf<ReturnType<F>> }]): ReturnType<F>;
     /**
-     * The same off the event loop: on another thread where the native library can be used, else in
-     * a later task. Reads its tensors as they are at the call; what it writes is written when it
-     * ends. Several calls run in order.
+     * The same off the event loop: a native program runs on another thread where that is possible
+     * (`info().async`), any other program in a later task of this thread. Reads its tensors as they
+     * are at the call; what it writes is written when it ends. The asynchronous calls of all programs
+     * begin in the order of the calls.
      *
-     * Rejects with a QueueFullError if 1024 calls wait, and with the reason of `signal` if that
-     * aborts before the run starts.
+     * Rejects with a QueueFullError if 1024 calls wait, counted over all programs, and with the
+     * reason of `signal` if that aborts before the run starts.
      */
     async(
       ...args: [...Parameters<F>, options?: AsyncOptions<ReturnType<F>>]
@@ -340,15 +341,21 @@ function staticTest(given: CompileOptions["static"]): (path: string) => boolean 
  * they are read-only, which of them share memory, and all values that are neither tensors nor
  * numbers: text and booleans by value, other objects by identity, so that what `f` reads in them is
  * not read again. Tensors and numbers may be inside arrays and plain objects, and so may the results.
- * Numbers may have any value in each call, unless `static` names them; a random key too. Tensors
- * that `f` uses and did not make are read, and written, as by `f`; a variable that gets another
- * tensor later is not seen. What else `f` does (printing, counting) happens only while it is
+ * Numbers and random keys may have any value in each call, unless `static` names the number. Tensors
+ * that `f` uses and did not make are read, and written, at each call; a variable that gets another
+ * value later is not noticed. Other effects of `f`, such as printing, happen only while it is
  * recorded.
  *
- * A number that `f` only compares by `===` or asks for its type is not noticed: name it in `static`.
+ * While `f` is recorded, a number that `static` does not name is an object. Some uses of it are not
+ * noticed, and give the same in every call: its truthiness (`if (n)`, `!n`, `n && a`, `n || 1`, which
+ * find it true); `===`, `!==`, `Object.is`, `switch`, `includes`, `indexOf`, and keys of a Map or a
+ * Set, which find it different from all numbers; `typeof`; `Number.isInteger`, `Number.isFinite`,
+ * `Number.isNaN` and the like, which give false; `toString()`; and `new Array(n)`. Name such numbers
+ * in `static`.
  *
  * Throws a TraceError if `f` needs values of its tensors (`item()`, `toArray()`, a mask as an index),
- * if a number decides a branch or a shape, and if `f` is async.
+ * if it computes with such a number or makes a shape of it, if an argument is or contains a typed
+ * array, a Map or a Set, if the result has tensors in an instance of a class, and if `f` is async.
  *
  * @example
  * ```ts

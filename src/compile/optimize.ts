@@ -11,21 +11,21 @@ import { dropDeadCode, foldConstants, type Folded, shareSubexpressions } from ".
 
 /** The improvements of a program, each of which can be turned off. */
 export interface Passes {
-  /** Drop ops without use. */
+  /** Drop ops without use: dead code elimination. */
   readonly deadCode: boolean;
-  /** Compute equal ops of equal operands once. */
+  /** Compute equal ops of equal operands once: common subexpression elimination. */
   readonly subexpressions: boolean;
-  /** Compute ops of constants when the program is made. */
+  /** Compute ops of constants when the program is made: constant folding. */
   readonly constants: boolean;
-  /** Pack weights that are constants once, for products with few rows. */
+  /** Pack constant weights once, for products with few rows. Needs `constants`. */
   readonly pack: boolean;
-  /** Compute bias, activation and residual together with the product before them. */
+  /** Compute bias, activation and residual with the product before them: epilogue fusion. */
   readonly epilogues: boolean;
   /** Run attention as one op. */
   readonly attention: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
   readonly fuse: boolean;
-  /** Run ops along rows on a few rows at a time. */
+  /** Run ops along rows on a few rows at a time, in native programs: loop tiling. */
   readonly tiles: boolean;
 }
 

@@ -6,6 +6,7 @@
 import { checkScalar } from "../base/dtype.ts";
 import { attempt, DisposedError, TraceError } from "../base/errors.ts";
 import { Placeholder } from "../base/placeholder.ts";
+import { CHAIN } from "../core/chain.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
@@ -558,7 +559,7 @@ function shareBytes(a: Storage, b: Storage): boolean {
 
 /** Whether an index that is out of range may stop a run at this node. */
 function mayFail({ op, inputs }: Node): boolean {
-  return op.kind === "kernel" &&
+  return op.kind === "kernel" && op !== CHAIN &&
     inputs.some((input) => isValue(input) && "iu".includes(input.storage.info.kind));
 }
 

@@ -87,7 +87,7 @@ const MAX_NESTING = 64;
 /** Makes the patterns of the arguments of a call, and binds them. */
 export class Reader {
   readonly bound: Bound = { tensors: [], numbers: [], keys: [] };
-  /** The path of each number, such as `argument 2.scale`. */
+  /** The path of each number, such as `2.scale`. */
   readonly numberNames: string[] = [];
   readonly keyNames: string[] = [];
   readonly storages: Storage[] = [];

@@ -40,18 +40,23 @@ export interface Handles {
   value(handle: Operand): Value | undefined;
 }
 
-/** Throws a TraceError for an object of a class with tensors or numbers of the program. */
+/** Throws a TraceError for an object of a class with tensors or numbers of the program inside. */
 function checkConstant(value: unknown, handles: Handles): void {
-  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return;
-  const isCollection = value instanceof Map || value instanceof Set;
-  const inside = isCollection ? [...value.values()] : Object.values(value);
-  const isOfRun = inside.some((one) =>
-    one instanceof Placeholder ||
-    (isOperandArgument(one) &&
-      (handles.argument(one) !== undefined || handles.value(one) !== undefined))
-  );
-  if (!isOfRun) return;
-  const { name } = value.constructor;
+  const seen = new Set<unknown>();
+  const isOfRun = (one: unknown): boolean => {
+    if (typeof one !== "object" || one === null || ArrayBuffer.isView(one)) return false;
+    if (one instanceof Placeholder) return true;
+    if (isOperandArgument(one)) {
+      return handles.argument(one) !== undefined || handles.value(one) !== undefined;
+    }
+    if (seen.has(one)) return false;
+    seen.add(one);
+    const inside: unknown[] = Object.values(one);
+    if (one instanceof Map || one instanceof Set) inside.push(...one.keys(), ...one.values());
+    return inside.some(isOfRun);
+  };
+  if (!isOfRun(value)) return;
+  const { name } = (value as object).constructor;
   throw new TraceError(
     `Cannot trace: the result has tensors in an object of the class ${name}; ` +
       "return them in arrays and plain objects",

@@ -13,13 +13,14 @@ import { infer, memoryOf } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
 import { interpret, type Interpreter } from "../core/interpreter.ts";
 import { prepareOut } from "../core/write.ts";
-import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
+import { isOperand, isOperandArgument, type Operand, VIEW } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type DeviceMemory, type Storage } from "../memory/storage.ts";
 import type { Call, CreateOp, Input, OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { viewLayout } from "../ops/views.ts";
 import { type Graph, type Node, type Origin, TracedStorage, type Value } from "./graph.ts";
+import { isRecord } from "./signature.ts";
 
 /** What a read of values is called in errors, and what to do instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -143,6 +144,7 @@ export class Tracer implements Interpreter {
       call.outputs = [this.#wrap(call.operand(0).storage, call.operand(0).layout, VIEW)];
       return;
     }
+    checkAttributes(call.attributes);
     if (out !== undefined) prepareOut(out, specs[0]!, call.like, call.name);
     this.#record(call, given, specs, out);
   }
@@ -257,4 +259,11 @@ export class Tracer implements Interpreter {
 /** The graph of what `tracer` recorded. */
 export function graphOf({ storages, nodes }: Tracer, results: readonly Value[]): Graph {
   return { storages, nodes, results };
+}
+
+/** Throws a TraceError for a number of each run in the attributes of an op, such as an index. */
+function checkAttributes(value: unknown): void {
+  if (value instanceof Placeholder) value.toString();
+  if (typeof value !== "object" || value === null || isOperandArgument(value)) return;
+  if (Array.isArray(value) || isRecord(value)) Object.values(value).forEach(checkAttributes);
 }

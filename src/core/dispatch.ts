@@ -334,8 +334,8 @@ function runOp(call: Call): void {
 
 /** Runs the ops that a composite consists of. */
 function decompose(call: Call): void {
-  const given = call.outputs.slice();
-  prepareGiven(call, given, call.specs);
+  const given = call.outputs;
+  prepareGiven(call, call.specs);
   const body = (): Operand | readonly Operand[] => call.op.decompose!(call);
   const made = tidy(partsFrame === null ? body : () => withParts(body));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
@@ -349,12 +349,11 @@ function decompose(call: Call): void {
 }
 
 /** Prepares the given outputs of a call, or throws before any of them is written. */
-function prepareGiven(
-  { like, name }: Call,
-  given: readonly (Operand | undefined)[],
-  specs: readonly OutputSpec[],
-): void {
-  given.forEach((out, k) => out !== undefined && prepareOut(out, specs[k]!, like, name));
+function prepareGiven({ like, name, outputs }: Call, specs: readonly OutputSpec[]): void {
+  for (let k = 0; k < outputs.length; k++) {
+    const out = outputs[k];
+    if (out !== undefined) prepareOut(out, specs[k]!, like, name);
+  }
 }
 
 /** Runs an op on elements that consist of lanes, which backends do not know. */
@@ -383,13 +382,16 @@ function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
   for (const k of op.writes ?? []) call.operand(k).storage.version++;
 }
 
+/** The given outputs of a call without any. */
+const NONE_GIVEN: readonly (Operand | undefined)[] = [];
+
 /** Runs a kernel of `backend`; false if none is available after all. */
 function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): boolean {
   const { op, inputs, outputs } = call;
   const like = call.like!;
   call.badIndex = -1;
-  const given: readonly (Operand | undefined)[] = outputs.slice();
-  prepareGiven(call, given, specs);
+  prepareGiven(call, specs);
+  const given = outputs.length === 0 ? NONE_GIVEN : outputs.slice();
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
   for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, k, specs[k]!, like);
   const done = backend.run(call);

@@ -226,9 +226,15 @@ class ProfileReport<R = unknown> {
 }
 
 function rowsOf(calls: readonly ProfiledCall[], repeat: number, time: number): ProfileRow[] {
-  const keyOf = ({ op, depth, shapes, backend }: ProfiledCall): string =>
-    JSON.stringify([op, depth > 0, shapes, backend]);
-  return [...Map.groupBy(calls, keyOf).values()].map((all): ProfileRow => {
+  // Node 20 has no Map.groupBy().
+  const groups = new Map<string, ProfiledCall[]>();
+  for (const call of calls) {
+    const key = JSON.stringify([call.op, call.depth > 0, call.shapes, call.backend]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [call]);
+    else group.push(call);
+  }
+  return [...groups.values()].map((all): ProfileRow => {
     const mean = (of: (call: ProfiledCall) => number): number =>
       all.reduce((sum, call) => sum + of(call), 0) / repeat;
     const known = (of: (call: ProfiledCall) => number | undefined): number | undefined =>

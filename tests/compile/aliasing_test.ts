@@ -7,11 +7,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { compile, fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
-import { iota, loose } from "../support.ts";
-
-// Programs are called with tensors of any shape.
-// deno-lint-ignore no-explicit-any
-type Any = any;
+import { type Any, iota, loose } from "../support.ts";
 
 /** Two tensors on one buffer. */
 function twice(values: number[]): [Any, Any, Float32Array] {

@@ -1,61 +1,40 @@
 /**
- * Calls of compiled functions: which program runs, on which values, and what it writes when.
+ * Calls of compiled functions: which program runs, on which values, and what it writes when. Each
+ * test runs with each backend of the CPU.
  *
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { test } from "node:test";
 import {
   compile,
   type Compiled,
   DisposedError,
   offload,
   ones,
-  setBackend,
   tensor,
   TraceError,
 } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { info } from "../../mod.ts";
-
-// deno-lint-ignore no-explicit-any
-type Any = any;
-
-/** Runs `body` with each backend of the CPU. */
-function onBoth(body: () => void | Promise<void>): () => Promise<void> {
-  return async () => {
-    await body();
-    if (info().devices["cpu"] !== "native") return;
-    setBackend("js");
-    try {
-      await body();
-    } finally {
-      setBackend("native");
-    }
-  };
-}
+import { type Any, loose } from "../support.ts";
+import { testOnBackends as test } from "./support.ts";
 
 const any = (f: (...args: Any[]) => unknown, options = {}) => compile(f, options) as Compiled<Any>;
 
-test(
-  "Compile: numbers are inputs, unless they are static",
-  onBoth(() => {
-    let traces = 0;
-    const scale = (x: Any, by: number) => (traces++, x.mul(by));
-    using each = any(scale);
-    for (const by of [2, 3, 0.5]) assertEquals(each(ones([2]), by).toArray(), [by, by]);
-    assertEquals([traces, each.programs], [1, 1]);
-    using fixed = any((x: Any, by: number) => by > 2 ? x.neg() : x.mul(by), { static: [1] });
-    assertEquals([2, 3, 2].map((by) => fixed(ones([1]), by).item()), [2, -1, 2]);
-    assertEquals(fixed.programs, 2);
-    using branch = any((x: Any, by: number) => by > 2 ? x.neg() : x);
-    assertThrows(() => branch(ones([1]), 1), TraceError, "argument 1");
-  }),
-);
+test("Compile: numbers are inputs, unless they are static", () => {
+  let traces = 0;
+  const scale = (x: Any, by: number) => (traces++, x.mul(by));
+  using each = any(scale);
+  for (const by of [2, 3, 0.5]) assertEquals(each(ones([2]), by).toArray(), [by, by]);
+  assertEquals([traces, each.programs], [1, 1]);
+  using fixed = any((x: Any, by: number) => by > 2 ? x.neg() : x.mul(by), { static: [1] });
+  assertEquals([2, 3, 2].map((by) => fixed(ones([1]), by).item()), [2, -1, 2]);
+  assertEquals(fixed.programs, 2);
+  using branch = any((x: Any, by: number) => by > 2 ? x.neg() : x);
+  assertThrows(() => branch(ones([1]), 1), TraceError, "argument 1");
+});
 
 test(
   "Compile: a shape, a layout or a shared memory of its own is a program of its own",
-  onBoth(() => {
+  () => {
     using add = any((x: Any, y: Any) => x.add_(y));
     const x = ones([2, 2]);
     add(x, ones([2, 2]));
@@ -67,38 +46,32 @@ test(
     assertEquals(add.programs, 4);
     add.dispose();
     assertThrows(() => add(x, x), DisposedError);
-  }),
+  },
 );
 
-test(
-  "Compile: captured weights have their current elements, whoever writes them",
-  onBoth(() => {
-    const weight = ones([4, 4]);
-    using predict = any((x: Any) => x.matmul(weight).add(1));
-    assertEquals(predict(ones([1, 4])).toArray(), [[5, 5, 5, 5]]);
-    weight.mul_(2);
-    assertEquals(predict(ones([1, 4])).toArray(), [[9, 9, 9, 9]]);
-    weight.data[0] = 10;
-    assertEquals(predict(ones([1, 4])).toArray(), [[17, 9, 9, 9]]);
-    weight.data[0] = 20;
-    assertEquals(predict(ones([1, 4])).toArray(), [[27, 9, 9, 9]]);
-  }),
-);
+test("Compile: captured weights have their current elements, whoever writes them", () => {
+  const weight = ones([4, 4]);
+  using predict = any((x: Any) => x.matmul(weight).add(1));
+  assertEquals(predict(ones([1, 4])).toArray(), [[5, 5, 5, 5]]);
+  weight.mul_(2);
+  assertEquals(predict(ones([1, 4])).toArray(), [[9, 9, 9, 9]]);
+  weight.data[0] = 10;
+  assertEquals(predict(ones([1, 4])).toArray(), [[17, 9, 9, 9]]);
+  weight.data[0] = 20;
+  assertEquals(predict(ones([1, 4])).toArray(), [[27, 9, 9, 9]]);
+});
 
-test(
-  "Compile: results go to `out`, in the structure of the result",
-  onBoth(() => {
-    using both = any((x: Any) => ({ sum: x.sum(), list: [x.mul(2), x] }));
-    const out = { sum: ones([]), list: [ones([2]), ones([2])] };
-    assert(both(tensor([1, 2]), { out }) === out);
-    assertEquals([out.sum.item(), out.list.map((one) => one.toArray())], [3, [[2, 4], [1, 2]]]);
-    assertThrows(() => both(tensor([1, 2]), { out: { sum: ones([]) } }), TypeError, "out.list");
-  }),
-);
+test("Compile: results go to `out`, in the structure of the result", () => {
+  using both = any((x: Any) => ({ sum: x.sum(), list: [x.mul(2), x] }));
+  const out = { sum: ones([]), list: [ones([2]), ones([2])] };
+  assert(both(tensor([1, 2]), { out }) === out);
+  assertEquals([out.sum.item(), out.list.map((one) => one.toArray())], [3, [[2, 4], [1, 2]]]);
+  assertThrows(() => both(tensor([1, 2]), { out: { sum: ones([]) } }), TypeError, "out.list");
+});
 
 test(
   "Off the event loop: inputs are those at the call, and writes happen at the end",
-  onBoth(async () => {
+  async () => {
     const total = ones([2]);
     using count = any((x: Any, by: number) => {
       total.add_(x);
@@ -111,12 +84,12 @@ test(
     x.dispose();
     assertEquals((await promise).toArray(), [3, 3]);
     assertEquals(total.toArray(), [2, 2]);
-  }),
+  },
 );
 
 test(
   "Off the event loop: calls end in order, and one that waits can be dropped",
-  onBoth(async () => {
+  async () => {
     using double = any((x: Any) => x.mul(2));
     const order: number[] = [];
     const abort = new AbortController();
@@ -128,5 +101,5 @@ test(
     const sum = await offload(() => ones([10]).add(1).sum());
     assertEquals(loose(sum).item(), 20);
     await assertRejects(() => offload(() => ones([2]).sum().item()), TraceError);
-  }),
+  },
 );

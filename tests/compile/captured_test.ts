@@ -13,13 +13,12 @@ import {
   memory,
   ones,
   pack,
-  profile,
   random,
   tensor,
   zeros,
 } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { type Any, assertFails, onBackends, plain } from "./support.ts";
+import { type Any, loose } from "../support.ts";
+import { assertFails, onBackends, plain } from "./support.ts";
 
 test("captured tensors are read as they are at each call", () => {
   onBackends(() => {
@@ -301,11 +300,3 @@ test("handles and bytes stay flat over many calls", () => {
 function bytes(): number {
   return memory().bytes;
 }
-
-test("profiles of programs name the function", () => {
-  const f = compile(function named(x: Any) {
-    return x.add(1).mul(2);
-  });
-  f(tensor([1]));
-  assertEquals(loose(profile(() => f(tensor([1])))).result.toArray(), [4]);
-});

@@ -14,15 +14,22 @@ import {
   ones,
   profile,
   scope,
-  setBackend,
   setThreads,
   tensor,
   zeros,
 } from "../../mod.ts";
 import { interpret } from "../../src/core/interpreter.ts";
 import { performCall } from "../../src/core/dispatch.ts";
-import { loose, ten } from "../support.ts";
-import { type Any, assertFails, checkCalls, onBackends, plain, warnings } from "./support.ts";
+import { type Any, loose, ten } from "../support.ts";
+import {
+  assertFails,
+  BACKENDS,
+  checkCalls,
+  onBackend,
+  onBackends,
+  plain,
+  warnings,
+} from "./support.ts";
 
 const REMEDY = "values exist only when the program runs";
 
@@ -327,6 +334,8 @@ test("tensors in objects of a class cannot be results", () => {
     (x) => new Map([["y", x.add(1)]]),
     (x) => new Set([x]),
     (x) => new Pair(x.mul(2)),
+    (x) => new Pair({ deep: [x.mul(2)] }),
+    (x) => new Map([[x.add(1), "y"]]),
   ];
   for (const f of bad) assertFails(() => compile(f)(x), "TraceError", "plain objects");
   assertFails(() => compile((n: Any) => new Map([[1, n]]))(5), "TraceError", "class Map");
@@ -438,7 +447,9 @@ test("compiled functions in compiled functions, with out, and in themselves", ()
 });
 
 test("interpreters see the ops of a compiled function; profiles see its runs", () => {
-  const f = compile((x: Any) => x.add(1).mul(2));
+  const f = compile(function named(x: Any) {
+    return x.add(1).mul(2);
+  });
   f(tensor([1]));
   const seen: string[] = [];
   const made = interpret({
@@ -449,8 +460,9 @@ test("interpreters see the ops of a compiled function; profiles see its runs", (
     read() {},
   }, () => f(tensor([1])));
   assertEquals([made.toArray(), seen], [[4], ["tensor", "add", "mul"]]);
-  const { result } = profile(() => f(tensor([2])));
-  assertEquals(result.toArray(), [6]);
+  const x = tensor([2]);
+  const { result, calls } = profile(() => f(x));
+  assertEquals([result.toArray(), calls[0]!.op], [[6], "compiled named"]);
 });
 
 test("at most maxPrograms are kept, the last used ones", () => {
@@ -475,11 +487,11 @@ test("sixteen new programs in a row warn once, with what differs", () => {
     return x.add(1);
   }
   const cases: [(i: number) => unknown[], string][] = [
-    [(i) => [zeros([i + 1])], "argument 1: shapes [15] and [16]"],
-    [(i) => [zeros([2]), `t${i}`], 'argument 2: "t14" and "t15"'],
-    [(i) => [zeros([2]), { a: `t${i}` }], 'argument 2.a: "t14" and "t15"'],
-    [(i) => [zeros([30]).slice(`${i}:${i + 2}`)], "argument 1: offsets 14 and 15"],
-    [(i) => [zeros([2]), Array(i).fill(null)], "argument 2: arrays of 14 and 15"],
+    [(i) => [zeros([i + 1])], "argument 0 (counted from 0): shapes [15] and [16]"],
+    [(i) => [zeros([2]), `t${i}`], 'argument 1 (counted from 0): "t14" and "t15"'],
+    [(i) => [zeros([2]), { a: `t${i}` }], 'argument 1.a (counted from 0): "t14" and "t15"'],
+    [(i) => [zeros([30]).slice(`${i}:${i + 2}`)], "argument 0 (counted from 0): offsets 14 and 15"],
+    [(i) => [zeros([2]), Array(i).fill(null)], "argument 1 (counted from 0): arrays of 14 and 15"],
   ];
   for (const [make, part] of cases) {
     const f = compile(named);
@@ -519,16 +531,15 @@ test("setBackend() and setThreads() between calls change nothing of the results"
   const x = loose(arange(3000)).reshape([30, 100]);
   const expected = plain(x.mul(3).add(1).sum(0));
   try {
-    for (const backend of ["native", "js", "native", "js"] as const) {
-      setBackend(backend);
+    for (const backend of [...BACKENDS, ...BACKENDS]) {
+      using _ = onBackend(backend);
       for (const threads of [1, 2]) {
         setThreads(threads);
         assertEquals(plain(f(x, 3)), expected);
       }
     }
   } finally {
-    setBackend("native");
     setThreads(0);
   }
-  assertEquals(f.programs, 2);
+  assertEquals(f.programs, BACKENDS.length);
 });

@@ -5,11 +5,10 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { test } from "node:test";
-import { arange, compile, random, setBackend, type Tensor, where, zeros } from "../../mod.ts";
+import { arange, compile, random, type Tensor, where, zeros } from "../../mod.ts";
 import { amount } from "../faults/support.ts";
-import { found } from "../native/support.ts";
-import type { Any } from "./support.ts";
+import type { Any } from "../support.ts";
+import { testOnBackends } from "./support.ts";
 
 const [WIDTH, HEADS, LENGTH] = [16, 2, 256];
 
@@ -67,39 +66,32 @@ function layer(w: Record<string, Any>, write: "where" | "put") {
   };
 }
 
-for (const backend of found ? ["native", "js"] as const : ["js"] as const) {
-  for (const write of ["where", "put"] as const) {
-    test(`1,000 decode steps need at most 2 programs, by ${write} on ${backend}`, () => {
-      setBackend(backend);
-      try {
-        const steps = backend === "native" ? 1000 : amount(300, 1000);
-        const f = layer(weights(), write);
-        const step = compile(f);
-        const [own, cache] = [newCache(), newCache()];
-        let [x, expected]: [Any, Any] = [random.normal(random.key(1), [1, WIDTH]), null];
-        for (let i = 0; i < steps; i++) {
-          const position = i % LENGTH;
-          const checked = i < 20 || i % 97 === 0 || i > steps - 10;
-          if (checked) {
-            for (const name of ["keys", "values"] as const) own[name].set(["..."], cache[name]);
-            expected = f(x, own, position);
-          }
-          const made = step(x, cache, position) as Any;
-          if (checked) {
-            const near = { rtol: 1e-4, atol: 1e-5 };
-            assert(made.allclose(expected, near), `step ${i}`);
-            for (const name of ["keys", "values"] as const) {
-              assert(own[name].allclose(cache[name], near), `step ${i}`);
-            }
-          }
-          x = made.div(made.abs().max()) as Tensor;
-        }
-        assert(step.programs <= 2, `${step.programs} programs`);
-        const rows = (cache.keys as Any).abs().sum(1).greater(0).astype("int32").sum().item();
-        assertEquals(rows, Math.min(steps, LENGTH));
-      } finally {
-        setBackend(found ? "native" : "js");
+for (const write of ["where", "put"] as const) {
+  testOnBackends(`1,000 decode steps need at most 2 programs, by ${write}`, (backend) => {
+    const steps = backend === "native" ? 1000 : amount(300, 1000);
+    const f = layer(weights(), write);
+    const step = compile(f);
+    const [own, cache] = [newCache(), newCache()];
+    let [x, expected]: [Any, Any] = [random.normal(random.key(1), [1, WIDTH]), null];
+    for (let i = 0; i < steps; i++) {
+      const position = i % LENGTH;
+      const checked = i < 20 || i % 97 === 0 || i > steps - 10;
+      if (checked) {
+        for (const name of ["keys", "values"] as const) own[name].set(["..."], cache[name]);
+        expected = f(x, own, position);
       }
-    });
-  }
+      const made = step(x, cache, position) as Any;
+      if (checked) {
+        const near = { rtol: 1e-4, atol: 1e-5 };
+        assert(made.allclose(expected, near), `step ${i}`);
+        for (const name of ["keys", "values"] as const) {
+          assert(own[name].allclose(cache[name], near), `step ${i}`);
+        }
+      }
+      x = made.div(made.abs().max()) as Tensor;
+    }
+    assert(step.programs <= 2, `${step.programs} programs`);
+    const rows = (cache.keys as Any).abs().sum(1).greater(0).astype("int32").sum().item();
+    assertEquals(rows, Math.min(steps, LENGTH));
+  });
 }

@@ -5,19 +5,13 @@
  * @module
  */
 import { test } from "node:test";
-import { setBackend } from "../../mod.ts";
 import { checkCompiled, COMPILED } from "../device/compiled.ts";
 import { MIRROR } from "../device/mirror.ts";
+import { onBackends } from "./support.ts";
 
 for (const [name, program] of COMPILED) {
   test(`compiled, ${name}`, () => {
-    checkCompiled(program, "cpu");
+    onBackends(() => checkCompiled(program, "cpu"));
     checkCompiled(program, MIRROR);
-    setBackend("js");
-    try {
-      checkCompiled(program, "cpu");
-    } finally {
-      setBackend("native");
-    }
   });
 }

@@ -13,17 +13,13 @@ import {
   ones,
   type ProgramReport,
   random,
-  setBackend,
   tensor,
 } from "../../mod.ts";
 import { drawDiagram } from "../../src/compile/report/diagram.ts";
 import { MIRROR } from "../device/mirror.ts";
-import { loose } from "../support.ts";
-
-// deno-lint-ignore no-explicit-any
-type Any = any;
-
-const isNative = info().devices["cpu"] === "native";
+import { check, found } from "../native/support.ts";
+import { type Any, loose } from "../support.ts";
+import { onBackend } from "./support.ts";
 
 /** The report on the program of `f` for these arguments. */
 function reportOf(
@@ -141,7 +137,7 @@ test("Explain: a report tells what each improvement did", () => {
   );
   const { ops, improvements, traced, results, bytes, executor } = report.data;
   assertEquals(report.data.arguments, ["float32 [3, 8]", "any number"]);
-  assertEquals(executor, isNative ? "native" : "replay");
+  assertEquals(executor, found ? "native" : "replay");
   assertEquals(traced, 11);
   assertEquals(ops.map(({ name }) => name), [
     "linear → relu",
@@ -166,7 +162,7 @@ test("Explain: a report tells what each improvement did", () => {
     { name: "a", op: "mul", inputs: ["%2", "arg 1"], dtype: "float32" },
     { name: "b", op: "mul", inputs: ["a", "constant"], dtype: "float32" },
   ]);
-  if (isNative) {
+  if (found) {
     assert(bytes.arena > 0);
     assertEquals([report.data.kernels, report.data.nativeCalls], [5, 1]);
     assertEquals(report.data.why, undefined);
@@ -214,8 +210,7 @@ test("Explain: attention, and improvements that are turned off", () => {
   assertMatch(String(plain), /turned off +deadCode, subexpressions, /);
 });
 
-test("Explain: ops along rows that run tile by tile", () => {
-  if (!isNative) return;
+check("Explain: ops along rows that run tile by tile", () => {
   const rows = (x: Any) => x.mul(2).add(1).softmax().sum(1);
   const { ops, improvements, kernels, nativeCalls } = reportOf(rows, [ones([1001, 512])]).data;
   const [tiled] = improvements.tiled;
@@ -231,7 +226,7 @@ test("Explain: ops along rows that run tile by tile", () => {
 test("Explain: why a program or an op runs by dispatch", () => {
   const pick = (x: Any, at: Any) => x.mul(2).add_(1).take(at);
   const at = tensor([1, 0], { dtype: "int32" });
-  if (isNative) {
+  if (found) {
     const write = (x: Any, at: Any) => {
       x.add_(1);
       return x.take(at).neg();
@@ -245,16 +240,12 @@ test("Explain: why a program or an op runs by dispatch", () => {
     assertEquals([picked!.kernels, nativeCalls], [0, 2]);
     assert(reportOf(pick, [ones([2]), at]).data.ops.every((op) => op.dispatched === undefined));
   }
-  const before = info().devices["cpu"] as "js" | "native";
-  setBackend("js");
-  try {
-    const report = reportOf(pick, [ones([2]), at]);
-    assertEquals([report.data.executor, report.data.kernels], ["replay", 0]);
-    if (isNative) assertEquals(report.data.why, "the backend of the CPU is js");
-    assertMatch(String(report), /\nruns +op by op, by dispatch: /);
-  } finally {
-    setBackend(before);
-  }
+  using _ = onBackend("js");
+  const report = reportOf(pick, [ones([2]), at]);
+  assertEquals([report.data.executor, report.data.kernels], ["replay", 0]);
+  // Without a library, the reason is why there is none.
+  if (found) assertEquals(report.data.why, "the backend of the CPU is js");
+  assertMatch(String(report), /\nruns +op by op, by dispatch: /);
 });
 
 test("Explain: why a program of a device is not recorded", () => {
@@ -332,16 +323,15 @@ test("Explain: diagrams have no overlaps, and are the same each time", () => {
 test("info() tells where asynchronous calls run, before and after the first one", async () => {
   using double = compile((x: Any) => x.mul(2)) as Compiled<Any>;
   const { backends } = info();
-  const expected = isNative ? "on another thread" : `in a later task: ${backends.native}`;
+  const expected = found ? "on another thread" : `in a later task: ${backends.native}`;
   assertEquals(info().async, expected);
   assertEquals((await double.async(ones([2]))).toArray(), [2, 2]);
   assertEquals(info().async, expected);
-  if (!isNative) return;
-  setBackend("js");
-  try {
-    assertEquals(info().async, "in a later task: the backend of the CPU is js");
-    assertEquals((await double.async(ones([2]))).toArray(), [2, 2]);
-  } finally {
-    setBackend("native");
-  }
+});
+
+check("info() tells that asynchronous calls run in later tasks on js", async () => {
+  using double = compile((x: Any) => x.mul(2)) as Compiled<Any>;
+  using _ = onBackend("js");
+  assertEquals(info().async, "in a later task: the backend of the CPU is js");
+  assertEquals((await double.async(ones([2]))).toArray(), [2, 2]);
 });

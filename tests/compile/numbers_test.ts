@@ -18,8 +18,8 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
-import { loose } from "../support.ts";
-import { type Any, assertFails, checkCalls, onBackends, outcome, plain } from "./support.ts";
+import { type Any, loose } from "../support.ts";
+import { assertFails, checkCalls, onBackends, outcome, plain } from "./support.ts";
 
 const VALUES = [0, 1, -1, 2.5, 300, -0, NaN, Infinity, -Infinity, 1e20, 2 ** 31, 2 ** 53 + 2, 70000]
   .concat([1e300, 1e-300] as number[]);
@@ -96,6 +96,8 @@ const DECIDING: Record<string, (x: Any, n: Any, k: Any) => unknown> = {
   equality: (x, n) => n == 1 ? x : x.neg(),
   arithmetic: (x, n) => x.add(n * 2),
   text: (_, n) => `${n}`,
+  "to string": (_, n) => n.toString(),
+  "to local string": (_, n) => n.toLocaleString(),
   shape: (_, n) => zeros([n, 2]),
   arange: (_, n) => arange(n),
   eye: (_, n) => eye(n),
@@ -139,6 +141,16 @@ test("a number that decides a branch, a shape or another number is a TraceError"
       assertEquals(compiled.programs, 0);
     }
   }
+  // Nothing is written before the error, with the library or without.
+  onBackends(() => {
+    const late = compile((x: Any, n: Any) => {
+      x.add_(1);
+      x.set([n], 5);
+    });
+    const x = tensor([1, 2]);
+    assertFails(() => late(x, 0), "TraceError", "the number at argument 1");
+    assertEquals([x.toArray(), late.programs], [[1, 2], 0]);
+  });
   const inKey = compile((x: Any, k: Any) => k.word0 > 5 ? x : x.neg());
   assertFails(() => inKey(tensor([1]), random.key(0)), "TraceError", "the key at argument 1");
 });

@@ -1,26 +1,34 @@
 /**
  * Random programs: lists of instructions on a growing list of tensors, with views, writes in place,
- * broadcasts, casts and several results.
+ * broadcasts, casts and several results. Compiled, they do what they do alone.
  *
  * @module
  */
-import { attempt, concat, type DType, pack, random, Tensor, tensor, where } from "../../mod.ts";
+import { assertEquals } from "@std/assert";
+import {
+  attempt,
+  compile,
+  concat,
+  type DType,
+  pack,
+  random,
+  Tensor,
+  tensor,
+  where,
+} from "../../mod.ts";
 import { MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
-import { loose } from "../support.ts";
-
-// Instructions pick methods by name.
-// deno-lint-ignore no-explicit-any
-type Any = any;
+import { generator } from "../ops/table/operands.ts";
+import { type Any, loose } from "../support.ts";
 
 /** One op: adds its results to the tensors. */
-export type Instruction = (
+type Instruction = (
   tensors: Any[],
   numbers: readonly Any[],
   outside: readonly Any[],
 ) => void;
 
 /** A program, and what it is called with. */
-export interface RandomProgram {
+interface RandomProgram {
   /** Runs it on fresh arguments. */
   readonly f: (args: Any[], numbers: Any[]) => Any;
   /** Makes its arguments: the same for each call. */
@@ -29,17 +37,6 @@ export interface RandomProgram {
   /** The tensors that it captures. */
   readonly outside: Any[];
   readonly text: string[];
-}
-
-/** Numbers from 0 to 1 by a seed. */
-export function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 const DTYPES: DType[] = [
@@ -59,7 +56,7 @@ function methodsOf(ops: readonly { readonly name: string }[]): string[] {
 }
 
 /** A random program of `length` instructions. */
-export function randomProgram(seed: number, length: number, device = "cpu"): RandomProgram {
+function randomProgram(seed: number, length: number, device: string): RandomProgram {
   const next = generator(seed);
   const int = (n: number): number => Math.floor(next() * n);
   const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
@@ -108,6 +105,48 @@ export function randomProgram(seed: number, length: number, device = "cpu"): Ran
   return { f, args, numbers, outside, text };
 }
 
+/** How a random program is compared. */
+export interface Comparison {
+  /** What is compared of a tensor. */
+  readonly told: (x: Any) => unknown;
+  /** The device of its tensors; absent for the CPU. */
+  readonly device?: string;
+  /** Whether it is improved; absent for yes. */
+  readonly optimize?: boolean;
+}
+
+/**
+ * Throws unless a random program of `length` instructions has the same results, errors and writes
+ * compiled as alone, in four calls: devices may record the second one.
+ */
+export function checkRandom(
+  seed: number,
+  length: number,
+  { told, device = "cpu", optimize = true }: Comparison,
+): void {
+  const { f, args, numbers, outside, text } = randomProgram(seed, length, device);
+  const saved = outside.map((x) => x.copy());
+  const outcome = (run: RandomProgram["f"], values: Any[]): unknown => {
+    outside.forEach((x, i) => x.set(["..."], saved[i]));
+    const given = args();
+    // Devices check indices when a result is read.
+    const { value, error } = attempt(() => {
+      const { last, list } = run(given, values);
+      return [last, ...list].map(told);
+    });
+    const after = [...given, ...outside].map(told);
+    return error === undefined ? { value, after } : { error: error.message, after };
+  };
+  const compiled = compile(f, { optimize });
+  for (let round = 0; round < 4; round++) {
+    const values = round === 2 ? [numbers[0] + 1, numbers[1]] : numbers;
+    const expected = outcome(f, values);
+    const about = `seed ${seed}, round ${round}:\n${text.join("\n")}`;
+    assertEquals(outcome(compiled, values), expected, about);
+  }
+  compiled.dispose();
+}
+
 /** A random instruction for tensors like `known`. */
 function instructionOf(
   next: () => number,
@@ -117,7 +156,7 @@ function instructionOf(
   const on = { device: loose(device) };
   const int = (n: number): number => Math.floor(next() * n);
   const pick = <T>(list: readonly T[]): T => list[int(list.length)]!;
-  // Late ones more often.
+  // The later of two tensors, so that programs read their own results more often than arguments.
   const place = (): number => Math.max(int(known.length), int(known.length));
   const [a, b] = [place(), place()];
   const { rank } = known[a];

@@ -4,12 +4,10 @@
  * @module
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
+import { test } from "node:test";
 import { attempt, compile, type Compiled, type CompileOptions, setBackend } from "../../mod.ts";
-import { loose } from "../support.ts";
-
-// The functions under test have any arguments.
-// deno-lint-ignore no-explicit-any
-export type Any = any;
+import { found } from "../native/support.ts";
+import { type Any, loose } from "../support.ts";
 
 /** The elements, dtype and shape of a tensor, of those in arrays and records, or the value. */
 export function plain(value: unknown): unknown {
@@ -49,15 +47,35 @@ export function checkCalls<F extends (...args: Any[]) => unknown>(
   return compiled;
 }
 
+type CpuBackend = "native" | "js";
+
+/** The backends of the CPU, the usual one first: without a library there is only one. */
+export const BACKENDS: readonly CpuBackend[] = found ? ["native", "js"] : ["js"];
+
+/** Sets the backend of the CPU, and the usual one at the end of the scope. */
+export function onBackend(backend: CpuBackend): Disposable {
+  setBackend(backend);
+  return { [Symbol.dispose]: () => setBackend(BACKENDS[0]!) };
+}
+
 /** Runs `body` with each backend of the CPU. */
-export function onBackends(body: (backend: "native" | "js") => void): void {
-  for (const backend of ["native", "js"] as const) {
-    setBackend(backend);
-    try {
-      body(backend);
-    } finally {
-      setBackend("native");
-    }
+export function onBackends(body: (backend: CpuBackend) => void): void {
+  for (const backend of BACKENDS) {
+    using _ = onBackend(backend);
+    body(backend);
+  }
+}
+
+/** A test with each backend of the CPU. */
+export function testOnBackends(
+  name: string,
+  body: (backend: CpuBackend) => void | Promise<void>,
+): void {
+  for (const backend of BACKENDS) {
+    test(`${name}, on ${backend}`, async () => {
+      using _ = onBackend(backend);
+      await body(backend);
+    });
   }
 }
 

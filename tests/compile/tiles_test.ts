@@ -10,11 +10,8 @@ import { compile, info, random, setThreads } from "../../mod.ts";
 import { Native } from "../../src/compile/native.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { amount } from "../faults/support.ts";
-import { generator } from "./random_programs.ts";
-
-// Programs pick methods by name.
-// deno-lint-ignore no-explicit-any
-type Any = any;
+import { generator } from "../ops/table/operands.ts";
+import type { Any } from "../support.ts";
 
 const ROWWISE: ((x: Any, other: Any, row: Any, column: Any) => Any)[] = [
   (x, other) => x.add(other),

@@ -24,14 +24,11 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
-import { findNative } from "../../src/backend/cpu.ts";
-import { openShim } from "../../src/backend/ffi/load.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
-import { assertRefused, asView, loose } from "../support.ts";
+import { native, shim, when } from "../native/support.ts";
+import { type Any, assertRefused, asView, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
-
-type Any = ReturnType<typeof loose>;
 
 const FLOATS = ["float16", "bfloat16", "float32", "float64"] as const;
 
@@ -331,9 +328,7 @@ describe("attention", () => {
     assertClose(x, wanted, "in place");
   });
 
-  it("is one call of the shim for every dtype but float64", () => {
-    const shim = openShim();
-    if ("reason" in shim) return;
+  it(...when({}, "is one call of the shim for every dtype but float64", () => {
     const number = shim.rm_find_kernel(new TextEncoder().encode("attention\0"), 0);
     const kernels: number[] = [];
     const seen = { ...shim };
@@ -355,7 +350,7 @@ describe("attention", () => {
         }
       }
     });
-  });
+  }));
 
   it("runs in compiled programs, also with a mask and into another layout", () => {
     const [q, k, v] = operands([2], [4, 2], [6, 9, 8, 12]).map(fromRows);
@@ -374,9 +369,7 @@ describe("attention", () => {
     f.dispose();
   });
 
-  it("equal bits with one and two threads", () => {
-    const native = findNative();
-    if (typeof native === "string") return;
+  it(...when({}, "equal bits with one and two threads", () => {
     const before = native.threads;
     using(native, () => {
       try {
@@ -401,7 +394,7 @@ describe("attention", () => {
         native.setThreads(before);
       }
     });
-  });
+  }));
 
   it("what it does not take is refused, and nothing is written", () => {
     const [q, k, v] = operands([2], [4, 2], [3, 5, 8, 8]);

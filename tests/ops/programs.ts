@@ -413,8 +413,8 @@ for (const [names, program, as] of FAMILIES) {
   for (const name of names.split(" ")) PROGRAMS.push([name, program(name), name + as]);
 }
 
-// Elementwise ops of the table whose methods have their names, and in-place ones. No program
-// records an op without a method, which fails below.
+// Elementwise ops of the table whose methods have their names, and in-place ones. An op without a
+// method of its name needs a program above: recording_test.ts fails without one.
 const listed = new Set(PROGRAMS.map(([name]) => name));
 for (const { name, arity, dtypes } of Object.values(MAP)) {
   const key = dtypes.includes("f") ? "x" : "b";

@@ -86,13 +86,17 @@ export async function run(
   });
 }
 
-/** A program that multiplies matrices of `specifier`, and reports the backend. */
+/** A program that multiplies matrices of `specifier`, also compiled, and reports the backend. */
 export function program(specifier: string): string {
-  return `import { arange, info } from ${JSON.stringify(specifier)};
+  return `import { arange, compile, info, profile } from ${JSON.stringify(specifier)};
 const x = arange(6, { dtype: "float64" }).reshape([2, 3]);
+const square = compile((a) => a.matmul(a.T));
+const { result, rows } = profile(() => square(x));
 const { devices, backends, runtime } = info();
 console.log(JSON.stringify({
   product: x.matmul(x.T).toArray(),
+  compiled: result.toArray(),
+  rows: rows.map(({ op }) => op),
   cpu: devices.cpu,
   native: backends.native,
   runtime,
@@ -103,6 +107,9 @@ console.log(JSON.stringify({
 /** The report of {@link program}. */
 export interface Told {
   readonly product: number[][];
+  readonly compiled: number[][];
+  /** The names in the profile of the compiled function. */
+  readonly rows: string[];
   readonly cpu: string;
   readonly native: string;
   readonly runtime: string;
@@ -120,7 +127,10 @@ export function report(): void {
 export function told({ code, stdout, stderr }: Outcome): Told {
   if (code !== 0) throw new Error(`exited with ${code}: ${stdout}${stderr}`);
   const result = JSON.parse(stdout) as Told;
-  if (JSON.stringify(result.product) !== "[[5,14],[14,50]]") throw new Error(stdout);
+  for (const product of [result.product, result.compiled]) {
+    if (JSON.stringify(product) !== "[[5,14],[14,50]]") throw new Error(stdout);
+  }
+  if (!result.rows.some((op) => op.startsWith("compiled"))) throw new Error(stdout);
   const name = `served by ${result.cpu} in ${result.runtime}`;
   served.set(name, (served.get(name) ?? 0) + 1);
   return result;

@@ -16,7 +16,6 @@ import {
   defineOp,
   full,
   IndexError,
-  info,
   io,
   ones,
   profile,
@@ -29,12 +28,12 @@ import {
 } from "../../mod.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
-import { openShim } from "../../src/backend/ffi/load.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret } from "../../src/core/interpreter.ts";
 import { profileEvent } from "../../src/core/profiler.ts";
 import type { Call } from "../../src/ops/op.ts";
 import { memories, MIRROR } from "../device/mirror.ts";
+import { shim, when } from "../native/support.ts";
 import { using } from "../ops/table/backends.ts";
 import { loose } from "../support.ts";
 
@@ -189,11 +188,12 @@ describe("what it sees", () => {
     assert(start >= 0 && start < time - 1.9, `${start} of ${time}`);
   });
 
+  const step = compile(function step(x: Tensor) {
+    return x.exp().add(1).sum();
+  });
+
   it("a compiled function as one call, with parts where its ops are replayed", () => {
     const x = ones([100]);
-    const step = compile(function step(x: Tensor) {
-      return x.exp().add(1).sum();
-    });
     using(js, () => {
       step(x);
       const { calls, result } = profile(() => step(x));
@@ -207,33 +207,35 @@ describe("what it sees", () => {
       profile(() => interpret(log, () => step(x)));
       assertEquals(seen, ["exp", "add", "sum"]);
     });
-    if (info().devices.cpu === "native") {
-      step(x);
-      let inner: ProfileReport | undefined;
-      const outer = profile(() => {
-        inner = profile(() => step(x));
-        step(x);
-      });
-      const ops = (report: ProfileReport) => asked(report).map((text) => text.trim());
-      assertEquals([ops(inner!), ops(outer)], [["compiled step"], Array(2).fill("compiled step")]);
-      assertEquals(outer.rows.map(({ backend, threads }) => `${backend} ${threads}`), ["native 1"]);
-      // A chain of two ops that reads and writes 400 bytes, and a sum.
-      assertEquals(costs(() => step(x)), [400 + 400 + 400 + 4, 2 * 100 + 100]);
-      const [weight, bias] = [ones([32, 8]), ones([32])];
-      const layer = compile((x: Tensor) => x.linear(weight, bias).relu().softmax());
-      layer(ones([4, 8]));
-      // The product with a packed weight; the arithmetic of softmax has no formula.
-      const bytes = 4 * (4 * 8 + 32 * 8 + 32 + 4 * 32) + 2 * 4 * (4 * 32);
-      const rows = ones([4, 8]);
-      assertEquals(costs(() => layer(rows)), [bytes, 2 * 4 * 8 * 32]);
-      // How many elements an index writes is unknown.
-      const put = compile((x: Tensor, at: Tensor<"int32">) => x.set([at], 1));
-      const at = tensor([1], { dtype: "int32" });
-      const target = ones([4]);
-      put(target, at);
-      assertEquals(costs(() => put(target, at))[0], undefined);
-    }
   });
+
+  it(...when({}, "a compiled function in native code as one call, with its costs", () => {
+    const x = ones([100]);
+    step(x);
+    let inner: ProfileReport | undefined;
+    const outer = profile(() => {
+      inner = profile(() => step(x));
+      step(x);
+    });
+    const ops = (report: ProfileReport) => asked(report).map((text) => text.trim());
+    assertEquals([ops(inner!), ops(outer)], [["compiled step"], Array(2).fill("compiled step")]);
+    assertEquals(outer.rows.map(({ backend, threads }) => `${backend} ${threads}`), ["native 1"]);
+    // A chain of two ops that reads and writes 400 bytes, and a sum.
+    assertEquals(costs(() => step(x)), [400 + 400 + 400 + 4, 2 * 100 + 100]);
+    const [weight, bias] = [ones([32, 8]), ones([32])];
+    const layer = compile((x: Tensor) => x.linear(weight, bias).relu().softmax());
+    layer(ones([4, 8]));
+    // The product with a packed weight; the arithmetic of softmax has no formula.
+    const bytes = 4 * (4 * 8 + 32 * 8 + 32 + 4 * 32) + 2 * 4 * (4 * 32);
+    const rows = ones([4, 8]);
+    assertEquals(costs(() => layer(rows)), [bytes, 2 * 4 * 8 * 32]);
+    // How many elements an index writes is unknown.
+    const put = compile((x: Tensor, at: Tensor<"int32">) => x.set([at], 1));
+    const at = tensor([1], { dtype: "int32" });
+    const target = ones([4]);
+    put(target, at);
+    assertEquals(costs(() => put(target, at))[0], undefined);
+  }));
 
   it("a worker has profiles of its own", async () => {
     const worker = new Worker(new URL("../workers/profile.ts", import.meta.url));
@@ -307,11 +309,7 @@ describe("backends and threads", () => {
     assertEquals([call.backend, call.threads], ["js", 1]);
   });
 
-  const shim = openShim();
-  it("native, with the threads that took part; small ops in JavaScript", {
-    skip: "reason" in shim,
-  }, () => {
-    if ("reason" in shim) return;
+  it(...when({}, "native, with the threads that took part; small ops in JavaScript", () => {
     const native = new NativeBackend(shim);
     const before = native.threads;
     try {
@@ -338,7 +336,7 @@ describe("backends and threads", () => {
       native.setShareAll(false);
       native.setThreads(before);
     }
-  });
+  }));
 
   it("a device, which is waited for after each op", () => {
     const far = loose(x).to(MIRROR);

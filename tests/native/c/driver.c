@@ -1,6 +1,10 @@
 /*
- * Calls every kernel and every other entry point of the shim without JavaScript, over many dtypes, sizes, strides and
- * offsets, and compares results with plain loops where those are obvious.
+ * Calls every kernel but the chain without JavaScript, over many dtypes, sizes, strides and
+ * offsets, and compares results with plain loops where those are obvious; and the entry points of
+ * versions, settings, messages and BLAS. loops.c makes and runs programs of stand-ins for kernels,
+ * buffers.c and pages.c call rm_buffers, and buffers.c and queue.c are stand-ins for Node-API. Only
+ * tests in TypeScript call the chain, rm_address_of, rm_program_copy, rm_program_set and the entry
+ * points of CUDA.
  *
  * Every buffer is exactly as long as its operand reaches, so that valgrind and sanitizers detect
  * any access beyond it. No call may change an input, or memory between the elements of an output.
