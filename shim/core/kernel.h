@@ -28,6 +28,13 @@ enum {
   RM_KERNEL_COUNT
 };
 
+/* What a kernel keeps of a small call, of which planning takes most of the time: how to run it again
+ * with the same numbers and settings on any buffers. The kernel's own fields follow. */
+typedef struct rm_kept rm_kept;
+struct rm_kept {
+  void (*run)(const rm_kept *kept, void *const *buffers);
+};
+
 /* A call of a kernel, as rm_run unpacks it. Operand 0 is the output. */
 typedef struct {
   /* The number of the kernel, RM_OP_.... */
@@ -41,6 +48,8 @@ typedef struct {
   /* A plan, unless the kernel says otherwise. */
   double *numbers;
   void *const *buffers;
+  /* Where the kernel may leave what it keeps, allocated by malloc; null for calls that run once. */
+  rm_kept **kept;
 } rm_call;
 
 /* Runs a call; returns a status. */

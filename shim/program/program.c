@@ -73,6 +73,8 @@ typedef struct {
   /* The first attribute, which kernels that check indices replace by their finding. */
   double first_attribute;
   bool checks_index;
+  /* What the kernel has kept of an earlier run, or null. */
+  rm_kept *kept;
 } frame_call;
 
 struct rm_frame {
@@ -84,6 +86,9 @@ struct rm_frame {
   char *arena;
   /* Its allocation. */
   void *arena_memory;
+  /* The settings for which kernels have kept calls. */
+  const rm_kernels *kernels;
+  rm_blas_state blas;
   /* Why the last run stopped: the call and, for RM_BAD_INDEX, the flat index of the bad index. */
   int32_t fault_call;
   double bad_index;
@@ -286,7 +291,15 @@ static int32_t make_program(double *numbers) {
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
+static void drop_kept(frame_call *call) {
+  free(call->kept);
+  call->kept = NULL;
+}
+
 static void free_frame(rm_frame *frame) {
+  if (frame->calls != NULL) {
+    for (int32_t i = 0; i < frame->program->call_count; i++) drop_kept(&frame->calls[i]);
+  }
   free(frame->calls);
   free(frame->operands);
   free(frame->numbers);
@@ -330,7 +343,8 @@ static int32_t make_frame(double *numbers) {
                  .operands = from->operands,
                  .dtypes = p->dtypes + from->first_operand,
                  .numbers = own,
-                 .buffers = frame->operands + from->first_operand},
+                 .buffers = frame->operands + from->first_operand,
+                 .kept = &frame->calls[i].kept},
         .first_attribute = from->checks_index ? own[RM_ATTRIBUTES] : 0,
         .checks_index = from->checks_index,
     };
@@ -410,6 +424,7 @@ int32_t rm_program_set(double frame, int32_t call, int32_t index, double value) 
       (size_t)index >= p->calls[call].number_count) {
     return rm_fail(RM_BAD_ARGUMENT, "call %d has no number %d", call, index);
   }
+  drop_kept(&of->calls[call]);
   of->calls[call].call.numbers[index] = value;
   if (index == RM_ATTRIBUTES) of->calls[call].first_attribute = value;
   return RM_OK;
@@ -470,6 +485,8 @@ static void run_tile(void *context, ptrdiff_t tile) {
       buffers[k] = base == NULL ? NULL : base + tile * p->tile_steps[at] + slot * p->slot_steps[at];
     }
     call.buffers = buffers;
+    /* Other threads may run the same call. */
+    call.kept = NULL;
     const int32_t status = rm_run_call(&call);
     if (status == RM_OK) continue;
     int32_t none = RM_OK;
@@ -497,10 +514,26 @@ static int32_t run_loop(rm_frame *frame, const program_loop *loop) {
 
 static const char PART_OF_LOOP[] = "a part of a loop does not run by itself";
 
+/* Drops what kernels have kept if settings have changed that they depend on. */
+static void check_settings(rm_frame *frame) {
+  const rm_kernels *kernels = rm_isa_kernels();
+  const rm_blas_state blas = rm_blas_status();
+  if (frame->kernels == kernels && frame->blas == blas) return;
+  for (int32_t i = 0; i < frame->program->call_count; i++) drop_kept(&frame->calls[i]);
+  frame->kernels = kernels;
+  frame->blas = blas;
+}
+
 int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bool) *cancelled) {
+  check_settings(frame);
   for (int32_t i = from; i < to; i++) {
     if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed)) {
       return note_fault(frame, i, RM_CANCELLED, -1);
+    }
+    const rm_kept *kept = frame->calls[i].kept;
+    if (kept != NULL) {
+      kept->run(kept, frame->calls[i].call.buffers);
+      continue;
     }
     const int32_t loop = frame->program->calls[i].loop;
     if (loop >= 0) {

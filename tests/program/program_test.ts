@@ -5,7 +5,7 @@
  * @module
  */
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { opHash, STATUS } from "../../src/backend/ffi/abi.ts";
+import { CONFIGURE, opHash, STATUS } from "../../src/backend/ffi/abi.ts";
 import {
   type Frame,
   NativeProgram,
@@ -145,6 +145,29 @@ check("frames do not share numbers, addresses or arenas", () => {
   first.release();
   second.release();
   program.free();
+});
+
+check("what a kernel has kept of a call does not outlive its numbers and settings", () => {
+  const call = map(MAP.neg, [1, 0]);
+  within({ buffers: [bound, bound], calls: [call], arenaBytes: 0 }, (frame) => {
+    const [first, out] = [arrayOf(1, 2), new Float32Array(N)];
+    frame.bind(0, first, out);
+    for (let i = 0; i < 2; i++) frame.run();
+    const [second, other] = [arrayOf(3), new Float32Array(N)];
+    frame.bind(0, second, other);
+    const levels = [2, 3, 4, 0];
+    for (const level of levels) {
+      other.fill(0);
+      shim!.rm_configure(CONFIGURE.level, level);
+      frame.run();
+      assertEquals(other, arrayOf(-3), `level ${level}`);
+    }
+    assertEquals(out, arrayOf(-1, -2));
+    other.fill(0);
+    frame.setNumber(0, OFFSETS + 2, N - 1);
+    for (let i = 0; i < 2; i++) frame.run();
+    assertEquals(other, Float32Array.from({ length: N }, (_, i) => i < N - 1 ? -3 : 0));
+  });
 });
 
 check("a run stops at an index out of range, and the next run is right", () => {

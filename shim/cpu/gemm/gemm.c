@@ -390,7 +390,7 @@ int32_t RM_FOR_ISA(own_matmul)(const rm_call *call) {
       .b_at = plan + RM_MATMUL_FIELDS + 2 * batch,
   };
   if (ctx.m < 1 || ctx.n < 1 || ctx.batch < 1) return RM_OK;
-  if (RM_FOR_ISA(multiply_small)(&ctx)) return RM_OK;
+  if (RM_FOR_ISA(multiply_small)(&ctx, call->kept)) return RM_OK;
   if (ctx.m == 1 || ctx.n == 1) return RM_FOR_ISA(multiply_vector)(&ctx);
   if (ctx.c_strides.column != 1 && ctx.c_strides.row == 1) {
     /* The transpose has contiguous rows: c' = b' a'. */
@@ -400,7 +400,7 @@ int32_t RM_FOR_ISA(own_matmul)(const rm_call *call) {
     ctx.a_strides = (matrix_strides){t.b_strides.column, t.b_strides.row};
     ctx.b_strides = (matrix_strides){t.a_strides.column, t.a_strides.row};
     ctx.a = t.b, ctx.b = t.a, ctx.a_at = t.b_at, ctx.b_at = t.a_at;
-    if (RM_FOR_ISA(multiply_small)(&ctx)) return RM_OK;
+    if (RM_FOR_ISA(multiply_small)(&ctx, NULL)) return RM_OK;
   }
   return multiply_blocks(&ctx);
 }

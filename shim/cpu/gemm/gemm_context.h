@@ -173,8 +173,8 @@ void RM_FOR_ISA(workspace_free)(gemm_workspace *used);
 /* ---- special products ------------------------------------------------------------------------ */
 
 /* Multiplies small matrices, or tall ones by small ones, in place. Returns false if it does not
- * apply. */
-bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx);
+ * apply. May keep the call in `kept`, unless null; then a and b are the first and second operand. */
+bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx, rm_kept **kept);
 
 /* Multiplies with a vector. The matrix is read once, in place. */
 int32_t RM_FOR_ISA(multiply_vector)(gemm_context *ctx);

@@ -1,6 +1,7 @@
 /*
  * Products of small matrices, and of tall matrices by small ones, which are read in place.
  */
+#include <stdlib.h>
 #include "gemm_vectors.h"
 
 /* A batch of matrices that are multiplied in place. Rows of b and of c are contiguous. */
@@ -107,7 +108,40 @@ static void small_task(void *context, ptrdiff_t index) {
   ctx->multiply(&batch, item, item + 1);
 }
 
-bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx) {
+/* One product that is one task. */
+typedef struct {
+  rm_kept kept;
+  small_function *multiply;
+  small_batch batch;
+  /* The bytes from the buffers to c, a and b. */
+  ptrdiff_t offsets[3];
+} kept_product;
+
+static const double at_start = 0;
+
+static void run_kept_product(const rm_kept *kept, void *const *buffers) {
+  const kept_product *own = (const kept_product *)kept;
+  small_batch batch = own->batch;
+  batch.c = (char *)buffers[0] + own->offsets[0];
+  batch.a = (char *)buffers[1] + own->offsets[1];
+  batch.b = (char *)buffers[2] + own->offsets[2];
+  own->multiply(&batch, 0, 1);
+}
+
+static void keep_product(const gemm_context *ctx, const small_context *small, rm_kept **kept) {
+  kept_product *to = malloc(sizeof *to);
+  if (to == NULL) return;
+  *to = (kept_product){.kept = {run_kept_product},
+                       .multiply = small->multiply,
+                       .batch = small->batch,
+                       .offsets = {(ptrdiff_t)*ctx->c_at * ctx->bytes,
+                                   (ptrdiff_t)*ctx->a_at * ctx->bytes,
+                                   (ptrdiff_t)*ctx->b_at * ctx->bytes}};
+  to->batch.c_at = to->batch.a_at = to->batch.b_at = &at_start;
+  *kept = &to->kept;
+}
+
+bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx, rm_kept **kept) {
   if (ctx->n > SMALL_MAX || ctx->k > SMALL_MAX) return false;
   small_function *multiply = NULL;
   /* Copying b pays for many rows. */
@@ -131,11 +165,8 @@ bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx) {
       .multiply = multiply,
       .count = ctx->batch,
       .bytes = ctx->bytes,
-      .per_task = 1 + (ptrdiff_t)(TASK_WORK / each),
-      .rows = rm_round_up(1 + (ptrdiff_t)(TASK_WORK / row), SMALL_MR),
   };
   double packed[SMALL_MAX * SMALL_MAX];
-  static const double at_start = 0;
   if (ctx->n > 1 && !contiguous_b) {
     for (ptrdiff_t p = 0; p < ctx->k; p++) {
       RM_FOR_ISA(load_run)(
@@ -145,6 +176,14 @@ bool RM_FOR_ISA(multiply_small)(const gemm_context *ctx) {
     }
     small.batch.b = packed, small.batch.b_at = &at_start, small.batch.b_row = ctx->n;
   }
+  if ((double)ctx->batch * each <= TASK_WORK) {
+    /* One task. */
+    multiply(&small.batch, 0, ctx->batch);
+    if (kept != NULL && ctx->batch == 1 && small.batch.b == ctx->b) keep_product(ctx, &small, kept);
+    return true;
+  }
+  small.per_task = 1 + (ptrdiff_t)(TASK_WORK / each);
+  small.rows = rm_round_up(1 + (ptrdiff_t)(TASK_WORK / row), SMALL_MR);
   const ptrdiff_t blocks = rm_ceil_div(small.batch.m, small.rows);
   rm_parallel(blocks == 1 ? rm_ceil_div(small.count, small.per_task) : small.count * blocks,
               (double)ctx->batch * each / ctx->kernels->lanes / VECTOR_FMAS_PER_NS, small_task,

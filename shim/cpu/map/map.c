@@ -7,6 +7,7 @@
  * into a block in the L1 cache and cast there, so that strides, broadcasting and mixed dtypes need
  * no kernels of their own. This file does not know what an op computes: ops.def does.
  */
+#include <stdlib.h>
 #include <string.h>
 #include "block_load.h"
 #include "map_context.h"
@@ -22,6 +23,8 @@ enum {
   ALIGN_MIN = 4096,
   /* Shorter rows are combined in blocks. */
   SHORT_ROW = 128,
+  /* Up to this many of them, arithmetic takes less time row by row. */
+  FEW_ROWS = 16,
   /* An element that a kernel takes with each element of a row is written this often: once per row,
    * or once for all rows. */
   REPEATS = 128,
@@ -296,6 +299,71 @@ static void run_task(void *context, ptrdiff_t index) {
             rm_min(first + ctx->task_columns, ctx->columns));
 }
 
+/* Rows that a kernel takes in place. */
+typedef struct {
+  rm_kept kept;
+  map_function function;
+  const double *attributes;
+  ptrdiff_t rows, columns;
+  /* The bytes from a buffer to the first element, and from one row to the next. */
+  ptrdiff_t offsets[RM_MAX_OPERANDS], strides[RM_MAX_OPERANDS];
+} kept_rows;
+
+static void run_kept_rows(const rm_kept *kept, void *const *buffers) {
+  const kept_rows *own = (const kept_rows *)kept;
+  char *at[RM_MAX_OPERANDS];
+  for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] = (char *)buffers[k] + own->offsets[k];
+  for (ptrdiff_t row = 0; row < own->rows; row++) {
+    own->function(own->columns, at[0], at[1], at[2], at[3], own->attributes);
+    for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] += own->strides[k];
+  }
+}
+
+/* Keeps a call unless its kernel takes something of the context. */
+static void keep_rows(const map_context *ctx, const rm_call *call, map_function function) {
+  if (call->kept == NULL || may_simplify(call->op)) return;
+  kept_rows *kept = malloc(sizeof *kept);
+  if (kept == NULL) return;
+  *kept = (kept_rows){.kept = {run_kept_rows},
+                      .function = function,
+                      .attributes = ctx->op.attributes,
+                      .rows = ctx->rows,
+                      .columns = ctx->columns};
+  for (int k = 0; k < ctx->iterator.operands; k++) {
+    kept->offsets[k] = ctx->iterator.data[k] - (char *)call->buffers[k];
+    kept->strides[k] = ctx->row_strides[k];
+  }
+  *call->kept = &kept->kept;
+}
+
+/* Computes one row or a few short ones in place, without blocks. Returns false if that is not
+ * possible. */
+static bool run_few_rows(const map_context *ctx, const rm_call *call) {
+  if (ctx->op.function == NULL || ctx->outer_positions > 1) return false;
+  char *const *at = ctx->iterator.data;
+  if (ctx->rows == 1 && ctx->columns < ALIGN_MIN && takes_rows_in_place(ctx, false)) {
+    run_function(&ctx->op, ctx->columns, at[0], at[1], at[2], at[3]);
+    const bool pads = ctx->op.whole_vectors && ctx->columns % VECTOR != 0;
+    if (!pads) keep_rows(ctx, call, ctx->op.function);
+    return true;
+  }
+  const ptrdiff_t *inner = ctx->iterator.inner_strides, *strides = ctx->row_strides;
+  /* Other kernels than arithmetic may choose how they compute an element by its neighbours. */
+  if (ctx->rows > FEW_ROWS || ctx->columns >= SHORT_ROW || ctx->op.scalar_functions == NULL ||
+      (inner[1] == 0 && inner[2] == 0) || !takes_rows_in_place(ctx, true)) {
+    return false;
+  }
+  const map_function function = inner[1] == inner[2] ? ctx->op.function
+                                                     : ctx->op.scalar_functions[inner[2] == 0];
+  if (function == NULL) return false;
+  for (ptrdiff_t row = 0; row < ctx->rows; row++) {
+    function(ctx->columns, at[0] + row * strides[0], at[1] + row * strides[1],
+             at[2] + row * strides[2], NULL, NULL);
+  }
+  keep_rows(ctx, call, function);
+  return true;
+}
+
 /* Whether operand k has a smaller stride along the second last axis than along the last, so that
  * whole rows would waste most of each cache line. */
 static bool runs_across(const map_context *ctx, int k) {
@@ -326,7 +394,7 @@ static ptrdiff_t even_chunk(ptrdiff_t total, ptrdiff_t chunk) {
   return rm_round_up(rm_ceil_div(total, chunks), LINE_ELEMENTS);
 }
 
-static void run_map(map_context *ctx, ptrdiff_t task) {
+static void run_map(map_context *ctx, const rm_call *call, ptrdiff_t task) {
   const rm_iterator *iterator = &ctx->iterator;
   const int rank = iterator->rank;
   ctx->columns = rank == 0 ? 1 : iterator->shape[rank - 1];
@@ -349,12 +417,7 @@ static void run_map(map_context *ctx, ptrdiff_t task) {
   const double elements = (double)rows * (double)ctx->columns;
   ctx->non_temporal = uses_non_temporal(ctx, elements);
   if (elements < (double)(MIN_TASKS * task)) {
-    char *const *at = iterator->data;
-    if (rows == 1 && elements < ALIGN_MIN && ctx->op.function != NULL &&
-        takes_rows_in_place(ctx, false)) {
-      run_function(&ctx->op, ctx->columns, at[0], at[1], at[2], at[3]);
-      return;
-    }
+    if (run_few_rows(ctx, call)) return;
     run_range(ctx, 0, rows, 0, ctx->columns);
     return;
   }
@@ -406,6 +469,6 @@ int32_t RM_FOR_ISA(map)(const rm_call *call) {
   if (status != RM_OK || ctx.iterator.empty) return status;
   if (may_simplify(opcode)) simplify(&ctx, opcode);
   const ptrdiff_t memory_bound = MEMORY_BOUND_BYTES >> __builtin_ctzll((unsigned long long)widest);
-  run_map(&ctx, ctx.op.compute_bound ? COMPUTE_BOUND_TASK : memory_bound);
+  run_map(&ctx, call, ctx.op.compute_bound ? COMPUTE_BOUND_TASK : memory_bound);
   return RM_OK;
 }

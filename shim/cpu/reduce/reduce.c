@@ -81,6 +81,18 @@ static void reduce_run(const reduce_context *ctx, ptrdiff_t n, const char *a, pt
   }
 }
 
+/* Reduces n contiguous runs, `step` bytes apart, each into an accumulator. */
+static inline void reduce_runs(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t length,
+                               const char *from, ptrdiff_t step, accumulators c) {
+  for (ptrdiff_t i = 0; i < n; i++) {
+    ctx->run(ctx, length, from + i * step, 0, &c);
+    c.acc = (char *)c.acc + ctx->accumulator_bytes;
+    c.error++;
+    c.part++;
+    c.index++;
+  }
+}
+
 /* Reduces all elements of n outputs, one output after another. */
 static void reduce_along(const reduce_context *ctx, const rm_iterator *it, char *const *data,
                          ptrdiff_t n, const accumulators *all) {
@@ -94,14 +106,7 @@ static void reduce_along(const reduce_context *ctx, const rm_iterator *it, char 
   if (ctx->direct && sa == 1 && inner == outer_axes && length <= ctx->step && it->operands < 3) {
     /* Rows may be short and many. */
     const ptrdiff_t row = outer_axes > 0 ? it->strides[outer_axes - 1][1] : 0;
-    accumulators one = *all;
-    for (ptrdiff_t i = 0; i < n; i++) {
-      ctx->run(ctx, length, data[1] + i * row, 0, &one);
-      one.acc = (char *)one.acc + ctx->accumulator_bytes;
-      one.error++;
-      one.part++;
-      one.index++;
-    }
+    reduce_runs(ctx, n, length, data[1], row, *all);
     return;
   }
   ptrdiff_t count[RM_MAX_RANK];
@@ -192,6 +197,7 @@ static ptrdiff_t seek_unit(const reduce_context *ctx, ptrdiff_t unit, char **at)
   RM_ROLLED for (int k = 0; k < RM_MAX_OPERANDS; k++) at[k] = k < it->operands ? it->data[k] : NULL;
   if (ctx->outer_axes == 0) return 1;
   const int column = ctx->outer_axes - 1;
+  if (unit == 0) return rm_min(it->shape[column], ctx->width);
   const ptrdiff_t blocks = rm_ceil_div(it->shape[column], ctx->width);
   const ptrdiff_t first = unit % blocks * ctx->width;
   RM_ROLLED for (int k = 0; k < it->operands; k++) at[k] += first * it->strides[column][k];
@@ -260,7 +266,52 @@ static void reduce_part(void *context, ptrdiff_t part) {
   }
 }
 
-static int32_t run_reduction(reduce_context *ctx) {
+/* Contiguous runs that are one task. */
+typedef struct {
+  rm_kept kept;
+  reduce_context ctx;
+  ptrdiff_t outputs, length;
+  /* The bytes from the buffers to the first elements, and from one run to the next; the elements
+   * from one output to the next. */
+  ptrdiff_t offsets[2], step, stride;
+} kept_runs;
+
+static void run_kept_runs(const rm_kept *kept, void *const *buffers) {
+  const kept_runs *own = (const kept_runs *)kept;
+  _Alignas(64) char memory[ACCUMULATOR_ARRAYS * 8 * WIDTH];
+  accumulators c;
+  layout_accumulators(&c, memory, own->outputs);
+  init_accumulators(&own->ctx, &c, own->outputs);
+  reduce_runs(&own->ctx, own->outputs, own->length, (const char *)buffers[1] + own->offsets[1],
+              own->step, c);
+  own->ctx.store(&own->ctx, own->outputs, (char *)buffers[0] + own->offsets[0], own->stride, &c);
+}
+
+/* Keeps a call of one unit if its runs are read in place. */
+static void keep_runs(const reduce_context *ctx, const rm_call *call) {
+  const rm_iterator *it = ctx->iterator;
+  const int outer_axes = ctx->outer_axes;
+  if (call->kept == NULL || ctx->across || !ctx->direct || it->operands > 2 || outer_axes > 1 ||
+      it->rank != outer_axes + 1 || it->inner_strides[1] != 1 ||
+      it->shape[outer_axes] > ctx->step) {
+    return;
+  }
+  kept_runs *kept = malloc(sizeof *kept);
+  if (kept == NULL) return;
+  *kept = (kept_runs){.kept = {run_kept_runs}, .ctx = *ctx, .outputs = 1, .stride = 1};
+  /* Kernels do not read it. */
+  kept->ctx.iterator = NULL;
+  kept->length = it->shape[outer_axes];
+  for (int k = 0; k < 2; k++) kept->offsets[k] = it->data[k] - (char *)call->buffers[k];
+  if (outer_axes == 1) {
+    kept->outputs = it->shape[0];
+    kept->step = it->strides[0][1];
+    kept->stride = it->strides[0][0] / rm_itemsize(ctx->out);
+  }
+  *call->kept = &kept->kept;
+}
+
+static int32_t run_reduction(reduce_context *ctx, const rm_call *call) {
   const rm_iterator *it = ctx->iterator;
   ptrdiff_t outer = 1;
   ctx->elements = 1;
@@ -268,6 +319,14 @@ static int32_t run_reduction(reduce_context *ctx) {
   for (int axis = ctx->outer_axes; axis < it->rank; axis++) ctx->elements *= it->shape[axis];
   const ptrdiff_t columns = ctx->outer_axes == 0 ? 1 : it->shape[ctx->outer_axes - 1];
   const ptrdiff_t cost = ctx->map >= POW ? 8 : 1, each = cost * ctx->elements;
+  if (columns <= WIDTH && outer * columns * each <= TASK_ELEMENTS) {
+    /* One task, without the divisions that find it. */
+    ctx->width = columns;
+    ctx->units = ctx->units_per_task = outer;
+    reduce_group(ctx, 0);
+    keep_runs(ctx, call);
+    return RM_OK;
+  }
   ctx->width = rm_min(columns, WIDTH);
   if (!ctx->across && ctx->width * each > TASK_ELEMENTS) {
     ctx->width = each >= TASK_ELEMENTS ? 1 : TASK_ELEMENTS / each;
@@ -433,5 +492,5 @@ int32_t RM_FOR_ISA(reduce)(const rm_call *call) {
                         .step = PTRDIFF_MAX};
   const bool varies = has_second && outer_axes < iterator.rank && iterator.inner_strides[2] != 0;
   if (!choose_kernels(&ctx, from, second, varies)) return RM_UNSUPPORTED;
-  return run_reduction(&ctx);
+  return run_reduction(&ctx, call);
 }

@@ -10,7 +10,16 @@ static inline double LANES(ptrdiff_t n, const TYPE *p, double y) {
   const f64x8 first = START;
   f64x8 s = first, t = first, u = first, v = first;
   ptrdiff_t i = 0;
+  double rest = START;
   (void)y;
+  if (n < 8) {
+    /* The lanes add nothing: they are START. */
+    for (; i < n; i++) {
+      const double x = (double)p[i];
+      rest = ACCUMULATE(rest, MAP(x));
+    }
+    return rest;
+  }
   for (; i + 32 <= n; i += 32) {
     PREFETCH(p + i)
     const f64x8 a = __builtin_convertvector(LOAD(VECTOR_OF_8, p + i), f64x8);
@@ -27,7 +36,6 @@ static inline double LANES(ptrdiff_t n, const TYPE *p, double y) {
   s = ACCUMULATE(ACCUMULATE(s, t), ACCUMULATE(u, v));
   const double half = ACCUMULATE(ACCUMULATE(s[0], s[4]), ACCUMULATE(s[1], s[5]));
   const double sum = ACCUMULATE(half, ACCUMULATE(ACCUMULATE(s[2], s[6]), ACCUMULATE(s[3], s[7])));
-  double rest = START;
   for (; i < n; i++) {
     const double x = (double)p[i];
     rest = ACCUMULATE(rest, MAP(x));
