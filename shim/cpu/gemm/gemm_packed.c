@@ -150,40 +150,42 @@ static bool multiply_few(const packed_context *ctx, ptrdiff_t panel, ptrdiff_t e
   return true;
 }
 
-/* Rows [first, last) times a panel. Each of the first two passes over a block of it also asks for a
- * half of the next one, so that the wait for memory is spread over the arithmetic. */
+/* Rows [first, last) times a panel. The passes of the first tile over a block of it also ask for
+ * memory: for their own strips, shortly before they read them, or, where those are copies, for parts
+ * of the next block. */
 static void multiply_rows(const packed_context *ctx, ptrdiff_t first, ptrdiff_t last,
                           ptrdiff_t panel, float *widened) {
   enum { STRIPS = PANEL_COLUMNS / STRIP_COLUMNS };
   float sums[MOST_BLOCK_ROWS * PANEL_COLUMNS] __attribute__((aligned(64)));
   const ptrdiff_t rows = last - first, tiles = rm_ceil_div(rows, TILE_ROWS);
   const ptrdiff_t row_bytes = PANEL_COLUMNS * rm_itemsize(ctx->weight_dtype);
-  const ptrdiff_t halves = tiles * STRIPS < 2 ? 1 : 2;
   ptrdiff_t p = 0;
   do {
     const ptrdiff_t depth = rm_min(BLOCK_DEPTH, ctx->depth - p);
     const char *block = ctx->weight + panel * ctx->panel_bytes + p * row_bytes;
     const float *from = (const float *)block;
+    const char *ahead = block + AHEAD_BYTES;
+    ptrdiff_t strip_bytes = row_bytes / STRIPS, step = row_bytes;
     if (ctx->weight_dtype != RM_FLOAT32) {
       RM_FOR_ISA(packed_widen)(ctx->weight_dtype, depth, block, widened);
       from = widened;
+      ahead = block + depth * row_bytes;
+      step = row_bytes / STRIPS;
+      strip_bytes = depth * step;
     }
-    const char *ahead = block + depth * row_bytes;
-    ptrdiff_t step = row_bytes / halves, passes = halves;
     for (ptrdiff_t tile = 0, row = 0; tile < tiles; tile++) {
       const ptrdiff_t next = (tile + 1) * rows / tiles;
       for (int strip = 0; strip < STRIPS; strip++) {
         RM_FOR_ISA(packed_strip_kernel)(next - row)(
             depth, ctx->x + (first + row) * ctx->x_stride + p, ctx->x_stride,
             from + strip * STRIP_COLUMNS, sums + row * PANEL_COLUMNS + strip * STRIP_COLUMNS, p > 0,
-            ahead, step);
-        ahead += depth * step;
-        if (--passes <= 0) ahead = block, step = 0;
+            ahead + strip * strip_bytes, step);
       }
       if (p + depth >= ctx->depth) {
         finish(ctx, sums + row * PANEL_COLUMNS, first + row, next - row, panel);
       }
       row = next;
+      ahead = block, strip_bytes = step = 0;
     }
     p += BLOCK_DEPTH;
   } while (p < ctx->depth);

@@ -30,7 +30,10 @@ enum {
 #else
   STRIP_VECTORS = 2, TILE_ROWS = 4, FEW_ROWS = 1, PAIR_ROWS = 0,
 #endif
-  STRIP_COLUMNS = STRIP_VECTORS * VECTOR_BYTES / 4
+  STRIP_COLUMNS = STRIP_VECTORS * VECTOR_BYTES / 4,
+  /* How far ahead of its loads a kernel asks for lines of a weight that is not in the cache.
+   * Processors that notice the pattern by themselves stop at the end of each page. */
+  AHEAD_BYTES = 2048
 };
 
 /*
@@ -40,7 +43,8 @@ enum {
  * of the kernel.
  */
 
-/* Each step asks the cache for the line at `ahead`, which then advances by `step` bytes. */
+/* Each step asks the cache for as many bytes of the row at `ahead` as it reads of its own, and then
+ * advances `ahead` by `step` bytes. */
 typedef RM_KERNEL void packed_strip_kernel(ptrdiff_t depth, const float *x, ptrdiff_t stride,
                                            const void *panel, float *sums, bool add,
                                            const char *ahead, ptrdiff_t step);

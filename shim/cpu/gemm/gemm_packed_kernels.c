@@ -8,9 +8,6 @@ enum {
   PANEL_VECTORS = PANEL_COLUMNS / LANES,
   MOST_VECTORS = 2 * PANEL_VECTORS,
   ROWS_PER_ADDRESS = 3,
-  /* How far ahead of its loads a kernel of whole panels asks for lines. Processors that notice the
-   * pattern by themselves stop at the end of each page. */
-  AHEAD_BYTES = 2048,
   LINE_BYTES = 64
 };
 
@@ -57,24 +54,24 @@ static RM_ALWAYS_INLINE void multiply(const bool strip, const int rows, const in
     UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = (v_f32)0.0f;
   }
   ROLLED for (ptrdiff_t p = 0; p < depth; p++) {
-    v_f32 y[MOST_VECTORS];
+    /* One panel after the other: there are no registers for the elements of two. */
     UNROLL for (int q = 0; q < panels; q++) {
-      load_columns(dtype, width, b + q * pair, y + q * width);
-      if (!strip) {
-        UNROLL for (int at = 0; at < row_bytes; at += LINE_BYTES) {
-          __builtin_prefetch(b + q * pair + AHEAD_BYTES + at);
+      v_f32 y[PANEL_VECTORS];
+      load_columns(dtype, width, b + q * pair, y);
+      const char *lines = strip ? ahead : b + q * pair + AHEAD_BYTES;
+      UNROLL for (int at = 0; at < width * LANES * row_bytes / PANEL_COLUMNS; at += LINE_BYTES) {
+        __builtin_prefetch(lines + at);
+      }
+      UNROLL for (int i = 0; i < rows; i++) {
+        const v_f32 left = (v_f32)(first[i / ROWS_PER_ADDRESS][i % ROWS_PER_ADDRESS * stride]);
+        UNROLL for (int v = 0; v < width; v++) {
+          v_f32 *to = &sum[i][q * width + v];
+          *to = FMA(v_f32, left, y[v], *to);
         }
       }
     }
     b += row_bytes;
-    if (strip) {
-      __builtin_prefetch(ahead);
-      ahead += step;
-    }
-    UNROLL for (int i = 0; i < rows; i++) {
-      const v_f32 left = (v_f32)(first[i / ROWS_PER_ADDRESS][i % ROWS_PER_ADDRESS * stride]);
-      UNROLL for (int v = 0; v < vectors; v++) sum[i][v] = FMA(v_f32, left, y[v], sum[i][v]);
-    }
+    if (strip) ahead += step;
     UNROLL for (int i = 0; i < rows; i += ROWS_PER_ADDRESS) {
       first[i / ROWS_PER_ADDRESS]++;
       /* The compiler would have an address for each row, more than there are registers. */
