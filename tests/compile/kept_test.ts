@@ -6,7 +6,8 @@
  */
 import { test } from "node:test";
 import { type DType, tensor } from "../../mod.ts";
-import { type Any, checkCalls } from "./support.ts";
+import type { Any } from "../support.ts";
+import { checkCalls } from "./support.ts";
 
 const OPTIONS = { optimize: { fuse: false, tiles: false } };
 const DTYPES: DType[] = ["float32", "float64", "float16", "int32", "int64", "uint8"];
