@@ -6,9 +6,9 @@
  *                              [--runtime=deno,bun] [--no-peers] [--least] [--save]
  *
  * `--rows` names groups or parts of `group/name`; the last group is `timer`. `--least`
- * prints the fastest batches instead of medians, for a busy machine; the results have both. The peers live as long
- * as the run and take turns, row by row and round by round, and their results must agree. `--save`
- * writes bench/results/ and, for a whole run, the tables of docs/benchmarks.md.
+ * prints the fastest batches instead of medians, for a busy machine; the results have both. The
+ * peers live as long as the run and take turns, row by row and round by round, and their results
+ * must agree. `--save` writes bench/results/ and, for a whole run, the tables of docs/benchmarks.md.
  *
  * @module
  */
@@ -35,7 +35,7 @@ import {
   toMarkdown,
 } from "./programs/report.ts";
 import { keyOf, type PeerName, PEERS, type Row, ROWS } from "./programs/rows.ts";
-import type { TimerFigures, TimerWork } from "./programs/timer.ts";
+import { TIMER_WORK, type TimerFigures } from "./programs/timer.ts";
 import type { Answer, Request, Way } from "./programs/worker.ts";
 
 /** The modules that each peer imports. */
@@ -52,16 +52,14 @@ const SPINNING = 120;
 /** A process, and what it calls the ways in which it runs rows. */
 class Peer extends LineProcess<PeerName | "Deno" | "Bun", Request, Answer> {
   version = "";
+  /** Empty for other libraries. */
   ways: readonly Way[] = [];
-  /** What a timer can be measured beside. */
-  works: readonly TimerWork[] = [];
 
   async ready(): Promise<void> {
-    const { version, ways, works, error } = await this.next();
+    const { version, ways, error } = await this.next();
     if (error !== undefined) throw new Error(error);
     this.version = version!;
     this.ways = ways ?? [];
-    this.works = works ?? [];
   }
 }
 
@@ -143,9 +141,9 @@ async function startPeers(threads: number, python: string | undefined): Promise<
 function entrantsOf(peers: readonly Peer[]): Entrant[] {
   return peers.flatMap((peer): Entrant[] => {
     const { name } = peer;
-    if (name !== "Deno" && name !== "Bun") return [{ name, peer }];
+    if (peer.ways.length === 0) return [{ name, peer }];
     return peer.ways.map((way) => {
-      const ours: Ours = way === "compiled" ? name : `${name} eager`;
+      const ours = (way === "compiled" ? name : `${name} eager`) as Ours;
       return { name: ours, peer, way };
     });
   });
@@ -224,8 +222,8 @@ async function measureTimers(
   threads: number,
   library: string,
 ): Promise<TimerRow[]> {
-  const kinds = peers.flatMap((peer) =>
-    peer.works.map((work) => ({ peer, work, figures: [] as TimerFigures[] }))
+  const kinds = peers.filter(({ ways }) => ways.length > 0).flatMap((peer) =>
+    TIMER_WORK.map((work) => ({ peer, work, figures: [] as TimerFigures[] }))
   );
   for (let round = 0; round < rounds; round++) {
     for (const { peer, work, figures } of kinds) {

@@ -9,7 +9,6 @@ import { setImmediate } from "node:timers/promises";
 import * as rm from "../../mod.ts";
 import { openLibrary } from "../../tests/native/ffi.ts";
 import { type AnyTensor, uniform } from "./rows.ts";
-import type { compile, Program } from "./worker.ts";
 
 /**
  * What the process does: nothing, products in blocking calls (eager and compiled) or off the event
@@ -26,11 +25,6 @@ export const TIMER_WORK = [
 
 /** See {@link TIMER_WORK}. */
 export type TimerWork = typeof TIMER_WORK[number];
-
-/** Whether the work needs `compile`. */
-export function isProgram(work: TimerWork): boolean {
-  return work.startsWith("program");
-}
 
 /** What was measured: lateness in milliseconds, and speed. */
 export interface TimerFigures {
@@ -92,21 +86,17 @@ async function spin(path: string, threads: number, nice: number): Promise<void> 
   }
 }
 
-/** `library` is the path of the compiled spin.c; `compiler` is rowmajor's `compile`. */
+/** `library` is the path of the compiled spin.c. */
 export async function measureTimer(
   work: TimerWork,
   threads: number,
   library: string,
-  compiler: typeof compile,
 ): Promise<TimerFigures> {
   const bound = Math.sqrt(3 / SIZE);
   const numbers = uniform(SIZE * SIZE, 0, -bound, bound);
   const w = rm.fromBuffer(numbers).copy().reshape([SIZE, SIZE]) as AnyTensor;
-  let program: Program | undefined;
-  if (isProgram(work)) {
-    program = compiler!(products);
-    program(w, w).dispose();
-  }
+  const program = rm.compile(products);
+  if (work.startsWith("program")) program(w, w).dispose();
   const late: number[] = [];
   let last = performance.now();
   const timer = setInterval(() => {
@@ -121,8 +111,8 @@ export async function measureTimer(
     else if (work === "spinning threads") await spin(library, threads, 0);
     else if (work === "spinning threads, nice 10") await spin(library, threads, 10);
     else if (work === "eager products") calls = await repeat(() => rm.scope(() => products(w, w)));
-    else if (work === "program") calls = await repeat(() => program!(w, w));
-    else calls = await repeat(() => program!.async!(w, w));
+    else if (work === "program") calls = await repeat(() => program(w, w));
+    else calls = await repeat(() => program.async(w, w));
   } finally {
     clearInterval(timer);
   }

@@ -24,7 +24,7 @@ import {
   type Tensors,
   uniform,
 } from "./rows.ts";
-import { isProgram, measureTimer, TIMER_WORK, type TimerFigures, type TimerWork } from "./timer.ts";
+import { measureTimer, type TimerFigures, type TimerWork } from "./timer.ts";
 
 /** How rowmajor runs a program. */
 export type Way = "eager" | "compiled";
@@ -65,22 +65,7 @@ export interface Answer {
   readonly version?: string;
   /** On the first line only: the ways that rowmajor has. */
   readonly ways?: readonly Way[];
-  /** On the first line only: what a timer can be measured beside. */
-  readonly works?: readonly TimerWork[];
 }
-
-/** A compiled program. */
-export interface Program {
-  /** Runs it. */
-  (...args: unknown[]): AnyTensor;
-  /** Runs it off the event loop, if this version of rowmajor can. */
-  readonly async?: (...args: unknown[]) => Promise<AnyTensor>;
-}
-
-/** `compile`, if this version of rowmajor has it. */
-export const compile = (rm as unknown as {
-  readonly compile?: (body: (...args: AnyTensor[]) => AnyTensor) => Program;
-}).compile;
 
 interface Prepared {
   readonly body: () => unknown;
@@ -130,7 +115,7 @@ function callOf(row: Row, way: Way): Call {
   const program = row.program(x);
   const out = row.out && rm.zeros(row.out.shape, { dtype: row.out.dtype }) as AnyTensor;
   if (way === "compiled") {
-    const compiled = compile!(program);
+    const compiled = rm.compile(program);
     if (out !== undefined) {
       const body = () => compiled(...args, { out });
       return { body, result: () => (body(), out) };
@@ -193,7 +178,7 @@ function time(row: Row, way: Way): Answer {
 
 async function answer(request: Request, threads: number): Promise<Answer> {
   if (request.do === "timer") {
-    return { timer: await measureTimer(request.work!, threads, request.file!, compile) };
+    return { timer: await measureTimer(request.work!, threads, request.file!) };
   }
   const row = ROWS.find((candidate) => keyOf(candidate) === request.row);
   if (row === undefined) return { error: `no row ${request.row}` };
@@ -208,12 +193,7 @@ function start(threads: number): Answer {
   warmUp();
   const name = process.versions.bun ? "Bun" : "Deno";
   const version = `${name} ${process.versions[name.toLowerCase()]}`;
-  if (compile === undefined) {
-    return { version, ways: ["eager"], works: TIMER_WORK.filter((work) => !isProgram(work)) };
-  }
-  const blocks = compile((x) => x).async === undefined;
-  const works = TIMER_WORK.filter((work) => !(blocks && work === "program.async"));
-  return { version, ways: ["eager", "compiled"], works };
+  return { version, ways: ["eager", "compiled"] };
 }
 
 async function attempt(body: () => Answer | Promise<Answer>): Promise<void> {

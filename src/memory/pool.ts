@@ -79,12 +79,15 @@ export function registerBuffers(find: () => BufferSource | null | undefined): vo
   findSource = find;
 }
 
+/** A large buffer of the source; undefined if it makes none of this size. */
+function fromSource(bytes: number, zeroed: boolean): ArrayBuffer | undefined {
+  if (bytes < LEAST_FROM_SOURCE || bytes > MOST_FROM_SOURCE) return undefined;
+  if (source === undefined) source = findSource();
+  return source?.take(bytes, zeroed ? 1 : 0);
+}
+
 function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
-  let buffer: ArrayBuffer | undefined;
-  if (bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE && madeBytes > BYTES_BEFORE_SOURCE) {
-    if (source === undefined) source = findSource();
-    if (source) buffer = source.take(bytes, zeroed ? 1 : 0);
-  }
+  let buffer = madeBytes > BYTES_BEFORE_SOURCE ? fromSource(bytes, zeroed) : undefined;
   if (buffer === undefined) {
     buffer = ownBuffer(bytes);
     madeBytes += bytes;
@@ -171,6 +174,17 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   // 16-byte steps keep every dtype and vector load aligned.
   slabUsed += (bytes + 15) & ~15;
   return new Storage(array, info, false, true);
+}
+
+/**
+ * Makes a storage with undefined elements that begins at a cache line, if the native library can
+ * give such memory; else like {@link allocateFor}. For large data that kernels read over and over.
+ */
+export function allocateAligned(info: DTypeInfo, length: number): Storage {
+  const buffer = fromSource(length * info.bytes, false);
+  if (buffer === undefined) return allocateFor(info, length, false);
+  peakBytes = Math.max(peakBytes, bytesInUse());
+  return new Storage(new info.array(buffer, 0, length * info.entries), info, false, false);
 }
 
 /** Makes a storage on memory that workers can share. */

@@ -139,7 +139,8 @@ static void prefetch_next(const chain_workspace *workspace, const chain_block *p
   }
 }
 
-/* Runs a kernel that takes long on parts of a block, so that memory has something to do. */
+/* Runs a kernel that takes long on parts of a block, so that memory has something to do. It costs
+ * more than it gains if the operands are in a cache. */
 static void run_compute_bound(chain_workspace *workspace, const chain_block *part,
                               const map_op *op, char *result, const char *const *in) {
   const ptrdiff_t total = part->rows * part->columns;
@@ -179,7 +180,7 @@ static void compute_step(chain_workspace *workspace, const chain_block *part,
   if (!done) {
     const char *in[3] = {NULL, NULL, NULL};
     for (int k = 0; k < step->arity; k++) in[k] = RM_FOR_ISA(load_operand)(workspace, part, step, k);
-    if (op->compute_bound) run_compute_bound(workspace, part, op, result, in);
+    if (op->compute_bound && workspace->chain->streams) run_compute_bound(workspace, part, op, result, in);
     else run_function(op, total, result, in[0], in[1], in[2]);
   }
   if (step->native) return;
@@ -316,12 +317,14 @@ static bool runs_across(const chain_context *chain, int k) {
 
 /* Large outputs that overwrite no input do not fit the caches. */
 static void choose_stores(chain_context *chain, double elements) {
+  chain->streams = false;
   for (int k = 0; k < chain->outputs; k++) {
     bool large = elements * (double)rm_itemsize(chain->dtypes[k]) >= NON_TEMPORAL_MIN;
     for (int i = chain->outputs; i < chain->operands; i++) {
       large &= chain->data[i] != chain->data[k];
     }
     chain->non_temporal[k] = large;
+    chain->streams |= large;
   }
 }
 

@@ -94,6 +94,8 @@ typedef struct {
   int dtypes[RM_CHAIN_OPERANDS];
   /* Whether an output is so large that stores should be non-temporal. */
   bool non_temporal[RM_CHAIN_OPERANDS];
+  /* Whether one is. */
+  bool streams;
   int steps, loads, blocks;
   chain_step step[RM_CHAIN_STEPS];
   chain_load load[MAX_LOADS];

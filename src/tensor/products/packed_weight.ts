@@ -12,6 +12,7 @@ import { ownOperand } from "../../core/foreign.ts";
 import { dispose, wrap } from "../../core/handles.ts";
 import { PACKED_DTYPES, panelParts, panelsShape } from "../../core/packed_weight.ts";
 import { allocateIn } from "../../memory/device.ts";
+import { allocateAligned } from "../../memory/pool.ts";
 import { type Operand, READ_ONLY } from "../../memory/operand.ts";
 import { isHost } from "../../memory/storage.ts";
 import { checkOperand } from "../../ops/infer.ts";
@@ -46,7 +47,9 @@ const PACK: Op = makeOp({
       return wrap(copy.storage, copy.layout, READ_ONLY);
     }
     const panels = Layout.contiguous(call.specs[0]!.shape);
-    const storage = allocateIn(memory, info, panels.size, false);
+    const storage = memory === null
+      ? allocateAligned(info, panels.size)
+      : allocateIn(memory, info, panels.size, false);
     // The columns beyond the last one.
     if (panels.size > layout.size) fillWith({ storage, layout: panels, flags: 0 }, 0);
     for (const part of panelParts(info, layout)) {
