@@ -178,9 +178,12 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
 
 /**
  * Makes a storage with undefined elements that begins at a cache line, if the native library can
- * give such memory; else like {@link allocateFor}. For large data that kernels read over and over.
+ * give such memory and none of this size is kept; else like {@link allocateFor}. For large data that
+ * kernels read over and over.
  */
 export function allocateAligned(info: DTypeInfo, length: number): Storage {
+  const pooled = takePooled(info, length);
+  if (pooled !== undefined) return pooled;
   const buffer = fromSource(length * info.bytes, false);
   if (buffer === undefined) return allocateFor(info, length, false);
   peakBytes = Math.max(peakBytes, bytesInUse());

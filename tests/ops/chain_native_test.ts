@@ -394,3 +394,32 @@ check(
     }
   },
 );
+
+check("float32 steps in registers: blocks of other rows, and scalars of rows", () => {
+  // A block of one row is contiguous in the output, those of 16 rows are not.
+  for (const [shape, order] of [[[17, 100], [1, 0]], [[3, 33, 130], [0, 2, 1]]] as const) {
+    const chain = {
+      inputs: [float32([...shape], 21, [...order]), float32([], 22)],
+      steps: [step(MAP.exp, 0), step(MAP.mul, 2, 1), step(MAP.add, 3, 1)],
+      outputs: [2],
+      shape: [...shape],
+    };
+    everywhere((about) => assertEquals(inC(chain), eagerly(chain), `${about}: ${shape}`));
+  }
+  const [a, b, x] = [float32([5, 1], 23), float32([5, 1], 24), float32([5, 300], 25)];
+  const one = float32([], 26);
+  for (const inputs of [[a, b, x], [a, one, x], [one, a, x], [a, a, x]]) {
+    for (const op of [MAP.add, MAP.less]) {
+      const last = op === MAP.less ? step(MAP.where, 3, 2, 0) : step(MAP.mul, 3, 2);
+      const chain = {
+        inputs,
+        steps: [step(op, 0, 1), last],
+        outputs: [1],
+        shape: [5, 300],
+      };
+      everywhere((about) => {
+        assertEquals(inC(chain), eagerly(chain), `${about}: ${describeChain(chain)}`);
+      });
+    }
+  }
+});

@@ -465,3 +465,12 @@ describe("pack", () => {
     }
   });
 });
+
+it("a weight that is packed again takes the memory of the one before", () => {
+  const w = zeros([512, 512]);
+  const packAgain = (): void => pack(w).dispose();
+  for (let i = 0; i < 3; i++) packAgain();
+  const { bytes } = memory();
+  for (let i = 0; i < 50; i++) packAgain();
+  assertEquals(memory().bytes, bytes);
+});

@@ -192,16 +192,24 @@ static bool is_movable_scalar(const chain_load *load) {
 }
 
 /* Whether the operands of steps [first, last) in another block differ in their addresses only: those
- * of loads are there, and are no scalars that must be repeated. */
+ * of loads are there, and are no scalars that must be repeated. A block of several rows may be
+ * contiguous in an output where another is not. */
 static bool is_movable(const chain_context *chain, int first, int last) {
+  if (chain->block_rows != 1) return false;
   for (int s = first; s < last; s++) {
     const chain_step *step = &chain->step[s];
+    int scalars = 0;
     for (int k = 0; k < step->arity; k++) {
-      if (step->operands[k].source != FROM_LOAD) continue;
-      const chain_load *load = &chain->load[step->operands[k].index];
-      const bool is_scalar = step->arity == 2 && chain->block_rows == 1 && is_movable_scalar(load);
-      if (!load->in_place && !is_scalar) return false;
+      const chain_operand *operand = &step->operands[k];
+      scalars += operand->source == FROM_SCALAR;
+      if (operand->source != FROM_LOAD) continue;
+      const chain_load *load = &chain->load[operand->index];
+      if (load->in_place) continue;
+      scalars++;
+      /* One of two scalars is repeated. */
+      if (step->arity != 2 || scalars == 2 || !is_movable_scalar(load)) return false;
     }
+    if (scalars == 2 && step->operands[0].source == FROM_LOAD) return false;
   }
   return true;
 }
