@@ -87,6 +87,7 @@ const small_loops = [_][]const u8{
     "cpu/map/map.c",
     "cpu/map/map_op.c",
     "cpu/map/chain.c",
+    "cpu/map/chain_operands.c",
     "cpu/map/chain_read.c",
     "cpu/map/chain_strip.c",
     "cpu/map/map_kernels.c",

@@ -100,6 +100,12 @@ bool rm_start_thread(void (*body)(void *argument), void *argument);
  * rm_parallel uses workers of low priority for it from then on. */
 void rm_enter_background(void);
 
+/* Says that a thread is about to enter the background. */
+void rm_expect_background(void);
+
+/* Whether one was. */
+bool rm_has_background(void);
+
 /* A monotonic clock. */
 int64_t rm_nanoseconds(void);
 
@@ -111,11 +117,6 @@ void rm_yield(void);
  * threads that sleep in it, garbage collectors and thread destructors would then run unmapped code.
  */
 void rm_pin_library(void);
-
-/* ---- the queue thread (queue.c) -------------------------------------------------------------- */
-
-/* Whether it has been started. */
-bool rm_queue_started(void);
 
 /* ---- BLAS (cpu/blas.c) ----------------------------------------------------------------------- */
 

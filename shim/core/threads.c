@@ -252,6 +252,12 @@ static void lower_priority(void) {
 static void lower_priority(void) { pthread_set_qos_class_self_np(QOS_CLASS_UTILITY, 0); }
 #endif
 
+static _Atomic(bool) has_background;
+
+void rm_expect_background(void) { atomic_store(&has_background, true); }
+
+bool rm_has_background(void) { return atomic_load(&has_background); }
+
 void rm_enter_background(void) {
   in_background = true;
   lower_priority();

@@ -207,7 +207,7 @@ int32_t rm_blas_open(void) {
   take_turn();
   int32_t status = RM_OK;
   if (atomic_load(&ready_blas) == NULL) {
-    status = rm_queue_started() ? open_for_queue() : open_default();
+    status = rm_has_background() ? open_for_queue() : open_default();
     if (status == RM_OK) {
       prepare_exit();
       atomic_store(&ready_blas, &open_blas);

@@ -57,10 +57,7 @@ static rm_mutex mutex = RM_MUTEX_INIT;
 static rm_condition submitted = RM_CONDITION_INIT, ended = RM_CONDITION_INIT;
 static queue_client *first, **last = &first;
 static queue_client *running;
-/* Also read without the mutex. */
-static _Atomic(bool) started;
-
-bool rm_queue_started(void) { return atomic_load(&started); }
+static bool started;
 
 /* The main loop of the queue thread. */
 static void run_jobs(void *unused) {
@@ -85,6 +82,7 @@ static void run_jobs(void *unused) {
 
 static int32_t start_queue(void) {
   rm_mutex_lock(&mutex);
+  rm_expect_background();
   if (!started) started = rm_start_thread(run_jobs, NULL);
   const bool is_started = started;
   rm_mutex_unlock(&mutex);

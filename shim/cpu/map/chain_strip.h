@@ -68,6 +68,13 @@ typedef struct {
   ptrdiff_t rows, columns;
 } chain_block;
 
+static inline char *block_at(const chain_workspace *workspace, int block) {
+  return workspace->space + block * (workspace->chain->block_bytes + BLOCK_MARGIN);
+}
+
+/* An input as kernels read it. */
+const char *RM_FOR_ISA(load_input)(chain_workspace *workspace, const chain_block *part, int index);
+
 /* Operand k of a step as its kernel reads it. */
 const char *RM_FOR_ISA(load_operand)(chain_workspace *workspace, const chain_block *part,
                                      const chain_step *step, int k);

@@ -253,7 +253,7 @@ int main(void) {
     pthread_create(&threads[i], NULL, i % 2 == 0 ? live : end_early, NULL);
   }
   for (int i = 0; i < ENVIRONMENTS; i++) pthread_join(threads[i], NULL);
-  CHECK(rm_queue_started() && cancelled_runs > 0);
+  CHECK(rm_has_background() && cancelled_runs > 0);
   printf("%d jobs\n", ENVIRONMENTS / 2 * (JOBS + 1));
   return 0;
 }
