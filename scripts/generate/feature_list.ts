@@ -282,7 +282,7 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
     {
       title: "Compile",
       semantics:
-        "records a function once for each kind of arguments (shapes, dtypes, layouts) and runs it as a program; numbers are inputs of the program; captured tensors are read and written at each call",
+        "records a function once for each kind of arguments (shapes, dtypes, layouts) and runs it as a program; numbers may differ from call to call; captured tensors are read and written at each call",
     },
     {
       title: "Off the event loop",

@@ -40,13 +40,17 @@ export function jobQueue(): JobQueue {
   return queue ??= new JobQueue("reason" in shim ? {} as Shim : shim);
 }
 
-/** Why programs do not run off the event loop; null if they do. Opens no queue. Never prompts. */
-export function whyNotAsync(): string | null {
+/** Why ops on the CPU do not run in the library; null if they do. Never prompts. */
+export function whyNotNative(): string | null {
   const found = findNative();
   if (typeof found === "string") return found;
   const serving = cpuBackendName();
-  if (serving !== found.name) return `the backend of the CPU is ${serving}`;
-  return jobQueue().refusal?.reason ?? null;
+  return serving === found.name ? null : `the backend of the CPU is ${serving}`;
+}
+
+/** Why programs do not run off the event loop; null if they do. Opens no queue. Never prompts. */
+export function whyNotAsync(): string | null {
+  return whyNotNative() ?? jobQueue().refusal?.reason ?? null;
 }
 
 /** The address of `array` in memory, or why it is unknown. */

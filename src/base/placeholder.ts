@@ -15,7 +15,7 @@ export abstract class Placeholder<T> {
   abstract current(): T;
 
   /** Throws a TraceError. @internal */
-  protected refuse(): never {
+  refuse(): never {
     throw new TraceError(
       `Cannot trace: ${this.name} decides a branch, a shape or another number, but programs take ` +
         `any value of it; name it in the option "static", or pass it to ops only`,

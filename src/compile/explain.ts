@@ -8,8 +8,7 @@
 import { Placeholder } from "../base/placeholder.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
-import { findNative } from "../backend/cpu.ts";
-import { cpuBackendName } from "../core/dispatch.ts";
+import { whyNotNative } from "../backend/cpu.ts";
 import { CHAIN } from "../core/chain.ts";
 import type { PackedAttributes } from "../core/packed_weight.ts";
 import type { ChainAttributes } from "../ops/chain.ts";
@@ -25,7 +24,7 @@ import {
 import type { EagerStep, Step } from "./recorder.ts";
 import { Native } from "./native.ts";
 import { shareSubexpressions } from "./passes.ts";
-import type { Program } from "./program.ts";
+import type { Program, ProgramNumber } from "./program.ts";
 import type {
   ProgramData,
   ReportedImprovements,
@@ -36,7 +35,7 @@ import type {
   ReportedWeight,
 } from "./report/data.ts";
 import { Recorded, whyNotRecorded } from "./recorded.ts";
-import type { Pattern } from "./signature.ts";
+import { layoutOf, type Pattern } from "./signature.ts";
 
 // ---- arguments ---------------------------------------------------------------------------------
 
@@ -45,12 +44,7 @@ function describePattern(pattern: Pattern): string {
   switch (pattern.kind) {
     case "tensor": {
       const { info, shape, strides, offset, device, readOnly } = pattern;
-      let size = 1;
-      const contiguous = shape.toReversed().every((length, i) => {
-        const expected = size;
-        size *= length;
-        return length === 1 || strides.at(-1 - i) === expected;
-      });
+      const { contiguous } = layoutOf(pattern);
       return [
         `${info.name} ${formatShape(shape)}`,
         ...contiguous ? [] : [`strides ${formatShape(strides)}`],
@@ -132,7 +126,7 @@ class Names {
   input(input: NodeInput): ReportedValue {
     if (isValue(input)) return this.value(input);
     if (!(input instanceof Placeholder)) return { name: String(input) };
-    return { name: `arg ${/argument (\S+)/.exec(input.name)?.[1] ?? input.name}` };
+    return { name: `arg ${(input as ProgramNumber).path}` };
   }
 
   /** The storages that `node`, the op of a number, writes. */
@@ -320,16 +314,12 @@ function constantBytes({ nodes, results }: Graph): { all: number; packed: number
 // ---- the program -------------------------------------------------------------------------------
 
 /** Why a program does not run as native code. */
-function whyNotNative({ executor, improved }: Program): string {
+function whyByDispatch({ executor, improved }: Program): string {
   if (executor instanceof Recorded) return executor.why ?? "it runs on a device, as recorded work";
   const devices = new Set(improved.storages.map(({ device }) => device));
   const far = [...devices].find((device) => device !== "cpu");
   if (far !== undefined) return `it runs on ${far}: ${whyNotRecorded(improved) ?? "by dispatch"}`;
-  const native = findNative();
-  if (typeof native === "string") return native;
-  return cpuBackendName() === native.name
-    ? "the backend was js when the program was made"
-    : `the backend of the CPU is ${cpuBackendName()}`;
+  return whyNotNative() ?? "the backend was js when the program was made";
 }
 
 /** The steps of a program, those of a loop once, and its loops. */
@@ -365,7 +355,7 @@ export function collect(program: Program, name: string): ProgramData {
     function: name,
     arguments: patterns.map(describePattern),
     executor: executor.name as ProgramData["executor"],
-    ...plan === undefined ? { why: whyNotNative(program) } : {},
+    ...plan === undefined ? { why: whyByDispatch(program) } : {},
     traced: program.graph.nodes.length,
     ops,
     results: improved.results.map((one) => names.value(one)),

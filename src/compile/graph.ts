@@ -9,6 +9,7 @@
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { TraceError } from "../base/errors.ts";
 import type { Placeholder } from "../base/placeholder.ts";
+import { sameShape } from "../base/shape.ts";
 import { NO_ARRAY } from "../memory/device.ts";
 import type { Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
@@ -160,16 +161,21 @@ export function readsOf({ inputs }: Node): readonly Value[] {
 
 /** The storages that a node writes and that existed before it. */
 export function writesOf(node: Node): readonly TracedStorage[] {
-  const written = (node.op.writes ?? []).map((k) => (node.inputs[k] as Value).storage);
-  return node.given ? [...written, ...node.outputs.map(({ storage }) => storage)] : written;
+  return writtenValues(node).map(({ storage }) => storage);
 }
 
-/** The parts of memory outside that a graph writes. */
+function writtenValues({ op, inputs, outputs, given }: Node): Value[] {
+  const written = (op.writes ?? []).map((k) => inputs[k] as Value);
+  return given ? [...written, ...outputs] : written;
+}
+
+/** The parts of memory outside that a graph writes, each once. */
 export function writtenParts({ nodes }: Graph): Value[] {
-  const parts: Value[] = [];
-  for (const node of nodes) {
-    for (const k of node.op.writes ?? []) parts.push(node.inputs[k] as Value);
-    if (node.given) parts.push(...node.outputs);
-  }
-  return parts.filter(({ storage }) => isOutside(storage.origin));
+  const parts = nodes.flatMap(writtenValues).filter(({ storage }) => isOutside(storage.origin));
+  return parts.filter((one, i) =>
+    !parts.slice(0, i).some(({ storage, layout }) =>
+      storage === one.storage && layout.offset === one.layout.offset &&
+      sameShape(layout.shape, one.layout.shape) && sameShape(layout.strides, one.layout.strides)
+    )
+  );
 }

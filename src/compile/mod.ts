@@ -222,7 +222,8 @@ class Compilation {
     }
     this.#programs.unshift(program);
     this.#noteNew();
-    for (const one of this.#programs) if (one.isStale) one.dispose();
+    // The new one runs at least once.
+    for (const one of this.#programs) if (one !== program && one.isStale) one.dispose();
     this.#programs = this.#programs.filter(({ isDisposed }) => !isDisposed);
     while (this.#programs.length > this.#limit) this.#programs.pop()!.dispose();
     if (!this.#matcher.match(program.patterns, args)) {

@@ -94,7 +94,7 @@ export class Plan {
     const slots = Math.min(shim.rm_configure(CONFIGURE.threads, -1), PROGRAM_LIMITS.slots);
     const slotBytes = new Map<Buffer, number>();
     for (const { inner } of loops) {
-      for (const one of inner) slotBytes.set(one, Math.ceil(one.bytes / ALIGNMENT) * ALIGNMENT);
+      for (const one of inner) slotBytes.set(one, up(one.bytes));
     }
     const loopOf = (step: number): Loop | undefined =>
       loops.find(({ first, body, rest }) => step >= first && step < first + body + rest);

@@ -42,7 +42,7 @@ import {
 import { graphOf, Tracer } from "./trace.ts";
 
 /** A number of each run of a program. */
-class ProgramNumber extends Placeholder<Numeric> {
+export class ProgramNumber extends Placeholder<Numeric> {
   readonly name: string;
   readonly path: string;
   value: Numeric;
@@ -309,19 +309,15 @@ export class Program {
       const own = fixed.size > 0 ? fixed.get(i) : undefined;
       if (own !== undefined ? own !== storages[i] : this.#captured.has(storages[i]!)) return false;
     }
-    if (reads.size > 0) {
-      for (const [storage, version] of reads) {
-        // Memory that code outside can reach changes without a new version.
-        if (storage.version !== version || storage.exposed) return false;
-      }
-    }
+    if (reads.size > 0 && this.isStale) return false;
     return guards.length === 0 || this.unfit(bound).length === 0;
   }
 
-  /** Whether no later call can use it: it depends on values that have changed. */
+  /** Whether no later call can use it: it depends on values that have changed, or may have. */
   get isStale(): boolean {
     for (const [storage, version] of this.#tracer.reads) {
-      if (storage.version !== version) return true;
+      // Memory that code outside can reach changes without a new version.
+      if (storage.version !== version || storage.exposed) return true;
     }
     return false;
   }
@@ -431,11 +427,12 @@ export class Program {
   /** Whether bytes that the program writes may be those of another of its tensors. */
   #overlaps(args: readonly Storage[]): boolean {
     if (this.#written.length === 0 && this.#writtenCaptured.length === 0) return false;
+    const exposed = [...args, ...this.#captured].filter((storage) => storage.exposed);
+    if (exposed.length < 2) return false;
     const written = new Set([
       ...this.#written.map((group) => args[group]!),
       ...this.#writtenCaptured,
     ]);
-    const exposed = [...args, ...this.#captured].filter((storage) => storage.exposed);
     return exposed.some((a) => written.has(a) && exposed.some((b) => shareBytes(a, b)));
   }
 
@@ -525,6 +522,8 @@ export class Program {
     if (nodes.some(mayFail)) return found;
     const counts = new Map<Storage, number>();
     for (const { storage } of results) counts.set(storage, (counts.get(storage) ?? 0) + 1);
+    const others = [...args, ...this.#captured];
+    for (const { from } of targets) if (from.kind === "constant") others.push(from.value.storage);
     for (const { to, from } of targets) {
       if (from.kind !== "result") continue;
       const { storage, layout } = results[from.place]!;
@@ -532,12 +531,10 @@ export class Program {
         storage.origin.kind === "made";
       const fits = to.layout.contiguous && to.layout.offset === 0 &&
         to.storage.length === layout.size && to.storage.info === storage.info;
-      const others = [...args, ...this.#captured];
-      for (const other of targets) {
-        if (other.to !== to) others.push(other.to.storage);
-        if (other.from.kind === "constant") others.push(other.from.value.storage);
-      }
-      const own = !others.some((other) => other === to.storage || shareBytes(other, to.storage));
+      const meets = (other: Storage): boolean =>
+        other === to.storage || shareBytes(other, to.storage);
+      const own = !others.some(meets) &&
+        !targets.some((other) => other.to !== to && meets(other.to.storage));
       if (whole && fits && own && to.storage.memory === null) found[from.place] = to.storage;
     }
     return found;
@@ -570,7 +567,6 @@ function captureDisposed(): DisposedError {
 }
 
 function checkCaptured({ storage }: Operand): void {
-  if (!storage.exposed) return;
   if (storage === DISPOSED) throw captureDisposed();
   checkAlive(storage, "call a program");
 }

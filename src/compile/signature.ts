@@ -82,7 +82,7 @@ function isKey(value: Record<string, unknown>, names: readonly string[]): boolea
 }
 
 /** Arguments that are nested deeper are an error; they may contain themselves. */
-const MAX_NESTING = 64;
+export const MAX_NESTING = 64;
 
 /** Makes the patterns of the arguments of a call, and binds them. */
 export class Reader {

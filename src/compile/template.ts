@@ -15,7 +15,7 @@ import { recycle } from "../memory/pool.ts";
 import { MAP } from "../ops/table.ts";
 import { PlaceholderKey } from "../random/placeholder_key.ts";
 import type { Value } from "./graph.ts";
-import { isRecord } from "./signature.ts";
+import { isRecord, MAX_NESTING } from "./signature.ts";
 
 /** A part of a result. */
 export type Template =
@@ -67,7 +67,7 @@ function checkConstant(value: unknown, handles: Handles): void {
 export function templateOf(made: unknown, handles: Handles, results: Value[]): Template {
   const places = new Map<Operand, Template>();
   const visit = (value: unknown, depth: number): Template => {
-    if (depth > 64) throw new TraceError("Cannot trace: the result is nested too deeply");
+    if (depth > MAX_NESTING) throw new TraceError("Cannot trace: the result is nested too deeply");
     if (value instanceof Placeholder) return { kind: "placeholder", value };
     if (isOperandArgument(value)) {
       const known = places.get(value);
@@ -235,12 +235,9 @@ export function writeByOps(made: unknown, out: unknown): void {
     return { to, from: source };
   });
   // Copies are ops too, as an interpreter may run them.
-  const sources = copies.map(({ to, from }, i) =>
-    copies.some((other, j) => j < i && to !== from && overlaps(other.to, from))
-      ? apply(MAP.copy, from)
-      : from
-  );
-  copies.forEach(({ to, from }, i) => {
-    if (to !== from) apply(MAP.copy, sources[i]!, undefined, undefined, { out: to });
+  const sources = copies.map(({ from }, i) => needsCopy(copies, i) ? apply(MAP.copy, from) : from);
+  copies.forEach(({ to }, i) => {
+    const source = sources[i]!;
+    if (to !== source) apply(MAP.copy, source, undefined, undefined, { out: to });
   });
 }

@@ -263,7 +263,7 @@ export function graphOf({ storages, nodes }: Tracer, results: readonly Value[]):
 
 /** Throws a TraceError for a number of each run in the attributes of an op, such as an index. */
 function checkAttributes(value: unknown): void {
-  if (value instanceof Placeholder) value.toString();
+  if (value instanceof Placeholder) value.refuse();
   if (typeof value !== "object" || value === null || isOperandArgument(value)) return;
   if (Array.isArray(value) || isRecord(value)) Object.values(value).forEach(checkAttributes);
 }

@@ -79,15 +79,14 @@ export function registerBuffers(find: () => BufferSource | null | undefined): vo
   findSource = find;
 }
 
-/** A large buffer of the source; undefined if it makes none of this size. */
-function fromSource(bytes: number, zeroed: boolean): ArrayBuffer | undefined {
-  if (bytes < LEAST_FROM_SOURCE || bytes > MOST_FROM_SOURCE) return undefined;
-  if (source === undefined) source = findSource();
-  return source?.take(bytes, zeroed ? 1 : 0);
-}
-
-function newBuffer(bytes: number, zeroed: boolean): ArrayBuffer {
-  let buffer = madeBytes > BYTES_BEFORE_SOURCE ? fromSource(bytes, zeroed) : undefined;
+/** A buffer that begins at a cache line, if `aligned` and the source gives such memory. */
+function newBuffer(bytes: number, zeroed: boolean, aligned: boolean): ArrayBuffer {
+  let buffer: ArrayBuffer | undefined;
+  const isLarge = bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE;
+  if (isLarge && (aligned || madeBytes > BYTES_BEFORE_SOURCE)) {
+    if (source === undefined) source = findSource();
+    if (source) buffer = source.take(bytes, zeroed ? 1 : 0);
+  }
   if (buffer === undefined) {
     buffer = ownBuffer(bytes);
     madeBytes += bytes;
@@ -153,8 +152,16 @@ export function takePooled(info: DTypeInfo, length: number): Storage | undefined
   return storage;
 }
 
-/** {@link allocate} with the properties of the dtype. */
-export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): Storage {
+/**
+ * {@link allocate} with the properties of the dtype. New memory begins at a cache line if `aligned`
+ * and the native library can give it: for large data that kernels read over and over.
+ */
+export function allocateFor(
+  info: DTypeInfo,
+  length: number,
+  zeroed: boolean,
+  aligned = false,
+): Storage {
   const pooled = takePooled(info, length);
   if (pooled !== undefined) {
     if (zeroed) pooled.array.fill((info.wide ? 0n : 0) as never);
@@ -162,32 +169,18 @@ export function allocateFor(info: DTypeInfo, length: number, zeroed: boolean): S
   }
   const bytes = length * info.bytes;
   if (bytes > SMALL_BYTES) {
-    const array = new info.array(newBuffer(bytes, zeroed), 0, length * info.entries);
+    const array = new info.array(newBuffer(bytes, zeroed, aligned), 0, length * info.entries);
     return new Storage(array, info, false, false);
   }
   if (!SLABS) return new Storage(smallArray(info, length), info, false, false);
   if (slabUsed + bytes > slab.byteLength) {
-    slab = newBuffer(SLAB_BYTES, true);
+    slab = newBuffer(SLAB_BYTES, true, false);
     slabUsed = 0;
   }
   const array = slabArray(info, slabUsed, length);
   // 16-byte steps keep every dtype and vector load aligned.
   slabUsed += (bytes + 15) & ~15;
   return new Storage(array, info, false, true);
-}
-
-/**
- * Makes a storage with undefined elements that begins at a cache line, if the native library can
- * give such memory and none of this size is kept; else like {@link allocateFor}. For large data that
- * kernels read over and over.
- */
-export function allocateAligned(info: DTypeInfo, length: number): Storage {
-  const pooled = takePooled(info, length);
-  if (pooled !== undefined) return pooled;
-  const buffer = fromSource(length * info.bytes, false);
-  if (buffer === undefined) return allocateFor(info, length, false);
-  peakBytes = Math.max(peakBytes, bytesInUse());
-  return new Storage(new info.array(buffer, 0, length * info.entries), info, false, false);
 }
 
 /** Makes a storage on memory that workers can share. */

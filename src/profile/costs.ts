@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { sizeOf } from "../base/shape.ts";
 import { CHAIN } from "../core/chain.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import type { ChainAttributes } from "../ops/chain.ts";
@@ -23,7 +24,7 @@ export interface CostedCall {
   readonly attributes: unknown;
 }
 
-const sizeOf = (x: Operand): number => x.layout.size;
+const elementsIn = (x: Operand): number => x.layout.size;
 const last = ({ layout: { shape } }: Operand): number => shape.at(-1) ?? 1;
 
 /** The bytes of the different elements of `x`: those along stride 0 are one. */
@@ -38,7 +39,7 @@ const sum = (all: readonly Operand[]): number =>
   [...new Set(all)].reduce((n, x) => n + bytesOf(x), 0);
 
 const product = (inputs: readonly Operand[], [out]: readonly Operand[]): number =>
-  2 * sizeOf(out!) * last(inputs[0]!);
+  2 * elementsIn(out!) * last(inputs[0]!);
 
 /** The number of operations of kernel ops with a formula of their own. */
 const FLOPS: Readonly<
@@ -50,10 +51,10 @@ const FLOPS: Readonly<
   linearPacked: product,
   attention: ([q, k, v], [out]) => {
     const keys = k!.layout.shape.at(-2)!;
-    const rows = sizeOf(out!) / Math.max(1, last(v!));
+    const rows = elementsIn(out!) / Math.max(1, last(v!));
     return 2 * rows * keys * (last(q!) + last(v!));
   },
-  outer: (_, [out]) => sizeOf(out!),
+  outer: (_, [out]) => elementsIn(out!),
 };
 
 function flopsOf(
@@ -62,12 +63,12 @@ function flopsOf(
 ): number | undefined {
   if (op === CHAIN) {
     const { steps, shape } = attributes as ChainAttributes;
-    const size = shape.reduce((n, length) => n * length, 1);
+    const size = sizeOf(shape);
     return size * steps.filter((step) => step.op.name !== "copy").length;
   }
   if (op.kind === "view" || op.moves || op.name === "copy") return 0;
-  if (op.kind === "map") return sizeOf(outputs[0]!);
-  if (isTableOp(op)) return sizeOf(inputs[0]!);
+  if (op.kind === "map") return elementsIn(outputs[0]!);
+  if (isTableOp(op)) return elementsIn(inputs[0]!);
   return FLOPS[op.name]?.(inputs, outputs);
 }
 
@@ -83,9 +84,9 @@ function writtenBytes(call: CostedCall, inputs: readonly Operand[]): number | un
     case "ravelIndex":
       return 2 * bytesOf(target!) + bytesOf(second!);
     case "scatter":
-      return sum(inputs.slice(1)) + sizeOf(second!) * target!.storage.info.bytes;
+      return sum(inputs.slice(1)) + elementsIn(second!) * target!.storage.info.bytes;
     case "scatterAdd":
-      return sum(inputs.slice(1)) + 2 * sizeOf(second!) * target!.storage.info.bytes;
+      return sum(inputs.slice(1)) + 2 * elementsIn(second!) * target!.storage.info.bytes;
     default:
       // How many elements an index selects is known only to its parts.
       return undefined;

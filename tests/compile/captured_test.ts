@@ -300,3 +300,14 @@ test("handles and bytes stay flat over many calls", () => {
 function bytes(): number {
   return memory().bytes;
 }
+
+test("programs that depend on values of an array that is seen outside do not pile up", () => {
+  const scale = tensor([2]);
+  const { data } = scale;
+  const f = loose(compile((x: Any) => x.mul(scale.item())));
+  for (const value of [2, 3, 4]) {
+    data[0] = value;
+    assertEquals(f(tensor([1, 2])).toArray(), [value, 2 * value]);
+    assertEquals(f.programs, 1);
+  }
+});

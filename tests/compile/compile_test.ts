@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   arange,
@@ -365,12 +365,7 @@ test("an error of the function passes through, leaves no memory, and the next ca
   });
   const x = zeros([100]);
   for (let i = 0; i < 3; i++) {
-    try {
-      f(x);
-      assert(false);
-    } catch (error) {
-      assert(error instanceof OwnError);
-    }
+    assertThrows(() => f(x), OwnError, "mine");
     assertEquals([f.programs, x.sum().item(), loose(captured).storage.handles], [0, 0, 1]);
   }
   fails = false;

@@ -5,11 +5,10 @@
  * @module
  */
 import { test } from "node:test";
-import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { amount } from "../faults/support.ts";
 import type { Any } from "../support.ts";
 import { checkRandom } from "./random_programs.ts";
-import { plain, testOnBackends } from "./support.ts";
+import { plain, testOnBackends, withTiles } from "./support.ts";
 
 function check(seed: number, optimize: boolean): void {
   // NaNs are equal: their bits are not specified.
@@ -18,13 +17,8 @@ function check(seed: number, optimize: boolean): void {
 }
 
 test("random programs in tiles of a few rows", () => {
-  const { tile, least } = TILE_LIMITS;
-  Object.assign(TILE_LIMITS, { tile: 300, least: 0 });
-  try {
-    for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) check(seed, true);
-  } finally {
-    Object.assign(TILE_LIMITS, { tile, least });
-  }
+  using _ = withTiles({ tile: 300, least: 0 });
+  for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) check(seed, true);
 });
 
 for (const optimize of [true, false]) {

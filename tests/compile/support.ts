@@ -6,8 +6,16 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { test } from "node:test";
 import { attempt, compile, type Compiled, type CompileOptions, setBackend } from "../../mod.ts";
+import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { found } from "../native/support.ts";
 import { type Any, loose } from "../support.ts";
+
+/** Sets the limits of tiles until the end of the scope. */
+export function withTiles(limits: Partial<typeof TILE_LIMITS>): Disposable {
+  const before = { ...TILE_LIMITS };
+  Object.assign(TILE_LIMITS, limits);
+  return { [Symbol.dispose]: () => void Object.assign(TILE_LIMITS, before) };
+}
 
 /** The elements, dtype and shape of a tensor, of those in arrays and records, or the value. */
 export function plain(value: unknown): unknown {

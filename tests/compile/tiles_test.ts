@@ -6,12 +6,14 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { compile, info, random, setThreads } from "../../mod.ts";
+import { compile, random, setThreads } from "../../mod.ts";
 import { Native } from "../../src/compile/native.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { amount } from "../faults/support.ts";
 import { generator } from "../ops/table/operands.ts";
+import { found } from "../native/support.ts";
 import type { Any } from "../support.ts";
+import { withTiles } from "./support.ts";
 
 const ROWWISE: ((x: Any, other: Any, row: Any, column: Any) => Any)[] = [
   (x, other) => x.add(other),
@@ -71,15 +73,13 @@ function loopsDuring(body: () => void): number {
   return loops;
 }
 
-const native = info().backends.native === "in use";
-
 test("programs along rows", () => {
-  const { tile, least } = TILE_LIMITS;
+  using _ = withTiles({ least: 0 });
   const loops = loopsDuring(() => {
     for (let seed = 0; seed < amount(60, 1500); seed++) {
       const next = generator(seed + 99);
       const [rows, columns] = [2 + Math.floor(next() * 90), 1 + Math.floor(next() * 70)];
-      Object.assign(TILE_LIMITS, { tile: 40 + Math.floor(next() * 4000), least: 0 });
+      Object.assign(TILE_LIMITS, { tile: 40 + Math.floor(next() * 4000) });
       setThreads(1 + seed % 3);
       const make = (shape: number[], salt: number): Any =>
         random.normal(random.key(seed * 10 + salt), shape);
@@ -96,8 +96,7 @@ test("programs along rows", () => {
       compiled.dispose();
     }
   });
-  Object.assign(TILE_LIMITS, { tile, least });
   setThreads(0);
-  if (native) assert(loops > 60, `${loops} loops`);
+  if (found) assert(loops > 60, `${loops} loops`);
   else assertEquals(loops, 0);
 });

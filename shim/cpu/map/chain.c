@@ -39,12 +39,7 @@ static bool is_contiguous(const chain_context *chain, const chain_block *part, i
           chain->row_strides[k] == part->columns * rm_itemsize(chain->dtypes[k]));
 }
 
-/* Prefetches [from, to) of a block of contiguous bytes that begins at `next`. */
-static void prefetch_block(const char *next, ptrdiff_t from, ptrdiff_t to) {
-  for (ptrdiff_t at = from; at < to; at += CACHE_LINE) __builtin_prefetch(next + at);
-}
-
-/* Prefetches what the next block reads and writes in place at the elements [from, to) of this one. */
+/* Prefetches what the next block reads in place at the elements [from, to) of this one. */
 static void prefetch_next(const chain_workspace *workspace, const chain_block *part, ptrdiff_t from,
                           ptrdiff_t to) {
   const chain_context *chain = workspace->chain;
@@ -53,12 +48,9 @@ static void prefetch_next(const chain_workspace *workspace, const chain_block *p
     if (load->operand.column_stride != 1) continue;
     const ptrdiff_t bytes = rm_itemsize(load->operand.storage_dtype);
     const char *next = part->at[load->position] + part->rows * part->columns * bytes;
-    prefetch_block(next, from * bytes, to * bytes);
-  }
-  for (int k = 0; k < chain->outputs; k++) {
-    if (chain->non_temporal[k] || chain->inner_strides[k] != 1) continue;
-    const ptrdiff_t bytes = rm_itemsize(chain->dtypes[k]);
-    prefetch_block(part->at[k] + part->rows * part->columns * bytes, from * bytes, to * bytes);
+    for (ptrdiff_t at = from * bytes; at < to * bytes; at += CACHE_LINE) {
+      __builtin_prefetch(next + at);
+    }
   }
 }
 
@@ -102,8 +94,11 @@ static void compute_step(chain_workspace *workspace, const chain_block *part,
   }
   if (!done) {
     const char *in[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < step->arity; k++) in[k] = RM_FOR_ISA(load_operand)(workspace, part, step, k);
-    if (op->compute_bound && workspace->chain->streams) run_compute_bound(workspace, part, op, result, in);
+    for (int k = 0; k < step->arity; k++) {
+      in[k] = RM_FOR_ISA(load_operand)(workspace, part, step, k);
+    }
+    const bool in_parts = op->compute_bound && workspace->chain->streams;
+    if (in_parts) run_compute_bound(workspace, part, op, result, in);
     else run_function(op, total, result, in[0], in[1], in[2]);
   }
   if (step->native) return;

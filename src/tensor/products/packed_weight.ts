@@ -12,7 +12,7 @@ import { ownOperand } from "../../core/foreign.ts";
 import { dispose, wrap } from "../../core/handles.ts";
 import { PACKED_DTYPES, panelParts, panelsShape } from "../../core/packed_weight.ts";
 import { allocateIn } from "../../memory/device.ts";
-import { allocateAligned } from "../../memory/pool.ts";
+import { allocateFor } from "../../memory/pool.ts";
 import { type Operand, READ_ONLY } from "../../memory/operand.ts";
 import { isHost } from "../../memory/storage.ts";
 import { checkOperand } from "../../ops/infer.ts";
@@ -48,7 +48,7 @@ const PACK: Op = makeOp({
     }
     const panels = Layout.contiguous(call.specs[0]!.shape);
     const storage = memory === null
-      ? allocateAligned(info, panels.size)
+      ? allocateFor(info, panels.size, false, true)
       : allocateIn(memory, info, panels.size, false);
     // The columns beyond the last one.
     if (panels.size > layout.size) fillWith({ storage, layout: panels, flags: 0 }, 0);
