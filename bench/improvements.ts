@@ -12,7 +12,8 @@
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { type AnyTensor, compile, fromBuffer, info, setThreads } from "../mod.ts";
+import { type AnyTensor, fromBuffer, info, setThreads } from "../mod.ts";
+import { compile } from "../src/compile/mod.ts";
 import { ALL_PASSES, type Passes } from "../src/compile/optimize.ts";
 import { ensureInstalled, writeTable } from "../scripts/tools.ts";
 import { type Input, keyOf, ROWS, uniform } from "./programs/rows.ts";

@@ -41,6 +41,8 @@ const steps: Step[] = [
       "--lint",
       "mod.ts",
       "src/types/mod.ts",
+      "src/compile/mod.ts",
+      "src/profile/mod.ts",
       "src/io/mod.ts",
       "src/random/mod.ts",
       "src/lint/mod.ts",

@@ -7,6 +7,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import * as rm from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { openLibrary } from "../../tests/native/ffi.ts";
 import { type AnyTensor, uniform } from "./rows.ts";
 
@@ -95,7 +96,7 @@ export async function measureTimer(
   const bound = Math.sqrt(3 / SIZE);
   const numbers = uniform(SIZE * SIZE, 0, -bound, bound);
   const w = rm.fromBuffer(numbers).copy().reshape([SIZE, SIZE]) as AnyTensor;
-  const program = rm.compile(products);
+  const program = compile(products);
   if (work.startsWith("program")) program(w, w).dispose();
   const late: number[] = [];
   let last = performance.now();

@@ -13,6 +13,7 @@ import { createInterface } from "node:readline";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import * as rm from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { median } from "../report.ts";
 import { warmUp } from "../worker.ts";
 import {
@@ -115,7 +116,7 @@ function callOf(row: Row, way: Way): Call {
   const program = row.program(x);
   const out = row.out && rm.zeros(row.out.shape, { dtype: row.out.dtype }) as AnyTensor;
   if (way === "compiled") {
-    const compiled = rm.compile(program);
+    const compiled = compile(program);
     if (out !== undefined) {
       const body = () => compiled(...args, { out });
       return { body, result: () => (body(), out) };

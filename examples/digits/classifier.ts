@@ -4,7 +4,8 @@
  *
  * @module
  */
-import { compile, scope, type Tensor, tensor } from "../../mod.ts";
+import { scope, type Tensor, tensor } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { type LargeModel, probabilities } from "./large.ts";
 import type { Images } from "./model.ts";
 import { FULL, PIXELS, type Pixels } from "./pictures.ts";

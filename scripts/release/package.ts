@@ -57,6 +57,8 @@ export type Libraries = Readonly<Record<string, readonly Packed[]>>;
 /** The entry points: their import names and paths. */
 const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
+  "./compile": "src/compile/mod.ts",
+  "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
   "./random": "src/random/mod.ts",
   "./lint": "src/lint/mod.ts",

@@ -5,6 +5,8 @@
  * @module
  */
 import * as library from "../../mod.ts";
+import * as programs from "../../src/compile/mod.ts";
+import * as profiles from "../../src/profile/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
 import {
@@ -18,15 +20,27 @@ import {
   WIDTH,
 } from "./signature.ts";
 
-/** The entry points, and how programs reach what they export. */
-export const ENTRIES: Readonly<Record<string, string>> = {
-  "mod.ts": "",
-  "src/io/mod.ts": "io",
-  "src/random/mod.ts": "random",
-  "src/types/mod.ts": "types",
-};
-
 const PACKAGE = "@rowmajor/tensor";
+
+/** An entry point, and how programs reach what it exports. */
+interface EntryPoint {
+  /** The specifier that imports it. */
+  readonly from: string;
+  /** The namespace of mod.ts that has all its exports. */
+  readonly namespace?: string;
+  /** Its values: what else it exports are types. */
+  readonly values?: object;
+}
+
+/** The entry points, by their paths. */
+export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
+  "mod.ts": { from: PACKAGE, values: library },
+  "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
+  "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
+  "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
+  "src/random/mod.ts": { from: PACKAGE, namespace: "random" },
+  "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
+};
 
 interface JsDoc {
   readonly doc?: string;
@@ -217,15 +231,20 @@ function codeOfType(name: string, { kind, def }: Declaration): string {
   return lines === "" ? `${head} {}` : `${head} {\n${lines}\n}`;
 }
 
-/** The entry of an export, `prefix` being the namespace that programs reach it through. */
-function entryOf(name: string, prefix: string, all: readonly Declaration[]): Entry {
+/** The entry of an export of an entry point. */
+function entryOf(
+  name: string,
+  { from, namespace, values = {} }: EntryPoint,
+  all: readonly Declaration[],
+): Entry {
   const declarations = visible(all, ({ def }) => def?.hasBody);
   const { kind, location, def } = declarations[0]!;
-  const call = prefix === "" ? name : `${prefix}.${name}`;
+  const call = namespace === undefined ? name : `${namespace}.${name}`;
   const callable = kind === "function";
   // Some classes are exported as types.
-  const isValue = prefix === "" ? name in library : callable;
-  const importLine = `import { ${isValue ? "" : "type "}${prefix || name} } from "${PACKAGE}";\n\n`;
+  const isValue = namespace === undefined ? name in values : callable;
+  const imported = `${isValue ? "" : "type "}${namespace ?? name}`;
+  const importLine = `import { ${imported} } from "${from}";\n\n`;
   const code = callable
     ? overloads(
       declarations.map((one) => renderSignature(call, one.def)),
@@ -237,7 +256,7 @@ function entryOf(name: string, prefix: string, all: readonly Declaration[]): Ent
   return {
     name,
     call: callable ? `${call}()` : call,
-    anchor: prefix === "" ? name : `${prefix}-${name}`,
+    anchor: namespace === undefined ? name : `${namespace}-${name}`,
     page: pageOfFile(name, location.filename),
     code: importLine + code,
     docs: declarations.map(({ jsDoc = {} }) => jsDoc),
@@ -247,15 +266,15 @@ function entryOf(name: string, prefix: string, all: readonly Declaration[]): Ent
 function entriesOf(json: DocJson): Entry[] {
   return Object.entries(json.nodes).flatMap(([url, { symbols }]) => {
     const file = Object.keys(ENTRIES).findLast((path) => url.endsWith(`/${path}`));
-    const prefix = ENTRIES[file!];
+    const entryPoint = ENTRIES[file!]!;
     // The type functions are for the compiler; only those that signatures name are here.
     const shown = symbols.filter(({ name, declarations: [first] }) =>
-      prefix === "types" ? NAMED.has(name) : !forCompiler(first!)
+      entryPoint.namespace === "types" ? NAMED.has(name) : !forCompiler(first!)
     );
     return shown.flatMap(({ name, declarations }) => {
       const [first] = declarations;
       if (first!.kind === "namespace" || isInternal(first!.jsDoc)) return [];
-      const own = entryOf(name, prefix!, declarations);
+      const own = entryOf(name, entryPoint, declarations);
       return name === "Tensor" ? [tensorEntry(own), ...tensorEntries(first!.def)] : [own];
     });
   });
@@ -319,13 +338,16 @@ function summary(entry: Entry, find: (name: string) => Entry | undefined): strin
 }
 
 /** An example with the imports that documentation comments omit. */
-function example(text: string, exports: readonly string[]): string {
+function example(text: string): string {
   return text.replace(/```ts\n([\s\S]*?)```/g, (_, code: string) => {
     const uses = (name: string) =>
       new RegExp(`(?<![.\\w"])${name}\\b`).test(code) &&
       !new RegExp(`\\b(?:const|let|function) ${name}\\b`).test(code);
-    const names = /^import\b/m.test(code) ? [] : exports.filter(uses);
-    const head = names.length > 0 ? `import { ${names.join(", ")} } from "${PACKAGE}";\n\n` : "";
+    const lines = /^import\b/m.test(code) ? [] : Object.values(ENTRIES).flatMap((entry) => {
+      const names = Object.keys(entry.values ?? {}).sort().filter(uses);
+      return names.length === 0 ? [] : [`import { ${names.join(", ")} } from "${entry.from}";\n`];
+    });
+    const head = lines.length > 0 ? `${lines.join("")}\n` : "";
     return "```ts\n" + head + code.trim() + "\n```";
   });
 }
@@ -333,7 +355,6 @@ function example(text: string, exports: readonly string[]): string {
 /** Markdown of all pages by path, `api/index.md` among them. */
 export function makeApi(json: DocJson): Map<string, string> {
   const entries = entriesOf(json);
-  const exports = Object.keys(library).sort();
   const finder = (from: Entry) => (name: string): Entry | undefined => {
     const last = name.split(".").at(-1)!;
     const found = entries.filter((entry) => entry.name === last);
@@ -361,7 +382,7 @@ export function makeApi(json: DocJson): Map<string, string> {
         return markdown(text.trim(), entry, find);
       });
       const examples = entry.docs.flatMap(({ tags = [] }) =>
-        tags.filter(({ kind }) => kind === "example").map(({ doc = "" }) => example(doc, exports))
+        tags.filter(({ kind }) => kind === "example").map(({ doc = "" }) => example(doc))
       );
       return [
         `## \`${entry.call}\` {#${entry.anchor}}`,
@@ -387,7 +408,8 @@ export function makeApi(json: DocJson): Map<string, string> {
   }
   const head = [
     "# API",
-    "Everything is exported by one module. Signatures are written for readers: `Tensor` stands for " +
+    "The package has everything but [programs](programs.md), [profiles](profiling.md) and rules for " +
+    "linters, which have entry points of their own, so that its import stays fast. Signatures are written for readers: `Tensor` stands for " +
     "a tensor whose dtype and shape the compiler works out " +
     "([shapes in types](../docs/shapes-in-types.md)). `x` is a tensor.",
     `\`\`\`ts\nimport { io, random, tensor } from "${PACKAGE}";\n\n` +

@@ -6,7 +6,8 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { compile, fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
+import { fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { type Any, iota, loose } from "../support.ts";
 
 /** Two tensors on one buffer. */

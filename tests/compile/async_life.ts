@@ -4,7 +4,8 @@
  * @module
  */
 import process from "node:process";
-import { compile, ones, type Tensor } from "../../mod.ts";
+import { ones, type Tensor } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 
 interface Thread {
   onmessage: (event: { data: unknown }) => void;

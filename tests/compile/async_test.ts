@@ -17,14 +17,12 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
   arange,
-  compile,
   defineOp,
   DisposedError,
   DTypeError,
   full,
   IndexError,
   memory,
-  offload,
   ones,
   QueueFullError,
   random,
@@ -32,6 +30,7 @@ import {
   TraceError,
   zeros,
 } from "../../mod.ts";
+import { compile, offload } from "../../src/compile/mod.ts";
 import { amount } from "../faults/support.ts";
 import { found, inDeno, moduleAt, runApart, when } from "../native/support.ts";
 import { generator } from "../ops/table/operands.ts";
@@ -388,7 +387,8 @@ test(...when(
   "async() works with the permissions that the library needs, and without any",
   () => {
     const program = `
-    import { compile, info, ones } from ${moduleAt("mod.ts")};
+    import { info, ones } from ${moduleAt("mod.ts")};
+    import { compile } from ${moduleAt("src/compile/mod.ts")};
     const f = compile((x) => x.mul(2).sum());
     console.log((await f.async(ones([1000]))).item(), info().async);
   `;

@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { compile, full, ones, type Tensor } from "../../mod.ts";
+import { full, ones, type Tensor } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 
 const scope = globalThis as unknown as {
   onmessage: (event: { data: string }) => void;

@@ -5,15 +5,8 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import {
-  compile,
-  type Compiled,
-  DisposedError,
-  offload,
-  ones,
-  tensor,
-  TraceError,
-} from "../../mod.ts";
+import { DisposedError, ones, tensor, TraceError } from "../../mod.ts";
+import { compile, type Compiled, offload } from "../../src/compile/mod.ts";
 import { type Any, loose } from "../support.ts";
 import { testOnBackends as test } from "./support.ts";
 

@@ -6,17 +6,8 @@
  */
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { test } from "node:test";
-import {
-  arange,
-  compile,
-  fromBuffer,
-  memory,
-  ones,
-  pack,
-  random,
-  tensor,
-  zeros,
-} from "../../mod.ts";
+import { arange, fromBuffer, memory, ones, pack, random, tensor, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { type Any, loose } from "../support.ts";
 import { assertFails, onBackends, plain } from "./support.ts";
 

@@ -6,18 +6,9 @@
  */
 import { assert, assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import {
-  arange,
-  compile,
-  fromBuffer,
-  keep,
-  ones,
-  profile,
-  scope,
-  setThreads,
-  tensor,
-  zeros,
-} from "../../mod.ts";
+import { arange, fromBuffer, keep, ones, scope, setThreads, tensor, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { profile } from "../../src/profile/mod.ts";
 import { interpret } from "../../src/core/interpreter.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { type Any, loose, ten } from "../support.ts";

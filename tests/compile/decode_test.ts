@@ -5,7 +5,8 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { arange, compile, random, type Tensor, where, zeros } from "../../mod.ts";
+import { arange, random, type Tensor, where, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { amount } from "../faults/support.ts";
 import type { Any } from "../support.ts";
 import { testOnBackends } from "./support.ts";

@@ -9,7 +9,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { attempt, compile, TraceError } from "../../mod.ts";
+import { attempt, TraceError } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { type Operands, operands, plain, PROGRAMS } from "../ops/programs.ts";
 import { loose } from "../support.ts";
 

@@ -6,15 +6,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import {
-  compile,
-  type Compiled,
-  info,
-  ones,
-  type ProgramReport,
-  random,
-  tensor,
-} from "../../mod.ts";
+import { info, ones, random, tensor } from "../../mod.ts";
+import { compile, type Compiled, type ProgramReport } from "../../src/compile/mod.ts";
 import { drawDiagram } from "../../src/compile/report/diagram.ts";
 import { MIRROR } from "../device/mirror.ts";
 import { check, found } from "../native/support.ts";

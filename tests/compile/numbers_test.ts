@@ -6,18 +6,8 @@
  */
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { test } from "node:test";
-import {
-  arange,
-  attempt,
-  compile,
-  type DType,
-  eye,
-  full,
-  random,
-  tensor,
-  where,
-  zeros,
-} from "../../mod.ts";
+import { arange, attempt, type DType, eye, full, random, tensor, where, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { type Any, loose } from "../support.ts";
 import { assertFails, checkCalls, onBackends, outcome, plain } from "./support.ts";
 

@@ -5,17 +5,8 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import {
-  attempt,
-  compile,
-  concat,
-  type DType,
-  pack,
-  random,
-  Tensor,
-  tensor,
-  where,
-} from "../../mod.ts";
+import { attempt, concat, type DType, pack, random, Tensor, tensor, where } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
 import { generator } from "../ops/table/operands.ts";
 import { type Any, loose } from "../support.ts";

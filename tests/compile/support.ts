@@ -5,7 +5,8 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { test } from "node:test";
-import { attempt, compile, type Compiled, type CompileOptions, setBackend } from "../../mod.ts";
+import { attempt, setBackend } from "../../mod.ts";
+import { compile, type Compiled, type CompileOptions } from "../../src/compile/mod.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { found } from "../native/support.ts";
 import { type Any, loose } from "../support.ts";

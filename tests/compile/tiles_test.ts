@@ -6,7 +6,8 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { compile, random, setThreads } from "../../mod.ts";
+import { random, setThreads } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { Native } from "../../src/compile/native.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { amount } from "../faults/support.ts";

@@ -6,7 +6,8 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { compile, random } from "../../mod.ts";
+import { random } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { checkRandom } from "../compile/random_programs.ts";
 import { checkCompiled, COMPILED } from "../device/compiled.ts";
 import { type Any, loose } from "../support.ts";

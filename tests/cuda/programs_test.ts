@@ -21,7 +21,6 @@ import {
   info,
   memory,
   ones,
-  profile,
   random,
   scope,
   type Shape,
@@ -30,6 +29,7 @@ import {
   warmUp,
   zeros,
 } from "../../mod.ts";
+import { profile } from "../../src/profile/mod.ts";
 import { demo } from "../../examples/digits/main.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { onHardware, openCudaForTests, whyNoCuda } from "./support/device.ts";

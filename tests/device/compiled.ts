@@ -6,7 +6,7 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import { compile } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import type { Device } from "../../src/types/mod.ts";
 import type { loose } from "../support.ts";
 import { type Program, PROGRAMS, type Site, siteOn, told } from "./programs.ts";

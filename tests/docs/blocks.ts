@@ -6,7 +6,7 @@
  */
 import { assertEquals } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -24,7 +24,9 @@ export interface Block {
 
 /** The repository's root. */
 export const root = new URL("../../", import.meta.url);
-const modUrl = new URL("mod.ts", root).href;
+/** The modules of the entry points, by their names in imports. */
+const modules: Readonly<Record<string, string>> =
+  JSON.parse(readFileSync(new URL("deno.json", root), "utf8")).exports;
 
 /**
  * The fenced ts blocks of a Markdown text; `firstLine` is the line in its file where the text
@@ -54,7 +56,9 @@ export function readBlocks(file: string, text: string, firstLine = 1): Block[] {
 
 /** The blocks of every JSDoc comment of a source text. */
 export function readSourceBlocks(file: string, source: string): Block[] {
-  const declared = source.matchAll(/^export (?:abstract )?(?:class|const|function\*?) (\w+)/gm);
+  const declared = source.matchAll(
+    /^export (?:abstract )?(?:class|const|(?:async )?function\*?) (\w+)/gm,
+  );
   const exports = [...declared].map(([, name]) => name);
   return [...source.matchAll(/^[ \t]*\/\*\*[\s\S]*?\*\//gm)].flatMap((match) => {
     const firstLine = source.slice(0, match.index).split("\n").length;
@@ -96,7 +100,10 @@ export function compileBlock(block: Block): string {
 /** `code` with its imports redirected to this checkout, whose root is "../". */
 function withImports(code: string): string {
   return code
-    .replace(/(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?\1/g, JSON.stringify(modUrl))
+    .replace(
+      /(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?(\/\w+)?\1/g,
+      (_, _quote, entry = "") => JSON.stringify(new URL(modules[`.${entry}`]!, root).href),
+    )
     .replace(/\bfrom (["'])\.\.\//g, `from $1${root.href}`);
 }
 
@@ -159,18 +166,25 @@ function throws(f: () => unknown, expected: string, where: string): void | Promi
 
 Object.assign(globalThis, { __shows: shows, __throws: throws });
 
-/** The imports that an example in JSDoc omits, from mod.ts, or else from its own file. */
+/** The imports that an example in JSDoc omits: from an entry point, or else from its own file. */
 async function impliedImports({ file, lines, exports }: Block): Promise<string> {
   const text = lines.join("\n");
   if (exports === undefined || /^import\b/m.test(text)) return "";
   const uses = (name: string) =>
     new RegExp(`(?<![.\\w])${name}\\b`).test(text) &&
     !new RegExp(`\\b(?:const|let) ${name}\\b`).test(text);
-  const shared = Object.keys(await import(modUrl)).filter(uses);
-  const own = exports.filter((name) => uses(name) && !shared.includes(name));
   const from = (names: string[], url: string) =>
     names.length === 0 ? "" : `import { ${names.join(", ")} } from ${JSON.stringify(url)};\n`;
-  return from(shared, modUrl) + from(own, new URL(file, root).href);
+  const shared: string[] = [];
+  let imports = "";
+  for (const entry of [".", "./compile", "./profile"]) {
+    const url = new URL(modules[entry]!, root).href;
+    const names = Object.keys(await import(url)).filter(uses);
+    imports += from(names, url);
+    shared.push(...names);
+  }
+  const own = exports.filter((name) => uses(name) && !shared.includes(name));
+  return imports + from(own, new URL(file, root).href);
 }
 
 /** Runs a block; throws its failure. */

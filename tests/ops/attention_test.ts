@@ -12,7 +12,6 @@ import { describe, it } from "node:test";
 import {
   type AnyTensor,
   ArgumentError,
-  compile,
   type DType,
   DTypeError,
   empty,
@@ -24,6 +23,7 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
 import { native, shim, when } from "../native/support.ts";

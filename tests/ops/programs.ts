@@ -6,6 +6,8 @@
  */
 import { assert, assertThrows } from "@std/assert";
 import * as rm from "../../mod.ts";
+import { compile, offload } from "../../src/compile/mod.ts";
+import { profile } from "../../src/profile/mod.ts";
 import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
 
@@ -67,17 +69,17 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["scope", ({ x }) => rm.scope(() => x.neg()), "neg(x)"],
   ["attempt", ({ x }) => rm.attempt(() => x.neg()).value, "neg(x)"],
   ["allowTF32", () => rm.allowTF32(false)],
-  ["compile", ({ x }) => rm.compile((x: rm.Tensor) => x.neg())(x), "neg(x)"],
+  ["compile", ({ x }) => compile((x: rm.Tensor) => x.neg())(x), "neg(x)"],
   ["capture", ({ x }) => {
     assertThrows(() => rm.capture(loose("cpu"), () => x.neg()), rm.DeviceError);
   }],
-  ["offload", ({ x, later }) => later(rm.offload(() => x.neg()))],
+  ["offload", ({ x, later }) => later(offload(() => x.neg()))],
   ["emptyCache", () => rm.emptyCache()],
   ["finfo", () => rm.finfo("float32")],
   ["iinfo", () => rm.iinfo("int8")],
   ["info", () => rm.info().backends.native !== undefined],
   ["memory", () => rm.memory().bytes > 0],
-  ["profile", ({ x }) => rm.profile(() => x.neg()).result, "neg(x)"],
+  ["profile", ({ x }) => profile(() => x.neg()).result, "neg(x)"],
   ["promoteTypes", () => rm.promoteTypes("int8", "uint8")],
   ["range", () => rm.range(0, 2)],
   ["rangeInclusive", () => rm.rangeInclusive(0, 2)],

@@ -11,6 +11,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
+import * as programs from "../../src/compile/mod.ts";
+import * as profiles from "../../src/profile/mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
 import { type Call, OPS } from "../../src/ops/op.ts";
@@ -69,7 +71,7 @@ class Recorder implements Interpreter {
 function publicNames(): string[] {
   const { prototype } = rm.Tensor;
   const isClass = (value: unknown): boolean => /^class\b/.test(String(value));
-  const functions = Object.entries(rm)
+  const functions = Object.entries({ ...rm, ...programs, ...profiles })
     .filter(([, value]) => typeof value === "function" && !isClass(value))
     .map(([name]) => name);
   return [
@@ -108,7 +110,7 @@ for (const [name, program, ...record] of PROGRAMS) {
       await Promise.allSettled(waiting);
       assertEquals(plain(made), plain(expected));
       const profiled = operands();
-      const report = rm.profile(() => program({ ...profiled, path, later }));
+      const report = profiles.profile(() => program({ ...profiled, path, later }));
       await Promise.allSettled(waiting);
       assertEquals(plain(report.result), plain(expected));
       const asked = record.flatMap((text) => {

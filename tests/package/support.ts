@@ -88,7 +88,15 @@ export async function run(
 
 /** A program that multiplies matrices of `specifier`, also compiled, and reports the backend. */
 export function program(specifier: string): string {
-  return `import { arange, compile, info, profile } from ${JSON.stringify(specifier)};
+  const entry = (name: string): string =>
+    JSON.stringify(
+      /\/mod\.[jt]s$/.test(specifier)
+        ? specifier.replace(/mod\.[jt]s$/, `src/${name}/$&`)
+        : `${specifier}/${name}`,
+    );
+  return `import { arange, info } from ${JSON.stringify(specifier)};
+import { compile } from ${entry("compile")};
+import { profile } from ${entry("profile")};
 const x = arange(6, { dtype: "float64" }).reshape([2, 3]);
 const square = compile((a) => a.matmul(a.T));
 const { result, rows } = profile(() => square(x));

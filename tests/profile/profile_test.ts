@@ -11,21 +11,20 @@ import { Worker } from "node:worker_threads";
 import {
   arange,
   ArgumentError,
-  compile,
   concat,
   defineOp,
   full,
   IndexError,
   io,
   ones,
-  profile,
-  type ProfileReport,
   random,
   ShapeError,
   type Tensor,
   tensor,
   zeros,
 } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { profile, type ProfileReport } from "../../src/profile/mod.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { performCall } from "../../src/core/dispatch.ts";

@@ -7,10 +7,11 @@
  * @module
  */
 
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { LAYERS, ONLY_FROM } from "../../scripts/generate/layer_order.ts";
+import { inDeno, moduleAt, runApart } from "../native/support.ts";
 
 /** Allowed imports from outside src, and the folders that may use them. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
@@ -112,6 +113,46 @@ test("mod.ts exports from src, nothing else", () => {
     !/^(export|import)\s[^=(]*from\s+"\.\/src\//.test(text)
   );
   assertEquals(others, []);
+});
+
+test("the import of mod.ts loads no module of another entry point", () => {
+  const files = readSources();
+  const seen = new Set<string>();
+  const visit = (path: string, text: string): void => {
+    // Imports of types are none at run time.
+    for (const specifier of readImports(text.replace(/^(import|export) type\s[^;]*;/gm, ""))) {
+      const target = new URL(specifier, `file:///src/${path}`).pathname.slice("/src/".length);
+      if (!specifier.startsWith(".") || seen.has(target)) continue;
+      seen.add(target);
+      visit(target, files.get(target) ?? "");
+    }
+  };
+  visit("mod.ts", readFileSync(new URL("mod.ts", root), "utf8").replaceAll("./src/", "./"));
+  assert(seen.has("tensor/tensor.ts") && seen.has("backend/native/chain.ts"));
+  const others = [...seen].filter((path) => /^(compile|profile|lint|types)\//.test(path));
+  assertEquals(others, []);
+});
+
+test("the import of mod.ts reads no global that Deno loads with modules of Node", () => {
+  const program = `
+    const names = ["setImmediate", "setTimeout", "setInterval", "process", "Buffer"];
+    const seen = [];
+    for (const name of names) {
+      const value = Object.getOwnPropertyDescriptor(globalThis, name);
+      Object.defineProperty(globalThis, name, {
+        configurable: true,
+        get: () => (seen.push(name), value.get ? value.get.call(globalThis) : value.value),
+      });
+    }
+    await import(${moduleAt("mod.ts")});
+    const read = seen.join();
+    setImmediate;
+    console.log(JSON.stringify([read, seen.join()]));
+  `;
+  const [read, after] = JSON.parse(runApart(program));
+  // Bun itself reads some while it imports.
+  if (inDeno) assertEquals(read, "");
+  assert(after.endsWith("setImmediate"));
 });
 
 /** Faults of one file with the given text next to empty ones that it may import. */

@@ -1,6 +1,7 @@
 /**
- * The imports of the type tests: change this one line to test other declarations.
+ * The imports of the type tests: change these lines to test other declarations.
  *
  * @module
  */
 export * from "../../mod.ts";
+export * from "../../src/compile/mod.ts";

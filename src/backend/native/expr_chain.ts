@@ -16,15 +16,21 @@ export interface ExprChain {
   readonly steps: readonly ChainStep[];
 }
 
-/** The ops that are one primitive of their operands, by the primitive. */
-const PRIMITIVES: ReadonlyMap<string, MapOp> = new Map(
-  Object.values(MAP as Readonly<Record<string, MapOp>>).flatMap((op): [string, MapOp][] => {
-    const expr = parseExpr(op.expr);
-    const plain = expr.kind === "call" && expr.args.length === op.arity &&
-      expr.args.every((arg, k) => arg.kind === "name" && arg.name === "xyz"[k]);
-    return plain ? [[expr.name, op]] : [];
-  }),
-);
+let primitives: ReadonlyMap<string, MapOp> | undefined;
+
+/** The op that is one primitive of its operands. */
+function primitiveOp(name: string): MapOp | undefined {
+  // Parses all expressions: at the first use, since an import has no time for that.
+  primitives ??= new Map(
+    Object.values(MAP as Readonly<Record<string, MapOp>>).flatMap((op): [string, MapOp][] => {
+      const expr = parseExpr(op.expr);
+      const plain = expr.kind === "call" && expr.args.length === op.arity &&
+        expr.args.every((arg, k) => arg.kind === "name" && arg.name === "xyz"[k]);
+      return plain ? [[expr.name, op]] : [];
+    }),
+  );
+  return primitives.get(name);
+}
 
 const OPERATORS: Readonly<Record<string, MapOp>> = {
   "+": MAP.add,
@@ -81,7 +87,7 @@ class Translation {
           : { known };
       }
       case "call": {
-        const op = PRIMITIVES.get(expr.name);
+        const op = primitiveOp(expr.name);
         if (op === undefined) throw new Untranslated();
         return this.step(op, this.work, expr.args.map((arg) => this.visit(arg)));
       }

@@ -21,6 +21,7 @@ import { after } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import vm from "node:vm";
 import * as rm from "../../../mod.ts";
+import { profile } from "../../../src/profile/mod.ts";
 import { loose } from "../../support.ts";
 import { fault } from "../support.ts";
 
@@ -31,7 +32,9 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-copies-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Copies the library to a folder of its own, with the same native library. */
+/**
+ * Copies the library to a folder of its own, with the same native library; returns the folder's URL.
+ */
 function copyTo(name: string, change = (text: string): string => text): string {
   const to = join(folder, name);
   cpSync(join(root, "src"), join(to, "src"), { recursive: true });
@@ -40,12 +43,16 @@ function copyTo(name: string, change = (text: string): string => text): string {
   if (existsSync(built)) symlinkSync(built, join(to, "zig-out"), "junction");
   const version = join(to, "src", "base", "version.ts");
   writeFileSync(version, change(readFileSync(version, "utf8")));
-  return pathToFileURL(join(to, "mod.ts")).href;
+  return pathToFileURL(to).href;
 }
 
-const ours: Any = rm;
-const other: Any = await import(copyTo("other"));
-const newer: Any = await import(
+async function importCopy(url: string): Promise<Any> {
+  return { ...await import(`${url}/mod.ts`), ...await import(`${url}/src/profile/mod.ts`) };
+}
+
+const ours: Any = { ...rm, profile };
+const other = await importCopy(copyTo("other"));
+const newer = await importCopy(
   copyTo(
     "newer",
     (text) =>
@@ -53,7 +60,7 @@ const newer: Any = await import(
         "PROTOCOL = 1;",
         "PROTOCOL = 2;",
       ),
-  )
+  ),
 );
 const backends = ["js", "native"].filter((name) =>
   name === "js" || rm.info().backends.native !== undefined &&
@@ -268,7 +275,7 @@ fault({
 }, async () => {
   const script = join(folder, "hot.ts");
   const text = (n: number): string =>
-    `import { ones, Tensor } from ${JSON.stringify(copyTo(`hot${n}`))};
+    `import { ones, Tensor } from ${JSON.stringify(`${copyTo(`hot${n}`)}/mod.ts`)};
     const w = globalThis.model ??= ones([2, 2]);
     console.log(${n}, w instanceof Tensor, ones([1, 2]).matmul(w).toArray().join(), w.matmul(ones([2, 1])).toArray().join());
     if (${n} === 2) process.exit(0);`;

@@ -30,7 +30,12 @@ fault({
         ...{ lib: ["esnext"], types: ["node"], allowImportingTsExtensions: true },
         typeRoots: [join(root, "node_modules/@types")],
       },
-      files: ["mod.ts", "src/io/mod.ts", "src/lint/mod.ts", "src/random/mod.ts", "src/types/mod.ts"]
+      files: [
+        "mod.ts",
+        ...["compile", "io", "lint", "profile", "random", "types"].map((name) =>
+          `src/${name}/mod.ts`
+        ),
+      ]
         .map((file) => join(root, file)),
     };
     const path = join(folder, "tsconfig.json");
