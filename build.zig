@@ -215,6 +215,8 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops" }) });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
+    // macOS has no CUDA.
+    if (target.result.os.tag != .macos) addZstd(b, module, target);
     if (target.result.cpu.arch == .x86_64) {
         addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);
         addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3);
@@ -240,6 +242,18 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
     });
     for (include_folders) |folder| module.addIncludePath(b.path(folder));
     return module;
+}
+
+fn addZstd(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
+    const module = b.createModule(.{
+        .root_source_file = b.path("shim/cuda/modules/zstd.zig"),
+        .target = target,
+        .optimize = .ReleaseSmall,
+        .strip = true,
+        .pic = true,
+        .unwind_tables = .none,
+    });
+    library.linkLibrary(b.addLibrary(.{ .name = "zstd", .linkage = .static, .root_module = module }));
 }
 
 /// The kernels for one processor model. Features given as compiler flags would be ignored.

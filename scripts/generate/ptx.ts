@@ -13,6 +13,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { constants, zstdCompressSync } from "node:zlib";
 import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
 import { tableHash } from "../../src/backend/ffi/abi.ts";
 import { embeddedHeaders } from "../gpu/embedded_headers.ts";
@@ -137,56 +138,10 @@ function stamp(): number {
   return (sumOf(texts) ^ tableHash()) >>> 0;
 }
 
-/** LZ4's block format, but with offsets of up to 23 bits: see shim/cuda/modules/aot.c. */
-export function compress(bytes: Uint8Array): Uint8Array {
-  const { length } = bytes;
-  const last = new Int32Array(1 << 20).fill(-1), before = new Int32Array(length);
-  const out: number[] = [];
-  const rest = (count: number): void => {
-    if (count < 15) return;
-    let left = count - 15;
-    for (; left >= 255; left -= 255) out.push(255);
-    out.push(left);
-  };
-  const put = (from: number, to: number, back: number, matched: number): void => {
-    out.push(Math.min(to - from, 15) << 4 | Math.min(matched - 4, 15));
-    rest(to - from);
-    for (let i = from; i < to; i++) out.push(bytes[i]!);
-    if (back === 0) return;
-    out.push(back & 255, back >> 8 & 127 | (back < 32768 ? 0 : 128));
-    if (back >= 32768) out.push(back >> 15);
-    rest(matched - 4);
-  };
-  const hash = (at: number): number => {
-    const word = bytes[at]! | bytes[at + 1]! << 8 | bytes[at + 2]! << 16 | bytes[at + 3]! << 24;
-    return Math.imul(Math.imul(word, 0x9e3779b1) ^ bytes[at + 4]!, 0x85ebca6b) >>> 12;
-  };
-  let literals = 0;
-  // The last 5 bytes are literals, and no match begins in the last 12.
-  for (let i = 0; i + 12 < length;) {
-    let longest = 0, back = 0, tries = 0;
-    for (let at = last[hash(i)]!; at >= 0 && i - at < 1 << 23 && tries < 128; at = before[at]!) {
-      tries++;
-      if (bytes[at + longest] !== bytes[i + longest]) continue;
-      let same = 0;
-      while (i + same + 5 < length && bytes[at + same] === bytes[i + same]) same++;
-      if (same > longest) [longest, back] = [same, i - at];
-    }
-    // A distant match takes a byte more.
-    const pays = longest >= 5;
-    if (pays) {
-      put(literals, i, back, longest);
-      literals = i + longest;
-    }
-    const end = i + (pays ? longest : 1);
-    for (; i < end; i++) {
-      if (i + 12 >= length) continue;
-      before[i] = last[hash(i)]!;
-      last[hash(i)] = i;
-    }
-  }
-  put(literals, length, 0, 4);
-  return Uint8Array.from(out);
+/** A Zstandard stream, with a window that reaches all of the bytes. */
+function compress(bytes: Uint8Array): Uint8Array {
+  const { ZSTD_c_compressionLevel: level, ZSTD_c_windowLog: window } = constants;
+  return zstdCompressSync(bytes, { params: { [level]: 22, [window]: 24 } });
 }
 
 /** The file of `kernels`. */

@@ -24,7 +24,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
-import { deflateRawSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
 
@@ -127,13 +127,15 @@ function copySources(folder: string): void {
   copyTexts(folder);
 }
 
-const deflated = new Map<string, string>();
+const compressed = new Map<string, string>();
 
 function contentOf({ path, sha256 }: Packed): string {
-  let text = deflated.get(sha256);
+  let text = compressed.get(sha256);
   if (text === undefined) {
-    text = deflateRawSync(readFileSync(path), { level: 9 }).toString("base64");
-    deflated.set(sha256, text);
+    // The best quality, by default, takes a quarter less than deflate does.
+    const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
+    text = brotliCompressSync(readFileSync(path), { params }).toString("base64");
+    compressed.set(sha256, text);
   }
   return text;
 }
@@ -145,7 +147,7 @@ function writeModules(folder: string, libraries: Libraries, extension: ".ts" | "
   const write = (name: string, what: string, imports: string, properties: string) =>
     writeFileSync(
       join(folder, name + extension),
-      `/**\n * ${what}: files by their names, deflated, as base64.\n *\n * @module\n */\n${imports}` +
+      `/**\n * ${what}: files by their names, in Brotli, as base64.\n *\n * @module\n */\n${imports}` +
         `/** The files. */\nexport const content${type} = {${properties}};\n`,
     );
   for (const [target, [library, kernels]] of Object.entries(libraries)) {

@@ -100,9 +100,15 @@ else {
       writeFileSync(file, damaged);
       assertStringIncludes(withoutNvrtc(bare, file, add), "is damaged");
       const [, ...rest] = new TextDecoder("latin1").decode(bytes).split(" ");
-      rest[0] = String(Number(rest[0]) ^ 1);
-      writeFileSync(file, `rowmajor-ptx ${rest.join(" ")}`, "latin1");
+      const write = (change: number, by: number): void => {
+        const fields = rest.map((field, k) => k === change ? String(Number(field) ^ by) : field);
+        writeFileSync(file, `rowmajor-ptx ${fields.join(" ")}`, "latin1");
+      };
+      write(0, 1);
       assertStringIncludes(withoutNvrtc(bare, file, add), "is of another version");
+      // The bytes are right, but not as many as they decompress to.
+      write(2, 1);
+      assertStringIncludes(withoutNvrtc(bare, file, add), "is damaged");
       writeFileSync(file, "something else");
       assertStringIncludes(withoutNvrtc(bare, file, add), "does not hold kernels");
     },

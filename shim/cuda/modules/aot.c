@@ -3,14 +3,15 @@
  * which the driver compiles for its device, in a file next to the library. scripts/generate/ptx.ts
  * writes it.
  *
- * The file is a line, "rowmajor-ptx STAMP COMPRESSED BYTES SUM", followed by compressed bytes. The
- * format is that of LZ4 blocks, but with offsets of up to 23 bits. They contain a line per kernel,
- * "NAME ENTRY OFFSET", a 0, and texts, each terminated by a 0, which the offsets refer to.
+ * The file is a line, "rowmajor-ptx STAMP COMPRESSED BYTES SUM", followed by compressed bytes, a
+ * Zstandard stream. They contain a line per kernel, "NAME ENTRY OFFSET", a 0, and texts, each
+ * terminated by a 0, which the offsets refer to.
  *
  * The stamp must match the library. The sum is a checksum of the compressed bytes.
  */
 #if !defined(__APPLE__)
 #include "cuda_internal.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,32 +28,12 @@ static uint32_t checksum(const unsigned char *bytes, size_t length) {
   return sum;
 }
 
-/* Adds the bytes that extend a length of 15 in a token. */
-static size_t read_length(size_t half, const unsigned char **at) {
-  size_t count = half;
-  if (half < 15) return count;
-  do count += **at;
-  while (*(*at)++ == 255);
-  return count;
-}
-
-static void decompress(const unsigned char *at, size_t compressed_length, char *to) {
-  const unsigned char *end = at + compressed_length;
-  while (at < end) {
-    const unsigned char token = *at++;
-    const size_t literals = read_length(token >> 4, &at);
-    memcpy(to, at, literals);
-    to += literals;
-    at += literals;
-    if (at == end) return;
-    size_t back = at[0] | (size_t)(at[1] & 127) << 8;
-    at += 2;
-    if (at[-1] > 127) back |= (size_t)*at++ << 15;
-    size_t length = read_length(token & 15, &at) + 4;
-    /* A match may overlap the output. */
-    for (; length > 0; length--, to++) *to = to[-(ptrdiff_t)back];
-  }
-}
+/*
+ * Writes the `length` bytes of a Zstandard stream to `to`, which has room for that and SLACK. False if
+ * the stream is malformed or has another length. See zstd.zig.
+ */
+extern bool rm_zstd_decompress(const void *from, size_t compressed, char *to, size_t length);
+enum { SLACK = 1 << 17 };
 
 /* Reads the rest of an open file. The path is for messages. */
 static int32_t read_compressed(FILE *file, const char *path) {
@@ -67,15 +48,15 @@ static int32_t read_compressed(FILE *file, const char *path) {
     return rm_fail(RM_NOT_FOUND, "%s is of another version than this library", path);
   }
   unsigned char *compressed = malloc(length);
-  char *all = malloc((size_t)bytes + 2);
+  char *all = malloc((size_t)bytes + 2 + SLACK);
   int32_t status = RM_OK;
   if (compressed == NULL || all == NULL) {
     status = rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for %s", path);
-  } else if (fread(compressed, 1, length, file) != length || checksum(compressed, length) != sum) {
+  } else if (fread(compressed, 1, length, file) != length || checksum(compressed, length) != sum ||
+             !rm_zstd_decompress(compressed, length, all + 1, bytes)) {
     status = rm_fail(RM_NOT_FOUND, "%s is damaged", path);
   } else {
     all[0] = '\n';
-    decompress(compressed, length, all + 1);
     all[bytes + 1] = 0;
     images = all + strlen(all) + 1;
     images_length = (size_t)(all + bytes + 1 - images);

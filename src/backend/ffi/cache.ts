@@ -30,7 +30,7 @@ export interface Carried {
    * bundle that does not know its own place.
    */
   readonly own?: () => Readonly<Record<string, URL>> | undefined;
-  /** The files by name, deflated, as base64, if available. */
+  /** The files by name, in Brotli, as base64, if available. */
   readonly content: () => Readonly<Record<string, string>> | undefined;
   /** The library in the cache, if it was intact when this module was imported. */
   readonly intact?: string | undefined;
@@ -266,8 +266,8 @@ function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
   let bytes: Uint8Array;
   if (packed !== undefined) {
     const { Buffer } = globalThis.process.getBuiltinModule("node:buffer");
-    const { inflateRawSync } = globalThis.process.getBuiltinModule("node:zlib");
-    bytes = inflateRawSync(Buffer.from(packed, "base64"));
+    const { brotliDecompressSync } = globalThis.process.getBuiltinModule("node:zlib");
+    bytes = brotliDecompressSync(Buffer.from(packed, "base64"));
   } else if (url !== undefined) bytes = host.read(pathOf(url));
   else if (own === undefined) throw new Error(`${file.name} could not be fetched`);
   else throw new Error(`${file.name} is not in this bundle: set ROWMAJOR_LIB to its path`);

@@ -24,7 +24,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
-import { deflateRawSync } from "node:zlib";
+import { brotliCompressSync } from "node:zlib";
 import { type Carried, findIntact, keep } from "../../../src/backend/ffi/cache.ts";
 import { findNative } from "../../../src/backend/cpu.ts";
 import { moduleAt, runApart } from "../../native/support.ts";
@@ -106,7 +106,7 @@ const FILES = [{
 }] as const;
 const carried: Carried = {
   files: FILES,
-  content: () => ({ "library.so": deflateRawSync(bytes).toString("base64") }),
+  content: () => ({ "library.so": brotliCompressSync(bytes).toString("base64") }),
 };
 
 /** What becomes of the library with `cache` as the named folder: its path, or a reason. */
