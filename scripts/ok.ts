@@ -42,6 +42,7 @@ const steps: Step[] = [
       "mod.ts",
       "src/types/mod.ts",
       "src/compile/mod.ts",
+      "src/nn/mod.ts",
       "src/profile/mod.ts",
       "src/io/mod.ts",
       "src/random/mod.ts",

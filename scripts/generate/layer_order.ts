@@ -30,6 +30,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "What programs call",
     layers: [
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
+      { folders: ["nn"], what: "neural networks: functions on tensors" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {
         folders: ["io", "random", "device", "profile", "lint"],

@@ -58,6 +58,7 @@ export type Libraries = Readonly<Record<string, readonly Packed[]>>;
 const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
   "./compile": "src/compile/mod.ts",
+  "./nn": "src/nn/mod.ts",
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
   "./random": "src/random/mod.ts",

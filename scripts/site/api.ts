@@ -26,7 +26,7 @@ const PACKAGE = "@rowmajor/tensor";
 interface EntryPoint {
   /** The specifier that imports it. */
   readonly from: string;
-  /** The namespace of mod.ts that has all its exports. */
+  /** The namespace that has all its exports: of mod.ts, or of an entry point of its own. */
   readonly namespace?: string;
   /** Its values: what else it exports are types. */
   readonly values?: object;
@@ -37,6 +37,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "mod.ts": { from: PACKAGE, values: library },
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
+  "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
   "src/random/mod.ts": { from: PACKAGE, namespace: "random" },
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
@@ -231,20 +232,27 @@ function codeOfType(name: string, { kind, def }: Declaration): string {
   return lines === "" ? `${head} {}` : `${head} {\n${lines}\n}`;
 }
 
+/** The import of names, or of the namespace of an entry point of its own. */
+function importOf(names: string, { from, namespace }: EntryPoint): string {
+  return namespace === undefined || from === PACKAGE
+    ? `import { ${names} } from "${from}";`
+    : `import * as ${namespace} from "${from}";`;
+}
+
 /** The entry of an export of an entry point. */
 function entryOf(
   name: string,
-  { from, namespace, values = {} }: EntryPoint,
+  entry: EntryPoint,
   all: readonly Declaration[],
 ): Entry {
+  const { namespace, values = {} } = entry;
   const declarations = visible(all, ({ def }) => def?.hasBody);
   const { kind, location, def } = declarations[0]!;
   const call = namespace === undefined ? name : `${namespace}.${name}`;
   const callable = kind === "function";
   // Some classes are exported as types.
   const isValue = namespace === undefined ? name in values : callable;
-  const imported = `${isValue ? "" : "type "}${namespace ?? name}`;
-  const importLine = `import { ${imported} } from "${from}";\n\n`;
+  const importLine = `${importOf(`${isValue ? "" : "type "}${namespace ?? name}`, entry)}\n\n`;
   const code = callable
     ? overloads(
       declarations.map((one) => renderSignature(call, one.def)),
@@ -344,8 +352,9 @@ function example(text: string): string {
       new RegExp(`(?<![.\\w"])${name}\\b`).test(code) &&
       !new RegExp(`\\b(?:const|let|function) ${name}\\b`).test(code);
     const lines = /^import\b/m.test(code) ? [] : Object.values(ENTRIES).flatMap((entry) => {
-      const names = Object.keys(entry.values ?? {}).sort().filter(uses);
-      return names.length === 0 ? [] : [`import { ${names.join(", ")} } from "${entry.from}";\n`];
+      const own = entry.from !== PACKAGE && entry.namespace !== undefined ? [entry.namespace] : [];
+      const names = [...Object.keys(entry.values ?? {}), ...own].sort().filter(uses);
+      return names.length === 0 ? [] : [`${importOf(names.join(", "), entry)}\n`];
     });
     const head = lines.length > 0 ? `${lines.join("")}\n` : "";
     return "```ts\n" + head + code.trim() + "\n```";
@@ -408,8 +417,9 @@ export function makeApi(json: DocJson): Map<string, string> {
   }
   const head = [
     "# API",
-    "The package has everything but [programs](programs.md), [profiles](profiling.md) and rules for " +
-    "linters, which have entry points of their own, so that its import stays fast. Signatures are written for readers: `Tensor` stands for " +
+    "The package has everything but [neural networks](nn.md), [programs](programs.md), " +
+    "[profiles](profiling.md) and rules for linters, which have entry points of their own, so that " +
+    "its import stays fast. Signatures are written for readers: `Tensor` stands for " +
     "a tensor whose dtype and shape the compiler works out " +
     "([shapes in types](../docs/shapes-in-types.md)). `x` is a tensor.",
     `\`\`\`ts\nimport { io, random, tensor } from "${PACKAGE}";\n\n` +

@@ -149,6 +149,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["compile"],
   },
   {
+    id: "nn",
+    title: "Neural networks",
+    about: "What models are made of.",
+    guides: { "Coming from PyTorch": "from-pytorch.md" },
+    files: ["nn"],
+  },
+  {
     id: "profiling",
     title: "Profiling",
     about: "How long each op of a function takes, and what it achieves.",

@@ -1,6 +1,6 @@
 /**
- * Attention as one op. Programs that are compiled contain it in place of the ops that it is made
- * of; there is no public function.
+ * Attention as one op, for `nn.attention`, and for compiled programs, which contain it in place of
+ * the ops that it is made of.
  *
  * @module
  */

@@ -183,6 +183,7 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
     imports += from(names, url);
     shared.push(...names);
   }
+  if (uses("nn")) imports += `import * as nn from "${new URL(modules["./nn"]!, root).href}";\n`;
   const own = exports.filter((name) => uses(name) && !shared.includes(name));
   return imports + from(own, new URL(file, root).href);
 }

@@ -7,6 +7,7 @@
 import { assert, assertThrows } from "@std/assert";
 import * as rm from "../../mod.ts";
 import { compile, offload } from "../../src/compile/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import { profile } from "../../src/profile/mod.ts";
 import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
@@ -371,6 +372,14 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["matmul", ({ x, w }) => x.matmul(w.T), "T: transpose(w)", "matmul(x, tensor of [3,4])"],
   ["dot", ({ v }) => v.dot(v), "dot: matmul(v, v)"],
   ["outer", ({ v }) => v.outer(v), "outer(v, v)"],
+  [
+    "nn.attention",
+    ({ x }) => nn.attention(x.reshape([1, 2, 3]), x.reshape([1, 2, 3]), x.reshape([1, 2, 3])),
+    "reshape(x) {shape: [1, 2, 3]}",
+    "reshape(x) {shape: [1, 2, 3]}",
+    "reshape(x) {shape: [1, 2, 3]}",
+    "attention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3]) {scale: 0.5773502691896258, causal: false}",
+  ],
   ["linear", ({ x, w }) => x.linear(w), "linear: linearLayer(x, w, -)"],
   [
     "linear [options]",

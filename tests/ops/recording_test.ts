@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import * as programs from "../../src/compile/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
@@ -80,6 +81,7 @@ function publicNames(): string[] {
     ...functions,
     ...Object.keys(rm.random).map((name) => `random.${name}`),
     ...Object.keys(rm.io).map((name) => `io.${name}`),
+    ...Object.keys(nn).map((name) => `nn.${name}`),
   ];
 }
 
@@ -137,7 +139,7 @@ for (const [name, program, ...record] of PROGRAMS) {
 const PARTS = [
   ...["gather", "scatter", "scatterAdd", "ravelIndex", "nonzeroIndices", "random", "narrow"],
   ...["norm1", "norm2", "normP", "normMax", "normMin", "logSumExp", "var", "std", "isclose"],
-  ...["linear", "chain", "attention"],
+  ...["linear", "chain"],
 ];
 
 test("every op is seen in some program, but those that others are made of", () => {
