@@ -79,6 +79,9 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_few.c",
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
+    "cpu/conv/conv.c",
+    "cpu/conv/conv_pack.c",
+    "cpu/conv/conv_depthwise.c",
     "cpu/random.c",
 };
 
@@ -107,6 +110,7 @@ const include_folders = [_][]const u8{
     "shim/cpu/reduce",
     "shim/cpu/attention",
     "shim/cpu/gemm",
+    "shim/cpu/conv",
     "shim/cpu/index",
     "shim/cpu/softmax_norm",
     "shim/cpu/sort",

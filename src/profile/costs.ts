@@ -54,6 +54,10 @@ const FLOPS: Readonly<
     const rows = elementsIn(out!) / Math.max(1, last(v!));
     return 2 * rows * keys * (last(q!) + last(v!));
   },
+  conv: ([, weight], [out]) => {
+    const { shape, size } = weight!.layout;
+    return 2 * elementsIn(out!) * size / Math.max(1, shape[0]!);
+  },
   outer: (_, [out]) => elementsIn(out!),
 };
 

@@ -239,11 +239,6 @@ static bool is_operand_of(const rm_call *call, int buffer, int dtype) {
 }
 
 int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
-  static const int activations[] = {
-      [RM_ACTIVATION_RELU] = RM_OP_relu, [RM_ACTIVATION_GELU] = RM_OP_gelu,
-      [RM_ACTIVATION_SILU] = RM_OP_silu, [RM_ACTIVATION_TANH] = RM_OP_tanh,
-      [RM_ACTIVATION_SIGMOID] = RM_OP_sigmoid,
-  };
   const double *numbers = call->numbers;
   const int dtype = call->dtypes[0], weight_dtype = call->dtypes[2];
   const int activation = (int)numbers[ACTIVATION];
@@ -272,7 +267,7 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
   if (!is_operand_of(call, bias, dtype) || !is_operand_of(call, add, dtype)) {
     return rm_fail(RM_BAD_ARGUMENT, "a packed product without its bias or residual");
   }
-  if (activation < 0 || activation > RM_ACTIVATION_SIGMOID) {
+  if (!has_activation(activation)) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
   }
   ctx.panels = rm_ceil_div(ctx.columns, PANEL_COLUMNS);
@@ -284,9 +279,7 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
     ctx.add = element_at(call->buffers[add], (ptrdiff_t)numbers[ADD_OFFSET], bytes);
     ctx.add_stride = (ptrdiff_t)numbers[ADD_STRIDE];
   }
-  if (activation != RM_ACTIVATION_NONE) {
-    ctx.activation = RM_FOR_ISA(map_kernel)(activations[activation], RM_FLOAT32);
-  }
+  ctx.activation = activation_kernel(activation);
   gemm_workspace *workspace = NULL;
   const bool has_conflicts = ctx.rows > L1_WAYS && TILE_ROWS > L1_WAYS &&
                              ctx.x_source_stride * bytes % L1_WAY_BYTES == 0;

@@ -84,6 +84,22 @@ typedef struct {
 /* The kernel for contiguous operands of a compute dtype, or null. */
 map_function RM_FOR_ISA(map_kernel)(int opcode, int compute);
 
+/* Whether there is an activation of that number, RM_ACTIVATION_.... */
+static inline bool has_activation(int activation) {
+  return activation >= 0 && activation <= RM_ACTIVATION_SIGMOID;
+}
+
+/* Its kernel for float32; null for none. */
+static inline map_function activation_kernel(int activation) {
+  static const int ops[] = {
+      [RM_ACTIVATION_RELU] = RM_OP_relu, [RM_ACTIVATION_GELU] = RM_OP_gelu,
+      [RM_ACTIVATION_SILU] = RM_OP_silu, [RM_ACTIVATION_TANH] = RM_OP_tanh,
+      [RM_ACTIVATION_SIGMOID] = RM_OP_sigmoid,
+  };
+  if (activation == RM_ACTIVATION_NONE) return NULL;
+  return RM_FOR_ISA(map_kernel)(ops[activation], RM_FLOAT32);
+}
+
 /* The two kernels for a scalar as first or second operand, or null. Each may be null. */
 const map_function *RM_FOR_ISA(map_scalar_kernels)(int opcode, int compute);
 

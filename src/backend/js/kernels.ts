@@ -9,6 +9,7 @@ import { isPackedCall } from "../../core/packed_weight.ts";
 import { sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
+import { conv, runsConv } from "./conv.ts";
 import {
   gather,
   nonzeroIndices,
@@ -47,5 +48,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     random: { supports: always, run: random },
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
+    conv: { supports: runsConv, run: conv },
   } satisfies Record<string, Kernel>,
 ));

@@ -75,7 +75,8 @@ function multiply(
   }
 }
 
-function functionOf(activation: Activation | undefined): ((x: number) => number) | null {
+/** A function on numbers; null for none. */
+export function functionOf(activation: Activation | undefined): ((x: number) => number) | null {
   if (activation === undefined) return null;
   if (activation === "relu") return (x) => (x < 0 ? 0 : x);
   return FLOAT[activation] as (x: number) => number;

@@ -1,0 +1,220 @@
+/*
+ * Convolutions of float32: products of the weight, which stays in place, and blocks of a matrix
+ * that is made of x as it is needed.
+ *
+ * A task computes some pixels of some output channels of a plane. Each sum adds its products in
+ * order, those of each pass first, so that results depend neither on the tasks nor on the number of
+ * images.
+ */
+#include <string.h>
+#include "conv_context.h"
+
+enum {
+  /* Planes are split into pixels, and then into output channels, until each thread has that many
+   * tasks. A task has at least LEAST_PIXELS and LEAST_ROWS, since each makes its part of the matrix
+   * itself. */
+  TASKS_PER_THREAD = 2,
+  LEAST_PIXELS = 4 * PANEL,
+  LEAST_ROWS = 64,
+  /* The most products of a sum in a pass, so that rows of the weight and a panel stay in the L1
+   * cache. */
+  PASS = DEPTH_BYTES / 4 * 5 / 4,
+  /* The output pixels that a task of a depthwise convolution computes, if it has that many. */
+  DEPTHWISE_PIXELS = 4096
+};
+
+/* The estimated nanoseconds per product of a depthwise convolution. */
+static const double DEPTHWISE_NS = 0.1;
+
+/* The numbers of a call. */
+enum {
+  IMAGES,
+  GROUPS,
+  CHANNELS,
+  ROWS,
+  ACTIVATION,
+  BIAS_BUFFER,
+  ADD_BUFFER,
+  OFFSETS,
+  SPACE = OFFSETS + 5,
+  PER_AXIS = 6
+};
+
+/* Multiplies rows of the weight by a panel, into the output at `to`. */
+static void multiply_panel(const conv_context *ctx, const float *w, ptrdiff_t rows, ptrdiff_t depth,
+                           const float *panel, ptrdiff_t columns, float *to, bool add) {
+  float tile[MR * PANEL] __attribute__((aligned(64)));
+  const int index = columns <= LANES ? 1 : 0;
+  const ptrdiff_t width = index == 1 ? LANES : PANEL;
+  for (ptrdiff_t i = 0; i < rows;) {
+    const ptrdiff_t count = rows - i >= MR ? MR : rm_min(SMALL_MR, rows - i);
+    const bool direct = columns == width && (count == MR || count == SMALL_MR);
+    float *out = direct ? to + i * ctx->all_pixels : tile;
+    const ptrdiff_t stride = direct ? ctx->all_pixels : width;
+    if (count == MR) {
+      ctx->kernels->tile[index](depth, w + i * ctx->sums, ctx->sums, 1, panel, PANEL, out, stride,
+                                add && direct);
+    } else {
+      const void *at[SMALL_MR];
+      for (ptrdiff_t r = 0; r < SMALL_MR; r++) at[r] = w + (i + rm_min(r, count - 1)) * ctx->sums;
+      ctx->kernels->rows4[index](depth, at, 1, panel, PANEL, out, stride, add && direct);
+    }
+    if (!direct) {
+      for (ptrdiff_t r = 0; r < count; r++) {
+        float *line = to + (i + r) * ctx->all_pixels;
+        const float *from = tile + r * width;
+        if (add) {
+          RM_ROLLED for (ptrdiff_t j = 0; j < columns; j++) line[j] += from[j];
+        } else {
+          memcpy(line, from, (size_t)columns * sizeof *line);
+        }
+      }
+    }
+    i += count;
+  }
+}
+
+static void block_task(void *context, ptrdiff_t index) {
+  conv_context *ctx = context;
+  const int slot = take_slot(ctx);
+  float *panels = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
+  float *stage = panels + ctx->panels_bytes / (ptrdiff_t)sizeof *panels;
+  const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].out;
+  const ptrdiff_t row_block = index % ctx->row_blocks, rest = index / ctx->row_blocks;
+  const ptrdiff_t pixel_block = rest % ctx->pixel_blocks, plane = rest / ctx->pixel_blocks;
+  const ptrdiff_t depth = plane % depths, group = plane / depths % ctx->groups;
+  const ptrdiff_t image = plane / depths / ctx->groups;
+  const ptrdiff_t row = row_block * ctx->block_rows, first = pixel_block * ctx->block_pixels;
+  const ptrdiff_t rows = rm_min(ctx->block_rows, ctx->rows - row);
+  const ptrdiff_t count = rm_min(ctx->block_pixels, ctx->pixels - first);
+  const ptrdiff_t channel = group * ctx->rows + row;
+  const ptrdiff_t at = (image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
+                       depth * ctx->pixels + first;
+  const float *w = ctx->w + channel * ctx->sums;
+  for (ptrdiff_t begin = 0; begin < ctx->sums; begin += ctx->pass) {
+    const ptrdiff_t end = rm_min(ctx->sums, begin + ctx->pass);
+    RM_FOR_ISA(conv_pack)(ctx, panels, stage, image, group, depth, first, count, begin, end);
+    /* Rows that are in the L1 cache meet all panels, which are in the L2 cache. */
+    for (ptrdiff_t i = 0; i < rows; i += MR) {
+      for (ptrdiff_t j = 0; j < count; j += PANEL) {
+        multiply_panel(ctx, w + i * ctx->sums + begin, rm_min(MR, rows - i), end - begin,
+                       panels + j * (end - begin), rm_min(PANEL, count - j),
+                       ctx->out + at + i * ctx->all_pixels + j, begin > 0);
+      }
+    }
+  }
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    finish_sums(ctx, channel + i, at + i * ctx->all_pixels, count);
+  }
+  atomic_flag_clear(&ctx->slot_taken[slot]);
+}
+
+/* Splits products into tasks; returns their number. */
+static ptrdiff_t split_blocks(conv_context *ctx) {
+  const ptrdiff_t planes = ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out;
+  const ptrdiff_t threads = rm_threads(), target = threads > 1 ? TASKS_PER_THREAD * threads : 1;
+  /* Passes are about equally long. */
+  ctx->pass = rm_ceil_div(ctx->sums, rm_ceil_div(ctx->sums, PASS));
+  ptrdiff_t blocks = rm_ceil_div(ctx->pixels, BLOCK_COLUMNS), row_blocks = 1;
+  while (planes * blocks < target && ctx->pixels / (blocks + 1) >= LEAST_PIXELS) blocks++;
+  while (planes * blocks * row_blocks < target && ctx->rows / (2 * row_blocks) >= LEAST_ROWS) {
+    row_blocks *= 2;
+  }
+  ctx->block_pixels = rm_min(BLOCK_COLUMNS, rm_round_up(rm_ceil_div(ctx->pixels, blocks), PANEL));
+  ctx->block_rows = rm_round_up(rm_ceil_div(ctx->rows, row_blocks), MR);
+  ctx->pixel_blocks = rm_ceil_div(ctx->pixels, ctx->block_pixels);
+  ctx->row_blocks = rm_ceil_div(ctx->rows, ctx->block_rows);
+  ctx->panels_bytes = ctx->block_pixels * ctx->pass * (ptrdiff_t)sizeof(float);
+  if (!ctx->pointwise) {
+    /* A block that begins within a row meets one row more. */
+    const ptrdiff_t out_rows = rm_min(ctx->axes[HEIGHT].out,
+                                      (ctx->block_pixels - 1) / ctx->axes[WIDTH].out + 2);
+    const ptrdiff_t count = rows_for(ctx, 0, out_rows, NULL).count;
+    ctx->stage_bytes = staged_floats(ctx, count) * (ptrdiff_t)sizeof(float);
+  }
+  return planes * ctx->pixel_blocks * ctx->row_blocks;
+}
+
+/* Splits a depthwise convolution into tasks of some output rows. */
+static ptrdiff_t split_depthwise(conv_context *ctx) {
+  const conv_axis *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  ctx->block_rows = rm_min(y->out, 1 + DEPTHWISE_PIXELS / x->out);
+  ctx->row_blocks = rm_ceil_div(y->out, ctx->block_rows);
+  const ptrdiff_t count = rows_for(ctx, 0, ctx->block_rows, NULL).count;
+  const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].kernel;
+  ctx->stage_bytes = staged_floats(ctx, depths * count) * (ptrdiff_t)sizeof(float) +
+                     ctx->sums * (ptrdiff_t)sizeof(ptrdiff_t);
+  return ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out * ctx->row_blocks;
+}
+
+/* The operand that is an option; null if it is none. False if it is missing. */
+static bool read_optional(const rm_call *call, double buffer, double offset, const float **to) {
+  if (buffer < 0) return true;
+  const int i = (int)buffer;
+  if (i >= call->operands || call->dtypes[i] != RM_FLOAT32 || call->buffers[i] == NULL) return false;
+  *to = (const float *)call->buffers[i] + (ptrdiff_t)offset;
+  return true;
+}
+
+int32_t RM_FOR_ISA(conv)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  for (int i = 0; i < 3; i++) {
+    if (call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
+    if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "conv without operand %d", i);
+  }
+  const int activation = (int)numbers[ACTIVATION];
+  if (!has_activation(activation)) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
+  }
+  conv_context ctx = {
+      .kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32),
+      .images = (ptrdiff_t)numbers[IMAGES],
+      .groups = (ptrdiff_t)numbers[GROUPS],
+      .channels = (ptrdiff_t)numbers[CHANNELS],
+      .rows = (ptrdiff_t)numbers[ROWS],
+      .out = (float *)call->buffers[0] + (ptrdiff_t)numbers[OFFSETS],
+      .x = (const float *)call->buffers[1] + (ptrdiff_t)numbers[OFFSETS + 1],
+      .w = (const float *)call->buffers[2] + (ptrdiff_t)numbers[OFFSETS + 2],
+  };
+  if (!read_optional(call, numbers[BIAS_BUFFER], numbers[OFFSETS + 3], &ctx.bias) ||
+      !read_optional(call, numbers[ADD_BUFFER], numbers[OFFSETS + 4], &ctx.add)) {
+    return rm_fail(RM_BAD_ARGUMENT, "conv without its bias or residual");
+  }
+  bool strided = false;
+  ctx.all_pixels = ctx.sums = 1;
+  for (int i = 0; i < AXES; i++) {
+    const double *axis = numbers + SPACE + i * PER_AXIS;
+    ctx.axes[i] = (conv_axis){(ptrdiff_t)axis[0], (ptrdiff_t)axis[1], (ptrdiff_t)axis[2],
+                              (ptrdiff_t)axis[3], (ptrdiff_t)axis[4], (ptrdiff_t)axis[5]};
+    const conv_axis *own = &ctx.axes[i];
+    strided |= own->kernel != 1 || own->stride != 1 || own->padding != 0 || own->in != own->out;
+    ctx.all_pixels *= own->out;
+    ctx.sums *= own->kernel;
+  }
+  const conv_axis *y = &ctx.axes[HEIGHT], *x = &ctx.axes[WIDTH];
+  ctx.taps = y->kernel * x->kernel;
+  ctx.sums *= ctx.channels;
+  ctx.plane = y->in * x->in;
+  ctx.pixels = y->out * x->out;
+  if (ctx.images < 1 || ctx.groups < 1 || ctx.rows < 1 || ctx.all_pixels < 1) return RM_OK;
+  if (ctx.sums < 1) return RM_UNSUPPORTED;
+  ctx.activation = activation_kernel(activation);
+  ctx.pointwise = !strided && ctx.axes[DEPTH_AXIS].in == 1;
+  ctx.phases = x->stride;
+  ctx.phase_length = x->out - 1 + (x->kernel - 1) * x->dilation / x->stride + 1;
+  const bool depthwise = ctx.channels == 1 && !ctx.pointwise && ctx.rows <= SMALL_MR;
+  const ptrdiff_t tasks = depthwise ? split_depthwise(&ctx) : split_blocks(&ctx);
+  ctx.workspace_bytes = rm_round_up(ctx.panels_bytes + ctx.stage_bytes, ALIGNMENT);
+  ctx.slots = (int)rm_min(rm_threads(), tasks);
+  gemm_workspace *workspace =
+      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.slots * ctx.workspace_bytes), ctx.slots);
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a convolution");
+  ctx.workspace = workspace->data;
+  ctx.slot_taken = workspace->slot_taken;
+  const double products = (double)ctx.images * (double)ctx.groups * (double)ctx.rows *
+                          (double)ctx.all_pixels * (double)ctx.sums;
+  if (depthwise) rm_parallel(tasks, products * DEPTHWISE_NS, RM_FOR_ISA(conv_depthwise), &ctx);
+  else rm_parallel(tasks, products / LANES / VECTOR_FMAS_PER_NS, block_task, &ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
+  return RM_OK;
+}

@@ -1,0 +1,119 @@
+/*
+ * What the files of convolutions share: the context of a call, and staged rows.
+ *
+ * A plane is one channel of one group of one image, at one depth; the output has planes too. For
+ * each plane of the output, a convolution is the product of the weight, [rows, sums], and a matrix
+ * [sums, pixels] that is never stored as a whole: row (channel, depth, y, x) of it has the element
+ * that each output pixel meets there.
+ */
+#ifndef ROWMAJOR_CONV_CONTEXT_H
+#define ROWMAJOR_CONV_CONTEXT_H
+
+#include "gemm_vectors.h"
+#include "map_context.h"
+
+enum { LANES = VECTOR_BYTES / 4, PANEL = 2 * LANES, DEPTH_AXIS = 0, HEIGHT = 1, WIDTH = 2, AXES = 3 };
+
+/* An axis of space. Padding is that before the first element. */
+typedef struct {
+  ptrdiff_t in, kernel, out, stride, padding, dilation;
+} conv_axis;
+
+typedef struct {
+  const gemm_kernels *kernels;
+  ptrdiff_t images, groups;
+  /* The input channels and the output channels of a group. */
+  ptrdiff_t channels, rows;
+  conv_axis axes[AXES];
+  /* The elements of a plane of x, and of a kernel in a plane. */
+  ptrdiff_t plane, taps;
+  /* The products of a sum, the pixels of an output plane, and those of all depths. */
+  ptrdiff_t sums, pixels, all_pixels;
+  const float *x, *w, *bias, *add;
+  float *out;
+  map_function activation;
+  /* Whether an output pixel meets one element of each channel, its own. */
+  bool pointwise;
+
+  /* Rows of x are staged with their padding, split by the stride along the width: element q of phase
+   * f is element q * stride + f. */
+  ptrdiff_t phases, phase_length;
+
+  /* The pixels and rows of a task, and the sums of a pass. */
+  ptrdiff_t block_pixels, block_rows, pass, pixel_blocks, row_blocks;
+  /* The parts of a task's workspace, in bytes. */
+  ptrdiff_t stage_bytes, panels_bytes, workspace_bytes;
+  char *workspace;
+  atomic_flag *slot_taken;
+  int slots;
+} conv_context;
+
+/* Adjacent rows of a plane of x, from `first` on, which may be padding. */
+typedef struct {
+  float *data;
+  ptrdiff_t first, count;
+} staged_rows;
+
+/* The rows of x that output rows [begin, end) meet. */
+static inline staged_rows rows_for(const conv_context *ctx, ptrdiff_t begin, ptrdiff_t end,
+                                   float *data) {
+  const conv_axis *y = &ctx->axes[HEIGHT];
+  const ptrdiff_t reach = (end - 1 - begin) * y->stride + (y->kernel - 1) * y->dilation + 1;
+  return (staged_rows){data, begin * y->stride - y->padding, reach};
+}
+
+/* The floats of as many staged rows, with room for a vector that begins at the last one. */
+static inline ptrdiff_t staged_floats(const conv_context *ctx, ptrdiff_t count) {
+  return count * ctx->phases * ctx->phase_length + 2 * LANES;
+}
+
+/* Where the elements at a tap begin, relative to those at tap 0. */
+static inline ptrdiff_t tap_offset(const conv_context *ctx, ptrdiff_t ky, ptrdiff_t kx) {
+  const ptrdiff_t x = kx * ctx->axes[WIDTH].dilation;
+  return (ky * ctx->axes[HEIGHT].dilation * ctx->phases + x % ctx->phases) * ctx->phase_length +
+         x / ctx->phases;
+}
+
+/* The plane of x for a plane of the output, or null for one that is padding. */
+static inline const float *plane_of(const conv_context *ctx, ptrdiff_t image, ptrdiff_t group,
+                                    ptrdiff_t channel, ptrdiff_t out_depth, ptrdiff_t kz) {
+  const conv_axis *z = &ctx->axes[DEPTH_AXIS];
+  const ptrdiff_t depth = out_depth * z->stride + kz * z->dilation - z->padding;
+  if (depth < 0 || depth >= z->in) return NULL;
+  return ctx->x + (((image * ctx->groups + group) * ctx->channels + channel) * z->in + depth) * ctx->plane;
+}
+
+/* Copies rows of a plane with their padding. */
+void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
+
+/* Writes the sums [begin, end) of pixels [first, first + count) to panels, `end - begin` rows of PANEL
+ * pixels each; pixels beyond the last one have any values. */
+void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image,
+                           ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
+                           ptrdiff_t begin, ptrdiff_t end);
+
+/* Completes `count` sums of an output channel: bias, then the residual, then the activation. */
+static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,
+                               ptrdiff_t count) {
+  float *to = ctx->out + at;
+  const float *add = ctx->add == NULL ? NULL : ctx->add + at;
+  const float bias = ctx->bias == NULL ? 0 : ctx->bias[channel];
+  if (add != NULL) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] = to[i] + bias + add[i];
+  } else if (ctx->bias != NULL) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
+  }
+  if (ctx->activation != NULL) ctx->activation(count, to, to, NULL, NULL, NULL);
+}
+
+/* A task of a convolution with one input channel in each group. */
+void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index);
+
+/* A free workspace of a task; at most `slots` tasks run at once. */
+static inline int take_slot(conv_context *ctx) {
+  int slot = 0;
+  while (atomic_flag_test_and_set(&ctx->slot_taken[slot])) slot = (slot + 1) % ctx->slots;
+  return slot;
+}
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * The matrix of a convolution, [sums, pixels], block by block.
+ *
+ * Rows of x are staged once for all taps of a kernel: with their padding, so that no tap needs a
+ * check, and split by the stride, so that adjacent pixels meet adjacent elements. Output rows follow
+ * one another in a panel. A vector of pixels is therefore adjacent elements, or the end of one row
+ * and the beginning of the next.
+ */
+#include <string.h>
+#include "conv_context.h"
+
+/* Copies every second element. The last one may be the last of x. */
+static void copy_even(float *to, const float *from, ptrdiff_t count) {
+  ptrdiff_t q = 0;
+#if defined(__clang__)
+  for (; q + LANES < count; q += LANES) {
+    const v_f32 low = *(const v_f32 *)(from + 2 * q), high = *(const v_f32 *)(from + 2 * q + LANES);
+    v_f32 even;
+    even.lo = low.even, even.hi = high.even;
+    *(v_f32 *)(to + q) = even;
+  }
+#endif
+  RM_ROLLED for (; q < count; q++) to[q] = from[2 * q];
+}
+
+void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane) {
+  const conv_axis *x = &ctx->axes[WIDTH];
+  const ptrdiff_t height = ctx->axes[HEIGHT].in, length = ctx->phase_length;
+  float *line = to->data;
+  for (ptrdiff_t r = 0; r < to->count; r++) {
+    const ptrdiff_t y = to->first + r;
+    if (plane == NULL || y < 0 || y >= height) {
+      memset(line, 0, (size_t)(ctx->phases * length) * sizeof *line);
+      line += ctx->phases * length;
+      continue;
+    }
+    const float *from = plane + y * x->in;
+    for (ptrdiff_t f = 0; f < ctx->phases; f++, line += length) {
+      /* Elements [begin, end) of the phase are in the row. */
+      const ptrdiff_t before = x->padding - f;
+      ptrdiff_t begin = before <= 0 ? 0 : rm_ceil_div(before, x->stride);
+      ptrdiff_t end = x->in + before <= 0 ? 0 : rm_ceil_div(x->in + before, x->stride);
+      begin = rm_min(begin, length), end = rm_min(end, length);
+      if (end < begin) end = begin;
+      memset(line, 0, (size_t)begin * sizeof *line);
+      const float *first = from + begin * x->stride - before;
+      if (x->stride == 1) memcpy(line + begin, first, (size_t)(end - begin) * sizeof *line);
+      else if (x->stride == 2) copy_even(line + begin, first, end - begin);
+      else for (ptrdiff_t q = begin; q < end; q++) line[q] = first[(q - begin) * x->stride];
+      memset(line + end, 0, (size_t)(length - end) * sizeof *line);
+    }
+  }
+}
+
+/* Pixels of a block: where each vector of pixels begins in staged rows, and how many of its lanes
+ * are before the end of an output row. */
+typedef struct {
+  int32_t offset, before_end;
+} vector_place;
+
+enum { MOST_VECTORS = BLOCK_COLUMNS / LANES };
+
+/* Copies the elements of a tap to the panels; the others of a vector are `jump` further on. */
+static void copy_tap(const float *from, const vector_place *places, ptrdiff_t vectors,
+                     ptrdiff_t jump, float *to, ptrdiff_t panel_stride) {
+  v_i32 lane;
+  UNROLL for (int i = 0; i < LANES; i++) lane[i] = (uint32_t)i;
+  for (ptrdiff_t v = 0; v < vectors; v++) {
+    const float *at = from + places[v].offset;
+    v_i32 bits = *(const v_i32 *)at;
+    if (places[v].before_end < LANES) {
+      const v_i32 next = *(const v_i32 *)(at + jump);
+      const v_i32 mask = (v_i32)(lane < (v_i32)(uint32_t)places[v].before_end);
+      bits = (bits & mask) | (next & ~mask);
+    }
+    *(v_i32 *)(to + v / 2 * panel_stride + v % 2 * LANES) = bits;
+  }
+}
+
+/* The same for output rows shorter than a vector: `skipped` pixels of the first one are not wanted. */
+static void copy_rows(const float *from, ptrdiff_t row_step, ptrdiff_t length, ptrdiff_t skipped,
+                      ptrdiff_t count, float *to, ptrdiff_t panel_stride) {
+  float line[BLOCK_COLUMNS + 2 * PANEL];
+  /* A vector of each row; the next row overwrites what is beyond its end. */
+  for (ptrdiff_t at = 0; at < skipped + count; at += length, from += row_step) {
+    *(v_f32 *)(line + at) = *(const v_f32 *)from;
+  }
+  for (ptrdiff_t i = 0; i < count; i += PANEL, to += panel_stride) {
+    *(v_f32 *)to = *(const v_f32 *)(line + skipped + i);
+    *(v_f32 *)(to + LANES) = *(const v_f32 *)(line + skipped + i + LANES);
+  }
+}
+
+/* Pixels that meet one element of each channel: rows of the matrix are rows of x. */
+static void pack_pointwise(const float *from, ptrdiff_t stride, ptrdiff_t sums, ptrdiff_t count,
+                           float *panels) {
+  for (ptrdiff_t k = 0; k < sums; k++, from += stride, panels += PANEL) {
+    float *to = panels;
+    ptrdiff_t i = 0;
+    for (; i + PANEL <= count; i += PANEL, to += sums * PANEL) {
+      memcpy(to, from + i, PANEL * sizeof *to);
+    }
+    if (i < count) {
+      memcpy(to, from + i, (size_t)(count - i) * sizeof *to);
+      memset(to + count - i, 0, (size_t)(PANEL - count + i) * sizeof *to);
+    }
+  }
+}
+
+void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image,
+                           ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
+                           ptrdiff_t begin, ptrdiff_t end) {
+  const conv_axis *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  if (ctx->pointwise) {
+    pack_pointwise(plane_of(ctx, image, group, begin, out_depth, 0) + first, ctx->plane, end - begin,
+                   count, panels);
+    return;
+  }
+  const ptrdiff_t first_row = first / x->out;
+  const staged_rows rows = rows_for(ctx, first_row, (first + count - 1) / x->out + 1, stage);
+  const ptrdiff_t row_step = y->stride * ctx->phases * ctx->phase_length;
+  const bool by_vectors = x->out >= LANES;
+  vector_place places[MOST_VECTORS];
+  const ptrdiff_t vectors = by_vectors ? rm_ceil_div(count, LANES) : 0;
+  for (ptrdiff_t v = 0; v < vectors; v++) {
+    const ptrdiff_t pixel = first + v * LANES, column = pixel % x->out;
+    /* Pixels beyond the last one need no further row, which may not be there. */
+    const ptrdiff_t own = x->out - column, needed = rm_min(LANES, count - v * LANES);
+    const ptrdiff_t offset = (pixel / x->out - first_row) * row_step + column;
+    places[v] = (vector_place){(int32_t)offset, (int32_t)(own < needed ? own : LANES)};
+  }
+  const ptrdiff_t panel_stride = (end - begin) * PANEL;
+  ptrdiff_t staged = -1;
+  for (ptrdiff_t k = begin; k < end; k++) {
+    const ptrdiff_t plane = k / ctx->taps, tap = k % ctx->taps;
+    if (plane != staged) {
+      const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].kernel;
+      const float *source = plane_of(ctx, image, group, plane / depths, out_depth, plane % depths);
+      RM_FOR_ISA(conv_stage)(ctx, &rows, source);
+      staged = plane;
+    }
+    const float *from = stage + tap_offset(ctx, tap / x->kernel, tap % x->kernel);
+    float *to = panels + (k - begin) * PANEL;
+    if (by_vectors) copy_tap(from, places, vectors, row_step - x->out, to, panel_stride);
+    else copy_rows(from, row_step, x->out, first % x->out, count, to, panel_stride);
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * Convolutions of one to three axes of space.
+ *
+ * @module
+ */
+import { DTYPE, promoteTypes } from "../base/dtype.ts";
+import { ShapeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { type ConvAttributes, convAxes } from "../core/conv.ts";
+import { cast } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
+import { rowDType } from "../core/row_kernels.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { copyAs, part } from "../tensor/composite.ts";
+import { pad } from "../tensor/manipulate.ts";
+import { matmul } from "../tensor/products/linalg.ts";
+import type { AnyTensor } from "../tensor/tensor.ts";
+import {
+  attributesOf,
+  CONV_OPTIONS,
+  type Convolved,
+  type ConvOptions,
+  withImages,
+} from "./windows.ts";
+
+// ---- the op ------------------------------------------------------------------------------------
+
+/** The error of shapes that do not fit. */
+export function doesNotFit(call: Call, why: string): ShapeError {
+  const [x, weight] = [0, 1].map((i) => formatShape(call.operand(i).layout.shape));
+  return new ShapeError(`Cannot ${call.name} shape ${x} with a weight of shape ${weight}: ${why}`);
+}
+
+/** Checks x and the weight, whose first axes `weight` names; returns their shapes. */
+export function checkOperands(call: Call, weight: string): [x: number[], weight: number[]] {
+  const { inputs: [x, w], name } = call;
+  for (const one of [x, w]) {
+    checkOperand(one, name);
+    checkDevice((x as Operand).storage, one.storage, name);
+    checkKind(one.storage.info, "f", name);
+  }
+  const shapes = [0, 1].map((i) => call.operand(i).layout.shape) as [number[], number[]];
+  const rank = (call.attributes as ConvAttributes).stride.length + 2;
+  const space = ["W", "H, W", "D, H, W"][rank - 3];
+  if (shapes.some(({ length }) => length !== rank)) {
+    throw doesNotFit(call, `it takes [N, C, ${space}] and [${weight}, ${space}]`);
+  }
+  return shapes;
+}
+
+/** Checks the bias, or the residual, if there is one. */
+export function checkLike(call: Call, k: 2 | 3, what: string, shape: readonly number[]): void {
+  const given = call.inputs[k];
+  if (given === undefined) return;
+  checkOperand(given, call.name);
+  checkDevice(call.operand(0).storage, given.storage, call.name);
+  checkKind(given.storage.info, "f", call.name);
+  if (!sameShape(given.layout.shape, shape)) {
+    const has = formatShape(given.layout.shape);
+    throw doesNotFit(call, `the ${what} must have shape ${formatShape(shape)}, got ${has}`);
+  }
+}
+
+function infer(call: Call): readonly OutputSpec[] {
+  const { name } = call;
+  const attributes = call.attributes as ConvAttributes;
+  const { padding, groups } = attributes;
+  const [p, q] = checkOperands(call, "O, C / groups");
+  if (p[1] !== q[1]! * groups) {
+    throw doesNotFit(
+      call,
+      `${p[1]} channels in ${groups} groups do not match ${q[1]} channels of the weight`,
+    );
+  }
+  if (q[0]! % groups !== 0) {
+    throw doesNotFit(call, `${q[0]} output channels are no multiple of ${groups} groups`);
+  }
+  const axes = convAxes(p, q, attributes);
+  const shape = [p[0]!, q[0]!, ...axes.map(({ out }) => out)];
+  axes.forEach(({ size, kernel, out }, i) => {
+    if (kernel > 0 && out > 0) return;
+    const padded = size + padding[i]![0] + padding[i]![1];
+    throw doesNotFit(call, `the kernel does not fit axis ${i + 2}, of ${padded} with its padding`);
+  });
+  checkLike(call, 2, "bias", [q[0]!]);
+  checkLike(call, 3, "residual", shape);
+  const dtype = call.inputs.filter(isOperand).map(({ storage }) => storage.info.name)
+    .reduce((a, b) => promoteTypes(a, b, name));
+  return call.result(shape, DTYPE[dtype]);
+}
+
+/** A view in another shape. */
+export const reshaped = (x: Operand, shape: readonly number[]): Operand =>
+  applyView(VIEWS.reshape, x, "reshape", shape);
+
+/** The elements that each result meets: [N, G, C · taps, pixels]. */
+function columnsOf(call: Call, x: Operand): Operand {
+  const { stride, padding, dilation, groups } = call.attributes as ConvAttributes;
+  const weight = call.operand(1).layout.shape, { shape } = call.specs[0]!;
+  const padded = padding.some(([before, after]) => before + after > 0)
+    ? pad(x, [
+      [0, 0],
+      [0, 0],
+      ...padding.map(([before, after]): [number, number] => [before, after]),
+    ])
+    : x;
+  const { strides, offset } = padded.layout;
+  const [n, c, ...space] = strides as [number, number, ...number[]];
+  const kernel = weight.slice(2), out = shape.slice(2), channels = weight[1]!;
+  const windows = new Layout(
+    [shape[0]!, groups, channels, ...kernel, ...out],
+    [
+      ...[n, c * channels, c],
+      ...space.map((step, i) => step * dilation[i]!),
+      ...space.map((step, i) => step * stride[i]!),
+    ],
+    offset,
+  );
+  const count = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
+  return copyAs(part(padded, windows), [shape[0]!, groups, channels * count(kernel), count(out)]);
+}
+
+/** The definition by a product, of operands of one dtype of at least 32 bits. */
+function compose(call: Call, inputs: readonly (Operand | undefined)[]): Operand {
+  const { groups, activation } = call.attributes as ConvAttributes;
+  const [x, weight, bias, add] = inputs as [Operand, Operand, Operand?, Operand?];
+  const { shape } = call.specs[0]!;
+  const rows = weight.layout.shape[0]! / groups;
+  const columns = columnsOf(call, x);
+  const sums = columns.layout.shape[2]!;
+  const made = matmul(reshaped(weight, [groups, rows, sums]), columns);
+  let y = reshaped(made, shape);
+  const into = { out: y };
+  if (bias !== undefined) {
+    const shift = reshaped(bias, [shape[1]!, ...shape.slice(2).map(() => 1)]);
+    y = apply(MAP.add, y, shift, undefined, into);
+  }
+  if (add !== undefined) y = apply(MAP.add, y, add, undefined, into);
+  if (activation !== undefined) y = apply(MAP[activation], y, undefined, undefined, into);
+  return y;
+}
+
+/** x: [N, C, …], weight: [O, C / groups, …], bias: [O] and a residual; see {@link ConvAttributes}. */
+export const CONV: Op = makeOp({
+  kind: "kernel",
+  name: "conv",
+  contiguous: [0, 1, 2, 3],
+  infer,
+  decompose(call: Call): Operand {
+    const { name, attributes, inputs, outputs: [out] } = call;
+    const { dtype } = call.specs[0]!;
+    const all = inputs as (Operand | undefined)[];
+    const converted = all.map((x) => x && cast(x, dtype.name));
+    // A backend may have a kernel for the cast operands.
+    if (converted.some((x, i) => x !== all[i])) {
+      return dispatch(CONV, converted, attributes, out, name);
+    }
+    const wide = rowDType(dtype);
+    if (wide === dtype) return compose(call, converted);
+    const floats = converted.map((x) => x && cast(x, wide.name));
+    return cast(dispatch(CONV, floats, attributes, undefined, name), dtype.name);
+  },
+});
+
+function convolve(
+  name: string,
+  rank: number,
+  given: unknown,
+  weight: unknown,
+  bias: unknown,
+  options: ConvOptions,
+): Operand {
+  checkOptions(name, options, CONV_OPTIONS);
+  return tidy(() => {
+    const [x, single] = withImages(given, rank, name);
+    const w = ownOperand(weight, name);
+    const b = bias === undefined ? undefined : ownOperand(bias, name);
+    const attributes = attributesOf(x, w, rank, options, name);
+    const y = dispatch(CONV, b === undefined ? [x, w] : [x, w, b], attributes, undefined, name);
+    return single ? applyView(VIEWS.squeeze, y, "squeeze", 0) : y;
+  });
+}
+
+// ---- functions ---------------------------------------------------------------------------------
+
+/**
+ * The sums of products of windows of x with a weight: x [N, C, W] and weight [O, C / groups, K], plus
+ * bias [O], give [N, O, W']; x [C, W] gives [O, W']. The kernel is not flipped, as in PyTorch. W' is
+ * ⌊(W + padding − dilation · (K − 1) − 1) / stride⌋ + 1.
+ *
+ * Takes floats; dtypes promote. 16-bit floats are computed in float32.
+ *
+ * Throws a ShapeError for shapes that do not fit, a DTypeError for other dtypes and an ArgumentError
+ * for bad options.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[[1, 2, 3, 4]]]);
+ * nn.conv1d(x, tensor([[[1, -1]]])).toArray(); // => [[[-1, -1, -1]]]
+ * nn.conv1d(x, ones([1, 1, 3]), undefined, { padding: "same" }).toArray(); // => [[[3, 6, 9, 7]]]
+ * ```
+ */
+export function conv1d<X extends AnyTensor>(
+  x: X,
+  weight: AnyTensor,
+  bias?: AnyTensor,
+  options: ConvOptions = {},
+): Convolved<X, [number, number, number]> {
+  return convolve("conv1d", 1, x, weight, bias, options) as never;
+}
+
+/**
+ * {@link conv1d} of two axes of space: x [N, C, H, W] and weight [O, C / groups, KH, KW], plus bias [O],
+ * give [N, O, H', W']; x may have no axis N. With C groups, each channel has kernels of its own
+ * (depthwise).
+ *
+ * Throws as {@link conv1d} does.
+ *
+ * @example
+ * ```ts
+ * const images = ones([1, 3, 32, 32]);
+ * const weight = ones([16, 3, 3, 3]);
+ * nn.conv2d(images, weight, zeros([16]), { stride: 2, padding: 1 }).shape; // => [1, 16, 16, 16]
+ * nn.conv2d(images, ones([3, 1, 3, 3]), undefined, { groups: 3 }).shape; // => [1, 3, 30, 30]
+ * ```
+ */
+export function conv2d<X extends AnyTensor>(
+  x: X,
+  weight: AnyTensor,
+  bias?: AnyTensor,
+  options: ConvOptions = {},
+): Convolved<X, [number, number, number, number]> {
+  return convolve("conv2d", 2, x, weight, bias, options) as never;
+}
+
+/**
+ * {@link conv1d} of three axes of space: x [N, C, D, H, W] and weight [O, C / groups, KD, KH, KW], plus
+ * bias [O], give [N, O, D', H', W'].
+ *
+ * Throws as {@link conv1d} does.
+ *
+ * @example
+ * ```ts
+ * nn.conv3d(ones([1, 2, 4, 4, 4]), ones([5, 2, 3, 3, 3])).shape; // => [1, 5, 2, 2, 2]
+ * ```
+ */
+export function conv3d<X extends AnyTensor>(
+  x: X,
+  weight: AnyTensor,
+  bias?: AnyTensor,
+  options: ConvOptions = {},
+): Convolved<X, [number, number, number, number, number]> {
+  return convolve("conv3d", 3, x, weight, bias, options) as never;
+}

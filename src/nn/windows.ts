@@ -1,0 +1,142 @@
+/**
+ * Options of functions on windows: convolutions and pools.
+ *
+ * @module
+ */
+import { ArgumentError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { applyView } from "../core/apply.ts";
+import type { ConvAttributes } from "../core/conv.ts";
+import { ownOperand } from "../core/foreign.ts";
+import type { Operand } from "../memory/operand.ts";
+import { VIEWS } from "../ops/views.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+
+/** A number for each axis of space, or one for all. */
+export type PerAxis = number | readonly number[];
+
+/**
+ * Zeros around x: a number for each axis of space, or one for all; pairs of those before and after;
+ * `"valid"` for none; `"same"` for as many as give ⌈size / stride⌉ elements, the odd one at the end.
+ */
+export type Padding =
+  | PerAxis
+  | readonly (number | readonly [before: number, after: number])[]
+  | "same"
+  | "valid";
+
+/** Options of convolutions. */
+export interface ConvOptions {
+  /** The distance between windows; 1 by default. */
+  readonly stride?: PerAxis;
+  /** The zeros around x; none by default. */
+  readonly padding?: Padding;
+  /** The distance between the elements of a window; 1 by default. */
+  readonly dilation?: PerAxis;
+  /** The number of groups of channels that do not meet; 1 by default. */
+  readonly groups?: number;
+}
+
+/** The names of {@link ConvOptions}. */
+export const CONV_OPTIONS = ["stride", "padding", "dilation", "groups"] as const;
+
+/** The result of a convolution of `X` with so many axes. */
+export type Convolved<X extends AnyTensor, S extends readonly number[]> = Tensor<
+  X["dtype"],
+  X["shape"]["length"] extends S["length"] ? S : number[],
+  X["device"]
+>;
+
+/** Checks an integer; `what` is for messages. */
+export function checkCount(value: unknown, least: number, what: string, name: string): number {
+  if (Number.isSafeInteger(value) && (value as number) >= least) return value as number;
+  throw new ArgumentError(
+    `Cannot ${name} with ${what} ${describe(value)}: it takes integers from ${least} on`,
+  );
+}
+
+/** A number for each of `count` axes. */
+export function perAxis(
+  given: unknown,
+  count: number,
+  least: number,
+  what: string,
+  name: string,
+): number[] {
+  if (!Array.isArray(given)) {
+    return new Array<number>(count).fill(checkCount(given, least, what, name));
+  }
+  if (given.length !== count) {
+    throw new ArgumentError(
+      `Cannot ${name} with ${given.length} numbers as ${what}: it takes one or ${count}`,
+    );
+  }
+  return given.map((value) => checkCount(value, least, what, name));
+}
+
+/** The zeros before and after an axis. */
+export type Pair = readonly [before: number, after: number];
+
+/** The zeros that give ⌈size / stride⌉ elements. */
+function samePadding(size: number, kernel: number, stride: number, dilation: number): Pair {
+  const window = (kernel - 1) * dilation + 1;
+  const all = Math.max(0, (Math.ceil(size / stride) - 1) * stride + window - size);
+  return [all >> 1, all - (all >> 1)];
+}
+
+/** Padding in numbers, for each of `count` axes. */
+export function pairsOf(given: unknown, count: number, name: string): Pair[] {
+  if (!Array.isArray(given) || !given.some(Array.isArray)) {
+    return perAxis(given, count, 0, "padding", name).map((n) => [n, n]);
+  }
+  if (given.length !== count) {
+    throw new ArgumentError(
+      `Cannot ${name} with ${given.length} pairs as padding: it takes ${count}`,
+    );
+  }
+  return given.map((pair) => {
+    const [before, after] = perAxis(pair, 2, 0, "padding", name);
+    return [before!, after!];
+  });
+}
+
+/** The attributes of a convolution of `rank` axes of space. */
+export function attributesOf(
+  x: Operand,
+  weight: Operand,
+  rank: number,
+  { stride = 1, padding = 0, dilation = 1, groups = 1 }: ConvOptions,
+  name: string,
+): ConvAttributes {
+  const steps = perAxis(stride, rank, 1, "stride", name);
+  const dilations = perAxis(dilation, rank, 1, "dilation", name);
+  const [sizes, kernel] = [x, weight].map(({ layout: { shape } }) => shape.slice(-rank)) as [
+    number[],
+    number[],
+  ];
+  const pairs = padding === "valid"
+    ? steps.map((): Pair => [0, 0])
+    : padding === "same"
+    ? steps.map((step, i) => samePadding(sizes[i] ?? 0, kernel[i] ?? 1, step, dilations[i]!))
+    : typeof padding === "string"
+    ? undefined
+    : pairsOf(padding, rank, name);
+  if (pairs === undefined) {
+    throw new ArgumentError(
+      `Cannot ${name} with padding ${describe(padding)}: it is "same", "valid" or numbers`,
+    );
+  }
+  checkCount(groups, 1, "groups", name);
+  return { stride: steps, padding: pairs, dilation: dilations, groups };
+}
+
+/** An operand, and a view of it with an axis for images if it has none. */
+export function withImages(
+  given: unknown,
+  rank: number,
+  name: string,
+): [x: Operand, single: boolean] {
+  const x = ownOperand(given, name);
+  const single = x.layout.shape.length === rank + 1;
+  return [single ? applyView(VIEWS.expandDims, x, "expandDims", 0) : x, single];
+}

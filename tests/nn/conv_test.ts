@@ -1,0 +1,217 @@
+/**
+ * Convolutions and transposed ones against PyTorch (tests/golden/nn/conv.json): every backend and
+ * instruction set, dtype and layout, eager and compiled; shapes without images, `"same"`, errors.
+ *
+ * Sums are exact in float32 and float64; 16-bit floats round them once.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import {
+  ArgumentError,
+  type DType,
+  DTypeError,
+  full,
+  ones,
+  random,
+  setThreads,
+  ShapeError,
+  tensor,
+} from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import { type Any, assertRefused, asView, loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+
+interface Case {
+  readonly x: readonly [shape: number[], text: string];
+  readonly weight: readonly [shape: number[], text: string];
+  readonly bias: string;
+  readonly transposed: boolean;
+  readonly options: nn.ConvTransposeOptions;
+  readonly y: readonly [shape: number[], values: number[]];
+}
+
+const CASES: readonly Case[] = JSON.parse(
+  readFileSync(new URL("../golden/nn/conv.json", import.meta.url), "utf8"),
+);
+const FLOATS = ["float32", "float64", "float16", "bfloat16"] as const;
+/** Half a unit in the last place, relative to a value. */
+const ROUNDING: Partial<Record<DType, number>> = { float16: 2 ** -11, bfloat16: 2 ** -8 };
+
+/** Eighths, as scripts/golden/conv.py writes them. */
+function eighths(text: string, shape: readonly number[], dtype: DType): Any {
+  const values = [...text].map((letter) => (letter.charCodeAt(0) - "i".charCodeAt(0)) / 8);
+  return loose(tensor(values)).reshape(shape).astype(dtype);
+}
+
+function functionFor({ transposed, x: [shape] }: Case): Any {
+  const rank = shape.length - 2;
+  return transposed
+    ? [nn.convTranspose1d, nn.convTranspose2d, nn.convTranspose3d][rank - 1]
+    : [nn.conv1d, nn.conv2d, nn.conv3d][rank - 1];
+}
+
+function assertExpected(y: Any, { y: [shape, values] }: Case, about: string): void {
+  assertEquals([...y.shape], shape, about);
+  const rounding = ROUNDING[y.dtype as DType] ?? 0;
+  const made: Float64Array = y.to("cpu").astype("float64").contiguous().toTypedArray();
+  values.forEach((value, i) => {
+    const expected = value / 64;
+    assert(
+      Math.abs(made[i]! - expected) <= rounding * Math.abs(expected),
+      `${about}: element ${i} is ${made[i]}, not ${expected}`,
+    );
+  });
+}
+
+const LAYOUTS: Record<string, (x: Any) => Any> = { contiguous: (x) => x, views: asView };
+
+for (const { name, on } of BACKENDS) {
+  test(`convolutions are PyTorch's: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      CASES.forEach((one, i) => {
+        const f = functionFor(one);
+        // The first cases in all ways, the others in some.
+        for (const dtype of FLOATS) {
+          for (const [how, layout] of Object.entries(LAYOUTS)) {
+            if (i % 5 > 0 && dtype !== "float32") continue;
+            if (i % 4 > 0 && how === "views") continue;
+            const at = (text: string, shape: readonly number[]): Any =>
+              layout(eighths(text, shape, dtype).to(device));
+            const { x: [xShape, x], weight: [wShape, weight], bias, options } = one;
+            const b = bias === "" ? undefined : at(bias, [bias.length]);
+            const y = f(at(x, xShape), at(weight, wShape), b, options);
+            assertEquals([y.dtype, y.device], [dtype, device]);
+            assertExpected(y, one, `case ${i}, ${dtype}, ${how}`);
+            y.dispose();
+          }
+        }
+      });
+    }));
+}
+
+test("compiled convolutions are PyTorch's, with constant and with given weights", () => {
+  CASES.forEach((one, i) => {
+    const f = functionFor(one);
+    const { x: [xShape, x], weight: [wShape, weight], bias, options } = one;
+    const [given, w] = [eighths(x, xShape, "float32"), eighths(weight, wShape, "float32")];
+    const b = bias === "" ? undefined : eighths(bias, [bias.length], "float32");
+    using constant = compile((x: Any) => f(x, w, b, options));
+    assertExpected(constant(given), one, `case ${i}, compiled`);
+    using program = compile((x: Any, w: Any) => f(x, w, b, options));
+    assertExpected(program(given, w), one, `case ${i}, compiled with a weight`);
+  });
+});
+
+test("results depend on neither threads nor the number of images", () => {
+  const threads = setThreads(1);
+  try {
+    const x = loose(random.normal(random.key(1), [3, 40, 15, 21]));
+    const weight = loose(random.normal(random.key(2), [150, 40, 3, 3]));
+    const one: Any = nn.conv2d(x, weight, undefined, { padding: 1 });
+    setThreads(2);
+    const two: Any = nn.conv2d(x, weight, undefined, { padding: 1 });
+    assert(one.equals(two));
+    const last = nn.conv2d(x.slice("2:"), weight, undefined, { padding: 1 });
+    assert(loose(last).equals(two.slice("2:")));
+  } finally {
+    setThreads(threads);
+  }
+});
+
+test('"same" gives a result for each stride, the odd zero at the end', () => {
+  for (const n of [5, 6, 7]) {
+    for (const stride of [1, 2, 3]) {
+      for (const [k, dilation] of [[1, 1], [2, 1], [3, 1], [3, 2]] as const) {
+        const x = loose(random.normal(random.key(n), [1, 2, n]));
+        const weight = random.normal(random.key(k), [3, 2, k]);
+        const y: Any = nn.conv1d(x, weight, undefined, { padding: "same", stride, dilation });
+        const out = Math.ceil(n / stride);
+        const all = Math.max(0, (out - 1) * stride + (k - 1) * dilation + 1 - n);
+        const before = Math.floor(all / 2);
+        const padded = x.pad([[0, 0], [0, 0], [before, all - before]]);
+        const expected: Any = nn.conv1d(padded, weight, undefined, { stride, dilation });
+        assertEquals(y.shape, [1, 3, out]);
+        assert(y.allclose(expected));
+        const pairs = [[before, all - before]] as const;
+        assert(y.equals(nn.conv1d(x, weight, undefined, { padding: pairs, stride, dilation })));
+      }
+    }
+  }
+});
+
+test("x without images gives a result without", () => {
+  const x = loose(random.normal(random.key(1), [3, 8, 9]));
+  const weight = random.normal(random.key(2), [3, 2, 3, 3]);
+  const groups = ones([4, 3, 3, 3]);
+  const y: Any = nn.conv2d(x, groups, ones([4]));
+  assertEquals(y.shape, [4, 6, 7]);
+  assert(y.equals(loose(nn.conv2d(x.reshape([1, 3, 8, 9]), groups, ones([4]))).slice(0)));
+  const z: Any = nn.convTranspose2d(x, weight);
+  assertEquals(z.shape, [2, 10, 11]);
+});
+
+test("no images give none, and kernels over no channels the bias", () => {
+  assertEquals(loose(nn.conv2d(ones([0, 3, 5, 5]), ones([2, 3, 3, 3]))).shape, [0, 2, 3, 3]);
+  const bias = tensor([1, 2]);
+  const y: Any = nn.conv1d(ones([1, 0, 3]), ones([2, 0, 2]), bias);
+  assertEquals(y.toArray(), [[[1, 1], [2, 2]]]);
+});
+
+test("operands that do not fit are refused, and nothing changes", () => {
+  const x = ones([1, 4, 8, 8]), w = ones([6, 4, 3, 3]);
+  const conv = loose(nn.conv2d);
+  const shapes = ["conv2d", "[1, 4, 8, 8]"];
+  assertRefused(() => conv(x, ones([6, 3, 3, 3])), ShapeError, [...shapes, "4 channels"], x);
+  assertRefused(() => conv(x, w, undefined, { groups: 2 }), ShapeError, [...shapes, "2 groups"], x);
+  assertRefused(
+    () => conv(x, ones([5, 2, 3, 3]), undefined, { groups: 2 }),
+    ShapeError,
+    [...shapes, "5 output channels", "2 groups"],
+  );
+  assertRefused(() => conv(x, ones([6, 4, 3])), ShapeError, [
+    ...shapes,
+    "[6, 4, 3]",
+    "[N, C, H, W]",
+  ]);
+  assertRefused(() => conv(ones([8, 8]), w), ShapeError, ["conv2d", "[N, C, H, W]"]);
+  assertRefused(() => conv(x, ones([6, 4, 9, 3])), ShapeError, [...shapes, "axis 2"], x);
+  assertRefused(() => conv(x, w, ones([5])), ShapeError, [...shapes, "bias", "[6]", "[5]"], x);
+  assertRefused(() => conv(x.astype("int32"), w), DTypeError, ["conv2d", "int32"]);
+  assertRefused(() => conv(x, w, ones([6], { dtype: "int8" })), DTypeError, ["conv2d", "int8"]);
+  assertRefused(() => conv([1], w), DTypeError, "conv2d");
+  for (
+    const [options, parts] of [
+      [{ stride: 0 }, ["stride 0"]],
+      [{ stride: [1, 2, 3] }, ["3 numbers as stride", "2"]],
+      [{ stride: [1, 1.5] }, ["stride 1.5"]],
+      [{ padding: -1 }, ["padding -1"]],
+      [{ padding: "most" }, ["padding", "most"]],
+      [{ padding: [[1, 1]] }, ["1 pairs", "2"]],
+      [{ padding: [[1, 1], [1]] }, ["padding"]],
+      [{ dilation: 0 }, ["dilation 0"]],
+      [{ groups: 0 }, ["groups 0"]],
+    ] as const
+  ) {
+    assertRefused(() => conv(x, w, undefined, options), ArgumentError, ["conv2d", ...parts], x);
+  }
+  const transposed = loose(nn.convTranspose2d);
+  assertRefused(() => transposed(x, ones([3, 2, 2, 2])), ShapeError, [
+    "convTranspose2d",
+    "channels",
+  ]);
+  assertRefused(
+    () => transposed(x, ones([4, 2, 3, 3]), undefined, { padding: 9 }),
+    ShapeError,
+    ["convTranspose2d", "axis 2"],
+  );
+  assertRefused(
+    () => transposed(x, full([4, 2, 2, 2], 1), undefined, { outputPadding: 1 }),
+    ArgumentError,
+    ["convTranspose2d", "output padding 1"],
+  );
+});
